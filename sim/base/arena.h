@@ -1,0 +1,33 @@
+// Region allocator: everything variable-sized lives in an arena that the caller owns and frees at once.
+// Allocation never fails visibly: on exhaustion the process ends with one sentence (STATUS_INTERNAL's exit code),
+// because no caller could do better and every path stays free of checks.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ArenaBlock ArenaBlock;
+
+typedef struct Arena {
+    ArenaBlock *head;      // current block; NULL when empty, so "Arena a = {0}" is ready for use
+    size_t used_bytes;     // handed out since the last reset, padding included
+} Arena;
+
+// Zeroed memory, aligned to 16 bytes. bytes == 0 gives a valid unique pointer.
+void *arena_alloc(Arena *arena, size_t bytes);
+
+// Array of count elements, overflow-checked.
+void *arena_array(Arena *arena, size_t count, size_t element_bytes);
+#define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
+#define ARENA_ARRAY(arena, type, count) ((type *)arena_array((arena), (size_t)(count), sizeof(type)))
+
+// Doubles an array that lives in the arena once count reaches *capacity; returns the (possibly moved) array.
+void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes);
+
+char *arena_text(Arena *arena, const char *text);    // copy
+char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Forgets every allocation but keeps the largest block for reuse: no system call in a steady loop.
+void arena_reset(Arena *arena);
+void arena_free(Arena *arena);

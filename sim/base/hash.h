@@ -1,0 +1,21 @@
+// 64-bit content hash (FNV-1a with a final mix) for cache keys and template identity. Not cryptographic.
+// Stable across machines and versions: callers feed fields one by one, never raw padded structs.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HASH_TEXT_BYTES = 17 };
+
+typedef struct Hash {
+    uint64_t state;
+} Hash;
+
+Hash hash_begin(void);
+void hash_bytes(Hash *hash, const void *bytes, size_t count);
+void hash_int(Hash *hash, int64_t value);         // little-endian on every machine
+void hash_double(Hash *hash, double value);       // bit pattern, -0 as 0
+void hash_text(Hash *hash, const char *text);     // length first, so ("ab","c") differs from ("a","bc")
+uint64_t hash_end(const Hash *hash);
+char *hash_hex(uint64_t value, char out[HASH_TEXT_BYTES]);

@@ -1,0 +1,39 @@
+// Strict reading helpers over jansson: every error names the file, the path and the offending value.
+// A JsonReader walks one object; fields not asked for are an error in json_reader_finish, so a typo is never silent.
+
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/error.h"
+
+enum { JSON_MAX_DEPTH = 64, JSON_MAX_FILE_BYTES = 64 << 20 };
+
+// Loads a whole file: refuses absent, oversized, non-UTF-8, duplicate-key and malformed files with "file:line:column".
+// The caller owns *root (json_decref).
+Status json_file_load(const char *path, json_t **root, Error *error);
+Status json_text_load(const char *text, const char *origin, json_t **root, Error *error);
+
+// Writes text to path + ".tmp", then renames: readers never see half a file.
+Status json_file_save(const char *path, const json_t *root, Error *error);
+
+typedef struct JsonReader {
+    const char *origin;    // file name or another word for the source
+    const char *path;      // "node.gpus" style, "" at the root
+    json_t *object;        // borrowed
+} JsonReader;
+
+// Each getter: required fields fail when absent; the _or forms take the default instead. Range is inclusive.
+Status json_get_int(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t *value, Error *error);
+Status json_get_int_or(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t fallback,
+                       int64_t *value, Error *error);
+Status json_get_double(const JsonReader *reader, const char *key, double low, double high, double *value, Error *error);
+Status json_get_double_or(const JsonReader *reader, const char *key, double low, double high, double fallback,
+                          double *value, Error *error);
+Status json_get_bool_or(const JsonReader *reader, const char *key, bool fallback, bool *value, Error *error);
+Status json_get_text(const JsonReader *reader, const char *key, Arena *arena, const char **value, Error *error);
+Status json_get_text_or(const JsonReader *reader, const char *key, const char *fallback, Arena *arena,
+                        const char **value, Error *error);

@@ -1,0 +1,26 @@
+// Text in and out: numbers with units for people, strict parsing of what people type, near-miss suggestions.
+// Inside the program quantities are plain SI numbers; only this file and reports/ convert.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TEXT_UNIT_BYTES = 32 };
+
+// "23.4 GiB", "1.02 s", "35.1 us", "4.19 M": three significant digits, into out; returns out.
+char *text_bytes(char out[TEXT_UNIT_BYTES], double bytes);
+char *text_seconds(char out[TEXT_UNIT_BYTES], double seconds);
+char *text_count(char out[TEXT_UNIT_BYTES], double count);
+
+// Whole-string parses: false on anything left over, on overflow, on empty text.
+bool text_parse_int(const char *text, int64_t *value);
+bool text_parse_double(const char *text, double *value);
+bool text_parse_bytes(const char *text, int64_t *bytes);    // "80e9", "64MiB", "80GB", "80G" (decimal)
+
+// The candidate nearest to word by edit distance, or NULL when none is near enough to be a typing slip.
+const char *text_nearest(const char *word, const char *const *candidates, size_t count);
+
+// Case-sensitive equality that accepts '-' for '_' and the reverse (option values).
+bool text_same_word(const char *a, const char *b);

@@ -1,0 +1,35 @@
+// The discrete-event engine: StepProgram + costs -> Timeline. Time is an integer count of picoseconds, so that a repeated
+// segment is exactly the unrolled one; ties are broken by (time, task id). Tasks that run at the same time share links max-min and
+// slow each other (sim/cost's use[] and the profile's interference terms). Host issue is a lane of its own: a task cannot start
+// before the host has issued it, and the host issues in order.
+
+#pragma once
+
+#include "sim/base/arena.h"
+#include "sim/base/error.h"
+#include "sim/cost/cost.h"
+#include "sim/step/timeline.h"
+
+typedef struct EngineOptions {
+    bool all_ranks;           // simulate every rank instead of one per equivalence class
+    bool unroll;              // never repeat a segment by recurrence
+    bool no_contention;       // every task takes its isolated time
+    bool keep_spans;          // fill the timeline's spans; else totals only
+    const float *rank_slowdown;    // world entries >= 1: compute of that rank takes this times longer; NULL = all 1
+} EngineOptions;
+
+typedef struct EngineResult {
+    double step_s;
+    // Critical-path attribution on the representative rank, summing to step_s:
+    double compute_s;                          // compute lane busy, forward to backward
+    double exposed_s[AXIS_COUNT];              // compute lane idle because of a collective of that axis (shard group -> dp_shard)
+    double optimizer_s;
+    double overhead_s;                         // host-bound gaps, step edges, what is left
+    int64_t events;                            // task instances simulated
+    int64_t instances;                         // task instances represented, repeats included
+    int classes;                               // ranks simulated
+    Timeline timeline;
+} EngineResult;
+
+Status engine_run(const StepProgram *program, const CostModel *cost, const EngineOptions *options, Arena *arena,
+                  EngineResult *result, Error *error);

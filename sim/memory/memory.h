@@ -1,0 +1,41 @@
+// Reads a StepProgram and answers: what is alive when. Three readers of the same lifetimes:
+//   memory_plan       offsets for our executor: two buffers share bytes only where happens-before orders all their uses
+//   memory_breakdown  live bytes at the peak by role, plus a framework's allocator, context and communicators
+//   hazard_check      proves a plan: every two conflicting accesses to the same bytes are ordered by the program
+
+#pragma once
+
+#include "sim/base/arena.h"
+#include "sim/base/error.h"
+#include "sim/step/step.h"
+
+typedef struct MemoryPlan {
+    int64_t *offset_bytes;      // of each buffer (slot 0) in the arena; slots follow at slot_bytes
+    int64_t arena_bytes;        // what the executor maps: planned_peak_bytes
+    int64_t persistent_bytes;
+} MemoryPlan;
+
+// Same program, same plan on every rank (symmetric buffers need equal offsets). Lifetimes are found on the program with its loops
+// cut to a few iterations; slots of one buffer stay together.
+Status memory_plan(const StepProgram *program, Arena *arena, MemoryPlan *plan, Error *error);
+
+typedef struct MemoryBreakdown {
+    double parameters, gradients, optimizer, activations, logits, gathered_parameters, communication, runtime;    // alive at the peak
+    double peak_bytes;         // sum of the terms
+    double reserved_bytes;     // peak + allocator slack + context + communicator buffers
+    const char *peak_phase;    // "forward" "loss" "backward" "optimizer"
+    const char *top_name;      // largest buffer at the peak, for reasons ("logits 3.9 GiB")
+    double top_bytes;
+} MemoryBreakdown;
+
+// Frameworks allocate at first use and free after last use: live bytes by issue order, per phase, plus target and profile terms.
+// For target ndtune the peak is the planner's arena.
+Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error);
+
+typedef struct HazardReport {
+    int64_t instances, accesses, pairs_checked;
+} HazardReport;
+
+// Unrolls the program and proves that conflicting accesses (same bytes, at least one write) are ordered by lane order, events and
+// communicators; with plan NULL each buffer has its own bytes. INTERNAL names both tasks, the buffers, layer and micro-batch.
+Status hazard_check(const StepProgram *program, const MemoryPlan *plan, Arena *arena, HazardReport *report, Error *error);
