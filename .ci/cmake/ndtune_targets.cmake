@@ -1,0 +1,75 @@
+# ndtune_library, ndtune_program and ndtune_test: every target of the tree is declared with one of the three.
+
+add_library(ndtune_language INTERFACE)
+target_include_directories(ndtune_language INTERFACE ${PROJECT_SOURCE_DIR})  # "sim/mesh/mesh.h", from the root
+target_compile_definitions(ndtune_language INTERFACE _POSIX_C_SOURCE=200809L)
+target_compile_options(ndtune_language INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes)
+target_link_libraries(ndtune_language INTERFACE m)
+if(NDTUNE_WERROR)
+    target_compile_options(ndtune_language INTERFACE -Werror)
+endif()
+if(NDTUNE_SANITIZE)
+    target_compile_options(ndtune_language INTERFACE -fsanitize=${NDTUNE_SANITIZE} -fno-omit-frame-pointer
+                           -fno-sanitize-recover=all)
+    target_link_options(ndtune_language INTERFACE -fsanitize=${NDTUNE_SANITIZE})
+endif()
+
+# Flags of a product target. sim and autotune must give the same digits everywhere: no fused multiply-add.
+function(ndtune_product_flags name)
+    target_compile_options(${name} PRIVATE -Wconversion)
+    file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+    if(here MATCHES "^(sim|autotune)")
+        target_compile_options(${name} PRIVATE -ffp-contract=off)
+    endif()
+endfunction()
+
+function(ndtune_link name libs foreign)
+    target_link_libraries(${name} PUBLIC ndtune_language ${libs})
+    foreach(lib IN LISTS foreign)
+        target_link_libraries(${name} PRIVATE foreign::${lib})
+    endforeach()
+endfunction()
+
+# ndtune_library(sim_mesh SOURCES mesh.c ... LIBS sim_base ... [FOREIGN jansson ...])
+# LIBS are the layers below, FOREIGN the libraries of ndtune_found.cmake; only this target sees the foreign headers.
+function(ndtune_library name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;FOREIGN")
+    add_library(${name} STATIC ${arg_SOURCES})
+    ndtune_link(${name} "${arg_LIBS}" "${arg_FOREIGN}")
+    ndtune_product_flags(${name})
+endfunction()
+
+# ndtune_program(ndtune SOURCES main.c ... LIBS ... [FOREIGN ...]): an installed executable.
+function(ndtune_program name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;FOREIGN")
+    add_executable(${name} ${arg_SOURCES})
+    ndtune_link(${name} "${arg_LIBS}" "${arg_FOREIGN}")
+    ndtune_product_flags(${name})
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_mesh [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [SERIAL])
+# One Criterion executable, one ctest entry. RUNS names programs that the test starts (they are built first and lie in
+# NDTUNE_BIN_DIR); SERIAL keeps ctest from running anything beside it. Nothing happens when Criterion is missing.
+function(ndtune_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "SOURCES;LIBS;FOREIGN;LABELS;RUNS")
+    if(NOT NDTUNE_HAVE_CRITERION)
+        return()
+    endif()
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 60)
+    endif()
+    add_executable(${name} ${arg_SOURCES})
+    ndtune_link(${name} "${arg_LIBS}" "${arg_FOREIGN}")
+    target_link_libraries(${name} PRIVATE foreign::criterion)
+    target_compile_definitions(${name} PRIVATE NDTUNE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                               NDTUNE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
+    if(arg_RUNS)
+        add_dependencies(${name} ${arg_RUNS})
+    endif()
+    add_test(NAME ${name} COMMAND ${name} --verbose=1 --short-filename --jobs 1)
+    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+        ENVIRONMENT "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data"
+        RUN_SERIAL ${arg_SERIAL})
+endfunction()
