@@ -53,16 +53,17 @@ typedef struct Buffer {
 
 enum { STEP_ALIGN_BYTES = 256 };
 
-// A place in a buffer. Index = layer_scale * layer + layer_offset. Inside the slot the access begins at
-// offset_bytes + r * bytes, r = (index of this rank in groups[rank_group] - rank_shift) mod group size, or 0 when rank_group < 0.
+// A place in a buffer. Index = layer_scale * layer + layer_offset. Inside the slot the access begins at offset_bytes +
+// r * rank_stride_bytes, r = (index of this rank in groups[rank_group] - rank_shift) mod group size, or 0 when rank_group < 0.
 typedef struct BufferRef {
     int32_t buffer;         // -1 = operand absent
     int16_t layer_scale;    // 0 or 1
     int16_t layer_offset;
     int16_t rank_group;
     int16_t rank_shift;
+    int64_t rank_stride_bytes;
     int64_t offset_bytes;
-    int64_t bytes;          // extent touched
+    int64_t bytes;          // extent touched, first to last byte
 } BufferRef;
 
 typedef enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 } Access;
@@ -86,12 +87,13 @@ typedef enum {
     TASK_ROPE,                  // q(u), k(u): rows tokens, stride elements per row; backward turns the other way
     TASK_ATTENTION,             // q, k, v, o(u), lse(u), workspace: causal block; ring_step 0 starts, later ones merge
     TASK_ATTENTION_BACKWARD,    // q, k, v, o, lse, do, dq(u), dk, dv, workspace: ring_step 0 writes dq, later ones add; dk, dv written
-    TASK_SWIGLU,                // gate, up -> s[rows,cols]; stride elements per row of gate and up
-    TASK_SWIGLU_BACKWARD,       // ds, gate, up -> dgate, dup (same stride)
+    TASK_SWIGLU,                // gate, up -> s[rows,cols], [silu(gate)]; stride elements per row of gate and up
+    TASK_SWIGLU_BACKWARD,       // ds, gate, up, [silu(gate)] -> dgate, dup (same stride)
     TASK_ADD,                   // a, b -> c; c may be a
     TASK_LOSS_MAX,              // logits[rows,cols] -> row_max f32[rows]
-    TASK_LOSS_SUM,              // logits, targets, row_max -> sums f32[2][rows]: sum of exp(x - max); target logit - max, 0 if not here
-    TASK_LOSS_GRADIENT,         // logits(u -> gradient), targets, row_max, sums, loss f32[1](u, accumulate)
+    TASK_LOSS_SUM,              // logits, targets, row_max -> sums f32[2][rows]: sum of exp(x - max); target logit - max, 0 if not here;
+                                //   [log-softmax workspace of an eager loss]
+    TASK_LOSS_GRADIENT,         // logits(u -> gradient), targets, row_max, sums, loss f32[1](u, accumulate), [log-softmax workspace]
     TASK_SQUARE_SUM,            // gradient shard -> norm_square f32[1](u, accumulate); first replicated elements weigh 1/ranks
     TASK_CLIP,                  // norm_square -> scale f32[2]: {min(1, clip/norm), norm}
     TASK_ADAMW,                 // master(u), m(u), v(u), gradient, scale, [working copy out]
@@ -116,14 +118,15 @@ typedef struct Task {
     int16_t group;               // collectives: index into groups; -1 otherwise
     int16_t layer_guard;         // skipped unless 0 <= layer + layer_guard < layers (inside a layer loop)
     int16_t ring_step;           // attention blocks and ring transfers: hop 0 .. C-1
+    int16_t unit;                // square sum, AdamW, shard copies and collectives: index into units; -1 otherwise
     bool accumulate;             // adds to the output instead of overwriting
     bool trans_a, trans_b;
     bool backward;               // rotary direction
-    bool vocab_split;            // embedding and loss: this rank holds vocab range [index*inner ..) of the tp group
+    bool vocab_split;            // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
     bool reduce_max;             // all-reduce: max instead of sum
     Dtype dtype;                 // of the arithmetic's inputs, or of the payload
     int64_t m, n, k;             // GEMM
-    int64_t rows, cols, inner;   // the others; see the kinds
+    int64_t rows, cols, inner;   // the others; see the kinds; attention: rows = local tokens, cols = keys per sequence of this block
     int64_t stride, kv_stride;   // elements per token row of q (and o: heads*head_dim) and of k, v
     int32_t sequences;           // attention, rotary, loading: b; rows = b * local sequence
     int32_t heads, kv_heads, head_dim;
@@ -291,6 +294,9 @@ const char *task_kind_name(TaskKind kind);
 
 // Byte offset of the access inside its buffer (slot included) for this rank.
 int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, int layer, const MeshCoordinates *at);
+
+// What this rank's shard holds of one unit instance: elements [first, first + count) of the flat unit, padding left out.
+void step_shard_range(const StepProgram *program, const Unit *unit, const MeshCoordinates *at, int64_t *first, int64_t *count);
 
 // Sequence chunks that a rank of the cp group holds: local rows [i*length, (i+1)*length) of each sequence are global positions
 // start[i] ... Zigzag: two chunks, owner and 2C-1-owner; contiguous: one.

@@ -1,0 +1,166 @@
+// Walking a StepProgram and resolving what depends on the rank.
+
+#include "sim/step/step.h"
+
+const char *task_kind_name(TaskKind kind) {
+    static const char *const names[TASK_KIND_COUNT] = {
+        [TASK_LOAD_TOKENS] = "load_tokens",
+        [TASK_EMBED] = "embed",
+        [TASK_EMBED_BACKWARD] = "embed_backward",
+        [TASK_RMSNORM] = "rmsnorm",
+        [TASK_RMSNORM_BACKWARD] = "rmsnorm_backward",
+        [TASK_GEMM] = "gemm",
+        [TASK_ROPE] = "rope",
+        [TASK_ATTENTION] = "attention",
+        [TASK_ATTENTION_BACKWARD] = "attention_backward",
+        [TASK_SWIGLU] = "swiglu",
+        [TASK_SWIGLU_BACKWARD] = "swiglu_backward",
+        [TASK_ADD] = "add",
+        [TASK_LOSS_MAX] = "loss_max",
+        [TASK_LOSS_SUM] = "loss_sum",
+        [TASK_LOSS_GRADIENT] = "loss_gradient",
+        [TASK_SQUARE_SUM] = "square_sum",
+        [TASK_CLIP] = "clip",
+        [TASK_ADAMW] = "adamw",
+        [TASK_COPY] = "copy",
+        [TASK_UNPACK] = "unpack",
+        [TASK_ACCUMULATE] = "accumulate",
+        [TASK_ZERO] = "zero",
+        [TASK_ALL_GATHER] = "all_gather",
+        [TASK_REDUCE_SCATTER] = "reduce_scatter",
+        [TASK_ALL_REDUCE] = "all_reduce",
+        [TASK_SEND_RECV] = "send_recv",
+    };
+    return names[kind];
+}
+
+StepCursor step_cursor_begin(const StepProgram *program) {
+    return (StepCursor){.program = program};
+}
+
+static void cursor_set_variable(StepCursor *cursor) {
+    const Segment *loop = &cursor->program->segments[cursor->loop_segment[cursor->depth - 1]];
+    const int value = loop->first + cursor->iteration[cursor->depth - 1] * loop->step;
+    if (loop->kind == SEGMENT_LAYERS) {
+        cursor->layer = value;
+    } else {
+        cursor->micro_batch = value;
+    }
+}
+
+static void cursor_enter_loop(StepCursor *cursor) {
+    const Segment *loop = &cursor->program->segments[cursor->segment];
+    if (loop->count == 0) {
+        cursor->segment = loop->end;
+        return;
+    }
+    ASSERT(cursor->depth < STEP_MAX_DEPTH);
+    cursor->loop_segment[cursor->depth] = cursor->segment;
+    cursor->iteration[cursor->depth] = 0;
+    cursor->depth++;
+    cursor_set_variable(cursor);
+    cursor->segment++;
+}
+
+static void cursor_leave_variable(StepCursor *cursor) {
+    if (cursor->program->segments[cursor->loop_segment[cursor->depth]].kind == SEGMENT_LAYERS) {
+        cursor->layer = 0;
+    } else {
+        cursor->micro_batch = 0;
+    }
+}
+
+// After a subtree ended: the next iteration of the innermost finished loop, or out of it.
+static void cursor_close_loops(StepCursor *cursor) {
+    while (cursor->depth > 0) {
+        const int32_t loop_index = cursor->loop_segment[cursor->depth - 1];
+        const Segment *loop = &cursor->program->segments[loop_index];
+        if (cursor->segment != loop->end) {
+            return;
+        }
+        if (++cursor->iteration[cursor->depth - 1] < loop->count) {
+            cursor->segment = loop_index + 1;
+            cursor_set_variable(cursor);
+            return;
+        }
+        cursor->depth--;
+        cursor_leave_variable(cursor);
+    }
+}
+
+bool step_cursor_next(StepCursor *cursor, StepInstance *instance) {
+    const StepProgram *program = cursor->program;
+    while (cursor->segment < program->segment_count) {
+        const Segment *segment = &program->segments[cursor->segment];
+        if (segment->kind != SEGMENT_TASKS) {
+            cursor_enter_loop(cursor);
+            continue;
+        }
+        while (cursor->task < segment->task_count) {
+            const int32_t task = segment->first_task + cursor->task++;
+            if (step_guard_open(program, &program->tasks[task], cursor->layer)) {
+                *instance = (StepInstance){.task = task, .layer = cursor->layer, .micro_batch = cursor->micro_batch};
+                return true;
+            }
+        }
+        cursor->task = 0;
+        cursor->segment++;
+        cursor_close_loops(cursor);
+    }
+    return false;
+}
+
+static int64_t segment_instance_count(const StepProgram *program, int32_t begin, int32_t end, const Segment *layers) {
+    int64_t count = 0;
+    for (int32_t i = begin; i < end;) {
+        const Segment *segment = &program->segments[i];
+        if (segment->kind != SEGMENT_TASKS) {
+            const Segment *inner = segment->kind == SEGMENT_LAYERS ? segment : layers;
+            count += segment_instance_count(program, i + 1, segment->end, inner) * (inner == segment ? 1 : segment->count);
+            i = segment->end;
+            continue;
+        }
+        for (int32_t t = 0; t < segment->task_count; t++) {
+            const Task *task = &program->tasks[segment->first_task + t];
+            for (int32_t k = 0; k < (layers ? layers->count : 1); k++) {
+                count += step_guard_open(program, task, layers ? layers->first + k * layers->step : 0);
+            }
+        }
+        i++;
+    }
+    return count;
+}
+
+int64_t step_instance_count(const StepProgram *program) {
+    return segment_instance_count(program, 0, program->segment_count, NULL);
+}
+
+int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, int layer, const MeshCoordinates *at) {
+    const Buffer *buffer = &program->buffers[ref->buffer];
+    int64_t offset = step_slot(program, ref->buffer, ref->layer_scale, ref->layer_offset, layer) * buffer->slot_bytes + ref->offset_bytes;
+    if (ref->rank_group >= 0) {
+        const Group *group = &program->groups[ref->rank_group];
+        const int index = mesh_group_index(&program->plan.mesh, group->axes, at);
+        offset += ((index - ref->rank_shift) % group->size + group->size) % group->size * ref->rank_stride_bytes;
+    }
+    return offset;
+}
+
+void step_shard_range(const StepProgram *program, const Unit *unit, const MeshCoordinates *at, int64_t *first, int64_t *count) {
+    const int index =
+        program->plan.zero > 0 ? mesh_group_index(&program->plan.mesh, AXIS_SHARD_GROUP, at) : 0;
+    *first = index * unit->shard_elements;
+    const int64_t left = unit->elements - *first;
+    *count = left < 0 ? 0 : left < unit->shard_elements ? left : unit->shard_elements;
+}
+
+SequenceChunks step_chunks(const StepProgram *program, int cp_index) {
+    const int ranks = program->plan.mesh.size[AXIS_CP];
+    const int local = program->plan.seq / ranks;
+    if (ranks == 1 || !program->target->zigzag) {
+        return (SequenceChunks){.count = 1, .length = local, .start = {cp_index * local, 0}};
+    }
+    const int length = local / 2;
+    return (SequenceChunks){
+        .count = 2, .length = length, .start = {cp_index * length, (2 * ranks - 1 - cp_index) * length}};
+}
