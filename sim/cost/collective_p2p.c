@@ -1,0 +1,41 @@
+// Send to the next rank of a ring while receiving from the previous one: the hop of ring attention. Formula: collectives.md
+// 6.3, "sendrecv". Inside a node the p2p curve. Across nodes the hop between nodes sets the pace: one flow reaches only a share
+// of its NIC (p2p_efficiency), and the flows of sibling groups divide the node's NICs. Each group has one flow leaving a node
+// in block placement. Not modelled: alignment of rails, several channels per peer.
+
+#include "sim/cost/collective.h"
+
+#include <math.h>
+
+enum { FABRIC_P2P_CTAS = 8 };    // collectives.md 4.2: 2-32 channels inside a node, 2-8 across
+
+// collectives.md 6.5, "gp 0.8, mp 3" for every class of fabric.
+static const LinkCurve fabric_p2p = {.bandwidth_bytes_per_s = 0, .pipelining = 0.8, .ceiling = 3};
+
+static bool p2p_applicable(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group) {
+    return kind == COLLECTIVE_SEND_RECV && (group->nodes == 1 || profile->fabric.nics > 0);
+}
+
+static CollectiveCost p2p_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
+                               double payload_bytes) {
+    (void)kind;
+    const Node *node = &profile->node;
+    const Fabric *fabric = &profile->fabric;
+    CollectiveCost cost = {.wire_bytes = payload_bytes,
+                           .ctas = node->ring_ctas,
+                           .link_s = payload_bytes / node->p2p.bandwidth_bytes_per_s};
+    if (group->nodes == 1) {
+        cost.seconds = collective_curve_s(node->p2p_latency_s, cost.link_s, &node->p2p);
+        return cost;
+    }
+    const GroupPlacement one_flow = {.size = 2, .nodes = 2, .per_node = 1, .siblings = group->siblings};
+    const double share = collective_fabric_bytes_per_s(profile, &one_flow);
+    const double flow = fmin(share, fabric->p2p_efficiency * fabric->nic_bytes_per_s);
+    cost.nic_s = payload_bytes / share;
+    cost.link_s = group->per_node > 1 ? cost.link_s : 0;
+    cost.ctas = fmin(node->ring_ctas, FABRIC_P2P_CTAS);
+    cost.seconds = collective_curve_s(fabric->p2p_latency_s, payload_bytes / flow, &fabric_p2p);
+    return cost;
+}
+
+const CollectiveAlgorithm collective_p2p = {.name = "p2p", .applicable = p2p_applicable, .cost = p2p_cost};

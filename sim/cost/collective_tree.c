@@ -1,0 +1,35 @@
+// Tree all-reduce across nodes: reduce up and broadcast down a double binary tree of nodes, chains inside a node; on machines
+// with in-switch reduction NCCL runs its NVLSTree here. Formula: collectives.md 6.3, "many nodes, tree AR". Logarithmic
+// start-up, so it wins for short messages on many nodes; with two nodes both directions carry useful data, so it wins for
+// long ones too. The cap is the rate of the tree kernels. Not modelled: trees inside one node (the ring is never slower there).
+
+#include "sim/cost/collective.h"
+
+#include <math.h>
+
+static bool tree_applicable(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group) {
+    return kind == COLLECTIVE_ALL_REDUCE && group->nodes > 1 && profile->fabric.nics > 0 &&
+           profile->fabric.tree.bandwidth_bytes_per_s > 0;
+}
+
+static CollectiveCost tree_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
+                                double payload_bytes) {
+    (void)kind;
+    const Fabric *fabric = &profile->fabric;
+    const double own = collective_fabric_bytes_per_s(profile, group), cap = fabric->tree.bandwidth_bytes_per_s;
+    const double passes = group->nodes == 2 ? 1 : group->nodes == 3 ? 1.5 : 2;    // w(N) of collectives.md 6.3
+    // Two nodes: the cap, unless the group has fewer NICs than that. More: smooth minimum of the two.
+    const double bandwidth = group->nodes == 2 ? fmin(own, cap) : 1 / smooth_max(passes / own, 1 / cap);
+    const double start_s = profile->node.link_latency_s + 2 * (group->per_node - 1) * profile->node.step_latency_s +
+                           2 * ceil(log2(group->nodes)) * fabric->tree_step_latency_s;
+    CollectiveCost cost = {.wire_bytes = payload_bytes * 2 * (group->size - 1) / group->size,
+                           .ctas = profile->node.ring_ctas,
+                           .nic_s = payload_bytes * passes / own};
+    if (group->per_node > 1) {
+        cost.link_s = cost.wire_bytes / profile->node.ring.bandwidth_bytes_per_s;
+    }
+    cost.seconds = collective_curve_s(start_s, payload_bytes / bandwidth, &fabric->tree);
+    return cost;
+}
+
+const CollectiveAlgorithm collective_tree = {.name = "tree", .applicable = tree_applicable, .cost = tree_cost};

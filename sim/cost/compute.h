@@ -1,0 +1,39 @@
+// Inside sim/cost: compute kernels with what their time is made of. Callers outside use cost.h.
+
+#pragma once
+
+#include "sim/cost/cost.h"
+
+typedef struct KernelTime {
+    double seconds;
+    double memory_s;        // what the operand traffic alone would take at the bandwidth that the kernel reaches
+    double memory_bound;    // 0..1
+} KernelTime;
+
+typedef struct GemmShape {
+    int64_t m, n, k;
+    int output_bytes;    // traffic per element of C
+} GemmShape;
+
+KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);
+
+typedef struct AttentionShape {
+    int64_t sequences;
+    int heads, head_dim;
+    double queries, keys;
+    double visible_share;
+    bool diagonal;    // the block holds the causal diagonal, where tiles are half empty
+    bool backward;
+} AttentionShape;
+
+KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape);
+
+// The profile's row for a kernel ("flash"), nearest in head_dim by ratio; rows of other kernels only when it has none.
+const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim);
+
+// `kernels` streaming kernels that move `bytes` together.
+KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);
+
+// Kernels that a task is on the device, and operations that the host issues for it (host.c).
+int task_kernels(const Target *target, const Task *task);
+double task_host_s(const Target *target, const Task *task);

@@ -1,0 +1,72 @@
+// Flash-type attention: plateau rate, a ramp over the visible key positions, a loss on the causal diagonal and occupancy.
+// Formula: reference hardware.md 5.2. Slices of a ring use the same formula with their own queries and keys: short slices pay
+// the ramp, which is the real price of a high context-parallel degree. Not modelled: masks other than causal, dropout, the
+// smaller key traffic of grouped queries (the kernels are limited by arithmetic).
+
+#include "sim/cost/compute.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double diagonal_tile = 128;     // hardware.md 5.2: diag = cc * S/(S+128)
+static const double query_tile = 128;        // hardware.md 5.2: w = B H ceil(Sq/128) / SM
+static const double backward_flops = 2.5;    // hardware.md 5.2: five matrix products instead of two
+
+static double head_dim_distance(int have, int want) {
+    return fabs(log2((double)have / (double)want));
+}
+
+const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim) {
+    ASSERT(accelerator->attention_count > 0);
+    const AttentionRate *best = NULL;
+    bool best_named = false;
+    for (int i = 0; i < accelerator->attention_count; i++) {
+        const AttentionRate *row = &accelerator->attention[i];
+        const bool named = strcmp(row->kernel, kernel) == 0;
+        if (!best || (named && !best_named) ||
+            (named == best_named &&
+             head_dim_distance(row->head_dim, head_dim) < head_dim_distance(best->head_dim, head_dim))) {
+            best = row;
+            best_named = named;
+        }
+    }
+    return best;
+}
+
+KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
+    ASSERT(cost_supports(accelerator, dtype));
+    const AttentionRate *rate = attention_rate(accelerator, "flash", shape->head_dim);
+    const double efficiency = shape->backward ? rate->backward_efficiency : rate->forward_efficiency;
+    const double ramp_start = shape->backward ? rate->backward_ramp : rate->forward_ramp;
+    const double lines = (double)shape->sequences * shape->heads;    // independent (sequence, head) problems
+    const double flops = 4 * lines * shape->queries * shape->keys * shape->head_dim * shape->visible_share *
+                         (shape->backward ? backward_flops : 1);
+    const double bytes = 2 * lines * (shape->queries + shape->keys) * shape->head_dim * dtype_bytes(dtype);    // q o k v
+    const double floor_s = accelerator->kernel_floor_s;
+    const double memory_s = bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    if (flops <= 0) {
+        return (KernelTime){.seconds = floor_s};
+    }
+    const double visible_keys = shape->keys * shape->visible_share;    // mean per query: S/2 when causal
+    const double ramp = visible_keys / (visible_keys + ramp_start);
+    const double diagonal = shape->diagonal ? rate->causal_factor * shape->keys / (shape->keys + diagonal_tile) : 1;
+    const double waves = lines * ceil(shape->queries / query_tile) / accelerator->sm_count;
+    const double occupancy = waves < 1 ? waves : waves / (0.5 * ceil(waves) + 0.5 * waves);
+    const double flop_per_s = accelerator->gemm[dtype].peak_flop_per_s * efficiency * ramp * diagonal * occupancy;
+    const double compute_s = flops / flop_per_s;
+    const double busy_s = fmax(compute_s, memory_s);
+    return (KernelTime){.seconds = floor_s + busy_s, .memory_s = memory_s, .memory_bound = memory_s > compute_s ? 1 : 0};
+}
+
+double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim, double queries,
+                        double keys, double visible_share, bool backward) {
+    const AttentionShape shape = {.sequences = sequences,
+                                  .heads = heads,
+                                  .head_dim = head_dim,
+                                  .queries = queries,
+                                  .keys = keys,
+                                  .visible_share = visible_share,
+                                  .diagonal = visible_share < 1,
+                                  .backward = backward};
+    return attention_time(accelerator, dtype, &shape).seconds;
+}

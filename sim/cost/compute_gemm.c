@@ -1,0 +1,91 @@
+// GEMM C[m,n] = A[m,k] B[k,n]: the cheapest tile shape and split of K under a wave model, joined with operand traffic.
+// Formula: reference hardware.md 5.1; the rates come from the profile, where each carries its source. Sustained rate: what a
+// training step sees once the power limit bites. Not modelled: layouts (NT, NN and TN differ by a few percent), tile swizzles,
+// clock changes inside a step.
+
+#include "sim/cost/compute.h"
+
+#include <math.h>
+
+typedef struct Tile {
+    int m, n, efficiency_class;
+} Tile;
+
+static const Tile tiles[] = {{256, 128, 0}, {128, 256, 0}, {128, 128, 1}, {256, 64, 1},
+                             {64, 256, 1},  {128, 64, 2},  {64, 128, 2},  {64, 64, 3}};    // hardware.md 5.1
+
+enum {
+    TILE_COUNT = sizeof(tiles) / sizeof(tiles[0]),
+    MAX_SPLIT = 8,            // hardware.md 5.1: s in {1,2,4,8}
+    MIN_SPLIT_DEPTH = 256,    // hardware.md 5.1: K/s >= 256
+    FP8_QUANT_BYTES = 5,      // per element of A, dynamic tensor-wise scaling; part of the fp8 fit, hardware.md 5.1
+    ALIGNED_ELEMENTS = 8,     // tensor cores want K and N in multiples of 16 bytes of bf16
+};
+
+static const double unaligned_efficiency = 0.69;    // hardware.md 3: 273 against 398 TFLOP/s on H100 (one measured pair)
+
+typedef struct Waves {
+    double slots;              // SMs
+    double flop_per_s_slot;    // of one SM, class 0
+    double quantisation, overhead_s;
+} Waves;
+
+// Seconds of `ctas` thread blocks of tile_flops each.
+static inline double waves_seconds(const Waves *waves, double ctas, double tile_flops, double efficiency) {
+    const double filled = ctas / waves->slots;
+    const double count =
+        filled <= 1 ? 1 : waves->quantisation * ceil(filled) + (1 - waves->quantisation) * filled;
+    return count * (tile_flops / (waves->flop_per_s_slot * efficiency) + waves->overhead_s);
+}
+
+static double tiles_seconds(const Accelerator *accelerator, const GemmRate *rate, const GemmShape *shape, double flop_per_s) {
+    const Waves waves = {.slots = accelerator->sm_count,
+                         .flop_per_s_slot = flop_per_s / accelerator->sm_count,
+                         .quantisation = rate->wave_quantisation,
+                         .overhead_s = rate->tile_overhead_s};
+    const double merge_s = 8.0 * (double)shape->m * (double)shape->n / accelerator->memory_bytes_per_s;    // per split
+    double best_s = INFINITY;
+    for (int i = 0; i < TILE_COUNT; i++) {
+        const Tile *tile = &tiles[i];
+        const double blocks = (double)((shape->m + tile->m - 1) / tile->m) * (double)((shape->n + tile->n - 1) / tile->n);
+        const double flops = 2.0 * tile->m * tile->n * (double)shape->k;
+        const double efficiency = tile->efficiency_class == 0 ? 1 : rate->class_efficiency[tile->efficiency_class - 1];
+        for (int split = 1; split <= MAX_SPLIT; split *= 2) {
+            if (split > 1 && (blocks * split > 2.0 * waves.slots || shape->k < (int64_t)MIN_SPLIT_DEPTH * split)) {
+                break;
+            }
+            const double seconds =
+                waves_seconds(&waves, blocks * split, flops / split, efficiency) + (split > 1 ? split * merge_s : 0);
+            best_s = seconds < best_s ? seconds : best_s;
+        }
+    }
+    return best_s;
+}
+
+bool cost_supports(const Accelerator *accelerator, Dtype dtype) {
+    return accelerator->gemm[dtype].burst_flop_per_s > 0 || accelerator->gemm[dtype].sustained_flop_per_s > 0;
+}
+
+KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape) {
+    const GemmRate *rate = &accelerator->gemm[dtype];
+    ASSERT(cost_supports(accelerator, dtype));
+    const double element = dtype_bytes(dtype);
+    const double m = (double)shape->m, n = (double)shape->n, k = (double)shape->k;
+    double flop_per_s = rate->sustained_flop_per_s > 0 ? rate->sustained_flop_per_s : rate->burst_flop_per_s;
+    if (accelerator->device_class == DEVICE_CLASS_GPU && dtype != DTYPE_FP32 &&
+        (shape->k % ALIGNED_ELEMENTS != 0 || shape->n % ALIGNED_ELEMENTS != 0)) {
+        flop_per_s *= unaligned_efficiency;
+    }
+    const double compute_s = tiles_seconds(accelerator, rate, shape, flop_per_s);
+    const double memory_s = ((m * k + k * n) * element + m * n * shape->output_bytes) /
+                            (accelerator->memory_bytes_per_s * rate->bandwidth_factor);
+    const double compute_cube = compute_s * compute_s * compute_s, memory_cube = memory_s * memory_s * memory_s;
+    const double quant_s = dtype == DTYPE_FP8 ? FP8_QUANT_BYTES * m * k / accelerator->memory_bytes_per_s : 0;
+    return (KernelTime){.seconds = rate->launch_s + cbrt(compute_cube + memory_cube) + quant_s,
+                        .memory_s = memory_s,
+                        .memory_bound = memory_cube / (compute_cube + memory_cube)};
+}
+
+double cost_gemm_s(const Accelerator *accelerator, Dtype dtype, int64_t m, int64_t n, int64_t k, int output_bytes) {
+    return gemm_time(accelerator, dtype, &(GemmShape){.m = m, .n = n, .k = k, .output_bytes = output_bytes}).seconds;
+}
