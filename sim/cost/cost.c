@@ -1,0 +1,160 @@
+// Dispatch: a task's kind picks the formula and says how many bytes the target really moves for it. Every kernel of a GPU
+// stream is followed by the gap to the next one (hardware.md 6), which belongs to its time here.
+// Not modelled here: what runs at the same time (the engine), ranks that differ (the engine's slowdowns).
+
+#include "sim/cost/cost_program.h"
+
+#include <math.h>
+
+#include "sim/cost/collective.h"
+#include "sim/cost/compute.h"
+
+// How the target's loss traffic splits over the three loss tasks: each reads the logits, the last also writes them.
+static const double loss_max_share = 0.25, loss_sum_share = 0.25, loss_gradient_share = 0.5;
+
+// Eager merge of a ring block: fp32 partial and result read, result written (parallelism.md 3.2).
+static const double eager_merge_bytes = 12;
+
+static double clamp_share(double share) {
+    return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+static double operand_elements(const StepProgram *program, const Task *task, int index) {
+    const BufferRef *ref = &task_operand(program, task, index)->ref;
+    return (double)ref->bytes / dtype_bytes(program->buffers[ref->buffer].dtype);
+}
+
+// Bytes that the target moves for a streaming task.
+static double stream_bytes(const Target *target, const StepProgram *program, const Task *task) {
+    const double logits = (double)task->rows * (double)task->cols;
+    const double least = (double)task->traffic_bytes;
+    switch (task->kind) {
+    case TASK_RMSNORM:
+    case TASK_RMSNORM_BACKWARD:
+    case TASK_ROPE:
+    case TASK_SWIGLU:
+    case TASK_SWIGLU_BACKWARD:
+        return least * fmax(1, target->memory_passes);
+    case TASK_LOSS_MAX:
+        return logits * target->loss_bytes_per_logit * loss_max_share;
+    case TASK_LOSS_SUM:
+        return logits * target->loss_bytes_per_logit * loss_sum_share;
+    case TASK_LOSS_GRADIENT:
+        return logits * target->loss_bytes_per_logit * loss_gradient_share;
+    case TASK_ADAMW:
+        return operand_elements(program, task, 0) * target->optimizer_bytes_per_parameter;
+    default:
+        return least;
+    }
+}
+
+static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
+    const Dtype output = program->buffers[task_operand(program, task, 2)->ref.buffer].dtype;
+    const GemmShape shape = {
+        .m = task->m, .n = task->n, .k = task->k, .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1)};
+    return gemm_time(accelerator, task->dtype, &shape);
+}
+
+// What the causal mask lets through of this block, for the rank that the ring waits for. Zigzag: every rank half of every
+// block. Contiguous: the block of the rank's own chunk half, earlier ones whole, and the last rank has no block to skip.
+static double visible_share(const StepProgram *program, const Task *task) {
+    const bool split = program->plan.mesh.size[AXIS_CP] > 1;
+    return split && !program->target->zigzag && task->ring_step > 0 ? 1 : 0.5;
+}
+
+static KernelTime attention_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
+    const double queries = (double)task->rows / task->sequences;
+    const AttentionShape shape = {.sequences = task->sequences,
+                                  .heads = task->heads,
+                                  .head_dim = task->head_dim,
+                                  .queries = queries,
+                                  .keys = queries,
+                                  .visible_share = visible_share(program, task),
+                                  .diagonal = task->ring_step == 0,
+                                  .backward = task->kind == TASK_ATTENTION_BACKWARD};
+    KernelTime time = attention_time(accelerator, task->dtype, &shape);
+    if (task->kind == TASK_ATTENTION && task->ring_step > 0 && cost_target_is_eager(program->target)) {
+        const double merged = (double)task->rows * task->heads * task->head_dim * eager_merge_bytes;
+        const KernelTime merge = stream_time(accelerator, merged, task_kernels(program->target, task) - 1);
+        time.seconds += merge.seconds;
+        time.memory_s += merge.memory_s;
+    }
+    return time;
+}
+
+static TaskCost compute_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
+    const Accelerator *accelerator = &model->profile->accelerator;
+    KernelTime time;
+    const char *algorithm = "stream";
+    if (task->kind == TASK_GEMM) {
+        time = gemm_task_time(accelerator, program, task);
+        algorithm = "tile";
+    } else if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
+        time = attention_task_time(accelerator, program, task);
+        algorithm = "flash";
+    } else {
+        time = stream_time(accelerator, stream_bytes(model->target, program, task), task_kernels(model->target, task));
+    }
+    TaskCost cost = {.seconds = time.seconds + accelerator->kernel_gap_s,
+                     .sm_share = 1,
+                     .memory_bound = (float)time.memory_bound,
+                     .algorithm = algorithm};
+    cost.use[RESOURCE_HBM] = (float)clamp_share(time.memory_s / cost.seconds);
+    return cost;
+}
+
+static CollectiveKind collective_kind(TaskKind kind) {
+    switch (kind) {
+    case TASK_ALL_GATHER:
+        return COLLECTIVE_ALL_GATHER;
+    case TASK_REDUCE_SCATTER:
+        return COLLECTIVE_REDUCE_SCATTER;
+    case TASK_ALL_REDUCE:
+        return COLLECTIVE_ALL_REDUCE;
+    default:
+        return COLLECTIVE_SEND_RECV;
+    }
+}
+
+static TaskCost collective_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
+    const ClusterProfile *profile = model->profile;
+    const Accelerator *accelerator = &profile->accelerator;
+    const Mesh *mesh = &program->plan.mesh;
+    const GroupPlacement placement =
+        mesh_group_placement(mesh, program->groups[task->group].axes, cost_ranks_per_node(profile, mesh));
+    TaskCost cost = {.algorithm = "none"};
+    const CollectiveCost alone = cost_collective(profile, collective_kind(task->kind), &placement, (double)task->payload_bytes,
+                                                 &cost.algorithm);
+    cost.seconds = alone.seconds;
+    if (alone.seconds > 0) {
+        const double hbm_bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
+        const double hbm_s = alone.wire_bytes * profile->interference.hbm_factor / hbm_bytes_per_s;
+        cost.use[RESOURCE_NODE_LINK] = (float)clamp_share(alone.link_s / alone.seconds);
+        cost.use[RESOURCE_NIC] = (float)clamp_share(alone.nic_s / alone.seconds);
+        cost.use[RESOURCE_HBM] = (float)clamp_share(hbm_s / alone.seconds);
+        cost.sm_share = (float)clamp_share(alone.ctas / accelerator->sm_count);
+    }
+    return cost;
+}
+
+TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task) {
+    TaskCost cost = task_is_collective(task) ? collective_task_cost(model, program, task)
+                                             : compute_task_cost(model, program, task);
+    cost.host_s = task_host_s(model->target, task);
+    return cost;
+}
+
+ClusterProfile program_profile(const CostModel *model, const StepProgram *program) {
+    const Mesh *mesh = &program->plan.mesh;
+    const int world = mesh_world(mesh), per_node = cost_ranks_per_node(model->profile, mesh);
+    return cost_shared_profile(model->profile, world < per_node ? world : per_node);
+}
+
+TaskCost cost_task(const CostModel *model, const StepProgram *program, const Task *task) {
+    if (model->profile->accelerator.device_class != DEVICE_CLASS_CPU) {
+        return task_cost_shared(model, program, task);
+    }
+    const ClusterProfile shared = program_profile(model, program);
+    const CostModel seen = {.profile = &shared, .target = model->target};
+    return task_cost_shared(&seen, program, task);
+}

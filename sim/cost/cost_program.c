@@ -1,0 +1,49 @@
+// Costs of a whole program: equal keys are priced once, through a small open-addressing table in the arena.
+
+#include "sim/cost/cost_program.h"
+
+#include "sim/cost/compute.h"
+
+typedef struct KeyTable {
+    int32_t *first;    // task that was priced for a key; -1 = free
+    uint64_t mask;
+} KeyTable;
+
+static KeyTable key_table_new(int32_t tasks, Arena *arena) {
+    uint64_t size = 16;
+    while (size < 2 * (uint64_t)tasks) {
+        size *= 2;
+    }
+    KeyTable table = {.first = ARENA_ARRAY(arena, int32_t, size), .mask = size - 1};
+    for (uint64_t i = 0; i < size; i++) {
+        table.first[i] = -1;
+    }
+    return table;
+}
+
+// The slot of the key: holds the task priced for it, or is free.
+static int32_t *key_table_slot(const KeyTable *table, const StepProgram *program, uint64_t key) {
+    uint64_t at = (key ^ (key >> 32)) & table->mask;
+    while (table->first[at] >= 0 && program->tasks[table->first[at]].key != key) {
+        at = (at + 1) & table->mask;
+    }
+    return &table->first[at];
+}
+
+TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena *arena) {
+    const ClusterProfile shared = program_profile(model, program);
+    const CostModel seen = {.profile = &shared, .target = model->target};
+    TaskCost *costs = ARENA_ARRAY(arena, TaskCost, program->task_count);
+    const KeyTable table = key_table_new(program->task_count, arena);
+    for (int32_t i = 0; i < program->task_count; i++) {
+        int32_t *slot = key_table_slot(&table, program, program->tasks[i].key);
+        if (*slot >= 0) {
+            costs[i] = costs[*slot];
+            costs[i].host_s = task_host_s(model->target, &program->tasks[i]);    // depends on the phase, a key may not
+        } else {
+            costs[i] = task_cost_shared(&seen, program, &program->tasks[i]);
+            *slot = i;
+        }
+    }
+    return costs;
+}

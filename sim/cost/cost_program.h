@@ -1,0 +1,11 @@
+// Inside sim/cost: pricing against a profile that already contains the other ranks on the same cores.
+
+#pragma once
+
+#include "sim/cost/cost.h"
+
+// The profile as a rank of this program sees it.
+ClusterProfile program_profile(const CostModel *model, const StepProgram *program);
+
+// cost_task with model->profile as program_profile gave it.
+TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task);
