@@ -1,5 +1,5 @@
 // Strict reading helpers over jansson: every error names the file, the path and the offending value.
-// A JsonReader walks one object; fields not asked for are an error in json_reader_finish, so a typo is never silent.
+// A JsonReader reads one object; json_reader_finish refuses fields that nobody knows, so a typo is never silent.
 
 #pragma once
 
@@ -26,7 +26,7 @@ typedef struct JsonReader {
     json_t *object;        // borrowed
 } JsonReader;
 
-// Each getter: required fields fail when absent; the _or forms take the default instead. Range is inclusive.
+// Each getter: required fields fail when absent; the _or forms take the default instead, also for null. Range is inclusive.
 Status json_get_int(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t *value, Error *error);
 Status json_get_int_or(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t fallback,
                        int64_t *value, Error *error);
@@ -37,3 +37,14 @@ Status json_get_bool_or(const JsonReader *reader, const char *key, bool fallback
 Status json_get_text(const JsonReader *reader, const char *key, Arena *arena, const char **value, Error *error);
 Status json_get_text_or(const JsonReader *reader, const char *key, const char *fallback, Arena *arena,
                         const char **value, Error *error);
+Status json_get_bool(const JsonReader *reader, const char *key, bool *value, Error *error);
+
+// A nested object as a reader of its own; its path lives in the arena.
+Status json_get_object(const JsonReader *reader, const char *key, Arena *arena, JsonReader *child, Error *error);
+
+// Every key of the object must be one of `keys`; the first that is not is an error with a suggestion.
+Status json_reader_finish(const JsonReader *reader, const char *const *keys, size_t count, Error *error);
+
+// An error about one key in the one form that all of them have: "file: path.key: " + the sentence.
+Status json_error(const JsonReader *reader, const char *key, Error *error, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));

@@ -1,0 +1,133 @@
+// Region allocator: a list of blocks, the newest first; an allocation bumps a pointer in the head block. Memory is zeroed when it is
+// handed out, so a block that is used again after a reset needs no sweep. A reset keeps only the largest block: after the first
+// round a steady loop allocates nothing from the system. Does not model alignment above 16 bytes.
+
+#include "sim/base/arena.h"
+
+#include <stdarg.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/error.h"
+
+enum { ARENA_ALIGN_BYTES = 16, ARENA_FIRST_BLOCK_BYTES = 16 << 10, ARENA_MAX_STEP_BYTES = 16 << 20 };
+
+struct ArenaBlock {
+    ArenaBlock *next;
+    size_t capacity_bytes;
+    size_t used_bytes;
+    alignas(ARENA_ALIGN_BYTES) unsigned char data[];
+};
+
+static void arena_exhausted(size_t bytes) {
+    fprintf(stderr, "ndtune: out of memory: %zu bytes more were needed\n", bytes);
+    exit(status_exit_code(STATUS_INTERNAL));
+}
+
+// Room for at least `bytes`; block sizes double so that the number of blocks stays logarithmic.
+static ArenaBlock *block_add(Arena *arena, size_t bytes) {
+    size_t capacity = arena->head ? 2 * arena->head->capacity_bytes : ARENA_FIRST_BLOCK_BYTES;
+    capacity = capacity > ARENA_MAX_STEP_BYTES ? ARENA_MAX_STEP_BYTES : capacity;
+    capacity = capacity < bytes ? bytes : capacity;
+    if (capacity > SIZE_MAX - sizeof(ArenaBlock)) {
+        arena_exhausted(bytes);
+    }
+    ArenaBlock *block = malloc(sizeof(ArenaBlock) + capacity);
+    if (!block) {
+        arena_exhausted(bytes);
+    }
+    block->next = arena->head;
+    block->capacity_bytes = capacity;
+    block->used_bytes = 0;
+    arena->head = block;
+    return block;
+}
+
+void *arena_alloc(Arena *arena, size_t bytes) {
+    if (bytes > SIZE_MAX - ARENA_ALIGN_BYTES) {
+        arena_exhausted(bytes);
+    }
+    const size_t wanted = bytes == 0 ? 1 : bytes;
+    const size_t padded = (wanted + ARENA_ALIGN_BYTES - 1) / ARENA_ALIGN_BYTES * ARENA_ALIGN_BYTES;
+    ArenaBlock *block = arena->head;
+    if (!block || block->capacity_bytes - block->used_bytes < padded) {
+        block = block_add(arena, padded);
+    }
+    void *memory = block->data + block->used_bytes;
+    block->used_bytes += padded;
+    arena->used_bytes += padded;
+    return memset(memory, 0, padded);
+}
+
+void *arena_array(Arena *arena, size_t count, size_t element_bytes) {
+    if (element_bytes != 0 && count > SIZE_MAX / element_bytes) {
+        arena_exhausted(SIZE_MAX);
+    }
+    return arena_alloc(arena, count * element_bytes);
+}
+
+void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes) {
+    if (count < *capacity) {
+        return array;
+    }
+    const size_t first = 16;    // entries of a fresh array
+    if (*capacity > SIZE_MAX / 2) {
+        arena_exhausted(SIZE_MAX);
+    }
+    const size_t grown = *capacity == 0 ? first : 2 * *capacity;
+    void *larger = arena_array(arena, grown, element_bytes);
+    if (*capacity > 0) {
+        memcpy(larger, array, *capacity * element_bytes);
+    }
+    *capacity = grown;
+    return larger;
+}
+
+char *arena_text(Arena *arena, const char *text) {
+    const size_t bytes = strlen(text) + 1;
+    return memcpy(arena_alloc(arena, bytes), text, bytes);
+}
+
+char *arena_format(Arena *arena, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    ASSERT(length >= 0);
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+static void blocks_free(ArenaBlock *block, const ArenaBlock *keep) {
+    while (block) {
+        ArenaBlock *next = block->next;
+        if (block != keep) {
+            free(block);
+        }
+        block = next;
+    }
+}
+
+void arena_reset(Arena *arena) {
+    ArenaBlock *largest = arena->head;
+    for (ArenaBlock *block = arena->head; block; block = block->next) {
+        largest = block->capacity_bytes > largest->capacity_bytes ? block : largest;
+    }
+    blocks_free(arena->head, largest);
+    if (largest) {
+        largest->next = NULL;
+        largest->used_bytes = 0;
+    }
+    arena->head = largest;
+    arena->used_bytes = 0;
+}
+
+void arena_free(Arena *arena) {
+    blocks_free(arena->head, NULL);
+    *arena = (Arena){0};
+}

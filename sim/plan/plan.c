@@ -1,0 +1,62 @@
+// TrainPlan: canonical form, batch arithmetic, the one-line text and the hash. Text and hash are defined on the canonical form, so
+// two spellings of one plan are one plan everywhere.
+
+#include "sim/plan/plan.h"
+
+#include <stdio.h>
+
+const char *const reshard_names[RESHARD_COUNT] = {"always", "never"};
+const char *const recompute_names[RECOMPUTE_COUNT] = {"none", "full"};
+const char *const cp_rotate_names[CP_ROTATE_COUNT] = {"ring", "allgather"};
+
+void plan_canonical(TrainPlan *plan) {
+    if (plan_shard_count(plan) == 1) {
+        plan->zero = 0;
+    }
+    if (plan->zero != 3) {
+        plan->reshard = RESHARD_ALWAYS;
+    }
+    if (plan->mesh.size[AXIS_CP] == 1) {
+        plan->cp_rotate = CP_ROTATE_RING;
+    }
+}
+
+int64_t plan_global_batch(const TrainPlan *plan) {
+    return (int64_t)plan->micro_batch * plan->mesh.size[AXIS_DP_REPLICATE] * plan->mesh.size[AXIS_DP_SHARD] * plan->grad_accum;
+}
+
+int64_t plan_tokens_per_step(const TrainPlan *plan) {
+    return plan_global_batch(plan) * plan->seq;
+}
+
+int plan_local_tokens(const TrainPlan *plan) {
+    return (int)((int64_t)plan->micro_batch * plan->seq / plan->mesh.size[AXIS_CP]);
+}
+
+int plan_shard_count(const TrainPlan *plan) {
+    return plan->mesh.size[AXIS_DP_SHARD] * plan->mesh.size[AXIS_CP];
+}
+
+char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
+    TrainPlan canonical = *plan;
+    plan_canonical(&canonical);
+    char mesh[MESH_TEXT_BYTES];
+    snprintf(out, PLAN_TEXT_BYTES, "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s",
+             mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum, canonical.zero,
+             reshard_names[canonical.reshard], recompute_names[canonical.recompute], cp_rotate_names[canonical.cp_rotate],
+             dtype_name(canonical.precision));
+    return out;
+}
+
+void plan_hash(const TrainPlan *plan, Hash *hash) {
+    TrainPlan canonical = *plan;
+    plan_canonical(&canonical);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        hash_int(hash, canonical.mesh.size[axis]);
+    }
+    const int64_t choices[] = {canonical.seq,     canonical.micro_batch, canonical.grad_accum, canonical.zero,
+                               canonical.reshard, canonical.recompute,   canonical.cp_rotate,  canonical.precision};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        hash_int(hash, choices[i]);
+    }
+}

@@ -1,0 +1,98 @@
+// Finding a row of the capability table by "name" or "name@version", its defaults and its hash.
+
+#include "sim/plan/target.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/base/text.h"
+
+enum { MAX_TARGETS = 64, NAME_BYTES = 64 };
+
+// "accelerate@1.14, ndtune@1": every row of that name, or every row when name is NULL.
+static void list_rows(const char *name, char *out, size_t bytes) {
+    int count = 0;
+    const Target *table = target_table(&count);
+    out[0] = '\0';
+    for (int i = 0; i < count; i++) {
+        if (!name || text_same_word(name, table[i].name)) {
+            const size_t used = strlen(out);
+            snprintf(out + used, bytes - used, "%s%s@%s", used == 0 ? "" : ", ", table[i].name, table[i].version);
+        }
+    }
+}
+
+static Status unknown_name(const char *name, Error *error) {
+    int count = 0;
+    const Target *table = target_table(&count);
+    const char *names[MAX_TARGETS];
+    for (int i = 0; i < count && i < MAX_TARGETS; i++) {
+        names[i] = table[i].name;
+    }
+    char rows[ERROR_HINT_BYTES];
+    list_rows(NULL, rows, sizeof rows);
+    const Status status = error_set(error, STATUS_USAGE, "unknown target \"%s\"; known: %s", name, rows);
+    const char *nearest = text_nearest(name, names, (size_t)count);
+    return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
+}
+
+Status target_find(const char *name_and_version, const Target **target, Error *error) {
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s", name_and_version);
+    char *version = strchr(name, '@');
+    if (version) {
+        *version++ = '\0';
+    }
+    int count = 0;
+    bool name_known = false;
+    const Target *table = target_table(&count);
+    for (int i = 0; i < count; i++) {
+        const bool same = text_same_word(name, table[i].name);
+        name_known = name_known || same;
+        if (same && (!version || strcmp(version, table[i].version) == 0)) {
+            *target = &table[i];
+            return STATUS_OK;
+        }
+    }
+    if (!name_known) {
+        return unknown_name(name, error);
+    }
+    char rows[ERROR_HINT_BYTES];
+    list_rows(name, rows, sizeof rows);
+    return error_set(error, STATUS_USAGE, "target %s: version \"%s\" is not modelled; available: %s", name, version, rows);
+}
+
+int target_default_zero(const Target *target, const Mesh *mesh) {
+    const bool shards = mesh->size[AXIS_DP_SHARD] * mesh->size[AXIS_CP] > 1;
+    return shards ? target->max_zero : 0;
+}
+
+CpRotate target_default_rotate(const Target *target) {
+    return target->cp_allgather ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING;
+}
+
+void target_hash(const Target *target, Hash *hash) {
+    hash_text(hash, target->name);
+    hash_text(hash, target->version);
+    const int64_t switches[] = {target->tp_flavour,        target->recompute_flavour, target->zigzag,
+                                target->cp_ring,           target->cp_allgather,      target->reduce_dtype_bf16,
+                                target->fused_projections, target->deferred_reduce,   target->shared_shard_lane,
+                                target->shard_copies,      target->backward_prefetch, target->master_fp32,
+                                target->replicate_needs_shard, target->shard_needs_fsdp, target->max_zero};
+    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+        hash_int(hash, switches[i]);
+    }
+    const double costs[] = {target->host_s_per_op,
+                            target->step_fixed_s,
+                            target->memory_passes,
+                            target->loss_bytes_per_logit,
+                            target->optimizer_bytes_per_parameter,
+                            target->optimizer_temporary_bytes_per_parameter,
+                            target->context_bytes,
+                            target->communicator_bytes,
+                            target->allocator_slack,
+                            target->relative_uncertainty};
+    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+        hash_double(hash, costs[i]);
+    }
+}
