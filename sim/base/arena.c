@@ -1,11 +1,12 @@
-// Region allocator: a list of blocks, the newest first; an allocation bumps a pointer in the head block. Memory is zeroed when it is
-// handed out, so a block that is used again after a reset needs no sweep. A reset keeps only the largest block: after the first
-// round a steady loop allocates nothing from the system. Does not model alignment above 16 bytes.
+// Region allocator: a list of blocks, the newest first; an allocation bumps a pointer in the head block. Memory is
+// zeroed when it is handed out, so a block that is used again after a reset needs no sweep. A reset keeps only the
+// largest block: after the first round a steady loop allocates nothing from the system. Does not model alignment above
+// 16 bytes.
 
 #include "sim/base/arena.h"
 
-#include <stdarg.h>
 #include <stdalign.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,7 @@ void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size
     if (count < *capacity) {
         return array;
     }
-    const size_t first = 16;    // entries of a fresh array
+    const size_t first = 16;  // entries of a fresh array
     if (*capacity > SIZE_MAX / 2) {
         arena_exhausted(SIZE_MAX);
     }

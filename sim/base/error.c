@@ -1,5 +1,6 @@
-// Errors as values. Every function formats into a local buffer first, so that an argument may point into the error itself.
-// A NULL error has no status to return to error_wrap and error_hint: they answer STATUS_INTERNAL, which is never STATUS_OK.
+// Errors as values. Every function formats into a local buffer first, so that an argument may point into the error
+// itself. A NULL error has no status to return to error_wrap and error_hint: they answer STATUS_INTERNAL, which is
+// never STATUS_OK.
 
 #include "sim/base/error.h"
 

@@ -1,5 +1,6 @@
-// FNV-1a over bytes (offset basis and prime: Fowler, Noll, Vo, draft-eastlake-fnv) and the finaliser of MurmurHash3 (fmix64), which
-// spreads the low-entropy tail. Integers go in as eight little-endian bytes, so that the value does not depend on the machine.
+// FNV-1a over bytes (offset basis and prime: Fowler, Noll, Vo, draft-eastlake-fnv) and the finaliser of MurmurHash3
+// (fmix64), which spreads the low-entropy tail. Integers go in as eight little-endian bytes, so that the value does not
+// depend on the machine.
 
 #include "sim/base/hash.h"
 
@@ -8,14 +9,14 @@
 #include <string.h>
 
 Hash hash_begin(void) {
-    return (Hash){.state = UINT64_C(0xcbf29ce484222325)};    // FNV offset basis
+    return (Hash){.state = UINT64_C(0xcbf29ce484222325)};  // FNV offset basis
 }
 
 void hash_bytes(Hash *hash, const void *bytes, size_t count) {
     const unsigned char *byte = bytes;
     uint64_t state = hash->state;
     for (size_t i = 0; i < count; i++) {
-        state = (state ^ byte[i]) * UINT64_C(0x100000001b3);    // FNV prime
+        state = (state ^ byte[i]) * UINT64_C(0x100000001b3);  // FNV prime
     }
     hash->state = state;
 }
@@ -29,7 +30,7 @@ void hash_int(Hash *hash, int64_t value) {
 }
 
 void hash_double(Hash *hash, double value) {
-    const double folded = value == 0.0 ? 0.0 : value;    // -0 and 0 are one value
+    const double folded = value == 0.0 ? 0.0 : value;  // -0 and 0 are one value
     int64_t bits;
     memcpy(&bits, &folded, sizeof bits);
     hash_int(hash, bits);
@@ -44,7 +45,7 @@ void hash_text(Hash *hash, const char *text) {
 uint64_t hash_end(const Hash *hash) {
     uint64_t value = hash->state;
     value ^= value >> 33;
-    value *= UINT64_C(0xff51afd7ed558ccd);    // fmix64
+    value *= UINT64_C(0xff51afd7ed558ccd);  // fmix64
     value ^= value >> 33;
     value *= UINT64_C(0xc4ceb9fe1a85ec53);
     value ^= value >> 33;

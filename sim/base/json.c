@@ -1,5 +1,5 @@
-// Files and text to jansson trees: size, depth, duplicate keys and syntax are checked before anybody looks at a value. Reading the
-// values is json_reader.c. Does not stream: a document is held whole, which JSON_MAX_FILE_BYTES bounds.
+// Files and text to jansson trees: size, depth, duplicate keys and syntax are checked before anybody looks at a value.
+// Reading the values is json_reader.c. Does not stream: a document is held whole, which JSON_MAX_FILE_BYTES bounds.
 
 #include "sim/base/json.h"
 
@@ -43,7 +43,8 @@ static Status bytes_load(const char *bytes, size_t count, const char *origin, js
     json_error_t parse_error;
     json_t *tree = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &parse_error);
     if (!tree) {
-        return error_set(error, STATUS_USAGE, "%s:%d:%d: %s", origin, parse_error.line, parse_error.column, parse_error.text);
+        return error_set(error, STATUS_USAGE, "%s:%d:%d: %s", origin, parse_error.line, parse_error.column,
+                         parse_error.text);
     }
     if (tree_depth(tree, JSON_MAX_DEPTH + 1) > JSON_MAX_DEPTH) {
         json_decref(tree);
@@ -129,7 +130,8 @@ Status json_file_save(const char *path, const json_t *root, Error *error) {
     sprintf(temporary, "%s.tmp", path);
     status = file_write(temporary, text, error);
     if (status == STATUS_OK && rename(temporary, path) != 0) {
-        status = error_set(error, STATUS_ENVIRONMENT, "%s: cannot rename from %s: %s", path, temporary, strerror(errno));
+        status =
+            error_set(error, STATUS_ENVIRONMENT, "%s: cannot rename from %s: %s", path, temporary, strerror(errno));
         remove(temporary);
     }
 done:

@@ -19,7 +19,8 @@ static const char *value_shown(const json_t *value, char out[SHOWN_VALUE_BYTES])
         return out;
     }
     const size_t length = strlen(text);
-    snprintf(out, SHOWN_VALUE_BYTES, "%.*s%s", SHOWN_VALUE_BYTES - 4, text, length > SHOWN_VALUE_BYTES - 4 ? "..." : "");
+    snprintf(out, SHOWN_VALUE_BYTES, "%.*s%s", SHOWN_VALUE_BYTES - 4, text,
+             length > SHOWN_VALUE_BYTES - 4 ? "..." : "");
     free(text);
     return out;
 }
@@ -49,14 +50,16 @@ static bool key_unset(const JsonReader *reader, const char *key) {
     return !value || json_is_null(value);
 }
 
-Status json_get_int(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t *value, Error *error) {
+Status json_get_int(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t *value,
+                    Error *error) {
     const json_t *found = json_object_get(reader->object, key);
     if (!json_is_integer(found)) {
         return type_error(reader, key, "an integer", error);
     }
     const int64_t number = json_integer_value(found);
     if (number < low || number > high) {
-        return json_error(reader, key, error, "must be between %" PRId64 " and %" PRId64 ", got %" PRId64, low, high, number);
+        return json_error(reader, key, error, "must be between %" PRId64 " and %" PRId64 ", got %" PRId64, low, high,
+                          number);
     }
     *value = number;
     return STATUS_OK;
@@ -71,7 +74,8 @@ Status json_get_int_or(const JsonReader *reader, const char *key, int64_t low, i
     return json_get_int(reader, key, low, high, value, error);
 }
 
-Status json_get_double(const JsonReader *reader, const char *key, double low, double high, double *value, Error *error) {
+Status json_get_double(const JsonReader *reader, const char *key, double low, double high, double *value,
+                       Error *error) {
     const json_t *found = json_object_get(reader->object, key);
     if (!json_is_number(found)) {
         return type_error(reader, key, "a number", error);
@@ -134,7 +138,8 @@ Status json_get_object(const JsonReader *reader, const char *key, Arena *arena, 
         return type_error(reader, key, "an object", error);
     }
     const char *dot = reader->path[0] == '\0' ? "" : ".";
-    *child = (JsonReader){.origin = reader->origin, .path = arena_format(arena, "%s%s%s", reader->path, dot, key), .object = found};
+    *child = (JsonReader){
+        .origin = reader->origin, .path = arena_format(arena, "%s%s%s", reader->path, dot, key), .object = found};
     return STATUS_OK;
 }
 

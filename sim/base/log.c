@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static LogLevel log_level = LOG_WARN;    // the one setting of a process; main.c sets it before anything runs
+static LogLevel log_level = LOG_WARN;  // the one setting of a process; main.c sets it before anything runs
 
 void log_set_level(LogLevel level) {
     log_level = level;

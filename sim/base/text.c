@@ -1,6 +1,6 @@
-// Text in and out. Numbers for people have three significant digits; what people type is parsed whole or not at all (no spaces, no
-// hex, no inf). Suggestions use the optimal string alignment distance (insert, delete, replace, swap of neighbours), in which
-// letter case and '-' against '_' cost nothing.
+// Text in and out. Numbers for people have three significant digits; what people type is parsed whole or not at all (no
+// spaces, no hex, no inf). Suggestions use the optimal string alignment distance (insert, delete, replace, swap of
+// neighbours), in which letter case and '-' against '_' cost nothing.
 
 #include "sim/base/text.h"
 
@@ -23,7 +23,8 @@ static void format_significant(char out[TEXT_UNIT_BYTES], double value, const ch
     snprintf(out, TEXT_UNIT_BYTES, "%.*f %s", decimals, value, unit);
 }
 
-// The first unit (largest first) in which the value, rounded, is at least 1; values above 1e15 of the largest unit lose the plain form.
+// The first unit (largest first) in which the value, rounded, is at least 1; values above 1e15 of the largest unit lose
+// the plain form.
 static char *format_units(char out[TEXT_UNIT_BYTES], double value, const Unit *units, size_t count) {
     const double size = fabs(value);
     if (!isfinite(value) || size >= 1e15 * units[0].scale) {
@@ -168,7 +169,7 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
     if (length == 0 || length > NEAREST_MAX_LENGTH) {
         return NULL;
     }
-    int nearest_distance = (int)(length + 2) / 3 + 1;    // a slip in every third letter is the most that is still a slip
+    int nearest_distance = (int)(length + 2) / 3 + 1;  // a slip in every third letter is the most that is still a slip
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {
         const size_t candidate_length = strlen(candidates[i]);

@@ -1,5 +1,6 @@
-// Rank arithmetic of the mesh. Row-major with dp_replicate slowest and tp fastest, as torch's init_device_mesh and Megatron's default
-// order place ranks, so one placement serves all targets. Every function is a loop over the axis table; a new axis is a new row.
+// Rank arithmetic of the mesh. Row-major with dp_replicate slowest and tp fastest, as torch's init_device_mesh and
+// Megatron's default order place ranks, so one placement serves all targets. Every function is a loop over the axis
+// table; a new axis is a new row.
 
 #include "sim/mesh/mesh.h"
 
@@ -87,15 +88,15 @@ int mesh_enumerate(int world, Mesh *meshes, int capacity) {
 char *mesh_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]) {
     int used = 0;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        used += snprintf(out + used, (size_t)(MESH_TEXT_BYTES - used), "%s%s=%d", axis == 0 ? "" : ",", axis_names[axis],
-                         mesh->size[axis]);
+        used += snprintf(out + used, (size_t)(MESH_TEXT_BYTES - used), "%s%s=%d", axis == 0 ? "" : ",",
+                         axis_names[axis], mesh->size[axis]);
     }
     return out;
 }
 
 static Status unknown_axis(const char *word, const char *text, Error *error) {
-    const Status status = error_set(error, STATUS_USAGE, "mesh \"%s\": unknown axis \"%s\"; axes are dp_replicate, dp_shard, cp, tp",
-                                    text, word);
+    const Status status = error_set(
+        error, STATUS_USAGE, "mesh \"%s\": unknown axis \"%s\"; axes are dp_replicate, dp_shard, cp, tp", text, word);
     const char *nearest = text_nearest(word, axis_names, AXIS_COUNT);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
 }
@@ -116,8 +117,8 @@ static Status parse_axis(char *word, const char *text, Mesh *mesh, bool seen[AXI
     }
     int64_t size = 0;
     if (!text_parse_int(equals + 1, &size) || size < 1 || size > MESH_MAX_WORLD) {
-        return error_set(error, STATUS_USAGE, "mesh \"%s\": %s must be a whole number from 1 to %d, got \"%s\"", text, axis_names[axis],
-                         MESH_MAX_WORLD, equals + 1);
+        return error_set(error, STATUS_USAGE, "mesh \"%s\": %s must be a whole number from 1 to %d, got \"%s\"", text,
+                         axis_names[axis], MESH_MAX_WORLD, equals + 1);
     }
     if (seen[axis]) {
         return error_set(error, STATUS_USAGE, "mesh \"%s\": %s is given twice", text, axis_names[axis]);

@@ -1,6 +1,7 @@
-// Where the members of a group land when ranks fill nodes in order (collectives.md 6.2: n ranks, p on each of N nodes, q sibling
-// groups in the same node; uneven groups use the largest p). When every axis boundary divides or is divided by the node size, one
-// node is a sub-block of the mesh and the answer is a product; otherwise (tp=3 on 8 per node) every node is looked at.
+// Where the members of a group land when ranks fill nodes in order (collectives.md 6.2: n ranks, p on each of N nodes,
+// q sibling groups in the same node; uneven groups use the largest p). When every axis boundary divides or is divided
+// by the node size, one node is a sub-block of the mesh and the answer is a product; otherwise (tp=3 on 8 per node)
+// every node is looked at.
 
 #include "sim/mesh/mesh.h"
 
@@ -22,7 +23,7 @@ static bool is_nested(const Mesh *mesh, int ranks_per_node) {
 
 static GroupPlacement placement_nested(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
     GroupPlacement placement = {.size = mesh_group_size(mesh, mask), .per_node = 1, .siblings = 1};
-    int left = ranks_per_node;    // node size over the stride of the axis: how many steps along it stay in the node
+    int left = ranks_per_node;  // node size over the stride of the axis: how many steps along it stay in the node
     for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
         const int inside = mesh->size[axis] < left ? mesh->size[axis] : left;
         *(mask & AXIS_BIT(axis) ? &placement.per_node : &placement.siblings) *= inside;
@@ -88,5 +89,6 @@ static GroupPlacement placement_counted(const Mesh *mesh, AxisMask mask, int ran
 GroupPlacement mesh_group_placement(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
     const int world = mesh_world(mesh);
     const int node_size = ranks_per_node < world ? ranks_per_node : world;
-    return is_nested(mesh, node_size) ? placement_nested(mesh, mask, node_size) : placement_counted(mesh, mask, node_size);
+    return is_nested(mesh, node_size) ? placement_nested(mesh, mask, node_size)
+                                      : placement_counted(mesh, mask, node_size);
 }

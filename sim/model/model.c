@@ -28,7 +28,8 @@ static Status unknown_model(const char *name, Error *error) {
         strncat(list, i == 0 ? "" : ", ", sizeof list - strlen(list) - 1);
         strncat(list, presets[i].spec.name, sizeof list - strlen(list) - 1);
     }
-    const Status status = error_set(error, STATUS_USAGE, "unknown model \"%s\"; known: %s, or the path of a config.json", name, list);
+    const Status status =
+        error_set(error, STATUS_USAGE, "unknown model \"%s\"; known: %s, or the path of a config.json", name, list);
     const char *nearest = text_nearest(name, names, named);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
 }
@@ -55,22 +56,26 @@ typedef struct FieldCheck {
 } FieldCheck;
 
 Status model_check(const ModelSpec *model, Error *error) {
-    const FieldCheck checks[] = {{"layers", model->layers},     {"hidden", model->hidden}, {"heads", model->heads},
+    const FieldCheck checks[] = {{"layers", model->layers},     {"hidden", model->hidden},     {"heads", model->heads},
                                  {"kv_heads", model->kv_heads}, {"head_dim", model->head_dim}, {"ffn", model->ffn},
                                  {"vocab", model->vocab},       {"max_seq", model->max_seq}};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         if (checks[i].value < 1) {
-            return error_set(error, STATUS_USAGE, "model %s: %s must be positive, got %d", model->name, checks[i].name, checks[i].value);
+            return error_set(error, STATUS_USAGE, "model %s: %s must be positive, got %d", model->name, checks[i].name,
+                             checks[i].value);
         }
     }
     if (model->heads % model->kv_heads != 0) {
-        return error_set(error, STATUS_USAGE, "model %s: kv_heads %d must divide heads %d", model->name, model->kv_heads, model->heads);
+        return error_set(error, STATUS_USAGE, "model %s: kv_heads %d must divide heads %d", model->name,
+                         model->kv_heads, model->heads);
     }
     if (model->head_dim % 2 != 0) {
-        return error_set(error, STATUS_USAGE, "model %s: head_dim must be even (rotary pairs), got %d", model->name, model->head_dim);
+        return error_set(error, STATUS_USAGE, "model %s: head_dim must be even (rotary pairs), got %d", model->name,
+                         model->head_dim);
     }
     if (!(model->rope_theta >= 1.0) || !isfinite(model->rope_theta)) {
-        return error_set(error, STATUS_USAGE, "model %s: rope_theta must be at least 1, got %g", model->name, model->rope_theta);
+        return error_set(error, STATUS_USAGE, "model %s: rope_theta must be at least 1, got %g", model->name,
+                         model->rope_theta);
     }
     if (!(model->norm_eps > 0.0) || model->norm_eps > 0.1) {
         return error_set(error, STATUS_USAGE, "model %s: norm_eps must be above 0 and at most 0.1, got %g", model->name,
@@ -80,8 +85,8 @@ Status model_check(const ModelSpec *model, Error *error) {
     const double parameters = (double)model->layers * model->hidden *
                               (3.0 * model->ffn + 2.0 * (model->heads + model->kv_heads) * (double)model->head_dim);
     if (parameters + 2.0 * model->vocab * (double)model->hidden > 0x1p50) {
-        return error_set(error, STATUS_USAGE, "model %s: about %.2g parameters, more than 2^50 are not supported", model->name,
-                         parameters);
+        return error_set(error, STATUS_USAGE, "model %s: about %.2g parameters, more than 2^50 are not supported",
+                         model->name, parameters);
     }
     return STATUS_OK;
 }
@@ -113,7 +118,7 @@ double model_flops_per_token(const ModelSpec *model, int seq) {
 }
 
 void model_hash(const ModelSpec *model, Hash *hash) {
-    const int64_t fields[] = {model->layers, model->hidden, model->heads, model->kv_heads,        model->head_dim,
+    const int64_t fields[] = {model->layers, model->hidden, model->heads,   model->kv_heads,       model->head_dim,
                               model->ffn,    model->vocab,  model->max_seq, model->tied_embeddings};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         hash_int(hash, fields[i]);

@@ -1,6 +1,7 @@
-// Hugging Face config.json of model_type llama. Defaults of absent fields are those of transformers' LlamaConfig: num_key_value_heads
-// = num_attention_heads, head_dim = hidden_size / num_attention_heads, rope_theta 10000, rms_norm_eps 1e-6, tie_word_embeddings false.
-// Newer files keep rope_theta inside rope_parameters. Does not model rope scaling (it changes no cost) and refuses biases.
+// Hugging Face config.json of model_type llama. Defaults of absent fields are those of transformers' LlamaConfig:
+// num_key_value_heads = num_attention_heads, head_dim = hidden_size / num_attention_heads, rope_theta 10000,
+// rms_norm_eps 1e-6, tie_word_embeddings false. Newer files keep rope_theta inside rope_parameters. Does not model rope
+// scaling (it changes no cost) and refuses biases.
 
 #include "sim/model/model_config.h"
 
@@ -13,8 +14,8 @@
 static const char *const supported_types[] = {"llama"};
 
 enum {
-    MAX_LAYERS = 1024,              // ten times the deepest published decoder
-    MAX_WIDTH = 1 << 20,            // hidden and ffn; 64 times llama-3.1-405b's 16384
+    MAX_LAYERS = 1024,    // ten times the deepest published decoder
+    MAX_WIDTH = 1 << 20,  // hidden and ffn; 64 times llama-3.1-405b's 16384
     MAX_HEADS = 1 << 14,
     MAX_VOCAB = 1 << 24,
     MAX_SEQUENCE = 1 << 28,
@@ -48,12 +49,12 @@ static Status read_heads(const JsonReader *config, ModelSpec *model, Error *erro
     TRY(read_int(config, "num_attention_heads", MAX_HEADS, &model->heads, error));
     TRY(read_int_or(config, "num_key_value_heads", MAX_HEADS, model->heads, &model->kv_heads, error));
     if (model->heads % model->kv_heads != 0) {
-        return json_error(config, "num_key_value_heads", error, "must divide num_attention_heads %d, got %d", model->heads,
-                          model->kv_heads);
+        return json_error(config, "num_key_value_heads", error, "must divide num_attention_heads %d, got %d",
+                          model->heads, model->kv_heads);
     }
     if (model->hidden < model->heads || model->hidden % model->heads != 0) {
         TRY(read_int(config, "head_dim", MAX_WIDTH, &model->head_dim, error));
-        return STATUS_OK;    // no default exists: the file must say
+        return STATUS_OK;  // no default exists: the file must say
     }
     return read_int_or(config, "head_dim", MAX_WIDTH, model->hidden / model->heads, &model->head_dim, error);
 }

@@ -1,5 +1,5 @@
-// TrainPlan: canonical form, batch arithmetic, the one-line text and the hash. Text and hash are defined on the canonical form, so
-// two spellings of one plan are one plan everywhere.
+// TrainPlan: canonical form, batch arithmetic, the one-line text and the hash. Text and hash are defined on the
+// canonical form, so two spellings of one plan are one plan everywhere.
 
 #include "sim/plan/plan.h"
 
@@ -22,7 +22,8 @@ void plan_canonical(TrainPlan *plan) {
 }
 
 int64_t plan_global_batch(const TrainPlan *plan) {
-    return (int64_t)plan->micro_batch * plan->mesh.size[AXIS_DP_REPLICATE] * plan->mesh.size[AXIS_DP_SHARD] * plan->grad_accum;
+    return (int64_t)plan->micro_batch * plan->mesh.size[AXIS_DP_REPLICATE] * plan->mesh.size[AXIS_DP_SHARD] *
+           plan->grad_accum;
 }
 
 int64_t plan_tokens_per_step(const TrainPlan *plan) {
@@ -42,9 +43,9 @@ char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
     plan_canonical(&canonical);
     char mesh[MESH_TEXT_BYTES];
     snprintf(out, PLAN_TEXT_BYTES, "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s",
-             mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum, canonical.zero,
-             reshard_names[canonical.reshard], recompute_names[canonical.recompute], cp_rotate_names[canonical.cp_rotate],
-             dtype_name(canonical.precision));
+             mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum,
+             canonical.zero, reshard_names[canonical.reshard], recompute_names[canonical.recompute],
+             cp_rotate_names[canonical.cp_rotate], dtype_name(canonical.precision));
     return out;
 }
 

@@ -59,7 +59,8 @@ Status target_find(const char *name_and_version, const Target **target, Error *e
     }
     char rows[ERROR_HINT_BYTES];
     list_rows(name, rows, sizeof rows);
-    return error_set(error, STATUS_USAGE, "target %s: version \"%s\" is not modelled; available: %s", name, version, rows);
+    return error_set(error, STATUS_USAGE, "target %s: version \"%s\" is not modelled; available: %s", name, version,
+                     rows);
 }
 
 int target_default_zero(const Target *target, const Mesh *mesh) {
@@ -74,11 +75,21 @@ CpRotate target_default_rotate(const Target *target) {
 void target_hash(const Target *target, Hash *hash) {
     hash_text(hash, target->name);
     hash_text(hash, target->version);
-    const int64_t switches[] = {target->tp_flavour,        target->recompute_flavour, target->zigzag,
-                                target->cp_ring,           target->cp_allgather,      target->reduce_dtype_bf16,
-                                target->fused_projections, target->deferred_reduce,   target->shared_shard_lane,
-                                target->shard_copies,      target->backward_prefetch, target->master_fp32,
-                                target->replicate_needs_shard, target->shard_needs_fsdp, target->max_zero};
+    const int64_t switches[] = {target->tp_flavour,
+                                target->recompute_flavour,
+                                target->zigzag,
+                                target->cp_ring,
+                                target->cp_allgather,
+                                target->reduce_dtype_bf16,
+                                target->fused_projections,
+                                target->deferred_reduce,
+                                target->shared_shard_lane,
+                                target->shard_copies,
+                                target->backward_prefetch,
+                                target->master_fp32,
+                                target->replicate_needs_shard,
+                                target->shard_needs_fsdp,
+                                target->max_zero};
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         hash_int(hash, switches[i]);
     }

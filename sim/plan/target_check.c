@@ -1,9 +1,8 @@
-// Legality of a plan for a target: a table of rules, each answers NULL or one sentence with the numbers and what to change. The
-// first rule that objects speaks. Sources: reference/parallelism.md 1.1 (accelerate's mesh rules), 1.3 (sequence split), 2.1
-// (sequence parallelism). Memory is not a matter of legality and is not looked at.
+// Legality of a plan for a target: a table of rules, each answers NULL or one sentence with the numbers and what to
+// change. The first rule that objects speaks. Sources: reference/parallelism.md 1.1 (accelerate's mesh rules), 1.3
+// (sequence split), 2.1 (sequence parallelism). Memory is not a matter of legality and is not looked at.
 
 #include "sim/plan/target.h"
-
 
 typedef struct Check {
     const Target *target;
@@ -51,8 +50,8 @@ static const char *check_positive(const Check *check) {
         }
     }
     if (plan->seq < 1 || plan->micro_batch < 1 || plan->grad_accum < 1) {
-        return arena_format(check->arena, "seq, micro_batch and grad_accum must be at least 1, got %d, %d and %d", plan->seq,
-                            plan->micro_batch, plan->grad_accum);
+        return arena_format(check->arena, "seq, micro_batch and grad_accum must be at least 1, got %d, %d and %d",
+                            plan->seq, plan->micro_batch, plan->grad_accum);
     }
     return NULL;
 }
@@ -61,12 +60,14 @@ static const char *check_replicate(const Check *check) {
     const int replicate = axis_size(check, AXIS_DP_REPLICATE);
     const int cp = axis_size(check, AXIS_CP);
     const int tp = axis_size(check, AXIS_TP);
-    if (!check->target->replicate_needs_shard || replicate == 1 || axis_size(check, AXIS_DP_SHARD) > 1 || (cp == 1 && tp == 1)) {
+    if (!check->target->replicate_needs_shard || replicate == 1 || axis_size(check, AXIS_DP_SHARD) > 1 ||
+        (cp == 1 && tp == 1)) {
         return NULL;
     }
-    return arena_format(check->arena,
-                        "%s refuses dp_replicate=%d with dp_shard=1 beside cp=%d, tp=%d: use dp_shard=%d with dp_replicate=1",
-                        check->target->name, replicate, cp, tp, replicate);
+    return arena_format(
+        check->arena,
+        "%s refuses dp_replicate=%d with dp_shard=1 beside cp=%d, tp=%d: use dp_shard=%d with dp_replicate=1",
+        check->target->name, replicate, cp, tp, replicate);
 }
 
 static const char *check_zero(const Check *check) {
@@ -80,7 +81,8 @@ static const char *check_zero(const Check *check) {
         return arena_format(check->arena, "zero=%d has nothing to shard over, dp_shard x cp is 1: use zero=0", zero);
     }
     if (check->target->shard_needs_fsdp && shards > 1 && zero != 3) {
-        return arena_format(check->arena, "%s shards fully over dp_shard x cp = %d, zero=%d does not exist there: use zero=3",
+        return arena_format(check->arena,
+                            "%s shards fully over dp_shard x cp = %d, zero=%d does not exist there: use zero=3",
                             check->target->name, shards, zero);
     }
     return NULL;
@@ -110,8 +112,8 @@ static const char *check_tensor(const Check *check) {
     }
     for (size_t i = 0; i < count; i++) {
         if (sizes[i].size % tp != 0) {
-            return arena_format(check->arena, "tp=%d does not divide the model's %d %s: use tp %s", tp, sizes[i].size, sizes[i].what,
-                                divisors_text(check->arena, common));
+            return arena_format(check->arena, "tp=%d does not divide the model's %d %s: use tp %s", tp, sizes[i].size,
+                                sizes[i].what, divisors_text(check->arena, common));
         }
     }
     return NULL;
@@ -127,8 +129,9 @@ static const char *check_sequence(const Check *check) {
     const int below = seq - seq % chunks;
     const char *other = below > 0 ? arena_format(check->arena, "%d or %d", below, below + chunks)
                                   : arena_format(check->arena, "%d", chunks);
-    return arena_format(check->arena, "seq=%d cannot be cut into the %d equal chunks of cp=%d: use seq %s, or a smaller cp", seq, chunks,
-                        cp, other);
+    return arena_format(check->arena,
+                        "seq=%d cannot be cut into the %d equal chunks of cp=%d: use seq %s, or a smaller cp", seq,
+                        chunks, cp, other);
 }
 
 static const char *check_local_tokens(const Check *check) {
@@ -138,11 +141,11 @@ static const char *check_local_tokens(const Check *check) {
     if (check->target->tp_flavour != TP_SP || tokens % tp == 0) {
         return NULL;
     }
-    return arena_format(check->arena,
-                        "tp=%d does not divide the %lld tokens that a rank holds (micro_batch %d x seq %d / cp %d), which sequence "
-                        "parallelism splits: use a micro_batch that is a multiple of %d",
-                        tp, (long long)tokens, check->plan->micro_batch, check->plan->seq, cp,
-                        tp / gcd(check->plan->seq / cp, tp));
+    return arena_format(
+        check->arena,
+        "tp=%d does not divide the %lld tokens that a rank holds (micro_batch %d x seq %d / cp %d), which sequence "
+        "parallelism splits: use a micro_batch that is a multiple of %d",
+        tp, (long long)tokens, check->plan->micro_batch, check->plan->seq, cp, tp / gcd(check->plan->seq / cp, tp));
 }
 
 static const char *check_rotation(const Check *check) {
@@ -152,22 +155,27 @@ static const char *check_rotation(const Check *check) {
         return NULL;
     }
     return arena_format(check->arena, "%s does not run cp_rotate=%s: use cp_rotate=%s", target->name,
-                        cp_rotate_names[check->plan->cp_rotate], cp_rotate_names[ring ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING]);
+                        cp_rotate_names[check->plan->cp_rotate],
+                        cp_rotate_names[ring ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING]);
 }
 
 static const char *check_token_count(const Check *check) {
     const int64_t tokens = (int64_t)check->plan->micro_batch * check->plan->seq / axis_size(check, AXIS_CP);
-    const int64_t most = INT64_C(1) << 30;    // row counts of a task are multiplied by widths in 64 bits; this keeps them far from the end
+    const int64_t most =
+        INT64_C(1) << 30;  // row counts of a task are multiplied by widths in 64 bits; this keeps them far from the end
     if (tokens <= most) {
         return NULL;
     }
-    return arena_format(check->arena, "a rank would hold %lld tokens per micro-step, more than %lld: use a smaller micro_batch",
+    return arena_format(check->arena,
+                        "a rank would hold %lld tokens per micro-step, more than %lld: use a smaller micro_batch",
                         (long long)tokens, (long long)most);
 }
 
-void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena, const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive,     check_replicate, check_zero,     check_tensor, check_sequence,
-                                                          check_local_tokens, check_rotation,  check_token_count};
+void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
+                  const char **reason) {
+    static const char *(*const rules[])(const Check *) = {check_positive, check_replicate,  check_zero,
+                                                          check_tensor,   check_sequence,   check_local_tokens,
+                                                          check_rotation, check_token_count};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {
