@@ -1,0 +1,8 @@
+// The version that stored predictions carry: made by engine_version.cmake from the sources of sim/.
+
+#include "autotune/engine_version.h"
+#include "autotune/result.h"
+
+const char *tune_engine_version(void) {
+    return ENGINE_VERSION;
+}

@@ -1,0 +1,139 @@
+// Lowers a plan, asks memory and engine, and derives what people compare: tokens/s, MFU, HFU, the interval. MFU counts model
+// FLOPs (6 per non-embedding parameter and token, 12*layers*heads*head_dim*seq for attention, full square; PaLM appendix B)
+// over the dense peak of the precision; HFU adds one more forward of the layers under full recomputation.
+
+#include "autotune/predict.h"
+
+#include <string.h>
+
+#include "autotune/interval.h"
+#include "sim/engine/engine.h"
+
+void predictor_init(Predictor *predictor, const TuneRequest *request, const PredictionCache *cache) {
+    *predictor = (Predictor){.request = request, .cost = {.profile = &request->cluster, .target = request->target}};
+    if (cache) {
+        predictor->cache = *cache;
+    }
+    predictor->identity = hash_begin();
+    hash_text(&predictor->identity, tune_engine_version());
+    model_hash(&request->model, &predictor->identity);
+    cluster_hash(&request->cluster, &predictor->identity);
+    target_hash(request->target, &predictor->identity);
+}
+
+void predictor_free(Predictor *predictor) {
+    arena_free(&predictor->scratch);
+}
+
+uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *plan) {
+    Hash hash = predictor->identity;
+    plan_hash(plan, &hash);
+    return hash_end(&hash);
+}
+
+double predict_recompute_flops_per_token(const ModelSpec *model, const TrainPlan *plan) {
+    if (plan->recompute != RECOMPUTE_FULL) {
+        return 0;
+    }
+    // One more forward: 2 FLOPs per layer parameter, 4*heads*head_dim*seq per layer for scores and values.
+    const double parameters = 2.0 * (double)model_layer_parameters(model);
+    const double attention = 4.0 * model->heads * model->head_dim * plan->seq;
+    return model->layers * (parameters + attention);
+}
+
+static void derive(const Predictor *predictor, Prediction *prediction) {
+    const TuneRequest *request = predictor->request;
+    const TrainPlan *plan = &prediction->plan;
+    prediction->fits = prediction->memory.reserved_bytes <= request->memory_limit_bytes;
+    if (prediction->step_s <= 0) {
+        return;
+    }
+    interval_of(prediction->step_s, &request->cluster, request->target, &prediction->step_low_s, &prediction->step_high_s);
+    prediction->tokens_per_s = (double)plan_tokens_per_step(plan) / prediction->step_s;
+    const double tokens_per_gpu = prediction->tokens_per_s / mesh_world(&plan->mesh);
+    const double model_flops = model_flops_per_token(&request->model, plan->seq);
+    const double peak = request->cluster.accelerator.gemm[plan->precision].peak_flop_per_s;
+    prediction->model_flop_per_s_per_gpu = tokens_per_gpu * model_flops;
+    prediction->mfu = peak > 0 ? prediction->model_flop_per_s_per_gpu / peak : 0;
+    const double recomputed = predict_recompute_flops_per_token(&request->model, plan);
+    prediction->hfu = peak > 0 ? tokens_per_gpu * (model_flops + recomputed) / peak : 0;
+}
+
+static bool find_cached(Predictor *predictor, Arena *arena, Prediction *prediction) {
+    Prediction found = {0};
+    if (!predictor->cache.find || !predictor->cache.find(predictor->cache.state, prediction->content_hash, arena, &found)) {
+        return false;
+    }
+    found.plan = prediction->plan;
+    found.content_hash = prediction->content_hash;
+    found.origin = ORIGIN_ENGINE;
+    found.cached = true;
+    *prediction = found;
+    return true;
+}
+
+static Status memory_of(Predictor *predictor, const StepProgram *program, Arena *arena, MemoryBreakdown *memory, Error *error) {
+    TRY(memory_breakdown(program, &predictor->scratch, memory, error));
+    memory->peak_phase = arena_text(arena, memory->peak_phase);
+    memory->top_name = arena_text(arena, memory->top_name);
+    return STATUS_OK;
+}
+
+static Status lower(Predictor *predictor, const TrainPlan *plan, StepProgram *program, Error *error) {
+    arena_reset(&predictor->scratch);
+    return step_lower(&predictor->request->model, plan, predictor->request->target, &predictor->scratch, program, error);
+}
+
+static Status simulate(Predictor *predictor, const StepProgram *program, Prediction *prediction, Error *error) {
+    const EngineOptions options = {0};
+    EngineResult engine = {0};
+    TRY(engine_run(program, &predictor->cost, &options, &predictor->scratch, &engine, error));
+    prediction->origin = ORIGIN_ENGINE;
+    prediction->step_s = engine.step_s;
+    prediction->compute_s = engine.compute_s;
+    memcpy(prediction->exposed_s, engine.exposed_s, sizeof prediction->exposed_s);
+    prediction->optimizer_s = engine.optimizer_s;
+    prediction->overhead_s = engine.overhead_s;
+    return STATUS_OK;
+}
+
+static Status wrap_plan(const TrainPlan *plan, Error *error) {
+    char text[PLAN_TEXT_BYTES];
+    return error_wrap(error, "plan %s", plan_text(plan, text));
+}
+
+Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fits, Arena *arena, Prediction *prediction,
+                    Error *error) {
+    *prediction = (Prediction){.plan = *plan, .content_hash = predictor_content_hash(predictor, plan)};
+    if (find_cached(predictor, arena, prediction)) {
+        derive(predictor, prediction);
+        return STATUS_OK;
+    }
+    StepProgram program;
+    if (lower(predictor, plan, &program, error) != STATUS_OK ||
+        memory_of(predictor, &program, arena, &prediction->memory, error) != STATUS_OK) {
+        return wrap_plan(plan, error);
+    }
+    const bool fits = prediction->memory.reserved_bytes <= predictor->request->memory_limit_bytes;
+    if ((fits || !only_if_fits) && simulate(predictor, &program, prediction, error) != STATUS_OK) {
+        return wrap_plan(plan, error);
+    }
+    derive(predictor, prediction);
+    return STATUS_OK;
+}
+
+Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const Estimate *estimate, Arena *arena,
+                             Prediction *prediction, Error *error) {
+    *prediction = (Prediction){.plan = *plan, .origin = ORIGIN_ESTIMATE, .step_s = estimate->step_s,
+                               .compute_s = estimate->compute_s, .optimizer_s = estimate->optimizer_s,
+                               .overhead_s = estimate->overhead_s,
+                               .content_hash = predictor_content_hash(predictor, plan)};
+    memcpy(prediction->exposed_s, estimate->exposed_s, sizeof prediction->exposed_s);
+    StepProgram program;
+    if (lower(predictor, plan, &program, error) != STATUS_OK ||
+        memory_of(predictor, &program, arena, &prediction->memory, error) != STATUS_OK) {
+        return wrap_plan(plan, error);
+    }
+    derive(predictor, prediction);
+    return STATUS_OK;
+}

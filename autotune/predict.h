@@ -1,0 +1,39 @@
+// One plan in full: memory from the program's lifetimes, times from the engine or the closed form.
+
+#pragma once
+
+#include "autotune/result.h"
+#include "sim/analytic/analytic.h"
+#include "sim/base/arena.h"
+#include "sim/cost/cost.h"
+
+// Where finished predictions are looked up; the store is one. find NULL = nothing is remembered.
+typedef struct PredictionCache {
+    // Fills *prediction (numbers and memory; its texts in the arena) and returns true on a hit.
+    bool (*find)(void *state, uint64_t content_hash, Arena *arena, Prediction *prediction);
+    void *state;
+} PredictionCache;
+
+typedef struct Predictor {
+    const TuneRequest *request;
+    CostModel cost;
+    PredictionCache cache;
+    Arena scratch;              // programs and timelines; reset for every plan
+    Hash identity;              // engine version, model, profile and target: the part of the content hash that plans share
+} Predictor;
+
+void predictor_init(Predictor *predictor, const TuneRequest *request, const PredictionCache *cache);
+void predictor_free(Predictor *predictor);
+
+uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *plan);
+
+// The plan must be canonical and legal. A plan that does not fit gets no times when only_if_fits is set.
+Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fits, Arena *arena, Prediction *prediction,
+                    Error *error);
+
+// Memory in full, times from an estimate.
+Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const Estimate *estimate, Arena *arena,
+                             Prediction *prediction, Error *error);
+
+// Model FLOPs and the FLOPs that recomputation adds, per token.
+double predict_recompute_flops_per_token(const ModelSpec *model, const TrainPlan *plan);

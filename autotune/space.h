@@ -1,0 +1,24 @@
+// The space of a request: every factorization of the world crossed with the choices that go with a shape, in a stable order.
+
+#pragma once
+
+#include "autotune/result.h"
+#include "sim/base/arena.h"
+
+enum { SPACE_MAX_MICRO_BATCH = 64 };    // larger micro-batches gain nothing that accumulation does not give
+
+typedef struct Space {
+    Mesh *meshes;
+    int mesh_count;
+    Candidate *candidates;    // by shape, then micro-batch, recompute, reshard, rotation; canonical, no plan twice
+    int candidate_count;
+} Space;
+
+// A shape that no batch arithmetic allows still gets one candidate, so that a rule can say why.
+void space_enumerate(const TuneRequest *request, Arena *arena, Space *space);
+
+// The global batch nearest to `wanted` that is a positive multiple of `unit`.
+int64_t space_nearest_multiple(int64_t wanted, int64_t unit);
+
+// The sequences that a step should hold when no global batch is given.
+int64_t space_default_batch(int seq);

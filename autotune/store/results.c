@@ -1,0 +1,139 @@
+// Saving the answer of a request: the request, every candidate, and every prediction that the engine made. The same question
+// gives the same answer (its hash covers the engine's code), so asking again only counts; nothing is written twice.
+
+#include "autotune/store/store_predictions.h"
+
+static const char *const state_names[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
+
+static uint64_t request_hash(const TuneRequest *request) {
+    Hash hash = hash_begin();
+    hash_text(&hash, tune_engine_version());
+    model_hash(&request->model, &hash);
+    cluster_hash(&request->cluster, &hash);
+    target_hash(request->target, &hash);
+    const int64_t asked[] = {request->world, request->seq, request->global_batch, request->micro_batch, request->zero,
+                             request->reshard, request->recompute, request->cp_rotate, request->precision, request->max_tp,
+                             request->effort};
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        hash_int(&hash, asked[i]);
+    }
+    hash_double(&hash, request->memory_limit_bytes);
+    return hash_end(&hash);
+}
+
+// Counts one more asking of a known request; *known says whether there was one.
+static Status touch_request(Store *store, const TuneRequest *request, bool *known, Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store,
+                      "UPDATE requests SET times_asked = times_asked + 1, command = ?, "
+                      "last_asked_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now') WHERE content_hash = ?",
+                      &statement, error));
+    int place = 1;
+    bind_text(statement, &place, request->command);
+    bind_hash(statement, &place, request_hash(request));
+    const Status status = store_step(store, statement, error);
+    sqlite3_finalize(statement);
+    *known = sqlite3_changes(store->db) > 0;
+    return status;
+}
+
+static Status insert_request(Store *store, const TuneResult *result, Error *error) {
+    const TuneRequest *request = result->request;
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store,
+                      "INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, seq, "
+                      "global_batch, memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, simulated, "
+                      "elapsed_s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                      &statement, error));
+    char target[64];
+    store_target_text(request->target, target, sizeof target);
+    int place = 1;
+    bind_hash(statement, &place, request_hash(request));
+    bind_text(statement, &place, request->command);
+    bind_int(statement, &place, request->world);
+    bind_text(statement, &place, request->model.name);
+    bind_hash(statement, &place, store_model_hash(&request->model));
+    bind_text(statement, &place, request->cluster.name);
+    bind_hash(statement, &place, store_profile_hash(&request->cluster));
+    bind_text(statement, &place, target);
+    bind_int(statement, &place, request->seq);
+    bind_int(statement, &place, request->global_batch);
+    bind_double(statement, &place, request->memory_limit_bytes);
+    bind_text(statement, &place, tune_engine_version());
+    bind_int(statement, &place, result->search.shapes);
+    bind_int(statement, &place, result->search.candidates);
+    bind_int(statement, &place, result->search.pruned);
+    bind_int(statement, &place, result->search.estimated);
+    bind_int(statement, &place, result->search.simulated);
+    bind_double(statement, &place, result->search.elapsed_s);
+    const Status status = store_step(store, statement, error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidate, Error *error) {
+    char mesh[MESH_TEXT_BYTES], plan[PLAN_TEXT_BYTES];
+    int place = 1;
+    bind_int(statement, &place, request_id);
+    bind_text(statement, &place, mesh_text(&candidate->plan.mesh, mesh));
+    bind_text(statement, &place, plan_text(&candidate->plan, plan));
+    bind_hash(statement, &place, candidate->content_hash);
+    bind_text(statement, &place, state_names[candidate->state]);
+    bind_int(statement, &place, candidate->state != CANDIDATE_REJECTED);
+    bind_text(statement, &place, candidate->rule);
+    bind_text(statement, &place, candidate->reason);
+    const double numbers[] = {candidate->step_s, candidate->tokens_per_s, candidate->peak_bytes, candidate->reserved_bytes};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (numbers[i] > 0) {
+            bind_double(statement, &place, numbers[i]);
+        } else {
+            bind_text(statement, &place, NULL);
+        }
+    }
+    return store_step(store, statement, error);
+}
+
+static Status put_candidates(Store *store, const TuneResult *result, int64_t request_id, Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store,
+                      "INSERT INTO candidates (request_id, shape, plan, content_hash, state, feasible, rule, reason, step_s, "
+                      "tokens_per_s, peak_bytes, reserved_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                      &statement, error));
+    Status status = STATUS_OK;
+    for (int i = 0; i < result->candidate_count && status == STATUS_OK; i++) {
+        status = put_candidate(store, statement, request_id, &result->candidates[i], error);
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static Status put_predictions(Store *store, const TuneResult *result, Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare_prediction(store, &statement, error));
+    Status status = STATUS_OK;
+    for (int i = 0; i < result->candidate_count && status == STATUS_OK; i++) {
+        const Prediction *prediction = result->candidates[i].prediction;
+        if (prediction && !prediction->cached) {
+            status = store_put_prediction(store, statement, result->request, prediction, error);
+        }
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static Status save_result(Store *store, void *context, Error *error) {
+    const TuneResult *result = context;
+    TRY(put_predictions(store, result, error));
+    bool known = false;
+    TRY(touch_request(store, result->request, &known, error));
+    if (known) {
+        return STATUS_OK;
+    }
+    TRY(insert_request(store, result, error));
+    return put_candidates(store, result, sqlite3_last_insert_rowid(store->db), error);
+}
+
+Status store_save_result(Store *store, const TuneResult *result, Error *error) {
+    TuneResult copy = *result;
+    return store_transaction(store, save_result, &copy, error);
+}

@@ -1,0 +1,189 @@
+// Opening, closing and the few helpers that every query shares. Foreign codes are translated here into sentences that name the
+// file. Durability: WAL with synchronous=NORMAL, so a killed process loses at most its own unfinished transaction.
+
+#include "autotune/store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "autotune/store/store_internal.h"
+
+Status store_default_path(char path[STORE_PATH_BYTES], Error *error) {
+    const char *data = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    int written;
+    if (data && data[0] == '/') {    // the specification ignores relative ones
+        written = snprintf(path, STORE_PATH_BYTES, "%s/ndtune/ndtune.db", data);
+    } else if (home && home[0] != '\0') {
+        written = snprintf(path, STORE_PATH_BYTES, "%s/.local/share/ndtune/ndtune.db", home);
+    } else {
+        error_set(error, STATUS_ENVIRONMENT, "neither XDG_DATA_HOME nor HOME is set, so there is no place for the store");
+        return error_hint(error, "name a file with --db FILE");
+    }
+    if (written >= STORE_PATH_BYTES) {
+        return error_set(error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes", STORE_PATH_BYTES - 1);
+    }
+    return STATUS_OK;
+}
+
+// mkdir -p of the folder that holds path.
+static Status make_folders(const char *path, Error *error) {
+    char folder[STORE_PATH_BYTES];
+    snprintf(folder, sizeof folder, "%s", path);
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+            error_set(error, STATUS_ENVIRONMENT, "store %s: cannot create the folder %s: %s", path, folder, strerror(errno));
+            return error_hint(error, "name another file with --db FILE");
+        }
+        *slash = '/';
+    }
+    return STATUS_OK;
+}
+
+Status store_error(sqlite3 *db, const char *path, const char *doing, Error *error) {
+    const int code = db ? sqlite3_errcode(db) & 0xff : SQLITE_NOMEM;
+    switch (code) {
+    case SQLITE_NOTADB:
+        error_set(error, STATUS_ENVIRONMENT, "store %s: the file is not a database; it was left as it is", path);
+        return error_hint(error, "name another file with --db FILE");
+    case SQLITE_CORRUPT:
+        error_set(error, STATUS_ENVIRONMENT, "store %s: the database is damaged; it was left as it is", path);
+        return error_hint(error, "name another file with --db FILE; sqlite3 can .recover rows of the damaged one");
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+        error_set(error, STATUS_ENVIRONMENT, "store %s: not writable (%s)", path, sqlite3_errmsg(db));
+        return error_hint(error, "name another file with --db FILE");
+    case SQLITE_BUSY:
+        return error_set(error, STATUS_ENVIRONMENT, "store %s: another process kept it locked for %d s", path,
+                         STORE_BUSY_MS / 1000);
+    default:
+        return error_set(error, STATUS_ENVIRONMENT, "store %s: %s: %s", path, doing, db ? sqlite3_errmsg(db) : "out of memory");
+    }
+}
+
+Status store_execute(Store *store, const char *sql, Error *error) {
+    if (sqlite3_exec(store->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        return store_error(store->db, store->path, "writing", error);
+    }
+    return STATUS_OK;
+}
+
+Status store_prepare(Store *store, const char *sql, sqlite3_stmt **statement, Error *error) {
+    if (sqlite3_prepare_v2(store->db, sql, -1, statement, NULL) != SQLITE_OK) {
+        return store_error(store->db, store->path, "preparing a query", error);
+    }
+    return STATUS_OK;
+}
+
+Status store_step(Store *store, sqlite3_stmt *statement, Error *error) {
+    const int code = sqlite3_step(statement);
+    if (code != SQLITE_DONE && code != SQLITE_ROW) {
+        const Status status = store_error(store->db, store->path, "writing", error);
+        sqlite3_reset(statement);
+        return status;
+    }
+    sqlite3_reset(statement);
+    return STATUS_OK;
+}
+
+Status store_transaction(Store *store, StoreWork work, void *context, Error *error) {
+    TRY(store_execute(store, "BEGIN IMMEDIATE", error));
+    Status status = work(store, context, error);
+    if (status == STATUS_OK) {
+        status = store_execute(store, "COMMIT", error);
+    }
+    if (status != STATUS_OK) {
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
+}
+
+void bind_text(sqlite3_stmt *statement, int *place, const char *text) {
+    if (text) {
+        sqlite3_bind_text(statement, (*place)++, text, -1, SQLITE_TRANSIENT);
+    } else {
+        sqlite3_bind_null(statement, (*place)++);
+    }
+}
+
+void bind_int(sqlite3_stmt *statement, int *place, int64_t value) {
+    sqlite3_bind_int64(statement, (*place)++, value);
+}
+
+void bind_double(sqlite3_stmt *statement, int *place, double value) {
+    sqlite3_bind_double(statement, (*place)++, value);
+}
+
+void bind_hash(sqlite3_stmt *statement, int *place, uint64_t value) {
+    char text[HASH_TEXT_BYTES];
+    bind_text(statement, place, hash_hex(value, text));
+}
+
+uint64_t store_model_hash(const ModelSpec *model) {
+    Hash hash = hash_begin();
+    model_hash(model, &hash);
+    return hash_end(&hash);
+}
+
+uint64_t store_profile_hash(const ClusterProfile *cluster) {
+    Hash hash = hash_begin();
+    cluster_hash(cluster, &hash);
+    return hash_end(&hash);
+}
+
+void store_target_text(const Target *target, char *out, size_t bytes) {
+    snprintf(out, bytes, "%s@%s", target->name, target->version);
+}
+
+// sqlite3_open_v2 falls back to read-only without a word; a store that cannot be written is refused here.
+static Status open_database(Store *store, Error *error) {
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK) {
+        return store_error(store->db, store->path, "opening", error);
+    }
+    if (sqlite3_db_readonly(store->db, "main") == 1) {
+        error_set(error, STATUS_ENVIRONMENT, "store %s: not writable", store->path);
+        return error_hint(error, "name another file with --db FILE");
+    }
+    sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+    TRY(store_execute(store, "PRAGMA foreign_keys = ON", error));
+    TRY(store_migrate(store->db, store->path, store_migrations, store_migration_count, error));
+    return store_execute(store, "PRAGMA synchronous = NORMAL", error);
+}
+
+Status store_open(const char *path, Store **store, Error *error) {
+    *store = NULL;
+    if (strlen(path) >= STORE_PATH_BYTES) {
+        return error_set(error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes", STORE_PATH_BYTES - 1);
+    }
+    struct stat about;
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) {
+        return error_set(error, STATUS_ENVIRONMENT, "store %s: is a folder, not a file", path);
+    }
+    TRY(make_folders(path, error));
+    Store *opened = calloc(1, sizeof *opened);
+    if (!opened) {
+        return error_set(error, STATUS_INTERNAL, "store %s: out of memory", path);
+    }
+    snprintf(opened->path, sizeof opened->path, "%s", path);
+    const Status status = open_database(opened, error);
+    if (status != STATUS_OK) {
+        store_close(opened);
+        return status;
+    }
+    *store = opened;
+    return STATUS_OK;
+}
+
+void store_close(Store *store) {
+    if (store) {
+        sqlite3_finalize(store->find_prediction);
+        sqlite3_close(store->db);
+        free(store);
+    }
+}

@@ -1,0 +1,52 @@
+// Shared by the files of the store only.
+
+#pragma once
+
+#include <sqlite3.h>
+
+#include "autotune/store/store.h"
+
+enum {
+    STORE_APPLICATION_ID = 0x6e647475,    // "ndtu": marks the file as ours
+    STORE_BUSY_MS = 5000                  // another ndtune may be writing
+};
+
+struct Store {
+    sqlite3 *db;
+    sqlite3_stmt *find_prediction;    // prepared at the first lookup
+    char path[STORE_PATH_BYTES];
+};
+
+// One numbered step of the schema; version is its place in the list, from 1.
+typedef struct Migration {
+    const char *name;
+    const char *sql;
+} Migration;
+
+extern const Migration store_migrations[];
+extern const int store_migration_count;
+
+// Brings an open database from its user_version to `count`, in one transaction.
+Status store_migrate(sqlite3 *db, const char *path, const Migration *migrations, int count, Error *error);
+
+// What SQLite just said about this file, in one sentence.
+Status store_error(sqlite3 *db, const char *path, const char *doing, Error *error);
+
+Status store_execute(Store *store, const char *sql, Error *error);
+Status store_prepare(Store *store, const char *sql, sqlite3_stmt **statement, Error *error);
+// Runs a prepared insert or update and makes it ready for the next row.
+Status store_step(Store *store, sqlite3_stmt *statement, Error *error);
+
+// BEGIN IMMEDIATE ... COMMIT around work; rolls back when it fails.
+typedef Status (*StoreWork)(Store *store, void *context, Error *error);
+Status store_transaction(Store *store, StoreWork work, void *context, Error *error);
+
+// Binds by position from 1; *place moves on.
+void bind_text(sqlite3_stmt *statement, int *place, const char *text);    // NULL is SQL NULL
+void bind_int(sqlite3_stmt *statement, int *place, int64_t value);
+void bind_double(sqlite3_stmt *statement, int *place, double value);
+void bind_hash(sqlite3_stmt *statement, int *place, uint64_t value);
+
+uint64_t store_model_hash(const ModelSpec *model);
+uint64_t store_profile_hash(const ClusterProfile *cluster);
+void store_target_text(const Target *target, char *out, size_t bytes);    // "accelerate@1.14"
