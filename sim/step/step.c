@@ -49,11 +49,7 @@ static void cursor_set_variable(StepCursor *cursor) {
 }
 
 static void cursor_enter_loop(StepCursor *cursor) {
-    const Segment *loop = &cursor->program->segments[cursor->segment];
-    if (loop->count == 0) {
-        cursor->segment = loop->end;
-        return;
-    }
+    ASSERT(cursor->program->segments[cursor->segment].count > 0);
     ASSERT(cursor->depth < STEP_MAX_DEPTH);
     cursor->loop_segment[cursor->depth] = cursor->segment;
     cursor->iteration[cursor->depth] = 0;

@@ -174,7 +174,7 @@ typedef struct Segment {
     SegmentKind kind;
     const char *name;              // "forward", "micro-batch 2..15"
     int32_t first_task, task_count;    // SEGMENT_TASKS
-    int32_t count;                     // loops: iterations
+    int32_t count;                     // loops: iterations, at least 1
     int32_t first, step;               // value of the loop variable in iteration i: first + i*step (layers: step may be -1)
     int32_t end;                       // index after the last node of this subtree
 } Segment;

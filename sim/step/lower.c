@@ -1,0 +1,153 @@
+// step_lower: runs the passes once per variant of a micro-step (first, middle, last) and once for the optimizer, then assembles.
+// Also the small vocabulary that the passes build with.
+
+#include "sim/step/lower.h"
+
+#include <string.h>
+
+int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements) {
+    for (size_t i = 0; i < lowering->tensor_count; i++) {
+        if (strcmp(lowering->tensors[i].name, name) == 0) {
+            return (int32_t)i;
+        }
+    }
+    lowering->tensors = arena_grow(lowering->arena, lowering->tensors, lowering->tensor_count, &lowering->tensor_capacity, sizeof(Tensor));
+    lowering->tensors[lowering->tensor_count] =
+        (Tensor){.name = name, .role = role, .dtype = dtype, .bytes = elements * dtype_bytes(dtype)};
+    return (int32_t)lowering->tensor_count++;
+}
+
+void op_list_append(Arena *arena, OpList *list, const Op *op) {
+    const Op copy = *op;    // op may live in the list that moves
+    list->ops = arena_grow(arena, list->ops, list->count, &list->capacity, sizeof(Op));
+    list->ops[list->count++] = copy;
+}
+
+Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, const char *name) {
+    const Op op = {.task = {.name = name,
+                            .kind = kind,
+                            .phase = phase,
+                            .lane = LANE_COMPUTE,
+                            .group = -1,
+                            .unit = -1,
+                            .dtype = lowering->dims.dtype}};
+    OpList *list = &lowering->lists[section];
+    op_list_append(lowering->arena, list, &op);
+    return &list->ops[list->count - 1];
+}
+
+Op *op_mark(Lowering *lowering, Section section, Mark mark, const char *name) {
+    const Phase phase = section == SECTION_LAYER_BACKWARD || section == SECTION_END ? PHASE_BACKWARD : PHASE_FORWARD;
+    Op *op = op_add(lowering, section, TASK_KIND_COUNT, phase, name);
+    op->mark = mark;
+    return op;
+}
+
+OpRef op_whole(const Lowering *lowering, int32_t tensor) {
+    return (OpRef){.tensor = tensor, .rank_group = -1, .bytes = lowering->tensors[tensor].bytes};
+}
+
+OpRef op_absent(void) {
+    return (OpRef){.tensor = -1, .rank_group = -1};
+}
+
+void op_operand(Op *op, OpRef ref, Access access) {
+    ASSERT(op->operand_count < OP_MAX_OPERANDS);
+    ref.access = access;
+    op->operands[op->operand_count++] = ref;
+}
+
+Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase) {
+    return (Op){.task = {.name = name,
+                         .kind = kind,
+                         .phase = phase,
+                         .lane = (int16_t)lane,
+                         .group = group,
+                         .unit = -1,
+                         .dtype = lowering->dims.dtype}};
+}
+
+int lowering_group_size(const Lowering *lowering, int16_t group) {
+    return lowering->groups[group].size;
+}
+
+static int16_t add_group(Lowering *lowering, const char *name, AxisMask axes) {
+    const int size = mesh_group_size(&lowering->plan->mesh, axes);
+    lowering->groups[lowering->group_count] = (Group){.name = name, .axes = axes, .size = size};
+    return (int16_t)lowering->group_count++;
+}
+
+static void add_groups(Lowering *lowering) {
+    const AxisMask sharded_norm = AXIS_SHARD_GROUP | AXIS_BIT(AXIS_TP);
+    lowering->shard_group = add_group(lowering, "dp_shard x cp", AXIS_SHARD_GROUP);
+    lowering->replicate_group = add_group(lowering, "dp_replicate", AXIS_BIT(AXIS_DP_REPLICATE));
+    lowering->tp_group = add_group(lowering, "tp", AXIS_BIT(AXIS_TP));
+    lowering->cp_group = add_group(lowering, "cp", AXIS_BIT(AXIS_CP));
+    lowering->data_group = add_group(lowering, "dp_replicate x dp_shard x cp", AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_SHARD_GROUP);
+    // A whole gradient (stage 0) is the same on every data rank: only its tp slices differ.
+    lowering->norm_group = lowering->plan->zero > 0 ? add_group(lowering, "dp_shard x cp x tp", sharded_norm)
+                                                    : add_group(lowering, "tp (norm)", AXIS_BIT(AXIS_TP));
+}
+
+static void take_stretch(Lowering *lowering, Variant *variant, Section section) {
+    variant->stretches[variant->stretch_count++] = (Stretch){.section = section, .list = lowering->lists[section]};
+    lowering->lists[section] = (OpList){0};
+}
+
+static Variant lower_micro_step(Lowering *lowering, const char *name, int first_micro_batch, int count) {
+    lowering->first = first_micro_batch == 0;
+    lowering->last = first_micro_batch + count == lowering->plan->grad_accum;
+    lower_layers(lowering);
+    lower_tensor_parallel(lowering);
+    lower_context_parallel(lowering);
+    lower_sharding(lowering);
+    lower_recompute(lowering);
+    Variant variant = {.name = name, .first_micro_batch = first_micro_batch, .count = count};
+    for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
+        take_stretch(lowering, &variant, section);
+    }
+    return variant;
+}
+
+static Variant lower_optimizer(Lowering *lowering) {
+    lower_update(lowering);
+    Variant variant = {.name = "optimizer"};
+    for (Section section = SECTION_NORM_LAYER; section <= SECTION_UPDATE; section++) {
+        take_stretch(lowering, &variant, section);
+    }
+    return variant;
+}
+
+Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, StepProgram *program,
+                  Error *error) {
+    const char *reason = NULL;
+    target_check(target, model, plan, arena, &reason);
+    if (reason) {
+        return error_set(error, STATUS_INFEASIBLE, "%s", reason);
+    }
+    *program = (StepProgram){.model = *model, .plan = *plan, .target = target, .layers = model->layers};
+    Lowering lowering = {.arena = arena,
+                         .model = model,
+                         .plan = plan,
+                         .target = target,
+                         .tp = plan->mesh.size[AXIS_TP],
+                         .cp = plan->mesh.size[AXIS_CP],
+                         .shards = plan->zero > 0 ? plan_shard_count(plan) : 1};
+    lowering.dims = tensor_parallel_dims(model, plan, target);
+    add_groups(&lowering);
+    lower_units(&lowering);
+
+    Variant variants[4];
+    int count = 0;
+    const int steps = plan->grad_accum;
+    variants[count++] = lower_micro_step(&lowering, steps == 1 ? "micro-step" : "first micro-step", 0, 1);
+    if (steps > 2) {
+        variants[count++] = lower_micro_step(&lowering, "middle micro-steps", 1, steps - 2);
+    }
+    if (steps > 1) {
+        variants[count++] = lower_micro_step(&lowering, "last micro-step", steps - 1, 1);
+    }
+    variants[count++] = lower_optimizer(&lowering);
+    lower_lanes(&lowering, variants, count, program);
+    return STATUS_OK;
+}

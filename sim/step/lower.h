@@ -1,0 +1,159 @@
+// The lowering's own picture of a step, private to sim/step: operations on tensors, in one list per section of the step. Passes
+// edit the lists one after another; the last one turns tensors into buffers, sections into segments and data flow into events.
+//
+//   layers          lower_layers.c     one rank's arithmetic, in local sizes, with marks where parallelism has a say
+//   tensor parallel lower_tensor.c     sizes under tp; marks -> collectives of the tp lane; the loss
+//   context         lower_context.c    attention -> ring or gathered blocks
+//   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation; lower_update.c the optimizer
+//   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
+//   lanes           lower_lanes.c      buffers, events, segments, hash
+
+#pragma once
+
+#include "sim/step/step.h"
+
+typedef enum {
+    SECTION_BEGIN,             // micro-step: tokens, embedding
+    SECTION_LAYER_FORWARD,     // x layers
+    SECTION_TAIL,              // final norm, head, loss and their backward
+    SECTION_LAYER_BACKWARD,    // x layers, descending
+    SECTION_END,               // embedding backward
+    SECTION_NORM_LAYER,        // once per step: square sums, x layers
+    SECTION_NORM,              //   the edge units, all-reduce, clip scale
+    SECTION_UPDATE_LAYER,      //   AdamW, x layers
+    SECTION_UPDATE,            //   the edge units
+    SECTION_COUNT
+} Section;
+
+static inline bool section_is_layered(Section section) {
+    return section == SECTION_LAYER_FORWARD || section == SECTION_LAYER_BACKWARD || section == SECTION_NORM_LAYER ||
+           section == SECTION_UPDATE_LAYER;
+}
+
+// Marks are operations that a later pass replaces. None is left at the end.
+typedef enum {
+    MARK_NONE,
+    MARK_TP_ENTER,             // x -> x seen by every tp rank (Megatron's g-bar or f)
+    MARK_TP_LEAVE,             // partial sums -> their sum, back in the split between blocks
+    MARK_TP_PART_BACKWARD,     // one projection's input gradient, partial over tp
+    MARK_TP_ENTER_BACKWARD,    // input gradient of all projections, partial -> summed
+    MARK_TP_LEAVE_BACKWARD,    // gradient of the summed output -> whole on every tp rank
+    MARK_LOSS,                 // logits -> loss and gradient
+    MARK_UNIT_NEED,            // this unit's weights are read from here on
+    MARK_UNIT_BACKWARD,        // backward of the section begins: where a backward prefetch is issued
+    MARK_UNIT_GRADIENT,        // this unit's gradient of the micro-step is complete
+} Mark;
+
+enum { OP_MAX_OPERANDS = 10 };
+
+typedef struct OpRef {
+    int32_t tensor;           // -1 = absent
+    int16_t index;            // layer offset inside layered sections, absolute slot index elsewhere
+    int16_t rank_group, rank_shift;
+    int64_t rank_stride_bytes;
+    int64_t offset_bytes, bytes;
+    Access access;
+} OpRef;
+
+typedef struct Op {
+    Mark mark;
+    Task task;                // operands and events are still in `operands`
+    OpRef operands[OP_MAX_OPERANDS];
+    int operand_count;
+    bool absolute;            // a layered section's op whose indices are absolute
+} Op;
+
+typedef struct OpList {
+    Op *ops;
+    size_t count, capacity;
+} OpList;
+
+typedef struct Tensor {
+    const char *name;
+    BufferRole role;
+    Dtype dtype;
+    int64_t bytes;            // of one slot
+    int32_t slots;            // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
+    bool persistent;
+    bool cheap;               // backward makes it again rather than keep it (a packed copy)
+    bool kept;                // a checkpoint of recompute=full
+} Tensor;
+
+enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
+enum { MAX_SLICES = 16 };
+
+// Local sizes of one rank.
+typedef struct Dims {
+    int64_t tokens;          // n: micro_batch * seq / cp
+    int64_t tokens_between;  // of the activations between blocks: n / tp under TP_SP, else n
+    int64_t sequences, local_seq;
+    int64_t hidden, ffn, vocab;
+    int heads, kv_heads, head_dim;
+    int64_t q_width, kv_width;
+    bool vocab_split;
+    Dtype dtype, reduce_dtype;
+    int element;             // bytes of dtype
+} Dims;
+
+typedef struct Lowering {
+    Arena *arena;
+    const ModelSpec *model;
+    const TrainPlan *plan;
+    const Target *target;
+    Dims dims;
+    OpList lists[SECTION_COUNT];
+    Tensor *tensors;
+    size_t tensor_count, tensor_capacity;
+    int32_t weights[UNIT_COUNT];      // tensor that forward and backward read; sharding decides what it is
+    int32_t gradients[UNIT_COUNT];    // tensor that weight gradients are written to
+    Unit units[UNIT_COUNT];
+    ParamSlice slices[MAX_SLICES];
+    int32_t slice_count;
+    Group groups[8];
+    int32_t group_count;
+    int16_t shard_group, tp_group, cp_group, replicate_group, data_group, norm_group;
+    int32_t loss_tensor, norm_square_tensor, norm_tensor;
+    bool first, last;                 // of the micro-steps of a step: the variant being lowered
+    int tp, cp;
+    int shards;                       // ranks that share a unit: dp_shard * cp from stage 1 on, else 1
+} Lowering;
+
+// ---- building (lower.c)
+
+// The tensor of that name, made on first use (the variants of a micro-step share tensors).
+int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements);
+Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, const char *name);
+Op *op_mark(Lowering *lowering, Section section, Mark mark, const char *name);
+OpRef op_whole(const Lowering *lowering, int32_t tensor);
+OpRef op_absent(void);
+void op_operand(Op *op, OpRef ref, Access access);
+void op_list_append(Arena *arena, OpList *list, const Op *op);
+Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase);
+int lowering_group_size(const Lowering *lowering, int16_t group);
+OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);
+
+// ---- passes
+
+Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const Target *target);
+void lower_units(Lowering *lowering);
+void lower_layers(Lowering *lowering);
+void lower_tensor_parallel(Lowering *lowering);
+void lower_context_parallel(Lowering *lowering);
+void lower_sharding(Lowering *lowering);
+void lower_recompute(Lowering *lowering);
+void lower_update(Lowering *lowering);
+
+// One finished stretch of the step: a list that runs `count` times over the layers (or once).
+typedef struct Stretch {
+    Section section;
+    OpList list;
+} Stretch;
+
+typedef struct Variant {
+    const char *name;
+    int first_micro_batch, count;     // 0 micro-batches: the optimizer part
+    Stretch stretches[5];
+    int stretch_count;
+} Variant;
+
+void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count, StepProgram *program);

@@ -1,0 +1,217 @@
+// Pass 3: context parallelism. With cp > 1 an attention call becomes C blocks of local queries against the keys and values of one rank each:
+//
+//   ring        KV travels C-1 hops; while block j computes, hop j+1 is on its way
+//   all-gather  KV of all ranks is gathered once; block 0 (the local one) needs not wait
+//   backward    KV again, and dKV in fp32 travels C hops: each rank adds its share, the last hop brings it home
+//
+// Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; parallelism.md 3.2). Keys and values travel as one packed buffer,
+// token rows [k heads | v heads]. Zigzag or contiguous chunks only change positions, which ranks resolve (step_chunks).
+
+#include "sim/step/lower_ops.h"
+
+typedef struct RingBuffers {
+    int32_t local;       // packed KV of this rank
+    int32_t hop[2];      // ring slots
+    int32_t gathered;    // all ranks' KV
+    OpRef keys, values;  // of the block at hand
+} RingBuffers;
+
+static int32_t packed_kv(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t ranks) {
+    return lowering_tensor(lowering, name, role, dtype, ranks * lowering->dims.tokens * 2 * lowering->dims.kv_width);
+}
+
+static bool rotates(const Lowering *lowering) {
+    return lowering->plan->cp_rotate == CP_ROTATE_RING;
+}
+
+static RingBuffers ring_buffers(Lowering *lowering) {
+    const Dtype dtype = lowering->dims.dtype;
+    RingBuffers ring = {.local = packed_kv(lowering, "kv", ROLE_ACTIVATION, dtype, 1), .gathered = -1};
+    lowering->tensors[ring.local].cheap = true;
+    if (rotates(lowering)) {
+        ring.hop[0] = packed_kv(lowering, "kv ring even", ROLE_COMMUNICATION, dtype, 1);
+        ring.hop[1] = packed_kv(lowering, "kv ring odd", ROLE_COMMUNICATION, dtype, 1);
+    } else {
+        ring.gathered = packed_kv(lowering, "kv gathered", ROLE_COMMUNICATION, dtype, lowering->cp);
+    }
+    return ring;
+}
+
+// Keys and values of hop j in the packed layout.
+static void ring_select(const Lowering *lowering, RingBuffers *ring, int hop) {
+    const int64_t half_row_bytes = lowering->dims.kv_width * lowering->dims.element;
+    const int32_t tensor = hop == 0 ? ring->local : rotates(lowering) ? ring->hop[hop % 2] : ring->gathered;
+    OpRef keys = op_whole(lowering, tensor);
+    if (hop > 0 && !rotates(lowering)) {
+        keys.bytes /= lowering->cp;
+        keys.rank_group = lowering->cp_group;
+        keys.rank_shift = (int16_t)hop;
+        keys.rank_stride_bytes = keys.bytes;
+    }
+    OpRef values = keys;
+    values.offset_bytes = half_row_bytes;
+    values.bytes -= half_row_bytes;
+    ring->keys = keys;
+    ring->values = values;
+}
+
+static Op copy_op(const Lowering *lowering, TaskKind kind, const char *name, Phase phase, int64_t cols, int64_t stride) {
+    return (Op){.task = {.name = name, .kind = kind, .phase = phase, .lane = LANE_COMPUTE, .group = -1, .unit = -1,
+                         .dtype = lowering->dims.dtype, .rows = lowering->dims.tokens, .cols = cols, .stride = stride}};
+}
+
+static void append_copy(Lowering *lowering, OpList *out, Op op, OpRef from, OpRef to, bool partial) {
+    op_operand(&op, from, ACCESS_READ);
+    op_operand(&op, to, partial ? ACCESS_UPDATE : ACCESS_WRITE);
+    op_list_append(lowering->arena, out, &op);
+}
+
+static OpRef values_half(const Lowering *lowering, OpRef packed, int element) {
+    packed.offset_bytes += lowering->dims.kv_width * element;
+    packed.bytes -= lowering->dims.kv_width * element;
+    return packed;
+}
+
+// k and v columns -> packed rows.
+static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const RingBuffers *ring) {
+    const int64_t width = lowering->dims.kv_width;
+    const OpRef packed = op_whole(lowering, ring->local);
+    if (lowering->target->fused_projections) {
+        append_copy(lowering, out, copy_op(lowering, TASK_COPY, "pack kv", attention->task.phase, 2 * width, attention->task.kv_stride),
+                    attention->operands[1], packed, false);
+        return;
+    }
+    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack k", attention->task.phase, width, 2 * width), attention->operands[1],
+                packed, false);
+    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack v", attention->task.phase, width, 2 * width), attention->operands[2],
+                values_half(lowering, packed, lowering->dims.element), true);
+}
+
+// Packed fp32 gradient -> dk and dv columns.
+static void unpack_gradient(Lowering *lowering, OpList *out, const Op *attention, int32_t home) {
+    const int64_t width = lowering->dims.kv_width;
+    const OpRef packed = op_whole(lowering, home);
+    if (lowering->target->fused_projections) {
+        append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "unpack dkv", PHASE_BACKWARD, 2 * width, attention->task.kv_stride), packed,
+                    attention->operands[7], true);
+        return;
+    }
+    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dk", PHASE_BACKWARD, width, 2 * width), packed, attention->operands[7],
+                false);
+    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dv", PHASE_BACKWARD, width, 2 * width),
+                values_half(lowering, packed, dtype_bytes(DTYPE_FP32)), attention->operands[8], false);
+}
+
+typedef struct Transfer {
+    const char *name;
+    Phase phase;
+    int32_t from, to;
+    int hop;
+} Transfer;
+
+static void append_transfer(Lowering *lowering, OpList *out, const Transfer *transfer) {
+    Op op = op_collective(lowering, TASK_SEND_RECV, LANE_CP, lowering->cp_group, transfer->name, transfer->phase);
+    op.task.dtype = lowering->tensors[transfer->from].dtype;
+    op.task.ring_step = (int16_t)transfer->hop;
+    op.task.payload_bytes = lowering->tensors[transfer->from].bytes;
+    op_operand(&op, op_whole(lowering, transfer->from), ACCESS_READ);
+    op_operand(&op, op_whole(lowering, transfer->to), ACCESS_WRITE);
+    op_list_append(lowering->arena, out, &op);
+}
+
+static void append_kv_gather(Lowering *lowering, OpList *out, const RingBuffers *ring, Phase phase) {
+    Op op = op_collective(lowering, TASK_ALL_GATHER, LANE_CP, lowering->cp_group, "gather kv", phase);
+    op.task.payload_bytes = lowering->tensors[ring->gathered].bytes;
+    op_operand(&op, op_whole(lowering, ring->local), ACCESS_READ);
+    op_operand(&op, op_whole(lowering, ring->gathered), ACCESS_WRITE);
+    op_list_append(lowering->arena, out, &op);
+}
+
+// Starts the transfer that the next block needs, before the block at hand is issued.
+static void append_next_kv(Lowering *lowering, OpList *out, const RingBuffers *ring, int hop, Phase phase) {
+    if (!rotates(lowering)) {
+        if (hop == 0) {
+            append_kv_gather(lowering, out, ring, phase);
+        }
+        return;
+    }
+    if (hop + 1 < lowering->cp) {
+        const int32_t from = hop == 0 ? ring->local : ring->hop[hop % 2];
+        append_transfer(lowering, out, &(Transfer){"ring kv", phase, from, ring->hop[(hop + 1) % 2], hop + 1});
+    }
+}
+
+// A block's share of the causal square: zigzag blocks are all half visible; of contiguous ones the busiest rank sees later blocks whole.
+static double block_share(const Lowering *lowering, int hop) {
+    return lowering->target->zigzag || hop == 0 ? 1.0 : 2.0;
+}
+
+static void set_block(const Lowering *lowering, Op *block, const RingBuffers *ring, int hop) {
+    block->task.ring_step = (int16_t)hop;
+    block->task.kv_stride = 2 * lowering->dims.kv_width;
+    block->task.flops *= block_share(lowering, hop);
+    block->operands[1] = ring->keys;
+    block->operands[2] = ring->values;
+    block->operands[1].access = block->operands[2].access = ACCESS_READ;
+}
+
+static void ring_forward(Lowering *lowering, OpList *out, const Op *attention) {
+    RingBuffers ring = ring_buffers(lowering);
+    pack_kv(lowering, out, attention, &ring);
+    for (int hop = 0; hop < lowering->cp; hop++) {
+        append_next_kv(lowering, out, &ring, hop, attention->task.phase);
+        ring_select(lowering, &ring, hop);
+        Op block = *attention;
+        set_block(lowering, &block, &ring, hop);
+        block.operands[3].access = block.operands[4].access = hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
+        op_list_append(lowering->arena, out, &block);
+    }
+}
+
+static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) {
+    RingBuffers ring = ring_buffers(lowering);
+    const int32_t travel[2] = {packed_kv(lowering, "dkv ring even", ROLE_COMMUNICATION, DTYPE_FP32, 1),
+                               packed_kv(lowering, "dkv ring odd", ROLE_COMMUNICATION, DTYPE_FP32, 1)};
+    const int32_t share = packed_kv(lowering, "dkv block", ROLE_COMMUNICATION, DTYPE_FP32, 1);
+    for (int hop = 0; hop < lowering->cp; hop++) {
+        append_next_kv(lowering, out, &ring, hop, PHASE_BACKWARD);
+        ring_select(lowering, &ring, hop);
+        Op block = *attention;
+        set_block(lowering, &block, &ring, hop);
+        const OpRef gradient = op_whole(lowering, hop == 0 ? travel[0] : share);
+        block.operands[6].access = hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
+        block.operands[7] = gradient;
+        block.operands[8] = values_half(lowering, gradient, dtype_bytes(DTYPE_FP32));
+        block.operands[7].access = block.operands[8].access = ACCESS_WRITE;
+        block.operands[9].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
+        op_list_append(lowering->arena, out, &block);
+        if (hop > 0) {
+            Op sum = copy_op(lowering, TASK_ACCUMULATE, "add dkv", PHASE_BACKWARD, 2 * lowering->dims.kv_width, 0);
+            sum.task.dtype = DTYPE_FP32;
+            append_copy(lowering, out, sum, op_whole(lowering, share), op_whole(lowering, travel[hop % 2]), true);
+        }
+        append_transfer(lowering, out, &(Transfer){"ring dkv", PHASE_BACKWARD, travel[hop % 2], travel[(hop + 1) % 2], hop + 1});
+    }
+    unpack_gradient(lowering, out, attention, travel[lowering->cp % 2]);
+}
+
+void lower_context_parallel(Lowering *lowering) {
+    if (lowering->cp == 1) {
+        return;
+    }
+    const Section sections[] = {SECTION_LAYER_FORWARD, SECTION_LAYER_BACKWARD};
+    for (int s = 0; s < 2; s++) {
+        const OpList in = lowering->lists[sections[s]];
+        OpList out = {0};
+        for (size_t i = 0; i < in.count; i++) {
+            if (in.ops[i].task.kind == TASK_ATTENTION) {
+                ring_forward(lowering, &out, &in.ops[i]);
+            } else if (in.ops[i].task.kind == TASK_ATTENTION_BACKWARD) {
+                ring_backward(lowering, &out, &in.ops[i]);
+            } else {
+                op_list_append(lowering->arena, &out, &in.ops[i]);
+            }
+        }
+        lowering->lists[sections[s]] = out;
+    }
+}

@@ -1,0 +1,137 @@
+// The operations that the layers pass composes, each as the math needs it: a linear layer y = x W^T has the input gradient dx = dy W and the
+// weight gradient dW = dy^T x; weights are stored [out, in].
+
+#include "sim/step/lower_ops.h"
+
+// ---- tensors by name
+
+int32_t tokens_by(Lowering *lowering, const char *name, int64_t width) {
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, lowering->dims.dtype, lowering->dims.tokens * width);
+}
+
+int32_t between_by_hidden(Lowering *lowering, const char *name) {
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, lowering->dims.dtype, lowering->dims.tokens_between * lowering->dims.hidden);
+}
+
+int32_t residual_stream(Lowering *lowering) {
+    const int32_t x = between_by_hidden(lowering, "x");
+    lowering->tensors[x].slots = lowering->model->layers + 1;
+    lowering->tensors[x].kept = true;
+    return x;
+}
+
+int32_t gradient_stream(Lowering *lowering) {
+    const int32_t g = between_by_hidden(lowering, "dx");
+    lowering->tensors[g].slots = 1;
+    return g;
+}
+
+int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows) {
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_FP32, rows);
+}
+
+OpRef column(const Lowering *lowering, int32_t tensor, int64_t first_column) {
+    OpRef ref = op_whole(lowering, tensor);
+    ref.offset_bytes = first_column * lowering->dims.element;
+    ref.bytes -= ref.offset_bytes;
+    return ref;
+}
+
+OpRef stream_at(const Lowering *lowering, int32_t x, int index) {
+    OpRef ref = op_whole(lowering, x);
+    ref.index = (int16_t)index;
+    return ref;
+}
+
+// ---- operations
+
+void mark_tp(Lowering *lowering, Section section, Mark mark, OpRef in, OpRef out, const char *name) {
+    Op *op = op_mark(lowering, section, mark, name);
+    op_operand(op, in, ACCESS_READ);
+    op_operand(op, out, ACCESS_WRITE);
+}
+
+void mark_unit(Lowering *lowering, Section section, Mark mark, int unit) {
+    op_mark(lowering, section, mark, lowering->units[unit].name)->task.unit = (int16_t)unit;
+}
+
+void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm) {
+    Op *op = op_add(lowering, section, TASK_GEMM, phase, gemm->name);
+    op->task.m = gemm->m;
+    op->task.n = gemm->n;
+    op->task.k = gemm->k;
+    op->task.trans_a = gemm->trans_a;
+    op->task.trans_b = gemm->trans_b;
+    op->task.accumulate = gemm->accumulate;
+    op->task.flops = 2.0 * (double)gemm->m * (double)gemm->n * (double)gemm->k;
+    op_operand(op, gemm->a, ACCESS_READ);
+    op_operand(op, gemm->b, ACCESS_READ);
+    op_operand(op, gemm->c, gemm->accumulate ? ACCESS_UPDATE : ACCESS_WRITE);
+}
+
+void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y) {
+    add_gemm(lowering, section, section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD,
+             &(Gemm){.name = linear->name,
+                     .a = op_whole(lowering, x),
+                     .b = unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last),
+                     .c = op_whole(lowering, y),
+                     .m = lowering->dims.tokens,
+                     .n = linear->out,
+                     .k = linear->in,
+                     .trans_b = true});
+}
+
+void add_input_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t dx) {
+    add_gemm(lowering, section, PHASE_BACKWARD,
+             &(Gemm){.name = linear->backward_name,
+                     .a = dy,
+                     .b = unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last),
+                     .c = op_whole(lowering, dx),
+                     .m = lowering->dims.tokens,
+                     .n = linear->in,
+                     .k = linear->out});
+}
+
+void add_weight_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t x) {
+    add_gemm(lowering, section, PHASE_BACKWARD,
+             &(Gemm){.name = linear->weight_name,
+                     .a = dy,
+                     .b = op_whole(lowering, x),
+                     .c = unit_slice(lowering, lowering->gradients[linear->unit], linear->first, linear->last),
+                     .m = linear->out,
+                     .n = linear->in,
+                     .k = lowering->dims.tokens,
+                     .trans_a = true});
+}
+
+void add_norm(Lowering *lowering, Section section, OpRef x, OpRef w, int32_t y, int32_t rstd) {
+    Op *op = op_add(lowering, section, TASK_RMSNORM, section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD, "norm");
+    op->task.rows = lowering->dims.tokens_between;
+    op->task.cols = lowering->dims.hidden;
+    op_operand(op, x, ACCESS_READ);
+    op_operand(op, w, ACCESS_READ);
+    op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
+    op_operand(op, op_whole(lowering, rstd), ACCESS_WRITE);
+}
+
+void add_norm_backward(Lowering *lowering, Section section, const NormBackward *norm) {
+    Op *op = op_add(lowering, section, TASK_RMSNORM_BACKWARD, PHASE_BACKWARD, "norm backward");
+    op->task.rows = lowering->dims.tokens_between;
+    op->task.cols = lowering->dims.hidden;
+    op_operand(op, op_whole(lowering, norm->dy), ACCESS_READ);
+    op_operand(op, norm->x, ACCESS_READ);
+    op_operand(op, norm->w, ACCESS_READ);
+    op_operand(op, op_whole(lowering, norm->rstd), ACCESS_READ);
+    op_operand(op, norm->residual, ACCESS_READ);
+    op_operand(op, norm->dx, ACCESS_WRITE);
+    op_operand(op, norm->dw, ACCESS_WRITE);
+}
+
+void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int64_t elements) {
+    Op *op = op_add(lowering, section, TASK_ADD, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, "add");
+    op->task.rows = 1;
+    op->task.cols = elements;
+    op_operand(op, a, ACCESS_READ);
+    op_operand(op, b, ACCESS_READ);
+    op_operand(op, c, ACCESS_WRITE);
+}

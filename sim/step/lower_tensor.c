@@ -1,0 +1,228 @@
+// Pass 2: tensor parallelism. Widths are cut by tp (tensor_parallel_dims); the marks become collectives of the tp lane:
+//
+//   mark              SP                  AR              HF
+//   enter             all-gather          -               -
+//   leave             reduce-scatter      all-reduce      all-reduce
+//   leave, backward   all-gather          -               -
+//   part, backward    -                   -               all-reduce
+//   enter, backward   reduce-scatter      all-reduce      -
+//
+// (Korthikanti et al. 2022 for SP; Shoeybi et al. 2019 for AR; parallelism.md 3.3 for HF.) With tp = 1 a mark vanishes: its two tensors are one.
+
+#include "sim/step/lower.h"
+
+Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const Target *target) {
+    const int tp = plan->mesh.size[AXIS_TP];
+    const int64_t tokens = plan_local_tokens(plan);
+    const Dtype dtype = plan->precision;
+    return (Dims){
+        .tokens = tokens,
+        .tokens_between = target->tp_flavour == TP_SP ? tokens / tp : tokens,
+        .sequences = plan->micro_batch,
+        .local_seq = plan->seq / plan->mesh.size[AXIS_CP],
+        .hidden = model->hidden,
+        .ffn = model->ffn / tp,
+        .vocab = model->vocab / tp,
+        .heads = model->heads / tp,
+        .kv_heads = model->kv_heads / tp,
+        .head_dim = model->head_dim,
+        .q_width = (int64_t)model->heads / tp * model->head_dim,
+        .kv_width = (int64_t)model->kv_heads / tp * model->head_dim,
+        .vocab_split = target->tp_flavour != TP_HF,
+        .dtype = dtype,
+        .reduce_dtype = dtype == DTYPE_BF16 ? target->reduce_dtype_bf16 : DTYPE_FP32,
+        .element = dtype_bytes(dtype),
+    };
+}
+
+// One tensor under two names: every use of `from` becomes a use of `to`.
+static void alias_tensor(Lowering *lowering, int32_t from, int32_t to) {
+    for (int section = 0; section < SECTION_COUNT; section++) {
+        OpList *list = &lowering->lists[section];
+        for (size_t i = 0; i < list->count; i++) {
+            for (int k = 0; k < list->ops[i].operand_count; k++) {
+                OpRef *ref = &list->ops[i].operands[k];
+                ref->tensor = ref->tensor == from ? to : ref->tensor;
+            }
+        }
+    }
+}
+
+static void unite(Lowering *lowering, const Op *mark) {
+    const int32_t in = mark->operands[0].tensor, out = mark->operands[1].tensor;
+    if (in == out) {
+        return;
+    }
+    const bool out_is_stream = lowering->tensors[out].slots > 0;
+    alias_tensor(lowering, out_is_stream ? in : out, out_is_stream ? out : in);
+}
+
+static TaskKind mark_collective(TpFlavour flavour, Mark mark) {
+    static const TaskKind table[3][5] = {
+        [TP_SP] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER, TASK_KIND_COUNT, TASK_REDUCE_SCATTER, TASK_ALL_GATHER},
+        [TP_AR] = {TASK_KIND_COUNT, TASK_ALL_REDUCE, TASK_KIND_COUNT, TASK_ALL_REDUCE, TASK_KIND_COUNT},
+        [TP_HF] = {TASK_KIND_COUNT, TASK_ALL_REDUCE, TASK_ALL_REDUCE, TASK_KIND_COUNT, TASK_KIND_COUNT},
+    };
+    return table[flavour][mark - MARK_TP_ENTER];
+}
+
+static bool is_tp_mark(const Op *op) {
+    return op->mark >= MARK_TP_ENTER && op->mark <= MARK_TP_LEAVE_BACKWARD;
+}
+
+// Marks that stay one tensor are united before anything is emitted, so that emission sees final names.
+static void unite_all(Lowering *lowering) {
+    for (int section = 0; section < SECTION_COUNT; section++) {
+        for (size_t i = 0; i < lowering->lists[section].count; i++) {
+            const Op op = lowering->lists[section].ops[i];
+            if (!is_tp_mark(&op)) {
+                continue;
+            }
+            const TaskKind kind = lowering->tp > 1 ? mark_collective(lowering->target->tp_flavour, op.mark) : TASK_KIND_COUNT;
+            if (kind == TASK_KIND_COUNT || kind == TASK_ALL_REDUCE) {
+                unite(lowering, &op);
+            }
+        }
+    }
+}
+
+static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section section) {
+    const TaskKind kind = lowering->tp > 1 ? mark_collective(lowering->target->tp_flavour, mark->mark) : TASK_KIND_COUNT;
+    if (kind == TASK_KIND_COUNT) {
+        return;
+    }
+    const Phase phase = section == SECTION_TAIL && mark->mark == MARK_TP_ENTER ? PHASE_LOSS : mark->task.phase;
+    Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, mark->task.name, phase);
+    op.task.payload_bytes = lowering->dims.tokens * lowering->dims.hidden * lowering->dims.element;
+    op_operand(&op, mark->operands[0], kind == TASK_ALL_REDUCE ? ACCESS_UPDATE : ACCESS_READ);
+    if (kind != TASK_ALL_REDUCE) {
+        op_operand(&op, mark->operands[1], ACCESS_WRITE);
+    }
+    op_list_append(lowering->arena, out, &op);
+}
+
+// ---- the loss
+
+static Op loss_op(const Lowering *lowering, TaskKind kind, const char *name, int64_t cols, Dtype dtype) {
+    return (Op){.task = {.name = name, .kind = kind, .phase = PHASE_LOSS, .lane = LANE_COMPUTE, .group = -1, .unit = -1,
+                         .dtype = dtype, .rows = lowering->dims.tokens, .cols = cols,
+                         .vocab_split = cols != lowering->model->vocab}};
+}
+
+static void emit_loss_reduce(Lowering *lowering, OpList *out, OpRef data, bool max, const char *name) {
+    if (lowering->tp == 1) {
+        return;
+    }
+    Op op = op_collective(lowering, TASK_ALL_REDUCE, LANE_TP, lowering->tp_group, name, PHASE_LOSS);
+    op.task.dtype = DTYPE_FP32;
+    op.task.reduce_max = max;
+    op.task.payload_bytes = data.bytes;
+    op_operand(&op, data, ACCESS_UPDATE);
+    op_list_append(lowering->arena, out, &op);
+}
+
+typedef struct LossRefs {
+    OpRef logits;       // where max, sum and gradient work
+    OpRef workspace;    // eager log-softmax, absent otherwise
+    int64_t cols;
+    Dtype dtype;
+    bool split;         // columns are a tp slice of the vocabulary: reduce between the steps
+} LossRefs;
+
+// Softmax over columns that may be spread over tp: row maximum, then sum of exponentials and the target's logit, then the gradient
+// in place (Megatron's vocabulary-parallel cross-entropy, Shoeybi et al. 2019, section 3).
+static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *refs) {
+    const Dims *d = &lowering->dims;
+    const int32_t targets = lowering_tensor(lowering, "targets", ROLE_RUNTIME, DTYPE_INT32, d->tokens);
+    const OpRef row_max = op_whole(lowering, lowering_tensor(lowering, "row_max", ROLE_LOGITS, DTYPE_FP32, d->tokens));
+    const OpRef sums = op_whole(lowering, lowering_tensor(lowering, "row_sums", ROLE_LOGITS, DTYPE_FP32, 2 * d->tokens));
+
+    Op op = loss_op(lowering, TASK_LOSS_MAX, "loss max", refs->cols, refs->dtype);
+    op_operand(&op, refs->logits, ACCESS_READ);
+    op_operand(&op, row_max, ACCESS_WRITE);
+    op_list_append(lowering->arena, out, &op);
+    if (refs->split) {
+        emit_loss_reduce(lowering, out, row_max, true, "loss max reduce");
+    }
+    op = loss_op(lowering, TASK_LOSS_SUM, "loss sum", refs->cols, refs->dtype);
+    op_operand(&op, refs->logits, ACCESS_READ);
+    op_operand(&op, op_whole(lowering, targets), ACCESS_READ);
+    op_operand(&op, row_max, ACCESS_READ);
+    op_operand(&op, sums, ACCESS_WRITE);
+    op_operand(&op, refs->workspace, ACCESS_WRITE);
+    op_list_append(lowering->arena, out, &op);
+    if (refs->split) {
+        emit_loss_reduce(lowering, out, sums, false, "loss sum reduce");
+    }
+    op = loss_op(lowering, TASK_LOSS_GRADIENT, "loss gradient", refs->cols, refs->dtype);
+    op.task.accumulate = !lowering->first;
+    op_operand(&op, refs->logits, ACCESS_UPDATE);
+    op_operand(&op, op_whole(lowering, targets), ACCESS_READ);
+    op_operand(&op, row_max, ACCESS_READ);
+    op_operand(&op, sums, ACCESS_READ);
+    op_operand(&op, op_whole(lowering, lowering->loss_tensor), op.task.accumulate ? ACCESS_UPDATE : ACCESS_WRITE);
+    op_operand(&op, refs->workspace, ACCESS_READ);
+    op_list_append(lowering->arena, out, &op);
+}
+
+static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, const char *name) {
+    Op op = loss_op(lowering, TASK_COPY, name, to.bytes / dtype_bytes(lowering->tensors[to.tensor].dtype), lowering->tensors[from.tensor].dtype);
+    op.task.rows = 1;
+    op.task.vocab_split = false;
+    op.task.stride = op.task.cols;
+    op_operand(&op, from, ACCESS_READ);
+    op_operand(&op, to, ACCESS_WRITE);
+    op_list_append(lowering->arena, out, &op);
+}
+
+// Hugging Face's loss: whole logits on every rank, an fp32 copy, and a log-softmax kept for backward.
+static void emit_gathered_loss(Lowering *lowering, OpList *out, OpRef logits) {
+    const Dims *d = &lowering->dims;
+    const int64_t vocab = lowering->model->vocab;
+    OpRef whole = logits;
+    if (lowering->tp > 1) {
+        whole = op_whole(lowering, lowering_tensor(lowering, "logits_gathered", ROLE_LOGITS, d->dtype, d->tokens * vocab));
+        Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_TP, lowering->tp_group, "gather logits", PHASE_LOSS);
+        gather.task.payload_bytes = whole.bytes;
+        op_operand(&gather, logits, ACCESS_READ);
+        op_operand(&gather, whole, ACCESS_WRITE);
+        op_list_append(lowering->arena, out, &gather);
+    }
+    const OpRef upcast = op_whole(lowering, lowering_tensor(lowering, "logits_fp32", ROLE_LOGITS, DTYPE_FP32, d->tokens * vocab));
+    const OpRef softmax = op_whole(lowering, lowering_tensor(lowering, "log_softmax", ROLE_LOGITS, DTYPE_FP32, d->tokens * vocab));
+    emit_copy(lowering, out, whole, upcast, "logits to fp32");
+    emit_loss_steps(lowering, out, &(LossRefs){.logits = upcast, .workspace = softmax, .cols = vocab, .dtype = DTYPE_FP32});
+    OpRef local = upcast;
+    local.bytes /= lowering->tp;
+    emit_copy(lowering, out, local, logits, "logit gradient");
+}
+
+static void emit_loss(Lowering *lowering, OpList *out, const Op *mark) {
+    const Dims *d = &lowering->dims;
+    lowering->loss_tensor = lowering_tensor(lowering, "loss", ROLE_RUNTIME, DTYPE_FP32, 1);
+    lowering->tensors[lowering->loss_tensor].persistent = true;
+    if (lowering->target->tp_flavour == TP_HF) {
+        emit_gathered_loss(lowering, out, mark->operands[0]);
+        return;
+    }
+    emit_loss_steps(lowering, out, &(LossRefs){.logits = mark->operands[0], .workspace = op_absent(), .cols = d->vocab, .dtype = d->dtype,
+                                               .split = true});
+}
+
+void lower_tensor_parallel(Lowering *lowering) {
+    unite_all(lowering);
+    for (Section section = 0; section < SECTION_COUNT; section++) {
+        const OpList in = lowering->lists[section];
+        OpList out = {0};
+        for (size_t i = 0; i < in.count; i++) {
+            if (is_tp_mark(&in.ops[i])) {
+                emit_tp(lowering, &out, &in.ops[i], section);
+            } else if (in.ops[i].mark == MARK_LOSS) {
+                emit_loss(lowering, &out, &in.ops[i]);
+            } else {
+                op_list_append(lowering->arena, &out, &in.ops[i]);
+            }
+        }
+        lowering->lists[section] = out;
+    }
+}
