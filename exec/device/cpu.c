@@ -1,0 +1,203 @@
+// The CPU device: one mapping for all buffers, unreadable pages on both sides of it, and a table of task functions.
+// The arena ends exactly at the upper guard page, so that the first byte past the plan faults.
+
+#define _GNU_SOURCE    // MAP_ANONYMOUS
+
+#include "exec/device/cpu.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "exec/device/initial.h"
+#include "kernels/kernels.h"
+#include "sim/base/text.h"
+
+CpuTask *const cpu_tasks[TASK_KIND_COUNT] = {
+    [TASK_LOAD_TOKENS] = cpu_load_tokens,
+    [TASK_EMBED] = cpu_embed,
+    [TASK_EMBED_BACKWARD] = cpu_embed_backward,
+    [TASK_RMSNORM] = cpu_rmsnorm,
+    [TASK_RMSNORM_BACKWARD] = cpu_rmsnorm_backward,
+    [TASK_GEMM] = cpu_gemm,
+    [TASK_ROPE] = cpu_rope,
+    [TASK_ATTENTION] = cpu_attention,
+    [TASK_ATTENTION_BACKWARD] = cpu_attention_backward,
+    [TASK_SWIGLU] = cpu_swiglu,
+    [TASK_SWIGLU_BACKWARD] = cpu_swiglu_backward,
+    [TASK_ADD] = cpu_add,
+    [TASK_LOSS_MAX] = cpu_loss_max,
+    [TASK_LOSS_SUM] = cpu_loss_sum,
+    [TASK_LOSS_GRADIENT] = cpu_loss_gradient,
+    [TASK_SQUARE_SUM] = cpu_square_sum,
+    [TASK_CLIP] = cpu_clip,
+    [TASK_ADAMW] = cpu_adamw,
+    [TASK_COPY] = cpu_copy,
+    [TASK_UNPACK] = cpu_unpack,
+    [TASK_ACCUMULATE] = cpu_accumulate,
+    [TASK_ZERO] = cpu_zero,
+};
+
+struct Device {
+    DeviceSetup setup;
+    char *mapping;
+    int64_t mapping_bytes;
+    char *arena;
+    int64_t step;
+    DataChain chain;
+    int32_t *sequence;
+    int32_t *positions;
+};
+
+static Status arena_map(Device *cpu, Error *error) {
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    const int64_t wanted = cpu->setup.memory->arena_bytes;
+    const int64_t inside = (wanted + page - 1) / page * page;
+    cpu->mapping_bytes = inside + 2 * page;
+    cpu->mapping = mmap(NULL, (size_t)cpu->mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (cpu->mapping == MAP_FAILED || (inside > 0 && mprotect(cpu->mapping + page, (size_t)inside, PROT_READ | PROT_WRITE) != 0)) {
+        char size[TEXT_UNIT_BYTES];
+        return error_set(error, STATUS_ENVIRONMENT, "cannot map an arena of %s: %s", text_bytes(size, (double)wanted),
+                         strerror(errno));
+    }
+    cpu->arena = cpu->mapping + page + inside - wanted;
+    if (cpu->setup.poison) {
+        const uint32_t quiet_nan = 0x7FC0DEAD;    // IEEE 754: exponent all ones, quiet bit, any payload
+        for (int64_t i = 0; i + 4 <= wanted; i += 4) {
+            memcpy(cpu->arena + i, &quiet_nan, 4);
+        }
+    }
+    return STATUS_OK;
+}
+
+static void positions_begin(Device *cpu) {
+    const StepProgram *program = cpu->setup.program;
+    const SequenceChunks chunks = step_chunks(program, cpu->setup.at.at[AXIS_CP]);
+    int32_t *next = cpu->positions;
+    for (int s = 0; s < program->plan.micro_batch; s++) {
+        for (int c = 0; c < chunks.count; c++) {
+            for (int i = 0; i < chunks.length; i++) {
+                *next++ = chunks.start[c] + i;
+            }
+        }
+    }
+}
+
+static char *slot_address(const Device *cpu, int32_t buffer, int slot) {
+    return cpu->arena + cpu->setup.memory->offset_bytes[buffer] + slot * cpu->setup.program->buffers[buffer].slot_bytes;
+}
+
+// Fills one buffer of a unit: its shard of the flat parameter where a slot is shard-sized, all of it otherwise.
+static void parameters_begin(Device *cpu, const Unit *unit, int32_t buffer) {
+    const StepProgram *program = cpu->setup.program;
+    if (buffer < 0 || !program->buffers[buffer].persistent) {
+        return;
+    }
+    int64_t first = 0, shard = 0;
+    const int64_t elements = program->buffers[buffer].slot_bytes / (int64_t)sizeof(float);
+    if (elements < unit->padded_elements) {
+        step_shard_range(program, unit, &cpu->setup.at, &first, &shard);
+    }
+    for (int32_t i = 0; i < unit->instances; i++) {
+        initial_unit(program, unit, i, cpu->setup.numbers.seed, cpu->setup.at.at[AXIS_TP], first, elements,
+                     (float *)(void *)slot_address(cpu, buffer, i));
+    }
+}
+
+static void state_begin(Device *cpu) {
+    const StepProgram *program = cpu->setup.program;
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        if (program->buffers[b].persistent) {
+            memset(slot_address(cpu, b, 0), 0, (size_t)(program->buffers[b].slots * program->buffers[b].slot_bytes));
+        }
+    }
+    for (int32_t u = 0; u < program->unit_count; u++) {
+        parameters_begin(cpu, &program->units[u], program->units[u].master);
+        if (program->units[u].working != program->units[u].master) {
+            parameters_begin(cpu, &program->units[u], program->units[u].working);
+        }
+    }
+}
+
+// What this device cannot run is refused here, before the first task.
+static Status program_check(const StepProgram *program, Error *error) {
+    for (int32_t t = 0; t < program->task_count; t++) {
+        const Task *task = &program->tasks[t];
+        if (!task_is_collective(task) && !cpu_tasks[task->kind]) {
+            return error_set(error, STATUS_INTERNAL, "task '%s': the cpu device has no %s", task->name, task_kind_name(task->kind));
+        }
+        if (task->operand_count > CPU_MAX_OPERANDS) {
+            return error_set(error, STATUS_INTERNAL, "task '%s' has %d operands", task->name, task->operand_count);
+        }
+    }
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        const Dtype dtype = program->buffers[b].dtype;
+        if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32) {
+            return error_set(error, STATUS_USAGE, "the cpu device computes in fp32, buffer '%s' is %s", program->buffers[b].name,
+                             dtype_name(dtype));
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, Error *error) {
+    TRY(program_check(setup->program, error));
+    Device *cpu = ARENA_NEW(arena, Device);
+    cpu->setup = *setup;
+    TRY(arena_map(cpu, error));
+    cpu->chain = data_chain(setup->numbers.seed, setup->program->model.vocab);
+    cpu->sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1);
+    cpu->positions = ARENA_ARRAY(arena, int32_t, plan_local_tokens(&setup->program->plan));
+    positions_begin(cpu);
+    state_begin(cpu);
+    kernel_set_threads(setup->threads);
+    *device = cpu;
+    return STATUS_OK;
+}
+
+static void cpu_close(Device *cpu) {
+    munmap(cpu->mapping, (size_t)cpu->mapping_bytes);
+}
+
+static void cpu_begin_step(Device *cpu, int64_t step) {
+    cpu->step = step;
+}
+
+static void *cpu_address(Device *cpu, const BufferRef *ref, int layer) {
+    return cpu->arena + cpu->setup.memory->offset_bytes[ref->buffer] +
+           step_ref_offset(cpu->setup.program, ref, layer, &cpu->setup.at);
+}
+
+static void cpu_run(Device *cpu, const StepInstance *instance) {
+    const StepProgram *program = cpu->setup.program;
+    const Task *task = &program->tasks[instance->task];
+    CpuCall call = {.program = program,
+                    .task = task,
+                    .instance = instance,
+                    .at = &cpu->setup.at,
+                    .numbers = &cpu->setup.numbers,
+                    .step = cpu->step,
+                    .chain = &cpu->chain,
+                    .sequence = cpu->sequence,
+                    .positions = cpu->positions};
+    for (int i = 0; i < task->operand_count; i++) {
+        const BufferRef *ref = &task_operand(program, task, i)->ref;
+        call.operand[i] = ref->buffer < 0 ? NULL : cpu_address(cpu, ref, instance->layer);
+    }
+    cpu_tasks[task->kind](&call);
+}
+
+static void cpu_synchronize(Device *cpu) {
+    (void)cpu;    // every task is done when run returns
+}
+
+const DeviceTable device_cpu = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .begin_step = cpu_begin_step,
+    .run = cpu_run,
+    .synchronize = cpu_synchronize,
+    .address = cpu_address,
+};

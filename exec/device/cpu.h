@@ -1,0 +1,55 @@
+// The CPU device, and what its task files share: a task call with its operands resolved.
+
+#pragma once
+
+#include "exec/device/data.h"
+#include "exec/device/device.h"
+
+extern const DeviceTable device_cpu;
+
+enum { CPU_MAX_OPERANDS = 12 };
+
+typedef struct CpuCall {
+    const StepProgram *program;
+    const Task *task;
+    const StepInstance *instance;
+    const MeshCoordinates *at;
+    const DeviceNumbers *numbers;
+    int64_t step;
+    const DataChain *chain;
+    int32_t *sequence;              // room for seq + 1 tokens
+    const int32_t *positions;       // of this rank's local token rows in one micro-batch
+    char *operand[CPU_MAX_OPERANDS];    // NULL where absent
+} CpuCall;
+
+typedef void CpuTask(const CpuCall *call);
+
+// By TaskKind; NULL for collectives.
+extern CpuTask *const cpu_tasks[TASK_KIND_COUNT];
+
+static inline float *cpu_floats(const CpuCall *call, int index) {
+    return (float *)(void *)call->operand[index];
+}
+
+static inline int32_t *cpu_ints(const CpuCall *call, int index) {
+    return (int32_t *)(void *)call->operand[index];
+}
+
+// Elements of 4 bytes that the operand spans.
+static inline int64_t cpu_elements(const CpuCall *call, int index) {
+    return task_operand(call->program, call->task, index)->ref.bytes / 4;
+}
+
+// First vocabulary entry of this rank when its task is split by vocabulary into ranges of this many.
+static inline int64_t cpu_vocab_first(const CpuCall *call, int64_t range) {
+    return call->task->vocab_split ? call->at->at[AXIS_TP] * range : 0;
+}
+
+// cpu_tasks_layer.c
+CpuTask cpu_load_tokens, cpu_embed, cpu_embed_backward, cpu_rmsnorm, cpu_rmsnorm_backward, cpu_gemm, cpu_rope, cpu_swiglu,
+    cpu_swiglu_backward;
+// cpu_tasks_attention.c
+CpuTask cpu_attention, cpu_attention_backward;
+// cpu_tasks_step.c
+CpuTask cpu_add, cpu_loss_max, cpu_loss_sum, cpu_loss_gradient, cpu_square_sum, cpu_clip, cpu_adamw, cpu_copy, cpu_unpack,
+    cpu_accumulate, cpu_zero;

@@ -1,0 +1,23 @@
+// The devices of this build. An absent one is refused in words, never replaced by another.
+
+#include "exec/device/device.h"
+
+#include <string.h>
+
+#include "exec/device/cpu.h"
+
+static const DeviceTable *const devices[] = {&device_cpu};
+
+const DeviceTable *device_find(const char *name, Error *error) {
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        if (strcmp(devices[i]->name, name) == 0) {
+            return devices[i];
+        }
+    }
+    if (strcmp(name, "cuda") == 0) {
+        error_set(error, STATUS_ENVIRONMENT, "device cuda is not part of this build; it runs cpu");
+    } else {
+        error_set(error, STATUS_USAGE, "no device '%s'; this build runs cpu", name);
+    }
+    return NULL;
+}

@@ -1,0 +1,21 @@
+// Shared-memory transport: ranks are processes (or threads) of one machine that map one segment.
+// The launcher makes the segment, keeps no name of it, and hands its descriptor to the workers: nothing can stay behind.
+
+#pragma once
+
+#include "exec/transport/transport.h"
+
+extern const TransportTable transport_shm;
+
+// The launcher's side of a segment.
+typedef struct ShmSegment {
+    int fd;
+    void *memory;
+    int64_t bytes;
+} ShmSegment;
+
+Status shm_segment_create(const Mesh *mesh, const Communicator *communicators, int count, ShmSegment *segment, Error *error);
+void shm_segment_destroy(ShmSegment *segment);
+void shm_segment_abort(ShmSegment *segment);
+int shm_segment_first_failure(const ShmSegment *segment);    // rank that stopped the run; -1 = none
+TransportPlace shm_segment_place(const ShmSegment *segment, int rank);

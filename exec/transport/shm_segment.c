@@ -1,0 +1,127 @@
+// The shared segment: made and unlinked in one breath by the launcher, attached by descriptor by the workers.
+// Bytes are reserved at once, so that a full /dev/shm is an error in words and not a SIGBUS in the middle of a step.
+
+#define _GNU_SOURCE    // O_CLOEXEC with shm_open's mode, posix_fallocate
+
+#include "exec/transport/shm_segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim/base/text.h"
+
+static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653101);    // "ndtune1" and the layout's version
+
+// Staging: large enough that a round's fixed cost (about 1 us, executor.md 6.3) is small beside copying it, small enough that both
+// halves stay in a core's second-level cache; the sum over ranks stays below what a container's default /dev/shm (64 MiB) holds.
+static const int64_t SLOT_BYTES_MOST = 256 << 10, SLOT_BYTES_LEAST = 8 << 10, SLOTS_BYTES_MOST = 40 << 20;
+
+static int64_t line_up(int64_t bytes, int64_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
+ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int count) {
+    ShmLayout layout = {.world = mesh_world(mesh), .communicators = count, .slot_bytes = SLOT_BYTES_MOST};
+    (void)communicators;
+    const int64_t seats = (int64_t)count * layout.world;
+    while (layout.slot_bytes > SLOT_BYTES_LEAST && seats * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
+        layout.slot_bytes /= 2;
+    }
+    layout.places_at = line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);
+    layout.gates_at = layout.places_at + layout.world * (int64_t)sizeof(ShmPlace);
+    layout.seats_at = layout.gates_at + seats * (int64_t)sizeof(ShmGate);
+    layout.slots_at = line_up(layout.seats_at + seats * (int64_t)sizeof(ShmSeat), 4096);
+    layout.bytes = layout.slots_at + seats * 2 * layout.slot_bytes;
+    return layout;
+}
+
+static void head_begin(ShmSegment *segment, const ShmLayout *layout) {
+    ShmHead *head = segment->memory;
+    head->magic = SHM_MAGIC;
+    head->world = layout->world;
+    head->communicators = layout->communicators;
+    head->slot_bytes = layout->slot_bytes;
+    atomic_init(&head->stopped, 0);
+    atomic_init(&head->first_failure, SHM_NO_RANK);
+    for (int rank = 0; rank < layout->world; rank++) {
+        ShmPlace *place = shm_place(segment->memory, layout, rank);
+        atomic_init(&place->step, -1);
+        atomic_init(&place->task, -1);
+    }
+}
+
+Status shm_segment_create(const Mesh *mesh, const Communicator *communicators, int count, ShmSegment *segment, Error *error) {
+    const ShmLayout layout = shm_layout(mesh, communicators, count);
+    *segment = (ShmSegment){.fd = -1, .memory = MAP_FAILED, .bytes = layout.bytes};
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    char name[64];
+    snprintf(name, sizeof name, "/ndtune-%ld-%lld", (long)getpid(), (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+    segment->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (segment->fd < 0) {
+        return error_set(error, STATUS_ENVIRONMENT, "shared memory %s: %s", name, strerror(errno));
+    }
+    shm_unlink(name);
+    char size[TEXT_UNIT_BYTES];
+    const int full = posix_fallocate(segment->fd, 0, layout.bytes);
+    if (full != 0) {
+        shm_segment_destroy(segment);
+        return error_set(error, STATUS_ENVIRONMENT, "shared memory: no room for %s in /dev/shm: %s",
+                         text_bytes(size, (double)layout.bytes), strerror(full));
+    }
+    segment->memory = mmap(NULL, (size_t)layout.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+    if (segment->memory == MAP_FAILED) {
+        const int why = errno;
+        shm_segment_destroy(segment);
+        return error_set(error, STATUS_ENVIRONMENT, "shared memory: cannot map %s: %s", text_bytes(size, (double)layout.bytes),
+                         strerror(why));
+    }
+    head_begin(segment, &layout);
+    return STATUS_OK;
+}
+
+void shm_segment_destroy(ShmSegment *segment) {
+    if (segment->memory && segment->memory != MAP_FAILED) {
+        munmap(segment->memory, (size_t)segment->bytes);
+    }
+    if (segment->fd >= 0) {
+        close(segment->fd);
+    }
+    *segment = (ShmSegment){.fd = -1};
+}
+
+Status shm_segment_attach(int fd, const ShmLayout *layout, void **memory, Error *error) {
+    *memory = mmap(NULL, (size_t)layout->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (*memory == MAP_FAILED) {
+        return error_set(error, STATUS_ENVIRONMENT, "shared memory: cannot map descriptor %d: %s", fd, strerror(errno));
+    }
+    const ShmHead *head = *memory;
+    if (head->magic != SHM_MAGIC || head->world != layout->world || head->communicators != layout->communicators ||
+        head->slot_bytes != layout->slot_bytes) {
+        munmap(*memory, (size_t)layout->bytes);
+        return error_set(error, STATUS_INTERNAL, "shared memory: descriptor %d was made for another run", fd);
+    }
+    return STATUS_OK;
+}
+
+void shm_segment_abort(ShmSegment *segment) {
+    atomic_store(&((ShmHead *)segment->memory)->stopped, 1);
+}
+
+int shm_segment_first_failure(const ShmSegment *segment) {
+    return atomic_load(&((ShmHead *)segment->memory)->first_failure);
+}
+
+TransportPlace shm_segment_place(const ShmSegment *segment, int rank) {
+    const ShmHead *head = segment->memory;
+    const ShmLayout layout = {.world = head->world, .places_at = line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES)};
+    ShmPlace *place = shm_place(segment->memory, &layout, rank);
+    return (TransportPlace){.step = atomic_load(&place->step),
+                            .task = atomic_load(&place->task),
+                            .layer = atomic_load(&place->layer),
+                            .micro_batch = atomic_load(&place->micro_batch)};
+}
