@@ -1,4 +1,4 @@
-# ndtune_library, ndtune_program and ndtune_test: every target of the tree is declared with one of the three.
+# ndtune_library, ndtune_program, ndtune_test, ndtune_bench: every target of the tree is declared with one of them.
 
 add_library(ndtune_language INTERFACE)
 target_include_directories(ndtune_language INTERFACE ${PROJECT_SOURCE_DIR})  # "sim/mesh/mesh.h", from the root
@@ -72,4 +72,20 @@ function(ndtune_test name)
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
         ENVIRONMENT "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data"
         RUN_SERIAL ${arg_SERIAL})
+endfunction()
+
+# ndtune_bench(bench_engine SOURCES ... LIBS ... [FOREIGN ...]): a program that measures and prints; no part of "all"
+# nor of ctest. The target "bench" builds them all into bench/, the target "bench-run" runs them one after the other.
+add_custom_target(bench)
+add_custom_target(bench-run)
+function(ndtune_bench name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;FOREIGN")
+    add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
+    ndtune_link(${name} "${arg_LIBS}" "${arg_FOREIGN}")
+    ndtune_product_flags(${name})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+    add_dependencies(bench ${name})
+    add_custom_target(run-${name} COMMAND ${CMAKE_COMMAND} -E env --unset=OPENBLAS_CORETYPE $<TARGET_FILE:${name}>
+                      DEPENDS ${name} USES_TERMINAL COMMENT "${name}" VERBATIM)
+    add_dependencies(bench-run run-${name})
 endfunction()
