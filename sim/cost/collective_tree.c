@@ -12,6 +12,12 @@ static bool tree_applicable(const ClusterProfile *profile, CollectiveKind kind, 
            profile->fabric.tree.bandwidth_bytes_per_s > 0;
 }
 
+// What a rank sends inside its node: once with the switch summing, else up and down a chain.
+static double tree_wire_bytes(const Node *node, int per_node, double payload_bytes) {
+    const bool in_switch = node->nvls_min_ranks > 0 && per_node >= node->nvls_min_ranks;
+    return in_switch ? payload_bytes * (1 + 1.0 / per_node) : payload_bytes * 2 * (per_node - 1) / per_node;
+}
+
 static CollectiveCost tree_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
                                 double payload_bytes) {
     (void)kind;
@@ -22,12 +28,11 @@ static CollectiveCost tree_cost(const ClusterProfile *profile, CollectiveKind ki
     const double bandwidth = group->nodes == 2 ? fmin(own, cap) : 1 / smooth_max(passes / own, 1 / cap);
     const double start_s = profile->node.link_latency_s + 2 * (group->per_node - 1) * profile->node.step_latency_s +
                            2 * ceil(log2(group->nodes)) * fabric->tree_step_latency_s;
-    CollectiveCost cost = {.wire_bytes = payload_bytes * 2 * (group->size - 1) / group->size,
+    const double wire_bytes = tree_wire_bytes(&profile->node, group->per_node, payload_bytes);
+    CollectiveCost cost = {.wire_bytes = fmax(wire_bytes, payload_bytes * passes / group->per_node),
                            .ctas = profile->node.ring_ctas,
+                           .link_s = wire_bytes / profile->node.ring.bandwidth_bytes_per_s,
                            .nic_s = payload_bytes * passes / own};
-    if (group->per_node > 1) {
-        cost.link_s = cost.wire_bytes / profile->node.ring.bandwidth_bytes_per_s;
-    }
     cost.seconds = collective_curve_s(start_s, payload_bytes / bandwidth, &fabric->tree);
     return cost;
 }
