@@ -1,6 +1,6 @@
 // Kernels: raw pointers, sizes and a stream, the same interface for cpu/ and cuda/. Includes nothing of the project. Row-major;
-// fp32 unless a name says otherwise. No kernel allocates. Outputs never alias inputs unless said. Sums run in a fixed order, so equal
-// inputs give equal bits for a given thread count.
+// fp32 unless a name says otherwise. No kernel allocates (cpu: after kernel_set_threads). Outputs never alias inputs unless said. Sums
+// run in a fixed order, so equal inputs give equal bits for a given thread count. Arguments are the caller's to check.
 
 #pragma once
 
@@ -31,7 +31,7 @@ void kernel_rope(int64_t rows, int heads, int head_dim, int64_t stride, double t
 // query head h uses key head h / (heads/kv_heads). Strides are elements per token row. Scale 1/sqrt(head_dim).
 // merge false: o, lse are written. merge true: (o, lse) hold another block's result and become that of both (log-sum-exp merge):
 // L' = max(L,l) + log1p(exp(-|L-l|)), O' = O exp(L-L') + o exp(l-L').
-// lse[heads][lse_stride], entry per query. Rows that see no key: o 0, lse -inf (or unchanged when merging). Tiled: no S x S matrix.
+// head_dim: a multiple of 8, at most 256. lse[heads][lse_stride], entry per query. Rows that see no key: o 0, lse -inf (or unchanged when merging). Tiled: no S x S matrix.
 typedef struct KernelAttention {
     int64_t queries, keys;
     int64_t q_first, k_first;
@@ -41,20 +41,21 @@ typedef struct KernelAttention {
 } KernelAttention;
 void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o, float *lse, bool merge);
 
-// Backward of the same block given the final o and lse of the whole sequence. delta[heads][lse_stride] = rowsum(do * o), made by
+// Backward of the same block given the final o and lse of the whole sequence; d_o has o's stride. delta[heads][lse_stride] = rowsum(do * o), made by
 // kernel_attention_delta. dq[q_stride rows] (+)=, dk and dv (kv_stride rows) (+)=: always added; the caller zeroes first.
 void kernel_attention_delta(const KernelAttention *shape, const float *o, const float *d_o, float *delta);
 void kernel_attention_backward(const KernelAttention *shape, const float *q, const float *k, const float *v, const float *d_o,
                                const float *lse, const float *delta, float *dq, int64_t dq_stride, float *dk, float *dv,
                                int64_t dkv_stride);
 
-// s = silu(gate) * up; stride: elements per row of gate and up.
+// s[rows, cols] = silu(gate) * up; stride: elements per row of gate, up, dgate and dup (ds is packed). dgate may be gate, dup up.
 void kernel_swiglu(int64_t rows, int64_t cols, int64_t stride, const float *gate, const float *up, float *s);
 void kernel_swiglu_backward(int64_t rows, int64_t cols, int64_t stride, const float *ds, const float *gate, const float *up, float *dgate,
                             float *dup);
 
 // Vocabulary-parallel cross-entropy in three steps, so that two small all-reduces can go between. This rank's columns are the
-// vocabulary range [first, first + cols).
+// vocabulary range [first, first + cols). target_logit is the target's logit - row_max on the rank that owns it, 0 elsewhere: the sum
+// over ranks is the target's, as that of sum_exp is the denominator. logits of -inf are masked columns.
 void kernel_loss_max(int64_t rows, int64_t cols, const float *logits, float *row_max);
 void kernel_loss_sum(int64_t rows, int64_t cols, int64_t first, const float *logits, const int32_t *targets, const float *row_max,
                      float *sum_exp, float *target_logit);
@@ -77,4 +78,6 @@ typedef struct KernelAdamw {
 void kernel_adamw(int64_t count, int64_t undecayed, const KernelAdamw *options, const float *scale, const float *gradient, float *master,
                   float *moment1, float *moment2);
 
-void kernel_set_threads(int threads);    // of every following kernel of this process
+// Threads of every following kernel of this process; 1 until called. Call it once before the first kernel, from the thread that will
+// run kernels: it also makes the thread pool and lets the BLAS take its buffers, so that no later kernel allocates.
+void kernel_set_threads(int threads);

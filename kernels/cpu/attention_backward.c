@@ -1,0 +1,200 @@
+// Backward of tiled attention (Dao 2023, FlashAttention-2, algorithm 2): probabilities are made again from the scores and the final
+// log-sum-exp, P^T = exp(S^T - lse), then dP^T = V dO^T, dS^T = P^T (dP^T - delta) scale, and
+//   dV += P^T dO, dK += dS^T Q, dQ^T += K^T dS^T.
+// As in the forward pass queries are lanes in the transposed products; dV and dK have head dimensions as lanes. A kv head is one item
+// of work: its query heads and tiles run in order, so every sum has one order whatever the number of threads. With fewer kv heads than
+// threads the work splits instead into a pass for dQ (items: query tiles) and one for dK, dV (items: key spans); both keep that order.
+
+#include "kernels/cpu/tier.h"
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/tile.h"
+#include "kernels/kernels.h"
+
+#include <math.h>
+
+typedef struct Backward {
+    const KernelAttention *shape;
+    const float *q, *k, *v, *d_o, *lse, *delta;
+    float *dq;
+    int64_t dq_stride;
+    float *dk, *dv;
+    int64_t dkv_stride;
+    bool want_q, want_kv;
+} Backward;
+
+typedef struct BackwardTile {
+    _Alignas(64) float q[TILE_HEAD * TILE];  // transposed, scaled
+    float d_o[TILE_HEAD * TILE];             // transposed
+    float dq[TILE_HEAD * TILE];              // transposed
+    float p[TILE * TILE], ds[TILE * TILE];   // [key][query]
+    float lse[TILE], delta[TILE];
+    int64_t first, queries;                  // of this tile
+    int head;
+} BackwardTile;
+
+static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t first) {
+    const KernelAttention *shape = b->shape;
+    const int64_t left = shape->queries - first;
+    t->head = head;
+    t->first = first;
+    t->queries = left < TILE ? left : TILE;
+    const int64_t head_at = (int64_t)head * shape->head_dim;
+    tile_transpose(b->q + first * shape->q_stride + head_at, shape->q_stride, t->queries, shape->head_dim,
+                   1.0f / sqrtf((float)shape->head_dim), t->q);
+    tile_transpose(b->d_o + first * shape->o_stride + head_at, shape->o_stride, t->queries, shape->head_dim, 1.0f,
+                   t->d_o);
+    for (int64_t i = 0; i < TILE; i++) {  // a query that saw no key, and the lanes behind the last query: exp(s - inf) = 0
+        const int64_t at = head * shape->lse_stride + first + i;
+        const bool alive = i < t->queries && b->lse[at] > -INFINITY;
+        t->lse[i] = alive ? b->lse[at] : INFINITY;
+        t->delta[i] = alive ? b->delta[at] : 0.0f;
+    }
+    for (int i = 0; b->want_q && i < shape->head_dim * TILE; i++) {
+        t->dq[i] = 0.0f;
+    }
+}
+
+static void store_dq(const BackwardTile *t, const Backward *b) {
+    const int head_dim = b->shape->head_dim;
+    for (int64_t i = 0; i < t->queries; i++) {
+        float *restrict dq = b->dq + (t->first + i) * b->dq_stride + (int64_t)t->head * head_dim;
+        for (int row = 0; row < head_dim; row++) {
+            dq[row] += t->dq[row * TILE + i];
+        }
+    }
+}
+
+static void differentiate(BackwardTile *t, const TileSight *sight, float scale) {
+    const int64_t begin = sight->col, end = sight->col + sight->cols;
+    for (int64_t j = 0; j < sight->keys; j++) {
+        float *restrict p = t->p + j * TILE, *restrict ds = t->ds + j * TILE;
+        const float *restrict lse = t->lse, *restrict delta = t->delta;
+        for (int64_t i = begin; i < end; i++) {
+            p[i] = exp_fast(p[i] - lse[i]);
+            ds[i] = p[i] * (ds[i] - delta[i]) * scale;
+        }
+    }
+}
+
+// One step of the tile against keys key .. key + sight->keys - 1.
+static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b, int64_t key) {
+    const KernelAttention *shape = b->shape;
+    const int64_t head_dim = shape->head_dim, col = sight->col;
+    const int64_t kv_head = t->head / (shape->heads / shape->kv_heads);
+    const int64_t kv_at = key * shape->kv_stride + kv_head * head_dim;
+    TileProduct product = {.rows = sight->keys, .cols = sight->cols, .depth = head_dim, .a = b->k + kv_at,
+                           .a_row = shape->kv_stride, .a_step = 1, .b = t->q + col, .b_stride = TILE, .c = t->p + col,
+                           .c_stride = TILE};
+    tile_product(&product);  // S^T
+    product.a = b->v + kv_at;
+    product.b = t->d_o + col;
+    product.c = t->ds + col;
+    tile_product(&product);  // dP^T
+    tile_hide(sight, t->p);
+    differentiate(t, sight, 1.0f / sqrtf((float)head_dim));
+    if (b->want_q) {
+        const TileProduct dq = {.rows = head_dim, .cols = sight->cols, .depth = sight->keys, .a = b->k + kv_at,
+                                .a_row = 1, .a_step = shape->kv_stride, .b = t->ds + col, .b_stride = TILE,
+                                .c = t->dq + col, .c_stride = TILE, .accumulate = true};
+        tile_product(&dq);
+    }
+    if (b->want_kv && t->queries > col) {
+        const int64_t row = t->first + col, head_at = t->head * head_dim;
+        const int64_t out_at = key * b->dkv_stride + kv_head * head_dim;
+        TileProduct dkv = {.rows = sight->keys, .cols = head_dim, .depth = t->queries - col, .a = t->p + col,
+                           .a_row = TILE, .a_step = 1, .b = b->d_o + row * shape->o_stride + head_at,
+                           .b_stride = shape->o_stride, .c = b->dv + out_at, .c_stride = b->dkv_stride,
+                           .accumulate = true};
+        tile_product(&dkv);
+        dkv.a = t->ds + col;
+        dkv.b = b->q + row * shape->q_stride + head_at;
+        dkv.b_stride = shape->q_stride;
+        dkv.c = b->dk + out_at;
+        tile_product(&dkv);
+    }
+}
+
+// The tile's steps over keys from..to; they do not depend on where a span of keys is cut (cuts lie at step borders).
+static void walk_keys(BackwardTile *t, const Backward *b, int64_t from, int64_t to) {
+    const KernelAttention *shape = b->shape;
+    for (int64_t key = 0; key < to;) {
+        const TileSight sight =
+            tile_sight(t->queries, shape->q_first + t->first, shape->k_first, key, shape->keys);
+        if (sight.keys == 0) {
+            return;
+        }
+        if (key >= from) {
+            step_back(t, &sight, b, key);
+        }
+        key += sight.keys;
+    }
+}
+
+enum { SPAN = 2 * TILE };  // keys of one item of the dK, dV pass
+
+static int64_t tiles_of(const KernelAttention *shape) {
+    return (shape->queries + TILE - 1) / TILE;
+}
+
+// Every query tile of every head of one kv head, against the keys from..to.
+static void walk_queries(const Backward *b, int64_t kv_head, int64_t from, int64_t to) {
+    const KernelAttention *shape = b->shape;
+    const int64_t group = shape->heads / shape->kv_heads;
+    BackwardTile t;
+    for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
+        for (int64_t first = 0; first < shape->queries; first += TILE) {
+            const int64_t last = first + TILE < shape->queries ? first + TILE - 1 : shape->queries - 1;
+            if (shape->k_first + from > shape->q_first + last) {
+                continue;  // sees none of these keys
+            }
+            load_tile(&t, b, (int)head, first);
+            walk_keys(&t, b, from, to);
+            if (b->want_q) {
+                store_dq(&t, b);
+            }
+        }
+    }
+}
+
+static void kv_heads_items(const void *context, int64_t begin, int64_t end) {
+    const Backward *b = context;
+    for (int64_t kv_head = begin; kv_head < end; kv_head++) {
+        walk_queries(b, kv_head, 0, b->shape->keys);
+    }
+}
+
+static void key_span_items(const void *context, int64_t begin, int64_t end) {
+    const Backward *b = context;
+    const int64_t keys = b->shape->keys, spans = (keys + SPAN - 1) / SPAN;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t from = item % spans * SPAN;
+        walk_queries(b, item / spans, from, from + SPAN < keys ? from + SPAN : keys);
+    }
+}
+
+static void query_tile_items(const void *context, int64_t begin, int64_t end) {
+    const Backward *b = context;
+    const int64_t tiles = tiles_of(b->shape);
+    BackwardTile t;
+    for (int64_t item = begin; item < end; item++) {
+        load_tile(&t, b, (int)(item / tiles), (tiles - 1 - item % tiles) * TILE);
+        walk_keys(&t, b, 0, b->shape->keys);
+        store_dq(&t, b);
+    }
+}
+
+void kernel_attention_backward(const KernelAttention *shape, const float *q, const float *k, const float *v,
+                               const float *d_o, const float *lse, const float *delta, float *dq, int64_t dq_stride,
+                               float *dk, float *dv, int64_t dkv_stride) {
+    Backward work = {shape, q, k, v, d_o, lse, delta, dq, dq_stride, dk, dv, dkv_stride, true, true};
+    if (parallel_threads() <= shape->kv_heads) {
+        parallel_items(shape->kv_heads, 2, kv_heads_items, &work);
+        return;
+    }
+    work.want_kv = false;
+    parallel_items(tiles_of(shape) * shape->heads, 2, query_tile_items, &work);
+    work.want_kv = true;
+    work.want_q = false;
+    parallel_items((shape->keys + SPAN - 1) / SPAN * shape->kv_heads, 2, key_span_items, &work);
+}

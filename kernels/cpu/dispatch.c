@@ -1,0 +1,37 @@
+// One symbol per kernel, bound at load time (GNU indirect function) to the best tier this processor runs. A resolver runs before the
+// program is fully relocated, so it touches nothing but the CPUID flags and is kept free of sanitizer checks.
+// Not modelled: preferences inside a tier (a processor that clocks down for 512-bit vectors still gets them).
+
+#include "kernels/kernels.h"
+
+#define DISPATCH(name)                                                                                                 \
+    extern __typeof__(name) name##_base, name##_avx2, name##_avx512;                                                   \
+    __attribute__((no_sanitize("address", "undefined", "thread"), used)) static __typeof__(name) *name##_resolve(      \
+        void) {                                                                                                        \
+        __builtin_cpu_init();                                                                                          \
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&                                 \
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {                                \
+            return name##_avx512;                                                                                      \
+        }                                                                                                              \
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? name##_avx2 : name##_base;            \
+    }                                                                                                                  \
+    __typeof__(name) name __attribute__((ifunc(#name "_resolve")))
+
+DISPATCH(kernel_embed);
+DISPATCH(kernel_embed_backward);
+DISPATCH(kernel_rmsnorm);
+DISPATCH(kernel_rmsnorm_backward);
+DISPATCH(kernel_rope);
+DISPATCH(kernel_attention);
+DISPATCH(kernel_attention_delta);
+DISPATCH(kernel_attention_backward);
+DISPATCH(kernel_swiglu);
+DISPATCH(kernel_swiglu_backward);
+DISPATCH(kernel_loss_max);
+DISPATCH(kernel_loss_sum);
+DISPATCH(kernel_loss_gradient);
+DISPATCH(kernel_add);
+DISPATCH(kernel_copy_rows);
+DISPATCH(kernel_zero);
+DISPATCH(kernel_square_sum);
+DISPATCH(kernel_adamw);

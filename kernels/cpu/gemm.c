@@ -1,0 +1,94 @@
+// Matrix product on OpenBLAS, the only file that knows it. OpenBLAS itself runs on one thread and the product is cut here into a grid
+// of blocks of c, one per thread: kernels then share one pool of threads (two pools spin against each other), and the sum over k is
+// never cut, so a block's bits do not depend on what the others do. Sizes are below 2^31 per dimension (OpenBLAS' index type).
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/kernels.h"
+
+#include <cblas.h>
+#include <string.h>
+
+typedef struct Gemm {
+    bool trans_a, trans_b;
+    int64_t m, n, k;
+    const float *a, *b;
+    float *c;
+    bool accumulate;
+    int grid_m, grid_n;
+} Gemm;
+
+enum { BLOCK = 32 };                          // a multiple of every OpenBLAS register tile
+static const double SPLIT_FLOP = 4e6;         // about 15 us at 270 GFLOP/s; below, a fork and join is not worth it
+
+static int64_t cut(int64_t size, int part, int parts) {
+    const int64_t units = (size + BLOCK - 1) / BLOCK;
+    const int64_t at = units * part / parts * BLOCK;
+    return at < size ? at : size;
+}
+
+static void gemm_block(const void *context, int64_t begin, int64_t end) {
+    const Gemm *g = context;
+    for (int64_t part = begin; part < end; part++) {
+        const int row = (int)(part / g->grid_n), col = (int)(part % g->grid_n);
+        const int64_t m0 = cut(g->m, row, g->grid_m), n0 = cut(g->n, col, g->grid_n);
+        const int64_t m = cut(g->m, row + 1, g->grid_m) - m0, n = cut(g->n, col + 1, g->grid_n) - n0;
+        if (m == 0 || n == 0) {
+            continue;
+        }
+        cblas_sgemm(CblasRowMajor, g->trans_a ? CblasTrans : CblasNoTrans, g->trans_b ? CblasTrans : CblasNoTrans,
+                    (blasint)m, (blasint)n, (blasint)g->k, 1.0f, g->a + (g->trans_a ? m0 : m0 * g->k),
+                    (blasint)(g->trans_a ? g->m : g->k), g->b + (g->trans_b ? n0 * g->k : n0),
+                    (blasint)(g->trans_b ? g->k : g->n), g->accumulate ? 1.0f : 0.0f, g->c + m0 * g->n + n0,
+                    (blasint)g->n);
+    }
+}
+
+// The grid of blocks nearest to squares: what each thread reads is m/grid_m + n/grid_n rows of length k.
+static void gemm_grid(Gemm *g, int threads) {
+    double best = -1.0;
+    for (int rows = 1; rows <= threads; rows++) {
+        if (threads % rows != 0) {
+            continue;
+        }
+        const double read = (double)g->m / rows + (double)g->n * rows / threads;
+        if (best < 0.0 || read < best) {
+            best = read;
+            g->grid_m = rows;
+            g->grid_n = threads / rows;
+        }
+    }
+}
+
+void kernel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c,
+                 bool accumulate) {
+    if (k == 0 && !accumulate) {
+        memset(c, 0, sizeof(float) * (size_t)(m * n));
+    }
+    if (m == 0 || n == 0 || k == 0) {
+        return;
+    }
+    Gemm g = {trans_a, trans_b, m, n, k, a, b, c, accumulate, 1, 1};
+    if (2.0 * (double)m * (double)n * (double)k >= SPLIT_FLOP) {
+        gemm_grid(&g, parallel_threads());
+    }
+    const int64_t parts = (int64_t)g.grid_m * g.grid_n;
+    parallel_ranges(parts, 1, 1, gemm_block, &g);
+}
+
+// OpenBLAS takes its packing buffer at a thread's first product above its small-matrix size (100^3), libgomp its team at the first
+// region: both happen here, not inside a step.
+static void gemm_warm_up(const void *context, int64_t begin, int64_t end) {
+    (void)context;
+    enum { SIZE = 104 };
+    float a[SIZE * SIZE], c[SIZE * SIZE];
+    memset(a, 0, sizeof a);
+    for (int64_t i = begin; i < end; i++) {
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIZE, SIZE, SIZE, 1.0f, a, SIZE, a, SIZE, 0.0f, c, SIZE);
+    }
+}
+
+void kernel_set_threads(int threads) {
+    openblas_set_num_threads(1);
+    parallel_set_threads(threads);
+    parallel_ranges(parallel_threads(), 1, 1, gemm_warm_up, NULL);
+}

@@ -1,0 +1,107 @@
+// Cross-entropy over a vocabulary cut between ranks: the row maximum, then the sum of exp(logit - max) with the target's own
+// logit - max, then the gradient in place and the loss log(sum) - (target - max). Between the steps the caller all-reduces.
+// Exponentials are summed in float over 512 columns and from there in double.
+
+#include "kernels/cpu/tier.h"
+
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/kernels.h"
+
+#include <math.h>
+
+enum { CHUNK = 512 };
+
+typedef struct Loss {
+    int64_t cols, first;
+    const float *logits;
+    const int32_t *targets;
+    const float *row_max, *sum_exp;
+    float gradient;
+    float *out, *target_logit, *dlogits;
+} Loss;
+
+static void max_rows(const void *context, int64_t begin, int64_t end) {
+    const Loss *l = context;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = l->logits + row * l->cols;
+        Lanes best[2] = {(Lanes){0} - INFINITY, (Lanes){0} - INFINITY};
+        int64_t col = 0;
+        for (; col + 2 * LANES <= l->cols; col += 2 * LANES) {
+            best[0] = lanes_max(lanes_load(x + col), best[0]);
+            best[1] = lanes_max(lanes_load(x + col + LANES), best[1]);
+        }
+        best[0] = lanes_max(best[0], best[1]);
+        float largest = -INFINITY;
+        for (int lane = 0; lane < LANES; lane++) {
+            largest = best[0][lane] > largest ? best[0][lane] : largest;
+        }
+        for (; col < l->cols; col++) {
+            largest = x[col] > largest ? x[col] : largest;
+        }
+        l->out[row] = largest;
+    }
+}
+
+void kernel_loss_max(int64_t rows, int64_t cols, const float *logits, float *row_max) {
+    const Loss loss = {.cols = cols, .logits = logits, .out = row_max};
+    parallel_rows(rows, cols, max_rows, &loss);
+}
+
+static double exponentials(const float *x, int64_t count, float shift) {
+    double sum = 0.0;
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        const int64_t width = count - first < CHUNK ? count - first : CHUNK;
+        float part[CHUNK];
+        for (int64_t col = 0; col < width; col++) {
+            part[col] = exp_fast(x[first + col] - shift);
+        }
+        sum += (double)lanes_sum(part, width);
+    }
+    return sum;
+}
+
+static void sum_rows(const void *context, int64_t begin, int64_t end) {
+    const Loss *l = context;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = l->logits + row * l->cols;
+        const int64_t target = l->targets[row] - l->first;
+        l->out[row] = (float)exponentials(x, l->cols, l->row_max[row]);
+        l->target_logit[row] = target >= 0 && target < l->cols ? x[target] - l->row_max[row] : 0.0f;
+    }
+}
+
+void kernel_loss_sum(int64_t rows, int64_t cols, int64_t first, const float *logits, const int32_t *targets,
+                     const float *row_max, float *sum_exp, float *target_logit) {
+    const Loss loss = {.cols = cols, .first = first, .logits = logits, .targets = targets, .row_max = row_max,
+                       .out = sum_exp, .target_logit = target_logit};
+    parallel_rows(rows, cols, sum_rows, &loss);
+}
+
+static void gradient_rows(const void *context, int64_t begin, int64_t end) {
+    const Loss *l = context;
+    for (int64_t row = begin; row < end; row++) {
+        float *restrict x = l->dlogits + row * l->cols;
+        const float shift = l->row_max[row], factor = l->gradient / l->sum_exp[row];
+        const int64_t target = l->targets[row] - l->first;
+        for (int64_t col = 0; col < l->cols; col++) {
+            x[col] = exp_fast(x[col] - shift) * factor;
+        }
+        if (target >= 0 && target < l->cols) {
+            x[target] -= l->gradient;
+        }
+    }
+}
+
+void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logits, const int32_t *targets,
+                          const float *row_max, const float *sum_exp, const float *target_logit, float gradient,
+                          float *loss, bool accumulate) {
+    double total = accumulate ? (double)*loss : 0.0;
+    for (int64_t row = 0; row < rows; row++) {
+        total += log((double)sum_exp[row]) - (double)target_logit[row];
+    }
+    *loss = (float)total;
+    const Loss work = {.cols = cols, .first = first, .targets = targets, .row_max = row_max, .sum_exp = sum_exp,
+                       .gradient = gradient, .dlogits = logits};
+    parallel_rows(rows, cols, gradient_rows, &work);
+}

@@ -1,0 +1,147 @@
+// The one inner product of attention: c[row, col] (+)= sum over k of a(row, k) b[k, col] on tiles that lie in the first two caches.
+// Columns are vector lanes (queries in the score products, head dimensions in the key and value gradients), a is broadcast; a block of
+// ROWS x VECTORS sums stays in registers. Calls to BLAS per 64 x 64 tile are slower: they pack both operands every time.
+
+#pragma once
+
+#include "kernels/cpu/lanes.h"
+
+#include <stdbool.h>
+
+enum { TILE = 64, TILE_HEAD = 256 };  // queries or keys of one tile; largest head_dim
+
+typedef struct TileProduct {
+    int64_t rows, cols, depth;  // cols is a multiple of 8
+    const float *a;
+    int64_t a_row, a_step;  // a(row, k) = a[row * a_row + k * a_step]
+    const float *b;
+    int64_t b_stride;
+    float *c;
+    int64_t c_stride;
+    bool accumulate;
+} TileProduct;
+
+typedef float Half __attribute__((vector_size(32)));  // 8 lanes: what is left of head_dim behind a multiple of LANES
+typedef float HalfAt __attribute__((vector_size(32), aligned(4), may_alias));
+
+#define TILE_BLOCK(name, Vector, VectorAt, WIDTH, ROWS, VECTORS)                                                       \
+    static inline void name(const TileProduct *p, int64_t row, int64_t col) {                                          \
+        const float *a = p->a + row * p->a_row, *b = p->b + col;                                                       \
+        float *c = p->c + row * p->c_stride + col;                                                                     \
+        const int64_t a_row = p->a_row, a_step = p->a_step, b_stride = p->b_stride, c_stride = p->c_stride;            \
+        Vector sum[ROWS][VECTORS];                                                                                     \
+        for (int r = 0; r < ROWS; r++) {                                                                               \
+            for (int v = 0; v < VECTORS; v++) {                                                                        \
+                sum[r][v] = p->accumulate ? (Vector) * (const VectorAt *)(c + r * c_stride + v * WIDTH) : (Vector){0};  \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t k = p->depth; k > 0; k--, a += a_step, b += b_stride) {                                           \
+            Vector y[VECTORS];                                                                                         \
+            for (int v = 0; v < VECTORS; v++) {                                                                        \
+                y[v] = *(const VectorAt *)(b + v * WIDTH);                                                             \
+            }                                                                                                          \
+            for (int r = 0; r < ROWS; r++) {                                                                           \
+                const Vector x = a[r * a_row] - (Vector){0};                                                           \
+                for (int v = 0; v < VECTORS; v++) {                                                                    \
+                    sum[r][v] += x * y[v];                                                                             \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int r = 0; r < ROWS; r++) {                                                                               \
+            for (int v = 0; v < VECTORS; v++) {                                                                        \
+                *(VectorAt *)(c + r * c_stride + v * WIDTH) = sum[r][v];                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+// Rows first to last of a column panel: blocks of four rows, then single rows.
+#define TILE_PANEL(name, block4, block1)                                                                               \
+    static inline void name(const TileProduct *p, int64_t col) {                                                       \
+        int64_t row = 0;                                                                                               \
+        for (; row + 4 <= p->rows; row += 4) {                                                                         \
+            block4(p, row, col);                                                                                       \
+        }                                                                                                              \
+        for (; row < p->rows; row++) {                                                                                 \
+            block1(p, row, col);                                                                                       \
+        }                                                                                                              \
+    }
+
+#if LANES == 16
+#define TILE_VECTORS 4  // 16 sums of 32 registers
+#else
+#define TILE_VECTORS 2  // 8 sums of 16 registers
+#endif
+
+TILE_BLOCK(tile_wide4, Lanes, LanesAt, LANES, 4, TILE_VECTORS)
+TILE_BLOCK(tile_wide1, Lanes, LanesAt, LANES, 1, TILE_VECTORS)
+TILE_PANEL(tile_wide, tile_wide4, tile_wide1)
+TILE_BLOCK(tile_narrow4, Lanes, LanesAt, LANES, 4, 1)
+TILE_BLOCK(tile_narrow1, Lanes, LanesAt, LANES, 1, 1)
+TILE_PANEL(tile_narrow, tile_narrow4, tile_narrow1)
+TILE_BLOCK(tile_half4, Half, HalfAt, 8, 4, 1)
+TILE_BLOCK(tile_half1, Half, HalfAt, 8, 1, 1)
+TILE_PANEL(tile_half, tile_half4, tile_half1)
+
+static inline void tile_product(const TileProduct *p) {
+    int64_t col = 0;
+    for (; col + TILE_VECTORS * LANES <= p->cols; col += TILE_VECTORS * LANES) {
+        tile_wide(p, col);
+    }
+    for (; col + LANES <= p->cols; col += LANES) {
+        tile_narrow(p, col);
+    }
+    if (col < p->cols) {
+        tile_half(p, col);
+    }
+}
+
+// to[t][0..TILE) = factor * from[row][t]: the tile with its rows as lanes, 0 behind the last row.
+static inline void tile_transpose(const float *from, int64_t stride, int64_t rows, int head_dim, float factor, float *to) {
+    for (int t = 0; t < head_dim; t++) {
+        float *restrict line = to + t * TILE;
+        for (int64_t row = 0; row < rows; row++) {
+            line[row] = factor * from[row * stride + t];
+        }
+        for (int64_t row = rows; row < TILE; row++) {
+            line[row] = 0.0f;
+        }
+    }
+}
+
+// Causal sight of one step: `queries` of a tile from global position q_at against keys from k_at.
+typedef struct TileSight {
+    int64_t keys;       // of this step: a whole tile where all is visible, 16 on the diagonal
+    int64_t shift;      // query i sees key j when i >= j + shift
+    int64_t col, cols;  // the lanes that see any key, in whole vectors
+    bool masked;
+} TileSight;
+
+enum { DIAGONAL = 16 };  // keys of one step on the diagonal: what is computed in vain stays small
+
+// The next step of a query tile at key `key` of `keys`; keys 0 when no query of the tile sees it (nor any later one).
+static inline TileSight tile_sight(int64_t queries, int64_t q_at, int64_t k_at, int64_t key, int64_t keys) {
+    TileSight sight = {0};
+    sight.shift = k_at + key - q_at;
+    if (key >= keys || sight.shift > queries - 1) {
+        return sight;
+    }
+    sight.keys = keys - key < TILE ? keys - key : TILE;
+    sight.masked = sight.shift + sight.keys - 1 > 0;
+    if (sight.masked && sight.keys > DIAGONAL) {
+        sight.keys = DIAGONAL;
+        sight.masked = sight.shift + sight.keys - 1 > 0;
+    }
+    sight.col = sight.shift > 0 ? sight.shift / LANES * LANES : 0;
+    sight.cols = (queries + LANES - 1) / LANES * LANES - sight.col;
+    return sight;
+}
+
+// Hides scores[j][i], j in keys: -inf where query i comes before key j.
+static inline void tile_hide(const TileSight *sight, float *scores) {
+    for (int64_t j = 0; sight->masked && j < sight->keys; j++) {
+        const int64_t end = j + sight->shift < TILE ? j + sight->shift : TILE;
+        for (int64_t i = sight->col; i < end; i++) {
+            scores[j * TILE + i] = -__builtin_inff();
+        }
+    }
+}
