@@ -15,12 +15,13 @@ typedef struct MemoryPlan {
     int64_t persistent_bytes;
 } MemoryPlan;
 
-// Same program, same plan on every rank (symmetric buffers need equal offsets). Lifetimes are found on the program with its loops
-// cut to a few iterations; slots of one buffer stay together.
+// Same program, same plan on every rank (symmetric buffers need equal offsets). Lifetimes are found on the program with
+// its loops cut to a few iterations; slots of one buffer stay together.
 Status memory_plan(const StepProgram *program, Arena *arena, MemoryPlan *plan, Error *error);
 
 typedef struct MemoryBreakdown {
-    double parameters, gradients, optimizer, activations, logits, gathered_parameters, communication, runtime;    // alive at the peak
+    double parameters, gradients, optimizer, activations, logits;       // alive at the peak
+    double gathered_parameters, communication, runtime;               // likewise
     double peak_bytes;         // sum of the terms
     double reserved_bytes;     // peak + allocator slack + context + communicator buffers
     const char *peak_phase;    // "forward" "loss" "backward" "optimizer"
@@ -28,14 +29,16 @@ typedef struct MemoryBreakdown {
     double top_bytes;
 } MemoryBreakdown;
 
-// Frameworks allocate at first use and free after last use: live bytes by issue order, per phase, plus target and profile terms.
-// For target ndtune the peak is the planner's arena.
+// Frameworks allocate at first use and free after last use: live bytes by issue order, per phase, plus target and
+// profile terms. For target ndtune the peak is the planner's arena.
 Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error);
 
 typedef struct HazardReport {
     int64_t instances, accesses, pairs_checked;
 } HazardReport;
 
-// Unrolls the program and proves that conflicting accesses (same bytes, at least one write) are ordered by lane order, events and
-// communicators; with plan NULL each buffer has its own bytes. INTERNAL names both tasks, the buffers, layer and micro-batch.
-Status hazard_check(const StepProgram *program, const MemoryPlan *plan, Arena *arena, HazardReport *report, Error *error);
+// Unrolls the program and proves that conflicting accesses (same bytes, at least one write) are ordered by lane order,
+// events and communicators; with plan NULL each buffer has its own bytes. INTERNAL names both tasks, the buffers, layer
+// and micro-batch.
+Status hazard_check(const StepProgram *program, const MemoryPlan *plan, Arena *arena, HazardReport *report,
+                    Error *error);

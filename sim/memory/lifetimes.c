@@ -1,0 +1,116 @@
+// Liveness, walking issue order backwards: a read makes its cells needed, a write that covers them ends the need above
+// it. A slot's lifetime ends at the use below which nothing is needed and begins at the write above which nothing is.
+// Bytes that no task ever writes (padding) are never needed. Content that is read before any write keeps its slot from
+// its first use on.
+// Not modelled: the scale tensors of fp8 buffers follow their own operands.
+
+#include "sim/memory/lifetimes.h"
+
+#include "sim/memory/slot_cells.h"
+
+typedef struct SlotState {
+    uint64_t needed;  // cells that a later task reads before they are written again
+    int32_t last;     // end of the open lifetime, -1 = closed
+    int32_t earliest_use;
+} SlotState;
+
+typedef struct Scan {
+    const StepProgram *program;
+    const OperandCells *cells;
+    uint64_t *written;   // of each buffer: cells that some task writes
+    int32_t *slot_base;  // of each buffer
+    SlotState *slots;
+    int32_t slot_count;
+    Arena *arena;
+    Lifetimes *lifetimes;
+    size_t capacity;
+} Scan;
+
+static void scan_emit(Scan *scan, int32_t buffer, int32_t slot, int32_t first, int32_t last) {
+    Lifetimes *lifetimes = scan->lifetimes;
+    lifetimes->rows =
+        arena_grow(scan->arena, lifetimes->rows, (size_t)lifetimes->count, &scan->capacity, sizeof(SlotLifetime));
+    lifetimes->rows[lifetimes->count++] = (SlotLifetime){.buffer = buffer, .slot = slot, .first = first, .last = last};
+}
+
+static bool scan_follows(const Scan *scan, const BufferRef *ref) {
+    return ref->buffer >= 0 && !scan->program->buffers[ref->buffer].persistent;
+}
+
+static int32_t scan_slot(const Scan *scan, const BufferRef *ref, int32_t layer) {
+    return scan->slot_base[ref->buffer] +
+           step_slot(scan->program, ref->buffer, ref->layer_scale, ref->layer_offset, layer);
+}
+
+static void scan_prepare(Scan *scan) {
+    const StepProgram *program = scan->program;
+    scan->written = ARENA_ARRAY(scan->arena, uint64_t, program->buffer_count);
+    scan->slot_base = ARENA_ARRAY(scan->arena, int32_t, program->buffer_count + 1);
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        const Operand *operand = &program->operands[i];
+        if (operand->ref.buffer >= 0 && operand->access != ACCESS_READ) {
+            scan->written[operand->ref.buffer] |= scan->cells[i].touched;
+        }
+    }
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        scan->slot_base[i + 1] = scan->slot_base[i] + (program->buffers[i].persistent ? 0 : program->buffers[i].slots);
+    }
+    scan->slot_count = scan->slot_base[program->buffer_count];
+    scan->slots = ARENA_ARRAY(scan->arena, SlotState, scan->slot_count);
+    for (int32_t i = 0; i < scan->slot_count; i++) {
+        scan->slots[i].last = -1;
+    }
+}
+
+// One task, seen from below: uses open, writes end needs, reads begin them, and what is needed no more closes.
+static void scan_instance(Scan *scan, const StepInstance *instance, int32_t index) {
+    const StepProgram *program = scan->program;
+    const Task *task = &program->tasks[instance->task];
+    const int32_t end = task->first_operand + task->operand_count;
+    for (int32_t i = task->first_operand; i < end; i++) {
+        const Operand *operand = &program->operands[i];
+        if (scan_follows(scan, &operand->ref)) {
+            SlotState *slot = &scan->slots[scan_slot(scan, &operand->ref, instance->layer)];
+            slot->last = slot->last < 0 ? index : slot->last;
+            slot->earliest_use = index;
+            slot->needed &= operand->access == ACCESS_WRITE ? ~scan->cells[i].covered : ~(uint64_t)0;
+        }
+    }
+    for (int32_t i = task->first_operand; i < end; i++) {
+        const Operand *operand = &program->operands[i];
+        if (operand->access != ACCESS_WRITE && scan_follows(scan, &operand->ref)) {
+            SlotState *slot = &scan->slots[scan_slot(scan, &operand->ref, instance->layer)];
+            slot->needed |= scan->cells[i].touched & scan->written[operand->ref.buffer];
+        }
+    }
+    for (int32_t i = task->first_operand; i < end; i++) {
+        const BufferRef *ref = &program->operands[i].ref;
+        if (scan_follows(scan, ref)) {
+            const int32_t index_of_slot = scan_slot(scan, ref, instance->layer);
+            SlotState *slot = &scan->slots[index_of_slot];
+            if (slot->last >= 0 && slot->needed == 0) {
+                scan_emit(scan, ref->buffer, index_of_slot - scan->slot_base[ref->buffer], index, slot->last);
+                slot->last = -1;
+            }
+        }
+    }
+}
+
+Status lifetimes_find(const StepProgram *program, const StepInstance *instances, int32_t count, Arena *arena,
+                      Lifetimes *lifetimes, Error *error) {
+    Scan scan = {.program = program, .arena = arena, .lifetimes = lifetimes};
+    *lifetimes = (Lifetimes){0};
+    TRY(slot_cells_find(program, arena, &scan.cells, error));
+    scan_prepare(&scan);
+    for (int32_t i = count - 1; i >= 0; i--) {
+        scan_instance(&scan, &instances[i], i);
+    }
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        for (int32_t s = scan.slot_base[b]; s < scan.slot_base[b + 1]; s++) {
+            if (scan.slots[s].last >= 0) {
+                scan_emit(&scan, b, s - scan.slot_base[b], scan.slots[s].earliest_use, scan.slots[s].last);
+            }
+        }
+    }
+    return STATUS_OK;
+}

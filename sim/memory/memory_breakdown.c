@@ -1,0 +1,194 @@
+// Live bytes of a framework: a slot is allocated at its first write and freed after its last use, in issue order, as
+// caching allocators with stream-ordered frees do (parallelism.md 3.1, 6.2); the peak is the largest moment of any
+// phase (accuracy-notes.md 4). Layer loops are cut: the slot of one middle layer stands for all that are left out, and
+// only moments that do not touch it are looked at. Live bytes at one task are affine in the layer between them, so
+// their largest value is there.
+// Not modelled: fragmentation of the caching allocator beyond the target's slack.
+
+#include <string.h>
+
+#include "sim/memory/lifetimes.h"
+#include "sim/memory/memory.h"
+#include "sim/memory/memory_breakdown.h"
+#include "sim/memory/program_cut.h"
+
+typedef struct Trace {
+    const StepProgram *program;
+    ProgramCut cut;
+    StepInstance *instances;
+    int32_t count;
+    Lifetimes lifetimes;
+    int64_t persistent_bytes;
+    int32_t peak;  // instance
+    double peak_bytes;
+} Trace;
+
+// Layers whose tasks look at first and last layers only: with reach r, layers 0 .. r+1 from either end touch at most
+// 2r+1 layers from it, and the layer 2r+2 stands for the middle.
+static int32_t trace_middle_layer(const Trace *trace) {
+    return 2 * trace->cut.reach + 2;
+}
+
+static bool trace_looks_at(const Trace *trace, int32_t layer) {
+    const int32_t from_end = trace->cut.program.layers - 1 - layer;
+    const int32_t edge = trace->cut.reach + 1;
+    return trace->cut.removed_layers == 0 || layer <= edge || from_end <= edge;
+}
+
+static double lifetime_bytes(const Trace *trace, const SlotLifetime *lifetime) {
+    const bool stands_for_more = trace->cut.per_layer[lifetime->buffer] && lifetime->slot == trace_middle_layer(trace);
+    const int32_t slots = stands_for_more ? 1 + trace->cut.removed_layers : 1;
+    return (double)slots * (double)trace->program->buffers[lifetime->buffer].slot_bytes;
+}
+
+static void trace_find_peak(Trace *trace, Arena *arena) {
+    double *change = ARENA_ARRAY(arena, double, trace->count + 1);
+    for (int32_t i = 0; i < trace->lifetimes.count; i++) {
+        const SlotLifetime *row = &trace->lifetimes.rows[i];
+        const double bytes = lifetime_bytes(trace, row);
+        change[row->first] += bytes;
+        change[row->last + 1] -= bytes;
+    }
+    double live = (double)trace->persistent_bytes;
+    trace->peak_bytes = live;
+    trace->peak = -1;
+    for (int32_t i = 0; i < trace->count; i++) {
+        live += change[i];  // whole bytes far below 2^53: exact
+        if (live > trace->peak_bytes && trace_looks_at(trace, trace->instances[i].layer)) {
+            trace->peak_bytes = live;
+            trace->peak = i;
+        }
+    }
+}
+
+static Status trace_build(Trace *trace, const StepProgram *program, const CutOptions *options, Arena *arena,
+                          Error *error) {
+    *trace = (Trace){.program = program};
+    program_cut(program, options, arena, &trace->cut);
+    trace->count = (int32_t)step_instance_count(&trace->cut.program);
+    trace->instances = ARENA_ARRAY(arena, StepInstance, trace->count);
+    StepCursor cursor = step_cursor_begin(&trace->cut.program);
+    for (int32_t i = 0; i < trace->count; i++) {
+        step_cursor_next(&cursor, &trace->instances[i]);
+    }
+    TRY(lifetimes_find(&trace->cut.program, trace->instances, trace->count, arena, &trace->lifetimes, error));
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        trace->persistent_bytes += buffer->persistent ? buffer->slots * buffer->slot_bytes : 0;
+    }
+    trace_find_peak(trace, arena);
+    return STATUS_OK;
+}
+
+static double *breakdown_term(MemoryBreakdown *breakdown, BufferRole role) {
+    switch (role) {
+    case ROLE_PARAMETER:
+        return &breakdown->parameters;
+    case ROLE_GRADIENT:
+        return &breakdown->gradients;
+    case ROLE_OPTIMIZER:
+        return &breakdown->optimizer;
+    case ROLE_ACTIVATION:
+        return &breakdown->activations;
+    case ROLE_LOGITS:
+        return &breakdown->logits;
+    case ROLE_GATHERED:
+        return &breakdown->gathered_parameters;
+    case ROLE_COMMUNICATION:
+        return &breakdown->communication;
+    default:
+        return &breakdown->runtime;
+    }
+}
+
+static const char *phase_text(Phase phase) {
+    static const char *const names[PHASE_COUNT] = {
+        [PHASE_FORWARD] = "forward",   [PHASE_RECOMPUTE] = "backward", [PHASE_LOSS] = "loss",
+        [PHASE_BACKWARD] = "backward", [PHASE_REDUCE] = "backward",    [PHASE_OPTIMIZER] = "optimizer"};
+    return names[phase];
+}
+
+// The terms alive at the peak; their sum is the peak.
+static void trace_break_down(const Trace *trace, MemoryBreakdown *breakdown, Arena *arena) {
+    const StepProgram *program = trace->program;
+    double *bytes = ARENA_ARRAY(arena, double, program->buffer_count);
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        bytes[i] = buffer->persistent ? (double)(buffer->slots * buffer->slot_bytes) : 0;
+    }
+    for (int32_t i = 0; i < trace->lifetimes.count; i++) {
+        const SlotLifetime *row = &trace->lifetimes.rows[i];
+        bytes[row->buffer] += row->first <= trace->peak && trace->peak <= row->last ? lifetime_bytes(trace, row) : 0;
+    }
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        *breakdown_term(breakdown, program->buffers[i].role) += bytes[i];
+        if (bytes[i] > breakdown->top_bytes) {
+            breakdown->top_bytes = bytes[i];
+            breakdown->top_name = program->buffers[i].name;
+        }
+    }
+    breakdown->peak_phase = phase_text(PHASE_FORWARD);
+    if (trace->peak >= 0) {
+        breakdown->peak_phase = phase_text(trace->cut.program.tasks[trace->instances[trace->peak].task].phase);
+    }
+    breakdown->peak_bytes = trace->peak_bytes;
+}
+
+// Communicators that really join ranks: one per lane group that serialises and per set of axes.
+static int32_t communicator_count(const StepProgram *program, Arena *arena) {
+    const size_t groups = (size_t)program->group_count;
+    int32_t communicators = 0;
+    for (int32_t i = 0; i < program->lane_count; i++) {
+        communicators =
+            program->lanes[i].communicator >= communicators ? program->lanes[i].communicator + 1 : communicators;
+    }
+    bool *seen = ARENA_ARRAY(arena, bool, (size_t)communicators *groups);
+    int32_t count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        const int32_t communicator = program->lanes[task->lane].communicator;
+        if (task_is_collective(task) && communicator >= 0 && task->group >= 0 &&
+            program->groups[task->group].size > 1) {
+            bool *mark = &seen[(size_t)communicator * groups + (size_t)task->group];
+            count += !*mark;
+            *mark = true;
+        }
+    }
+    return count;
+}
+
+Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, MemoryBreakdown *breakdown,
+                            Error *error) {
+    *breakdown = (MemoryBreakdown){.top_name = "nothing"};
+    const Target *target = program->target;
+    Arena scratch = {0};
+    Trace trace;
+    const Status status = trace_build(&trace, program, options, &scratch, error);
+    if (status == STATUS_OK) {
+        trace_break_down(&trace, breakdown, &scratch);
+        breakdown->reserved_bytes = target->context_bytes +
+                                    communicator_count(program, &scratch) * target->communicator_bytes +
+                                    breakdown->peak_bytes * (1 + target->allocator_slack);
+    }
+    arena_free(&scratch);
+    return status;
+}
+
+Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error) {
+    static const CutOptions options = {.reach_factor = 4, .base_layers = 5, .max_micro_batches = 2};
+    const Status status = memory_breakdown_cut(program, &options, breakdown, error);
+    if (status != STATUS_OK) {
+        return error_wrap(error, "memory breakdown");
+    }
+    if (strcmp(program->target->name, "ndtune") != 0) {
+        return STATUS_OK;
+    }
+    // Our executor maps the planner's arena: what the live terms leave of it is alignment and fragmentation.
+    MemoryPlan plan;
+    TRY(memory_plan(program, arena, &plan, error));
+    const double rest = (double)plan.arena_bytes - breakdown->peak_bytes;
+    breakdown->runtime += rest;
+    breakdown->peak_bytes += rest;
+    breakdown->reserved_bytes += rest * (1 + program->target->allocator_slack);
+    return STATUS_OK;
+}

@@ -1,0 +1,117 @@
+// Cells of a slot: a buffer's slots are cut at the ends of every access. A write defines its whole extent; a task that adds
+// columns to rows which an earlier task of the same slot began declares an update. A buffer with more than 64 cells gets
+// coarser ones, of which a write defines only those it covers: memory is lost, never safety.
+
+#include "sim/memory/slot_cells.h"
+
+#include <stdlib.h>
+
+enum { MAX_CELLS = 64 };
+
+// Cuts of one buffer, ascending; cell i is [cut[i], cut[i+1]).
+typedef struct BufferCuts {
+    int64_t *cut;
+    int32_t count;
+} BufferCuts;
+
+typedef struct CellFinder {
+    const StepProgram *program;
+    int64_t *begin;  // of each operand inside its slot
+    BufferCuts *cuts;
+    OperandCells *cells;
+} CellFinder;
+
+static int compare_cuts(const void *left, const void *right) {
+    const int64_t a = *(const int64_t *)left;
+    const int64_t b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static Status find_begins(CellFinder *finder, Error *error) {
+    const StepProgram *program = finder->program;
+    const MeshCoordinates at = mesh_coordinates(&program->plan.mesh, 0);
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        const BufferRef *ref = &program->operands[i].ref;
+        if (ref->buffer < 0) {
+            continue;
+        }
+        const Buffer *buffer = &program->buffers[ref->buffer];
+        finder->begin[i] = step_ref_offset(program, ref, 0, &at) % buffer->slot_bytes;
+        if (ref->bytes <= 0 || finder->begin[i] < 0 || finder->begin[i] + ref->bytes > buffer->slot_bytes) {
+            return error_set(error, STATUS_INTERNAL,
+                             "an operand touches bytes %lld to %lld of buffer '%s', whose slots have %lld",
+                             (long long)finder->begin[i], (long long)(finder->begin[i] + ref->bytes), buffer->name,
+                             (long long)buffer->slot_bytes);
+        }
+    }
+    return STATUS_OK;
+}
+
+static void cuts_finish(BufferCuts *cuts, int64_t slot_bytes) {
+    cuts->cut[cuts->count++] = 0;
+    cuts->cut[cuts->count++] = slot_bytes;
+    qsort(cuts->cut, (size_t)cuts->count, sizeof(int64_t), compare_cuts);
+    int32_t kept = 1;
+    for (int32_t i = 1; i < cuts->count; i++) {
+        if (cuts->cut[i] != cuts->cut[kept - 1]) {
+            cuts->cut[kept++] = cuts->cut[i];
+        }
+    }
+    const int32_t step = (kept - 2) / MAX_CELLS + 1;  // more than 64 cells: every step-th cut stays
+    cuts->count = 0;
+    for (int32_t i = 0; i < kept - 1; i += step) {
+        cuts->cut[cuts->count++] = cuts->cut[i];
+    }
+    cuts->cut[cuts->count++] = cuts->cut[kept - 1];
+}
+
+static void find_cuts(CellFinder *finder, Arena *arena) {
+    const StepProgram *program = finder->program;
+    int32_t *operands = ARENA_ARRAY(arena, int32_t, program->buffer_count);
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        if (program->operands[i].ref.buffer >= 0) {
+            operands[program->operands[i].ref.buffer]++;
+        }
+    }
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        finder->cuts[b].cut = ARENA_ARRAY(arena, int64_t, 2 * operands[b] + 2);
+    }
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        const BufferRef *ref = &program->operands[i].ref;
+        if (ref->buffer >= 0) {
+            BufferCuts *cuts = &finder->cuts[ref->buffer];
+            cuts->cut[cuts->count++] = finder->begin[i];
+            cuts->cut[cuts->count++] = finder->begin[i] + ref->bytes;
+        }
+    }
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        cuts_finish(&finder->cuts[b], program->buffers[b].slot_bytes);
+    }
+}
+
+static OperandCells cells_of_range(const BufferCuts *cuts, int64_t begin, int64_t end) {
+    OperandCells found = {0};
+    for (int32_t i = 0; i + 1 < cuts->count; i++) {
+        const uint64_t bit = (uint64_t)1 << i;
+        found.touched |= cuts->cut[i] < end && cuts->cut[i + 1] > begin ? bit : 0;
+        found.covered |= cuts->cut[i] >= begin && cuts->cut[i + 1] <= end ? bit : 0;
+    }
+    return found;
+}
+
+Status slot_cells_find(const StepProgram *program, Arena *arena, const OperandCells **cells, Error *error) {
+    CellFinder finder = {.program = program};
+    finder.begin = ARENA_ARRAY(arena, int64_t, program->operand_count);
+    finder.cuts = ARENA_ARRAY(arena, BufferCuts, program->buffer_count);
+    finder.cells = ARENA_ARRAY(arena, OperandCells, program->operand_count);
+    TRY(find_begins(&finder, error));
+    find_cuts(&finder, arena);
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        const BufferRef *ref = &program->operands[i].ref;
+        if (ref->buffer >= 0) {
+            finder.cells[i] = cells_of_range(&finder.cuts[ref->buffer], finder.begin[i], finder.begin[i] + ref->bytes);
+        }
+    }
+    *cells = finder.cells;
+    return STATUS_OK;
+}
