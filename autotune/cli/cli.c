@@ -1,0 +1,110 @@
+// Which command the words mean, and what commands share.
+
+#include "autotune/cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/cli/quote.h"
+#include "sim/base/text.h"
+
+const CommandRow command_table[COMMAND_COUNT] = {
+    [COMMAND_PLAN] =
+        {"plan", "which mesh shape to run: every shape of a world, predicted and ranked (the default command)",
+         "[plan] --world N --model NAME|FILE [options]",
+         "ndtune --world 32 --model 7b\n"
+         "ndtune --world 64 --model llama-3-8b --cluster dgx-a100-80g --seq 8192 --global-batch 512\n"
+         "ndtune --world 16 --model ./config.json --max-tp 8 --format json\n",
+         cmd_plan},
+    [COMMAND_PREDICT] =
+        {"predict", "one shape in full: time, memory and where they go", "predict --mesh AXIS=N,... --model NAME|FILE [options]",
+         "ndtune predict --mesh dp_shard=8 --model llama-3-8b --micro-batch 2\n"
+         "ndtune predict --mesh dp_shard=16,tp=4 --model 70b --recompute full --format json\n",
+         cmd_predict},
+    [COMMAND_RUN] =
+        {"run", "train one shape for real on this machine, measured beside predicted", "run --mesh AXIS=N,... --model NAME|FILE [options]",
+         "ndtune run --mesh dp_shard=2 --model tiny\n"
+         "ndtune run --mesh dp_shard=2,tp=2 --model tiny --steps 20 --format json\n",
+         cmd_run},
+    [COMMAND_MODELS] = {"models", "the built-in models", "models [--format table|json|csv]", "ndtune models\n", cmd_models},
+    [COMMAND_CLUSTERS] =
+        {"clusters", "the built-in cluster profiles; with a name, every number with its source", "clusters [NAME|FILE] [--set KEY=VALUE]",
+         "ndtune clusters\nndtune clusters dgx-h100\n", cmd_clusters},
+    [COMMAND_HELP] = {"help", "this text, or all options of a command", "help [COMMAND]", "ndtune help plan\n", cmd_help},
+};
+
+Status cli_blame(Cli *cli, OptionId id, Status status) {
+    if (status == STATUS_USAGE && cli_given(cli, id)) {
+        cli->blame = cli_value(cli, id)->argument;
+    }
+    return status;
+}
+
+Format cli_format(const Cli *cli) {
+    return (Format)cli_value(cli, OPTION_FORMAT)->integer;    // the words stand in the order of Format
+}
+
+Status cli_open_store(Cli *cli, Store **store, Error *error) {
+    const OptionValue *db = cli_value(cli, OPTION_DB);
+    if (db->given) {
+        return store_open(db->text, store, error);
+    }
+    char path[STORE_PATH_BYTES];
+    TRY(store_default_path(path, error));
+    return store_open(path, store, error);
+}
+
+static Status unknown_command(Cli *cli, const char *word, Error *error) {
+    cli->blame = 1;
+    const char *later = command_of_later(word);
+    if (later) {
+        return error_set(error, STATUS_USAGE, "the command %s %s", word, later);
+    }
+    error_set(error, STATUS_USAGE, "unknown command %s; there are plan, predict, run, models, clusters, help", word);
+    const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
+    return nearest ? error_hint(error, "did you mean ndtune %s?", nearest)
+                   : error_hint(error, "ndtune help says what each does");
+}
+
+// The command word, when there is one, and where the options begin.
+static Status choose_command(Cli *cli, int *first, Error *error) {
+    cli->command = COMMAND_PLAN;
+    *first = 1;
+    if (cli->argc < 2) {
+        error_set(error, STATUS_USAGE, "nothing was asked; a recommendation needs --world and --model");
+        return error_hint(error, "ndtune --world 32 --model 7b, or ndtune help");
+    }
+    if (cli->argv[1][0] == '-') {
+        return STATUS_OK;
+    }
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(cli->argv[1], command_names[i]) == 0) {
+            cli->command = (CommandId)i;
+            *first = 2;
+            return STATUS_OK;
+        }
+    }
+    return unknown_command(cli, cli->argv[1], error);
+}
+
+Status cli_run(Cli *cli, Error *error) {
+    ParseContext context = {.argc = cli->argc, .argv = cli->argv, .blame = -1};
+    cli->blame = -1;
+    cli->line = quote_line(cli->argc, cli->argv, &cli->arena);
+    TRY(choose_command(cli, &context.first, error));
+    context.command = cli->command;
+    const Status status = options_parse(&context, &cli->options, error);
+    cli->blame = context.blame;
+    if (cli_given(cli, OPTION_HELP)) {    // asked for help, whatever else is wrong
+        cli->blame = -1;
+        return cmd_help(cli, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (cli_given(cli, OPTION_VERSION)) {
+        printf("ndtune %s, numbers %s\n", NDTUNE_VERSION, tune_engine_version());
+        return STATUS_OK;
+    }
+    return command_table[cli->command].run(cli, error);
+}

@@ -1,0 +1,74 @@
+// What one call of ndtune carries through its commands, and the table of commands.
+
+#pragma once
+
+#include <signal.h>
+
+#include "autotune/cli/options.h"
+#include "autotune/result.h"
+#include "autotune/store/store.h"
+#include "sim/base/arena.h"
+#include "sim/base/error.h"
+#include "sim/base/progress.h"
+
+typedef struct Cli {
+    int argc;
+    char *const *argv;
+    Options options;
+    CommandId command;
+    int blame;                 // the argument that an error is about; -1 = none
+    Arena arena;               // everything that lives as long as the call
+    const char *line;          // the command line, quoted for a shell
+    const volatile sig_atomic_t *interrupted;    // set by Ctrl-C
+    bool interactive;          // standard error is a terminal
+    bool drawn;                // a progress line is on the terminal
+    double drawn_s;            // when it was drawn last
+} Cli;
+
+typedef struct CommandRow {
+    const char *name;
+    const char *summary;
+    const char *usage;         // after "ndtune "
+    const char *examples;      // lines
+    Status (*run)(Cli *cli, Error *error);
+} CommandRow;
+
+extern const CommandRow command_table[COMMAND_COUNT];    // in the order of CommandId
+
+// Chooses the command, reads its options and runs it.
+Status cli_run(Cli *cli, Error *error);
+
+Status cmd_plan(Cli *cli, Error *error);
+Status cmd_predict(Cli *cli, Error *error);
+Status cmd_run(Cli *cli, Error *error);
+Status cmd_models(Cli *cli, Error *error);
+Status cmd_clusters(Cli *cli, Error *error);
+Status cmd_help(Cli *cli, Error *error);
+
+// ---- reading options
+
+static inline bool cli_given(const Cli *cli, OptionId id) {
+    return cli->options.values[id].given;
+}
+
+static inline const OptionValue *cli_value(const Cli *cli, OptionId id) {
+    return &cli->options.values[id];
+}
+
+// Points an error at the words of an option and returns status.
+Status cli_blame(Cli *cli, OptionId id, Status status);
+
+typedef enum { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV } Format;
+Format cli_format(const Cli *cli);
+
+// ---- what commands share
+
+// Opens --db or the default store.
+Status cli_open_store(Cli *cli, Store **store, Error *error);
+
+// A line on standard error while something takes long; quiet unless that is a terminal. Cancels after Ctrl-C.
+Progress cli_progress(Cli *cli);
+void cli_progress_clear(Cli *cli);
+
+// Prints "ndtune: error: ..." in the manner of bfs: the command line, the words underlined, the sentence, a hint.
+void cli_complain(const Cli *cli, const Error *error);

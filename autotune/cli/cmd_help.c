@@ -1,0 +1,96 @@
+// Help, made from the tables of commands and options.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/cli/cli.h"
+#include "sim/base/text.h"
+
+static void print_examples(const char *examples) {
+    printf("\nExamples:\n");
+    while (*examples) {
+        const int length = (int)strcspn(examples, "\n");
+        printf("  %.*s\n", length, examples);
+        examples += length + (examples[length] == '\n');
+    }
+}
+
+static void print_option(const OptionRow *row) {
+    char left[64];
+    snprintf(left, sizeof left, "--%s%s%s", row->name, row->value ? " " : "", row->value ? row->value : "");
+    const char *gap = strlen(left) > 32 ? "\n                                    " : "";
+    printf("  %-32s%s  %s", left, gap, row->help);
+    if (row->fallback) {
+        printf(" [%s]", row->fallback);
+    }
+    printf("\n");
+}
+
+static void print_options(CommandId command) {
+    for (int group = 0; group < GROUP_COUNT; group++) {
+        bool headed = false;
+        for (int i = 0; i < OPTION_COUNT; i++) {
+            const OptionRow *row = &option_table[i];
+            if ((int)row->group != group || !(row->commands & COMMAND_BIT(command))) {
+                continue;
+            }
+            if (!headed) {
+                printf("\n%s:\n", option_groups[group]);
+                headed = true;
+            }
+            print_option(row);
+        }
+    }
+}
+
+static void print_command(CommandId command) {
+    const CommandRow *row = &command_table[command];
+    printf("Usage: ndtune %s\n%s\n", row->usage, row->summary);
+    print_options(command);
+    print_examples(row->examples);
+}
+
+static void print_program(void) {
+    printf("ndtune: which mesh shape should I train with? Predicts memory and step time of every\n"
+           "dp_replicate x dp_shard x cp x tp shape of a world, ranks them, and runs them for real.\n\n"
+           "Usage: ndtune COMMAND [options]\n\nCommands:\n");
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        printf("  %-10s %s\n", command_table[i].name, command_table[i].summary);
+    }
+    printf("\nndtune help COMMAND lists the options of one.\n");
+    print_examples("ndtune --world 32 --model 7b\n"
+                   "ndtune predict --mesh dp_shard=16,tp=2 --model 7b --micro-batch 2\n"
+                   "ndtune run --mesh dp_shard=2,tp=2 --model tiny\n");
+    printf("\nExit codes: 0 ok, 1 usage, 2 nothing feasible, 3 environment, 4 internal.\n");
+}
+
+Status cmd_help(Cli *cli, Error *error) {
+    const bool named_command = cli->argc > 1 && cli->argv[1][0] != '-';
+    if (cli->command != COMMAND_HELP) {    // ndtune plan --help, ndtune --help
+        if (named_command) {
+            print_command(cli->command);
+        } else {
+            print_program();
+        }
+        return STATUS_OK;
+    }
+    if (cli->options.word_count == 0) {
+        print_program();
+        return STATUS_OK;
+    }
+    const char *word = cli->options.words[0];
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(word, command_names[i]) == 0) {
+            print_command((CommandId)i);
+            return STATUS_OK;
+        }
+    }
+    cli->blame = cli->options.word_argument[0];
+    const char *later = command_of_later(word);
+    if (later) {
+        return error_set(error, STATUS_USAGE, "the command %s %s", word, later);
+    }
+    error_set(error, STATUS_USAGE, "there is no command %s; there are plan, predict, run, models, clusters, help", word);
+    const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
+    return nearest ? error_hint(error, "did you mean %s?", nearest) : STATUS_USAGE;
+}

@@ -1,0 +1,59 @@
+// ndtune predict: one shape in full. A plan that is not legal or does not fit is described all the same, with exit code 2.
+
+#include <stdio.h>
+
+#include "autotune/cli/cli.h"
+#include "autotune/cli/request.h"
+#include "autotune/predict.h"
+#include "autotune/prune.h"
+#include "reports/reports.h"
+
+static Status print_prediction(const Cli *cli, const PredictionReport *report, Error *error) {
+    switch (cli_format(cli)) {
+    case FORMAT_JSON:
+        return json_prediction(report, stdout, error);
+    case FORMAT_CSV:
+        return csv_prediction(report, stdout, error);
+    case FORMAT_TABLE:
+        break;
+    }
+    return table_prediction(report, stdout, error);
+}
+
+static Status predict_and_save(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction,
+                               Error *error) {
+    Store *store = NULL;
+    TRY(cli_open_store(cli, &store, error));
+    const PredictionCache cache = store_cache(store);
+    Predictor predictor;
+    predictor_init(&predictor, request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache);
+    Status status = predict_plan(&predictor, plan, false, &cli->arena, prediction, error);
+    if (status == STATUS_OK) {
+        status = store_save_prediction(store, request, prediction, error);
+    }
+    predictor_free(&predictor);
+    store_close(store);
+    return status;
+}
+
+Status cmd_predict(Cli *cli, Error *error) {
+    static const RequestDefaults defaults = {.cluster = "dgx-h100", .target = "accelerate", .single_plan = true};
+    TuneRequest request;
+    TRY(request_build(cli, &defaults, &request, error));
+    Mesh mesh;
+    TrainPlan plan;
+    TRY(request_mesh(cli, &mesh, error));
+    request_plan(cli, &request, &mesh, &plan);
+    Prediction prediction = {.plan = plan};
+    PredictionReport report = {.request = &request, .prediction = &prediction};
+    const PruneRule *rule = prune(&request, &plan, NULL, &cli->arena, &report.reason);
+    report.legal = !rule;
+    if (report.legal) {
+        TRY(predict_and_save(cli, &request, &plan, &prediction, error));
+        prune(&request, &plan, &prediction.memory, &cli->arena, &report.reason);
+    }
+    TRY(print_prediction(cli, &report, error));
+    return report.reason ? error_set(error, STATUS_INFEASIBLE, "this plan %s: %s", rule ? "is not legal" : "does not fit",
+                                     report.reason)
+                         : STATUS_OK;
+}

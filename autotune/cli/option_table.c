@@ -1,0 +1,112 @@
+// Every option once. To add one: a row here, its id in options.h, and the command that reads it.
+
+#include "autotune/cli/options.h"
+
+#include <string.h>
+
+#include "sim/base/text.h"
+#include "sim/mesh/mesh.h"
+
+#define PLAN COMMAND_BIT(COMMAND_PLAN)
+#define PREDICT COMMAND_BIT(COMMAND_PREDICT)
+#define RUN COMMAND_BIT(COMMAND_RUN)
+#define LISTS (COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS))
+#define EVERY ((1u << COMMAND_COUNT) - 1)
+
+#define BILLION 1000000000
+
+const char *const command_names[COMMAND_COUNT] = {"plan", "predict", "run", "models", "clusters", "help"};
+const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
+
+const OptionRow option_table[OPTION_COUNT] = {
+    [OPTION_WORLD] = {"world", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", NULL, "accelerators to train on", GROUP_WHAT, PLAN},
+    [OPTION_MESH] = {"mesh", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL,
+                     "the shape, such as dp_shard=8,tp=4; axes not named are 1 (dp_replicate dp_shard cp tp)", GROUP_WHAT,
+                     PREDICT | RUN},
+    [OPTION_MODEL] = {"model", VALUE_TEXT, "NAME|FILE", 0, 0, NULL, NULL,
+                      "a preset (ndtune models lists them) or a Hugging Face config.json", GROUP_WHAT, PLAN | PREDICT | RUN},
+    [OPTION_CLUSTER] = {"cluster", VALUE_TEXT, "NAME|FILE", 0, 0, NULL, "dgx-h100; run: local-cpu",
+                        "a cluster profile (ndtune clusters lists them) or a profile file", GROUP_WHAT, PLAN | PREDICT | RUN},
+    [OPTION_SET] = {"set", VALUE_LIST, "KEY=VALUE", 0, 0, NULL, NULL,
+                    "override a number of the cluster profile, such as node.gpus=4; may be repeated", GROUP_WHAT,
+                    PLAN | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS)},
+    [OPTION_TARGET] = {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL, "accelerate; run: ndtune",
+                       "the framework that trains", GROUP_WHAT, PLAN | PREDICT},
+    [OPTION_SEQ] = {"seq", VALUE_INT, "N", 1, 1 << 24, "tokens", "min(4096, the model's); run: 128", "sequence length", GROUP_WHAT,
+                    PLAN | PREDICT | RUN},
+    [OPTION_GLOBAL_BATCH] = {"global-batch", VALUE_INT, "N", 1, BILLION, "sequences", "4M tokens, nearest multiple",
+                             "sequences per optimizer step; given, every plan meets it exactly", GROUP_WHAT, PLAN},
+    [OPTION_MICRO_BATCH] = {"micro-batch", VALUE_INT, "auto|N", 1, 1 << 20, "sequences", "auto; predict and run: 1",
+                            "sequences per data rank and micro-step", GROUP_CHOICES, PLAN | PREDICT | RUN},
+    [OPTION_GRAD_ACCUM] = {"grad-accum", VALUE_INT, "N", 1, 1 << 20, "micro-steps", "1", "micro-steps per optimizer step",
+                           GROUP_CHOICES, PREDICT | RUN},
+    [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL, "bf16 where the cluster has it; run: fp32",
+                          "number format of the arithmetic", GROUP_CHOICES, PLAN | PREDICT | RUN},
+    [OPTION_ZERO] = {"zero", VALUE_WORD, "auto|0|1|2|3", 0, 0, NULL, "auto",
+                     "sharding stage over dp_shard x cp (3 = FSDP); auto is the target's own", GROUP_CHOICES, PLAN | PREDICT | RUN},
+    [OPTION_RESHARD] = {"reshard", VALUE_WORD, "auto|always|never", 0, 0, NULL, "auto",
+                        "free gathered parameters after forward (stage 3); auto tries both", GROUP_CHOICES, PLAN | PREDICT | RUN},
+    [OPTION_RECOMPUTE] = {"recompute", VALUE_WORD, "auto|none|full", 0, 0, NULL, "auto; run: none",
+                          "activation recomputation; auto tries both", GROUP_CHOICES, PLAN | PREDICT | RUN},
+    [OPTION_CP_ROTATE] = {"cp-rotate", VALUE_WORD, "auto|ring|allgather", 0, 0, NULL, "auto",
+                          "how context parallelism moves keys and values; auto tries what the target has", GROUP_CHOICES,
+                          PLAN | PREDICT | RUN},
+    [OPTION_MAX_TP] = {"max-tp", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", "none", "largest tensor-parallel size", GROUP_CHOICES,
+                       PLAN},
+    [OPTION_MEMORY_LIMIT] = {"memory-limit", VALUE_BYTES, "BYTES", 0, 0, NULL, "the accelerator's memory",
+                             "what a plan may reserve per accelerator, such as 70GiB or 80e9", GROUP_CHOICES, PLAN | PREDICT},
+    [OPTION_EFFORT] = {"effort", VALUE_WORD, "simulate|estimate", 0, 0, NULL, "simulate",
+                       "simulate the promising plans, or only estimate", GROUP_CHOICES, PLAN},
+    [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN, RUN},
+    [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN, RUN},
+    [OPTION_SEED] = {"seed", VALUE_INT, "N", 0, INT64_MAX, NULL, "1", "of weights and data", GROUP_RUN, RUN},
+    [OPTION_LR] = {"lr", VALUE_NUMBER, "X", 0, 1000, NULL, "0.001", "learning rate, fixed", GROUP_RUN, RUN},
+    [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu", 0, 0, NULL, "cpu", "what computes", GROUP_RUN, RUN},
+    [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm", 0, 0, NULL, "shm", "what moves bytes between ranks", GROUP_RUN, RUN},
+    [OPTION_LANES] = {"lanes", VALUE_WORD, "serial|async", 0, 0, NULL, "serial",
+                      "run lanes one after another or really beside each other", GROUP_RUN, RUN},
+    [OPTION_TIMEOUT] = {"timeout", VALUE_NUMBER, "S", 0, 1000000, "seconds", "60",
+                        "a rank that makes no progress for this long ends the run", GROUP_RUN, RUN},
+    [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows", "10", "shapes that the table shows; 0 shows all", GROUP_OUTPUT,
+                    PLAN},
+    [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output", GROUP_OUTPUT,
+                       PLAN | PREDICT | RUN | LISTS},
+    [OPTION_DB] = {"db", VALUE_TEXT, "FILE", 0, 0, NULL, "$XDG_DATA_HOME/ndtune/ndtune.db", "the store", GROUP_OUTPUT,
+                   PLAN | PREDICT | RUN},
+    [OPTION_NO_CACHE] = {"no-cache", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "compute predictions that the store already has",
+                         GROUP_OUTPUT, PLAN | PREDICT},
+    [OPTION_HELP] = {"help", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "this text", GROUP_OUTPUT, EVERY},
+    [OPTION_VERSION] = {"version", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "the version, and that of the numbers", GROUP_OUTPUT, EVERY},
+};
+
+const OptionRow *option_find(const char *name, OptionId *id) {
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (text_same_word(name, option_table[i].name)) {
+            *id = (OptionId)i;
+            return &option_table[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_one_of(const char *name, const char *const *names) {
+    for (; *names; names++) {
+        if (text_same_word(name, *names)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *option_of_later(const char *name) {
+    static const char *const later[] = {"attention", "tp-overlap", "fused", "objective", "tokens", "baseline", "html", "csv",
+                                        "data", "launcher", "runs", "log", "max-runs", "max-time", "out", "trace", "open",
+                                        "as", "with", "oom", "groups", NULL};
+    return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
+}
+
+const char *command_of_later(const char *name) {
+    static const char *const later[] = {"validate", "calibrate", "tune", "probe", "preflight", "explain", "report", "export",
+                                        "runs", "accuracy", NULL};
+    return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
+}

@@ -1,0 +1,263 @@
+// Reads argv against the option table: --name VALUE, --name=VALUE, flags, and the words of a command. What is wrong is said with
+// what is allowed; the argument to underline goes into context->blame.
+
+#include "autotune/cli/options.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/base/text.h"
+
+enum { WORD_BYTES = 64 };
+
+bool option_word(const char *words, int index, char *out, size_t bytes) {
+    for (; index > 0 && words; index--) {
+        words = strchr(words, '|');
+        words = words ? words + 1 : NULL;
+    }
+    if (!words) {
+        return false;
+    }
+    snprintf(out, bytes, "%.*s", (int)strcspn(words, "|"), words);
+    return true;
+}
+
+__attribute__((format(printf, 4, 5))) static Status refuse(ParseContext *context, int argument, Error *error,
+                                                           const char *format, ...) {
+    char message[ERROR_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    context->blame = argument;
+    return error_set(error, STATUS_USAGE, "%s", message);
+}
+
+// " (tokens)" or nothing.
+static const char *unit_text(const OptionRow *row, char out[WORD_BYTES]) {
+    out[0] = '\0';
+    if (row->unit) {
+        snprintf(out, WORD_BYTES, " (%s)", row->unit);
+    }
+    return out;
+}
+
+static Status parse_int(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+    const bool may_be_auto = strncmp(row->value, "auto|", 5) == 0;
+    if (may_be_auto && strcmp(value->text, "auto") == 0) {
+        value->automatic = true;
+        return STATUS_OK;
+    }
+    if (text_parse_int(value->text, &value->integer) && value->integer >= row->low && value->integer <= row->high) {
+        return STATUS_OK;
+    }
+    if (strcmp(row->name, "world") == 0 && strchr(value->text, ',')) {
+        return refuse(context, value->argument, error,
+                      "--world takes one number; a list of worlds is planned and not part of this version");
+    }
+    char unit[WORD_BYTES], range[WORD_BYTES];
+    if (row->high == INT64_MAX) {
+        snprintf(range, sizeof range, "of at least %" PRId64, row->low);
+    } else {
+        snprintf(range, sizeof range, "from %" PRId64 " to %" PRId64, row->low, row->high);
+    }
+    return refuse(context, value->argument, error, "--%s takes %sa whole number %s%s, not \"%s\"", row->name,
+                  may_be_auto ? "auto or " : "", range, unit_text(row, unit), value->text);
+}
+
+static Status parse_number(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+    if (text_parse_double(value->text, &value->number) && value->number >= (double)row->low &&
+        value->number <= (double)row->high) {
+        return STATUS_OK;
+    }
+    char unit[WORD_BYTES];
+    return refuse(context, value->argument, error, "--%s takes a number from %" PRId64 " to %" PRId64 "%s, not \"%s\"",
+                  row->name, row->low, row->high, unit_text(row, unit), value->text);
+}
+
+static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+    if (!text_parse_bytes(value->text, &value->integer) || value->integer <= 0) {
+        return refuse(context, value->argument, error, "--%s takes a size such as 70GiB, 80GB or 80e9, not \"%s\"", row->name,
+                      value->text);
+    }
+    return STATUS_OK;
+}
+
+// Words of the whole contract that this version lacks: refused as such, never listed.
+static bool is_later_word(const OptionRow *row, const char *text) {
+    static const char *const later[][2] = {{"recompute", "selective"}, {"device", "cuda"}, {"transport", "mpi"},
+                                           {"transport", "nccl"}};
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        if (strcmp(later[i][0], row->name) == 0 && strcmp(later[i][1], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static Status parse_word(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+    char words[OPTIONS_MAX_WORDS][WORD_BYTES];
+    const char *candidates[OPTIONS_MAX_WORDS];
+    size_t count = 0;
+    while (count < OPTIONS_MAX_WORDS && option_word(row->value, (int)count, words[count], WORD_BYTES)) {
+        if (text_same_word(value->text, words[count])) {
+            value->integer = (int64_t)count;
+            return STATUS_OK;
+        }
+        candidates[count] = words[count];
+        count++;
+    }
+    if (is_later_word(row, value->text)) {
+        return refuse(context, value->argument, error, "--%s %s is planned and not part of this version; it takes %s", row->name,
+                      value->text, row->value);
+    }
+    refuse(context, value->argument, error, "--%s takes %s, not \"%s\"", row->name, row->value, value->text);
+    const char *nearest = text_nearest(value->text, candidates, count);
+    return nearest ? error_hint(error, "did you mean %s?", nearest) : STATUS_USAGE;
+}
+
+static Status parse_value(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+    switch (row->type) {
+    case VALUE_INT:
+        return parse_int(context, row, value, error);
+    case VALUE_NUMBER:
+        return parse_number(context, row, value, error);
+    case VALUE_BYTES:
+        return parse_bytes(context, row, value, error);
+    case VALUE_WORD:
+        return parse_word(context, row, value, error);
+    case VALUE_FLAG:
+    case VALUE_TEXT:
+    case VALUE_LIST:
+        break;
+    }
+    return STATUS_OK;
+}
+
+static Status unknown_option(ParseContext *context, int argument, const char *name, Error *error) {
+    const char *later = option_of_later(name);
+    if (later) {
+        return refuse(context, argument, error, "--%s %s", name, later);
+    }
+    const char *names[OPTION_COUNT];
+    size_t count = 0;
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (option_table[i].commands & COMMAND_BIT(context->command)) {
+            names[count++] = option_table[i].name;
+        }
+    }
+    const char *command = command_names[context->command];
+    refuse(context, argument, error, "unknown option --%s", name);
+    const char *nearest = text_nearest(name, names, count);
+    if (nearest) {
+        return error_hint(error, "did you mean --%s? (ndtune help %s lists all options)", nearest, command);
+    }
+    return error_hint(error, "ndtune help %s lists all options", command);
+}
+
+// Checks that the command takes the option; --mesh on plan and --world on predict have an answer of their own.
+static Status check_command(ParseContext *context, int argument, OptionId id, Error *error) {
+    const OptionRow *row = &option_table[id];
+    if (row->commands & COMMAND_BIT(context->command)) {
+        return STATUS_OK;
+    }
+    char takers[96] = "";
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (row->commands & COMMAND_BIT(i)) {
+            const size_t used = strlen(takers);
+            snprintf(takers + used, sizeof takers - used, "%s%s", used ? ", " : "", command_names[i]);
+        }
+    }
+    return refuse(context, argument, error, "ndtune %s does not take --%s; it belongs to %s", command_names[context->command],
+                  row->name, takers);
+}
+
+static Status add_set(ParseContext *context, Options *options, const char *text, int argument, Error *error) {
+    if (options->set_count == OPTIONS_MAX_SETS) {
+        context->blame = argument;
+        return error_set(error, STATUS_USAGE, "more than %d overrides", OPTIONS_MAX_SETS);
+    }
+    options->sets[options->set_count] = text;
+    options->set_argument[options->set_count++] = argument;
+    return STATUS_OK;
+}
+
+static Status store_value(ParseContext *context, Options *options, OptionId id, Error *error) {
+    OptionValue *value = &options->values[id];
+    const OptionRow *row = &option_table[id];
+    value->given = true;
+    return row->type == VALUE_LIST ? add_set(context, options, value->text, value->argument, error)
+                                   : parse_value(context, row, value, error);
+}
+
+// Reads the option at argv[*at] and its values; *at moves to the last argument used.
+static Status parse_option(ParseContext *context, Options *options, int *at, Error *error) {
+    const char *word = context->argv[*at] + 2;
+    const size_t length = strcspn(word, "=");
+    char name[WORD_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)length, word);
+    OptionId id;
+    const OptionRow *row = option_find(name, &id);
+    if (!row || length >= sizeof name) {
+        return unknown_option(context, *at, name, error);
+    }
+    TRY(check_command(context, *at, id, error));
+    OptionValue *value = &options->values[id];
+    if (value->given && row->type != VALUE_LIST && row->type != VALUE_FLAG) {
+        return refuse(context, *at, error, "--%s is given twice", row->name);
+    }
+    if (row->type == VALUE_FLAG && word[length] == '=') {
+        return refuse(context, *at, error, "--%s takes no value", row->name);
+    }
+    if (row->type != VALUE_FLAG && word[length] != '=' && *at + 1 >= context->argc) {
+        return refuse(context, *at, error, "--%s needs a value: %s", row->name, row->value);
+    }
+    if (row->type != VALUE_FLAG && word[length] != '=') {
+        (*at)++;
+    }
+    value->text = row->type == VALUE_FLAG ? "" : word[length] == '=' ? word + length + 1 : context->argv[*at];
+    value->argument = *at;
+    TRY(store_value(context, options, id, error));
+    while (row->type == VALUE_LIST && *at + 1 < context->argc && context->argv[*at + 1][0] != '-' &&
+           strchr(context->argv[*at + 1], '=')) {
+        (*at)++;
+        TRY(add_set(context, options, context->argv[*at], *at, error));
+    }
+    return STATUS_OK;
+}
+
+static Status parse_word_argument(ParseContext *context, Options *options, int at, Error *error) {
+    const char *word = context->argv[at];
+    if (word[0] == '-' && word[1] != '\0') {
+        OptionId id;
+        char name[WORD_BYTES];
+        snprintf(name, sizeof name, "%s", word + 1);
+        refuse(context, at, error, "options start with two dashes, not %s", word);
+        return option_find(name, &id) ? error_hint(error, "did you mean --%s?", name) : STATUS_USAGE;
+    }
+    const bool takes_words = context->command == COMMAND_CLUSTERS || context->command == COMMAND_HELP;
+    if (!takes_words || options->word_count == 1) {
+        return refuse(context, at, error, "ndtune %s does not expect the word %s", command_names[context->command], word);
+    }
+    options->words[options->word_count] = word;
+    options->word_argument[options->word_count++] = at;
+    return STATUS_OK;
+}
+
+Status options_parse(ParseContext *context, Options *options, Error *error) {
+    *options = (Options){0};
+    context->blame = -1;
+    for (int at = context->first; at < context->argc; at++) {
+        const char *word = context->argv[at];
+        if (strcmp(word, "-h") == 0) {
+            options->values[OPTION_HELP].given = true;
+        } else if (strncmp(word, "--", 2) == 0 && word[2] != '\0') {
+            TRY(parse_option(context, options, &at, error));
+        } else {
+            TRY(parse_word_argument(context, options, at, error));
+        }
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,129 @@
+// The command line as data. Every option is one row of option_table; the parser, --help, the suggestions, the checks of values
+// and the echo of what was resolved all read the same rows.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/error.h"
+
+// Commands of this version; a bit each says which of them take an option.
+typedef enum {
+    COMMAND_PLAN,
+    COMMAND_PREDICT,
+    COMMAND_RUN,
+    COMMAND_MODELS,
+    COMMAND_CLUSTERS,
+    COMMAND_HELP,
+    COMMAND_COUNT
+} CommandId;
+
+#define COMMAND_BIT(command) (1u << (command))
+
+typedef enum {
+    OPTION_WORLD,
+    OPTION_MESH,
+    OPTION_MODEL,
+    OPTION_CLUSTER,
+    OPTION_SET,
+    OPTION_TARGET,
+    OPTION_SEQ,
+    OPTION_GLOBAL_BATCH,
+    OPTION_MICRO_BATCH,
+    OPTION_GRAD_ACCUM,
+    OPTION_PRECISION,
+    OPTION_ZERO,
+    OPTION_RESHARD,
+    OPTION_RECOMPUTE,
+    OPTION_CP_ROTATE,
+    OPTION_MAX_TP,
+    OPTION_MEMORY_LIMIT,
+    OPTION_EFFORT,
+    OPTION_LAYERS,
+    OPTION_STEPS,
+    OPTION_SEED,
+    OPTION_LR,
+    OPTION_DEVICE,
+    OPTION_TRANSPORT,
+    OPTION_LANES,
+    OPTION_TIMEOUT,
+    OPTION_TOP,
+    OPTION_FORMAT,
+    OPTION_DB,
+    OPTION_NO_CACHE,
+    OPTION_HELP,
+    OPTION_VERSION,
+    OPTION_COUNT
+} OptionId;
+
+typedef enum {
+    VALUE_FLAG,      // present or not
+    VALUE_INT,       // low..high; "auto" where the words say so
+    VALUE_NUMBER,    // low..high
+    VALUE_BYTES,     // "80e9" "64GiB"
+    VALUE_WORD,      // one of words
+    VALUE_TEXT,
+    VALUE_LIST       // repeatable, and takes following words that contain '='
+} ValueType;
+
+typedef enum { GROUP_WHAT, GROUP_CHOICES, GROUP_RUN, GROUP_OUTPUT, GROUP_COUNT } OptionGroup;
+
+typedef struct OptionRow {
+    const char *name;         // without the dashes
+    ValueType type;
+    const char *value;        // what help calls the value: "N" "FILE"; words separated by | where they are the values
+    int64_t low, high;        // VALUE_INT and VALUE_NUMBER, inclusive
+    const char *unit;         // "tokens"; NULL
+    const char *fallback;     // the default in words; NULL = none or "required"
+    const char *help;
+    OptionGroup group;
+    unsigned commands;        // COMMAND_BITs that take it
+} OptionRow;
+
+extern const OptionRow option_table[OPTION_COUNT];    // in the order of OptionId
+extern const char *const command_names[COMMAND_COUNT];
+extern const char *const option_groups[GROUP_COUNT];    // headings of help
+
+typedef struct OptionValue {
+    bool given;
+    bool automatic;        // VALUE_INT given as "auto"
+    const char *text;      // as typed
+    int64_t integer;       // VALUE_INT, VALUE_BYTES; VALUE_WORD: index among the words
+    double number;         // VALUE_NUMBER
+    int argument;          // index in argv of the value (or of the option, for flags)
+} OptionValue;
+
+enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 8 };
+
+typedef struct Options {
+    OptionValue values[OPTION_COUNT];
+    const char *sets[OPTIONS_MAX_SETS];    // of --set, in order
+    int set_argument[OPTIONS_MAX_SETS];
+    int set_count;
+    const char *words[OPTIONS_MAX_WORDS];  // after the command, not options
+    int word_argument[OPTIONS_MAX_WORDS];
+    int word_count;
+} Options;
+
+// What is wrong, and the arguments to underline: argv[blame] alone, -1 = none.
+typedef struct ParseContext {
+    int argc;
+    char *const *argv;
+    int first;             // of the arguments to read
+    CommandId command;
+    int blame;
+} ParseContext;
+
+Status options_parse(ParseContext *context, Options *options, Error *error);
+
+// The row of a name without dashes, or NULL. '-' and '_' are the same.
+const OptionRow *option_find(const char *name, OptionId *id);
+
+// Copies the index-th of "a|b|c" into out; false when there is none.
+bool option_word(const char *words, int index, char *out, size_t bytes);
+
+// A sentence when name is an option or command of the whole contract that this version does not have; else NULL.
+const char *option_of_later(const char *name);
+const char *command_of_later(const char *name);

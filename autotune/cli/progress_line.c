@@ -1,0 +1,36 @@
+// One line on standard error that is drawn over itself, at most ten times a second, and only on a terminal.
+
+#include <stdio.h>
+#include <time.h>
+
+#include "autotune/cli/cli.h"
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool update(void *context, const char *label, int64_t done, int64_t total) {
+    Cli *cli = context;
+    const double time_s = now_s();
+    if (cli->interactive && time_s - cli->drawn_s >= 0.1) {
+        fprintf(stderr, "\r\033[K%s %lld/%lld", label, (long long)done, (long long)total);
+        fflush(stderr);
+        cli->drawn = true;
+        cli->drawn_s = time_s;
+    }
+    return !*cli->interrupted;
+}
+
+Progress cli_progress(Cli *cli) {
+    cli->drawn_s = now_s();    // short work draws nothing
+    return (Progress){.update = update, .context = cli};
+}
+
+void cli_progress_clear(Cli *cli) {
+    if (cli->drawn) {
+        fputs("\r\033[K", stderr);
+        cli->drawn = false;
+    }
+}

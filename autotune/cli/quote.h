@@ -1,0 +1,13 @@
+// Words as a shell would read them back.
+
+#pragma once
+
+#include <stddef.h>
+
+#include "sim/base/arena.h"
+
+// The word itself when it is plain, else in single quotes; cut to bytes.
+void quote_word(const char *word, char *out, size_t bytes);
+
+// "ndtune --model './my model.json'"
+char *quote_line(int argc, char *const *argv, Arena *arena);

@@ -1,0 +1,251 @@
+// Resolves what was asked, once, in words: every default that is taken becomes a sentence in request->assumptions, because a
+// number is only as good as what it assumed.
+
+#include "autotune/cli/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/space.h"
+#include "sim/base/text.h"
+
+enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS };
+
+typedef struct Builder {
+    Cli *cli;
+    const RequestDefaults *defaults;
+    TuneRequest *request;
+    const char **assumptions;
+} Builder;
+
+static void assume(Builder *builder, const char *sentence) {
+    ASSERT(builder->request->assumption_count < MAX_ASSUMPTIONS);
+    builder->assumptions[builder->request->assumption_count++] = sentence;
+}
+
+static Status find_model(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    if (!cli_given(cli, OPTION_MODEL)) {
+        error_set(error, STATUS_USAGE, "--model is needed: a preset or a config.json");
+        return error_hint(error, "ndtune models lists the presets");
+    }
+    request->model_asked = cli_value(cli, OPTION_MODEL)->text;
+    TRY(cli_blame(cli, OPTION_MODEL, model_find(request->model_asked, &cli->arena, &request->model, error)));
+    if (cli_given(cli, OPTION_LAYERS)) {
+        request->model.layers = (int)cli_value(cli, OPTION_LAYERS)->integer;
+        assume(builder, arena_format(&cli->arena, "%s with %d layers", request->model.name, request->model.layers));
+    }
+    char parameters[TEXT_UNIT_BYTES];
+    text_count(parameters, (double)model_parameters(&request->model));
+    assume(builder, strcmp(request->model_asked, request->model.name) == 0
+                        ? arena_format(&cli->arena, "%s has %s parameters", request->model.name, parameters)
+                        : arena_format(&cli->arena, "model %s is %s, %s parameters", request->model_asked, request->model.name,
+                                       parameters));
+    return STATUS_OK;
+}
+
+static Status find_cluster(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    const bool given = cli_given(cli, OPTION_CLUSTER);
+    const char *name = given ? cli_value(cli, OPTION_CLUSTER)->text : builder->defaults->cluster;
+    TRY(cli_blame(cli, OPTION_CLUSTER, cluster_find(name, &cli->arena, &request->cluster, error)));
+    for (int i = 0; i < cli->options.set_count; i++) {
+        const Status status = cluster_set(&request->cluster, cli->options.sets[i], &cli->arena, error);
+        if (status != STATUS_OK) {
+            cli->blame = cli->options.set_argument[i];
+            return status;
+        }
+        assume(builder, arena_format(&cli->arena, "cluster profile changed: %s", cli->options.sets[i]));
+    }
+    assume(builder, arena_format(&cli->arena, "cluster %s (%s), %d per node%s", request->cluster.name,
+                                 request->cluster.accelerator.name, request->cluster.node.accelerators,
+                                 given ? "" : "; change it with --cluster"));
+    return STATUS_OK;
+}
+
+static Status find_target(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    const bool given = cli_given(cli, OPTION_TARGET);
+    const char *name = given ? cli_value(cli, OPTION_TARGET)->text : builder->defaults->target;
+    TRY(cli_blame(cli, OPTION_TARGET, target_find(name, &request->target, error)));
+    assume(builder, arena_format(&cli->arena, "target %s@%s, evidence: %s%s", request->target->name, request->target->version,
+                                 request->target->evidence, given ? "" : "; change it with --target"));
+    return STATUS_OK;
+}
+
+static void choose_sequence(Builder *builder) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    const int longest = request->model.max_seq;
+    if (cli_given(cli, OPTION_SEQ)) {
+        request->seq = (int)cli_value(cli, OPTION_SEQ)->integer;
+    } else if (builder->defaults->seq > 0) {
+        request->seq = builder->defaults->seq;
+    } else {
+        request->seq = longest < TUNE_DEFAULT_SEQ ? longest : TUNE_DEFAULT_SEQ;
+    }
+    if (request->seq > longest) {
+        assume(builder, arena_format(&cli->arena, "sequences of %d tokens, longer than the %d that %s was made for", request->seq,
+                                     longest, request->model.name));
+    } else {
+        assume(builder, arena_format(&cli->arena, "sequences of %d tokens%s", request->seq,
+                                     cli_given(cli, OPTION_SEQ) ? "" : "; change it with --seq"));
+    }
+}
+
+// "bf16, fp32": what the profile has rates for.
+static const char *precisions_of(const ClusterProfile *cluster, Arena *arena) {
+    const char *text = "";
+    for (int dtype = DTYPE_FP32; dtype <= DTYPE_FP8; dtype++) {
+        if (cluster->accelerator.gemm[dtype].burst_flop_per_s > 0) {
+            text = arena_format(arena, "%s%s%s", text, text[0] ? ", " : "", dtype_name((Dtype)dtype));
+        }
+    }
+    return text;
+}
+
+static Status choose_precision(Builder *builder, Error *error) {
+    static const Dtype words[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};    // as the option lists them
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    const GemmRate *rates = request->cluster.accelerator.gemm;
+    if (!cli_given(cli, OPTION_PRECISION)) {
+        request->precision = rates[DTYPE_BF16].burst_flop_per_s > 0 ? DTYPE_BF16 : DTYPE_FP32;
+        assume(builder, arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(request->precision)));
+        return STATUS_OK;
+    }
+    request->precision = words[cli_value(cli, OPTION_PRECISION)->integer];
+    if (rates[request->precision].burst_flop_per_s > 0) {
+        return STATUS_OK;
+    }
+    return cli_blame(cli, OPTION_PRECISION,
+                     error_set(error, STATUS_USAGE, "the profile %s has no rate for %s; it has %s", request->cluster.name,
+                               dtype_name(request->precision), precisions_of(&request->cluster, &cli->arena)));
+}
+
+// The index among the words minus one: "auto" comes first.
+static int choice(const Cli *cli, OptionId id) {
+    return cli_given(cli, id) ? (int)cli_value(cli, id)->integer - 1 : TUNE_ANY;
+}
+
+static void choose_batch(Builder *builder) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    request->global_batch = cli_value(cli, OPTION_GLOBAL_BATCH)->integer;
+    request->micro_batch = (int)cli_value(cli, OPTION_MICRO_BATCH)->integer;    // 0 when absent or auto
+    if (!builder->defaults->single_plan && request->global_batch == 0) {
+        assume(builder, arena_format(&cli->arena,
+                                     "global batch: the multiple nearest to %lld sequences (4M tokens) that each shape can make; "
+                                     "change it with --global-batch",
+                                     (long long)space_default_batch(request->seq)));
+    }
+}
+
+static void choose_limits(Builder *builder) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    request->max_tp = (int)cli_value(cli, OPTION_MAX_TP)->integer;
+    const bool given = cli_given(cli, OPTION_MEMORY_LIMIT);
+    request->memory_limit_bytes =
+        given ? (double)cli_value(cli, OPTION_MEMORY_LIMIT)->integer : request->cluster.accelerator.memory_bytes;
+    char limit[TEXT_UNIT_BYTES];
+    text_bytes(limit, request->memory_limit_bytes);
+    assume(builder, arena_format(&cli->arena, "memory limit %s per accelerator%s", limit, given ? "" : " (all of it)"));
+}
+
+static void choose_search(Builder *builder) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    request->zero = choice(cli, OPTION_ZERO);
+    request->reshard = choice(cli, OPTION_RESHARD);
+    request->recompute = choice(cli, OPTION_RECOMPUTE);
+    request->cp_rotate = choice(cli, OPTION_CP_ROTATE);
+    request->effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer;
+    if (builder->defaults->single_plan) {
+        return;
+    }
+    const char *searched = "";
+    const struct {
+        bool open;
+        const char *name;
+    } choices[] = {{request->micro_batch == 0, "micro-batch"}, {request->recompute == TUNE_ANY, "recompute"},
+                   {request->reshard == TUNE_ANY, "reshard"}, {request->cp_rotate == TUNE_ANY, "cp rotation"}};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        if (choices[i].open) {
+            searched = arena_format(&cli->arena, "%s%s%s", searched, searched[0] ? ", " : "", choices[i].name);
+        }
+    }
+    if (searched[0]) {
+        assume(builder, arena_format(&cli->arena, "searched for each shape: %s", searched));
+    }
+}
+
+// A profile without a network cannot hold a larger world than its node.
+static Status check_world(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    const TuneRequest *request = builder->request;
+    const int node = request->cluster.node.accelerators;
+    if (request->cluster.fabric.nics > 0 || request->world <= node) {
+        return STATUS_OK;
+    }
+    error_set(error, STATUS_USAGE, "cluster %s is one node of %d without a network; a world of %d does not fit on it",
+              request->cluster.name, node, request->world);
+    return cli_blame(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, STATUS_USAGE);
+}
+
+Status request_mesh(Cli *cli, Mesh *mesh, Error *error) {
+    if (!cli_given(cli, OPTION_MESH)) {
+        return error_set(error, STATUS_USAGE, "--mesh is needed, such as --mesh dp_shard=8,tp=4");
+    }
+    return cli_blame(cli, OPTION_MESH, mesh_parse(cli_value(cli, OPTION_MESH)->text, mesh, error));
+}
+
+static Status choose_world(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    if (builder->defaults->single_plan) {
+        Mesh mesh;
+        TRY(request_mesh(cli, &mesh, error));
+        builder->request->world = mesh_world(&mesh);
+        return STATUS_OK;
+    }
+    if (!cli_given(cli, OPTION_WORLD)) {
+        error_set(error, STATUS_USAGE, "--world is needed: how many accelerators to train on");
+        return error_hint(error, "ndtune --world 32 --model 7b");
+    }
+    builder->request->world = (int)cli_value(cli, OPTION_WORLD)->integer;
+    return STATUS_OK;
+}
+
+Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *request, Error *error) {
+    *request = (TuneRequest){.command = cli->line};
+    Builder builder = {cli, defaults, request, ARENA_ARRAY(&cli->arena, const char *, MAX_ASSUMPTIONS)};
+    request->assumptions = builder.assumptions;
+    TRY(choose_world(&builder, error));
+    TRY(find_model(&builder, error));
+    TRY(find_cluster(&builder, error));
+    TRY(find_target(&builder, error));
+    TRY(check_world(&builder, error));
+    choose_sequence(&builder);
+    TRY(choose_precision(&builder, error));
+    choose_batch(&builder);
+    choose_search(&builder);
+    choose_limits(&builder);
+    return STATUS_OK;
+}
+
+void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
+    memset(plan, 0, sizeof *plan);
+    plan->mesh = *mesh;
+    plan->seq = request->seq;
+    plan->micro_batch = request->micro_batch > 0 ? request->micro_batch : 1;
+    plan->grad_accum = cli_given(cli, OPTION_GRAD_ACCUM) ? (int)cli_value(cli, OPTION_GRAD_ACCUM)->integer : 1;
+    plan->zero = request->zero != TUNE_ANY ? request->zero : target_default_zero(request->target, mesh);
+    plan->reshard = request->reshard != TUNE_ANY ? (Reshard)request->reshard : RESHARD_ALWAYS;
+    plan->recompute = request->recompute != TUNE_ANY ? (Recompute)request->recompute : RECOMPUTE_NONE;
+    plan->cp_rotate = request->cp_rotate != TUNE_ANY ? (CpRotate)request->cp_rotate : target_default_rotate(request->target);
+    plan->precision = request->precision;
+    plan_canonical(plan);
+}

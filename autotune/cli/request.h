@@ -1,0 +1,22 @@
+// From options to a TuneRequest: models, clusters and targets are found, defaults are filled and said.
+
+#pragma once
+
+#include "autotune/cli/cli.h"
+#include "autotune/result.h"
+
+// What each command assumes where nobody says otherwise.
+typedef struct RequestDefaults {
+    const char *cluster;
+    const char *target;
+    int seq;               // 0 = min(TUNE_DEFAULT_SEQ, the model's)
+    bool single_plan;      // --mesh, --micro-batch and --grad-accum name one plan
+} RequestDefaults;
+
+// Fills *request (texts in cli->arena). Points at the words at fault.
+Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *request, Error *error);
+
+// The plan that --mesh and its companions name, canonical.
+void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, TrainPlan *plan);
+
+Status request_mesh(Cli *cli, Mesh *mesh, Error *error);
