@@ -112,7 +112,7 @@ static Variant lower_micro_step(Lowering *lowering, const char *name, int first_
 static Variant lower_optimizer(Lowering *lowering) {
     lower_update(lowering);
     Variant variant = {.name = "optimizer"};
-    for (Section section = SECTION_NORM_LAYER; section <= SECTION_UPDATE; section++) {
+    for (Section section = SECTION_NORM; section <= SECTION_UPDATE_LAYER; section++) {
         take_stretch(lowering, &variant, section);
     }
     return variant;
@@ -132,10 +132,12 @@ Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *t
                          .target = target,
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
-                         .shards = plan->zero > 0 ? plan_shard_count(plan) : 1};
+                         .shards = plan->zero > 0 ? plan_shard_count(plan) : 1,
+                         .reduce_each = plan->zero >= 2 && !target->deferred_reduce};
     lowering.dims = tensor_parallel_dims(model, plan, target);
     add_groups(&lowering);
     lower_units(&lowering);
+    lower_unit_tensors(&lowering);
 
     Variant variants[4];
     int count = 0;

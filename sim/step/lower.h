@@ -18,10 +18,10 @@ typedef enum {
     SECTION_TAIL,              // final norm, head, loss and their backward
     SECTION_LAYER_BACKWARD,    // x layers, descending
     SECTION_END,               // embedding backward
-    SECTION_NORM_LAYER,        // once per step: square sums, x layers
-    SECTION_NORM,              //   the edge units, all-reduce, clip scale
+    SECTION_NORM,              // once per step: gradient norm set to zero
+    SECTION_NORM_LAYER,        //   square sums, x layers
+    SECTION_UPDATE,            //   square sums of the edge units, all-reduce, clip scale, AdamW of the edge units
     SECTION_UPDATE_LAYER,      //   AdamW, x layers
-    SECTION_UPDATE,            //   the edge units
     SECTION_COUNT
 } Section;
 
@@ -104,9 +104,9 @@ typedef struct Lowering {
     OpList lists[SECTION_COUNT];
     Tensor *tensors;
     size_t tensor_count, tensor_capacity;
-    int32_t weights[UNIT_COUNT];      // tensor that forward and backward read; sharding decides what it is
+    int32_t weights[UNIT_COUNT];      // tensor that forward and backward read
     int32_t gradients[UNIT_COUNT];    // tensor that weight gradients are written to
-    Unit units[UNIT_COUNT];
+    Unit units[UNIT_COUNT];           // their buffer fields hold tensor ids until the lanes pass
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;
     Group groups[8];
@@ -116,6 +116,7 @@ typedef struct Lowering {
     bool first, last;                 // of the micro-steps of a step: the variant being lowered
     int tp, cp;
     int shards;                       // ranks that share a unit: dp_shard * cp from stage 1 on, else 1
+    bool reduce_each;                 // gradients are reduced on every micro-step into the shard, else once at the end
 } Lowering;
 
 // ---- building (lower.c)
@@ -139,6 +140,7 @@ void lower_units(Lowering *lowering);
 void lower_layers(Lowering *lowering);
 void lower_tensor_parallel(Lowering *lowering);
 void lower_context_parallel(Lowering *lowering);
+void lower_unit_tensors(Lowering *lowering);
 void lower_sharding(Lowering *lowering);
 void lower_recompute(Lowering *lowering);
 void lower_update(Lowering *lowering);
@@ -157,3 +159,7 @@ typedef struct Variant {
 } Variant;
 
 void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count, StepProgram *program);
+
+// Derived fields of a task whose operands are in the program: traffic and key (lower_finish.c).
+void task_finish(const StepProgram *program, Task *task);
+uint64_t step_template_hash(const StepProgram *program);

@@ -227,19 +227,7 @@ static void lower_end(Lowering *lowering) {
     mark_unit(lowering, SECTION_END, MARK_UNIT_GRADIENT, UNIT_EMBEDDING);
 }
 
-// Weights and gradients of a unit have its flat layout; what they are (gathered, whole, accumulated) the sharding pass decides.
-static void name_unit_tensors(Lowering *lowering) {
-    static const char *const weights[UNIT_COUNT] = {"embedding weights", "layer weights", "head weights"};
-    static const char *const gradients[UNIT_COUNT] = {"embedding gradients", "layer gradients", "head gradients"};
-    for (int u = 0; u < UNIT_COUNT; u++) {
-        const int64_t elements = lowering->units[u].padded_elements;
-        lowering->weights[u] = lowering_tensor(lowering, weights[u], ROLE_GATHERED, lowering->dims.dtype, elements);
-        lowering->gradients[u] = lowering_tensor(lowering, gradients[u], ROLE_GRADIENT, lowering->dims.reduce_dtype, elements);
-    }
-}
-
 void lower_layers(Lowering *lowering) {
-    name_unit_tensors(lowering);
     lower_begin(lowering);
     mark_unit(lowering, SECTION_LAYER_FORWARD, MARK_UNIT_NEED, UNIT_LAYER);
     lower_attention_forward(lowering);

@@ -96,10 +96,11 @@ typedef enum {
     TASK_LOSS_GRADIENT,         // logits(u -> gradient), targets, row_max, sums, loss f32[1](u, accumulate), [log-softmax workspace]
     TASK_SQUARE_SUM,            // gradient shard -> norm_square f32[1](u, accumulate); first replicated elements weigh 1/ranks
     TASK_CLIP,                  // norm_square -> scale f32[2]: {min(1, clip/norm), norm}
-    TASK_ADAMW,                 // master(u), m(u), v(u), gradient, scale, [working copy out]
+    TASK_ADAMW,                 // master(u), m(u), v(u), gradient, scale, [working copy out], [temporary of a foreach optimizer];
+                                //   the first inner elements of the unit take no weight decay
     TASK_COPY,                  // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast)
     TASK_UNPACK,                // src -> dst, rows x cols, src packed, dst row stride `stride`
-    TASK_ACCUMULATE,            // src, dst(u): dst += src
+    TASK_ACCUMULATE,            // src, dst(u): dst += src; dtypes may differ
     TASK_ZERO,                  // -> dst
     TASK_ALL_GATHER,            // part -> whole
     TASK_REDUCE_SCATTER,        // whole -> part (sum)

@@ -1,0 +1,122 @@
+// What is derived once a task is complete: least memory traffic, the cost key, and the template's hash.
+
+#include "sim/base/hash.h"
+#include "sim/step/lower.h"
+
+static int64_t attention_elements(const Task *task, int q_tensors, int kv_tensors) {
+    return task->rows * task->head_dim * ((int64_t)q_tensors * task->heads + (int64_t)kv_tensors * task->kv_heads);
+}
+
+// Operands once, at their sizes: reads plus writes.
+static int64_t task_traffic(const StepProgram *program, const Task *task) {
+    const int64_t element = dtype_bytes(task->dtype);
+    const int64_t plane = task->rows * task->cols * element;
+    switch (task->kind) {
+    case TASK_GEMM: {
+        const int64_t output = dtype_bytes(program->buffers[task_operand(program, task, 2)->ref.buffer].dtype);
+        return (task->m * task->k + task->k * task->n) * element + task->m * task->n * output * (task->accumulate ? 2 : 1);
+    }
+    case TASK_EMBED:
+    case TASK_RMSNORM:
+    case TASK_LOSS_GRADIENT:
+        return 2 * plane;
+    case TASK_EMBED_BACKWARD:
+    case TASK_ADD:
+    case TASK_SWIGLU:
+        return 3 * plane;
+    case TASK_RMSNORM_BACKWARD:
+        return 4 * plane;
+    case TASK_SWIGLU_BACKWARD:
+        return 5 * plane;
+    case TASK_ROPE:
+        return 2 * attention_elements(task, 1, 1) * element;
+    case TASK_ATTENTION:
+        return attention_elements(task, 2, 2) * element;
+    case TASK_ATTENTION_BACKWARD:
+        return attention_elements(task, 4, 4) * element;
+    case TASK_LOSS_MAX:
+    case TASK_LOSS_SUM:
+    case TASK_SQUARE_SUM:
+    case TASK_ZERO:
+        return plane;
+    case TASK_COPY:
+    case TASK_UNPACK: {
+        const int32_t to = task_operand(program, task, 1)->ref.buffer;
+        return plane + task->rows * task->cols * dtype_bytes(program->buffers[to].dtype);
+    }
+    case TASK_ACCUMULATE:
+        return plane + 2 * task->rows * task->cols * dtype_bytes(DTYPE_FP32);
+    case TASK_ADAMW:    // p, g, m, v in; p, m, v out
+        return 7 * task->cols * dtype_bytes(DTYPE_FP32);
+    default:
+        return 0;
+    }
+}
+
+static uint64_t task_key(const Task *task) {
+    Hash hash = hash_begin();
+    const int64_t fields[] = {task->kind,    task->group, task->ring_step > 0, task->accumulate, task->trans_a,      task->trans_b,
+                              task->dtype,   task->m,     task->n,             task->k,          task->rows,         task->cols,
+                              task->inner,   task->sequences, task->heads,     task->kv_heads,   task->head_dim,     task->traffic_bytes,
+                              task->payload_bytes, (int64_t)task->flops, task->lane};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        hash_int(&hash, fields[i]);
+    }
+    return hash_end(&hash);
+}
+
+void task_finish(const StepProgram *program, Task *task) {
+    task->traffic_bytes = task_traffic(program, task);
+    task->key = task_key(task);
+}
+
+static void hash_buffers(Hash *hash, const StepProgram *program) {
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        hash_text(hash, buffer->name);
+        hash_int(hash, buffer->role);
+        hash_int(hash, buffer->dtype);
+        hash_int(hash, buffer->slots);
+        hash_int(hash, buffer->slot_bytes);
+        hash_int(hash, buffer->persistent);
+    }
+}
+
+static void hash_refs(Hash *hash, const StepProgram *program) {
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        const BufferRef *ref = &program->operands[i].ref;
+        const int64_t fields[] = {ref->buffer,     ref->layer_scale, ref->layer_offset, ref->rank_group, ref->rank_shift,
+                                  ref->rank_stride_bytes, ref->offset_bytes, ref->bytes, program->operands[i].access};
+        for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
+            hash_int(hash, fields[k]);
+        }
+    }
+    for (int32_t i = 0; i < program->event_ref_count; i++) {
+        hash_int(hash, program->event_refs[i].event);
+        hash_int(hash, program->event_refs[i].layer_scale);
+        hash_int(hash, program->event_refs[i].layer_offset);
+    }
+}
+
+uint64_t step_template_hash(const StepProgram *program) {
+    Hash hash = hash_begin();
+    hash_buffers(&hash, program);
+    hash_refs(&hash, program);
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        hash_int(&hash, (int64_t)task->key);
+        hash_int(&hash, task->lane);
+        hash_int(&hash, task->layer_guard);
+        hash_int(&hash, task->wait_count);
+        hash_int(&hash, task->record_count);
+    }
+    for (int32_t i = 0; i < program->segment_count; i++) {
+        const Segment *segment = &program->segments[i];
+        const int64_t fields[] = {segment->kind, segment->first_task, segment->task_count, segment->count, segment->first, segment->step,
+                                  segment->end};
+        for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
+            hash_int(&hash, fields[k]);
+        }
+    }
+    return hash_end(&hash);
+}

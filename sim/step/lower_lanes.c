@@ -1,0 +1,329 @@
+// Pass 6: lanes. Tensors that are used become buffers, sections become segments, and data flow between lanes becomes events:
+// a reader waits for the last write of every other lane that writes the buffer, a writer also for their last reads. Within a lane order
+// is enough. Slots keep ring buffers apart, so double buffering falls out of the index, not out of special cases.
+
+#include "sim/step/lower.h"
+
+typedef struct Assembly {
+    Lowering *lowering;
+    StepProgram *program;
+    int32_t *buffer_of;     // per tensor, -1 = unused
+    uint8_t *reads;         // per tensor: bit per lane
+    uint8_t *writes;
+    int32_t (*event_of)[LANE_COUNT][2];    // per tensor, lane, write; -1 = nobody waits
+    size_t task_capacity, operand_capacity, ref_capacity, segment_capacity;
+} Assembly;
+
+// ---- which lanes touch what
+
+typedef void (*OpVisitor)(Assembly *assembly, const Op *op, Section section);
+
+static void visit_ops(Assembly *assembly, const Variant *variants, int variant_count, OpVisitor visit) {
+    for (int v = 0; v < variant_count; v++) {
+        for (int s = 0; s < variants[v].stretch_count; s++) {
+            const Stretch *stretch = &variants[v].stretches[s];
+            for (size_t i = 0; i < stretch->list.count; i++) {
+                visit(assembly, &stretch->list.ops[i], stretch->section);
+            }
+        }
+    }
+}
+
+static void note_lanes(Assembly *assembly, const Op *op, Section section) {
+    (void)section;
+    for (int k = 0; k < op->operand_count; k++) {
+        const OpRef *ref = &op->operands[k];
+        if (ref->tensor < 0) {
+            continue;
+        }
+        const uint8_t lane = (uint8_t)(1u << op->task.lane);
+        assembly->reads[ref->tensor] |= ref->access & ACCESS_READ ? lane : 0;
+        assembly->writes[ref->tensor] |= ref->access & ACCESS_WRITE ? lane : 0;
+    }
+}
+
+// ---- slots: a tensor that backward reads before it writes it must survive from forward, one slot per layer
+
+static void choose_slots(Assembly *assembly, const Variant *variants, int variant_count) {
+    Lowering *lowering = assembly->lowering;
+    bool *made = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count);
+    for (int v = 0; v < variant_count; v++) {
+        for (int s = 0; s < variants[v].stretch_count; s++) {
+            const Stretch *stretch = &variants[v].stretches[s];
+            for (size_t t = 0; t < lowering->tensor_count && stretch->section == SECTION_LAYER_BACKWARD; t++) {
+                made[t] = false;
+            }
+            for (size_t i = 0; i < stretch->list.count; i++) {
+                const Op *op = &stretch->list.ops[i];
+                for (int k = 0; k < op->operand_count; k++) {
+                    const OpRef *ref = &op->operands[k];
+                    if (ref->tensor < 0 || stretch->section != SECTION_LAYER_BACKWARD) {
+                        continue;
+                    }
+                    Tensor *tensor = &lowering->tensors[ref->tensor];
+                    if (tensor->slots == 0 && (ref->access & ACCESS_READ) && !made[ref->tensor]) {
+                        tensor->slots = lowering->model->layers;
+                    }
+                    made[ref->tensor] |= ref->access & ACCESS_WRITE;
+                }
+            }
+        }
+    }
+    for (size_t t = 0; t < lowering->tensor_count; t++) {
+        Tensor *tensor = &lowering->tensors[t];
+        tensor->slots = tensor->slots == 0 ? 1 : tensor->slots;
+    }
+}
+
+// ---- buffers and events
+
+static void make_buffers(Assembly *assembly) {
+    const Lowering *lowering = assembly->lowering;
+    StepProgram *program = assembly->program;
+    program->buffers = ARENA_ARRAY(lowering->arena, Buffer, lowering->tensor_count);
+    for (size_t t = 0; t < lowering->tensor_count; t++) {
+        const Tensor *tensor = &lowering->tensors[t];
+        assembly->buffer_of[t] = -1;
+        if (assembly->reads[t] | assembly->writes[t]) {
+            assembly->buffer_of[t] = program->buffer_count;
+            program->buffers[program->buffer_count++] =
+                (Buffer){.name = tensor->name,
+                         .role = tensor->role,
+                         .dtype = tensor->dtype,
+                         .slots = tensor->slots,
+                         .slot_bytes = (tensor->bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES,
+                         .scale_buffer = -1,
+                         .persistent = tensor->persistent};
+        }
+    }
+}
+
+static void make_events(Assembly *assembly) {
+    const Lowering *lowering = assembly->lowering;
+    StepProgram *program = assembly->program;
+    program->events = ARENA_ARRAY(lowering->arena, Event, lowering->tensor_count * LANE_COUNT * 2);
+    for (size_t t = 0; t < lowering->tensor_count; t++) {
+        const unsigned touched = assembly->reads[t] | assembly->writes[t];
+        for (int lane = 0; lane < LANE_COUNT; lane++) {
+            const unsigned others = ~(1u << lane);
+            const bool awaited[2] = {(assembly->reads[t] >> lane & 1) && (assembly->writes[t] & others),
+                                     (assembly->writes[t] >> lane & 1) && (touched & others)};
+            for (int write = 0; write < 2; write++) {
+                assembly->event_of[t][lane][write] = -1;
+                if (awaited[write]) {
+                    assembly->event_of[t][lane][write] = program->event_count;
+                    program->events[program->event_count++] =
+                        (Event){.buffer = assembly->buffer_of[t], .lane = (int16_t)lane, .write = write == 1};
+                }
+            }
+        }
+    }
+}
+
+// ---- tasks
+
+static void resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref, int16_t *scale, int16_t *offset) {
+    const int32_t slots = assembly->lowering->tensors[ref->tensor].slots;
+    *scale = slots > 1 && section_is_layered(section) && !op->absolute;
+    *offset = slots > 1 ? ref->index : 0;
+}
+
+static void append_event_ref(Assembly *assembly, EventRef ref, int32_t first, int32_t *count) {
+    StepProgram *program = assembly->program;
+    for (int32_t i = first; i < first + *count; i++) {
+        const EventRef *known = &program->event_refs[i];
+        if (known->event == ref.event && known->layer_scale == ref.layer_scale && known->layer_offset == ref.layer_offset) {
+            return;
+        }
+    }
+    program->event_refs = arena_grow(assembly->lowering->arena, program->event_refs, (size_t)program->event_ref_count,
+                                     &assembly->ref_capacity, sizeof(EventRef));
+    program->event_refs[program->event_ref_count++] = ref;
+    (*count)++;
+}
+
+static void append_waits(Assembly *assembly, const Op *op, Section section, Task *task) {
+    task->first_wait = assembly->program->event_ref_count;
+    for (int k = 0; k < op->operand_count; k++) {
+        const OpRef *ref = &op->operands[k];
+        for (int lane = 0; lane < LANE_COUNT && ref->tensor >= 0; lane++) {
+            for (int write = 0; write < 2; write++) {
+                const int32_t event = assembly->event_of[ref->tensor][lane][write];
+                if (lane == task->lane || event < 0 || (!write && !(ref->access & ACCESS_WRITE))) {
+                    continue;
+                }
+                EventRef wait = {.event = event};
+                resolve_index(assembly, op, section, ref, &wait.layer_scale, &wait.layer_offset);
+                append_event_ref(assembly, wait, task->first_wait, &task->wait_count);
+            }
+        }
+    }
+}
+
+static void append_records(Assembly *assembly, const Op *op, Section section, Task *task) {
+    task->first_record = assembly->program->event_ref_count;
+    for (int k = 0; k < op->operand_count; k++) {
+        const OpRef *ref = &op->operands[k];
+        for (int write = 0; write < 2 && ref->tensor >= 0; write++) {
+            const int32_t event = assembly->event_of[ref->tensor][task->lane][write];
+            if (event >= 0 && (ref->access & (write ? ACCESS_WRITE : ACCESS_READ))) {
+                EventRef record = {.event = event};
+                resolve_index(assembly, op, section, ref, &record.layer_scale, &record.layer_offset);
+                append_event_ref(assembly, record, task->first_record, &task->record_count);
+            }
+        }
+    }
+}
+
+static void append_operands(Assembly *assembly, const Op *op, Section section, Task *task) {
+    StepProgram *program = assembly->program;
+    task->first_operand = program->operand_count;
+    task->operand_count = op->operand_count;
+    for (int k = 0; k < op->operand_count; k++) {
+        const OpRef *ref = &op->operands[k];
+        Operand operand = {.access = ref->access, .ref = {.buffer = -1, .rank_group = -1}};
+        if (ref->tensor >= 0) {
+            operand.ref = (BufferRef){.buffer = assembly->buffer_of[ref->tensor],
+                                      .rank_group = ref->rank_group,
+                                      .rank_shift = ref->rank_shift,
+                                      .rank_stride_bytes = ref->rank_stride_bytes,
+                                      .offset_bytes = ref->offset_bytes,
+                                      .bytes = ref->bytes};
+            resolve_index(assembly, op, section, ref, &operand.ref.layer_scale, &operand.ref.layer_offset);
+        }
+        program->operands = arena_grow(assembly->lowering->arena, program->operands, (size_t)program->operand_count,
+                                       &assembly->operand_capacity, sizeof(Operand));
+        program->operands[program->operand_count++] = operand;
+    }
+}
+
+static void append_task(Assembly *assembly, const Op *op, Section section) {
+    StepProgram *program = assembly->program;
+    ASSERT(op->mark == MARK_NONE);
+    Task task = op->task;
+    append_operands(assembly, op, section, &task);
+    append_waits(assembly, op, section, &task);
+    append_records(assembly, op, section, &task);
+    task_finish(program, &task);
+    program->tasks = arena_grow(assembly->lowering->arena, program->tasks, (size_t)program->task_count, &assembly->task_capacity, sizeof(Task));
+    program->tasks[program->task_count++] = task;
+}
+
+// ---- segments
+
+static int32_t append_segment(Assembly *assembly, Segment segment) {
+    StepProgram *program = assembly->program;
+    program->segments = arena_grow(assembly->lowering->arena, program->segments, (size_t)program->segment_count, &assembly->segment_capacity,
+                                   sizeof(Segment));
+    program->segments[program->segment_count] = segment;
+    return program->segment_count++;
+}
+
+static void append_stretch(Assembly *assembly, const Stretch *stretch) {
+    static const char *const names[SECTION_COUNT] = {"embedding", "forward layers", "head and loss", "backward layers", "embedding backward",
+                                                     "norm", "norm layers", "update", "update layers"};
+    if (stretch->list.count == 0) {
+        return;
+    }
+    const int layers = assembly->lowering->model->layers;
+    const bool down = stretch->section == SECTION_LAYER_BACKWARD;
+    const bool layered = section_is_layered(stretch->section);
+    int32_t loop = -1;
+    if (layered) {
+        loop = append_segment(assembly, (Segment){.kind = SEGMENT_LAYERS, .name = names[stretch->section], .count = layers,
+                                                  .first = down ? layers - 1 : 0, .step = down ? -1 : 1});
+    }
+    const int32_t first_task = assembly->program->task_count;
+    for (size_t i = 0; i < stretch->list.count; i++) {
+        append_task(assembly, &stretch->list.ops[i], stretch->section);
+    }
+    const int32_t leaf = append_segment(assembly, (Segment){.kind = SEGMENT_TASKS, .name = names[stretch->section], .first_task = first_task,
+                                                            .task_count = assembly->program->task_count - first_task});
+    assembly->program->segments[leaf].end = leaf + 1;
+    if (layered) {
+        assembly->program->segments[loop].end = leaf + 1;
+    }
+}
+
+static void append_variant(Assembly *assembly, const Variant *variant) {
+    int32_t loop = -1;
+    if (variant->count > 0) {
+        loop = append_segment(assembly, (Segment){.kind = SEGMENT_MICRO_BATCHES, .name = variant->name, .count = variant->count,
+                                                  .first = variant->first_micro_batch, .step = 1});
+    }
+    for (int s = 0; s < variant->stretch_count; s++) {
+        append_stretch(assembly, &variant->stretches[s]);
+    }
+    if (loop >= 0) {
+        assembly->program->segments[loop].end = assembly->program->segment_count;
+    }
+}
+
+// ---- the rest of the program
+
+static void make_lanes(Assembly *assembly) {
+    const bool shared = assembly->lowering->target->shared_shard_lane;
+    const Lane lanes[LANE_COUNT] = {
+        [LANE_COMPUTE] = {"compute", -1}, [LANE_AG] = {"ag", 0}, [LANE_RS] = {"rs", shared ? 0 : 1}, [LANE_REP] = {"rep", 2},
+        [LANE_TP] = {"tp", 3},            [LANE_CP] = {"cp", 4}, [LANE_CTL] = {"ctl", 5},
+    };
+    assembly->program->lanes = ARENA_ARRAY(assembly->lowering->arena, Lane, LANE_COUNT);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        assembly->program->lanes[lane] = lanes[lane];
+    }
+    assembly->program->lane_count = LANE_COUNT;
+}
+
+static int32_t buffer_or_none(const Assembly *assembly, int32_t tensor) {
+    return tensor < 0 ? -1 : assembly->buffer_of[tensor];
+}
+
+static void copy_tables(Assembly *assembly) {
+    const Lowering *lowering = assembly->lowering;
+    StepProgram *program = assembly->program;
+    program->groups = ARENA_ARRAY(lowering->arena, Group, lowering->group_count);
+    for (int32_t i = 0; i < lowering->group_count; i++) {
+        program->groups[i] = lowering->groups[i];
+    }
+    program->group_count = lowering->group_count;
+    program->shard_group = lowering->shard_group;
+    program->tp_group = lowering->tp_group;
+    program->cp_group = lowering->cp_group;
+    program->slices = ARENA_ARRAY(lowering->arena, ParamSlice, lowering->slice_count);
+    for (int32_t i = 0; i < lowering->slice_count; i++) {
+        program->slices[i] = lowering->slices[i];
+    }
+    program->slice_count = lowering->slice_count;
+    program->units = ARENA_ARRAY(lowering->arena, Unit, UNIT_COUNT);
+    program->unit_count = UNIT_COUNT;
+    for (int u = 0; u < UNIT_COUNT; u++) {
+        Unit unit = lowering->units[u];
+        int32_t *const tensors[] = {&unit.master,  &unit.moment1,  &unit.moment2,      &unit.gradient_shard,
+                                    &unit.working, &unit.gathered, &unit.gradient_full};
+        for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+            *tensors[i] = buffer_or_none(assembly, *tensors[i]);
+        }
+        program->units[u] = unit;
+    }
+    program->loss_buffer = buffer_or_none(assembly, lowering->loss_tensor);
+    program->norm_buffer = buffer_or_none(assembly, lowering->norm_tensor);
+}
+
+void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count, StepProgram *program) {
+    Assembly assembly = {.lowering = lowering,
+                         .program = program,
+                         .buffer_of = ARENA_ARRAY(lowering->arena, int32_t, lowering->tensor_count),
+                         .reads = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
+                         .writes = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
+                         .event_of = arena_array(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
+    visit_ops(&assembly, variants, variant_count, note_lanes);
+    choose_slots(&assembly, variants, variant_count);
+    make_buffers(&assembly);
+    make_events(&assembly);
+    make_lanes(&assembly);
+    copy_tables(&assembly);
+    for (int v = 0; v < variant_count; v++) {
+        append_variant(&assembly, &variants[v]);
+    }
+    program->template_hash = step_template_hash(program);
+}

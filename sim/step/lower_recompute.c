@@ -1,0 +1,102 @@
+// Pass 5: recompute. A tensor that forward makes and that is not kept is made again where backward first reads it, by repeating the forward
+// operations that it depends on (collectives included), in forward order, down to what is kept. So nothing runs that backward does not need,
+// which is what PyTorch's early stop does. Without recompute only cheap tensors (packed copies) are made again.
+
+#include "sim/step/lower.h"
+
+typedef struct Rematerialiser {
+    Lowering *lowering;
+    const OpList *forward;
+    OpList *out;
+    bool *remade;      // per tensor: forward makes it and does not keep it
+    bool *present;     // per tensor: has its value in this backward section
+    bool *needed;      // scratch per tensor
+    bool *repeated;    // scratch per forward operation
+} Rematerialiser;
+
+static bool touches(const OpRef *ref, Access access) {
+    return ref->tensor >= 0 && (ref->access & access);
+}
+
+static void find_remade(const Rematerialiser *maker) {
+    const bool full = maker->lowering->plan->recompute == RECOMPUTE_FULL;
+    for (size_t i = 0; i < maker->forward->count; i++) {
+        const Op *op = &maker->forward->ops[i];
+        for (int k = 0; k < op->operand_count; k++) {
+            if (touches(&op->operands[k], ACCESS_WRITE)) {
+                const Tensor *tensor = &maker->lowering->tensors[op->operands[k].tensor];
+                const bool own = !tensor->persistent && tensor->role != ROLE_GATHERED && tensor->role != ROLE_GRADIENT;
+                maker->remade[op->operands[k].tensor] = own && (full ? !tensor->kept : tensor->cheap);
+            }
+        }
+    }
+}
+
+static bool missing(const Rematerialiser *maker, int32_t tensor) {
+    return maker->remade[tensor] && !maker->present[tensor];
+}
+
+// Walks forward from its end: an operation that writes a needed tensor is repeated, and what it reads is needed too.
+static void close_over_inputs(Rematerialiser *maker) {
+    for (size_t i = maker->forward->count; i-- > 0;) {
+        const Op *op = &maker->forward->ops[i];
+        maker->repeated[i] = false;
+        for (int k = 0; k < op->operand_count && !maker->repeated[i]; k++) {
+            maker->repeated[i] = touches(&op->operands[k], ACCESS_WRITE) && maker->needed[op->operands[k].tensor];
+        }
+        for (int k = 0; k < op->operand_count && maker->repeated[i]; k++) {
+            if (touches(&op->operands[k], ACCESS_READ) && missing(maker, op->operands[k].tensor)) {
+                maker->needed[op->operands[k].tensor] = true;
+            }
+        }
+    }
+}
+
+static void note_writes(Rematerialiser *maker, const Op *op) {
+    for (int k = 0; k < op->operand_count; k++) {
+        if (touches(&op->operands[k], ACCESS_WRITE)) {
+            maker->present[op->operands[k].tensor] = true;
+        }
+    }
+}
+
+static void make_present(Rematerialiser *maker, int32_t tensor) {
+    for (size_t t = 0; t < maker->lowering->tensor_count; t++) {
+        maker->needed[t] = false;
+    }
+    maker->needed[tensor] = true;
+    close_over_inputs(maker);
+    for (size_t i = 0; i < maker->forward->count; i++) {
+        if (maker->repeated[i]) {
+            Op copy = maker->forward->ops[i];
+            copy.task.phase = PHASE_RECOMPUTE;
+            op_list_append(maker->lowering->arena, maker->out, &copy);
+            note_writes(maker, &copy);
+        }
+    }
+}
+
+void lower_recompute(Lowering *lowering) {
+    const OpList backward = lowering->lists[SECTION_LAYER_BACKWARD];
+    const OpList *forward = &lowering->lists[SECTION_LAYER_FORWARD];
+    OpList out = {0};
+    Rematerialiser maker = {.lowering = lowering,
+                            .forward = forward,
+                            .out = &out,
+                            .remade = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count),
+                            .present = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count),
+                            .needed = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count),
+                            .repeated = ARENA_ARRAY(lowering->arena, bool, forward->count)};
+    find_remade(&maker);
+    for (size_t i = 0; i < backward.count; i++) {
+        const Op *op = &backward.ops[i];
+        for (int k = 0; k < op->operand_count; k++) {
+            if (touches(&op->operands[k], ACCESS_READ) && missing(&maker, op->operands[k].tensor)) {
+                make_present(&maker, op->operands[k].tensor);
+            }
+        }
+        note_writes(&maker, op);
+        op_list_append(lowering->arena, &out, op);
+    }
+    lowering->lists[SECTION_LAYER_BACKWARD] = out;
+}

@@ -1,0 +1,321 @@
+// Pass 4: sharding over dp_shard x cp and replication. Decides what a unit's weights and gradients are, and turns unit marks into gathers
+// and reductions (Rajbhandari et al. 2020, ZeRO stages; FSDP2's schedule: parallelism.md 3.1):
+//
+//   stage   weights read      gradient written            shard gradient            after the update
+//   0       whole             whole, summed over steps    -  (all-reduce at the end)
+//   1       whole             whole, summed over steps    reduce-scatter at the end  all-gather of weights
+//   2       whole             one layer at a time         reduce-scatter each step   all-gather of weights
+//   3       gathered          one layer at a time         reduce-scatter each step
+//
+// A target that defers its reduction sums whole gradients over micro-steps at any stage. dp_replicate adds an all-reduce of the shard at the end.
+
+#include "sim/step/lower.h"
+
+// ---- what the units' tensors are
+
+typedef struct UnitNames {
+    const char *weights, *gradients, *master, *working, *moment1, *moment2, *shard_gradient, *part, *raw, *reduce_in, *reduce_out;
+} UnitNames;
+
+static const UnitNames unit_names[UNIT_COUNT] = {
+    {"embedding weights", "embedding gradients", "embedding master", "embedding working shard", "embedding moment 1", "embedding moment 2",
+     "embedding shard gradient", "embedding gather in", "embedding gather out", "embedding reduce in", "embedding reduce out"},
+    {"layer weights", "layer gradients", "layer master", "layer working shard", "layer moment 1", "layer moment 2", "layer shard gradient",
+     "layer gather in", "layer gather out", "layer reduce in", "layer reduce out"},
+    {"head weights", "head gradients", "head master", "head working shard", "head moment 1", "head moment 2", "head shard gradient",
+     "head gather in", "head gather out", "head reduce in", "head reduce out"},
+};
+
+static int32_t unit_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements, int32_t slots) {
+    const int32_t tensor = lowering_tensor(lowering, name, role, dtype, elements);
+    lowering->tensors[tensor].slots = slots;
+    return tensor;
+}
+
+static int32_t persistent_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements, int32_t slots) {
+    const int32_t tensor = unit_tensor(lowering, name, role, dtype, elements, slots);
+    lowering->tensors[tensor].persistent = true;
+    return tensor;
+}
+
+static bool gathers(const Lowering *lowering) {
+    return lowering->plan->zero == 3;
+}
+
+// A layer's two-deep ring; edge units have one instance.
+static int32_t ring_slots(const Unit *unit, int depth) {
+    return unit->instances > 1 ? depth : 1;
+}
+
+static void choose_weights(Lowering *lowering, int u) {
+    Unit *unit = &lowering->units[u];
+    const UnitNames *names = &unit_names[u];
+    const Dtype dtype = lowering->dims.dtype;
+    const bool has_master = lowering->target->master_fp32 && dtype != DTYPE_FP32;
+    const Dtype master_dtype = lowering->target->master_fp32 ? DTYPE_FP32 : dtype;
+    if (gathers(lowering)) {
+        const bool kept = lowering->plan->reshard == RESHARD_NEVER;
+        const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
+        lowering->weights[u] = unit->gathered = unit_tensor(lowering, names->weights, ROLE_GATHERED, dtype, unit->padded_elements, slots);
+        unit->master = persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype, unit->shard_elements, unit->instances);
+        if (has_master && !lowering->target->shard_copies) {
+            unit->working = persistent_tensor(lowering, names->working, ROLE_PARAMETER, dtype, unit->shard_elements, unit->instances);
+        }
+        return;
+    }
+    lowering->weights[u] = unit->working =
+        persistent_tensor(lowering, names->weights, ROLE_PARAMETER, dtype, unit->padded_elements, unit->instances);
+    unit->master = has_master ? persistent_tensor(lowering, names->master, ROLE_PARAMETER, DTYPE_FP32, unit->shard_elements, unit->instances)
+                              : unit->working;
+}
+
+static void choose_gradients(Lowering *lowering, int u) {
+    Unit *unit = &lowering->units[u];
+    const UnitNames *names = &unit_names[u];
+    const bool summed = lowering->plan->zero == 0 || (!lowering->reduce_each && lowering->plan->grad_accum > 1);
+    const int32_t slots = summed ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
+    lowering->gradients[u] = unit->gradient_full =
+        unit_tensor(lowering, names->gradients, ROLE_GRADIENT, lowering->dims.reduce_dtype, unit->padded_elements, slots);
+    unit->gradient_shard = lowering->plan->zero == 0 ? unit->gradient_full
+                                                     : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, DTYPE_FP32,
+                                                                   unit->shard_elements, unit->instances);
+}
+
+void lower_unit_tensors(Lowering *lowering) {
+    for (int u = 0; u < UNIT_COUNT; u++) {
+        Unit *unit = &lowering->units[u];
+        choose_weights(lowering, u);
+        choose_gradients(lowering, u);
+        unit->moment1 = persistent_tensor(lowering, unit_names[u].moment1, ROLE_OPTIMIZER, DTYPE_FP32, unit->shard_elements, unit->instances);
+        unit->moment2 = persistent_tensor(lowering, unit_names[u].moment2, ROLE_OPTIMIZER, DTYPE_FP32, unit->shard_elements, unit->instances);
+    }
+}
+
+// ---- emitting
+
+typedef struct Place {
+    int unit;
+    int index;           // layer offset, or the slot itself when absolute
+    bool absolute;
+    int guard;
+    Phase phase;
+    OpList *out;
+} Place;
+
+static OpRef place_ref(const Lowering *lowering, const Place *place, int32_t tensor) {
+    OpRef ref = op_whole(lowering, tensor);
+    ref.index = (int16_t)place->index;
+    return ref;
+}
+
+static void place_append(Lowering *lowering, const Place *place, Op op) {
+    op.task.unit = (int16_t)place->unit;
+    op.task.layer_guard = (int16_t)place->guard;
+    op.task.phase = place->phase;
+    op.absolute = place->absolute;
+    op_list_append(lowering->arena, place->out, &op);
+}
+
+static void place_copy(Lowering *lowering, const Place *place, LaneId lane, const char *name, int32_t from, int32_t to) {
+    const Tensor *source = &lowering->tensors[from];
+    const int64_t elements = source->bytes / dtype_bytes(source->dtype);
+    Op op = {.task = {.name = name, .kind = TASK_COPY, .lane = (int16_t)lane, .group = -1, .dtype = source->dtype, .rows = 1,
+                      .cols = elements, .stride = elements}};
+    op_operand(&op, place_ref(lowering, place, from), ACCESS_READ);
+    op_operand(&op, place_ref(lowering, place, to), ACCESS_WRITE);
+    place_append(lowering, place, op);
+}
+
+static void place_collective(Lowering *lowering, const Place *place, Op op, OpRef in, OpRef out) {
+    op.task.dtype = lowering->tensors[in.tensor].dtype;
+    const bool in_place = op.task.kind == TASK_ALL_REDUCE;
+    op.task.payload_bytes = op.task.kind == TASK_ALL_GATHER ? out.bytes : in.bytes;
+    op_operand(&op, in, in_place ? ACCESS_UPDATE : ACCESS_READ);
+    if (!in_place) {
+        op_operand(&op, out, ACCESS_WRITE);
+    }
+    place_append(lowering, place, op);
+}
+
+static int32_t gather_out(Lowering *lowering, int u) {
+    Unit *unit = &lowering->units[u];
+    return unit_tensor(lowering, unit_names[u].raw, ROLE_COMMUNICATION, lowering->dims.dtype, unit->padded_elements, ring_slots(unit, 2));
+}
+
+static void emit_gather(Lowering *lowering, const Place *place) {
+    Unit *unit = &lowering->units[place->unit];
+    const Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather weights", place->phase);
+    if (!lowering->target->shard_copies) {
+        const int32_t part = unit->working >= 0 ? unit->working : unit->master;
+        place_collective(lowering, place, gather, place_ref(lowering, place, part), place_ref(lowering, place, lowering->weights[place->unit]));
+        return;
+    }
+    const int32_t part = unit_tensor(lowering, unit_names[place->unit].part, ROLE_COMMUNICATION, lowering->dims.dtype, unit->shard_elements, 1);
+    place_copy(lowering, place, LANE_AG, "gather copy in", unit->master, part);
+    place_collective(lowering, place, gather, place_ref(lowering, place, part), place_ref(lowering, place, gather_out(lowering, place->unit)));
+}
+
+static void emit_copy_out(Lowering *lowering, const Place *place) {
+    if (lowering->target->shard_copies) {
+        place_copy(lowering, place, LANE_COMPUTE, "gather copy out", gather_out(lowering, place->unit), lowering->weights[place->unit]);
+    }
+}
+
+static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section section) {
+    const bool backward = section == SECTION_LAYER_BACKWARD;
+    if (!gathers(lowering) || (backward && lowering->plan->reshard == RESHARD_NEVER)) {
+        return;
+    }
+    Place place = {.unit = mark->task.unit, .phase = backward ? PHASE_BACKWARD : PHASE_FORWARD, .out = out};
+    if (!backward || !lowering->target->backward_prefetch) {
+        emit_gather(lowering, &place);
+        emit_copy_out(lowering, &place);
+        return;
+    }
+    emit_copy_out(lowering, &place);    // this layer's gather was issued by the layer after it
+    place.index = place.guard = -1;
+    emit_gather(lowering, &place);
+}
+
+// FSDP2 issues the first backward gather before the head's backward, and gathers the embedding again although nothing reads it.
+static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark) {
+    if (!gathers(lowering) || !lowering->target->backward_prefetch || lowering->plan->reshard == RESHARD_NEVER) {
+        return;
+    }
+    if (mark->task.unit == UNIT_HEAD) {
+        emit_gather(lowering, &(Place){.unit = UNIT_LAYER, .index = lowering->model->layers - 1, .absolute = true, .phase = PHASE_BACKWARD,
+                                       .out = out});
+    } else if (mark->task.unit == UNIT_EMBEDDING) {
+        const Place place = {.unit = UNIT_EMBEDDING, .phase = PHASE_BACKWARD, .out = out};
+        emit_gather(lowering, &place);
+        emit_copy_out(lowering, &place);
+    }
+}
+
+// Between blocks every tp rank saw its own tokens only, so norm gradients are partial sums.
+static void emit_norm_gradient_sum(Lowering *lowering, const Place *place) {
+    const Unit *unit = &lowering->units[place->unit];
+    if (lowering->target->tp_flavour != TP_SP || lowering->tp == 1 || unit->replicated_elements == 0) {
+        return;
+    }
+    OpRef norms = place_ref(lowering, place, lowering->gradients[place->unit]);
+    norms.bytes = unit->replicated_elements * dtype_bytes(lowering->dims.reduce_dtype);
+    place_collective(lowering, place, op_collective(lowering, TASK_ALL_REDUCE, LANE_TP, lowering->tp_group, "norm gradient sum", PHASE_REDUCE),
+                     norms, op_absent());
+}
+
+static void emit_replica_sum(Lowering *lowering, const Place *place, int32_t tensor) {
+    if (lowering_group_size(lowering, lowering->replicate_group) > 1) {
+        place_collective(lowering, place,
+                         op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->replicate_group, "replica gradient sum", PHASE_REDUCE),
+                         place_ref(lowering, place, tensor), op_absent());
+    }
+}
+
+// The reduced part joins the shard gradient: written, added, or cast.
+static void emit_shard_gradient(Lowering *lowering, const Place *place, int32_t part, LaneId lane) {
+    const int32_t shard = lowering->units[place->unit].gradient_shard;
+    const bool adds = lowering->reduce_each && !lowering->first;
+    if (!adds) {
+        place_copy(lowering, place, lane, "shard gradient cast", part, shard);
+        return;
+    }
+    Op op = {.task = {.name = "shard gradient add", .kind = TASK_ACCUMULATE, .lane = (int16_t)lane, .group = -1,
+                      .dtype = lowering->tensors[part].dtype, .rows = 1, .cols = lowering->units[place->unit].shard_elements}};
+    op_operand(&op, place_ref(lowering, place, part), ACCESS_READ);
+    op_operand(&op, place_ref(lowering, place, shard), ACCESS_UPDATE);
+    place_append(lowering, place, op);
+}
+
+static int32_t reduce_source(Lowering *lowering, const Place *place) {
+    const Unit *unit = &lowering->units[place->unit];
+    if (!lowering->target->shard_copies) {
+        return lowering->gradients[place->unit];
+    }
+    // One buffer, so that one reduction is in flight: the next copy-in waits for it.
+    const int32_t source = unit_tensor(lowering, unit_names[place->unit].reduce_in, ROLE_COMMUNICATION, lowering->dims.reduce_dtype,
+                                       unit->padded_elements, 1);
+    place_copy(lowering, place, LANE_COMPUTE, "reduce copy in", lowering->gradients[place->unit], source);
+    return source;
+}
+
+static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
+    const Unit *unit = &lowering->units[place->unit];
+    const bool cast = lowering->dims.reduce_dtype != DTYPE_FP32;
+    const bool adds = lowering->reduce_each && !lowering->first;
+    const bool replicas = lowering_group_size(lowering, lowering->replicate_group) > 1;
+    const int32_t source = reduce_source(lowering, place);
+    const int32_t part = cast || adds ? unit_tensor(lowering, unit_names[place->unit].reduce_out, ROLE_COMMUNICATION,
+                                                    lowering->dims.reduce_dtype, unit->shard_elements, cast && replicas ? unit->instances : 1)
+                                      : unit->gradient_shard;
+    place_collective(lowering, place,
+                     op_collective(lowering, TASK_REDUCE_SCATTER, LANE_RS, lowering->shard_group, "reduce gradients", PHASE_REDUCE),
+                     place_ref(lowering, place, source), place_ref(lowering, place, part));
+    const bool replicas_first = cast && lowering->last && !lowering->reduce_each;
+    if (replicas_first) {
+        emit_replica_sum(lowering, place, part);
+    }
+    if (cast || adds) {
+        emit_shard_gradient(lowering, place, part, replicas_first && replicas ? LANE_REP : LANE_RS);
+    }
+    if (lowering->last && !replicas_first) {
+        emit_replica_sum(lowering, place, unit->gradient_shard);
+    }
+}
+
+static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
+    if (!lowering->reduce_each && !lowering->last) {
+        return;
+    }
+    const Place place = {.unit = mark->task.unit, .phase = PHASE_REDUCE, .out = out};
+    emit_norm_gradient_sum(lowering, &place);
+    if (lowering->plan->zero > 0) {
+        emit_reduce_scatter(lowering, &place);
+    } else if (lowering_group_size(lowering, lowering->data_group) > 1) {
+        place_collective(lowering, &place,
+                         op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->data_group, "gradient sum", PHASE_REDUCE),
+                         place_ref(lowering, &place, lowering->gradients[mark->task.unit]), op_absent());
+    }
+}
+
+// Whole gradients that are summed over micro-steps: every write after the first micro-step adds.
+static void accumulate_gradients(Lowering *lowering, OpList *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        Op *op = &list->ops[i];
+        for (int k = 0; k < op->operand_count; k++) {
+            OpRef *ref = &op->operands[k];
+            for (int u = 0; u < UNIT_COUNT; u++) {
+                if (ref->tensor == lowering->gradients[u] && ref->access == ACCESS_WRITE) {
+                    ref->access = ACCESS_UPDATE;
+                    op->task.accumulate = true;
+                }
+            }
+        }
+    }
+}
+
+void lower_sharding(Lowering *lowering) {
+    for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
+        OpList in = lowering->lists[section];
+        OpList out = {0};
+        if (!lowering->first && !lowering->reduce_each) {
+            accumulate_gradients(lowering, &in);
+        }
+        for (size_t i = 0; i < in.count; i++) {
+            switch (in.ops[i].mark) {
+            case MARK_UNIT_NEED:
+                emit_need(lowering, &out, &in.ops[i], section);
+                break;
+            case MARK_UNIT_BACKWARD:
+                emit_backward_begin(lowering, &out, &in.ops[i]);
+                break;
+            case MARK_UNIT_GRADIENT:
+                emit_gradient(lowering, &out, &in.ops[i]);
+                break;
+            default:
+                op_list_append(lowering->arena, &out, &in.ops[i]);
+            }
+        }
+        lowering->lists[section] = out;
+    }
+}

@@ -1,0 +1,120 @@
+// Pass 4b: the end of a step. Loss and gradient norm are summed over the ranks that hold different parts of them, the clip scale is made, and AdamW
+// runs over each unit's shard; stages 1 and 2 then gather the updated weights.
+
+#include "sim/step/lower.h"
+
+static OpRef scalar(Lowering *lowering, const char *name, int64_t elements) {
+    const int32_t tensor = lowering_tensor(lowering, name, ROLE_RUNTIME, DTYPE_FP32, elements);
+    lowering->tensors[tensor].persistent = true;
+    lowering->tensors[tensor].slots = 1;
+    return op_whole(lowering, tensor);
+}
+
+static void emit_square_sum(Lowering *lowering, Section section, int u) {
+    const Unit *unit = &lowering->units[u];
+    Op *op = op_add(lowering, section, TASK_SQUARE_SUM, PHASE_OPTIMIZER, "gradient square sum");
+    op->task.unit = (int16_t)u;
+    op->task.rows = 1;
+    op->task.cols = unit->shard_elements;
+    op->task.replicated = unit->replicated_elements;
+    op->task.accumulate = true;
+    op->task.dtype = lowering->tensors[unit->gradient_shard].dtype;
+    op_operand(op, op_whole(lowering, unit->gradient_shard), ACCESS_READ);
+    op_operand(op, op_whole(lowering, lowering->norm_square_tensor), ACCESS_UPDATE);
+}
+
+static void emit_scalar_sum(Lowering *lowering, int16_t group, int32_t tensor, const char *name) {
+    if (lowering_group_size(lowering, group) == 1) {
+        return;
+    }
+    Op op = op_collective(lowering, TASK_ALL_REDUCE, LANE_CTL, group, name, PHASE_OPTIMIZER);
+    op.task.dtype = DTYPE_FP32;
+    op.task.payload_bytes = lowering->tensors[tensor].bytes;
+    op_operand(&op, op_whole(lowering, tensor), ACCESS_UPDATE);
+    op_list_append(lowering->arena, &lowering->lists[SECTION_UPDATE], &op);
+}
+
+// This rank's shard inside a whole tensor.
+static OpRef own_slice(const Lowering *lowering, int32_t tensor) {
+    OpRef ref = op_whole(lowering, tensor);
+    if (lowering->shards > 1) {
+        ref.bytes /= lowering->shards;
+        ref.rank_group = lowering->shard_group;
+        ref.rank_stride_bytes = ref.bytes;
+    }
+    return ref;
+}
+
+static OpRef master_ref(const Lowering *lowering, const Unit *unit) {
+    return unit->master == unit->working ? own_slice(lowering, unit->master) : op_whole(lowering, unit->master);
+}
+
+static OpRef working_ref(const Lowering *lowering, const Unit *unit) {
+    if (unit->working < 0 || unit->working == unit->master) {
+        return op_absent();
+    }
+    return unit->gathered >= 0 ? op_whole(lowering, unit->working) : own_slice(lowering, unit->working);
+}
+
+// A foreach optimizer holds a temporary for all parameters at once.
+static OpRef foreach_temporary(Lowering *lowering) {
+    const double bytes_per_parameter = lowering->target->optimizer_temporary_bytes_per_parameter;
+    if (bytes_per_parameter <= 0) {
+        return op_absent();
+    }
+    int64_t elements = 0;
+    for (int u = 0; u < UNIT_COUNT; u++) {
+        elements += lowering->units[u].shard_elements * lowering->units[u].instances;
+    }
+    const int64_t fp32_elements = (int64_t)((double)elements * bytes_per_parameter / dtype_bytes(DTYPE_FP32));
+    const int32_t tensor = lowering_tensor(lowering, "optimizer temporary", ROLE_OPTIMIZER, DTYPE_FP32, fp32_elements);
+    lowering->tensors[tensor].slots = 1;
+    return op_whole(lowering, tensor);
+}
+
+static void emit_adamw(Lowering *lowering, Section section, int u) {
+    const Unit *unit = &lowering->units[u];
+    const OpRef temporary = foreach_temporary(lowering);
+    Op *op = op_add(lowering, section, TASK_ADAMW, PHASE_OPTIMIZER, "adamw");
+    op->task.unit = (int16_t)u;
+    op->task.rows = 1;
+    op->task.cols = unit->shard_elements;
+    op->task.inner = unit->slice_count > 0 && !lowering->slices[unit->first_slice].decay ? unit->replicated_elements : 0;
+    op_operand(op, master_ref(lowering, unit), ACCESS_UPDATE);
+    op_operand(op, op_whole(lowering, unit->moment1), ACCESS_UPDATE);
+    op_operand(op, op_whole(lowering, unit->moment2), ACCESS_UPDATE);
+    op_operand(op, op_whole(lowering, unit->gradient_shard), ACCESS_READ);
+    op_operand(op, op_whole(lowering, lowering->norm_tensor), ACCESS_READ);
+    op_operand(op, working_ref(lowering, unit), ACCESS_WRITE);
+    op_operand(op, temporary, ACCESS_UPDATE);
+    if (lowering->shards > 1 && unit->gathered < 0) {
+        Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather updated weights", PHASE_OPTIMIZER);
+        gather.task.unit = (int16_t)u;
+        gather.task.payload_bytes = lowering->tensors[unit->working].bytes;
+        op_operand(&gather, own_slice(lowering, unit->working), ACCESS_READ);
+        op_operand(&gather, op_whole(lowering, unit->working), ACCESS_WRITE);
+        op_list_append(lowering->arena, &lowering->lists[section], &gather);
+    }
+}
+
+void lower_update(Lowering *lowering) {
+    lowering->norm_square_tensor = scalar(lowering, "norm square", 1).tensor;
+    lowering->norm_tensor = scalar(lowering, "clip scale and norm", 2).tensor;
+    Op *zero = op_add(lowering, SECTION_NORM, TASK_ZERO, PHASE_OPTIMIZER, "zero norm");
+    zero->task.rows = zero->task.cols = 1;
+    zero->task.dtype = DTYPE_FP32;
+    op_operand(zero, op_whole(lowering, lowering->norm_square_tensor), ACCESS_WRITE);
+    emit_square_sum(lowering, SECTION_NORM_LAYER, UNIT_LAYER);
+    emit_square_sum(lowering, SECTION_UPDATE, UNIT_HEAD);
+    emit_square_sum(lowering, SECTION_UPDATE, UNIT_EMBEDDING);
+    emit_scalar_sum(lowering, lowering->data_group, lowering->loss_tensor, "loss sum over ranks");
+    emit_scalar_sum(lowering, lowering->norm_group, lowering->norm_square_tensor, "norm sum over ranks");
+    Op *clip = op_add(lowering, SECTION_UPDATE, TASK_CLIP, PHASE_OPTIMIZER, "clip");
+    clip->task.rows = clip->task.cols = 1;
+    clip->task.dtype = DTYPE_FP32;
+    op_operand(clip, op_whole(lowering, lowering->norm_square_tensor), ACCESS_READ);
+    op_operand(clip, op_whole(lowering, lowering->norm_tensor), ACCESS_WRITE);
+    emit_adamw(lowering, SECTION_UPDATE, UNIT_EMBEDDING);
+    emit_adamw(lowering, SECTION_UPDATE, UNIT_HEAD);
+    emit_adamw(lowering, SECTION_UPDATE_LAYER, UNIT_LAYER);
+}
