@@ -68,7 +68,7 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
                                   .heads = task->heads,
                                   .head_dim = task->head_dim,
                                   .queries = queries,
-                                  .keys = queries,
+                                  .keys = (double)task->cols,
                                   .visible_share = visible_share(program, task),
                                   .diagonal = task->ring_step == 0,
                                   .backward = task->kind == TASK_ATTENTION_BACKWARD};

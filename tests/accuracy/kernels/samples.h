@@ -1,0 +1,40 @@
+// Published kernel measurements: the rows of gemm.csv and collectives.csv beside this file, and error statistics over them.
+
+#pragma once
+
+#include "sim/mesh/mesh.h"
+
+enum { SAMPLE_NAME = 32, SAMPLES_MAX = 1024 };
+
+typedef struct GemmSample {
+    char profile[SAMPLE_NAME];
+    char load[SAMPLE_NAME];    // "burst": isolated repeats; "sustained": inside a running model
+    int64_t m, n, k;
+    double time_s;
+} GemmSample;
+
+typedef struct CollectiveSample {
+    char profile[SAMPLE_NAME];
+    char set[SAMPLE_NAME];          // "node": what the node constants were fitted on; "other_node"; "fabric": several nodes
+    char kind[SAMPLE_NAME];
+    char algorithm[SAMPLE_NAME];    // "any", or the one that the source forced
+    int nodes, per_node;
+    double bytes, time_s;
+} CollectiveSample;
+
+// Rows read into samples (at most SAMPLES_MAX); fails the test on a malformed row.
+int gemm_samples(GemmSample *samples);
+int collective_samples(CollectiveSample *samples);
+
+// predicted / measured - 1 of a subset.
+typedef struct Errors {
+    double signed_error[SAMPLES_MAX];
+    int count;
+} Errors;
+
+typedef struct ErrorSummary {
+    double median_abs, p90_abs, bias;    // bias: median of the signed error
+} ErrorSummary;
+
+void errors_add(Errors *errors, double predicted, double measured);
+ErrorSummary errors_print(const char *label, const Errors *errors);    // one table row to stderr

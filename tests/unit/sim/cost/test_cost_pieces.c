@@ -1,0 +1,113 @@
+// The pieces of the cost model: which kernel row, which algorithm, where ranks sit, what sharing changes.
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "sim/cost/collective.h"
+#include "sim/cost/compute.h"
+#include "sim/cost/cost.h"
+#include "tests/unit/sim/cost/machines.h"
+
+Test(cost, attention_takes_the_flash_row_nearest_in_head_dim) {
+    const Accelerator h100 = machine_h100().accelerator;    // rows: flash3 128, flash 128, flash 64
+    cr_assert_eq(attention_rate(&h100, "flash", 128), &h100.attention[1]);
+    cr_assert_eq(attention_rate(&h100, "flash", 256), &h100.attention[1]);
+    cr_assert_eq(attention_rate(&h100, "flash", 80), &h100.attention[2]);
+}
+
+Test(cost, attention_falls_back_to_another_kernel_when_there_is_no_flash_row) {
+    const Accelerator cpu = machine_cpu().accelerator;
+    cr_assert_str_eq(attention_rate(&cpu, "flash", 128)->kernel, "cpu");
+}
+
+Test(cost, attention_block_without_visible_keys_costs_one_launch) {
+    const Accelerator h100 = machine_h100().accelerator;
+    cr_assert_float_eq(cost_attention_s(&h100, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0, false), h100.kernel_floor_s, 1e-12);
+}
+
+Test(cost, ring_block_off_the_diagonal_is_cheaper_than_the_diagonal_one_of_equal_work) {
+    const Accelerator h100 = machine_h100().accelerator;
+    AttentionShape shape = {.sequences = 1, .heads = 32, .head_dim = 128, .queries = 1024, .keys = 1024, .visible_share = 0.5};
+    const double full_s = attention_time(&h100, DTYPE_BF16, &shape).seconds;
+    shape.diagonal = true;
+    cr_assert_lt(full_s, attention_time(&h100, DTYPE_BF16, &shape).seconds);
+}
+
+Test(cost, gemm_with_an_unaligned_k_is_slower) {
+    const Accelerator h100 = machine_h100().accelerator;
+    cr_assert_gt(cost_gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10922, 2), 1.3 * cost_gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10944, 2));
+}
+
+Test(cost, gemm_that_accumulates_in_fp32_moves_more_bytes) {
+    const Accelerator h100 = machine_h100().accelerator;
+    cr_assert_gt(cost_gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 8), cost_gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 2));
+}
+
+Test(cost, dtype_without_a_rate_is_not_supported) {
+    const Accelerator h100 = machine_h100().accelerator;
+    cr_assert(cost_supports(&h100, DTYPE_BF16));
+    cr_assert_not(cost_supports(&h100, DTYPE_FP32));
+}
+
+Test(cost, thin_gemm_is_memory_bound_and_square_one_is_not) {
+    const Accelerator h100 = machine_h100().accelerator;
+    cr_assert_gt(gemm_time(&h100, DTYPE_BF16, &(GemmShape){16, 8192, 8192, 2}).memory_bound, 0.9);
+    cr_assert_lt(gemm_time(&h100, DTYPE_BF16, &(GemmShape){8192, 8192, 8192, 2}).memory_bound, 0.1);
+}
+
+Test(cost, collective_of_one_rank_costs_nothing) {
+    const ClusterProfile h100 = machine_h100();
+    const GroupPlacement alone = {1, 1, 1, 8};
+    const char *algorithm = NULL;
+    cr_assert_eq(cost_collective_s(&h100, COLLECTIVE_ALL_REDUCE, &alone, 1e9, &algorithm), 0);
+    cr_assert_str_eq(algorithm, "none");
+}
+
+Test(cost, curve_without_pipelining_loss_is_start_plus_transfer) {
+    cr_assert_float_eq(collective_curve_s(1e-5, 1e-3, &(LinkCurve){1e9, 0, 3}), 1.01e-3, 1e-12);
+    cr_assert_float_eq(collective_curve_s(1e-5, 1e-3, &(LinkCurve){1e9, 2, 0}), 1.01e-3, 1e-12);
+}
+
+Test(cost, curve_of_a_long_message_ends_at_start_times_one_plus_the_ceiling) {
+    const LinkCurve curve = {1e9, 0.5, 8};
+    cr_assert_float_eq(collective_curve_s(1e-5, 1e3, &curve) - 1e3, 9e-5, 1e-8);
+}
+
+Test(cost, two_nics_per_rank_are_both_used) {
+    ClusterProfile round = machine_round();    // 4 ranks and 4 NICs of 10 GB/s per node, efficiency 0.5
+    const GroupPlacement one_per_node = {2, 2, 1, 1};
+    cr_assert_float_eq(collective_fabric_bytes_per_s(&round, &one_per_node), 5e9, 1);
+    round.fabric.nics = 8;
+    cr_assert_float_eq(collective_fabric_bytes_per_s(&round, &one_per_node), 10e9, 1);
+}
+
+Test(cost, nvls_needs_its_smallest_group_and_one_node) {
+    const ClusterProfile h100 = machine_h100();
+    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){4, 1, 4, 2}));
+    cr_assert(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){8, 1, 8, 1}));
+    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){16, 2, 8, 1}));
+    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_GATHER, &(GroupPlacement){8, 1, 8, 1}));
+}
+
+Test(cost, send_recv_takes_only_p2p) {
+    const ClusterProfile h100 = machine_h100();
+    const char *algorithm = NULL;
+    cost_collective_s(&h100, COLLECTIVE_SEND_RECV, &(GroupPlacement){8, 1, 8, 1}, 1e6, &algorithm);
+    cr_assert_str_eq(algorithm, "p2p");
+}
+
+Test(cost, single_node_profile_holds_the_whole_world) {
+    ClusterProfile h100 = machine_h100();
+    const Mesh mesh = {{1, 16, 1, 1}};
+    cr_assert_eq(cost_ranks_per_node(&h100, &mesh), 8);
+    h100.fabric.nics = 0;
+    cr_assert_eq(cost_ranks_per_node(&h100, &mesh), 16);
+}
+
+Test(cost, sharing_leaves_gpus_and_cores_that_suffice_alone) {
+    const ClusterProfile h100 = machine_h100(), cpu = machine_cpu();
+    const ClusterProfile gpu_shared = cost_shared_profile(&h100, 64), cpu_shared = cost_shared_profile(&cpu, 4);
+    cr_assert_eq(gpu_shared.accelerator.gemm[DTYPE_BF16].sustained_flop_per_s, 735e12);
+    cr_assert_eq(cpu_shared.accelerator.gemm[DTYPE_FP32].sustained_flop_per_s, 270e9);
+    cr_assert_eq(cpu_shared.node.ring.bandwidth_bytes_per_s, 10e9);
+}

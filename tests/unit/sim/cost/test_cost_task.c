@@ -1,0 +1,210 @@
+// Tasks to costs: a small program built by hand, one task of interest each.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "sim/cost/cost.h"
+#include "tests/unit/sim/cost/machines.h"
+
+static const Target fused = {.name = "fused",
+                             .zigzag = true,
+                             .host_s_per_op = 1e-6,
+                             .memory_passes = 1,
+                             .loss_bytes_per_logit = 16,
+                             .optimizer_bytes_per_parameter = 28};
+static const Target eager = {.name = "eager",
+                             .zigzag = false,
+                             .host_s_per_op = 10e-6,
+                             .memory_passes = 3,
+                             .loss_bytes_per_logit = 32,
+                             .optimizer_bytes_per_parameter = 60};
+
+typedef struct Bench {
+    ClusterProfile profile;
+    StepProgram program;
+    Buffer buffers[2];
+    Operand operands[3];
+    Group groups[1];
+    CostModel model;
+} Bench;
+
+// A world of 16 ranks on two nodes: fully sharded over 16.
+static void bench_begin(Bench *bench, ClusterProfile profile, const Target *target) {
+    *bench = (Bench){.profile = profile};
+    bench->buffers[0] = (Buffer){.dtype = DTYPE_BF16, .slots = 1};
+    bench->buffers[1] = (Buffer){.dtype = DTYPE_FP32, .slots = 1};
+    bench->operands[0] = bench->operands[1] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_READ};
+    bench->operands[2] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_WRITE};
+    bench->groups[0] = (Group){.axes = AXIS_SHARD_GROUP, .size = 16};
+    bench->program = (StepProgram){.target = target,
+                                   .plan = {.mesh = {{1, 16, 1, 1}}, .seq = 4096, .micro_batch = 1, .precision = DTYPE_BF16},
+                                   .buffers = bench->buffers,
+                                   .buffer_count = 2,
+                                   .operands = bench->operands,
+                                   .operand_count = 3,
+                                   .groups = bench->groups,
+                                   .group_count = 1};
+    bench->model = (CostModel){.profile = &bench->profile, .target = target};
+}
+
+static TaskCost bench_cost(Bench *bench, Task task) {
+    task.operand_count = 3;
+    return cost_task(&bench->model, &bench->program, &task);
+}
+
+Test(cost_task, gemm_is_the_tile_model_plus_the_gap) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 4096});
+    const Accelerator *accelerator = &bench.profile.accelerator;
+    cr_assert_float_eq(cost.seconds, cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 4096, 2) + accelerator->kernel_gap_s, 1e-12);
+    cr_assert_str_eq(cost.algorithm, "tile");
+    cr_assert_eq(cost.sm_share, 1);
+    cr_assert_eq(cost.host_s, 1e-6);
+}
+
+Test(cost_task, weight_gradient_into_fp32_that_accumulates_reads_its_output) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    bench.operands[2].ref.buffer = 1;
+    const TaskCost cost =
+        bench_cost(&bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 512, .accumulate = true});
+    const Accelerator *accelerator = &bench.profile.accelerator;
+    cr_assert_float_eq(cost.seconds, cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 512, 8) + accelerator->kernel_gap_s, 1e-12);
+}
+
+Test(cost_task, eager_norm_moves_its_passes_in_eight_kernels) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &eager);
+    const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_RMSNORM, .phase = PHASE_FORWARD, .traffic_bytes = 64 << 20});
+    const Accelerator *accelerator = &bench.profile.accelerator;
+    const double stream_s = 3.0 * (64 << 20) / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    cr_assert_float_eq(cost.seconds, stream_s + 8 * (accelerator->kernel_floor_s + accelerator->kernel_gap_s), 1e-12);
+    cr_assert_float_eq(cost.host_s, 80e-6, 1e-12);
+    cr_assert_eq(cost.memory_bound, 1);
+}
+
+Test(cost_task, autograd_issues_eager_backward_in_less_host_time) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &eager);
+    const Task gemm = {.kind = TASK_GEMM, .phase = PHASE_BACKWARD, .dtype = DTYPE_BF16, .m = 512, .n = 512, .k = 512};
+    cr_assert_float_eq(bench_cost(&bench, gemm).host_s, 7e-6, 1e-12);
+}
+
+Test(cost_task, three_loss_tasks_move_the_bytes_per_logit_of_the_target) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    const Accelerator *accelerator = &bench.profile.accelerator;
+    double seconds = 0;
+    for (int kind = TASK_LOSS_MAX; kind <= TASK_LOSS_GRADIENT; kind++) {
+        seconds += bench_cost(&bench, (Task){.kind = (TaskKind)kind, .rows = 4096, .cols = 32000}).seconds;
+    }
+    const double stream_s = 16.0 * 4096 * 32000 / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    cr_assert_float_eq(seconds, stream_s + 3 * (accelerator->kernel_floor_s + accelerator->kernel_gap_s), 1e-12);
+}
+
+Test(cost_task, adamw_moves_the_targets_bytes_per_element_of_the_shard) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    bench.operands[0].ref = (BufferRef){.buffer = 1, .bytes = 400 << 20};    // fp32 master: 100 Mi elements
+    const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_ADAMW});
+    const Accelerator *accelerator = &bench.profile.accelerator;
+    const double stream_s = 28.0 * (100 << 20) / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    cr_assert_float_eq(cost.seconds, stream_s + accelerator->kernel_floor_s + accelerator->kernel_gap_s, 1e-12);
+}
+
+Test(cost_task, gather_over_slow_nics_needs_them_more_than_the_links) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    bench.profile.fabric.nic_bytes_per_s = 25e9;    // half: 8 x 25 GB/s beside links of 400 GB/s
+    const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_ALL_GATHER, .group = 0, .payload_bytes = 1 << 30});
+    cr_assert_str_eq(cost.algorithm, "ring");
+    cr_assert_float_eq(cost.sm_share, 24.0 / 132, 1e-6);
+    cr_assert_gt(cost.use[RESOURCE_NIC], cost.use[RESOURCE_NODE_LINK]);
+    cr_assert_leq(cost.use[RESOURCE_NIC], 1);
+    cr_assert_gt(cost.use[RESOURCE_HBM], 0);
+}
+
+Test(cost_task, gather_inside_a_node_leaves_the_nics_alone) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    bench.program.plan.mesh = (Mesh){{2, 8, 1, 1}};
+    const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_ALL_GATHER, .group = 0, .payload_bytes = 1 << 30});
+    cr_assert_eq(cost.use[RESOURCE_NIC], 0);
+    cr_assert_gt(cost.use[RESOURCE_NODE_LINK], 0.9);
+}
+
+Test(cost_task, collective_of_a_group_of_one_takes_no_time_and_no_resource) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    bench.program.plan.mesh = (Mesh){{16, 1, 1, 1}};
+    const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_REDUCE_SCATTER, .group = 0, .payload_bytes = 1 << 30});
+    cr_assert_eq(cost.seconds, 0);
+    cr_assert_eq(cost.sm_share, 0);
+    cr_assert_str_eq(cost.algorithm, "none");
+}
+
+static Task ring_block(int ring_step) {
+    return (Task){.kind = TASK_ATTENTION,
+                  .dtype = DTYPE_BF16,
+                  .rows = 2048,
+                  .cols = 2048,
+                  .sequences = 1,
+                  .heads = 32,
+                  .kv_heads = 8,
+                  .head_dim = 128,
+                  .ring_step = (int16_t)ring_step};
+}
+
+Test(cost_task, contiguous_ring_waits_for_ranks_that_see_whole_blocks) {
+    Bench zigzag, contiguous;
+    bench_begin(&zigzag, machine_h100(), &fused);
+    Target slow = fused;
+    slow.zigzag = false;
+    bench_begin(&contiguous, machine_h100(), &slow);
+    zigzag.program.plan.mesh = contiguous.program.plan.mesh = (Mesh){{1, 4, 4, 1}};
+    const double ratio = bench_cost(&contiguous, ring_block(1)).seconds / bench_cost(&zigzag, ring_block(1)).seconds;
+    cr_assert(ratio > 1.7 && ratio < 2.0, "%g", ratio);    // twice the work at a better ramp
+    cr_assert_eq(bench_cost(&contiguous, ring_block(0)).seconds, bench_cost(&zigzag, ring_block(0)).seconds);
+}
+
+Test(cost_task, eager_ring_block_pays_for_its_merge) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &eager);
+    bench.program.plan.mesh = (Mesh){{1, 4, 4, 1}};
+    const Accelerator *accelerator = &bench.profile.accelerator;
+    const double block_s = cost_attention_s(accelerator, DTYPE_BF16, 1, 32, 128, 2048, 2048, 1, false);
+    const double merge_s = 12.0 * 2048 * 32 * 128 / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    cr_assert_gt(bench_cost(&bench, ring_block(1)).seconds, block_s + merge_s);
+}
+
+Test(cost_task, equal_keys_are_priced_alike_except_for_host_time) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &eager);
+    Task tasks[40] = {{0}};
+    for (int i = 0; i < 40; i++) {
+        tasks[i] = (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 1024, .n = 1024, .k = 64 * (1 + i % 3), .operand_count = 3,
+                          .phase = i < 20 ? PHASE_FORWARD : PHASE_BACKWARD, .key = (uint64_t)(i % 3) << 40};
+    }
+    bench.program.tasks = tasks;
+    bench.program.task_count = 40;
+    Arena arena = {0};
+    const TaskCost *costs = cost_program(&bench.model, &bench.program, &arena);
+    for (int i = 0; i < 40; i++) {
+        const TaskCost alone = cost_task(&bench.model, &bench.program, &tasks[i]);
+        cr_assert_eq(costs[i].seconds, alone.seconds);
+        cr_assert_eq(costs[i].host_s, alone.host_s);
+    }
+    arena_free(&arena);
+}
+
+Test(cost_task, ranks_on_one_cpu_share_its_cores_in_programs_too) {
+    Bench bench;
+    bench_begin(&bench, machine_cpu(), &fused);
+    const Task gemm = {.kind = TASK_GEMM, .dtype = DTYPE_FP32, .m = 512, .n = 512, .k = 512};
+    bench.program.plan.mesh = (Mesh){{1, 4, 1, 1}};
+    const double alone_s = bench_cost(&bench, gemm).seconds;
+    bench.program.plan.mesh = (Mesh){{1, 8, 1, 1}};    // eight ranks, four cores
+    cr_assert_float_eq(bench_cost(&bench, gemm).seconds, 2 * alone_s, 1e-9);
+}
