@@ -1,0 +1,73 @@
+// Finding a profile: built-in names (the files of cluster-profiles/, compiled in) or a file; and the hash of its
+// numbers.
+
+#include "sim/cluster/cluster.h"
+
+#include <string.h>
+
+#include "sim/base/json.h"
+#include "sim/base/text.h"
+#include "sim/cluster/cluster_fields.h"
+
+const char *grade_name(Grade grade) {
+    static const char *const names[GRADE_COUNT] = {"measured", "fitted", "datasheet", "estimated", "user"};
+    return names[grade];
+}
+
+const char *const *cluster_names(int *count) {
+    *count = embedded_profile_count;
+    return embedded_profile_names;
+}
+
+static bool is_path(const char *text) {
+    const size_t length = strlen(text);
+    return text[0] == '.' || text[0] == '/' || (length > 5 && strcmp(text + length - 5, ".json") == 0);
+}
+
+static Status unknown_cluster(const char *name, Error *error) {
+    char list[ERROR_HINT_BYTES] = "";
+    for (int i = 0; i < embedded_profile_count; i++) {
+        strncat(list, i == 0 ? "" : ", ", sizeof list - strlen(list) - 1);
+        strncat(list, embedded_profile_names[i], sizeof list - strlen(list) - 1);
+    }
+    const Status status =
+        error_set(error, STATUS_USAGE, "unknown cluster \"%s\"; known: %s, or the path of a profile file", name, list);
+    const char *nearest = text_nearest(name, embedded_profile_names, (size_t)embedded_profile_count);
+    return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
+}
+
+static Status find_embedded(const char *name, json_t **root, const char **origin, Error *error) {
+    for (int i = 0; i < embedded_profile_count; i++) {
+        if (text_same_word(name, embedded_profiles[i].name)) {
+            *origin = embedded_profiles[i].name;
+            return json_text_load(embedded_profiles[i].text, embedded_profiles[i].name, root, error);
+        }
+    }
+    return unknown_cluster(name, error);
+}
+
+Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error) {
+    json_t *root = NULL;
+    const char *origin = name_or_path;
+    if (is_path(name_or_path)) {
+        TRY(json_file_load(name_or_path, &root, error));
+    } else {
+        TRY(find_embedded(name_or_path, &root, &origin, error));
+    }
+    const Status status = cluster_read(root, origin, arena, profile, error);
+    json_decref(root);
+    return status;
+}
+
+void cluster_hash(const ClusterProfile *profile, Hash *hash) {
+    Arena arena = {0};
+    ClusterProfile copy = *profile;
+    const ClusterSlots slots = cluster_slots(&copy, cluster_dtypes(profile), &arena);
+    hash_int(hash, profile->accelerator.device_class);
+    hash_int(hash, slots.count);
+    for (int i = 0; i < slots.count; i++) {
+        hash_text(hash, slots.rows[i].path);
+        hash_double(hash, cluster_slot_value(&slots.rows[i]));
+    }
+    arena_free(&arena);
+}

@@ -1,0 +1,204 @@
+// The field table. A new number of a profile is a row here and a member in cluster.h; files without it are refused by
+// name, so that nothing is silently defaulted. Ranges are physical plausibility, wide enough for any machine of the
+// next decade.
+
+#include "sim/cluster/cluster_fields.h"
+
+#include <math.h>
+
+const char *const device_class_names[DEVICE_CLASS_COUNT] = {"gpu", "cpu"};
+
+const ClusterText cluster_texts[CLUSTER_TEXT_COUNT] = {
+    {"schema", "the file format, \"" CLUSTER_SCHEMA "\""},
+    {"name", "the profile's name"},
+    {"description", "one line about the machine"},
+    {"stack", "driver and library versions that the numbers belong to"},
+    {"date", "when the numbers were taken, YYYY-MM-DD or YYYY-MM"},
+    {"accelerator.name", "the accelerator's name"},
+    {"accelerator.class", "\"gpu\" or \"cpu\""},
+};
+
+#define NUMBER(path, type, member, unit, low, high)                                                                    \
+    { path, offsetof(type, member), FIELD_NUMBER, unit, low, high }
+#define INTEGER(path, type, member, unit, low, high)                                                                   \
+    { path, offsetof(type, member), FIELD_INTEGER, unit, low, high }
+
+static const double byte_rate_high = 1e16;  // bytes/s
+static const double flop_rate_high = 1e19;  // flop/s
+static const double latency_high_s = 1.0;
+
+#define ACCELERATOR(name, unit, low, high)                                                                             \
+    NUMBER("accelerator." #name, ClusterProfile, accelerator.name, unit, low, high)
+static const ClusterField accelerator_fields[] = {
+    ACCELERATOR(memory_bytes, "bytes", 1e6, 1e15),
+    ACCELERATOR(memory_bytes_per_s, "bytes/s", 1e6, byte_rate_high),
+    ACCELERATOR(memory_efficiency, "1", 0.01, 1.0),
+    ACCELERATOR(kernel_floor_s, "s", 0.0, latency_high_s),
+    ACCELERATOR(kernel_gap_s, "s", 0.0, latency_high_s),
+    INTEGER("accelerator.sm_count", ClusterProfile, accelerator.sm_count, "1", 1, 1e6),
+};
+
+#define GEMM(name, unit, low, high) NUMBER(#name, GemmRate, name, unit, low, high)
+static const ClusterField gemm_fields[] = {
+    GEMM(peak_flop_per_s, "flop/s", 1e6, flop_rate_high),
+    GEMM(burst_flop_per_s, "flop/s", 1e6, flop_rate_high),
+    GEMM(sustained_flop_per_s, "flop/s", 1e6, flop_rate_high),
+    GEMM(wave_quantisation, "1", 0.0, 1.0),
+    GEMM(tile_overhead_s, "s", 0.0, latency_high_s),
+    GEMM(launch_s, "s", 0.0, latency_high_s),
+    GEMM(bandwidth_factor, "1", 0.01, 10.0),
+    NUMBER("class_efficiency_1", GemmRate, class_efficiency[0], "1", 0.01, 1.5),
+    NUMBER("class_efficiency_2", GemmRate, class_efficiency[1], "1", 0.01, 1.5),
+    NUMBER("class_efficiency_3", GemmRate, class_efficiency[2], "1", 0.01, 1.5),
+};
+
+#define ATTENTION(name, low, high) NUMBER(#name, AttentionRate, name, "1", low, high)
+static const ClusterField attention_fields[] = {
+    ATTENTION(forward_efficiency, 0.001, 1.0),  ATTENTION(forward_ramp, 0.0, 1e6),
+    ATTENTION(backward_efficiency, 0.001, 1.0), ATTENTION(backward_ramp, 0.0, 1e6),
+    ATTENTION(causal_factor, 0.1, 2.0),
+};
+
+#define PLACE(path, unit, low, high) NUMBER(#path, ClusterProfile, path, unit, low, high)
+static const ClusterField system_fields[] = {
+    INTEGER("node.accelerators", ClusterProfile, node.accelerators, "1", 1, 1024),
+    PLACE(node.cores, "1", 0.0, 1e5),
+    PLACE(node.link_latency_s, "s", 0.0, latency_high_s),
+    PLACE(node.step_latency_s, "s", 0.0, latency_high_s),
+    PLACE(node.ring_copy, "1", 0.0, 10.0),
+    PLACE(node.ring.bandwidth_bytes_per_s, "bytes/s", 1e6, byte_rate_high),
+    PLACE(node.ring.pipelining, "1", 0.0, 100.0),
+    PLACE(node.ring.ceiling, "1", 0.0, 1000.0),
+    INTEGER("node.nvls_min_ranks", ClusterProfile, node.nvls_min_ranks, "1", 0, 1024),
+    PLACE(node.nvls_latency_s, "s", 0.0, latency_high_s),
+    PLACE(node.nvls.bandwidth_bytes_per_s, "bytes/s", 0.0, byte_rate_high),
+    PLACE(node.nvls.pipelining, "1", 0.0, 100.0),
+    PLACE(node.nvls.ceiling, "1", 0.0, 1000.0),
+    PLACE(node.p2p_latency_s, "s", 0.0, latency_high_s),
+    PLACE(node.p2p.bandwidth_bytes_per_s, "bytes/s", 1e6, byte_rate_high),
+    PLACE(node.p2p.pipelining, "1", 0.0, 100.0),
+    PLACE(node.p2p.ceiling, "1", 0.0, 1000.0),
+    PLACE(node.ring_ctas, "1", 0.0, 1e6),
+    PLACE(node.nvls_ctas, "1", 0.0, 1e6),
+    INTEGER("fabric.nics", ClusterProfile, fabric.nics, "1", 0, 1024),
+    PLACE(fabric.nic_bytes_per_s, "bytes/s", 0.0, byte_rate_high),
+    PLACE(fabric.efficiency, "1", 0.0, 1.0),
+    PLACE(fabric.ring_step_latency_s, "s", 0.0, latency_high_s),
+    PLACE(fabric.tree_step_latency_s, "s", 0.0, latency_high_s),
+    PLACE(fabric.ring.pipelining, "1", 0.0, 100.0),
+    PLACE(fabric.ring.ceiling, "1", 0.0, 1000.0),
+    PLACE(fabric.tree.bandwidth_bytes_per_s, "bytes/s", 0.0, byte_rate_high),
+    PLACE(fabric.tree.pipelining, "1", 0.0, 100.0),
+    PLACE(fabric.tree.ceiling, "1", 0.0, 1000.0),
+    PLACE(fabric.p2p_latency_s, "s", 0.0, latency_high_s),
+    PLACE(fabric.p2p_efficiency, "1", 0.0, 1.0),
+    PLACE(interference.hbm_factor, "1", 0.0, 100.0),
+    PLACE(interference.collective_slowdown, "1", 1.0, 100.0),
+    PLACE(interference.residue, "1", 1.0, 100.0),
+    PLACE(price_usd_per_accelerator_hour, "usd/h", 0.0, 1e6),
+    PLACE(relative_uncertainty, "1", 0.001, 2.0),
+};
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+
+unsigned cluster_dtypes(const ClusterProfile *profile) {
+    unsigned mask = 0;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        mask |= profile->accelerator.gemm[dtype].peak_flop_per_s > 0.0 ? 1u << dtype : 0;
+    }
+    return mask;
+}
+
+typedef struct Section {
+    const char *prefix;  // "accelerator.gemm.bf16."
+    const ClusterField *fields;
+    int count;
+    void *base;  // what the offsets count from
+} Section;
+
+static void slots_add(ClusterSlots *slots, const Section *section, Arena *arena) {
+    for (int i = 0; i < section->count; i++) {
+        const ClusterField *field = &section->fields[i];
+        slots->rows[slots->count++] = (ClusterSlot){.path = arena_format(arena, "%s%s", section->prefix, field->path),
+                                                    .field = field,
+                                                    .place = (char *)section->base + field->offset};
+    }
+}
+
+ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *arena) {
+    Accelerator *accelerator = &profile->accelerator;
+    const int most = COUNT(accelerator_fields) + DTYPE_COUNT * COUNT(gemm_fields) +
+                     CLUSTER_MAX_ATTENTION * COUNT(attention_fields) + COUNT(system_fields);
+    ClusterSlots slots = {.rows = ARENA_ARRAY(arena, ClusterSlot, most)};
+    slots_add(&slots, &(Section){"", accelerator_fields, COUNT(accelerator_fields), profile}, arena);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        if (dtypes & (1u << dtype)) {
+            const char *prefix = arena_format(arena, "accelerator.gemm.%s.", dtype_name((Dtype)dtype));
+            slots_add(&slots, &(Section){prefix, gemm_fields, COUNT(gemm_fields), &accelerator->gemm[dtype]}, arena);
+        }
+    }
+    for (int i = 0; i < accelerator->attention_count; i++) {
+        AttentionRate *rate = &accelerator->attention[i];
+        const char *prefix = arena_format(arena, "accelerator.attention.%s-%d.", rate->kernel, rate->head_dim);
+        slots_add(&slots, &(Section){prefix, attention_fields, COUNT(attention_fields), rate}, arena);
+    }
+    slots_add(&slots, &(Section){"", system_fields, COUNT(system_fields), profile}, arena);
+    return slots;
+}
+
+double cluster_slot_value(const ClusterSlot *slot) {
+    return slot->field->type == FIELD_INTEGER ? (double)*(const int *)slot->place : *(const double *)slot->place;
+}
+
+void cluster_slot_store(const ClusterSlot *slot, double value) {
+    if (slot->field->type == FIELD_INTEGER) {
+        *(int *)slot->place = (int)value;
+    } else {
+        *(double *)slot->place = value;
+    }
+}
+
+static Status check_gemm(const ClusterProfile *profile, Error *error) {
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        const GemmRate *rate = &profile->accelerator.gemm[dtype];
+        const char *name = dtype_name((Dtype)dtype);
+        if (rate->burst_flop_per_s > rate->peak_flop_per_s) {
+            return error_set(error, STATUS_USAGE,
+                             "accelerator.gemm.%s: burst_flop_per_s %.4g must not be above peak_flop_per_s %.4g", name,
+                             rate->burst_flop_per_s, rate->peak_flop_per_s);
+        }
+        if (rate->sustained_flop_per_s > rate->burst_flop_per_s) {
+            return error_set(error, STATUS_USAGE,
+                             "accelerator.gemm.%s: sustained_flop_per_s %.4g must not be above burst_flop_per_s %.4g",
+                             name, rate->sustained_flop_per_s, rate->burst_flop_per_s);
+        }
+    }
+    return STATUS_OK;
+}
+
+Status cluster_check(const ClusterProfile *profile, Error *error) {
+    const Fabric *fabric = &profile->fabric;
+    const Node *node = &profile->node;
+    if (fabric->nics > 0 &&
+        (fabric->nic_bytes_per_s <= 0.0 || fabric->efficiency <= 0.0 || fabric->p2p_efficiency <= 0.0)) {
+        return error_set(
+            error, STATUS_USAGE,
+            "fabric.nics is %d, so fabric.nic_bytes_per_s, fabric.efficiency and fabric.p2p_efficiency must be "
+            "above 0, got %.4g, %.4g and %.4g",
+            fabric->nics, fabric->nic_bytes_per_s, fabric->efficiency, fabric->p2p_efficiency);
+    }
+    if (node->nvls_min_ranks > 0 && node->nvls.bandwidth_bytes_per_s <= 0.0) {
+        return error_set(error, STATUS_USAGE,
+                         "node.nvls_min_ranks is %d, so node.nvls.bandwidth_bytes_per_s must be above 0",
+                         node->nvls_min_ranks);
+    }
+    if (profile->accelerator.device_class == DEVICE_CLASS_CPU && node->cores <= 0.0) {
+        return error_set(error, STATUS_USAGE, "node.cores must be above 0 for accelerator.class \"cpu\", got %g",
+                         node->cores);
+    }
+    if (cluster_dtypes(profile) == 0 || profile->accelerator.attention_count == 0) {
+        return error_set(error, STATUS_USAGE,
+                         "accelerator.gemm and accelerator.attention need at least one entry each");
+    }
+    return check_gemm(profile, error);
+}

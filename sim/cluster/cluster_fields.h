@@ -1,0 +1,67 @@
+// The field table of a cluster profile: the path, place, unit and range of every number. Reader, writer, --set,
+// provenance and hash all walk the same list of slots. Private to sim/cluster and its tests.
+
+#pragma once
+
+#include "sim/base/json.h"
+#include "sim/cluster/cluster.h"
+
+typedef enum { FIELD_NUMBER, FIELD_INTEGER } FieldType;
+
+typedef struct ClusterField {
+    const char *path;  // below its section
+    size_t offset;     // in ClusterProfile, GemmRate or AttentionRate
+    FieldType type;
+    const char *unit;  // "bytes", "bytes/s", "s", "flop/s", "usd/h", "1"
+    double low, high;  // inclusive
+} ClusterField;
+
+// A field of one profile: the table row and where its value is.
+typedef struct ClusterSlot {
+    const char *path;  // whole path, in the arena
+    const ClusterField *field;
+    void *place;
+} ClusterSlot;
+
+typedef struct ClusterSlots {
+    ClusterSlot *rows;
+    int count;
+} ClusterSlots;
+
+typedef struct ClusterText {
+    const char *path;
+    const char *what;  // for the error of an empty one
+} ClusterText;
+
+enum { CLUSTER_TEXT_COUNT = 7 };
+extern const ClusterText cluster_texts[CLUSTER_TEXT_COUNT];  // "schema", "name", ... in file order
+
+#define CLUSTER_SCHEMA "ndtune.cluster/1"
+
+extern const char *const device_class_names[DEVICE_CLASS_COUNT];  // "gpu" "cpu"
+
+// Every slot of a profile that has GEMM rates for the dtypes of the mask (bit 1 << dtype) and its attention_count
+// kernels.
+ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *arena);
+
+// The dtypes that the profile supports: those with a peak rate.
+unsigned cluster_dtypes(const ClusterProfile *profile);
+
+double cluster_slot_value(const ClusterSlot *slot);
+void cluster_slot_store(const ClusterSlot *slot, double value);
+
+// What no single field can tell: sustained within peak, a fabric that is whole or absent.
+Status cluster_check(const ClusterProfile *profile, Error *error);
+
+// Reads a parsed profile file; origin names it in errors.
+Status cluster_read(json_t *root, const char *origin, Arena *arena, ClusterProfile *profile, Error *error);
+
+typedef struct EmbeddedProfile {
+    const char *name;
+    const char *text;  // NUL-terminated JSON
+} EmbeddedProfile;
+
+// Generated from cluster-profiles/*.json at build time.
+extern const EmbeddedProfile embedded_profiles[];
+extern const char *const embedded_profile_names[];
+extern const int embedded_profile_count;

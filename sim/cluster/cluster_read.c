@@ -1,0 +1,255 @@
+// Profile file -> ClusterProfile. Strict: each field of the table must be there as {"value", "source", "grade"},
+// nothing else may be, and every complaint names file, path and value. GEMM dtypes and attention kernels are the keys
+// of their sections.
+
+#include <string.h>
+
+#include "sim/base/text.h"
+#include "sim/cluster/cluster_fields.h"
+
+typedef struct Reading {
+    const char *origin;
+    json_t *root;
+    Arena *arena;
+    ClusterProfile *profile;
+    ClusterSlots slots;
+} Reading;
+
+static JsonReader reader_at(const Reading *reading, json_t *object, const char *path) {
+    return (JsonReader){.origin = reading->origin, .path = path, .object = object};
+}
+
+// The value at a dotted path, or NULL.
+static json_t *value_at(json_t *root, const char *path) {
+    char key[64];
+    json_t *value = root;
+    while (value && *path != '\0') {
+        const size_t length = strcspn(path, ".");
+        if (length >= sizeof key) {
+            return NULL;
+        }
+        memcpy(key, path, length);
+        key[length] = '\0';
+        value = json_object_get(value, key);
+        path += length + (path[length] == '.');
+    }
+    return value;
+}
+
+static Status error_at(const Reading *reading, const char *path, Error *error, const char *sentence,
+                       const char *found) {
+    return error_set(error, STATUS_USAGE, "%s: %s: %s%s%s", reading->origin, path, sentence, found ? ", got " : "",
+                     found ? found : "");
+}
+
+// The text of row i of cluster_texts.
+static Status read_text(const Reading *reading, int row, const char **text, Error *error) {
+    const ClusterText *field = &cluster_texts[row];
+    const json_t *found = value_at(reading->root, field->path);
+    if (!json_is_string(found) || json_string_value(found)[0] == '\0') {
+        return error_at(reading, field->path, error, found ? "must be text that is not empty" : "missing", NULL);
+    }
+    *text = arena_text(reading->arena, json_string_value(found));
+    return STATUS_OK;
+}
+
+static Status read_name(const Reading *reading, int row, char *name, size_t bytes, Error *error) {
+    const char *text = NULL;
+    TRY(read_text(reading, row, &text, error));
+    if (strlen(text) >= bytes) {
+        return error_at(reading, cluster_texts[row].path, error,
+                        arena_format(reading->arena, "longer than %zu bytes", bytes - 1), text);
+    }
+    strcpy(name, text);
+    return STATUS_OK;
+}
+
+static Status read_class(const Reading *reading, int row, Error *error) {
+    const char *text = NULL;
+    TRY(read_text(reading, row, &text, error));
+    for (int i = 0; i < DEVICE_CLASS_COUNT; i++) {
+        if (strcmp(text, device_class_names[i]) == 0) {
+            reading->profile->accelerator.device_class = (DeviceClass)i;
+            return STATUS_OK;
+        }
+    }
+    return error_at(reading, cluster_texts[row].path, error, "must be \"gpu\" or \"cpu\"", text);
+}
+
+static Status read_texts(const Reading *reading, Error *error) {
+    ClusterProfile *profile = reading->profile;
+    const char *schema = NULL;
+    TRY(read_text(reading, 0, &schema, error));
+    if (strcmp(schema, CLUSTER_SCHEMA) != 0) {
+        return error_at(reading, "schema", error, "must be \"" CLUSTER_SCHEMA "\"", schema);
+    }
+    TRY(read_name(reading, 1, profile->name, sizeof profile->name, error));
+    TRY(read_text(reading, 2, &profile->description, error));
+    TRY(read_text(reading, 3, &profile->stack, error));
+    TRY(read_text(reading, 4, &profile->date, error));
+    TRY(read_name(reading, 5, profile->accelerator.name, sizeof profile->accelerator.name, error));
+    return read_class(reading, 6, error);
+}
+
+// Which dtypes have GEMM rates: the keys of accelerator.gemm.
+static Status read_dtypes(const Reading *reading, unsigned *mask, Error *error) {
+    const char *key;
+    json_t *rates;
+    *mask = 0;
+    json_object_foreach(value_at(reading->root, "accelerator.gemm"), key, rates) {
+        int dtype = 0;
+        while (dtype < DTYPE_INT32 && strcmp(key, dtype_name((Dtype)dtype)) != 0) {
+            dtype++;
+        }
+        if (dtype == DTYPE_INT32) {
+            return error_at(reading, "accelerator.gemm", error, "dtypes are fp32, bf16, fp16 and fp8", key);
+        }
+        *mask |= 1u << dtype;
+    }
+    return STATUS_OK;
+}
+
+// Which attention kernels: keys "kernel-headdim" of accelerator.attention.
+static Status read_kernels(const Reading *reading, Error *error) {
+    static const char path[] = "accelerator.attention";
+    Accelerator *accelerator = &reading->profile->accelerator;
+    const char *key;
+    json_t *rates;
+    accelerator->attention_count = 0;
+    json_object_foreach(value_at(reading->root, path), key, rates) {
+        if (accelerator->attention_count == CLUSTER_MAX_ATTENTION) {
+            return error_at(reading, path, error,
+                            arena_format(reading->arena, "more than %d kernels", CLUSTER_MAX_ATTENTION), NULL);
+        }
+        AttentionRate *rate = &accelerator->attention[accelerator->attention_count];
+        const char *dash = strrchr(key, '-');
+        const size_t length = dash ? (size_t)(dash - key) : 0;
+        int64_t head_dim = 0;
+        if (length == 0 || length >= sizeof rate->kernel || !text_parse_int(dash + 1, &head_dim) || head_dim < 1 ||
+            head_dim > 65536) {
+            return error_at(reading, path, error, "kernels are named kernel-headdim, such as flash-128", key);
+        }
+        memcpy(rate->kernel, key, length);
+        rate->kernel[length] = '\0';
+        rate->head_dim = (int)head_dim;
+        accelerator->attention_count++;
+    }
+    return STATUS_OK;
+}
+
+static Status read_grade(const Reading *reading, const JsonReader *leaf, Grade *grade, Error *error) {
+    const char *name = NULL;
+    TRY(json_get_text(leaf, "grade", reading->arena, &name, error));
+    for (int i = 0; i < GRADE_COUNT; i++) {
+        if (strcmp(name, grade_name((Grade)i)) == 0) {
+            *grade = (Grade)i;
+            return STATUS_OK;
+        }
+    }
+    return json_error(leaf, "grade", error, "must be measured, fitted, datasheet, estimated or user, got \"%s\"", name);
+}
+
+static Status read_slot(const Reading *reading, const ClusterSlot *slot, Provenance *row, Error *error) {
+    static const char *const keys[] = {"value", "source", "grade"};
+    json_t *object = value_at(reading->root, slot->path);
+    if (!json_is_object(object)) {
+        return error_at(reading, slot->path, error,
+                        object ? "must be an object with value, source and grade"
+                               : "missing, must be an object with value, source and grade",
+                        NULL);
+    }
+    const JsonReader leaf = reader_at(reading, object, slot->path);
+    const ClusterField *field = slot->field;
+    double value = 0.0;
+    if (field->type == FIELD_INTEGER) {
+        int64_t number = 0;
+        TRY(json_get_int(&leaf, "value", (int64_t)field->low, (int64_t)field->high, &number, error));
+        value = (double)number;
+    } else {
+        TRY(json_get_double(&leaf, "value", field->low, field->high, &value, error));
+    }
+    *row = (Provenance){.path = slot->path, .value = value};
+    TRY(json_get_text(&leaf, "source", reading->arena, &row->source, error));
+    if (row->source[0] == '\0') {
+        return json_error(&leaf, "source", error, "must not be empty: say where the number comes from");
+    }
+    TRY(read_grade(reading, &leaf, &row->grade, error));
+    cluster_slot_store(slot, value);
+    return json_reader_finish(&leaf, keys, sizeof keys / sizeof keys[0], error);
+}
+
+static Status unknown_field(const Reading *reading, const char *path, Error *error) {
+    const int count = reading->slots.count + CLUSTER_TEXT_COUNT;
+    const char **paths = ARENA_ARRAY(reading->arena, const char *, count);
+    for (int i = 0; i < reading->slots.count; i++) {
+        paths[i] = reading->slots.rows[i].path;
+    }
+    for (int i = 0; i < CLUSTER_TEXT_COUNT; i++) {
+        paths[reading->slots.count + i] = cluster_texts[i].path;
+    }
+    const Status status = error_at(reading, path, error, "unknown field", NULL);
+    const char *nearest = text_nearest(path, paths, (size_t)count);
+    return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
+}
+
+// 1: a field; 0: a section above fields; -1: neither.
+static int path_kind(const Reading *reading, const char *path) {
+    const size_t length = strlen(path);
+    int kind = -1;
+    for (int i = 0; i < reading->slots.count + CLUSTER_TEXT_COUNT; i++) {
+        const char *known =
+            i < reading->slots.count ? reading->slots.rows[i].path : cluster_texts[i - reading->slots.count].path;
+        if (strncmp(known, path, length) == 0 && (known[length] == '\0' || known[length] == '.')) {
+            kind = known[length] == '\0' ? 1 : kind == 1 ? 1 : 0;
+        }
+    }
+    return kind;
+}
+
+// Nothing but known fields below `object`.
+static Status refuse_unknown(const Reading *reading, json_t *object, const char *prefix, Error *error) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        const char *path = arena_format(reading->arena, "%s%s%s", prefix, prefix[0] == '\0' ? "" : ".", key);
+        const int kind = path_kind(reading, path);
+        if (kind < 0) {
+            return unknown_field(reading, path, error);
+        }
+        if (kind == 0 && !json_is_object(value)) {
+            return error_at(reading, path, error, "must be an object", NULL);
+        }
+        if (kind == 0) {
+            TRY(refuse_unknown(reading, value, path, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status read_root(Reading *reading, Error *error) {
+    if (!json_is_object(reading->root)) {
+        return error_set(error, STATUS_USAGE, "%s: must be a JSON object", reading->origin);
+    }
+    unsigned dtypes = 0;
+    TRY(read_texts(reading, error));
+    TRY(read_dtypes(reading, &dtypes, error));
+    TRY(read_kernels(reading, error));
+    reading->slots = cluster_slots(reading->profile, dtypes, reading->arena);
+    TRY(refuse_unknown(reading, reading->root, "", error));
+    Provenance *rows = ARENA_ARRAY(reading->arena, Provenance, reading->slots.count);
+    for (int i = 0; i < reading->slots.count; i++) {
+        TRY(read_slot(reading, &reading->slots.rows[i], &rows[i], error));
+    }
+    reading->profile->provenance = rows;
+    reading->profile->provenance_count = reading->slots.count;
+    const Status status = cluster_check(reading->profile, error);
+    return status == STATUS_OK ? status : error_wrap(error, "%s", reading->origin);
+}
+
+Status cluster_read(json_t *root, const char *origin, Arena *arena, ClusterProfile *profile, Error *error) {
+    ClusterProfile read = {0};
+    Reading reading = {.origin = origin, .root = root, .arena = arena, .profile = &read};
+    TRY(read_root(&reading, error));
+    *profile = read;
+    return STATUS_OK;
+}

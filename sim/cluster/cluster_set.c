@@ -1,0 +1,133 @@
+// --set KEY=VALUE: overrides one number of a profile. KEY is a path of the field table or one of the short names below,
+// which are in the units that people use. The result is checked like a file; on any error the profile is left as it
+// was.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/base/text.h"
+#include "sim/cluster/cluster_fields.h"
+
+typedef struct Alias {
+    const char *name;
+    const char *path;
+    double scale;  // SI per unit of the alias
+    bool per_nic;  // the alias is the sum over the node's NICs
+} Alias;
+
+static const Alias aliases[] = {
+    {"node.gpus", "node.accelerators", 1.0, false},
+    {"fabric.node_gbps", "fabric.nic_bytes_per_s", 1e9 / 8.0, true},  // Gbit/s of the whole node
+    {"fabric.nic_gbps", "fabric.nic_bytes_per_s", 1e9 / 8.0, false},  // Gbit/s of one NIC
+    {"price", "price_usd_per_accelerator_hour", 1.0, false},
+    {"uncertainty", "relative_uncertainty", 1.0, false},
+};
+
+enum { ALIAS_COUNT = sizeof aliases / sizeof aliases[0] };
+
+static const Alias *alias_find(const char *key) {
+    for (int i = 0; i < ALIAS_COUNT; i++) {
+        if (strcmp(key, aliases[i].name) == 0) {
+            return &aliases[i];
+        }
+    }
+    return NULL;
+}
+
+static int slot_find(const ClusterSlots *slots, const char *path) {
+    for (int i = 0; i < slots->count; i++) {
+        if (strcmp(slots->rows[i].path, path) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static Status unknown_key(const ClusterProfile *profile, const ClusterSlots *slots, const char *key, Arena *arena,
+                          Error *error) {
+    const char **names = ARENA_ARRAY(arena, const char *, slots->count + ALIAS_COUNT);
+    for (int i = 0; i < slots->count; i++) {
+        names[i] = slots->rows[i].path;
+    }
+    for (int i = 0; i < ALIAS_COUNT; i++) {
+        names[slots->count + i] = aliases[i].name;
+    }
+    const Status status = error_set(error, STATUS_USAGE, "profile %s has no field \"%s\"", profile->name, key);
+    const char *nearest = text_nearest(key, names, (size_t)slots->count + ALIAS_COUNT);
+    return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
+}
+
+// The number in SI: bytes may carry a unit, an alias scales.
+static Status parse_value(const ClusterProfile *profile, const ClusterSlot *slot, const Alias *alias, const char *key,
+                          const char *text, double *value, Error *error) {
+    int64_t bytes = 0;
+    if (strcmp(slot->field->unit, "bytes") == 0 && text_parse_bytes(text, &bytes)) {
+        *value = (double)bytes;
+        return STATUS_OK;
+    }
+    double number = 0.0;
+    if (!text_parse_double(text, &number)) {
+        return error_set(error, STATUS_USAGE, "%s must be a number, got \"%s\"", key, text);
+    }
+    number *= alias ? alias->scale : 1.0;
+    if (alias && alias->per_nic) {
+        if (profile->fabric.nics == 0) {
+            return error_set(error, STATUS_USAGE, "%s: profile %s has no network cards; set fabric.nics first", key,
+                             profile->name);
+        }
+        number /= profile->fabric.nics;
+    }
+    *value = number;
+    return STATUS_OK;
+}
+
+static Status check_value(const ClusterSlot *slot, double value, Error *error) {
+    const ClusterField *field = slot->field;
+    if (!(value >= field->low && value <= field->high)) {
+        return error_set(error, STATUS_USAGE, "%s must be between %.10g and %.10g, got %.10g", slot->path, field->low,
+                         field->high, value);
+    }
+    if (field->type == FIELD_INTEGER && value != floor(value)) {
+        return error_set(error, STATUS_USAGE, "%s must be an integer, got %.10g", slot->path, value);
+    }
+    return STATUS_OK;
+}
+
+// The profile's rows with row `index` replaced.
+static void provenance_replace(ClusterProfile *profile, int index, const Provenance *row, Arena *arena) {
+    Provenance *rows = ARENA_ARRAY(arena, Provenance, profile->provenance_count);
+    memcpy(rows, profile->provenance, (size_t)profile->provenance_count * sizeof *rows);
+    rows[index] = *row;
+    profile->provenance = rows;
+}
+
+Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error) {
+    const char *equals = strchr(assignment, '=');
+    if (!equals || equals == assignment) {
+        return error_set(error, STATUS_USAGE, "\"%s\" must be KEY=VALUE, such as fabric.node_gbps=800", assignment);
+    }
+    const char *key = arena_format(arena, "%.*s", (int)(equals - assignment), assignment);
+    const Alias *alias = alias_find(key);
+    const ClusterSlots slots = cluster_slots(profile, cluster_dtypes(profile), arena);
+    const int index = slot_find(&slots, alias ? alias->path : key);
+    if (index < 0) {
+        return unknown_key(profile, &slots, key, arena, error);
+    }
+    const ClusterSlot *slot = &slots.rows[index];
+    double value = 0.0;
+    TRY(parse_value(profile, slot, alias, key, equals + 1, &value, error));
+    TRY(check_value(slot, value, error));
+    const double before = cluster_slot_value(slot);
+    cluster_slot_store(slot, value);
+    if (cluster_check(profile, error) != STATUS_OK) {
+        cluster_slot_store(slot, before);
+        return error_wrap(error, "%s", assignment);
+    }
+    const Provenance row = {.path = slot->path,
+                            .value = value,
+                            .source = arena_format(arena, "set by the user: %s", assignment),
+                            .grade = GRADE_USER};
+    provenance_replace(profile, index, &row, arena);
+    return STATUS_OK;
+}
