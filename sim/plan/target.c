@@ -86,6 +86,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->shared_shard_lane,
                                 target->shard_copies,
                                 target->backward_prefetch,
+                                target->tp_reduce_overlaps,
                                 target->master_fp32,
                                 target->replicate_needs_shard,
                                 target->shard_needs_fsdp,

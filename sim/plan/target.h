@@ -34,6 +34,7 @@ typedef struct Target {
     bool shared_shard_lane;         // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;              // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch;         // issues all-gather(l-1) before backward(l)
+    bool tp_reduce_overlaps;        // the tp reduction of an input gradient runs beside the weight gradient's GEMM
     bool master_fp32;               // fp32 master when precision is lower
     // legality
     bool replicate_needs_shard;     // R > 1 with S = 1 and T > 1 or C > 1 is refused

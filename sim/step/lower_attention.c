@@ -47,9 +47,15 @@ void projection_backward(Lowering *lowering, const Projection *projection, int32
     for (int i = 0; i < projection->count; i++) {
         const OpRef dy = op_whole(lowering, projection->dy[i]);
         const int32_t part = i == 0 ? dx : tokens_by(lowering, part_name, lowering->dims.hidden);
+        const bool weight_first = !lowering->target->tp_reduce_overlaps;
+        if (weight_first) {
+            add_weight_gradient(lowering, section, &projection->linear[i], dy, x);
+        }
         add_input_gradient(lowering, section, &projection->linear[i], dy, part);
         mark_tp(lowering, section, MARK_TP_PART_BACKWARD, op_whole(lowering, part), op_whole(lowering, part), projection->linear[i].name);
-        add_weight_gradient(lowering, section, &projection->linear[i], dy, x);
+        if (!weight_first) {
+            add_weight_gradient(lowering, section, &projection->linear[i], dy, x);
+        }
         if (i > 0) {
             const OpRef sum = op_whole(lowering, dx);
             add_sum(lowering, section, sum, op_whole(lowering, part), sum, lowering->dims.tokens * lowering->dims.hidden);

@@ -72,6 +72,7 @@ static OpRef foreach_temporary(Lowering *lowering) {
     return op_whole(lowering, tensor);
 }
 
+// The embedding goes first, so its temporary is the one that is made.
 static void emit_adamw(Lowering *lowering, Section section, int u) {
     const Unit *unit = &lowering->units[u];
     const OpRef temporary = foreach_temporary(lowering);
@@ -86,7 +87,7 @@ static void emit_adamw(Lowering *lowering, Section section, int u) {
     op_operand(op, op_whole(lowering, unit->gradient_shard), ACCESS_READ);
     op_operand(op, op_whole(lowering, lowering->norm_tensor), ACCESS_READ);
     op_operand(op, working_ref(lowering, unit), ACCESS_WRITE);
-    op_operand(op, temporary, ACCESS_UPDATE);
+    op_operand(op, temporary, u == UNIT_EMBEDDING ? ACCESS_WRITE : ACCESS_UPDATE);
     if (lowering->shards > 1 && unit->gathered < 0) {
         Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather updated weights", PHASE_OPTIMIZER);
         gather.task.unit = (int16_t)u;
