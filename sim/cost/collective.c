@@ -25,8 +25,9 @@ double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupP
     const Fabric *fabric = &profile->fabric;
     const double node_bytes_per_s = fabric->nics * fabric->nic_bytes_per_s;
     // One rank reaches its own NIC, or all of its NICs where a node has more NICs than ranks (collectives.md 6.2).
-    const double rail_bytes_per_s =
-        fabric->nics > profile->node.accelerators ? node_bytes_per_s / profile->node.accelerators : fabric->nic_bytes_per_s;
+    const double rail_bytes_per_s = fabric->nics > profile->node.accelerators
+                                        ? node_bytes_per_s / profile->node.accelerators
+                                        : fabric->nic_bytes_per_s;
     const double own = group->per_node * rail_bytes_per_s;
     const double shared = node_bytes_per_s / (group->siblings > 0 ? group->siblings : 1);
     return fabric->efficiency * fmin(own, shared);
@@ -53,7 +54,7 @@ CollectiveCost cost_collective(const ClusterProfile *profile, CollectiveKind kin
                 name = row->name;
             }
         }
-        ASSERT(isfinite(best.seconds));    // a group over nodes needs a profile with NICs: cost_ranks_per_node sees to it
+        ASSERT(isfinite(best.seconds));  // a group over nodes needs a profile with NICs: cost_ranks_per_node sees to it
     }
     if (algorithm) {
         *algorithm = name;
@@ -61,8 +62,8 @@ CollectiveCost cost_collective(const ClusterProfile *profile, CollectiveKind kin
     return best;
 }
 
-double cost_collective_s(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group, double payload_bytes,
-                         const char **algorithm) {
+double cost_collective_s(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
+                         double payload_bytes, const char **algorithm) {
     return cost_collective(profile, kind, group, payload_bytes, algorithm).seconds;
 }
 

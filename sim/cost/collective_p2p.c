@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { FABRIC_P2P_CTAS = 8 };    // collectives.md 4.2: 2-32 channels inside a node, 2-8 across
+enum { FABRIC_P2P_CTAS = 8 };  // collectives.md 4.2: 2-32 channels inside a node, 2-8 across
 
 // collectives.md 6.5, "gp 0.8, mp 3" for every class of fabric.
 static const LinkCurve fabric_p2p = {.bandwidth_bytes_per_s = 0, .pipelining = 0.8, .ceiling = 3};

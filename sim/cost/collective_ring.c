@@ -27,7 +27,7 @@ static CollectiveCost ring_cost(const ClusterProfile *profile, CollectiveKind ki
                            profile->fabric.ring_step_latency_s * fabric_steps;
     cost.nic_s = wire_bytes / collective_fabric_bytes_per_s(profile, group);
     if (group->per_node == 1) {
-        cost.link_s = 0;    // one rank per node: nothing passes between the ranks of a node
+        cost.link_s = 0;  // one rank per node: nothing passes between the ranks of a node
     }
     cost.seconds = collective_curve_s(start_s, smooth_max(cost.link_s, cost.nic_s), &profile->fabric.ring);
     return cost;

@@ -2,5 +2,5 @@
 
 #include "sim/cost/collective.h"
 
-const CollectiveAlgorithm *const collective_table[] = {&collective_ring, &collective_tree, &collective_nvls, &collective_p2p,
-                                                       NULL};
+const CollectiveAlgorithm *const collective_table[] = {&collective_ring, &collective_tree, &collective_nvls,
+                                                       &collective_p2p, NULL};

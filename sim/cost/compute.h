@@ -6,13 +6,13 @@
 
 typedef struct KernelTime {
     double seconds;
-    double memory_s;        // what the operand traffic alone would take at the bandwidth that the kernel reaches
-    double memory_bound;    // 0..1
+    double memory_s;      // what the operand traffic alone would take at the bandwidth that the kernel reaches
+    double memory_bound;  // 0..1
 } KernelTime;
 
 typedef struct GemmShape {
     int64_t m, n, k;
-    int output_bytes;    // traffic per element of C
+    int output_bytes;  // traffic per element of C
 } GemmShape;
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);
@@ -22,7 +22,7 @@ typedef struct AttentionShape {
     int heads, head_dim;
     double queries, keys;
     double visible_share;
-    bool diagonal;    // the block holds the causal diagonal, where tiles are half empty
+    bool diagonal;  // the block holds the causal diagonal, where tiles are half empty
     bool backward;
 } AttentionShape;
 

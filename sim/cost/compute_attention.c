@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-static const double diagonal_tile = 128;     // hardware.md 5.2: diag = cc * S/(S+128)
-static const double query_tile = 128;        // hardware.md 5.2: w = B H ceil(Sq/128) / SM
-static const double backward_flops = 2.5;    // hardware.md 5.2: five matrix products instead of two
+static const double diagonal_tile = 128;   // hardware.md 5.2: diag = cc * S/(S+128)
+static const double query_tile = 128;      // hardware.md 5.2: w = B H ceil(Sq/128) / SM
+static const double backward_flops = 2.5;  // hardware.md 5.2: five matrix products instead of two
 
 static double head_dim_distance(int have, int want) {
     return fabs(log2((double)have / (double)want));
@@ -38,16 +38,16 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const AttentionRate *rate = attention_rate(accelerator, "flash", shape->head_dim);
     const double efficiency = shape->backward ? rate->backward_efficiency : rate->forward_efficiency;
     const double ramp_start = shape->backward ? rate->backward_ramp : rate->forward_ramp;
-    const double lines = (double)shape->sequences * shape->heads;    // independent (sequence, head) problems
+    const double lines = (double)shape->sequences * shape->heads;  // independent (sequence, head) problems
     const double flops = 4 * lines * shape->queries * shape->keys * shape->head_dim * shape->visible_share *
                          (shape->backward ? backward_flops : 1);
-    const double bytes = 2 * lines * (shape->queries + shape->keys) * shape->head_dim * dtype_bytes(dtype);    // q o k v
+    const double bytes = 2 * lines * (shape->queries + shape->keys) * shape->head_dim * dtype_bytes(dtype);  // q o k v
     const double floor_s = accelerator->kernel_floor_s;
     const double memory_s = bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
     if (flops <= 0) {
         return (KernelTime){.seconds = floor_s};
     }
-    const double visible_keys = shape->keys * shape->visible_share;    // mean per query: S/2 when causal
+    const double visible_keys = shape->keys * shape->visible_share;  // mean per query: S/2 when causal
     const double ramp = visible_keys / (visible_keys + ramp_start);
     const double diagonal = shape->diagonal ? rate->causal_factor * shape->keys / (shape->keys + diagonal_tile) : 1;
     const double waves = lines * ceil(shape->queries / query_tile) / accelerator->sm_count;
@@ -55,11 +55,12 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double flop_per_s = accelerator->gemm[dtype].peak_flop_per_s * efficiency * ramp * diagonal * occupancy;
     const double compute_s = flops / flop_per_s;
     const double busy_s = fmax(compute_s, memory_s);
-    return (KernelTime){.seconds = floor_s + busy_s, .memory_s = memory_s, .memory_bound = memory_s > compute_s ? 1 : 0};
+    return (KernelTime){
+        .seconds = floor_s + busy_s, .memory_s = memory_s, .memory_bound = memory_s > compute_s ? 1 : 0};
 }
 
-double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim, double queries,
-                        double keys, double visible_share, bool backward) {
+double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim,
+                        double queries, double keys, double visible_share, bool backward) {
     const AttentionShape shape = {.sequences = sequences,
                                   .heads = heads,
                                   .head_dim = head_dim,

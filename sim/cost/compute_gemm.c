@@ -12,42 +12,43 @@ typedef struct Tile {
 } Tile;
 
 static const Tile tiles[] = {{256, 128, 0}, {128, 256, 0}, {128, 128, 1}, {256, 64, 1},
-                             {64, 256, 1},  {128, 64, 2},  {64, 128, 2},  {64, 64, 3}};    // hardware.md 5.1
+                             {64, 256, 1},  {128, 64, 2},  {64, 128, 2},  {64, 64, 3}};  // hardware.md 5.1
 
 enum {
     TILE_COUNT = sizeof(tiles) / sizeof(tiles[0]),
-    MAX_SPLIT = 8,            // hardware.md 5.1: s in {1,2,4,8}
-    MIN_SPLIT_DEPTH = 256,    // hardware.md 5.1: K/s >= 256
-    FP8_QUANT_BYTES = 5,      // per element of A, dynamic tensor-wise scaling; part of the fp8 fit, hardware.md 5.1
-    ALIGNED_ELEMENTS = 8,     // tensor cores want K and N in multiples of 16 bytes of bf16
+    MAX_SPLIT = 8,          // hardware.md 5.1: s in {1,2,4,8}
+    MIN_SPLIT_DEPTH = 256,  // hardware.md 5.1: K/s >= 256
+    FP8_QUANT_BYTES = 5,    // per element of A, dynamic tensor-wise scaling; part of the fp8 fit, hardware.md 5.1
+    ALIGNED_ELEMENTS = 8,   // tensor cores want K and N in multiples of 16 bytes of bf16
 };
 
-static const double unaligned_efficiency = 0.69;    // hardware.md 3: 273 against 398 TFLOP/s on H100 (one measured pair)
+static const double unaligned_efficiency = 0.69;  // hardware.md 3: 273 against 398 TFLOP/s on H100 (one measured pair)
 
 typedef struct Waves {
-    double slots;              // SMs
-    double flop_per_s_slot;    // of one SM, class 0
+    double slots;            // SMs
+    double flop_per_s_slot;  // of one SM, class 0
     double quantisation, overhead_s;
 } Waves;
 
 // Seconds of `ctas` thread blocks of tile_flops each.
 static inline double waves_seconds(const Waves *waves, double ctas, double tile_flops, double efficiency) {
     const double filled = ctas / waves->slots;
-    const double count =
-        filled <= 1 ? 1 : waves->quantisation * ceil(filled) + (1 - waves->quantisation) * filled;
+    const double count = filled <= 1 ? 1 : waves->quantisation * ceil(filled) + (1 - waves->quantisation) * filled;
     return count * (tile_flops / (waves->flop_per_s_slot * efficiency) + waves->overhead_s);
 }
 
-static double tiles_seconds(const Accelerator *accelerator, const GemmRate *rate, const GemmShape *shape, double flop_per_s) {
+static double tiles_seconds(const Accelerator *accelerator, const GemmRate *rate, const GemmShape *shape,
+                            double flop_per_s) {
     const Waves waves = {.slots = accelerator->sm_count,
                          .flop_per_s_slot = flop_per_s / accelerator->sm_count,
                          .quantisation = rate->wave_quantisation,
                          .overhead_s = rate->tile_overhead_s};
-    const double merge_s = 8.0 * (double)shape->m * (double)shape->n / accelerator->memory_bytes_per_s;    // per split
+    const double merge_s = 8.0 * (double)shape->m * (double)shape->n / accelerator->memory_bytes_per_s;  // per split
     double best_s = INFINITY;
     for (int i = 0; i < TILE_COUNT; i++) {
         const Tile *tile = &tiles[i];
-        const double blocks = (double)((shape->m + tile->m - 1) / tile->m) * (double)((shape->n + tile->n - 1) / tile->n);
+        const double blocks =
+            (double)((shape->m + tile->m - 1) / tile->m) * (double)((shape->n + tile->n - 1) / tile->n);
         const double flops = 2.0 * tile->m * tile->n * (double)shape->k;
         const double efficiency = tile->efficiency_class == 0 ? 1 : rate->class_efficiency[tile->efficiency_class - 1];
         for (int split = 1; split <= MAX_SPLIT; split *= 2) {

@@ -7,10 +7,9 @@
 
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels) {
     const double memory_s = bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
-    const double idle_s = (kernels - 1) * accelerator->kernel_gap_s;    // inside the chain
-    return (KernelTime){.seconds = kernels * accelerator->kernel_floor_s + idle_s + memory_s,
-                        .memory_s = memory_s,
-                        .memory_bound = 1};
+    const double idle_s = (kernels - 1) * accelerator->kernel_gap_s;  // inside the chain
+    return (KernelTime){
+        .seconds = kernels * accelerator->kernel_floor_s + idle_s + memory_s, .memory_s = memory_s, .memory_bound = 1};
 }
 
 double cost_memory_bound_s(const Accelerator *accelerator, double bytes) {

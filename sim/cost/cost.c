@@ -56,7 +56,7 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
 }
 
 // What the causal mask lets through of this block, for the rank that the ring waits for. Zigzag: every rank half of every
-// block. Contiguous: the block of the rank's own chunk half, earlier ones whole, and the last rank has no block to skip.
+// block. Contiguous: half of the rank's own block, earlier ones whole, and the last rank has no block to skip.
 static double visible_share(const StepProgram *program, const Task *task) {
     const bool split = program->plan.mesh.size[AXIS_CP] > 1;
     return split && !program->target->zigzag && task->ring_step > 0 ? 1 : 0.5;
@@ -123,8 +123,8 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
     const GroupPlacement placement =
         mesh_group_placement(mesh, program->groups[task->group].axes, cost_ranks_per_node(profile, mesh));
     TaskCost cost = {.algorithm = "none"};
-    const CollectiveCost alone = cost_collective(profile, collective_kind(task->kind), &placement, (double)task->payload_bytes,
-                                                 &cost.algorithm);
+    const CollectiveCost alone =
+        cost_collective(profile, collective_kind(task->kind), &placement, (double)task->payload_bytes, &cost.algorithm);
     cost.seconds = alone.seconds;
     if (alone.seconds > 0) {
         const double hbm_bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
@@ -138,8 +138,8 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
 }
 
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task) {
-    TaskCost cost = task_is_collective(task) ? collective_task_cost(model, program, task)
-                                             : compute_task_cost(model, program, task);
+    TaskCost cost =
+        task_is_collective(task) ? collective_task_cost(model, program, task) : compute_task_cost(model, program, task);
     cost.host_s = task_host_s(model->target, task);
     return cost;
 }

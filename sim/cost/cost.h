@@ -19,16 +19,16 @@
 typedef enum { RESOURCE_NODE_LINK, RESOURCE_NIC, RESOURCE_HBM, RESOURCE_COUNT } Resource;
 
 typedef struct TaskCost {
-    double seconds;                      // alone on the machine, on the task's own lane; 0 = nothing to do (group of one)
-    double host_s;                       // host time to issue it
-    float sm_share;                      // of the accelerator's SMs, 0..1 (compute kernels: 1)
-    float memory_bound;                  // 1 = limited by memory bandwidth, 0 = by arithmetic
+    double seconds;      // alone on the machine, on the task's own lane; 0 = nothing to do (group of one)
+    double host_s;       // host time to issue it
+    float sm_share;      // of the accelerator's SMs, 0..1 (compute kernels: 1)
+    float memory_bound;  // 1 = limited by memory bandwidth, 0 = by arithmetic
     // Share of each resource that it needs while running alone, 0..1, averaged over its seconds. NODE_LINK: of this rank's
     // links. NIC: of the part of the node's NICs that this rank's group may use beside its siblings. HBM: of achievable
     // bandwidth (datasheet x memory_efficiency), so a streaming kernel is near 1; a collective's wire bytes are already
     // multiplied by the profile's interference.hbm_factor.
     float use[RESOURCE_COUNT];
-    const char *algorithm;               // "ring" "tree" "nvls" "p2p" "tile" "flash" "stream"; static text
+    const char *algorithm;  // "ring" "tree" "nvls" "p2p" "tile" "flash" "stream"; static text
 } TaskCost;
 
 typedef struct CostModel {
@@ -60,8 +60,8 @@ double cost_gemm_s(const Accelerator *accelerator, Dtype dtype, int64_t m, int64
 // Causal or full attention block over b sequences. visible_share: of the queries x keys pairs that the mask lets through
 // (0.5 causal); below 1 the block is taken to hold the diagonal. Kernel: the profile's "flash" row nearest in head_dim, which
 // is what PyTorch's scaled_dot_product_attention runs under accelerate; a profile without such rows: its nearest row.
-double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim, double queries,
-                        double keys, double visible_share, bool backward);
+double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim,
+                        double queries, double keys, double visible_share, bool backward);
 
 // One streaming kernel: floor + bytes at achieved bandwidth.
 double cost_memory_bound_s(const Accelerator *accelerator, double bytes);
@@ -69,16 +69,21 @@ double cost_memory_bound_s(const Accelerator *accelerator, double bytes);
 // The machine as one of ranks_on_node ranks sees it. GPU profiles: unchanged. CPU profiles: see cpu_sharing.c.
 ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_node);
 
-typedef enum { COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_REDUCE, COLLECTIVE_SEND_RECV } CollectiveKind;
+typedef enum {
+    COLLECTIVE_ALL_GATHER,
+    COLLECTIVE_REDUCE_SCATTER,
+    COLLECTIVE_ALL_REDUCE,
+    COLLECTIVE_SEND_RECV
+} CollectiveKind;
 
 // What one collective costs and occupies. payload_bytes everywhere: the full tensor (all-gather output, reduce-scatter input,
 // all-reduce buffer), the message for send_recv.
 typedef struct CollectiveCost {
     double seconds;
-    double link_s;        // of them, at full rate of this rank's node links
-    double nic_s;         // of them, at full rate of its group's share of the NICs; 0 inside a node
-    double wire_bytes;    // that this rank sends
-    double ctas;          // SMs that its kernel holds
+    double link_s;      // of them, at full rate of this rank's node links
+    double nic_s;       // of them, at full rate of its group's share of the NICs; 0 inside a node
+    double wire_bytes;  // that this rank sends
+    double ctas;        // SMs that its kernel holds
 } CollectiveCost;
 
 // One algorithm: a file and a row of collective_table. Formulas: collectives.md 6.1 - 6.3.
@@ -89,10 +94,10 @@ typedef struct CollectiveAlgorithm {
                            double payload_bytes);
 } CollectiveAlgorithm;
 
-extern const CollectiveAlgorithm *const collective_table[];    // NULL-terminated
+extern const CollectiveAlgorithm *const collective_table[];  // NULL-terminated
 
 // The fastest applicable algorithm; a group of one rank or no payload: all zero. *algorithm may be NULL; "none" then.
 CollectiveCost cost_collective(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
                                double payload_bytes, const char **algorithm);
-double cost_collective_s(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group, double payload_bytes,
-                         const char **algorithm);
+double cost_collective_s(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
+                         double payload_bytes, const char **algorithm);

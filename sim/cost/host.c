@@ -6,32 +6,33 @@
 
 #include "sim/cost/compute.h"
 
-static const double autograd_host_factor = 0.7;    // accuracy-notes.md 2: "backward ops x 0.7"
-static const double eager_memory_passes = 1.5;     // hardware.md 5.3: fused and compiled kernels 1.0-1.3, eager from 1.5
+static const double autograd_host_factor = 0.7;  // accuracy-notes.md 2: "backward ops x 0.7"
+static const double eager_memory_passes = 1.5;   // hardware.md 5.3: fused and compiled kernels 1.0-1.3, eager from 1.5
 
 typedef struct KernelCount {
     unsigned char fused, eager;
 } KernelCount;
 
 static const KernelCount kernel_counts[TASK_KIND_COUNT] = {
-    [TASK_LOAD_TOKENS] = {1, 2},         // two copies to the device
+    [TASK_LOAD_TOKENS] = {1, 2},  // two copies to the device
     [TASK_EMBED] = {1, 1},
-    [TASK_EMBED_BACKWARD] = {1, 2},      // zeros, scatter-add
-    [TASK_RMSNORM] = {1, 8},             // see above
-    [TASK_RMSNORM_BACKWARD] = {2, 13},   // fused: rows, then the weight's gradient; eager: each of the eight back, three sums
+    [TASK_EMBED_BACKWARD] = {1, 2},  // zeros, scatter-add
+    [TASK_RMSNORM] = {1, 8},         // see above
+    [TASK_RMSNORM_BACKWARD] =
+        {2, 13},  // fused: rows, then the weight's gradient; eager: each of the eight back, three sums
     [TASK_GEMM] = {1, 1},
-    [TASK_ROPE] = {1, 10},               // of q and k: x cos, negate, concatenate, x sin, add
+    [TASK_ROPE] = {1, 10},  // of q and k: x cos, negate, concatenate, x sin, add
     [TASK_ATTENTION] = {1, 1},
     [TASK_ATTENTION_BACKWARD] = {3, 3},  // row sums, the kernel, dq to the working dtype
     [TASK_SWIGLU] = {1, 2},              // silu, multiply
     [TASK_SWIGLU_BACKWARD] = {1, 3},     // two multiplies, silu backward
     [TASK_ADD] = {1, 1},
-    [TASK_LOSS_MAX] = {1, 2},            // eager: upcast, maximum
-    [TASK_LOSS_SUM] = {1, 3},            // eager: subtract-exp, sum, pick the target
-    [TASK_LOSS_GRADIENT] = {1, 4},       // eager: log-softmax backward, scale, downcast, loss
-    [TASK_SQUARE_SUM] = {1, 2},          // eager: foreach norm, stack
-    [TASK_CLIP] = {1, 4},                // eager: norm of norms, add, divide, clamp
-    [TASK_ADAMW] = {1, 12},              // eager: foreach chain over chunked lists
+    [TASK_LOSS_MAX] = {1, 2},       // eager: upcast, maximum
+    [TASK_LOSS_SUM] = {1, 3},       // eager: subtract-exp, sum, pick the target
+    [TASK_LOSS_GRADIENT] = {1, 4},  // eager: log-softmax backward, scale, downcast, loss
+    [TASK_SQUARE_SUM] = {1, 2},     // eager: foreach norm, stack
+    [TASK_CLIP] = {1, 4},           // eager: norm of norms, add, divide, clamp
+    [TASK_ADAMW] = {1, 12},         // eager: foreach chain over chunked lists
     [TASK_COPY] = {1, 1},
     [TASK_UNPACK] = {1, 1},
     [TASK_ACCUMULATE] = {1, 1},
@@ -42,7 +43,7 @@ static const KernelCount kernel_counts[TASK_KIND_COUNT] = {
     [TASK_SEND_RECV] = {1, 1},
 };
 
-enum { EAGER_MERGE_KERNELS = 6 };    // later ring blocks: sigmoid, subtract, multiply, add, log-sigmoid, subtract
+enum { EAGER_MERGE_KERNELS = 6 };  // later ring blocks: sigmoid, subtract, multiply, add, log-sigmoid, subtract
 
 bool cost_target_is_eager(const Target *target) {
     return target->memory_passes >= eager_memory_passes;

@@ -27,7 +27,8 @@ int gemm_samples(GemmSample *samples) {
         cr_assert_leq(count, SAMPLES_MAX);
         double time_us;
         long m, n, k;
-        const int read = sscanf(line, "%31[^,],%31[^,],%ld,%ld,%ld,%lf,", row->profile, row->load, &m, &n, &k, &time_us);
+        const int read =
+            sscanf(line, "%31[^,],%31[^,],%ld,%ld,%ld,%lf,", row->profile, row->load, &m, &n, &k, &time_us);
         cr_assert_eq(read, 6, "%s", line);
         row->m = m, row->n = n, row->k = k;
         row->time_s = time_us * 1e-6;
@@ -44,8 +45,8 @@ int collective_samples(CollectiveSample *samples) {
         CollectiveSample *row = &samples[count++];
         cr_assert_leq(count, SAMPLES_MAX);
         double time_us;
-        const int read = sscanf(line, "%31[^,],%31[^,],%31[^,],%d,%d,%lf,%31[^,],%lf,", row->profile, row->set, row->kind, &row->nodes,
-                                &row->per_node, &row->bytes, row->algorithm, &time_us);
+        const int read = sscanf(line, "%31[^,],%31[^,],%31[^,],%d,%d,%lf,%31[^,],%lf,", row->profile, row->set,
+                                row->kind, &row->nodes, &row->per_node, &row->bytes, row->algorithm, &time_us);
         cr_assert_eq(read, 8, "%s", line);
         row->time_s = time_us * 1e-6;
     }
@@ -74,7 +75,7 @@ ErrorSummary errors_print(const char *label, const Errors *errors) {
     qsort(sorted.signed_error, (size_t)sorted.count, sizeof(double), compare_doubles);
     summary.median_abs = sorted.signed_error[sorted.count / 2];
     summary.p90_abs = sorted.signed_error[sorted.count * 9 / 10];
-    fprintf(stderr, "%-44s rows %4d  median %5.1f %%  p90 %5.1f %%  bias %+5.1f %%\n", label, sorted.count, 100 * summary.median_abs,
-            100 * summary.p90_abs, 100 * summary.bias);
+    fprintf(stderr, "%-44s rows %4d  median %5.1f %%  p90 %5.1f %%  bias %+5.1f %%\n", label, sorted.count,
+            100 * summary.median_abs, 100 * summary.p90_abs, 100 * summary.bias);
     return summary;
 }

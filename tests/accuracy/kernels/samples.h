@@ -8,16 +8,16 @@ enum { SAMPLE_NAME = 32, SAMPLES_MAX = 1024 };
 
 typedef struct GemmSample {
     char profile[SAMPLE_NAME];
-    char load[SAMPLE_NAME];    // "burst": isolated repeats; "sustained": inside a running model
+    char load[SAMPLE_NAME];  // "burst": isolated repeats; "sustained": inside a running model
     int64_t m, n, k;
     double time_s;
 } GemmSample;
 
 typedef struct CollectiveSample {
     char profile[SAMPLE_NAME];
-    char set[SAMPLE_NAME];          // "node": what the node constants were fitted on; "other_node"; "fabric": several nodes
+    char set[SAMPLE_NAME];  // "node": what the node constants were fitted on; "other_node"; "fabric": several nodes
     char kind[SAMPLE_NAME];
-    char algorithm[SAMPLE_NAME];    // "any", or the one that the source forced
+    char algorithm[SAMPLE_NAME];  // "any", or the one that the source forced
     int nodes, per_node;
     double bytes, time_s;
 } CollectiveSample;
@@ -33,8 +33,8 @@ typedef struct Errors {
 } Errors;
 
 typedef struct ErrorSummary {
-    double median_abs, p90_abs, bias;    // bias: median of the signed error
+    double median_abs, p90_abs, bias;  // bias: median of the signed error
 } ErrorSummary;
 
 void errors_add(Errors *errors, double predicted, double measured);
-ErrorSummary errors_print(const char *label, const Errors *errors);    // one table row to stderr
+ErrorSummary errors_print(const char *label, const Errors *errors);  // one table row to stderr

@@ -30,7 +30,8 @@ Test(golden_cost, ring_all_gather_over_two_nodes) {
     // links: 7.5/8 x 800 MB / 100 GB/s = 7.5 ms; NICs: 7/8 x 800 MB / (0.5 x 40 GB/s) = 35 ms
     // smooth maximum: 35 x (1 + (7.5/35)^4)^(1/4) = 35 x 1.00210850^(1/4) = 35.018434 ms
     const ClusterProfile round = machine_round();
-    check_collective(&round, COLLECTIVE_REDUCE_SCATTER, (GroupPlacement){8, 2, 4, 1}, 8e8, 21e-6 + 35.018434e-3, "ring");
+    check_collective(&round, COLLECTIVE_REDUCE_SCATTER, (GroupPlacement){8, 2, 4, 1}, 8e8, 21e-6 + 35.018434e-3,
+                     "ring");
 }
 
 Test(golden_cost, sibling_groups_divide_the_nics) {
@@ -60,7 +61,8 @@ Test(golden_cost, small_all_reduce_in_an_h100_node_takes_the_ring) {
     // S 1 kB, n 8: a = 4.5 + 14 x 0.85 = 16.4 us (NVLS starts at 20); W/B = 14.64/8 x 1000 / 400e9 = 4.575 ns
     // x = 2 x 0.5 x sqrt(16.4e-6 x 4.575e-9) = 2.73916e-7; y = 8 x 16.4e-6 = 1.312e-4; xy/sqrt(x2+y2) = 2.73915e-7
     const ClusterProfile h100 = machine_h100();
-    check_collective(&h100, COLLECTIVE_ALL_REDUCE, (GroupPlacement){8, 1, 8, 1}, 1000, 16.4e-6 + 4.575e-9 + 2.73915e-7, "ring");
+    check_collective(&h100, COLLECTIVE_ALL_REDUCE, (GroupPlacement){8, 1, 8, 1}, 1000, 16.4e-6 + 4.575e-9 + 2.73915e-7,
+                     "ring");
 }
 
 Test(golden_cost, large_all_reduce_in_an_h100_node_takes_nvls) {
@@ -78,10 +80,12 @@ Test(golden_cost, ring_hop_in_a_node) {
 }
 
 Test(golden_cost, ring_hop_across_nodes_is_one_flow) {
-    // flow = min(0.5 x 10 GB/s, 0.4 x 10 GB/s) = 4 GB/s: 25 ms; a 20 us; x = 1.6 sqrt(20e-6 x 25e-3) = 1.1313708 ms; y 60 us
+    // flow = min(0.5 x 10 GB/s, 0.4 x 10 GB/s) = 4 GB/s: 25 ms; a 20 us
+    // x = 1.6 sqrt(20e-6 x 25e-3) = 1.1313708 ms; y 60 us
     // xy/sqrt(x2+y2) = 6.7882251e-8 / 1.1329607e-3 = 59.915807 us
     const ClusterProfile round = machine_round();
-    check_collective(&round, COLLECTIVE_SEND_RECV, (GroupPlacement){4, 4, 1, 4}, 1e8, 25e-3 + 20e-6 + 59.915807e-6, "p2p");
+    check_collective(&round, COLLECTIVE_SEND_RECV, (GroupPlacement){4, 4, 1, 4}, 1e8, 25e-3 + 20e-6 + 59.915807e-6,
+                     "p2p");
 }
 
 Test(golden_cost, gemm_of_exactly_one_wave) {
@@ -93,23 +97,26 @@ Test(golden_cost, gemm_of_exactly_one_wave) {
 }
 
 Test(golden_cost, gemm_of_one_row_more_pays_a_second_wave) {
-    // 2561 rows: 11 x 10 = 110 blocks, two waves: 1073.741824 us (128 x 256: 21 x 5 = 105 blocks, the same; smaller tiles run at half
-    // rate or less). Operands: (2561 x 8192 + 8192 x 1280) x 2 + 2561 x 1280 x 2 = 69.487104 MB: (69.487104/1073.741824)^3 = 2.71031e-4
+    // 2561 rows: 11 x 10 = 110 blocks, two waves: 1073.741824 us (128 x 256: 21 x 5 = 105 blocks, the same; smaller tiles
+    // run at half rate or less). Operands: (2561 x 8192 + 8192 x 1280) x 2 + 2561 x 1280 x 2 = 69.487104 MB
+    // (69.487104/1073.741824)^3 = 2.71031e-4
     // t = 1073.741824 x (1 + 2.71031e-4)^(1/3) = 1073.838824 us
     const ClusterProfile round = machine_round();
     check(cost_gemm_s(&round.accelerator, DTYPE_BF16, 2561, 1280, 8192, 2), 1073.838824e-6);
 }
 
 Test(golden_cost, gemm_of_half_a_wave_splits_k) {
-    // 1280 x 1280 x 1000: 50 blocks of 65.536 us; split in two 100 blocks of 32.768 us + 2 x 8 x 1280 x 1280 B / 1 TB/s = 26.2144 us
-    // (in four: K/4 = 250 < 256). Operands 8.3968 us. t = (58.9824^3 + 8.3968^3)^(1/3) = 58.9824 x (1 + 0.00288523)^(1/3) = 59.039072 us
+    // 1280 x 1280 x 1000: 50 blocks of 65.536 us; split in two 100 blocks of 32.768 us and 2 x 8 x 1280 x 1280 B / 1 TB/s =
+    // 26.2144 us for the sum (in four: K/4 = 250 < 256). Operands 8.3968 us.
+    // t = (58.9824^3 + 8.3968^3)^(1/3) = 58.9824 x (1 + 0.00288523)^(1/3) = 59.039072 us
     const ClusterProfile round = machine_round();
     check(cost_gemm_s(&round.accelerator, DTYPE_BF16, 1280, 1280, 1000, 2), 59.039072e-6);
 }
 
 Test(golden_cost, causal_attention) {
     // F = 4 x 100 heads x 1024 x 1024 x 128 x 0.5 = 26.8435456 GFLOP; 800 query tiles on 100 SMs: whole waves, occupancy 1
-    // ramp = 512/(512 + 1024) = 1/3; diagonal = 0.75 x 1024/1152 = 2/3; rate = 125e12 x 0.5 x 2/9 = 13.8888889 TFLOP/s; floor 2 us
+    // ramp = 512/(512 + 1024) = 1/3; diagonal = 0.75 x 1024/1152 = 2/3
+    // rate = 125e12 x 0.5 x 2/9 = 13.8888889 TFLOP/s; floor 2 us
     const ClusterProfile round = machine_round();
     check(cost_attention_s(&round.accelerator, DTYPE_BF16, 1, 100, 128, 1024, 1024, 0.5, false), 2e-6 + 1932.735283e-6);
 }

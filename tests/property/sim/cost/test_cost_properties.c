@@ -18,7 +18,7 @@ static void property_begin(void) {
 
 TestSuite(property_cost, .init = property_begin);
 
-static uint64_t draw(void) {    // xorshift64*
+static uint64_t draw(void) {  // xorshift64*
     state ^= state >> 12;
     state ^= state << 25;
     state ^= state >> 27;
@@ -45,8 +45,8 @@ static CollectiveKind draw_kind(void) {
 }
 
 static const char *describe(CollectiveKind kind, const GroupPlacement *group, double bytes, char out[128]) {
-    snprintf(out, 128, "kind %d, %d ranks, %d nodes, %d per node, %d siblings, %.0f bytes", (int)kind, group->size, group->nodes,
-             group->per_node, group->siblings, bytes);
+    snprintf(out, 128, "kind %d, %d ranks, %d nodes, %d per node, %d siblings, %.0f bytes", (int)kind, group->size,
+             group->nodes, group->per_node, group->siblings, bytes);
     return out;
 }
 
@@ -59,7 +59,8 @@ Test(property_cost, collective_time_is_positive_and_grows_with_bytes) {
         const double bytes = draw_log(8, 16e9), more = bytes * draw_log(1.001, 100);
         const double seconds = cost_collective_s(&h100, kind, &group, bytes, NULL);
         cr_assert(group.size == 1 ? seconds == 0 : seconds > 0, "%s", describe(kind, &group, bytes, text));
-        cr_assert_leq(seconds, cost_collective_s(&h100, kind, &group, more, NULL), "%s", describe(kind, &group, bytes, text));
+        cr_assert_leq(seconds, cost_collective_s(&h100, kind, &group, more, NULL), "%s",
+                      describe(kind, &group, bytes, text));
     }
 }
 
@@ -75,8 +76,8 @@ Test(property_cost, more_bandwidth_is_never_slower) {
                                  &faster.node.p2p.bandwidth_bytes_per_s,    &faster.fabric.nic_bytes_per_s,
                                  &faster.fabric.tree.bandwidth_bytes_per_s, &faster.fabric.efficiency};
         *knobs[draw_int(0, 5)] *= draw_log(1.01, 8);
-        cr_assert_leq(cost_collective_s(&faster, kind, &group, bytes, NULL), cost_collective_s(&h100, kind, &group, bytes, NULL),
-                      "%s", describe(kind, &group, bytes, text));
+        cr_assert_leq(cost_collective_s(&faster, kind, &group, bytes, NULL),
+                      cost_collective_s(&h100, kind, &group, bytes, NULL), "%s", describe(kind, &group, bytes, text));
     }
 }
 
@@ -122,7 +123,8 @@ Test(property_cost, gemm_is_never_faster_than_the_roofline) {
         const double seconds = cost_gemm_s(&h100, DTYPE_BF16, m, n, k, 2);
         const double flops = 2.0 * (double)m * (double)n * (double)k;
         const double bytes = 2.0 * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
-        const double bound_s = fmax(flops / rate->sustained_flop_per_s, bytes / (h100.memory_bytes_per_s * rate->bandwidth_factor));
+        const double bound_s =
+            fmax(flops / rate->sustained_flop_per_s, bytes / (h100.memory_bytes_per_s * rate->bandwidth_factor));
         cr_assert_geq(seconds, bound_s, "%ld x %ld x %ld", (long)m, (long)n, (long)k);
     }
 }
@@ -130,10 +132,13 @@ Test(property_cost, gemm_is_never_faster_than_the_roofline) {
 Test(property_cost, gemm_time_grows_with_each_size) {
     const Accelerator h100 = machine_h100().accelerator;
     for (int i = 0; i < CASES; i++) {
-        const int64_t m = 8 * draw_int(1, 2000), n = 8 * draw_int(1, 2000), k = 8 * draw_int(1, 2000), more = 8 * draw_int(1, 500);
+        const int64_t m = 8 * draw_int(1, 2000), n = 8 * draw_int(1, 2000), k = 8 * draw_int(1, 2000),
+                      more = 8 * draw_int(1, 500);
         const double seconds = cost_gemm_s(&h100, DTYPE_BF16, m, n, k, 2);
-        cr_assert_leq(seconds, cost_gemm_s(&h100, DTYPE_BF16, m + more, n, k, 2), "%ld x %ld x %ld", (long)m, (long)n, (long)k);
-        cr_assert_leq(seconds, cost_gemm_s(&h100, DTYPE_BF16, m, n + more, k, 2), "%ld x %ld x %ld", (long)m, (long)n, (long)k);
+        cr_assert_leq(seconds, cost_gemm_s(&h100, DTYPE_BF16, m + more, n, k, 2), "%ld x %ld x %ld", (long)m, (long)n,
+                      (long)k);
+        cr_assert_leq(seconds, cost_gemm_s(&h100, DTYPE_BF16, m, n + more, k, 2), "%ld x %ld x %ld", (long)m, (long)n,
+                      (long)k);
     }
 }
 
@@ -144,8 +149,10 @@ Test(property_cost, attention_backward_costs_more_than_forward_and_slices_cost_m
         const double length = 256.0 * draw_int(1, 64);
         const double forward_s = cost_attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length, length, 0.5, false);
         const double backward_s = cost_attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length, length, 0.5, true);
-        const double half_s = cost_attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length / 2, length / 2, 1, false);
+        const double half_s =
+            cost_attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length / 2, length / 2, 1, false);
         cr_assert_gt(backward_s, forward_s, "%d heads, %g", heads, length);
-        cr_assert_gt(4 * half_s, forward_s, "%d heads, %g", heads, length);    // four blocks of half length, one of them unneeded
+        cr_assert_gt(4 * half_s, forward_s, "%d heads, %g", heads,
+                     length);  // four blocks of half length, one of them unneeded
     }
 }

@@ -9,7 +9,7 @@
 #include "tests/unit/sim/cost/machines.h"
 
 Test(cost, attention_takes_the_flash_row_nearest_in_head_dim) {
-    const Accelerator h100 = machine_h100().accelerator;    // rows: flash3 128, flash 128, flash 64
+    const Accelerator h100 = machine_h100().accelerator;  // rows: flash3 128, flash 128, flash 64
     cr_assert_eq(attention_rate(&h100, "flash", 128), &h100.attention[1]);
     cr_assert_eq(attention_rate(&h100, "flash", 256), &h100.attention[1]);
     cr_assert_eq(attention_rate(&h100, "flash", 80), &h100.attention[2]);
@@ -22,12 +22,14 @@ Test(cost, attention_falls_back_to_another_kernel_when_there_is_no_flash_row) {
 
 Test(cost, attention_block_without_visible_keys_costs_one_launch) {
     const Accelerator h100 = machine_h100().accelerator;
-    cr_assert_float_eq(cost_attention_s(&h100, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0, false), h100.kernel_floor_s, 1e-12);
+    cr_assert_float_eq(cost_attention_s(&h100, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0, false), h100.kernel_floor_s,
+                       1e-12);
 }
 
 Test(cost, ring_block_off_the_diagonal_is_cheaper_than_the_diagonal_one_of_equal_work) {
     const Accelerator h100 = machine_h100().accelerator;
-    AttentionShape shape = {.sequences = 1, .heads = 32, .head_dim = 128, .queries = 1024, .keys = 1024, .visible_share = 0.5};
+    AttentionShape shape = {
+        .sequences = 1, .heads = 32, .head_dim = 128, .queries = 1024, .keys = 1024, .visible_share = 0.5};
     const double full_s = attention_time(&h100, DTYPE_BF16, &shape).seconds;
     shape.diagonal = true;
     cr_assert_lt(full_s, attention_time(&h100, DTYPE_BF16, &shape).seconds);
@@ -35,7 +37,8 @@ Test(cost, ring_block_off_the_diagonal_is_cheaper_than_the_diagonal_one_of_equal
 
 Test(cost, gemm_with_an_unaligned_k_is_slower) {
     const Accelerator h100 = machine_h100().accelerator;
-    cr_assert_gt(cost_gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10922, 2), 1.3 * cost_gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10944, 2));
+    cr_assert_gt(cost_gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10922, 2),
+                 1.3 * cost_gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10944, 2));
 }
 
 Test(cost, gemm_that_accumulates_in_fp32_moves_more_bytes) {
@@ -74,7 +77,7 @@ Test(cost, curve_of_a_long_message_ends_at_start_times_one_plus_the_ceiling) {
 }
 
 Test(cost, two_nics_per_rank_are_both_used) {
-    ClusterProfile round = machine_round();    // 4 ranks and 4 NICs of 10 GB/s per node, efficiency 0.5
+    ClusterProfile round = machine_round();  // 4 ranks and 4 NICs of 10 GB/s per node, efficiency 0.5
     const GroupPlacement one_per_node = {2, 2, 1, 1};
     cr_assert_float_eq(collective_fabric_bytes_per_s(&round, &one_per_node), 5e9, 1);
     round.fabric.nics = 8;

@@ -37,14 +37,15 @@ static void bench_begin(Bench *bench, ClusterProfile profile, const Target *targ
     bench->operands[0] = bench->operands[1] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_READ};
     bench->operands[2] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_WRITE};
     bench->groups[0] = (Group){.axes = AXIS_SHARD_GROUP, .size = 16};
-    bench->program = (StepProgram){.target = target,
-                                   .plan = {.mesh = {{1, 16, 1, 1}}, .seq = 4096, .micro_batch = 1, .precision = DTYPE_BF16},
-                                   .buffers = bench->buffers,
-                                   .buffer_count = 2,
-                                   .operands = bench->operands,
-                                   .operand_count = 3,
-                                   .groups = bench->groups,
-                                   .group_count = 1};
+    bench->program =
+        (StepProgram){.target = target,
+                      .plan = {.mesh = {{1, 16, 1, 1}}, .seq = 4096, .micro_batch = 1, .precision = DTYPE_BF16},
+                      .buffers = bench->buffers,
+                      .buffer_count = 2,
+                      .operands = bench->operands,
+                      .operand_count = 3,
+                      .groups = bench->groups,
+                      .group_count = 1};
     bench->model = (CostModel){.profile = &bench->profile, .target = target};
 }
 
@@ -56,9 +57,11 @@ static TaskCost bench_cost(Bench *bench, Task task) {
 Test(cost_task, gemm_is_the_tile_model_plus_the_gap) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
-    const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 4096});
+    const TaskCost cost =
+        bench_cost(&bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 4096});
     const Accelerator *accelerator = &bench.profile.accelerator;
-    cr_assert_float_eq(cost.seconds, cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 4096, 2) + accelerator->kernel_gap_s, 1e-12);
+    cr_assert_float_eq(cost.seconds,
+                       cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 4096, 2) + accelerator->kernel_gap_s, 1e-12);
     cr_assert_str_eq(cost.algorithm, "tile");
     cr_assert_eq(cost.sm_share, 1);
     cr_assert_eq(cost.host_s, 1e-6);
@@ -68,16 +71,18 @@ Test(cost_task, weight_gradient_into_fp32_that_accumulates_reads_its_output) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
     bench.operands[2].ref.buffer = 1;
-    const TaskCost cost =
-        bench_cost(&bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 512, .accumulate = true});
+    const TaskCost cost = bench_cost(
+        &bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 512, .accumulate = true});
     const Accelerator *accelerator = &bench.profile.accelerator;
-    cr_assert_float_eq(cost.seconds, cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 512, 8) + accelerator->kernel_gap_s, 1e-12);
+    cr_assert_float_eq(cost.seconds,
+                       cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 512, 8) + accelerator->kernel_gap_s, 1e-12);
 }
 
 Test(cost_task, eager_norm_moves_its_passes_in_eight_kernels) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &eager);
-    const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_RMSNORM, .phase = PHASE_FORWARD, .traffic_bytes = 64 << 20});
+    const TaskCost cost =
+        bench_cost(&bench, (Task){.kind = TASK_RMSNORM, .phase = PHASE_FORWARD, .traffic_bytes = 64 << 20});
     const Accelerator *accelerator = &bench.profile.accelerator;
     const double stream_s = 3.0 * (64 << 20) / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
     cr_assert_float_eq(cost.seconds, stream_s + 8 * (accelerator->kernel_floor_s + accelerator->kernel_gap_s), 1e-12);
@@ -107,7 +112,7 @@ Test(cost_task, three_loss_tasks_move_the_bytes_per_logit_of_the_target) {
 Test(cost_task, adamw_moves_the_targets_bytes_per_element_of_the_shard) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
-    bench.operands[0].ref = (BufferRef){.buffer = 1, .bytes = 400 << 20};    // fp32 master: 100 Mi elements
+    bench.operands[0].ref = (BufferRef){.buffer = 1, .bytes = 400 << 20};  // fp32 master: 100 Mi elements
     const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_ADAMW});
     const Accelerator *accelerator = &bench.profile.accelerator;
     const double stream_s = 28.0 * (100 << 20) / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
@@ -117,7 +122,7 @@ Test(cost_task, adamw_moves_the_targets_bytes_per_element_of_the_shard) {
 Test(cost_task, gather_over_slow_nics_needs_them_more_than_the_links) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
-    bench.profile.fabric.nic_bytes_per_s = 25e9;    // half: 8 x 25 GB/s beside links of 400 GB/s
+    bench.profile.fabric.nic_bytes_per_s = 25e9;  // half: 8 x 25 GB/s beside links of 400 GB/s
     const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_ALL_GATHER, .group = 0, .payload_bytes = 1 << 30});
     cr_assert_str_eq(cost.algorithm, "ring");
     cr_assert_float_eq(cost.sm_share, 24.0 / 132, 1e-6);
@@ -165,7 +170,7 @@ Test(cost_task, contiguous_ring_waits_for_ranks_that_see_whole_blocks) {
     bench_begin(&contiguous, machine_h100(), &slow);
     zigzag.program.plan.mesh = contiguous.program.plan.mesh = (Mesh){{1, 4, 4, 1}};
     const double ratio = bench_cost(&contiguous, ring_block(1)).seconds / bench_cost(&zigzag, ring_block(1)).seconds;
-    cr_assert(ratio > 1.7 && ratio < 2.0, "%g", ratio);    // twice the work at a better ramp
+    cr_assert(ratio > 1.7 && ratio < 2.0, "%g", ratio);  // twice the work at a better ramp
     cr_assert_eq(bench_cost(&contiguous, ring_block(0)).seconds, bench_cost(&zigzag, ring_block(0)).seconds);
 }
 
@@ -184,8 +189,14 @@ Test(cost_task, equal_keys_are_priced_alike_except_for_host_time) {
     bench_begin(&bench, machine_h100(), &eager);
     Task tasks[40] = {{0}};
     for (int i = 0; i < 40; i++) {
-        tasks[i] = (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 1024, .n = 1024, .k = 64 * (1 + i % 3), .operand_count = 3,
-                          .phase = i < 20 ? PHASE_FORWARD : PHASE_BACKWARD, .key = (uint64_t)(i % 3) << 40};
+        tasks[i] = (Task){.kind = TASK_GEMM,
+                          .dtype = DTYPE_BF16,
+                          .m = 1024,
+                          .n = 1024,
+                          .k = 64 * (1 + i % 3),
+                          .operand_count = 3,
+                          .phase = i < 20 ? PHASE_FORWARD : PHASE_BACKWARD,
+                          .key = (uint64_t)(i % 3) << 40};
     }
     bench.program.tasks = tasks;
     bench.program.task_count = 40;
@@ -205,6 +216,6 @@ Test(cost_task, ranks_on_one_cpu_share_its_cores_in_programs_too) {
     const Task gemm = {.kind = TASK_GEMM, .dtype = DTYPE_FP32, .m = 512, .n = 512, .k = 512};
     bench.program.plan.mesh = (Mesh){{1, 4, 1, 1}};
     const double alone_s = bench_cost(&bench, gemm).seconds;
-    bench.program.plan.mesh = (Mesh){{1, 8, 1, 1}};    // eight ranks, four cores
+    bench.program.plan.mesh = (Mesh){{1, 8, 1, 1}};  // eight ranks, four cores
     cr_assert_float_eq(bench_cost(&bench, gemm).seconds, 2 * alone_s, 1e-9);
 }
