@@ -1,4 +1,5 @@
-// Inside sim/cost: the curve and the geometry that every collective algorithm shares. Formulas: collectives.md 6.1 and 6.2.
+// Inside sim/cost: the curve and the geometry that every collective algorithm shares. Formulas: collectives.md 6.1
+// and 6.2.
 
 #pragma once
 

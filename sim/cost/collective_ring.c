@@ -1,7 +1,8 @@
 // Ring: every rank passes parts to its neighbour; ordered so that a node is left and entered once per ring and rail.
-// Formulas: collectives.md 6.3, "one node, ring" and "many nodes, ring". Start-up grows with the steps, each at the latency of
-// its link; the payload is limited by the node links, the NICs, or both (smooth maximum). kappa is the local copy of a rank's
-// own part, which costs NVLink-class bandwidth but not the network. Not modelled: bandwidth lost in very large fat trees.
+// Formulas: collectives.md 6.3, "one node, ring" and "many nodes, ring". Start-up grows with the steps, each at the
+// latency of its link; the payload is limited by the node links, the NICs, or both (smooth maximum). kappa is the local
+// copy of a rank's own part, which costs NVLink-class bandwidth but not the network. Not modelled: bandwidth lost in
+// very large fat trees.
 
 #include "sim/cost/collective.h"
 

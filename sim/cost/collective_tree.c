@@ -1,7 +1,8 @@
-// Tree all-reduce across nodes: reduce up and broadcast down a double binary tree of nodes, chains inside a node; on machines
-// with in-switch reduction NCCL runs its NVLSTree here. Formula: collectives.md 6.3, "many nodes, tree AR". Logarithmic
-// start-up, so it wins for short messages on many nodes; with two nodes both directions carry useful data, so it wins for
-// long ones too. The cap is the rate of the tree kernels. Not modelled: trees inside one node (the ring is never slower there).
+// Tree all-reduce across nodes: reduce up and broadcast down a double binary tree of nodes, chains inside a node; on
+// machines with in-switch reduction NCCL runs its NVLSTree here. Formula: collectives.md 6.3, "many nodes, tree AR".
+// Logarithmic start-up, so it wins for short messages on many nodes; with two nodes both directions carry useful data,
+// so it wins for long ones too. The cap is the rate of the tree kernels. Not modelled: trees inside one node (the ring
+// is never slower there).
 
 #include "sim/cost/collective.h"
 

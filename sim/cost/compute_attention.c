@@ -1,7 +1,7 @@
-// Flash-type attention: plateau rate, a ramp over the visible key positions, a loss on the causal diagonal and occupancy.
-// Formula: reference hardware.md 5.2. Slices of a ring use the same formula with their own queries and keys: short slices pay
-// the ramp, which is the real price of a high context-parallel degree. Not modelled: masks other than causal, dropout, the
-// smaller key traffic of grouped queries (the kernels are limited by arithmetic).
+// Flash-type attention: plateau rate, a ramp over the visible key positions, a loss on the causal diagonal and
+// occupancy. Formula: reference hardware.md 5.2. Slices of a ring use the same formula with their own queries and keys:
+// short slices pay the ramp, which is the real price of a high context-parallel degree. Not modelled: masks other than
+// causal, dropout, the smaller key traffic of grouped queries (the kernels are limited by arithmetic).
 
 #include "sim/cost/compute.h"
 

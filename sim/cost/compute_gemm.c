@@ -1,7 +1,7 @@
 // GEMM C[m,n] = A[m,k] B[k,n]: the cheapest tile shape and split of K under a wave model, joined with operand traffic.
-// Formula: reference hardware.md 5.1; the rates come from the profile, where each carries its source. Sustained rate: what a
-// training step sees once the power limit bites. Not modelled: layouts (NT, NN and TN differ by a few percent), tile swizzles,
-// clock changes inside a step.
+// Formula: reference hardware.md 5.1; the rates come from the profile, where each carries its source. Sustained rate:
+// what a training step sees once the power limit bites. Not modelled: layouts (NT, NN and TN differ by a few percent),
+// tile swizzles, clock changes inside a step.
 
 #include "sim/cost/compute.h"
 

@@ -1,6 +1,6 @@
-// Dispatch: a task's kind picks the formula and says how many bytes the target really moves for it. Every kernel of a GPU
-// stream is followed by the gap to the next one (hardware.md 6), which belongs to its time here.
-// Not modelled here: what runs at the same time (the engine), ranks that differ (the engine's slowdowns).
+// Dispatch: a task's kind picks the formula and says how many bytes the target really moves for it. Every kernel of a
+// GPU stream is followed by the gap to the next one (hardware.md 6), which belongs to its time here. Not modelled here:
+// what runs at the same time (the engine), ranks that differ (the engine's slowdowns).
 
 #include "sim/cost/cost_program.h"
 
@@ -55,8 +55,8 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
     return gemm_time(accelerator, task->dtype, &shape);
 }
 
-// What the causal mask lets through of this block, for the rank that the ring waits for. Zigzag: every rank half of every
-// block. Contiguous: half of the rank's own block, earlier ones whole, and the last rank has no block to skip.
+// What the causal mask lets through of this block, for the rank that the ring waits for. Zigzag: every rank half of
+// every block. Contiguous: half of the rank's own block, earlier ones whole, and the last rank has no block to skip.
 static double visible_share(const StepProgram *program, const Task *task) {
     const bool split = program->plan.mesh.size[AXIS_CP] > 1;
     return split && !program->target->zigzag && task->ring_step > 0 ? 1 : 0.5;

@@ -1,10 +1,13 @@
-// CostModel: for each task, seconds in isolation on a ClusterProfile and what it occupies while it runs. One file per idea:
-// compute_*.c (GEMM tile model, attention, memory-bound kernels), collective_*.c (one algorithm each, a table row each),
-// cpu_sharing.c (ranks on the cores of one CPU), host.c (kernels and host time per task kind), cost.c (dispatch).
+// CostModel: for each task, seconds in isolation on a ClusterProfile and what it occupies while it runs. One file per
+// idea: compute_*.c (GEMM tile model, attention, memory-bound kernels), collective_*.c (one algorithm each, a table row
+// each), cpu_sharing.c (ranks on the cores of one CPU), host.c (kernels and host time per task kind), cost.c
+// (dispatch).
 //
 // Who counts which sharing, so that nothing is counted twice:
-//   - Isolated time of a collective already contains the SIBLINGS of the same collective: in SPMD training all groups of an
-//     axis run it at once and divide the node's NICs (collectives.md 6.2, q siblings). The engine must not divide again.
+//   - Isolated time of a collective already contains the SIBLINGS of the same collective: in SPMD training all groups
+//   of an
+//     axis run it at once and divide the node's NICs (collectives.md 6.2, q siblings). The engine must not divide
+//     again.
 //   - Isolated time of a task on a CPU profile already contains the other ranks on the same cores (cpu_sharing.c).
 //   - DIFFERENT tasks that run at the same time on a rank share through use[] and sm_share: the engine's business.
 
@@ -23,10 +26,10 @@ typedef struct TaskCost {
     double host_s;       // host time to issue it
     float sm_share;      // of the accelerator's SMs, 0..1 (compute kernels: 1)
     float memory_bound;  // 1 = limited by memory bandwidth, 0 = by arithmetic
-    // Share of each resource that it needs while running alone, 0..1, averaged over its seconds. NODE_LINK: of this rank's
-    // links. NIC: of the part of the node's NICs that this rank's group may use beside its siblings. HBM: of achievable
-    // bandwidth (datasheet x memory_efficiency), so a streaming kernel is near 1; a collective's wire bytes are already
-    // multiplied by the profile's interference.hbm_factor.
+    // Share of each resource that it needs while running alone, 0..1, averaged over its seconds. NODE_LINK: of this
+    // rank's links. NIC: of the part of the node's NICs that this rank's group may use beside its siblings. HBM: of
+    // achievable bandwidth (datasheet x memory_efficiency), so a streaming kernel is near 1; a collective's wire bytes
+    // are already multiplied by the profile's interference.hbm_factor.
     float use[RESOURCE_COUNT];
     const char *algorithm;  // "ring" "tree" "nvls" "p2p" "tile" "flash" "stream"; static text
 } TaskCost;
@@ -44,22 +47,26 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
 
 // ---- pieces, for the analytic path, tests and reports
 
-// False where the profile has no GEMM rate for the dtype: such a plan cannot be priced and must be refused in words before.
+// False where the profile has no GEMM rate for the dtype: such a plan cannot be priced and must be refused in words
+// before.
 bool cost_supports(const Accelerator *accelerator, Dtype dtype);
 
-// Ranks that block placement puts on a node of the profile: node.accelerators, or the whole world on a single-node profile
-// (no NICs), where there is nowhere else to put them.
+// Ranks that block placement puts on a node of the profile: node.accelerators, or the whole world on a single-node
+// profile (no NICs), where there is nowhere else to put them.
 int cost_ranks_per_node(const ClusterProfile *profile, const Mesh *mesh);
 
-// Whether the target runs one kernel per tensor operation (eager PyTorch) rather than fused ones: read from memory_passes.
+// Whether the target runs one kernel per tensor operation (eager PyTorch) rather than fused ones: read from
+// memory_passes.
 bool cost_target_is_eager(const Target *target);
 
-// One kernel at the sustained rate. output_bytes: per element of C; twice the element when C is also read (accumulation).
+// One kernel at the sustained rate. output_bytes: per element of C; twice the element when C is also read
+// (accumulation).
 double cost_gemm_s(const Accelerator *accelerator, Dtype dtype, int64_t m, int64_t n, int64_t k, int output_bytes);
 
-// Causal or full attention block over b sequences. visible_share: of the queries x keys pairs that the mask lets through
-// (0.5 causal); below 1 the block is taken to hold the diagonal. Kernel: the profile's "flash" row nearest in head_dim, which
-// is what PyTorch's scaled_dot_product_attention runs under accelerate; a profile without such rows: its nearest row.
+// Causal or full attention block over b sequences. visible_share: of the queries x keys pairs that the mask lets
+// through (0.5 causal); below 1 the block is taken to hold the diagonal. Kernel: the profile's "flash" row nearest in
+// head_dim, which is what PyTorch's scaled_dot_product_attention runs under accelerate; a profile without such rows:
+// its nearest row.
 double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim,
                         double queries, double keys, double visible_share, bool backward);
 
@@ -76,8 +83,8 @@ typedef enum {
     COLLECTIVE_SEND_RECV
 } CollectiveKind;
 
-// What one collective costs and occupies. payload_bytes everywhere: the full tensor (all-gather output, reduce-scatter input,
-// all-reduce buffer), the message for send_recv.
+// What one collective costs and occupies. payload_bytes everywhere: the full tensor (all-gather output, reduce-scatter
+// input, all-reduce buffer), the message for send_recv.
 typedef struct CollectiveCost {
     double seconds;
     double link_s;      // of them, at full rate of this rank's node links

@@ -1,8 +1,9 @@
-// Ranks on the cores of one CPU. A rank computes with one core: the profile's GEMM rate, bandwidth and link curves are what
-// one rank reaches while every rank has a core to itself. With more ranks than cores all of them take turns, so rates divide
-// by ranks/cores and latencies multiply by it, collectives included: through shared memory they are copies by the same cores
-// (reference executor.md 6.3: 8 MB reduce-scatter of 2, 4, 8 ranks on 2 cores 0.094, 0.35, 1.5 ms; 64 MB all-reduce 6.6, 15.6,
-// 41 ms). This is the only place that knows about it. Not modelled: memory channels that saturate before the cores do, caches.
+// Ranks on the cores of one CPU. A rank computes with one core: the profile's GEMM rate, bandwidth and link curves are
+// what one rank reaches while every rank has a core to itself. With more ranks than cores all of them take turns, so
+// rates divide by ranks/cores and latencies multiply by it, collectives included: through shared memory they are copies
+// by the same cores (reference executor.md 6.3: 8 MB reduce-scatter of 2, 4, 8 ranks on 2 cores 0.094, 0.35, 1.5 ms; 64
+// MB all-reduce 6.6, 15.6, 41 ms). This is the only place that knows about it. Not modelled: memory channels that
+// saturate before the cores do, caches.
 
 #include "sim/cost/cost.h"
 

@@ -1,8 +1,8 @@
-// How many kernels a task is on the device, and how many operations the host issues for it. A fused target runs one kernel per
-// task. An eager one (PyTorch without compile) runs a chain: Hugging Face's RMSNorm is upcast, square, mean, add, rsqrt, scale,
-// downcast, weight. With these counts a Llama layer's forward comes to 38, which is what reference hardware.md 6 counts (615
-// kernels in 16 layers). Autograd issues backward from C++: 0.7 of the time per operation (accuracy-notes.md 2).
-// Not modelled: host time hidden in framework hooks (a target's step_fixed_s), CUDA graphs.
+// How many kernels a task is on the device, and how many operations the host issues for it. A fused target runs one
+// kernel per task. An eager one (PyTorch without compile) runs a chain: Hugging Face's RMSNorm is upcast, square, mean,
+// add, rsqrt, scale, downcast, weight. With these counts a Llama layer's forward comes to 38, which is what reference
+// hardware.md 6 counts (615 kernels in 16 layers). Autograd issues backward from C++: 0.7 of the time per operation
+// (accuracy-notes.md 2). Not modelled: host time hidden in framework hooks (a target's step_fixed_s), CUDA graphs.
 
 #include "sim/cost/compute.h"
 

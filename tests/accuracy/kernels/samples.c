@@ -1,4 +1,5 @@
-// Reading the samples: comma-separated, one header line, the source of each figure in the last column (not needed here).
+// Reading the samples: comma-separated, one header line, the source of each figure in the last column (not needed
+// here).
 
 #include "tests/accuracy/kernels/samples.h"
 

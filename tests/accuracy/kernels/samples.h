@@ -1,4 +1,5 @@
-// Published kernel measurements: the rows of gemm.csv and collectives.csv beside this file, and error statistics over them.
+// Published kernel measurements: the rows of gemm.csv and collectives.csv beside this file, and error statistics over
+// them.
 
 #pragma once
 

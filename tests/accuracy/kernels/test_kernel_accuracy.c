@@ -1,14 +1,19 @@
-// The shipped profiles against published kernel times (gemm.csv, collectives.csv), with the bounds that the project states.
+// The shipped profiles against published kernel times (gemm.csv, collectives.csv), with the bounds that the project
+// states.
 //
 // What the constants were fitted on, and what they were not:
-//   gemm.csv burst        the grids (ai-dynamo/aiconfigurator) that the GEMM constants were fitted on; 30 % of the (N, K)
-//                         pairs of the whole grid were held out of that fit, this sample mixes both: interpolation errors
-//   gemm.csv sustained    timings inside a model (microsoft/vidur), never fitted on; they did decide that "sustained" rates
+//   gemm.csv burst        the grids (ai-dynamo/aiconfigurator) that the GEMM constants were fitted on; 30 % of the (N,
+//   K)
+//                         pairs of the whole grid were held out of that fit, this sample mixes both: interpolation
+//                         errors
+//   gemm.csv sustained    timings inside a model (microsoft/vidur), never fitted on; they did decide that "sustained"
+//   rates
 //                         rather than burst ones are used. The profiles take 3 % off the rate for the slowest chip of a
 //                         node (hardware.md 1); these rows are of one chip, so a bias of +3 % is expected here
 //   collectives.csv node  the sweeps (ai-dynamo/aiconfigurator, NCCL 2.27) that the node constants were fitted on
 //   ... other_node        a DGX H100 and an HGX H200 (same NVLink), never fitted on
-//   ... fabric            InfiniBand and RoCE clusters of H100 nodes; priced with class defaults, which were chosen after
+//   ... fabric            InfiniBand and RoCE clusters of H100 nodes; priced with class defaults, which were chosen
+//   after
 //                         seeing these rows: no held-out test
 
 #include <criterion/criterion.h>
@@ -46,8 +51,8 @@ static const ClusterProfile *machine(const Machines *machines, const char *name)
     return NULL;
 }
 
-// The micro-benchmarks run a kernel for 12 to 60 repeats: a long one already feels the power limit. hardware.md 5.1: the rate
-// falls from burst by drop x t/(t + 4 ms); drop from the same fit.
+// The micro-benchmarks run a kernel for 12 to 60 repeats: a long one already feels the power limit. hardware.md 5.1:
+// the rate falls from burst by drop x t/(t + 4 ms); drop from the same fit.
 static double burst_gemm_s(const ClusterProfile *profile, const GemmSample *sample) {
     static const double throttle_s = 4e-3, drop = 0.12;  // fitted 0.114 A100, 0.126 H100
     Accelerator accelerator = profile->accelerator;

@@ -1,6 +1,6 @@
 // Costs computed by hand, the derivation beside each number. Formulas: hardware.md 5.1-5.3, collectives.md 6.1-6.3.
-// The "round" machine (machines.h): 100 SMs, 100 TFLOP/s sustained, 1 TB/s, 100 GB/s links, 4 ranks and 4 NICs of 10 GB/s per
-// node at an efficiency of 0.5, no pipelining loss.
+// The "round" machine (machines.h): 100 SMs, 100 TFLOP/s sustained, 1 TB/s, 100 GB/s links, 4 ranks and 4 NICs of 10
+// GB/s per node at an efficiency of 0.5, no pipelining loss.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -89,16 +89,16 @@ Test(golden_cost, ring_hop_across_nodes_is_one_flow) {
 }
 
 Test(golden_cost, gemm_of_exactly_one_wave) {
-    // 2560 x 1280 in tiles of 256 x 128: 100 blocks on 100 SMs, one wave of 2 x 256 x 128 x 8192 flop at 1 TFLOP/s each:
-    // 536.870912 us. Operands: (2560 x 8192 + 8192 x 1280) x 2 + 2560 x 1280 x 2 B = 69.468160 MB at 1 TB/s = 69.46816 us
-    // t = (536.870912^3 + 69.46816^3)^(1/3) = 536.870912 x (1 + 0.00216648)^(1/3) = 537.258343 us
+    // 2560 x 1280 in tiles of 256 x 128: 100 blocks on 100 SMs, one wave of 2 x 256 x 128 x 8192 flop at 1 TFLOP/s
+    // each: 536.870912 us. Operands: (2560 x 8192 + 8192 x 1280) x 2 + 2560 x 1280 x 2 B = 69.468160 MB at 1 TB/s
+    // = 69.46816 us t = (536.870912^3 + 69.46816^3)^(1/3) = 536.870912 x (1 + 0.00216648)^(1/3) = 537.258343 us
     const ClusterProfile round = machine_round();
     check(cost_gemm_s(&round.accelerator, DTYPE_BF16, 2560, 1280, 8192, 2), 537.258343e-6);
 }
 
 Test(golden_cost, gemm_of_one_row_more_pays_a_second_wave) {
-    // 2561 rows: 11 x 10 = 110 blocks, two waves: 1073.741824 us (128 x 256: 21 x 5 = 105 blocks, the same; smaller tiles
-    // run at half rate or less). Operands: (2561 x 8192 + 8192 x 1280) x 2 + 2561 x 1280 x 2 = 69.487104 MB
+    // 2561 rows: 11 x 10 = 110 blocks, two waves: 1073.741824 us (128 x 256: 21 x 5 = 105 blocks, the same; smaller
+    // tiles run at half rate or less). Operands: (2561 x 8192 + 8192 x 1280) x 2 + 2561 x 1280 x 2 = 69.487104 MB
     // (69.487104/1073.741824)^3 = 2.71031e-4
     // t = 1073.741824 x (1 + 2.71031e-4)^(1/3) = 1073.838824 us
     const ClusterProfile round = machine_round();
@@ -106,17 +106,17 @@ Test(golden_cost, gemm_of_one_row_more_pays_a_second_wave) {
 }
 
 Test(golden_cost, gemm_of_half_a_wave_splits_k) {
-    // 1280 x 1280 x 1000: 50 blocks of 65.536 us; split in two 100 blocks of 32.768 us and 2 x 8 x 1280 x 1280 B / 1 TB/s =
-    // 26.2144 us for the sum (in four: K/4 = 250 < 256). Operands 8.3968 us.
-    // t = (58.9824^3 + 8.3968^3)^(1/3) = 58.9824 x (1 + 0.00288523)^(1/3) = 59.039072 us
+    // 1280 x 1280 x 1000: 50 blocks of 65.536 us; split in two 100 blocks of 32.768 us and 2 x 8 x 1280 x 1280 B / 1
+    // TB/s = 26.2144 us for the sum (in four: K/4 = 250 < 256). Operands 8.3968 us. t = (58.9824^3 + 8.3968^3)^(1/3)
+    // = 58.9824 x (1 + 0.00288523)^(1/3) = 59.039072 us
     const ClusterProfile round = machine_round();
     check(cost_gemm_s(&round.accelerator, DTYPE_BF16, 1280, 1280, 1000, 2), 59.039072e-6);
 }
 
 Test(golden_cost, causal_attention) {
-    // F = 4 x 100 heads x 1024 x 1024 x 128 x 0.5 = 26.8435456 GFLOP; 800 query tiles on 100 SMs: whole waves, occupancy 1
-    // ramp = 512/(512 + 1024) = 1/3; diagonal = 0.75 x 1024/1152 = 2/3
-    // rate = 125e12 x 0.5 x 2/9 = 13.8888889 TFLOP/s; floor 2 us
+    // F = 4 x 100 heads x 1024 x 1024 x 128 x 0.5 = 26.8435456 GFLOP; 800 query tiles on 100 SMs: whole waves,
+    // occupancy 1 ramp = 512/(512 + 1024) = 1/3; diagonal = 0.75 x 1024/1152 = 2/3 rate = 125e12 x 0.5 x 2/9
+    // = 13.8888889 TFLOP/s; floor 2 us
     const ClusterProfile round = machine_round();
     check(cost_attention_s(&round.accelerator, DTYPE_BF16, 1, 100, 128, 1024, 1024, 0.5, false), 2e-6 + 1932.735283e-6);
 }
@@ -128,13 +128,15 @@ Test(golden_cost, streaming_kernel) {
 }
 
 Test(golden_cost, eight_ranks_on_four_cores_take_turns) {
-    // 512^3 on one core: 64 x 64 tiles cut evenly: 2 x 512^3 / 270 GFLOP/s = 994.2 us; two ranks per core: half the rate
+    // 512^3 on one core: 64 x 64 tiles cut evenly: 2 x 512^3 / 270 GFLOP/s = 994.2 us; two ranks per core: half the
+    // rate
     const ClusterProfile cpu = machine_cpu(), shared = cost_shared_profile(&cpu, 8);
     const double compute_s = 2.0 * 512 * 512 * 512 / 270e9, memory_s = 3.0 * 512 * 512 * 4 / 40e9;
     const double alone_s = cbrt(pow(compute_s, 3) + pow(memory_s, 3));
     check(cost_gemm_s(&cpu.accelerator, DTYPE_FP32, 512, 512, 512, 4), alone_s);
     check(cost_gemm_s(&shared.accelerator, DTYPE_FP32, 512, 512, 512, 4), 2 * alone_s);
-    // all-gather of 8 ranks, 8 MB: alone 0.5 + 7 x 0.5 = 4 us + (7 + 1)/8 x 8 MB / 10 GB/s = 800 us; in turns twice that
+    // all-gather of 8 ranks, 8 MB: alone 0.5 + 7 x 0.5 = 4 us + (7 + 1)/8 x 8 MB / 10 GB/s = 800 us; in turns twice
+    // that
     check_collective(&cpu, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 1, 8, 1}, 8e6, 804e-6, "ring");
     check_collective(&shared, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 1, 8, 1}, 8e6, 1608e-6, "ring");
 }
