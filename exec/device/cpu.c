@@ -6,6 +6,7 @@
 #include "exec/device/cpu.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -48,6 +49,7 @@ struct Device {
     DataChain chain;
     int32_t *sequence;
     int32_t *positions;
+    atomic_llong peak_bytes;    // lanes may run in threads
 };
 
 static Status arena_map(Device *cpu, Error *error) {
@@ -165,8 +167,18 @@ static void cpu_begin_step(Device *cpu, int64_t step) {
 }
 
 static void *cpu_address(Device *cpu, const BufferRef *ref, int layer) {
-    return cpu->arena + cpu->setup.memory->offset_bytes[ref->buffer] +
-           step_ref_offset(cpu->setup.program, ref, layer, &cpu->setup.at);
+    const int64_t offset =
+        cpu->setup.memory->offset_bytes[ref->buffer] + step_ref_offset(cpu->setup.program, ref, layer, &cpu->setup.at);
+    const long long end = offset + ref->bytes;
+    long long peak = atomic_load_explicit(&cpu->peak_bytes, memory_order_relaxed);
+    while (end > peak && !atomic_compare_exchange_weak(&cpu->peak_bytes, &peak, end)) {
+    }
+    return cpu->arena + offset;
+}
+
+static int64_t cpu_peak_bytes(const Device *cpu) {
+    const int64_t peak = atomic_load(&cpu->peak_bytes);
+    return (peak + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
 }
 
 static void cpu_run(Device *cpu, const StepInstance *instance) {
@@ -200,4 +212,5 @@ const DeviceTable device_cpu = {
     .run = cpu_run,
     .synchronize = cpu_synchronize,
     .address = cpu_address,
+    .peak_bytes = cpu_peak_bytes,
 };

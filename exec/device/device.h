@@ -34,6 +34,7 @@ typedef struct DeviceTable {
     void (*run)(Device *device, const StepInstance *instance);
     void (*synchronize)(Device *device);
     void *(*address)(Device *device, const BufferRef *ref, int layer);    // for collectives; host-readable on the cpu
+    int64_t (*peak_bytes)(const Device *device);    // highest arena byte addressed so far, rounded up to STEP_ALIGN_BYTES
 } DeviceTable;
 
 // NULL with an Error when this build has no such device; the message says what it has.

@@ -35,7 +35,7 @@ typedef struct ShmMember {
 struct Transport {
     TransportSetup setup;
     ShmLayout layout;
-    void *memory;    // NULL when the world is one rank
+    void *memory;    // NULL for one rank without a segment
     ShmMember *members;
 };
 
@@ -66,8 +66,8 @@ static Status shm_open_transport(const TransportSetup *setup, Arena *arena, Tran
     }
     Transport *shm = ARENA_NEW(arena, Transport);
     shm->setup = *setup;
-    shm->layout = shm_layout(&setup->mesh, setup->communicators, setup->communicator_count);
-    if (world > 1) {
+    shm->layout = shm_layout(&setup->mesh, setup->communicator_count);
+    if (world > 1 || setup->segment_fd >= 0) {
         TRY(shm_segment_attach(setup->segment_fd, &shm->layout, &shm->memory, error));
     }
     shm->members = ARENA_ARRAY(arena, ShmMember, setup->communicator_count);

@@ -14,7 +14,7 @@ typedef struct ShmSegment {
     int64_t bytes;
 } ShmSegment;
 
-Status shm_segment_create(const Mesh *mesh, const Communicator *communicators, int count, ShmSegment *segment, Error *error);
+Status shm_segment_create(const Mesh *mesh, int communicators, ShmSegment *segment, Error *error);
 void shm_segment_destroy(ShmSegment *segment);
 void shm_segment_abort(ShmSegment *segment);
 int shm_segment_first_failure(const ShmSegment *segment);    // rank that stopped the run; -1 = none

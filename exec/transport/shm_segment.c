@@ -24,9 +24,8 @@ static int64_t line_up(int64_t bytes, int64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int count) {
+ShmLayout shm_layout(const Mesh *mesh, int count) {
     ShmLayout layout = {.world = mesh_world(mesh), .communicators = count, .slot_bytes = SLOT_BYTES_MOST};
-    (void)communicators;
     const int64_t seats = (int64_t)count * layout.world;
     while (layout.slot_bytes > SLOT_BYTES_LEAST && seats * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
         layout.slot_bytes /= 2;
@@ -35,7 +34,7 @@ ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int co
     layout.gates_at = layout.places_at + layout.world * (int64_t)sizeof(ShmPlace);
     layout.seats_at = layout.gates_at + seats * (int64_t)sizeof(ShmGate);
     layout.slots_at = line_up(layout.seats_at + seats * (int64_t)sizeof(ShmSeat), 4096);
-    layout.bytes = layout.slots_at + seats * 2 * layout.slot_bytes;
+    layout.bytes = layout.slots_at + (layout.world > 1 ? seats * 2 * layout.slot_bytes : 0);
     return layout;
 }
 
@@ -54,8 +53,8 @@ static void head_begin(ShmSegment *segment, const ShmLayout *layout) {
     }
 }
 
-Status shm_segment_create(const Mesh *mesh, const Communicator *communicators, int count, ShmSegment *segment, Error *error) {
-    const ShmLayout layout = shm_layout(mesh, communicators, count);
+Status shm_segment_create(const Mesh *mesh, int communicators, ShmSegment *segment, Error *error) {
+    const ShmLayout layout = shm_layout(mesh, communicators);
     *segment = (ShmSegment){.fd = -1, .memory = MAP_FAILED, .bytes = layout.bytes};
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -39,7 +39,7 @@ typedef struct ShmLayout {
     int64_t places_at, gates_at, seats_at, slots_at, bytes;
 } ShmLayout;
 
-ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int count);
+ShmLayout shm_layout(const Mesh *mesh, int communicators);
 
 // Maps the segment behind fd and checks that it was made for this layout.
 Status shm_segment_attach(int fd, const ShmLayout *layout, void **memory, Error *error);

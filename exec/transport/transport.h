@@ -34,7 +34,7 @@ typedef struct TransportSetup {
     int rank;
     const Communicator *communicators;
     int communicator_count;
-    int segment_fd;         // shm: descriptor of the shared segment; -1 when the world is one rank
+    int segment_fd;         // shm: descriptor of the shared segment; one rank may go without, -1
     double timeout_s;
     int spins;              // polls before sleeping; 0 where cores are fewer than waiting threads
     // Words for a place ("'qkv' of layer 2"); NULL = none.

@@ -1,0 +1,56 @@
+// What the tuner asks of its workers, and the file it travels in (schema ndtune.run-request/1). Both sides lower the program from
+// model, plan and target by themselves; the template hash proves that they agree.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/error.h"
+#include "sim/model/model.h"
+#include "sim/plan/plan.h"
+#include "sim/plan/target.h"
+
+typedef enum { LANES_SERIAL, LANES_ASYNC, LANES_COUNT } LaneMode;    // issue order on one thread | a thread per communicator
+typedef enum { FAULT_NONE, FAULT_HANG, FAULT_EXIT, FAULT_COUNT } FaultAction;
+
+extern const char *const lane_mode_names[LANES_COUNT];        // "serial" "async"
+extern const char *const fault_action_names[FAULT_COUNT];     // "none" "hang" "exit"
+
+typedef struct RunFault {
+    FaultAction action;
+    int rank;
+    int task;            // index into the program's tasks; strikes at its first instance
+} RunFault;
+
+typedef struct RunOptions {
+    int steps;
+    uint64_t seed;
+    double lr, beta1, beta2, eps, weight_decay, clip;
+    const char *device, *transport;
+    LaneMode lanes;
+    uint64_t jitter_seed;    // 0 = off: random waits before and after tasks
+    double timeout_s;        // longest wait inside a collective
+    int threads;             // per rank; 0 = cores / world, at least 1
+    bool spans;              // bring back a span per task instance of one step
+    bool poison;             // fill the arena with NaN first
+    RunFault fault;
+} RunOptions;
+
+// 10 steps, seed 1, lr 1e-3, betas 0.9 and 0.95, eps 1e-8, no decay, clip 1, cpu over shm, serial, 120 s.
+RunOptions run_options_default(void);
+
+typedef struct RunRequest {
+    ModelSpec model;
+    TrainPlan plan;
+    const Target *target;
+    RunOptions options;
+    uint64_t template_hash;
+    int segment_fd;              // -1: one rank
+    const char *result_path;     // written by rank 0
+    const char *failure_path;    // written by the first rank that fails
+} RunRequest;
+
+Status run_request_save(const RunRequest *request, const char *path, Error *error);
+Status run_request_load(const char *path, Arena *arena, RunRequest *request, Error *error);

@@ -1,0 +1,174 @@
+// Results and failures as files. Numbers that are not finite become null (JSON has no word for them) and NAN again on reading.
+
+#include "exec/launch/result.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/base/json.h"
+
+static const char SCHEMA[] = "ndtune.run-result/1";
+
+static json_t *numbers_json(const double *numbers, int64_t count) {
+    json_t *array = json_array();
+    for (int64_t i = 0; i < count; i++) {
+        json_array_append_new(array, isfinite(numbers[i]) ? json_real(numbers[i]) : json_null());
+    }
+    return array;
+}
+
+static json_t *totals_json(const RunRecord *record) {
+    json_t *array = json_array();
+    for (int32_t i = 0; i < record->task_count; i++) {
+        json_array_append_new(array, json_pack("[I,f]", (json_int_t)record->totals[i].count, record->totals[i].seconds));
+    }
+    return array;
+}
+
+Status run_result_save(const RunRecord *record, const char *path, Error *error) {
+    const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
+    json_t *root = json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o}", "schema", SCHEMA, "world", record->world,
+                             "steps", record->steps, "loss", numbers_json(record->loss, record->steps), "grad_norm",
+                             numbers_json(record->grad_norm, record->steps), "step_time_s",
+                             numbers_json(record->step_time_s, record->steps), "peak_bytes", (json_int_t)record->peak_bytes,
+                             "planned_peak_bytes", (json_int_t)record->planned_peak_bytes, "totals", totals_json(record), "span_step",
+                             record->span_step, "start_s", numbers_json(record->start_s, spans), "end_s",
+                             numbers_json(record->end_s, spans));
+    if (!root) {
+        return error_set(error, STATUS_INTERNAL, "run result: cannot be written as JSON");
+    }
+    const Status status = json_file_save(path, root, error);
+    json_decref(root);
+    return status;
+}
+
+// ---------------------------------------------------------------------------------------------- reading
+
+static double *read_numbers(const json_t *root, const char *key, int64_t count, Arena *arena) {
+    const json_t *array = json_object_get(root, key);
+    if (!json_is_array(array) || (int64_t)json_array_size(array) != count) {
+        return NULL;
+    }
+    double *numbers = ARENA_ARRAY(arena, double, count);
+    for (int64_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(array, (size_t)i);
+        numbers[i] = json_is_number(value) ? json_number_value(value) : NAN;
+    }
+    return numbers;
+}
+
+static bool read_totals(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result) {
+    const json_t *array = json_object_get(root, "totals");
+    if (!json_is_array(array) || (int32_t)json_array_size(array) != program->task_count) {
+        return false;
+    }
+    result->task_count = program->task_count;
+    result->totals = ARENA_ARRAY(arena, TaskTotal, program->task_count);
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const json_t *row = json_array_get(array, (size_t)i);
+        result->totals[i] = (TaskTotal){.count = json_integer_value(json_array_get(row, 0)),
+                                        .seconds = json_number_value(json_array_get(row, 1))};
+    }
+    return true;
+}
+
+// Ranks all walk the program alike, so the file holds times only.
+static bool read_timeline(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result) {
+    const int step = (int)json_integer_value(json_object_get(root, "span_step"));
+    result->timeline = (Timeline){.origin = TIMELINE_MEASURED};
+    if (step < 0) {
+        return true;
+    }
+    const int64_t per_rank = step_instance_count(program), count = result->world * per_rank;
+    const double *start_s = read_numbers(root, "start_s", count, arena), *end_s = read_numbers(root, "end_s", count, arena);
+    if (!start_s || !end_s || step >= result->steps) {
+        return false;
+    }
+    result->timeline.spans = ARENA_ARRAY(arena, Span, count);
+    result->timeline.complete = true;
+    result->timeline.step_s = result->step_time_s[step];
+    for (int rank = 0; rank < result->world; rank++) {
+        StepCursor cursor = step_cursor_begin(program);
+        StepInstance at;
+        while (step_cursor_next(&cursor, &at)) {
+            const int64_t i = result->timeline.span_count++;
+            result->timeline.spans[i] = (Span){.rank = rank,
+                                               .task = at.task,
+                                               .layer = at.layer,
+                                               .micro_batch = at.micro_batch,
+                                               .start_s = start_s[i],
+                                               .end_s = end_s[i]};
+        }
+    }
+    return true;
+}
+
+static bool read_result(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result) {
+    const char *schema = json_string_value(json_object_get(root, "schema"));
+    if (!schema || strcmp(schema, SCHEMA) != 0) {
+        return false;
+    }
+    *result = (RunResult){.world = (int)json_integer_value(json_object_get(root, "world")),
+                          .steps = (int)json_integer_value(json_object_get(root, "steps")),
+                          .peak_bytes = json_integer_value(json_object_get(root, "peak_bytes")),
+                          .planned_peak_bytes = json_integer_value(json_object_get(root, "planned_peak_bytes")),
+                          .state = "ok"};
+    result->loss = read_numbers(root, "loss", result->steps, arena);
+    result->grad_norm = read_numbers(root, "grad_norm", result->steps, arena);
+    result->step_time_s = read_numbers(root, "step_time_s", result->steps, arena);
+    if (!result->loss || !result->grad_norm || !result->step_time_s) {
+        return false;
+    }
+    for (int i = 0; i < result->steps; i++) {
+        if (!isfinite(result->loss[i]) || !isfinite(result->grad_norm[i])) {
+            result->state = "diverged";
+        }
+    }
+    return read_totals(root, program, arena, result) && read_timeline(root, program, arena, result);
+}
+
+Status run_result_load(const char *path, const StepProgram *program, Arena *arena, RunResult *result, Error *error) {
+    json_t *root = NULL;
+    TRY(json_file_load(path, &root, error));
+    const bool read = read_result(root, program, arena, result);
+    json_decref(root);
+    return read ? STATUS_OK : error_set(error, STATUS_INTERNAL, "%s: not a result of this run (%s)", path, SCHEMA);
+}
+
+// ---------------------------------------------------------------------------------------------- failures
+
+void run_failure_save(const char *path, int rank, const Error *error) {
+    json_t *root = json_pack("{s:i, s:i, s:s, s:s}", "rank", rank, "status", (int)error->status, "message", error->message, "hint",
+                             error->hint);
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    const int fd = text ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    if (fd >= 0) {
+        // A short write leaves a broken file, which the launcher reads as none.
+        const ssize_t written = write(fd, text, strlen(text));
+        (void)written;
+        close(fd);
+    }
+    free(text);
+    json_decref(root);
+}
+
+bool run_failure_load(const char *path, Error *error) {
+    json_t *root = NULL;
+    if (access(path, F_OK) != 0 || json_file_load(path, &root, NULL) != STATUS_OK) {
+        return false;
+    }
+    const char *message = json_string_value(json_object_get(root, "message"));
+    const char *hint = json_string_value(json_object_get(root, "hint"));
+    const int rank = (int)json_integer_value(json_object_get(root, "rank"));
+    const int status = (int)json_integer_value(json_object_get(root, "status"));
+    error_set(error, status > STATUS_OK && status <= STATUS_INTERNAL ? (Status)status : STATUS_INTERNAL, "rank %d: %s", rank,
+              message ? message : "failed without a word");
+    if (hint && *hint) {
+        error_hint(error, "%s", hint);
+    }
+    json_decref(root);
+    return true;
+}

@@ -1,0 +1,26 @@
+// The result file of a run (schema ndtune.run-result/1), written by rank 0 and read by the launcher; and the failure file.
+
+#pragma once
+
+#include "exec/launch/launch.h"
+
+// What rank 0 writes: gathered over the ranks.
+typedef struct RunRecord {
+    int world, steps;
+    const double *loss, *grad_norm, *step_time_s;
+    int64_t peak_bytes, planned_peak_bytes;
+    const TaskTotal *totals;
+    int32_t task_count;
+    int span_step;                       // -1 = no spans
+    int64_t spans_per_rank;
+    const double *start_s, *end_s;       // [world][spans_per_rank], issue order
+} RunRecord;
+
+Status run_result_save(const RunRecord *record, const char *path, Error *error);
+Status run_result_load(const char *path, const StepProgram *program, Arena *arena, RunResult *result, Error *error);
+
+// The first rank that fails says why; a later one finds the file there and keeps quiet.
+void run_failure_save(const char *path, int rank, const Error *error);
+
+// False when there is no such file. The message begins with the rank.
+bool run_failure_load(const char *path, Error *error);

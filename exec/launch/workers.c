@@ -1,0 +1,174 @@
+// posix_spawn of one worker per rank, with an environment that suits several BLAS processes on one machine.
+
+#define _GNU_SOURCE    // environ in unistd.h
+
+#include "exec/launch/workers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char WORKER_NAME[] = "ndtune-worker";
+
+Status worker_find(const char *wanted, Arena *arena, const char **path, Error *error) {
+    const char *named = wanted ? wanted : getenv("NDTUNE_WORKER");
+    if (named) {
+        *path = named;
+    } else {
+        char self[PATH_MAX];
+        const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+        if (length < 0) {
+            return error_set(error, STATUS_ENVIRONMENT, "cannot find the running executable: %s", strerror(errno));
+        }
+        self[length] = '\0';
+        char *slash = strrchr(self, '/');
+        *slash = '\0';
+        *path = arena_format(arena, "%s/%s", self, WORKER_NAME);
+    }
+    if (access(*path, X_OK) != 0) {
+        error_set(error, STATUS_ENVIRONMENT, "no worker program at %s: %s", *path, strerror(errno));
+        return error_hint(error, "build or install %s beside ndtune, or name it in NDTUNE_WORKER", WORKER_NAME);
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- environment
+
+static bool starts_with(const char *text, const char *prefix) {
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+// OPENBLAS_CORETYPE set by hand is often an older core, which halves GEMM on AVX-512 machines (executor.md 6.1).
+static bool core_type_hurts(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f");
+#else
+    return false;
+#endif
+}
+
+static char **worker_environment(const WorkersSetup *setup, Arena *arena) {
+    size_t count = 0, kept = 0;
+    while (environ[count]) {
+        count++;
+    }
+    char **all = ARENA_ARRAY(arena, char *, count + 4);
+    for (size_t i = 0; i < count; i++) {
+        const bool replaced = starts_with(environ[i], "OMP_NUM_THREADS=") || starts_with(environ[i], "OPENBLAS_NUM_THREADS=") ||
+                              (setup->passive && starts_with(environ[i], "OMP_WAIT_POLICY="));
+        if (!replaced && !(core_type_hurts() && starts_with(environ[i], "OPENBLAS_CORETYPE="))) {
+            all[kept++] = environ[i];
+        }
+    }
+    all[kept++] = arena_format(arena, "OMP_NUM_THREADS=%d", setup->threads);
+    all[kept++] = arena_format(arena, "OPENBLAS_NUM_THREADS=%d", setup->threads);
+    if (setup->passive) {
+        all[kept++] = arena_text(arena, "OMP_WAIT_POLICY=passive");
+    }
+    all[kept] = NULL;
+    return all;
+}
+
+// ---------------------------------------------------------------------------------------------- start
+
+static int spawn_actions(const WorkersSetup *setup, const char *words_path, posix_spawn_file_actions_t *actions) {
+    int failed = posix_spawn_file_actions_init(actions);
+    failed = failed ? failed : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    failed = failed ? failed : posix_spawn_file_actions_addopen(actions, STDERR_FILENO, words_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    failed = failed ? failed : posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
+    return failed ? failed : posix_spawn_file_actions_adddup2(actions, setup->segment_fd, WORKER_SEGMENT_FD);
+}
+
+// Signals that the launcher blocks or a parent ignores work normally in the worker.
+static int spawn_attributes(posix_spawnattr_t *attributes) {
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGINT);
+    sigaddset(&usual, SIGTERM);
+    sigaddset(&usual, SIGPIPE);
+    int failed = posix_spawnattr_init(attributes);
+    failed = failed ? failed : posix_spawnattr_setsigmask(attributes, &none);
+    failed = failed ? failed : posix_spawnattr_setsigdefault(attributes, &usual);
+    return failed ? failed : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+static Status worker_spawn(const WorkersSetup *setup, int rank, char **environment, Arena *arena, pid_t *pid, Error *error) {
+    char *const argv[] = {arena_text(arena, WORKER_NAME), arena_text(arena, "run"), arena_text(arena, setup->request_path),
+                          arena_format(arena, "%d", rank), NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failed = spawn_attributes(&attributes);
+    failed = failed ? failed : spawn_actions(setup, arena_format(arena, "%s/rank-%d.err", setup->directory, rank), &actions);
+    if (!failed) {
+        failed = posix_spawn(pid, setup->program, &actions, &attributes, argv, environment);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    posix_spawnattr_destroy(&attributes);
+    return failed ? error_set(error, STATUS_ENVIRONMENT, "cannot start %s: %s", setup->program, strerror(failed)) : STATUS_OK;
+}
+
+Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, Error *error) {
+    *workers = (Workers){.count = setup->world, .first_failed = -1, .of_rank = ARENA_ARRAY(arena, Worker, setup->world)};
+    char **environment = worker_environment(setup, arena);
+    for (int rank = 0; rank < setup->world; rank++) {
+        const Status status = worker_spawn(setup, rank, environment, arena, &workers->of_rank[rank].pid, error);
+        if (status != STATUS_OK) {
+            workers->of_rank[rank].pid = 0;
+            workers_kill(workers);
+            return status;
+        }
+        workers->running++;
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- watch and end
+
+static void worker_reaped(Workers *workers, int rank, int wait_status) {
+    workers->of_rank[rank] = (Worker){.pid = 0, .wait_status = wait_status};
+    workers->running--;
+    const bool well = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+    if (!well && workers->first_failed < 0) {
+        workers->first_failed = rank;
+    }
+}
+
+void workers_poll(Workers *workers) {
+    for (int rank = 0; rank < workers->count; rank++) {
+        int wait_status;
+        if (workers->of_rank[rank].pid > 0 && waitpid(workers->of_rank[rank].pid, &wait_status, WNOHANG) > 0) {
+            worker_reaped(workers, rank, wait_status);
+        }
+    }
+}
+
+void workers_kill(Workers *workers) {
+    for (int rank = 0; rank < workers->count; rank++) {
+        if (workers->of_rank[rank].pid > 0) {
+            kill(workers->of_rank[rank].pid, SIGKILL);
+        }
+    }
+    for (int rank = 0; rank < workers->count; rank++) {
+        int wait_status = 0;
+        if (workers->of_rank[rank].pid > 0) {
+            while (waitpid(workers->of_rank[rank].pid, &wait_status, 0) < 0 && errno == EINTR) {
+            }
+            worker_reaped(workers, rank, wait_status);
+        }
+    }
+}
+
+const char *worker_end_words(const Worker *worker, Arena *arena) {
+    if (WIFSIGNALED(worker->wait_status)) {
+        const int number = WTERMSIG(worker->wait_status);
+        return arena_format(arena, "was killed by signal %d (%s)", number, strsignal(number));
+    }
+    return arena_format(arena, "exited with code %d", WEXITSTATUS(worker->wait_status));
+}

@@ -1,0 +1,42 @@
+// Worker processes of one run: started by argv, watched, always reaped. Private to exec/launch.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include "exec/transport/shm.h"
+#include "sim/base/arena.h"
+#include "sim/base/error.h"
+#include "sim/base/progress.h"
+
+typedef struct Worker {
+    pid_t pid;        // 0 once reaped
+    int wait_status;
+} Worker;
+
+typedef struct Workers {
+    int count, running;
+    Worker *of_rank;
+    int first_failed;     // rank of the first that ended badly; -1 = none
+} Workers;
+
+typedef struct WorkersSetup {
+    const char *program;         // ndtune-worker
+    const char *request_path;
+    const char *directory;       // rank-N.err go here
+    int world, threads;
+    bool passive;                // threads that wait shall sleep: more threads than cores
+    int segment_fd;              // becomes WORKER_SEGMENT_FD in the worker
+} WorkersSetup;
+
+enum { WORKER_SEGMENT_FD = 3 };
+
+Status worker_find(const char *wanted, Arena *arena, const char **path, Error *error);
+Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, Error *error);
+
+// Reaps those that ended, without waiting.
+void workers_poll(Workers *workers);
+void workers_kill(Workers *workers);
+
+// "was killed by signal 9 (Killed)", "exited with code 42".
+const char *worker_end_words(const Worker *worker, Arena *arena);

@@ -1,0 +1,75 @@
+// Gathers over the run's own communicator: the transport is there already, so results need no files of their own per rank.
+
+#include "exec/worker/gather.h"
+
+#include "exec/launch/result.h"
+
+static Status gather(Session *session, const void *part, void *whole, int64_t bytes, Error *error) {
+    const TransportCall call = {.communicator = session->communicators.world,
+                                .in = part,
+                                .out = whole,
+                                .bytes = bytes,
+                                .place = {.step = (int32_t)session->step - 1, .task = -1}};
+    return session->transports->all_gather(session->transport, &call, error);
+}
+
+static Status gather_peak(Session *session, int world, Arena *arena, int64_t *peak_bytes, Error *error) {
+    const int64_t own = session->devices->peak_bytes(session->device);
+    int64_t *peaks = ARENA_ARRAY(arena, int64_t, world);
+    TRY(gather(session, &own, peaks, sizeof own, error));
+    *peak_bytes = 0;
+    for (int rank = 0; rank < world; rank++) {
+        *peak_bytes = peaks[rank] > *peak_bytes ? peaks[rank] : *peak_bytes;
+    }
+    return STATUS_OK;
+}
+
+// Of one step: counts are the same on every rank, seconds are the mean over ranks and steps.
+static Status gather_totals(Session *session, int world, int steps, Arena *arena, TaskTotal *totals, Error *error) {
+    const int32_t tasks = session->program.task_count;
+    TaskTotal *all = ARENA_ARRAY(arena, TaskTotal, (int64_t)tasks * world);
+    TRY(gather(session, session->recorder.totals, all, tasks * (int64_t)sizeof(TaskTotal), error));
+    const int counted = steps > 1 ? steps - 1 : 1;
+    for (int32_t t = 0; t < tasks; t++) {
+        totals[t] = (TaskTotal){.count = all[t].count / counted};
+        for (int rank = 0; rank < world; rank++) {
+            totals[t].seconds += all[(int64_t)rank * tasks + t].seconds / counted / world;
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status gather_spans(Session *session, int world, const StepSeries *series, Arena *arena, RunRecord *record, Error *error) {
+    const Recorder *recorder = &session->recorder;
+    record->span_step = recorder_typical_step(recorder, series->step_time_s, series->steps);
+    if (record->span_step < 0) {
+        return STATUS_OK;
+    }
+    const int64_t at = record->span_step % recorder->steps_kept * recorder->instances;
+    const int64_t bytes = recorder->instances * (int64_t)sizeof(double);
+    double *start_s = ARENA_ARRAY(arena, double, recorder->instances * world);
+    double *end_s = ARENA_ARRAY(arena, double, recorder->instances * world);
+    TRY(gather(session, recorder->start_s + at, start_s, bytes, error));
+    TRY(gather(session, recorder->end_s + at, end_s, bytes, error));
+    record->spans_per_rank = recorder->instances;
+    record->start_s = start_s;
+    record->end_s = end_s;
+    return STATUS_OK;
+}
+
+Status gather_and_save(Session *session, const StepSeries *series, Arena *arena, Error *error) {
+    const int world = mesh_world(&session->request->plan.mesh);
+    TaskTotal *totals = ARENA_ARRAY(arena, TaskTotal, session->program.task_count);
+    RunRecord record = {.world = world,
+                        .steps = series->steps,
+                        .loss = series->loss,
+                        .grad_norm = series->grad_norm,
+                        .step_time_s = series->step_time_s,
+                        .planned_peak_bytes = session->memory.arena_bytes,
+                        .totals = totals,
+                        .task_count = session->program.task_count};
+    TRY(gather_peak(session, world, arena, &record.peak_bytes, error));
+    TRY(gather_totals(session, world, series->steps, arena, totals, error));
+    TRY(gather_spans(session, world, series, arena, &record, error));
+    return session->rank == 0 ? run_result_save(&record, session->request->result_path, error) : STATUS_OK;
+}

@@ -1,0 +1,87 @@
+// The interpreter: compute tasks go to the device, collectives to the transport, in issue order, which is a valid serial execution of
+// the program (step.h). Fault injection for tests sits here, where every task passes.
+
+#include "exec/worker/interpreter.h"
+
+#include <time.h>
+#include <unistd.h>
+
+enum { FAULT_EXIT_CODE = 42 };    // no meaning of its own: tells an injected exit from a real one in messages
+
+double interpreter_clock_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void fault_strike(const RunFault *fault) {
+    if (fault->action == FAULT_EXIT) {
+        _exit(FAULT_EXIT_CODE);
+    }
+    for (;;) {
+        pause();
+    }
+}
+
+static int64_t collective_bytes(const StepProgram *program, const Task *task) {
+    const int part = task->kind == TASK_REDUCE_SCATTER ? 1 : 0;    // the small side; all_reduce and send_recv: what they say
+    return task_operand(program, task, part)->ref.bytes;
+}
+
+static Status collective_run(Session *session, const StepInstance *instance, const TransportPlace *place, Error *error) {
+    const StepProgram *program = &session->program;
+    const Task *task = &program->tasks[instance->task];
+    const TransportTable *table = session->transports;
+    const bool in_place = task->kind == TASK_ALL_REDUCE;
+    const TransportCall call = {
+        .communicator = session->communicators.of_task[instance->task],
+        .in = session->devices->address(session->device, &task_operand(program, task, 0)->ref, instance->layer),
+        .out = session->devices->address(session->device, &task_operand(program, task, in_place ? 0 : 1)->ref, instance->layer),
+        .bytes = collective_bytes(program, task),
+        .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
+        .place = *place,
+    };
+    switch (task->kind) {
+    case TASK_ALL_GATHER:
+        return table->all_gather(session->transport, &call, error);
+    case TASK_REDUCE_SCATTER:
+        return table->reduce_scatter(session->transport, &call, error);
+    case TASK_ALL_REDUCE:
+        return table->all_reduce(session->transport, &call, error);
+    default:
+        return table->send_recv(session->transport, &call, error);
+    }
+}
+
+Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error) {
+    const RunFault *fault = &session->request->options.fault;
+    const TransportPlace place = {.step = (int32_t)session->step,
+                                  .task = instance->task,
+                                  .layer = instance->layer,
+                                  .micro_batch = instance->micro_batch};
+    session->transports->note(session->transport, &place);
+    if (fault->action != FAULT_NONE && fault->rank == session->rank && fault->task == instance->task) {
+        fault_strike(fault);
+    }
+    const double start_s = interpreter_clock_s();
+    if (task_is_collective(&session->program.tasks[instance->task])) {
+        TRY(collective_run(session, instance, &place, error));
+    } else {
+        session->devices->run(session->device, instance);
+    }
+    recorder_span(&session->recorder, &(RecorderSpan){.step = session->step,
+                                                      .ordinal = ordinal,
+                                                      .task = instance->task,
+                                                      .start_s = start_s - session->step_begin_s,
+                                                      .end_s = interpreter_clock_s() - session->step_begin_s});
+    return STATUS_OK;
+}
+
+Status interpreter_run_serial(Session *session, Error *error) {
+    StepCursor cursor = step_cursor_begin(&session->program);
+    StepInstance instance;
+    for (int64_t ordinal = 0; step_cursor_next(&cursor, &instance); ordinal++) {
+        TRY(interpreter_run_instance(session, &instance, ordinal, error));
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,12 @@
+// Runs task instances of a session: one of them, or a whole step in issue order on the calling thread.
+
+#pragma once
+
+#include "exec/worker/session.h"
+
+double interpreter_clock_s(void);
+
+// Runs one instance and records it. ordinal: its place in issue order.
+Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error);
+
+Status interpreter_run_serial(Session *session, Error *error);

@@ -1,0 +1,237 @@
+// Every thread walks the whole program and runs the instances of its own lanes. Walking, it counts the records that were issued for
+// each event slot; a wait lasts until as many have happened (step.h: the latest record issued before this task). Lanes that share a
+// communicator share a thread, which runs them in issue order. Injected waits come from a seeded generator per thread.
+
+#include "exec/worker/lanes.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "exec/worker/interpreter.h"
+
+enum { LANES_MAX_THREADS = 16, JITTER_MOST_NS = 300 * 1000 };
+
+typedef struct LaneThread {
+    Session *session;
+    pthread_t thread;
+    int index;
+    uint32_t *issued;       // by event slot, this step
+    uint64_t random;        // jitter state; 0 = off
+    Error error;
+} LaneThread;
+
+struct Lanes {
+    LaneThread threads[LANES_MAX_THREADS];
+    int thread_count;
+    int16_t *thread_of_lane;
+    int32_t *slot_base;     // by event: its first slot
+    int32_t slot_count;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    // under the mutex:
+    uint32_t *done;         // records that happened, by event slot, this step
+    int64_t steps_begun;
+    int threads_busy;
+    int failed;             // index of the first thread that failed; -1 = none
+    bool closing;
+};
+
+// ---------------------------------------------------------------------------------------------- one instance
+
+// xorshift64* (Vigna 2016): good enough to shuffle a schedule.
+static void jitter_wait(LaneThread *self) {
+    if (self->random == 0) {
+        return;
+    }
+    self->random ^= self->random >> 12;
+    self->random ^= self->random << 25;
+    self->random ^= self->random >> 27;
+    const uint64_t draw = self->random * UINT64_C(2685821657736338717) >> 33;
+    if (draw % 4 == 0) {    // one task in four is held up, so that lanes overtake each other by many tasks at times
+        const struct timespec wait = {.tv_nsec = (long)(draw % JITTER_MOST_NS)};
+        nanosleep(&wait, NULL);
+    }
+}
+
+static int32_t event_slot(const Lanes *lanes, const StepProgram *program, const EventRef *ref, int layer) {
+    const int slot = step_slot(program, program->events[ref->event].buffer, ref->layer_scale, ref->layer_offset, layer);
+    ASSERT(slot >= 0);
+    return lanes->slot_base[ref->event] + slot;
+}
+
+// False when another thread failed meanwhile.
+static bool events_wait(LaneThread *self, const StepInstance *instance) {
+    Lanes *lanes = self->session->lanes;
+    const StepProgram *program = &self->session->program;
+    const Task *task = &program->tasks[instance->task];
+    pthread_mutex_lock(&lanes->mutex);
+    for (int32_t i = 0; i < task->wait_count; i++) {
+        const int32_t slot = event_slot(lanes, program, &program->event_refs[task->first_wait + i], instance->layer);
+        while (lanes->done[slot] < self->issued[slot] && lanes->failed < 0) {
+            pthread_cond_wait(&lanes->changed, &lanes->mutex);
+        }
+    }
+    const bool well = lanes->failed < 0;
+    pthread_mutex_unlock(&lanes->mutex);
+    return well;
+}
+
+static void events_record(LaneThread *self, const StepInstance *instance) {
+    Lanes *lanes = self->session->lanes;
+    const StepProgram *program = &self->session->program;
+    const Task *task = &program->tasks[instance->task];
+    pthread_mutex_lock(&lanes->mutex);
+    for (int32_t i = 0; i < task->record_count; i++) {
+        lanes->done[event_slot(lanes, program, &program->event_refs[task->first_record + i], instance->layer)]++;
+    }
+    pthread_cond_broadcast(&lanes->changed);
+    pthread_mutex_unlock(&lanes->mutex);
+}
+
+static void events_issue(LaneThread *self, const StepInstance *instance) {
+    const StepProgram *program = &self->session->program;
+    const Task *task = &program->tasks[instance->task];
+    for (int32_t i = 0; i < task->record_count; i++) {
+        self->issued[event_slot(self->session->lanes, program, &program->event_refs[task->first_record + i], instance->layer)]++;
+    }
+}
+
+static Status thread_step(LaneThread *self) {
+    Session *session = self->session;
+    const Lanes *lanes = session->lanes;
+    for (int32_t i = 0; i < lanes->slot_count; i++) {
+        self->issued[i] = 0;
+    }
+    StepCursor cursor = step_cursor_begin(&session->program);
+    StepInstance instance;
+    for (int64_t ordinal = 0; step_cursor_next(&cursor, &instance); ordinal++) {
+        const bool mine = lanes->thread_of_lane[session->program.tasks[instance.task].lane] == self->index;
+        if (mine) {
+            if (!events_wait(self, &instance)) {
+                return STATUS_OK;    // the thread that failed has the reason
+            }
+            jitter_wait(self);
+            TRY(interpreter_run_instance(session, &instance, ordinal, &self->error));
+            jitter_wait(self);
+            events_record(self, &instance);
+        }
+        events_issue(self, &instance);
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- threads
+
+static bool step_wait_begin(Lanes *lanes, int64_t seen) {
+    pthread_mutex_lock(&lanes->mutex);
+    while (lanes->steps_begun == seen && !lanes->closing) {
+        pthread_cond_wait(&lanes->changed, &lanes->mutex);
+    }
+    const bool go_on = !lanes->closing;
+    pthread_mutex_unlock(&lanes->mutex);
+    return go_on;
+}
+
+static void *thread_main(void *argument) {
+    LaneThread *self = argument;
+    Lanes *lanes = self->session->lanes;
+    for (int64_t seen = 0; step_wait_begin(lanes, seen); seen++) {
+        const Status status = thread_step(self);
+        pthread_mutex_lock(&lanes->mutex);
+        if (status != STATUS_OK && lanes->failed < 0) {
+            lanes->failed = self->index;
+        }
+        lanes->threads_busy--;
+        pthread_cond_broadcast(&lanes->changed);
+        pthread_mutex_unlock(&lanes->mutex);
+    }
+    return NULL;
+}
+
+Status lanes_run_step(Session *session, Error *error) {
+    Lanes *lanes = session->lanes;
+    pthread_mutex_lock(&lanes->mutex);
+    for (int32_t i = 0; i < lanes->slot_count; i++) {
+        lanes->done[i] = 0;
+    }
+    lanes->threads_busy = lanes->thread_count;
+    lanes->steps_begun++;
+    pthread_cond_broadcast(&lanes->changed);
+    while (lanes->threads_busy > 0) {
+        pthread_cond_wait(&lanes->changed, &lanes->mutex);
+    }
+    const int failed = lanes->failed;
+    pthread_mutex_unlock(&lanes->mutex);
+    if (failed >= 0) {
+        *error = lanes->threads[failed].error;
+        return error->status;
+    }
+    return STATUS_OK;
+}
+
+// Thread of a lane: lanes of one communicator share, lanes without one (compute) share the first.
+static Status lanes_assign(Lanes *lanes, const StepProgram *program, Error *error) {
+    for (int lane = 0; lane < program->lane_count; lane++) {
+        int thread = -1;
+        for (int other = 0; other < lane; other++) {
+            if (program->lanes[other].communicator == program->lanes[lane].communicator) {
+                thread = lanes->thread_of_lane[other];
+            }
+        }
+        if (thread < 0 && lanes->thread_count == LANES_MAX_THREADS) {
+            return error_set(error, STATUS_INTERNAL, "the program has more than %d lanes", LANES_MAX_THREADS);
+        }
+        lanes->thread_of_lane[lane] = (int16_t)(thread < 0 ? lanes->thread_count++ : thread);
+    }
+    return STATUS_OK;
+}
+
+static Status thread_start(Lanes *lanes, int index, Session *session, uint64_t jitter_seed, Arena *arena, Error *error) {
+    LaneThread *thread = &lanes->threads[index];
+    const uint64_t spread = UINT64_C(0x9E3779B97F4A7C15);    // golden ratio: unlike states for neighbouring threads
+    *thread = (LaneThread){.session = session, .index = index, .issued = ARENA_ARRAY(arena, uint32_t, lanes->slot_count + 1)};
+    thread->random = jitter_seed ? (jitter_seed + (uint64_t)(session->rank * LANES_MAX_THREADS + index + 1)) * spread : 0;
+    if (pthread_create(&thread->thread, NULL, thread_main, thread) != 0) {
+        return error_set(error, STATUS_ENVIRONMENT, "cannot start a thread for a lane");
+    }
+    return STATUS_OK;
+}
+
+Status lanes_open(Session *session, uint64_t jitter_seed, Arena *arena, Error *error) {
+    const StepProgram *program = &session->program;
+    Lanes *lanes = ARENA_NEW(arena, Lanes);
+    lanes->failed = -1;
+    lanes->thread_of_lane = ARENA_ARRAY(arena, int16_t, program->lane_count);
+    lanes->slot_base = ARENA_ARRAY(arena, int32_t, program->event_count);
+    for (int32_t e = 0; e < program->event_count; e++) {
+        lanes->slot_base[e] = lanes->slot_count;
+        lanes->slot_count += program->buffers[program->events[e].buffer].slots;
+    }
+    lanes->done = ARENA_ARRAY(arena, uint32_t, lanes->slot_count + 1);
+    TRY(lanes_assign(lanes, program, error));
+    pthread_mutex_init(&lanes->mutex, NULL);
+    pthread_cond_init(&lanes->changed, NULL);
+    session->lanes = lanes;
+    const int wanted = lanes->thread_count;
+    for (lanes->thread_count = 0; lanes->thread_count < wanted; lanes->thread_count++) {
+        TRY(thread_start(lanes, lanes->thread_count, session, jitter_seed, arena, error));
+    }
+    return STATUS_OK;
+}
+
+void lanes_close(Session *session) {
+    Lanes *lanes = session->lanes;
+    if (!lanes) {
+        return;
+    }
+    pthread_mutex_lock(&lanes->mutex);
+    lanes->closing = true;
+    pthread_cond_broadcast(&lanes->changed);
+    pthread_mutex_unlock(&lanes->mutex);
+    for (int i = 0; i < lanes->thread_count; i++) {
+        pthread_join(lanes->threads[i].thread, NULL);
+    }
+    pthread_cond_destroy(&lanes->changed);
+    pthread_mutex_destroy(&lanes->mutex);
+    session->lanes = NULL;
+}

@@ -1,0 +1,134 @@
+// Opening a rank: lower by itself, check the hash against the launcher's, map memory, join the transport, start lanes. And one step.
+
+#include "exec/worker/session.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "exec/worker/interpreter.h"
+#include "exec/worker/lanes.h"
+
+// Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only where every waiting
+// thread has a core of its own.
+enum { GATE_SPINS = 2000 };
+
+static const char *describe_place(const void *context, const TransportPlace *place, char *out, size_t out_bytes) {
+    const Session *session = context;
+    if (place->task < 0 || place->task >= session->program.task_count) {
+        snprintf(out, out_bytes, "between steps");
+    } else {
+        snprintf(out, out_bytes, "step %d, task '%s', layer %d", place->step + 1, session->program.tasks[place->task].name,
+                 place->layer);
+    }
+    return out;
+}
+
+static Status program_open(Session *session, Arena *arena, Error *error) {
+    const RunRequest *request = session->request;
+    TRY(step_lower(&request->model, &request->plan, request->target, arena, &session->program, error));
+    if (session->program.template_hash != request->template_hash) {
+        return error_set(error, STATUS_INTERNAL, "this worker lowers to program %016" PRIx64 ", the launcher to %016" PRIx64,
+                         session->program.template_hash, request->template_hash);
+    }
+    TRY(memory_plan(&session->program, arena, &session->memory, error));
+    return communicators_find(&session->program, arena, &session->communicators, error);
+}
+
+static Status transport_join(Session *session, Arena *arena, Error *error) {
+    const RunRequest *request = session->request;
+    const RunOptions *options = &request->options;
+    const bool own_cores = options->lanes == LANES_SERIAL &&
+                           mesh_world(&request->plan.mesh) * (long)options->threads <= sysconf(_SC_NPROCESSORS_ONLN);
+    session->transports = transport_find(options->transport, error);
+    if (!session->transports) {
+        return error->status;
+    }
+    const TransportSetup setup = {.mesh = request->plan.mesh,
+                                  .rank = session->rank,
+                                  .communicators = session->communicators.entries,
+                                  .communicator_count = session->communicators.count,
+                                  .segment_fd = request->segment_fd,
+                                  .timeout_s = options->timeout_s,
+                                  .spins = own_cores ? GATE_SPINS : 0,
+                                  .describe = describe_place,
+                                  .context = session};
+    return session->transports->open(&setup, arena, &session->transport, error);
+}
+
+static Status device_begin(Session *session, Arena *arena, Error *error) {
+    const RunOptions *options = &session->request->options;
+    session->devices = device_find(options->device, error);
+    if (!session->devices) {
+        return error->status;
+    }
+    const DeviceSetup setup = {.program = &session->program,
+                               .memory = &session->memory,
+                               .at = session->at,
+                               .threads = options->threads > 0 ? options->threads : 1,
+                               .poison = options->poison,
+                               .numbers = {.seed = options->seed,
+                                           .lr = options->lr,
+                                           .beta1 = options->beta1,
+                                           .beta2 = options->beta2,
+                                           .eps = options->eps,
+                                           .weight_decay = options->weight_decay,
+                                           .clip = options->clip}};
+    return session->devices->open(&setup, arena, &session->device, error);
+}
+
+Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error) {
+    *session = (Session){.request = request, .rank = rank, .at = mesh_coordinates(&request->plan.mesh, rank)};
+    TRY(program_open(session, arena, error));
+    TRY(transport_join(session, arena, error));
+    TRY(device_begin(session, arena, error));
+    recorder_begin(&session->recorder, &session->program, request->options.steps, request->options.spans, arena);
+    return request->options.lanes == LANES_ASYNC ? lanes_open(session, request->options.jitter_seed, arena, error) : STATUS_OK;
+}
+
+void session_close(Session *session) {
+    lanes_close(session);
+    if (session->device) {
+        session->devices->close(session->device);
+    }
+    if (session->transport) {
+        session->transports->close(session->transport);
+    }
+}
+
+void *session_slot(Session *session, int32_t buffer, int slot) {
+    const BufferRef ref = {.buffer = buffer, .layer_offset = (int16_t)slot, .rank_group = -1};
+    return session->devices->address(session->device, &ref, 0);
+}
+
+// Ranks start a step together and agree on the slowest one's time.
+static Status step_agree(Session *session, double own_s, double *slowest_s, Error *error) {
+    float seconds = (float)own_s;
+    const TransportCall call = {.communicator = session->communicators.world,
+                                .in = &seconds,
+                                .out = &seconds,
+                                .bytes = sizeof seconds,
+                                .op = REDUCE_MAX,
+                                .place = {.step = (int32_t)session->step, .task = -1}};
+    TRY(session->transports->all_reduce(session->transport, &call, error));
+    *slowest_s = seconds;
+    return STATUS_OK;
+}
+
+Status session_step(Session *session, StepReport *report, Error *error) {
+    const TransportPlace begin = {.step = (int32_t)session->step, .task = -1};
+    session->recorder.counting = session->step > 0 || session->request->options.steps == 1;
+    session->devices->begin_step(session->device, session->step);
+    session->transports->note(session->transport, &begin);
+    const TransportCall meet = {.communicator = session->communicators.world, .place = begin};
+    TRY(session->transports->barrier(session->transport, &meet, error));
+    session->step_begin_s = interpreter_clock_s();
+    TRY(session->lanes ? lanes_run_step(session, error) : interpreter_run_serial(session, error));
+    session->devices->synchronize(session->device);
+    TRY(step_agree(session, interpreter_clock_s() - session->step_begin_s, &report->step_time_s, error));
+    const StepProgram *program = &session->program;
+    const float loss = *(const float *)session_slot(session, program->loss_buffer, 0);
+    report->loss = (double)loss / (double)plan_tokens_per_step(&program->plan);
+    report->grad_norm = ((const float *)session_slot(session, program->norm_buffer, 0))[1];
+    session->step++;
+    return STATUS_OK;
+}

@@ -1,0 +1,43 @@
+// A session: one rank of a run from its request to its last step. The worker's main drives one; tests drive one in their own process.
+
+#pragma once
+
+#include "exec/device/device.h"
+#include "exec/launch/communicators.h"
+#include "exec/launch/request.h"
+#include "exec/transport/transport.h"
+#include "exec/worker/recorder.h"
+#include "sim/memory/memory.h"
+#include "sim/step/step.h"
+
+typedef struct Lanes Lanes;    // threads of the async mode, lanes.h
+
+typedef struct Session {
+    const RunRequest *request;
+    int rank;
+    MeshCoordinates at;
+    StepProgram program;
+    MemoryPlan memory;
+    CommunicatorSet communicators;
+    const TransportTable *transports;
+    Transport *transport;
+    const DeviceTable *devices;
+    Device *device;
+    Recorder recorder;
+    Lanes *lanes;              // NULL in serial mode
+    int64_t step;              // 0, 1, ...
+    double step_begin_s;       // clock at the start of the step: spans count from here
+} Session;
+
+typedef struct StepReport {
+    double loss, grad_norm, step_time_s;
+} StepReport;
+
+Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error);
+void session_close(Session *session);
+
+// Runs the next step. Allocates nothing.
+Status session_step(Session *session, StepReport *report, Error *error);
+
+// The bytes of a buffer's slot, for tests and for reading results.
+void *session_slot(Session *session, int32_t buffer, int slot);
