@@ -1,0 +1,85 @@
+// Lowered programs for tests.
+
+#include "tests/support/lowered.h"
+
+#include <criterion/criterion.h>
+
+#include "sim/model/model.h"
+
+static TrainPlan request_plan(const LoweredRequest *request, const Target *target) {
+    Error error = {0};
+    TrainPlan plan = {.seq = request->seq ? request->seq : 64,
+                      .micro_batch = request->micro_batch ? request->micro_batch : 1,
+                      .grad_accum = request->grad_accum ? request->grad_accum : 1,
+                      .reshard = request->reshard,
+                      .recompute = request->recompute,
+                      .cp_rotate = request->cp_rotate,
+                      .precision = request->bf16 ? DTYPE_BF16 : DTYPE_FP32};
+    cr_assert_eq(mesh_parse(request->mesh ? request->mesh : "dp_shard=1", &plan.mesh, &error), STATUS_OK, "%s", error.message);
+    plan.zero = request->zero == 0 ? target_default_zero(target, &plan.mesh) : request->zero < 0 ? 0 : request->zero;
+    plan_canonical(&plan);
+    return plan;
+}
+
+static void request_model(const LoweredRequest *request, Arena *arena, ModelSpec *model) {
+    Error error = {0};
+    cr_assert_eq(model_find(request->model ? request->model : "tiny", arena, model, &error), STATUS_OK, "%s", error.message);
+    model->tied_embeddings = model->tied_embeddings || request->tied;
+    model->layers = request->layers ? request->layers : model->layers;
+}
+
+StepProgram lowered(Arena *arena, LoweredRequest request) {
+    Error error = {0};
+    ModelSpec model;
+    const Target *target = NULL;
+    StepProgram program;
+    request_model(&request, arena, &model);
+    cr_assert_eq(target_find(request.target ? request.target : "ndtune", &target, &error), STATUS_OK, "%s", error.message);
+    const TrainPlan plan = request_plan(&request, target);
+    cr_assert_eq(step_lower(&model, &plan, target, arena, &program, &error), STATUS_OK, "%s", error.message);
+    return program;
+}
+
+static uint32_t draw(uint64_t *seed, uint32_t bound) {
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;    // Knuth's MMIX generator
+    return (uint32_t)(*seed >> 33) % bound;
+}
+
+static bool request_is_legal(const LoweredRequest *request, Arena *arena) {
+    Error error = {0};
+    ModelSpec model;
+    const Target *target = NULL;
+    const char *reason = NULL;
+    request_model(request, arena, &model);
+    cr_assert_eq(target_find(request->target, &target, &error), STATUS_OK);
+    const TrainPlan plan = request_plan(request, target);
+    target_check(target, &model, &plan, arena, &reason);
+    return !reason;
+}
+
+LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
+    static const char *const targets[] = {"ndtune", "accelerate"};
+    enum { CAPACITY = 256 };
+    Mesh meshes[CAPACITY];
+    for (;;) {
+        const int world = 1 << draw(seed, 31 - (uint32_t)__builtin_clz((unsigned)max_world) + 1);
+        const int count = mesh_enumerate(world, meshes, CAPACITY);
+        char *text = arena_alloc(arena, MESH_TEXT_BYTES);
+        mesh_text(&meshes[draw(seed, (uint32_t)(count < CAPACITY ? count : CAPACITY))], text);
+        const LoweredRequest request = {.target = targets[draw(seed, 2)],
+                                        .mesh = text,
+                                        .seq = 64 << draw(seed, 2),
+                                        .micro_batch = 1 + (int)draw(seed, 2),
+                                        .grad_accum = 1 + (int)draw(seed, 4),
+                                        .zero = (int)draw(seed, 5) - 1,
+                                        .reshard = (Reshard)draw(seed, RESHARD_COUNT),
+                                        .recompute = (Recompute)draw(seed, RECOMPUTE_COUNT),
+                                        .cp_rotate = (CpRotate)draw(seed, CP_ROTATE_COUNT),
+                                        .bf16 = draw(seed, 2) == 1,
+                                        .tied = draw(seed, 4) == 0,
+                                        .layers = 1 + (int)draw(seed, 4)};
+        if (request_is_legal(&request, arena)) {
+            return request;
+        }
+    }
+}

@@ -1,0 +1,238 @@
+// What the lowering puts into a step, held against the published tables of collectives (sources beside the numbers).
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/lowered.h"
+
+typedef struct Tally {
+    int64_t count;
+    double payload_bytes;
+} Tally;
+
+// Collectives of one kind and group in one iteration of the layers, by phase.
+static Tally tally(const StepProgram *program, TaskKind kind, int16_t group, Phase phase) {
+    Tally result = {0};
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    while (step_cursor_next(&cursor, &instance)) {
+        const Task *task = &program->tasks[instance.task];
+        const bool in_layer = cursor.depth == 2;    // micro-batch loop, layer loop
+        if (in_layer && instance.layer == 1 && instance.micro_batch == 0 && task->kind == kind && task->group == group &&
+            task->phase == phase) {
+            result.count++;
+            result.payload_bytes += (double)task->payload_bytes;
+        }
+    }
+    return result;
+}
+
+// Llama-2-7B, R2 S4 C2 T2, one sequence of 8192 tokens, bf16: A = 2*b*(s/C)*h = 32 MiB.
+static StepProgram example(Arena *arena, const char *target) {
+    return lowered(arena, (LoweredRequest){.model = "llama-2-7b", .target = target, .mesh = "dp_replicate=2,dp_shard=4,cp=2,tp=2",
+                                           .seq = 8192, .bf16 = true});
+}
+
+static const double MIB = 1024.0 * 1024.0;
+
+Test(lowering, sequence_parallel_layer_has_two_gathers_and_two_reduce_scatters_each_way) {
+    Arena arena = {0};
+    const StepProgram program = example(&arena, "ndtune");
+    // Korthikanti et al. 2022, section 4.2.2: 4 collectives of A forward, 4 backward.
+    cr_assert_eq(tally(&program, TASK_ALL_GATHER, program.tp_group, PHASE_FORWARD).count, 2);
+    cr_assert_eq(tally(&program, TASK_REDUCE_SCATTER, program.tp_group, PHASE_FORWARD).count, 2);
+    cr_assert_eq(tally(&program, TASK_ALL_GATHER, program.tp_group, PHASE_BACKWARD).count, 2);
+    cr_assert_eq(tally(&program, TASK_REDUCE_SCATTER, program.tp_group, PHASE_BACKWARD).count, 2);
+    cr_assert_float_eq(tally(&program, TASK_ALL_GATHER, program.tp_group, PHASE_FORWARD).payload_bytes, 2 * 32 * MIB, 1);
+    arena_free(&arena);
+}
+
+Test(lowering, transformers_layer_has_two_all_reduces_forward_and_five_backward) {
+    Arena arena = {0};
+    const StepProgram program = example(&arena, "accelerate");
+    // q, k, v, gate and up each reduce their own input gradient (parallelism.md 3.3): 1.75x the bytes of Megatron.
+    cr_assert_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_FORWARD).count, 2);
+    cr_assert_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_BACKWARD).count, 5);
+    cr_assert_float_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_BACKWARD).payload_bytes, 5 * 32 * MIB, 1);
+    arena_free(&arena);
+}
+
+Test(lowering, stage_3_gathers_twice_and_reduces_once_per_layer) {
+    Arena arena = {0};
+    const StepProgram program = example(&arena, "ndtune");
+    // A layer has 202,383,360 parameters, half of them on a tp rank (norms whole): 193 MiB in bf16, 386 MiB in fp32 (parallelism.md 6.1).
+    const Tally forward = tally(&program, TASK_ALL_GATHER, program.shard_group, PHASE_FORWARD);
+    const Tally backward = tally(&program, TASK_ALL_GATHER, program.shard_group, PHASE_BACKWARD);
+    const Tally reduce = tally(&program, TASK_REDUCE_SCATTER, program.shard_group, PHASE_REDUCE);
+    cr_assert_eq(forward.count, 1);
+    cr_assert_eq(backward.count, 1);
+    cr_assert_eq(reduce.count, 1);
+    cr_assert_float_eq(forward.payload_bytes / MIB, 193, 0.5);
+    cr_assert_float_eq(reduce.payload_bytes / MIB, 386, 0.5);
+    arena_free(&arena);
+}
+
+Test(lowering, accelerate_reduces_gradients_in_bf16) {
+    Arena arena = {0};
+    const StepProgram program = example(&arena, "accelerate");
+    cr_assert_float_eq(tally(&program, TASK_REDUCE_SCATTER, program.shard_group, PHASE_REDUCE).payload_bytes / MIB, 193, 0.5);
+    arena_free(&arena);
+}
+
+Test(lowering, replicas_all_reduce_the_shard_of_a_layer) {
+    Arena arena = {0};
+    const StepProgram program = example(&arena, "ndtune");
+    int16_t replicate = -1;
+    for (int16_t g = 0; g < program.group_count; g++) {
+        replicate = program.groups[g].axes == AXIS_BIT(AXIS_DP_REPLICATE) ? g : replicate;
+    }
+    // 386 MiB over F = S*C = 8 ranks: 48.3 MiB (parallelism.md 6.1).
+    const Tally sum = tally(&program, TASK_ALL_REDUCE, replicate, PHASE_REDUCE);
+    cr_assert_eq(sum.count, 1);
+    cr_assert_float_eq(sum.payload_bytes / MIB, 48.3, 0.1);
+    arena_free(&arena);
+}
+
+Test(lowering, ring_moves_keys_and_values_c_minus_1_times_and_fp32_gradients_c_times) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-2-7b", .mesh = "cp=4,tp=2", .seq = 8192, .bf16 = true});
+    // KV = 2*2*b*(s/C)*(k/T)*d = 16 MiB; dKV in fp32 is twice that (parallelism.md 3.2).
+    const Tally forward = tally(&program, TASK_SEND_RECV, program.cp_group, PHASE_FORWARD);
+    const Tally backward = tally(&program, TASK_SEND_RECV, program.cp_group, PHASE_BACKWARD);
+    cr_assert_eq(forward.count, 3);
+    cr_assert_eq(backward.count, 3 + 4);
+    cr_assert_float_eq(forward.payload_bytes, 3 * 16 * MIB, 1);
+    cr_assert_float_eq(backward.payload_bytes, (3 * 16 + 4 * 32) * MIB, 1);
+    arena_free(&arena);
+}
+
+Test(lowering, all_gather_rotation_gathers_keys_and_values_once_each_way) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-2-7b", .target = "accelerate", .mesh = "dp_shard=2,cp=4",
+                                                                 .seq = 8192, .bf16 = true, .cp_rotate = CP_ROTATE_ALLGATHER});
+    const Tally forward = tally(&program, TASK_ALL_GATHER, program.cp_group, PHASE_FORWARD);
+    cr_assert_eq(forward.count, 1);
+    cr_assert_float_eq(forward.payload_bytes, 4 * 32 * MIB, 1);
+    cr_assert_eq(tally(&program, TASK_ALL_GATHER, program.cp_group, PHASE_BACKWARD).count, 1);
+    cr_assert_eq(tally(&program, TASK_SEND_RECV, program.cp_group, PHASE_BACKWARD).count, 4);
+    arena_free(&arena);
+}
+
+static int64_t count_named(const StepProgram *program, const char *name, Phase phase) {
+    int64_t count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        count += strcmp(program->tasks[i].name, name) == 0 && program->tasks[i].phase == phase;
+    }
+    return count;
+}
+
+Test(lowering, block_recompute_repeats_everything_but_the_last_projection) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.recompute = RECOMPUTE_FULL});
+    cr_assert_eq(count_named(&program, "qkv", PHASE_RECOMPUTE), 1);
+    cr_assert_eq(count_named(&program, "attention", PHASE_RECOMPUTE), 1);
+    cr_assert_eq(count_named(&program, "attention out", PHASE_RECOMPUTE), 1);
+    cr_assert_eq(count_named(&program, "gate up", PHASE_RECOMPUTE), 1);
+    cr_assert_eq(count_named(&program, "mlp down", PHASE_RECOMPUTE), 0);
+    arena_free(&arena);
+}
+
+Test(lowering, child_recompute_repeats_neither_output_projection) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "accelerate", .mesh = "dp_shard=2", .recompute = RECOMPUTE_FULL});
+    cr_assert_eq(count_named(&program, "q", PHASE_RECOMPUTE), 1);
+    cr_assert_eq(count_named(&program, "attention out", PHASE_RECOMPUTE), 0);
+    cr_assert_eq(count_named(&program, "mlp down", PHASE_RECOMPUTE), 0);
+    arena_free(&arena);
+}
+
+static double gemm_flops(const StepProgram *program) {
+    double flops = 0;
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    while (step_cursor_next(&cursor, &instance)) {
+        const Task *task = &program->tasks[instance.task];
+        flops += task->kind == TASK_GEMM && task->phase != PHASE_RECOMPUTE ? task->flops : 0;
+    }
+    return flops;
+}
+
+Test(lowering, gemm_flops_of_all_ranks_are_six_per_matrix_parameter_and_token) {
+    Arena arena = {0};
+    const char *const meshes[] = {"dp_shard=1", "dp_shard=4", "tp=4", "cp=4", "dp_shard=2,cp=2,tp=2"};
+    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
+        const StepProgram program = lowered(&arena, (LoweredRequest){.mesh = meshes[i], .grad_accum = 2, .recompute = RECOMPUTE_FULL});
+        const ModelSpec *m = &program.model;
+        const int64_t norms = (int64_t)m->hidden * (2 * m->layers + 1);
+        const double expected = 6.0 * (double)(model_flop_parameters(m) - norms) * (double)plan_tokens_per_step(&program.plan);
+        cr_assert_float_eq(gemm_flops(&program) * mesh_world(&program.plan.mesh) / expected, 1.0, 1e-12, "mesh %s", meshes[i]);
+    }
+    arena_free(&arena);
+}
+
+Test(lowering, deferred_reduction_scatters_gradients_on_the_last_micro_step_only) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "accelerate", .mesh = "dp_shard=4", .grad_accum = 4, .bf16 = true});
+    StepCursor cursor = step_cursor_begin(&program);
+    StepInstance instance;
+    int64_t reductions = 0;
+    while (step_cursor_next(&cursor, &instance)) {
+        if (program.tasks[instance.task].kind == TASK_REDUCE_SCATTER) {
+            cr_assert_eq(instance.micro_batch, 3);
+            reductions++;
+        }
+    }
+    cr_assert_eq(reductions, program.model.layers + 2);
+    arena_free(&arena);
+}
+
+Test(lowering, reshard_never_gathers_each_layer_once_and_keeps_all) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.mesh = "dp_shard=4", .reshard = RESHARD_NEVER});
+    cr_assert_eq(tally(&program, TASK_ALL_GATHER, program.shard_group, PHASE_BACKWARD).count, 0);
+    cr_assert_eq(program.buffers[program.units[1].gathered].slots, program.model.layers);
+    arena_free(&arena);
+}
+
+Test(lowering, middle_micro_steps_are_one_segment_whatever_their_number) {
+    Arena arena = {0};
+    const StepProgram few = lowered(&arena, (LoweredRequest){.grad_accum = 4});
+    const StepProgram many = lowered(&arena, (LoweredRequest){.grad_accum = 64});
+    cr_assert_eq(few.task_count, many.task_count);
+    cr_assert_eq(few.segment_count, many.segment_count);
+    arena_free(&arena);
+}
+
+Test(lowering, a_405b_like_step_is_some_hundred_tasks) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-3-70b", .target = "accelerate", .mesh = "dp_shard=32,tp=8",
+                                                                 .seq = 8192, .grad_accum = 64, .recompute = RECOMPUTE_FULL, .bf16 = true,
+                                                                 .layers = 126});
+    cr_assert_lt(program.task_count, 500);
+    cr_assert_gt(step_instance_count(&program), 400000);
+    arena_free(&arena);
+}
+
+Test(lowering, a_plan_that_the_target_refuses_is_infeasible_in_words) {
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec model;
+    const Target *target;
+    StepProgram program;
+    cr_assert_eq(model_find("tiny", &arena, &model, &error), STATUS_OK);
+    cr_assert_eq(target_find("ndtune", &target, &error), STATUS_OK);
+    const TrainPlan plan = {.mesh = {{1, 1, 1, 16}}, .seq = 64, .micro_batch = 1, .grad_accum = 1};
+    cr_assert_eq(step_lower(&model, &plan, target, &arena, &program, &error), STATUS_INFEASIBLE);
+    cr_assert_neq(strstr(error.message, "16"), NULL);
+    arena_free(&arena);
+}
+
+Test(lowering, equal_requests_give_equal_templates_and_a_changed_one_another) {
+    Arena arena = {0};
+    const LoweredRequest request = {.mesh = "dp_shard=2,tp=2"};
+    LoweredRequest other = request;
+    other.recompute = RECOMPUTE_FULL;
+    cr_assert_eq(lowered(&arena, request).template_hash, lowered(&arena, request).template_hash);
+    cr_assert_neq(lowered(&arena, request).template_hash, lowered(&arena, other).template_hash);
+    arena_free(&arena);
+}
