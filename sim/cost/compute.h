@@ -28,7 +28,8 @@ typedef struct AttentionShape {
 
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape);
 
-// The profile's row for a kernel ("flash"), nearest in head_dim by ratio; rows of other kernels only when it has none.
+// The profile's row for a kernel ("flash"), nearest in head_dim by ratio; rows of other kernels only when
+// it has none; NULL when there is no row at all.
 const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim);
 
 // `kernels` streaming kernels that move `bytes` together.

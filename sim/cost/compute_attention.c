@@ -17,7 +17,6 @@ static double head_dim_distance(int have, int want) {
 }
 
 const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim) {
-    ASSERT(accelerator->attention_count > 0);
     const AttentionRate *best = NULL;
     bool best_named = false;
     for (int i = 0; i < accelerator->attention_count; i++) {
@@ -34,8 +33,10 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
 }
 
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
-    ASSERT(cost_supports(accelerator, dtype));
     const AttentionRate *rate = attention_rate(accelerator, "flash", shape->head_dim);
+    if (!rate || !cost_supports(accelerator, dtype)) {
+        return (KernelTime){.seconds = INFINITY};
+    }
     const double efficiency = shape->backward ? rate->backward_efficiency : rate->forward_efficiency;
     const double ramp_start = shape->backward ? rate->backward_ramp : rate->forward_ramp;
     const double lines = (double)shape->sequences * shape->heads;  // independent (sequence, head) problems

@@ -69,7 +69,9 @@ bool cost_supports(const Accelerator *accelerator, Dtype dtype) {
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape) {
     const GemmRate *rate = &accelerator->gemm[dtype];
-    ASSERT(cost_supports(accelerator, dtype));
+    if (!cost_supports(accelerator, dtype)) {
+        return (KernelTime){.seconds = INFINITY};
+    }
     const double element = dtype_bytes(dtype);
     const double m = (double)shape->m, n = (double)shape->n, k = (double)shape->k;
     double flop_per_s = rate->sustained_flop_per_s > 0 ? rate->sustained_flop_per_s : rate->burst_flop_per_s;

@@ -16,7 +16,7 @@ static const double loss_max_share = 0.25, loss_sum_share = 0.25, loss_gradient_
 static const double eager_merge_bytes = 12;
 
 static double clamp_share(double share) {
-    return share < 0 ? 0 : share > 1 ? 1 : share;
+    return share > 0 ? fmin(share, 1) : 0;  // not a number (infinite time): 0
 }
 
 static double operand_elements(const StepProgram *program, const Task *task, int index) {

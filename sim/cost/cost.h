@@ -47,7 +47,7 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
 
 // ---- pieces, for the analytic path, tests and reports
 
-// False where the profile has no GEMM rate for the dtype: such a plan cannot be priced and must be refused in words
+// False where the profile has no GEMM rate for the dtype: such a plan costs infinite time and is to be refused in words
 // before.
 bool cost_supports(const Accelerator *accelerator, Dtype dtype);
 
@@ -103,7 +103,8 @@ typedef struct CollectiveAlgorithm {
 
 extern const CollectiveAlgorithm *const collective_table[];  // NULL-terminated
 
-// The fastest applicable algorithm; a group of one rank or no payload: all zero. *algorithm may be NULL; "none" then.
+// The fastest applicable algorithm; a group of one rank or no payload: all zero and "none". Infinite seconds where the
+// profile has no way (no bandwidth). algorithm may be NULL.
 CollectiveCost cost_collective(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
                                double payload_bytes, const char **algorithm);
 double cost_collective_s(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,

@@ -1,38 +1,52 @@
-// Ranks on the cores of one CPU. A rank computes with one core: the profile's GEMM rate, bandwidth and link curves are
-// what one rank reaches while every rank has a core to itself. With more ranks than cores all of them take turns, so
-// rates divide by ranks/cores and latencies multiply by it, collectives included: through shared memory they are copies
-// by the same cores (reference executor.md 6.3: 8 MB reduce-scatter of 2, 4, 8 ranks on 2 cores 0.094, 0.35, 1.5 ms; 64
-// MB all-reduce 6.6, 15.6, 41 ms). This is the only place that knows about it. Not modelled: memory channels that
-// saturate before the cores do, caches.
+// Ranks on the cores of one CPU; the only place that knows about it. A CPU profile's rates (GEMM, memory bandwidth,
+// link curves) are those of one core.
+//   fewer ranks than cores   the launcher gives each rank cores/ranks threads (exec/launch): kernels run that much
+//   faster,
+//                            collectives and latencies stay
+//   more ranks than cores    all take turns: rates divide by ranks/cores and latencies multiply by it, collectives too,
+//                            which are copies by the same cores (reference executor.md 6.3: 8 MB reduce-scatter of 2,
+//                            4, 8 ranks on 2 cores 0.094, 0.35, 1.5 ms; 64 MB all-reduce 6.6, 15.6, 41 ms)
+// Not modelled: memory channels that saturate before the cores do, caches, kernels too small for several threads.
 
 #include "sim/cost/cost.h"
 
-static void curve_slow(LinkCurve *curve, double turns) {
-    curve->bandwidth_bytes_per_s /= turns;
+#include <math.h>
+
+static void kernels_scale(Accelerator *accelerator, double speed) {
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        GemmRate *rate = &accelerator->gemm[dtype];
+        rate->peak_flop_per_s *= speed;
+        rate->burst_flop_per_s *= speed;
+        rate->sustained_flop_per_s *= speed;
+    }
+    accelerator->memory_bytes_per_s *= speed;
+}
+
+static void latencies_scale(ClusterProfile *profile, double turns) {
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        profile->accelerator.gemm[dtype].tile_overhead_s *= turns;
+        profile->accelerator.gemm[dtype].launch_s *= turns;
+    }
+    profile->accelerator.kernel_floor_s *= turns;
+    profile->accelerator.kernel_gap_s *= turns;
+    profile->node.link_latency_s *= turns;
+    profile->node.step_latency_s *= turns;
+    profile->node.p2p_latency_s *= turns;
 }
 
 ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_node) {
     ClusterProfile shared = *profile;
-    const double cores = profile->node.cores > 0 ? profile->node.cores : 1;
-    const double turns = ranks_on_node / cores;
-    if (profile->accelerator.device_class != DEVICE_CLASS_CPU || turns <= 1) {
+    if (profile->accelerator.device_class != DEVICE_CLASS_CPU || ranks_on_node < 1) {
         return shared;
     }
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-        GemmRate *rate = &shared.accelerator.gemm[dtype];
-        rate->peak_flop_per_s /= turns;
-        rate->burst_flop_per_s /= turns;
-        rate->sustained_flop_per_s /= turns;
-        rate->tile_overhead_s *= turns;
-        rate->launch_s *= turns;
+    const double cores = fmax(1, profile->node.cores), turns = ranks_on_node / cores;
+    if (turns <= 1) {
+        kernels_scale(&shared.accelerator, floor(cores / ranks_on_node));
+        return shared;
     }
-    shared.accelerator.memory_bytes_per_s /= turns;
-    shared.accelerator.kernel_floor_s *= turns;
-    shared.accelerator.kernel_gap_s *= turns;
-    shared.node.link_latency_s *= turns;
-    shared.node.step_latency_s *= turns;
-    shared.node.p2p_latency_s *= turns;
-    curve_slow(&shared.node.ring, turns);
-    curve_slow(&shared.node.p2p, turns);
+    kernels_scale(&shared.accelerator, 1 / turns);
+    latencies_scale(&shared, turns);
+    shared.node.ring.bandwidth_bytes_per_s /= turns;
+    shared.node.p2p.bandwidth_bytes_per_s /= turns;
     return shared;
 }

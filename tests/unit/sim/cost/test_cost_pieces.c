@@ -107,6 +107,25 @@ Test(cost, single_node_profile_holds_the_whole_world) {
     cr_assert_eq(cost_ranks_per_node(&h100, &mesh), 16);
 }
 
+Test(cost, ranks_with_cores_to_spare_run_several_threads) {
+    const ClusterProfile cpu = machine_cpu();  // four cores
+    const ClusterProfile one = cost_shared_profile(&cpu, 1), three = cost_shared_profile(&cpu, 3);
+    cr_assert_eq(one.accelerator.gemm[DTYPE_FP32].sustained_flop_per_s, 4 * 270e9);
+    cr_assert_eq(one.accelerator.memory_bytes_per_s, 4 * 40e9);
+    cr_assert_eq(one.node.ring.bandwidth_bytes_per_s, 10e9);
+    cr_assert_eq(three.accelerator.gemm[DTYPE_FP32].sustained_flop_per_s, 270e9);
+}
+
+Test(cost, what_the_profile_cannot_do_takes_forever) {
+    ClusterProfile h100 = machine_h100();
+    cr_assert(isinf(cost_gemm_s(&h100.accelerator, DTYPE_FP32, 64, 64, 64, 4)));
+    h100.fabric.efficiency = 0;
+    const GroupPlacement group = {16, 2, 8, 1};
+    cr_assert(isinf(cost_collective_s(&h100, COLLECTIVE_ALL_GATHER, &group, 1e6, NULL)));
+    h100.accelerator.attention_count = 0;
+    cr_assert(isinf(cost_attention_s(&h100.accelerator, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0.5, false)));
+}
+
 Test(cost, sharing_leaves_gpus_and_cores_that_suffice_alone) {
     const ClusterProfile h100 = machine_h100(), cpu = machine_cpu();
     const ClusterProfile gpu_shared = cost_shared_profile(&h100, 64), cpu_shared = cost_shared_profile(&cpu, 4);
