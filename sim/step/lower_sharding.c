@@ -204,6 +204,21 @@ static void emit_norm_gradient_sum(Lowering *lowering, const Place *place) {
                      norms, op_absent());
 }
 
+// No operation writes the padding; what is reduced is defined all the same.
+static void emit_zero_padding(Lowering *lowering, const Place *place) {
+    const Unit *unit = &lowering->units[place->unit];
+    if (unit->padded_elements == unit->elements) {
+        return;
+    }
+    OpRef tail = place_ref(lowering, place, lowering->gradients[place->unit]);
+    tail.offset_bytes = unit->elements * dtype_bytes(lowering->dims.reduce_dtype);
+    tail.bytes -= tail.offset_bytes;
+    Op op = {.task = {.name = "zero padding", .kind = TASK_ZERO, .lane = LANE_COMPUTE, .group = -1, .dtype = lowering->dims.reduce_dtype,
+                      .rows = 1, .cols = unit->padded_elements - unit->elements}};
+    op_operand(&op, tail, ACCESS_WRITE);
+    place_append(lowering, place, op);
+}
+
 static void emit_replica_sum(Lowering *lowering, const Place *place, int32_t tensor) {
     if (lowering_group_size(lowering, lowering->replicate_group) > 1) {
         place_collective(lowering, place,
@@ -268,6 +283,7 @@ static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
         return;
     }
     const Place place = {.unit = mark->task.unit, .phase = PHASE_REDUCE, .out = out};
+    emit_zero_padding(lowering, &place);
     emit_norm_gradient_sum(lowering, &place);
     if (lowering->plan->zero > 0) {
         emit_reduce_scatter(lowering, &place);
