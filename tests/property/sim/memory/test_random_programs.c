@@ -1,0 +1,287 @@
+// Random lane and event programs, held against a brute-force transitive closure over all instances.
+// The seed is printed with a failure; NDTUNE_SEED starts elsewhere.
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/memory/memory.h"
+#include "tests/support/program_builder.h"
+
+enum { CASES = 300, MAX_INSTANCES = 512, LANES = 4, BUFFERS = 6 };
+
+static uint64_t next_random(uint64_t *state) {
+    *state += 0x9e3779b97f4a7c15u;  // splitmix64
+    uint64_t z = *state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int pick(uint64_t *state, int count) {
+    return (int)(next_random(state) % (uint64_t)count);
+}
+
+static uint64_t first_seed(void) {
+    const char *text = getenv("NDTUNE_SEED");
+    return text ? strtoull(text, NULL, 10) : 1;
+}
+
+typedef struct Maker {
+    ProgramBuilder builder;
+    uint64_t state;
+    int lanes, buffers;
+    int32_t event[BUFFERS][LANES][2];  // [..][read, write]
+} Maker;
+
+// Waits and records as data flow asks: a read waits for all writers of its slot, a write for readers too.
+static void touch(Maker *maker, int lane, Access access, BufferRef ref) {
+    ProgramBuilder *builder = &maker->builder;
+    builder_touch_part(builder, access, ref);
+    for (int other = 0; other < maker->lanes; other++) {
+        if (other != lane) {
+            builder_wait(builder, maker->event[ref.buffer][other][1], ref.layer_scale, ref.layer_offset);
+            if (access != ACCESS_READ) {
+                builder_wait(builder, maker->event[ref.buffer][other][0], ref.layer_scale, ref.layer_offset);
+            }
+        }
+    }
+    if (access != ACCESS_WRITE) {
+        builder_record(builder, maker->event[ref.buffer][lane][0], ref.layer_scale, ref.layer_offset);
+    }
+    if (access != ACCESS_READ) {
+        builder_record(builder, maker->event[ref.buffer][lane][1], ref.layer_scale, ref.layer_offset);
+    }
+}
+
+static void random_task(Maker *maker, bool layered, int number) {
+    const int lane = pick(&maker->state, maker->lanes);
+    const bool collective = lane > 0 && pick(&maker->state, 2) == 0;
+    builder_task(&maker->builder, arena_format(maker->builder.arena, "task %d", number),
+                 collective ? TASK_ALL_GATHER : TASK_ADD, (int16_t)lane, PHASE_FORWARD);
+    const int touches = 1 + pick(&maker->state, 3);
+    int last = -1;
+    for (int i = 0; i < touches; i++) {
+        const int buffer = pick(&maker->state, maker->buffers);
+        if (buffer == last) {
+            continue;
+        }
+        last = buffer;
+        const int part = pick(&maker->state, 3);  // whole, first half, second half
+        const int64_t bytes = maker->builder.program.buffers[buffer].slot_bytes;
+        touch(maker, lane, (Access)(1 + pick(&maker->state, 3)),
+              (BufferRef){.buffer = buffer,
+                          .layer_scale = (int16_t)(layered ? pick(&maker->state, 2) : 0),
+                          .layer_offset = (int16_t)pick(&maker->state, 3),
+                          .rank_group = -1,
+                          .offset_bytes = part == 2 ? bytes / 2 : 0,
+                          .bytes = part == 0 ? bytes : bytes / 2});
+    }
+}
+
+static void make_buffers(Maker *maker) {
+    ProgramBuilder *builder = &maker->builder;
+    maker->lanes = 2 + pick(&maker->state, LANES - 1);
+    for (int i = 0; i < maker->lanes; i++) {
+        builder_lane(builder, arena_format(builder->arena, "lane %d", i), i == 0 ? -1 : pick(&maker->state, 2));
+    }
+    maker->buffers = 2 + pick(&maker->state, BUFFERS - 1);
+    for (int i = 0; i < maker->buffers; i++) {
+        builder_buffer(builder, arena_format(builder->arena, "buffer %d", i), ROLE_ACTIVATION,
+                       1 + pick(&maker->state, 3), 512 * (1 + pick(&maker->state, 4)));
+        for (int lane = 0; lane < maker->lanes; lane++) {
+            for (int write = 0; write < 2; write++) {
+                maker->event[i][lane][write] = builder_event(builder, i, (int16_t)lane, write);
+            }
+        }
+    }
+}
+
+// Every byte is written once before the loops, so that no read is of nothing.
+static void fill_buffers(Maker *maker) {
+    ProgramBuilder *builder = &maker->builder;
+    for (int i = 0; i < maker->buffers; i++) {
+        for (int slot = 0; slot < builder->program.buffers[i].slots; slot++) {
+            builder_task(builder, "fill", TASK_ZERO, 0, PHASE_FORWARD);
+            touch(maker, 0, ACCESS_WRITE,
+                  (BufferRef){.buffer = i,
+                              .layer_offset = (int16_t)slot,
+                              .rank_group = -1,
+                              .bytes = builder->program.buffers[i].slot_bytes});
+        }
+    }
+}
+
+static StepProgram *random_program(Maker *maker, Arena *arena, uint64_t seed) {
+    *maker = (Maker){.builder = builder_begin(arena, 1 + (int)(seed % 4)), .state = seed};
+    make_buffers(maker);
+    fill_buffers(maker);
+    const int layers = maker->builder.program.layers;
+    int number = 0;
+    builder_loop(&maker->builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, 1 + pick(&maker->state, 4), 1);
+    for (int part = 0; part < 3; part++) {
+        const bool layered = part != 1;
+        if (layered) {
+            const bool down = part == 2;
+            builder_loop(&maker->builder, SEGMENT_LAYERS, "layers", down ? layers - 1 : 0, layers, down ? -1 : 1);
+        }
+        for (int i = 2 + pick(&maker->state, 5); i > 0; i--) {
+            random_task(maker, layered, number++);
+        }
+        if (layered) {
+            builder_end(&maker->builder);
+        }
+    }
+    builder_end(&maker->builder);
+    return builder_program(&maker->builder);
+}
+
+// ---- the oracle
+
+typedef struct Oracle {
+    const StepProgram *program;
+    StepInstance instances[MAX_INSTANCES];
+    int count;
+    bool before[MAX_INSTANCES][MAX_INSTANCES];
+} Oracle;
+
+static bool records(const Oracle *oracle, int index, int32_t event, int slot) {
+    const StepProgram *program = oracle->program;
+    const StepInstance *at = &oracle->instances[index];
+    const Task *task = &program->tasks[at->task];
+    for (int i = 0; i < task->record_count; i++) {
+        const EventRef *ref = &program->event_refs[task->first_record + i];
+        if (ref->event == event &&
+            step_slot(program, program->events[event].buffer, ref->layer_scale, ref->layer_offset, at->layer) == slot) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_edges(Oracle *oracle, int index) {
+    const StepProgram *program = oracle->program;
+    const StepInstance *at = &oracle->instances[index];
+    const Task *task = &program->tasks[at->task];
+    for (int i = 0; i < task->wait_count; i++) {
+        const EventRef *ref = &program->event_refs[task->first_wait + i];
+        const int slot =
+            step_slot(program, program->events[ref->event].buffer, ref->layer_scale, ref->layer_offset, at->layer);
+        for (int other = index - 1; other >= 0; other--) {
+            if (records(oracle, other, ref->event, slot)) {
+                oracle->before[other][index] = true;
+                break;
+            }
+        }
+    }
+    for (int other = 0; other < index; other++) {
+        const Task *earlier = &program->tasks[oracle->instances[other].task];
+        const bool same_wire = task_is_collective(task) && task_is_collective(earlier) &&
+                               program->lanes[task->lane].communicator == program->lanes[earlier->lane].communicator;
+        oracle->before[other][index] |= earlier->lane == task->lane || same_wire;
+    }
+}
+
+static void oracle_build(Oracle *oracle, const StepProgram *program) {
+    memset(oracle, 0, sizeof *oracle);
+    oracle->program = program;
+    StepCursor cursor = step_cursor_begin(program);
+    while (oracle->count < MAX_INSTANCES && step_cursor_next(&cursor, &oracle->instances[oracle->count])) {
+        oracle->count++;
+    }
+    cr_assert_lt(oracle->count, MAX_INSTANCES);
+    for (int i = 0; i < oracle->count; i++) {
+        add_edges(oracle, i);
+    }
+    for (int k = 0; k < oracle->count; k++) {
+        for (int i = 0; i < k; i++) {
+            for (int j = k + 1; oracle->before[i][k] && j < oracle->count; j++) {
+                oracle->before[i][j] |= oracle->before[k][j];
+            }
+        }
+    }
+}
+
+static bool conflict(const Oracle *oracle, int a, int b) {
+    const StepProgram *program = oracle->program;
+    const Task *left = &program->tasks[oracle->instances[a].task];
+    const Task *right = &program->tasks[oracle->instances[b].task];
+    const MeshCoordinates at = {0};
+    for (int i = 0; i < left->operand_count; i++) {
+        for (int j = 0; j < right->operand_count; j++) {
+            const Operand *x = task_operand(program, left, i);
+            const Operand *y = task_operand(program, right, j);
+            if (x->ref.buffer != y->ref.buffer || (x->access == ACCESS_READ && y->access == ACCESS_READ)) {
+                continue;
+            }
+            const int64_t p = step_ref_offset(program, &x->ref, oracle->instances[a].layer, &at);
+            const int64_t q = step_ref_offset(program, &y->ref, oracle->instances[b].layer, &at);
+            if (p < q + y->ref.bytes && q < p + x->ref.bytes) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool oracle_finds_race(const Oracle *oracle) {
+    for (int a = 0; a < oracle->count; a++) {
+        for (int b = a + 1; b < oracle->count; b++) {
+            if (!oracle->before[a][b] && conflict(oracle, a, b)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// ---- the laws
+
+Test(random_programs, waits_that_follow_data_flow_leave_no_race_and_plans_are_proved) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+        Arena arena = {0};
+        Error error = {0};
+        Maker maker;
+        MemoryPlan plan;
+        StepProgram *program = random_program(&maker, &arena, seed);
+        cr_assert_eq(hazard_check(program, NULL, &arena, NULL, &error), STATUS_OK, "seed %llu: %s",
+                     (unsigned long long)seed, error.message);
+        cr_assert_eq(memory_plan(program, &arena, &plan, &error), STATUS_OK);
+        cr_assert_eq(hazard_check(program, &plan, &arena, NULL, &error), STATUS_OK, "seed %llu: %s",
+                     (unsigned long long)seed, error.message);
+        arena_free(&arena);
+    }
+}
+
+static void drop_waits(StepProgram *program, uint64_t *state) {
+    for (int drops = 1 + pick(state, 3); drops > 0; drops--) {
+        Task *task = &program->tasks[pick(state, program->task_count)];
+        if (task->wait_count > 0) {
+            const int dropped = task->first_wait + pick(state, task->wait_count);
+            program->event_refs[dropped] = program->event_refs[task->first_wait + task->wait_count - 1];
+            task->wait_count--;
+        }
+    }
+}
+
+Test(random_programs, dropped_waits_are_found_exactly_when_the_transitive_closure_says_so) {
+    Oracle *oracle = malloc(sizeof *oracle);
+    int races = 0;
+    for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+        Arena arena = {0};
+        Error error = {0};
+        Maker maker;
+        StepProgram *program = random_program(&maker, &arena, seed);
+        drop_waits(program, &maker.state);
+        oracle_build(oracle, program);
+        const bool race = oracle_finds_race(oracle);
+        const Status status = hazard_check(program, NULL, &arena, NULL, &error);
+        cr_assert_eq(status, race ? STATUS_INTERNAL : STATUS_OK, "seed %llu: the closure says %s, the check says: %s",
+                     (unsigned long long)seed, race ? "race" : "none", error.message);
+        races += race;
+        arena_free(&arena);
+    }
+    free(oracle);
+    cr_assert(races > CASES / 10 && races < CASES, "%d of %d cases raced: the generator says little", races, CASES);
+}
