@@ -1,6 +1,7 @@
-// Kernels: raw pointers, sizes and a stream, the same interface for cpu/ and cuda/. Includes nothing of the project. Row-major;
-// fp32 unless a name says otherwise. No kernel allocates (cpu: after kernel_set_threads). Outputs never alias inputs unless said. Sums
-// run in a fixed order, so equal inputs give equal bits for a given thread count. Arguments are the caller's to check.
+// Kernels: raw pointers, sizes and a stream, the same interface for cpu/ and cuda/. Includes nothing of the project.
+// Row-major; fp32 unless a name says otherwise. No kernel allocates (cpu: after kernel_set_threads). Outputs never
+// alias inputs unless said. Sums run in a fixed order, so equal inputs give equal bits for a given thread count.
+// Arguments are the caller's to check.
 
 #pragma once
 
@@ -9,29 +10,33 @@
 #include <stdint.h>
 
 // c[m,n] = op(a) op(b) (+ c when accumulate). trans_a: a is stored [k,m]; trans_b: b is stored [n,k]. Packed rows.
-void kernel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c, bool accumulate);
+void kernel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c,
+                 bool accumulate);
 
 // x[i,:] = table[tokens[i]-first,:] when first <= tokens[i] < first+range, else 0.
-void kernel_embed(int64_t rows, int64_t cols, int64_t first, int64_t range, const int32_t *tokens, const float *table, float *x);
+void kernel_embed(int64_t rows, int64_t cols, int64_t first, int64_t range, const int32_t *tokens, const float *table,
+                  float *x);
 // table gradient: rows add in token order (deterministic). accumulate false: dtable[range,cols] is zeroed first.
-void kernel_embed_backward(int64_t rows, int64_t cols, int64_t first, int64_t range, const int32_t *tokens, const float *dx, float *dtable,
-                           bool accumulate);
+void kernel_embed_backward(int64_t rows, int64_t cols, int64_t first, int64_t range, const int32_t *tokens,
+                           const float *dx, float *dtable, bool accumulate);
 
 // y = x * w / sqrt(mean(x^2) + eps); rstd[rows] kept.
 void kernel_rmsnorm(int64_t rows, int64_t cols, float eps, const float *x, const float *w, float *y, float *rstd);
 // dx = (residual ? residual : 0) + d(norm); dw (+)= sum over rows. dx may be residual.
-void kernel_rmsnorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x, const float *w, const float *rstd,
-                             const float *residual, float *dx, float *dw, bool accumulate);
+void kernel_rmsnorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x, const float *w,
+                             const float *rstd, const float *residual, float *dx, float *dw, bool accumulate);
 
-// Rotary positions, pairs (i, i + head_dim/2) as in Hugging Face Llama: row r of x has `heads` heads at stride elements per row.
-// position[rows]: global positions. backward turns by the negative angle.
-void kernel_rope(int64_t rows, int heads, int head_dim, int64_t stride, double theta, const int32_t *position, bool backward, float *x);
+// Rotary positions, pairs (i, i + head_dim/2) as in Hugging Face Llama: row r of x has `heads` heads at stride elements
+// per row. position[rows]: global positions. backward turns by the negative angle.
+void kernel_rope(int64_t rows, int heads, int head_dim, int64_t stride, double theta, const int32_t *position,
+                 bool backward, float *x);
 
-// One causal attention block of one sequence: queries at global positions q_first .. q_first+queries-1, keys likewise. Grouped-query:
-// query head h uses key head h / (heads/kv_heads). Strides are elements per token row. Scale 1/sqrt(head_dim).
-// merge false: o, lse are written. merge true: (o, lse) hold another block's result and become that of both (log-sum-exp merge):
-// L' = max(L,l) + log1p(exp(-|L-l|)), O' = O exp(L-L') + o exp(l-L').
-// head_dim: a multiple of 8, at most 256. lse[heads][lse_stride], entry per query. Rows that see no key: o 0, lse -inf (or unchanged when merging). Tiled: no S x S matrix.
+// One causal attention block of one sequence: queries at global positions q_first .. q_first+queries-1, keys likewise.
+// Grouped-query: query head h uses key head h / (heads/kv_heads). Strides are elements per token row. Scale
+// 1/sqrt(head_dim). merge false: o, lse are written. merge true: (o, lse) hold another block's result and become that
+// of both (log-sum-exp merge): L' = max(L,l) + log1p(exp(-|L-l|)), O' = O exp(L-L') + o exp(l-L'). head_dim: a multiple
+// of 8, at most 256. lse[heads][lse_stride], entry per query. Rows that see no key: o 0, lse -inf (or unchanged when
+// merging). Tiled: no S x S matrix.
 typedef struct KernelAttention {
     int64_t queries, keys;
     int64_t q_first, k_first;
@@ -39,31 +44,37 @@ typedef struct KernelAttention {
     int64_t q_stride, kv_stride, o_stride;
     int64_t lse_stride;
 } KernelAttention;
-void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o, float *lse, bool merge);
+void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o,
+                      float *lse, bool merge);
 
-// Backward of the same block given the final o and lse of the whole sequence; d_o has o's stride. delta[heads][lse_stride] = rowsum(do * o), made by
-// kernel_attention_delta. dq[q_stride rows] (+)=, dk and dv (kv_stride rows) (+)=: always added; the caller zeroes first.
+// Backward of the same block given the final o and lse of the whole sequence; d_o has o's stride.
+// delta[heads][lse_stride] = rowsum(do * o), made by kernel_attention_delta. dq[q_stride rows] (+)=, dk and dv
+// (kv_stride rows) (+)=: always added; the caller zeroes first.
 void kernel_attention_delta(const KernelAttention *shape, const float *o, const float *d_o, float *delta);
-void kernel_attention_backward(const KernelAttention *shape, const float *q, const float *k, const float *v, const float *d_o,
-                               const float *lse, const float *delta, float *dq, int64_t dq_stride, float *dk, float *dv,
-                               int64_t dkv_stride);
+void kernel_attention_backward(const KernelAttention *shape, const float *q, const float *k, const float *v,
+                               const float *d_o, const float *lse, const float *delta, float *dq, int64_t dq_stride,
+                               float *dk, float *dv, int64_t dkv_stride);
 
-// s[rows, cols] = silu(gate) * up; stride: elements per row of gate, up, dgate and dup (ds is packed). dgate may be gate, dup up.
+// s[rows, cols] = silu(gate) * up; stride: elements per row of gate, up, dgate and dup (ds is packed). dgate may be
+// gate, dup up.
 void kernel_swiglu(int64_t rows, int64_t cols, int64_t stride, const float *gate, const float *up, float *s);
-void kernel_swiglu_backward(int64_t rows, int64_t cols, int64_t stride, const float *ds, const float *gate, const float *up, float *dgate,
-                            float *dup);
+void kernel_swiglu_backward(int64_t rows, int64_t cols, int64_t stride, const float *ds, const float *gate,
+                            const float *up, float *dgate, float *dup);
 
-// Vocabulary-parallel cross-entropy in three steps, so that two small all-reduces can go between. This rank's columns are the
-// vocabulary range [first, first + cols). target_logit is the target's logit - row_max on the rank that owns it, 0 elsewhere: the sum
-// over ranks is the target's, as that of sum_exp is the denominator. logits of -inf are masked columns.
+// Vocabulary-parallel cross-entropy in three steps, so that two small all-reduces can go between. This rank's columns
+// are the vocabulary range [first, first + cols). target_logit is the target's logit - row_max on the rank that owns
+// it, 0 elsewhere: the sum over ranks is the target's, as that of sum_exp is the denominator. logits of -inf are masked
+// columns.
 void kernel_loss_max(int64_t rows, int64_t cols, const float *logits, float *row_max);
-void kernel_loss_sum(int64_t rows, int64_t cols, int64_t first, const float *logits, const int32_t *targets, const float *row_max,
-                     float *sum_exp, float *target_logit);
-// logits become gradient * (softmax - onehot); *loss (+)= sum over rows of log(sum_exp) - target_logit. Double accumulation inside.
-void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logits, const int32_t *targets, const float *row_max,
-                          const float *sum_exp, const float *target_logit, float gradient, float *loss, bool accumulate);
+void kernel_loss_sum(int64_t rows, int64_t cols, int64_t first, const float *logits, const int32_t *targets,
+                     const float *row_max, float *sum_exp, float *target_logit);
+// logits become gradient * (softmax - onehot); *loss (+)= sum over rows of log(sum_exp) - target_logit. Double
+// accumulation inside.
+void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logits, const int32_t *targets,
+                          const float *row_max, const float *sum_exp, const float *target_logit, float gradient,
+                          float *loss, bool accumulate);
 
-void kernel_add(int64_t count, const float *a, const float *b, float *c);    // c may be a
+void kernel_add(int64_t count, const float *a, const float *b, float *c);  // c may be a
 void kernel_copy_rows(int64_t rows, int64_t cols, int64_t src_stride, int64_t dst_stride, const float *src, float *dst);
 void kernel_zero(int64_t count, float *x);
 
@@ -72,12 +83,14 @@ void kernel_square_sum(int64_t count, int64_t light, double light_weight, const 
 
 typedef struct KernelAdamw {
     float lr, beta1, beta2, eps, weight_decay;
-    int64_t step;    // 1 at the first update
+    int64_t step;  // 1 at the first update
 } KernelAdamw;
-// Decoupled weight decay (Loshchilov and Hutter 2019); gradient is multiplied by *scale. `undecayed` leading elements take no decay.
-void kernel_adamw(int64_t count, int64_t undecayed, const KernelAdamw *options, const float *scale, const float *gradient, float *master,
-                  float *moment1, float *moment2);
+// Decoupled weight decay (Loshchilov and Hutter 2019); gradient is multiplied by *scale. `undecayed` leading elements
+// take no decay.
+void kernel_adamw(int64_t count, int64_t undecayed, const KernelAdamw *options, const float *scale,
+                  const float *gradient, float *master, float *moment1, float *moment2);
 
-// Threads of every following kernel of this process; 1 until called. Call it once before the first kernel, from the thread that will
-// run kernels: it also makes the thread pool and lets the BLAS take its buffers, so that no later kernel allocates.
+// Threads of every following kernel of this process; 1 until called. Call it once before the first kernel, from the
+// thread that will run kernels: it also makes the thread pool and lets the BLAS take its buffers, so that no later
+// kernel allocates.
 void kernel_set_threads(int threads);

@@ -1,7 +1,7 @@
-// Tiled attention with online softmax (Dao et al. 2022; Milakov and Gimelshein 2018). A tile of 64 queries is held transposed, so that
-// queries are vector lanes throughout: scores are S^T = K Q^T, the softmax runs down the keys lane by lane with no horizontal step, and
-// O^T += V^T P^T; keys and values are read as they lie. One item of work is one head's query tile; items do not share results, so the
-// order in which threads take them does not matter.
+// Tiled attention with online softmax (Dao et al. 2022; Milakov and Gimelshein 2018). A tile of 64 queries is held
+// transposed, so that queries are vector lanes throughout: scores are S^T = K Q^T, the softmax runs down the keys lane
+// by lane with no horizontal step, and O^T += V^T P^T; keys and values are read as they lie. One item of work is one
+// head's query tile; items do not share results, so the order in which threads take them does not matter.
 
 #include "kernels/cpu/tier.h"
 
@@ -74,17 +74,33 @@ static void exponentials(ForwardTile *t, const TileSight *sight) {
     }
 }
 
-static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention *shape, const float *k, const float *v) {
-    const TileProduct scores = {.rows = sight->keys, .cols = sight->cols, .depth = shape->head_dim, .a = k,
-                                .a_row = shape->kv_stride, .a_step = 1, .b = t->q + sight->col, .b_stride = TILE,
-                                .c = t->p + sight->col, .c_stride = TILE};
+static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention *shape, const float *k,
+                   const float *v) {
+    const TileProduct scores = {.rows = sight->keys,
+                                .cols = sight->cols,
+                                .depth = shape->head_dim,
+                                .a = k,
+                                .a_row = shape->kv_stride,
+                                .a_step = 1,
+                                .b = t->q + sight->col,
+                                .b_stride = TILE,
+                                .c = t->p + sight->col,
+                                .c_stride = TILE};
     tile_product(&scores);
     tile_hide(sight, t->p);
     raise_max(t, sight, shape->head_dim);
     exponentials(t, sight);
-    const TileProduct values = {.rows = shape->head_dim, .cols = sight->cols, .depth = sight->keys, .a = v, .a_row = 1,
-                                .a_step = shape->kv_stride, .b = t->p + sight->col, .b_stride = TILE,
-                                .c = t->o + sight->col, .c_stride = TILE, .accumulate = true};
+    const TileProduct values = {.rows = shape->head_dim,
+                                .cols = sight->cols,
+                                .depth = sight->keys,
+                                .a = v,
+                                .a_row = 1,
+                                .a_step = shape->kv_stride,
+                                .b = t->p + sight->col,
+                                .b_stride = TILE,
+                                .c = t->o + sight->col,
+                                .c_stride = TILE,
+                                .accumulate = true};
     tile_product(&values);
 }
 
@@ -139,7 +155,8 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
     }
 }
 
-// Items run head by head, whose keys and values stay in cache, from the last query tile, which sees most keys, to the first.
+// Items run head by head, whose keys and values stay in cache, from the last query tile, which sees most keys, to the
+// first.
 static void forward_items(const void *context, int64_t begin, int64_t end) {
     const Forward *f = context;
     const int64_t tiles = (f->shape->queries + TILE - 1) / TILE;
@@ -148,8 +165,8 @@ static void forward_items(const void *context, int64_t begin, int64_t end) {
     }
 }
 
-void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o, float *lse,
-                      bool merge) {
+void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o,
+                      float *lse, bool merge) {
     const Forward forward = {shape, q, k, v, o, lse, merge};
     parallel_items((shape->queries + TILE - 1) / TILE * shape->heads, 2, forward_items, &forward);
 }

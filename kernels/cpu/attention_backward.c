@@ -1,9 +1,10 @@
-// Backward of tiled attention (Dao 2023, FlashAttention-2, algorithm 2): probabilities are made again from the scores and the final
-// log-sum-exp, P^T = exp(S^T - lse), then dP^T = V dO^T, dS^T = P^T (dP^T - delta) scale, and
+// Backward of tiled attention (Dao 2023, FlashAttention-2, algorithm 2): probabilities are made again from the scores
+// and the final log-sum-exp, P^T = exp(S^T - lse), then dP^T = V dO^T, dS^T = P^T (dP^T - delta) scale, and
 //   dV += P^T dO, dK += dS^T Q, dQ^T += K^T dS^T.
-// As in the forward pass queries are lanes in the transposed products; dV and dK have head dimensions as lanes. A kv head is one item
-// of work: its query heads and tiles run in order, so every sum has one order whatever the number of threads. With fewer kv heads than
-// threads the work splits instead into a pass for dQ (items: query tiles) and one for dK, dV (items: key spans); both keep that order.
+// As in the forward pass queries are lanes in the transposed products; dV and dK have head dimensions as lanes. A kv
+// head is one item of work: its query heads and tiles run in order, so every sum has one order whatever the number of
+// threads. With fewer kv heads than threads the work splits instead into a pass for dQ (items: query tiles) and one for
+// dK, dV (items: key spans); both keep that order.
 
 #include "kernels/cpu/tier.h"
 
@@ -29,7 +30,7 @@ typedef struct BackwardTile {
     float dq[TILE_HEAD * TILE];              // transposed
     float p[TILE * TILE], ds[TILE * TILE];   // [key][query]
     float lse[TILE], delta[TILE];
-    int64_t first, queries;                  // of this tile
+    int64_t first, queries;  // of this tile
     int head;
 } BackwardTile;
 
@@ -44,7 +45,8 @@ static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t firs
                    1.0f / sqrtf((float)shape->head_dim), t->q);
     tile_transpose(b->d_o + first * shape->o_stride + head_at, shape->o_stride, t->queries, shape->head_dim, 1.0f,
                    t->d_o);
-    for (int64_t i = 0; i < TILE; i++) {  // a query that saw no key, and the lanes behind the last query: exp(s - inf) = 0
+    for (int64_t i = 0; i < TILE;
+         i++) {  // a query that saw no key, and the lanes behind the last query: exp(s - inf) = 0
         const int64_t at = head * shape->lse_stride + first + i;
         const bool alive = i < t->queries && b->lse[at] > -INFINITY;
         t->lse[i] = alive ? b->lse[at] : INFINITY;
@@ -83,8 +85,15 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
     const int64_t head_dim = shape->head_dim, col = sight->col;
     const int64_t kv_head = t->head / (shape->heads / shape->kv_heads);
     const int64_t kv_at = key * shape->kv_stride + kv_head * head_dim;
-    TileProduct product = {.rows = sight->keys, .cols = sight->cols, .depth = head_dim, .a = b->k + kv_at,
-                           .a_row = shape->kv_stride, .a_step = 1, .b = t->q + col, .b_stride = TILE, .c = t->p + col,
+    TileProduct product = {.rows = sight->keys,
+                           .cols = sight->cols,
+                           .depth = head_dim,
+                           .a = b->k + kv_at,
+                           .a_row = shape->kv_stride,
+                           .a_step = 1,
+                           .b = t->q + col,
+                           .b_stride = TILE,
+                           .c = t->p + col,
                            .c_stride = TILE};
     tile_product(&product);  // S^T
     product.a = b->v + kv_at;
@@ -94,17 +103,32 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
     tile_hide(sight, t->p);
     differentiate(t, sight, 1.0f / sqrtf((float)head_dim));
     if (b->want_q) {
-        const TileProduct dq = {.rows = head_dim, .cols = sight->cols, .depth = sight->keys, .a = b->k + kv_at,
-                                .a_row = 1, .a_step = shape->kv_stride, .b = t->ds + col, .b_stride = TILE,
-                                .c = t->dq + col, .c_stride = TILE, .accumulate = true};
+        const TileProduct dq = {.rows = head_dim,
+                                .cols = sight->cols,
+                                .depth = sight->keys,
+                                .a = b->k + kv_at,
+                                .a_row = 1,
+                                .a_step = shape->kv_stride,
+                                .b = t->ds + col,
+                                .b_stride = TILE,
+                                .c = t->dq + col,
+                                .c_stride = TILE,
+                                .accumulate = true};
         tile_product(&dq);
     }
     if (b->want_kv && t->queries > col) {
         const int64_t row = t->first + col, head_at = t->head * head_dim;
         const int64_t out_at = key * b->dkv_stride + kv_head * head_dim;
-        TileProduct dkv = {.rows = sight->keys, .cols = head_dim, .depth = t->queries - col, .a = t->p + col,
-                           .a_row = TILE, .a_step = 1, .b = b->d_o + row * shape->o_stride + head_at,
-                           .b_stride = shape->o_stride, .c = b->dv + out_at, .c_stride = b->dkv_stride,
+        TileProduct dkv = {.rows = sight->keys,
+                           .cols = head_dim,
+                           .depth = t->queries - col,
+                           .a = t->p + col,
+                           .a_row = TILE,
+                           .a_step = 1,
+                           .b = b->d_o + row * shape->o_stride + head_at,
+                           .b_stride = shape->o_stride,
+                           .c = b->dv + out_at,
+                           .c_stride = b->dkv_stride,
                            .accumulate = true};
         tile_product(&dkv);
         dkv.a = t->ds + col;
@@ -119,8 +143,7 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
 static void walk_keys(BackwardTile *t, const Backward *b, int64_t from, int64_t to) {
     const KernelAttention *shape = b->shape;
     for (int64_t key = 0; key < to;) {
-        const TileSight sight =
-            tile_sight(t->queries, shape->q_first + t->first, shape->k_first, key, shape->keys);
+        const TileSight sight = tile_sight(t->queries, shape->q_first + t->first, shape->k_first, key, shape->keys);
         if (sight.keys == 0) {
             return;
         }

@@ -1,5 +1,5 @@
-// Sums, copies, zeroes, and the sum of squares for gradient clipping. The latter is cut into a fixed number of parts whatever the
-// number of threads, and the parts' doubles add in order.
+// Sums, copies, zeroes, and the sum of squares for gradient clipping. The latter is cut into a fixed number of parts
+// whatever the number of threads, and the parts' doubles add in order.
 
 #include "kernels/cpu/tier.h"
 
@@ -36,7 +36,8 @@ static void copy_range(const void *context, int64_t begin, int64_t end) {
     }
 }
 
-void kernel_copy_rows(int64_t rows, int64_t cols, int64_t src_stride, int64_t dst_stride, const float *src, float *dst) {
+void kernel_copy_rows(int64_t rows, int64_t cols, int64_t src_stride, int64_t dst_stride, const float *src,
+                      float *dst) {
     const Elements elements = {.cols = cols, .src_stride = src_stride, .dst_stride = dst_stride, .a = src, .c = dst};
     parallel_rows(rows, cols, copy_range, &elements);
 }

@@ -1,5 +1,5 @@
-// Token embedding of a vocabulary range, and its gradient. The gradient is cut by columns, each thread walking all tokens in order:
-// rows of equal tokens then add in token order for any number of threads, without atomics or sorting.
+// Token embedding of a vocabulary range, and its gradient. The gradient is cut by columns, each thread walking all
+// tokens in order: rows of equal tokens then add in token order for any number of threads, without atomics or sorting.
 
 #include "kernels/cpu/tier.h"
 

@@ -1,6 +1,7 @@
-// Matrix product on OpenBLAS, the only file that knows it. OpenBLAS itself runs on one thread and the product is cut here into a grid
-// of blocks of c, one per thread: kernels then share one pool of threads (two pools spin against each other), and the sum over k is
-// never cut, so a block's bits do not depend on what the others do. Sizes are below 2^31 per dimension (OpenBLAS' index type).
+// Matrix product on OpenBLAS, the only file that knows it. OpenBLAS itself runs on one thread and the product is cut
+// here into a grid of blocks of c, one per thread: kernels then share one pool of threads (two pools spin against each
+// other), and the sum over k is never cut, so a block's bits do not depend on what the others do. Sizes are below 2^31
+// per dimension (OpenBLAS' index type).
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"
@@ -17,8 +18,8 @@ typedef struct Gemm {
     int grid_m, grid_n;
 } Gemm;
 
-enum { BLOCK = 32 };                          // a multiple of every OpenBLAS register tile
-static const double SPLIT_FLOP = 4e6;         // about 15 us at 270 GFLOP/s; below, a fork and join is not worth it
+enum { BLOCK = 32 };                   // a multiple of every OpenBLAS register tile
+static const double SPLIT_FLOP = 4e6;  // about 15 us at 270 GFLOP/s; below, a fork and join is not worth it
 
 static int64_t cut(int64_t size, int part, int parts) {
     const int64_t units = (size + BLOCK - 1) / BLOCK;
@@ -75,8 +76,8 @@ void kernel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, co
     parallel_ranges(parts, 1, 1, gemm_block, &g);
 }
 
-// OpenBLAS takes its packing buffer at a thread's first product above its small-matrix size (100^3), libgomp its team at the first
-// region: both happen here, not inside a step.
+// OpenBLAS takes its packing buffer at a thread's first product above its small-matrix size (100^3), libgomp its team
+// at the first region: both happen here, not inside a step.
 static void gemm_warm_up(const void *context, int64_t begin, int64_t end) {
     (void)context;
     enum { SIZE = 104 };

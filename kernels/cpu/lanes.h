@@ -1,5 +1,5 @@
-// Small vector pieces shared by the families: lanes of the tier's natural width (GNU vector types), sums in a fixed order, and an
-// exponential that the compiler vectorises (libm's does not without -ffast-math).
+// Small vector pieces shared by the families: lanes of the tier's natural width (GNU vector types), sums in a fixed
+// order, and an exponential that the compiler vectorises (libm's does not without -ffast-math).
 
 #pragma once
 
@@ -27,9 +27,10 @@ static inline Lanes lanes_max(Lanes a, Lanes b) {
     return (Lanes)((larger & (LanesMask)a) | (~larger & (LanesMask)b));
 }
 
-// exp(x): x = n ln 2 + r with ln 2 in two parts (Cody and Waite 1980), e^r by a polynomial of degree 6 interpolated at the Chebyshev
-// nodes of |r| <= ln 2 / 2 (relative error 1.1e-8 before rounding; at most 2 ulp measured, tests/unit/kernels/test_exp.c).
-// 0 below -87.3 (where float loses its full precision), infinity above 88.4; NaN stays NaN.
+// exp(x): x = n ln 2 + r with ln 2 in two parts (Cody and Waite 1980), e^r by a polynomial of degree 6 interpolated at
+// the Chebyshev nodes of |r| <= ln 2 / 2 (relative error 1.1e-8 before rounding; at most 2 ulp measured,
+// tests/unit/kernels/test_exp.c). 0 below -87.3 (where float loses its full precision), infinity above 88.4; NaN stays
+// NaN.
 static inline float exp_fast(float x) {
     const float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
     const float low = x < -88.0f ? -88.0f : x;

@@ -1,6 +1,6 @@
-// Cross-entropy over a vocabulary cut between ranks: the row maximum, then the sum of exp(logit - max) with the target's own
-// logit - max, then the gradient in place and the loss log(sum) - (target - max). Between the steps the caller all-reduces.
-// Exponentials are summed in float over 512 columns and from there in double.
+// Cross-entropy over a vocabulary cut between ranks: the row maximum, then the sum of exp(logit - max) with the
+// target's own logit - max, then the gradient in place and the loss log(sum) - (target - max). Between the steps the
+// caller all-reduces. Exponentials are summed in float over 512 columns and from there in double.
 
 #include "kernels/cpu/tier.h"
 
@@ -73,8 +73,13 @@ static void sum_rows(const void *context, int64_t begin, int64_t end) {
 
 void kernel_loss_sum(int64_t rows, int64_t cols, int64_t first, const float *logits, const int32_t *targets,
                      const float *row_max, float *sum_exp, float *target_logit) {
-    const Loss loss = {.cols = cols, .first = first, .logits = logits, .targets = targets, .row_max = row_max,
-                       .out = sum_exp, .target_logit = target_logit};
+    const Loss loss = {.cols = cols,
+                       .first = first,
+                       .logits = logits,
+                       .targets = targets,
+                       .row_max = row_max,
+                       .out = sum_exp,
+                       .target_logit = target_logit};
     parallel_rows(rows, cols, sum_rows, &loss);
 }
 
@@ -101,7 +106,12 @@ void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logi
         total += log((double)sum_exp[row]) - (double)target_logit[row];
     }
     *loss = (float)total;
-    const Loss work = {.cols = cols, .first = first, .targets = targets, .row_max = row_max, .sum_exp = sum_exp,
-                       .gradient = gradient, .dlogits = logits};
+    const Loss work = {.cols = cols,
+                       .first = first,
+                       .targets = targets,
+                       .row_max = row_max,
+                       .sum_exp = sum_exp,
+                       .gradient = gradient,
+                       .dlogits = logits};
     parallel_rows(rows, cols, gradient_rows, &work);
 }

@@ -1,6 +1,6 @@
-// The only file that knows OpenMP. Always a whole team or none: libgomp keeps a team of constant size between regions and allocates
-// when the size changes. The thread count is state of the process, because kernel_set_threads speaks for every kernel of the process
-// and OpenMP's own setting would hold for the calling thread only.
+// The only file that knows OpenMP. Always a whole team or none: libgomp keeps a team of constant size between regions
+// and allocates when the size changes. The thread count is state of the process, because kernel_set_threads speaks for
+// every kernel of the process and OpenMP's own setting would hold for the calling thread only.
 
 #include "kernels/cpu/parallel.h"
 

@@ -1,11 +1,12 @@
-// How the kernels use threads: a range cut into fixed contiguous parts, or items taken in turn. No kernel sums across threads, so
-// every result is the same for any number of threads.
+// How the kernels use threads: a range cut into fixed contiguous parts, or items taken in turn. No kernel sums across
+// threads, so every result is the same for any number of threads.
 
 #pragma once
 
 #include <stdint.h>
 
-// Elements of plain streaming work below which a second thread costs more than it saves (a fork and join is about 2 us here).
+// Elements of plain streaming work below which a second thread costs more than it saves (a fork and join is about 2 us
+// here).
 enum { PARALLEL_GRAIN = 16384 };
 
 // Works on [begin, end).
@@ -15,7 +16,8 @@ typedef void RangeBody(const void *context, int64_t begin, int64_t end);
 void parallel_ranges(int64_t count, int64_t unit, int64_t grain, RangeBody *body, const void *context);
 // The same for rows of `cols` elements: as many rows per part as PARALLEL_GRAIN asks for.
 void parallel_rows(int64_t rows, int64_t cols, RangeBody *body, const void *context);
-// Items one by one, in order, each to the next free thread: for items of unequal cost. Serial when there are fewer than `grain`.
+// Items one by one, in order, each to the next free thread: for items of unequal cost. Serial when there are fewer than
+// `grain`.
 void parallel_items(int64_t count, int64_t grain, RangeBody *body, const void *context);
 
 int parallel_threads(void);

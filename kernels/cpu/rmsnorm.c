@@ -1,6 +1,6 @@
-// RMS normalisation (Zhang and Sennrich 2019). With g = dy * w and r = 1/rms: dx = r g - x r^3 mean(g x), dw = sum over rows of
-// dy x r. The sum over rows is cut by columns, each thread adding all rows of its columns in order (two levels of partial sums, so
-// that rounding grows with the square root of the rows).
+// RMS normalisation (Zhang and Sennrich 2019). With g = dy * w and r = 1/rms: dx = r g - x r^3 mean(g x), dw = sum over
+// rows of dy x r. The sum over rows is cut by columns, each thread adding all rows of its columns in order (two levels
+// of partial sums, so that rounding grows with the square root of the rows).
 
 #include "kernels/cpu/tier.h"
 
@@ -107,8 +107,16 @@ static void norm_weight_columns(const void *context, int64_t begin, int64_t end)
 
 void kernel_rmsnorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x, const float *w,
                              const float *rstd, const float *residual, float *dx, float *dw, bool accumulate) {
-    const Norm norm = {.rows = rows, .cols = cols, .dy = dy, .x = x, .w = w, .rstd_in = rstd, .residual = residual,
-                       .out = dx, .dw = dw, .accumulate = accumulate};
+    const Norm norm = {.rows = rows,
+                       .cols = cols,
+                       .dy = dy,
+                       .x = x,
+                       .w = w,
+                       .rstd_in = rstd,
+                       .residual = residual,
+                       .out = dx,
+                       .dw = dw,
+                       .accumulate = accumulate};
     parallel_ranges(cols, 16, PARALLEL_GRAIN / (rows > 0 ? rows : 1) + 16, norm_weight_columns, &norm);
     parallel_rows(rows, cols, norm_backward_rows, &norm);
 }

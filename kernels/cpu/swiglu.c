@@ -50,6 +50,7 @@ static void swiglu_backward_rows(const void *context, int64_t begin, int64_t end
 
 void kernel_swiglu_backward(int64_t rows, int64_t cols, int64_t stride, const float *ds, const float *gate,
                             const float *up, float *dgate, float *dup) {
-    const Swiglu swiglu = {.cols = cols, .stride = stride, .ds = ds, .gate = gate, .up = up, .dgate = dgate, .dup = dup};
+    const Swiglu swiglu = {
+        .cols = cols, .stride = stride, .ds = ds, .gate = gate, .up = up, .dgate = dgate, .dup = dup};
     parallel_rows(rows, cols, swiglu_backward_rows, &swiglu);
 }

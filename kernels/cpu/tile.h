@@ -1,6 +1,7 @@
-// The one inner product of attention: c[row, col] (+)= sum over k of a(row, k) b[k, col] on tiles that lie in the first two caches.
-// Columns are vector lanes (queries in the score products, head dimensions in the key and value gradients), a is broadcast; a block of
-// ROWS x VECTORS sums stays in registers. Calls to BLAS per 64 x 64 tile are slower: they pack both operands every time.
+// The one inner product of attention: c[row, col] (+)= sum over k of a(row, k) b[k, col] on tiles that lie in the first
+// two caches. Columns are vector lanes (queries in the score products, head dimensions in the key and value gradients),
+// a is broadcast; a block of ROWS x VECTORS sums stays in registers. Calls to BLAS per 64 x 64 tile are slower: they
+// pack both operands every time.
 
 #pragma once
 
@@ -32,7 +33,7 @@ typedef float HalfAt __attribute__((vector_size(32), aligned(4), may_alias));
         Vector sum[ROWS][VECTORS];                                                                                     \
         for (int r = 0; r < ROWS; r++) {                                                                               \
             for (int v = 0; v < VECTORS; v++) {                                                                        \
-                sum[r][v] = p->accumulate ? (Vector) * (const VectorAt *)(c + r * c_stride + v * WIDTH) : (Vector){0};  \
+                sum[r][v] = p->accumulate ? (Vector) * (const VectorAt *)(c + r * c_stride + v * WIDTH) : (Vector){0}; \
             }                                                                                                          \
         }                                                                                                              \
         for (int64_t k = p->depth; k > 0; k--, a += a_step, b += b_stride) {                                           \
@@ -96,7 +97,8 @@ static inline void tile_product(const TileProduct *p) {
 }
 
 // to[t][0..TILE) = factor * from[row][t]: the tile with its rows as lanes, 0 behind the last row.
-static inline void tile_transpose(const float *from, int64_t stride, int64_t rows, int head_dim, float factor, float *to) {
+static inline void tile_transpose(const float *from, int64_t stride, int64_t rows, int head_dim, float factor,
+                                  float *to) {
     for (int t = 0; t < head_dim; t++) {
         float *restrict line = to + t * TILE;
         for (int64_t row = 0; row < rows; row++) {

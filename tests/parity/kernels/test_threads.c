@@ -1,0 +1,154 @@
+// Every kernel promises the same bits for the same number of threads; all but the GEMM (OpenBLAS chooses its kernels by
+// block shape) give the same bits for any number.
+
+#include "tests/unit/kernels/attention_reference.h"
+#include "tests/unit/kernels/check.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+enum { ROWS = 300, COLS = 520, SIZE = ROWS * COLS, OUTPUTS = 4 };
+
+typedef struct Run {
+    float *out[OUTPUTS];
+    int64_t size[OUTPUTS];
+} Run;
+
+static Run run_new(int64_t a, int64_t b, int64_t c, int64_t d) {
+    return (Run){{check_zeros(a), check_zeros(b), check_zeros(c), check_zeros(d)}, {a, b, c, d}};
+}
+
+static Run rmsnorm(void) {
+    Run r = run_new(SIZE, ROWS, SIZE, COLS);
+    float *x = check_floats(SIZE, 1), *w = check_floats(COLS, 2), *dy = check_floats(SIZE, 3);
+    kernel_rmsnorm(ROWS, COLS, 1e-5f, x, w, r.out[0], r.out[1]);
+    kernel_rmsnorm_backward(ROWS, COLS, dy, x, w, r.out[1], NULL, r.out[2], r.out[3], false);
+    free(x), free(w), free(dy);
+    return r;
+}
+
+static Run embedding(void) {
+    Run r = run_new(SIZE, SIZE, 0, 0);
+    float *table = check_floats(SIZE, 1), *dx = check_floats(SIZE, 2);
+    int32_t tokens[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        tokens[i] = i * 17 % 40;
+    }
+    kernel_embed(ROWS, COLS, 0, 100, tokens, table, r.out[0]);
+    kernel_embed_backward(ROWS, COLS, 0, ROWS, tokens, dx, r.out[1], false);
+    free(table), free(dx);
+    return r;
+}
+
+static Run loss(void) {
+    Run r = run_new(ROWS, 2 * ROWS, SIZE, 1);
+    float *logits = check_floats(SIZE, 1);
+    int32_t targets[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        targets[i] = i;
+    }
+    kernel_loss_max(ROWS, COLS, logits, r.out[0]);
+    kernel_loss_sum(ROWS, COLS, 0, logits, targets, r.out[0], r.out[1], r.out[1] + ROWS);
+    kernel_loss_gradient(ROWS, COLS, 0, logits, targets, r.out[0], r.out[1], r.out[1] + ROWS, 0.1f, r.out[3], false);
+    memcpy(r.out[2], logits, sizeof(float) * SIZE);
+    free(logits);
+    return r;
+}
+
+static Run streaming(void) {
+    Run r = run_new(SIZE, SIZE, SIZE, 1);
+    float *gradient = check_floats(SIZE, 1);
+    const float scale = 0.5f;
+    const KernelAdamw adamw = {1e-2f, 0.9f, 0.95f, 1e-8f, 0.1f, 3};
+    kernel_adamw(SIZE, 1000, &adamw, &scale, gradient, r.out[0], r.out[1], r.out[2]);
+    kernel_swiglu(ROWS, COLS, COLS, gradient, gradient, r.out[1]);
+    kernel_add(SIZE, gradient, r.out[1], r.out[2]);
+    kernel_square_sum(SIZE, 77, 0.25, gradient, r.out[3], false);
+    free(gradient);
+    return r;
+}
+
+static Run attention_of(int shape) {
+    AttentionCase c = attention_case(attention_shapes[shape], 5);
+    Run r = run_new(c.o_size, c.q_size, c.kv_size, c.kv_size);
+    float *lse = check_zeros(c.lse_size), *delta = check_zeros(c.lse_size);
+    kernel_attention(&c.shape, c.q, c.k, c.v, r.out[0], lse, false);
+    kernel_attention_delta(&c.shape, r.out[0], c.d_o, delta);
+    kernel_attention_backward(&c.shape, c.q, c.k, c.v, c.d_o, lse, delta, r.out[1], c.shape.q_stride, r.out[2],
+                              r.out[3], c.shape.kv_stride);
+    free(lse), free(delta);
+    attention_case_free(&c);
+    return r;
+}
+
+static Run attention_grouped(void) {
+    return attention_of(2);
+}
+
+static Run attention_offset(void) {
+    return attention_of(8);
+}
+
+static Run attention_of_one_kv_head(void) {
+    return attention_of(7);
+}
+
+static Run gemm(void) {
+    Run r = run_new(SIZE, 0, 0, 0);
+    float *a = check_floats(SIZE, 1), *b = check_floats(COLS * COLS, 2);
+    kernel_gemm(false, true, ROWS, COLS, COLS, a, b, r.out[0], false);
+    free(a), free(b);
+    return r;
+}
+
+static void compare(Run (*kernel)(void), int threads, int other_threads) {
+    kernel_set_threads(threads);
+    Run first = kernel();
+    kernel_set_threads(other_threads);
+    Run second = kernel();
+    for (int i = 0; i < OUTPUTS; i++) {
+        cr_assert_arr_eq(first.out[i], second.out[i], sizeof(float) * (size_t)first.size[i],
+                         "output %d differs between %d and %d threads", i, threads, other_threads);
+        free(first.out[i]);
+        free(second.out[i]);
+    }
+}
+
+static void compare_all(Run (*kernel)(void)) {
+    compare(kernel, 1, 1);
+    compare(kernel, 1, 2);
+    compare(kernel, 1, 3);
+    compare(kernel, 2, 8);
+}
+
+Test(threads, rmsnorm_has_the_same_bits_for_any_number) {
+    compare_all(rmsnorm);
+}
+
+Test(threads, embedding_has_the_same_bits_for_any_number) {
+    compare_all(embedding);
+}
+
+Test(threads, loss_has_the_same_bits_for_any_number) {
+    compare_all(loss);
+}
+
+Test(threads, streaming_kernels_have_the_same_bits_for_any_number) {
+    compare_all(streaming);
+}
+
+Test(threads, attention_has_the_same_bits_for_any_number) {
+    compare_all(attention_grouped);
+    compare_all(attention_offset);
+}
+
+Test(threads, split_attention_backward_has_the_bits_of_the_single_pass) {
+    compare(attention_of_one_kv_head, 1, 2);
+    compare(attention_of_one_kv_head, 1, 5);
+}
+
+Test(threads, gemm_has_the_same_bits_for_the_same_number) {
+    compare(gemm, 1, 1);
+    compare(gemm, 2, 2);
+    compare(gemm, 3, 3);
+}

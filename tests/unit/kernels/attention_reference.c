@@ -1,0 +1,106 @@
+#include "tests/unit/kernels/attention_reference.h"
+
+#include "tests/unit/kernels/check.h"
+
+#include <math.h>
+
+const KernelAttention attention_shapes[] = {
+    // queries, keys, q_first, k_first, heads, kv_heads, head_dim, q_stride, kv_stride, o_stride, lse_stride
+    {1, 1, 0, 0, 1, 1, 8, 8, 8, 8, 1},                  // the smallest
+    {64, 64, 0, 0, 2, 2, 64, 128, 128, 128, 64},        // one whole tile
+    {130, 130, 0, 0, 4, 2, 40, 170, 90, 160, 140},      // part of a tile, grouped heads, gaps in every stride
+    {70, 170, 100, 0, 2, 1, 24, 48, 24, 48, 70},        // queries behind the keys' start
+    {50, 60, 0, 30, 2, 2, 16, 32, 32, 32, 50},          // the first 30 queries see no key
+    {33, 40, 0, 33, 3, 3, 8, 24, 24, 24, 40},           // nothing is seen
+    {75, 75, 7, 7, 1, 1, 256, 256, 256, 256, 75},       // the largest head
+    {67, 67, 3, 3, 6, 1, 72, 432, 72, 432, 67},         // one key head for six; 72 = 64 + 8
+    {100, 333, 240, 5, 2, 2, 32, 64, 64, 64, 100},      // offsets that are no multiple of anything
+    {200, 64, 500, 100, 1, 1, 128, 128, 128, 128, 200}  // all keys are past
+};
+const int attention_shape_count = (int)(sizeof attention_shapes / sizeof attention_shapes[0]);
+
+AttentionCase attention_case(KernelAttention shape, uint64_t seed) {
+    AttentionCase c = {.shape = shape,
+                       .q_size = shape.queries * shape.q_stride,
+                       .kv_size = shape.keys * shape.kv_stride,
+                       .o_size = shape.queries * shape.o_stride,
+                       .lse_size = shape.heads * shape.lse_stride};
+    c.q = check_floats(c.q_size, seed);
+    c.k = check_floats(c.kv_size, seed + 1);
+    c.v = check_floats(c.kv_size, seed + 2);
+    c.d_o = check_floats(c.o_size, seed + 3);
+    for (int64_t i = 0; i < c.q_size; i++) {
+        c.q[i] *= 4.0f;  // scores far enough apart that the softmax is not flat
+    }
+    c.wide_q = check_doubles(c.q, c.q_size);
+    c.wide_k = check_doubles(c.k, c.kv_size);
+    c.wide_v = check_doubles(c.v, c.kv_size);
+    c.wide_d_o = check_doubles(c.d_o, c.o_size);
+    c.o = calloc((size_t)c.o_size, sizeof *c.o);
+    c.lse = calloc((size_t)c.lse_size, sizeof *c.lse);
+    return c;
+}
+
+void attention_case_free(AttentionCase *c) {
+    void *all[] = {c->q, c->k, c->v, c->d_o, c->wide_q, c->wide_k, c->wide_v, c->wide_d_o, c->o, c->lse};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        free(all[i]);
+    }
+}
+
+static double score(const AttentionCase *c, int head, int64_t query, int64_t key) {
+    const KernelAttention *s = &c->shape;
+    const double *q = c->wide_q + query * s->q_stride + (int64_t)head * s->head_dim;
+    const double *k = c->wide_k + key * s->kv_stride + (int64_t)(head / (s->heads / s->kv_heads)) * s->head_dim;
+    double sum = 0.0;
+    for (int t = 0; t < s->head_dim; t++) {
+        sum += q[t] * k[t];
+    }
+    return sum / sqrt(s->head_dim);
+}
+
+static void reference_query(const AttentionCase *c, int head, int64_t query) {
+    const KernelAttention *s = &c->shape;
+    const int64_t kv_at = (int64_t)(head / (s->heads / s->kv_heads)) * s->head_dim;
+    double *o = c->o + query * s->o_stride + (int64_t)head * s->head_dim;
+    double highest = -INFINITY, sum = 0.0;
+    for (int t = 0; t < s->head_dim; t++) {
+        o[t] = 0.0;
+    }
+    int64_t seen = s->q_first + query - s->k_first + 1;
+    seen = seen < s->keys ? seen : s->keys;
+    for (int64_t key = 0; key < seen; key++) {
+        highest = fmax(highest, score(c, head, query, key));
+    }
+    for (int64_t key = 0; key < seen; key++) {
+        const double p = exp(score(c, head, query, key) - highest);
+        sum += p;
+        for (int t = 0; t < s->head_dim; t++) {
+            o[t] += p * c->wide_v[key * s->kv_stride + kv_at + t];
+        }
+    }
+    for (int t = 0; t < s->head_dim && sum > 0.0; t++) {
+        o[t] /= sum;
+    }
+    c->lse[head * s->lse_stride + query] = sum > 0.0 ? highest + log(sum) : -INFINITY;
+}
+
+void reference_attention(const AttentionCase *c) {
+    for (int head = 0; head < c->shape.heads; head++) {
+        for (int64_t query = 0; query < c->shape.queries; query++) {
+            reference_query(c, head, query);
+        }
+    }
+}
+
+double reference_attention_value(const void *context) {
+    const AttentionCase *c = context;
+    reference_attention(c);
+    double value = 0.0;
+    for (int64_t query = 0; query < c->shape.queries; query++) {
+        for (int64_t i = 0; i < (int64_t)c->shape.heads * c->shape.head_dim; i++) {
+            value += c->wide_d_o[query * c->shape.o_stride + i] * c->o[query * c->shape.o_stride + i];
+        }
+    }
+    return value;
+}

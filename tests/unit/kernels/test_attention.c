@@ -1,0 +1,106 @@
+#include "tests/unit/kernels/attention_reference.h"
+#include "tests/unit/kernels/check.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+// Forward error: scores of size 10 carry 10 * 2^-24 * sqrt(head_dim), which the softmax passes on.
+static const double FORWARD = 4e-6;
+
+static void run(const AttentionCase *c, float *o, float *lse) {
+    kernel_attention(&c->shape, c->q, c->k, c->v, o, lse, false);
+}
+
+Test(kernel_attention, equals_the_definition_in_double_for_every_shape) {
+    for (int i = 0; i < attention_shape_count; i++) {
+        AttentionCase c = attention_case(attention_shapes[i], 11);
+        float *o = check_zeros(c.o_size), *lse = check_zeros(c.lse_size);
+        run(&c, o, lse);
+        reference_attention(&c);
+        const double off = check_distance(o, c.o, c.o_size), off_lse = check_distance(lse, c.lse, c.lse_size);
+        cr_assert_lt(off, FORWARD, "shape %d: o is off by %g of its largest entry", i, off);
+        cr_assert_lt(off_lse, FORWARD, "shape %d: lse is off by %g", i, off_lse);
+        free(o);
+        free(lse);
+        attention_case_free(&c);
+    }
+}
+
+Test(kernel_attention, writes_nothing_between_the_strides) {
+    AttentionCase c = attention_case(attention_shapes[2], 12);
+    float *o = check_zeros(c.o_size), *lse = check_zeros(c.lse_size);
+    for (int64_t i = 0; i < c.o_size; i++) {
+        o[i] = 77.0f;
+    }
+    for (int64_t i = 0; i < c.lse_size; i++) {
+        lse[i] = 77.0f;
+    }
+    c.shape.heads = 2;  // of four: the other two heads' places must stay
+    c.shape.kv_heads = 1;
+    run(&c, o, lse);
+    for (int64_t row = 0; row < c.shape.queries; row++) {
+        for (int64_t i = 2 * 40; i < 160; i++) {
+            cr_assert_eq(o[row * 160 + i], 77.0f);
+        }
+    }
+    for (int64_t head = 0; head < 2; head++) {
+        for (int64_t i = c.shape.queries; i < c.shape.lse_stride; i++) {
+            cr_assert_eq(lse[head * c.shape.lse_stride + i], 77.0f);
+        }
+    }
+    free(o);
+    free(lse);
+    attention_case_free(&c);
+}
+
+Test(kernel_attention, a_query_that_sees_no_key_gets_zero_and_minus_infinity) {
+    AttentionCase c = attention_case(attention_shapes[5], 13);
+    float *o = check_floats(c.o_size, 1), *lse = check_floats(c.lse_size, 2);
+    run(&c, o, lse);
+    for (int64_t query = 0; query < c.shape.queries; query++) {
+        for (int64_t i = 0; i < 24; i++) {
+            cr_assert_eq(o[query * 24 + i], 0.0f);
+        }
+        for (int head = 0; head < 3; head++) {
+            cr_assert_eq(lse[head * c.shape.lse_stride + query], -INFINITY);
+        }
+    }
+    free(o);
+    free(lse);
+    attention_case_free(&c);
+}
+
+Test(kernel_attention, merging_a_block_in_the_future_changes_no_bit) {
+    AttentionCase c = attention_case(attention_shapes[1], 14);
+    float *o = check_zeros(c.o_size), *lse = check_zeros(c.lse_size);
+    run(&c, o, lse);
+    float *o2 = malloc(sizeof(float) * (size_t)c.o_size), *lse2 = malloc(sizeof(float) * (size_t)c.lse_size);
+    memcpy(o2, o, sizeof(float) * (size_t)c.o_size);
+    memcpy(lse2, lse, sizeof(float) * (size_t)c.lse_size);
+    c.shape.k_first = 64;
+    kernel_attention(&c.shape, c.q, c.k, c.v, o2, lse2, true);
+    cr_assert_arr_eq(o, o2, sizeof(float) * (size_t)c.o_size);
+    cr_assert_arr_eq(lse, lse2, sizeof(float) * (size_t)c.lse_size);
+    free(o);
+    free(lse);
+    free(o2);
+    free(lse2);
+    attention_case_free(&c);
+}
+
+Test(kernel_attention, survives_scores_beyond_the_range_of_the_exponential) {
+    AttentionCase c = attention_case(attention_shapes[1], 15);
+    for (int64_t i = 0; i < c.q_size; i++) {
+        c.q[i] *= 500.0f;
+        c.wide_q[i] = c.q[i];
+    }
+    float *o = check_zeros(c.o_size), *lse = check_zeros(c.lse_size);
+    run(&c, o, lse);
+    reference_attention(&c);
+    cr_assert_lt(check_distance(lse, c.lse, c.lse_size), 1e-6);
+    cr_assert_lt(check_distance(o, c.o, c.o_size), 5e-3);  // scores of 2000 carry 2000 * 2^-24 each
+    free(o);
+    free(lse);
+    attention_case_free(&c);
+}

@@ -1,0 +1,100 @@
+#include "kernels/kernels.h"
+#include "tests/unit/kernels/check.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+enum { ROWS = 7, COLS = 1013, SIZE = ROWS * COLS };
+
+typedef struct Loss {
+    double *logits;
+    const int32_t *targets;
+} Loss;
+
+static double loss_value(const void *context) {
+    const Loss *l = context;
+    double loss = 0.0;
+    for (int row = 0; row < ROWS; row++) {
+        const double *x = l->logits + row * COLS;
+        double highest = -INFINITY, sum = 0.0;
+        for (int col = 0; col < COLS; col++) {
+            highest = fmax(highest, x[col]);
+        }
+        for (int col = 0; col < COLS; col++) {
+            sum += exp(x[col] - highest);
+        }
+        loss += highest + log(sum) - x[l->targets[row]];
+    }
+    return loss;
+}
+
+static const int32_t targets[ROWS] = {0, 5, COLS - 1, 512, 17, 17, 900};
+
+static float *logits_fill(void) {
+    float *x = check_floats(SIZE, 1);
+    for (int i = 0; i < SIZE; i++) {
+        x[i] = x[i] * 9.0f + (float)(i / COLS * 40);  // rows of very different height
+    }
+    return x;
+}
+
+// All three steps on one rank; logits become the gradient.
+static float run(float *logits, float gradient, float before, bool accumulate) {
+    float row_max[ROWS], sum[ROWS], target[ROWS], loss = before;
+    kernel_loss_max(ROWS, COLS, logits, row_max);
+    kernel_loss_sum(ROWS, COLS, 0, logits, targets, row_max, sum, target);
+    kernel_loss_gradient(ROWS, COLS, 0, logits, targets, row_max, sum, target, gradient, &loss, accumulate);
+    return loss;
+}
+
+Test(kernel_loss, is_the_cross_entropy_in_double) {
+    float *x = logits_fill();
+    const Loss l = {check_doubles(x, SIZE), targets};
+    const double want = loss_value(&l);
+    cr_assert_float_eq(run(x, 1.0f, 3.0f, false), want, 5e-7 * want);
+    free(x);
+    x = logits_fill();
+    cr_assert_float_eq(run(x, 1.0f, 3.0f, true), want + 3.0, 5e-7 * want);
+    free(x);
+    free(l.logits);
+}
+
+Test(kernel_loss_gradient, equals_central_differences_times_the_factor) {
+    float *x = logits_fill();
+    const Loss l = {check_doubles(x, SIZE), targets};
+    run(x, 0.25f, 0.0f, false);
+    for (int i = 0; i < SIZE; i++) {
+        if (i % 61 == 0 || i % COLS == targets[i / COLS]) {
+            const double want = 0.25 * check_slope(loss_value, &l, l.logits + i);
+            cr_assert_float_eq(x[i], want, 3e-7, "row %d column %d: %g, not %g", i / COLS, i % COLS, (double)x[i],
+                               want);
+        }
+    }
+    free(x);
+    free(l.logits);
+}
+
+Test(kernel_loss_gradient, rows_sum_to_zero) {
+    float *x = logits_fill();
+    run(x, 1.0f, 0.0f, false);
+    for (int row = 0; row < ROWS; row++) {
+        double sum = 0.0;
+        for (int col = 0; col < COLS; col++) {
+            sum += (double)x[row * COLS + col];
+        }
+        cr_assert_float_eq(sum, 0.0, 1e-6);
+    }
+    free(x);
+}
+
+Test(kernel_loss, a_column_of_minus_infinity_takes_no_part) {
+    float *x = logits_fill(), *y = logits_fill();
+    for (int row = 0; row < ROWS; row++) {
+        x[row * COLS + 100] = -INFINITY;
+        y[row * COLS + 100] = -1e6f;
+    }
+    cr_assert_eq(run(x, 1.0f, 0.0f, false), run(y, 1.0f, 0.0f, false));
+    cr_assert_eq(x[100], 0.0f);
+    free(x);
+    free(y);
+}

@@ -1,0 +1,61 @@
+#include "kernels/kernels.h"
+#include "tests/unit/kernels/check.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+enum { ROWS = 9, HEADS = 3 };
+
+static const int32_t positions[ROWS] = {0, 1, 2, 63, 64, 1000, 8191, 131071, 7};
+
+static void reference(int head_dim, int64_t stride, double theta, double *x) {
+    const int half = head_dim / 2;
+    for (int row = 0; row < ROWS; row++) {
+        for (int i = 0; i < HEADS * half; i++) {
+            double *a = x + row * stride + i / half * head_dim + i % half, *b = a + half;
+            const double angle = positions[row] * pow(theta, -2.0 * (i % half) / head_dim);
+            const double u = *a, v = *b;
+            *a = u * cos(angle) - v * sin(angle);
+            *b = v * cos(angle) + u * sin(angle);
+        }
+    }
+}
+
+Test(kernel_rope, turns_every_pair_by_position_times_frequency) {
+    const int head_dims[] = {2, 8, 40, 64, 256, 320};
+    const double thetas[] = {10000.0, 500000.0};
+    for (int d = 0; d < 6; d++) {
+        for (int t = 0; t < 2; t++) {
+            const int64_t stride = HEADS * head_dims[d] + 5, size = ROWS * stride;
+            float *x = check_floats(size, 1);
+            double *want = check_doubles(x, size);
+            reference(head_dims[d], stride, thetas[t], want);
+            kernel_rope(ROWS, HEADS, head_dims[d], stride, thetas[t], positions, false, x);
+            cr_assert_lt(check_distance(x, want, size), 3e-7, "head_dim %d", head_dims[d]);
+            free(x);
+            free(want);
+        }
+    }
+}
+
+Test(kernel_rope, backward_undoes_forward) {
+    const int64_t stride = HEADS * 64, size = ROWS * stride;
+    float *x = check_floats(size, 2), *before = check_floats(size, 2);
+    kernel_rope(ROWS, HEADS, 64, stride, 10000.0, positions, false, x);
+    cr_assert_gt(check_distance_f(x, before, size), 0.1);
+    kernel_rope(ROWS, HEADS, 64, stride, 10000.0, positions, true, x);
+    cr_assert_lt(check_distance_f(x, before, size), 5e-7);
+    free(x);
+    free(before);
+}
+
+Test(kernel_rope, leaves_position_zero_as_it_is) {
+    const int32_t zero[ROWS] = {0};
+    const int64_t size = ROWS * HEADS * 16;
+    float *x = check_floats(size, 3), *before = check_floats(size, 3);
+    kernel_rope(ROWS, HEADS, 16, HEADS * 16, 10000.0, zero, false, x);
+    cr_assert_arr_eq(x, before, sizeof(float) * (size_t)size);
+    free(x);
+    free(before);
+}
