@@ -18,7 +18,8 @@ enum {
     TILE_COUNT = sizeof(tiles) / sizeof(tiles[0]),
     MAX_SPLIT = 8,          // hardware.md 5.1: s in {1,2,4,8}
     MIN_SPLIT_DEPTH = 256,  // hardware.md 5.1: K/s >= 256
-    FP8_QUANT_BYTES = 5,    // per element of A, dynamic tensor-wise scaling; part of the fp8 fit, hardware.md 5.1
+    FP8_QUANT_BYTES = 5,    // per element of A, dynamic tensor-wise scaling, at the operand bandwidth: hardware.md 5.1,
+                            // as its fit reads
     ALIGNED_ELEMENTS = 8,   // tensor cores want K and N in multiples of 16 bytes of bf16
 };
 
@@ -80,10 +81,10 @@ KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShap
         flop_per_s *= unaligned_efficiency;
     }
     const double compute_s = tiles_seconds(accelerator, rate, shape, flop_per_s);
-    const double memory_s = ((m * k + k * n) * element + m * n * shape->output_bytes) /
-                            (accelerator->memory_bytes_per_s * rate->bandwidth_factor);
+    const double bytes_per_s = accelerator->memory_bytes_per_s * rate->bandwidth_factor;
+    const double memory_s = ((m * k + k * n) * element + m * n * shape->output_bytes) / bytes_per_s;
     const double compute_cube = compute_s * compute_s * compute_s, memory_cube = memory_s * memory_s * memory_s;
-    const double quant_s = dtype == DTYPE_FP8 ? FP8_QUANT_BYTES * m * k / accelerator->memory_bytes_per_s : 0;
+    const double quant_s = dtype == DTYPE_FP8 ? FP8_QUANT_BYTES * m * k / bytes_per_s : 0;
     return (KernelTime){.seconds = rate->launch_s + cbrt(compute_cube + memory_cube) + quant_s,
                         .memory_s = memory_s,
                         .memory_bound = memory_cube / (compute_cube + memory_cube)};

@@ -28,10 +28,27 @@ int gemm_samples(GemmSample *samples) {
         cr_assert_leq(count, SAMPLES_MAX);
         double time_us;
         long m, n, k;
-        const int read =
-            sscanf(line, "%31[^,],%31[^,],%ld,%ld,%ld,%lf,", row->profile, row->load, &m, &n, &k, &time_us);
-        cr_assert_eq(read, 6, "%s", line);
+        const int read = sscanf(line, "%31[^,],%31[^,],%31[^,],%ld,%ld,%ld,%lf,", row->profile, row->load, row->dtype,
+                                &m, &n, &k, &time_us);
+        cr_assert_eq(read, 7, "%s", line);
         row->m = m, row->n = n, row->k = k;
+        row->time_s = time_us * 1e-6;
+    }
+    fclose(file);
+    return count;
+}
+
+int attention_samples(AttentionSample *samples) {
+    FILE *file = samples_open("attention.csv");
+    char line[LINE_BYTES];
+    int count = 0;
+    while (fgets(line, sizeof(line), file)) {
+        AttentionSample *row = &samples[count++];
+        cr_assert_leq(count, SAMPLES_MAX);
+        double time_us;
+        const int read = sscanf(line, "%31[^,],%d,%d,%d,%d,%d,%lf,", row->profile, &row->sequences, &row->heads,
+                                &row->seq, &row->head_dim, &row->causal, &time_us);
+        cr_assert_eq(read, 7, "%s", line);
         row->time_s = time_us * 1e-6;
     }
     fclose(file);

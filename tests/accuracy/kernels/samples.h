@@ -1,5 +1,5 @@
-// Published kernel measurements: the rows of gemm.csv and collectives.csv beside this file, and error statistics over
-// them.
+// Published kernel measurements: the rows of gemm.csv, attention.csv and collectives.csv beside this file, and error
+// statistics over them.
 
 #pragma once
 
@@ -10,9 +10,17 @@ enum { SAMPLE_NAME = 32, SAMPLES_MAX = 1024 };
 typedef struct GemmSample {
     char profile[SAMPLE_NAME];
     char load[SAMPLE_NAME];  // "burst": isolated repeats; "sustained": inside a running model
+    char dtype[SAMPLE_NAME];
     int64_t m, n, k;
     double time_s;
 } GemmSample;
+
+// Forward and backward together.
+typedef struct AttentionSample {
+    char profile[SAMPLE_NAME];
+    int sequences, heads, seq, head_dim, causal;
+    double time_s;
+} AttentionSample;
 
 typedef struct CollectiveSample {
     char profile[SAMPLE_NAME];
@@ -25,6 +33,7 @@ typedef struct CollectiveSample {
 
 // Rows read into samples (at most SAMPLES_MAX); fails the test on a malformed row.
 int gemm_samples(GemmSample *samples);
+int attention_samples(AttentionSample *samples);
 int collective_samples(CollectiveSample *samples);
 
 // predicted / measured - 1 of a subset.

@@ -1,5 +1,5 @@
-// The shipped profiles against published kernel times (gemm.csv, collectives.csv), with the bounds that the project
-// states.
+// The shipped profiles against published kernel times (gemm.csv, attention.csv, collectives.csv), with the bounds that
+// the project states.
 //
 // What the constants were fitted on, and what they were not:
 //   gemm.csv burst        the grids (ai-dynamo/aiconfigurator) that the GEMM constants were fitted on; 30 % of the (N,
@@ -10,7 +10,9 @@
 //   rates
 //                         rather than burst ones are used. The profiles take 3 % off the rate for the slowest chip of a
 //                         node (hardware.md 1); these rows are of one chip, so a bias of +3 % is expected here
-//   collectives.csv node  the sweeps (ai-dynamo/aiconfigurator, NCCL 2.27) that the node constants were fitted on
+//   attention.csv         FlashAttention-2 forward and backward, figures of its repository: the "flash" rows were
+//   fitted on them collectives.csv node  the sweeps (ai-dynamo/aiconfigurator, NCCL 2.27) that the node constants were
+//   fitted on
 //   ... other_node        a DGX H100 and an HGX H200 (same NVLink), never fitted on
 //   ... fabric            InfiniBand and RoCE clusters of H100 nodes; priced with class defaults, which were chosen
 //   after
@@ -53,19 +55,19 @@ static const ClusterProfile *machine(const Machines *machines, const char *name)
 
 // The micro-benchmarks run a kernel for 12 to 60 repeats: a long one already feels the power limit. hardware.md 5.1:
 // the rate falls from burst by drop x t/(t + 4 ms); drop from the same fit.
-static double burst_gemm_s(const ClusterProfile *profile, const GemmSample *sample) {
-    static const double throttle_s = 4e-3, drop = 0.12;  // fitted 0.114 A100, 0.126 H100
+static double burst_gemm_s(const ClusterProfile *profile, Dtype dtype, const GemmSample *sample) {
+    static const double throttle_s = 4e-3, drop = 0.12;  // fitted: bf16 0.114 A100, 0.126 H100, fp8 0.110
     Accelerator accelerator = profile->accelerator;
-    GemmRate *rate = &accelerator.gemm[DTYPE_BF16];
+    GemmRate *rate = &accelerator.gemm[dtype];
     double seconds = 0;
     for (int i = 0; i < 6; i++) {  // fixed point
         rate->sustained_flop_per_s = rate->burst_flop_per_s * (1 - drop * seconds / (seconds + throttle_s));
-        seconds = cost_gemm_s(&accelerator, DTYPE_BF16, sample->m, sample->n, sample->k, 2);
+        seconds = cost_gemm_s(&accelerator, dtype, sample->m, sample->n, sample->k, 2);
     }
     return seconds;
 }
 
-static ErrorSummary gemm_errors(const char *profile, const char *load, int64_t smallest_m) {
+static ErrorSummary gemm_errors(const char *profile, const char *load, Dtype dtype, int64_t smallest_m) {
     static GemmSample samples[SAMPLES_MAX];
     const int count = gemm_samples(samples);
     Machines machines;
@@ -74,15 +76,16 @@ static ErrorSummary gemm_errors(const char *profile, const char *load, int64_t s
     Errors errors = {.count = 0};
     for (int i = 0; i < count; i++) {
         const GemmSample *row = &samples[i];
-        if (strcmp(row->profile, profile) != 0 || strcmp(row->load, load) != 0 || row->m < smallest_m) {
+        if (strcmp(row->profile, profile) != 0 || strcmp(row->load, load) != 0 ||
+            strcmp(row->dtype, dtype_name(dtype)) != 0 || row->m < smallest_m) {
             continue;
         }
         const bool burst = strcmp(load, "burst") == 0;
-        const double sustained_s = cost_gemm_s(&on->accelerator, DTYPE_BF16, row->m, row->n, row->k, 2);
-        errors_add(&errors, burst ? burst_gemm_s(on, row) : sustained_s, row->time_s);
+        const double sustained_s = cost_gemm_s(&on->accelerator, dtype, row->m, row->n, row->k, 2);
+        errors_add(&errors, burst ? burst_gemm_s(on, dtype, row) : sustained_s, row->time_s);
     }
     char label[96];
-    snprintf(label, sizeof(label), "GEMM %s %s, M >= %d", profile, load, (int)smallest_m);
+    snprintf(label, sizeof(label), "GEMM %s %s %s, M >= %d", profile, dtype_name(dtype), load, (int)smallest_m);
     const ErrorSummary summary = errors_print(label, &errors);
     arena_free(&machines.arena);
     return summary;
@@ -90,7 +93,7 @@ static ErrorSummary gemm_errors(const char *profile, const char *load, int64_t s
 
 Test(accuracy_kernels, gemm_burst_within_5_percent_median_and_15_percent_p90) {
     for (int i = 0; i < MACHINES; i++) {
-        const ErrorSummary summary = gemm_errors(machine_names[i], "burst", 256);
+        const ErrorSummary summary = gemm_errors(machine_names[i], "burst", DTYPE_BF16, 256);
         cr_expect_leq(summary.median_abs, 0.05, "%s", machine_names[i]);
         cr_expect_leq(summary.p90_abs, 0.15, "%s", machine_names[i]);
     }
@@ -98,10 +101,50 @@ Test(accuracy_kernels, gemm_burst_within_5_percent_median_and_15_percent_p90) {
 
 Test(accuracy_kernels, gemm_inside_a_model_within_6_percent_median_from_1024_tokens) {
     for (int i = 0; i < MACHINES; i++) {
-        gemm_errors(machine_names[i], "sustained", 256);
-        const ErrorSummary summary = gemm_errors(machine_names[i], "sustained", 1024);
+        gemm_errors(machine_names[i], "sustained", DTYPE_FP16, 256);
+        const ErrorSummary summary = gemm_errors(machine_names[i], "sustained", DTYPE_FP16, 1024);
         cr_expect_leq(summary.median_abs, 0.06, "%s", machine_names[i]);
         cr_expect_leq(summary.p90_abs, 0.20, "%s", machine_names[i]);
+    }
+}
+
+Test(accuracy_kernels, fp8_gemm_burst_within_5_percent_median_and_15_percent_p90) {
+    const ErrorSummary summary = gemm_errors("dgx-h100", "burst", DTYPE_FP8, 256);
+    cr_expect_leq(summary.median_abs, 0.05);
+    cr_expect_leq(summary.p90_abs, 0.15);
+}
+
+static ErrorSummary attention_errors(const char *profile) {
+    static AttentionSample samples[SAMPLES_MAX];
+    const int count = attention_samples(samples);
+    Machines machines;
+    machines_load(&machines);
+    const Accelerator *accelerator = &machine(&machines, profile)->accelerator;
+    Errors errors = {.count = 0};
+    for (int i = 0; i < count; i++) {
+        const AttentionSample *row = &samples[i];
+        if (strcmp(row->profile, profile) != 0) {
+            continue;
+        }
+        double seconds = 0;
+        for (int backward = 0; backward < 2; backward++) {
+            seconds += cost_attention_s(accelerator, DTYPE_FP16, row->sequences, row->heads, row->head_dim, row->seq,
+                                        row->seq, row->causal ? 0.5 : 1, backward);
+        }
+        errors_add(&errors, seconds, row->time_s);
+    }
+    char label[96];
+    snprintf(label, sizeof(label), "attention %s", profile);
+    const ErrorSummary summary = errors_print(label, &errors);
+    arena_free(&machines.arena);
+    return summary;
+}
+
+Test(accuracy_kernels, flash_attention_within_3_percent_median_and_8_percent_p90) {
+    for (int i = 0; i < MACHINES; i++) {
+        const ErrorSummary summary = attention_errors(machine_names[i]);
+        cr_expect_leq(summary.median_abs, 0.03, "%s", machine_names[i]);
+        cr_expect_leq(summary.p90_abs, 0.08, "%s", machine_names[i]);
     }
 }
 
