@@ -1,7 +1,7 @@
 // The CPU device: one mapping for all buffers, unreadable pages on both sides of it, and a table of task functions.
 // The arena ends exactly at the upper guard page, so that the first byte past the plan faults.
 
-#define _GNU_SOURCE    // MAP_ANONYMOUS
+#define _GNU_SOURCE  // MAP_ANONYMOUS
 
 #include "exec/device/cpu.h"
 
@@ -49,7 +49,7 @@ struct Device {
     DataChain chain;
     int32_t *sequence;
     int32_t *positions;
-    atomic_llong peak_bytes;    // lanes may run in threads
+    atomic_llong peak_bytes;  // lanes may run in threads
 };
 
 static Status arena_map(Device *cpu, Error *error) {
@@ -58,14 +58,15 @@ static Status arena_map(Device *cpu, Error *error) {
     const int64_t inside = (wanted + page - 1) / page * page;
     cpu->mapping_bytes = inside + 2 * page;
     cpu->mapping = mmap(NULL, (size_t)cpu->mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (cpu->mapping == MAP_FAILED || (inside > 0 && mprotect(cpu->mapping + page, (size_t)inside, PROT_READ | PROT_WRITE) != 0)) {
+    if (cpu->mapping == MAP_FAILED ||
+        (inside > 0 && mprotect(cpu->mapping + page, (size_t)inside, PROT_READ | PROT_WRITE) != 0)) {
         char size[TEXT_UNIT_BYTES];
         return error_set(error, STATUS_ENVIRONMENT, "cannot map an arena of %s: %s", text_bytes(size, (double)wanted),
                          strerror(errno));
     }
     cpu->arena = cpu->mapping + page + inside - wanted;
     if (cpu->setup.poison) {
-        const uint32_t quiet_nan = 0x7FC0DEAD;    // IEEE 754: exponent all ones, quiet bit, any payload
+        const uint32_t quiet_nan = 0x7FC0DEAD;  // IEEE 754: exponent all ones, quiet bit, any payload
         for (int64_t i = 0; i + 4 <= wanted; i += 4) {
             memcpy(cpu->arena + i, &quiet_nan, 4);
         }
@@ -102,8 +103,8 @@ static void parameters_begin(Device *cpu, const Unit *unit, int32_t buffer) {
         step_shard_range(program, unit, &cpu->setup.at, &first, &shard);
     }
     for (int32_t i = 0; i < unit->instances; i++) {
-        initial_unit(program, unit, i, cpu->setup.numbers.seed, cpu->setup.at.at[AXIS_TP], first, elements,
-                     (float *)(void *)slot_address(cpu, buffer, i));
+        const InitialStretch stretch = {unit, i, cpu->setup.at.at[AXIS_TP], first, elements};
+        initial_parameters(program, cpu->setup.numbers.seed, &stretch, (float *)(void *)slot_address(cpu, buffer, i));
     }
 }
 
@@ -127,7 +128,8 @@ static Status program_check(const StepProgram *program, Error *error) {
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
         if (!task_is_collective(task) && !cpu_tasks[task->kind]) {
-            return error_set(error, STATUS_INTERNAL, "task '%s': the cpu device has no %s", task->name, task_kind_name(task->kind));
+            return error_set(error, STATUS_INTERNAL, "task '%s': the cpu device has no %s", task->name,
+                             task_kind_name(task->kind));
         }
         if (task->operand_count > CPU_MAX_OPERANDS) {
             return error_set(error, STATUS_INTERNAL, "task '%s' has %d operands", task->name, task->operand_count);
@@ -136,8 +138,8 @@ static Status program_check(const StepProgram *program, Error *error) {
     for (int32_t b = 0; b < program->buffer_count; b++) {
         const Dtype dtype = program->buffers[b].dtype;
         if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32) {
-            return error_set(error, STATUS_USAGE, "the cpu device computes in fp32, buffer '%s' is %s", program->buffers[b].name,
-                             dtype_name(dtype));
+            return error_set(error, STATUS_USAGE, "the cpu device computes in fp32, buffer '%s' is %s",
+                             program->buffers[b].name, dtype_name(dtype));
         }
     }
     return STATUS_OK;
@@ -201,7 +203,7 @@ static void cpu_run(Device *cpu, const StepInstance *instance) {
 }
 
 static void cpu_synchronize(Device *cpu) {
-    (void)cpu;    // every task is done when run returns
+    (void)cpu;  // every task is done when run returns
 }
 
 const DeviceTable device_cpu = {

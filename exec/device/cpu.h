@@ -17,9 +17,9 @@ typedef struct CpuCall {
     const DeviceNumbers *numbers;
     int64_t step;
     const DataChain *chain;
-    int32_t *sequence;              // room for seq + 1 tokens
-    const int32_t *positions;       // of this rank's local token rows in one micro-batch
-    char *operand[CPU_MAX_OPERANDS];    // NULL where absent
+    int32_t *sequence;                // room for seq + 1 tokens
+    const int32_t *positions;         // of this rank's local token rows in one micro-batch
+    char *operand[CPU_MAX_OPERANDS];  // NULL where absent
 } CpuCall;
 
 typedef void CpuTask(const CpuCall *call);
@@ -46,10 +46,10 @@ static inline int64_t cpu_vocab_first(const CpuCall *call, int64_t range) {
 }
 
 // cpu_tasks_layer.c
-CpuTask cpu_load_tokens, cpu_embed, cpu_embed_backward, cpu_rmsnorm, cpu_rmsnorm_backward, cpu_gemm, cpu_rope, cpu_swiglu,
-    cpu_swiglu_backward;
+CpuTask cpu_load_tokens, cpu_embed, cpu_embed_backward, cpu_rmsnorm, cpu_rmsnorm_backward, cpu_gemm, cpu_rope,
+    cpu_swiglu, cpu_swiglu_backward;
 // cpu_tasks_attention.c
 CpuTask cpu_attention, cpu_attention_backward;
 // cpu_tasks_step.c
-CpuTask cpu_add, cpu_loss_max, cpu_loss_sum, cpu_loss_gradient, cpu_square_sum, cpu_clip, cpu_adamw, cpu_copy, cpu_unpack,
-    cpu_accumulate, cpu_zero;
+CpuTask cpu_add, cpu_loss_max, cpu_loss_sum, cpu_loss_gradient, cpu_square_sum, cpu_clip, cpu_adamw, cpu_copy,
+    cpu_unpack, cpu_accumulate, cpu_zero;

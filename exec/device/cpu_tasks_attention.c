@@ -1,6 +1,6 @@
-// Attention blocks on the CPU. A task is this rank's queries against the keys of one ring owner; both consist of sequence chunks
-// (zigzag: two each), so a task is a loop over sequences and visible pairs of chunks. Blocks merge by log-sum-exp (Milakov and
-// Gimelshein 2018), in ring order. Masked pairs are skipped, never computed.
+// Attention blocks on the CPU. A task is this rank's queries against the keys of one ring owner; both consist of
+// sequence chunks (zigzag: two each), so a task is a loop over sequences and visible pairs of chunks. Blocks merge by
+// log-sum-exp (Milakov and Gimelshein 2018), in ring order. Masked pairs are skipped, never computed.
 
 #include "exec/device/cpu.h"
 
@@ -9,13 +9,13 @@
 typedef struct Blocks {
     const CpuCall *call;
     SequenceChunks query, key;
-    int64_t local;          // rows of one sequence
+    int64_t local;  // rows of one sequence
     int64_t o_stride;
 } Blocks;
 
 typedef struct Pair {
     KernelAttention shape;
-    int64_t q_row, k_row;    // first rows, over all sequences
+    int64_t q_row, k_row;  // first rows, over all sequences
     int64_t lse_at;
 } Pair;
 
@@ -59,14 +59,15 @@ void cpu_attention(const CpuCall *call) {
     float *o = cpu_floats(call, 3), *lse = cpu_floats(call, 4);
     for (int s = 0; s < call->task->sequences; s++) {
         for (int i = 0; i < blocks.query.count; i++) {
-            bool merge = call->task->ring_step > 0;    // a query chunk always sees keys of its own rank, ring step 0
+            bool merge = call->task->ring_step > 0;  // a query chunk always sees keys of its own rank, ring step 0
             for (int j = 0; j < blocks.key.count; j++) {
                 if (!pair_visible(&blocks, i, j)) {
                     continue;
                 }
                 const Pair at = pair_of(&blocks, s, i, j);
                 kernel_attention(&at.shape, q + at.q_row * at.shape.q_stride, k + at.k_row * at.shape.kv_stride,
-                                 v + at.k_row * at.shape.kv_stride, o + at.q_row * at.shape.o_stride, lse + at.lse_at, merge);
+                                 v + at.k_row * at.shape.kv_stride, o + at.q_row * at.shape.o_stride, lse + at.lse_at,
+                                 merge);
                 merge = true;
             }
         }
@@ -94,7 +95,8 @@ static void backward_begin(const Blocks *blocks) {
         for (int i = 0; i < blocks->query.count; i++) {
             const Pair at = pair_of(blocks, s, i, 0);
             const int64_t o_at = at.q_row * at.shape.o_stride;
-            kernel_attention_delta(&at.shape, cpu_floats(call, 3) + o_at, cpu_floats(call, 5) + o_at, cpu_floats(call, 9) + at.lse_at);
+            kernel_attention_delta(&at.shape, cpu_floats(call, 3) + o_at, cpu_floats(call, 5) + o_at,
+                                   cpu_floats(call, 9) + at.lse_at);
         }
     }
 }

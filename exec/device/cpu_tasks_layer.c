@@ -29,8 +29,8 @@ void cpu_load_tokens(const CpuCall *call) {
 
 void cpu_embed(const CpuCall *call) {
     const Task *task = call->task;
-    kernel_embed(task->rows, task->cols, cpu_vocab_first(call, task->inner), task->inner, cpu_ints(call, 0), cpu_floats(call, 1),
-                 cpu_floats(call, 2));
+    kernel_embed(task->rows, task->cols, cpu_vocab_first(call, task->inner), task->inner, cpu_ints(call, 0),
+                 cpu_floats(call, 1), cpu_floats(call, 2));
 }
 
 void cpu_embed_backward(const CpuCall *call) {
@@ -41,14 +41,15 @@ void cpu_embed_backward(const CpuCall *call) {
 
 void cpu_rmsnorm(const CpuCall *call) {
     const Task *task = call->task;
-    kernel_rmsnorm(task->rows, task->cols, (float)call->program->model.norm_eps, cpu_floats(call, 0), cpu_floats(call, 1),
-                   cpu_floats(call, 2), cpu_floats(call, 3));
+    kernel_rmsnorm(task->rows, task->cols, (float)call->program->model.norm_eps, cpu_floats(call, 0),
+                   cpu_floats(call, 1), cpu_floats(call, 2), cpu_floats(call, 3));
 }
 
 void cpu_rmsnorm_backward(const CpuCall *call) {
     const Task *task = call->task;
     kernel_rmsnorm_backward(task->rows, task->cols, cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 2),
-                            cpu_floats(call, 3), cpu_floats(call, 4), cpu_floats(call, 5), cpu_floats(call, 6), task->accumulate);
+                            cpu_floats(call, 3), cpu_floats(call, 4), cpu_floats(call, 5), cpu_floats(call, 6),
+                            task->accumulate);
 }
 
 void cpu_gemm(const CpuCall *call) {
@@ -60,7 +61,8 @@ void cpu_gemm(const CpuCall *call) {
 void cpu_rope(const CpuCall *call) {
     const Task *task = call->task;
     const double theta = call->program->model.rope_theta;
-    kernel_rope(task->rows, task->heads, task->head_dim, task->stride, theta, call->positions, task->backward, cpu_floats(call, 0));
+    kernel_rope(task->rows, task->heads, task->head_dim, task->stride, theta, call->positions, task->backward,
+                cpu_floats(call, 0));
     kernel_rope(task->rows, task->kv_heads, task->head_dim, task->kv_stride, theta, call->positions, task->backward,
                 cpu_floats(call, 1));
 }
@@ -72,7 +74,8 @@ void cpu_swiglu(const CpuCall *call) {
 
 void cpu_swiglu_backward(const CpuCall *call) {
     const Task *task = call->task;
-    float *const dgate = cpu_floats(call, task->operand_count - 2), *const dup = cpu_floats(call, task->operand_count - 1);
-    kernel_swiglu_backward(task->rows, task->cols, task->stride, cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 2), dgate,
-                           dup);
+    float *const dgate = cpu_floats(call, task->operand_count - 2);  // behind the silu operand, where there is one
+    float *const dup = cpu_floats(call, task->operand_count - 1);
+    kernel_swiglu_backward(task->rows, task->cols, task->stride, cpu_floats(call, 0), cpu_floats(call, 1),
+                           cpu_floats(call, 2), dgate, dup);
 }

@@ -26,8 +26,9 @@ void cpu_loss_gradient(const CpuCall *call) {
     const Task *task = call->task;
     const float *const sums = cpu_floats(call, 3);
     const float gradient = (float)(1.0 / (double)plan_tokens_per_step(&call->program->plan));
-    kernel_loss_gradient(task->rows, task->cols, cpu_vocab_first(call, task->cols), cpu_floats(call, 0), cpu_ints(call, 1),
-                         cpu_floats(call, 2), sums, sums + task->rows, gradient, cpu_floats(call, 4), task->accumulate);
+    kernel_loss_gradient(task->rows, task->cols, cpu_vocab_first(call, task->cols), cpu_floats(call, 0),
+                         cpu_ints(call, 1), cpu_floats(call, 2), sums, sums + task->rows, gradient, cpu_floats(call, 4),
+                         task->accumulate);
 }
 
 // Elements of the leading stretch [0, lead) of a unit that lie in this rank's shard [first, first + count).
@@ -44,8 +45,8 @@ void cpu_square_sum(const CpuCall *call) {
     int64_t first, count;
     shard_of(call, &first, &count);
     const int ranks = call->program->plan.mesh.size[AXIS_TP];
-    kernel_square_sum(count, leading(call->task->replicated, first, count), 1.0 / ranks, cpu_floats(call, 0), cpu_floats(call, 1),
-                      call->task->accumulate);
+    kernel_square_sum(count, leading(call->task->replicated, first, count), 1.0 / ranks, cpu_floats(call, 0),
+                      cpu_floats(call, 1), call->task->accumulate);
 }
 
 void cpu_clip(const CpuCall *call) {

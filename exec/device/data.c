@@ -1,5 +1,6 @@
-// A Markov chain over at most 64 states, each with one likely and one less likely successor. A model that learns which tokens
-// occur gains ln(vocab / 64) nats, one that learns the successors most of the rest, both within a few dozen steps.
+// A Markov chain over at most 64 states, each with one likely and one less likely successor. A model that learns which
+// tokens occur gains ln(vocab / 64) nats, one that learns the successors most of the rest, both within a few dozen
+// steps.
 
 #include "exec/device/data.h"
 

@@ -1,4 +1,5 @@
-// Synthetic tokens that a model can learn: one seeded Markov chain, sampled as a function of (seed, step, global sequence).
+// Synthetic tokens that a model can learn: one seeded Markov chain, sampled as a function of (seed, step, global
+// sequence).
 
 #pragma once
 
@@ -7,7 +8,7 @@
 typedef struct DataChain {
     uint64_t seed;
     int32_t vocab;
-    int32_t states;    // tokens that occur, spread evenly over the vocabulary
+    int32_t states;  // tokens that occur, spread evenly over the vocabulary
 } DataChain;
 
 DataChain data_chain(uint64_t seed, int32_t vocab);

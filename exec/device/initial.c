@@ -1,5 +1,5 @@
-// Initial parameters: Irwin-Hall numbers from Philox, keyed by seed, tensor and layer, counted by the global element index
-// (executor.md 7.6), times init_std. The only float operation is one multiply, so all meshes start bit-identical.
+// Initial parameters: Irwin-Hall numbers from Philox, keyed by seed, tensor and layer, counted by the global element
+// index (executor.md 7.6), times init_std. The only float operation is one multiply, so all meshes start bit-identical.
 
 #include "exec/device/initial.h"
 
@@ -19,12 +19,13 @@ static float initial_value(const ParamSlice *slice, uint64_t seed, uint64_t stre
     if (slice->init_std == 0) {
         return (float)slice->init_value;
     }
-    const float unit = (float)(slice->init_std / 65536.0);    // philox_normal's standard deviation
+    const float unit = (float)(slice->init_std / 65536.0);  // philox_normal's standard deviation
     return (float)philox_normal(seed, stream, (uint64_t)index) * unit;
 }
 
-void initial_unit(const StepProgram *program, const Unit *unit, int instance, uint64_t seed, int tp_index, int64_t first,
-                  int64_t count, float *out) {
+void initial_parameters(const StepProgram *program, uint64_t seed, const InitialStretch *stretch, float *out) {
+    const Unit *unit = stretch->unit;
+    const int64_t first = stretch->first, count = stretch->count;
     for (int64_t i = 0; i < count; i++) {
         out[i] = 0;
     }
@@ -35,9 +36,11 @@ void initial_unit(const StepProgram *program, const Unit *unit, int instance, ui
         const int64_t slice_end = slice->offset_elements + elements;
         const int64_t end = slice_end < first + count ? slice_end : first + count;
         const uint64_t unit_index = (uint64_t)(unit - program->units);
-        const uint64_t stream = unit_index << UNIT_SHIFT | (uint64_t)slice->tensor << TENSOR_SHIFT | (uint32_t)instance;
+        const uint64_t stream =
+            unit_index << UNIT_SHIFT | (uint64_t)slice->tensor << TENSOR_SHIFT | (uint32_t)stretch->instance;
         for (int64_t i = begin; i < end; i++) {
-            out[i - first] = initial_value(slice, seed, stream, global_index(slice, tp_index, i - slice->offset_elements));
+            out[i - first] =
+                initial_value(slice, seed, stream, global_index(slice, stretch->tp_index, i - slice->offset_elements));
         }
     }
 }

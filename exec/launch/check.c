@@ -28,16 +28,20 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the executor computes in fp32 on the cpu, not in %s", dtype_name(plan->precision));
     }
     if (mesh->size[AXIS_TP] > 1 && target->tp_flavour != TP_SP) {
-        return arena_format(arena, "the executor runs tensor parallelism with sequence parallelism, target %s does not; use target ndtune",
-                            target->name);
+        return arena_format(
+            arena,
+            "the executor runs tensor parallelism with sequence parallelism, target %s does not; use target ndtune",
+            target->name);
     }
     if (mesh->size[AXIS_CP] > 1 && (!target->zigzag || plan->cp_rotate != CP_ROTATE_RING)) {
         return arena_format(arena, "the executor runs context parallelism as a zigzag ring, not %s%s with target %s",
                             target->zigzag ? "" : "contiguous ", cp_rotate_names[plan->cp_rotate], target->name);
     }
     if (plan->recompute == RECOMPUTE_FULL && target->recompute_flavour != RECOMPUTE_BLOCK) {
-        return arena_format(arena, "the executor recomputes whole blocks, target %s keeps the inputs of their children; use target ndtune",
-                            target->name);
+        return arena_format(
+            arena,
+            "the executor recomputes whole blocks, target %s keeps the inputs of their children; use target ndtune",
+            target->name);
     }
     return NULL;
 }

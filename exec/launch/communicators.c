@@ -1,8 +1,9 @@
-// One communicator per (id of the lane, axes of the group): two lanes with one id share it and serialise, as the program says.
+// One communicator per (id of the lane, axes of the group): two lanes with one id share it and serialise, as the
+// program says.
 
 #include "exec/launch/communicators.h"
 
-enum { WORLD_ID = -1 };    // no lane of a program has it
+enum { WORLD_ID = -1 };  // no lane of a program has it
 
 static int find_or_add(CommunicatorSet *set, const Communicator *wanted) {
     for (int i = 0; i < set->count; i++) {
@@ -28,9 +29,11 @@ Status communicators_find(const StepProgram *program, Arena *arena, Communicator
         }
         const Lane *lane = &program->lanes[task->lane];
         const int index = find_or_add(
-            set, &(Communicator){.name = lane->name, .id = lane->communicator, .axes = program->groups[task->group].axes});
+            set,
+            &(Communicator){.name = lane->name, .id = lane->communicator, .axes = program->groups[task->group].axes});
         if (index < 0) {
-            return error_set(error, STATUS_INTERNAL, "the program needs more than %d communicators", TRANSPORT_MAX_COMMUNICATORS);
+            return error_set(error, STATUS_INTERNAL, "the program needs more than %d communicators",
+                             TRANSPORT_MAX_COMMUNICATORS);
         }
         set->of_task[t] = (int16_t)index;
     }

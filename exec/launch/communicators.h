@@ -8,8 +8,8 @@
 typedef struct CommunicatorSet {
     Communicator entries[TRANSPORT_MAX_COMMUNICATORS];
     int count;
-    int world;              // index of the communicator of all ranks, for the run's own bookkeeping
-    int16_t *of_task;       // by task: index of its communicator, -1 for compute tasks
+    int world;         // index of the communicator of all ranks, for the run's own bookkeeping
+    int16_t *of_task;  // by task: index of its communicator, -1 for compute tasks
 } CommunicatorSet;
 
 Status communicators_find(const StepProgram *program, Arena *arena, CommunicatorSet *set, Error *error);

@@ -4,10 +4,11 @@
 
 enum { FEWEST_STEPS = 3 };
 
-static Status runner_run(void *state, const StepProgram *program, const Progress *progress, Arena *arena, Timeline *timeline,
-                         Error *error) {
+static Status runner_run(void *state, const StepProgram *program, const Progress *progress, Arena *arena,
+                         Timeline *timeline, Error *error) {
     ExecRunner *runner = state;
-    RunRequest request = {.model = program->model, .plan = program->plan, .target = program->target, .options = runner->options};
+    RunRequest request = {
+        .model = program->model, .plan = program->plan, .target = program->target, .options = runner->options};
     request.options.spans = true;
     if (request.options.steps < FEWEST_STEPS) {
         request.options.steps = FEWEST_STEPS;

@@ -6,9 +6,9 @@
 #include "sim/step/step_runner.h"
 
 typedef struct ExecRunner {
-    RunOptions options;          // spans are switched on; steps at least 3
-    const char *worker_path;     // as in ExecOptions
-    RunResult last;              // of the latest run; lives in that run's arena
+    RunOptions options;       // spans are switched on; steps at least 3
+    const char *worker_path;  // as in ExecOptions
+    RunResult last;           // of the latest run; lives in that run's arena
 } ExecRunner;
 
 // runner->state is the ExecRunner, which must outlive it.

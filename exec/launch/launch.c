@@ -1,7 +1,8 @@
-// One run: a private directory, a nameless shared segment, workers, a watch loop that sleeps in sigtimedwait, and a way out that
-// always reaps and removes. SIGINT and SIGTERM are held back meanwhile and delivered again once nothing is left behind.
+// One run: a private directory, a nameless shared segment, workers, a watch loop that sleeps in sigtimedwait, and a way
+// out that always reaps and removes. SIGINT and SIGTERM are held back meanwhile and delivered again once nothing is
+// left behind.
 
-#define _GNU_SOURCE    // mkdtemp with the feature set of strsignal and friends
+#define _GNU_SOURCE  // mkdtemp with the feature set of strsignal and friends
 
 #include "exec/launch/launch.h"
 
@@ -19,7 +20,7 @@
 #include "exec/transport/shm.h"
 #include "sim/base/text.h"
 
-static const long POLL_NS = 20 * 1000 * 1000;    // progress is drawn this often; a worker's end wakes the watch at once
+static const long POLL_NS = 20 * 1000 * 1000;  // progress is drawn this often; a worker's end wakes the watch at once
 
 typedef struct Run {
     RunRequest request;
@@ -30,7 +31,7 @@ typedef struct Run {
     ShmSegment segment;
     const char *directory, *request_path;
     Workers workers;
-    int caught;              // signal to deliver again; 0 = none
+    int caught;  // signal to deliver again; 0 = none
 } Run;
 
 // ---------------------------------------------------------------------------------------------- before
@@ -38,7 +39,7 @@ typedef struct Run {
 static Status room_check(const Run *run, Error *error) {
     FILE *file = fopen("/proc/meminfo", "r");
     if (!file) {
-        return STATUS_OK;    // not this kind of system: the mapping itself will tell
+        return STATUS_OK;  // not this kind of system: the mapping itself will tell
     }
     char line[128];
     long long free_kib = -1;
@@ -95,7 +96,7 @@ static void directory_end(const Run *run) {
         return;
     }
     for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
-        unlinkat(dirfd(directory), entry->d_name, 0);    // "." and ".." refuse, which is fine
+        unlinkat(dirfd(directory), entry->d_name, 0);  // "." and ".." refuse, which is fine
     }
     closedir(directory);
     rmdir(run->directory);
@@ -108,7 +109,8 @@ static Status workers_begin(Run *run, Error *error) {
                           .directory = run->directory,
                           .world = world,
                           .threads = options->threads,
-                          .passive = options->lanes == LANES_ASYNC || world * options->threads > sysconf(_SC_NPROCESSORS_ONLN),
+                          .passive =
+                              options->lanes == LANES_ASYNC || world * options->threads > sysconf(_SC_NPROCESSORS_ONLN),
                           .segment_fd = run->segment.fd};
     TRY(worker_find(run->options->worker_path, run->arena, &setup.program, error));
     return workers_start(&setup, run->arena, &run->workers, error);
@@ -147,7 +149,8 @@ static Status run_failed(const Run *run, Error *error) {
     }
     const int rank = run->workers.first_failed;
     return error_set(error, STATUS_ENVIRONMENT, "rank %d %s %s%s", rank,
-                     worker_end_words(&run->workers.of_rank[rank], run->arena), place_words(run, rank), last_words(run, rank));
+                     worker_end_words(&run->workers.of_rank[rank], run->arena), place_words(run, rank),
+                     last_words(run, rank));
 }
 
 static Status run_watch(Run *run, const sigset_t *signals, Error *error) {
@@ -160,12 +163,13 @@ static Status run_watch(Run *run, const sigset_t *signals, Error *error) {
         }
         workers_poll(&run->workers);
         if (run->workers.first_failed >= 0) {
-            shm_segment_abort(&run->segment);
+            shm_segment_stop(&run->segment);
             workers_kill(&run->workers);
             return run_failed(run, error);
         }
         const TransportPlace place = shm_segment_place(&run->segment, 0);
-        if (!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step, run->request.options.steps)) {
+        if (!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
+                             run->request.options.steps)) {
             return error_set(error, STATUS_ENVIRONMENT, "the run was cancelled");
         }
     }

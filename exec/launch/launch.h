@@ -1,5 +1,6 @@
-// Runs a plan for real on this machine: starts one worker process per rank, watches them, brings back what they measured.
-// Whatever happens (a worker dies, hangs, SIGINT), every worker is ended and reaped and no file or shared memory stays behind.
+// Runs a plan for real on this machine: starts one worker process per rank, watches them, brings back what they
+// measured. Whatever happens (a worker dies, hangs, SIGINT), every worker is ended and reaped and no file or shared
+// memory stays behind.
 
 #pragma once
 
@@ -10,21 +11,21 @@
 #include "sim/step/timeline.h"
 
 typedef struct ExecOptions {
-    const char *worker_path;      // NULL = $NDTUNE_WORKER, else ndtune-worker beside the running executable
-    const Progress *progress;     // label "step", may cancel; NULL = none
+    const char *worker_path;   // NULL = $NDTUNE_WORKER, else ndtune-worker beside the running executable
+    const Progress *progress;  // label "step", may cancel; NULL = none
 } ExecOptions;
 
 typedef struct RunResult {
     int world, steps;
-    double *loss;                 // mean over the step's global tokens; NAN where the run diverged
-    double *grad_norm;            // global L2 norm before clipping
-    double *step_time_s;          // slowest rank
-    int64_t peak_bytes;           // highest byte of the arena that a task addressed, over all ranks
+    double *loss;         // mean over the step's global tokens; NAN where the run diverged
+    double *grad_norm;    // global L2 norm before clipping
+    double *step_time_s;  // slowest rank
+    int64_t peak_bytes;   // highest byte of the arena that a task addressed, over all ranks
     int64_t planned_peak_bytes;
-    TaskTotal *totals;            // by task of the program: of one step after warm-up, mean over steps and ranks
+    TaskTotal *totals;  // by task of the program: of one step after warm-up, mean over steps and ranks
     int32_t task_count;
-    Timeline timeline;            // of the recorded step; span_count 0 unless options.spans
-    const char *state;            // "ok", "diverged"
+    Timeline timeline;  // of the recorded step; span_count 0 unless options.spans
+    const char *state;  // "ok", "diverged"
 } RunResult;
 
 // NULL when the executor runs this plan; else the reason in words, arena text.
@@ -33,6 +34,6 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
 // ENVIRONMENT for a device or transport that this build does not have, USAGE for one that nobody has.
 Status exec_check_backend(const RunOptions *options, Error *error);
 
-// Needs model, plan, target and options of the request and fills in the rest. Totals and spans refer to the tasks of step_lower of
-// the same model, plan and target.
+// Needs model, plan, target and options of the request and fills in the rest. Totals and spans refer to the tasks of
+// step_lower of the same model, plan and target.
 Status exec_run(const RunRequest *request, const ExecOptions *options, Arena *arena, RunResult *result, Error *error);

@@ -1,4 +1,5 @@
-// The request as JSON, field by field; every field is required, so that two versions of the programs cannot misread each other.
+// The request as JSON, field by field; every field is required, so that two versions of the programs cannot misread
+// each other.
 
 #include "exec/launch/request.h"
 
@@ -16,9 +17,9 @@ const char *const fault_action_names[FAULT_COUNT] = {"none", "hang", "exit"};
 RunOptions run_options_default(void) {
     return (RunOptions){.steps = 10,
                         .seed = 1,
-                        .lr = 1e-3,    // tiny loses half a nat in 10 steps, tests/parity/exec
+                        .lr = 1e-3,  // tiny loses half a nat in 10 steps, tests/parity/exec
                         .beta1 = 0.9,
-                        .beta2 = 0.95,    // Touvron et al. 2023, section 2.2
+                        .beta2 = 0.95,  // Touvron et al. 2023, section 2.2
                         .eps = 1e-8,
                         .clip = 1.0,
                         .device = "cpu",
@@ -30,18 +31,19 @@ RunOptions run_options_default(void) {
 // ---------------------------------------------------------------------------------------------- writing
 
 static json_t *model_json(const ModelSpec *model) {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:b}", "name", model->name, "layers", model->layers,
-                     "hidden", model->hidden, "heads", model->heads, "kv_heads", model->kv_heads, "head_dim", model->head_dim,
-                     "ffn", model->ffn, "vocab", model->vocab, "max_seq", model->max_seq, "rope_theta", model->rope_theta,
-                     "norm_eps", model->norm_eps, "tied_embeddings", model->tied_embeddings);
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:b}", "name", model->name, "layers",
+                     model->layers, "hidden", model->hidden, "heads", model->heads, "kv_heads", model->kv_heads,
+                     "head_dim", model->head_dim, "ffn", model->ffn, "vocab", model->vocab, "max_seq", model->max_seq,
+                     "rope_theta", model->rope_theta, "norm_eps", model->norm_eps, "tied_embeddings",
+                     model->tied_embeddings);
 }
 
 static json_t *plan_json(const TrainPlan *plan) {
     char mesh[MESH_TEXT_BYTES];
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "mesh", mesh_text(&plan->mesh, mesh), "seq", plan->seq,
-                     "micro_batch", plan->micro_batch, "grad_accum", plan->grad_accum, "zero", plan->zero, "reshard",
-                     (int)plan->reshard, "recompute", (int)plan->recompute, "cp_rotate", (int)plan->cp_rotate, "precision",
-                     (int)plan->precision);
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "mesh", mesh_text(&plan->mesh, mesh), "seq",
+                     plan->seq, "micro_batch", plan->micro_batch, "grad_accum", plan->grad_accum, "zero", plan->zero,
+                     "reshard", (int)plan->reshard, "recompute", (int)plan->recompute, "cp_rotate",
+                     (int)plan->cp_rotate, "precision", (int)plan->precision);
 }
 
 // 64-bit seeds do not fit a JSON number: they travel as text.
@@ -49,23 +51,23 @@ static json_t *options_json(const RunOptions *options) {
     char seed[24], jitter[24];
     snprintf(seed, sizeof seed, "%" PRIu64, options->seed);
     snprintf(jitter, sizeof jitter, "%" PRIu64, options->jitter_seed);
-    return json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:i, s:i, s:i}", "steps",
-                     options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2", options->beta2, "eps",
-                     options->eps, "weight_decay", options->weight_decay, "clip", options->clip, "device", options->device,
-                     "transport", options->transport, "lanes", (int)options->lanes, "jitter_seed", jitter, "timeout_s",
-                     options->timeout_s, "threads", options->threads, "spans", options->spans, "poison", options->poison,
-                     "fault_action", (int)options->fault.action, "fault_rank", options->fault.rank, "fault_task",
-                     options->fault.task);
+    return json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:i, s:i, s:i}",
+                     "steps", options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2",
+                     options->beta2, "eps", options->eps, "weight_decay", options->weight_decay, "clip", options->clip,
+                     "device", options->device, "transport", options->transport, "lanes", (int)options->lanes,
+                     "jitter_seed", jitter, "timeout_s", options->timeout_s, "threads", options->threads, "spans",
+                     options->spans, "poison", options->poison, "fault_action", (int)options->fault.action,
+                     "fault_rank", options->fault.rank, "fault_task", options->fault.task);
 }
 
 Status run_request_save(const RunRequest *request, const char *path, Error *error) {
     char hash[24], target[128];
     snprintf(hash, sizeof hash, "%016" PRIx64, request->template_hash);
     snprintf(target, sizeof target, "%s@%s", request->target->name, request->target->version);
-    json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:i, s:s, s:s}", "schema", SCHEMA, "model",
-                             model_json(&request->model), "plan", plan_json(&request->plan), "options",
-                             options_json(&request->options), "target", target, "template_hash", hash, "segment_fd",
-                             request->segment_fd, "result_path", request->result_path, "failure_path", request->failure_path);
+    json_t *root = json_pack(
+        "{s:s, s:o, s:o, s:o, s:s, s:s, s:i, s:s, s:s}", "schema", SCHEMA, "model", model_json(&request->model), "plan",
+        plan_json(&request->plan), "options", options_json(&request->options), "target", target, "template_hash", hash,
+        "segment_fd", request->segment_fd, "result_path", request->result_path, "failure_path", request->failure_path);
     if (!root) {
         return error_set(error, STATUS_INTERNAL, "run request: cannot be written as JSON");
     }
@@ -108,8 +110,8 @@ static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model,
     TRY(read_object(root, "model", &reader, error));
     TRY(json_get_text(&reader, "name", arena, &name, error));
     snprintf(model->name, sizeof model->name, "%s", name);
-    int *const counts[] = {&model->layers, &model->hidden, &model->heads, &model->kv_heads, &model->head_dim,
-                           &model->ffn,    &model->vocab,  &model->max_seq};
+    int *const counts[] = {&model->layers,   &model->hidden, &model->heads, &model->kv_heads,
+                           &model->head_dim, &model->ffn,    &model->vocab, &model->max_seq};
     static const char *const keys[] = {"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "max_seq"};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         TRY(read_int(&reader, keys[i], 1, INT_MAX, counts[i], error));
@@ -179,7 +181,8 @@ static Status read_request(const JsonReader *reader, Arena *arena, RunRequest *r
     const char *schema, *target;
     TRY(json_get_text(reader, "schema", arena, &schema, error));
     if (strcmp(schema, SCHEMA) != 0) {
-        return error_set(error, STATUS_USAGE, "%s: schema is '%s', this worker reads %s", reader->origin, schema, SCHEMA);
+        return error_set(error, STATUS_USAGE, "%s: schema is '%s', this worker reads %s", reader->origin, schema,
+                         SCHEMA);
     }
     TRY(read_model(reader, arena, &request->model, error));
     TRY(read_plan(reader, arena, &request->plan, error));

@@ -1,5 +1,5 @@
-// What the tuner asks of its workers, and the file it travels in (schema ndtune.run-request/1). Both sides lower the program from
-// model, plan and target by themselves; the template hash proves that they agree.
+// What the tuner asks of its workers, and the file it travels in (schema ndtune.run-request/1). Both sides lower the
+// program from model, plan and target by themselves; the template hash proves that they agree.
 
 #pragma once
 
@@ -12,16 +12,20 @@
 #include "sim/plan/plan.h"
 #include "sim/plan/target.h"
 
-typedef enum { LANES_SERIAL, LANES_ASYNC, LANES_COUNT } LaneMode;    // issue order on one thread | a thread per communicator
+typedef enum {
+    LANES_SERIAL,
+    LANES_ASYNC,
+    LANES_COUNT
+} LaneMode;  // issue order on one thread | a thread per communicator
 typedef enum { FAULT_NONE, FAULT_HANG, FAULT_EXIT, FAULT_COUNT } FaultAction;
 
-extern const char *const lane_mode_names[LANES_COUNT];        // "serial" "async"
-extern const char *const fault_action_names[FAULT_COUNT];     // "none" "hang" "exit"
+extern const char *const lane_mode_names[LANES_COUNT];     // "serial" "async"
+extern const char *const fault_action_names[FAULT_COUNT];  // "none" "hang" "exit"
 
 typedef struct RunFault {
     FaultAction action;
     int rank;
-    int task;            // index into the program's tasks; strikes at its first instance
+    int task;  // index into the program's tasks; strikes at its first instance
 } RunFault;
 
 typedef struct RunOptions {
@@ -30,11 +34,11 @@ typedef struct RunOptions {
     double lr, beta1, beta2, eps, weight_decay, clip;
     const char *device, *transport;
     LaneMode lanes;
-    uint64_t jitter_seed;    // 0 = off: random waits before and after tasks
-    double timeout_s;        // longest wait inside a collective
-    int threads;             // per rank; 0 = cores / world, at least 1
-    bool spans;              // bring back a span per task instance of one step
-    bool poison;             // fill the arena with NaN first
+    uint64_t jitter_seed;  // 0 = off: random waits before and after tasks
+    double timeout_s;      // longest wait inside a collective
+    int threads;           // per rank; 0 = cores / world, at least 1
+    bool spans;            // bring back a span per task instance of one step
+    bool poison;           // fill the arena with NaN first
     RunFault fault;
 } RunOptions;
 
@@ -47,9 +51,9 @@ typedef struct RunRequest {
     const Target *target;
     RunOptions options;
     uint64_t template_hash;
-    int segment_fd;              // -1: one rank
-    const char *result_path;     // written by rank 0
-    const char *failure_path;    // written by the first rank that fails
+    int segment_fd;            // -1: one rank
+    const char *result_path;   // written by rank 0
+    const char *failure_path;  // written by the first rank that fails
 } RunRequest;
 
 Status run_request_save(const RunRequest *request, const char *path, Error *error);

@@ -1,4 +1,5 @@
-// Results and failures as files. Numbers that are not finite become null (JSON has no word for them) and NAN again on reading.
+// Results and failures as files. Numbers that are not finite become null (JSON has no word for them) and NAN again on
+// reading.
 
 #include "exec/launch/result.h"
 
@@ -23,20 +24,21 @@ static json_t *numbers_json(const double *numbers, int64_t count) {
 static json_t *totals_json(const RunRecord *record) {
     json_t *array = json_array();
     for (int32_t i = 0; i < record->task_count; i++) {
-        json_array_append_new(array, json_pack("[I,f]", (json_int_t)record->totals[i].count, record->totals[i].seconds));
+        json_array_append_new(array,
+                              json_pack("[I,f]", (json_int_t)record->totals[i].count, record->totals[i].seconds));
     }
     return array;
 }
 
 Status run_result_save(const RunRecord *record, const char *path, Error *error) {
     const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
-    json_t *root = json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o}", "schema", SCHEMA, "world", record->world,
-                             "steps", record->steps, "loss", numbers_json(record->loss, record->steps), "grad_norm",
-                             numbers_json(record->grad_norm, record->steps), "step_time_s",
-                             numbers_json(record->step_time_s, record->steps), "peak_bytes", (json_int_t)record->peak_bytes,
-                             "planned_peak_bytes", (json_int_t)record->planned_peak_bytes, "totals", totals_json(record), "span_step",
-                             record->span_step, "start_s", numbers_json(record->start_s, spans), "end_s",
-                             numbers_json(record->end_s, spans));
+    json_t *root = json_pack(
+        "{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o}", "schema", SCHEMA, "world", record->world,
+        "steps", record->steps, "loss", numbers_json(record->loss, record->steps), "grad_norm",
+        numbers_json(record->grad_norm, record->steps), "step_time_s", numbers_json(record->step_time_s, record->steps),
+        "peak_bytes", (json_int_t)record->peak_bytes, "planned_peak_bytes", (json_int_t)record->planned_peak_bytes,
+        "totals", totals_json(record), "span_step", record->span_step, "start_s", numbers_json(record->start_s, spans),
+        "end_s", numbers_json(record->end_s, spans));
     if (!root) {
         return error_set(error, STATUS_INTERNAL, "run result: cannot be written as JSON");
     }
@@ -83,7 +85,8 @@ static bool read_timeline(const json_t *root, const StepProgram *program, Arena 
         return true;
     }
     const int64_t per_rank = step_instance_count(program), count = result->world * per_rank;
-    const double *start_s = read_numbers(root, "start_s", count, arena), *end_s = read_numbers(root, "end_s", count, arena);
+    const double *start_s = read_numbers(root, "start_s", count, arena),
+                 *end_s = read_numbers(root, "end_s", count, arena);
     if (!start_s || !end_s || step >= result->steps) {
         return false;
     }
@@ -141,8 +144,8 @@ Status run_result_load(const char *path, const StepProgram *program, Arena *aren
 // ---------------------------------------------------------------------------------------------- failures
 
 void run_failure_save(const char *path, int rank, const Error *error) {
-    json_t *root = json_pack("{s:i, s:i, s:s, s:s}", "rank", rank, "status", (int)error->status, "message", error->message, "hint",
-                             error->hint);
+    json_t *root = json_pack("{s:i, s:i, s:s, s:s}", "rank", rank, "status", (int)error->status, "message",
+                             error->message, "hint", error->hint);
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     const int fd = text ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     if (fd >= 0) {
@@ -164,8 +167,8 @@ bool run_failure_load(const char *path, Error *error) {
     const char *hint = json_string_value(json_object_get(root, "hint"));
     const int rank = (int)json_integer_value(json_object_get(root, "rank"));
     const int status = (int)json_integer_value(json_object_get(root, "status"));
-    error_set(error, status > STATUS_OK && status <= STATUS_INTERNAL ? (Status)status : STATUS_INTERNAL, "rank %d: %s", rank,
-              message ? message : "failed without a word");
+    error_set(error, status > STATUS_OK && status <= STATUS_INTERNAL ? (Status)status : STATUS_INTERNAL, "rank %d: %s",
+              rank, message ? message : "failed without a word");
     if (hint && *hint) {
         error_hint(error, "%s", hint);
     }

@@ -1,4 +1,5 @@
-// The result file of a run (schema ndtune.run-result/1), written by rank 0 and read by the launcher; and the failure file.
+// The result file of a run (schema ndtune.run-result/1), written by rank 0 and read by the launcher; and the failure
+// file.
 
 #pragma once
 
@@ -11,9 +12,9 @@ typedef struct RunRecord {
     int64_t peak_bytes, planned_peak_bytes;
     const TaskTotal *totals;
     int32_t task_count;
-    int span_step;                       // -1 = no spans
+    int span_step;  // -1 = no spans
     int64_t spans_per_rank;
-    const double *start_s, *end_s;       // [world][spans_per_rank], issue order
+    const double *start_s, *end_s;  // [world][spans_per_rank], issue order
 } RunRecord;
 
 Status run_result_save(const RunRecord *record, const char *path, Error *error);

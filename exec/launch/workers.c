@@ -1,6 +1,6 @@
 // posix_spawn of one worker per rank, with an environment that suits several BLAS processes on one machine.
 
-#define _GNU_SOURCE    // environ in unistd.h
+#define _GNU_SOURCE  // environ in unistd.h
 
 #include "exec/launch/workers.h"
 
@@ -60,7 +60,8 @@ static char **worker_environment(const WorkersSetup *setup, Arena *arena) {
     }
     char **all = ARENA_ARRAY(arena, char *, count + 4);
     for (size_t i = 0; i < count; i++) {
-        const bool replaced = starts_with(environ[i], "OMP_NUM_THREADS=") || starts_with(environ[i], "OPENBLAS_NUM_THREADS=") ||
+        const bool replaced = starts_with(environ[i], "OMP_NUM_THREADS=") ||
+                              starts_with(environ[i], "OPENBLAS_NUM_THREADS=") ||
                               (setup->passive && starts_with(environ[i], "OMP_WAIT_POLICY="));
         if (!replaced && !(core_type_hurts() && starts_with(environ[i], "OPENBLAS_CORETYPE="))) {
             all[kept++] = environ[i];
@@ -80,7 +81,9 @@ static char **worker_environment(const WorkersSetup *setup, Arena *arena) {
 static int spawn_actions(const WorkersSetup *setup, const char *words_path, posix_spawn_file_actions_t *actions) {
     int failed = posix_spawn_file_actions_init(actions);
     failed = failed ? failed : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    failed = failed ? failed : posix_spawn_file_actions_addopen(actions, STDERR_FILENO, words_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    failed = failed ? failed
+                    : posix_spawn_file_actions_addopen(actions, STDERR_FILENO, words_path, O_WRONLY | O_CREAT | O_TRUNC,
+                                                       0600);
     failed = failed ? failed : posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
     return failed ? failed : posix_spawn_file_actions_adddup2(actions, setup->segment_fd, WORKER_SEGMENT_FD);
 }
@@ -99,26 +102,28 @@ static int spawn_attributes(posix_spawnattr_t *attributes) {
     return failed ? failed : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-static Status worker_spawn(const WorkersSetup *setup, int rank, char **environment, Arena *arena, pid_t *pid, Error *error) {
-    char *const argv[] = {arena_text(arena, WORKER_NAME), arena_text(arena, "run"), arena_text(arena, setup->request_path),
-                          arena_format(arena, "%d", rank), NULL};
+static Status worker_spawn(const WorkersSetup *setup, int rank, Arena *arena, pid_t *pid, Error *error) {
+    char *const argv[] = {arena_text(arena, WORKER_NAME), arena_text(arena, "run"),
+                          arena_text(arena, setup->request_path), arena_format(arena, "%d", rank), NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int failed = spawn_attributes(&attributes);
-    failed = failed ? failed : spawn_actions(setup, arena_format(arena, "%s/rank-%d.err", setup->directory, rank), &actions);
+    failed =
+        failed ? failed : spawn_actions(setup, arena_format(arena, "%s/rank-%d.err", setup->directory, rank), &actions);
     if (!failed) {
-        failed = posix_spawn(pid, setup->program, &actions, &attributes, argv, environment);
+        failed = posix_spawn(pid, setup->program, &actions, &attributes, argv, worker_environment(setup, arena));
         posix_spawn_file_actions_destroy(&actions);
     }
     posix_spawnattr_destroy(&attributes);
-    return failed ? error_set(error, STATUS_ENVIRONMENT, "cannot start %s: %s", setup->program, strerror(failed)) : STATUS_OK;
+    return failed ? error_set(error, STATUS_ENVIRONMENT, "cannot start %s: %s", setup->program, strerror(failed))
+                  : STATUS_OK;
 }
 
 Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, Error *error) {
-    *workers = (Workers){.count = setup->world, .first_failed = -1, .of_rank = ARENA_ARRAY(arena, Worker, setup->world)};
-    char **environment = worker_environment(setup, arena);
+    *workers =
+        (Workers){.count = setup->world, .first_failed = -1, .of_rank = ARENA_ARRAY(arena, Worker, setup->world)};
     for (int rank = 0; rank < setup->world; rank++) {
-        const Status status = worker_spawn(setup, rank, environment, arena, &workers->of_rank[rank].pid, error);
+        const Status status = worker_spawn(setup, rank, arena, &workers->of_rank[rank].pid, error);
         if (status != STATUS_OK) {
             workers->of_rank[rank].pid = 0;
             workers_kill(workers);

@@ -10,23 +10,23 @@
 #include "sim/base/progress.h"
 
 typedef struct Worker {
-    pid_t pid;        // 0 once reaped
+    pid_t pid;  // 0 once reaped
     int wait_status;
 } Worker;
 
 typedef struct Workers {
     int count, running;
     Worker *of_rank;
-    int first_failed;     // rank of the first that ended badly; -1 = none
+    int first_failed;  // rank of the first that ended badly; -1 = none
 } Workers;
 
 typedef struct WorkersSetup {
-    const char *program;         // ndtune-worker
+    const char *program;  // ndtune-worker
     const char *request_path;
-    const char *directory;       // rank-N.err go here
+    const char *directory;  // rank-N.err go here
     int world, threads;
-    bool passive;                // threads that wait shall sleep: more threads than cores
-    int segment_fd;              // becomes WORKER_SEGMENT_FD in the worker
+    bool passive;    // threads that wait shall sleep: more threads than cores
+    int segment_fd;  // becomes WORKER_SEGMENT_FD in the worker
 } WorkersSetup;
 
 enum { WORKER_SEGMENT_FD = 3 };

@@ -1,14 +1,14 @@
-// Collectives over staging slots. A collective is a chain of rounds: a rank puts its chunk into the slot half of the round, passes the
-// group's gate, and reads the others' halves. Two halves make one gate per round enough: a half is written again two rounds
-// later, and nobody passes the gate between before everybody has read. Idea: executor.md 6.3 (own shm against Open MPI and MPICH).
-// Does not model or use topology: every rank reads every other rank's slot.
+// Collectives over staging slots. A collective is a chain of rounds: a rank puts its chunk into the slot half of the
+// round, passes the group's gate, and reads the others' halves. Two halves make one gate per round enough: a half is
+// written again two rounds later, and nobody passes the gate between before everybody has read. Idea: executor.md 6.3
+// (own shm against Open MPI and MPICH). Does not model or use topology: every rank reads every other rank's slot.
 
-#define _GNU_SOURCE    // syscall
+#define _GNU_SOURCE  // syscall
 
 #include "exec/transport/shm.h"
 
-#include <linux/futex.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -17,9 +17,9 @@
 
 #include "exec/transport/shm_segment.h"
 
-enum { SUM_BLOCK = 1024 };                         // floats summed at a time: stays in the first-level cache
-static const int64_t SMALL_REDUCE_BYTES = 4096;    // below, every rank sums everything: one gate instead of two
-static const long SLICE_NS = 50 * 1000 * 1000;     // longest sleep between looks at the stop flag and the clock
+enum { SUM_BLOCK = 1024 };                       // floats summed at a time: stays in the first-level cache
+static const int64_t SMALL_REDUCE_BYTES = 4096;  // below, every rank sums everything: one gate instead of two
+static const long SLICE_NS = 50 * 1000 * 1000;   // longest sleep between looks at the stop flag and the clock
 
 // One communicator as this rank sees it.
 typedef struct ShmMember {
@@ -27,7 +27,7 @@ typedef struct ShmMember {
     int size, index;
     uint32_t rounds;
     ShmGate *gate;
-    ShmSeat *seats[TRANSPORT_MAX_WORLD];    // by group index
+    ShmSeat *seats[TRANSPORT_MAX_WORLD];  // by group index
     char *slots[TRANSPORT_MAX_WORLD];
     int ranks[TRANSPORT_MAX_WORLD];
 } ShmMember;
@@ -35,7 +35,7 @@ typedef struct ShmMember {
 struct Transport {
     TransportSetup setup;
     ShmLayout layout;
-    void *memory;    // NULL for one rank without a segment
+    void *memory;  // NULL for one rank without a segment
     ShmMember *members;
 };
 
@@ -96,7 +96,7 @@ static bool shm_poll(const Transport *shm) {
     return !shm->memory || atomic_load_explicit(&((ShmHead *)shm->memory)->stopped, memory_order_relaxed) == 0;
 }
 
-static bool shm_abort(Transport *shm) {
+static bool shm_stop(Transport *shm) {
     if (!shm->memory) {
         return true;
     }
@@ -129,7 +129,8 @@ static TransportPlace place_of(const Transport *shm, int rank) {
 }
 
 // Names the members that have not entered this round, and what each was last seen doing.
-static Status gate_late(const Transport *shm, const ShmMember *member, const TransportCall *call, double waited_s, Error *error) {
+static Status gate_late(const Transport *shm, const ShmMember *member, const TransportCall *call, double waited_s,
+                        Error *error) {
     char here[160], there[160], missing[ERROR_MESSAGE_BYTES / 2] = "";
     size_t used = 0;
     for (int i = 0; i < member->size && used < sizeof missing; i++) {
@@ -139,12 +140,13 @@ static Status gate_late(const Transport *shm, const ShmMember *member, const Tra
         }
         const TransportPlace place = place_of(shm, member->ranks[i]);
         const char *words = place_words(shm, &place, there, sizeof there);
-        const int more = snprintf(missing + used, sizeof missing - used, "%srank %d%s%s%s", used ? ", " : "", member->ranks[i],
-                                  *words ? " (last seen in " : "", words, *words ? ")" : "");
+        const int more = snprintf(missing + used, sizeof missing - used, "%srank %d%s%s%s", used ? ", " : "",
+                                  member->ranks[i], *words ? " (last seen in " : "", words, *words ? ")" : "");
         used += more > 0 ? (size_t)more : 0;
     }
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: waited %.1f s for %s", member->spec->name,
-                     place_words(shm, &call->place, here, sizeof here), waited_s, used ? missing : "nobody that is missing");
+                     place_words(shm, &call->place, here, sizeof here), waited_s,
+                     used ? missing : "nobody that is missing");
 }
 
 static void gate_sleep(ShmGate *gate, unsigned generation) {
@@ -168,7 +170,8 @@ static Status gate_wait(const Transport *shm, const ShmMember *member, const Tra
     const double begin_s = clock_s();
     while (atomic_load(&gate->generation) == generation) {
         if (!shm_poll(shm)) {
-            return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed", member->spec->name);
+            return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
+                             member->spec->name);
         }
         const double waited_s = clock_s() - begin_s;
         if (waited_s > shm->setup.timeout_s) {
@@ -213,13 +216,20 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-// out[i] = sum or max over members, in rank order, of source[member][i], where a member's source lies at its half + offset.
-static void reduce(const Transport *shm, const ShmMember *member, int64_t offset, int64_t count, ReduceOp op, float *out) {
-    const uint32_t round = member->rounds - 1;    // the one just passed
+// A stretch of the halves of the round just passed.
+typedef struct Stretch {
+    int64_t offset_bytes, count;
+} Stretch;
+
+// out[i] = sum or max over members, in rank order, of their stretches.
+static void reduce(const Transport *shm, const ShmMember *member, Stretch stretch, ReduceOp op, float *out) {
+    const uint32_t round = member->rounds - 1;
+    const int64_t offset = stretch.offset_bytes, count = stretch.count;
     for (int64_t first = 0; first < count; first += SUM_BLOCK) {
         const int64_t n = least(SUM_BLOCK, count - first);
         float sum[SUM_BLOCK];
-        memcpy(sum, (const float *)(const void *)(half(shm, member, 0, round) + offset) + first, (size_t)n * sizeof(float));
+        memcpy(sum, (const float *)(const void *)(half(shm, member, 0, round) + offset) + first,
+               (size_t)n * sizeof(float));
         for (int i = 1; i < member->size; i++) {
             const float *x = (const float *)(const void *)(half(shm, member, i, round) + offset) + first;
             if (op == REDUCE_SUM) {
@@ -262,14 +272,16 @@ static Status shm_reduce_scatter(Transport *shm, const TransportCall *call, Erro
         copy(out, in, call->bytes);
         return STATUS_OK;
     }
-    const int64_t share = shm->layout.slot_bytes / member->size / SHM_LINE_BYTES * SHM_LINE_BYTES;    // of each destination in a slot
+    const int64_t share =
+        shm->layout.slot_bytes / member->size / SHM_LINE_BYTES * SHM_LINE_BYTES;  // of each destination in a slot
     for (int64_t at = 0; at < call->bytes; at += share) {
         const int64_t bytes = least(share, call->bytes - at);
         for (int i = 0; i < member->size; i++) {
             copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at, bytes);
         }
         TRY(gate_pass(shm, member, call, error));
-        reduce(shm, member, member->index * share, bytes / (int64_t)sizeof(float), call->op, (float *)(void *)(out + at));
+        reduce(shm, member, (Stretch){member->index * share, bytes / (int64_t)sizeof(float)}, call->op,
+               (float *)(void *)(out + at));
     }
     return STATUS_OK;
 }
@@ -283,7 +295,7 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
     TRY(gate_pass(shm, member, call, error));
     char *shared = half(shm, member, member->index, member->rounds);
-    reduce(shm, member, member->index * share, mine / unit, call->op, (float *)(void *)shared);
+    reduce(shm, member, (Stretch){member->index * share, mine / unit}, call->op, (float *)(void *)shared);
     TRY(gate_pass(shm, member, call, error));
     for (int i = 0; i < member->size; i++) {
         const int64_t first = least(bytes, i * share);
@@ -306,7 +318,8 @@ static Status shm_all_reduce(Transport *shm, const TransportCall *call, Error *e
         }
         copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
         TRY(gate_pass(shm, member, call, error));
-        reduce(shm, member, 0, bytes / (int64_t)sizeof(float), call->op, (float *)(void *)((char *)call->out + at));
+        reduce(shm, member, (Stretch){0, bytes / (int64_t)sizeof(float)}, call->op,
+               (float *)(void *)((char *)call->out + at));
     }
     return STATUS_OK;
 }
@@ -342,6 +355,6 @@ const TransportTable transport_shm = {
     .send_recv = shm_send_recv,
     .barrier = shm_barrier,
     .note = shm_note,
-    .abort = shm_abort,
+    .stop = shm_stop,
     .poll = shm_poll,
 };

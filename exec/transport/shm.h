@@ -1,5 +1,6 @@
 // Shared-memory transport: ranks are processes (or threads) of one machine that map one segment.
-// The launcher makes the segment, keeps no name of it, and hands its descriptor to the workers: nothing can stay behind.
+// The launcher makes the segment, keeps no name of it, and hands its descriptor to the workers: nothing can stay
+// behind.
 
 #pragma once
 
@@ -16,6 +17,6 @@ typedef struct ShmSegment {
 
 Status shm_segment_create(const Mesh *mesh, int communicators, ShmSegment *segment, Error *error);
 void shm_segment_destroy(ShmSegment *segment);
-void shm_segment_abort(ShmSegment *segment);
-int shm_segment_first_failure(const ShmSegment *segment);    // rank that stopped the run; -1 = none
+void shm_segment_stop(ShmSegment *segment);
+int shm_segment_first_failure(const ShmSegment *segment);  // rank that stopped the run; -1 = none
 TransportPlace shm_segment_place(const ShmSegment *segment, int rank);

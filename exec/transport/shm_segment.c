@@ -1,7 +1,7 @@
 // The shared segment: made and unlinked in one breath by the launcher, attached by descriptor by the workers.
 // Bytes are reserved at once, so that a full /dev/shm is an error in words and not a SIGBUS in the middle of a step.
 
-#define _GNU_SOURCE    // O_CLOEXEC with shm_open's mode, posix_fallocate
+#define _GNU_SOURCE  // O_CLOEXEC with shm_open's mode, posix_fallocate
 
 #include "exec/transport/shm_segment.h"
 
@@ -14,10 +14,11 @@
 
 #include "sim/base/text.h"
 
-static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653101);    // "ndtune1" and the layout's version
+static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653101);  // "ndtune1" and the layout's version
 
-// Staging: large enough that a round's fixed cost (about 1 us, executor.md 6.3) is small beside copying it, small enough that both
-// halves stay in a core's second-level cache; the sum over ranks stays below what a container's default /dev/shm (64 MiB) holds.
+// Staging: large enough that a round's fixed cost (about 1 us, executor.md 6.3) is small beside copying it, small
+// enough that both halves stay in a core's second-level cache; the sum over ranks stays below what a container's
+// default /dev/shm (64 MiB) holds.
 static const int64_t SLOT_BYTES_MOST = 256 << 10, SLOT_BYTES_LEAST = 8 << 10, SLOTS_BYTES_MOST = 40 << 20;
 
 static int64_t line_up(int64_t bytes, int64_t unit) {
@@ -76,8 +77,8 @@ Status shm_segment_create(const Mesh *mesh, int communicators, ShmSegment *segme
     if (segment->memory == MAP_FAILED) {
         const int why = errno;
         shm_segment_destroy(segment);
-        return error_set(error, STATUS_ENVIRONMENT, "shared memory: cannot map %s: %s", text_bytes(size, (double)layout.bytes),
-                         strerror(why));
+        return error_set(error, STATUS_ENVIRONMENT, "shared memory: cannot map %s: %s",
+                         text_bytes(size, (double)layout.bytes), strerror(why));
     }
     head_begin(segment, &layout);
     return STATUS_OK;
@@ -107,7 +108,7 @@ Status shm_segment_attach(int fd, const ShmLayout *layout, void **memory, Error 
     return STATUS_OK;
 }
 
-void shm_segment_abort(ShmSegment *segment) {
+void shm_segment_stop(ShmSegment *segment) {
     atomic_store(&((ShmHead *)segment->memory)->stopped, 1);
 }
 

@@ -25,7 +25,7 @@ typedef struct ShmPlace {
 
 typedef struct ShmGate {
     _Alignas(SHM_LINE_BYTES) atomic_uint arrived;
-    _Alignas(SHM_LINE_BYTES) atomic_uint generation;    // the futex word
+    _Alignas(SHM_LINE_BYTES) atomic_uint generation;  // the futex word
     atomic_uint sleepers;
 } ShmGate;
 

@@ -1,9 +1,10 @@
 // Transport: how ranks move bytes. One table of functions; a transport is a file and a row in transport_table.
 //
-// A communicator is (id, axes): the ranks that differ along the axes form one group, and the groups of one communicator are
-// independent. Every rank opens the same communicators in the same order and calls its collectives in the same order; different
-// communicators may be used from different threads at the same time. Sums run in the order of the group's ranks, so every
-// member gets the same bits. A call that waits longer than the timeout, or whose run is stopped, returns an error in words.
+// A communicator is (id, axes): the ranks that differ along the axes form one group, and the groups of one communicator
+// are independent. Every rank opens the same communicators in the same order and calls its collectives in the same
+// order; different communicators may be used from different threads at the same time. Sums run in the order of the
+// group's ranks, so every member gets the same bits. A call that waits longer than the timeout, or whose run is
+// stopped, returns an error in words.
 
 #pragma once
 
@@ -17,15 +18,15 @@
 enum { TRANSPORT_MAX_COMMUNICATORS = 32, TRANSPORT_MAX_WORLD = 256 };
 
 typedef struct Communicator {
-    const char *name;     // "tp": the lane, for messages
-    int16_t id;           // lanes that serialise share one
+    const char *name;  // "tp": the lane, for messages
+    int16_t id;        // lanes that serialise share one
     AxisMask axes;
 } Communicator;
 
 // What a rank is doing, for the message of whoever waits for it. The text comes from TransportSetup.describe.
 typedef struct TransportPlace {
-    int32_t step;           // -1 before the first
-    int32_t task;           // -1 = none
+    int32_t step;  // -1 before the first
+    int32_t task;  // -1 = none
     int32_t layer, micro_batch;
 } TransportPlace;
 
@@ -34,9 +35,9 @@ typedef struct TransportSetup {
     int rank;
     const Communicator *communicators;
     int communicator_count;
-    int segment_fd;         // shm: descriptor of the shared segment; one rank may go without, -1
+    int segment_fd;  // shm: descriptor of the shared segment; one rank may go without, -1
     double timeout_s;
-    int spins;              // polls before sleeping; 0 where cores are fewer than waiting threads
+    int spins;  // polls before sleeping; 0 where cores are fewer than waiting threads
     // Words for a place ("'qkv' of layer 2"); NULL = none.
     const char *(*describe)(const void *context, const TransportPlace *place, char *out, size_t out_bytes);
     const void *context;
@@ -44,11 +45,12 @@ typedef struct TransportSetup {
 
 typedef enum { REDUCE_SUM, REDUCE_MAX } ReduceOp;
 
-// Sizes: all_gather: bytes of one part, out holds one part per rank of the group; reduce_scatter: bytes of one part, in holds one
-// per rank; all_reduce: bytes of the data, in == out allowed; send_recv: bytes of the message, to the next rank of the group and
-// from the one before. Reductions take fp32. in may be the own part of out (all_gather), out that of in (reduce_scatter).
+// Sizes: all_gather: bytes of one part, out holds one part per rank of the group; reduce_scatter: bytes of one part, in
+// holds one per rank; all_reduce: bytes of the data, in == out allowed; send_recv: bytes of the message, to the next
+// rank of the group and from the one before. Reductions take fp32. in may be the own part of out (all_gather), out that
+// of in (reduce_scatter).
 typedef struct TransportCall {
-    int communicator;       // index into the setup's communicators
+    int communicator;  // index into the setup's communicators
     const void *in;
     void *out;
     int64_t bytes;
@@ -66,10 +68,11 @@ typedef struct TransportTable {
     Status (*reduce_scatter)(Transport *transport, const TransportCall *call, Error *error);
     Status (*all_reduce)(Transport *transport, const TransportCall *call, Error *error);
     Status (*send_recv)(Transport *transport, const TransportCall *call, Error *error);
-    Status (*barrier)(Transport *transport, const TransportCall *call, Error *error);    // only communicator and place are read
-    void (*note)(Transport *transport, const TransportPlace *place);    // this rank is here now
-    bool (*abort)(Transport *transport);    // stops every rank of the run; true for the first rank that does
-    bool (*poll)(const Transport *transport);    // false once the run is stopped
+    Status (*barrier)(Transport *transport, const TransportCall *call,
+                      Error *error);                                  // only communicator and place are read
+    void (*note)(Transport *transport, const TransportPlace *place);  // this rank is here now
+    bool (*stop)(Transport *transport);        // stops every rank of the run; true for the first rank that does
+    bool (*poll)(const Transport *transport);  // false once the run is stopped
 } TransportTable;
 
 // NULL with USAGE when this build has no such transport; the message says what it has.

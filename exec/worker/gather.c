@@ -1,4 +1,5 @@
-// Gathers over the run's own communicator: the transport is there already, so results need no files of their own per rank.
+// Gathers over the run's own communicator: the transport is there already, so results need no files of their own per
+// rank.
 
 #include "exec/worker/gather.h"
 
@@ -25,7 +26,8 @@ static Status gather_peak(Session *session, int world, Arena *arena, int64_t *pe
 }
 
 // Of one step: counts are the same on every rank, seconds are the mean over ranks and steps.
-static Status gather_totals(Session *session, int world, int steps, Arena *arena, TaskTotal *totals, Error *error) {
+static Status gather_totals(Session *session, Arena *arena, TaskTotal *totals, Error *error) {
+    const int world = mesh_world(&session->request->plan.mesh), steps = session->request->options.steps;
     const int32_t tasks = session->program.task_count;
     TaskTotal *all = ARENA_ARRAY(arena, TaskTotal, (int64_t)tasks * world);
     TRY(gather(session, session->recorder.totals, all, tasks * (int64_t)sizeof(TaskTotal), error));
@@ -39,7 +41,7 @@ static Status gather_totals(Session *session, int world, int steps, Arena *arena
     return STATUS_OK;
 }
 
-static Status gather_spans(Session *session, int world, const StepSeries *series, Arena *arena, RunRecord *record, Error *error) {
+static Status gather_spans(Session *session, const StepSeries *series, Arena *arena, RunRecord *record, Error *error) {
     const Recorder *recorder = &session->recorder;
     record->span_step = recorder_typical_step(recorder, series->step_time_s, series->steps);
     if (record->span_step < 0) {
@@ -47,8 +49,8 @@ static Status gather_spans(Session *session, int world, const StepSeries *series
     }
     const int64_t at = record->span_step % recorder->steps_kept * recorder->instances;
     const int64_t bytes = recorder->instances * (int64_t)sizeof(double);
-    double *start_s = ARENA_ARRAY(arena, double, recorder->instances * world);
-    double *end_s = ARENA_ARRAY(arena, double, recorder->instances * world);
+    double *start_s = ARENA_ARRAY(arena, double, recorder->instances *record->world);
+    double *end_s = ARENA_ARRAY(arena, double, recorder->instances *world);
     TRY(gather(session, recorder->start_s + at, start_s, bytes, error));
     TRY(gather(session, recorder->end_s + at, end_s, bytes, error));
     record->spans_per_rank = recorder->instances;
@@ -69,7 +71,7 @@ Status gather_and_save(Session *session, const StepSeries *series, Arena *arena,
                         .totals = totals,
                         .task_count = session->program.task_count};
     TRY(gather_peak(session, world, arena, &record.peak_bytes, error));
-    TRY(gather_totals(session, world, series->steps, arena, totals, error));
-    TRY(gather_spans(session, world, series, arena, &record, error));
+    TRY(gather_totals(session, arena, totals, error));
+    TRY(gather_spans(session, series, arena, &record, error));
     return session->rank == 0 ? run_result_save(&record, session->request->result_path, error) : STATUS_OK;
 }

@@ -1,12 +1,12 @@
-// The interpreter: compute tasks go to the device, collectives to the transport, in issue order, which is a valid serial execution of
-// the program (step.h). Fault injection for tests sits here, where every task passes.
+// The interpreter: compute tasks go to the device, collectives to the transport, in issue order, which is a valid
+// serial execution of the program (step.h). Fault injection for tests sits here, where every task passes.
 
 #include "exec/worker/interpreter.h"
 
 #include <time.h>
 #include <unistd.h>
 
-enum { FAULT_EXIT_CODE = 42 };    // no meaning of its own: tells an injected exit from a real one in messages
+enum { FAULT_EXIT_CODE = 42 };  // no meaning of its own: tells an injected exit from a real one in messages
 
 double interpreter_clock_s(void) {
     struct timespec now;
@@ -24,11 +24,13 @@ static void fault_strike(const RunFault *fault) {
 }
 
 static int64_t collective_bytes(const StepProgram *program, const Task *task) {
-    const int part = task->kind == TASK_REDUCE_SCATTER ? 1 : 0;    // the small side; all_reduce and send_recv: what they say
+    const int part =
+        task->kind == TASK_REDUCE_SCATTER ? 1 : 0;  // the small side; all_reduce and send_recv: what they say
     return task_operand(program, task, part)->ref.bytes;
 }
 
-static Status collective_run(Session *session, const StepInstance *instance, const TransportPlace *place, Error *error) {
+static Status collective_run(Session *session, const StepInstance *instance, const TransportPlace *place,
+                             Error *error) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
     const TransportTable *table = session->transports;
@@ -36,7 +38,8 @@ static Status collective_run(Session *session, const StepInstance *instance, con
     const TransportCall call = {
         .communicator = session->communicators.of_task[instance->task],
         .in = session->devices->address(session->device, &task_operand(program, task, 0)->ref, instance->layer),
-        .out = session->devices->address(session->device, &task_operand(program, task, in_place ? 0 : 1)->ref, instance->layer),
+        .out = session->devices->address(session->device, &task_operand(program, task, in_place ? 0 : 1)->ref,
+                                         instance->layer),
         .bytes = collective_bytes(program, task),
         .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
         .place = *place,

@@ -1,6 +1,7 @@
-// Every thread walks the whole program and runs the instances of its own lanes. Walking, it counts the records that were issued for
-// each event slot; a wait lasts until as many have happened (step.h: the latest record issued before this task). Lanes that share a
-// communicator share a thread, which runs them in issue order. Injected waits come from a seeded generator per thread.
+// Every thread walks the whole program and runs the instances of its own lanes. Walking, it counts the records that
+// were issued for each event slot; a wait lasts until as many have happened (step.h: the latest record issued before
+// this task). Lanes that share a communicator share a thread, which runs them in issue order. Injected waits come from
+// a seeded generator per thread.
 
 #include "exec/worker/lanes.h"
 
@@ -15,8 +16,8 @@ typedef struct LaneThread {
     Session *session;
     pthread_t thread;
     int index;
-    uint32_t *issued;       // by event slot, this step
-    uint64_t random;        // jitter state; 0 = off
+    uint32_t *issued;  // by event slot, this step
+    uint64_t random;   // jitter state; 0 = off
     Error error;
 } LaneThread;
 
@@ -24,15 +25,15 @@ struct Lanes {
     LaneThread threads[LANES_MAX_THREADS];
     int thread_count;
     int16_t *thread_of_lane;
-    int32_t *slot_base;     // by event: its first slot
+    int32_t *slot_base;  // by event: its first slot
     int32_t slot_count;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     // under the mutex:
-    uint32_t *done;         // records that happened, by event slot, this step
+    uint32_t *done;  // records that happened, by event slot, this step
     int64_t steps_begun;
     int threads_busy;
-    int failed;             // index of the first thread that failed; -1 = none
+    int failed;  // index of the first thread that failed; -1 = none
     bool closing;
 };
 
@@ -47,7 +48,7 @@ static void jitter_wait(LaneThread *self) {
     self->random ^= self->random << 25;
     self->random ^= self->random >> 27;
     const uint64_t draw = self->random * UINT64_C(2685821657736338717) >> 33;
-    if (draw % 4 == 0) {    // one task in four is held up, so that lanes overtake each other by many tasks at times
+    if (draw % 4 == 0) {  // one task in four is held up, so that lanes overtake each other by many tasks at times
         const struct timespec wait = {.tv_nsec = (long)(draw % JITTER_MOST_NS)};
         nanosleep(&wait, NULL);
     }
@@ -92,7 +93,8 @@ static void events_issue(LaneThread *self, const StepInstance *instance) {
     const StepProgram *program = &self->session->program;
     const Task *task = &program->tasks[instance->task];
     for (int32_t i = 0; i < task->record_count; i++) {
-        self->issued[event_slot(self->session->lanes, program, &program->event_refs[task->first_record + i], instance->layer)]++;
+        self->issued[event_slot(self->session->lanes, program, &program->event_refs[task->first_record + i],
+                                instance->layer)]++;
     }
 }
 
@@ -108,7 +110,7 @@ static Status thread_step(LaneThread *self) {
         const bool mine = lanes->thread_of_lane[session->program.tasks[instance.task].lane] == self->index;
         if (mine) {
             if (!events_wait(self, &instance)) {
-                return STATUS_OK;    // the thread that failed has the reason
+                return STATUS_OK;  // the thread that failed has the reason
             }
             jitter_wait(self);
             TRY(interpreter_run_instance(session, &instance, ordinal, &self->error));
@@ -186,18 +188,22 @@ static Status lanes_assign(Lanes *lanes, const StepProgram *program, Error *erro
     return STATUS_OK;
 }
 
-static Status thread_start(Lanes *lanes, int index, Session *session, uint64_t jitter_seed, Arena *arena, Error *error) {
+static Status thread_start(Session *session, int index, Arena *arena, Error *error) {
+    Lanes *lanes = session->lanes;
+    const uint64_t jitter_seed = session->request->options.jitter_seed;
     LaneThread *thread = &lanes->threads[index];
-    const uint64_t spread = UINT64_C(0x9E3779B97F4A7C15);    // golden ratio: unlike states for neighbouring threads
-    *thread = (LaneThread){.session = session, .index = index, .issued = ARENA_ARRAY(arena, uint32_t, lanes->slot_count + 1)};
-    thread->random = jitter_seed ? (jitter_seed + (uint64_t)(session->rank * LANES_MAX_THREADS + index + 1)) * spread : 0;
+    const uint64_t spread = UINT64_C(0x9E3779B97F4A7C15);  // golden ratio: unlike states for neighbouring threads
+    *thread =
+        (LaneThread){.session = session, .index = index, .issued = ARENA_ARRAY(arena, uint32_t, lanes->slot_count + 1)};
+    thread->random =
+        jitter_seed ? (jitter_seed + (uint64_t)(session->rank * LANES_MAX_THREADS + index + 1)) * spread : 0;
     if (pthread_create(&thread->thread, NULL, thread_main, thread) != 0) {
         return error_set(error, STATUS_ENVIRONMENT, "cannot start a thread for a lane");
     }
     return STATUS_OK;
 }
 
-Status lanes_open(Session *session, uint64_t jitter_seed, Arena *arena, Error *error) {
+Status lanes_open(Session *session, Arena *arena, Error *error) {
     const StepProgram *program = &session->program;
     Lanes *lanes = ARENA_NEW(arena, Lanes);
     lanes->failed = -1;
@@ -214,7 +220,7 @@ Status lanes_open(Session *session, uint64_t jitter_seed, Arena *arena, Error *e
     session->lanes = lanes;
     const int wanted = lanes->thread_count;
     for (lanes->thread_count = 0; lanes->thread_count < wanted; lanes->thread_count++) {
-        TRY(thread_start(lanes, lanes->thread_count, session, jitter_seed, arena, error));
+        TRY(thread_start(session, lanes->thread_count, arena, error));
     }
     return STATUS_OK;
 }

@@ -1,6 +1,7 @@
-// ndtune-worker run REQUEST.json RANK: one rank of a run. Started by the launcher, which reads the result and failure files.
+// ndtune-worker run REQUEST.json RANK: one rank of a run. Started by the launcher, which reads the result and failure
+// files.
 
-#define _GNU_SOURCE    // RTLD_DEFAULT
+#define _GNU_SOURCE  // RTLD_DEFAULT
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -12,7 +13,8 @@
 #include "exec/worker/gather.h"
 #include "sim/base/text.h"
 
-// A test preloads a library with this function: while armed, any allocation ends the process (nothing is allocated in a step).
+// A test preloads a library with this function: while armed, any allocation ends the process (nothing is allocated in a
+// step).
 typedef void AllocationGuard(int armed);
 
 static void guard_none(int armed) {
@@ -23,7 +25,7 @@ static AllocationGuard *guard_find(void) {
     void *found = dlsym(RTLD_DEFAULT, "ndtune_allocation_guard");
     AllocationGuard *guard = guard_none;
     if (found) {
-        memcpy(&guard, &found, sizeof guard);    // ISO C has no cast from object to function pointer
+        memcpy(&guard, &found, sizeof guard);  // ISO C has no cast from object to function pointer
     }
     return guard;
 }
@@ -32,7 +34,7 @@ static Status steps_run(Session *session, const StepSeries *series, Error *error
     AllocationGuard *guard = guard_find();
     for (int step = 0; step < series->steps; step++) {
         StepReport report;
-        guard(step > 0);    // the first step warms libraries up
+        guard(step > 0);  // the first step warms libraries up
         const Status status = session_step(session, &report, error);
         guard(0);
         TRY(status);
@@ -61,7 +63,7 @@ static void failed(const RunRequest *request, int rank, Session *session, const 
     }
     run_failure_save(request->failure_path, rank, error);
     if (session->transport) {
-        session->transports->abort(session->transport);
+        session->transports->stop(session->transport);
     }
 }
 
@@ -75,7 +77,8 @@ static Status run_rank(const char *path, int rank, Error *error) {
         status = status == STATUS_OK ? session_run(&session, &arena, error) : status;
         if (status != STATUS_OK) {
             failed(&request, rank, &session, error);
-            return status;    // lane threads may still sit in a collective: the process ends with them, nothing is taken down
+            return status;  // lane threads may still sit in a collective: the process ends with them, nothing is taken
+                            // down
         }
         session_close(&session);
     } else {
@@ -91,7 +94,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: ndtune-worker run REQUEST.json RANK (ndtune starts it)\n");
         return status_exit_code(STATUS_USAGE);
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);    // no rank outlives the launcher
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives the launcher
     Error error = {0};
     return status_exit_code(run_rank(argv[2], (int)rank, &error));
 }

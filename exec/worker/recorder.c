@@ -12,8 +12,8 @@ void recorder_begin(Recorder *recorder, const StepProgram *program, int steps, b
     recorder->totals = ARENA_ARRAY(arena, TaskTotal, program->task_count);
     if (spans) {
         recorder->steps_kept = (int)(fit < 1 ? 1 : fit < steps ? fit : steps);
-        recorder->start_s = ARENA_ARRAY(arena, double, recorder->steps_kept * instances);
-        recorder->end_s = ARENA_ARRAY(arena, double, recorder->steps_kept * instances);
+        recorder->start_s = ARENA_ARRAY(arena, double, recorder->steps_kept *instances);
+        recorder->end_s = ARENA_ARRAY(arena, double, recorder->steps_kept *instances);
     }
 }
 

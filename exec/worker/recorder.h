@@ -10,16 +10,16 @@
 #include "sim/step/timeline.h"
 
 typedef struct Recorder {
-    int64_t instances;         // of one step
-    int steps_kept;            // span arrays hold the latest steps; 0 = no spans
-    double *start_s, *end_s;   // [steps_kept][instances], issue order
-    TaskTotal *totals;         // by task, over the steps after warm-up
+    int64_t instances;        // of one step
+    int steps_kept;           // span arrays hold the latest steps; 0 = no spans
+    double *start_s, *end_s;  // [steps_kept][instances], issue order
+    TaskTotal *totals;        // by task, over the steps after warm-up
     int32_t task_count;
-    bool counting;             // off in the warm-up step
+    bool counting;  // off in the warm-up step
 } Recorder;
 
 typedef struct RecorderSpan {
-    int64_t step, ordinal;     // ordinal: place in issue order
+    int64_t step, ordinal;  // ordinal: place in issue order
     int32_t task;
     double start_s, end_s;
 } RecorderSpan;

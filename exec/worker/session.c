@@ -1,4 +1,5 @@
-// Opening a rank: lower by itself, check the hash against the launcher's, map memory, join the transport, start lanes. And one step.
+// Opening a rank: lower by itself, check the hash against the launcher's, map memory, join the transport, start lanes.
+// And one step.
 
 #include "exec/worker/session.h"
 
@@ -8,8 +9,8 @@
 #include "exec/worker/interpreter.h"
 #include "exec/worker/lanes.h"
 
-// Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only where every waiting
-// thread has a core of its own.
+// Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only where
+// every waiting thread has a core of its own.
 enum { GATE_SPINS = 2000 };
 
 static const char *describe_place(const void *context, const TransportPlace *place, char *out, size_t out_bytes) {
@@ -17,8 +18,8 @@ static const char *describe_place(const void *context, const TransportPlace *pla
     if (place->task < 0 || place->task >= session->program.task_count) {
         snprintf(out, out_bytes, "between steps");
     } else {
-        snprintf(out, out_bytes, "step %d, task '%s', layer %d", place->step + 1, session->program.tasks[place->task].name,
-                 place->layer);
+        snprintf(out, out_bytes, "step %d, task '%s', layer %d", place->step + 1,
+                 session->program.tasks[place->task].name, place->layer);
     }
     return out;
 }
@@ -27,7 +28,8 @@ static Status program_open(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
     TRY(step_lower(&request->model, &request->plan, request->target, arena, &session->program, error));
     if (session->program.template_hash != request->template_hash) {
-        return error_set(error, STATUS_INTERNAL, "this worker lowers to program %016" PRIx64 ", the launcher to %016" PRIx64,
+        return error_set(error, STATUS_INTERNAL,
+                         "this worker lowers to program %016" PRIx64 ", the launcher to %016" PRIx64,
                          session->program.template_hash, request->template_hash);
     }
     TRY(memory_plan(&session->program, arena, &session->memory, error));
@@ -82,7 +84,7 @@ Status session_open(const RunRequest *request, int rank, Arena *arena, Session *
     TRY(transport_join(session, arena, error));
     TRY(device_begin(session, arena, error));
     recorder_begin(&session->recorder, &session->program, request->options.steps, request->options.spans, arena);
-    return request->options.lanes == LANES_ASYNC ? lanes_open(session, request->options.jitter_seed, arena, error) : STATUS_OK;
+    return request->options.lanes == LANES_ASYNC ? lanes_open(session, arena, error) : STATUS_OK;
 }
 
 void session_close(Session *session) {

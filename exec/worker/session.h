@@ -1,4 +1,5 @@
-// A session: one rank of a run from its request to its last step. The worker's main drives one; tests drive one in their own process.
+// A session: one rank of a run from its request to its last step. The worker's main drives one; tests drive one in
+// their own process.
 
 #pragma once
 
@@ -10,7 +11,7 @@
 #include "sim/memory/memory.h"
 #include "sim/step/step.h"
 
-typedef struct Lanes Lanes;    // threads of the async mode, lanes.h
+typedef struct Lanes Lanes;  // threads of the async mode, lanes.h
 
 typedef struct Session {
     const RunRequest *request;
@@ -24,9 +25,9 @@ typedef struct Session {
     const DeviceTable *devices;
     Device *device;
     Recorder recorder;
-    Lanes *lanes;              // NULL in serial mode
-    int64_t step;              // 0, 1, ...
-    double step_begin_s;       // clock at the start of the step: spans count from here
+    Lanes *lanes;         // NULL in serial mode
+    int64_t step;         // 0, 1, ...
+    double step_begin_s;  // clock at the start of the step: spans count from here
 } Session;
 
 typedef struct StepReport {
