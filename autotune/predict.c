@@ -9,6 +9,8 @@
 #include "autotune/interval.h"
 #include "sim/engine/engine.h"
 
+static const double CLOSE_TO_LIMIT = 0.95;    // memory predictions err by about 5 % (DESIGN section 13)
+
 void predictor_init(Predictor *predictor, const TuneRequest *request, const PredictionCache *cache) {
     *predictor = (Predictor){.request = request, .cost = {.profile = &request->cluster, .target = request->target}};
     if (cache) {
@@ -41,10 +43,38 @@ double predict_recompute_flops_per_token(const ModelSpec *model, const TrainPlan
     return model->layers * (parameters + attention);
 }
 
-static void derive(const Predictor *predictor, Prediction *prediction) {
+static void warn(Prediction *prediction, const char *sentence) {
+    ASSERT(prediction->warning_count < PREDICTION_MAX_WARNINGS);
+    prediction->warnings[prediction->warning_count++] = sentence;
+}
+
+// What a user would want to know before believing the number.
+static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *prediction) {
+    const TrainPlan *plan = &prediction->plan;
+    static const Axis critical[] = {AXIS_TP, AXIS_CP};
+    for (size_t i = 0; i < sizeof critical / sizeof critical[0]; i++) {
+        const GroupPlacement group = mesh_group_placement(&plan->mesh, AXIS_BIT(critical[i]), request->cluster.node.accelerators);
+        if (group.nodes > 1) {
+            warn(prediction, arena_format(arena, "%s=%d crosses nodes: its groups span %d", axis_names[critical[i]],
+                                          plan->mesh.size[critical[i]], group.nodes));
+        }
+    }
+    const double share = prediction->memory.reserved_bytes / request->memory_limit_bytes;
+    if (prediction->fits && share > CLOSE_TO_LIMIT) {
+        warn(prediction, arena_format(arena, "memory is at %.0f %% of the limit and the prediction may err by 5 %%: a lower --memory-limit leaves a margin",
+                                      100 * share));
+    }
+    if (plan->seq > request->model.max_seq) {
+        warn(prediction, arena_format(arena, "%d tokens are more than the %d that %s was made for", plan->seq,
+                                      request->model.max_seq, request->model.name));
+    }
+}
+
+static void derive(const Predictor *predictor, Arena *arena, Prediction *prediction) {
     const TuneRequest *request = predictor->request;
     const TrainPlan *plan = &prediction->plan;
     prediction->fits = prediction->memory.reserved_bytes <= request->memory_limit_bytes;
+    add_warnings(request, arena, prediction);
     if (prediction->step_s <= 0) {
         return;
     }
@@ -106,7 +136,7 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
                     Error *error) {
     *prediction = (Prediction){.plan = *plan, .content_hash = predictor_content_hash(predictor, plan)};
     if (find_cached(predictor, arena, prediction)) {
-        derive(predictor, prediction);
+        derive(predictor, arena, prediction);
         return STATUS_OK;
     }
     StepProgram program;
@@ -118,7 +148,7 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
     if ((fits || !only_if_fits) && simulate(predictor, &program, prediction, error) != STATUS_OK) {
         return wrap_plan(plan, error);
     }
-    derive(predictor, prediction);
+    derive(predictor, arena, prediction);
     return STATUS_OK;
 }
 
@@ -134,6 +164,6 @@ Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const 
         memory_of(predictor, &program, arena, &prediction->memory, error) != STATUS_OK) {
         return wrap_plan(plan, error);
     }
-    derive(predictor, prediction);
+    derive(predictor, arena, prediction);
     return STATUS_OK;
 }

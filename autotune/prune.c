@@ -52,8 +52,8 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
 static const PruneRule rules[] = {
     {"max-tp", "over --max-tp", check_max_tp},
     {"legality", "not legal for the target", check_legality},
-    {"batch", "cannot make the global batch", check_batch},
-    {"memory", "do not fit in memory", check_memory},
+    {"batch", "unable to make the global batch", check_batch},
+    {"memory", "not fitting in memory", check_memory},
 };
 
 const PruneRule *prune_rules(int *count) {

@@ -15,6 +15,7 @@
 enum {
     TUNE_ANY = -1,                                // of zero, reshard, recompute, cp_rotate: search decides
     TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,        // tokens per step when no global batch is given (DESIGN section 9: 4M)
+    PREDICTION_MAX_WARNINGS = 4,
     TUNE_DEFAULT_SEQ = 4096                       // or the model's maximum, whichever is less (DESIGN section 9)
 };
 
@@ -52,6 +53,8 @@ typedef struct Prediction {
     bool fits;                         // memory.reserved_bytes <= limit
     uint64_t content_hash;             // of everything that the numbers depend on
     bool cached;                       // the numbers came from the store
+    const char *warnings[PREDICTION_MAX_WARNINGS];
+    int warning_count;
 } Prediction;
 
 // A shape with nothing to run, or a candidate that a rule threw out.

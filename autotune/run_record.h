@@ -5,7 +5,7 @@
 #include "autotune/result.h"
 #include "sim/step/timeline.h"
 
-// One template task: its time per step on rank 0, measured and predicted.
+// One template task: its time per step, measured (mean over ranks) and predicted.
 typedef struct RunTask {
     const char *name, *kind, *lane;
     int64_t count;
@@ -19,11 +19,11 @@ typedef struct RunRecord {
     int steps;                     // done
     const double *losses, *grad_norms, *step_times_s;
     int64_t peak_bytes, planned_peak_bytes;
-    const char *state;             // "ok" "failed"
-    const char *failure;           // NULL when ok
+    const char *state;             // "ok" "diverged" "failed"
+    const char *failure;           // why it failed; NULL otherwise
     Prediction prediction;         // of the plan that ran
     const StepProgram *program;
-    Timeline timeline;             // measured, last step
+    Timeline timeline;             // measured, of one step
     const RunTask *tasks;
     int task_count;
 } RunRecord;

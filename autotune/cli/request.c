@@ -113,7 +113,8 @@ static Status choose_precision(Builder *builder, Error *error) {
     TuneRequest *request = builder->request;
     const GemmRate *rates = request->cluster.accelerator.gemm;
     if (!cli_given(cli, OPTION_PRECISION)) {
-        request->precision = rates[DTYPE_BF16].burst_flop_per_s > 0 ? DTYPE_BF16 : DTYPE_FP32;
+        const bool bf16 = rates[DTYPE_BF16].burst_flop_per_s > 0 && !builder->defaults->fp32;
+        request->precision = bf16 ? DTYPE_BF16 : DTYPE_FP32;
         assume(builder, arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(request->precision)));
         return STATUS_OK;
     }

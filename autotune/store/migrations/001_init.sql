@@ -97,7 +97,7 @@ CREATE TABLE runs (
     lanes              TEXT NOT NULL,
     seed               INTEGER NOT NULL,
     steps              INTEGER NOT NULL,
-    state              TEXT NOT NULL CHECK (state IN ('ok', 'failed')),
+    state              TEXT NOT NULL CHECK (state IN ('ok', 'diverged', 'failed')),
     failure            TEXT,
     losses             TEXT NOT NULL,                 -- JSON arrays, one number per step
     grad_norms         TEXT NOT NULL,

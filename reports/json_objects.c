@@ -1,0 +1,162 @@
+// The parts of the JSON contract. Bytes are whole numbers and the memory terms sum to peak_bytes exactly; time terms sum to
+// step_time_s up to rounding of the last digits. What is unknown is null, never 0.
+
+#include "reports/json_objects.h"
+
+#include <math.h>
+
+static const double SECONDS_PER_HOUR = 3600;
+
+static json_t *bytes(double value) {
+    return json_integer((json_int_t)llround(value));
+}
+
+static json_t *number_or_null(bool known, double value) {
+    return known ? json_real(value) : json_null();
+}
+
+json_t *json_mesh(const Mesh *mesh) {
+    json_t *object = json_object();
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        json_object_set_new(object, axis_names[axis], json_integer(mesh->size[axis]));
+    }
+    json_object_set_new(object, "world", json_integer(mesh_world(mesh)));
+    return object;
+}
+
+json_t *json_train_plan(const TrainPlan *plan) {
+    return json_pack("{s:i, s:i, s:i, s:I, s:I, s:i, s:s, s:s, s:s, s:s}", "seq", plan->seq, "micro_batch", plan->micro_batch,
+                     "grad_accum", plan->grad_accum, "global_batch", (json_int_t)plan_global_batch(plan), "tokens_per_step",
+                     (json_int_t)plan_tokens_per_step(plan), "zero", plan->zero, "recompute", recompute_names[plan->recompute],
+                     "reshard", reshard_names[plan->reshard], "cp_rotate", cp_rotate_names[plan->cp_rotate], "precision",
+                     dtype_name(plan->precision));
+}
+
+json_t *json_model(const ModelSpec *model) {
+    return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s?}", "name", model->name, "parameters",
+                     (json_int_t)model_parameters(model), "layers", model->layers, "hidden", model->hidden, "heads", model->heads,
+                     "kv_heads", model->kv_heads, "head_dim", model->head_dim, "ffn", model->ffn, "vocab", model->vocab, "max_seq",
+                     model->max_seq, "tied_embeddings", model->tied_embeddings, "source", model->source);
+}
+
+json_t *json_profile(const ClusterProfile *profile, int world) {
+    Hash hash = hash_begin();
+    cluster_hash(profile, &hash);
+    char hex[HASH_TEXT_BYTES];
+    json_t *object =
+        json_pack("{s:s, s:s?, s:s, s:i, s:s, s:s?}", "name", profile->name, "description", profile->description, "accelerator",
+                  profile->accelerator.name, "accelerators_per_node", profile->node.accelerators, "hash",
+                  hash_hex(hash_end(&hash), hex), "date", profile->date);
+    if (world > 0) {
+        const int per_node = profile->node.accelerators;
+        json_object_set_new(object, "nodes", json_integer((world + per_node - 1) / per_node));
+    }
+    return object;
+}
+
+static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, bool known) {
+    json_t *object = json_object();
+    const struct {
+        const char *name;
+        double value;
+    } terms[] = {{"parameters", memory->parameters}, {"gradients", memory->gradients}, {"optimizer", memory->optimizer},
+                 {"activations", memory->activations}, {"logits", memory->logits},
+                 {"gathered_parameters", memory->gathered_parameters}, {"communication", memory->communication},
+                 {"runtime", memory->runtime}};
+    const size_t count = sizeof terms / sizeof terms[0];
+    json_int_t peak = 0;
+    for (size_t i = 0; i < count; i++) {
+        peak += (json_int_t)llround(terms[i].value);
+    }
+    json_object_set_new(object, "peak_bytes", known ? json_integer(peak) : json_null());
+    json_object_set_new(object, "reserved_bytes", known ? bytes(memory->reserved_bytes) : json_null());
+    json_object_set_new(object, "limit_bytes", bytes(limit_bytes));
+    for (size_t i = 0; i < count; i++) {
+        json_object_set_new(object, terms[i].name, known ? bytes(terms[i].value) : json_null());
+    }
+    return object;
+}
+
+static json_t *time_object(const Prediction *prediction, bool known) {
+    json_t *exposed = json_object();
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        json_object_set_new(exposed, axis_names[axis], number_or_null(known, prediction->exposed_s[axis]));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "compute_s", number_or_null(known, prediction->compute_s),
+                     "exposed_communication_s", exposed, "optimizer_s", number_or_null(known, prediction->optimizer_s),
+                     "overhead_s", number_or_null(known, prediction->overhead_s));
+}
+
+static json_t *cost_object(const TuneRequest *request, const Prediction *prediction, bool known) {
+    const double price = request->cluster.price_usd_per_accelerator_hour;
+    const double per_hour = price * mesh_world(&prediction->plan.mesh);
+    const bool priced = price > 0 && known;
+    const double per_billion = priced ? per_hour / SECONDS_PER_HOUR / prediction->tokens_per_s * 1e9 : 0;
+    return json_pack("{s:o, s:o}", "usd_per_hour", number_or_null(price > 0, per_hour), "usd_per_billion_tokens",
+                     number_or_null(priced, per_billion));
+}
+
+static void set_speed(json_t *object, const Prediction *prediction, bool known) {
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"step_time_s", prediction->step_s},
+                   {"step_time_low_s", prediction->step_low_s},
+                   {"step_time_high_s", prediction->step_high_s},
+                   {"tokens_per_s", prediction->tokens_per_s},
+                   {"tokens_per_s_per_gpu", prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)},
+                   {"mfu", prediction->mfu},
+                   {"hfu", prediction->hfu},
+                   {"model_flops_per_s_per_gpu", prediction->model_flop_per_s_per_gpu}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        json_object_set_new(object, numbers[i].name, number_or_null(known, numbers[i].value));
+    }
+}
+
+json_t *json_prediction_object(const TuneRequest *request, const Prediction *prediction, bool legal, const char *reason) {
+    static const char *const origins[ORIGIN_COUNT] = {"estimate", "engine"};
+    const bool known = legal && prediction->step_s > 0;
+    const Target *target = request->target;
+    json_t *reasons = json_array();
+    if (reason) {
+        json_array_append_new(reasons, json_string(reason));
+    }
+    json_t *warnings = json_array();
+    for (int i = 0; i < prediction->warning_count; i++) {
+        json_array_append_new(warnings, json_string(prediction->warnings[i]));
+    }
+    json_t *object = json_pack(
+        "{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:o}", "schema", "ndtune.prediction/1", "model",
+        json_model(&request->model), "cluster", json_profile(&request->cluster, mesh_world(&prediction->plan.mesh)), "target",
+        target->name, "target_version", target->version, "evidence", target->evidence, "mesh", json_mesh(&prediction->plan.mesh),
+        "plan", json_train_plan(&prediction->plan), "legal", legal, "feasible", legal && prediction->fits, "reasons", reasons,
+        "warnings", warnings);
+    if (!object) {
+        return NULL;
+    }
+    set_speed(object, prediction, known);
+    json_object_set_new(object, "memory", memory_object(&prediction->memory, request->memory_limit_bytes, legal));
+    json_object_set_new(object, "time", time_object(prediction, known));
+    json_object_set_new(object, "cost", cost_object(request, prediction, known));
+    json_object_set_new(object, "origin", known ? json_string(origins[prediction->origin]) : json_null());
+    json_object_set_new(object, "engine_version", json_string(tune_engine_version()));
+    if (legal) {
+        json_object_set_new(object, "peak_phase", json_string(prediction->memory.peak_phase));
+        json_object_set_new(object, "largest_buffer",
+                            json_pack("{s:s, s:o}", "name", prediction->memory.top_name, "bytes",
+                                      bytes(prediction->memory.top_bytes)));
+    }
+    return object;
+}
+
+Status json_print(json_t *root, FILE *out, Error *error) {
+    if (!root) {
+        return error_set(error, STATUS_INTERNAL, "the JSON result could not be built: out of memory, or text that is not UTF-8");
+    }
+    const int failed = json_dumpf(root, out, JSON_INDENT(1));
+    json_decref(root);
+    if (failed != 0 || fputc('\n', out) == EOF) {
+        return error_set(error, STATUS_ENVIRONMENT, "the result could not be written");
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,42 @@
+// Results for people (tables), programs (JSON, as DESIGN section 9 promises) and spreadsheets (CSV). Reports compute nothing: they
+// arrange what sim and autotune found. Every function writes to `out` and fails only when memory or the writing does.
+
+#pragma once
+
+#include <stdio.h>
+
+#include "autotune/result.h"
+#include "autotune/run_record.h"
+#include "sim/base/error.h"
+
+enum { TABLE_DEFAULT_ROWS = 10 };
+
+typedef struct PredictionReport {
+    const TuneRequest *request;
+    const Prediction *prediction;    // of a plan that is not legal: only the plan
+    bool legal;
+    const char *reason;              // why it is not legal or does not fit; NULL
+} PredictionReport;
+
+// rows: how many shapes to show; 0 shows all, and every rejected shape with its reason.
+Status table_plan(const TuneResult *result, int rows, FILE *out, Error *error);
+Status table_prediction(const PredictionReport *report, FILE *out, Error *error);
+Status table_run(const RunRecord *run, FILE *out, Error *error);
+Status table_models(FILE *out, Error *error);
+Status table_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
+Status table_cluster(const ClusterProfile *profile, FILE *out, Error *error);
+
+// Schemas ndtune.plan/1, ndtune.prediction/1, ndtune.run/1, ndtune.models/1, ndtune.clusters/1.
+Status json_plan(const TuneResult *result, FILE *out, Error *error);
+Status json_prediction(const PredictionReport *report, FILE *out, Error *error);
+Status json_run(const RunRecord *run, FILE *out, Error *error);
+Status json_models(FILE *out, Error *error);
+Status json_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
+
+// RFC 4180: a header line, CRLF, quotes where needed.
+Status csv_plan(const TuneResult *result, FILE *out, Error *error);
+Status csv_prediction(const PredictionReport *report, FILE *out, Error *error);
+Status csv_run(const RunRecord *run, FILE *out, Error *error);
+Status csv_models(FILE *out, Error *error);
+Status csv_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
+Status csv_cluster(const ClusterProfile *profile, FILE *out, Error *error);

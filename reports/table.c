@@ -1,0 +1,164 @@
+// The table of `ndtune plan`: the best shapes, then what a reader needs to trust or doubt them: the batch arithmetic, the network,
+// every rejected shape accounted for, the search, and what was assumed.
+
+#include <string.h>
+
+#include "reports/grid.h"
+#include "reports/reports.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+enum { MAX_RULES = 16 };
+
+static void print_title(const TuneRequest *request, FILE *out) {
+    char parameters[TEXT_UNIT_BYTES];
+    const int per_node = request->cluster.node.accelerators;
+    fprintf(out, "%s (%s parameters) on %d x %s, %d per node (%s), for %s %s\n\n", request->model.name,
+            text_count(parameters, (double)model_parameters(&request->model)), request->world, request->cluster.accelerator.name,
+            per_node, request->cluster.name, request->target->name, request->target->version);
+}
+
+static void add_entry(Grid *grid, const TuneRequest *request, int place, const Prediction *entry) {
+    char text[WORDS_BYTES], tokens[TEXT_UNIT_BYTES], reserved[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
+    grid_row(grid);
+    grid_cell(grid, "%d", place);
+    grid_cell(grid, "%s", words_mesh(&entry->plan.mesh, text));
+    grid_cell(grid, "%d x %d", entry->plan.micro_batch, entry->plan.grad_accum);
+    grid_cell(grid, "%s", recompute_names[entry->plan.recompute]);
+    grid_cell(grid, "%s", entry->plan.zero == 3 ? reshard_names[entry->plan.reshard] : "-");
+    grid_cell(grid, "%s", entry->plan.mesh.size[AXIS_CP] > 1 ? cp_rotate_names[entry->plan.cp_rotate] : "-");
+    grid_cell(grid, "%s", words_interval(entry, text));
+    grid_cell(grid, "%s", text_count(tokens, entry->tokens_per_s));
+    grid_cell(grid, "%.1f %%", 100 * entry->mfu);
+    grid_cell(grid, "%s of %s", text_bytes(reserved, entry->memory.reserved_bytes),
+              text_bytes(limit, request->memory_limit_bytes));
+}
+
+static Status print_entries(const TuneResult *result, int rows, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"#", true},         {"mesh", false},      {"micro x accum", true},
+                                         {"recompute", false}, {"reshard", false},   {"rotate", false},
+                                         {"step (80 % interval)", false}, {"tokens/s", true}, {"MFU", true},
+                                         {"memory", true}};
+    Grid *grid = grid_new(columns, (int)(sizeof columns / sizeof columns[0]));
+    const int shown = rows == 0 || rows > result->entry_count ? result->entry_count : rows;
+    for (int i = 0; i < shown; i++) {
+        add_entry(grid, result->request, i + 1, &result->entries[i]);
+    }
+    TRY(grid_print(grid, out, error));
+    if (shown < result->entry_count) {
+        fprintf(out, "... and %d more shapes that fit (--top 0 shows all)\n", result->entry_count - shown);
+    }
+    return STATUS_OK;
+}
+
+// How far the winner is ahead, against what the prediction can tell apart.
+static void print_verdict(const TuneResult *result, FILE *out) {
+    const Prediction *best = &result->entries[0];
+    char mesh[WORDS_BYTES];
+    fprintf(out, "\nBest: --mesh %s", words_mesh(&best->plan.mesh, mesh));
+    if (result->entry_count > 1) {
+        const double lead = best->tokens_per_s / result->entries[1].tokens_per_s - 1;
+        fprintf(out, ", %.1f %% faster than the next shape", 100 * lead);
+    }
+    fprintf(out, " (evidence: %s%s)\n", result->request->target->evidence,
+            best->origin == ORIGIN_ESTIMATE ? ", estimated, not simulated" : "");
+    int close = 0;
+    for (int i = 1; i < result->entry_count; i++) {
+        close += result->entries[i].tokens_per_s > 0.95 * best->tokens_per_s;
+    }
+    if (close > 0) {
+        fprintf(out, "  %d other shape%s within 5 %%, less than the interval is wide: measure before choosing among them\n", close,
+                close == 1 ? " lies" : "s lie");
+    }
+}
+
+static void print_winner(const TuneResult *result, FILE *out) {
+    const TuneRequest *request = result->request;
+    const Prediction *best = &result->entries[0];
+    print_verdict(result, out);
+    words_batch(&best->plan, out);
+    words_network(&best->plan.mesh, request->cluster.node.accelerators, out);
+    words_time(best, out);
+    words_memory(best, request->memory_limit_bytes, out);
+    for (int i = 0; i < best->warning_count; i++) {
+        fprintf(out, "  warning: %s\n", best->warnings[i]);
+    }
+}
+
+typedef struct RuleCount {
+    const char *rule;
+    int count;
+    const Rejection *example;
+} RuleCount;
+
+static int count_rules(const TuneResult *result, RuleCount counts[MAX_RULES]) {
+    int rules = 0;
+    for (int i = 0; i < result->rejected_count; i++) {
+        int at = 0;
+        while (at < rules && strcmp(counts[at].rule, result->rejected[i].rule) != 0) {
+            at++;
+        }
+        if (at == rules) {
+            ASSERT(rules < MAX_RULES);
+            counts[rules++] = (RuleCount){result->rejected[i].rule, 0, &result->rejected[i]};
+        }
+        counts[at].count++;
+    }
+    return rules;
+}
+
+// What the group of a rule is called; rules are named by autotune's prune table.
+static void print_heading(const TuneRequest *request, const char *rule, FILE *out) {
+    if (strcmp(rule, "memory") == 0) {
+        char limit[TEXT_UNIT_BYTES];
+        fprintf(out, "not fitting in %s", text_bytes(limit, request->memory_limit_bytes));
+    } else if (strcmp(rule, "legality") == 0) {
+        fprintf(out, "not legal for %s", request->target->name);
+    } else if (strcmp(rule, "batch") == 0) {
+        fprintf(out, "unable to make a global batch of %lld", (long long)request->global_batch);
+    } else if (strcmp(rule, "max-tp") == 0) {
+        fprintf(out, "over --max-tp %d", request->max_tp);
+    } else {
+        fprintf(out, "rejected by rule %s", rule);
+    }
+}
+
+static void print_shapes(const TuneResult *result, bool all, FILE *out) {
+    const TuneRequest *request = result->request;
+    RuleCount counts[MAX_RULES];
+    const int rules = count_rules(result, counts);
+    fprintf(out, "\n%d shapes: %d ranked", result->search.shapes, result->entry_count);
+    for (int i = 0; i < rules; i++) {
+        fprintf(out, ", %d ", counts[i].count);
+        print_heading(request, counts[i].rule, out);
+    }
+    fputc('\n', out);
+    char mesh[WORDS_BYTES];
+    for (int i = 0; i < rules && !all; i++) {
+        fprintf(out, "  ");
+        print_heading(request, counts[i].rule, out);
+        fprintf(out, ", such as %s: %s\n", words_mesh(&counts[i].example->plan.mesh, mesh), counts[i].example->reason);
+    }
+    for (int i = 0; i < result->rejected_count && all; i++) {
+        fprintf(out, "  %s: %s\n", words_mesh(&result->rejected[i].plan.mesh, mesh), result->rejected[i].reason);
+    }
+    if (result->rejected_count > 0 && !all) {
+        fprintf(out, "  (--top 0 gives the reason of each)\n");
+    }
+    const SearchCounts *search = &result->search;
+    fprintf(out, "%d choices: %d rejected, %d estimated, %d simulated and %d known from the store, in %.3f s\n",
+            search->candidates, search->pruned, search->estimated, search->simulated, search->cached, search->elapsed_s);
+}
+
+Status table_plan(const TuneResult *result, int rows, FILE *out, Error *error) {
+    print_title(result->request, out);
+    if (result->entry_count > 0) {
+        TRY(print_entries(result, rows, out, error));
+        print_winner(result, out);
+    } else {
+        fprintf(out, "No shape can run.\n");
+    }
+    print_shapes(result, rows == 0, out);
+    words_assumptions(result->request, out);
+    return STATUS_OK;
+}

@@ -1,0 +1,41 @@
+// The table of `ndtune predict`: one plan in full.
+
+#include "reports/reports.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+static void print_speed(const PredictionReport *report, FILE *out) {
+    const Prediction *prediction = report->prediction;
+    const TuneRequest *request = report->request;
+    char text[WORDS_BYTES], count[TEXT_UNIT_BYTES];
+    fprintf(out, "\nstep time     %s, 80 %% interval (evidence: %s)\n", words_interval(prediction, text),
+            request->target->evidence);
+    fprintf(out, "tokens/s      %s", text_count(count, prediction->tokens_per_s));
+    fprintf(out, ", %s per accelerator\n", text_count(count, prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)));
+    fprintf(out, "MFU           %.1f %% (HFU %.1f %%), %.0f model TFLOP/s per accelerator\n", 100 * prediction->mfu,
+            100 * prediction->hfu, 1e-12 * prediction->model_flop_per_s_per_gpu);
+    fprintf(out, "\nTime\n");
+    words_time(prediction, out);
+    fprintf(out, "Memory\n");
+    words_memory(prediction, request->memory_limit_bytes, out);
+}
+
+Status table_prediction(const PredictionReport *report, FILE *out, Error *error) {
+    const TuneRequest *request = report->request;
+    const TrainPlan *plan = &report->prediction->plan;
+    char plan_line[PLAN_TEXT_BYTES];
+    fprintf(out, "%s on %d x %s (%s), for %s %s\n%s\n", request->model.name, request->world, request->cluster.accelerator.name,
+            request->cluster.name, request->target->name, request->target->version, plan_text(plan, plan_line));
+    if (report->legal) {
+        print_speed(report, out);
+    }
+    fprintf(out, "Batch\n");
+    words_batch(plan, out);
+    fprintf(out, "Network\n");
+    words_network(&plan->mesh, request->cluster.node.accelerators, out);
+    for (int i = 0; i < report->prediction->warning_count; i++) {
+        fprintf(out, "warning: %s\n", report->prediction->warnings[i]);
+    }
+    words_assumptions(request, out);
+    return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the result could not be written") : STATUS_OK;
+}

@@ -1,0 +1,87 @@
+// The table of `ndtune run`: the loss curve, measured beside predicted per task, and the memory plan beside what was touched.
+
+#include <stdlib.h>
+
+#include "reports/grid.h"
+#include "reports/reports.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+static Status print_steps(const RunRecord *run, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"step", true}, {"loss", true}, {"grad norm", true}, {"time", true}};
+    Grid *grid = grid_new(columns, 4);
+    char time[TEXT_UNIT_BYTES];
+    for (int i = 0; i < run->steps; i++) {
+        grid_row(grid);
+        grid_cell(grid, "%d", i + 1);
+        grid_cell(grid, "%.6f", run->losses[i]);
+        grid_cell(grid, "%.6f", run->grad_norms[i]);
+        grid_cell(grid, "%s", text_seconds(time, run->step_times_s[i]));
+    }
+    return grid_print(grid, out, error);
+}
+
+static Status print_tasks(const RunRecord *run, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"task", false},  {"lane", false},     {"per step", true},
+                                         {"measured", true}, {"predicted", true}, {"predicted / measured", true}};
+    Grid *grid = grid_new(columns, 6);
+    char text[TEXT_UNIT_BYTES];
+    for (int i = 0; i < run->task_count; i++) {
+        const RunTask *task = &run->tasks[i];
+        grid_row(grid);
+        grid_cell(grid, "%s", task->name);
+        grid_cell(grid, "%s", task->lane);
+        grid_cell(grid, "%lld", (long long)task->count);
+        grid_cell(grid, "%s", text_seconds(text, task->measured_s));
+        grid_cell(grid, "%s", text_seconds(text, task->predicted_s));
+        if (task->measured_s > 0) {
+            grid_cell(grid, "%.2f", task->predicted_s / task->measured_s);
+        }
+    }
+    return grid_print(grid, out, error);
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    const double left = *(const double *)a, right = *(const double *)b;
+    return left < right ? -1 : left > right;
+}
+
+// Of the steps after the first, which warms up.
+static double median_step_s(const RunRecord *run) {
+    const int first = run->steps > 1 ? 1 : 0, count = run->steps - first;
+    double *sorted = malloc((size_t)(count > 0 ? count : 1) * sizeof *sorted);
+    if (!sorted || count <= 0) {
+        free(sorted);
+        return 0;
+    }
+    for (int i = 0; i < count; i++) {
+        sorted[i] = run->step_times_s[first + i];
+    }
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
+    const double median = count % 2 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
+    free(sorted);
+    return median;
+}
+
+static void print_summary(const RunRecord *run, FILE *out) {
+    char measured[TEXT_UNIT_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES], interval[WORDS_BYTES];
+    fprintf(out, "\nstep time: measured %s (median after the first), predicted %s on profile %s\n",
+            text_seconds(measured, median_step_s(run)), words_interval(&run->prediction, interval), run->request->cluster.name);
+    fprintf(out, "memory: %s touched of %s planned (%lld and %lld bytes per rank)\n", text_bytes(peak, (double)run->peak_bytes),
+            text_bytes(planned, (double)run->planned_peak_bytes), (long long)run->peak_bytes, (long long)run->planned_peak_bytes);
+    fprintf(out, "state: %s%s%s\n", run->state, run->failure ? ": " : "", run->failure ? run->failure : "");
+}
+
+Status table_run(const RunRecord *run, FILE *out, Error *error) {
+    char plan[PLAN_TEXT_BYTES];
+    fprintf(out, "%s, %d ranks on %s over %s, lanes %s, seed %lld\n%s\n\n", run->request->model.name, run->request->world,
+            run->device, run->transport, run->lanes, (long long)run->seed, plan_text(&run->prediction.plan, plan));
+    TRY(print_steps(run, out, error));
+    fputc('\n', out);
+    TRY(print_tasks(run, out, error));
+    print_summary(run, out);
+    fprintf(out, "\nBatch\n");
+    words_batch(&run->prediction.plan, out);
+    words_assumptions(run->request, out);
+    return STATUS_OK;
+}

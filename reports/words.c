@@ -1,0 +1,110 @@
+// Sentences about a plan. Every product is written out, because that is where users go wrong.
+
+#include "reports/words.h"
+
+#include <string.h>
+
+#include "sim/base/text.h"
+
+char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]) {
+    out[0] = '\0';
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (mesh->size[axis] > 1) {
+            const size_t used = strlen(out);
+            snprintf(out + used, WORDS_BYTES - used, "%s%s=%d", used ? "," : "", axis_names[axis], mesh->size[axis]);
+        }
+    }
+    if (out[0] == '\0') {
+        snprintf(out, WORDS_BYTES, "dp_shard=1");
+    }
+    return out;
+}
+
+char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]) {
+    char step[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
+    snprintf(out, WORDS_BYTES, "%s (%s .. %s)", text_seconds(step, prediction->step_s), text_seconds(low, prediction->step_low_s),
+             text_seconds(high, prediction->step_high_s));
+    return out;
+}
+
+void words_batch(const TrainPlan *plan, FILE *out) {
+    const int cp = plan->mesh.size[AXIS_CP], tp = plan->mesh.size[AXIS_TP];
+    char tokens[TEXT_UNIT_BYTES];
+    fprintf(out, "  global batch %lld sequences (%s tokens) = micro-batch %d x %d dp_replicate x %d dp_shard x %d accumulation\n",
+            (long long)plan_global_batch(plan), text_count(tokens, (double)plan_tokens_per_step(plan)), plan->micro_batch,
+            plan->mesh.size[AXIS_DP_REPLICATE], plan->mesh.size[AXIS_DP_SHARD], plan->grad_accum);
+    if (cp * tp == 1) {
+        fprintf(out, "  every rank works on its own sequences\n");
+    } else {
+        fprintf(out, "  the %d ranks that share a (dp_replicate, dp_shard) coordinate (cp %d x tp %d) work on the same sequences\n",
+                cp * tp, cp, tp);
+    }
+}
+
+void words_network(const Mesh *mesh, int ranks_per_node, FILE *out) {
+    static const struct {
+        AxisMask mask;
+        const char *name;
+    } groups[] = {{AXIS_BIT(AXIS_TP), "tp"},
+                  {AXIS_BIT(AXIS_CP), "cp"},
+                  {AXIS_SHARD_GROUP, "dp_shard x cp"},
+                  {AXIS_BIT(AXIS_DP_REPLICATE), "dp_replicate"}};
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        const bool plain = groups[i].mask == AXIS_SHARD_GROUP && mesh->size[AXIS_CP] == 1;
+        const char *name = plain ? "dp_shard" : groups[i].name;
+        const GroupPlacement group = mesh_group_placement(mesh, groups[i].mask, ranks_per_node);
+        if (group.size == 1) {
+            continue;
+        }
+        if (group.nodes > 1) {
+            fprintf(out, "  %s groups (%d ranks) cross node borders: each touches %d nodes\n", name, group.size, group.nodes);
+        } else {
+            fprintf(out, "  %s groups (%d ranks) stay inside a node\n", name, group.size);
+        }
+    }
+    if (mesh_world(mesh) == 1) {
+        fprintf(out, "  one rank, no communication\n");
+    }
+}
+
+void words_time(const Prediction *prediction, FILE *out) {
+    char text[TEXT_UNIT_BYTES];
+    fprintf(out, "  compute %s", text_seconds(text, prediction->compute_s));
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (prediction->exposed_s[axis] > 0) {
+            fprintf(out, ", exposed %s %s", axis_names[axis], text_seconds(text, prediction->exposed_s[axis]));
+        }
+    }
+    fprintf(out, ", optimizer %s", text_seconds(text, prediction->optimizer_s));
+    fprintf(out, ", overhead %s\n", text_seconds(text, prediction->overhead_s));
+}
+
+void words_memory(const Prediction *prediction, double limit_bytes, FILE *out) {
+    const MemoryBreakdown *memory = &prediction->memory;
+    const struct {
+        const char *name;
+        double value;
+    } terms[] = {{"parameters", memory->parameters}, {"gradients", memory->gradients}, {"optimizer", memory->optimizer},
+                 {"activations", memory->activations}, {"logits", memory->logits},
+                 {"gathered parameters", memory->gathered_parameters}, {"communication", memory->communication},
+                 {"runtime", memory->runtime}};
+    char text[TEXT_UNIT_BYTES];
+    fprintf(out, "  peak %s (%s) = ", text_bytes(text, memory->peak_bytes), memory->peak_phase);
+    const char *plus = "";
+    for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
+        if (terms[i].value > 0) {
+            fprintf(out, "%s%s %s", plus, terms[i].name, text_bytes(text, terms[i].value));
+            plus = " + ";
+        }
+    }
+    fprintf(out, "\n  reserved %s", text_bytes(text, memory->reserved_bytes));
+    fprintf(out, " of %s; largest buffer at the peak: %s", text_bytes(text, limit_bytes), memory->top_name);
+    fprintf(out, " %s\n", text_bytes(text, memory->top_bytes));
+}
+
+void words_assumptions(const TuneRequest *request, FILE *out) {
+    fprintf(out, "\nAssumed\n");
+    for (int i = 0; i < request->assumption_count; i++) {
+        fprintf(out, "  %s\n", request->assumptions[i]);
+    }
+}

@@ -1,0 +1,27 @@
+// Words that several tables use.
+
+#pragma once
+
+#include <stdio.h>
+
+#include "autotune/result.h"
+
+enum { WORDS_BYTES = 256 };
+
+// "dp_shard=16,tp=2": the axes that are not 1, as --mesh takes them; "dp_shard=1" for one rank.
+char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]);
+
+// "11.2 s (8.96 to 16.2)"
+char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]);
+
+// The batch arithmetic of a plan, in sentences.
+void words_batch(const TrainPlan *plan, FILE *out);
+
+// Which groups of the mesh cross node borders, and which stay inside.
+void words_network(const Mesh *mesh, int ranks_per_node, FILE *out);
+
+// Where the time of a step goes, and what memory holds at the peak, one line each.
+void words_time(const Prediction *prediction, FILE *out);
+void words_memory(const Prediction *prediction, double limit_bytes, FILE *out);
+
+void words_assumptions(const TuneRequest *request, FILE *out);
