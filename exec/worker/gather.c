@@ -49,8 +49,8 @@ static Status gather_spans(Session *session, const StepSeries *series, Arena *ar
     }
     const int64_t at = record->span_step % recorder->steps_kept * recorder->instances;
     const int64_t bytes = recorder->instances * (int64_t)sizeof(double);
-    double *start_s = ARENA_ARRAY(arena, double, recorder->instances *record->world);
-    double *end_s = ARENA_ARRAY(arena, double, recorder->instances *world);
+    double *start_s = ARENA_ARRAY(arena, double, recorder->instances * record->world);
+    double *end_s = ARENA_ARRAY(arena, double, recorder->instances * record->world);
     TRY(gather(session, recorder->start_s + at, start_s, bytes, error));
     TRY(gather(session, recorder->end_s + at, end_s, bytes, error));
     record->spans_per_rank = recorder->instances;
