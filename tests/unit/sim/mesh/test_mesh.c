@@ -1,0 +1,118 @@
+// Rank arithmetic on worked examples: order of the axes, groups, enumeration, text.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "sim/mesh/mesh.h"
+
+static const Mesh example = {{2, 3, 2, 4}};  // 48 ranks
+
+Test(mesh, tp_is_fastest_and_dp_replicate_slowest) {
+    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){{0, 0, 0, 1}}), 1);
+    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){{0, 0, 1, 0}}), 4);   // T
+    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){{0, 1, 0, 0}}), 8);   // C*T
+    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){{1, 0, 0, 0}}), 24);  // S*C*T
+}
+
+Test(mesh, the_world_is_the_product) {
+    cr_assert_eq(mesh_world(&example), 48);
+}
+
+Test(mesh, the_shard_group_has_stride_tp_and_size_shard_times_cp) {
+    const MeshCoordinates at = {{1, 2, 0, 3}};
+    cr_assert_eq(mesh_group_size(&example, AXIS_SHARD_GROUP), 6);
+    for (int index = 0; index < 6; index++) {
+        cr_assert_eq(mesh_group_member(&example, AXIS_SHARD_GROUP, &at, index), 24 + 3 + 4 * index);
+    }
+    cr_assert_eq(mesh_group_index(&example, AXIS_SHARD_GROUP, &at), 4);  // s*C + c = 2*2 + 0
+}
+
+Test(mesh, the_group_of_no_axis_is_the_rank_alone) {
+    const MeshCoordinates at = {{1, 2, 1, 3}};
+    cr_assert_eq(mesh_group_size(&example, 0), 1);
+    cr_assert_eq(mesh_group_index(&example, 0, &at), 0);
+    cr_assert_eq(mesh_group_member(&example, 0, &at, 0), mesh_rank(&example, &at));
+}
+
+Test(mesh, the_group_of_all_axes_is_the_world_in_rank_order) {
+    const MeshCoordinates at = {{1, 0, 1, 2}};
+    cr_assert_eq(mesh_group_index(&example, AXIS_ALL, &at), mesh_rank(&example, &at));
+    cr_assert_eq(mesh_group_member(&example, AXIS_ALL, &at, 17), 17);
+}
+
+// Ordered factorizations into 4 factors: product over the primes p^e of C(e+3, 3).
+Test(mesh, every_ordered_factorization_is_counted) {
+    cr_assert_eq(mesh_enumerate(1, NULL, 0), 1);
+    cr_assert_eq(mesh_enumerate(6, NULL, 0), 16);      // 2*3: 4*4
+    cr_assert_eq(mesh_enumerate(7, NULL, 0), 4);       // 7: 4
+    cr_assert_eq(mesh_enumerate(24, NULL, 0), 80);     // 2^3*3: 20*4
+    cr_assert_eq(mesh_enumerate(32, NULL, 0), 56);     // 2^5: 56
+    cr_assert_eq(mesh_enumerate(96, NULL, 0), 224);    // 2^5*3: 56*4
+    cr_assert_eq(mesh_enumerate(1000, NULL, 0), 400);  // 2^3*5^3: 20*20
+}
+
+Test(mesh, a_full_list_is_left_alone_but_counted) {
+    Mesh meshes[3] = {{{9, 9, 9, 9}}, {{9, 9, 9, 9}}, {{9, 9, 9, 9}}};
+    cr_assert_eq(mesh_enumerate(7, meshes, 2), 4);
+    cr_assert_eq(meshes[0].size[AXIS_TP], 7);
+    cr_assert_eq(meshes[1].size[AXIS_CP], 7);
+    cr_assert_eq(meshes[2].size[AXIS_DP_REPLICATE], 9);
+}
+
+Test(mesh, text_names_all_axes) {
+    char text[MESH_TEXT_BYTES];
+    cr_assert_str_eq(mesh_text(&example, text), "dp_replicate=2,dp_shard=3,cp=2,tp=4");
+}
+
+Test(mesh, the_longest_text_fits) {
+    const Mesh mesh = {{MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD}};
+    char text[MESH_TEXT_BYTES];
+    cr_assert_eq(strlen(mesh_text(&mesh, text)), strlen("dp_replicate=,dp_shard=,cp=,tp=") + 4 * strlen("1048576"));
+}
+
+Test(mesh, axes_that_are_not_named_are_one) {
+    Mesh mesh = {{0}};
+    Error error = {0};
+    cr_assert_eq(mesh_parse("tp=2,dp_shard=8", &mesh, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(mesh.size[AXIS_DP_REPLICATE], 1);
+    cr_assert_eq(mesh.size[AXIS_DP_SHARD], 8);
+    cr_assert_eq(mesh.size[AXIS_CP], 1);
+    cr_assert_eq(mesh.size[AXIS_TP], 2);
+}
+
+static void check_refused(const char *text, const char *message, const char *hint) {
+    Mesh mesh = {{7, 7, 7, 7}};
+    Error error = {0};
+    cr_assert_eq(mesh_parse(text, &mesh, &error), STATUS_USAGE, "%s was taken", text);
+    cr_assert_str_eq(error.message, message);
+    cr_assert_str_eq(error.hint, hint);
+    cr_assert_eq(mesh.size[0], 7, "a refused text must not touch the mesh");
+}
+
+Test(mesh, refusals_echo_the_word_and_say_what_is_allowed) {
+    check_refused("dp_shrad=8",
+                  "mesh \"dp_shrad=8\": unknown axis \"dp_shrad\"; axes are dp_replicate, dp_shard, cp, tp",
+                  "did you mean dp_shard?");
+    check_refused("pipeline=8",
+                  "mesh \"pipeline=8\": unknown axis \"pipeline\"; axes are dp_replicate, dp_shard, cp, tp", "");
+    check_refused("tp", "mesh \"tp\": \"tp\" must be axis=size, such as tp=8", "");
+    check_refused("tp=0", "mesh \"tp=0\": tp must be a whole number from 1 to 1048576, got \"0\"", "");
+    check_refused("tp=2x", "mesh \"tp=2x\": tp must be a whole number from 1 to 1048576, got \"2x\"", "");
+    check_refused("tp=2,cp=2,tp=4", "mesh \"tp=2,cp=2,tp=4\": tp is given twice", "");
+    check_refused("tp=2,", "mesh \"tp=2,\": \"\" must be axis=size, such as tp=8", "");
+    check_refused("", "mesh \"\": must be a list such as dp_shard=8,tp=2", "");
+}
+
+Test(mesh, the_largest_world_is_inclusive) {
+    Mesh mesh;
+    Error error = {0};
+    cr_assert_eq(mesh_parse("dp_shard=131072,tp=8", &mesh, &error), STATUS_OK, "%s", error.message);
+    check_refused("dp_shard=131073,tp=8", "mesh \"dp_shard=131073,tp=8\": more than 1048576 ranks", "");
+}
+
+Test(mesh, a_product_that_would_overflow_is_refused) {
+    Mesh mesh;
+    Error error = {0};
+    cr_assert_eq(mesh_parse("dp_replicate=1048576,dp_shard=1048576,cp=1048576,tp=1048576", &mesh, &error),
+                 STATUS_USAGE);
+}
