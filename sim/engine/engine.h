@@ -25,11 +25,23 @@ typedef struct EngineResult {
     double exposed_s[AXIS_COUNT];              // compute lane idle because of a collective of that axis (shard group -> dp_shard)
     double optimizer_s;
     double overhead_s;                         // host-bound gaps, step edges, what is left
-    int64_t events;                            // task instances simulated
+    int64_t events;                            // task instances simulated, over all simulated ranks
     int64_t instances;                         // task instances represented, repeats included
     int classes;                               // ranks simulated
+    int representative;                        // the rank that attribution and totals are of: the first of the slowest
+    TaskTotal *totals;                         // per task of the program, repeats included, on the representative rank
     Timeline timeline;
 } EngineResult;
+
+// What the engine takes from sim/cost; given by hand in tests and what-if questions.
+typedef struct EngineCosts {
+    const TaskCost *tasks;                     // program->task_count rows
+    Interference interference;
+    double step_fixed_s;                       // charged once per step, as overhead
+} EngineCosts;
+
+Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options, Arena *arena,
+                        EngineResult *result, Error *error);
 
 Status engine_run(const StepProgram *program, const CostModel *cost, const EngineOptions *options, Arena *arena,
                   EngineResult *result, Error *error);

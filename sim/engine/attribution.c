@@ -1,0 +1,69 @@
+// Where the observed rank's step went. Every moment is charged once: the compute lane busy -> compute or optimizer; idle -> the
+// collective that its next task waited for last (by the slowest axis of its group; scalars of the control lane are overhead);
+// what remains (the host, other ranks, the step's edges) -> overhead. So the terms sum to the step.
+
+#include "sim/engine/simulation.h"
+
+static void charge_lane(Simulation *simulation, const Actor *actor, int lane, int64_t from_ps, int64_t to_ps) {
+    Attribution *attribution = &simulation->attribution;
+    const StepProgram *program = simulation->program.step;
+    const Instance *last = walker_head(&simulation->walker, lane, actor->ended[lane] - 1);
+    const Task *task = &program->tasks[last->task];
+    if (actor->host_bound[lane]) {
+        const int64_t issued = last->issue_ps < to_ps ? last->issue_ps : to_ps;
+        if (issued > from_ps) {
+            attribution->overhead_ps += issued - from_ps;
+            from_ps = issued;
+        }
+    }
+    int64_t *term = &attribution->overhead_ps;
+    if (task_is_collective(task) && lane != LANE_CTL) {
+        for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+            if (program->groups[task->group].axes & AXIS_BIT(axis)) {
+                term = &attribution->exposed_ps[axis];
+            }
+        }
+    }
+    *term += to_ps - from_ps;
+}
+
+// The compute lane was idle until now. charged: lanes to look at.
+static void charge_gap(Simulation *simulation, const Actor *actor, uint32_t lanes) {
+    Attribution *attribution = &simulation->attribution;
+    const int64_t from = attribution->idle_since_ps, now = simulation->now_ps;
+    int latest = -1;
+    for (int lane = 1; lane < simulation->program.lane_count; lane++) {
+        if ((lanes >> lane & 1) && actor->end_ps[lane] > from && (latest < 0 || actor->end_ps[lane] > actor->end_ps[latest])) {
+            latest = lane;
+        }
+    }
+    int64_t charged = from;
+    if (latest >= 0) {
+        charged = actor->end_ps[latest];
+        charge_lane(simulation, actor, latest, from, charged);
+    }
+    attribution->overhead_ps += now - charged;
+}
+
+void attribution_start(Simulation *simulation, const Actor *actor, const Instance *instance) {
+    if (simulation->now_ps == simulation->attribution.idle_since_ps) {
+        return;
+    }
+    uint32_t binding = 0;    // lanes whose latest task was the one waited for
+    for (int lane = 1; lane < simulation->program.lane_count; lane++) {
+        binding |= instance->need[lane] > 0 && instance->need[lane] == actor->ended[lane] ? 1u << lane : 0;
+    }
+    charge_gap(simulation, actor, binding);
+}
+
+void attribution_end(Simulation *simulation, const Actor *actor, const Instance *instance) {
+    Attribution *attribution = &simulation->attribution;
+    const int64_t busy = simulation->now_ps - actor->start_ps[0];
+    const Phase phase = simulation->program.step->tasks[instance->task].phase;
+    *(phase == PHASE_OPTIMIZER ? &attribution->optimizer_ps : &attribution->compute_ps) += busy;
+    attribution->idle_since_ps = simulation->now_ps;
+}
+
+void attribution_finish(Simulation *simulation, const Actor *actor) {
+    charge_gap(simulation, actor, ~0u);
+}

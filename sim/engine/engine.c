@@ -1,0 +1,118 @@
+// The engine's door: compile, simulate, report.
+
+#include "sim/engine/engine.h"
+
+#include <stdlib.h>
+
+#include "sim/engine/simulation.h"
+
+static const double s_per_ps = 1e-12;
+
+// The rank that the step waits for: the first of the slowest.
+static int32_t slowest_actor(const RankClasses *classes) {
+    int32_t slowest = 0;
+    for (int32_t i = 1; i < classes->actors; i++) {
+        slowest = classes->slowdown[i] > classes->slowdown[slowest] ? i : slowest;
+    }
+    return slowest;
+}
+
+static Status simulation_prepare(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options,
+                                 Simulation *simulation, Error *error) {
+    Arena *arena = simulation->arena;
+    simulation->options = *options;
+    simulation->complete = true;
+    TRY(engine_compile(program, costs, arena, &simulation->program, error));
+    TRY(rank_classes_find(program, options, arena, &simulation->classes, error));
+    const int32_t actors = simulation->classes.actors;
+    walker_begin(&simulation->walker, &simulation->program, arena);
+    simulation->actors = ARENA_ARRAY(arena, Actor, actors);
+    for (int32_t i = 0; i < actors; i++) {
+        for (int lane = 0; lane < ENGINE_LANES; lane++) {
+            simulation->actors[i].next_ps[lane] = INT64_MAX;
+        }
+    }
+    actor_queue_init(&simulation->queue, actors, arena);
+    simulation->touched = ARENA_ARRAY(arena, int32_t, actors);
+    simulation->changed = ARENA_ARRAY(arena, int32_t, actors);
+    simulation->sums = ARENA_ARRAY(arena, TaskSum, program->task_count);
+    simulation->observed = slowest_actor(&simulation->classes);
+    simulation->rates = rate_cache_new(arena);
+    simulation->repetition = repetition_new(simulation, arena);
+    return STATUS_OK;
+}
+
+static int compare_spans(const void *a, const void *b) {
+    const SpanEntry *x = a, *y = b;
+    if (x->span.rank != y->span.rank) {
+        return x->span.rank < y->span.rank ? -1 : 1;
+    }
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+static void report_spans(Simulation *simulation, Arena *arena, Timeline *timeline) {
+    qsort(simulation->spans, simulation->span_count, sizeof *simulation->spans, compare_spans);
+    timeline->spans = ARENA_ARRAY(arena, Span, simulation->span_count);
+    timeline->span_count = (int64_t)simulation->span_count;
+    for (size_t i = 0; i < simulation->span_count; i++) {
+        timeline->spans[i] = simulation->spans[i].span;
+    }
+}
+
+static void report(Simulation *simulation, double step_fixed_s, Arena *arena, EngineResult *result) {
+    const Attribution *attribution = &simulation->attribution;
+    const int32_t tasks = simulation->program.step->task_count;
+    const int64_t fixed_ps = engine_picoseconds(step_fixed_s);
+    const int64_t step_ps = simulation->now_ps + simulation->skipped_ps + fixed_ps;
+    *result = (EngineResult){.step_s = (double)step_ps * s_per_ps,
+                             .compute_s = (double)attribution->compute_ps * s_per_ps,
+                             .optimizer_s = (double)attribution->optimizer_ps * s_per_ps,
+                             .overhead_s = (double)(attribution->overhead_ps + fixed_ps) * s_per_ps,
+                             .events = simulation->events,
+                             .instances = simulation->events + simulation->instances,
+                             .classes = simulation->classes.actors,
+                             .representative = simulation->classes.rank[simulation->observed],
+                             .totals = ARENA_ARRAY(arena, TaskTotal, tasks)};
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        result->exposed_s[axis] = (double)attribution->exposed_ps[axis] * s_per_ps;
+    }
+    for (int32_t i = 0; i < tasks; i++) {
+        result->totals[i] =
+            (TaskTotal){.count = simulation->sums[i].count, .seconds = (double)simulation->sums[i].ps * s_per_ps};
+    }
+    result->timeline = (Timeline){.origin = TIMELINE_SIMULATED, .complete = simulation->complete, .step_s = result->step_s};
+    if (simulation->options.keep_spans) {
+        report_spans(simulation, arena, &result->timeline);
+    } else {
+        result->timeline.complete = false;
+    }
+}
+
+Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options, Arena *arena,
+                        EngineResult *result, Error *error) {
+    Arena scratch = {0};
+    Simulation simulation = {.arena = &scratch};
+    Status status = simulation_prepare(program, costs, options, &simulation, error);
+    if (status == STATUS_OK) {
+        status = simulation_run(&simulation, error);
+    }
+    if (status == STATUS_OK) {
+        attribution_finish(&simulation, &simulation.actors[simulation.observed]);
+        report(&simulation, costs->step_fixed_s, arena, result);
+    } else {
+        error_wrap(error, "engine");
+    }
+    arena_free(&scratch);
+    return status;
+}
+
+Status engine_run(const StepProgram *program, const CostModel *cost, const EngineOptions *options, Arena *arena,
+                  EngineResult *result, Error *error) {
+    Arena scratch = {0};
+    const EngineCosts costs = {.tasks = cost_program(cost, program, &scratch),
+                               .interference = cost->profile->interference,
+                               .step_fixed_s = cost->target->step_fixed_s};
+    const Status status = engine_run_costs(program, &costs, options, arena, result, error);
+    arena_free(&scratch);
+    return status;
+}

@@ -1,0 +1,180 @@
+// Compiles a StepProgram with its costs for the engine. Tasks that occupy the same get the same demand, so that the rates of a
+// set of running tasks can be looked up by a few small numbers.
+
+#include "sim/engine/engine_program.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_DEMANDS = 65535 };
+
+static const double ps_per_s = 1e12;
+static const double longest_s = 4e6;    // int64 picoseconds reach 9.2e6 s
+
+int64_t engine_picoseconds(double seconds) {
+    return (int64_t)llround(seconds * ps_per_s);
+}
+
+static bool same_demand(const ShareDemand *a, const ShareDemand *b) {
+    bool same = a->collective == b->collective && a->sm_share == b->sm_share && a->memory_bound == b->memory_bound;
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        same &= a->use[r] == b->use[r];
+    }
+    return same;
+}
+
+// Programs have tens of distinct demands: a linear search per task, once per run.
+static int32_t demand_index(EngineProgram *compiled, const Task *task, const TaskCost *cost) {
+    ShareDemand demand = {
+        .sm_share = cost->sm_share, .memory_bound = cost->memory_bound, .collective = task_is_collective(task)};
+    memcpy(demand.use, cost->use, sizeof demand.use);
+    for (int32_t i = 1; i < compiled->demand_count; i++) {
+        if (same_demand(&compiled->demands[i], &demand)) {
+            return i;
+        }
+    }
+    compiled->demands[compiled->demand_count] = demand;
+    return compiled->demand_count++;
+}
+
+static Status compile_sites(const StepProgram *program, const int32_t *first_slot, EngineProgram *compiled, Error *error) {
+    int32_t next = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        EngineTask *out = &compiled->tasks[i];
+        for (int pass = 0; pass < 2; pass++) {
+            const int32_t first = pass == 0 ? task->first_wait : task->first_record;
+            const int32_t count = pass == 0 ? task->wait_count : task->record_count;
+            *(pass == 0 ? &out->first_wait : &out->first_record) = next;
+            for (int32_t k = first; k < first + count; k++) {
+                const EventRef *ref = &program->event_refs[k];
+                const Event *event = &program->events[ref->event];
+                if (pass == 1 && event->lane != task->lane) {
+                    return error_set(error, STATUS_INTERNAL, "task %s on lane %s records an event of lane %s", task->name,
+                                     program->lanes[task->lane].name, program->lanes[event->lane].name);
+                }
+                if (pass == 0 && event->lane == task->lane) {
+                    continue;
+                }
+                compiled->sites[next++] = (EventSite){.event = ref->event,
+                                                      .first_slot = first_slot[ref->event],
+                                                      .slots = first_slot[ref->event + 1] - first_slot[ref->event],
+                                                      .scale = ref->layer_scale,
+                                                      .offset = ref->layer_offset,
+                                                      .lane = event->lane};
+            }
+            *(pass == 0 ? &out->wait_count : &out->record_count) = next - (pass == 0 ? out->first_wait : out->first_record);
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status compile_tasks(const StepProgram *program, const EngineCosts *costs, EngineProgram *compiled, Error *error) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        const TaskCost *cost = &costs->tasks[i];
+        if (!(cost->seconds >= 0 && cost->seconds < longest_s && cost->host_s >= 0 && cost->host_s < longest_s)) {
+            return error_set(error, STATUS_INTERNAL, "task %s costs %g s and %g s of host time: not a time", task->name,
+                             cost->seconds, cost->host_s);
+        }
+        if (task->lane < 0 || task->lane >= program->lane_count) {
+            return error_set(error, STATUS_INTERNAL, "task %s is on lane %d of %d", task->name, task->lane, program->lane_count);
+        }
+        const bool occupies = cost->seconds > 0 && cost->sm_share + cost->use[RESOURCE_NODE_LINK] + cost->use[RESOURCE_NIC] > 0;
+        compiled->tasks[i].duration_ps = engine_picoseconds(cost->seconds);
+        compiled->tasks[i].host_ps = engine_picoseconds(cost->host_s);
+        compiled->tasks[i].lane = task->lane;
+        compiled->tasks[i].guard = task->layer_guard;
+        compiled->tasks[i].group = task_is_collective(task) ? task->group : -1;
+        compiled->tasks[i].demand = (uint16_t)(occupies ? demand_index(compiled, task, cost) : 0);
+    }
+    return STATUS_OK;
+}
+
+static void compile_lanes(const StepProgram *program, EngineProgram *compiled) {
+    compiled->lane_count = program->lane_count;
+    for (int32_t i = 0; i < program->lane_count; i++) {
+        for (int32_t k = 0; k < program->lane_count; k++) {
+            const bool same = program->lanes[i].communicator >= 0 && program->lanes[i].communicator == program->lanes[k].communicator;
+            compiled->siblings[i] |= same && i != k ? 1u << k : 0;
+        }
+    }
+}
+
+static int32_t larger(int32_t a, int32_t b) {
+    return a > b ? a : b;
+}
+
+static void shape_add_site(const EventSite *site, int32_t layers, LoopShape *shape) {
+    shape->margin = larger(shape->margin, abs(site->offset));
+    if (site->scale != 0 && site->slots < layers) {
+        shape->ring_slots = larger(shape->ring_slots, site->slots);
+    }
+}
+
+// An event that a layer loop records both per layer and at a fixed slot has no meaning under a shift: such a loop is unrolled.
+static void check_uniform(const EngineProgram *compiled, const EngineTask *task, int8_t *scales, LoopShape *shape) {
+    for (int32_t k = 0; k < task->record_count; k++) {
+        const EventSite *site = &compiled->sites[task->first_record + k];
+        int8_t *seen = &scales[site->event];
+        const int8_t scale = (int8_t)(site->scale != 0 ? 2 : 1);
+        shape->uniform &= site->slots == 1 || *seen == 0 || *seen == scale;
+        *seen = scale;
+    }
+}
+
+static void compile_shape(const EngineProgram *compiled, int32_t index, int8_t *scales, LoopShape *shape) {
+    const StepProgram *program = compiled->step;
+    const Segment *segment = &program->segments[index];
+    const bool layered = segment->kind == SEGMENT_LAYERS;
+    *shape = (LoopShape){.uniform = true};
+    memset(scales, 0, (size_t)program->event_count);
+    for (int32_t i = index; i < (segment->kind == SEGMENT_TASKS ? index + 1 : segment->end); i++) {
+        const Segment *body = &program->segments[i];
+        for (int32_t t = 0; body->kind == SEGMENT_TASKS && t < body->task_count; t++) {
+            const EngineTask *task = &compiled->tasks[body->first_task + t];
+            shape->lanes |= 1u << task->lane;
+            if (!layered) {
+                continue;
+            }
+            shape->margin = larger(shape->margin, abs(task->guard));
+            for (int32_t k = 0; k < task->wait_count; k++) {
+                shape_add_site(&compiled->sites[task->first_wait + k], program->layers, shape);
+            }
+            for (int32_t k = 0; k < task->record_count; k++) {
+                shape_add_site(&compiled->sites[task->first_record + k], program->layers, shape);
+            }
+            check_uniform(compiled, task, scales, shape);
+        }
+    }
+}
+
+Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled, Error *error) {
+    if (program->lane_count > ENGINE_LANES || program->lane_count < 1) {
+        return error_set(error, STATUS_INTERNAL, "the engine knows 1 to %d lanes, the program has %d", ENGINE_LANES,
+                         program->lane_count);
+    }
+    *compiled = (EngineProgram){.step = program, .interference = costs->interference};
+    const int32_t most_demands = program->task_count + 1 < MAX_DEMANDS ? program->task_count + 1 : MAX_DEMANDS;
+    if (program->task_count >= MAX_DEMANDS) {
+        return error_set(error, STATUS_INTERNAL, "the program has %d tasks, the engine knows %d", program->task_count, MAX_DEMANDS);
+    }
+    compiled->tasks = ARENA_ARRAY(arena, EngineTask, program->task_count);
+    compiled->sites = ARENA_ARRAY(arena, EventSite, program->event_ref_count);
+    compiled->demands = ARENA_ARRAY(arena, ShareDemand, most_demands);
+    compiled->demand_count = 1;
+    int32_t *first_slot = ARENA_ARRAY(arena, int32_t, program->event_count + 1);
+    for (int32_t i = 0; i < program->event_count; i++) {
+        first_slot[i + 1] = first_slot[i] + program->buffers[program->events[i].buffer].slots;
+    }
+    compiled->slot_count = first_slot[program->event_count];
+    TRY(compile_tasks(program, costs, compiled, error));
+    TRY(compile_sites(program, first_slot, compiled, error));
+    compile_lanes(program, compiled);
+    compiled->shapes = ARENA_ARRAY(arena, LoopShape, program->segment_count);
+    int8_t *scales = ARENA_ARRAY(arena, int8_t, program->event_count);
+    for (int32_t i = 0; i < program->segment_count; i++) {
+        compile_shape(compiled, i, scales, &compiled->shapes[i]);
+    }
+    return STATUS_OK;
+}

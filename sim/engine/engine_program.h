@@ -1,0 +1,59 @@
+// The program as the engine's inner loop wants it: times in picoseconds, event references as plain slot arithmetic, per loop what
+// repetition needs to know. Private to sim/engine.
+
+#pragma once
+
+#include "sim/engine/engine.h"
+#include "sim/engine/share.h"
+
+enum { ENGINE_LANES = 8 };    // at most; lane 0 computes
+
+// One wait or record: slot first_slot + (scale * layer + offset) mod slots, recorded on `lane`.
+typedef struct EventSite {
+    int32_t event;
+    int32_t first_slot, slots;
+    int16_t scale, offset;
+    int32_t lane;
+} EventSite;
+
+typedef struct EngineTask {
+    int64_t duration_ps, host_ps;
+    int32_t first_wait, wait_count;        // sites; waits on the task's own lane are dropped, the lane orders them
+    int32_t first_record, record_count;
+    int16_t lane, guard, group;            // group -1: not a collective
+    uint16_t demand;                       // index into demands; 0 = occupies nothing
+} EngineTask;
+
+// What a loop's iterations have in common.
+typedef struct LoopShape {
+    uint32_t lanes;            // bit per lane that the body (or the stretch of tasks) uses
+    int32_t margin;            // iterations at either end that may differ: guards and look-ahead
+    int32_t ring_slots;        // largest ring of event slots that wraps inside the loop
+    bool uniform;              // iterations between the margins are shifts of each other
+} LoopShape;
+
+typedef struct EngineProgram {
+    const StepProgram *step;
+    EngineTask *tasks;
+    EventSite *sites;
+    int32_t slot_count;
+    LoopShape *shapes;                        // per segment
+    ShareDemand *demands;
+    int32_t demand_count;
+    int32_t lane_count;
+    uint32_t siblings[ENGINE_LANES];          // lanes with the same communicator, without the lane itself
+    Interference interference;
+} EngineProgram;
+
+int64_t engine_picoseconds(double seconds);
+
+Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled, Error *error);
+
+static inline int32_t event_site_slot(const EventSite *site, int32_t layer) {
+    int32_t index = site->scale * layer + site->offset;
+    if ((uint32_t)index >= (uint32_t)site->slots) {
+        index %= site->slots;
+        index += index < 0 ? site->slots : 0;
+    }
+    return site->first_slot + index;
+}

@@ -1,0 +1,17 @@
+// Which ranks have to be simulated. Ranks of one class see the same from their groups, so one stands for all of them.
+
+#pragma once
+
+#include "sim/engine/engine.h"
+
+// members[first[i] .. first[i] + count[i]) with i = group * actors + actor: the actors that take part in the collectives of this
+// group with that actor; the first of them leads.
+typedef struct RankClasses {
+    int32_t actors;
+    int32_t *rank;           // that an actor stands for: the lowest of its class
+    double *slowdown;        // of an actor's compute
+    int32_t *first, *count;
+    int32_t *members;
+} RankClasses;
+
+Status rank_classes_find(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes, Error *error);

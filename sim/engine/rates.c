@@ -1,0 +1,136 @@
+// Keeps the progress of running tasks up to date. Rates depend only on which demands run together on a rank, so they are looked up
+// in a small cache; a collective of several actors advances with the slowest member. Time left is kept in isolated picoseconds
+// relative to now, never as an absolute time: a repeated iteration goes through exactly the same arithmetic.
+// Not modelled: what a collective held back by one member leaves unused on the links of the others.
+
+#include "sim/engine/simulation.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CACHE_ROWS = 1024 };
+
+typedef struct CacheRow {
+    uint16_t demand[ENGINE_LANES];    // the key: all zero = free, never looked up
+    double rate[ENGINE_LANES];
+} CacheRow;
+
+typedef struct DueCollective {
+    int32_t leader;
+    int lane;
+} DueCollective;
+
+struct RateCache {
+    CacheRow rows[CACHE_ROWS];
+    DueCollective *due;
+    size_t due_count, due_capacity;
+};
+
+RateCache *rate_cache_new(Arena *arena) {
+    return ARENA_NEW(arena, RateCache);
+}
+
+static void fill_row(const EngineProgram *program, const uint16_t *demand, CacheRow *row) {
+    const ShareDemand *active[ENGINE_LANES];
+    double rates[ENGINE_LANES];
+    int lanes[ENGINE_LANES];
+    int count = 0;
+    memcpy(row->demand, demand, sizeof row->demand);
+    for (int lane = 0; lane < ENGINE_LANES; lane++) {
+        if (demand[lane]) {
+            active[count] = &program->demands[demand[lane]];
+            lanes[count++] = lane;
+        }
+    }
+    share_rates(active, count, &program->interference, rates);
+    for (int i = 0; i < count; i++) {
+        row->rate[lanes[i]] = rates[i];
+    }
+}
+
+static const double *rates_of(Simulation *simulation, const uint16_t *demand) {
+    uint64_t half[2];
+    memcpy(half, demand, sizeof half);
+    const uint64_t mixed = (half[0] ^ half[1] * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+    CacheRow *row = &simulation->rates->rows[mixed >> 54];
+    if (memcmp(row->demand, demand, sizeof row->demand) != 0) {
+        fill_row(&simulation->program, demand, row);
+    }
+    return row->rate;
+}
+
+// Running at this rate from now on.
+static void set_rate(Simulation *simulation, int32_t index, int lane, double rate) {
+    Actor *actor = &simulation->actors[index];
+    if (rate == actor->rate[lane]) {
+        return;
+    }
+    const int64_t now = simulation->now_ps;
+    actor->remaining_ps[lane] = fmax(0, actor->remaining_ps[lane] - (double)(now - actor->update_ps[lane]) * actor->rate[lane]);
+    actor->update_ps[lane] = now;
+    actor->rate[lane] = rate;
+    actor->next_ps[lane] = now + (int64_t)ceil(actor->remaining_ps[lane] / rate);
+}
+
+static void note_due(Simulation *simulation, int32_t leader, int lane) {
+    RateCache *cache = simulation->rates;
+    cache->due = arena_grow(simulation->arena, cache->due, cache->due_count, &cache->due_capacity, sizeof *cache->due);
+    cache->due[cache->due_count++] = (DueCollective){.leader = leader, .lane = lane};
+}
+
+static void update_actor(Simulation *simulation, int32_t index) {
+    Actor *actor = &simulation->actors[index];
+    const double *rates = rates_of(simulation, actor->demand);
+    const int lanes = simulation->program.lane_count;
+    for (int lane = 0; lane < lanes; lane++) {
+        if (!actor->demand[lane] || rates[lane] == actor->local_rate[lane]) {
+            continue;
+        }
+        actor->local_rate[lane] = rates[lane];
+        const Instance *instance = walker_head(&simulation->walker, lane, actor->ended[lane]);
+        const int32_t group = simulation->program.tasks[instance->task].group;
+        if (group < 0 || simulation->classes.count[group * simulation->classes.actors + index] == 1) {
+            set_rate(simulation, index, lane, rates[lane]);
+        } else {
+            note_due(simulation, actor->leader[lane], lane);
+        }
+    }
+}
+
+// The slowest member sets the pace.
+static void update_collective(Simulation *simulation, int32_t leader, int lane) {
+    const RankClasses *classes = &simulation->classes;
+    const Instance *instance = walker_head(&simulation->walker, lane, simulation->actors[leader].ended[lane]);
+    const int32_t entry = simulation->program.tasks[instance->task].group * classes->actors + leader;
+    double rate = 1;
+    for (int32_t i = 0; i < classes->count[entry]; i++) {
+        rate = fmin(rate, simulation->actors[classes->members[classes->first[entry] + i]].local_rate[lane]);
+    }
+    set_rate(simulation, leader, lane, rate);
+    actor_queue_update(&simulation->queue, leader, &simulation->actors[leader], simulation->program.lane_count);
+}
+
+static int compare_due(const void *a, const void *b) {
+    const DueCollective *x = a, *y = b;
+    return x->leader != y->leader ? (x->leader > y->leader) - (x->leader < y->leader) : (x->lane > y->lane) - (x->lane < y->lane);
+}
+
+void rates_update(Simulation *simulation) {
+    RateCache *cache = simulation->rates;
+    for (int32_t i = 0; i < simulation->changed_count; i++) {
+        const int32_t index = simulation->changed[i];
+        simulation->actors[index].changed = false;
+        update_actor(simulation, index);
+        actor_queue_update(&simulation->queue, index, &simulation->actors[index], simulation->program.lane_count);
+    }
+    simulation->changed_count = 0;
+    if (cache->due_count > 1) {
+        qsort(cache->due, cache->due_count, sizeof *cache->due, compare_due);
+    }
+    for (size_t i = 0; i < cache->due_count; i++) {
+        if (i == 0 || compare_due(&cache->due[i - 1], &cache->due[i]) != 0) {
+            update_collective(simulation, cache->due[i].leader, cache->due[i].lane);
+        }
+    }
+    cache->due_count = 0;
+}

@@ -1,0 +1,300 @@
+// The event loop. An instant is: everything that ends now, then everything that can start because of it (tasks of no length end
+// within the instant), then the rates of what runs, then the next instant. Nothing depends on the order inside an instant, so
+// equal times need no further tie-break than the actor's number.
+
+#include "sim/engine/simulation.h"
+
+static void touch(Simulation *simulation, int32_t actor) {
+    if (!simulation->actors[actor].touched) {
+        simulation->actors[actor].touched = true;
+        int32_t at = simulation->touched_first + simulation->touched_count++;
+        at -= at >= simulation->classes.actors ? simulation->classes.actors : 0;
+        simulation->touched[at] = actor;
+    }
+}
+
+static void mark_changed(Simulation *simulation, int32_t actor) {
+    if (!simulation->actors[actor].changed) {
+        simulation->actors[actor].changed = true;
+        simulation->changed[simulation->changed_count++] = actor;
+    }
+}
+
+static void keep_span(Simulation *simulation, int32_t actor, int lane, const Instance *instance) {
+    const int64_t shift = simulation->skipped_ps;
+    simulation->spans = arena_grow(simulation->arena, simulation->spans, simulation->span_count, &simulation->span_capacity,
+                                   sizeof *simulation->spans);
+    simulation->spans[simulation->span_count++] =
+        (SpanEntry){.position = instance->position,
+                    .span = {.rank = simulation->classes.rank[actor],
+                             .task = instance->task,
+                             .layer = instance->layer,
+                             .micro_batch = instance->micro_batch,
+                             .start_s = (double)(simulation->actors[actor].start_ps[lane] + shift) * 1e-12,
+                             .end_s = (double)(simulation->now_ps + shift) * 1e-12}};
+}
+
+// The task of this lane ended on this actor.
+static void end_task(Simulation *simulation, int32_t index, int lane) {
+    Actor *actor = &simulation->actors[index];
+    const Instance *instance = walker_head(&simulation->walker, lane, actor->ended[lane]);
+    const int64_t now = simulation->now_ps;
+    if (index == simulation->observed) {
+        TaskSum *sum = &simulation->sums[instance->task];
+        sum->count++;
+        sum->ps += now - actor->start_ps[lane];
+        if (lane == 0) {
+            attribution_end(simulation, actor, instance);
+        }
+    }
+    if (simulation->options.keep_spans) {
+        keep_span(simulation, index, lane, instance);
+    }
+    actor->ended[lane]++;
+    actor->status[lane] = LANE_IDLE;
+    actor->next_ps[lane] = INT64_MAX;
+    actor->end_ps[lane] = now;
+    if (actor->demand[lane]) {
+        actor->demand[lane] = 0;
+        mark_changed(simulation, index);
+    }
+    simulation->events++;
+    touch(simulation, index);
+}
+
+static void end_everywhere(Simulation *simulation, int32_t leader, int lane) {
+    const Instance *instance = walker_head(&simulation->walker, lane, simulation->actors[leader].ended[lane]);
+    const int32_t group = simulation->program.tasks[instance->task].group;
+    if (group < 0) {
+        end_task(simulation, leader, lane);
+        return;
+    }
+    const int32_t entry = group * simulation->classes.actors + leader;
+    const int32_t *members = &simulation->classes.members[simulation->classes.first[entry]];
+    for (int32_t i = 0; i < simulation->classes.count[entry]; i++) {
+        end_task(simulation, members[i], lane);
+    }
+}
+
+// Puts the lane's head into its running state; next_ps is the leader's business.
+static void start_on(Simulation *simulation, int32_t index, int lane, const Instance *instance) {
+    Actor *actor = &simulation->actors[index];
+    actor->host_bound[lane] = instance->issue_ps == simulation->now_ps && instance->issue_ps > 0;
+    actor->status[lane] = LANE_RUNNING;
+    actor->start_ps[lane] = simulation->now_ps;
+    actor->next_ps[lane] = INT64_MAX;
+    if (index == simulation->observed && lane == 0) {
+        attribution_start(simulation, actor, instance);
+    }
+    if (!simulation->options.no_contention) {
+        actor->demand[lane] = simulation->program.tasks[instance->task].demand;
+        actor->local_rate[lane] = 1;
+        if (actor->demand[lane]) {
+            mark_changed(simulation, index);
+        }
+    }
+}
+
+static void run_for(Simulation *simulation, int32_t leader, int lane, int64_t duration_ps) {
+    Actor *actor = &simulation->actors[leader];
+    actor->remaining_ps[lane] = (double)duration_ps;
+    actor->rate[lane] = 1;
+    actor->update_ps[lane] = simulation->now_ps;
+    actor->next_ps[lane] = simulation->now_ps + duration_ps;
+    if (duration_ps == 0) {
+        end_everywhere(simulation, leader, lane);
+    }
+}
+
+static void start_alone(Simulation *simulation, int32_t index, int lane, const Instance *instance) {
+    const EngineTask *task = &simulation->program.tasks[instance->task];
+    const double slowdown = simulation->classes.slowdown[index];
+    int64_t duration_ps = task->duration_ps;
+    if (task->group < 0 && slowdown > 1) {
+        duration_ps = (int64_t)((double)duration_ps * slowdown + 0.5);
+    }
+    start_on(simulation, index, lane, instance);
+    simulation->actors[index].leader[lane] = index;
+    run_for(simulation, index, lane, duration_ps);
+}
+
+// A member has reached its collective; the last one starts it for all.
+static void arrive(Simulation *simulation, int32_t index, int lane, const Instance *instance) {
+    const EngineTask *task = &simulation->program.tasks[instance->task];
+    const int32_t entry = task->group * simulation->classes.actors + index;
+    const int32_t count = simulation->classes.count[entry];
+    if (count == 1) {
+        start_alone(simulation, index, lane, instance);
+        return;
+    }
+    const int32_t *members = &simulation->classes.members[simulation->classes.first[entry]];
+    Actor *leader = &simulation->actors[members[0]];
+    simulation->actors[index].status[lane] = LANE_ARRIVED;
+    simulation->actors[index].next_ps[lane] = INT64_MAX;
+    if (++leader->arrived[lane] < count) {
+        return;
+    }
+    leader->arrived[lane] = 0;
+    for (int32_t i = 0; i < count; i++) {
+        start_on(simulation, members[i], lane, instance);
+        simulation->actors[members[i]].leader[lane] = members[0];
+        touch(simulation, members[i]);
+    }
+    run_for(simulation, members[0], lane, task->duration_ps);
+}
+
+static bool needs_met(const Instance *instance, const Actor *actor) {
+    int32_t late = 0;
+    for (int lane = 0; lane < ENGINE_LANES; lane++) {
+        late |= actor->ended[lane] - instance->need[lane];    // counts are far from overflow: negative when short
+    }
+    return late >= 0;
+}
+
+// Tries the head of every idle lane. Returns the lanes without a head; *moved when something started.
+static uint32_t start_heads(Simulation *simulation, int32_t index, bool *moved) {
+    Actor *actor = &simulation->actors[index];
+    uint32_t empty = 0;
+    for (int lane = 0; lane < simulation->program.lane_count; lane++) {
+        if (actor->status[lane] != LANE_IDLE) {
+            continue;
+        }
+        const Instance *head = walker_head(&simulation->walker, lane, actor->ended[lane]);
+        if (!head) {
+            empty |= 1u << lane;
+        } else if (needs_met(head, actor)) {
+            if (head->issue_ps > simulation->now_ps) {
+                actor->status[lane] = LANE_ISSUING;
+                actor->next_ps[lane] = head->issue_ps;
+                simulation->host_waits++;
+            } else {
+                *moved = true;
+                if (simulation->program.tasks[head->task].group < 0) {
+                    start_alone(simulation, index, lane, head);
+                } else {
+                    arrive(simulation, index, lane, head);
+                }
+            }
+        }
+    }
+    return empty;
+}
+
+static void update_kept(Simulation *simulation) {
+    for (int lane = 0; lane < simulation->program.lane_count; lane++) {
+        int32_t kept = INT32_MAX;
+        for (int32_t i = 0; i < simulation->classes.actors; i++) {
+            kept = simulation->actors[i].ended[lane] < kept ? simulation->actors[i].ended[lane] : kept;
+        }
+        simulation->kept[lane] = kept;
+    }
+}
+
+static bool actor_busy(const Actor *actor, int lanes) {
+    bool busy = false;
+    for (int lane = 0; lane < lanes; lane++) {
+        busy |= actor->status[lane] != LANE_IDLE;
+    }
+    return busy;
+}
+
+// Queues further instances while an idle lane of the stretch being walked has none. True when something was queued.
+static bool pull_for(Simulation *simulation, const Actor *actor, uint32_t empty) {
+    Walker *walker = &simulation->walker;
+    bool pulled = false;
+    while (!walker->ended && ((empty & walker_lanes(walker)) || !actor_busy(actor, simulation->program.lane_count))) {
+        const int32_t *kept = simulation->classes.actors == 1 ? actor->ended : simulation->kept;
+        if (!walker_pull(walker, kept)) {
+            break;
+        }
+        pulled = true;
+        for (int lane = 0; lane < simulation->program.lane_count; lane++) {
+            if ((empty >> lane & 1) && walker_head(walker, lane, actor->ended[lane])) {
+                empty &= ~(1u << lane);
+            }
+        }
+        if (!actor_busy(actor, simulation->program.lane_count)) {
+            break;    // perhaps this one can start
+        }
+    }
+    return pulled;
+}
+
+static void settle_actor(Simulation *simulation, int32_t index) {
+    bool again = true;
+    while (again) {
+        bool moved = false;
+        const uint32_t empty = start_heads(simulation, index, &moved);
+        again = moved || (empty && pull_for(simulation, &simulation->actors[index], empty));
+    }
+}
+
+static void settle(Simulation *simulation) {
+    while (simulation->touched_count > 0) {
+        const int32_t actor = simulation->touched[simulation->touched_first++];
+        simulation->touched_first %= simulation->classes.actors;
+        simulation->touched_count--;
+        simulation->actors[actor].touched = false;    // may be touched again by somebody else's collective
+        settle_actor(simulation, actor);
+        actor_queue_update(&simulation->queue, actor, &simulation->actors[actor], simulation->program.lane_count);
+    }
+    if (simulation->changed_count > 0) {
+        rates_update(simulation);
+    }
+}
+
+static void end_due(Simulation *simulation, int32_t index) {
+    Actor *actor = &simulation->actors[index];
+    for (int lane = 0; lane < simulation->program.lane_count; lane++) {
+        if (actor->next_ps[lane] != simulation->now_ps) {
+            continue;
+        }
+        if (actor->status[lane] == LANE_ISSUING) {
+            actor->status[lane] = LANE_IDLE;
+            actor->next_ps[lane] = INT64_MAX;
+            touch(simulation, index);
+        } else {
+            end_everywhere(simulation, index, lane);
+        }
+    }
+    actor_queue_update(&simulation->queue, index, actor, simulation->program.lane_count);
+}
+
+static Status check_all_ended(const Simulation *simulation, Error *error) {
+    for (int32_t i = 0; i < simulation->classes.actors; i++) {
+        const Actor *actor = &simulation->actors[i];
+        for (int lane = 0; lane < simulation->program.lane_count; lane++) {
+            const Instance *head = walker_head(&simulation->walker, lane, actor->ended[lane]);
+            if (head) {
+                return error_set(error, STATUS_INTERNAL, "the program deadlocks: task %s (layer %d, micro-batch %d) of rank %d never starts",
+                                 simulation->program.step->tasks[head->task].name, head->layer, head->micro_batch,
+                                 simulation->classes.rank[i]);
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+Status simulation_run(Simulation *simulation, Error *error) {
+    const ActorQueue *queue = &simulation->queue;
+    for (int32_t i = 0; i < simulation->classes.actors; i++) {
+        touch(simulation, i);
+    }
+    settle(simulation);
+    int64_t next_update = 0;
+    while (queue->key[queue->heap[0]] != INT64_MAX) {
+        simulation->now_ps = queue->key[queue->heap[0]];
+        while (queue->key[queue->heap[0]] == simulation->now_ps) {
+            end_due(simulation, queue->heap[0]);
+        }
+        if (simulation->classes.actors > 1 && simulation->events >= next_update) {
+            update_kept(simulation);
+            next_update = simulation->events + 8 * (int64_t)simulation->classes.actors;
+        }
+        settle(simulation);
+        if (!simulation->options.unroll) {
+            repetition_check(simulation);
+        }
+    }
+    return check_all_ended(simulation, error);
+}

@@ -1,0 +1,115 @@
+// The state of one simulation. Private to sim/engine; files that share it:
+//   simulation.c   instants: what ends, what starts
+//   rates.c        progress of what runs together
+//   attribution.c  where the representative rank's time went
+//   repetition.c   skipping iterations that would repeat
+
+#pragma once
+
+#include "sim/engine/engine_program.h"
+#include "sim/engine/rank_classes.h"
+#include "sim/engine/walker.h"
+
+typedef enum { LANE_IDLE, LANE_ISSUING, LANE_ARRIVED, LANE_RUNNING } LaneStatus;    // ISSUING: waits for the host
+
+// One simulated rank. Times are on the simulation's clock; the step's clock is ahead of it by skipped_ps.
+typedef struct Actor {
+    int64_t next_ps[ENGINE_LANES];      // when the lane's task ends or the host has issued its head; INT64_MAX: nothing to expect
+    int32_t ended[ENGINE_LANES];        // tasks of the lane that have ended
+    uint16_t demand[ENGINE_LANES];      // of what is running; 0 nothing
+    uint8_t status[ENGINE_LANES];
+    bool host_bound[ENGINE_LANES];      // the running or last task started the moment the host issued it
+    int32_t leader[ENGINE_LANES];       // running collective: the actor that keeps its clock
+    int32_t arrived[ENGINE_LANES];      // as leader: members that are ready
+    double remaining_ps[ENGINE_LANES];  // isolated time left at update_ps (kept by the leader)
+    double rate[ENGINE_LANES];
+    double local_rate[ENGINE_LANES];    // what this rank's sharing would allow
+    int64_t update_ps[ENGINE_LANES];
+    int64_t start_ps[ENGINE_LANES];
+    int64_t end_ps[ENGINE_LANES];       // of the last ended task
+    bool touched;                       // in the list of this instant
+    bool changed;                       // runs something else than before this instant
+} Actor;
+
+typedef struct Attribution {
+    int64_t compute_ps, optimizer_ps, overhead_ps;
+    int64_t exposed_ps[AXIS_COUNT];
+    int64_t idle_since_ps;              // compute lane
+} Attribution;
+
+typedef struct TaskSum {
+    int64_t count, ps;
+} TaskSum;
+
+typedef struct SpanEntry {
+    int64_t position;
+    Span span;
+} SpanEntry;
+
+typedef struct ActorQueue {
+    int64_t *key;         // per actor: its earliest next_ps
+    int32_t *heap, *at;   // actors by (key, actor); place of an actor in the heap
+    int32_t count;
+} ActorQueue;
+
+typedef struct RateCache RateCache;
+typedef struct Repetition Repetition;
+
+typedef struct Simulation {
+    EngineProgram program;
+    EngineOptions options;
+    RankClasses classes;
+    Walker walker;
+    Arena *arena;
+    Actor *actors;
+    ActorQueue queue;
+    int64_t now_ps, skipped_ps;
+    int32_t *touched;                   // ring: actors on which something may start now
+    int32_t touched_first, touched_count;
+    int32_t *changed;
+    int32_t changed_count;
+    int32_t kept[ENGINE_LANES];         // tasks ended on every actor: older instances are forgotten
+    int32_t observed;                   // the actor of attribution and totals
+    Attribution attribution;
+    TaskSum *sums;                      // per task, on the observed actor
+    int64_t events, instances;
+    int64_t host_waits;                 // times that a ready task waited for the host
+    RateCache *rates;
+    Repetition *repetition;
+    SpanEntry *spans;
+    size_t span_count, span_capacity;
+    bool complete;
+} Simulation;
+
+// ---- simulation.c
+Status simulation_run(Simulation *simulation, Error *error);
+
+// ---- rates.c
+RateCache *rate_cache_new(Arena *arena);
+void rates_update(Simulation *simulation);
+
+// ---- attribution.c
+void attribution_start(Simulation *simulation, const Actor *actor, const Instance *instance);
+void attribution_end(Simulation *simulation, const Actor *actor, const Instance *instance);
+void attribution_finish(Simulation *simulation, const Actor *actor);
+
+// ---- repetition.c
+Repetition *repetition_new(const Simulation *simulation, Arena *arena);
+void repetition_check(Simulation *simulation);
+
+// ---- actor_queue.c
+void actor_queue_init(ActorQueue *queue, int32_t actors, Arena *arena);
+void actor_queue_sift(ActorQueue *queue, int32_t actor);
+
+static inline void actor_queue_update(ActorQueue *queue, int32_t actor, const Actor *state, int lanes) {
+    int64_t next = state->next_ps[0];
+    for (int lane = 1; lane < lanes; lane++) {
+        next = state->next_ps[lane] < next ? state->next_ps[lane] : next;
+    }
+    if (next != queue->key[actor]) {
+        queue->key[actor] = next;
+        if (queue->count > 1) {
+            actor_queue_sift(queue, actor);
+        }
+    }
+}

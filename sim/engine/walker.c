@@ -1,0 +1,205 @@
+// Walks segments, loops and guards in issue order (the order that sim/step's cursor defines) and turns event references into
+// counts per lane. Collectives of lanes that share a communicator wait for each other the same way.
+
+#include "sim/engine/walker.h"
+
+#include <string.h>
+
+enum { FIRST_RING = 64 };
+
+void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena) {
+    *walker = (Walker){.compiled = compiled, .arena = arena};
+    walker->slot_counts = ARENA_ARRAY(arena, int32_t, compiled->slot_count + 1);
+    for (int lane = 0; lane < ENGINE_LANES; lane++) {
+        walker->rings[lane].slots = ARENA_ARRAY(arena, Instance, FIRST_RING);
+        walker->rings[lane].mask = FIRST_RING - 1;
+    }
+}
+
+static void ring_grow(LaneRing *ring, int32_t kept, Arena *arena) {
+    const uint32_t size = 2 * (ring->mask + 1);
+    Instance *slots = ARENA_ARRAY(arena, Instance, size);
+    for (int32_t i = kept > 0 ? kept - 1 : 0; i < ring->pulled; i++) {
+        slots[(uint32_t)i & (size - 1)] = ring->slots[(uint32_t)i & ring->mask];
+    }
+    ring->slots = slots;
+    ring->mask = size - 1;
+}
+
+static void queue_task(Walker *walker, int32_t index, const int32_t *kept) {
+    const EngineProgram *compiled = walker->compiled;
+    const EngineTask *task = &compiled->tasks[index];
+    const int lane = task->lane;
+    LaneRing *ring = &walker->rings[lane];
+    if ((uint32_t)(ring->pulled - kept[lane]) >= ring->mask) {    // the last ended one is still looked at
+        ring_grow(ring, kept[lane], walker->arena);
+    }
+    Instance *instance = &ring->slots[(uint32_t)ring->pulled & ring->mask];
+    memset(instance->need, 0, sizeof instance->need);
+    for (int32_t i = 0; i < task->wait_count; i++) {
+        const EventSite *site = &compiled->sites[task->first_wait + i];
+        const int32_t count = walker->slot_counts[event_site_slot(site, walker->layer)];
+        int32_t *need = &instance->need[site->lane];
+        *need = count > *need ? count : *need;
+    }
+    ring->pulled++;
+    if (task->group >= 0) {
+        for (int other = 0; other < compiled->lane_count; other++) {
+            if (compiled->siblings[lane] >> other & 1) {
+                const int32_t count = walker->rings[other].last_collective;
+                instance->need[other] = count > instance->need[other] ? count : instance->need[other];
+            }
+        }
+        ring->last_collective = ring->pulled;
+    }
+    for (int32_t i = 0; i < task->record_count; i++) {
+        walker->slot_counts[event_site_slot(&compiled->sites[task->first_record + i], walker->layer)] = ring->pulled;
+    }
+    walker->host_ps += task->host_ps;
+    instance->issue_ps = walker->host_ps;
+    instance->position = walker->position++;
+    instance->task = index;
+    instance->layer = walker->layer;
+    instance->micro_batch = walker->micro_batch;
+    instance->loop_run = walker->depth ? walker->loops[walker->depth - 1].id : 0;
+}
+
+static void set_loop_variable(Walker *walker, const LoopRun *run) {
+    const Segment *loop = &walker->compiled->step->segments[run->segment];
+    *(loop->kind == SEGMENT_LAYERS ? &walker->layer : &walker->micro_batch) = loop->first + run->iteration * loop->step;
+}
+
+static void enter_loop(Walker *walker) {
+    ASSERT(walker->depth < STEP_MAX_DEPTH);
+    LoopRun *run = &walker->loops[walker->depth++];
+    *run = (LoopRun){.id = ++walker->loop_runs, .segment = walker->segment++};
+    for (int lane = 0; lane < ENGINE_LANES; lane++) {
+        run->entered[lane] = walker->rings[lane].pulled;
+    }
+    set_loop_variable(walker, run);
+}
+
+static void note_boundary(Walker *walker, const LoopRun *run) {
+    if (walker->boundary_count == WALKER_BOUNDARIES) {
+        return;
+    }
+    Boundary *boundary = &walker->boundaries[(walker->boundary_first + walker->boundary_count++) % WALKER_BOUNDARIES];
+    *boundary = (Boundary){.loop_run = run->id,
+                           .depth = walker->depth - 1,
+                           .iteration = run->iteration,
+                           .host_ps = walker->host_ps};
+    for (int lane = 0; lane < ENGINE_LANES; lane++) {
+        boundary->pulled[lane] = walker->rings[lane].pulled;
+    }
+}
+
+// After a subtree ended: the next iteration of the innermost finished loop, or out of it.
+static void close_loops(Walker *walker) {
+    const Segment *segments = walker->compiled->step->segments;
+    while (walker->depth > 0) {
+        LoopRun *run = &walker->loops[walker->depth - 1];
+        if (walker->segment != segments[run->segment].end) {
+            return;
+        }
+        if (run->iteration + 1 < segments[run->segment].count) {
+            note_boundary(walker, run);
+            run->iteration++;
+            walker->segment = run->segment + 1;
+            set_loop_variable(walker, run);
+            return;
+        }
+        *(segments[run->segment].kind == SEGMENT_LAYERS ? &walker->layer : &walker->micro_batch) = 0;
+        walker->depth--;
+    }
+}
+
+bool walker_pull(Walker *walker, const int32_t *kept) {
+    const StepProgram *program = walker->compiled->step;
+    while (walker->segment < program->segment_count) {
+        const Segment *segment = &program->segments[walker->segment];
+        if (segment->kind != SEGMENT_TASKS) {
+            enter_loop(walker);
+            continue;
+        }
+        while (walker->task < segment->task_count) {
+            const int32_t index = segment->first_task + walker->task++;
+            if (step_guard_open(program, &program->tasks[index], walker->layer)) {
+                queue_task(walker, index, kept);
+                return true;
+            }
+        }
+        walker->task = 0;
+        walker->segment++;
+        close_loops(walker);
+    }
+    walker->ended = true;
+    return false;
+}
+
+uint32_t walker_lanes(const Walker *walker) {
+    const Segment *segments = walker->compiled->step->segments;
+    int32_t at = walker->segment;
+    if (walker->depth > 0 && segments[walker->loops[walker->depth - 1].segment].kind == SEGMENT_LAYERS) {
+        at = walker->loops[walker->depth - 1].segment;
+    }
+    return at < walker->compiled->step->segment_count ? walker->compiled->shapes[at].lanes : 0;
+}
+
+// Event slots that the loop records per layer move with the iterations; the ones between were recorded in skipped iterations and
+// have happened.
+static void rotate_event(Walker *walker, const EventSite *site, const LoopRun *run, int64_t shift, int32_t *scratch) {
+    int32_t *slots = &walker->slot_counts[site->first_slot];
+    memcpy(scratch, slots, (size_t)site->slots * sizeof *slots);
+    memset(slots, 0, (size_t)site->slots * sizeof *slots);
+    for (int32_t i = 0; i < site->slots; i++) {
+        if (scratch[i] > run->entered[site->lane]) {
+            const int64_t to = ((i + shift) % site->slots + site->slots) % site->slots;
+            slots[to] = scratch[i];
+        }
+    }
+}
+
+static void rotate_events(Walker *walker, const LoopRun *run, int64_t shift) {
+    const EngineProgram *compiled = walker->compiled;
+    const Segment *loop = &compiled->step->segments[run->segment];
+    int32_t *scratch = ARENA_ARRAY(walker->arena, int32_t, compiled->slot_count + 1);
+    bool *rotated = ARENA_ARRAY(walker->arena, bool, compiled->step->event_count);
+    for (int32_t s = run->segment + 1; s < loop->end; s++) {
+        const Segment *body = &compiled->step->segments[s];
+        for (int32_t t = 0; body->kind == SEGMENT_TASKS && t < body->task_count; t++) {
+            const EngineTask *task = &compiled->tasks[body->first_task + t];
+            for (int32_t k = 0; k < task->record_count; k++) {
+                const EventSite *site = &compiled->sites[task->first_record + k];
+                if (site->scale != 0 && site->slots > 1 && !rotated[site->event]) {
+                    rotated[site->event] = true;
+                    rotate_event(walker, site, run, shift, scratch);
+                }
+            }
+        }
+    }
+}
+
+void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, const int32_t *kept) {
+    LoopRun *run = &walker->loops[depth];
+    const Segment *loop = &walker->compiled->step->segments[run->segment];
+    const int32_t shift = count * loop->step;
+    run->iteration += count;
+    set_loop_variable(walker, run);
+    walker->host_ps += host_shift_ps;
+    for (int lane = 0; lane < walker->compiled->lane_count; lane++) {
+        LaneRing *ring = &walker->rings[lane];
+        for (int32_t i = kept[lane]; i < ring->pulled; i++) {
+            Instance *instance = &ring->slots[(uint32_t)i & ring->mask];
+            *(loop->kind == SEGMENT_LAYERS ? &instance->layer : &instance->micro_batch) += shift;
+            instance->issue_ps += host_shift_ps;
+        }
+    }
+    for (uint32_t i = 0; i < walker->boundary_count; i++) {
+        Boundary *boundary = &walker->boundaries[(walker->boundary_first + i) % WALKER_BOUNDARIES];
+        boundary->host_ps += host_shift_ps;
+        boundary->iteration += boundary->loop_run == run->id ? count : 0;
+    }
+    if (loop->kind == SEGMENT_LAYERS) {
+        rotate_events(walker, run, shift);
+    }
+}

@@ -1,0 +1,80 @@
+// The host's side: takes task instances from the program in issue order and queues them on their lanes, with what each must wait
+// for and when the host has issued it. All simulated ranks share one walker, because all ranks issue the same tasks. A wait is a
+// count: "this many tasks of that lane have ended"; lanes run in order, so nothing else is needed.
+
+#pragma once
+
+#include "sim/engine/engine_program.h"
+
+typedef struct Instance {
+    int32_t need[ENGINE_LANES];    // per lane: tasks ended before this one may start
+    int64_t issue_ps;
+    int64_t position;              // in issue order
+    int32_t task, layer, micro_batch;
+    int32_t loop_run;              // of the innermost loop; for relabelling after a skip
+} Instance;
+
+typedef struct LaneRing {
+    Instance *slots;
+    uint32_t mask;
+    int32_t pulled;                // instances queued so far
+    int32_t last_collective;       // count including the latest collective on this lane
+} LaneRing;
+
+// One running loop of the walk.
+typedef struct LoopRun {
+    int32_t id;
+    int32_t segment, iteration;
+    int32_t entered[ENGINE_LANES];    // instances queued before the loop began
+} LoopRun;
+
+// The walk passed the end of an iteration. Kept until the simulation has run that far.
+typedef struct Boundary {
+    int32_t loop_run, depth, iteration;
+    int32_t pulled[ENGINE_LANES];
+    int64_t host_ps;
+} Boundary;
+
+enum { WALKER_BOUNDARIES = 64 };      // the walk is at most a few iterations ahead; further ones are not recorded
+
+typedef struct Walker {
+    const EngineProgram *compiled;
+    Arena *arena;
+    LaneRing rings[ENGINE_LANES];
+    int32_t *slot_counts;             // per event slot: tasks of its lane that must have ended; 0 = never recorded
+    LoopRun loops[STEP_MAX_DEPTH];
+    int32_t depth, loop_runs;
+    int32_t segment, task;
+    int32_t layer, micro_batch;
+    int64_t host_ps, position;
+    bool ended;
+    Boundary boundaries[WALKER_BOUNDARIES];    // ring
+    uint32_t boundary_first, boundary_count;
+} Walker;
+
+void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena);
+
+// Queues the next instance; false at the end of the program. kept: per lane, the count of tasks ended on every rank (older
+// instances may be overwritten).
+bool walker_pull(Walker *walker, const int32_t *kept);
+
+// Lanes that the stretch being walked uses: an idle lane outside of it cannot have work before the stretch ends.
+uint32_t walker_lanes(const Walker *walker);
+
+static inline const Instance *walker_head(const Walker *walker, int lane, int32_t ended) {
+    const LaneRing *ring = &walker->rings[lane];
+    return ended < ring->pulled ? &ring->slots[(uint32_t)ended & ring->mask] : NULL;
+}
+
+static inline const Boundary *walker_boundary(const Walker *walker) {
+    return walker->boundary_count ? &walker->boundaries[walker->boundary_first % WALKER_BOUNDARIES] : NULL;
+}
+
+static inline void walker_drop_boundary(Walker *walker) {
+    walker->boundary_first++;
+    walker->boundary_count--;
+}
+
+// Moves the walk `count` iterations ahead inside the loop at `depth`: what is queued belongs to later iterations from now on.
+// host_shift_ps: added to the host's clock and to what it has issued but not yet seen ended.
+void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, const int32_t *kept);

@@ -1,0 +1,135 @@
+// A skipped iteration is exactly a simulated one: everything reported equals the unrolled program, with fewer events.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/unit/sim/engine/small_program.h"
+
+typedef struct Shape {
+    double gather_us, forward_us, backward_us, scatter_us, host_us;
+    bool shared;
+    int layers, micro_batches, slots;
+} Shape;
+
+static int32_t event_of(Small *small, const char *name, int slots, int16_t lane) {
+    return builder_event(&small->builder, builder_buffer(&small->builder, name, ROLE_ACTIVATION, slots, 256), lane, true);
+}
+
+static void host_time(Small *small, const Shape *shape) {
+    for (int i = 0; i < small->tasks; i++) {
+        small->costs[i].host_s = shape->host_us * 1e-6;
+    }
+}
+
+// One layer's gather (of layer + offset), compute and, backward, scatter, with slots gathered buffers.
+static void add_pass(Small *small, const Shape *shape, bool backward) {
+    ProgramBuilder *builder = &small->builder;
+    const int ahead = backward ? -1 : 1, first = backward ? shape->layers - 1 : 0;
+    const int32_t gathered = event_of(small, "gathered", shape->slots, small->ag);
+    const int32_t used = event_of(small, "used", shape->slots, small->compute);
+    const int32_t gradient = event_of(small, "gradient", shape->slots, small->compute);
+    const int32_t reduced = event_of(small, "reduced", shape->slots, small->rs);
+    small_collective(small, "first gather", small->ag, shape->gather_us, 0.75);
+    builder_record(builder, gathered, 0, first % shape->slots);
+    builder_loop(builder, SEGMENT_LAYERS, backward ? "backward" : "forward", first, shape->layers, ahead);
+    small_collective(small, "gather", small->ag, shape->gather_us, 0.75)->layer_guard = (int16_t)ahead;
+    small_last_cost(small)->sm_share = 0.2f;
+    builder_wait(builder, used, 1, ahead);
+    builder_record(builder, gathered, 1, ahead);
+    small_kernel(small, "layer", backward ? shape->backward_us : shape->forward_us);
+    builder_wait(builder, gathered, 1, 0);
+    builder_wait(builder, reduced, 1, 0);
+    builder_record(builder, used, 1, 0);
+    builder_record(builder, gradient, 1, 0);
+    if (backward) {
+        small_collective(small, "scatter", small->rs, shape->scatter_us, 0.5);
+        builder_wait(builder, gradient, 1, 0);
+        builder_record(builder, reduced, 1, 0);
+    }
+    builder_end(builder);
+}
+
+static void add_step(Small *small, const Shape *shape) {
+    small_begin(small, shape->layers, shape->shared, AXIS_SHARD_GROUP);
+    small->interference = (Interference){.hbm_factor = 2.5, .collective_slowdown = 1.1, .residue = 1.03};
+    small_kernel(small, "load", 1);
+    builder_loop(&small->builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, shape->micro_batches, 1);
+    small_kernel(small, "embed", 2);
+    add_pass(small, shape, false);
+    small_kernel(small, "loss", 3);
+    add_pass(small, shape, true);
+    builder_end(&small->builder);
+    small_kernel(small, "adamw", 9)->phase = PHASE_OPTIMIZER;
+    host_time(small, shape);
+}
+
+static EngineResult same_as_unrolled(const Shape *shape) {
+    Small small;
+    add_step(&small, shape);
+    EngineResult skipped = small_run(&small, (EngineOptions){0});
+    const EngineResult whole = small_run(&small, (EngineOptions){.unroll = true});
+    cr_assert_eq(skipped.step_s, whole.step_s, "%.17g and %.17g", skipped.step_s, whole.step_s);
+    cr_assert_eq(skipped.compute_s, whole.compute_s);
+    cr_assert_eq(skipped.optimizer_s, whole.optimizer_s);
+    cr_assert_eq(skipped.overhead_s, whole.overhead_s);
+    cr_assert_eq(memcmp(skipped.exposed_s, whole.exposed_s, sizeof whole.exposed_s), 0);
+    cr_assert_eq(skipped.instances, whole.events);
+    cr_assert_eq(whole.events, step_instance_count(&small.builder.program));
+    for (int i = 0; i < small.tasks; i++) {
+        cr_assert_eq(skipped.totals[i].count, whole.totals[i].count, "task %d", i);
+        cr_assert_eq(skipped.totals[i].seconds, whole.totals[i].seconds, "task %d", i);
+    }
+    cr_assert(whole.timeline.complete);
+    cr_assert_eq(skipped.timeline.complete, skipped.events == whole.events);
+    const EngineResult again = small_run(&small, (EngineOptions){.unroll = true});
+    cr_assert_eq(again.step_s, whole.step_s);
+    skipped.timeline.spans = NULL;
+    skipped.totals = NULL;
+    small_end(&small);
+    return skipped;
+}
+
+static const Shape compute_bound = {5, 20, 43, 9, 1, true, 40, 30, 2};
+
+Test(repetition, a_compute_bound_step_is_skipped_over) {
+    const EngineResult result = same_as_unrolled(&compute_bound);
+    cr_assert_lt(result.events * 20, result.instances, "%ld of %ld", (long)result.events, (long)result.instances);
+}
+
+Test(repetition, a_communication_bound_step_is_skipped_over) {
+    Shape shape = compute_bound;
+    shape.gather_us = 31.7;
+    shape.scatter_us = 61.3;
+    const EngineResult result = same_as_unrolled(&shape);
+    cr_assert_lt(result.events * 10, result.instances, "%ld of %ld", (long)result.events, (long)result.instances);
+}
+
+Test(repetition, lanes_with_their_own_communicators_are_skipped_over) {
+    Shape shape = compute_bound;
+    shape.shared = false;
+    shape.gather_us = 23;
+    const EngineResult result = same_as_unrolled(&shape);
+    cr_assert_lt(result.events * 10, result.instances, "%ld of %ld", (long)result.events, (long)result.instances);
+}
+
+Test(repetition, a_host_bound_step_is_skipped_over) {
+    Shape shape = compute_bound;
+    shape.host_us = 50;
+    const EngineResult result = same_as_unrolled(&shape);
+    cr_assert_lt(result.events * 10, result.instances, "%ld of %ld", (long)result.events, (long)result.instances);
+}
+
+Test(repetition, odd_counts_slots_and_depths_give_the_same) {
+    for (int layers = 1; layers <= 9; layers++) {
+        for (int micro_batches = 1; micro_batches <= 7; micro_batches++) {
+            for (int slots = 1; slots <= layers; slots += 2) {
+                Shape shape = compute_bound;
+                shape.layers = layers;
+                shape.micro_batches = micro_batches;
+                shape.slots = slots;
+                shape.gather_us = 3 + 7 * slots;
+                same_as_unrolled(&shape);
+            }
+        }
+    }
+}
