@@ -1,6 +1,6 @@
-// Cells of a slot: a buffer's slots are cut at the ends of every access. A write defines its whole extent; a task that adds
-// columns to rows which an earlier task of the same slot began declares an update. A buffer with more than 64 cells gets
-// coarser ones, of which a write defines only those it covers: memory is lost, never safety.
+// Cells of a slot: a buffer's slots are cut at the ends of every access. A write defines its whole extent; a task that
+// adds columns to rows which an earlier task of the same slot began declares an update. A buffer with more than 64
+// cells gets coarser ones, of which a write defines only those it covers: memory is lost, never safety.
 
 #include "sim/memory/slot_cells.h"
 

@@ -1,0 +1,20 @@
+// Every legal choice of a list of meshes, lowered: what the memory tests and benches walk over.
+
+#pragma once
+
+#include "sim/step/step.h"
+
+typedef struct LoweredRange {
+    const char *model;
+    const char *target;
+    int max_world;       // meshes of worlds 1, 2, 4 .. max_world
+    int seq;
+    int max_accum;       // micro-steps 1 and max_accum
+    int max_layers;      // the model is cut to this many; 0 = as it is
+    Dtype precision;
+} LoweredRange;
+
+typedef void LoweredVisitor(void *context, const StepProgram *program);
+
+// Returns how many programs there were. Ends the process when one does not lower.
+int lowered_visit(const LoweredRange *range, LoweredVisitor *visit, void *context);
