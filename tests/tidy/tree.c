@@ -14,7 +14,7 @@ const char *const tree_product_folders[] = {"sim", "autotune", "exec", "kernels"
 const char *const tree_all_folders[] = {"sim", "autotune", "exec", "kernels", "reports", "tests", NULL};
 const char *const tree_code_suffixes[] = {".c", ".h", ".cu", NULL};
 
-static char *file_read(const char *path) {
+char *file_read(const char *path) {
     FILE *file = fopen(path, "rb");
     cr_assert_not_null(file, "cannot open %s", path);
     fseek(file, 0, SEEK_END);

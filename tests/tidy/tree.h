@@ -23,6 +23,7 @@ typedef struct Tree {
 Tree tree_load(const char *const *folders, const char *const *suffixes);
 void tree_free(Tree *tree);
 const SourceFile *tree_find(const Tree *tree, const char *path);
+char *file_read(const char *path);  // fails the running test when it cannot; the caller frees the text
 
 extern const char *const tree_product_folders[];  // sim autotune exec kernels reports
 extern const char *const tree_all_folders[];      // and tests
