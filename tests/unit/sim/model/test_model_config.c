@@ -1,0 +1,160 @@
+// config.json of Hugging Face: real files in short form, defaults, and one clear sentence for each way to be wrong.
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/model/model.h"
+
+static Arena arena;
+static Error error;
+static ModelSpec model;
+static char path[64];
+
+static void begin(void) {
+    snprintf(path, sizeof path, "/tmp/ndtune-model-%d.json", (int)getpid());
+}
+
+static void end(void) {
+    remove(path);
+    arena_free(&arena);
+}
+
+TestSuite(model_config, .init = begin, .fini = end);
+
+static Status load(const char *text) {
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+    return model_find(path, &arena, &model, &error);
+}
+
+#define SMALL                                                                                                          \
+    "\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":64,\"num_attention_heads\":4,"                   \
+    "\"intermediate_size\":128,\"vocab_size\":100"
+
+static void check_refused(const char *text, const char *sentence) {
+    cr_assert_eq(load(text), STATUS_USAGE, "taken: %s", text);
+    cr_assert_eq(strncmp(error.message, path, strlen(path)), 0, "no file name: %s", error.message);
+    cr_assert_str_eq(error.message + strlen(path), sentence);
+}
+
+Test(model_config, the_llama_3_8b_file_gives_the_preset) {
+    cr_assert_eq(load("{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"bos_token_id\":128000,"
+                      "\"hidden_act\":\"silu\",\"hidden_size\":4096,\"intermediate_size\":14336,"
+                      "\"max_position_embeddings\":8192,\"model_type\":\"llama\",\"num_attention_heads\":32,"
+                      "\"num_hidden_layers\":32,\"num_key_value_heads\":8,\"rms_norm_eps\":1e-05,\"rope_scaling\":null,"
+                      "\"rope_theta\":500000.0,\"tie_word_embeddings\":false,\"torch_dtype\":\"bfloat16\",\"vocab_"
+                      "size\":128256}"),
+                 STATUS_OK, "%s", error.message);
+    ModelSpec preset;
+    cr_assert_eq(model_find("llama-3-8b", NULL, &preset, &error), STATUS_OK);
+    Hash read_hash = hash_begin();
+    Hash preset_hash = hash_begin();
+    model_hash(&model, &read_hash);
+    model_hash(&preset, &preset_hash);
+    cr_assert_eq(hash_end(&read_hash), hash_end(&preset_hash));
+}
+
+Test(model_config, absent_fields_take_the_defaults_of_transformers) {
+    cr_assert_eq(load("{" SMALL "}"), STATUS_OK, "%s", error.message);
+    cr_assert_eq(model.kv_heads, 4);
+    cr_assert_eq(model.head_dim, 16);
+    cr_assert_eq(model.rope_theta, 10000.0);
+    cr_assert_eq(model.norm_eps, 1e-6);
+    cr_assert_eq(model.max_seq, 2048);
+    cr_assert_not(model.tied_embeddings);
+}
+
+Test(model_config, null_means_absent) {
+    cr_assert_eq(load("{" SMALL ",\"head_dim\":null,\"num_key_value_heads\":null}"), STATUS_OK, "%s", error.message);
+    cr_assert_eq(model.head_dim, 16);
+    cr_assert_eq(model.kv_heads, 4);
+}
+
+Test(model_config, a_head_dimension_of_its_own_is_kept) {
+    cr_assert_eq(load("{" SMALL ",\"head_dim\":32}"), STATUS_OK, "%s", error.message);
+    cr_assert_eq(model.head_dim, 32);
+}
+
+Test(model_config, newer_files_keep_theta_in_rope_parameters) {
+    cr_assert_eq(load("{" SMALL ",\"rope_parameters\":{\"rope_theta\":5e5,\"rope_type\":\"default\"}}"), STATUS_OK,
+                 "%s", error.message);
+    cr_assert_eq(model.rope_theta, 5e5);
+}
+
+Test(model_config, tied_embeddings_are_read) {
+    cr_assert_eq(load("{" SMALL ",\"tie_word_embeddings\":true}"), STATUS_OK, "%s", error.message);
+    cr_assert(model.tied_embeddings);
+}
+
+Test(model_config, the_file_names_the_model) {
+    cr_assert_eq(load("{" SMALL "}"), STATUS_OK, "%s", error.message);
+    char expected[64];
+    snprintf(expected, sizeof expected, "ndtune-model-%d", (int)getpid());
+    cr_assert_str_eq(model.name, expected);
+    cr_assert_str_eq(model.source, path);
+}
+
+Test(model_config, other_model_types_fail_with_the_list) {
+    check_refused("{\"model_type\":\"mamba\"}", ": model_type: \"mamba\" is not supported; supported: llama");
+    check_refused("{\"model_type\":\"lama\"}", ": model_type: \"lama\" is not supported; supported: llama");
+    cr_assert_str_eq(error.hint, "did you mean \"llama\"?");
+    check_refused("{}", ": model_type: missing, must be text");
+}
+
+Test(model_config, negative_zero_and_absurd_sizes_name_field_and_value) {
+    check_refused("{\"model_type\":\"llama\",\"num_hidden_layers\":-2}",
+                  ": num_hidden_layers: must be between 1 and 1024, got -2");
+    check_refused("{\"model_type\":\"llama\",\"num_hidden_layers\":0}",
+                  ": num_hidden_layers: must be between 1 and 1024, got 0");
+    check_refused("{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":1e9}",
+                  ": hidden_size: must be an integer, got 1000000000.0");
+    check_refused("{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":9000000000}",
+                  ": hidden_size: must be between 1 and 1048576, got 9000000000");
+    check_refused("{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":\"4096\"}",
+                  ": hidden_size: must be an integer, got \"4096\"");
+}
+
+Test(model_config, heads_must_fit_each_other) {
+    check_refused("{" SMALL ",\"num_key_value_heads\":3}",
+                  ": num_key_value_heads: must divide num_attention_heads 4, got 3");
+    check_refused("{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":66,\"num_attention_heads\":4}",
+                  ": head_dim: missing, must be an integer");
+    cr_assert_eq(load("{" SMALL ",\"head_dim\":15}"), STATUS_USAGE);
+    cr_assert_not_null(strstr(error.message, "head_dim must be even (rotary pairs), got 15"), "%s", error.message);
+}
+
+Test(model_config, what_is_not_modelled_is_refused) {
+    check_refused("{" SMALL ",\"attention_bias\":true}",
+                  ": attention_bias: must be false, projections with biases are not modelled");
+    check_refused("{" SMALL ",\"mlp_bias\":true}",
+                  ": mlp_bias: must be false, projections with biases are not modelled");
+    check_refused("{" SMALL ",\"hidden_act\":\"gelu\"}", ": hidden_act: must be \"silu\", got \"gelu\"");
+}
+
+Test(model_config, values_out_of_range_are_refused) {
+    check_refused("{" SMALL ",\"rope_theta\":0}", ": rope_theta: must be between 1 and 1e+12, got 0");
+    check_refused("{" SMALL ",\"rms_norm_eps\":2}", ": rms_norm_eps: must be between 1e-12 and 0.1, got 2");
+    check_refused("{" SMALL ",\"tie_word_embeddings\":\"yes\"}",
+                  ": tie_word_embeddings: must be true or false, got \"yes\"");
+}
+
+Test(model_config, a_file_that_is_not_an_object_or_not_json_is_refused) {
+    check_refused("[1, 2]", ": must be a JSON object");
+    cr_assert_eq(load("{\"model_type\": "), STATUS_USAGE);
+    cr_assert_eq(strncmp(error.message + strlen(path), ":1:", 3), 0, "%s", error.message);
+}
+
+Test(model_config, a_missing_file_is_named) {
+    cr_assert_eq(model_find("./no/such/config.json", &arena, &model, &error), STATUS_ENVIRONMENT);
+    cr_assert_str_eq(error.message, "./no/such/config.json: cannot open: No such file or directory");
+}
+
+Test(model_config, a_refused_file_leaves_the_model_alone) {
+    model.layers = 77;
+    cr_assert_neq(load("{" SMALL ",\"hidden_act\":\"gelu\"}"), STATUS_OK);
+    cr_assert_eq(model.layers, 77);
+}
