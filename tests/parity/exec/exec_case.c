@@ -1,0 +1,76 @@
+// Test model and batch are chosen so that all 35 shapes of worlds up to 8 are legal: heads, widths, vocabulary and
+// sequence divide by 8 (the zigzag split by 16), the batch of 8 sequences by every dp_replicate * dp_shard.
+
+#include "tests/parity/exec/exec_case.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+ModelSpec case_model(void) {
+    return (ModelSpec){.name = "test",
+                       .layers = 2,
+                       .hidden = 64,
+                       .heads = 16,
+                       .kv_heads = 8,
+                       .head_dim = 8,
+                       .ffn = 160,
+                       .vocab = 256,
+                       .max_seq = 256,
+                       .rope_theta = 10000,
+                       .norm_eps = 1e-5,
+                       .source = "tests"};
+}
+
+RunOptions case_options(void) {
+    RunOptions options = run_options_default();
+    options.steps = CASE_STEPS;
+    options.seed = 7;
+    options.timeout_s = 30;
+    options.threads = 1;
+    return options;
+}
+
+bool case_plan(const Mesh *mesh, int grad_accum, TrainPlan *plan) {
+    const int parts = mesh->size[AXIS_DP_REPLICATE] * mesh->size[AXIS_DP_SHARD] * grad_accum;
+    *plan = (TrainPlan){.mesh = *mesh,
+                        .seq = CASE_SEQ,
+                        .micro_batch = CASE_BATCH / parts,
+                        .grad_accum = grad_accum,
+                        .precision = DTYPE_FP32};
+    return CASE_BATCH % parts == 0;
+}
+
+Status case_try(const TrainPlan *plan, const RunOptions *options, Arena *arena, RunResult *result, Error *error) {
+    RunRequest request = {.model = case_model(), .plan = *plan, .options = *options};
+    const ExecOptions where = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker"};
+    TRY(target_find("ndtune", &request.target, error));
+    return exec_run(&request, &where, arena, result, error);
+}
+
+RunResult case_run(const TrainPlan *plan, const RunOptions *options, Arena *arena) {
+    RunResult result;
+    Error error = {0};
+    char text[PLAN_TEXT_BYTES];
+    const Status status = case_try(plan, options, arena, &result, &error);
+    cr_assert(status == STATUS_OK, "%s: %s", plan_text(plan, text), error.message);
+    return result;
+}
+
+static double relative(double value, double reference) {
+    return fabs(value - reference) / fabs(reference);
+}
+
+Deviation case_deviation(const RunResult *run, const RunResult *reference) {
+    const int last = run->steps - 1;
+    return (Deviation){.loss_first = relative(run->loss[0], reference->loss[0]),
+                       .loss_last = relative(run->loss[last], reference->loss[last]),
+                       .norm_first = relative(run->grad_norm[0], reference->grad_norm[0]),
+                       .norm_last = relative(run->grad_norm[last], reference->grad_norm[last])};
+}
+
+void deviation_widen(Deviation *worst, const Deviation *other) {
+    worst->loss_first = fmax(worst->loss_first, other->loss_first);
+    worst->loss_last = fmax(worst->loss_last, other->loss_last);
+    worst->norm_first = fmax(worst->norm_first, other->norm_first);
+    worst->norm_last = fmax(worst->norm_last, other->norm_last);
+}

@@ -1,0 +1,27 @@
+// Real runs for tests: a small model, a global batch of 8 sequences on every mesh, and the comparison with one rank.
+
+#pragma once
+
+#include "exec/launch/launch.h"
+
+enum { CASE_BATCH = 8, CASE_STEPS = 20, CASE_SEQ = 64 };
+
+// 2 layers, hidden 64, 16 query heads on 8 key heads, vocabulary 256: every axis may have size 8.
+ModelSpec case_model(void);
+
+// Options as tests want them: 20 steps, seed 7.
+RunOptions case_options(void);
+
+// A plan of the batch on this mesh; micro_batch follows from grad_accum. False when 8 sequences cannot be split so.
+bool case_plan(const Mesh *mesh, int grad_accum, TrainPlan *plan);
+
+// Runs it; fails the test with the error otherwise.
+RunResult case_run(const TrainPlan *plan, const RunOptions *options, Arena *arena);
+Status case_try(const TrainPlan *plan, const RunOptions *options, Arena *arena, RunResult *result, Error *error);
+
+typedef struct Deviation {
+    double loss_first, loss_last, norm_first, norm_last;  // relative
+} Deviation;
+
+Deviation case_deviation(const RunResult *run, const RunResult *reference);
+void deviation_widen(Deviation *worst, const Deviation *other);
