@@ -33,6 +33,7 @@ static Status simulation_prepare(const StepProgram *program, const EngineCosts *
         }
     }
     actor_queue_init(&simulation->queue, actors, arena);
+    simulation->arrived = ARENA_ARRAY(arena, int32_t, program->group_count * program->lane_count * actors + 1);
     simulation->touched = ARENA_ARRAY(arena, int32_t, actors);
     simulation->changed = ARENA_ARRAY(arena, int32_t, actors);
     simulation->sums = ARENA_ARRAY(arena, TaskSum, program->task_count);

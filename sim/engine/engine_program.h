@@ -27,6 +27,7 @@ typedef struct EngineTask {
 // What a loop's iterations have in common.
 typedef struct LoopShape {
     uint32_t lanes;            // bit per lane that the body (or the stretch of tasks) uses
+    uint32_t eager_lanes;      // and those whose next task after it might start before the stretch is walked (lookahead.c)
     int32_t margin;            // iterations at either end that may differ: guards and look-ahead
     int32_t ring_slots;        // largest ring of event slots that wraps inside the loop
     bool uniform;              // iterations between the margins are shifts of each other
@@ -48,6 +49,9 @@ typedef struct EngineProgram {
 int64_t engine_picoseconds(double seconds);
 
 Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled, Error *error);
+
+// Fills eager_lanes of every segment.
+void engine_find_eager_lanes(EngineProgram *compiled, Arena *arena);
 
 static inline int32_t event_site_slot(const EventSite *site, int32_t layer) {
     int32_t index = site->scale * layer + site->offset;

@@ -169,8 +169,9 @@ static void at_boundary(Simulation *simulation, const Boundary *boundary) {
     const int32_t depth = boundary->depth;
     const LoopRun *run = &simulation->walker.loops[depth];
     Level *level = &repetition->levels[depth];
-    if (simulation->walker.depth <= depth || run->id != boundary->loop_run) {
-        level->last.loop_run = 0;    // the walk has left the loop: nothing to skip
+    const bool left = simulation->walker.depth <= depth || run->id != boundary->loop_run;
+    if (left || simulation->actors[simulation->observed].end_ps[0] != simulation->now_ps) {
+        level->last.loop_run = 0;    // nothing to skip, or no compute task marks the iteration's end
         return;
     }
     int64_t host_shift_ps = 0;

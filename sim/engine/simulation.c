@@ -128,13 +128,13 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
         return;
     }
     const int32_t *members = &simulation->classes.members[simulation->classes.first[entry]];
-    Actor *leader = &simulation->actors[members[0]];
+    int32_t *arrived = &simulation->arrived[(task->group * simulation->program.lane_count + lane) * simulation->classes.actors + members[0]];
     simulation->actors[index].status[lane] = LANE_ARRIVED;
     simulation->actors[index].next_ps[lane] = INT64_MAX;
-    if (++leader->arrived[lane] < count) {
+    if (++*arrived < count) {
         return;
     }
-    leader->arrived[lane] = 0;
+    *arrived = 0;
     for (int32_t i = 0; i < count; i++) {
         start_on(simulation, members[i], lane, instance);
         simulation->actors[members[i]].leader[lane] = members[0];
@@ -204,15 +204,13 @@ static bool pull_for(Simulation *simulation, const Actor *actor, uint32_t empty)
     bool pulled = false;
     while (!walker->ended && ((empty & walker_lanes(walker)) || !actor_busy(actor, simulation->program.lane_count))) {
         const int32_t *kept = simulation->classes.actors == 1 ? actor->ended : simulation->kept;
-        if (!walker_pull(walker, kept)) {
+        const int lane_pulled = walker_pull(walker, kept);
+        if (lane_pulled < 0) {
             break;
         }
+        simulation->pulled_lanes |= 1u << lane_pulled;
         pulled = true;
-        for (int lane = 0; lane < simulation->program.lane_count; lane++) {
-            if ((empty >> lane & 1) && walker_head(walker, lane, actor->ended[lane])) {
-                empty &= ~(1u << lane);
-            }
-        }
+        empty &= ~(1u << lane_pulled);
         if (!actor_busy(actor, simulation->program.lane_count)) {
             break;    // perhaps this one can start
         }
@@ -221,16 +219,31 @@ static bool pull_for(Simulation *simulation, const Actor *actor, uint32_t empty)
 }
 
 static void settle_actor(Simulation *simulation, int32_t index) {
+    Actor *actor = &simulation->actors[index];
     bool again = true;
     while (again) {
         bool moved = false;
-        const uint32_t empty = start_heads(simulation, index, &moved);
-        again = moved || (empty && pull_for(simulation, &simulation->actors[index], empty));
+        actor->empty = start_heads(simulation, index, &moved);
+        again = moved || (actor->empty && pull_for(simulation, actor, actor->empty));
     }
 }
 
+// What one actor had queued may be startable on others at once.
+static void touch_hungry(Simulation *simulation) {
+    for (int32_t i = 0; simulation->classes.actors > 1 && i < simulation->classes.actors; i++) {
+        if (simulation->actors[i].empty & simulation->pulled_lanes) {
+            touch(simulation, i);
+        }
+    }
+    simulation->pulled_lanes = 0;
+}
+
 static void settle(Simulation *simulation) {
-    while (simulation->touched_count > 0) {
+    while (simulation->touched_count > 0 || simulation->pulled_lanes) {
+        if (simulation->touched_count == 0) {
+            touch_hungry(simulation);
+            continue;
+        }
         const int32_t actor = simulation->touched[simulation->touched_first++];
         simulation->touched_first %= simulation->classes.actors;
         simulation->touched_count--;

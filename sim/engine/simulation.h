@@ -20,13 +20,13 @@ typedef struct Actor {
     uint8_t status[ENGINE_LANES];
     bool host_bound[ENGINE_LANES];      // the running or last task started the moment the host issued it
     int32_t leader[ENGINE_LANES];       // running collective: the actor that keeps its clock
-    int32_t arrived[ENGINE_LANES];      // as leader: members that are ready
     double remaining_ps[ENGINE_LANES];  // isolated time left at update_ps (kept by the leader)
     double rate[ENGINE_LANES];
     double local_rate[ENGINE_LANES];    // what this rank's sharing would allow
     int64_t update_ps[ENGINE_LANES];
     int64_t start_ps[ENGINE_LANES];
     int64_t end_ps[ENGINE_LANES];       // of the last ended task
+    uint32_t empty;                     // idle lanes for which nothing was queued
     bool touched;                       // in the list of this instant
     bool changed;                       // runs something else than before this instant
 } Actor;
@@ -62,12 +62,14 @@ typedef struct Simulation {
     Walker walker;
     Arena *arena;
     Actor *actors;
+    int32_t *arrived;                   // members ready: (group * lanes + lane) * actors + leader
     ActorQueue queue;
     int64_t now_ps, skipped_ps;
     int32_t *touched;                   // ring: actors on which something may start now
     int32_t touched_first, touched_count;
     int32_t *changed;
     int32_t changed_count;
+    uint32_t pulled_lanes;              // lanes that got tasks since other actors last looked
     int32_t kept[ENGINE_LANES];         // tasks ended on every actor: older instances are forgotten
     int32_t observed;                   // the actor of attribution and totals
     Attribution attribution;

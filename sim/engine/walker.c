@@ -113,7 +113,7 @@ static void close_loops(Walker *walker) {
     }
 }
 
-bool walker_pull(Walker *walker, const int32_t *kept) {
+int walker_pull(Walker *walker, const int32_t *kept) {
     const StepProgram *program = walker->compiled->step;
     while (walker->segment < program->segment_count) {
         const Segment *segment = &program->segments[walker->segment];
@@ -125,7 +125,7 @@ bool walker_pull(Walker *walker, const int32_t *kept) {
             const int32_t index = segment->first_task + walker->task++;
             if (step_guard_open(program, &program->tasks[index], walker->layer)) {
                 queue_task(walker, index, kept);
-                return true;
+                return walker->compiled->tasks[index].lane;
             }
         }
         walker->task = 0;
@@ -133,7 +133,7 @@ bool walker_pull(Walker *walker, const int32_t *kept) {
         close_loops(walker);
     }
     walker->ended = true;
-    return false;
+    return -1;
 }
 
 uint32_t walker_lanes(const Walker *walker) {
@@ -142,7 +142,7 @@ uint32_t walker_lanes(const Walker *walker) {
     if (walker->depth > 0 && segments[walker->loops[walker->depth - 1].segment].kind == SEGMENT_LAYERS) {
         at = walker->loops[walker->depth - 1].segment;
     }
-    return at < walker->compiled->step->segment_count ? walker->compiled->shapes[at].lanes : 0;
+    return at < walker->compiled->step->segment_count ? walker->compiled->shapes[at].eager_lanes : 0;
 }
 
 // Event slots that the loop records per layer move with the iterations; the ones between were recorded in skipped iterations and

@@ -54,11 +54,11 @@ typedef struct Walker {
 
 void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena);
 
-// Queues the next instance; false at the end of the program. kept: per lane, the count of tasks ended on every rank (older
-// instances may be overwritten).
-bool walker_pull(Walker *walker, const int32_t *kept);
+// Queues the next instance and returns its lane; -1 at the end of the program. kept: per lane, the count of tasks ended on every
+// rank (instances before the last of them may be overwritten).
+int walker_pull(Walker *walker, const int32_t *kept);
 
-// Lanes that the stretch being walked uses: an idle lane outside of it cannot have work before the stretch ends.
+// Lanes that may have work which could start before the walk leaves the stretch that it is in.
 uint32_t walker_lanes(const Walker *walker);
 
 static inline const Instance *walker_head(const Walker *walker, int lane, int32_t ended) {

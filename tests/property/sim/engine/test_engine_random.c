@@ -1,0 +1,239 @@
+// Laws that hold for every program, tried on random ones. The seed is printed; NDTUNE_SEED repeats a run.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/property/sim/engine/random_program.h"
+
+enum { PROGRAMS = 400 };
+
+static uint64_t seed_of_run(const char *name) {
+    const char *given = getenv("NDTUNE_SEED");
+    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    fprintf(stderr, "%s: NDTUNE_SEED=%llu\n", name, (unsigned long long)seed);
+    return seed;
+}
+
+static EngineResult run(const RandomProgram *random, EngineOptions options, Arena *arena) {
+    const EngineCosts costs = {.tasks = random->costs, .interference = random->interference};
+    EngineResult result;
+    Error error = {0};
+    options.keep_spans = true;
+    cr_assert_eq(engine_run_costs(random->program, &costs, &options, arena, &result, &error), STATUS_OK, "%s", error.message);
+    return result;
+}
+
+static void same_result(const RandomProgram *random, const EngineResult *a, const EngineResult *b, int program) {
+    cr_assert_eq(a->step_s, b->step_s, "program %d: %.17g and %.17g", program, a->step_s, b->step_s);
+    cr_assert_eq(a->compute_s, b->compute_s, "program %d", program);
+    cr_assert_eq(a->optimizer_s, b->optimizer_s, "program %d", program);
+    cr_assert_eq(a->overhead_s, b->overhead_s, "program %d", program);
+    cr_assert_eq(memcmp(a->exposed_s, b->exposed_s, sizeof a->exposed_s), 0, "program %d", program);
+    for (int32_t i = 0; i < random->program->task_count; i++) {
+        cr_assert_eq(a->totals[i].count, b->totals[i].count, "program %d task %d", program, i);
+        cr_assert_eq(a->totals[i].seconds, b->totals[i].seconds, "program %d task %d", program, i);
+    }
+}
+
+// Waits, lanes, communicators and the host as sim/step/step.h states them, one task after another in issue order, in
+// picoseconds. With isolated times this is the whole truth about one rank.
+typedef struct Oracle {
+    int64_t lane_ps[8], communicator_ps[8], host_ps, end_ps;
+    int64_t *event_ps;
+    int32_t *first_slot;
+} Oracle;
+
+static int32_t event_slot(const StepProgram *program, const Oracle *oracle, const EventRef *ref, int layer) {
+    const int slots = program->buffers[program->events[ref->event].buffer].slots;
+    const int index = ref->layer_scale * layer + ref->layer_offset;
+    return oracle->first_slot[ref->event] + ((index % slots) + slots) % slots;
+}
+
+static int64_t later(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static void oracle_step(const RandomProgram *random, const StepInstance *instance, Oracle *oracle, const Span *span, int number) {
+    const StepProgram *program = random->program;
+    const Task *task = &program->tasks[instance->task];
+    const int16_t communicator = program->lanes[task->lane].communicator;
+    oracle->host_ps += llround(random->costs[instance->task].host_s * 1e12);
+    int64_t start = later(oracle->host_ps, oracle->lane_ps[task->lane]);
+    start = communicator >= 0 ? later(start, oracle->communicator_ps[communicator]) : start;
+    for (int i = 0; i < task->wait_count; i++) {
+        const EventRef *ref = &program->event_refs[task->first_wait + i];
+        start = later(start, oracle->event_ps[event_slot(program, oracle, ref, instance->layer)]);
+    }
+    const int64_t end = start + llround(random->costs[instance->task].seconds * 1e12);
+    oracle->lane_ps[task->lane] = end;
+    oracle->communicator_ps[communicator >= 0 ? communicator : 7] = end;
+    for (int i = 0; i < task->record_count; i++) {
+        oracle->event_ps[event_slot(program, oracle, &program->event_refs[task->first_record + i], instance->layer)] = end;
+    }
+    oracle->end_ps = later(oracle->end_ps, end);
+    cr_assert_eq(llround(span->start_s * 1e12), start, "program %d: task %d layer %d micro-batch %d", number, instance->task,
+                 instance->layer, instance->micro_batch);
+    cr_assert_eq(llround(span->end_s * 1e12), end, "program %d", number);
+    cr_assert(span->task == instance->task && span->layer == instance->layer && span->micro_batch == instance->micro_batch);
+}
+
+static Oracle oracle_new(const StepProgram *program, Arena *arena) {
+    Oracle oracle = {.first_slot = ARENA_ARRAY(arena, int32_t, program->event_count + 1)};
+    for (int32_t i = 0; i < program->event_count; i++) {
+        oracle.first_slot[i + 1] = oracle.first_slot[i] + program->buffers[program->events[i].buffer].slots;
+    }
+    oracle.event_ps = ARENA_ARRAY(arena, int64_t, oracle.first_slot[program->event_count]);
+    return oracle;
+}
+
+Test(engine_random, isolated_times_give_the_schedule_of_the_rules) {
+    Random random = {seed_of_run("rules")};
+    for (int number = 0; number < PROGRAMS; number++) {
+        Arena arena = {0};
+        const RandomProgram program = random_program(&random, &arena);
+        const EngineResult result = run(&program, (EngineOptions){.no_contention = true, .unroll = true}, &arena);
+        Oracle oracle = oracle_new(program.program, &arena);
+        StepCursor cursor = step_cursor_begin(program.program);
+        StepInstance instance;
+        int64_t count = 0;
+        while (step_cursor_next(&cursor, &instance)) {
+            cr_assert_lt(count, result.timeline.span_count);
+            oracle_step(&program, &instance, &oracle, &result.timeline.spans[count++], number);
+        }
+        cr_assert_eq(count, result.events);
+        cr_assert_eq(llround(result.step_s * 1e12), oracle.end_ps);
+        arena_free(&arena);
+    }
+}
+
+Test(engine_random, skipping_equals_unrolling) {
+    Random random = {seed_of_run("skipping")};
+    int64_t events = 0, instances = 0;
+    for (int number = 0; number < PROGRAMS; number++) {
+        Arena arena = {0};
+        const RandomProgram program = random_program(&random, &arena);
+        for (int contention = 0; contention < 2; contention++) {
+            const EngineResult skipped = run(&program, (EngineOptions){.no_contention = !contention}, &arena);
+            const EngineResult whole = run(&program, (EngineOptions){.no_contention = !contention, .unroll = true}, &arena);
+            same_result(&program, &skipped, &whole, number);
+            cr_assert_eq(skipped.instances, whole.instances);
+            events += skipped.events;
+            instances += skipped.instances;
+        }
+        arena_free(&arena);
+    }
+    fprintf(stderr, "simulated %lld of %lld instances\n", (long long)events, (long long)instances);
+    cr_assert_lt(events, instances, "nothing was ever skipped");
+}
+
+Test(engine_random, one_rank_equals_all_ranks) {
+    Random random = {seed_of_run("ranks")};
+    for (int number = 0; number < PROGRAMS / 4; number++) {
+        Arena arena = {0};
+        const RandomProgram program = random_program(&random, &arena);
+        const EngineResult one = run(&program, (EngineOptions){0}, &arena);
+        const EngineResult all = run(&program, (EngineOptions){.all_ranks = true}, &arena);
+        same_result(&program, &one, &all, number);
+        arena_free(&arena);
+    }
+}
+
+Test(engine_random, classes_of_stragglers_equal_all_ranks) {
+    Random random = {seed_of_run("stragglers")};
+    for (int number = 0; number < PROGRAMS / 4; number++) {
+        Arena arena = {0};
+        const RandomProgram program = random_program(&random, &arena);
+        float slowdown[81];
+        for (int rank = 0; rank < 81; rank++) {
+            slowdown[rank] = random_below(&random, 8) == 0 ? 1.5f : 1;
+        }
+        const EngineResult classes = run(&program, (EngineOptions){.rank_slowdown = slowdown}, &arena);
+        const EngineResult all = run(&program, (EngineOptions){.rank_slowdown = slowdown, .all_ranks = true}, &arena);
+        cr_assert_leq(classes.classes, all.classes);
+        same_result(&program, &classes, &all, number);
+        arena_free(&arena);
+    }
+}
+
+Test(engine_random, the_terms_sum_to_the_step_and_none_is_negative) {
+    Random random = {seed_of_run("terms")};
+    for (int number = 0; number < PROGRAMS; number++) {
+        Arena arena = {0};
+        const RandomProgram program = random_program(&random, &arena);
+        const EngineResult result = run(&program, (EngineOptions){0}, &arena);
+        double sum = result.compute_s + result.optimizer_s + result.overhead_s;
+        bool negative = result.compute_s < 0 || result.optimizer_s < 0 || result.overhead_s < 0;
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            sum += result.exposed_s[axis];
+            negative |= result.exposed_s[axis] < 0;
+        }
+        cr_assert(!negative, "program %d", number);
+        cr_assert(fabs(sum - result.step_s) <= 1e-12 * result.step_s, "program %d: %.17g and %.17g", number, sum, result.step_s);
+        arena_free(&arena);
+    }
+}
+
+// Contention only slows down; and a step is never longer than all its tasks one after another, each at its worst rate.
+Test(engine_random, contention_lies_between_isolated_times_and_a_serial_run) {
+    Random random = {seed_of_run("bounds")};
+    for (int number = 0; number < PROGRAMS; number++) {
+        Arena arena = {0};
+        const RandomProgram program = random_program(&random, &arena);
+        const EngineResult shared = run(&program, (EngineOptions){0}, &arena);
+        double busiest = 0, serial = 0, lanes[8] = {0};
+        for (int32_t i = 0; i < program.program->task_count; i++) {
+            const Task *task = &program.program->tasks[i];
+            const double isolated = (double)shared.totals[i].count * program.costs[i].seconds;
+            lanes[task->lane] += isolated;
+            busiest = fmax(busiest, lanes[task->lane]);
+            serial += shared.totals[i].seconds + (double)shared.totals[i].count * program.costs[i].host_s;
+            cr_assert_geq(shared.totals[i].seconds, isolated * (1 - 1e-12));
+        }
+        cr_assert_geq(shared.step_s, busiest * (1 - 1e-12), "program %d", number);
+        cr_assert_leq(shared.step_s, serial * (1 + 1e-12), "program %d", number);
+        arena_free(&arena);
+    }
+}
+
+static int compare_start(const void *a, const void *b) {
+    const Span *x = a, *y = b;
+    return x->start_s != y->start_s ? (x->start_s > y->start_s) - (x->start_s < y->start_s)
+                                    : (x->end_s > y->end_s) - (x->end_s < y->end_s);
+}
+
+Test(engine_random, tasks_of_a_lane_never_overlap) {
+    Random random = {seed_of_run("lanes")};
+    for (int number = 0; number < PROGRAMS / 2; number++) {
+        Arena arena = {0};
+        const RandomProgram program = random_program(&random, &arena);
+        const EngineResult result = run(&program, (EngineOptions){0}, &arena);
+        qsort(result.timeline.spans, (size_t)result.timeline.span_count, sizeof(Span), compare_start);
+        double free_s[8] = {0};
+        for (int64_t i = 0; i < result.timeline.span_count; i++) {
+            const Span *span = &result.timeline.spans[i];
+            double *lane = &free_s[program.program->tasks[span->task].lane];
+            cr_assert_geq(span->start_s, *lane - 1e-15, "program %d", number);
+            cr_assert_geq(span->end_s, span->start_s);
+            *lane = span->end_s;
+        }
+        arena_free(&arena);
+    }
+}
+
+// With isolated times a schedule of fixed order has no anomalies: longer tasks never shorten the step.
+Test(engine_random, longer_tasks_never_shorten_the_step) {
+    Random random = {seed_of_run("monotone")};
+    for (int number = 0; number < PROGRAMS / 2; number++) {
+        Arena arena = {0};
+        RandomProgram program = random_program(&random, &arena);
+        const double before = run(&program, (EngineOptions){.no_contention = true}, &arena).step_s;
+        for (int32_t i = 0; i < program.program->task_count; i++) {
+            program.costs[i].seconds *= 1 + random_below(&random, 100) / 50.0;
+        }
+        cr_assert_geq(run(&program, (EngineOptions){.no_contention = true}, &arena).step_s, before, "program %d", number);
+        arena_free(&arena);
+    }
+}
