@@ -1,0 +1,97 @@
+// The canonical form, batch arithmetic, text and hash of a plan, by examples.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "sim/plan/plan.h"
+
+static TrainPlan example(void) {
+    return (TrainPlan){.mesh = {{2, 4, 2, 2}},
+                       .seq = 8192,
+                       .micro_batch = 3,
+                       .grad_accum = 5,
+                       .zero = 3,
+                       .reshard = RESHARD_NEVER,
+                       .recompute = RECOMPUTE_FULL,
+                       .cp_rotate = CP_ROTATE_ALLGATHER,
+                       .precision = DTYPE_BF16};
+}
+
+Test(plan, a_plan_that_uses_everything_is_canonical_already) {
+    TrainPlan plan = example();
+    plan_canonical(&plan);
+    cr_assert_eq(plan.zero, 3);
+    cr_assert_eq(plan.reshard, RESHARD_NEVER);
+    cr_assert_eq(plan.cp_rotate, CP_ROTATE_ALLGATHER);
+}
+
+Test(plan, nothing_to_shard_over_means_stage_zero_and_nothing_to_reshard) {
+    TrainPlan plan = example();
+    plan.mesh = (Mesh){{8, 1, 1, 4}};
+    plan_canonical(&plan);
+    cr_assert_eq(plan.zero, 0);
+    cr_assert_eq(plan.reshard, RESHARD_ALWAYS);
+}
+
+Test(plan, a_context_parallel_group_is_something_to_shard_over) {
+    TrainPlan plan = example();
+    plan.mesh = (Mesh){{1, 1, 4, 1}};
+    plan_canonical(&plan);
+    cr_assert_eq(plan.zero, 3);
+}
+
+Test(plan, resharding_is_a_choice_of_stage_three_only) {
+    TrainPlan plan = example();
+    plan.zero = 2;
+    plan_canonical(&plan);
+    cr_assert_eq(plan.reshard, RESHARD_ALWAYS);
+}
+
+Test(plan, rotation_is_a_choice_of_context_parallelism_only) {
+    TrainPlan plan = example();
+    plan.mesh.size[AXIS_CP] = 1;
+    plan_canonical(&plan);
+    cr_assert_eq(plan.cp_rotate, CP_ROTATE_RING);
+}
+
+// 3 sequences x 2 replicas x 4 shards x 5 micro-steps; cp and tp ranks share sequences
+Test(plan, cp_and_tp_do_not_multiply_the_batch) {
+    const TrainPlan plan = example();
+    cr_assert_eq(plan_global_batch(&plan), 120);
+    cr_assert_eq(plan_tokens_per_step(&plan), 120 * 8192);
+    cr_assert_eq(plan_local_tokens(&plan), 3 * 8192 / 2);
+    cr_assert_eq(plan_shard_count(&plan), 8);
+}
+
+Test(plan, a_large_batch_does_not_overflow) {
+    TrainPlan plan = example();
+    plan.mesh = (Mesh){{1024, 1024, 1, 1}};
+    plan.grad_accum = 1024;
+    plan.seq = 1 << 20;
+    cr_assert_eq(plan_tokens_per_step(&plan), (INT64_C(3) << 30) << 20);
+}
+
+Test(plan, the_text_is_one_stable_line) {
+    const TrainPlan plan = example();
+    char text[PLAN_TEXT_BYTES];
+    cr_assert_str_eq(plan_text(&plan, text),
+                     "dp_replicate=2,dp_shard=4,cp=2,tp=2 seq=8192 mb=3 ga=5 zero=3 reshard=never "
+                     "recompute=full cp_rotate=allgather precision=bf16");
+}
+
+Test(plan, the_text_shows_the_canonical_plan_and_leaves_the_plan_alone) {
+    TrainPlan plan = example();
+    plan.mesh = (Mesh){{8, 1, 1, 4}};
+    char text[PLAN_TEXT_BYTES];
+    cr_assert_not_null(strstr(plan_text(&plan, text), "zero=0 reshard=always"));
+    cr_assert_eq(plan.zero, 3);
+}
+
+Test(plan, the_longest_text_fits) {
+    TrainPlan plan = example();
+    plan.mesh = (Mesh){{1024, 1024, 1, 1}};
+    plan.seq = plan.micro_batch = plan.grad_accum = plan.zero = -2147483647;
+    char text[PLAN_TEXT_BYTES];
+    plan_text(&plan, text);
+    cr_assert_not_null(strstr(text, "precision=bf16"), "cut: %s", text);
+}

@@ -1,0 +1,90 @@
+// Finding rows of the capability table, their defaults, and that every row is complete.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "sim/plan/target.h"
+
+static const Target *find(const char *name) {
+    const Target *target = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find(name, &target, &error), STATUS_OK, "%s", error.message);
+    return target;
+}
+
+Test(target, a_name_alone_means_the_default_version) {
+    cr_assert_str_eq(find("accelerate")->version, "1.14");
+    cr_assert_str_eq(find("ndtune")->name, "ndtune");
+}
+
+Test(target, a_version_may_be_named) {
+    cr_assert_eq(find("accelerate@1.14"), find("accelerate"));
+}
+
+static void check_refused(const char *name, const char *sentence, const char *hint) {
+    const Target *target = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find(name, &target, &error), STATUS_USAGE);
+    cr_assert_null(target);
+    cr_assert_str_eq(error.message, sentence);
+    cr_assert_str_eq(error.hint, hint);
+}
+
+Test(target, a_version_that_is_not_modelled_is_refused_with_those_that_are) {
+    check_refused("accelerate@1.13", "target accelerate: version \"1.13\" is not modelled; available: accelerate@1.14",
+                  "");
+    check_refused("accelerate@", "target accelerate: version \"\" is not modelled; available: accelerate@1.14", "");
+}
+
+Test(target, an_unknown_name_gets_the_list_and_a_suggestion) {
+    check_refused("acelerate", "unknown target \"acelerate\"; known: accelerate@1.14, ndtune@1",
+                  "did you mean accelerate?");
+    check_refused("jax", "unknown target \"jax\"; known: accelerate@1.14, ndtune@1", "");
+    check_refused("@1.14", "unknown target \"\"; known: accelerate@1.14, ndtune@1", "");
+}
+
+Test(target, every_row_states_its_costs) {
+    int count = 0;
+    const Target *table = target_table(&count);
+    cr_assert_geq(count, 2);
+    for (int i = 0; i < count; i++) {
+        const Target *row = &table[i];
+        cr_assert_not_null(row->evidence, "%s", row->name);
+        cr_assert_gt(row->host_s_per_op, 0.0);
+        cr_assert_geq(row->memory_passes, 1.0);
+        cr_assert_gt(row->loss_bytes_per_logit, 0.0);
+        cr_assert_geq(row->optimizer_bytes_per_parameter, 28.0, "AdamW touches seven fp32 arrays");
+        cr_assert_gt(row->relative_uncertainty, 0.0);
+        cr_assert(row->cp_ring || row->cp_allgather);
+        cr_assert(row->max_zero >= 0 && row->max_zero <= 3);
+    }
+}
+
+Test(target, the_default_stage_shards_where_there_is_something_to_shard_over) {
+    const Target *target = find("accelerate");
+    cr_assert_eq(target_default_zero(target, &(Mesh){{1, 8, 1, 1}}), 3);
+    cr_assert_eq(target_default_zero(target, &(Mesh){{1, 1, 2, 1}}), 3);
+    cr_assert_eq(target_default_zero(target, &(Mesh){{8, 1, 1, 4}}), 0);
+}
+
+Test(target, the_default_rotation_is_one_that_the_target_runs) {
+    cr_assert_eq(target_default_rotate(find("accelerate")), CP_ROTATE_ALLGATHER);
+    cr_assert_eq(target_default_rotate(find("ndtune")), CP_ROTATE_RING);
+}
+
+static uint64_t hash_of(const Target *target) {
+    Hash hash = hash_begin();
+    target_hash(target, &hash);
+    return hash_end(&hash);
+}
+
+Test(target, the_hash_tells_rows_and_changed_costs_apart) {
+    Target row = *find("accelerate");
+    const uint64_t before = hash_of(&row);
+    cr_assert_neq(before, hash_of(find("ndtune")));
+    row.host_s_per_op *= 2.0;
+    const uint64_t slower = hash_of(&row);
+    cr_assert_neq(before, slower);
+    row.deferred_reduce = !row.deferred_reduce;
+    cr_assert_neq(slower, hash_of(&row));
+}

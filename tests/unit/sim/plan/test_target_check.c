@@ -1,0 +1,229 @@
+// Legality: both sides of every rule, the whole sentence, and the published count of legal shapes.
+
+#include <criterion/criterion.h>
+
+#include "sim/plan/target.h"
+
+static Arena arena;
+static ModelSpec model;
+static const Target *accelerate;
+static const Target *ndtune;
+
+static void begin(void) {
+    Error error = {0};
+    cr_assert_eq(target_find("accelerate", &accelerate, &error), STATUS_OK);
+    cr_assert_eq(target_find("ndtune", &ndtune, &error), STATUS_OK);
+    cr_assert_eq(model_find("llama-3-8b", NULL, &model, &error), STATUS_OK);
+}
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(target_check, .init = begin, .fini = end);
+
+// A plan of the mesh with the target's defaults.
+static TrainPlan plan_of(const Target *target, int replicate, int shard, int cp, int tp) {
+    TrainPlan plan = {
+        .mesh = {{replicate, shard, cp, tp}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .precision = DTYPE_BF16};
+    plan.zero = target_default_zero(target, &plan.mesh);
+    plan.cp_rotate = target_default_rotate(target);
+    plan_canonical(&plan);
+    return plan;
+}
+
+static const char *reason_of(const Target *target, const TrainPlan *plan) {
+    const char *reason = "not touched";
+    target_check(target, &model, plan, &arena, &reason);
+    return reason;
+}
+
+static void check_legal(const Target *target, const TrainPlan *plan) {
+    const char *reason = reason_of(target, plan);
+    cr_assert_null(reason, "%s", reason);
+}
+
+static void check_reason(const Target *target, const TrainPlan *plan, const char *sentence) {
+    const char *reason = reason_of(target, plan);
+    cr_assert_not_null(reason, "legal, although: %s", sentence);
+    cr_assert_str_eq(reason, sentence);
+}
+
+Test(target_check, of_56_power_of_two_shapes_of_32_accelerate_takes_42) {
+    Mesh meshes[56];
+    Error error = {0};
+    int legal = 0;
+    cr_assert_eq(model_find("llama-2-7b", NULL, &model, &error), STATUS_OK);
+    cr_assert_eq(mesh_enumerate(32, meshes, 56), 56);
+    for (int i = 0; i < 56; i++) {
+        const int *size = meshes[i].size;
+        const TrainPlan plan = plan_of(accelerate, size[0], size[1], size[2], size[3]);
+        legal += reason_of(accelerate, &plan) == NULL;
+    }
+    cr_assert_eq(legal, 42);  // parallelism.md 1.1: R > 1 with S = 1 beside cp or tp is refused, 14 shapes
+}
+
+Test(target_check, the_executor_takes_all_56) {
+    Mesh meshes[56];
+    Error error = {0};
+    cr_assert_eq(model_find("llama-2-7b", NULL, &model, &error), STATUS_OK);
+    mesh_enumerate(32, meshes, 56);
+    for (int i = 0; i < 56; i++) {
+        const int *size = meshes[i].size;
+        const TrainPlan plan = plan_of(ndtune, size[0], size[1], size[2], size[3]);
+        check_legal(ndtune, &plan);
+    }
+}
+
+Test(target_check, the_tiny_model_runs_on_every_shape_of_eight) {
+    Mesh meshes[20];
+    Error error = {0};
+    cr_assert_eq(model_find("tiny", NULL, &model, &error), STATUS_OK);
+    cr_assert_eq(mesh_enumerate(8, meshes, 20), 20);
+    for (int i = 0; i < 20; i++) {
+        const int *size = meshes[i].size;
+        TrainPlan plan = plan_of(ndtune, size[0], size[1], size[2], size[3]);
+        plan.seq = 128;
+        check_legal(ndtune, &plan);
+    }
+}
+
+Test(target_check, replicas_without_shards_are_fine_alone_but_not_beside_tp_or_cp) {
+    TrainPlan plan = plan_of(accelerate, 8, 1, 1, 1);
+    check_legal(accelerate, &plan);
+    plan = plan_of(accelerate, 4, 1, 1, 2);
+    check_reason(
+        accelerate, &plan,
+        "accelerate refuses dp_replicate=4 with dp_shard=1 beside cp=1, tp=2: use dp_shard=4 with dp_replicate=1");
+    plan = plan_of(accelerate, 4, 1, 2, 1);
+    check_reason(
+        accelerate, &plan,
+        "accelerate refuses dp_replicate=4 with dp_shard=1 beside cp=2, tp=1: use dp_shard=4 with dp_replicate=1");
+    plan = plan_of(accelerate, 4, 2, 1, 2);
+    check_legal(accelerate, &plan);
+}
+
+Test(target_check, tp_must_divide_the_key_value_heads) {
+    TrainPlan plan = plan_of(accelerate, 1, 1, 1, 8);
+    check_legal(accelerate, &plan);
+    plan = plan_of(accelerate, 1, 1, 1, 16);
+    check_reason(accelerate, &plan, "tp=16 does not divide the model's 8 key-value heads: use tp 1, 2, 4 or 8");
+}
+
+Test(target_check, the_suggested_tp_sizes_divide_everything_that_is_split) {
+    model.ffn = 14334;  // 2 * 3 * 2389
+    TrainPlan plan = plan_of(accelerate, 1, 1, 1, 4);
+    check_reason(accelerate, &plan, "tp=4 does not divide the model's 14334 feed-forward columns: use tp 1 or 2");
+    model.ffn = 14336;
+    model.heads = 36;
+    model.kv_heads = 12;
+    plan = plan_of(accelerate, 1, 1, 1, 3);
+    check_reason(accelerate, &plan, "tp=3 does not divide the model's 14336 feed-forward columns: use tp 1, 2 or 4");
+}
+
+Test(target_check, only_targets_that_split_the_vocabulary_mind_its_size) {
+    model.vocab = 128255;
+    TrainPlan plan = plan_of(accelerate, 1, 1, 1, 2);
+    check_legal(accelerate, &plan);
+    plan = plan_of(ndtune, 1, 1, 1, 2);
+    check_reason(ndtune, &plan, "tp=2 does not divide the model's 128255 vocabulary entries: use tp 1");
+}
+
+Test(target_check, zigzag_cuts_the_sequence_into_twice_cp_chunks) {
+    TrainPlan plan = plan_of(ndtune, 1, 1, 4, 1);
+    plan.seq = 4096 + 8;
+    check_legal(ndtune, &plan);
+    plan.seq = 4096 + 4;
+    check_reason(ndtune, &plan,
+                 "seq=4100 cannot be cut into the 8 equal chunks of cp=4: use seq 4096 or 4104, or a smaller cp");
+    plan.seq = 5;
+    check_reason(ndtune, &plan, "seq=5 cannot be cut into the 8 equal chunks of cp=4: use seq 8, or a smaller cp");
+}
+
+Test(target_check, without_cp_any_sequence_length_goes) {
+    TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
+    plan.seq = 4097;
+    check_legal(accelerate, &plan);
+}
+
+Test(target_check, contiguous_targets_need_only_cp_chunks) {
+    Target contiguous = *ndtune;
+    contiguous.zigzag = false;
+    TrainPlan plan = plan_of(&contiguous, 1, 1, 4, 1);
+    plan.seq = 4100;
+    check_legal(&contiguous, &plan);
+    plan.seq = 4098;
+    check_reason(&contiguous, &plan,
+                 "seq=4098 cannot be cut into the 4 equal chunks of cp=4: use seq 4096 or 4100, or a smaller cp");
+}
+
+Test(target_check, sequence_parallelism_splits_the_local_tokens) {
+    TrainPlan plan = plan_of(ndtune, 1, 1, 1, 8);
+    plan.seq = 4092;  // 4 * 1023
+    check_reason(
+        ndtune, &plan,
+        "tp=8 does not divide the 4092 tokens that a rank holds (micro_batch 1 x seq 4092 / cp 1), which sequence "
+        "parallelism splits: use a micro_batch that is a multiple of 2");
+    plan.micro_batch = 2;
+    check_legal(ndtune, &plan);
+    plan.micro_batch = 1;
+    check_legal(accelerate, &plan);
+}
+
+Test(target_check, stages_are_all_or_nothing_under_fsdp) {
+    TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
+    for (int zero = 0; zero < 3; zero++) {
+        plan.zero = zero;
+        cr_assert_not_null(reason_of(accelerate, &plan), "zero=%d", zero);
+        plan.zero = zero;
+        check_legal(ndtune, &plan);
+    }
+    plan.zero = 1;
+    check_reason(accelerate, &plan,
+                 "accelerate shards fully over dp_shard x cp = 8, zero=1 does not exist there: use zero=3");
+}
+
+Test(target_check, a_stage_needs_something_to_shard_over) {
+    TrainPlan plan = plan_of(ndtune, 8, 1, 1, 1);
+    plan.zero = 1;
+    check_reason(ndtune, &plan, "zero=1 has nothing to shard over, dp_shard x cp is 1: use zero=0");
+    plan = plan_of(ndtune, 1, 1, 2, 1);
+    plan.zero = 1;
+    check_legal(ndtune, &plan);
+}
+
+Test(target_check, stages_beyond_three_do_not_exist) {
+    TrainPlan plan = plan_of(ndtune, 1, 8, 1, 1);
+    plan.zero = 4;
+    check_reason(ndtune, &plan, "zero=4 does not exist for ndtune: use zero 0 to 3");
+    plan.zero = -1;
+    check_reason(ndtune, &plan, "zero=-1 does not exist for ndtune: use zero 0 to 3");
+}
+
+Test(target_check, a_rotation_must_be_one_that_the_target_runs) {
+    TrainPlan plan = plan_of(ndtune, 1, 1, 2, 1);
+    plan.cp_rotate = CP_ROTATE_ALLGATHER;
+    check_reason(ndtune, &plan, "ndtune does not run cp_rotate=allgather: use cp_rotate=ring");
+    plan = plan_of(accelerate, 1, 1, 2, 1);
+    plan.cp_rotate = CP_ROTATE_RING;
+    check_legal(accelerate, &plan);
+}
+
+Test(target_check, sizes_must_be_positive) {
+    TrainPlan plan = plan_of(ndtune, 1, 8, 1, 1);
+    plan.micro_batch = 0;
+    check_reason(ndtune, &plan, "seq, micro_batch and grad_accum must be at least 1, got 4096, 0 and 1");
+    plan = plan_of(ndtune, 1, 8, 1, 1);
+    plan.mesh.size[AXIS_CP] = 0;
+    check_reason(ndtune, &plan, "cp must be at least 1, got 0");
+}
+
+Test(target_check, a_micro_step_that_no_index_could_hold_is_refused) {
+    TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
+    plan.seq = 1 << 20;
+    plan.micro_batch = 1 << 10;
+    check_legal(accelerate, &plan);
+    plan.micro_batch = (1 << 10) + 1;
+    check_reason(accelerate, &plan,
+                 "a rank would hold 1074790400 tokens per micro-step, more than 1073741824: use a smaller micro_batch");
+}
