@@ -6,6 +6,8 @@
 
 #include "exec/transport/transport.h"
 
+enum { HEAD_DIM_GRAIN = 8, HEAD_DIM_MOST = 256 };  // kernels.h, KernelAttention
+
 // The worker has the devices (device_find); ndtune links none of them, so the names stand here once more.
 Status exec_check_backend(const RunOptions *options, Error *error) {
     if (strcmp(options->device, "cuda") == 0) {
@@ -24,6 +26,10 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return reason;
     }
     const Mesh *mesh = &plan->mesh;
+    if (model->head_dim % HEAD_DIM_GRAIN != 0 || model->head_dim > HEAD_DIM_MOST) {
+        return arena_format(arena, "the cpu kernels take head_dim in multiples of %d up to %d, the model has %d",
+                            HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim);
+    }
     if (plan->precision != DTYPE_FP32) {
         return arena_format(arena, "the executor computes in fp32 on the cpu, not in %s", dtype_name(plan->precision));
     }

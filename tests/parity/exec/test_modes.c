@@ -1,0 +1,115 @@
+// How a program is run must not change what it computes: lanes in threads with injected waits, poisoned memory, an
+// allocator that kills. All comparisons are bit for bit.
+
+#define _GNU_SOURCE  // setenv
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/parity/exec/exec_case.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(modes, .fini = clean);
+
+enum { MODE_STEPS = 6 };
+
+// Meshes that use every lane: gathers and reductions, hybrid all-reduce, tensor parallel, ring.
+static const char *const meshes[] = {"dp_shard=2", "dp_replicate=2,dp_shard=2", "cp=2,tp=2", "dp_shard=2,cp=2,tp=2",
+                                     "cp=4",       "dp_replicate=2,cp=2"};
+enum { MESHES = sizeof meshes / sizeof *meshes };
+
+static TrainPlan plan_of(const char *mesh_text, int index) {
+    Mesh mesh;
+    TrainPlan plan;
+    Error error = {0};
+    cr_assert(mesh_parse(mesh_text, &mesh, &error) == STATUS_OK, "%s", error.message);
+    case_plan(&mesh, 2, &plan);
+    plan.zero = 3 - index % 4;
+    plan.recompute = index % 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+    plan_canonical(&plan);
+    return plan;
+}
+
+static bool same_bits(const RunResult *a, const RunResult *b) {
+    const size_t bytes = (size_t)a->steps * sizeof(double);
+    return a->steps == b->steps && memcmp(a->loss, b->loss, bytes) == 0 &&
+           memcmp(a->grad_norm, b->grad_norm, bytes) == 0;
+}
+
+static void same_as_serial(RunOptions other) {
+    for (int i = 0; i < MESHES; i++) {
+        RunOptions usual = case_options();
+        usual.steps = other.steps;
+        const TrainPlan plan = plan_of(meshes[i], i);
+        const RunResult serial = case_run(&plan, &usual, &arena), run = case_run(&plan, &other, &arena);
+        cr_expect(same_bits(&serial, &run), "%s: loss %.9g, serial %.9g", meshes[i], run.loss[run.steps - 1],
+                  serial.loss[run.steps - 1]);
+    }
+}
+
+Test(modes, lanes_in_threads_give_the_bits_of_issue_order) {
+    RunOptions options = case_options();
+    options.steps = MODE_STEPS;
+    options.lanes = LANES_ASYNC;
+    same_as_serial(options);
+}
+
+Test(modes, lanes_with_injected_waits_give_the_bits_of_issue_order) {
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        RunOptions options = case_options();
+        options.steps = MODE_STEPS / 2;
+        options.lanes = LANES_ASYNC;
+        options.jitter_seed = seed;
+        same_as_serial(options);
+    }
+}
+
+Test(modes, nothing_is_read_before_it_was_written) {
+    RunOptions options = case_options();
+    options.steps = MODE_STEPS;
+    options.poison = true;
+    same_as_serial(options);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+Test(modes, nothing_is_allocated_inside_a_step) {
+    cr_skip_test("a sanitizer has the allocator already");
+}
+#else
+static void runs_under_guard(LaneMode lanes) {
+    RunOptions options = case_options();
+    options.steps = MODE_STEPS;
+    options.lanes = lanes;
+    options.spans = true;
+    setenv("LD_PRELOAD", ALLOCATION_GUARD, 1);
+    for (int i = 0; i < MESHES; i++) {
+        const TrainPlan plan = plan_of(meshes[i], i);
+        case_run(&plan, &options, &arena);
+    }
+    unsetenv("LD_PRELOAD");
+}
+
+Test(modes, nothing_is_allocated_inside_a_step) {
+    runs_under_guard(LANES_SERIAL);
+    runs_under_guard(LANES_ASYNC);
+}
+
+Test(modes, the_allocation_guard_kills_a_worker_that_allocates) {
+    RunOptions options = case_options();
+    options.steps = MODE_STEPS;
+    const TrainPlan plan = plan_of("dp_shard=2", 0);
+    Error error = {0};
+    RunResult result;
+    setenv("LD_PRELOAD", ALLOCATION_GUARD, 1);
+    setenv("NDTUNE_GUARD_SELF_TEST", "1", 1);
+    const Status status = case_try(&plan, &options, &arena, &result, &error);
+    unsetenv("NDTUNE_GUARD_SELF_TEST");
+    unsetenv("LD_PRELOAD");
+    cr_assert(status == STATUS_ENVIRONMENT && strstr(error.message, "allocation inside a step"), "%s", error.message);
+}
+#endif
