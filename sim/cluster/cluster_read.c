@@ -106,7 +106,7 @@ static Status read_dtypes(const Reading *reading, unsigned *mask, Error *error) 
         }
         *mask |= 1u << dtype;
     }
-    return STATUS_OK;
+    return *mask ? STATUS_OK : error_at(reading, "accelerator.gemm", error, "needs rates of at least one dtype", NULL);
 }
 
 // Which attention kernels: keys "kernel-headdim" of accelerator.attention.
@@ -134,7 +134,9 @@ static Status read_kernels(const Reading *reading, Error *error) {
         rate->head_dim = (int)head_dim;
         accelerator->attention_count++;
     }
-    return STATUS_OK;
+    return accelerator->attention_count > 0
+               ? STATUS_OK
+               : error_at(reading, path, error, "needs at least one kernel, such as flash-128", NULL);
 }
 
 static Status read_grade(const Reading *reading, const JsonReader *leaf, Grade *grade, Error *error) {

@@ -1,0 +1,205 @@
+// Built-in profiles: complete, sourced, plausible against each other, and equal to what they write.
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/base/json.h"
+#include "sim/cluster/cluster.h"
+
+static Arena arena;
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(cluster, .fini = end);
+
+static ClusterProfile find(const char *name) {
+    ClusterProfile profile;
+    Error error = {0};
+    cr_assert_eq(cluster_find(name, &arena, &profile, &error), STATUS_OK, "%s", error.message);
+    return profile;
+}
+
+typedef void (*ProfileCheck)(const ClusterProfile *profile);
+
+static void for_every_profile(ProfileCheck check) {
+    int count = 0;
+    const char *const *names = cluster_names(&count);
+    cr_assert_geq(count, 3);
+    for (int i = 0; i < count; i++) {
+        const ClusterProfile profile = find(names[i]);
+        check(&profile);
+    }
+}
+
+static uint64_t hash_of(const ClusterProfile *profile) {
+    Hash hash = hash_begin();
+    cluster_hash(profile, &hash);
+    return hash_end(&hash);
+}
+
+static void check_round_trip(const ClusterProfile *profile) {
+    char *text = NULL;
+    char path[64];
+    Error error = {0};
+    cr_assert_eq(cluster_write(profile, &text, &error), STATUS_OK, "%s", error.message);
+    snprintf(path, sizeof path, "/tmp/ndtune-cluster-%d.json", (int)getpid());
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+    const ClusterProfile again = find(path);
+    remove(path);
+    char *text_again = NULL;
+    cr_assert_eq(cluster_write(&again, &text_again, &error), STATUS_OK, "%s", error.message);
+    cr_assert_str_eq(text, text_again);
+    cr_assert_eq(hash_of(profile), hash_of(&again));
+    cr_assert_eq(profile->provenance_count, again.provenance_count);
+    for (int i = 0; i < profile->provenance_count; i++) {
+        cr_assert_eq(profile->provenance[i].value, again.provenance[i].value, "%s", profile->provenance[i].path);
+        cr_assert_str_eq(profile->provenance[i].source, again.provenance[i].source);
+    }
+    free(text);
+    free(text_again);
+}
+
+Test(cluster, what_is_written_reads_back_as_the_same_profile) {
+    for_every_profile(check_round_trip);
+}
+
+Test(cluster, a_value_of_seventeen_digits_survives_writing) {
+    ClusterProfile profile = find("dgx-h100");
+    Error error = {0};
+    cr_assert_eq(cluster_set(&profile, "accelerator.memory_efficiency=0.30000000000000004", &arena, &error), STATUS_OK);
+    check_round_trip(&profile);
+}
+
+Test(cluster, readable_numbers_stay_readable) {
+    const ClusterProfile profile = find("dgx-h100");
+    char *text = NULL;
+    Error error = {0};
+    cr_assert_eq(cluster_write(&profile, &text, &error), STATUS_OK);
+    cr_assert_not_null(strstr(text, "\"value\": 0.96,"));
+    cr_assert_null(strstr(text, "0.95999"));
+    free(text);
+}
+
+static void check_sources(const ClusterProfile *profile) {
+    cr_assert_gt(profile->provenance_count, 50);
+    for (int i = 0; i < profile->provenance_count; i++) {
+        const Provenance *row = &profile->provenance[i];
+        cr_assert_gt(strlen(row->source), 5, "%s: %s", profile->name, row->path);
+        cr_assert_neq(row->grade, GRADE_USER, "%s: %s: a built-in number is nobody's setting", profile->name,
+                      row->path);
+    }
+}
+
+Test(cluster, every_built_in_number_has_a_source) {
+    for_every_profile(check_sources);
+}
+
+static void check_plausible(const ClusterProfile *profile) {
+    const Accelerator *accelerator = &profile->accelerator;
+    const Node *node = &profile->node;
+    cr_assert_gt(accelerator->gemm[DTYPE_FP32].peak_flop_per_s, 0.0, "%s: every machine computes in fp32",
+                 profile->name);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        const GemmRate *rate = &accelerator->gemm[dtype];
+        cr_assert_leq(rate->sustained_flop_per_s, rate->burst_flop_per_s);
+        cr_assert_leq(rate->burst_flop_per_s, rate->peak_flop_per_s);
+        cr_assert(rate->peak_flop_per_s == 0.0 || rate->sustained_flop_per_s > 0.5 * rate->peak_flop_per_s, "%s %s",
+                  profile->name, dtype_name((Dtype)dtype));
+    }
+    if (profile->fabric.nics > 0) {
+        const double nics_bytes_per_s = profile->fabric.nics * profile->fabric.nic_bytes_per_s;
+        cr_assert_gt(node->ring.bandwidth_bytes_per_s, nics_bytes_per_s / node->accelerators,
+                     "%s: a GPU's links beat its NIC share", profile->name);
+        cr_assert_gt(accelerator->memory_bytes_per_s, node->ring.bandwidth_bytes_per_s, "%s: memory beats links",
+                     profile->name);
+    }
+}
+
+Test(cluster, numbers_are_plausible_against_each_other) {
+    for_every_profile(check_plausible);
+}
+
+Test(cluster, published_figures_of_the_dgx_h100) {
+    const ClusterProfile profile = find("dgx-h100");
+    cr_assert_eq(profile.accelerator.gemm[DTYPE_BF16].peak_flop_per_s, 989.4e12);
+    cr_assert_eq(profile.accelerator.memory_bytes_per_s, 3.35e12);
+    cr_assert_eq(profile.accelerator.sm_count, 132);
+    cr_assert_eq(profile.node.accelerators, 8);
+    cr_assert_eq(profile.fabric.nics * profile.fabric.nic_bytes_per_s * 8.0, 3200e9);
+    cr_assert_eq(profile.accelerator.device_class, DEVICE_CLASS_GPU);
+}
+
+Test(cluster, published_figures_of_the_dgx_a100) {
+    const ClusterProfile profile = find("dgx-a100-80g");
+    cr_assert_eq(profile.accelerator.gemm[DTYPE_BF16].peak_flop_per_s, 312e12);
+    cr_assert_eq(profile.accelerator.gemm[DTYPE_FP8].peak_flop_per_s, 0.0);
+    cr_assert_eq(profile.accelerator.sm_count, 108);
+    cr_assert_eq(profile.fabric.nics * profile.fabric.nic_bytes_per_s * 8.0, 1600e9);
+    cr_assert_eq(profile.node.nvls_min_ranks, 0);
+}
+
+Test(cluster, the_local_profile_is_one_node_of_shared_cores) {
+    const ClusterProfile profile = find("local-cpu");
+    cr_assert_eq(profile.accelerator.device_class, DEVICE_CLASS_CPU);
+    cr_assert_eq(profile.fabric.nics, 0);
+    cr_assert_eq(profile.node.accelerators, 8);
+    cr_assert_eq(profile.node.cores, 2.0);
+    cr_assert_eq(profile.accelerator.gemm[DTYPE_BF16].peak_flop_per_s, 0.0);
+}
+
+// Every JSON file beside the schema is compiled in: a file that nobody lists would silently not exist.
+Test(cluster, every_profile_file_is_built_in) {
+    DIR *folder = opendir(NDTUNE_SOURCE_DIR "/cluster-profiles");
+    cr_assert_not_null(folder);
+    int files = 0;
+    for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        char name[256];
+        snprintf(name, sizeof name, "%s", entry->d_name);
+        char *suffix = strstr(name, ".json");
+        if (!suffix || strcmp(name, "schema.json") == 0) {
+            continue;
+        }
+        *suffix = '\0';
+        cr_assert_str_eq(find(name).name, name, "the file %s.json names another profile", name);
+        files++;
+    }
+    closedir(folder);
+    int count = 0;
+    cluster_names(&count);
+    cr_assert_eq(files, count);
+}
+
+Test(cluster, an_unknown_name_gets_the_list_and_a_suggestion) {
+    ClusterProfile profile;
+    Error error = {0};
+    cr_assert_eq(cluster_find("dgx-h10O", &arena, &profile, &error), STATUS_USAGE);
+    cr_assert_str_eq(
+        error.message,
+        "unknown cluster \"dgx-h10O\"; known: dgx-h100, dgx-a100-80g, local-cpu, or the path of a profile file");
+    cr_assert_str_eq(error.hint, "did you mean dgx-h100?");
+}
+
+Test(cluster, a_missing_file_is_the_environments_fault) {
+    ClusterProfile profile;
+    Error error = {0};
+    cr_assert_eq(cluster_find("./no/such.json", &arena, &profile, &error), STATUS_ENVIRONMENT);
+}
+
+Test(cluster, the_hash_sees_every_number_but_not_the_words) {
+    ClusterProfile profile = find("dgx-h100");
+    const uint64_t before = hash_of(&profile);
+    profile.description = "other words";
+    cr_assert_eq(hash_of(&profile), before);
+    profile.fabric.tree.ceiling += 1e-9;
+    cr_assert_neq(hash_of(&profile), before);
+    cr_assert_neq(before, hash_of(&(ClusterProfile){0}));
+}

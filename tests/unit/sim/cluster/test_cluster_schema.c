@@ -1,0 +1,97 @@
+// schema.json is for editors and other programs; the field table is what ndtune checks. They must say the same.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "sim/cluster/cluster_fields.h"
+
+static Arena arena;
+static json_t *schema;
+static ClusterSlots slots;
+static ClusterProfile profile;
+
+static void begin(void) {
+    Error error = {0};
+    cr_assert_eq(json_file_load(NDTUNE_SOURCE_DIR "/cluster-profiles/schema.json", &schema, &error), STATUS_OK, "%s",
+                 error.message);
+    profile.accelerator.attention_count = 1;
+    profile.accelerator.attention[0] = (AttentionRate){.kernel = "flash", .head_dim = 128};
+    slots = cluster_slots(&profile, 1u << DTYPE_BF16, &arena);
+}
+
+static void end(void) {
+    json_decref(schema);
+    arena_free(&arena);
+}
+
+TestSuite(cluster_schema, .init = begin, .fini = end);
+
+// The schema of one key below `object`: a named property, or the pattern that gemm and attention entries follow.
+static json_t *step(json_t *object, const char *key) {
+    json_t *named = json_object_get(json_object_get(object, "properties"), key);
+    json_t *other = json_object_get(object, "additionalProperties");
+    return named ? named : json_is_object(other) ? other : NULL;
+}
+
+static json_t *schema_at(const char *path) {
+    json_t *object = schema;
+    char key[64];
+    while (object && *path != '\0') {
+        const size_t length = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)length, path);
+        object = step(object, key);
+        path += length + (path[length] == '.');
+    }
+    return object;
+}
+
+Test(cluster_schema, every_field_is_described_with_its_range_type_and_unit) {
+    for (int i = 0; i < slots.count; i++) {
+        const ClusterField *field = slots.rows[i].field;
+        json_t *leaf = schema_at(slots.rows[i].path);
+        cr_assert_not_null(leaf, "%s is not in schema.json", slots.rows[i].path);
+        const json_t *value = json_object_get(json_object_get(leaf, "properties"), "value");
+        cr_assert_eq(json_number_value(json_object_get(value, "minimum")), field->low, "%s", slots.rows[i].path);
+        cr_assert_eq(json_number_value(json_object_get(value, "maximum")), field->high, "%s", slots.rows[i].path);
+        cr_assert_str_eq(json_string_value(json_object_get(value, "type")),
+                         field->type == FIELD_INTEGER ? "integer" : "number");
+        char unit[64];
+        snprintf(unit, sizeof unit, "unit: %s", field->unit);
+        cr_assert_str_eq(json_string_value(json_object_get(leaf, "description")), unit, "%s", slots.rows[i].path);
+    }
+}
+
+// Numbers described below `object`; every section must require all its properties and allow no others.
+static int count_numbers(json_t *object) {
+    json_t *properties = json_object_get(object, "properties");
+    json_t *entries = json_object_get(object, "additionalProperties");
+    if (json_object_get(object, "allOf")) {
+        return 1;
+    }
+    if (json_is_object(entries)) {
+        return count_numbers(entries);
+    }
+    if (!properties) {
+        return 0;  // a text
+    }
+    cr_assert(json_is_false(entries), "a section allows unknown fields");
+    cr_assert_eq(json_array_size(json_object_get(object, "required")), json_object_size(properties));
+    int count = 0;
+    const char *key;
+    json_t *child;
+    json_object_foreach(properties, key, child) {
+        count += count_numbers(child);
+    }
+    return count;
+}
+
+Test(cluster_schema, nothing_is_described_that_does_not_exist) {
+    cr_assert_eq(count_numbers(schema), slots.count);
+}
+
+Test(cluster_schema, texts_are_described) {
+    for (int i = 0; i < CLUSTER_TEXT_COUNT; i++) {
+        cr_assert_not_null(schema_at(cluster_texts[i].path), "%s", cluster_texts[i].path);
+    }
+    cr_assert_str_eq(json_string_value(json_object_get(schema_at("schema"), "const")), CLUSTER_SCHEMA);
+}
