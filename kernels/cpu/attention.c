@@ -19,7 +19,7 @@ typedef struct Forward {
 } Forward;
 
 typedef struct ForwardTile {
-    _Alignas(64) float q[TILE_HEAD * TILE];  // transposed, scaled
+    _Alignas(64) float q[TILE_HEAD * TILE];  // transposed, scaled; at the end o[query][head_dim]
     float o[TILE_HEAD * TILE];               // transposed, not yet divided by sum
     float p[TILE * TILE];                    // [key][query]: scores, then their exponentials
     float max[TILE], sum[TILE], shrink[TILE];
@@ -122,7 +122,7 @@ static void finish_query(const ForwardTile *t, int64_t i, int head_dim, bool mer
         *lse = own;
     }
     for (int row = 0; row < head_dim; row++) {
-        o[row] = (merge ? o[row] * keep : 0.0f) + t->o[row * TILE + i] * take;
+        o[row] = (merge ? o[row] * keep : 0.0f) + t->q[i * head_dim + row] * take;
     }
 }
 
@@ -149,6 +149,7 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
         attend(&t, &sight, shape, f->k + key * shape->kv_stride + kv_at, f->v + key * shape->kv_stride + kv_at);
         key += sight.keys;
     }
+    tile_transpose_back(t.o, head_dim, t.q);
     for (int64_t i = 0; i < queries; i++) {
         finish_query(&t, i, head_dim, f->merge, f->o + (first + i) * shape->o_stride + (int64_t)head * head_dim,
                      f->lse + head * shape->lse_stride + first + i);

@@ -57,12 +57,13 @@ static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t firs
     }
 }
 
-static void store_dq(const BackwardTile *t, const Backward *b) {
+static void store_dq(BackwardTile *t, const Backward *b) {
     const int head_dim = b->shape->head_dim;
+    tile_transpose_back(t->dq, head_dim, t->q);  // the queries are not needed any more
     for (int64_t i = 0; i < t->queries; i++) {
         float *restrict dq = b->dq + (t->first + i) * b->dq_stride + (int64_t)t->head * head_dim;
         for (int row = 0; row < head_dim; row++) {
-            dq[row] += t->dq[row * TILE + i];
+            dq[row] += t->q[i * head_dim + row];
         }
     }
 }

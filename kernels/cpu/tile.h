@@ -96,16 +96,50 @@ static inline void tile_product(const TileProduct *p) {
     }
 }
 
-// to[t][0..TILE) = factor * from[row][t]: the tile with its rows as lanes, 0 behind the last row.
+typedef float Four __attribute__((vector_size(16)));
+typedef float FourAt __attribute__((vector_size(16), aligned(4), may_alias));
+
+// to[col][row] = factor * from[row][col] of a 4 x 4 block.
+static inline void turn_block(const float *from, int64_t stride, float factor, float *to, int64_t to_stride) {
+    const Four r0 = *(const FourAt *)from, r1 = *(const FourAt *)(from + stride);
+    const Four r2 = *(const FourAt *)(from + 2 * stride), r3 = *(const FourAt *)(from + 3 * stride);
+    const Four low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5),
+               high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+    const Four low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5),
+               high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+    *(FourAt *)to = factor * __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+    *(FourAt *)(to + to_stride) = factor * __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+    *(FourAt *)(to + 2 * to_stride) = factor * __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+    *(FourAt *)(to + 3 * to_stride) = factor * __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+}
+
+// to[t][0..TILE) = factor * from[row][t]: the tile with its rows as lanes, 0 behind the last row. head_dim is a
+// multiple of 8.
 static inline void tile_transpose(const float *from, int64_t stride, int64_t rows, int head_dim, float factor,
                                   float *to) {
-    for (int t = 0; t < head_dim; t++) {
-        float *restrict line = to + t * TILE;
-        for (int64_t row = 0; row < rows; row++) {
-            line[row] = factor * from[row * stride + t];
+    int64_t row = 0;
+    for (; row + 4 <= rows; row += 4) {
+        for (int t = 0; t < head_dim; t += 4) {
+            turn_block(from + row * stride + t, stride, factor, to + t * TILE + row, TILE);
         }
-        for (int64_t row = rows; row < TILE; row++) {
-            line[row] = 0.0f;
+    }
+    for (; row < rows; row++) {
+        for (int t = 0; t < head_dim; t++) {
+            to[t * TILE + row] = factor * from[row * stride + t];
+        }
+    }
+    for (; row < TILE; row++) {
+        for (int t = 0; t < head_dim; t++) {
+            to[t * TILE + row] = 0.0f;
+        }
+    }
+}
+
+// The way back: to[row][t] = from[t][row] for all TILE rows, `to` packed with head_dim columns.
+static inline void tile_transpose_back(const float *from, int head_dim, float *to) {
+    for (int t = 0; t < head_dim; t += 4) {
+        for (int64_t row = 0; row < TILE; row += 4) {
+            turn_block(from + t * TILE + row, TILE, 1.0f, to + row * head_dim + t, head_dim);
         }
     }
 }

@@ -1,0 +1,252 @@
+// Sampled entries of every benchmarked kernel against the definition in double: a fast wrong kernel is worth nothing.
+// The exhaustive checks are the unit tests.
+
+#include "kernels/bench/bench.h"
+
+#include <math.h>
+
+typedef struct Error {
+    double off, largest;
+} Error;
+
+static void compare(Error *error, double got, double want) {
+    error->off = fmax(error->off, fabs(got - want));
+    error->largest = fmax(error->largest, fabs(want));
+}
+
+static double relative(Error error) {
+    return isnan(error.off) ? INFINITY : error.off / fmax(error.largest, 1e-30);
+}
+
+static double silu(double x) {
+    return x / (1.0 + exp(-x));
+}
+
+double check_gemm(Bench *bench) {
+    const int64_t m = bench->tokens, n = bench->ffn, k = bench->hidden;
+    kernel_gemm(false, true, m, n, k, bench->a, bench->b, bench->c, false);
+    Error error = {0};
+    for (int64_t i = 0; i < m * n; i += m * n / 64 + 1) {
+        double want = 0.0;
+        for (int64_t t = 0; t < k; t++) {
+            want += (double)bench->a[i / n * k + t] * (double)bench->b[i % n * k + t];
+        }
+        compare(&error, (double)bench->c[i], want);
+    }
+    return relative(error);
+}
+
+// Probabilities of one query's head into p[keys]; the log-sum-exp is returned.
+static double probabilities(const Bench *bench, int64_t query, int head, double *p) {
+    const KernelAttention s = bench_attention_shape(bench);
+    const float *q = bench->a + query * s.q_stride + head * s.head_dim;
+    double highest = -INFINITY, sum = 0.0;
+    for (int64_t key = 0; key <= query; key++) {
+        const float *k = bench->b + key * s.kv_stride + head / (s.heads / s.kv_heads) * s.head_dim;
+        p[key] = 0.0;
+        for (int t = 0; t < s.head_dim; t++) {
+            p[key] += (double)q[t] * (double)k[t] / sqrt(s.head_dim);
+        }
+        highest = fmax(highest, p[key]);
+    }
+    for (int64_t key = 0; key <= query; key++) {
+        sum += exp(p[key] - highest);
+    }
+    for (int64_t key = 0; key <= query; key++) {
+        p[key] = exp(p[key] - highest) / sum;
+    }
+    return highest + log(sum);
+}
+
+enum { MOST_TOKENS = 4096 };
+
+double check_attention(Bench *bench) {
+    const KernelAttention s = bench_attention_shape(bench);
+    double p[MOST_TOKENS];
+    Error error = {0};
+    kernel_attention(&s, bench->a, bench->b, bench->c, bench->d, bench->rows, false);
+    for (int64_t query = 0; query < s.queries; query += s.queries / 8 + 1) {
+        const int head = (int)(query % s.heads);
+        const double lse = probabilities(bench, query, head, p);
+        compare(&error, (double)bench->rows[head * s.lse_stride + query], lse);
+        for (int t = 0; t < s.head_dim; t++) {
+            double want = 0.0;
+            for (int64_t key = 0; key <= query; key++) {
+                const int64_t at = key * s.kv_stride + head / (s.heads / s.kv_heads) * s.head_dim + t;
+                want += p[key] * (double)bench->c[at];
+            }
+            compare(&error, (double)bench->d[query * s.o_stride + head * s.head_dim + t], want);
+        }
+    }
+    return relative(error);
+}
+
+// dq of sampled queries; dk and dv come from the same products and are held by the unit tests.
+double check_attention_backward(Bench *bench) {
+    const KernelAttention s = bench_attention_shape(bench);
+    float *lse = bench->rows, *delta = bench->rows + s.heads * s.lse_stride;
+    double p[MOST_TOKENS];
+    Error error = {0};
+    kernel_attention(&s, bench->a, bench->b, bench->c, bench->d, lse, false);
+    kernel_attention_delta(&s, bench->d, bench->a, delta);  // the gradient of o is a itself
+    kernel_zero(bench->size, bench->d);
+    kernel_zero(bench->size, bench->e);
+    kernel_attention_backward(&s, bench->a, bench->b, bench->c, bench->a, lse, delta, bench->d, s.q_stride, bench->e,
+                              bench->f, s.kv_stride);
+    for (int64_t query = 0; query < s.queries; query += s.queries / 8 + 1) {
+        const int head = (int)(query % s.heads);
+        const int64_t q_at = query * s.q_stride + head * s.head_dim, kv_head = head / (s.heads / s.kv_heads);
+        probabilities(bench, query, head, p);
+        double mean = 0.0, slope[MOST_TOKENS];
+        for (int64_t key = 0; key <= query; key++) {
+            slope[key] = 0.0;
+            for (int t = 0; t < s.head_dim; t++) {
+                const int64_t at = key * s.kv_stride + kv_head * s.head_dim + t;
+                slope[key] += (double)bench->a[q_at + t] * (double)bench->c[at];
+            }
+            mean += p[key] * slope[key];
+        }
+        for (int t = 0; t < s.head_dim; t++) {
+            double want = 0.0;
+            for (int64_t key = 0; key <= query; key++) {
+                const double k = (double)bench->b[key * s.kv_stride + kv_head * s.head_dim + t];
+                want += p[key] * (slope[key] - mean) * k / sqrt(s.head_dim);
+            }
+            compare(&error, (double)bench->d[q_at + t], want);
+        }
+    }
+    return relative(error);
+}
+
+static double root_mean_square(const float *x, int64_t count) {
+    double sum = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        sum += (double)x[i] * (double)x[i];
+    }
+    return sqrt(sum / (double)count + 1e-5);
+}
+
+double check_rmsnorm(Bench *bench) {
+    const int64_t rows = bench->tokens, cols = bench->hidden;
+    Error error = {0};
+    kernel_rmsnorm(rows, cols, 1e-5f, bench->a, bench->b, bench->c, bench->rows);
+    for (int64_t i = 0; i < rows * cols; i += rows * cols / 64 + 1) {
+        const double root = root_mean_square(bench->a + i / cols * cols, cols);
+        compare(&error, (double)bench->c[i], (double)bench->a[i] * (double)bench->b[i % cols] / root);
+    }
+    return relative(error);
+}
+
+double check_rmsnorm_backward(Bench *bench) {
+    const int64_t rows = bench->tokens, cols = bench->hidden;
+    Error error = {0};
+    kernel_rmsnorm(rows, cols, 1e-5f, bench->a, bench->b, bench->c, bench->rows);
+    kernel_rmsnorm_backward(rows, cols, bench->d, bench->a, bench->b, bench->rows, bench->d, bench->e, bench->f, false);
+    for (int64_t i = 0; i < rows * cols; i += rows * cols / 64 + 1) {
+        const float *x = bench->a + i / cols * cols, *dy = bench->d + i / cols * cols, *w = bench->b;
+        const double root = root_mean_square(x, cols);
+        double dot = 0.0;
+        for (int64_t col = 0; col < cols; col++) {
+            dot += (double)dy[col] * (double)w[col] * (double)x[col];
+        }
+        const int64_t col = i % cols;
+        const double own = (double)dy[col] * (double)w[col] / root;
+        compare(&error, (double)bench->e[i],
+                (double)dy[col] + own - (double)x[col] * dot / (double)cols / (root * root * root));
+    }
+    return relative(error);
+}
+
+double check_rope(Bench *bench) {
+    const int64_t stride = bench->heads * bench->head_dim;
+    const int half = bench->head_dim / 2;
+    Error error = {0};
+    kernel_copy_rows(bench->tokens, stride, stride, stride, bench->a, bench->c);
+    kernel_rope(bench->tokens, bench->heads, bench->head_dim, stride, 1e4, bench->tokens_at, false, bench->c);
+    for (int64_t row = 0; row < bench->tokens; row += bench->tokens / 16 + 1) {
+        for (int i = 0; i < half; i++) {
+            const double angle = bench->tokens_at[row] * pow(1e4, -2.0 * i / bench->head_dim);
+            const float *x = bench->a + row * stride + i;
+            compare(&error, (double)bench->c[row * stride + i],
+                    (double)x[0] * cos(angle) - (double)x[half] * sin(angle));
+        }
+    }
+    return relative(error);
+}
+
+double check_swiglu(Bench *bench) {
+    const int64_t count = bench->tokens * bench->ffn;
+    Error error = {0};
+    kernel_swiglu(bench->tokens, bench->ffn, bench->ffn, bench->a, bench->b, bench->c);
+    for (int64_t i = 0; i < count; i += count / 256 + 1) {
+        compare(&error, (double)bench->c[i], silu((double)bench->a[i]) * (double)bench->b[i]);
+    }
+    return relative(error);
+}
+
+double check_swiglu_backward(Bench *bench) {
+    const int64_t count = bench->tokens * bench->ffn;
+    Error error = {0};
+    kernel_swiglu_backward(bench->tokens, bench->ffn, bench->ffn, bench->d, bench->a, bench->b, bench->e, bench->f);
+    for (int64_t i = 0; i < count; i += count / 256 + 1) {
+        const double g = (double)bench->a[i], sigma = 1.0 / (1.0 + exp(-g)), ds = (double)bench->d[i];
+        compare(&error, (double)bench->e[i], ds * (double)bench->b[i] * sigma * (1.0 + g * (1.0 - sigma)));
+        compare(&error, (double)bench->f[i], ds * g * sigma);
+    }
+    return relative(error);
+}
+
+double check_loss(Bench *bench) {
+    const int64_t cols = bench->vocabulary;
+    float *max = bench->rows, *sum = max + bench->tokens, *target = sum + bench->tokens, loss = 0.0f;
+    Error error = {0};
+    kernel_loss_max(bench->tokens, cols, bench->logits, max);
+    kernel_loss_sum(bench->tokens, cols, 0, bench->logits, bench->tokens_at, max, sum, target);
+    double want = 0.0;
+    for (int64_t row = 0; row < bench->tokens; row++) {
+        double denominator = 0.0;
+        for (int64_t col = 0; col < cols; col++) {
+            denominator += exp((double)bench->logits[row * cols + col]);
+        }
+        want += log(denominator) - (double)bench->logits[row * cols + bench->tokens_at[row]];
+    }
+    kernel_loss_gradient(bench->tokens, cols, 0, bench->logits, bench->tokens_at, max, sum, target, 1.0f, &loss, false);
+    compare(&error, (double)loss, want);
+    return relative(error);
+}
+
+double check_adamw(Bench *bench) {
+    const KernelAdamw options = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 1};
+    const float scale = 1.0f;
+    Error error = {0};
+    kernel_zero(bench->size, bench->e);
+    kernel_zero(bench->size, bench->f);
+    kernel_copy_rows(1, bench->size, bench->size, bench->size, bench->a, bench->c);
+    kernel_adamw(bench->size, 0, &options, &scale, bench->b, bench->c, bench->e, bench->f);
+    for (int64_t i = 0; i < bench->size; i += bench->size / 256 + 1) {
+        const double g = (double)bench->b[i];  // after one step both corrected moments are g and g^2
+        compare(&error, (double)bench->c[i], (double)bench->a[i] * (1.0 - 1e-4) - 1e-3 * g / (fabs(g) + 1e-8));
+    }
+    return relative(error);
+}
+
+double check_add(Bench *bench) {
+    Error error = {0};
+    kernel_add(bench->size, bench->a, bench->b, bench->c);
+    for (int64_t i = 0; i < bench->size; i += bench->size / 256 + 1) {
+        compare(&error, (double)bench->c[i], (double)bench->a[i] + (double)bench->b[i]);
+    }
+    return relative(error);
+}
+
+double check_square_sum(Bench *bench) {
+    double want = 0.0;
+    for (int64_t i = 0; i < bench->size; i++) {
+        want += (double)bench->a[i] * (double)bench->a[i];
+    }
+    Error error = {0};
+    float sum;
+    kernel_square_sum(bench->size, 0, 0.0, bench->a, &sum, false);
+    compare(&error, (double)sum, want);
+    return relative(error);
+}
