@@ -121,13 +121,14 @@ static Status file_write(const char *path, const char *text, Error *error) {
 
 Status json_file_save(const char *path, const json_t *root, Error *error) {
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);
-    char *temporary = malloc(strlen(path) + sizeof ".tmp");
+    const size_t temporary_bytes = strlen(path) + sizeof ".tmp";
+    char *temporary = malloc(temporary_bytes);
     Status status = STATUS_OK;
     if (!text || !temporary) {
         status = error_set(error, STATUS_INTERNAL, "%s: cannot encode as JSON", path);
         goto done;
     }
-    sprintf(temporary, "%s.tmp", path);
+    snprintf(temporary, temporary_bytes, "%s.tmp", path);
     status = file_write(temporary, text, error);
     if (status == STATUS_OK && rename(temporary, path) != 0) {
         status =

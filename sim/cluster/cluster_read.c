@@ -56,11 +56,12 @@ static Status read_text(const Reading *reading, int row, const char **text, Erro
 static Status read_name(const Reading *reading, int row, char *name, size_t bytes, Error *error) {
     const char *text = NULL;
     TRY(read_text(reading, row, &text, error));
-    if (strlen(text) >= bytes) {
+    const size_t length = strlen(text);
+    if (length >= bytes) {
         return error_at(reading, cluster_texts[row].path, error,
                         arena_format(reading->arena, "longer than %zu bytes", bytes - 1), text);
     }
-    strcpy(name, text);
+    memcpy(name, text, length + 1);
     return STATUS_OK;
 }
 

@@ -132,10 +132,11 @@ Status mesh_parse(const char *text, Mesh *mesh, Error *error) {
     Mesh parsed = {{1, 1, 1, 1}};
     bool seen[AXIS_COUNT] = {false};
     char words[4 * MESH_TEXT_BYTES];
-    if (text[0] == '\0' || strlen(text) >= sizeof words) {
+    const size_t length = strlen(text);
+    if (length == 0 || length >= sizeof words) {
         return error_set(error, STATUS_USAGE, "mesh \"%.60s\": must be a list such as dp_shard=8,tp=2", text);
     }
-    strcpy(words, text);
+    memcpy(words, text, length + 1);
     for (char *word = words; word;) {
         char *comma = strchr(word, ',');
         if (comma) {
