@@ -1,0 +1,165 @@
+// The launcher's parts that need no worker: what it refuses, its files, its choice of a typical step.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "exec/launch/result.h"
+#include "exec/worker/recorder.h"
+#include "tests/parity/exec/exec_case.h"
+#include "tests/support/run_program.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(launch, .fini = clean);
+
+static const Target *target_of(const char *name) {
+    const Target *target = NULL;
+    Error error = {0};
+    cr_assert(target_find(name, &target, &error) == STATUS_OK, "%s", error.message);
+    return target;
+}
+
+static TrainPlan plan_of(Mesh mesh) {
+    TrainPlan plan;
+    case_plan(&mesh, 1, &plan);
+    plan_canonical(&plan);
+    return plan;
+}
+
+Test(launch, runs_every_legal_shape_of_its_own_target) {
+    const ModelSpec model = case_model();
+    Mesh meshes[32];
+    const int count = mesh_enumerate(8, meshes, 32);
+    for (int i = 0; i < count; i++) {
+        const TrainPlan plan = plan_of(meshes[i]);
+        const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+        cr_expect(!reason, "%s", reason);
+    }
+}
+
+Test(launch, refuses_other_precisions_in_words) {
+    const ModelSpec model = case_model();
+    TrainPlan plan = plan_of((Mesh){{1, 2, 1, 1}});
+    plan.precision = DTYPE_BF16;
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+    cr_assert(reason && strstr(reason, "not in bf16"), "%s", reason ? reason : "runs it");
+}
+
+Test(launch, refuses_head_sizes_that_the_kernels_do_not_take) {
+    ModelSpec model = case_model();
+    model.head_dim = 12;
+    const TrainPlan plan = plan_of((Mesh){{1, 1, 1, 1}});
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+    cr_assert(reason && strstr(reason, "head_dim"), "%s", reason ? reason : "runs it");
+}
+
+Test(launch, refuses_a_contiguous_ring_in_words) {
+    const ModelSpec model = case_model();
+    Target target = *target_of("ndtune");
+    target.zigzag = false;
+    const TrainPlan plan = plan_of((Mesh){{1, 1, 2, 1}});
+    const char *reason = exec_check(&model, &plan, &target, &arena);
+    cr_assert(reason && strstr(reason, "zigzag ring"), "%s", reason ? reason : "runs it");
+}
+
+Test(launch, refuses_whole_activations_between_blocks_in_words) {
+    const ModelSpec model = case_model();
+    Target target = *target_of("ndtune");
+    target.tp_flavour = TP_AR;
+    const TrainPlan plan = plan_of((Mesh){{1, 1, 1, 2}});
+    const char *reason = exec_check(&model, &plan, &target, &arena);
+    cr_assert(reason && strstr(reason, "sequence parallelism"), "%s", reason ? reason : "runs it");
+}
+
+Test(launch, an_absent_device_is_a_matter_of_the_environment) {
+    RunOptions options = run_options_default();
+    Error error = {0};
+    options.device = "cuda";
+    cr_assert(exec_check_backend(&options, &error) == STATUS_ENVIRONMENT);
+    cr_assert(strstr(error.message, "cuda is not part of this build"), "%s", error.message);
+    options.device = "abacus";
+    cr_assert(exec_check_backend(&options, &error) == STATUS_USAGE);
+}
+
+static RunRequest request_of(void) {
+    RunRequest request = {.model = case_model(),
+                          .plan = plan_of((Mesh){{1, 2, 2, 2}}),
+                          .target = target_of("ndtune"),
+                          .options = case_options(),
+                          .template_hash = UINT64_C(0xfedcba9876543210),
+                          .segment_fd = 3,
+                          .result_path = "/somewhere/result.json",
+                          .failure_path = "/somewhere/failure.json"};
+    request.options.seed = UINT64_MAX;
+    request.options.lr = 0.1;  // not a dyadic fraction: shows that digits survive
+    request.options.lanes = LANES_ASYNC;
+    request.options.fault = (RunFault){.action = FAULT_HANG, .rank = 1, .task = 7};
+    return request;
+}
+
+Test(launch, a_request_survives_its_file) {
+    char *directory = temp_dir_make();
+    const char *path = arena_format(&arena, "%s/request.json", directory);
+    const RunRequest written = request_of();
+    RunRequest read;
+    Error error = {0};
+    cr_assert(run_request_save(&written, path, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(run_request_load(path, &arena, &read, &error) == STATUS_OK, "%s", error.message);
+    temp_dir_remove(directory);
+    char a[PLAN_TEXT_BYTES], b[PLAN_TEXT_BYTES];
+    cr_assert_str_eq(plan_text(&written.plan, a), plan_text(&read.plan, b));
+    Hash model_written = hash_begin(), model_read = hash_begin();
+    model_hash(&written.model, &model_written);
+    model_hash(&read.model, &model_read);
+    cr_assert_eq(hash_end(&model_written), hash_end(&model_read));
+    cr_assert_eq(read.target, written.target);
+    cr_assert_eq(read.template_hash, written.template_hash);
+    cr_assert_eq(read.options.seed, UINT64_MAX);
+    cr_assert(read.options.lr == 0.1 && read.options.lanes == LANES_ASYNC);
+    cr_assert(read.options.fault.action == FAULT_HANG && read.options.fault.rank == 1 && read.options.fault.task == 7);
+    cr_assert_str_eq(read.failure_path, written.failure_path);
+}
+
+Test(launch, a_request_with_a_missing_field_is_refused_by_name) {
+    char *directory = temp_dir_make();
+    const char *path = arena_format(&arena, "%s/request.json", directory);
+    FILE *file = fopen(path, "w");
+    fputs("{\"schema\":\"ndtune.run-request/1\",\"model\":{\"name\":\"x\"}}", file);
+    fclose(file);
+    RunRequest read;
+    Error error = {0};
+    cr_assert(run_request_load(path, &arena, &read, &error) == STATUS_USAGE);
+    cr_assert(strstr(error.message, "layers"), "%s", error.message);
+    temp_dir_remove(directory);
+}
+
+Test(launch, the_first_failure_is_the_one_that_is_told) {
+    char *directory = temp_dir_make();
+    const char *path = arena_format(&arena, "%s/failure.json", directory);
+    Error first, second, read = {0};
+    error_set(&first, STATUS_ENVIRONMENT, "no room");
+    error_set(&second, STATUS_INTERNAL, "stopped");
+    run_failure_save(path, 3, &first);
+    run_failure_save(path, 1, &second);
+    cr_assert(run_failure_load(path, &read));
+    temp_dir_remove(directory);
+    cr_assert(read.status == STATUS_ENVIRONMENT);
+    cr_assert_str_eq(read.message, "rank 3: no room");
+}
+
+Test(launch, the_typical_step_is_the_median_after_warm_up) {
+    const double seconds[] = {9, 3, 1, 2, 5, 4};
+    const Recorder all = {.instances = 1, .steps_kept = 6};
+    cr_assert_eq(recorder_typical_step(&all, seconds, 6), 1);  // of 3 1 2 5 4
+    const Recorder last = {.instances = 1, .steps_kept = 2};
+    cr_assert_eq(recorder_typical_step(&last, seconds, 6), 5);  // the lower of 5 4
+    const Recorder none = {.instances = 1};
+    cr_assert_eq(recorder_typical_step(&none, seconds, 6), -1);
+    const Recorder only = {.instances = 1, .steps_kept = 1};
+    cr_assert_eq(recorder_typical_step(&only, seconds, 1), 0);
+}
