@@ -1,0 +1,243 @@
+// Ranks that die or hang, and a launcher that is interrupted: the culprit is named and nothing stays behind, neither
+// processes nor files nor shared memory. Faults are injected into the worker (RunFault); one worker is really killed
+// from outside.
+
+#define _GNU_SOURCE  // setenv, kill
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/parity/exec/exec_case.h"
+#include "tests/support/run_program.h"
+
+static Arena arena;
+static char *directory;
+
+static void begin(void) {
+    directory = temp_dir_make();
+    setenv("TMPDIR", directory, 1);
+}
+
+static int entries(const char *path, const char *prefix) {
+    DIR *open = opendir(path);
+    int count = 0;
+    for (const struct dirent *entry = readdir(open); entry; entry = readdir(open)) {
+        count += entry->d_name[0] != '.' && strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+    }
+    closedir(open);
+    return count;
+}
+
+static void nothing_stays(void) {
+    char name[64];
+    snprintf(name, sizeof name, "ndtune-%ld-", (long)getpid());
+    cr_expect(entries("/dev/shm", name) == 0, "shared memory stayed");
+    cr_expect(entries(directory, "") == 0, "files stayed");
+    cr_expect(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "workers stayed");
+}
+
+static void end(void) {
+    nothing_stays();
+    temp_dir_remove(directory);
+    arena_free(&arena);
+}
+
+TestSuite(faults, .init = begin, .fini = end);
+
+static TrainPlan plan_of(Mesh mesh) {
+    TrainPlan plan;
+    case_plan(&mesh, 1, &plan);
+    plan.zero = 3;
+    plan_canonical(&plan);
+    return plan;
+}
+
+// Tasks have no fixed numbers: the first of this name.
+static int task_named(const TrainPlan *plan, const char *name) {
+    const ModelSpec model = case_model();
+    const Target *target;
+    StepProgram program;
+    Error error = {0};
+    cr_assert(target_find("ndtune", &target, &error) == STATUS_OK);
+    cr_assert(step_lower(&model, plan, target, &arena, &program, &error) == STATUS_OK, "%s", error.message);
+    for (int t = 0; t < program.task_count; t++) {
+        if (strcmp(program.tasks[t].name, name) == 0) {
+            return t;
+        }
+    }
+    cr_assert_fail("no task '%s'", name);
+    return -1;
+}
+
+static void fault_is_told(FaultAction action, LaneMode lanes, const char *const *words) {
+    const TrainPlan plan = plan_of((Mesh){{1, 2, 1, 2}});
+    RunOptions options = case_options();
+    options.timeout_s = 0.5;
+    options.lanes = lanes;
+    options.fault = (RunFault){.action = action, .rank = 2, .task = task_named(&plan, "mlp down")};
+    RunResult result;
+    Error error = {0};
+    cr_assert(case_try(&plan, &options, &arena, &result, &error) == STATUS_ENVIRONMENT, "%s", error.message);
+    for (int i = 0; words[i]; i++) {
+        cr_expect(strstr(error.message, words[i]), "no '%s' in: %s", words[i], error.message);
+    }
+}
+
+Test(faults, a_rank_that_exits_is_named_with_its_task) {
+    fault_is_told(FAULT_EXIT, LANES_SERIAL, (const char *[]){"rank 2 exited", "code 42", "'mlp down'", NULL});
+}
+
+Test(faults, a_rank_that_exits_is_named_when_lanes_are_threads) {
+    fault_is_told(FAULT_EXIT, LANES_ASYNC, (const char *[]){"rank 2 exited", "code 42", NULL});
+}
+
+Test(faults, a_rank_that_hangs_is_named_by_those_who_wait) {
+    fault_is_told(FAULT_HANG, LANES_SERIAL, (const char *[]){"waited 0.5 s for rank 2", "'mlp down'", NULL});
+}
+
+// Another lane of the hanging rank may go on, so the place that is shown is that lane's.
+Test(faults, a_rank_that_hangs_is_named_when_lanes_are_threads) {
+    fault_is_told(FAULT_HANG, LANES_ASYNC, (const char *[]){"waited 0.5 s for rank 2", NULL});
+}
+
+// ---------------------------------------------------------------------------------------------- from outside
+
+static Status run_long(const Progress *progress, Error *error) {
+    RunRequest request = {.model = case_model(), .plan = plan_of((Mesh){{1, 2, 1, 2}}), .options = case_options()};
+    request.options.steps = 1000000;
+    const ExecOptions options = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker", .progress = progress};
+    RunResult result;
+    TRY(target_find("ndtune", &request.target, error));
+    return exec_run(&request, &options, &arena, &result, error);
+}
+
+// The children of this process, from /proc: their command line tells the rank.
+static pid_t pid_of_rank(int wanted) {
+    char path[64], list[256] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
+    FILE *file = fopen(path, "r");
+    const size_t length = file ? fread(list, 1, sizeof list - 1, file) : 0;
+    if (file) {
+        fclose(file);
+    }
+    list[length] = '\0';
+    for (char *word = strtok(list, " "); word; word = strtok(NULL, " ")) {
+        char line[512] = "";
+        snprintf(path, sizeof path, "/proc/%s/cmdline", word);
+        FILE *command = fopen(path, "r");
+        const size_t bytes = command ? fread(line, 1, sizeof line - 1, command) : 0;
+        if (command) {
+            fclose(command);
+        }
+        const char *last = bytes > 1 ? line + bytes - 2 : line;
+        while (last > line && last[-1] != '\0') {
+            last--;
+        }
+        if (atoi(last) == wanted && bytes > 0) {
+            return (pid_t)atoi(word);
+        }
+    }
+    return 0;
+}
+
+static bool kill_rank_1(void *context, const char *label, int64_t done, int64_t total) {
+    (void)label;
+    (void)total;
+    bool *killed = context;
+    const pid_t pid = done > 2 && !*killed ? pid_of_rank(1) : 0;
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        *killed = true;
+    }
+    return true;
+}
+
+Test(faults, a_killed_worker_is_named) {
+    bool killed = false;
+    Error error = {0};
+    const Progress progress = {.update = kill_rank_1, .context = &killed};
+    cr_assert(run_long(&progress, &error) == STATUS_ENVIRONMENT);
+    cr_assert(killed);
+    cr_expect(strstr(error.message, "rank 1 was killed by signal 9"), "%s", error.message);
+}
+
+static bool cancel_after_2(void *context, const char *label, int64_t done, int64_t total) {
+    (void)context;
+    (void)label;
+    (void)total;
+    return done <= 2;
+}
+
+Test(faults, a_cancelled_run_ends) {
+    Error error = {0};
+    const Progress progress = {.update = cancel_after_2};
+    cr_assert(run_long(&progress, &error) == STATUS_ENVIRONMENT);
+    cr_expect(strstr(error.message, "cancelled"), "%s", error.message);
+}
+
+static volatile sig_atomic_t interrupts;
+
+static void count_interrupt(int signal_number) {
+    (void)signal_number;
+    interrupts++;
+}
+
+static bool interrupt_after_2(void *context, const char *label, int64_t done, int64_t total) {
+    (void)label;
+    (void)total;
+    bool *sent = context;
+    if (done > 2 && !*sent) {
+        kill(getpid(), SIGINT);
+        *sent = true;
+    }
+    return true;
+}
+
+Test(faults, an_interrupt_is_delivered_after_everything_is_cleaned_up) {
+    bool sent = false;
+    Error error = {0};
+    signal(SIGINT, count_interrupt);
+    const Progress progress = {.update = interrupt_after_2, .context = &sent};
+    cr_assert(run_long(&progress, &error) == STATUS_ENVIRONMENT);
+    cr_expect(strstr(error.message, "interrupted"), "%s", error.message);
+    cr_expect(interrupts == 1, "%d interrupts", (int)interrupts);
+    nothing_stays();
+}
+
+Test(faults, a_missing_worker_program_is_told_with_a_hint) {
+    RunRequest request = {.model = case_model(), .plan = plan_of((Mesh){{1, 2, 1, 1}}), .options = case_options()};
+    const ExecOptions options = {.worker_path = "/nowhere/ndtune-worker"};
+    RunResult result;
+    Error error = {0};
+    cr_assert(target_find("ndtune", &request.target, &error) == STATUS_OK);
+    cr_assert(exec_run(&request, &options, &arena, &result, &error) == STATUS_ENVIRONMENT);
+    cr_expect(strstr(error.message, "/nowhere/ndtune-worker"), "%s", error.message);
+    cr_expect(strstr(error.hint, "NDTUNE_WORKER"), "%s", error.hint);
+}
+
+Test(faults, a_worker_refuses_another_program_than_the_launchers) {
+    const TrainPlan plan = plan_of((Mesh){{1, 1, 1, 1}});
+    const char *request_path = arena_format(&arena, "%s/request.json", directory);
+    RunRequest request = {.model = case_model(),
+                          .plan = plan,
+                          .options = case_options(),
+                          .template_hash = 1,
+                          .segment_fd = -1,
+                          .result_path = arena_format(&arena, "%s/result.json", directory),
+                          .failure_path = arena_format(&arena, "%s/failure.json", directory)};
+    Error error = {0};
+    cr_assert(target_find("ndtune", &request.target, &error) == STATUS_OK);
+    cr_assert(run_request_save(&request, request_path, &error) == STATUS_OK);
+    ProgramRun run =
+        program_run((const char *[]){NDTUNE_BIN_DIR "/ndtune-worker", "run", request_path, "0", NULL}, NULL, 20);
+    cr_expect(run.exit_code == 4, "code %d", run.exit_code);
+    cr_expect(strstr(run.err, "lowers to program"), "%s", run.err);
+    program_run_free(&run);
+    unlink(request_path);
+    unlink(request.failure_path);
+}
