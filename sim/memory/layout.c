@@ -1,18 +1,27 @@
-// Greedy best fit: blocks one after another, each into the smallest gap between the conflicting blocks placed so far.
-// The order decides how good that is (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
-// 2020: by size), so a few orders are tried and the best kept. Not optimal: the problem is NP-hard.
+// Greedy best fit: blocks one after another, each where it makes the whole grow least, then into the tightest gap
+// between the positions that the blocks placed so far forbid. Blocks may go below the first one; in the end all move
+// up. The order decides how good that is (Pisarchyk and Lee, "Efficient memory management for deep neural net
+// inference", 2020: by size), so a few orders are tried and the best kept. Not optimal: the problem is NP-hard.
 
 #include "sim/memory/layout.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct Rank {
     int64_t key[2];  // placed by falling keys
     int32_t block;
 } Rank;
 
-typedef enum { ORDER_SIZE, ORDER_AREA, ORDER_CROWD, ORDER_COUNT } Order;
+typedef enum { ORDER_SIZE, ORDER_AREA, ORDER_CROWD, ORDER_BIRTH, ORDER_COUNT } Order;
+
+typedef struct Placement {
+    const LayoutProblem *problem;
+    Rank *ranks;
+    int64_t *offset;
+    ForbiddenOffsets *walls;  // scratch: where the block at hand must not begin
+    int64_t low, high;        // extent so far
+} Placement;
 
 static int compare_ranks(const void *left, const void *right) {
     const Rank *a = left;
@@ -25,76 +34,143 @@ static int compare_ranks(const void *left, const void *right) {
     return (a->block > b->block) - (a->block < b->block);
 }
 
+static int compare_walls(const void *left, const void *right) {
+    const ForbiddenOffsets *a = left;
+    const ForbiddenOffsets *b = right;
+    if (a->low != b->low) {
+        return a->low < b->low ? -1 : 1;
+    }
+    return (a->high > b->high) - (a->high < b->high);
+}
+
+static const PairConflict *pair_of(const LayoutProblem *problem, int32_t a, int32_t b) {
+    return &problem->pairs[(size_t)a * (size_t)problem->count + (size_t)b];
+}
+
 // Bytes of all blocks that a block conflicts with: who is hardest to place goes first.
 static int64_t crowd_bytes(const LayoutProblem *problem, int32_t block) {
     int64_t bytes = problem->bytes[block];
     for (int32_t i = 0; i < problem->count; i++) {
-        bytes += problem->conflicts[(size_t)block * (size_t)problem->count + (size_t)i] ? problem->bytes[i] : 0;
+        const PairConflict *pair = pair_of(problem, block, i);
+        bytes += pair->end > pair->begin ? problem->bytes[i] : 0;
     }
     return bytes;
 }
 
+static int64_t order_key(const LayoutProblem *problem, Order order, int32_t block) {
+    switch (order) {
+    case ORDER_AREA:
+        return problem->bytes[block] / 256 * problem->lifetime[block];  // in alignment units: no overflow
+    case ORDER_CROWD:
+        return crowd_bytes(problem, block);
+    case ORDER_BIRTH:
+        return -(int64_t)problem->birth[block];
+    default:
+        return problem->bytes[block];
+    }
+}
+
 static void order_blocks(const LayoutProblem *problem, Order order, Rank *ranks) {
     for (int32_t i = 0; i < problem->count; i++) {
-        const int64_t bytes = problem->bytes[i];
-        const int64_t main_key = order == ORDER_SIZE ? bytes
-                                 : order == ORDER_AREA
-                                     ? bytes / 256 * problem->lifetime[i]  // in alignment units: no overflow
-                                     : crowd_bytes(problem, i);
-        ranks[i] = (Rank){.key = {main_key, order == ORDER_SIZE ? problem->lifetime[i] : bytes}, .block = i};
+        const int64_t second = order == ORDER_SIZE ? problem->lifetime[i] : problem->bytes[i];
+        ranks[i] = (Rank){.key = {order_key(problem, order, i), second}, .block = i};
     }
     qsort(ranks, (size_t)problem->count, sizeof(Rank), compare_ranks);
 }
 
-// Smallest gap that holds the block among the conflicting blocks, walked by rising offset; behind all of them if none.
-static int64_t find_gap(const LayoutProblem *problem, int32_t block, const int32_t *placed, int32_t placed_count,
-                        const int64_t *offset_bytes) {
-    const bool *conflicts = problem->conflicts + (size_t)block * (size_t)problem->count;
-    int64_t best = -1;
-    int64_t best_gap = INT64_MAX;
-    int64_t free_from = 0;
-    for (int32_t i = 0; i < placed_count; i++) {
-        if (!conflicts[placed[i]]) {
-            continue;
+static int32_t collect_walls(const Placement *placement, int32_t block, int32_t placed) {
+    const LayoutProblem *problem = placement->problem;
+    int32_t count = 0;
+    for (int32_t i = 0; i < placed; i++) {
+        const int32_t other = placement->ranks[i].block;
+        const PairConflict *pair = pair_of(problem, other, block);
+        for (int32_t k = pair->begin; k < pair->end; k++) {
+            const ForbiddenOffsets *forbidden = &problem->forbidden[k];
+            placement->walls[count++] = (ForbiddenOffsets){.low = placement->offset[other] + forbidden->low,
+                                                           .high = placement->offset[other] + forbidden->high};
         }
-        const int64_t gap = offset_bytes[placed[i]] - free_from;
-        if (gap >= problem->bytes[block] && gap < best_gap) {
-            best = free_from;
-            best_gap = gap;
-        }
-        const int64_t end = offset_bytes[placed[i]] + problem->bytes[placed[i]];
-        free_from = end > free_from ? end : free_from;
     }
-    return best >= 0 ? best : free_from;
+    qsort(placement->walls, (size_t)count, sizeof(ForbiddenOffsets), compare_walls);
+    return count;
 }
 
-static int64_t place_blocks(const LayoutProblem *problem, const Rank *ranks, int32_t *placed, int64_t *offset_bytes) {
-    int64_t total = 0;
-    for (int32_t i = 0; i < problem->count; i++) {
-        const int32_t block = ranks[i].block;
-        const int64_t offset = find_gap(problem, block, placed, i, offset_bytes);
-        offset_bytes[block] = offset;
-        int32_t at = i;
-        for (; at > 0 && offset_bytes[placed[at - 1]] > offset; at--) {
-            placed[at] = placed[at - 1];
+typedef struct Choice {
+    int64_t growth, slack, offset;
+} Choice;
+
+// Between two walls a block may begin anywhere in [from, to]: at the end nearer to what is there already, so at from,
+// except below everything.
+static void consider(const Placement *placement, int64_t bytes, int64_t from, int64_t to, Choice *best) {
+    const int64_t low = placement->low;
+    const int64_t high = placement->high;
+    const int64_t offset = from > low ? from : to < low ? to : low;
+    const int64_t above = offset + bytes > high ? offset + bytes - high : 0;
+    const Choice choice = {.growth = above + (offset < low ? low - offset : 0),
+                           .slack = (to < high - bytes ? to : high - bytes) - offset,
+                           .offset = offset};
+    const bool better = choice.growth != best->growth ? choice.growth < best->growth
+                        : choice.slack != best->slack ? choice.slack < best->slack
+                                                      : choice.offset < best->offset;
+    *best = better ? choice : *best;
+}
+
+static int64_t choose_offset(const Placement *placement, int32_t block, int32_t placed) {
+    const int64_t bytes = placement->problem->bytes[block];
+    const int32_t walls = collect_walls(placement, block, placed);
+    const int64_t far = INT64_MAX / 4;
+    Choice best = {.growth = INT64_MAX};
+    int64_t from = -far;
+    for (int32_t i = 0; i < walls; i++) {
+        if (placement->walls[i].low >= from) {
+            consider(placement, bytes, from, placement->walls[i].low, &best);
         }
-        placed[at] = block;
-        total = offset + problem->bytes[block] > total ? offset + problem->bytes[block] : total;
+        from = placement->walls[i].high > from ? placement->walls[i].high : from;
     }
-    return total;
+    consider(placement, bytes, from, far, &best);
+    return best.offset;
+}
+
+static int64_t place_blocks(Placement *placement) {
+    const LayoutProblem *problem = placement->problem;
+    placement->low = placement->high = 0;
+    for (int32_t i = 0; i < problem->count; i++) {
+        const int32_t block = placement->ranks[i].block;
+        const int64_t offset = choose_offset(placement, block, i);
+        const int64_t end = offset + problem->bytes[block];
+        placement->offset[block] = offset;
+        placement->low = offset < placement->low ? offset : placement->low;
+        placement->high = end > placement->high ? end : placement->high;
+    }
+    return placement->high - placement->low;
+}
+
+// The longest list of walls that a block can meet.
+static int32_t most_walls(const LayoutProblem *problem) {
+    int32_t most = 0;
+    for (int32_t b = 0; b < problem->count; b++) {
+        int32_t walls = 0;
+        for (int32_t a = 0; a < problem->count; a++) {
+            walls += pair_of(problem, a, b)->end - pair_of(problem, a, b)->begin;
+        }
+        most = walls > most ? walls : most;
+    }
+    return most;
 }
 
 int64_t layout_solve(const LayoutProblem *problem, int64_t *offset_bytes, Arena *arena) {
-    Rank *ranks = ARENA_ARRAY(arena, Rank, problem->count);
-    int32_t *placed = ARENA_ARRAY(arena, int32_t, problem->count);
-    int64_t *trial = ARENA_ARRAY(arena, int64_t, problem->count);
+    Placement placement = {.problem = problem,
+                           .ranks = ARENA_ARRAY(arena, Rank, problem->count),
+                           .offset = ARENA_ARRAY(arena, int64_t, problem->count),
+                           .walls = ARENA_ARRAY(arena, ForbiddenOffsets, most_walls(problem))};
     int64_t best = INT64_MAX;
     for (int order = 0; order < ORDER_COUNT; order++) {
-        order_blocks(problem, (Order)order, ranks);
-        const int64_t total = place_blocks(problem, ranks, placed, trial);
+        order_blocks(problem, (Order)order, placement.ranks);
+        const int64_t total = place_blocks(&placement);
         if (total < best) {
             best = total;
-            memcpy(offset_bytes, trial, (size_t)problem->count * sizeof(int64_t));
+            for (int32_t i = 0; i < problem->count; i++) {
+                offset_bytes[i] = placement.offset[i] - placement.low;
+            }
         }
     }
     return best;

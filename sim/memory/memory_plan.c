@@ -1,15 +1,11 @@
 // The planner: persistent buffers first, one behind the other; the rest share bytes wherever happens-before orders all
-// uses of one buffer before all uses of the other. Found on the program with its loops cut (first, typical and last
-// iterations; what holds between two of them holds for the rest by transitivity); hazard_check proves the outcome on
-// the whole program. A buffer is one block with all its slots. Not modelled: order across steps; the executor drains
-// its lanes between steps.
+// uses of one before all uses of the other, slot by slot where buffers have a slot per layer. Found on the program with
+// its loops cut (first, typical and last iterations; what holds between two of them holds for the rest by
+// transitivity); hazard_check proves the outcome on the whole program. Slots of a buffer stay together. Not modelled:
+// order across steps; the executor drains its lanes between steps.
 
-#include <string.h>
-
-#include "sim/memory/buffer_spans.h"
-#include "sim/memory/layout.h"
+#include "sim/memory/conflicts.h"
 #include "sim/memory/memory.h"
-#include "sim/memory/program_cut.h"
 
 static int64_t align_up(int64_t bytes) {
     return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
@@ -33,40 +29,62 @@ static void place_persistent(const StepProgram *program, MemoryPlan *plan) {
     }
 }
 
-static int32_t spans_length(const BufferSpans *spans, int32_t buffer) {
-    int32_t length = 0;
-    for (int32_t i = spans->begin[buffer]; i < spans->begin[buffer + 1]; i++) {
-        length += spans->spans[i].last - spans->spans[i].first + 1;
-    }
-    return length;
+// Everything that the placement reads, found on the cut program.
+typedef struct Findings {
+    ProgramCut cut;
+    HappensBefore order;
+    Lifetimes lifetimes;
+    PartSpans whole, split;
+} Findings;
+
+static Status findings_make(const StepProgram *program, Arena *arena, Findings *found, Error *error) {
+    program_cut(program, &conflict_cut, arena, &found->cut);
+    const StepProgram *cut = &found->cut.program;
+    happens_before_build(cut, arena, &found->order);
+    TRY(lifetimes_find(cut, found->order.instances, found->order.count, arena, &found->lifetimes, error));
+    part_spans_build(&found->order, &found->lifetimes, parts_of_buffers(cut, 1, arena), arena, &found->whole);
+    part_spans_build(&found->order, &found->lifetimes, parts_of_buffers(cut, MAX_SPLIT_SLOTS, arena), arena,
+                     &found->split);
+    return STATUS_OK;
 }
 
-static void find_conflicts(const BufferSpans *spans, const int32_t *buffers, int32_t count, bool *conflicts) {
-    for (int32_t i = 0; i < count; i++) {
-        for (int32_t j = 0; j < i; j++) {
-            const bool conflict = !buffer_spans_disjoint(spans, buffers[i], buffers[j]);
-            conflicts[(size_t)i * (size_t)count + (size_t)j] = conflict;
-            conflicts[(size_t)j * (size_t)count + (size_t)i] = conflict;
-        }
+static void span_shape(const PartSpans *spans, int32_t part, int32_t *lifetime, int32_t *birth) {
+    *lifetime = *birth = 0;
+    for (int32_t i = spans->begin[part]; i < spans->begin[part + 1]; i++) {
+        *lifetime += spans->spans[i].last - spans->spans[i].first + 1;
+        *birth = i == spans->begin[part] ? spans->spans[i].first : *birth;
     }
 }
 
-static void place_sharing(const StepProgram *program, const BufferSpans *spans, Arena *arena, MemoryPlan *plan) {
+static void place_sharing(const StepProgram *program, const Findings *found, Arena *arena, MemoryPlan *plan) {
     int32_t *buffers = ARENA_ARRAY(arena, int32_t, program->buffer_count);
     int64_t *bytes = ARENA_ARRAY(arena, int64_t, program->buffer_count);
     int32_t *lifetime = ARENA_ARRAY(arena, int32_t, program->buffer_count);
+    int32_t *birth = ARENA_ARRAY(arena, int32_t, program->buffer_count);
     int64_t *offset = ARENA_ARRAY(arena, int64_t, program->buffer_count);
     int32_t count = 0;
     for (int32_t i = 0; i < program->buffer_count; i++) {
         if (!buffer_keeps_bytes(program, i)) {
             buffers[count] = i;
             bytes[count] = buffer_bytes(&program->buffers[i]);
-            lifetime[count++] = spans_length(spans, i);
+            span_shape(&found->whole, found->whole.parts.first[i], &lifetime[count], &birth[count]);
+            count++;
         }
     }
-    bool *conflicts = ARENA_ARRAY(arena, bool, (size_t)count *(size_t)count);
-    find_conflicts(spans, buffers, count, conflicts);
-    const LayoutProblem problem = {.count = count, .bytes = bytes, .conflicts = conflicts, .lifetime = lifetime};
+    Conflicts conflicts;
+    conflicts_find(&(ConflictInput){.program = program,
+                                    .cut = &found->cut,
+                                    .whole = &found->whole,
+                                    .split = &found->split,
+                                    .buffers = buffers,
+                                    .count = count},
+                   arena, &conflicts);
+    const LayoutProblem problem = {.count = count,
+                                   .bytes = bytes,
+                                   .lifetime = lifetime,
+                                   .birth = birth,
+                                   .pairs = conflicts.pairs,
+                                   .forbidden = conflicts.forbidden};
     plan->arena_bytes = plan->persistent_bytes + layout_solve(&problem, offset, arena);
     for (int32_t i = 0; i < count; i++) {
         plan->offset_bytes[buffers[i]] = plan->persistent_bytes + offset[i];
@@ -76,21 +94,12 @@ static void place_sharing(const StepProgram *program, const BufferSpans *spans, 
 Status memory_plan(const StepProgram *program, Arena *arena, MemoryPlan *plan, Error *error) {
     *plan = (MemoryPlan){.offset_bytes = ARENA_ARRAY(arena, int64_t, program->buffer_count)};
     Arena scratch = {0};
-    const CutOptions options = {.reach_factor = 1, .base_layers = 3, .max_micro_batches = 2};
-    ProgramCut cut;
-    HappensBefore order;
-    Lifetimes lifetimes;
-    BufferSpans spans;
-    program_cut(program, &options, &scratch, &cut);
-    happens_before_build(&cut.program, &scratch, &order);
-    const Status status = lifetimes_find(&cut.program, order.instances, order.count, &scratch, &lifetimes, error);
-    if (status != STATUS_OK) {
-        goto done;
+    Findings found;
+    const Status status = findings_make(program, &scratch, &found, error);
+    if (status == STATUS_OK) {
+        place_persistent(program, plan);
+        place_sharing(program, &found, &scratch, plan);
     }
-    buffer_spans_build(&order, &lifetimes, &scratch, &spans);
-    place_persistent(program, plan);
-    place_sharing(program, &spans, &scratch, plan);
-done:
     arena_free(&scratch);
     return status == STATUS_OK ? STATUS_OK : error_wrap(error, "memory plan");
 }

@@ -1,0 +1,212 @@
+// Two whole buffers first: if happens-before keeps their uses apart they never conflict. Otherwise slot by slot: slot i
+// of a at offset_a + i * size_a and slot j of b at offset_b + j * size_b overlap when offset_b - offset_a lies strictly
+// between i*size_a - (j+1)*size_b and (i+1)*size_a - j*size_b. So a gradient shard that appears while backward frees
+// activations may lie where the activations of later layers were.
+// Slots of the whole program are looked up in the cut one. Whether two layers' slots conflict depends on the layers'
+// distance (up to 2*reach + 1, what lies further apart behaves alike) and on being near an end (reach + 1 layers): the
+// class of the pair. A class is in conflict when any pair of it in the cut program is, or when the cut program has
+// none.
+
+#include "sim/memory/conflicts.h"
+
+#include <string.h>
+
+// Both ends' zones and a middle as wide as the farthest distance that counts: 2(r+1) + 2r + 2.
+const CutOptions conflict_cut = {.reach_factor = 4, .base_layers = 4, .max_micro_batches = 2};
+
+typedef struct PairFinder {
+    const ConflictInput *input;
+    Arena *arena;
+    Conflicts *conflicts;
+    size_t capacity;
+    int32_t zone, distance;  // layers that count as near an end; distance beyond which pairs behave alike
+    bool *matrix;            // [slots_a][slots_b] of the cut program
+    bool *classes;           // [zones][zones][distances]
+    bool *known;
+} PairFinder;
+
+// One buffer of a pair.
+typedef struct Side {
+    const Buffer *buffer;  // of the whole program
+    int32_t first_part, parts;
+    bool per_layer;  // its slots are more than its parts
+} Side;
+
+static Side side_of(const PairFinder *finder, int32_t buffer) {
+    const ConflictInput *input = finder->input;
+    const Parts *parts = &input->split->parts;
+    return (Side){.buffer = &input->program->buffers[buffer],
+                  .first_part = parts->first[buffer],
+                  .parts = parts->first[buffer + 1] - parts->first[buffer],
+                  .per_layer = input->cut->removed_layers > 0 && input->cut->per_layer[buffer]};
+}
+
+static void emit(PairFinder *finder, int64_t low, int64_t high) {
+    Conflicts *conflicts = finder->conflicts;
+    conflicts->forbidden = arena_grow(finder->arena, conflicts->forbidden, conflicts->forbidden_count,
+                                      &finder->capacity, sizeof(ForbiddenOffsets));
+    conflicts->forbidden[conflicts->forbidden_count++] = (ForbiddenOffsets){.low = low, .high = high};
+}
+
+static int64_t side_bytes(const Side *side) {
+    return side->buffer->slots * side->buffer->slot_bytes;
+}
+
+// Fills the matrix of the cut program; returns how many slot pairs conflict.
+static int32_t fill_matrix(PairFinder *finder, const Side *a, const Side *b) {
+    int32_t conflicts = 0;
+    for (int32_t i = 0; i < a->parts; i++) {
+        for (int32_t j = 0; j < b->parts; j++) {
+            const bool conflict = !part_spans_disjoint(finder->input->split, a->first_part + i, b->first_part + j);
+            finder->matrix[i * b->parts + j] = conflict;
+            conflicts += conflict;
+        }
+    }
+    return conflicts;
+}
+
+// 0 .. zone-1 near the low end, zone in the middle, zone+1 .. 2*zone near the high end. Slots beyond layers count as
+// high.
+static int32_t zone_of(const PairFinder *finder, int32_t slot, int32_t slots) {
+    if (slot < finder->zone) {
+        return slot;
+    }
+    const int32_t from_end = slots - 1 - slot;
+    return from_end < finder->zone ? 2 * finder->zone - from_end : finder->zone;
+}
+
+static int32_t clamp_distance(const PairFinder *finder, int32_t distance) {
+    const int32_t most = finder->distance;
+    return (distance > most ? most : distance < -most ? -most : distance) + most;
+}
+
+static size_t class_of(const PairFinder *finder, int32_t zone_a, int32_t zone_b, int32_t distance) {
+    const size_t zones = (size_t)(2 * finder->zone + 1);
+    const size_t distances = (size_t)(2 * finder->distance + 1);
+    return ((size_t)zone_a * zones + (size_t)zone_b) * distances + (size_t)distance;
+}
+
+// The class of a pair of slots. All slots of a side that is not per layer count as one.
+static size_t pair_class(const PairFinder *finder, const Side *a, const Side *b, const int32_t slot[2],
+                         const int32_t slots[2]) {
+    const int32_t zone_a = a->per_layer ? zone_of(finder, slot[0], slots[0]) : 0;
+    const int32_t zone_b = b->per_layer ? zone_of(finder, slot[1], slots[1]) : 0;
+    const bool both = a->per_layer && b->per_layer;
+    return class_of(finder, zone_a, zone_b, both ? clamp_distance(finder, slot[0] - slot[1]) : 0);
+}
+
+static void fill_classes(PairFinder *finder, const Side *a, const Side *b) {
+    const size_t classes = class_of(finder, 2 * finder->zone + 1, 0, 0);
+    memset(finder->classes, 0, classes * sizeof(bool));
+    memset(finder->known, 0, classes * sizeof(bool));
+    for (int32_t i = 0; i < a->parts; i++) {
+        for (int32_t j = 0; j < b->parts; j++) {
+            const size_t class = pair_class(finder, a, b, (int32_t[]){i, j}, (int32_t[]){a->parts, b->parts});
+            finder->known[class] = true;
+            finder->classes[class] |= finder->matrix[i * b->parts + j];
+        }
+    }
+}
+
+static bool slots_conflict(const PairFinder *finder, const Side *a, const Side *b, int32_t i, int32_t j) {
+    if (!a->per_layer && !b->per_layer) {
+        return finder->matrix[i * b->parts + j];
+    }
+    const size_t class = pair_class(finder, a, b, (int32_t[]){i, j}, (int32_t[]){a->buffer->slots, b->buffer->slots});
+    return finder->classes[class] || !finder->known[class];
+}
+
+// Sorts the rows of one pair and joins those that overlap.
+static void join_rows(ForbiddenOffsets *rows, PairConflict *pair) {
+    for (int32_t i = pair->begin + 1; i < pair->end; i++) {
+        const ForbiddenOffsets row = rows[i];
+        int32_t at = i;
+        for (; at > pair->begin && rows[at - 1].low > row.low; at--) {
+            rows[at] = rows[at - 1];
+        }
+        rows[at] = row;
+    }
+    int32_t kept = pair->begin;
+    for (int32_t i = pair->begin; i < pair->end; i++) {
+        if (kept > pair->begin && rows[i].low < rows[kept - 1].high) {
+            rows[kept - 1].high = rows[i].high > rows[kept - 1].high ? rows[i].high : rows[kept - 1].high;
+        } else {
+            rows[kept++] = rows[i];
+        }
+    }
+    pair->end = kept;
+}
+
+// Runs of conflicting slots of b beside each slot of a.
+static void emit_slot_pairs(PairFinder *finder, const Side *a, const Side *b) {
+    const int64_t size_a = a->buffer->slot_bytes;
+    const int64_t size_b = b->buffer->slot_bytes;
+    const bool split_a = a->parts > 1, split_b = b->parts > 1;
+    const int32_t slots_a = split_a ? a->buffer->slots : 1;
+    const int32_t slots_b = split_b ? b->buffer->slots : 1;
+    const int64_t step_a = split_a ? size_a : side_bytes(a);
+    const int64_t step_b = split_b ? size_b : side_bytes(b);
+    for (int32_t i = 0; i < slots_a; i++) {
+        for (int32_t j = 0; j < slots_b; j++) {
+            if (!slots_conflict(finder, a, b, i, j)) {
+                continue;
+            }
+            int32_t last = j;
+            while (last + 1 < slots_b && slots_conflict(finder, a, b, i, last + 1)) {
+                last++;
+            }
+            emit(finder, i * step_a - (last + 1) * step_b, (i + 1) * step_a - j * step_b);
+            j = last;
+        }
+    }
+}
+
+static PairConflict find_pair(PairFinder *finder, int32_t buffer_a, int32_t buffer_b) {
+    const Conflicts *conflicts = finder->conflicts;
+    PairConflict pair = {.begin = (int32_t)conflicts->forbidden_count, .end = (int32_t)conflicts->forbidden_count};
+    const Parts *whole = &finder->input->whole->parts;
+    if (part_spans_disjoint(finder->input->whole, whole->first[buffer_a], whole->first[buffer_b])) {
+        return pair;
+    }
+    const Side a = side_of(finder, buffer_a);
+    const Side b = side_of(finder, buffer_b);
+    const bool single = a.parts == 1 && b.parts == 1;
+    if (single || fill_matrix(finder, &a, &b) == a.parts * b.parts) {
+        emit(finder, -side_bytes(&b), side_bytes(&a));
+    } else {
+        fill_classes(finder, &a, &b);
+        emit_slot_pairs(finder, &a, &b);
+    }
+    pair.end = (int32_t)conflicts->forbidden_count;
+    join_rows(conflicts->forbidden, &pair);
+    finder->conflicts->forbidden_count = (size_t)pair.end;
+    return pair;
+}
+
+// (b, a) forbids the mirrored offsets.
+static PairConflict mirror_pair(PairFinder *finder, PairConflict pair) {
+    const int32_t begin = (int32_t)finder->conflicts->forbidden_count;
+    for (int32_t i = pair.end - 1; i >= pair.begin; i--) {
+        const ForbiddenOffsets row = finder->conflicts->forbidden[i];
+        emit(finder, -row.high, -row.low);
+    }
+    return (PairConflict){.begin = begin, .end = (int32_t)finder->conflicts->forbidden_count};
+}
+
+void conflicts_find(const ConflictInput *input, Arena *arena, Conflicts *conflicts) {
+    *conflicts = (Conflicts){.pairs = ARENA_ARRAY(arena, PairConflict, (size_t)input->count * (size_t)input->count)};
+    PairFinder finder = {.input = input, .arena = arena, .conflicts = conflicts};
+    finder.zone = input->cut->reach + 1;
+    finder.distance = 2 * input->cut->reach + 1;
+    finder.matrix = ARENA_ARRAY(arena, bool, MAX_SPLIT_SLOTS *MAX_SPLIT_SLOTS);
+    const size_t classes = class_of(&finder, 2 * finder.zone + 1, 0, 0);
+    finder.classes = ARENA_ARRAY(arena, bool, classes);
+    finder.known = ARENA_ARRAY(arena, bool, classes);
+    for (int32_t i = 0; i < input->count; i++) {
+        for (int32_t j = 0; j < i; j++) {
+            const PairConflict pair = find_pair(&finder, input->buffers[i], input->buffers[j]);
+            conflicts->pairs[(size_t)i * (size_t)input->count + (size_t)j] = pair;
+            conflicts->pairs[(size_t)j * (size_t)input->count + (size_t)i] = mirror_pair(&finder, pair);
+        }
+    }
+}
