@@ -22,7 +22,7 @@ struct ArenaBlock {
     alignas(ARENA_ALIGN_BYTES) unsigned char data[];
 };
 
-static void arena_exhausted(size_t bytes) {
+static _Noreturn void arena_exhausted(size_t bytes) {
     fprintf(stderr, "ndtune: out of memory: %zu bytes more were needed\n", bytes);
     exit(status_exit_code(STATUS_INTERNAL));
 }

@@ -185,6 +185,11 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
     return nearest;
 }
 
+bool text_is_path(const char *text) {
+    const size_t length = strlen(text);
+    return text[0] == '.' || text[0] == '/' || (length > 5 && strcmp(text + length - 5, ".json") == 0);
+}
+
 bool text_same_word(const char *a, const char *b) {
     for (; *a != '\0' && *b != '\0'; a++, b++) {
         const char left = *a == '_' ? '-' : *a;

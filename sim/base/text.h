@@ -22,5 +22,8 @@ bool text_parse_bytes(const char *text, int64_t *bytes);    // "80e9", "64MiB", 
 // The candidate nearest to word by edit distance, or NULL when none is near enough to be a typing slip.
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 
+// Names or files: what starts with '.' or '/' or ends in ".json" is a path, everything else a built-in name.
+bool text_is_path(const char *text);
+
 // Case-sensitive equality that accepts '-' for '_' and the reverse (option values).
 bool text_same_word(const char *a, const char *b);

@@ -19,11 +19,6 @@ const char *const *cluster_names(int *count) {
     return embedded_profile_names;
 }
 
-static bool is_path(const char *text) {
-    const size_t length = strlen(text);
-    return text[0] == '.' || text[0] == '/' || (length > 5 && strcmp(text + length - 5, ".json") == 0);
-}
-
 static Status unknown_cluster(const char *name, Error *error) {
     char list[ERROR_HINT_BYTES] = "";
     for (int i = 0; i < embedded_profile_count; i++) {
@@ -49,7 +44,7 @@ static Status find_embedded(const char *name, json_t **root, const char **origin
 Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error) {
     json_t *root = NULL;
     const char *origin = name_or_path;
-    if (is_path(name_or_path)) {
+    if (text_is_path(name_or_path)) {
         TRY(json_file_load(name_or_path, &root, error));
     } else {
         TRY(find_embedded(name_or_path, &root, &origin, error));

@@ -39,17 +39,22 @@ static int group_leader(const Mesh *mesh, AxisMask mask, int rank) {
     return mesh_group_member(mesh, mask, &at, 0);
 }
 
+enum { MAX_RANKS_PER_NODE = 1024 };  // as the profile's field table
+
 // Counts one node's groups: how many there are and how many members the largest has.
 static void count_node(const Mesh *mesh, AxisMask mask, int first, int end, GroupPlacement *placement) {
+    int leaders[MAX_RANKS_PER_NODE];
+    const int count = end - first;
+    for (int i = 0; i < count; i++) {
+        leaders[i] = group_leader(mesh, mask, first + i);
+    }
     int groups = 0;
-    for (int rank = first; rank < end; rank++) {
-        const int leader = group_leader(mesh, mask, rank);
+    for (int i = 0; i < count; i++) {
         int members = 0;
         bool seen = false;
-        for (int other = first; other < end; other++) {
-            const bool same = group_leader(mesh, mask, other) == leader;
-            members += same;
-            seen = seen || (same && other < rank);
+        for (int j = 0; j < count; j++) {
+            members += leaders[j] == leaders[i];
+            seen = seen || (leaders[j] == leaders[i] && j < i);
         }
         groups += !seen;
         placement->per_node = members > placement->per_node ? members : placement->per_node;
@@ -74,6 +79,7 @@ static int nodes_touched(const Mesh *mesh, AxisMask mask, int leader, int ranks_
 static GroupPlacement placement_counted(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
     GroupPlacement placement = {.size = mesh_group_size(mesh, mask), .nodes = 1, .per_node = 1, .siblings = 1};
     const int world = mesh_world(mesh);
+    ASSERT(ranks_per_node <= MAX_RANKS_PER_NODE);
     for (int first = 0; first < world; first += ranks_per_node) {
         count_node(mesh, mask, first, first + ranks_per_node < world ? first + ranks_per_node : world, &placement);
     }

@@ -8,11 +8,6 @@
 #include "sim/base/text.h"
 #include "sim/model/model_config.h"
 
-static bool is_path(const char *text) {
-    const size_t length = strlen(text);
-    return text[0] == '.' || text[0] == '/' || (length > 5 && strcmp(text + length - 5, ".json") == 0);
-}
-
 static Status unknown_model(const char *name, Error *error) {
     int count = 0;
     const ModelPreset *presets = model_presets(&count);
@@ -35,7 +30,7 @@ static Status unknown_model(const char *name, Error *error) {
 }
 
 Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Error *error) {
-    if (is_path(name_or_path)) {
+    if (text_is_path(name_or_path)) {
         return model_config_load(name_or_path, arena, model, error);
     }
     int count = 0;

@@ -187,3 +187,14 @@ Test(text, option_words_take_either_dash) {
     cr_assert_not(text_same_word("tp", "TP"));
     cr_assert_not(text_same_word("a-b", "a.b"));
 }
+
+Test(text, files_are_told_from_names) {
+    cr_assert(text_is_path("./x"));
+    cr_assert(text_is_path("/etc/x"));
+    cr_assert(text_is_path("my.json"));
+    cr_assert(text_is_path("dir/config.json"));
+    cr_assert_not(text_is_path("x.jsonl"));
+    cr_assert_not(text_is_path("llama-3.1-8b"));
+    cr_assert_not(text_is_path("json"));
+    cr_assert_not(text_is_path(""));
+}
