@@ -1,6 +1,7 @@
-// How fast a candidate's memory is known: plan, breakdown and proof of llama-2-7b programs, on one core. Prints, never asserts.
-// Target: a plan well under 5 ms, because the tuner makes one for every candidate that it simulates.
+// How fast a candidate's memory is known: plan, breakdown and proof of llama-2-7b programs, on one core. Prints, never
+// asserts. Target: a plan well under 5 ms, because the tuner makes one for every candidate that it simulates.
 
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -12,7 +13,7 @@ static double now_s(void) {
     return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
-enum { ROUNDS = 200 };
+enum { ROUNDS = 100, PROOFS = 5 };
 
 static Status measure(const char *target_name, const char *mesh, int grad_accum, Error *error) {
     Arena arena = {0};
@@ -24,7 +25,7 @@ static Status measure(const char *target_name, const char *mesh, int grad_accum,
     MemoryBreakdown breakdown;
     HazardReport report;
     TrainPlan choice = {.seq = 4096, .micro_batch = 1, .grad_accum = grad_accum, .zero = 3, .precision = DTYPE_BF16};
-    double seconds[3] = {0};
+    double best_s[3] = {1, 1, 1};  // of many rounds: other processes disturb the rest
     TRY(mesh_parse(mesh, &choice.mesh, error));
     plan_canonical(&choice);
     TRY(model_find("7b", &arena, &model, error));
@@ -36,16 +37,20 @@ static Status measure(const char *target_name, const char *mesh, int grad_accum,
         TRY(memory_plan(&program, &scratch, &plan, error));
         const double planned_s = now_s();
         TRY(memory_breakdown(&program, &scratch, &breakdown, error));
-        seconds[0] += planned_s - start_s;
-        seconds[1] += now_s() - planned_s;
+        best_s[0] = fmin(best_s[0], planned_s - start_s);
+        best_s[1] = fmin(best_s[1], now_s() - planned_s);
     }
-    const double start_s = now_s();
-    TRY(hazard_check(&program, &plan, &scratch, &report, error));
-    seconds[2] = now_s() - start_s;
+    for (int i = 0; i < PROOFS; i++) {
+        arena_reset(&scratch);
+        TRY(memory_plan(&program, &scratch, &plan, error));
+        const double start_s = now_s();
+        TRY(hazard_check(&program, &plan, &scratch, &report, error));
+        best_s[2] = fmin(best_s[2], now_s() - start_s);
+    }
     printf("%-10s %-28s ga %2d  %3d tasks %3d buffers  plan %6.3f ms  breakdown %6.3f ms  proof %7.1f ms (%lld "
            "instances)\n",
-           target_name, mesh, grad_accum, program.task_count, program.buffer_count, 1e3 * seconds[0] / ROUNDS,
-           1e3 * seconds[1] / ROUNDS, 1e3 * seconds[2], (long long)report.instances);
+           target_name, mesh, grad_accum, program.task_count, program.buffer_count, 1e3 * best_s[0], 1e3 * best_s[1],
+           1e3 * best_s[2], (long long)report.instances);
     arena_free(&scratch);
     arena_free(&arena);
     return STATUS_OK;

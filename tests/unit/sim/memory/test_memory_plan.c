@@ -176,7 +176,8 @@ Test(memory_plan, layers_and_micro_batches_beyond_a_few_change_slots_only) {
         ProgramBuilder builder = builder_begin(&arena, layers);
         StepProgram *program = example_prefetch(&builder, &(PrefetchOptions){.layers = layers, .micro_batches = 5});
         const MemoryPlan plan = plan_of(program, &arena);  // proves the plan on the whole program
-        // Backward's first layer holds x of all layers, dx and a gathered slot at least; all buffers are x and one, two gathered, dx.
+        // Backward's first layer holds x of all layers, dx and a gathered slot at least; all buffers are x and one, two
+        // gathered, dx.
         const int64_t shared_bytes = plan.arena_bytes - plan.persistent_bytes;
         cr_assert_geq(shared_bytes, (layers + 3) * (int64_t)EXAMPLE_SLOT_BYTES);
         cr_assert_leq(shared_bytes, (layers + 1 + 2 + 2) * (int64_t)EXAMPLE_SLOT_BYTES);
