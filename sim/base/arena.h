@@ -10,8 +10,8 @@
 typedef struct ArenaBlock ArenaBlock;
 
 typedef struct Arena {
-    ArenaBlock *head;      // current block; NULL when empty, so "Arena a = {0}" is ready for use
-    size_t used_bytes;     // handed out since the last reset, padding included
+    ArenaBlock *head;   // current block; NULL when empty, so "Arena a = {0}" is ready for use
+    size_t used_bytes;  // handed out since the last reset, padding included
 } Arena;
 
 // Zeroed memory, aligned to 16 bytes. bytes == 0 gives a valid unique pointer.
@@ -25,7 +25,7 @@ void *arena_array(Arena *arena, size_t count, size_t element_bytes);
 // Doubles an array that lives in the arena once count reaches *capacity; returns the (possibly moved) array.
 void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes);
 
-char *arena_text(Arena *arena, const char *text);    // copy
+char *arena_text(Arena *arena, const char *text);  // copy
 char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Forgets every allocation but keeps the largest block for reuse: no system call in a steady loop.

@@ -10,18 +10,18 @@
 
 typedef enum {
     STATUS_OK = 0,
-    STATUS_USAGE,          // the user's words: bad option, value, mesh, file content
-    STATUS_INFEASIBLE,     // a correct request that nothing satisfies
-    STATUS_ENVIRONMENT,    // the machine: missing file, worker, device, permission, disk full
-    STATUS_INTERNAL,       // ours: a bug or memory exhausted
+    STATUS_USAGE,        // the user's words: bad option, value, mesh, file content
+    STATUS_INFEASIBLE,   // a correct request that nothing satisfies
+    STATUS_ENVIRONMENT,  // the machine: missing file, worker, device, permission, disk full
+    STATUS_INTERNAL,     // ours: a bug or memory exhausted
 } Status;
 
 enum { ERROR_MESSAGE_BYTES = 768, ERROR_HINT_BYTES = 256 };
 
 typedef struct Error {
     Status status;
-    char message[ERROR_MESSAGE_BYTES];    // outermost context first, one sentence, never empty when status != OK
-    char hint[ERROR_HINT_BYTES];          // what to try; may be empty
+    char message[ERROR_MESSAGE_BYTES];  // outermost context first, one sentence, never empty when status != OK
+    char hint[ERROR_HINT_BYTES];        // what to try; may be empty
 } Error;
 
 // Fills *error (which may be NULL) and returns status, so that "return error_set(...)" reads well.
@@ -36,19 +36,19 @@ Status error_hint(Error *error, const char *format, ...) __attribute__((format(p
 // The process exit code of DESIGN section 9: 0 ok, 1 usage, 2 nothing feasible, 3 environment, 4 internal.
 int status_exit_code(Status status);
 
-#define TRY(call)                              \
-    do {                                       \
-        const Status try_status_ = (call);     \
-        if (try_status_ != STATUS_OK) {        \
-            return try_status_;                \
-        }                                      \
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        const Status try_status_ = (call);                                                                             \
+        if (try_status_ != STATUS_OK) {                                                                                \
+            return try_status_;                                                                                        \
+        }                                                                                                              \
     } while (0)
 
 // Programmer errors: on in every build; prints the place and the condition, then aborts.
-#define ASSERT(condition)                                                                        \
-    do {                                                                                         \
-        if (!(condition)) {                                                                      \
-            fprintf(stderr, "%s:%d: assertion failed: %s\n", __FILE__, __LINE__, #condition);    \
-            abort();                                                                             \
-        }                                                                                        \
+#define ASSERT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: assertion failed: %s\n", __FILE__, __LINE__, #condition);                          \
+            abort();                                                                                                   \
+        }                                                                                                              \
     } while (0)

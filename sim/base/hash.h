@@ -14,8 +14,8 @@ typedef struct Hash {
 
 Hash hash_begin(void);
 void hash_bytes(Hash *hash, const void *bytes, size_t count);
-void hash_int(Hash *hash, int64_t value);         // little-endian on every machine
-void hash_double(Hash *hash, double value);       // bit pattern, -0 as 0
-void hash_text(Hash *hash, const char *text);     // length first, so ("ab","c") differs from ("a","bc")
+void hash_int(Hash *hash, int64_t value);      // little-endian on every machine
+void hash_double(Hash *hash, double value);    // bit pattern, -0 as 0
+void hash_text(Hash *hash, const char *text);  // length first, so ("ab","c") differs from ("a","bc")
 uint64_t hash_end(const Hash *hash);
 char *hash_hex(uint64_t value, char out[HASH_TEXT_BYTES]);

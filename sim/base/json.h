@@ -21,12 +21,13 @@ Status json_text_load(const char *text, const char *origin, json_t **root, Error
 Status json_file_save(const char *path, const json_t *root, Error *error);
 
 typedef struct JsonReader {
-    const char *origin;    // file name or another word for the source
-    const char *path;      // "node.gpus" style, "" at the root
-    json_t *object;        // borrowed
+    const char *origin;  // file name or another word for the source
+    const char *path;    // "node.gpus" style, "" at the root
+    json_t *object;      // borrowed
 } JsonReader;
 
-// Each getter: required fields fail when absent; the _or forms take the default instead, also for null. Range is inclusive.
+// Each getter: required fields fail when absent; the _or forms take the default instead, also for null. Range is
+// inclusive.
 Status json_get_int(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t *value, Error *error);
 Status json_get_int_or(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t fallback,
                        int64_t *value, Error *error);

@@ -17,7 +17,7 @@ char *text_count(char out[TEXT_UNIT_BYTES], double count);
 // Whole-string parses: false on anything left over, on overflow, on empty text.
 bool text_parse_int(const char *text, int64_t *value);
 bool text_parse_double(const char *text, double *value);
-bool text_parse_bytes(const char *text, int64_t *bytes);    // "80e9", "64MiB", "80GB", "80G" (decimal)
+bool text_parse_bytes(const char *text, int64_t *bytes);  // "80e9", "64MiB", "80GB", "80G" (decimal)
 
 // The candidate nearest to word by edit distance, or NULL when none is near enough to be a typing slip.
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);

@@ -1,6 +1,6 @@
-// ClusterProfile: the machine that a step runs on, as plain SI numbers, each with its source and grade.
-// One field table (cluster_fields) drives the reader, the writer, --set and `ndtune clusters NAME`; the structs below are
-// what the cost model reads. Formulas that use the fields: sim/cost/*.h.
+// ClusterProfile: the machine that a step runs on, as plain SI numbers, each with its source and grade. One field table
+// (cluster_fields) drives the reader, the writer, --set and `ndtune clusters NAME`; the structs below are what the cost
+// model reads. Formulas that use the fields: sim/cost/*.h.
 
 #pragma once
 
@@ -19,25 +19,25 @@ typedef enum { GRADE_MEASURED, GRADE_FITTED, GRADE_DATASHEET, GRADE_ESTIMATED, G
 
 // GEMM rate of one dtype: tile and wave model, hardware.md 5.1. 0 burst = dtype not supported by this profile.
 typedef struct GemmRate {
-    double peak_flop_per_s;         // datasheet dense peak: the denominator of MFU
-    double burst_flop_per_s;        // short kernels, before the power limit bites
-    double sustained_flop_per_s;    // what a training step sees
-    double wave_quantisation;       // q: 1 = whole waves, 0 = stream-K like
-    double tile_overhead_s;         // t_w per wave
-    double launch_s;                // t0 per kernel
-    double bandwidth_factor;        // bw_eff: effective share of memory bandwidth for operands (L2 may lift it over 1)
-    double class_efficiency[3];     // e1..e3 of the smaller tile classes; class 0 is 1
+    double peak_flop_per_s;       // datasheet dense peak: the denominator of MFU
+    double burst_flop_per_s;      // short kernels, before the power limit bites
+    double sustained_flop_per_s;  // what a training step sees
+    double wave_quantisation;     // q: 1 = whole waves, 0 = stream-K like
+    double tile_overhead_s;       // t_w per wave
+    double launch_s;              // t0 per kernel
+    double bandwidth_factor;      // bw_eff: effective share of memory bandwidth for operands (L2 may lift it over 1)
+    double class_efficiency[3];   // e1..e3 of the smaller tile classes; class 0 is 1
 } GemmRate;
 
 // One flash attention kernel: plateau, ramp and causal factor, hardware.md 5.2.
 typedef struct AttentionRate {
-    char kernel[16];              // "flash", "flash3", "cudnn", "cpu"
+    char kernel[16];  // "flash", "flash3", "cudnn", "cpu"
     int head_dim;
-    double forward_efficiency;    // of the dtype's peak
-    double forward_ramp;          // S0, in key positions
+    double forward_efficiency;  // of the dtype's peak
+    double forward_ramp;        // S0, in key positions
     double backward_efficiency;
     double backward_ramp;
-    double causal_factor;         // cc
+    double causal_factor;  // cc
 } AttentionRate;
 
 enum { CLUSTER_MAX_ATTENTION = 8 };
@@ -45,11 +45,11 @@ enum { CLUSTER_MAX_ATTENTION = 8 };
 typedef struct Accelerator {
     char name[48];
     DeviceClass device_class;
-    double memory_bytes;               // usable by one process
-    double memory_bytes_per_s;         // datasheet
-    double memory_efficiency;          // achieved share for streaming kernels, hardware.md 5.3
-    double kernel_floor_s;             // shortest kernel in a stream
-    double kernel_gap_s;               // between dependent kernels of one stream
+    double memory_bytes;        // usable by one process
+    double memory_bytes_per_s;  // datasheet
+    double memory_efficiency;   // achieved share for streaming kernels, hardware.md 5.3
+    double kernel_floor_s;      // shortest kernel in a stream
+    double kernel_gap_s;        // between dependent kernels of one stream
     int sm_count;
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];
@@ -58,64 +58,64 @@ typedef struct Accelerator {
 
 // t = a + W/B + xy/sqrt(x^2+y^2), x = 2 g sqrt(a W/B), y = m a  (collectives.md 6.1)
 typedef struct LinkCurve {
-    double bandwidth_bytes_per_s;    // B
-    double pipelining;               // g
-    double ceiling;                  // m
+    double bandwidth_bytes_per_s;  // B
+    double pipelining;             // g
+    double ceiling;                // m
 } LinkCurve;
 
 typedef struct Node {
-    int accelerators;               // ranks per node
-    double cores;                   // CPU cores that ranks of a cpu profile share; 0 for gpu profiles
-    double link_latency_s;          // alpha
-    double step_latency_s;          // l per ring step
-    double ring_copy;               // kappa
+    int accelerators;       // ranks per node
+    double cores;           // CPU cores that ranks of a cpu profile share; 0 for gpu profiles
+    double link_latency_s;  // alpha
+    double step_latency_s;  // l per ring step
+    double ring_copy;       // kappa
     LinkCurve ring;
-    int nvls_min_ranks;             // 0 = no in-switch reduction
+    int nvls_min_ranks;  // 0 = no in-switch reduction
     double nvls_latency_s;
     LinkCurve nvls;
     double p2p_latency_s;
-    LinkCurve p2p;                  // send/recv and all-to-all
-    double ring_ctas;               // SMs that a ring collective takes
+    LinkCurve p2p;     // send/recv and all-to-all
+    double ring_ctas;  // SMs that a ring collective takes
     double nvls_ctas;
 } Node;
 
 typedef struct Fabric {
-    int nics;                       // per node; 0 = single-node profile
+    int nics;  // per node; 0 = single-node profile
     double nic_bytes_per_s;
-    double efficiency;              // eta of the NIC sum
-    double ring_step_latency_s;     // lr
-    double tree_step_latency_s;     // lx
-    LinkCurve ring;                 // bandwidth unused: comes from the NICs
-    LinkCurve tree;                 // bandwidth = cap of the two-node tree
+    double efficiency;           // eta of the NIC sum
+    double ring_step_latency_s;  // lr
+    double tree_step_latency_s;  // lx
+    LinkCurve ring;              // bandwidth unused: comes from the NICs
+    LinkCurve tree;              // bandwidth = cap of the two-node tree
     double p2p_latency_s;
-    double p2p_efficiency;          // share of a NIC that one flow reaches
+    double p2p_efficiency;  // share of a NIC that one flow reaches
 } Fabric;
 
 typedef struct Interference {
-    double hbm_factor;              // HBM bytes per wire byte of a collective
-    double collective_slowdown;     // of a collective beside a large kernel
-    double residue;                 // of a kernel beside any collective (power, L2)
+    double hbm_factor;           // HBM bytes per wire byte of a collective
+    double collective_slowdown;  // of a collective beside a large kernel
+    double residue;              // of a kernel beside any collective (power, L2)
 } Interference;
 
 typedef struct Provenance {
-    const char *path;      // "accelerator.gemm.bf16.sustained_flop_per_s"
+    const char *path;  // "accelerator.gemm.bf16.sustained_flop_per_s"
     double value;
-    const char *source;    // where the number comes from
+    const char *source;  // where the number comes from
     Grade grade;
 } Provenance;
 
 typedef struct ClusterProfile {
     char name[48];
     const char *description;
-    const char *stack;             // driver and library versions that the numbers belong to
+    const char *stack;  // driver and library versions that the numbers belong to
     const char *date;
     Accelerator accelerator;
     Node node;
     Fabric fabric;
     Interference interference;
-    double price_usd_per_accelerator_hour;    // 0 = unknown
-    double relative_uncertainty;              // one-sigma of step time for uncalibrated predictions on this profile
-    const Provenance *provenance;             // one row per number, in field-table order
+    double price_usd_per_accelerator_hour;  // 0 = unknown
+    double relative_uncertainty;            // one-sigma of step time for uncalibrated predictions on this profile
+    const Provenance *provenance;           // one row per number, in field-table order
     int provenance_count;
 } ClusterProfile;
 

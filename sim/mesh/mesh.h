@@ -10,9 +10,9 @@
 
 typedef enum { AXIS_DP_REPLICATE, AXIS_DP_SHARD, AXIS_CP, AXIS_TP, AXIS_COUNT } Axis;
 
-typedef uint32_t AxisMask;    // bit 1 << axis
+typedef uint32_t AxisMask;  // bit 1 << axis
 #define AXIS_BIT(axis) ((AxisMask)1 << (axis))
-#define AXIS_SHARD_GROUP (AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP))    // the FSDP group
+#define AXIS_SHARD_GROUP (AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP))  // the FSDP group
 #define AXIS_ALL ((AxisMask)((1u << AXIS_COUNT) - 1))
 
 enum { MESH_TEXT_BYTES = 96, MESH_MAX_WORLD = 1 << 20 };
@@ -25,7 +25,7 @@ typedef struct MeshCoordinates {
     int at[AXIS_COUNT];
 } MeshCoordinates;
 
-extern const char *const axis_names[AXIS_COUNT];    // "dp_replicate" ...
+extern const char *const axis_names[AXIS_COUNT];  // "dp_replicate" ...
 
 int mesh_world(const Mesh *mesh);
 MeshCoordinates mesh_coordinates(const Mesh *mesh, int rank);
@@ -33,21 +33,21 @@ int mesh_rank(const Mesh *mesh, const MeshCoordinates *at);
 
 // A group is the ranks that differ only along the axes of mask, ordered as the mesh orders them (slow axis first).
 int mesh_group_size(const Mesh *mesh, AxisMask mask);
-int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at);     // of this rank in its group
-int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at, int index);    // rank of a member
+int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at);  // of this rank in its group
+int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at, int index);  // rank of a member
 
 // Block placement: node = rank / ranks_per_node. What a group's traffic sees (collectives.md 6.2):
 typedef struct GroupPlacement {
-    int size;               // n
-    int nodes;              // N: nodes that one group touches
-    int per_node;           // p: members on the fullest node
-    int siblings;           // q: groups of the same mask with members on one node, at least 1
+    int size;      // n
+    int nodes;     // N: nodes that one group touches
+    int per_node;  // p: members on the fullest node
+    int siblings;  // q: groups of the same mask with members on one node, at least 1
 } GroupPlacement;
 
 GroupPlacement mesh_group_placement(const Mesh *mesh, AxisMask mask, int ranks_per_node);
 
-// All ordered factorizations of world, in a stable order (dp_replicate slowest, descending last): writes at most capacity
-// meshes, returns how many exist.
+// All ordered factorizations of world, in a stable order (dp_replicate slowest, descending last): writes at most
+// capacity meshes, returns how many exist.
 int mesh_enumerate(int world, Mesh *meshes, int capacity);
 
 // "dp_shard=8,tp=2" (axes not named are 1) and back, all four axes named. Errors name the word and what is allowed.

@@ -14,20 +14,20 @@ typedef enum { RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT } Reshard;
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_COUNT } Recompute;
 typedef enum { CP_ROTATE_RING, CP_ROTATE_ALLGATHER, CP_ROTATE_COUNT } CpRotate;
 
-extern const char *const reshard_names[RESHARD_COUNT];        // "always" "never"
-extern const char *const recompute_names[RECOMPUTE_COUNT];    // "none" "full"
-extern const char *const cp_rotate_names[CP_ROTATE_COUNT];    // "ring" "allgather"
+extern const char *const reshard_names[RESHARD_COUNT];      // "always" "never"
+extern const char *const recompute_names[RECOMPUTE_COUNT];  // "none" "full"
+extern const char *const cp_rotate_names[CP_ROTATE_COUNT];  // "ring" "allgather"
 
 typedef struct TrainPlan {
     Mesh mesh;
-    int seq;                // full sequence length in tokens
-    int micro_batch;        // sequences per (dp_replicate, dp_shard) coordinate and micro-step
-    int grad_accum;         // micro-steps per optimizer step
-    int zero;               // sharding stage 0..3 over dp_shard x cp
-    Reshard reshard;        // stage 3 only: free gathered parameters after forward?
+    int seq;          // full sequence length in tokens
+    int micro_batch;  // sequences per (dp_replicate, dp_shard) coordinate and micro-step
+    int grad_accum;   // micro-steps per optimizer step
+    int zero;         // sharding stage 0..3 over dp_shard x cp
+    Reshard reshard;  // stage 3 only: free gathered parameters after forward?
     Recompute recompute;
-    CpRotate cp_rotate;     // cp > 1 only
-    Dtype precision;        // compute and gathered-parameter dtype; masters are fp32
+    CpRotate cp_rotate;  // cp > 1 only
+    Dtype precision;     // compute and gathered-parameter dtype; masters are fp32
 } TrainPlan;
 
 enum { PLAN_TEXT_BYTES = 256 };
@@ -35,10 +35,10 @@ enum { PLAN_TEXT_BYTES = 256 };
 // zero = 0 when dp_shard*cp = 1; reshard always unless stage 3; cp_rotate ring when cp = 1.
 void plan_canonical(TrainPlan *plan);
 
-int64_t plan_global_batch(const TrainPlan *plan);         // sequences: micro_batch * R * S * grad_accum
-int64_t plan_tokens_per_step(const TrainPlan *plan);      // global_batch * seq
-int plan_local_tokens(const TrainPlan *plan);             // tokens of one rank and micro-step: micro_batch * seq / cp
-int plan_shard_count(const TrainPlan *plan);              // F = dp_shard * cp
+int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch * R * S * grad_accum
+int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
+int plan_local_tokens(const TrainPlan *plan);         // tokens of one rank and micro-step: micro_batch * seq / cp
+int plan_shard_count(const TrainPlan *plan);          // F = dp_shard * cp
 
 // One line, stable, canonical: "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 ..."
 char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]);

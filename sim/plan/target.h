@@ -19,48 +19,49 @@ typedef enum { TP_SP, TP_AR, TP_HF } TpFlavour;
 typedef enum { RECOMPUTE_BLOCK, RECOMPUTE_CHILD } RecomputeFlavour;
 
 typedef struct Target {
-    const char *name;               // "accelerate"
-    const char *version;            // "1.14"
-    const char *evidence;           // "unvalidated" until measured runs stand behind it
+    const char *name;      // "accelerate"
+    const char *version;   // "1.14"
+    const char *evidence;  // "unvalidated" until measured runs stand behind it
     // what it runs
     TpFlavour tp_flavour;
     RecomputeFlavour recompute_flavour;
-    bool zigzag;                    // cp sequence split: zigzag (balanced) or contiguous
-    bool cp_ring;                   // cp_rotate=ring available
+    bool zigzag;   // cp sequence split: zigzag (balanced) or contiguous
+    bool cp_ring;  // cp_rotate=ring available
     bool cp_allgather;
-    Dtype reduce_dtype_bf16;        // gradient reduction dtype when precision is bf16
-    bool fused_projections;         // one GEMM for q,k,v and one for gate,up
-    bool deferred_reduce;           // gradients are reduced on the last micro-step only
-    bool shared_shard_lane;         // all-gather and reduce-scatter use one communicator and serialise
-    bool shard_copies;              // copy-in and copy-out around gather and reduce, on the compute lane
-    bool backward_prefetch;         // issues all-gather(l-1) before backward(l)
-    bool tp_reduce_overlaps;        // the tp reduction of an input gradient runs beside the weight gradient's GEMM
-    bool master_fp32;               // fp32 master when precision is lower
+    Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16
+    bool fused_projections;   // one GEMM for q,k,v and one for gate,up
+    bool deferred_reduce;     // gradients are reduced on the last micro-step only
+    bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
+    bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
+    bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
+    bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
+    bool master_fp32;         // fp32 master when precision is lower
     // legality
-    bool replicate_needs_shard;     // R > 1 with S = 1 and T > 1 or C > 1 is refused
-    bool shard_needs_fsdp;          // S*C > 1 is fully sharded: stages 1 and 2 do not exist
+    bool replicate_needs_shard;  // R > 1 with S = 1 and T > 1 or C > 1 is refused
+    bool shard_needs_fsdp;       // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
     // runtime costs, explicit (DESIGN section 5)
-    double host_s_per_op;           // host time to issue one operation
-    double step_fixed_s;            // step edges: data, logging, zero_grad
-    double memory_passes;           // traffic of norms, rotary and activation over the minimal bytes (eager > 1)
-    double loss_bytes_per_logit;    // traffic of the loss per logit, forward and backward
+    double host_s_per_op;         // host time to issue one operation
+    double step_fixed_s;          // step edges: data, logging, zero_grad
+    double memory_passes;         // traffic of norms, rotary and activation over the minimal bytes (eager > 1)
+    double loss_bytes_per_logit;  // traffic of the loss per logit, forward and backward
     double optimizer_bytes_per_parameter;
     double optimizer_temporary_bytes_per_parameter;
     // memory beyond live bytes
-    double context_bytes;           // CUDA context and libraries
-    double communicator_bytes;      // per communicator
-    double allocator_slack;         // reserved / allocated - 1
-    double relative_uncertainty;    // one-sigma of step time, added in quadrature to the profile's
+    double context_bytes;         // CUDA context and libraries
+    double communicator_bytes;    // per communicator
+    double allocator_slack;       // reserved / allocated - 1
+    double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
 } Target;
 
 // "accelerate", "accelerate@1.14", "ndtune". USAGE with a suggestion otherwise.
 Status target_find(const char *name_and_version, const Target **target, Error *error);
 const Target *target_table(int *count);
 
-// Fills *reason (arena text, one sentence in words) when the shape is not legal; NULL when it is. Checks mesh, divisibility of the
-// model and sequence, stage and rotation against the row; never memory.
-void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena, const char **reason);
+// Fills *reason (arena text, one sentence in words) when the shape is not legal; NULL when it is. Checks mesh,
+// divisibility of the model and sequence, stage and rotation against the row; never memory.
+void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
+                  const char **reason);
 
 // The stage that zero=auto means for this mesh: 3 where the target shards, 0 where there is nothing to shard over.
 int target_default_zero(const Target *target, const Mesh *mesh);
