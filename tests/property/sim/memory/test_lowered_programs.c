@@ -6,7 +6,7 @@
 
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
-#include "tests/property/sim/memory/lowered.h"
+#include "tests/property/sim/memory/lowered_sweep.h"
 
 static const CutOptions whole = {.reach_factor = 0, .base_layers = 1 << 20, .max_micro_batches = 1 << 20};
 
@@ -67,14 +67,14 @@ static const LoweredRange tiny[] = {
 
 Test(lowered_programs, tiny_has_no_race_and_every_plan_is_proved) {
     for (size_t i = 0; i < sizeof tiny / sizeof *tiny; i++) {
-        cr_assert_gt(lowered_visit(&tiny[i], check_hazards, NULL), 100);
+        cr_assert_gt(lowered_sweep(&tiny[i], check_hazards, NULL), 100);
     }
 }
 
 Test(lowered_programs, tiny_arena_lies_between_live_bytes_and_all_buffers) {
     for (size_t i = 0; i < sizeof tiny / sizeof *tiny; i++) {
         Tally tally = {0};
-        const int count = lowered_visit(&tiny[i], check_bytes, &tally);
+        const int count = lowered_sweep(&tiny[i], check_bytes, &tally);
         fprintf(stderr, "%s tiny: %d programs, arena / live at most %.3f (%s)\n", tiny[i].target, count,
                 tally.worst_ratio, tally.worst_plan);
     }
@@ -91,14 +91,14 @@ static const LoweredRange large[] = {
 
 Test(lowered_programs, models_of_32_layers_have_no_race_and_every_plan_is_proved) {
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
-        cr_assert_gt(lowered_visit(&large[i], check_hazards, NULL), 50);
+        cr_assert_gt(lowered_sweep(&large[i], check_hazards, NULL), 50);
     }
 }
 
 Test(lowered_programs, models_of_32_layers_cut_as_well_as_whole) {
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
         Tally tally = {0};
-        const int count = lowered_visit(&large[i], check_bytes, &tally);
+        const int count = lowered_sweep(&large[i], check_bytes, &tally);
         fprintf(stderr, "%s %s: %d programs, arena / live at most %.3f (%s)\n", large[i].target, large[i].model, count,
                 tally.worst_ratio, tally.worst_plan);
     }

@@ -1,6 +1,6 @@
 // Walks mesh x zero x reshard x recompute x rotation x accumulation; canonical and legal plans only, each once.
 
-#include "tests/property/sim/memory/lowered.h"
+#include "tests/property/sim/memory/lowered_sweep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void visit_plan(Walk *walk, TrainPlan plan) {
     arena_free(&arena);
 }
 
-int lowered_visit(const LoweredRange *range, LoweredVisitor *visit, void *context) {
+int lowered_sweep(const LoweredRange *range, LoweredVisitor *visit, void *context) {
     Arena arena = {0};
     Error error = {0};
     Walk walk = {.range = range, .visit = visit, .context = context};

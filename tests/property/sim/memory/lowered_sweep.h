@@ -17,4 +17,4 @@ typedef struct LoweredRange {
 typedef void LoweredVisitor(void *context, const StepProgram *program);
 
 // Returns how many programs there were. Ends the process when one does not lower.
-int lowered_visit(const LoweredRange *range, LoweredVisitor *visit, void *context);
+int lowered_sweep(const LoweredRange *range, LoweredVisitor *visit, void *context);

@@ -1,0 +1,21 @@
+// Brute force over all instances of a small program: the order as a matrix, closed transitively, and every pair of
+// accesses.
+
+#pragma once
+
+#include "sim/step/step.h"
+
+enum { ORACLE_MAX_INSTANCES = 512 };
+
+typedef struct Oracle {
+    const StepProgram *program;
+    StepInstance instances[ORACLE_MAX_INSTANCES];
+    int count;
+    bool before[ORACLE_MAX_INSTANCES][ORACLE_MAX_INSTANCES];
+} Oracle;
+
+// False when the program has too many instances.
+bool oracle_build(Oracle *oracle, const StepProgram *program);
+
+// Is there a pair of conflicting accesses of the first or the last rank that nothing orders?
+bool oracle_finds_race(const Oracle *oracle);
