@@ -19,3 +19,7 @@ bool oracle_build(Oracle *oracle, const StepProgram *program);
 
 // Is there a pair of conflicting accesses of the first or the last rank that nothing orders?
 bool oracle_finds_race(const Oracle *oracle);
+
+// With buffers at these offsets: such a pair, a read of what another buffer has overwritten, or one task with two
+// buffers on the same bytes? One rank; offsets, sizes and extents in multiples of 256 bytes.
+bool oracle_finds_fault(const Oracle *oracle, const int64_t *offset_bytes, int64_t arena_bytes);

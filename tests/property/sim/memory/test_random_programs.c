@@ -187,3 +187,47 @@ Test(random_programs, dropped_waits_are_found_exactly_when_the_transitive_closur
     free(oracle);
     cr_assert(races > CASES / 10 && races < CASES, "%d of %d cases raced: the generator says little", races, CASES);
 }
+
+// A temporary's part, so that programs have something to share: written and read once, on one lane.
+static void add_temporaries(Maker *maker, int32_t *temporaries, int count) {
+    for (int i = 0; i < count; i++) {
+        temporaries[i] = builder_buffer(&maker->builder, arena_format(maker->builder.arena, "temporary %d", i),
+                                        ROLE_ACTIVATION, 1, 256 * (1 + pick(&maker->state, 3)));
+        const int16_t lane = (int16_t)pick(&maker->state, maker->lanes);
+        builder_task(&maker->builder, "make", TASK_ZERO, lane, PHASE_BACKWARD);
+        builder_touch(&maker->builder, ACCESS_WRITE, temporaries[i]);
+        builder_task(&maker->builder, "use", TASK_ADD, lane, PHASE_BACKWARD);
+        builder_touch(&maker->builder, ACCESS_READ, temporaries[i]);
+    }
+}
+
+Test(random_programs, moved_buffers_are_found_exactly_when_brute_force_says_so) {
+    enum { TEMPORARIES = 6 };
+    Oracle *oracle = malloc(sizeof *oracle);
+    int faults = 0;
+    for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+        Arena arena = {0};
+        Error error = {0};
+        Maker maker;
+        MemoryPlan plan;
+        int32_t temporaries[TEMPORARIES];
+        random_program(&maker, &arena, seed);
+        add_temporaries(&maker, temporaries, TEMPORARIES);
+        StepProgram *program = builder_program(&maker.builder);
+        cr_assert_eq(memory_plan(program, &arena, &plan, &error), STATUS_OK);
+        cr_assert(oracle_build(oracle, program));
+        cr_assert_not(oracle_finds_fault(oracle, plan.offset_bytes, plan.arena_bytes), "seed %llu",
+                      (unsigned long long)seed);
+        const int32_t moved = temporaries[pick(&maker.state, TEMPORARIES)];
+        plan.offset_bytes[moved] = 256 * pick(&maker.state, (int)(plan.arena_bytes / 256) - 2);
+        const bool fault = oracle_finds_fault(oracle, plan.offset_bytes, plan.arena_bytes);
+        const Status status = hazard_check(program, &plan, &arena, NULL, &error);
+        cr_assert_eq(status, fault ? STATUS_INTERNAL : STATUS_OK, "seed %llu: brute force says %s, the check says: %s",
+                     (unsigned long long)seed, fault ? "fault" : "none", error.message);
+        faults += fault;
+        arena_free(&arena);
+    }
+    free(oracle);
+    cr_assert(faults > CASES / 20 && faults < CASES * 19 / 20, "%d of %d cases failed: the generator says little",
+              faults, CASES);
+}
