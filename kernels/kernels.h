@@ -90,7 +90,7 @@ typedef struct KernelAdamw {
 void kernel_adamw(int64_t count, int64_t undecayed, const KernelAdamw *options, const float *scale,
                   const float *gradient, float *master, float *moment1, float *moment2);
 
-// Threads of every following kernel of this process; 1 until called. Call it once before the first kernel, from the
-// thread that will run kernels: it also makes the thread pool and lets the BLAS take its buffers, so that no later
-// kernel allocates.
+// Threads of every following kernel of this process; 1 until called. Call it before the first kernel: it starts the
+// threads and lets the BLAS take its buffers, so that no later kernel has to. Kernels may be called from several threads
+// at once: one call at a time gets the helpers, the others run on their own thread.
 void kernel_set_threads(int threads);

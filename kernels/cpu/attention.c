@@ -169,7 +169,7 @@ static void forward_items(const void *context, int64_t begin, int64_t end) {
 void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o,
                       float *lse, bool merge) {
     const Forward forward = {shape, q, k, v, o, lse, merge};
-    parallel_items((shape->queries + TILE - 1) / TILE * shape->heads, 2, forward_items, &forward);
+    parallel_items((shape->queries + TILE - 1) / TILE * shape->heads, forward_items, &forward);
 }
 
 typedef struct Delta {

@@ -213,12 +213,12 @@ void kernel_attention_backward(const KernelAttention *shape, const float *q, con
                                float *dk, float *dv, int64_t dkv_stride) {
     Backward work = {shape, q, k, v, d_o, lse, delta, dq, dq_stride, dk, dv, dkv_stride, true, true};
     if (parallel_threads() <= shape->kv_heads) {
-        parallel_items(shape->kv_heads, 2, kv_heads_items, &work);
+        parallel_items(shape->kv_heads, kv_heads_items, &work);
         return;
     }
     work.want_kv = false;
-    parallel_items(tiles_of(shape) * shape->heads, 2, query_tile_items, &work);
+    parallel_items(tiles_of(shape) * shape->heads, query_tile_items, &work);
     work.want_kv = true;
     work.want_q = false;
-    parallel_items((shape->keys + SPAN - 1) / SPAN * shape->kv_heads, 2, key_span_items, &work);
+    parallel_items((shape->keys + SPAN - 1) / SPAN * shape->kv_heads, key_span_items, &work);
 }

@@ -72,12 +72,11 @@ void kernel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, co
     if (2.0 * (double)m * (double)n * (double)k >= SPLIT_FLOP) {
         gemm_grid(&g, parallel_threads());
     }
-    const int64_t parts = (int64_t)g.grid_m * g.grid_n;
-    parallel_ranges(parts, 1, 1, gemm_block, &g);
+    parallel_items((int64_t)g.grid_m * g.grid_n, gemm_block, &g);
 }
 
-// OpenBLAS takes its packing buffer at a thread's first product above its small-matrix size (100^3), libgomp its team
-// at the first region: both happen here, not inside a step.
+// OpenBLAS maps a packing buffer the first time that so many products above its small-matrix size (100^3) run at once:
+// most likely here, and not inside a step.
 static void gemm_warm_up(const void *context, int64_t begin, int64_t end) {
     (void)context;
     enum { SIZE = 104 };
@@ -91,5 +90,5 @@ static void gemm_warm_up(const void *context, int64_t begin, int64_t end) {
 void kernel_set_threads(int threads) {
     openblas_set_num_threads(1);
     parallel_set_threads(threads);
-    parallel_ranges(parallel_threads(), 1, 1, gemm_warm_up, NULL);
+    parallel_items(4 * (int64_t)parallel_threads(), gemm_warm_up, NULL);
 }

@@ -5,6 +5,7 @@
 #include "tests/unit/kernels/check.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { ROWS = 300, COLS = 520, SIZE = ROWS * COLS, OUTPUTS = 4 };
@@ -151,4 +152,45 @@ Test(threads, gemm_has_the_same_bits_for_the_same_number) {
     compare(gemm, 1, 1);
     compare(gemm, 2, 2);
     compare(gemm, 3, 3);
+}
+
+enum { CALLS = 40 };
+
+static void *call_often(void *first_run) {
+    const Run *first = first_run;
+    ptrdiff_t differing = 0;
+    for (int call = 0; call < CALLS; call++) {
+        Run again = attention_grouped();
+        for (int i = 0; i < OUTPUTS; i++) {
+            differing += memcmp(first->out[i], again.out[i], sizeof(float) * (size_t)first->size[i]) != 0;
+            free(again.out[i]);
+        }
+    }
+    return (void *)differing;
+}
+
+// Lanes of the executor call kernels from threads of their own.
+Test(threads, callers_at_the_same_time_get_the_bits_of_one) {
+    kernel_set_threads(3);
+    Run first = attention_grouped();
+    pthread_t callers[3];
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(pthread_create(&callers[i], NULL, call_often, &first), 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        void *differing = NULL;
+        pthread_join(callers[i], &differing);
+        cr_assert_null(differing);
+    }
+}
+
+Test(threads, the_number_can_go_down_and_up_again) {
+    kernel_set_threads(1);
+    Run first = streaming();
+    const int numbers[] = {4, 2, 1, 8, 3};
+    for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++) {
+        kernel_set_threads(numbers[n]);
+        Run again = streaming();
+        cr_assert_arr_eq(first.out[2], again.out[2], sizeof(float) * SIZE);
+    }
 }
