@@ -14,9 +14,11 @@
 #include <string.h>
 #include <time.h>
 
+typedef void Runner(Bench *bench);
+
 typedef struct Case {
     const char *name;
-    void (*run)(Bench *);
+    Runner *run;
     double (*check)(Bench *);
     double (*flop)(const Bench *);  // of one run; null for streaming kernels
     double bytes_per_element;       // of `elements`, for streaming kernels
@@ -29,7 +31,7 @@ static double now_s(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double best_s(void (*run)(Bench *), Bench *bench) {
+static double best_s(Runner *run, Bench *bench) {
     double best = 1e30;
     const double start = now_s();
     for (int i = 0; i < 5 || now_s() - start < 0.1; i++) {
@@ -267,7 +269,7 @@ static void run_shape(Bench bench, double peak) {
 }
 
 int main(int argc, char **argv) {
-    const int threads = argc > 1 ? atoi(argv[1]) : 1;
+    const int threads = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1;
     if (getenv("OPENBLAS_CORETYPE")) {
         fprintf(stderr, "bench_kernels: OPENBLAS_CORETYPE is set; unset it, or BLAS may run at half its rate\n");
     }
