@@ -14,7 +14,7 @@
 #include "autotune/space.h"
 #include "sim/base/text.h"
 
-enum { BEST_PER_SHAPE = 2, SIMULATED_MAX = 200 };
+enum { BEST_PER_SHAPE = 2, SIMULATED_MAX = 200, SCREENED_PER_UPDATE = 256 };
 static const double MARGIN = 0.06;    // twice the closed form's error of 3 %: two candidates err against each other
 
 typedef struct Search {
@@ -48,6 +48,10 @@ static bool seems_to_fit(const Search *search, const Candidate *candidate) {
 static Status screen(Search *search, Error *error) {
     SearchCounts *counts = &search->result->search;
     for (int i = 0; i < search->space.candidate_count; i++) {
+        if (i % SCREENED_PER_UPDATE == 0 &&
+            !progress_update(search->progress, "screening choices", i, search->space.candidate_count)) {
+            return error_set(error, STATUS_ENVIRONMENT, "interrupted while screening");
+        }
         Candidate *candidate = &search->space.candidates[i];
         candidate->content_hash = predictor_content_hash(&search->predictor, &candidate->plan);
         const PruneRule *rule = prune(search->request, &candidate->plan, NULL, search->arena, &candidate->reason);

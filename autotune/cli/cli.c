@@ -34,7 +34,7 @@ const CommandRow command_table[COMMAND_COUNT] = {
 };
 
 Status cli_blame(Cli *cli, OptionId id, Status status) {
-    if (status == STATUS_USAGE && cli_given(cli, id)) {
+    if (status != STATUS_OK && cli_given(cli, id)) {
         cli->blame = cli_value(cli, id)->argument;
     }
     return status;

@@ -40,7 +40,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                             "sequences per data rank and micro-step", GROUP_CHOICES, PLAN | PREDICT | RUN},
     [OPTION_GRAD_ACCUM] = {"grad-accum", VALUE_INT, "N", 1, 1 << 20, "micro-steps", "1", "micro-steps per optimizer step",
                            GROUP_CHOICES, PREDICT | RUN},
-    [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL, "bf16 where the cluster has it; run: fp32",
+    [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32", 0, 0, NULL, "bf16 where the cluster has it; run: fp32",
                           "number format of the arithmetic", GROUP_CHOICES, PLAN | PREDICT | RUN},
     [OPTION_ZERO] = {"zero", VALUE_WORD, "auto|0|1|2|3", 0, 0, NULL, "auto",
                      "sharding stage over dp_shard x cp (3 = FSDP); auto is the target's own", GROUP_CHOICES, PLAN | PREDICT | RUN},

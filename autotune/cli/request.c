@@ -99,7 +99,7 @@ static void choose_sequence(Builder *builder) {
 // "bf16, fp32": what the profile has rates for.
 static const char *precisions_of(const ClusterProfile *cluster, Arena *arena) {
     const char *text = "";
-    for (int dtype = DTYPE_FP32; dtype <= DTYPE_FP8; dtype++) {
+    for (int dtype = DTYPE_FP32; dtype <= DTYPE_FP16; dtype++) {
         if (cluster->accelerator.gemm[dtype].burst_flop_per_s > 0) {
             text = arena_format(arena, "%s%s%s", text, text[0] ? ", " : "", dtype_name((Dtype)dtype));
         }
@@ -108,7 +108,7 @@ static const char *precisions_of(const ClusterProfile *cluster, Arena *arena) {
 }
 
 static Status choose_precision(Builder *builder, Error *error) {
-    static const Dtype words[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};    // as the option lists them
+    static const Dtype words[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32};    // as the option lists them
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
     const GemmRate *rates = request->cluster.accelerator.gemm;

@@ -1,0 +1,19 @@
+// Running ndtune from tests, each with a store of its own.
+
+#pragma once
+
+#include <jansson.h>
+
+#include "tests/support/run_program.h"
+
+enum { CLI_MAX_WORDS = 32 };
+
+// ndtune with these words, a time limit of a minute and $XDG_DATA_HOME in a fresh folder.
+ProgramRun cli_words(const char *const *words);
+#define CLI(...) cli_words((const char *const[]){__VA_ARGS__, NULL})
+
+// Its standard output as JSON; fails the test when the exit code is another or the text is not JSON. The caller frees the root.
+json_t *cli_json_words(int exit_code, const char *const *words);
+#define CLI_JSON(exit_code, ...) cli_json_words(exit_code, (const char *const[]){__VA_ARGS__, NULL})
+
+double cli_number(const json_t *object, const char *key);

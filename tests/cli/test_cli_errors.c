@@ -1,0 +1,152 @@
+// What people type wrongly: exit code, the words underlined, what is allowed, a suggestion; nothing on standard output.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/cli/cli.h"
+
+TestSuite(cli_errors, .timeout = 90);
+
+typedef struct Refusal {
+    const char *words[10];
+    int exit_code;
+    const char *says;    // in standard error
+} Refusal;
+
+static const Refusal refusals[] = {
+    {{"--world", "abc", "--model", "7b"}, 1, "--world takes a whole number from 1 to 1048576 (ranks), not \"abc\""},
+    {{"--world", "0", "--model", "7b"}, 1, "not \"0\""},
+    {{"--world", "-3", "--model", "7b"}, 1, "not \"-3\""},
+    {{"--world", "100000000000000000000", "--model", "7b"}, 1, "not \"100000000000000000000\""},
+    {{"--world", "8,16", "--model", "7b"}, 1, "a list of worlds is planned"},
+    {{"--world", "8", "--model", "7bb"}, 1, "hint: did you mean 7b?"},
+    {{"--world", "8", "--model", "/no/such/config.json"}, 3, "/no/such/config.json"},
+    {{"--world", "8", "--model", "7b", "--cluster", "dgx-h10"}, 1, "hint: did you mean dgx-h100?"},
+    {{"--world", "8", "--model", "7b", "--target", "acelerate"}, 1, "hint: did you mean accelerate?"},
+    {{"--world", "8", "--model", "7b", "--target", "accelerate@9"}, 1, "not modelled"},
+    {{"--world", "8", "--model", "7b", "--set", "node.gpsu=4"}, 1, "hint: did you mean node.gpus?"},
+    {{"--world", "8", "--model", "7b", "--recompute", "selective"}, 1, "not part of this version"},
+    {{"--world", "8", "--model", "7b", "--html", "x"}, 1, "not part of this version"},
+    {{"--world", "8", "--model", "7b", "--format", "jsn"}, 1, "hint: did you mean json?"},
+    {{"--world", "64", "--model", "tiny", "--cluster", "local-cpu"}, 1, "one node of 8 without a network"},
+    {{"--world", "8", "--model", "7b", "--cluster", "local-cpu", "--precision", "bf16"}, 1, "it has fp32"},
+    {{"--world", "8"}, 1, "--model is needed"},
+    {{"--model", "7b"}, 1, "--world is needed"},
+    {{"validate", "--top", "3"}, 1, "not part of this version"},
+    {{"calibrate"}, 1, "not part of this version"},
+    {{"pln"}, 1, "hint: did you mean ndtune plan?"},
+    {{"predict", "--model", "7b"}, 1, "--mesh is needed"},
+    {{"predict", "--model", "7b", "--mesh", "dp_sahrd=8"}, 1, "dp_shard"},
+    {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--device", "cuda"}, 1, "not part of this version"},
+    {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--transport", "mpi"}, 1, "not part of this version"},
+    {{"clusters", "nowhere"}, 1, "nowhere"},
+    {{"help", "validate"}, 1, "not part of this version"},
+    {{NULL}, 1, "needs --world and --model"},
+};
+
+static ProgramRun refuse(const Refusal *refusal) {
+    return cli_words(refusal->words);
+}
+
+Test(cli_errors, each_has_its_exit_code_and_sentence) {
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        ProgramRun run = refuse(&refusals[i]);
+        cr_expect_eq(run.exit_code, refusals[i].exit_code, "case %zu: exit %d: %s", i, run.exit_code, run.err);
+        cr_expect_not_null(strstr(run.err, refusals[i].says), "case %zu: %s", i, run.err);
+        cr_expect_str_empty(run.out, "case %zu: %s", i, run.out);
+        program_run_free(&run);
+    }
+}
+
+Test(cli_errors, the_words_are_underlined) {
+    ProgramRun run = CLI("--world", "32", "--modle", "7b");
+    cr_assert_str_eq(run.err, "ndtune: error: ndtune --world 32 --modle 7b\n"
+                              "ndtune: error:                   ~~~~~~~\n"
+                              "ndtune: error: unknown option --modle\n"
+                              "hint: did you mean --model? (ndtune help plan lists all options)\n");
+    program_run_free(&run);
+}
+
+Test(cli_errors, a_value_after_an_equals_sign_is_underlined_with_its_option) {
+    ProgramRun run = CLI("--world=x", "--model", "7b");
+    cr_assert_not_null(strstr(run.err, "ndtune: error:        ~~~~~~~~~\n"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_errors, a_quoted_word_is_underlined_as_it_is_shown) {
+    ProgramRun run = CLI("--world", "8", "--model", "7b", "--cluster", "my box");
+    cr_assert_not_null(strstr(run.err, "--cluster 'my box'\n"), "%s", run.err);
+    cr_assert_not_null(strstr(run.err, " ~~~~~~~~\n"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_errors, an_unwritable_store_is_exit_3) {
+    ProgramRun run = CLI("--world", "8", "--model", "7b", "--db", "/proc/ndtune/x.db");
+    cr_assert_eq(run.exit_code, 3);
+    cr_assert_not_null(strstr(run.err, "/proc/ndtune"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_errors, a_full_disk_behind_standard_output_is_exit_3) {
+    const char *const words[] = {"/bin/sh", "-c", "exec \"$0\" help > /dev/full", NDTUNE_BIN_DIR "/ndtune", NULL};
+    ProgramRun run = program_run(words, NULL, 30);
+    cr_assert_eq(run.exit_code, 3, "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_help, help_and_version_are_exit_0) {
+    static const char *const calls[][3] = {{"help"}, {"--help"}, {"-h"}, {"--version"}, {"help", "plan"}, {"plan", "--help"},
+                                           {"predict", "--help"}, {"run", "--help"}, {"models"}, {"clusters"}, {"clusters", "dgx-h100"}};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        ProgramRun run = cli_words(calls[i]);
+        cr_expect_eq(run.exit_code, 0, "%s: %s", calls[i][0], run.err);
+        cr_expect_str_not_empty(run.out);
+        cr_expect_str_empty(run.err);
+        program_run_free(&run);
+    }
+}
+
+Test(cli_help, every_command_has_an_example_that_parses) {
+    static const char *const commands[] = {"plan", "predict", "run", "models", "clusters", "help"};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        ProgramRun run = CLI("help", commands[i]);
+        cr_expect_not_null(strstr(run.out, "Examples:\n  ndtune"), "%s", run.out);
+        program_run_free(&run);
+    }
+}
+
+Test(cli_help, does_not_list_what_this_version_lacks) {
+    ProgramRun run = CLI("help", "plan");
+    static const char *const later[] = {"--html", "--attention", "--objective", "selective", "fp8"};
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        cr_expect_null(strstr(run.out, later[i]), "%s", later[i]);
+    }
+    program_run_free(&run);
+}
+
+Test(cli_help, the_lists_parse_as_json) {
+    json_t *models = CLI_JSON(0, "models", "--format", "json");
+    cr_assert_gt(json_array_size(json_object_get(models, "models")), 3);
+    json_decref(models);
+    json_t *clusters = CLI_JSON(0, "clusters", "--format", "json");
+    cr_assert_gt(json_array_size(json_object_get(clusters, "clusters")), 2);
+    json_decref(clusters);
+}
+
+Test(cli_help, a_printed_profile_is_a_profile_file) {
+    ProgramRun run = CLI("clusters", "dgx-h100", "--format", "json");
+    char *folder = temp_dir_make();
+    char path[512];
+    snprintf(path, sizeof path, "%s/mine.json", folder);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs(run.out, file);
+    fclose(file);
+    program_run_free(&run);
+    json_t *built_in = CLI_JSON(0, "predict", "--mesh", "dp_shard=8", "--model", "7b", "--format", "json");
+    json_t *from_file = CLI_JSON(0, "predict", "--mesh", "dp_shard=8", "--model", "7b", "--cluster", path, "--format", "json");
+    cr_assert_eq(cli_number(built_in, "step_time_s"), cli_number(from_file, "step_time_s"));
+    json_decref(built_in);
+    json_decref(from_file);
+    temp_dir_remove(folder);
+}

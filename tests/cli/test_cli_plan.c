@@ -1,0 +1,231 @@
+// ndtune plan and predict, as scripts use them.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/cli/cli.h"
+
+TestSuite(cli_plan, .timeout = 90);
+TestSuite(cli_predict, .timeout = 90);
+
+static double leaves(const json_t *value) {
+    if (json_is_number(value)) {
+        return json_number_value(value);
+    }
+    double sum = 0;
+    const char *key;
+    json_t *member;
+    json_object_foreach((json_t *)value, key, member) {
+        sum += leaves(member);
+    }
+    return sum;
+}
+
+// What DESIGN section 9 promises of every prediction that has times.
+static void check_prediction(const json_t *entry) {
+    cr_assert_str_eq(json_string_value(json_object_get(entry, "schema")), "ndtune.prediction/1");
+    const double step_s = cli_number(entry, "step_time_s");
+    cr_assert_float_eq(leaves(json_object_get(entry, "time")), step_s, 1e-9 * step_s);
+    cr_assert_lt(cli_number(entry, "step_time_low_s"), step_s);
+    cr_assert_gt(cli_number(entry, "step_time_high_s"), step_s);
+    const json_t *memory = json_object_get(entry, "memory");
+    const double peak = cli_number(memory, "peak_bytes"), reserved = cli_number(memory, "reserved_bytes");
+    const double limit = cli_number(memory, "limit_bytes");
+    cr_assert_eq(leaves(memory) - peak - reserved - limit, peak);
+    cr_assert_eq(json_is_true(json_object_get(entry, "feasible")), reserved <= limit);
+    const json_t *mesh = json_object_get(entry, "mesh"), *plan = json_object_get(entry, "plan");
+    cr_assert_eq(cli_number(mesh, "dp_replicate") * cli_number(mesh, "dp_shard") * cli_number(mesh, "cp") * cli_number(mesh, "tp"),
+                 cli_number(mesh, "world"));
+    cr_assert_eq(cli_number(plan, "global_batch"), cli_number(plan, "micro_batch") * cli_number(mesh, "dp_replicate") *
+                                                       cli_number(mesh, "dp_shard") * cli_number(plan, "grad_accum"));
+    cr_assert_float_eq(cli_number(entry, "tokens_per_s"), cli_number(plan, "global_batch") * cli_number(plan, "seq") / step_s,
+                       1e-9 * cli_number(entry, "tokens_per_s"));
+    cr_assert_gt(cli_number(entry, "mfu"), 0);
+    cr_assert_lt(cli_number(entry, "mfu"), 1);
+    cr_assert_geq(cli_number(entry, "hfu"), cli_number(entry, "mfu"));
+}
+
+Test(cli_plan, accounts_for_the_56_shapes_of_world_32) {
+    json_t *root = CLI_JSON(0, "--world", "32", "--model", "7b", "--format", "json");
+    const json_t *entries = json_object_get(root, "entries"), *rejected = json_object_get(root, "rejected");
+    cr_assert_str_eq(json_string_value(json_object_get(root, "schema")), "ndtune.plan/1");
+    cr_assert_eq(json_array_size(entries) + json_array_size(rejected), 56);
+    cr_assert_eq(cli_number(json_object_get(root, "search"), "shapes"), 56);
+    cr_assert_gt(json_array_size(entries), 0);
+    json_decref(root);
+}
+
+Test(cli_plan, no_shape_comes_twice) {
+    json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
+    json_t *all = json_copy(json_object_get(root, "entries"));
+    json_array_extend(all, json_object_get(root, "rejected"));
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        for (size_t j = 0; j < i; j++) {
+            cr_assert_not(json_equal(json_object_get(json_array_get(all, i), "mesh"), json_object_get(json_array_get(all, j), "mesh")));
+        }
+    }
+    json_decref(all);
+    json_decref(root);
+}
+
+Test(cli_plan, every_entry_keeps_the_promises_of_the_contract) {
+    json_t *root = CLI_JSON(0, "plan", "--world", "16", "--model", "llama-3-8b", "--format", "json");
+    size_t i;
+    json_t *entry;
+    json_array_foreach(json_object_get(root, "entries"), i, entry) {
+        check_prediction(entry);
+        cr_assert(json_is_true(json_object_get(entry, "legal")));
+        cr_assert(json_is_true(json_object_get(entry, "feasible")));
+    }
+    json_decref(root);
+}
+
+Test(cli_plan, entries_are_ranked) {
+    json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
+    const json_t *entries = json_object_get(root, "entries");
+    for (size_t i = 1; i < json_array_size(entries); i++) {
+        cr_assert_geq(cli_number(json_array_get(entries, i - 1), "tokens_per_s"), cli_number(json_array_get(entries, i), "tokens_per_s"));
+    }
+    json_decref(root);
+}
+
+Test(cli_plan, every_rejected_shape_has_a_reason) {
+    json_t *root = CLI_JSON(0, "--world", "32", "--model", "7b", "--format", "json");
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(root, "rejected"), i, row) {
+        cr_assert_gt(json_string_length(json_object_get(row, "reason")), 10);
+    }
+    json_decref(root);
+}
+
+Test(cli_plan, a_global_batch_is_met_or_the_nearest_named) {
+    json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--global-batch", "12", "--format", "json");
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(root, "entries"), i, row) {
+        cr_assert_eq(cli_number(json_object_get(row, "plan"), "global_batch"), 12);
+    }
+    bool named = false;
+    json_array_foreach(json_object_get(root, "rejected"), i, row) {
+        named = named || strstr(json_string_value(json_object_get(row, "reason")), "the nearest it could do is 8");
+    }
+    cr_assert(named);
+    json_decref(root);
+}
+
+Test(cli_plan, the_same_question_gives_the_same_entries) {
+    json_t *first = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
+    json_t *second = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
+    cr_assert(json_equal(json_object_get(first, "entries"), json_object_get(second, "entries")));
+    json_decref(first);
+    json_decref(second);
+}
+
+Test(cli_plan, a_second_call_reads_the_store_and_says_the_same) {
+    char *folder = temp_dir_make();
+    char db[512];
+    snprintf(db, sizeof db, "%s/x.db", folder);
+    json_t *first = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json", "--db", db);
+    json_t *second = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json", "--db", db);
+    json_t *third = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json", "--db", db, "--no-cache");
+    cr_assert_gt(cli_number(json_object_get(first, "search"), "simulated"), 0);
+    cr_assert_eq(cli_number(json_object_get(second, "search"), "simulated"), 0);
+    cr_assert_gt(cli_number(json_object_get(third, "search"), "simulated"), 0);
+    cr_assert(json_equal(json_object_get(first, "entries"), json_object_get(second, "entries")));
+    cr_assert(json_equal(json_object_get(first, "entries"), json_object_get(third, "entries")));
+    json_decref(first);
+    json_decref(second);
+    json_decref(third);
+    temp_dir_remove(folder);
+}
+
+Test(cli_plan, the_table_names_what_a_reader_needs) {
+    ProgramRun run = CLI("--world", "32", "--model", "7b");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    static const char *const words[] = {"llama-2-7b", "dgx-h100", "accelerate", "tokens/s", "MFU", "80 % interval", "56 shapes:",
+                                        "global batch 1024 sequences", "accumulation", "Assumed", "unvalidated", "sequences of 4096"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        cr_assert_not_null(strstr(run.out, words[i]), "no %s in %s", words[i], run.out);
+    }
+    cr_assert_str_empty(run.err);    // not a terminal: no progress
+    program_run_free(&run);
+}
+
+Test(cli_plan, nothing_feasible_is_exit_2_with_the_reason) {
+    ProgramRun run = CLI("--world", "2", "--model", "llama-3-70b");
+    cr_assert_eq(run.exit_code, 2);
+    cr_assert_not_null(strstr(run.err, "none of the 4 shapes can run"), "%s", run.err);    // 2 on one of four axes
+    program_run_free(&run);
+}
+
+Test(cli_plan, csv_has_a_line_per_shape) {
+    ProgramRun run = CLI("--world", "8", "--model", "7b", "--format", "csv");
+    int lines = 0;
+    for (const char *p = run.out; (p = strchr(p, '\n')); p++) {
+        lines++;
+    }
+    cr_assert_eq(lines, 1 + 20);
+    program_run_free(&run);
+}
+
+Test(cli_plan, estimating_only_answers_without_simulation) {
+    json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--effort", "estimate", "--format", "json");
+    cr_assert_eq(cli_number(json_object_get(root, "search"), "simulated"), 0);
+    size_t i;
+    json_t *entry;
+    json_array_foreach(json_object_get(root, "entries"), i, entry) {
+        check_prediction(entry);
+    }
+    json_decref(root);
+}
+
+Test(cli_plan, set_changes_the_machine) {
+    json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--set", "node.gpus=4", "--format", "json");
+    const json_t *cluster = json_object_get(json_array_get(json_object_get(root, "entries"), 0), "cluster");
+    cr_assert_eq(cli_number(cluster, "accelerators_per_node"), 4);
+    json_decref(root);
+}
+
+Test(cli_predict, one_object_keeps_the_promises) {
+    json_t *root = CLI_JSON(0, "predict", "--mesh", "dp_replicate=1,dp_shard=8,cp=1,tp=1", "--micro-batch", "1", "--grad-accum", "2",
+                            "--model", "7b", "--recompute", "full", "--format", "json");
+    check_prediction(root);
+    cr_assert_str_eq(json_string_value(json_object_get(json_object_get(root, "plan"), "recompute")), "full");
+    json_decref(root);
+}
+
+Test(cli_predict, agrees_with_the_entry_of_plan) {
+    json_t *plan = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
+    const json_t *entry = json_array_get(json_object_get(plan, "entries"), 0);
+    const json_t *mesh = json_object_get(entry, "mesh"), *choices = json_object_get(entry, "plan");
+    char mesh_words[128], micro[16], accumulate[16];
+    snprintf(mesh_words, sizeof mesh_words, "dp_replicate=%.0f,dp_shard=%.0f,cp=%.0f,tp=%.0f", cli_number(mesh, "dp_replicate"),
+             cli_number(mesh, "dp_shard"), cli_number(mesh, "cp"), cli_number(mesh, "tp"));
+    snprintf(micro, sizeof micro, "%.0f", cli_number(choices, "micro_batch"));
+    snprintf(accumulate, sizeof accumulate, "%.0f", cli_number(choices, "grad_accum"));
+    json_t *prediction =
+        CLI_JSON(0, "predict", "--mesh", mesh_words, "--micro-batch", micro, "--grad-accum", accumulate, "--recompute",
+                 json_string_value(json_object_get(choices, "recompute")), "--reshard",
+                 json_string_value(json_object_get(choices, "reshard")), "--model", "7b", "--format", "json");
+    cr_assert_eq(cli_number(prediction, "step_time_s"), cli_number(entry, "step_time_s"));
+    cr_assert(json_equal(json_object_get(prediction, "memory"), json_object_get(entry, "memory")));
+    json_decref(prediction);
+    json_decref(plan);
+}
+
+Test(cli_predict, an_illegal_plan_is_exit_2_and_says_why_in_the_object) {
+    json_t *root = CLI_JSON(2, "predict", "--mesh", "tp=64", "--model", "7b", "--format", "json");
+    cr_assert(json_is_false(json_object_get(root, "legal")));
+    cr_assert_eq(json_array_size(json_object_get(root, "reasons")), 1);
+    json_decref(root);
+}
+
+Test(cli_predict, a_plan_that_does_not_fit_is_exit_2_with_its_times) {
+    json_t *root = CLI_JSON(2, "predict", "--mesh", "dp_replicate=8", "--model", "7b", "--format", "json");
+    cr_assert(json_is_true(json_object_get(root, "legal")));
+    cr_assert(json_is_false(json_object_get(root, "feasible")));
+    check_prediction(root);
+    json_decref(root);
+}

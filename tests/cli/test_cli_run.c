@@ -1,0 +1,84 @@
+// ndtune run: real training steps on this machine, as scripts use them.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/cli/cli.h"
+
+TestSuite(cli_run, .timeout = 90);
+
+static double at(const json_t *root, const char *key, size_t index) {
+    const json_t *value = json_array_get(json_object_get(root, key), index);
+    cr_assert(json_is_number(value), "%s[%zu]", key, index);
+    return json_number_value(value);
+}
+
+Test(cli_run, one_object_keeps_the_contract) {
+    json_t *root = CLI_JSON(0, "run", "--mesh", "dp_shard=2", "--model", "tiny", "--steps", "4", "--format", "json");
+    cr_assert_str_eq(json_string_value(json_object_get(root, "schema")), "ndtune.run/1");
+    cr_assert_str_eq(json_string_value(json_object_get(root, "state")), "ok");
+    cr_assert_eq(cli_number(json_object_get(root, "mesh"), "dp_shard"), 2);
+    cr_assert_eq(json_array_size(json_object_get(root, "loss")), 4);
+    cr_assert_eq(json_array_size(json_object_get(root, "grad_norm")), 4);
+    cr_assert_eq(json_array_size(json_object_get(root, "step_time_s")), 4);
+    cr_assert_eq(cli_number(root, "peak_bytes"), cli_number(root, "planned_peak_bytes"));
+    json_decref(root);
+}
+
+Test(cli_run, the_loss_falls) {
+    json_t *root = CLI_JSON(0, "run", "--mesh", "tp=2", "--model", "tiny", "--steps", "10", "--format", "json");
+    cr_assert_lt(at(root, "loss", 9), at(root, "loss", 0));
+    json_decref(root);
+}
+
+Test(cli_run, every_shape_starts_at_the_loss_of_one_rank) {
+    json_t *one = CLI_JSON(0, "run", "--mesh", "dp_shard=1", "--model", "tiny", "--steps", "1", "--grad-accum", "2", "--format", "json");
+    json_t *two = CLI_JSON(0, "run", "--mesh", "dp_shard=2", "--model", "tiny", "--steps", "1", "--format", "json");
+    const double loss = at(one, "loss", 0);    // the same two sequences; fp32 at step 1: DESIGN section 13, 2e-6
+    cr_assert_float_eq(at(two, "loss", 0), loss, 2e-6 * loss);
+    json_decref(one);
+    json_decref(two);
+}
+
+Test(cli_run, every_task_has_a_measured_and_a_predicted_time) {
+    json_t *root = CLI_JSON(0, "run", "--mesh", "dp_shard=2,tp=2", "--model", "tiny", "--steps", "3", "--format", "json");
+    const json_t *tasks = json_object_get(root, "tasks");
+    cr_assert_gt(json_array_size(tasks), 20);
+    size_t i;
+    json_t *task;
+    json_array_foreach(tasks, i, task) {
+        cr_assert_gt(cli_number(task, "count"), 0, "%s", json_string_value(json_object_get(task, "name")));
+        cr_assert_gt(cli_number(task, "measured_s"), 0, "%s", json_string_value(json_object_get(task, "name")));
+        cr_assert_gt(cli_number(task, "predicted_s"), 0, "%s", json_string_value(json_object_get(task, "name")));
+    }
+    json_decref(root);
+}
+
+Test(cli_run, the_table_shows_losses_tasks_and_memory) {
+    ProgramRun run = CLI("run", "--mesh", "cp=2", "--model", "tiny", "--steps", "2");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    static const char *const words[] = {"grad norm", "measured", "predicted", "attention", "planned", "state: ok"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        cr_assert_not_null(strstr(run.out, words[i]), "no %s in %s", words[i], run.out);
+    }
+    program_run_free(&run);
+}
+
+Test(cli_run, csv_has_a_line_per_step) {
+    ProgramRun run = CLI("run", "--mesh", "dp_shard=1", "--model", "tiny", "--steps", "3", "--layers", "1", "--format", "csv");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    int lines = 0;
+    for (const char *p = run.out; (p = strchr(p, '\n')); p++) {
+        lines++;
+    }
+    cr_assert_eq(lines, 1 + 3);
+    program_run_free(&run);
+}
+
+Test(cli_run, an_illegal_shape_is_exit_2_in_words) {
+    ProgramRun run = CLI("run", "--mesh", "tp=3", "--model", "tiny");
+    cr_assert_eq(run.exit_code, 2, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "tp=3"), "%s", run.err);
+    program_run_free(&run);
+}

@@ -1,0 +1,250 @@
+// Files that are not ours, damaged, newer or not writable, and a writer that is killed: one sentence, and nothing is lost.
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "autotune/search.h"
+#include "autotune/store/store.h"
+#include "autotune/store/store_internal.h"
+#include "tests/support/run_program.h"
+#include "tests/unit/autotune/requests.h"
+
+extern char **environ;
+
+static Arena arena;
+static char *folder;
+static char path[512];
+static Store *store;
+static Error error;
+
+static void begin(void) {
+    arena = (Arena){0};
+    error = (Error){0};
+    store = NULL;
+    folder = temp_dir_make();
+    snprintf(path, sizeof path, "%s/test.db", folder);
+}
+
+static void end(void) {
+    store_close(store);
+    temp_dir_remove(folder);
+    arena_free(&arena);
+}
+
+TestSuite(store_faults, .init = begin, .fini = end, .timeout = 60);
+
+static void write_file(const char *text, size_t bytes) {
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(text, 1, bytes, file), bytes);
+    fclose(file);
+}
+
+static long file_bytes(void) {
+    struct stat about;
+    return stat(path, &about) == 0 ? (long)about.st_size : -1;
+}
+
+static void refused(const char *sentence) {
+    cr_assert_eq(store_open(path, &store, &error), STATUS_ENVIRONMENT);
+    cr_assert_not_null(strstr(error.message, sentence), "%s", error.message);
+    cr_assert_not_null(strstr(error.message, path), "%s", error.message);
+    cr_assert_null(store);
+}
+
+static void execute(const char *sql) {
+    sqlite3 *db = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    char *message = NULL;
+    cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, &message), SQLITE_OK, "%s", message);
+    sqlite3_close(db);
+}
+
+static int query_int(const char *sql) {
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    cr_assert_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert_eq(sqlite3_step(statement), SQLITE_ROW);
+    const int value = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return value;
+}
+
+Test(store_faults, a_text_file_is_refused_and_left_alone) {
+    static const char text[] = "this is somebody's thesis, not a database, and it is long enough to have a header in it. "
+                               "this is somebody's thesis, not a database, and it is long enough to have a header in it.";
+    write_file(text, sizeof text);
+    refused("not a database");
+    cr_assert_eq(file_bytes(), (long)sizeof text);
+}
+
+Test(store_faults, another_programs_database_is_refused_and_left_alone) {
+    execute("CREATE TABLE songs (title TEXT); INSERT INTO songs VALUES ('one')");
+    refused("another program");
+    cr_assert_eq(query_int("SELECT count(*) FROM songs"), 1);
+    cr_assert_eq(query_int("SELECT count(*) FROM sqlite_master"), 1);
+}
+
+Test(store_faults, a_database_that_marks_itself_as_another_programs_is_refused) {
+    execute("PRAGMA application_id = 1234; PRAGMA user_version = 1");
+    refused("another program");
+}
+
+Test(store_faults, a_newer_schema_is_refused_and_kept) {
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    store_close(store);
+    store = NULL;
+    execute("PRAGMA user_version = 999");
+    refused("newer ndtune");
+    cr_assert_eq(query_int("PRAGMA user_version"), 999);
+}
+
+Test(store_faults, a_damaged_database_is_refused) {
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    store_close(store);
+    store = NULL;
+    FILE *file = fopen(path, "r+b");
+    cr_assert_not_null(file);
+    fseek(file, 100, SEEK_SET);    // the first page after the file header: the table of tables
+    for (int i = 0; i < 3900; i++) {
+        fputc(0xff, file);
+    }
+    fclose(file);
+    cr_assert_eq(store_open(path, &store, &error), STATUS_ENVIRONMENT);
+    cr_assert_not_null(strstr(error.message, "damaged"), "%s", error.message);
+}
+
+Test(store_faults, a_folder_in_place_of_the_file_is_refused) {
+    cr_assert_eq(mkdir(path, 0777), 0);
+    refused("is a folder");
+}
+
+Test(store_faults, a_file_in_place_of_a_folder_is_refused) {
+    write_file("x", 1);
+    char below[600];
+    snprintf(below, sizeof below, "%s/sub/test.db", path);
+    cr_assert_eq(store_open(below, &store, &error), STATUS_ENVIRONMENT);
+    cr_assert_not_null(strstr(error.message, "cannot create the folder"), "%s", error.message);
+}
+
+Test(store_faults, a_place_where_nothing_can_be_made_is_refused) {
+    cr_assert_eq(store_open("/proc/ndtune/test.db", &store, &error), STATUS_ENVIRONMENT);    // root cannot write there either
+    cr_assert_not_null(strstr(error.message, "cannot create the folder"), "%s", error.message);
+}
+
+Test(store_faults, a_read_only_folder_is_refused) {
+    if (geteuid() == 0) {
+        cr_skip_test("root writes everywhere");
+    }
+    cr_assert_eq(chmod(folder, 0555), 0);
+    const Status status = store_open(path, &store, &error);
+    chmod(folder, 0755);
+    cr_assert_eq(status, STATUS_ENVIRONMENT);
+    cr_assert_not_null(strstr(error.message, "not writable"), "%s", error.message);
+}
+
+Test(store_faults, an_older_schema_is_brought_up_and_keeps_its_rows) {
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    store_close(store);
+    store = NULL;
+    execute("INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, seq, global_batch, "
+            "memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, simulated, elapsed_s) "
+            "VALUES ('h', 'c', 1, 'm', 'h', 'c', 'h', 't', 1, 0, 1, 'v', 1, 1, 0, 1, 1, 0.1)");
+    const Migration migrations[] = {store_migrations[0],
+                                    {"002_note", "ALTER TABLE requests ADD COLUMN note TEXT NOT NULL DEFAULT 'old'"}};
+    sqlite3 *db = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, path, migrations, 2, &error), STATUS_OK, "%s", error.message);
+    sqlite3_close(db);
+    cr_assert_eq(query_int("PRAGMA user_version"), 2);
+    cr_assert_eq(query_int("SELECT count(*) FROM requests WHERE note = 'old'"), 1);
+}
+
+Test(store_faults, a_migration_that_fails_leaves_the_older_schema_whole) {
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    store_close(store);
+    store = NULL;
+    const Migration migrations[] = {store_migrations[0], {"002_bad", "CREATE TABLE half (x); INSERT INTO no_such_table VALUES (1)"}};
+    sqlite3 *db = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, path, migrations, 2, &error), STATUS_ENVIRONMENT);
+    sqlite3_close(db);
+    cr_assert_not_null(strstr(error.message, "002_bad"), "%s", error.message);
+    cr_assert_eq(query_int("PRAGMA user_version"), 1);
+    cr_assert_eq(query_int("SELECT count(*) FROM sqlite_master WHERE name = 'half'"), 0);
+}
+
+static void wait_s(double seconds) {
+    const struct timespec pause = {.tv_nsec = (long)(seconds * 1e9)};
+    nanosleep(&pause, NULL);
+}
+
+// Starts ndtune on this store, kills it after delay_s, and says whether it was still running.
+static bool kill_a_writer(double delay_s) {
+    char *const words[] = {NDTUNE_BIN_DIR "/ndtune", "--world", "32", "--model", "7b", "--db", path, "--no-cache", "--format", "csv",
+                           NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
+    pid_t child = 0;
+    cr_assert_eq(posix_spawn(&child, words[0], &actions, NULL, words, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    wait_s(delay_s);
+    kill(child, SIGKILL);
+    int status = 0;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status);
+}
+
+Test(store_faults, a_killed_writer_leaves_whole_results_only, .timeout = 120) {
+    int killed = 0;
+    for (int i = 0; i < 24; i++) {
+        killed += kill_a_writer(0.004 * (i + 1));    // from before the store is opened to after the answer is saved
+    }
+    cr_assert_gt(killed, 0, "every writer was done before it could be killed");
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    store_close(store);
+    store = NULL;
+    cr_assert_eq(query_int("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"), 1);
+    cr_assert_eq(query_int("SELECT count(*) FROM pragma_foreign_key_check"), 0);
+    // a request that is there has all of its candidates
+    cr_assert_eq(query_int("SELECT count(*) FROM requests r WHERE r.candidate_count <> "
+                           "(SELECT count(*) FROM candidates c WHERE c.request_id = r.id)"),
+                 0);
+}
+
+Test(store_faults, after_a_kill_the_next_call_answers) {
+    kill_a_writer(0.02);
+    const char *const words[] = {"ndtune", "--world", "4", "--model", "7b", "--db", path, NULL};
+    ProgramRun run = program_run(words, NULL, 30);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(store_faults, an_interrupt_ends_the_program_and_leaves_the_store_whole) {
+    char *const words[] = {NDTUNE_BIN_DIR "/ndtune", "--world", "1024", "--model", "llama-3-70b", "--db", path, "--format", "csv", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
+    pid_t child = 0;
+    cr_assert_eq(posix_spawn(&child, words[0], &actions, NULL, words, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    while (file_bytes() < 0) {    // the handler stands before the store is opened
+        wait_s(0.001);
+    }
+    kill(child, SIGINT);
+    int status = 0;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "status %d", status);
+    cr_assert_eq(query_int("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"), 1);
+}

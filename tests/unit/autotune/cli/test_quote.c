@@ -1,0 +1,33 @@
+// Words as a shell would read them back.
+
+#include <criterion/criterion.h>
+
+#include "autotune/cli/quote.h"
+
+static const char *quoted(const char *word) {
+    static char out[64];
+    quote_word(word, out, sizeof out);
+    return out;
+}
+
+Test(quote, plain_words_stay_as_they_are) {
+    cr_assert_str_eq(quoted("--mesh"), "--mesh");
+    cr_assert_str_eq(quoted("dp_shard=8,tp=4"), "dp_shard=8,tp=4");
+}
+
+Test(quote, spaces_and_shell_letters_are_quoted) {
+    cr_assert_str_eq(quoted("my model.json"), "'my model.json'");
+    cr_assert_str_eq(quoted("$(date)"), "'$(date)'");
+    cr_assert_str_eq(quoted(""), "''");
+}
+
+Test(quote, a_quote_inside_is_escaped) {
+    cr_assert_str_eq(quoted("it's"), "'it'\\''s'");
+}
+
+Test(quote, a_line_is_ndtune_and_its_words) {
+    Arena arena = {0};
+    char *const argv[] = {"/usr/bin/ndtune", "--model", "a b", NULL};
+    cr_assert_str_eq(quote_line(3, argv, &arena), "ndtune --model 'a b'");
+    arena_free(&arena);
+}

@@ -1,0 +1,8 @@
+// Requests for tests of autotune: llama-2-7b on dgx-h100 for accelerate, one field changed at a time.
+
+#pragma once
+
+#include "autotune/result.h"
+
+// Everything is left to the search; model, cluster and target as named. Fails the test when one is unknown.
+TuneRequest request_for(Arena *arena, int world, const char *model, const char *cluster, const char *target);

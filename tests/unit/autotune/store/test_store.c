@@ -1,0 +1,185 @@
+// The store: what goes in comes out, once.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "autotune/search.h"
+#include "autotune/store/store.h"
+#include "tests/support/run_program.h"
+#include "tests/unit/autotune/requests.h"
+
+static Arena arena;
+static char *folder;
+static char path[STORE_PATH_BYTES];
+static Store *store;
+static TuneRequest request;
+static Error error;
+
+static void begin(void) {
+    arena = (Arena){0};
+    error = (Error){0};
+    folder = temp_dir_make();
+    snprintf(path, sizeof path, "%s/a/b/test.db", folder);
+    request = request_for(&arena, 4, "7b", "dgx-h100", "accelerate");
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+}
+
+static void end(void) {
+    store_close(store);
+    temp_dir_remove(folder);
+    arena_free(&arena);
+}
+
+TestSuite(store, .init = begin, .fini = end, .timeout = 60);
+
+static TuneResult search(const PredictionCache *cache) {
+    TuneResult result;
+    cr_assert_eq(search_run(&request, cache, NULL, &arena, &result, &error), STATUS_OK, "%s", error.message);
+    return result;
+}
+
+static void save(const TuneResult *result) {
+    cr_assert_eq(store_save_result(store, result, &error), STATUS_OK, "%s", error.message);
+}
+
+Test(store, folders_above_the_file_are_made) {
+    struct stat about;
+    cr_assert_eq(stat(path, &about), 0);
+}
+
+Test(store, an_empty_store_knows_nothing) {
+    const PredictionCache cache = store_cache(store);
+    Prediction prediction;
+    cr_assert_not(cache.find(cache.state, 1, &arena, &prediction));
+}
+
+Test(store, a_saved_search_is_answered_from_the_store) {
+    const PredictionCache cache = store_cache(store);
+    const TuneResult first = search(&cache);
+    cr_assert_gt(first.search.simulated, 0);
+    save(&first);
+    const TuneResult second = search(&cache);
+    cr_assert_eq(second.search.simulated, 0);
+    cr_assert_eq(second.search.cached, first.search.simulated);
+}
+
+Test(store, numbers_from_the_store_are_the_computed_ones_bit_for_bit) {
+    const PredictionCache cache = store_cache(store);
+    const TuneResult first = search(&cache);
+    save(&first);
+    const TuneResult second = search(&cache);
+    cr_assert_eq(first.entry_count, second.entry_count);
+    for (int i = 0; i < first.entry_count; i++) {
+        const Prediction *a = &first.entries[i], *b = &second.entries[i];
+        cr_assert_eq(memcmp(&a->plan, &b->plan, sizeof a->plan), 0);
+        cr_assert_eq(a->step_s, b->step_s);
+        cr_assert_eq(a->step_high_s, b->step_high_s);
+        cr_assert_eq(a->exposed_s[AXIS_DP_SHARD], b->exposed_s[AXIS_DP_SHARD]);
+        cr_assert_eq(a->memory.activations, b->memory.activations);
+        cr_assert_eq(a->memory.reserved_bytes, b->memory.reserved_bytes);
+        cr_assert_str_eq(a->memory.top_name, b->memory.top_name);
+        cr_assert_eq(a->mfu, b->mfu);
+    }
+}
+
+Test(store, another_profile_is_not_a_hit) {
+    const PredictionCache cache = store_cache(store);
+    const TuneResult first = search(&cache);
+    save(&first);
+    cr_assert_eq(cluster_set(&request.cluster, "fabric.node_gbps=800", &arena, &error), STATUS_OK, "%s", error.message);
+    const TuneResult second = search(&cache);
+    cr_assert_eq(second.search.cached, 0);
+}
+
+Test(store, another_precision_is_not_a_hit) {
+    const PredictionCache cache = store_cache(store);
+    const TuneResult first = search(&cache);
+    save(&first);
+    request.precision = DTYPE_FP32;
+    cr_assert_eq(search(&cache).search.cached, 0);
+}
+
+Test(store, a_limit_applies_to_what_comes_from_the_store) {
+    const PredictionCache cache = store_cache(store);
+    const TuneResult first = search(&cache);
+    save(&first);
+    request.memory_limit_bytes = first.entries[0].memory.reserved_bytes - 1;
+    const TuneResult second = search(&cache);
+    for (int i = 0; i < second.entry_count; i++) {
+        cr_assert_leq(second.entries[i].memory.reserved_bytes, request.memory_limit_bytes);
+    }
+}
+
+Test(store, a_reopened_file_still_knows) {
+    const TuneResult first = search(NULL);
+    save(&first);
+    store_close(store);
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    const PredictionCache cache = store_cache(store);
+    cr_assert_eq(search(&cache).search.simulated, 0);
+}
+
+Test(store, two_open_stores_share_what_they_know) {
+    Store *other = NULL;
+    cr_assert_eq(store_open(path, &other, &error), STATUS_OK, "%s", error.message);
+    const TuneResult first = search(NULL);
+    save(&first);
+    const PredictionCache cache = store_cache(other);
+    cr_assert_eq(search(&cache).search.simulated, 0);
+    store_close(other);
+}
+
+Test(store, a_single_prediction_is_kept_too) {
+    Predictor predictor;
+    Prediction prediction;
+    TrainPlan plan;
+    memset(&plan, 0, sizeof plan);
+    plan = (TrainPlan){.mesh = {{1, 4, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_BF16};
+    plan_canonical(&plan);
+    const PredictionCache cache = store_cache(store);
+    predictor_init(&predictor, &request, &cache);
+    cr_assert_eq(predict_plan(&predictor, &plan, false, &arena, &prediction, &error), STATUS_OK, "%s", error.message);
+    cr_assert_not(prediction.cached);
+    cr_assert_eq(store_save_prediction(store, &request, &prediction, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(predict_plan(&predictor, &plan, false, &arena, &prediction, &error), STATUS_OK);
+    cr_assert(prediction.cached);
+    predictor_free(&predictor);
+}
+
+Test(store, a_run_gets_a_number_of_its_own) {
+    const double numbers[] = {6.9, 6.5, NAN};
+    RunRecord run = {.request = &request, .host = "h", .device = "cpu", .transport = "shm", .lanes = "serial", .seed = 1, .steps = 3,
+                     .losses = numbers, .grad_norms = numbers, .step_times_s = numbers, .state = "diverged",
+                     .prediction = {.plan = {.mesh = {{1, 1, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
+    int64_t first = 0, second = 0;
+    cr_assert_eq(store_save_run(store, &run, &first, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(store_save_run(store, &run, &second, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(second, first + 1);
+}
+
+Test(store, a_run_in_no_known_state_is_not_stored) {
+    RunRecord run = {.request = &request, .host = "h", .device = "cpu", .transport = "shm", .lanes = "serial", .state = "odd",
+                     .prediction = {.plan = {.mesh = {{1, 1, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
+    cr_assert_eq(store_save_run(store, &run, NULL, &error), STATUS_ENVIRONMENT);
+}
+
+Test(store_path, follows_xdg_data_home_then_home) {
+    char out[STORE_PATH_BYTES];
+    setenv("XDG_DATA_HOME", "/data", 1);
+    setenv("HOME", "/home/me", 1);
+    cr_assert_eq(store_default_path(out, &error), STATUS_OK);
+    cr_assert_str_eq(out, "/data/ndtune/ndtune.db");
+    unsetenv("XDG_DATA_HOME");
+    cr_assert_eq(store_default_path(out, &error), STATUS_OK);
+    cr_assert_str_eq(out, "/home/me/.local/share/ndtune/ndtune.db");
+    setenv("XDG_DATA_HOME", "relative", 1);    // not allowed by the specification
+    cr_assert_eq(store_default_path(out, &error), STATUS_OK);
+    cr_assert_str_eq(out, "/home/me/.local/share/ndtune/ndtune.db");
+    unsetenv("XDG_DATA_HOME");
+    unsetenv("HOME");
+    cr_assert_eq(store_default_path(out, &error), STATUS_ENVIRONMENT);
+}

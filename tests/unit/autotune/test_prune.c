@@ -1,0 +1,76 @@
+// The rules and their words.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "autotune/prune.h"
+#include "tests/unit/autotune/requests.h"
+
+static Arena arena;
+static TuneRequest request;
+static TrainPlan plan;
+
+static void begin(void) {
+    arena = (Arena){0};
+    request = request_for(&arena, 8, "7b", "dgx-h100", "accelerate");
+    memset(&plan, 0, sizeof plan);
+    plan = (TrainPlan){.mesh = {{1, 8, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_BF16};
+    plan_canonical(&plan);
+}
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(prune, .init = begin, .fini = end);
+
+static const char *rule_name(const MemoryBreakdown *memory, const char **reason) {
+    const PruneRule *rule = prune(&request, &plan, memory, &arena, reason);
+    return rule ? rule->name : "passes";
+}
+
+Test(prune, a_legal_plan_passes) {
+    const char *reason = NULL;
+    cr_assert_str_eq(rule_name(NULL, &reason), "passes");
+    cr_assert_null(reason);
+}
+
+Test(prune, max_tp_names_both_numbers) {
+    const char *reason = NULL;
+    plan.mesh = (Mesh){{1, 2, 1, 4}};
+    request.max_tp = 2;
+    cr_assert_str_eq(rule_name(NULL, &reason), "max-tp");
+    cr_assert_str_eq(reason, "tp=4 is over --max-tp 2");
+}
+
+Test(prune, an_illegal_plan_gets_the_reason_of_the_target) {
+    const char *reason = NULL;
+    plan.mesh = (Mesh){{1, 1, 1, 64}};    // 64 tensor ranks for 32 heads
+    plan.zero = 0;
+    cr_assert_str_eq(rule_name(NULL, &reason), "legality");
+    cr_assert_not_null(strstr(reason, "tp=64"));
+}
+
+Test(prune, a_batch_that_cannot_be_made_names_the_nearest_that_can) {
+    const char *reason = NULL;
+    request.global_batch = 12;
+    cr_assert_str_eq(rule_name(NULL, &reason), "batch");
+    cr_assert_str_eq(reason, "a global batch of 12 sequences is not a multiple of dp_replicate x dp_shard = 8; the nearest it "
+                             "could do is 8");
+}
+
+Test(prune, memory_names_the_buffer_and_what_is_missing) {
+    const char *reason = NULL;
+    request.memory_limit_bytes = 80 * 0x1p30;
+    const MemoryBreakdown memory = {.reserved_bytes = 90 * 0x1p30, .peak_phase = "loss", .top_name = "logits", .top_bytes = 0x1p30};
+    cr_assert_str_eq(rule_name(&memory, &reason), "memory");
+    cr_assert_not_null(strstr(reason, "by 10.0 GiB"), "%s", reason);
+    cr_assert_not_null(strstr(reason, "logits with 1.00 GiB"), "%s", reason);
+}
+
+Test(prune, exactly_the_limit_fits) {
+    const char *reason = NULL;
+    request.memory_limit_bytes = 80e9;
+    const MemoryBreakdown memory = {.reserved_bytes = 80e9, .peak_phase = "loss", .top_name = "logits"};
+    cr_assert_str_eq(rule_name(&memory, &reason), "passes");
+}

@@ -1,0 +1,188 @@
+// The search as a whole, on small worlds of real profiles.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "autotune/search.h"
+#include "tests/unit/autotune/requests.h"
+
+static Arena arena;
+static TuneRequest request;
+static TuneResult result;
+static Error error;
+
+static void begin(void) {
+    arena = (Arena){0};
+    error = (Error){0};
+    request = request_for(&arena, 8, "7b", "dgx-h100", "accelerate");
+}
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(search, .init = begin, .fini = end, .timeout = 60);
+
+static void run(void) {
+    cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "%s", error.message);
+}
+
+Test(search, entries_and_rejections_are_every_shape_once) {
+    run();
+    // 8 = 2^3 over four axes: C(3 + 3, 3) = 20 shapes
+    cr_assert_eq(result.search.shapes, 20);
+    cr_assert_eq(result.entry_count + result.rejected_count, 20);
+    for (int i = 0; i < result.entry_count; i++) {
+        for (int j = 0; j < result.rejected_count; j++) {
+            cr_assert_neq(memcmp(&result.entries[i].plan.mesh, &result.rejected[j].plan.mesh, sizeof(Mesh)), 0);
+        }
+    }
+}
+
+Test(search, entries_are_ranked_by_tokens_per_second) {
+    run();
+    for (int i = 1; i < result.entry_count; i++) {
+        cr_assert_geq(result.entries[i - 1].tokens_per_s, result.entries[i].tokens_per_s, "place %d", i);
+    }
+}
+
+Test(search, every_entry_fits_the_limit) {
+    request.memory_limit_bytes = 40e9;
+    run();
+    cr_assert_gt(result.entry_count, 0);
+    for (int i = 0; i < result.entry_count; i++) {
+        cr_assert_leq(result.entries[i].memory.reserved_bytes, 40e9);
+    }
+}
+
+Test(search, time_terms_sum_to_the_step) {
+    run();
+    for (int i = 0; i < result.entry_count; i++) {
+        const Prediction *entry = &result.entries[i];
+        double sum = entry->compute_s + entry->optimizer_s + entry->overhead_s;
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            sum += entry->exposed_s[axis];
+        }
+        cr_assert_float_eq(sum, entry->step_s, 1e-9 * entry->step_s, "place %d", i + 1);
+    }
+}
+
+Test(search, memory_terms_sum_to_the_peak) {
+    run();
+    for (int i = 0; i < result.entry_count; i++) {
+        const MemoryBreakdown *memory = &result.entries[i].memory;
+        const double sum = memory->parameters + memory->gradients + memory->optimizer + memory->activations + memory->logits +
+                           memory->gathered_parameters + memory->communication + memory->runtime;
+        cr_assert_float_eq(sum, memory->peak_bytes, 1.0, "place %d", i + 1);
+    }
+}
+
+Test(search, every_rejection_has_a_sentence) {
+    request.memory_limit_bytes = 20e9;
+    run();
+    cr_assert_gt(result.rejected_count, 0);
+    for (int i = 0; i < result.rejected_count; i++) {
+        cr_assert_not_null(result.rejected[i].rule);
+        cr_assert_not_null(result.rejected[i].reason);
+    }
+}
+
+Test(search, a_shape_that_does_not_fit_says_by_how_much_and_because_of_what) {
+    request.memory_limit_bytes = 20e9;
+    run();
+    for (int i = 0; i < result.rejected_count; i++) {
+        if (strcmp(result.rejected[i].rule, "memory") == 0) {
+            cr_assert_not_null(strstr(result.rejected[i].reason, "does not fit by"), "%s", result.rejected[i].reason);
+            cr_assert_not_null(strstr(result.rejected[i].reason, "largest buffer"), "%s", result.rejected[i].reason);
+        }
+    }
+}
+
+Test(search, nothing_feasible_is_an_answer_not_an_error) {
+    request.memory_limit_bytes = 1e9;
+    run();
+    cr_assert_eq(result.entry_count, 0);
+    cr_assert_eq(result.rejected_count, 20);
+}
+
+Test(search, the_winner_beats_every_simulated_candidate) {
+    run();
+    for (int i = 0; i < result.candidate_count; i++) {
+        if (result.candidates[i].state == CANDIDATE_SIMULATED) {
+            cr_assert_leq(result.candidates[i].tokens_per_s, result.entries[0].tokens_per_s);
+        }
+    }
+}
+
+Test(search, the_winner_is_that_of_simulating_everything) {
+    // The screen may not lose the best plan: simulate every candidate that fits and compare.
+    run();
+    Predictor predictor;
+    predictor_init(&predictor, &request, NULL);
+    double best = 0;
+    for (int i = 0; i < result.candidate_count; i++) {
+        if (result.candidates[i].rule && strcmp(result.candidates[i].rule, "memory") != 0) {
+            continue;
+        }
+        Prediction prediction;
+        cr_assert_eq(predict_plan(&predictor, &result.candidates[i].plan, true, &arena, &prediction, &error), STATUS_OK);
+        best = fmax(best, prediction.tokens_per_s);
+    }
+    predictor_free(&predictor);
+    cr_assert_float_eq(best, result.entries[0].tokens_per_s, 1e-9 * best);
+}
+
+Test(search, estimating_only_simulates_nothing) {
+    request.effort = EFFORT_ESTIMATE;
+    run();
+    cr_assert_eq(result.search.simulated, 0);
+    cr_assert_eq(result.entry_count + result.rejected_count, 20);
+    cr_assert_eq(result.entries[0].origin, ORIGIN_ESTIMATE);
+}
+
+Test(search, the_same_request_gives_the_same_answer) {
+    run();
+    const TuneResult first = result;
+    run();
+    cr_assert_eq(first.entry_count, result.entry_count);
+    for (int i = 0; i < first.entry_count; i++) {
+        cr_assert_eq(memcmp(&first.entries[i].plan, &result.entries[i].plan, sizeof(TrainPlan)), 0);
+        cr_assert_eq(first.entries[i].step_s, result.entries[i].step_s);
+    }
+}
+
+static bool refuse(void *context, const char *label, int64_t done, int64_t total) {
+    (void)context, (void)label, (void)total;
+    return done < 3;
+}
+
+Test(search, a_cancelled_search_says_so) {
+    const Progress progress = {.update = refuse};
+    cr_assert_eq(search_run(&request, NULL, &progress, &arena, &result, &error), STATUS_ENVIRONMENT);
+    cr_assert_not_null(strstr(error.message, "interrupted"));
+}
+
+Test(search, a_world_that_is_no_power_of_two_is_searched_like_any_other) {
+    request.world = 24;    // 2^3 * 3: 20 * 4 = 80 shapes
+    run();
+    cr_assert_eq(result.entry_count + result.rejected_count, 80);
+    cr_assert_gt(result.entry_count, 0);
+}
+
+Test(search, mfu_is_model_flops_over_the_peak) {
+    run();
+    const Prediction *best = &result.entries[0];
+    const double flops = model_flops_per_token(&request.model, request.seq) * best->tokens_per_s / 8;
+    cr_assert_float_eq(best->mfu, flops / request.cluster.accelerator.gemm[DTYPE_BF16].peak_flop_per_s, 1e-12);
+}
+
+Test(search, hfu_adds_the_forward_of_the_layers_under_full_recomputation) {
+    request.recompute = RECOMPUTE_FULL;
+    run();
+    const Prediction *best = &result.entries[0];
+    const ModelSpec *model = &request.model;
+    // llama-2-7b: 2 * 202,383,360 layer parameters + 4 * 4096 * 4096 for attention, in 32 layers
+    const double again = 32.0 * (2.0 * 202383360 + 4.0 * 4096 * 4096);
+    cr_assert_float_eq(best->hfu / best->mfu, 1 + again / model_flops_per_token(model, 4096), 1e-12);
+}

@@ -1,0 +1,117 @@
+// The space of candidates: which there are, that none is there twice, and the batch arithmetic.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "autotune/space.h"
+#include "tests/unit/autotune/requests.h"
+
+static Arena arena;
+static Space space;
+static TuneRequest request;
+
+static void begin(void) {
+    arena = (Arena){0};
+    request = request_for(&arena, 32, "7b", "dgx-h100", "accelerate");
+}
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(space, .init = begin, .fini = end);
+
+Test(space, world_32_has_56_shapes) {
+    // 32 = 2^5: ways to deal five factors of two to four axes, C(5 + 3, 3) = 56.
+    space_enumerate(&request, &arena, &space);
+    cr_assert_eq(space.mesh_count, 56);
+}
+
+Test(space, every_shape_has_a_candidate) {
+    request.global_batch = 7;    // no shape with 2 data ranks or more can make it
+    space_enumerate(&request, &arena, &space);
+    bool seen[56] = {false};
+    for (int i = 0; i < space.candidate_count; i++) {
+        seen[space.candidates[i].shape] = true;
+    }
+    for (int i = 0; i < 56; i++) {
+        cr_assert(seen[i], "shape %d has none", i);
+    }
+}
+
+Test(space, no_plan_comes_twice) {
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.candidate_count; i++) {
+        for (int j = i + 1; j < space.candidate_count; j++) {
+            cr_assert_neq(memcmp(&space.candidates[i].plan, &space.candidates[j].plan, sizeof(TrainPlan)), 0, "%d and %d", i, j);
+        }
+    }
+}
+
+Test(space, plans_are_canonical) {
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.candidate_count; i++) {
+        TrainPlan canonical = space.candidates[i].plan;
+        plan_canonical(&canonical);
+        cr_assert_eq(memcmp(&canonical, &space.candidates[i].plan, sizeof canonical), 0, "candidate %d", i);
+    }
+}
+
+Test(space, a_given_batch_is_met_exactly_where_it_can_be) {
+    request.global_batch = 96;    // 3 * 32: every number of data ranks divides it
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.candidate_count; i++) {
+        cr_assert_eq(plan_global_batch(&space.candidates[i].plan), 96, "candidate %d", i);
+    }
+}
+
+Test(space, a_given_batch_brings_divisors_that_are_no_powers_of_two) {
+    request.global_batch = 96;
+    space_enumerate(&request, &arena, &space);
+    bool three = false;
+    for (int i = 0; i < space.candidate_count; i++) {
+        three = three || space.candidates[i].plan.micro_batch == 3;
+    }
+    cr_assert(three);
+}
+
+Test(space, without_a_batch_each_plan_is_within_half_a_unit_of_4M_tokens) {
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.candidate_count; i++) {
+        const TrainPlan *plan = &space.candidates[i].plan;
+        const int64_t unit = plan_global_batch(plan) / plan->grad_accum;
+        const int64_t distance = plan_global_batch(plan) - 1024;    // 4 Mi tokens of 4,096
+        cr_assert(2 * (distance < 0 ? -distance : distance) <= unit, "candidate %d", i);
+    }
+}
+
+Test(space, an_asked_choice_is_the_only_one) {
+    request.recompute = RECOMPUTE_FULL;
+    request.micro_batch = 4;
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.candidate_count; i++) {
+        cr_assert_eq(space.candidates[i].plan.recompute, RECOMPUTE_FULL);
+        cr_assert_eq(space.candidates[i].plan.micro_batch, 4);
+    }
+}
+
+Test(space, a_target_without_all_gather_is_offered_the_ring_only) {
+    Error error = {0};
+    target_find("ndtune", &request.target, &error);
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.candidate_count; i++) {
+        cr_assert_eq(space.candidates[i].plan.cp_rotate, CP_ROTATE_RING);
+    }
+}
+
+Test(space, the_nearest_multiple_rounds_to_the_closer_side_and_never_to_zero) {
+    cr_assert_eq(space_nearest_multiple(1000, 16), 992);    // 62 * 16; 1008 is 8 away too, the smaller wins
+    cr_assert_eq(space_nearest_multiple(1005, 16), 1008);
+    cr_assert_eq(space_nearest_multiple(3, 16), 16);
+}
+
+Test(space, the_default_batch_is_4M_tokens) {
+    cr_assert_eq(space_default_batch(4096), 1024);     // 4 * 2^20 / 2^12
+    cr_assert_eq(space_default_batch(8192), 512);
+    cr_assert_eq(space_default_batch(1 << 24), 1);     // longer than the batch: one sequence
+}

@@ -1,0 +1,94 @@
+// The tables that people read.
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/reports/fixture.h"
+
+static Fixture fixture;
+
+static Status print_short(const Fixture *from, FILE *out, Error *error) {
+    return table_plan(&from->result, 1, out, error);
+}
+
+static Status print_all(const Fixture *from, FILE *out, Error *error) {
+    return table_plan(&from->result, 0, out, error);
+}
+
+static Status print_none(const Fixture *from, FILE *out, Error *error) {
+    TuneResult result = from->result;
+    result.entry_count = 0;
+    return table_plan(&result, 10, out, error);
+}
+
+static char *printed(FixturePrint print) {
+    fixture_fill(&fixture);
+    return fixture_printed(&fixture, print);
+}
+
+#define SAYS(text, words) cr_assert_not_null(strstr(text, words), "%s", text)
+
+Test(table, writes_the_batch_arithmetic_out) {
+    char *text = printed(print_short);
+    SAYS(text, "global batch 32 sequences (131 k tokens) = micro-batch 2 x 1 dp_replicate x 4 dp_shard x 4 accumulation");
+    SAYS(text, "the 2 ranks that share a (dp_replicate, dp_shard) coordinate (cp 1 x tp 2) work on the same sequences");
+    free(text);
+}
+
+Test(table, accounts_for_every_shape) {
+    char *text = printed(print_short);
+    SAYS(text, "4 shapes: 2 ranked, 1 not fitting in 1000 B, 1 not legal for accelerate");
+    free(text);
+}
+
+Test(table, groups_rejected_shapes_with_an_example_each) {
+    char *text = printed(print_short);
+    SAYS(text, "such as dp_replicate=8: does not fit by 1 GiB");
+    SAYS(text, "such as tp=8: tp=8 is refused");
+    free(text);
+}
+
+Test(table, top_0_gives_every_entry_and_every_reason) {
+    char *text = printed(print_all);
+    SAYS(text, "dp_shard=8");
+    SAYS(text, "  tp=8: tp=8 is refused\n");
+    cr_assert_null(strstr(text, "such as"), "%s", text);
+    free(text);
+}
+
+Test(table, says_how_many_rows_are_left_out) {
+    char *text = printed(print_short);
+    SAYS(text, "... and 1 more shapes that fit");
+    free(text);
+}
+
+Test(table, names_what_crosses_nodes) {
+    char *text = printed(print_short);    // 4 per node: tp=2 inside, dp_shard of stride 2 over both nodes
+    SAYS(text, "tp groups (2 ranks) stay inside a node");
+    SAYS(text, "dp_shard groups (4 ranks) cross node borders: each touches 2 nodes");
+    free(text);
+}
+
+Test(table, shows_step_interval_speed_and_memory_against_the_limit) {
+    char *text = printed(print_short);
+    SAYS(text, "1.00 s (800 ms .. 1.45 s)");
+    SAYS(text, "40.0 %");
+    SAYS(text, "400 B of 1000 B");
+    SAYS(text, "evidence: unvalidated");
+    SAYS(text, "25.0 % faster than the next shape");
+    free(text);
+}
+
+Test(table, names_the_assumptions) {
+    char *text = printed(print_short);
+    SAYS(text, "Assumed\n  sequences of 4096 tokens\n");
+    free(text);
+}
+
+Test(table, without_entries_says_so_and_keeps_the_reasons) {
+    char *text = printed(print_none);
+    SAYS(text, "No shape can run.");
+    SAYS(text, "does not fit by 1 GiB");
+    free(text);
+}
