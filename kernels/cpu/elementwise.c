@@ -36,10 +36,19 @@ static void copy_range(const void *context, int64_t begin, int64_t end) {
     }
 }
 
+static void copy_packed(const void *context, int64_t begin, int64_t end) {
+    const Elements *e = context;
+    memcpy(e->c + begin, e->a + begin, sizeof(float) * (size_t)(end - begin));
+}
+
 void kernel_copy_rows(int64_t rows, int64_t cols, int64_t src_stride, int64_t dst_stride, const float *src,
                       float *dst) {
     const Elements elements = {.cols = cols, .src_stride = src_stride, .dst_stride = dst_stride, .a = src, .c = dst};
-    parallel_rows(rows, cols, copy_range, &elements);
+    if (rows == 1 || (src_stride == cols && dst_stride == cols)) {
+        parallel_ranges(rows * cols, 16, PARALLEL_GRAIN, copy_packed, &elements);
+    } else {
+        parallel_rows(rows, cols, copy_range, &elements);
+    }
 }
 
 static void zero_range(const void *context, int64_t begin, int64_t end) {

@@ -32,6 +32,17 @@ Test(kernel_copy_rows, copies_between_strides_and_touches_nothing_else) {
     free(before);
 }
 
+Test(kernel_copy_rows, copies_one_long_row_whole) {
+    kernel_set_threads(2);
+    float *src = check_floats(COUNT, 1), *dst = check_floats(COUNT + 1, 2), *before = check_floats(COUNT + 1, 2);
+    kernel_copy_rows(1, COUNT, 5, 7, src, dst);
+    cr_assert_arr_eq(dst, src, sizeof(float) * COUNT);
+    cr_assert_eq(dst[COUNT], before[COUNT]);
+    free(src);
+    free(dst);
+    free(before);
+}
+
 Test(kernel_zero, zeroes_exactly_count_elements) {
     kernel_set_threads(2);
     float *x = check_floats(COUNT + 1, 1), *before = check_floats(COUNT + 1, 1);
