@@ -15,8 +15,9 @@ typedef struct MemoryPlan {
     int64_t persistent_bytes;
 } MemoryPlan;
 
-// Same program, same plan on every rank (symmetric buffers need equal offsets). Lifetimes are found on the program with
-// its loops cut to a few iterations; slots of one buffer stay together.
+// Same program, same plan on every rank (symmetric buffers need equal offsets). Persistent buffers and those that the
+// host reads (loss, norm) have bytes of their own, in front. Lifetimes are found on the program with its loops cut to a
+// few iterations; slots of one buffer stay together. INTERNAL when an operand leaves its slot.
 Status memory_plan(const StepProgram *program, Arena *arena, MemoryPlan *plan, Error *error);
 
 typedef struct MemoryBreakdown {
@@ -29,16 +30,18 @@ typedef struct MemoryBreakdown {
     double top_bytes;
 } MemoryBreakdown;
 
-// Frameworks allocate at first use and free after last use: live bytes by issue order, per phase, plus target and
-// profile terms. For target ndtune the peak is the planner's arena.
+// Frameworks allocate at first use and free after last use: live bytes by issue order, per phase, plus the target's slack,
+// context and one buffer per pair of communicator and group of more than one rank. For target ndtune the peak is the
+// planner's arena, and runtime holds what the live bytes leave of it.
 Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error);
 
 typedef struct HazardReport {
     int64_t instances, accesses, pairs_checked;
 } HazardReport;
 
-// Unrolls the program and proves that conflicting accesses (same bytes, at least one write) are ordered by lane order,
-// events and communicators; with plan NULL each buffer has its own bytes. INTERNAL names both tasks, the buffers, layer
-// and micro-batch.
+// Unrolls the program and proves, for the first and the last rank, that conflicting accesses (same bytes, at least one
+// write) are ordered by lane order, events and communicators, and that every read finds what was last written through
+// its own buffer; with plan NULL each buffer has its own bytes. INTERNAL names both tasks, the buffers, layer and
+// micro-batch. report may be NULL.
 Status hazard_check(const StepProgram *program, const MemoryPlan *plan, Arena *arena, HazardReport *report,
                     Error *error);

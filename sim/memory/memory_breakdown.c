@@ -41,7 +41,8 @@ static double lifetime_bytes(const Trace *trace, const SlotLifetime *lifetime) {
     return (double)slots * (double)trace->program->buffers[lifetime->buffer].slot_bytes;
 }
 
-static void trace_find_peak(Trace *trace, Arena *arena) {
+// Live bytes at each instance.
+static double *trace_live(const Trace *trace, Arena *arena) {
     double *change = ARENA_ARRAY(arena, double, trace->count + 1);
     for (int32_t i = 0; i < trace->lifetimes.count; i++) {
         const SlotLifetime *row = &trace->lifetimes.rows[i];
@@ -50,12 +51,20 @@ static void trace_find_peak(Trace *trace, Arena *arena) {
         change[row->last + 1] -= bytes;
     }
     double live = (double)trace->persistent_bytes;
-    trace->peak_bytes = live;
-    trace->peak = -1;
     for (int32_t i = 0; i < trace->count; i++) {
         live += change[i];  // whole bytes far below 2^53: exact
-        if (live > trace->peak_bytes && trace_looks_at(trace, trace->instances[i].layer)) {
-            trace->peak_bytes = live;
+        change[i] = live;
+    }
+    return change;
+}
+
+static void trace_find_peak(Trace *trace, Arena *arena) {
+    const double *live = trace_live(trace, arena);
+    trace->peak_bytes = (double)trace->persistent_bytes;
+    trace->peak = -1;
+    for (int32_t i = 0; i < trace->count; i++) {
+        if (live[i] > trace->peak_bytes && trace_looks_at(trace, trace->instances[i].layer)) {
+            trace->peak_bytes = live[i];
             trace->peak = i;
         }
     }
@@ -174,9 +183,29 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
     return status;
 }
 
+Status memory_live_moments(const StepProgram *program, const CutOptions *options, Arena *arena, LiveMoment **moments,
+                           int32_t *count, Error *error) {
+    Arena scratch = {0};
+    Trace trace;
+    const Status status = trace_build(&trace, program, options, &scratch, error);
+    *count = 0;
+    if (status == STATUS_OK) {
+        const double *live = trace_live(&trace, &scratch);
+        *moments = ARENA_ARRAY(arena, LiveMoment, trace.count);
+        for (int32_t i = 0; i < trace.count; i++) {
+            if (trace_looks_at(&trace, trace.instances[i].layer)) {
+                (*moments)[(*count)++] = (LiveMoment){.task = trace.instances[i].task, .bytes = live[i]};
+            }
+        }
+    }
+    arena_free(&scratch);
+    return status;
+}
+
+const CutOptions memory_breakdown_cut_options = {.reach_factor = 4, .base_layers = 5, .max_micro_batches = 2};
+
 Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error) {
-    static const CutOptions options = {.reach_factor = 4, .base_layers = 5, .max_micro_batches = 2};
-    const Status status = memory_breakdown_cut(program, &options, breakdown, error);
+    const Status status = memory_breakdown_cut(program, &memory_breakdown_cut_options, breakdown, error);
     if (status != STATUS_OK) {
         return error_wrap(error, "memory breakdown");
     }

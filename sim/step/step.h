@@ -66,6 +66,8 @@ typedef struct BufferRef {
     int64_t bytes;          // extent touched, first to last byte
 } BufferRef;
 
+// A write defines every byte of its extent anew, whatever was there; a task that fills columns of rows which an earlier task
+// began is an update. sim/memory takes lifetimes from this.
 typedef enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 } Access;
 
 typedef struct Operand {
