@@ -63,6 +63,23 @@ Test(memory_breakdown, cut_loops_give_exactly_the_whole_programs_terms) {
     }
 }
 
+Test(memory_breakdown, the_peak_is_the_highest_live_moment) {
+    Arena arena = {0};
+    Error error = {0};
+    LiveMoment *moments;
+    int32_t count;
+    ProgramBuilder builder = builder_begin(&arena, 30);
+    StepProgram *program = example_prefetch(&builder, &(PrefetchOptions){.layers = 30, .micro_batches = 2});
+    cr_assert_eq(memory_live_moments(program, &memory_breakdown_cut_options, &arena, &moments, &count, &error),
+                 STATUS_OK);
+    double highest = 0;
+    for (int32_t i = 0; i < count; i++) {
+        highest = moments[i].bytes > highest ? moments[i].bytes : highest;
+    }
+    cr_assert_eq(highest, breakdown_of(program, &arena).peak_bytes);
+    arena_free(&arena);
+}
+
 Test(memory_breakdown, terms_sum_to_the_peak) {
     Arena arena = {0};
     ProgramBuilder builder = builder_begin(&arena, 12);
