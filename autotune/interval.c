@@ -1,14 +1,14 @@
-// The 80 % interval of a step time, in one place. Log-normal with one tail longer than the other: predictions that nobody
-// calibrated were judged to lie within -20 % and +45 % of the run for 80 % of runs, the slow tail being the long one
-// (held-out residuals of 1,115 published runs, per target -10..+12 % to -25..+27 %). Not modelled: that error shrinks where a
-// shape resembles a measured one; that is calibration's work.
+// The 80 % interval of a step time, in one place. Log-normal with one tail longer than the other: predictions that
+// nobody calibrated were judged to lie within -20 % and +45 % of the run for 80 % of runs, the slow tail being the
+// long one (held-out residuals of 1,115 published runs, per target -10..+12 % to -25..+27 %). Not modelled: that
+// error shrinks where a shape resembles a measured one; that is calibration's work.
 
 #include "autotune/interval.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double Z_80 = 1.2815515655446004;    // normal quantile of 0.9: an 80 % interval leaves 10 % on either side
+static const double Z_80 = 1.2815515655446004;  // normal quantile of 0.9: an 80 % interval leaves 10 % on either side
 
 // ln(1/0.80) and ln(1.45) are Z_80 * s times 0.75 and 1.25 for s = 0.232: the asymmetry and the spread of -20/+45 %.
 static const double FAST_TAIL = 0.75;

@@ -1,6 +1,7 @@
-// Lowers a plan, asks memory and engine, and derives what people compare: tokens/s, MFU, HFU, the interval. MFU counts model
-// FLOPs (6 per non-embedding parameter and token, 12*layers*heads*head_dim*seq for attention, full square; PaLM appendix B)
-// over the dense peak of the precision; HFU adds one more forward of the layers under full recomputation.
+// Lowers a plan, asks memory and engine, and derives what people compare: tokens/s, MFU, HFU, the interval. MFU
+// counts model FLOPs (6 per non-embedding parameter and token, 12*layers*heads*head_dim*seq for attention, full
+// square; PaLM appendix B) over the dense peak of the precision; HFU adds one more forward of the layers under full
+// recomputation.
 
 #include "autotune/predict.h"
 
@@ -9,7 +10,7 @@
 #include "autotune/interval.h"
 #include "sim/engine/engine.h"
 
-static const double CLOSE_TO_LIMIT = 0.95;    // memory predictions err by about 5 % (DESIGN section 13)
+static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (DESIGN section 13)
 
 void predictor_init(Predictor *predictor, const TuneRequest *request, const PredictionCache *cache) {
     *predictor = (Predictor){.request = request, .cost = {.profile = &request->cluster, .target = request->target}};
@@ -53,7 +54,8 @@ static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *p
     const TrainPlan *plan = &prediction->plan;
     static const Axis critical[] = {AXIS_TP, AXIS_CP};
     for (size_t i = 0; i < sizeof critical / sizeof critical[0]; i++) {
-        const GroupPlacement group = mesh_group_placement(&plan->mesh, AXIS_BIT(critical[i]), request->cluster.node.accelerators);
+        const GroupPlacement group =
+            mesh_group_placement(&plan->mesh, AXIS_BIT(critical[i]), request->cluster.node.accelerators);
         if (group.nodes > 1) {
             warn(prediction, arena_format(arena, "%s=%d crosses nodes: its groups span %d", axis_names[critical[i]],
                                           plan->mesh.size[critical[i]], group.nodes));
@@ -61,7 +63,9 @@ static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *p
     }
     const double share = prediction->memory.reserved_bytes / request->memory_limit_bytes;
     if (prediction->fits && share > CLOSE_TO_LIMIT) {
-        warn(prediction, arena_format(arena, "memory is at %.0f %% of the limit and the prediction may err by 5 %%: a lower --memory-limit leaves a margin",
+        warn(prediction, arena_format(arena,
+                                      "memory is at %.0f %% of the limit and the prediction may err by 5 %%: a lower "
+                                      "--memory-limit leaves a margin",
                                       100 * share));
     }
     if (plan->seq > request->model.max_seq) {
@@ -78,7 +82,8 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
     if (prediction->step_s <= 0) {
         return;
     }
-    interval_of(prediction->step_s, &request->cluster, request->target, &prediction->step_low_s, &prediction->step_high_s);
+    interval_of(prediction->step_s, &request->cluster, request->target, &prediction->step_low_s,
+                &prediction->step_high_s);
     prediction->tokens_per_s = (double)plan_tokens_per_step(plan) / prediction->step_s;
     const double tokens_per_gpu = prediction->tokens_per_s / mesh_world(&plan->mesh);
     const double model_flops = model_flops_per_token(&request->model, plan->seq);
@@ -91,7 +96,8 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
 
 static bool find_cached(Predictor *predictor, Arena *arena, Prediction *prediction) {
     Prediction found = {0};
-    if (!predictor->cache.find || !predictor->cache.find(predictor->cache.state, prediction->content_hash, arena, &found)) {
+    if (!predictor->cache.find ||
+        !predictor->cache.find(predictor->cache.state, prediction->content_hash, arena, &found)) {
         return false;
     }
     found.plan = prediction->plan;
@@ -102,7 +108,8 @@ static bool find_cached(Predictor *predictor, Arena *arena, Prediction *predicti
     return true;
 }
 
-static Status memory_of(Predictor *predictor, const StepProgram *program, Arena *arena, MemoryBreakdown *memory, Error *error) {
+static Status memory_of(Predictor *predictor, const StepProgram *program, Arena *arena, MemoryBreakdown *memory,
+                        Error *error) {
     TRY(memory_breakdown(program, &predictor->scratch, memory, error));
     memory->peak_phase = arena_text(arena, memory->peak_phase);
     memory->top_name = arena_text(arena, memory->top_name);
@@ -111,7 +118,8 @@ static Status memory_of(Predictor *predictor, const StepProgram *program, Arena 
 
 static Status lower(Predictor *predictor, const TrainPlan *plan, StepProgram *program, Error *error) {
     arena_reset(&predictor->scratch);
-    return step_lower(&predictor->request->model, plan, predictor->request->target, &predictor->scratch, program, error);
+    return step_lower(&predictor->request->model, plan, predictor->request->target, &predictor->scratch, program,
+                      error);
 }
 
 static Status simulate(Predictor *predictor, const StepProgram *program, Prediction *prediction, Error *error) {
@@ -132,8 +140,8 @@ static Status wrap_plan(const TrainPlan *plan, Error *error) {
     return error_wrap(error, "plan %s", plan_text(plan, text));
 }
 
-Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fits, Arena *arena, Prediction *prediction,
-                    Error *error) {
+Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fits, Arena *arena,
+                    Prediction *prediction, Error *error) {
     *prediction = (Prediction){.plan = *plan, .content_hash = predictor_content_hash(predictor, plan)};
     if (find_cached(predictor, arena, prediction)) {
         derive(predictor, arena, prediction);
@@ -154,8 +162,11 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
 
 Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const Estimate *estimate, Arena *arena,
                              Prediction *prediction, Error *error) {
-    *prediction = (Prediction){.plan = *plan, .origin = ORIGIN_ESTIMATE, .step_s = estimate->step_s,
-                               .compute_s = estimate->compute_s, .optimizer_s = estimate->optimizer_s,
+    *prediction = (Prediction){.plan = *plan,
+                               .origin = ORIGIN_ESTIMATE,
+                               .step_s = estimate->step_s,
+                               .compute_s = estimate->compute_s,
+                               .optimizer_s = estimate->optimizer_s,
                                .overhead_s = estimate->overhead_s,
                                .content_hash = predictor_content_hash(predictor, plan)};
     memcpy(prediction->exposed_s, estimate->exposed_s, sizeof prediction->exposed_s);

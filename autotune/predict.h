@@ -18,8 +18,8 @@ typedef struct Predictor {
     const TuneRequest *request;
     CostModel cost;
     PredictionCache cache;
-    Arena scratch;              // programs and timelines; reset for every plan
-    Hash identity;              // engine version, model, profile and target: the part of the content hash that plans share
+    Arena scratch;  // programs and timelines; reset for every plan
+    Hash identity;  // engine version, model, profile and target: the part of the content hash that plans share
 } Predictor;
 
 void predictor_init(Predictor *predictor, const TuneRequest *request, const PredictionCache *cache);
@@ -28,8 +28,8 @@ void predictor_free(Predictor *predictor);
 uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *plan);
 
 // The plan must be canonical and legal. A plan that does not fit gets no times when only_if_fits is set.
-Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fits, Arena *arena, Prediction *prediction,
-                    Error *error);
+Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fits, Arena *arena,
+                    Prediction *prediction, Error *error);
 
 // Memory in full, times from an estimate.
 Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const Estimate *estimate, Arena *arena,

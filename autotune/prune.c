@@ -1,12 +1,13 @@
-// Rules as rows: a user's bound, the target's legality, batch arithmetic, memory. A rule that does not apply yet (memory before
-// a breakdown exists) lets the candidate pass. What is slow is never pruned here, only ranked.
+// Rules as rows: a user's bound, the target's legality, batch arithmetic, memory. A rule that does not apply yet
+// (memory before a breakdown exists) lets the candidate pass. What is slow is never pruned here, only ranked.
 
 #include "autotune/prune.h"
 
 #include "autotune/space.h"
 #include "sim/base/text.h"
 
-static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena) {
+static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                                Arena *arena) {
     (void)memory;
     if (request->max_tp == 0 || plan->mesh.size[AXIS_TP] <= request->max_tp) {
         return NULL;
@@ -14,26 +15,31 @@ static const char *check_max_tp(const TuneRequest *request, const TrainPlan *pla
     return arena_format(arena, "tp=%d is over --max-tp %d", plan->mesh.size[AXIS_TP], request->max_tp);
 }
 
-static const char *check_legality(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena) {
+static const char *check_legality(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                                  Arena *arena) {
     (void)memory;
     const char *reason = NULL;
     target_check(request->target, &request->model, plan, arena, &reason);
     return reason;
 }
 
-static const char *check_batch(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena) {
+static const char *check_batch(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                               Arena *arena) {
     (void)memory;
     if (request->global_batch == 0 || plan_global_batch(plan) == request->global_batch) {
         return NULL;
     }
-    const int64_t unit = (int64_t)plan->mesh.size[AXIS_DP_REPLICATE] * plan->mesh.size[AXIS_DP_SHARD] * plan->micro_batch;
+    const int64_t unit =
+        (int64_t)plan->mesh.size[AXIS_DP_REPLICATE] * plan->mesh.size[AXIS_DP_SHARD] * plan->micro_batch;
     const char *factors = plan->micro_batch > 1 ? "dp_replicate x dp_shard x micro-batch" : "dp_replicate x dp_shard";
-    return arena_format(arena, "a global batch of %lld sequences is not a multiple of %s = %lld; the nearest it could do is %lld",
-                        (long long)request->global_batch, factors, (long long)unit,
-                        (long long)space_nearest_multiple(request->global_batch, unit));
+    return arena_format(
+        arena, "a global batch of %lld sequences is not a multiple of %s = %lld; the nearest it could do is %lld",
+        (long long)request->global_batch, factors, (long long)unit,
+        (long long)space_nearest_multiple(request->global_batch, unit));
 }
 
-static const char *check_memory(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena) {
+static const char *check_memory(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                                Arena *arena) {
     if (!memory || memory->reserved_bytes <= request->memory_limit_bytes) {
         return NULL;
     }
@@ -42,11 +48,12 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
     text_bytes(needs, memory->reserved_bytes);
     text_bytes(limit, request->memory_limit_bytes);
     text_bytes(top, memory->top_bytes);
-    return arena_format(arena,
-                        "does not fit by %s: needs %s of %s with micro-batch %d and recompute %s; the largest buffer at the "
-                        "peak (%s) is %s with %s",
-                        over, needs, limit, plan->micro_batch, recompute_names[plan->recompute], memory->peak_phase,
-                        memory->top_name, top);
+    return arena_format(
+        arena,
+        "does not fit by %s: needs %s of %s with micro-batch %d and recompute %s; the largest buffer at the "
+        "peak (%s) is %s with %s",
+        over, needs, limit, plan->micro_batch, recompute_names[plan->recompute], memory->peak_phase, memory->top_name,
+        top);
 }
 
 static const PruneRule rules[] = {

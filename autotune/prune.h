@@ -1,4 +1,5 @@
-// The rules that throw a candidate out, each a row with its words. Order is the order in which a user wants to hear them.
+// The rules that throw a candidate out, each a row with its words. Order is the order in which a user wants to hear
+// them.
 
 #pragma once
 
@@ -6,10 +7,12 @@
 #include "sim/base/arena.h"
 
 typedef struct PruneRule {
-    const char *name;       // stable: stored, and the key by which reports group
-    const char *heading;    // what the table calls the group
-    // Returns the reason (arena text, one sentence), or NULL to let the candidate pass. memory is NULL before it is known.
-    const char *(*check)(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena);
+    const char *name;     // stable: stored, and the key by which reports group
+    const char *heading;  // what the table calls the group
+    // Returns the reason (arena text, one sentence), or NULL to let the candidate pass. memory is NULL before it is
+    // known.
+    const char *(*check)(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                         Arena *arena);
 } PruneRule;
 
 const PruneRule *prune_rules(int *count);

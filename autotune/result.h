@@ -1,5 +1,5 @@
-// What a tuning request asks and what its answer is: the types that search fills, the store keeps and reports read. Plain
-// values; texts and arrays live in the caller's arena.
+// What a tuning request asks and what its answer is: the types that search fills, the store keeps and reports read.
+// Plain values; texts and arrays live in the caller's arena.
 
 #pragma once
 
@@ -13,31 +13,31 @@
 #include "sim/plan/target.h"
 
 enum {
-    TUNE_ANY = -1,                                // of zero, reshard, recompute, cp_rotate: search decides
-    TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,        // tokens per step when no global batch is given (DESIGN section 9: 4M)
+    TUNE_ANY = -1,                          // of zero, reshard, recompute, cp_rotate: search decides
+    TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,  // tokens per step when no global batch is given (DESIGN section 9: 4M)
     PREDICTION_MAX_WARNINGS = 4,
-    TUNE_DEFAULT_SEQ = 4096                       // or the model's maximum, whichever is less (DESIGN section 9)
+    TUNE_DEFAULT_SEQ = 4096  // or the model's maximum, whichever is less (DESIGN section 9)
 };
 
 typedef enum { EFFORT_SIMULATE, EFFORT_ESTIMATE, EFFORT_COUNT } Effort;
 
 typedef struct TuneRequest {
-    const char *command;            // the command line, quoted for a shell
+    const char *command;  // the command line, quoted for a shell
     int world;
     ModelSpec model;
-    const char *model_asked;        // what the user typed: "7b"
+    const char *model_asked;  // what the user typed: "7b"
     ClusterProfile cluster;
     const Target *target;
     int seq;
-    int64_t global_batch;           // sequences; 0 = each shape takes the multiple nearest to TUNE_DEFAULT_TOKENS
-    int micro_batch;                // 0 = searched
-    int zero;                       // 0..3 or TUNE_ANY: the target's usual stage
-    int reshard, recompute, cp_rotate;    // a value of the plan's enums or TUNE_ANY
+    int64_t global_batch;               // sequences; 0 = each shape takes the multiple nearest to TUNE_DEFAULT_TOKENS
+    int micro_batch;                    // 0 = searched
+    int zero;                           // 0..3 or TUNE_ANY: the target's usual stage
+    int reshard, recompute, cp_rotate;  // a value of the plan's enums or TUNE_ANY
     Dtype precision;
-    int max_tp;                     // 0 = no bound
+    int max_tp;  // 0 = no bound
     double memory_limit_bytes;
     Effort effort;
-    const char *const *assumptions;    // what nobody said, in words
+    const char *const *assumptions;  // what nobody said, in words
     int assumption_count;
 } TuneRequest;
 
@@ -45,23 +45,23 @@ typedef enum { ORIGIN_ESTIMATE, ORIGIN_ENGINE, ORIGIN_COUNT } PredictionOrigin;
 
 typedef struct Prediction {
     TrainPlan plan;
-    PredictionOrigin origin;           // who gave the times: the closed form or the engine
+    PredictionOrigin origin;  // who gave the times: the closed form or the engine
     double step_s, step_low_s, step_high_s;
-    double compute_s, exposed_s[AXIS_COUNT], optimizer_s, overhead_s;    // sum to step_s
+    double compute_s, exposed_s[AXIS_COUNT], optimizer_s, overhead_s;  // sum to step_s
     double tokens_per_s, model_flop_per_s_per_gpu, mfu, hfu;
     MemoryBreakdown memory;
-    bool fits;                         // memory.reserved_bytes <= limit
-    uint64_t content_hash;             // of everything that the numbers depend on
-    bool cached;                       // the numbers came from the store
+    bool fits;              // memory.reserved_bytes <= limit
+    uint64_t content_hash;  // of everything that the numbers depend on
+    bool cached;            // the numbers came from the store
     const char *warnings[PREDICTION_MAX_WARNINGS];
     int warning_count;
 } Prediction;
 
 // A shape with nothing to run, or a candidate that a rule threw out.
 typedef struct Rejection {
-    TrainPlan plan;                    // the choice that came closest
-    const char *rule;                  // name of the prune rule
-    const char *reason;                // one sentence
+    TrainPlan plan;      // the choice that came closest
+    const char *rule;    // name of the prune rule
+    const char *reason;  // one sentence
 } Rejection;
 
 // What became of one choice of one shape.
@@ -69,13 +69,13 @@ typedef enum { CANDIDATE_REJECTED, CANDIDATE_ESTIMATED, CANDIDATE_SIMULATED, CAN
 
 typedef struct Candidate {
     TrainPlan plan;
-    int shape;                         // index into the enumeration of the world
+    int shape;  // index into the enumeration of the world
     CandidateState state;
-    const char *rule, *reason;         // CANDIDATE_REJECTED
-    double step_s, tokens_per_s;       // estimated, or simulated where state says so; 0 = rejected before any estimate
+    const char *rule, *reason;    // CANDIDATE_REJECTED
+    double step_s, tokens_per_s;  // estimated, or simulated where state says so; 0 = rejected before any estimate
     double peak_bytes, reserved_bytes;
-    uint64_t content_hash;             // of its prediction
-    const Prediction *prediction;      // CANDIDATE_SIMULATED: in full; else NULL
+    uint64_t content_hash;         // of its prediction
+    const Prediction *prediction;  // CANDIDATE_SIMULATED: in full; else NULL
 } Candidate;
 
 typedef struct SearchCounts {
@@ -85,14 +85,14 @@ typedef struct SearchCounts {
 
 typedef struct TuneResult {
     const TuneRequest *request;
-    Prediction *entries;               // best choice of each shape that fits, ranked
+    Prediction *entries;  // best choice of each shape that fits, ranked
     int entry_count;
-    Rejection *rejected;               // one per other shape; entries + rejected = every shape of the world
+    Rejection *rejected;  // one per other shape; entries + rejected = every shape of the world
     int rejected_count;
-    Candidate *candidates;             // every choice of every shape
+    Candidate *candidates;  // every choice of every shape
     int candidate_count;
     SearchCounts search;
 } TuneResult;
 
 // One line that says what the numbers of a prediction depend on, beside the inputs: the code of sim/.
-const char *tune_engine_version(void);    // "0.1.0+3fa94c21d0b7"
+const char *tune_engine_version(void);  // "0.1.0+3fa94c21d0b7"

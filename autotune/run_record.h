@@ -16,14 +16,14 @@ typedef struct RunRecord {
     const TuneRequest *request;
     const char *host, *device, *transport, *lanes;
     int64_t seed;
-    int steps;                     // done
+    int steps;  // done
     const double *losses, *grad_norms, *step_times_s;
     int64_t peak_bytes, planned_peak_bytes;
-    const char *state;             // "ok" "diverged" "failed"
-    const char *failure;           // why it failed; NULL otherwise
-    Prediction prediction;         // of the plan that ran
+    const char *state;      // "ok" "diverged" "failed"
+    const char *failure;    // why it failed; NULL otherwise
+    Prediction prediction;  // of the plan that ran
     const StepProgram *program;
-    Timeline timeline;             // measured, of one step
+    Timeline timeline;  // measured, of one step
     const RunTask *tasks;
     int task_count;
 } RunRecord;

@@ -1,7 +1,7 @@
-// Which candidates get how much attention. Every candidate is screened with the closed form (within about 3 % of the engine where
-// nothing contends). Simulated are the best few of each shape and all whose estimate lies within a margin of the best one, so
-// that the winner is the engine's; memory verdicts of shapes always come from the full breakdown. Worlds with more than
-// SIMULATED_MAX shapes keep the closed form's times below that rank.
+// Which candidates get how much attention. Every candidate is screened with the closed form (within about 3 % of the
+// engine where nothing contends). Simulated are the best few of each shape and all whose estimate lies within a
+// margin of the best one, so that the winner is the engine's; memory verdicts of shapes always come from the full
+// breakdown. Worlds with more than SIMULATED_MAX shapes keep the closed form's times below that rank.
 
 #include "autotune/search.h"
 
@@ -15,7 +15,9 @@
 #include "sim/base/text.h"
 
 enum { BEST_PER_SHAPE = 2, SIMULATED_MAX = 200, SCREENED_PER_UPDATE = 256 };
-static const double MARGIN = 0.06;    // twice the closed form's error of 3 %: two candidates err against each other
+static const double MARGIN = 0.06;  // twice the closed form's error of 3 %: two candidates err against each other
+static const double MEMORY_MARGIN =
+    0.02;  // the closed form's memory was seen within 1.2 % of the breakdown (7b, world 32)
 
 typedef struct Search {
     const TuneRequest *request;
@@ -25,12 +27,12 @@ typedef struct Search {
     Predictor predictor;
     Analytic *analytic;
     Space space;
-    Estimate *estimates;     // one per candidate
-    Candidate **order;       // by shape, most promising first
-    int *first_of_shape;     // into order; mesh_count + 1 entries
-    int *shape_order;        // shapes by their best estimate
-    double best_estimate;    // tokens per second of the best that seems to fit
-    int attempts;            // exact predictions made
+    Estimate *estimates;   // one per candidate
+    Candidate **order;     // by shape, most promising first
+    int *first_of_shape;   // into order; mesh_count + 1 entries
+    int *shape_order;      // shapes by their best estimate
+    double best_estimate;  // tokens per second of the best that seems to fit
+    int attempts;          // exact predictions made
 } Search;
 
 static double now_s(void) {
@@ -39,8 +41,13 @@ static double now_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+// Worth a full breakdown, which decides.
 static bool seems_to_fit(const Search *search, const Candidate *candidate) {
-    return candidate->reserved_bytes <= search->request->memory_limit_bytes;
+    return candidate->reserved_bytes <= (1 + MEMORY_MARGIN) * search->request->memory_limit_bytes;
+}
+
+static bool is_over_limit(const Search *search, const Candidate *candidate) {
+    return candidate->reserved_bytes > search->request->memory_limit_bytes;
 }
 
 // ---- screening
@@ -68,7 +75,7 @@ static Status screen(Search *search, Error *error) {
         candidate->tokens_per_s = (double)plan_tokens_per_step(&candidate->plan) / estimate->step_s;
         candidate->peak_bytes = estimate->peak_bytes;
         candidate->reserved_bytes = estimate->reserved_bytes;
-        if (seems_to_fit(search, candidate)) {
+        if (!is_over_limit(search, candidate)) {
             search->best_estimate = fmax(search->best_estimate, candidate->tokens_per_s);
         }
     }
@@ -78,7 +85,7 @@ static Status screen(Search *search, Error *error) {
 // Within a shape: what seems to fit by speed, then the rest by how little it lacks; pruned candidates last.
 typedef struct Promise {
     Candidate *candidate;
-    int class;    // 0 seems to fit, 1 does not, 2 pruned
+    int class;  // 0 seems to fit, 1 does not, 2 pruned
 } Promise;
 
 static int promise_compare(const void *a, const void *b) {
@@ -94,7 +101,7 @@ static int promise_compare(const void *a, const void *b) {
     if (gain != 0) {
         return gain > 0 ? 1 : -1;
     }
-    return l < r ? -1 : l > r;    // the space's own order
+    return l < r ? -1 : l > r;  // the space's own order
 }
 
 typedef struct ShapePromise {
@@ -147,7 +154,8 @@ static void reject(Search *search, Candidate *candidate, const MemoryBreakdown *
     search->result->search.pruned++;
 }
 
-static Status predict_candidate(Search *search, Candidate *candidate, bool with_engine, Prediction *prediction, Error *error) {
+static Status predict_candidate(Search *search, Candidate *candidate, bool with_engine, Prediction *prediction,
+                                Error *error) {
     Predictor *predictor = &search->predictor;
     if (with_engine) {
         TRY(predict_plan(predictor, &candidate->plan, true, search->arena, prediction, error));
@@ -195,7 +203,7 @@ static Status settle_shape(Search *search, int shape, bool with_engine, Predicti
                 *best = prediction;
             }
         } else if (!hopeful) {
-            break;    // the one that lacks least does not fit: none of the rest will
+            break;  // the one that lacks least does not fit: none of the rest will
         }
     }
     return STATUS_OK;
@@ -211,8 +219,8 @@ static void add_rejection(Search *search, int shape) {
         }
         const bool first_of_all = !nearest;
         const bool lacks_memory = candidate->reserved_bytes > 0;
-        if (first_of_all || (lacks_memory && (nearest->reserved_bytes <= 0 ||
-                                              candidate->reserved_bytes < nearest->reserved_bytes))) {
+        if (first_of_all ||
+            (lacks_memory && (nearest->reserved_bytes <= 0 || candidate->reserved_bytes < nearest->reserved_bytes))) {
             nearest = candidate;
         }
     }
@@ -225,7 +233,7 @@ static void add_rejection(Search *search, int shape) {
 static void reject_the_rest(Search *search) {
     for (int i = 0; i < search->space.candidate_count; i++) {
         Candidate *candidate = &search->space.candidates[i];
-        if (candidate->state == CANDIDATE_ESTIMATED && !seems_to_fit(search, candidate)) {
+        if (candidate->state == CANDIDATE_ESTIMATED && is_over_limit(search, candidate)) {
             char needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
             text_bytes(needs, candidate->reserved_bytes);
             text_bytes(limit, search->request->memory_limit_bytes);

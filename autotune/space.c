@@ -1,6 +1,7 @@
-// Enumerates candidates. Micro-batches are powers of two, and with a given global batch also the divisors of one rank's share,
-// up to SPACE_MAX_MICRO_BATCH. Given a global batch every candidate meets it exactly; else each (shape, micro-batch) takes the
-// nearest multiple. Not searched in this version: other orders of the dimensions, sharding stages beside the target's usual one.
+// Enumerates candidates. Micro-batches are powers of two, and with a given global batch also the divisors of one
+// rank's share, up to SPACE_MAX_MICRO_BATCH. Given a global batch every candidate meets it exactly; else each (shape,
+// micro-batch) takes the nearest multiple. Not searched in this version: other orders of the dimensions, sharding
+// stages beside the target's usual one.
 
 #include "autotune/space.h"
 
@@ -32,8 +33,8 @@ static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size
             return;
         }
     }
-    space->candidates = arena_grow(builder->arena, space->candidates, (size_t)space->candidate_count, &builder->capacity,
-                                   sizeof *space->candidates);
+    space->candidates = arena_grow(builder->arena, space->candidates, (size_t)space->candidate_count,
+                                   &builder->capacity, sizeof *space->candidates);
     space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape};
 }
 
@@ -63,7 +64,7 @@ static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, size_t
     const int recompute_count = choices(request->recompute, RECOMPUTE_COUNT, recomputes, recompute);
     const int reshard_count = choices(request->reshard, RESHARD_COUNT, reshards, reshard);
     int rotate_count = choices(request->cp_rotate, CP_ROTATE_COUNT, rotates, rotate);
-    if (rotate_count == 0) {    // a target without context parallelism: one candidate, which its legality rule rejects
+    if (rotate_count == 0) {  // a target without context parallelism: one candidate, which its legality rule rejects
         rotate[rotate_count++] = target_default_rotate(request->target);
     }
     for (int i = 0; i < recompute_count; i++) {
@@ -99,7 +100,7 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     const TuneRequest *request = builder->request;
     const size_t first = (size_t)builder->space->candidate_count;
     TrainPlan plan;
-    memset(&plan, 0, sizeof plan);    // plans are compared byte by byte
+    memset(&plan, 0, sizeof plan);  // plans are compared byte by byte
     plan.mesh = builder->space->meshes[shape];
     plan.seq = request->seq;
     plan.precision = request->precision;
@@ -114,7 +115,7 @@ static void add_shape(SpaceBuilder *builder, int shape) {
             add_choices(builder, shape, plan, first);
         }
     }
-    if ((size_t)builder->space->candidate_count == first) {    // the batch rule will say why
+    if ((size_t)builder->space->candidate_count == first) {  // the batch rule will say why
         plan.micro_batch = lowest;
         plan.grad_accum = 1;
         add_candidate(builder, shape, plan, first);

@@ -1,16 +1,17 @@
-// The space of a request: every factorization of the world crossed with the choices that go with a shape, in a stable order.
+// The space of a request: every factorization of the world crossed with the choices that go with a shape, in a stable
+// order.
 
 #pragma once
 
 #include "autotune/result.h"
 #include "sim/base/arena.h"
 
-enum { SPACE_MAX_MICRO_BATCH = 64 };    // larger micro-batches gain nothing that accumulation does not give
+enum { SPACE_MAX_MICRO_BATCH = 64 };  // larger micro-batches gain nothing that accumulation does not give
 
 typedef struct Space {
     Mesh *meshes;
     int mesh_count;
-    Candidate *candidates;    // by shape, then micro-batch, recompute, reshard, rotation; canonical, no plan twice
+    Candidate *candidates;  // by shape, then micro-batch, recompute, reshard, rotation; canonical, no plan twice
     int candidate_count;
 } Space;
 

@@ -1,4 +1,5 @@
-// CSV as RFC 4180 has it: one header line, fields with comma, quote or line break in quotes, CRLF. Unknown numbers are empty.
+// CSV as RFC 4180 has it: one header line, fields with comma, quote or line break in quotes, CRLF. Unknown numbers
+// are empty.
 
 #include <inttypes.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 typedef struct Csv {
     FILE *out;
-    bool inside;    // a field of this line is written
+    bool inside;  // a field of this line is written
 } Csv;
 
 static void separate(Csv *csv) {
@@ -60,8 +61,10 @@ static Status finish(const Csv *csv, Error *error) {
 }
 
 static const char plan_header[] =
-    "state,place,dp_replicate,dp_shard,cp,tp,seq,micro_batch,grad_accum,global_batch,zero,recompute,reshard,cp_rotate,precision,"
-    "step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,compute_s,exposed_dp_replicate_s,exposed_dp_shard_s,"
+    "state,place,dp_replicate,dp_shard,cp,tp,seq,micro_batch,grad_accum,global_batch,zero,recompute,reshard,cp_rotate,"
+    "precision,"
+    "step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,compute_s,exposed_dp_replicate_s,exposed_dp_"
+    "shard_s,"
     "exposed_cp_s,exposed_tp_s,optimizer_s,overhead_s,peak_bytes,reserved_bytes,rule,reason";
 
 static void plan_fields(Csv *csv, const TrainPlan *plan) {
@@ -80,10 +83,18 @@ static void plan_fields(Csv *csv, const TrainPlan *plan) {
 
 static void prediction_fields(Csv *csv, const Prediction *prediction) {
     const bool known = prediction->step_s > 0;
-    const double numbers[] = {prediction->step_s, prediction->step_low_s, prediction->step_high_s, prediction->tokens_per_s,
-                              prediction->mfu, prediction->hfu, prediction->compute_s,
-                              prediction->exposed_s[AXIS_DP_REPLICATE], prediction->exposed_s[AXIS_DP_SHARD],
-                              prediction->exposed_s[AXIS_CP], prediction->exposed_s[AXIS_TP], prediction->optimizer_s,
+    const double numbers[] = {prediction->step_s,
+                              prediction->step_low_s,
+                              prediction->step_high_s,
+                              prediction->tokens_per_s,
+                              prediction->mfu,
+                              prediction->hfu,
+                              prediction->compute_s,
+                              prediction->exposed_s[AXIS_DP_REPLICATE],
+                              prediction->exposed_s[AXIS_DP_SHARD],
+                              prediction->exposed_s[AXIS_CP],
+                              prediction->exposed_s[AXIS_TP],
+                              prediction->optimizer_s,
                               prediction->overhead_s};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         number(csv, known, numbers[i]);
@@ -152,8 +163,9 @@ Status csv_models(FILE *out, Error *error) {
         const ModelSpec *model = &presets[i].spec;
         text(&csv, model->name);
         text(&csv, presets[i].alias);
-        const int64_t numbers[] = {model_parameters(model), model->layers, model->hidden, model->heads, model->kv_heads,
-                                   model->head_dim, model->ffn, model->vocab, model->max_seq};
+        const int64_t numbers[] = {model_parameters(model), model->layers,   model->hidden, model->heads,
+                                   model->kv_heads,         model->head_dim, model->ffn,    model->vocab,
+                                   model->max_seq};
         for (size_t j = 0; j < sizeof numbers / sizeof numbers[0]; j++) {
             integer(&csv, numbers[j]);
         }

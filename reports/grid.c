@@ -23,7 +23,8 @@ Grid *grid_new(const GridColumn *columns, int count) {
     grid->table = scols_new_table();
     grid->failed = !grid->table;
     for (int i = 0; i < count && !grid->failed; i++) {
-        grid->failed = !scols_table_new_column(grid->table, columns[i].heading, 0, columns[i].right ? SCOLS_FL_RIGHT : 0);
+        grid->failed =
+            !scols_table_new_column(grid->table, columns[i].heading, 0, columns[i].right ? SCOLS_FL_RIGHT : 0);
     }
     if (!grid->failed) {
         scols_table_set_termforce(grid->table, SCOLS_TERMFORCE_NEVER);

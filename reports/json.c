@@ -19,25 +19,25 @@ static json_t *request_object(const TuneRequest *request) {
     for (int i = 0; i < request->assumption_count; i++) {
         json_array_append_new(assumptions, json_string(request->assumptions[i]));
     }
-    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:s, s:o}", "command",
-                     request->command, "world", request->world, "model", request->model.name, "model_asked", request->model_asked,
-                     "cluster", request->cluster.name, "target", request->target->name, "target_version",
-                     request->target->version, "seq", request->seq, "global_batch",
+    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:s, s:o}",
+                     "command", request->command, "world", request->world, "model", request->model.name, "model_asked",
+                     request->model_asked, "cluster", request->cluster.name, "target", request->target->name,
+                     "target_version", request->target->version, "seq", request->seq, "global_batch",
                      int_or_null(request->global_batch > 0, request->global_batch), "micro_batch",
                      int_or_null(request->micro_batch > 0, request->micro_batch), "zero",
                      int_or_null(request->zero != TUNE_ANY, request->zero), "reshard",
                      choice_or_null(request->reshard, reshard_names), "recompute",
                      choice_or_null(request->recompute, recompute_names), "cp_rotate",
-                     choice_or_null(request->cp_rotate, cp_rotate_names), "precision", dtype_name(request->precision), "max_tp",
-                     int_or_null(request->max_tp > 0, request->max_tp), "memory_limit_bytes",
-                     (json_int_t)llround(request->memory_limit_bytes), "effort", efforts[request->effort], "assumptions",
-                     assumptions);
+                     choice_or_null(request->cp_rotate, cp_rotate_names), "precision", dtype_name(request->precision),
+                     "max_tp", int_or_null(request->max_tp > 0, request->max_tp), "memory_limit_bytes",
+                     (json_int_t)llround(request->memory_limit_bytes), "effort", efforts[request->effort],
+                     "assumptions", assumptions);
 }
 
 static json_t *search_object(const SearchCounts *search) {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f}", "shapes", search->shapes, "candidates", search->candidates, "pruned",
-                     search->pruned, "estimated", search->estimated, "simulated", search->simulated, "cached", search->cached,
-                     "elapsed_s", search->elapsed_s);
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f}", "shapes", search->shapes, "candidates", search->candidates,
+                     "pruned", search->pruned, "estimated", search->estimated, "simulated", search->simulated, "cached",
+                     search->cached, "elapsed_s", search->elapsed_s);
 }
 
 Status json_plan(const TuneResult *result, FILE *out, Error *error) {
@@ -47,9 +47,9 @@ Status json_plan(const TuneResult *result, FILE *out, Error *error) {
     }
     for (int i = 0; i < result->rejected_count; i++) {
         const Rejection *rejection = &result->rejected[i];
-        json_array_append_new(rejected, json_pack("{s:o, s:o, s:s, s:s}", "mesh", json_mesh(&rejection->plan.mesh), "plan",
-                                                  json_train_plan(&rejection->plan), "rule", rejection->rule, "reason",
-                                                  rejection->reason));
+        json_array_append_new(rejected, json_pack("{s:o, s:o, s:s, s:s}", "mesh", json_mesh(&rejection->plan.mesh),
+                                                  "plan", json_train_plan(&rejection->plan), "rule", rejection->rule,
+                                                  "reason", rejection->reason));
     }
     return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o}", "schema", "ndtune.plan/1", "request",
                                 request_object(result->request), "entries", entries, "rejected", rejected, "search",
@@ -78,22 +78,23 @@ static json_t *run_tasks(const RunRecord *run) {
     json_t *array = json_array();
     for (int i = 0; i < run->task_count; i++) {
         const RunTask *task = &run->tasks[i];
-        json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:I, s:f, s:f}", "name", task->name, "kind", task->kind, "lane",
-                                               task->lane, "count", (json_int_t)task->count, "measured_s", task->measured_s,
-                                               "predicted_s", task->predicted_s));
+        json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:I, s:f, s:f}", "name", task->name, "kind", task->kind,
+                                               "lane", task->lane, "count", (json_int_t)task->count, "measured_s",
+                                               task->measured_s, "predicted_s", task->predicted_s));
     }
     return array;
 }
 
 Status json_run(const RunRecord *run, FILE *out, Error *error) {
-    json_t *object = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s?, s:s, s:s, s:s, s:s, s:I, s:f, s:o, s:o}", "schema", "ndtune.run/1",
-        "mesh", json_mesh(&run->prediction.plan.mesh), "plan", json_train_plan(&run->prediction.plan), "loss",
-        numbers(run->losses, run->steps), "grad_norm", numbers(run->grad_norms, run->steps), "step_time_s",
-        numbers(run->step_times_s, run->steps), "peak_bytes", (json_int_t)run->peak_bytes, "planned_peak_bytes",
-        (json_int_t)run->planned_peak_bytes, "state", run->state, "failure", run->failure, "host", run->host, "device",
-        run->device, "transport", run->transport, "lanes", run->lanes, "seed", (json_int_t)run->seed, "predicted_step_time_s",
-        run->prediction.step_s, "model", json_model(&run->request->model), "tasks", run_tasks(run));
+    json_t *object =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s?, s:s, s:s, s:s, s:s, s:I, s:f, s:o, s:o}",
+                  "schema", "ndtune.run/1", "mesh", json_mesh(&run->prediction.plan.mesh), "plan",
+                  json_train_plan(&run->prediction.plan), "loss", numbers(run->losses, run->steps), "grad_norm",
+                  numbers(run->grad_norms, run->steps), "step_time_s", numbers(run->step_times_s, run->steps),
+                  "peak_bytes", (json_int_t)run->peak_bytes, "planned_peak_bytes", (json_int_t)run->planned_peak_bytes,
+                  "state", run->state, "failure", run->failure, "host", run->host, "device", run->device, "transport",
+                  run->transport, "lanes", run->lanes, "seed", (json_int_t)run->seed, "predicted_step_time_s",
+                  run->prediction.step_s, "model", json_model(&run->request->model), "tasks", run_tasks(run));
     if (object) {
         json_object_set_new(object, "cluster", json_profile(&run->request->cluster, 0));
     }

@@ -1,5 +1,5 @@
-// The parts of the JSON contract. Bytes are whole numbers and the memory terms sum to peak_bytes exactly; time terms sum to
-// step_time_s up to rounding of the last digits. What is unknown is null, never 0.
+// The parts of the JSON contract. Bytes are whole numbers and the memory terms sum to peak_bytes exactly; time terms
+// sum to step_time_s up to rounding of the last digits. What is unknown is null, never 0.
 
 #include "reports/json_objects.h"
 
@@ -25,18 +25,20 @@ json_t *json_mesh(const Mesh *mesh) {
 }
 
 json_t *json_train_plan(const TrainPlan *plan) {
-    return json_pack("{s:i, s:i, s:i, s:I, s:I, s:i, s:s, s:s, s:s, s:s}", "seq", plan->seq, "micro_batch", plan->micro_batch,
-                     "grad_accum", plan->grad_accum, "global_batch", (json_int_t)plan_global_batch(plan), "tokens_per_step",
-                     (json_int_t)plan_tokens_per_step(plan), "zero", plan->zero, "recompute", recompute_names[plan->recompute],
-                     "reshard", reshard_names[plan->reshard], "cp_rotate", cp_rotate_names[plan->cp_rotate], "precision",
+    return json_pack("{s:i, s:i, s:i, s:I, s:I, s:i, s:s, s:s, s:s, s:s}", "seq", plan->seq, "micro_batch",
+                     plan->micro_batch, "grad_accum", plan->grad_accum, "global_batch",
+                     (json_int_t)plan_global_batch(plan), "tokens_per_step", (json_int_t)plan_tokens_per_step(plan),
+                     "zero", plan->zero, "recompute", recompute_names[plan->recompute], "reshard",
+                     reshard_names[plan->reshard], "cp_rotate", cp_rotate_names[plan->cp_rotate], "precision",
                      dtype_name(plan->precision));
 }
 
 json_t *json_model(const ModelSpec *model) {
     return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s?}", "name", model->name, "parameters",
-                     (json_int_t)model_parameters(model), "layers", model->layers, "hidden", model->hidden, "heads", model->heads,
-                     "kv_heads", model->kv_heads, "head_dim", model->head_dim, "ffn", model->ffn, "vocab", model->vocab, "max_seq",
-                     model->max_seq, "tied_embeddings", model->tied_embeddings, "source", model->source);
+                     (json_int_t)model_parameters(model), "layers", model->layers, "hidden", model->hidden, "heads",
+                     model->heads, "kv_heads", model->kv_heads, "head_dim", model->head_dim, "ffn", model->ffn, "vocab",
+                     model->vocab, "max_seq", model->max_seq, "tied_embeddings", model->tied_embeddings, "source",
+                     model->source);
 }
 
 json_t *json_profile(const ClusterProfile *profile, int world) {
@@ -44,8 +46,8 @@ json_t *json_profile(const ClusterProfile *profile, int world) {
     cluster_hash(profile, &hash);
     char hex[HASH_TEXT_BYTES];
     json_t *object =
-        json_pack("{s:s, s:s?, s:s, s:i, s:s, s:s?}", "name", profile->name, "description", profile->description, "accelerator",
-                  profile->accelerator.name, "accelerators_per_node", profile->node.accelerators, "hash",
+        json_pack("{s:s, s:s?, s:s, s:i, s:s, s:s?}", "name", profile->name, "description", profile->description,
+                  "accelerator", profile->accelerator.name, "accelerators_per_node", profile->node.accelerators, "hash",
                   hash_hex(hash_end(&hash), hex), "date", profile->date);
     if (world > 0) {
         const int per_node = profile->node.accelerators;
@@ -59,9 +61,13 @@ static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, 
     const struct {
         const char *name;
         double value;
-    } terms[] = {{"parameters", memory->parameters}, {"gradients", memory->gradients}, {"optimizer", memory->optimizer},
-                 {"activations", memory->activations}, {"logits", memory->logits},
-                 {"gathered_parameters", memory->gathered_parameters}, {"communication", memory->communication},
+    } terms[] = {{"parameters", memory->parameters},
+                 {"gradients", memory->gradients},
+                 {"optimizer", memory->optimizer},
+                 {"activations", memory->activations},
+                 {"logits", memory->logits},
+                 {"gathered_parameters", memory->gathered_parameters},
+                 {"communication", memory->communication},
                  {"runtime", memory->runtime}};
     const size_t count = sizeof terms / sizeof terms[0];
     json_int_t peak = 0;
@@ -113,7 +119,8 @@ static void set_speed(json_t *object, const Prediction *prediction, bool known) 
     }
 }
 
-json_t *json_prediction_object(const TuneRequest *request, const Prediction *prediction, bool legal, const char *reason) {
+json_t *json_prediction_object(const TuneRequest *request, const Prediction *prediction, bool legal,
+                               const char *reason) {
     static const char *const origins[ORIGIN_COUNT] = {"estimate", "engine"};
     const bool known = legal && prediction->step_s > 0;
     const Target *target = request->target;
@@ -125,12 +132,12 @@ json_t *json_prediction_object(const TuneRequest *request, const Prediction *pre
     for (int i = 0; i < prediction->warning_count; i++) {
         json_array_append_new(warnings, json_string(prediction->warnings[i]));
     }
-    json_t *object = json_pack(
-        "{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:o}", "schema", "ndtune.prediction/1", "model",
-        json_model(&request->model), "cluster", json_profile(&request->cluster, mesh_world(&prediction->plan.mesh)), "target",
-        target->name, "target_version", target->version, "evidence", target->evidence, "mesh", json_mesh(&prediction->plan.mesh),
-        "plan", json_train_plan(&prediction->plan), "legal", legal, "feasible", legal && prediction->fits, "reasons", reasons,
-        "warnings", warnings);
+    json_t *object = json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:o}", "schema",
+                               "ndtune.prediction/1", "model", json_model(&request->model), "cluster",
+                               json_profile(&request->cluster, mesh_world(&prediction->plan.mesh)), "target",
+                               target->name, "target_version", target->version, "evidence", target->evidence, "mesh",
+                               json_mesh(&prediction->plan.mesh), "plan", json_train_plan(&prediction->plan), "legal",
+                               legal, "feasible", legal && prediction->fits, "reasons", reasons, "warnings", warnings);
     if (!object) {
         return NULL;
     }
@@ -142,16 +149,17 @@ json_t *json_prediction_object(const TuneRequest *request, const Prediction *pre
     json_object_set_new(object, "engine_version", json_string(tune_engine_version()));
     if (legal) {
         json_object_set_new(object, "peak_phase", json_string(prediction->memory.peak_phase));
-        json_object_set_new(object, "largest_buffer",
-                            json_pack("{s:s, s:o}", "name", prediction->memory.top_name, "bytes",
-                                      bytes(prediction->memory.top_bytes)));
+        json_object_set_new(
+            object, "largest_buffer",
+            json_pack("{s:s, s:o}", "name", prediction->memory.top_name, "bytes", bytes(prediction->memory.top_bytes)));
     }
     return object;
 }
 
 Status json_print(json_t *root, FILE *out, Error *error) {
     if (!root) {
-        return error_set(error, STATUS_INTERNAL, "the JSON result could not be built: out of memory, or text that is not UTF-8");
+        return error_set(error, STATUS_INTERNAL,
+                         "the JSON result could not be built: out of memory, or text that is not UTF-8");
     }
     const int failed = json_dumpf(root, out, JSON_INDENT(1));
     json_decref(root);

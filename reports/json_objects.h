@@ -9,9 +9,10 @@
 json_t *json_mesh(const Mesh *mesh);
 json_t *json_train_plan(const TrainPlan *plan);
 json_t *json_model(const ModelSpec *model);
-json_t *json_profile(const ClusterProfile *profile, int world);    // world 0: without the node count
+json_t *json_profile(const ClusterProfile *profile, int world);  // world 0: without the node count
 // One ndtune.prediction/1 object.
-json_t *json_prediction_object(const TuneRequest *request, const Prediction *prediction, bool legal, const char *reason);
+json_t *json_prediction_object(const TuneRequest *request, const Prediction *prediction, bool legal,
+                               const char *reason);
 
 // Prints and frees root; NULL root = out of memory.
 Status json_print(json_t *root, FILE *out, Error *error);

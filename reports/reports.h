@@ -1,5 +1,6 @@
-// Results for people (tables), programs (JSON, as DESIGN section 9 promises) and spreadsheets (CSV). Reports compute nothing: they
-// arrange what sim and autotune found. Every function writes to `out` and fails only when memory or the writing does.
+// Results for people (tables), programs (JSON, as DESIGN section 9 promises) and spreadsheets (CSV). Reports compute
+// nothing: they arrange what sim and autotune found. Every function writes to `out` and fails only when memory or the
+// writing does.
 
 #pragma once
 
@@ -13,9 +14,9 @@ enum { TABLE_DEFAULT_ROWS = 10 };
 
 typedef struct PredictionReport {
     const TuneRequest *request;
-    const Prediction *prediction;    // of a plan that is not legal: only the plan
+    const Prediction *prediction;  // of a plan that is not legal: only the plan
     bool legal;
-    const char *reason;              // why it is not legal or does not fit; NULL
+    const char *reason;  // why it is not legal or does not fit; NULL
 } PredictionReport;
 
 // rows: how many shapes to show; 0 shows all, and every rejected shape with its reason.

@@ -1,5 +1,5 @@
-// The table of `ndtune plan`: the best shapes, then what a reader needs to trust or doubt them: the batch arithmetic, the network,
-// every rejected shape accounted for, the search, and what was assumed.
+// The table of `ndtune plan`: the best shapes, then what a reader needs to trust or doubt them: the batch arithmetic,
+// the network, every rejected shape accounted for, the search, and what was assumed.
 
 #include <string.h>
 
@@ -14,8 +14,9 @@ static void print_title(const TuneRequest *request, FILE *out) {
     char parameters[TEXT_UNIT_BYTES];
     const int per_node = request->cluster.node.accelerators;
     fprintf(out, "%s (%s parameters) on %d x %s, %d per node (%s), for %s %s\n\n", request->model.name,
-            text_count(parameters, (double)model_parameters(&request->model)), request->world, request->cluster.accelerator.name,
-            per_node, request->cluster.name, request->target->name, request->target->version);
+            text_count(parameters, (double)model_parameters(&request->model)), request->world,
+            request->cluster.accelerator.name, per_node, request->cluster.name, request->target->name,
+            request->target->version);
 }
 
 static void add_entry(Grid *grid, const TuneRequest *request, int place, const Prediction *entry) {
@@ -35,10 +36,10 @@ static void add_entry(Grid *grid, const TuneRequest *request, int place, const P
 }
 
 static Status print_entries(const TuneResult *result, int rows, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"#", true},         {"mesh", false},      {"micro x accum", true},
-                                         {"recompute", false}, {"reshard", false},   {"rotate", false},
-                                         {"step (80 % interval)", false}, {"tokens/s", true}, {"MFU", true},
-                                         {"memory", true}};
+    static const GridColumn columns[] = {
+        {"#", true},        {"mesh", false},   {"micro x accum", true},         {"recompute", false},
+        {"reshard", false}, {"rotate", false}, {"step (80 % interval)", false}, {"tokens/s", true},
+        {"MFU", true},      {"memory", true}};
     Grid *grid = grid_new(columns, (int)(sizeof columns / sizeof columns[0]));
     const int shown = rows == 0 || rows > result->entry_count ? result->entry_count : rows;
     for (int i = 0; i < shown; i++) {
@@ -67,8 +68,9 @@ static void print_verdict(const TuneResult *result, FILE *out) {
         close += result->entries[i].tokens_per_s > 0.95 * best->tokens_per_s;
     }
     if (close > 0) {
-        fprintf(out, "  %d other shape%s within 5 %%, less than the interval is wide: measure before choosing among them\n", close,
-                close == 1 ? " lies" : "s lie");
+        fprintf(out,
+                "  %d other shape%s within 5 %%, less than the interval is wide: measure before choosing among them\n",
+                close, close == 1 ? " lies" : "s lie");
     }
 }
 
@@ -147,7 +149,8 @@ static void print_shapes(const TuneResult *result, bool all, FILE *out) {
     }
     const SearchCounts *search = &result->search;
     fprintf(out, "%d choices: %d rejected, %d estimated, %d simulated and %d known from the store, in %.3f s\n",
-            search->candidates, search->pruned, search->estimated, search->simulated, search->cached, search->elapsed_s);
+            search->candidates, search->pruned, search->estimated, search->simulated, search->cached,
+            search->elapsed_s);
 }
 
 Status table_plan(const TuneResult *result, int rows, FILE *out, Error *error) {

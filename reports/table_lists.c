@@ -5,8 +5,9 @@
 #include "sim/base/text.h"
 
 Status table_models(FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"model", false}, {"alias", false},   {"parameters", true}, {"layers", true}, {"hidden", true},
-                                         {"heads", true},  {"kv heads", true}, {"ffn", true},        {"vocab", true},  {"longest", true}};
+    static const GridColumn columns[] = {{"model", false}, {"alias", false}, {"parameters", true}, {"layers", true},
+                                         {"hidden", true}, {"heads", true},  {"kv heads", true},   {"ffn", true},
+                                         {"vocab", true},  {"longest", true}};
     Grid *grid = grid_new(columns, 10);
     int count = 0;
     const ModelPreset *presets = model_presets(&count);
@@ -17,7 +18,8 @@ Status table_models(FILE *out, Error *error) {
         grid_cell(grid, "%s", model->name);
         grid_cell(grid, "%s", presets[i].alias ? presets[i].alias : "");
         grid_cell(grid, "%s", text_count(text, (double)model_parameters(model)));
-        const int numbers[] = {model->layers, model->hidden, model->heads, model->kv_heads, model->ffn, model->vocab, model->max_seq};
+        const int numbers[] = {model->layers, model->hidden, model->heads,  model->kv_heads,
+                               model->ffn,    model->vocab,  model->max_seq};
         for (size_t j = 0; j < sizeof numbers / sizeof numbers[0]; j++) {
             grid_cell(grid, "%d", numbers[j]);
         }
@@ -26,7 +28,8 @@ Status table_models(FILE *out, Error *error) {
 }
 
 Status table_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"cluster", false}, {"accelerator", false}, {"per node", true}, {"memory", true}, {"what", false}};
+    static const GridColumn columns[] = {
+        {"cluster", false}, {"accelerator", false}, {"per node", true}, {"memory", true}, {"what", false}};
     Grid *grid = grid_new(columns, 5);
     char text[TEXT_UNIT_BYTES];
     for (int i = 0; i < count; i++) {

@@ -11,7 +11,8 @@ static void print_speed(const PredictionReport *report, FILE *out) {
     fprintf(out, "\nstep time     %s, 80 %% interval (evidence: %s)\n", words_interval(prediction, text),
             request->target->evidence);
     fprintf(out, "tokens/s      %s", text_count(count, prediction->tokens_per_s));
-    fprintf(out, ", %s per accelerator\n", text_count(count, prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)));
+    fprintf(out, ", %s per accelerator\n",
+            text_count(count, prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)));
     fprintf(out, "MFU           %.1f %% (HFU %.1f %%), %.0f model TFLOP/s per accelerator\n", 100 * prediction->mfu,
             100 * prediction->hfu, 1e-12 * prediction->model_flop_per_s_per_gpu);
     fprintf(out, "\nTime\n");
@@ -24,8 +25,9 @@ Status table_prediction(const PredictionReport *report, FILE *out, Error *error)
     const TuneRequest *request = report->request;
     const TrainPlan *plan = &report->prediction->plan;
     char plan_line[PLAN_TEXT_BYTES];
-    fprintf(out, "%s on %d x %s (%s), for %s %s\n%s\n", request->model.name, request->world, request->cluster.accelerator.name,
-            request->cluster.name, request->target->name, request->target->version, plan_text(plan, plan_line));
+    fprintf(out, "%s on %d x %s (%s), for %s %s\n%s\n", request->model.name, request->world,
+            request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version,
+            plan_text(plan, plan_line));
     if (report->legal) {
         print_speed(report, out);
     }

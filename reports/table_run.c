@@ -1,4 +1,5 @@
-// The table of `ndtune run`: the loss curve, measured beside predicted per task, and the memory plan beside what was touched.
+// The table of `ndtune run`: the loss curve, measured beside predicted per task, and the memory plan beside what was
+// touched.
 
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@ static Status print_steps(const RunRecord *run, FILE *out, Error *error) {
 }
 
 static Status print_tasks(const RunRecord *run, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"task", false},  {"lane", false},     {"per step", true},
+    static const GridColumn columns[] = {{"task", false},    {"lane", false},     {"per step", true},
                                          {"measured", true}, {"predicted", true}, {"predicted / measured", true}};
     Grid *grid = grid_new(columns, 6);
     char text[TEXT_UNIT_BYTES];
@@ -66,16 +67,19 @@ static double median_step_s(const RunRecord *run) {
 static void print_summary(const RunRecord *run, FILE *out) {
     char measured[TEXT_UNIT_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES], interval[WORDS_BYTES];
     fprintf(out, "\nstep time: measured %s (median after the first), predicted %s on profile %s\n",
-            text_seconds(measured, median_step_s(run)), words_interval(&run->prediction, interval), run->request->cluster.name);
-    fprintf(out, "memory: %s touched of %s planned (%lld and %lld bytes per rank)\n", text_bytes(peak, (double)run->peak_bytes),
-            text_bytes(planned, (double)run->planned_peak_bytes), (long long)run->peak_bytes, (long long)run->planned_peak_bytes);
+            text_seconds(measured, median_step_s(run)), words_interval(&run->prediction, interval),
+            run->request->cluster.name);
+    fprintf(out, "memory: %s touched of %s planned (%lld and %lld bytes per rank)\n",
+            text_bytes(peak, (double)run->peak_bytes), text_bytes(planned, (double)run->planned_peak_bytes),
+            (long long)run->peak_bytes, (long long)run->planned_peak_bytes);
     fprintf(out, "state: %s%s%s\n", run->state, run->failure ? ": " : "", run->failure ? run->failure : "");
 }
 
 Status table_run(const RunRecord *run, FILE *out, Error *error) {
     char plan[PLAN_TEXT_BYTES];
-    fprintf(out, "%s, %d ranks on %s over %s, lanes %s, seed %lld\n%s\n\n", run->request->model.name, run->request->world,
-            run->device, run->transport, run->lanes, (long long)run->seed, plan_text(&run->prediction.plan, plan));
+    fprintf(out, "%s, %d ranks on %s over %s, lanes %s, seed %lld\n%s\n\n", run->request->model.name,
+            run->request->world, run->device, run->transport, run->lanes, (long long)run->seed,
+            plan_text(&run->prediction.plan, plan));
     TRY(print_steps(run, out, error));
     fputc('\n', out);
     TRY(print_tasks(run, out, error));

@@ -22,21 +22,25 @@ char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]) {
 
 char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]) {
     char step[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
-    snprintf(out, WORDS_BYTES, "%s (%s .. %s)", text_seconds(step, prediction->step_s), text_seconds(low, prediction->step_low_s),
-             text_seconds(high, prediction->step_high_s));
+    snprintf(out, WORDS_BYTES, "%s (%s .. %s)", text_seconds(step, prediction->step_s),
+             text_seconds(low, prediction->step_low_s), text_seconds(high, prediction->step_high_s));
     return out;
 }
 
 void words_batch(const TrainPlan *plan, FILE *out) {
     const int cp = plan->mesh.size[AXIS_CP], tp = plan->mesh.size[AXIS_TP];
     char tokens[TEXT_UNIT_BYTES];
-    fprintf(out, "  global batch %lld sequences (%s tokens) = micro-batch %d x %d dp_replicate x %d dp_shard x %d accumulation\n",
-            (long long)plan_global_batch(plan), text_count(tokens, (double)plan_tokens_per_step(plan)), plan->micro_batch,
-            plan->mesh.size[AXIS_DP_REPLICATE], plan->mesh.size[AXIS_DP_SHARD], plan->grad_accum);
+    fprintf(out,
+            "  global batch %lld sequences (%s tokens) = micro-batch %d x %d dp_replicate x %d dp_shard x %d "
+            "accumulation\n",
+            (long long)plan_global_batch(plan), text_count(tokens, (double)plan_tokens_per_step(plan)),
+            plan->micro_batch, plan->mesh.size[AXIS_DP_REPLICATE], plan->mesh.size[AXIS_DP_SHARD], plan->grad_accum);
     if (cp * tp == 1) {
         fprintf(out, "  every rank works on its own sequences\n");
     } else {
-        fprintf(out, "  the %d ranks that share a (dp_replicate, dp_shard) coordinate (cp %d x tp %d) work on the same sequences\n",
+        fprintf(out,
+                "  the %d ranks that share a (dp_replicate, dp_shard) coordinate (cp %d x tp %d) work on the same "
+                "sequences\n",
                 cp * tp, cp, tp);
     }
 }
@@ -57,7 +61,8 @@ void words_network(const Mesh *mesh, int ranks_per_node, FILE *out) {
             continue;
         }
         if (group.nodes > 1) {
-            fprintf(out, "  %s groups (%d ranks) cross node borders: each touches %d nodes\n", name, group.size, group.nodes);
+            fprintf(out, "  %s groups (%d ranks) cross node borders: each touches %d nodes\n", name, group.size,
+                    group.nodes);
         } else {
             fprintf(out, "  %s groups (%d ranks) stay inside a node\n", name, group.size);
         }
@@ -84,9 +89,13 @@ void words_memory(const Prediction *prediction, double limit_bytes, FILE *out) {
     const struct {
         const char *name;
         double value;
-    } terms[] = {{"parameters", memory->parameters}, {"gradients", memory->gradients}, {"optimizer", memory->optimizer},
-                 {"activations", memory->activations}, {"logits", memory->logits},
-                 {"gathered parameters", memory->gathered_parameters}, {"communication", memory->communication},
+    } terms[] = {{"parameters", memory->parameters},
+                 {"gradients", memory->gradients},
+                 {"optimizer", memory->optimizer},
+                 {"activations", memory->activations},
+                 {"logits", memory->logits},
+                 {"gathered parameters", memory->gathered_parameters},
+                 {"communication", memory->communication},
                  {"runtime", memory->runtime}};
     char text[TEXT_UNIT_BYTES];
     fprintf(out, "  peak %s (%s) = ", text_bytes(text, memory->peak_bytes), memory->peak_phase);

@@ -9,28 +9,30 @@
 #include "sim/base/text.h"
 
 const CommandRow command_table[COMMAND_COUNT] = {
-    [COMMAND_PLAN] =
-        {"plan", "which mesh shape to run: every shape of a world, predicted and ranked (the default command)",
-         "[plan] --world N --model NAME|FILE [options]",
-         "ndtune --world 32 --model 7b\n"
-         "ndtune --world 64 --model llama-3-8b --cluster dgx-a100-80g --seq 8192 --global-batch 512\n"
-         "ndtune --world 16 --model ./config.json --max-tp 8 --format json\n",
-         cmd_plan},
-    [COMMAND_PREDICT] =
-        {"predict", "one shape in full: time, memory and where they go", "predict --mesh AXIS=N,... --model NAME|FILE [options]",
-         "ndtune predict --mesh dp_shard=8 --model llama-3-8b --micro-batch 2\n"
-         "ndtune predict --mesh dp_shard=16,tp=4 --model 70b --recompute full --format json\n",
-         cmd_predict},
-    [COMMAND_RUN] =
-        {"run", "train one shape for real on this machine, measured beside predicted", "run --mesh AXIS=N,... --model NAME|FILE [options]",
-         "ndtune run --mesh dp_shard=2 --model tiny\n"
-         "ndtune run --mesh dp_shard=2,tp=2 --model tiny --steps 20 --format json\n",
-         cmd_run},
-    [COMMAND_MODELS] = {"models", "the built-in models", "models [--format table|json|csv]", "ndtune models\n", cmd_models},
-    [COMMAND_CLUSTERS] =
-        {"clusters", "the built-in cluster profiles; with a name, every number with its source", "clusters [NAME|FILE] [--set KEY=VALUE]",
-         "ndtune clusters\nndtune clusters dgx-h100\n", cmd_clusters},
-    [COMMAND_HELP] = {"help", "this text, or all options of a command", "help [COMMAND]", "ndtune help plan\n", cmd_help},
+    [COMMAND_PLAN] = {"plan",
+                      "which mesh shape to run: every shape of a world, predicted and ranked (the default command)",
+                      "[plan] --world N --model NAME|FILE [options]",
+                      "ndtune --world 32 --model 7b\n"
+                      "ndtune --world 64 --model llama-3-8b --cluster dgx-a100-80g --seq 8192 --global-batch 512\n"
+                      "ndtune --world 16 --model ./config.json --max-tp 8 --format json\n",
+                      cmd_plan},
+    [COMMAND_PREDICT] = {"predict", "one shape in full: time, memory and where they go",
+                         "predict --mesh AXIS=N,... --model NAME|FILE [options]",
+                         "ndtune predict --mesh dp_shard=8 --model llama-3-8b --micro-batch 2\n"
+                         "ndtune predict --mesh dp_shard=16,tp=4 --model 70b --recompute full --format json\n",
+                         cmd_predict},
+    [COMMAND_RUN] = {"run", "train one shape for real on this machine, measured beside predicted",
+                     "run --mesh AXIS=N,... --model NAME|FILE [options]",
+                     "ndtune run --mesh dp_shard=2 --model tiny\n"
+                     "ndtune run --mesh dp_shard=2,tp=2 --model tiny --steps 20 --format json\n",
+                     cmd_run},
+    [COMMAND_MODELS] = {"models", "the built-in models", "models [--format table|json|csv]", "ndtune models\n",
+                        cmd_models},
+    [COMMAND_CLUSTERS] = {"clusters", "the built-in cluster profiles; with a name, every number with its source",
+                          "clusters [NAME|FILE] [--set KEY=VALUE]", "ndtune clusters\nndtune clusters dgx-h100\n",
+                          cmd_clusters},
+    [COMMAND_HELP] = {"help", "this text, or all options of a command", "help [COMMAND]", "ndtune help plan\n",
+                      cmd_help},
 };
 
 Status cli_blame(Cli *cli, OptionId id, Status status) {
@@ -41,7 +43,7 @@ Status cli_blame(Cli *cli, OptionId id, Status status) {
 }
 
 Format cli_format(const Cli *cli) {
-    return (Format)cli_value(cli, OPTION_FORMAT)->integer;    // the words stand in the order of Format
+    return (Format)cli_value(cli, OPTION_FORMAT)->integer;  // the words stand in the order of Format
 }
 
 Status cli_open_store(Cli *cli, Store **store, Error *error) {
@@ -95,7 +97,7 @@ Status cli_run(Cli *cli, Error *error) {
     context.command = cli->command;
     const Status status = options_parse(&context, &cli->options, error);
     cli->blame = context.blame;
-    if (cli_given(cli, OPTION_HELP)) {    // asked for help, whatever else is wrong
+    if (cli_given(cli, OPTION_HELP)) {  // asked for help, whatever else is wrong
         cli->blame = -1;
         return cmd_help(cli, error);
     }

@@ -16,24 +16,24 @@ typedef struct Cli {
     char *const *argv;
     Options options;
     CommandId command;
-    int blame;                 // the argument that an error is about; -1 = none
-    Arena arena;               // everything that lives as long as the call
-    const char *line;          // the command line, quoted for a shell
-    const volatile sig_atomic_t *interrupted;    // set by Ctrl-C
-    bool interactive;          // standard error is a terminal
-    bool drawn;                // a progress line is on the terminal
-    double drawn_s;            // when it was drawn last
+    int blame;                                 // the argument that an error is about; -1 = none
+    Arena arena;                               // everything that lives as long as the call
+    const char *line;                          // the command line, quoted for a shell
+    const volatile sig_atomic_t *interrupted;  // set by Ctrl-C
+    bool interactive;                          // standard error is a terminal
+    bool drawn;                                // a progress line is on the terminal
+    double drawn_s;                            // when it was drawn last
 } Cli;
 
 typedef struct CommandRow {
     const char *name;
     const char *summary;
-    const char *usage;         // after "ndtune "
-    const char *examples;      // lines
+    const char *usage;     // after "ndtune "
+    const char *examples;  // lines
     Status (*run)(Cli *cli, Error *error);
 } CommandRow;
 
-extern const CommandRow command_table[COMMAND_COUNT];    // in the order of CommandId
+extern const CommandRow command_table[COMMAND_COUNT];  // in the order of CommandId
 
 // Chooses the command, reads its options and runs it.
 Status cli_run(Cli *cli, Error *error);

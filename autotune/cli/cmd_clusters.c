@@ -8,7 +8,7 @@
 
 static Status print_profile(Cli *cli, const ClusterProfile *profile, Error *error) {
     switch (cli_format(cli)) {
-    case FORMAT_JSON: {    // a profile file that --cluster reads back
+    case FORMAT_JSON: {  // a profile file that --cluster reads back
         char *text = NULL;
         TRY(cluster_write(profile, &text, error));
         fputs(text, stdout);

@@ -66,7 +66,7 @@ static void print_program(void) {
 
 Status cmd_help(Cli *cli, Error *error) {
     const bool named_command = cli->argc > 1 && cli->argv[1][0] != '-';
-    if (cli->command != COMMAND_HELP) {    // ndtune plan --help, ndtune --help
+    if (cli->command != COMMAND_HELP) {  // ndtune plan --help, ndtune --help
         if (named_command) {
             print_command(cli->command);
         } else {
@@ -90,7 +90,8 @@ Status cmd_help(Cli *cli, Error *error) {
     if (later) {
         return error_set(error, STATUS_USAGE, "the command %s %s", word, later);
     }
-    error_set(error, STATUS_USAGE, "there is no command %s; there are plan, predict, run, models, clusters, help", word);
+    error_set(error, STATUS_USAGE, "there is no command %s; there are plan, predict, run, models, clusters, help",
+              word);
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : STATUS_USAGE;
 }

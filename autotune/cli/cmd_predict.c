@@ -1,4 +1,5 @@
-// ndtune predict: one shape in full. A plan that is not legal or does not fit is described all the same, with exit code 2.
+// ndtune predict: one shape in full. A plan that is not legal or does not fit is described all the same, with exit
+// code 2.
 
 #include <stdio.h>
 
@@ -53,7 +54,7 @@ Status cmd_predict(Cli *cli, Error *error) {
         prune(&request, &plan, &prediction.memory, &cli->arena, &report.reason);
     }
     TRY(print_prediction(cli, &report, error));
-    return report.reason ? error_set(error, STATUS_INFEASIBLE, "this plan %s: %s", rule ? "is not legal" : "does not fit",
-                                     report.reason)
+    return report.reason ? error_set(error, STATUS_INFEASIBLE, "this plan %s: %s",
+                                     rule ? "is not legal" : "does not fit", report.reason)
                          : STATUS_OK;
 }

@@ -10,7 +10,7 @@
 #include "reports/reports.h"
 #include "sim/engine/engine.h"
 
-enum { RUN_SEQ = 128 };    // DESIGN section 9
+enum { RUN_SEQ = 128 };  // DESIGN section 9
 
 typedef struct RunCommand {
     Cli *cli;
@@ -24,7 +24,7 @@ typedef struct RunCommand {
 static void fill_options(const Cli *cli, RunOptions *options) {
     *options = run_options_default();
     options->spans = true;
-    options->device = "cpu";        // the only words that the options take
+    options->device = "cpu";  // the only words that the options take
     options->transport = "shm";
     if (cli_given(cli, OPTION_STEPS)) {
         options->steps = (int)cli_value(cli, OPTION_STEPS)->integer;
@@ -90,8 +90,8 @@ static void pair_tasks(RunCommand *command, const TaskTotal *predicted) {
             continue;
         }
         const Task *task = &program->tasks[i];
-        tasks[count++] = (RunTask){task->name, task_kind_name(task->kind), program->lanes[task->lane].name, measured.count,
-                                   measured.seconds, predicted[i].seconds};
+        tasks[count++] = (RunTask){task->name,     task_kind_name(task->kind), program->lanes[task->lane].name,
+                                   measured.count, measured.seconds,           predicted[i].seconds};
     }
     command->record.tasks = tasks;
     command->record.task_count = count;
@@ -159,9 +159,13 @@ Status cmd_run(Cli *cli, Error *error) {
     struct utsname host = {0};
     uname(&host);
     const RunOptions *options = &command.run.options;
-    command.record = (RunRecord){.request = &command.request, .host = host.nodename, .device = options->device,
-                                 .transport = options->transport, .lanes = lane_mode_names[options->lanes],
-                                 .seed = (int64_t)options->seed, .program = &command.program};
+    command.record = (RunRecord){.request = &command.request,
+                                 .host = host.nodename,
+                                 .device = options->device,
+                                 .transport = options->transport,
+                                 .lanes = lane_mode_names[options->lanes],
+                                 .seed = (int64_t)options->seed,
+                                 .program = &command.program};
     Store *store = NULL;
     TRY(cli_open_store(cli, &store, error));
     const Status status = run_and_save(&command, store, error);

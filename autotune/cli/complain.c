@@ -1,5 +1,5 @@
-// Errors for people: the command line echoed, the offending word underlined, one sentence, and a hint on a line of its own.
-// The form is that of bfs.
+// Errors for people: the command line echoed, the offending word underlined, one sentence, and a hint on a line of
+// its own. The form is that of bfs.
 
 #include <stdio.h>
 #include <string.h>

@@ -1,16 +1,18 @@
 // ndtune: which mesh shape to train with, predicted and proven. This comment is the map of the program.
 //
-//   autotune/cli/      main.c (here)    option_table.c every option once    options.c reads argv    cli.c the commands
-//                      cmd_*.c one command each    request.c options -> TuneRequest    complain.c errors for people
-//   autotune/          space.c every choice of every shape    prune.c why not    search.c screen, simulate, rank    predict.c one plan
-//                      interval.c low and high    store/ what is remembered (SQLite)
+//   autotune/cli/      main.c (here)    option_table.c every option once    options.c reads argv
+//                      cli.c the commands    cmd_*.c one command each    request.c options -> TuneRequest
+//                      complain.c errors for people
+//   autotune/          space.c every choice of every shape    prune.c why not    predict.c one plan
+//                      search.c screen, simulate, rank    interval.c low and high    store/ what is remembered
 //   reports/           table.c json.c csv.c: results for people and programs
 //   sim/model cluster mesh plan    what is trained, on what, in which shape, with which choices
 //   sim/step           the StepProgram: one training step as data, lowered in passes from (model, plan, target)
-//   sim/memory cost analytic engine    its readers: what is alive, what a task takes, the quick estimate, the simulation
+//   sim/memory cost analytic engine    its readers: what is alive, what a task takes, the estimate, the simulation
 //   exec/launch        starts ndtune-worker, which runs the same StepProgram for real (exec/, kernels/)
 //
-// Reading order for `ndtune --world 32 --model 7b`: cli_run, cmd_plan, request_build, search_run, step_lower, engine_run, table_plan.
+// Reading order for `ndtune --world 32 --model 7b`: cli_run, cmd_plan, request_build, search_run, step_lower,
+// engine_run, table_plan.
 
 #include <signal.h>
 #include <stdio.h>
@@ -37,7 +39,7 @@ int main(int argc, char **argv) {
         status = error_set(&error, STATUS_ENVIRONMENT, "standard output could not be written");
         cli.blame = -1;
     }
-    if (interrupted) {    // end as the signal would have, so that the caller sees it
+    if (interrupted) {  // end as the signal would have, so that the caller sees it
         signal(SIGINT, SIG_DFL);
         raise(SIGINT);
     }

@@ -1,5 +1,5 @@
-// Reads argv against the option table: --name VALUE, --name=VALUE, flags, and the words of a command. What is wrong is said with
-// what is allowed; the argument to underline goes into context->blame.
+// Reads argv against the option table: --name VALUE, --name=VALUE, flags, and the words of a command. What is wrong
+// is said with what is allowed; the argument to underline goes into context->blame.
 
 #include "autotune/cli/options.h"
 
@@ -79,16 +79,19 @@ static Status parse_number(ParseContext *context, const OptionRow *row, OptionVa
 
 static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
     if (!text_parse_bytes(value->text, &value->integer) || value->integer <= 0) {
-        return refuse(context, value->argument, error, "--%s takes a size such as 70GiB, 80GB or 80e9, not \"%s\"", row->name,
-                      value->text);
+        return refuse(context, value->argument, error, "--%s takes a size such as 70GiB, 80GB or 80e9, not \"%s\"",
+                      row->name, value->text);
     }
     return STATUS_OK;
 }
 
 // Words of the whole contract that this version lacks: refused as such, never listed.
 static bool is_later_word(const OptionRow *row, const char *text) {
-    static const char *const later[][2] = {{"recompute", "selective"}, {"device", "cuda"}, {"transport", "mpi"},
-                                           {"transport", "nccl"}, {"precision", "fp8"}};
+    static const char *const later[][2] = {{"recompute", "selective"},
+                                           {"device", "cuda"},
+                                           {"transport", "mpi"},
+                                           {"transport", "nccl"},
+                                           {"precision", "fp8"}};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         if (strcmp(later[i][0], row->name) == 0 && strcmp(later[i][1], text) == 0) {
             return true;
@@ -110,8 +113,8 @@ static Status parse_word(ParseContext *context, const OptionRow *row, OptionValu
         count++;
     }
     if (is_later_word(row, value->text)) {
-        return refuse(context, value->argument, error, "--%s %s is planned and not part of this version; it takes %s", row->name,
-                      value->text, row->value);
+        return refuse(context, value->argument, error, "--%s %s is planned and not part of this version; it takes %s",
+                      row->name, value->text, row->value);
     }
     refuse(context, value->argument, error, "--%s takes %s, not \"%s\"", row->name, row->value, value->text);
     const char *nearest = text_nearest(value->text, candidates, count);
@@ -170,8 +173,8 @@ static Status check_command(ParseContext *context, int argument, OptionId id, Er
             snprintf(takers + used, sizeof takers - used, "%s%s", used ? ", " : "", command_names[i]);
         }
     }
-    return refuse(context, argument, error, "ndtune %s does not take --%s; it belongs to %s", command_names[context->command],
-                  row->name, takers);
+    return refuse(context, argument, error, "ndtune %s does not take --%s; it belongs to %s",
+                  command_names[context->command], row->name, takers);
 }
 
 static Status add_set(ParseContext *context, Options *options, const char *text, int argument, Error *error) {
@@ -239,7 +242,8 @@ static Status parse_word_argument(ParseContext *context, Options *options, int a
     }
     const bool takes_words = context->command == COMMAND_CLUSTERS || context->command == COMMAND_HELP;
     if (!takes_words || options->word_count == 1) {
-        return refuse(context, at, error, "ndtune %s does not expect the word %s", command_names[context->command], word);
+        return refuse(context, at, error, "ndtune %s does not expect the word %s", command_names[context->command],
+                      word);
     }
     options->words[options->word_count] = word;
     options->word_argument[options->word_count++] = at;

@@ -1,5 +1,5 @@
-// The command line as data. Every option is one row of option_table; the parser, --help, the suggestions, the checks of values
-// and the echo of what was resolved all read the same rows.
+// The command line as data. Every option is one row of option_table; the parser, --help, the suggestions, the checks
+// of values and the echo of what was resolved all read the same rows.
 
 #pragma once
 
@@ -59,47 +59,47 @@ typedef enum {
 } OptionId;
 
 typedef enum {
-    VALUE_FLAG,      // present or not
-    VALUE_INT,       // low..high; "auto" where the words say so
-    VALUE_NUMBER,    // low..high
-    VALUE_BYTES,     // "80e9" "64GiB"
-    VALUE_WORD,      // one of words
+    VALUE_FLAG,    // present or not
+    VALUE_INT,     // low..high; "auto" where the words say so
+    VALUE_NUMBER,  // low..high
+    VALUE_BYTES,   // "80e9" "64GiB"
+    VALUE_WORD,    // one of words
     VALUE_TEXT,
-    VALUE_LIST       // repeatable, and takes following words that contain '='
+    VALUE_LIST  // repeatable, and takes following words that contain '='
 } ValueType;
 
 typedef enum { GROUP_WHAT, GROUP_CHOICES, GROUP_RUN, GROUP_OUTPUT, GROUP_COUNT } OptionGroup;
 
 typedef struct OptionRow {
-    const char *name;         // without the dashes
+    const char *name;  // without the dashes
     ValueType type;
-    const char *value;        // what help calls the value: "N" "FILE"; words separated by | where they are the values
-    int64_t low, high;        // VALUE_INT and VALUE_NUMBER, inclusive
-    const char *unit;         // "tokens"; NULL
-    const char *fallback;     // the default in words; NULL = none or "required"
+    const char *value;     // what help calls the value: "N" "FILE"; words separated by | where they are the values
+    int64_t low, high;     // VALUE_INT and VALUE_NUMBER, inclusive
+    const char *unit;      // "tokens"; NULL
+    const char *fallback;  // the default in words; NULL = none or "required"
     const char *help;
     OptionGroup group;
-    unsigned commands;        // COMMAND_BITs that take it
+    unsigned commands;  // COMMAND_BITs that take it
 } OptionRow;
 
-extern const OptionRow option_table[OPTION_COUNT];    // in the order of OptionId
+extern const OptionRow option_table[OPTION_COUNT];  // in the order of OptionId
 extern const char *const command_names[COMMAND_COUNT];
-extern const char *const option_groups[GROUP_COUNT];    // headings of help
+extern const char *const option_groups[GROUP_COUNT];  // headings of help
 
 typedef struct OptionValue {
     bool given;
-    bool automatic;        // VALUE_INT given as "auto"
-    const char *text;      // as typed
-    int64_t integer;       // VALUE_INT, VALUE_BYTES; VALUE_WORD: index among the words
-    double number;         // VALUE_NUMBER
-    int argument;          // index in argv of the value (or of the option, for flags)
+    bool automatic;    // VALUE_INT given as "auto"
+    const char *text;  // as typed
+    int64_t integer;   // VALUE_INT, VALUE_BYTES; VALUE_WORD: index among the words
+    double number;     // VALUE_NUMBER
+    int argument;      // index in argv of the value (or of the option, for flags)
 } OptionValue;
 
 enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 8 };
 
 typedef struct Options {
     OptionValue values[OPTION_COUNT];
-    const char *sets[OPTIONS_MAX_SETS];    // of --set, in order
+    const char *sets[OPTIONS_MAX_SETS];  // of --set, in order
     int set_argument[OPTIONS_MAX_SETS];
     int set_count;
     const char *words[OPTIONS_MAX_WORDS];  // after the command, not options
@@ -111,7 +111,7 @@ typedef struct Options {
 typedef struct ParseContext {
     int argc;
     char *const *argv;
-    int first;             // of the arguments to read
+    int first;  // of the arguments to read
     CommandId command;
     int blame;
 } ParseContext;

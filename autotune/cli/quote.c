@@ -33,7 +33,7 @@ void quote_word(const char *word, char *out, size_t bytes) {
 char *quote_line(int argc, char *const *argv, Arena *arena) {
     size_t bytes = sizeof "ndtune";
     for (int i = 1; i < argc; i++) {
-        bytes += 4 * strlen(argv[i]) + 3;    // every letter a quote, two quotes around, one space
+        bytes += 4 * strlen(argv[i]) + 3;  // every letter a quote, two quotes around, one space
     }
     char *line = arena_alloc(arena, bytes);
     size_t used = 0;

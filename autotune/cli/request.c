@@ -1,5 +1,5 @@
-// Resolves what was asked, once, in words: every default that is taken becomes a sentence in request->assumptions, because a
-// number is only as good as what it assumed.
+// Resolves what was asked, once, in words: every default that is taken becomes a sentence in request->assumptions,
+// because a number is only as good as what it assumed.
 
 #include "autotune/cli/request.h"
 
@@ -40,8 +40,8 @@ static Status find_model(Builder *builder, Error *error) {
     text_count(parameters, (double)model_parameters(&request->model));
     assume(builder, strcmp(request->model_asked, request->model.name) == 0
                         ? arena_format(&cli->arena, "%s has %s parameters", request->model.name, parameters)
-                        : arena_format(&cli->arena, "model %s is %s, %s parameters", request->model_asked, request->model.name,
-                                       parameters));
+                        : arena_format(&cli->arena, "model %s is %s, %s parameters", request->model_asked,
+                                       request->model.name, parameters));
     return STATUS_OK;
 }
 
@@ -71,8 +71,9 @@ static Status find_target(Builder *builder, Error *error) {
     const bool given = cli_given(cli, OPTION_TARGET);
     const char *name = given ? cli_value(cli, OPTION_TARGET)->text : builder->defaults->target;
     TRY(cli_blame(cli, OPTION_TARGET, target_find(name, &request->target, error)));
-    assume(builder, arena_format(&cli->arena, "target %s@%s, evidence: %s%s", request->target->name, request->target->version,
-                                 request->target->evidence, given ? "" : "; change it with --target"));
+    assume(builder,
+           arena_format(&cli->arena, "target %s@%s, evidence: %s%s", request->target->name, request->target->version,
+                        request->target->evidence, given ? "" : "; change it with --target"));
     return STATUS_OK;
 }
 
@@ -88,8 +89,8 @@ static void choose_sequence(Builder *builder) {
         request->seq = longest < TUNE_DEFAULT_SEQ ? longest : TUNE_DEFAULT_SEQ;
     }
     if (request->seq > longest) {
-        assume(builder, arena_format(&cli->arena, "sequences of %d tokens, longer than the %d that %s was made for", request->seq,
-                                     longest, request->model.name));
+        assume(builder, arena_format(&cli->arena, "sequences of %d tokens, longer than the %d that %s was made for",
+                                     request->seq, longest, request->model.name));
     } else {
         assume(builder, arena_format(&cli->arena, "sequences of %d tokens%s", request->seq,
                                      cli_given(cli, OPTION_SEQ) ? "" : "; change it with --seq"));
@@ -108,14 +109,15 @@ static const char *precisions_of(const ClusterProfile *cluster, Arena *arena) {
 }
 
 static Status choose_precision(Builder *builder, Error *error) {
-    static const Dtype words[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32};    // as the option lists them
+    static const Dtype words[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32};  // as the option lists them
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
     const GemmRate *rates = request->cluster.accelerator.gemm;
     if (!cli_given(cli, OPTION_PRECISION)) {
         const bool bf16 = rates[DTYPE_BF16].burst_flop_per_s > 0 && !builder->defaults->fp32;
         request->precision = bf16 ? DTYPE_BF16 : DTYPE_FP32;
-        assume(builder, arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(request->precision)));
+        assume(builder,
+               arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(request->precision)));
         return STATUS_OK;
     }
     request->precision = words[cli_value(cli, OPTION_PRECISION)->integer];
@@ -123,8 +125,9 @@ static Status choose_precision(Builder *builder, Error *error) {
         return STATUS_OK;
     }
     return cli_blame(cli, OPTION_PRECISION,
-                     error_set(error, STATUS_USAGE, "the profile %s has no rate for %s; it has %s", request->cluster.name,
-                               dtype_name(request->precision), precisions_of(&request->cluster, &cli->arena)));
+                     error_set(error, STATUS_USAGE, "the profile %s has no rate for %s; it has %s",
+                               request->cluster.name, dtype_name(request->precision),
+                               precisions_of(&request->cluster, &cli->arena)));
 }
 
 // The index among the words minus one: "auto" comes first.
@@ -136,12 +139,14 @@ static void choose_batch(Builder *builder) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
     request->global_batch = cli_value(cli, OPTION_GLOBAL_BATCH)->integer;
-    request->micro_batch = (int)cli_value(cli, OPTION_MICRO_BATCH)->integer;    // 0 when absent or auto
+    request->micro_batch = (int)cli_value(cli, OPTION_MICRO_BATCH)->integer;  // 0 when absent or auto
     if (!builder->defaults->single_plan && request->global_batch == 0) {
-        assume(builder, arena_format(&cli->arena,
-                                     "global batch: the multiple nearest to %lld sequences (4M tokens) that each shape can make; "
-                                     "change it with --global-batch",
-                                     (long long)space_default_batch(request->seq)));
+        assume(
+            builder,
+            arena_format(&cli->arena,
+                         "global batch: the multiple nearest to %lld sequences (4M tokens) that each shape can make; "
+                         "change it with --global-batch",
+                         (long long)space_default_batch(request->seq)));
     }
 }
 
@@ -172,8 +177,10 @@ static void choose_search(Builder *builder) {
     const struct {
         bool open;
         const char *name;
-    } choices[] = {{request->micro_batch == 0, "micro-batch"}, {request->recompute == TUNE_ANY, "recompute"},
-                   {request->reshard == TUNE_ANY, "reshard"}, {request->cp_rotate == TUNE_ANY, "cp rotation"}};
+    } choices[] = {{request->micro_batch == 0, "micro-batch"},
+                   {request->recompute == TUNE_ANY, "recompute"},
+                   {request->reshard == TUNE_ANY, "reshard"},
+                   {request->cp_rotate == TUNE_ANY, "cp rotation"}};
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         if (choices[i].open) {
             searched = arena_format(&cli->arena, "%s%s%s", searched, searched[0] ? ", " : "", choices[i].name);
@@ -246,7 +253,8 @@ void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, 
     plan->zero = request->zero != TUNE_ANY ? request->zero : target_default_zero(request->target, mesh);
     plan->reshard = request->reshard != TUNE_ANY ? (Reshard)request->reshard : RESHARD_ALWAYS;
     plan->recompute = request->recompute != TUNE_ANY ? (Recompute)request->recompute : RECOMPUTE_NONE;
-    plan->cp_rotate = request->cp_rotate != TUNE_ANY ? (CpRotate)request->cp_rotate : target_default_rotate(request->target);
+    plan->cp_rotate =
+        request->cp_rotate != TUNE_ANY ? (CpRotate)request->cp_rotate : target_default_rotate(request->target);
     plan->precision = request->precision;
     plan_canonical(plan);
 }

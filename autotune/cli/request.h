@@ -9,9 +9,9 @@
 typedef struct RequestDefaults {
     const char *cluster;
     const char *target;
-    int seq;               // 0 = min(TUNE_DEFAULT_SEQ, the model's)
-    bool fp32;             // else bf16 where the profile has it
-    bool single_plan;      // --mesh, --micro-batch and --grad-accum name one plan
+    int seq;           // 0 = min(TUNE_DEFAULT_SEQ, the model's)
+    bool fp32;         // else bf16 where the profile has it
+    bool single_plan;  // --mesh, --micro-batch and --grad-accum name one plan
 } RequestDefaults;
 
 // Fills *request (texts in cli->arena). Points at the words at fault.

@@ -1,10 +1,11 @@
-// Schema versions. PRAGMA user_version counts the migrations that a file has seen; missing ones run in order inside one
-// transaction, so a file is always at a whole version. Files of another program and of a newer ndtune are refused untouched.
+// Schema versions. PRAGMA user_version counts the migrations that a file has seen; missing ones run in order inside
+// one transaction, so a file is always at a whole version. Files of another program and of a newer ndtune are refused
+// untouched.
 
 #include <stdio.h>
 
-#include "autotune/store/store_internal.h"
 #include "autotune/store/migrations_sql.h"
+#include "autotune/store/store_internal.h"
 
 const Migration store_migrations[] = {
     {"001_init", migration_001_init_sql},
@@ -41,15 +42,15 @@ static Status check_owner(sqlite3 *db, const char *path, int count, int64_t *ver
         return error_hint(error, "name another file with --db FILE");
     }
     if (*version > count) {
-        error_set(error, STATUS_ENVIRONMENT, "store %s: written by a newer ndtune (schema %lld, this one knows %d)", path,
-                  (long long)*version, count);
+        error_set(error, STATUS_ENVIRONMENT, "store %s: written by a newer ndtune (schema %lld, this one knows %d)",
+                  path, (long long)*version, count);
         return error_hint(error, "use the newer ndtune, or name another file with --db FILE");
     }
     return STATUS_OK;
 }
 
 static Status apply(sqlite3 *db, const char *path, const Migration *migrations, int count, Error *error) {
-    int64_t version = 0;    // read again inside the transaction: another process may have migrated meanwhile
+    int64_t version = 0;  // read again inside the transaction: another process may have migrated meanwhile
     TRY(read_int(db, path, "PRAGMA user_version", &version, error));
     for (int64_t i = version; i < count; i++) {
         if (execute(db, path, migrations[i].sql, error) != STATUS_OK) {
@@ -57,7 +58,8 @@ static Status apply(sqlite3 *db, const char *path, const Migration *migrations, 
         }
     }
     char pragmas[128];
-    snprintf(pragmas, sizeof pragmas, "PRAGMA user_version = %d; PRAGMA application_id = %d", count, STORE_APPLICATION_ID);
+    snprintf(pragmas, sizeof pragmas, "PRAGMA user_version = %d; PRAGMA application_id = %d", count,
+             STORE_APPLICATION_ID);
     return execute(db, path, pragmas, error);
 }
 
@@ -67,7 +69,7 @@ Status store_migrate(sqlite3 *db, const char *path, const Migration *migrations,
     if (version == count) {
         return STATUS_OK;
     }
-    TRY(execute(db, path, "PRAGMA journal_mode = WAL", error));    // a property of the file, set once
+    TRY(execute(db, path, "PRAGMA journal_mode = WAL", error));  // a property of the file, set once
     TRY(execute(db, path, "BEGIN IMMEDIATE", error));
     Status status = apply(db, path, migrations, count, error);
     if (status == STATUS_OK) {

@@ -4,21 +4,37 @@
 
 #include "autotune/store/store_predictions.h"
 
-// The numbers that are read back, in the order of read_row; the rest of a Prediction is derived from them and the request.
-#define NUMBERS                                                                                                            \
-    "step_s, compute_s, exposed_dp_replicate_s, exposed_dp_shard_s, exposed_cp_s, exposed_tp_s, optimizer_s, overhead_s, "   \
-    "parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, logits_bytes, gathered_parameters_bytes, "     \
+// The numbers that are read back, in the order of read_row; the rest of a Prediction is derived from them and the
+// request.
+#define NUMBERS                                                                                                        \
+    "step_s, compute_s, exposed_dp_replicate_s, exposed_dp_shard_s, exposed_cp_s, exposed_tp_s, optimizer_s, "         \
+    "overhead_s, "                                                                                                     \
+    "parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, logits_bytes, gathered_parameters_bytes, " \
     "communication_bytes, runtime_bytes, peak_bytes, reserved_bytes, top_bytes"
 enum { NUMBER_COUNT = 19 };
 
 static void numbers_of(Prediction *prediction, double *places[NUMBER_COUNT]) {
     MemoryBreakdown *memory = &prediction->memory;
     double *all[NUMBER_COUNT] = {
-        &prediction->step_s, &prediction->compute_s, &prediction->exposed_s[AXIS_DP_REPLICATE],
-        &prediction->exposed_s[AXIS_DP_SHARD], &prediction->exposed_s[AXIS_CP], &prediction->exposed_s[AXIS_TP],
-        &prediction->optimizer_s, &prediction->overhead_s, &memory->parameters, &memory->gradients, &memory->optimizer,
-        &memory->activations, &memory->logits, &memory->gathered_parameters, &memory->communication, &memory->runtime,
-        &memory->peak_bytes, &memory->reserved_bytes, &memory->top_bytes,
+        &prediction->step_s,
+        &prediction->compute_s,
+        &prediction->exposed_s[AXIS_DP_REPLICATE],
+        &prediction->exposed_s[AXIS_DP_SHARD],
+        &prediction->exposed_s[AXIS_CP],
+        &prediction->exposed_s[AXIS_TP],
+        &prediction->optimizer_s,
+        &prediction->overhead_s,
+        &memory->parameters,
+        &memory->gradients,
+        &memory->optimizer,
+        &memory->activations,
+        &memory->logits,
+        &memory->gathered_parameters,
+        &memory->communication,
+        &memory->runtime,
+        &memory->peak_bytes,
+        &memory->reserved_bytes,
+        &memory->top_bytes,
     };
     memcpy(places, all, sizeof all);
 }
@@ -56,15 +72,16 @@ PredictionCache store_cache(Store *store) {
 }
 
 Status store_prepare_prediction(Store *store, sqlite3_stmt **statement, Error *error) {
-    return store_prepare(store,
-                         "INSERT OR REPLACE INTO predictions (content_hash, engine_version, model, cluster, profile_hash, target, "
-                         "plan, step_low_s, step_high_s, tokens_per_s, mfu, peak_phase, top_name, " NUMBERS ") "
-                         "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                         statement, error);
+    return store_prepare(
+        store,
+        "INSERT OR REPLACE INTO predictions (content_hash, engine_version, model, cluster, profile_hash, target, "
+        "plan, step_low_s, step_high_s, tokens_per_s, mfu, peak_phase, top_name, " NUMBERS ") "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        statement, error);
 }
 
-Status store_put_prediction(Store *store, sqlite3_stmt *statement, const TuneRequest *request, const Prediction *prediction,
-                            Error *error) {
+Status store_put_prediction(Store *store, sqlite3_stmt *statement, const TuneRequest *request,
+                            const Prediction *prediction, Error *error) {
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(request->target, target, sizeof target);
     int place = 1;
@@ -106,7 +123,7 @@ static Status save_prediction(Store *store, void *context, Error *error) {
 
 Status store_save_prediction(Store *store, const TuneRequest *request, const Prediction *prediction, Error *error) {
     if (prediction->cached || prediction->origin != ORIGIN_ENGINE || prediction->step_s <= 0) {
-        return STATUS_OK;    // nothing that is not there already
+        return STATUS_OK;  // nothing that is not there already
     }
     SavePrediction save = {request, prediction};
     return store_transaction(store, save_prediction, &save, error);

@@ -1,5 +1,6 @@
-// Saving the answer of a request: the request, every candidate, and every prediction that the engine made. The same question
-// gives the same answer (its hash covers the engine's code), so asking again only counts; nothing is written twice.
+// Saving the answer of a request: the request, every candidate, and every prediction that the engine made. The same
+// question gives the same answer (its hash covers the engine's code), so asking again only counts; nothing is written
+// twice.
 
 #include "autotune/store/store_predictions.h"
 
@@ -11,9 +12,9 @@ static uint64_t request_hash(const TuneRequest *request) {
     model_hash(&request->model, &hash);
     cluster_hash(&request->cluster, &hash);
     target_hash(request->target, &hash);
-    const int64_t asked[] = {request->world, request->seq, request->global_batch, request->micro_batch, request->zero,
-                             request->reshard, request->recompute, request->cp_rotate, request->precision, request->max_tp,
-                             request->effort};
+    const int64_t asked[] = {request->world,     request->seq,     request->global_batch, request->micro_batch,
+                             request->zero,      request->reshard, request->recompute,    request->cp_rotate,
+                             request->precision, request->max_tp,  request->effort};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         hash_int(&hash, asked[i]);
     }
@@ -40,11 +41,12 @@ static Status touch_request(Store *store, const TuneRequest *request, bool *know
 static Status insert_request(Store *store, const TuneResult *result, Error *error) {
     const TuneRequest *request = result->request;
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, seq, "
-                      "global_batch, memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, simulated, "
-                      "elapsed_s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                      &statement, error));
+    TRY(store_prepare(
+        store,
+        "INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, seq, "
+        "global_batch, memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, simulated, "
+        "elapsed_s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        &statement, error));
     char target[64];
     store_target_text(request->target, target, sizeof target);
     int place = 1;
@@ -71,7 +73,8 @@ static Status insert_request(Store *store, const TuneResult *result, Error *erro
     return status;
 }
 
-static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidate, Error *error) {
+static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidate,
+                            Error *error) {
     char mesh[MESH_TEXT_BYTES], plan[PLAN_TEXT_BYTES];
     int place = 1;
     bind_int(statement, &place, request_id);
@@ -82,7 +85,8 @@ static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t reque
     bind_int(statement, &place, candidate->state != CANDIDATE_REJECTED);
     bind_text(statement, &place, candidate->rule);
     bind_text(statement, &place, candidate->reason);
-    const double numbers[] = {candidate->step_s, candidate->tokens_per_s, candidate->peak_bytes, candidate->reserved_bytes};
+    const double numbers[] = {candidate->step_s, candidate->tokens_per_s, candidate->peak_bytes,
+                              candidate->reserved_bytes};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (numbers[i] > 0) {
             bind_double(statement, &place, numbers[i]);
@@ -95,10 +99,11 @@ static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t reque
 
 static Status put_candidates(Store *store, const TuneResult *result, int64_t request_id, Error *error) {
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "INSERT INTO candidates (request_id, shape, plan, content_hash, state, feasible, rule, reason, step_s, "
-                      "tokens_per_s, peak_bytes, reserved_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                      &statement, error));
+    TRY(store_prepare(
+        store,
+        "INSERT INTO candidates (request_id, shape, plan, content_hash, state, feasible, rule, reason, step_s, "
+        "tokens_per_s, peak_bytes, reserved_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        &statement, error));
     Status status = STATUS_OK;
     for (int i = 0; i < result->candidate_count && status == STATUS_OK; i++) {
         status = put_candidate(store, statement, request_id, &result->candidates[i], error);

@@ -1,5 +1,6 @@
-// Saving a run of the executor: what ran, how it ended, its loss curve, the measured spans of its last step and the totals per
-// task beside the prediction. Arrays of numbers are kept as JSON text, so that SQLite's json functions can read them.
+// Saving a run of the executor: what ran, how it ended, its loss curve, the measured spans of its last step and the
+// totals per task beside the prediction. Arrays of numbers are kept as JSON text, so that SQLite's json functions can
+// read them.
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #include "autotune/store/store_internal.h"
 
-enum { SPANS_KEPT = 200000 };    // of a run; beyond it only the totals are kept
+enum { SPANS_KEPT = 200000 };  // of a run; beyond it only the totals are kept
 
 typedef struct SaveRun {
     const RunRecord *run;
@@ -16,7 +17,7 @@ typedef struct SaveRun {
 
 // "[1.5,2.25]"; a number that JSON has no word for becomes null.
 static char *number_array(const double *values, int count) {
-    const size_t bytes = (size_t)count * 26 + 3;    // "%.17g" and a comma
+    const size_t bytes = (size_t)count * 26 + 3;  // "%.17g" and a comma
     char *text = malloc(bytes);
     if (!text) {
         return NULL;
@@ -42,11 +43,12 @@ static void bind_numbers(sqlite3_stmt *statement, int *place, const double *valu
 
 static Status put_run(Store *store, const RunRecord *run, Error *error) {
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "INSERT INTO runs (host, command, model, plan, content_hash, target, cluster, device, transport, lanes, seed, "
-                      "steps, state, failure, losses, grad_norms, step_times_s, peak_bytes, planned_peak_bytes, "
-                      "predicted_step_s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                      &statement, error));
+    TRY(store_prepare(
+        store,
+        "INSERT INTO runs (host, command, model, plan, content_hash, target, cluster, device, transport, lanes, seed, "
+        "steps, state, failure, losses, grad_norms, step_times_s, peak_bytes, planned_peak_bytes, "
+        "predicted_step_s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        &statement, error));
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(run->request->target, target, sizeof target);
     int place = 1;

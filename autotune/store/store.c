@@ -1,5 +1,6 @@
-// Opening, closing and the few helpers that every query shares. Foreign codes are translated here into sentences that name the
-// file. Durability: WAL with synchronous=NORMAL, so a killed process loses at most its own unfinished transaction.
+// Opening, closing and the few helpers that every query shares. Foreign codes are translated here into sentences that
+// name the file. Durability: WAL with synchronous=NORMAL, so a killed process loses at most its own unfinished
+// transaction.
 
 #include "autotune/store/store.h"
 
@@ -15,16 +16,18 @@ Status store_default_path(char path[STORE_PATH_BYTES], Error *error) {
     const char *data = getenv("XDG_DATA_HOME");
     const char *home = getenv("HOME");
     int written;
-    if (data && data[0] == '/') {    // the specification ignores relative ones
+    if (data && data[0] == '/') {  // the specification ignores relative ones
         written = snprintf(path, STORE_PATH_BYTES, "%s/ndtune/ndtune.db", data);
     } else if (home && home[0] != '\0') {
         written = snprintf(path, STORE_PATH_BYTES, "%s/.local/share/ndtune/ndtune.db", home);
     } else {
-        error_set(error, STATUS_ENVIRONMENT, "neither XDG_DATA_HOME nor HOME is set, so there is no place for the store");
+        error_set(error, STATUS_ENVIRONMENT,
+                  "neither XDG_DATA_HOME nor HOME is set, so there is no place for the store");
         return error_hint(error, "name a file with --db FILE");
     }
     if (written >= STORE_PATH_BYTES) {
-        return error_set(error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes", STORE_PATH_BYTES - 1);
+        return error_set(error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes",
+                         STORE_PATH_BYTES - 1);
     }
     return STATUS_OK;
 }
@@ -36,7 +39,8 @@ static Status make_folders(const char *path, Error *error) {
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-            error_set(error, STATUS_ENVIRONMENT, "store %s: cannot create the folder %s: %s", path, folder, strerror(errno));
+            error_set(error, STATUS_ENVIRONMENT, "store %s: cannot create the folder %s: %s", path, folder,
+                      strerror(errno));
             return error_hint(error, "name another file with --db FILE");
         }
         *slash = '/';
@@ -62,7 +66,8 @@ Status store_error(sqlite3 *db, const char *path, const char *doing, Error *erro
         return error_set(error, STATUS_ENVIRONMENT, "store %s: another process kept it locked for %d s", path,
                          STORE_BUSY_MS / 1000);
     default:
-        return error_set(error, STATUS_ENVIRONMENT, "store %s: %s: %s", path, doing, db ? sqlite3_errmsg(db) : "out of memory");
+        return error_set(error, STATUS_ENVIRONMENT, "store %s: %s: %s", path, doing,
+                         db ? sqlite3_errmsg(db) : "out of memory");
     }
 }
 
@@ -159,7 +164,8 @@ static Status open_database(Store *store, Error *error) {
 Status store_open(const char *path, Store **store, Error *error) {
     *store = NULL;
     if (strlen(path) >= STORE_PATH_BYTES) {
-        return error_set(error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes", STORE_PATH_BYTES - 1);
+        return error_set(error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes",
+                         STORE_PATH_BYTES - 1);
     }
     struct stat about;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) {

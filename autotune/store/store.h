@@ -1,5 +1,6 @@
-// The store: one SQLite file that remembers requests, candidates, predictions and runs. The only user of sqlite3.h. WAL, foreign
-// keys, one transaction per result: a killed process leaves a readable file. Errors are STATUS_ENVIRONMENT and name the file.
+// The store: one SQLite file that remembers requests, candidates, predictions and runs. The only user of sqlite3.h.
+// WAL, foreign keys, one transaction per result: a killed process leaves a readable file. Errors are
+// STATUS_ENVIRONMENT and name the file.
 
 #pragma once
 
@@ -17,10 +18,10 @@ enum { STORE_PATH_BYTES = 4096 };
 // $XDG_DATA_HOME/ndtune/ndtune.db, or below $HOME/.local/share when that is not set.
 Status store_default_path(char path[STORE_PATH_BYTES], Error *error);
 
-// Opens or creates the file (and the folders above it) and brings it to the newest schema. A file that is not ours, damaged,
-// newer than this program or not writable is refused and left as it is.
+// Opens or creates the file (and the folders above it) and brings it to the newest schema. A file that is not ours,
+// damaged, newer than this program or not writable is refused and left as it is.
 Status store_open(const char *path, Store **store, Error *error);
-void store_close(Store *store);    // NULL is fine
+void store_close(Store *store);  // NULL is fine
 
 // A cache over the predictions table; lives as long as the store.
 PredictionCache store_cache(Store *store);

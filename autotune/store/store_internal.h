@@ -7,13 +7,13 @@
 #include "autotune/store/store.h"
 
 enum {
-    STORE_APPLICATION_ID = 0x6e647475,    // "ndtu": marks the file as ours
-    STORE_BUSY_MS = 5000                  // another ndtune may be writing
+    STORE_APPLICATION_ID = 0x6e647475,  // "ndtu": marks the file as ours
+    STORE_BUSY_MS = 5000                // another ndtune may be writing
 };
 
 struct Store {
     sqlite3 *db;
-    sqlite3_stmt *find_prediction;    // prepared at the first lookup
+    sqlite3_stmt *find_prediction;  // prepared at the first lookup
     char path[STORE_PATH_BYTES];
 };
 
@@ -42,11 +42,11 @@ typedef Status (*StoreWork)(Store *store, void *context, Error *error);
 Status store_transaction(Store *store, StoreWork work, void *context, Error *error);
 
 // Binds by position from 1; *place moves on.
-void bind_text(sqlite3_stmt *statement, int *place, const char *text);    // NULL is SQL NULL
+void bind_text(sqlite3_stmt *statement, int *place, const char *text);  // NULL is SQL NULL
 void bind_int(sqlite3_stmt *statement, int *place, int64_t value);
 void bind_double(sqlite3_stmt *statement, int *place, double value);
 void bind_hash(sqlite3_stmt *statement, int *place, uint64_t value);
 
 uint64_t store_model_hash(const ModelSpec *model);
 uint64_t store_profile_hash(const ClusterProfile *cluster);
-void store_target_text(const Target *target, char *out, size_t bytes);    // "accelerate@1.14"
+void store_target_text(const Target *target, char *out, size_t bytes);  // "accelerate@1.14"

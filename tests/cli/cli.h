@@ -12,7 +12,8 @@ enum { CLI_MAX_WORDS = 32 };
 ProgramRun cli_words(const char *const *words);
 #define CLI(...) cli_words((const char *const[]){__VA_ARGS__, NULL})
 
-// Its standard output as JSON; fails the test when the exit code is another or the text is not JSON. The caller frees the root.
+// Its standard output as JSON; fails the test when the exit code is another or the text is not JSON. The caller frees
+// the root.
 json_t *cli_json_words(int exit_code, const char *const *words);
 #define CLI_JSON(exit_code, ...) cli_json_words(exit_code, (const char *const[]){__VA_ARGS__, NULL})
 

@@ -10,7 +10,7 @@ TestSuite(cli_errors, .timeout = 90);
 typedef struct Refusal {
     const char *words[10];
     int exit_code;
-    const char *says;    // in standard error
+    const char *says;  // in standard error
 } Refusal;
 
 static const Refusal refusals[] = {
@@ -95,8 +95,17 @@ Test(cli_errors, a_full_disk_behind_standard_output_is_exit_3) {
 }
 
 Test(cli_help, help_and_version_are_exit_0) {
-    static const char *const calls[][3] = {{"help"}, {"--help"}, {"-h"}, {"--version"}, {"help", "plan"}, {"plan", "--help"},
-                                           {"predict", "--help"}, {"run", "--help"}, {"models"}, {"clusters"}, {"clusters", "dgx-h100"}};
+    static const char *const calls[][3] = {{"help"},
+                                           {"--help"},
+                                           {"-h"},
+                                           {"--version"},
+                                           {"help", "plan"},
+                                           {"plan", "--help"},
+                                           {"predict", "--help"},
+                                           {"run", "--help"},
+                                           {"models"},
+                                           {"clusters"},
+                                           {"clusters", "dgx-h100"}};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         ProgramRun run = cli_words(calls[i]);
         cr_expect_eq(run.exit_code, 0, "%s: %s", calls[i][0], run.err);
@@ -144,7 +153,8 @@ Test(cli_help, a_printed_profile_is_a_profile_file) {
     fclose(file);
     program_run_free(&run);
     json_t *built_in = CLI_JSON(0, "predict", "--mesh", "dp_shard=8", "--model", "7b", "--format", "json");
-    json_t *from_file = CLI_JSON(0, "predict", "--mesh", "dp_shard=8", "--model", "7b", "--cluster", path, "--format", "json");
+    json_t *from_file =
+        CLI_JSON(0, "predict", "--mesh", "dp_shard=8", "--model", "7b", "--cluster", path, "--format", "json");
     cr_assert_eq(cli_number(built_in, "step_time_s"), cli_number(from_file, "step_time_s"));
     json_decref(built_in);
     json_decref(from_file);

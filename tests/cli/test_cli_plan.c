@@ -35,11 +35,13 @@ static void check_prediction(const json_t *entry) {
     cr_assert_eq(leaves(memory) - peak - reserved - limit, peak);
     cr_assert_eq(json_is_true(json_object_get(entry, "feasible")), reserved <= limit);
     const json_t *mesh = json_object_get(entry, "mesh"), *plan = json_object_get(entry, "plan");
-    cr_assert_eq(cli_number(mesh, "dp_replicate") * cli_number(mesh, "dp_shard") * cli_number(mesh, "cp") * cli_number(mesh, "tp"),
+    cr_assert_eq(cli_number(mesh, "dp_replicate") * cli_number(mesh, "dp_shard") * cli_number(mesh, "cp") *
+                     cli_number(mesh, "tp"),
                  cli_number(mesh, "world"));
     cr_assert_eq(cli_number(plan, "global_batch"), cli_number(plan, "micro_batch") * cli_number(mesh, "dp_replicate") *
                                                        cli_number(mesh, "dp_shard") * cli_number(plan, "grad_accum"));
-    cr_assert_float_eq(cli_number(entry, "tokens_per_s"), cli_number(plan, "global_batch") * cli_number(plan, "seq") / step_s,
+    cr_assert_float_eq(cli_number(entry, "tokens_per_s"),
+                       cli_number(plan, "global_batch") * cli_number(plan, "seq") / step_s,
                        1e-9 * cli_number(entry, "tokens_per_s"));
     cr_assert_gt(cli_number(entry, "mfu"), 0);
     cr_assert_lt(cli_number(entry, "mfu"), 1);
@@ -62,7 +64,8 @@ Test(cli_plan, no_shape_comes_twice) {
     json_array_extend(all, json_object_get(root, "rejected"));
     for (size_t i = 0; i < json_array_size(all); i++) {
         for (size_t j = 0; j < i; j++) {
-            cr_assert_not(json_equal(json_object_get(json_array_get(all, i), "mesh"), json_object_get(json_array_get(all, j), "mesh")));
+            cr_assert_not(json_equal(json_object_get(json_array_get(all, i), "mesh"),
+                                     json_object_get(json_array_get(all, j), "mesh")));
         }
     }
     json_decref(all);
@@ -85,7 +88,8 @@ Test(cli_plan, entries_are_ranked) {
     json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
     const json_t *entries = json_object_get(root, "entries");
     for (size_t i = 1; i < json_array_size(entries); i++) {
-        cr_assert_geq(cli_number(json_array_get(entries, i - 1), "tokens_per_s"), cli_number(json_array_get(entries, i), "tokens_per_s"));
+        cr_assert_geq(cli_number(json_array_get(entries, i - 1), "tokens_per_s"),
+                      cli_number(json_array_get(entries, i), "tokens_per_s"));
     }
     json_decref(root);
 }
@@ -144,19 +148,20 @@ Test(cli_plan, a_second_call_reads_the_store_and_says_the_same) {
 Test(cli_plan, the_table_names_what_a_reader_needs) {
     ProgramRun run = CLI("--world", "32", "--model", "7b");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
-    static const char *const words[] = {"llama-2-7b", "dgx-h100", "accelerate", "tokens/s", "MFU", "80 % interval", "56 shapes:",
-                                        "global batch 1024 sequences", "accumulation", "Assumed", "unvalidated", "sequences of 4096"};
+    static const char *const words[] = {"llama-2-7b",   "dgx-h100",      "accelerate",  "tokens/s",
+                                        "MFU",          "80 % interval", "56 shapes:",  "global batch 1024 sequences",
+                                        "accumulation", "Assumed",       "unvalidated", "sequences of 4096"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         cr_assert_not_null(strstr(run.out, words[i]), "no %s in %s", words[i], run.out);
     }
-    cr_assert_str_empty(run.err);    // not a terminal: no progress
+    cr_assert_str_empty(run.err);  // not a terminal: no progress
     program_run_free(&run);
 }
 
 Test(cli_plan, nothing_feasible_is_exit_2_with_the_reason) {
     ProgramRun run = CLI("--world", "2", "--model", "llama-3-70b");
     cr_assert_eq(run.exit_code, 2);
-    cr_assert_not_null(strstr(run.err, "none of the 4 shapes can run"), "%s", run.err);    // 2 on one of four axes
+    cr_assert_not_null(strstr(run.err, "none of the 4 shapes can run"), "%s", run.err);  // 2 on one of four axes
     program_run_free(&run);
 }
 
@@ -189,8 +194,8 @@ Test(cli_plan, set_changes_the_machine) {
 }
 
 Test(cli_predict, one_object_keeps_the_promises) {
-    json_t *root = CLI_JSON(0, "predict", "--mesh", "dp_replicate=1,dp_shard=8,cp=1,tp=1", "--micro-batch", "1", "--grad-accum", "2",
-                            "--model", "7b", "--recompute", "full", "--format", "json");
+    json_t *root = CLI_JSON(0, "predict", "--mesh", "dp_replicate=1,dp_shard=8,cp=1,tp=1", "--micro-batch", "1",
+                            "--grad-accum", "2", "--model", "7b", "--recompute", "full", "--format", "json");
     check_prediction(root);
     cr_assert_str_eq(json_string_value(json_object_get(json_object_get(root, "plan"), "recompute")), "full");
     json_decref(root);
@@ -201,8 +206,9 @@ Test(cli_predict, agrees_with_the_entry_of_plan) {
     const json_t *entry = json_array_get(json_object_get(plan, "entries"), 0);
     const json_t *mesh = json_object_get(entry, "mesh"), *choices = json_object_get(entry, "plan");
     char mesh_words[128], micro[16], accumulate[16];
-    snprintf(mesh_words, sizeof mesh_words, "dp_replicate=%.0f,dp_shard=%.0f,cp=%.0f,tp=%.0f", cli_number(mesh, "dp_replicate"),
-             cli_number(mesh, "dp_shard"), cli_number(mesh, "cp"), cli_number(mesh, "tp"));
+    snprintf(mesh_words, sizeof mesh_words, "dp_replicate=%.0f,dp_shard=%.0f,cp=%.0f,tp=%.0f",
+             cli_number(mesh, "dp_replicate"), cli_number(mesh, "dp_shard"), cli_number(mesh, "cp"),
+             cli_number(mesh, "tp"));
     snprintf(micro, sizeof micro, "%.0f", cli_number(choices, "micro_batch"));
     snprintf(accumulate, sizeof accumulate, "%.0f", cli_number(choices, "grad_accum"));
     json_t *prediction =

@@ -33,16 +33,18 @@ Test(cli_run, the_loss_falls) {
 }
 
 Test(cli_run, every_shape_starts_at_the_loss_of_one_rank) {
-    json_t *one = CLI_JSON(0, "run", "--mesh", "dp_shard=1", "--model", "tiny", "--steps", "1", "--grad-accum", "2", "--format", "json");
+    json_t *one = CLI_JSON(0, "run", "--mesh", "dp_shard=1", "--model", "tiny", "--steps", "1", "--grad-accum", "2",
+                           "--format", "json");
     json_t *two = CLI_JSON(0, "run", "--mesh", "dp_shard=2", "--model", "tiny", "--steps", "1", "--format", "json");
-    const double loss = at(one, "loss", 0);    // the same two sequences; fp32 at step 1: DESIGN section 13, 2e-6
+    const double loss = at(one, "loss", 0);  // the same two sequences; fp32 at step 1: DESIGN section 13, 2e-6
     cr_assert_float_eq(at(two, "loss", 0), loss, 2e-6 * loss);
     json_decref(one);
     json_decref(two);
 }
 
 Test(cli_run, every_task_has_a_measured_and_a_predicted_time) {
-    json_t *root = CLI_JSON(0, "run", "--mesh", "dp_shard=2,tp=2", "--model", "tiny", "--steps", "3", "--format", "json");
+    json_t *root =
+        CLI_JSON(0, "run", "--mesh", "dp_shard=2,tp=2", "--model", "tiny", "--steps", "3", "--format", "json");
     const json_t *tasks = json_object_get(root, "tasks");
     cr_assert_gt(json_array_size(tasks), 20);
     size_t i;
@@ -66,7 +68,8 @@ Test(cli_run, the_table_shows_losses_tasks_and_memory) {
 }
 
 Test(cli_run, csv_has_a_line_per_step) {
-    ProgramRun run = CLI("run", "--mesh", "dp_shard=1", "--model", "tiny", "--steps", "3", "--layers", "1", "--format", "csv");
+    ProgramRun run =
+        CLI("run", "--mesh", "dp_shard=1", "--model", "tiny", "--steps", "3", "--layers", "1", "--format", "csv");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
     int lines = 0;
     for (const char *p = run.out; (p = strchr(p, '\n')); p++) {

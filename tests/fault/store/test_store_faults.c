@@ -1,4 +1,5 @@
-// Files that are not ours, damaged, newer or not writable, and a writer that is killed: one sentence, and nothing is lost.
+// Files that are not ours, damaged, newer or not writable, and a writer that is killed: one sentence, and nothing is
+// lost.
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -81,8 +82,9 @@ static int query_int(const char *sql) {
 }
 
 Test(store_faults, a_text_file_is_refused_and_left_alone) {
-    static const char text[] = "this is somebody's thesis, not a database, and it is long enough to have a header in it. "
-                               "this is somebody's thesis, not a database, and it is long enough to have a header in it.";
+    static const char text[] =
+        "this is somebody's thesis, not a database, and it is long enough to have a header in it. "
+        "this is somebody's thesis, not a database, and it is long enough to have a header in it.";
     write_file(text, sizeof text);
     refused("not a database");
     cr_assert_eq(file_bytes(), (long)sizeof text);
@@ -115,7 +117,7 @@ Test(store_faults, a_damaged_database_is_refused) {
     store = NULL;
     FILE *file = fopen(path, "r+b");
     cr_assert_not_null(file);
-    fseek(file, 100, SEEK_SET);    // the first page after the file header: the table of tables
+    fseek(file, 100, SEEK_SET);  // the first page after the file header: the table of tables
     for (int i = 0; i < 3900; i++) {
         fputc(0xff, file);
     }
@@ -138,7 +140,8 @@ Test(store_faults, a_file_in_place_of_a_folder_is_refused) {
 }
 
 Test(store_faults, a_place_where_nothing_can_be_made_is_refused) {
-    cr_assert_eq(store_open("/proc/ndtune/test.db", &store, &error), STATUS_ENVIRONMENT);    // root cannot write there either
+    cr_assert_eq(store_open("/proc/ndtune/test.db", &store, &error),
+                 STATUS_ENVIRONMENT);  // root cannot write there either
     cr_assert_not_null(strstr(error.message, "cannot create the folder"), "%s", error.message);
 }
 
@@ -157,7 +160,8 @@ Test(store_faults, an_older_schema_is_brought_up_and_keeps_its_rows) {
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
     store_close(store);
     store = NULL;
-    execute("INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, seq, global_batch, "
+    execute("INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, "
+            "seq, global_batch, "
             "memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, simulated, elapsed_s) "
             "VALUES ('h', 'c', 1, 'm', 'h', 'c', 'h', 't', 1, 0, 1, 'v', 1, 1, 0, 1, 1, 0.1)");
     const Migration migrations[] = {store_migrations[0],
@@ -174,7 +178,8 @@ Test(store_faults, a_migration_that_fails_leaves_the_older_schema_whole) {
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
     store_close(store);
     store = NULL;
-    const Migration migrations[] = {store_migrations[0], {"002_bad", "CREATE TABLE half (x); INSERT INTO no_such_table VALUES (1)"}};
+    const Migration migrations[] = {store_migrations[0],
+                                    {"002_bad", "CREATE TABLE half (x); INSERT INTO no_such_table VALUES (1)"}};
     sqlite3 *db = NULL;
     cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
     cr_assert_eq(store_migrate(db, path, migrations, 2, &error), STATUS_ENVIRONMENT);
@@ -191,7 +196,16 @@ static void wait_s(double seconds) {
 
 // Starts ndtune on this store, kills it after delay_s, and says whether it was still running.
 static bool kill_a_writer(double delay_s) {
-    char *const words[] = {NDTUNE_BIN_DIR "/ndtune", "--world", "32", "--model", "7b", "--db", path, "--no-cache", "--format", "csv",
+    char *const words[] = {NDTUNE_BIN_DIR "/ndtune",
+                           "--world",
+                           "32",
+                           "--model",
+                           "7b",
+                           "--db",
+                           path,
+                           "--no-cache",
+                           "--format",
+                           "csv",
                            NULL};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -209,7 +223,7 @@ static bool kill_a_writer(double delay_s) {
 Test(store_faults, a_killed_writer_leaves_whole_results_only, .timeout = 120) {
     int killed = 0;
     for (int i = 0; i < 24; i++) {
-        killed += kill_a_writer(0.004 * (i + 1));    // from before the store is opened to after the answer is saved
+        killed += kill_a_writer(0.004 * (i + 1));  // from before the store is opened to after the answer is saved
     }
     cr_assert_gt(killed, 0, "every writer was done before it could be killed");
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
@@ -232,14 +246,15 @@ Test(store_faults, after_a_kill_the_next_call_answers) {
 }
 
 Test(store_faults, an_interrupt_ends_the_program_and_leaves_the_store_whole) {
-    char *const words[] = {NDTUNE_BIN_DIR "/ndtune", "--world", "1024", "--model", "llama-3-70b", "--db", path, "--format", "csv", NULL};
+    char *const words[] = {
+        NDTUNE_BIN_DIR "/ndtune", "--world", "1024", "--model", "llama-3-70b", "--db", path, "--format", "csv", NULL};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
     pid_t child = 0;
     cr_assert_eq(posix_spawn(&child, words[0], &actions, NULL, words, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
-    while (file_bytes() < 0) {    // the handler stands before the store is opened
+    while (file_bytes() < 0) {  // the handler stands before the store is opened
         wait_s(0.001);
     }
     kill(child, SIGINT);

@@ -29,7 +29,8 @@ static TuneRequest random_request(Arena *arena, uint64_t *seed) {
     static const int worlds[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
     static const char *const models[] = {"tiny", "7b", "llama-3-8b"};
     static const char *const targets[] = {"accelerate", "ndtune"};
-    TuneRequest request = request_for(arena, worlds[next(seed) % 10], models[next(seed) % 3], "dgx-h100", targets[next(seed) % 2]);
+    TuneRequest request =
+        request_for(arena, worlds[next(seed) % 10], models[next(seed) % 3], "dgx-h100", targets[next(seed) % 2]);
     if (next(seed) % 2) {
         request.global_batch = (int64_t)(1 + next(seed) % 200);
     }
@@ -66,7 +67,8 @@ Test(search_property, every_shape_is_ranked_or_rejected_exactly_once, .timeout =
         Error error = {0};
         TuneResult result;
         const TuneRequest request = random_request(&arena, &seed);
-        cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "round %d: %s", round, error.message);
+        cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "round %d: %s", round,
+                     error.message);
         const int shapes = mesh_enumerate(request.world, NULL, 0);
         Mesh *meshes = ARENA_ARRAY(&arena, Mesh, shapes);
         mesh_enumerate(request.world, meshes, shapes);

@@ -30,6 +30,6 @@ Test(interval, a_wider_profile_widens_even_the_unvalidated) {
     const Target target = {.evidence = "unvalidated"};
     double low_s = 0, high_s = 0;
     interval_of(1, &cluster, &target, &low_s, &high_s);
-    cr_assert_lt(low_s, 0.63);     // exp(-1.2816 * 0.375) = 0.6184
-    cr_assert_gt(high_s, 2.22);    // exp(1.2816 * 0.625) = 2.2277
+    cr_assert_lt(low_s, 0.63);   // exp(-1.2816 * 0.375) = 0.6184
+    cr_assert_gt(high_s, 2.22);  // exp(1.2816 * 0.625) = 2.2277
 }

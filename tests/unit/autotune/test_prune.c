@@ -14,7 +14,8 @@ static void begin(void) {
     arena = (Arena){0};
     request = request_for(&arena, 8, "7b", "dgx-h100", "accelerate");
     memset(&plan, 0, sizeof plan);
-    plan = (TrainPlan){.mesh = {{1, 8, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_BF16};
+    plan = (TrainPlan){
+        .mesh = {{1, 8, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_BF16};
     plan_canonical(&plan);
 }
 
@@ -45,7 +46,7 @@ Test(prune, max_tp_names_both_numbers) {
 
 Test(prune, an_illegal_plan_gets_the_reason_of_the_target) {
     const char *reason = NULL;
-    plan.mesh = (Mesh){{1, 1, 1, 64}};    // 64 tensor ranks for 32 heads
+    plan.mesh = (Mesh){{1, 1, 1, 64}};  // 64 tensor ranks for 32 heads
     plan.zero = 0;
     cr_assert_str_eq(rule_name(NULL, &reason), "legality");
     cr_assert_not_null(strstr(reason, "tp=64"));
@@ -55,14 +56,16 @@ Test(prune, a_batch_that_cannot_be_made_names_the_nearest_that_can) {
     const char *reason = NULL;
     request.global_batch = 12;
     cr_assert_str_eq(rule_name(NULL, &reason), "batch");
-    cr_assert_str_eq(reason, "a global batch of 12 sequences is not a multiple of dp_replicate x dp_shard = 8; the nearest it "
-                             "could do is 8");
+    cr_assert_str_eq(reason,
+                     "a global batch of 12 sequences is not a multiple of dp_replicate x dp_shard = 8; the nearest it "
+                     "could do is 8");
 }
 
 Test(prune, memory_names_the_buffer_and_what_is_missing) {
     const char *reason = NULL;
     request.memory_limit_bytes = 80 * 0x1p30;
-    const MemoryBreakdown memory = {.reserved_bytes = 90 * 0x1p30, .peak_phase = "loss", .top_name = "logits", .top_bytes = 0x1p30};
+    const MemoryBreakdown memory = {
+        .reserved_bytes = 90 * 0x1p30, .peak_phase = "loss", .top_name = "logits", .top_bytes = 0x1p30};
     cr_assert_str_eq(rule_name(&memory, &reason), "memory");
     cr_assert_not_null(strstr(reason, "by 10.0 GiB"), "%s", reason);
     cr_assert_not_null(strstr(reason, "logits with 1.00 GiB"), "%s", reason);

@@ -72,8 +72,8 @@ Test(search, memory_terms_sum_to_the_peak) {
     run();
     for (int i = 0; i < result.entry_count; i++) {
         const MemoryBreakdown *memory = &result.entries[i].memory;
-        const double sum = memory->parameters + memory->gradients + memory->optimizer + memory->activations + memory->logits +
-                           memory->gathered_parameters + memory->communication + memory->runtime;
+        const double sum = memory->parameters + memory->gradients + memory->optimizer + memory->activations +
+                           memory->logits + memory->gathered_parameters + memory->communication + memory->runtime;
         cr_assert_float_eq(sum, memory->peak_bytes, 1.0, "place %d", i + 1);
     }
 }
@@ -126,7 +126,8 @@ Test(search, the_winner_is_that_of_simulating_everything) {
             continue;
         }
         Prediction prediction;
-        cr_assert_eq(predict_plan(&predictor, &result.candidates[i].plan, true, &arena, &prediction, &error), STATUS_OK);
+        cr_assert_eq(predict_plan(&predictor, &result.candidates[i].plan, true, &arena, &prediction, &error),
+                     STATUS_OK);
         best = fmax(best, prediction.tokens_per_s);
     }
     predictor_free(&predictor);
@@ -164,7 +165,7 @@ Test(search, a_cancelled_search_says_so) {
 }
 
 Test(search, a_world_that_is_no_power_of_two_is_searched_like_any_other) {
-    request.world = 24;    // 2^3 * 3: 20 * 4 = 80 shapes
+    request.world = 24;  // 2^3 * 3: 20 * 4 = 80 shapes
     run();
     cr_assert_eq(result.entry_count + result.rejected_count, 80);
     cr_assert_gt(result.entry_count, 0);

@@ -28,7 +28,7 @@ Test(space, world_32_has_56_shapes) {
 }
 
 Test(space, every_shape_has_a_candidate) {
-    request.global_batch = 7;    // no shape with 2 data ranks or more can make it
+    request.global_batch = 7;  // no shape with 2 data ranks or more can make it
     space_enumerate(&request, &arena, &space);
     bool seen[56] = {false};
     for (int i = 0; i < space.candidate_count; i++) {
@@ -43,7 +43,8 @@ Test(space, no_plan_comes_twice) {
     space_enumerate(&request, &arena, &space);
     for (int i = 0; i < space.candidate_count; i++) {
         for (int j = i + 1; j < space.candidate_count; j++) {
-            cr_assert_neq(memcmp(&space.candidates[i].plan, &space.candidates[j].plan, sizeof(TrainPlan)), 0, "%d and %d", i, j);
+            cr_assert_neq(memcmp(&space.candidates[i].plan, &space.candidates[j].plan, sizeof(TrainPlan)), 0,
+                          "%d and %d", i, j);
         }
     }
 }
@@ -58,7 +59,7 @@ Test(space, plans_are_canonical) {
 }
 
 Test(space, a_given_batch_is_met_exactly_where_it_can_be) {
-    request.global_batch = 96;    // 3 * 32: every number of data ranks divides it
+    request.global_batch = 96;  // 3 * 32: every number of data ranks divides it
     space_enumerate(&request, &arena, &space);
     for (int i = 0; i < space.candidate_count; i++) {
         cr_assert_eq(plan_global_batch(&space.candidates[i].plan), 96, "candidate %d", i);
@@ -80,7 +81,7 @@ Test(space, without_a_batch_each_plan_is_within_half_a_unit_of_4M_tokens) {
     for (int i = 0; i < space.candidate_count; i++) {
         const TrainPlan *plan = &space.candidates[i].plan;
         const int64_t unit = plan_global_batch(plan) / plan->grad_accum;
-        const int64_t distance = plan_global_batch(plan) - 1024;    // 4 Mi tokens of 4,096
+        const int64_t distance = plan_global_batch(plan) - 1024;  // 4 Mi tokens of 4,096
         cr_assert(2 * (distance < 0 ? -distance : distance) <= unit, "candidate %d", i);
     }
 }
@@ -105,13 +106,13 @@ Test(space, a_target_without_all_gather_is_offered_the_ring_only) {
 }
 
 Test(space, the_nearest_multiple_rounds_to_the_closer_side_and_never_to_zero) {
-    cr_assert_eq(space_nearest_multiple(1000, 16), 992);    // 62 * 16; 1008 is 8 away too, the smaller wins
+    cr_assert_eq(space_nearest_multiple(1000, 16), 992);  // 62 * 16; 1008 is 8 away too, the smaller wins
     cr_assert_eq(space_nearest_multiple(1005, 16), 1008);
     cr_assert_eq(space_nearest_multiple(3, 16), 16);
 }
 
 Test(space, the_default_batch_is_4M_tokens) {
-    cr_assert_eq(space_default_batch(4096), 1024);     // 4 * 2^20 / 2^12
+    cr_assert_eq(space_default_batch(4096), 1024);  // 4 * 2^20 / 2^12
     cr_assert_eq(space_default_batch(8192), 512);
-    cr_assert_eq(space_default_batch(1 << 24), 1);     // longer than the batch: one sequence
+    cr_assert_eq(space_default_batch(1 << 24), 1);  // longer than the batch: one sequence
 }

@@ -22,9 +22,21 @@ static Status print_illegal(const Fixture *from, FILE *out, Error *error) {
 static Status print_run(const Fixture *from, FILE *out, Error *error) {
     static const double losses[] = {6.5, NAN};
     static const RunTask tasks[] = {{"qkv", "gemm", "compute", 4, 0.5, 0.25}};
-    const RunRecord run = {.request = &from->request, .host = "h", .device = "cpu", .transport = "shm", .lanes = "serial", .seed = 7,
-                           .steps = 2, .losses = losses, .grad_norms = losses, .step_times_s = losses, .peak_bytes = 5,
-                           .planned_peak_bytes = 5, .state = "diverged", .prediction = from->entries[0], .tasks = tasks,
+    const RunRecord run = {.request = &from->request,
+                           .host = "h",
+                           .device = "cpu",
+                           .transport = "shm",
+                           .lanes = "serial",
+                           .seed = 7,
+                           .steps = 2,
+                           .losses = losses,
+                           .grad_norms = losses,
+                           .step_times_s = losses,
+                           .peak_bytes = 5,
+                           .planned_peak_bytes = 5,
+                           .state = "diverged",
+                           .prediction = from->entries[0],
+                           .tasks = tasks,
                            .task_count = 1};
     return json_run(&run, out, error);
 }
@@ -75,8 +87,8 @@ Test(json_plan, rejected_rows_have_mesh_and_reason) {
 Test(json_prediction, memory_terms_sum_to_the_peak_exactly) {
     json_t *plan = parsed(print_plan);
     json_t *memory = json_object_get(first_entry(plan), "memory");
-    static const char *const terms[] = {"parameters", "gradients", "optimizer", "activations", "logits", "gathered_parameters",
-                                        "communication", "runtime"};
+    static const char *const terms[] = {"parameters", "gradients",           "optimizer",     "activations",
+                                        "logits",     "gathered_parameters", "communication", "runtime"};
     double sum = 0;
     for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
         sum += number(memory, terms[i]);
@@ -109,8 +121,9 @@ Test(json_prediction, time_terms_nested_ones_included_sum_to_the_step) {
 Test(json_prediction, has_every_number_of_the_contract) {
     json_t *plan = parsed(print_plan);
     json_t *entry = first_entry(plan);
-    static const char *const keys[] = {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s", "tokens_per_s_per_gpu",
-                                       "mfu", "hfu", "model_flops_per_s_per_gpu"};
+    static const char *const keys[] = {"step_time_s",  "step_time_low_s",          "step_time_high_s",
+                                       "tokens_per_s", "tokens_per_s_per_gpu",     "mfu",
+                                       "hfu",          "model_flops_per_s_per_gpu"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         number(entry, keys[i]);
     }
@@ -126,7 +139,7 @@ Test(json_prediction, has_every_number_of_the_contract) {
 Test(json_prediction, cost_is_the_price_of_the_world_and_of_the_tokens) {
     json_t *plan = parsed(print_plan);
     json_t *cost = json_object_get(first_entry(plan), "cost");
-    cr_assert_eq(number(cost, "usd_per_hour"), 16);    // 8 x 2
+    cr_assert_eq(number(cost, "usd_per_hour"), 16);  // 8 x 2
     // 16 / 3600 dollars per second over 1e6 tokens per second = 4.444e-9 per token
     cr_assert_float_eq(number(cost, "usd_per_billion_tokens"), 16.0 / 3600 / 1e6 * 1e9, 1e-9);
     json_decref(plan);

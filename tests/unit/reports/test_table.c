@@ -31,7 +31,8 @@ static char *printed(FixturePrint print) {
 
 Test(table, writes_the_batch_arithmetic_out) {
     char *text = printed(print_short);
-    SAYS(text, "global batch 32 sequences (131 k tokens) = micro-batch 2 x 1 dp_replicate x 4 dp_shard x 4 accumulation");
+    SAYS(text,
+         "global batch 32 sequences (131 k tokens) = micro-batch 2 x 1 dp_replicate x 4 dp_shard x 4 accumulation");
     SAYS(text, "the 2 ranks that share a (dp_replicate, dp_shard) coordinate (cp 1 x tp 2) work on the same sequences");
     free(text);
 }
@@ -64,7 +65,7 @@ Test(table, says_how_many_rows_are_left_out) {
 }
 
 Test(table, names_what_crosses_nodes) {
-    char *text = printed(print_short);    // 4 per node: tp=2 inside, dp_shard of stride 2 over both nodes
+    char *text = printed(print_short);  // 4 per node: tp=2 inside, dp_shard of stride 2 over both nodes
     SAYS(text, "tp groups (2 ranks) stay inside a node");
     SAYS(text, "dp_shard groups (4 ranks) cross node borders: each touches 2 nodes");
     free(text);

@@ -58,7 +58,7 @@ Test(options, auto_is_a_value_of_micro_batch) {
 
 Test(options, a_word_becomes_its_index) {
     cr_assert_eq(PARSE(COMMAND_PLAN, "--recompute", "full"), STATUS_OK);
-    cr_assert_eq(options.values[OPTION_RECOMPUTE].integer, 2);    // auto none full
+    cr_assert_eq(options.values[OPTION_RECOMPUTE].integer, 2);  // auto none full
 }
 
 Test(options, sizes_have_units) {

@@ -138,7 +138,8 @@ Test(store, a_single_prediction_is_kept_too) {
     Prediction prediction;
     TrainPlan plan;
     memset(&plan, 0, sizeof plan);
-    plan = (TrainPlan){.mesh = {{1, 4, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_BF16};
+    plan = (TrainPlan){
+        .mesh = {{1, 4, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_BF16};
     plan_canonical(&plan);
     const PredictionCache cache = store_cache(store);
     predictor_init(&predictor, &request, &cache);
@@ -152,8 +153,17 @@ Test(store, a_single_prediction_is_kept_too) {
 
 Test(store, a_run_gets_a_number_of_its_own) {
     const double numbers[] = {6.9, 6.5, NAN};
-    RunRecord run = {.request = &request, .host = "h", .device = "cpu", .transport = "shm", .lanes = "serial", .seed = 1, .steps = 3,
-                     .losses = numbers, .grad_norms = numbers, .step_times_s = numbers, .state = "diverged",
+    RunRecord run = {.request = &request,
+                     .host = "h",
+                     .device = "cpu",
+                     .transport = "shm",
+                     .lanes = "serial",
+                     .seed = 1,
+                     .steps = 3,
+                     .losses = numbers,
+                     .grad_norms = numbers,
+                     .step_times_s = numbers,
+                     .state = "diverged",
                      .prediction = {.plan = {.mesh = {{1, 1, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
     int64_t first = 0, second = 0;
     cr_assert_eq(store_save_run(store, &run, &first, &error), STATUS_OK, "%s", error.message);
@@ -162,7 +172,12 @@ Test(store, a_run_gets_a_number_of_its_own) {
 }
 
 Test(store, a_run_in_no_known_state_is_not_stored) {
-    RunRecord run = {.request = &request, .host = "h", .device = "cpu", .transport = "shm", .lanes = "serial", .state = "odd",
+    RunRecord run = {.request = &request,
+                     .host = "h",
+                     .device = "cpu",
+                     .transport = "shm",
+                     .lanes = "serial",
+                     .state = "odd",
                      .prediction = {.plan = {.mesh = {{1, 1, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
     cr_assert_eq(store_save_run(store, &run, NULL, &error), STATUS_ENVIRONMENT);
 }
@@ -176,7 +191,7 @@ Test(store_path, follows_xdg_data_home_then_home) {
     unsetenv("XDG_DATA_HOME");
     cr_assert_eq(store_default_path(out, &error), STATUS_OK);
     cr_assert_str_eq(out, "/home/me/.local/share/ndtune/ndtune.db");
-    setenv("XDG_DATA_HOME", "relative", 1);    // not allowed by the specification
+    setenv("XDG_DATA_HOME", "relative", 1);  // not allowed by the specification
     cr_assert_eq(store_default_path(out, &error), STATUS_OK);
     cr_assert_str_eq(out, "/home/me/.local/share/ndtune/ndtune.db");
     unsetenv("XDG_DATA_HOME");
