@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exec/transport/shm_blame.h"
 #include "exec/transport/shm_segment.h"
 
 enum { SUM_BLOCK = 1024 };                       // floats summed at a time: stays in the first-level cache
@@ -128,25 +129,37 @@ static TransportPlace place_of(const Transport *shm, int rank) {
     return shm_segment_place(&segment, rank);
 }
 
-// Names the members that have not entered this round, and what each was last seen doing.
+typedef struct Words {
+    char text[ERROR_MESSAGE_BYTES / 2];
+    size_t used;
+} Words;
+
+static void words_rank(Words *words, int rank, const char *seen_in) {
+    const int more =
+        snprintf(words->text + words->used, sizeof words->text - words->used, "%srank %d%s%s%s",
+                 words->used ? ", " : "", rank, *seen_in ? " (last seen in " : "", seen_in, *seen_in ? ")" : "");
+    words->used += more > 0 && words->used + (size_t)more < sizeof words->text ? (size_t)more : 0;
+}
+
+// Names who holds this rank up, and what each was last seen doing; then who else is held up.
 static Status gate_late(const Transport *shm, const ShmMember *member, const TransportCall *call, double waited_s,
                         Error *error) {
-    char here[160], there[160], missing[ERROR_MESSAGE_BYTES / 2] = "";
-    size_t used = 0;
-    for (int i = 0; i < member->size && used < sizeof missing; i++) {
-        const uint32_t entered = atomic_load(&member->seats[i]->rounds);
-        if ((int32_t)(entered - member->rounds) >= 0) {
-            continue;
+    char here[160], there[160];
+    Words culprits = {.text = ""}, others = {.text = ""};
+    ShmBlame blame;
+    shm_blame(&(ShmView){&shm->setup, &shm->layout, shm->memory}, shm->setup.rank, &blame);
+    for (int rank = 0; rank < shm->layout.world; rank++) {
+        const TransportPlace place = place_of(shm, rank);
+        if (blame.culprit[rank] && rank != shm->setup.rank) {
+            words_rank(&culprits, rank, place_words(shm, &place, there, sizeof there));
+        } else if (blame.held_up[rank]) {
+            words_rank(&others, rank, "");
         }
-        const TransportPlace place = place_of(shm, member->ranks[i]);
-        const char *words = place_words(shm, &place, there, sizeof there);
-        const int more = snprintf(missing + used, sizeof missing - used, "%srank %d%s%s%s", used ? ", " : "",
-                                  member->ranks[i], *words ? " (last seen in " : "", words, *words ? ")" : "");
-        used += more > 0 ? (size_t)more : 0;
     }
-    return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: waited %.1f s for %s", member->spec->name,
+    return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: waited %.1f s for %s%s%s", member->spec->name,
                      place_words(shm, &call->place, here, sizeof here), waited_s,
-                     used ? missing : "nobody that is missing");
+                     culprits.used ? culprits.text : "nobody that is missing", others.used ? "; held up as well: " : "",
+                     others.text);
 }
 
 static void gate_sleep(ShmGate *gate, unsigned generation) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "exec/launch/result.h"
 #include "exec/worker/gather.h"
@@ -77,8 +78,9 @@ static Status run_rank(const char *path, int rank, Error *error) {
         status = status == STATUS_OK ? session_run(&session, &arena, error) : status;
         if (status != STATUS_OK) {
             failed(&request, rank, &session, error);
-            return status;  // lane threads may still sit in a collective: the process ends with them, nothing is taken
-                            // down
+        }
+        if (status != STATUS_OK && session.lanes) {
+            _exit(status_exit_code(status));  // threads of other lanes may still sit in a collective or a task
         }
         session_close(&session);
     } else {

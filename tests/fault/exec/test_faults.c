@@ -105,6 +105,31 @@ Test(faults, a_rank_that_hangs_is_named_when_lanes_are_threads) {
     fault_is_told(FAULT_HANG, LANES_ASYNC, (const char *[]){"waited 0.5 s for rank 2", NULL});
 }
 
+// Ranks wait for each other in chains across lanes; the one that hangs must be found behind them.
+Test(faults, a_hang_in_any_lane_is_traced_to_its_rank) {
+    const TrainPlan plan = plan_of((Mesh){{2, 1, 2, 2}});
+    const ModelSpec model = case_model();
+    const Target *target;
+    StepProgram program;
+    Error error = {0};
+    cr_assert(target_find("ndtune", &target, &error) == STATUS_OK);
+    cr_assert(step_lower(&model, &plan, target, &arena, &program, &error) == STATUS_OK, "%s", error.message);
+    bool tried[LANE_COUNT] = {false};
+    for (int t = 0; t < program.task_count; t++) {
+        if (tried[program.tasks[t].lane] || program.tasks[t].phase == PHASE_OPTIMIZER) {
+            continue;
+        }
+        tried[program.tasks[t].lane] = true;
+        RunOptions options = case_options();
+        options.timeout_s = 1;
+        options.fault = (RunFault){.action = FAULT_HANG, .rank = 5, .task = t};
+        RunResult result;
+        cr_assert(case_try(&plan, &options, &arena, &result, &error) == STATUS_ENVIRONMENT, "%s", error.message);
+        cr_expect(strstr(error.message, "s for rank 5 (last seen in step 1"), "lane %s: %s",
+                  program.lanes[program.tasks[t].lane].name, error.message);
+    }
+}
+
 // ---------------------------------------------------------------------------------------------- from outside
 
 static Status run_long(const Progress *progress, Error *error) {
