@@ -40,20 +40,32 @@ bool case_plan(const Mesh *mesh, int grad_accum, TrainPlan *plan) {
     return CASE_BATCH % parts == 0;
 }
 
-Status case_try(const TrainPlan *plan, const RunOptions *options, Arena *arena, RunResult *result, Error *error) {
+RunRequest case_request(const TrainPlan *plan, const RunOptions *options) {
     RunRequest request = {.model = case_model(), .plan = *plan, .options = *options};
-    const ExecOptions where = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker"};
-    TRY(target_find("ndtune", &request.target, error));
-    return exec_run(&request, &where, arena, result, error);
+    Error error = {0};
+    cr_assert(target_find("ndtune", &request.target, &error) == STATUS_OK, "%s", error.message);
+    return request;
 }
 
-RunResult case_run(const TrainPlan *plan, const RunOptions *options, Arena *arena) {
+static const ExecOptions built = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker"};
+
+Status case_try(const TrainPlan *plan, const RunOptions *options, Arena *arena, RunResult *result, Error *error) {
+    const RunRequest request = case_request(plan, options);
+    return exec_run(&request, &built, arena, result, error);
+}
+
+RunResult case_run_request(const RunRequest *request, Arena *arena) {
     RunResult result;
     Error error = {0};
     char text[PLAN_TEXT_BYTES];
-    const Status status = case_try(plan, options, arena, &result, &error);
-    cr_assert(status == STATUS_OK, "%s: %s", plan_text(plan, text), error.message);
+    const Status status = exec_run(request, &built, arena, &result, &error);
+    cr_assert(status == STATUS_OK, "%s: %s", plan_text(&request->plan, text), error.message);
     return result;
+}
+
+RunResult case_run(const TrainPlan *plan, const RunOptions *options, Arena *arena) {
+    const RunRequest request = case_request(plan, options);
+    return case_run_request(&request, arena);
 }
 
 static double relative(double value, double reference) {

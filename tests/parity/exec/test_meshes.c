@@ -82,3 +82,78 @@ Test(meshes, the_loss_falls) {
     const RunResult run = one_rank();
     cr_assert(run.loss[CASE_STEPS - 1] < run.loss[0] - 1.0, "%g to %g", run.loss[0], run.loss[CASE_STEPS - 1]);
 }
+
+// ---------------------------------------------------------------------------------------------- other models and sizes
+
+typedef struct Variety {
+    int mesh[AXIS_COUNT], micro_batch, grad_accum, zero;
+} Variety;
+
+// All varieties hold the same global batch; the first is the reference.
+static void varieties_agree(const RunRequest *base, const Variety *varieties, int count) {
+    RunResult reference = {0};
+    for (int i = 0; i < count; i++) {
+        RunRequest request = *base;
+        memcpy(request.plan.mesh.size, varieties[i].mesh, sizeof varieties[i].mesh);
+        request.plan.micro_batch = varieties[i].micro_batch;
+        request.plan.grad_accum = varieties[i].grad_accum;
+        request.plan.zero = varieties[i].zero;
+        const RunResult run = case_run_request(&request, &arena);
+        reference = i == 0 ? run : reference;
+        const Deviation deviation = case_deviation(&run, &reference);
+        char text[PLAN_TEXT_BYTES];
+        plan_text(&request.plan, text);
+        cr_expect(deviation.loss_first <= 2e-6 && deviation.norm_first <= 2e-6, "%s: step 1 loss %.2e norm %.2e", text,
+                  deviation.loss_first, deviation.norm_first);
+        cr_expect(deviation.loss_last <= 1e-4 && deviation.norm_last <= 1e-4, "%s: step 20 loss %.2e norm %.2e", text,
+                  deviation.loss_last, deviation.norm_last);
+        cr_expect(run.peak_bytes == run.planned_peak_bytes, "%s", text);
+    }
+}
+
+static RunRequest request_of(int seq) {
+    const TrainPlan plan = {.mesh = {{1, 1, 1, 1}}, .seq = seq, .micro_batch = 1, .grad_accum = 1};
+    const RunOptions options = case_options();
+    return case_request(&plan, &options);
+}
+
+// Shares of a third: units are padded, chunks are odd, the tail of a shard belongs to nobody.
+Test(meshes, worlds_3_5_6_and_7_train_as_one_rank) {
+    RunRequest request = request_of(60);
+    static const Variety of_3[] = {{{1, 1, 1, 1}, 6, 1, 0}, {{1, 3, 1, 1}, 2, 1, 3}, {{1, 3, 1, 1}, 1, 2, 1},
+                                   {{3, 1, 1, 1}, 1, 2, 0}, {{1, 1, 3, 1}, 3, 2, 2}, {{1, 3, 1, 2}, 2, 1, 3},
+                                   {{2, 3, 1, 1}, 1, 1, 2}, {{1, 1, 3, 2}, 6, 1, 3}, {{1, 2, 3, 1}, 3, 1, 3}};
+    varieties_agree(&request, of_3, sizeof of_3 / sizeof *of_3);
+    request.plan.seq = 70;
+    static const Variety of_35[] = {{{1, 1, 1, 1}, 35, 1, 0},
+                                    {{1, 5, 1, 1}, 7, 1, 3},
+                                    {{1, 7, 1, 1}, 5, 1, 3},
+                                    {{1, 1, 5, 1}, 7, 5, 1},
+                                    {{1, 1, 7, 1}, 5, 7, 3}};
+    varieties_agree(&request, of_35, sizeof of_35 / sizeof *of_35);
+}
+
+Test(meshes, a_model_with_tied_embeddings_trains_as_one_rank) {
+    RunRequest request = request_of(64);
+    request.model.tied_embeddings = true;
+    static const Variety varieties[] = {{{1, 1, 1, 1}, 4, 1, 0}, {{1, 2, 1, 1}, 1, 2, 3}, {{1, 2, 1, 1}, 2, 1, 1},
+                                        {{1, 1, 1, 2}, 2, 2, 0}, {{1, 1, 2, 2}, 4, 1, 3}, {{2, 2, 1, 2}, 1, 1, 3}};
+    varieties_agree(&request, varieties, sizeof varieties / sizeof *varieties);
+}
+
+// Grouped-query ratios, a vocabulary and widths that are no powers of two, one layer.
+Test(meshes, other_model_shapes_train_as_one_rank) {
+    static const Variety varieties[] = {{{1, 1, 1, 1}, 2, 1, 0}, {{1, 2, 1, 1}, 1, 1, 3}, {{1, 1, 1, 3}, 2, 1, 0},
+                                        {{1, 1, 2, 1}, 2, 1, 3}, {{1, 1, 2, 3}, 1, 2, 2}, {{2, 1, 1, 3}, 1, 1, 0}};
+    for (int layers = 1; layers <= 3; layers += 2) {
+        RunRequest request = request_of(36);
+        request.model.layers = layers;
+        request.model.hidden = 72;
+        request.model.heads = 9;
+        request.model.kv_heads = 3;
+        request.model.head_dim = 24;
+        request.model.ffn = 93;
+        request.model.vocab = 201;
+        varieties_agree(&request, varieties, sizeof varieties / sizeof *varieties);
+    }
+}
