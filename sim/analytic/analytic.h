@@ -12,7 +12,9 @@
 
 typedef struct Analytic Analytic;    // memo; one per (model, cluster, target)
 
+// Memos live in the arena; analytic_free gives back the working memory beside it. *cost is copied, what it points to is not.
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena);
+void analytic_free(Analytic *analytic);
 
 typedef struct Estimate {
     double step_s;

@@ -1,0 +1,143 @@
+// The estimate: three memoised pieces (sharding costs of a mesh, a micro-step's pipeline, memory curves) and a short run over them.
+// A piece that is missing is made from the plan's own lowered program, so the estimate follows whatever the lowering does.
+// Not modelled: tasks that slow each other down while they overlap; the engine adds that.
+
+#include "sim/analytic/analytic.h"
+
+#include "sim/analytic/memo.h"
+#include "sim/analytic/memory_curve.h"
+#include "sim/analytic/pipeline.h"
+
+// What one mesh (and stage, and dtype) determines.
+typedef struct MeshPiece {
+    ShardCosts costs;
+    uint64_t tp_word, cp_word, node_word;    // placement as key words
+    double shard_share;                      // 1 / ranks that share a unit
+} MeshPiece;
+
+struct Analytic {
+    ModelSpec model;
+    CostModel cost;
+    Arena *arena;
+    Arena scratch;
+    Memo meshes, pipelines, memories;
+};
+
+Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena) {
+    Analytic *analytic = ARENA_NEW(arena, Analytic);
+    *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena};
+    return analytic;
+}
+
+void analytic_free(Analytic *analytic) {
+    arena_free(&analytic->scratch);
+}
+
+static Status lower(Analytic *analytic, const TrainPlan *plan, int micro_steps, StepProgram *program, Error *error) {
+    TrainPlan lowered = *plan;
+    lowered.grad_accum = micro_steps;
+    return step_lower(&analytic->model, &lowered, analytic->cost.target, &analytic->scratch, program, error);
+}
+
+// Enough micro-steps that first, middle and last occur.
+enum { ALL_VARIANTS = 3 };
+
+static uint64_t placement_word(const Mesh *mesh, Axis axis, int ranks_per_node) {
+    const GroupPlacement at = mesh_group_placement(mesh, AXIS_BIT(axis), ranks_per_node);
+    return (uint64_t)at.nodes << 40 | (uint64_t)at.per_node << 20 | (uint64_t)at.siblings;
+}
+
+static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MeshPiece **made, Error *error) {
+    StepProgram program;
+    TRY(lower(analytic, plan, ALL_VARIANTS, &program, error));
+    const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh);
+    const int world = mesh_world(&plan->mesh);
+    MeshPiece *piece = ARENA_NEW(analytic->arena, MeshPiece);
+    shard_costs_add(&analytic->cost, &program, &piece->costs);
+    piece->tp_word = placement_word(&plan->mesh, AXIS_TP, per_node);
+    piece->cp_word = placement_word(&plan->mesh, AXIS_CP, per_node);
+    piece->node_word = (uint64_t)(world < per_node ? world : per_node);
+    piece->shard_share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
+    memo_add(&analytic->meshes, key, piece, analytic->arena);
+    arena_reset(&analytic->scratch);
+    *made = piece;
+    return STATUS_OK;
+}
+
+static Status make_pipeline(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Pipeline **made, Error *error) {
+    StepProgram program;
+    TRY(lower(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, error));
+    const TaskCost *costs = cost_program(&analytic->cost, &program, &analytic->scratch);
+    Pipeline *pipeline = ARENA_NEW(analytic->arena, Pipeline);
+    pipeline_add(pipeline, &program, costs, analytic->arena, &analytic->scratch);
+    memo_add(&analytic->pipelines, key, pipeline, analytic->arena);
+    arena_reset(&analytic->scratch);
+    *made = pipeline;
+    return STATUS_OK;
+}
+
+static MemoKey mesh_key(const TrainPlan *plan) {
+    const int *size = plan->mesh.size;
+    return (MemoKey){.words = {(uint64_t)size[0] << 32 | (uint64_t)size[1], (uint64_t)size[2] << 32 | (uint64_t)size[3],
+                               (uint64_t)plan->zero << 8 | (uint64_t)plan->precision}};
+}
+
+// The choices that change a micro-step's operations, as bits.
+static uint64_t choice_word(const TrainPlan *plan) {
+    return (uint64_t)plan->zero | (uint64_t)plan->reshard << 4 | (uint64_t)plan->recompute << 8 | (uint64_t)plan->cp_rotate << 12 |
+           (uint64_t)plan->precision << 16 | (uint64_t)(plan->grad_accum > 1) << 24 |
+           (uint64_t)(plan->mesh.size[AXIS_DP_REPLICATE] > 1) << 25 | (uint64_t)(plan_shard_count(plan) > 1) << 26;
+}
+
+static MemoKey pipeline_key(const TrainPlan *plan, const MeshPiece *mesh) {
+    return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch,
+                               (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP], mesh->tp_word,
+                               mesh->cp_word, mesh->node_word}};
+}
+
+static MemoKey memory_key(const TrainPlan *plan) {
+    return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq,
+                               (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP]}};
+}
+
+static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MemoryCurve **made, Error *error) {
+    *made = ARENA_NEW(analytic->arena, MemoryCurve);
+    TRY(memory_curve_make(&analytic->model, plan, analytic->cost.target, analytic->arena, *made, error));
+    memo_add(&analytic->memories, key, *made, analytic->arena);
+    return STATUS_OK;
+}
+
+static void fill_estimate(const PipelineTimes *times, double fixed_s, Estimate *estimate) {
+    double rest_s = times->step_s - times->compute_s - times->optimizer_s;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        estimate->exposed_s[axis] = times->exposed_s[axis];
+        rest_s -= times->exposed_s[axis];
+    }
+    estimate->step_s = times->step_s + fixed_s;
+    estimate->compute_s = times->compute_s;
+    estimate->optimizer_s = times->optimizer_s;
+    estimate->overhead_s = rest_s + fixed_s;
+}
+
+Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    const MemoKey key = mesh_key(plan);
+    MeshPiece *mesh = memo_find(&analytic->meshes, &key);
+    if (!mesh) {
+        TRY(make_mesh(analytic, plan, &key, &mesh, error));
+    }
+    const MemoKey micro_key = pipeline_key(plan, mesh);
+    Pipeline *pipeline = memo_find(&analytic->pipelines, &micro_key);
+    if (!pipeline) {
+        TRY(make_pipeline(analytic, plan, &micro_key, &pipeline, error));
+    }
+    const MemoKey bytes_key = memory_key(plan);
+    MemoryCurve *memory = memo_find(&analytic->memories, &bytes_key);
+    if (!memory) {
+        TRY(make_memory(analytic, plan, &bytes_key, &memory, error));
+    }
+    PipelineTimes times;
+    pipeline_run(pipeline, &mesh->costs, plan->grad_accum, &times);
+    fill_estimate(&times, analytic->cost.target->step_fixed_s, estimate);
+    memory_curve_at(memory, plan->micro_batch, mesh->shard_share, estimate);
+    return STATUS_OK;
+}

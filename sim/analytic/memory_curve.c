@@ -1,0 +1,139 @@
+// Three lowered programs, the plan and two neighbours, have the same moments (but for the zeroing of padding, which depends on the
+// sharding and is left out): three values per moment give its plane. Planes that are nowhere the largest are dropped.
+// Not modelled: that padding and alignment are not affine (both below 0.1 % of a model that needs sharding).
+
+#include "sim/analytic/memory_curve.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "sim/memory/memory_breakdown.h"
+
+typedef struct Sample {
+    LiveMoment *moments;
+    int32_t count;
+    double beyond_bytes;    // planner's arena beyond the largest moment
+    double fixed_reserved_bytes;
+} Sample;
+
+static bool is_padding(const StepProgram *program, const LiveMoment *moment) {
+    return program->tasks[moment->task].kind == TASK_ZERO && program->tasks[moment->task].unit >= 0;
+}
+
+static Status take_sample(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, Sample *sample,
+                          Error *error) {
+    StepProgram program;
+    MemoryBreakdown breakdown;
+    int32_t count;
+    TRY(step_lower(model, plan, target, arena, &program, error));
+    TRY(memory_live_moments(&program, &memory_breakdown_cut_options, arena, &sample->moments, &count, error));
+    TRY(memory_breakdown(&program, arena, &breakdown, error));
+    double live = 0;
+    sample->count = 0;
+    for (int32_t i = 0; i < count; i++) {
+        live = fmax(live, sample->moments[i].bytes);
+        if (!is_padding(&program, &sample->moments[i])) {
+            sample->moments[sample->count++] = sample->moments[i];
+        }
+    }
+    sample->beyond_bytes = breakdown.peak_bytes - live;
+    sample->fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + target->allocator_slack);
+    return STATUS_OK;
+}
+
+typedef struct Spread {
+    double micro_batch, more_micro_batch, share, less_share;
+    bool shared;
+} Spread;
+
+// The plane through three values.
+static MemoryPlane plane_through(const Spread *at, double here, double more_sequences, double more_ranks) {
+    MemoryPlane plane = {.sequence_bytes = (more_sequences - here) / (at->more_micro_batch - at->micro_batch)};
+    plane.share_bytes = at->shared ? (here - more_ranks) / (at->share - at->less_share) : 0;
+    plane.fixed_bytes = here - plane.sequence_bytes * at->micro_batch - plane.share_bytes * at->share;
+    return plane;
+}
+
+static bool below(const MemoryPlane *a, const MemoryPlane *b) {
+    return a->fixed_bytes <= b->fixed_bytes && a->share_bytes <= b->share_bytes && a->sequence_bytes <= b->sequence_bytes;
+}
+
+// Keeps the planes that no other one covers everywhere.
+static void add_plane(MemoryCurve *curve, const MemoryPlane *plane) {
+    int32_t kept = 0;
+    for (int32_t i = 0; i < curve->count; i++) {
+        if (below(plane, &curve->planes[i])) {
+            return;
+        }
+    }
+    for (int32_t i = 0; i < curve->count; i++) {
+        if (!below(&curve->planes[i], plane)) {
+            curve->planes[kept++] = curve->planes[i];
+        }
+    }
+    curve->planes[kept] = *plane;
+    curve->count = kept + 1;
+}
+
+static Status join_samples(const Sample samples[3], const Spread *spread, Arena *arena, MemoryCurve *curve, Error *error) {
+    if (samples[0].count != samples[1].count || samples[0].count != samples[2].count) {
+        return error_set(error, STATUS_INTERNAL, "neighbouring plans lower to programs of %d, %d and %d moments", samples[0].count,
+                         samples[1].count, samples[2].count);
+    }
+    MemoryPlane *planes = ARENA_ARRAY(arena, MemoryPlane, samples[0].count + 1);
+    curve->planes = planes;
+    for (int32_t i = 0; i < samples[0].count; i++) {
+        const MemoryPlane plane = plane_through(spread, samples[0].moments[i].bytes, samples[1].moments[i].bytes,
+                                                samples[2].moments[i].bytes);
+        add_plane(curve, &plane);
+    }
+    curve->planner = plane_through(spread, samples[0].beyond_bytes, samples[1].beyond_bytes, samples[2].beyond_bytes);
+    curve->fixed_reserved_bytes = samples[0].fixed_reserved_bytes;
+    return STATUS_OK;
+}
+
+Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, MemoryCurve *curve,
+                         Error *error) {
+    Arena scratch = {0};
+    TrainPlan plans[3] = {*plan, *plan, *plan};
+    for (int i = 0; i < 3; i++) {
+        plans[i].grad_accum = plan->grad_accum == 1 ? 1 : 2;
+    }
+    plans[1].micro_batch *= 2;
+    plans[2].mesh.size[AXIS_DP_SHARD] *= plan->zero > 0 ? 2 : 1;
+    const Spread spread = {.micro_batch = plan->micro_batch,
+                           .more_micro_batch = plans[1].micro_batch,
+                           .share = 1.0 / plan_shard_count(plan),
+                           .less_share = 1.0 / plan_shard_count(&plans[2]),
+                           .shared = plan->zero > 0};
+    Sample samples[3];
+    Status status = STATUS_OK;
+    for (int i = 0; i < 3 && status == STATUS_OK; i++) {
+        status = take_sample(model, &plans[i], target, &scratch, &samples[i], error);
+    }
+    *curve = (MemoryCurve){.slack = target->allocator_slack};
+    if (status == STATUS_OK) {
+        status = join_samples(samples, &spread, &scratch, curve, error);
+    }
+    if (status == STATUS_OK) {
+        const MemoryPlane *planes = curve->planes;
+        curve->planes = ARENA_ARRAY(arena, MemoryPlane, curve->count);
+        memcpy(curve->planes, planes, (size_t)curve->count * sizeof *planes);
+    }
+    arena_free(&scratch);
+    return status == STATUS_OK ? status : error_wrap(error, "memory of neighbouring plans");
+}
+
+static double plane_at(const MemoryPlane *plane, double micro_batch, double share) {
+    return plane->fixed_bytes + plane->share_bytes * share + plane->sequence_bytes * micro_batch;
+}
+
+void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, Estimate *estimate) {
+    double peak = 0;
+    for (int32_t i = 0; i < curve->count; i++) {
+        peak = fmax(peak, plane_at(&curve->planes[i], micro_batch, shard_share));
+    }
+    peak += plane_at(&curve->planner, micro_batch, shard_share);
+    estimate->peak_bytes = peak;
+    estimate->reserved_bytes = peak * (1 + curve->slack) + curve->fixed_reserved_bytes;
+}

@@ -1,0 +1,26 @@
+// Memory of all plans that differ only in micro-batch and in how many ranks share a unit: live bytes at each moment of a step are
+// affine in both, so the peak is the largest of a few planes.
+
+#pragma once
+
+#include "sim/analytic/analytic.h"
+
+typedef struct MemoryPlane {
+    double fixed_bytes;          // constant
+    double share_bytes;          // x 1 / ranks that share a unit
+    double sequence_bytes;       // x micro-batch
+} MemoryPlane;
+
+typedef struct MemoryCurve {
+    MemoryPlane *planes;         // moments; the largest counts
+    int32_t count;
+    MemoryPlane planner;         // added to the peak: what an arena has beyond live bytes
+    double fixed_reserved_bytes, slack;
+} MemoryCurve;
+
+// From the plan itself and its neighbours with twice the micro-batch and twice the sharding.
+Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, MemoryCurve *curve,
+                         Error *error);
+
+// Fills peak_bytes and reserved_bytes.
+void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, Estimate *estimate);

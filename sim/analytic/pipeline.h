@@ -1,0 +1,50 @@
+// A micro-step as a short list of operations on a handful of clocks: compute blocks, gathers, copies, reductions, in the order in
+// which the lowering issues them. Made once per key from a lowered program; run for each candidate with the sharding costs of
+// its mesh. Layers repeat, so three are run and the clocks of the others follow by their pace.
+
+#pragma once
+
+#include "sim/analytic/block.h"
+#include "sim/analytic/shard_costs.h"
+
+typedef enum { SECTION_BEGIN, SECTION_FORWARD, SECTION_TAIL, SECTION_BACKWARD, SECTION_END, PIPELINE_SECTIONS } PipelineSection;
+
+typedef enum { MICRO_FIRST, MICRO_MIDDLE, MICRO_LAST, MICRO_ONLY, MICRO_VARIANTS } MicroVariant;
+
+typedef struct PipelineOp {
+    uint8_t kind;              // ShardKind, or SHARD_KINDS for a block
+    uint8_t unit;              // of a block: whose weights it reads
+    uint8_t ring;              // slots of the buffer that it waits for (gathers: weights; blocks and scatters: gradients); 0: never waits
+    int8_t offset;             // of the layer whose slot it uses
+    bool releases;             // block: its end of reading frees a weight buffer
+    bool replica_lane;         // casts: behind the replica sum
+    bool guarded;              // looks at the next layer: not in the last iteration
+    int32_t block;
+    double host_s;
+} PipelineOp;
+
+typedef struct OpRange {
+    int32_t first, count;
+} OpRange;
+
+typedef struct Pipeline {
+    PipelineOp *ops;
+    Block *blocks;
+    int32_t op_count, block_count;
+    OpRange sections[MICRO_VARIANTS][PIPELINE_SECTIONS];
+    int32_t layers;
+    bool guarded;              // some operation is
+    bool shared_communicator, copies;
+    Axis reduce_axis;          // of waits for the last reduction
+} Pipeline;
+
+// program: lowered with grad_accum 1 fills MICRO_ONLY, with 3 the others. Later calls add to what is there.
+void pipeline_add(Pipeline *pipeline, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch);
+
+typedef struct PipelineTimes {
+    double step_s, compute_s, optimizer_s;
+    double exposed_s[AXIS_COUNT];
+} PipelineTimes;
+
+// One step of `micro_steps`; without the target's fixed time.
+void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, int micro_steps, PipelineTimes *times);

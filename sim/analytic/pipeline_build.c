@@ -1,0 +1,220 @@
+// From a lowered program to pipelines: sections are recognised by the loop structure (before, in, between and after the two layer
+// loops of a micro-step), sharding tasks by lane and unit, and everything between two of them becomes one block.
+
+#include "sim/analytic/pipeline.h"
+
+typedef struct Builder {
+    Pipeline *pipeline;
+    const StepProgram *program;
+    const TaskCost *costs;
+    Arena *arena;
+    size_t op_capacity, block_capacity;
+    int32_t *pending;          // tasks of the block being collected
+    int32_t pending_count;
+    int32_t *before;           // of the block before it
+    int32_t before_count;
+    bool opened;               // the section has had a block
+    double *event_s;
+    int32_t *first_slot;
+    PipelineSection section;
+} Builder;
+
+static const uint8_t section_unit[PIPELINE_SECTIONS] = {0, 1, 2, 1, 0};
+
+static PipelineOp *append_op(Builder *builder, PipelineOp op) {
+    Pipeline *pipeline = builder->pipeline;
+    pipeline->ops = arena_grow(builder->arena, pipeline->ops, (size_t)pipeline->op_count, &builder->op_capacity, sizeof op);
+    pipeline->ops[pipeline->op_count] = op;
+    return &pipeline->ops[pipeline->op_count++];
+}
+
+// A slot per instance is never written twice in a micro-step, so nobody waits.
+static uint8_t ring_depth(int32_t slots, int32_t instances) {
+    return (uint8_t)(slots >= instances && instances > 1 ? 0 : slots > 2 ? 2 : slots);
+}
+
+static uint8_t gradient_depth(const Builder *builder, int unit) {
+    const Unit *row = &builder->program->units[unit];
+    const int32_t slots = row->gradient_full >= 0 ? builder->program->buffers[row->gradient_full].slots : 1;
+    return ring_depth(slots, row->instances);
+}
+
+// A layer in the middle of the section's way.
+static int32_t section_layer(const Builder *builder, PipelineSection section) {
+    const int32_t layers = builder->program->layers;
+    return section == SECTION_FORWARD ? 1 : section == SECTION_BACKWARD ? layers - 2 : 0;
+}
+
+// What the compute lane did just before: the block before, or the same block one layer earlier.
+static TaskRun run_before(const Builder *builder) {
+    const int32_t last = builder->program->layers - 1;
+    if (builder->opened) {
+        return (TaskRun){builder->before, builder->before_count, section_layer(builder, builder->section)};
+    }
+    switch (builder->section) {
+    case SECTION_FORWARD:
+        return (TaskRun){builder->pending, builder->pending_count, 0};
+    case SECTION_BACKWARD:
+        return (TaskRun){builder->pending, builder->pending_count, last};
+    case SECTION_TAIL:
+        return (TaskRun){builder->before, builder->before_count, last};
+    default:
+        return (TaskRun){builder->before, builder->before_count, 0};
+    }
+}
+
+static void close_block(Builder *builder) {
+    Pipeline *pipeline = builder->pipeline;
+    if (builder->pending_count == 0) {
+        return;
+    }
+    const BlockTasks tasks = {.program = builder->program,
+                              .costs = builder->costs,
+                              .before = run_before(builder),
+                              .run = {builder->pending, builder->pending_count, section_layer(builder, builder->section)},
+                              .event_s = builder->event_s,
+                              .first_slot = builder->first_slot};
+    pipeline->blocks =
+        arena_grow(builder->arena, pipeline->blocks, (size_t)pipeline->block_count, &builder->block_capacity, sizeof(Block));
+    pipeline->blocks[pipeline->block_count] = block_measure(&tasks);
+    const int unit = section_unit[builder->section];
+    append_op(builder, (PipelineOp){.kind = SHARD_KINDS,
+                                    .unit = (uint8_t)unit,
+                                    .ring = gradient_depth(builder, unit),
+                                    .block = pipeline->block_count,
+                                    .host_s = pipeline->blocks[pipeline->block_count].host_s});
+    pipeline->block_count++;
+    int32_t *spare = builder->before;
+    builder->before = builder->pending;
+    builder->before_count = builder->pending_count;
+    builder->pending = spare;
+    builder->pending_count = 0;
+    builder->opened = true;
+}
+
+static bool keeps_weights(const Builder *builder) {
+    return builder->program->plan.reshard == RESHARD_NEVER;
+}
+
+// Kept weights have a slot per layer, free again after the layer's backward: of all layers the first one's comes last, and gathers
+// are in order, so the latest release is what counts.
+static uint8_t gather_depth(const Builder *builder, const Task *task) {
+    const Operand *out = task_operand(builder->program, task, 1);
+    const int32_t slots = builder->program->buffers[out->ref.buffer].slots;
+    return keeps_weights(builder) && !builder->pipeline->copies ? 1 : (uint8_t)(slots > 2 ? 2 : slots);
+}
+
+static uint8_t op_ring(const Builder *builder, const Task *task, ShardKind kind) {
+    switch (kind) {
+    case SHARD_GATHER:
+        return gather_depth(builder, task);
+    case SHARD_SCATTER:
+        return builder->pipeline->copies ? 1 : gradient_depth(builder, task->unit);
+    default:
+        return 0;
+    }
+}
+
+// The tail gathers for the first layer of backward: the last one.
+static int8_t op_offset(const Builder *builder, const Task *task, ShardKind kind) {
+    if (kind != SHARD_GATHER || task->unit != 1) {
+        return 0;
+    }
+    return (int8_t)(builder->section == SECTION_TAIL ? (builder->program->layers - 1) & 1 : task_operand(builder->program, task, 1)->ref.layer_offset);
+}
+
+static void add_task(Builder *builder, int32_t index) {
+    const Task *task = &builder->program->tasks[index];
+    const ShardKind kind = shard_kind(builder->program, task);
+    if (kind == SHARD_KINDS) {
+        builder->pending[builder->pending_count++] = index;
+        return;
+    }
+    if (kind == SHARD_PAD) {
+        return;    // whether there is padding depends on the mesh: runs with every reduction
+    }
+    close_block(builder);
+    builder->pipeline->guarded |= task->layer_guard != 0;
+    append_op(builder, (PipelineOp){.kind = (uint8_t)kind,
+                                    .unit = (uint8_t)task->unit,
+                                    .ring = op_ring(builder, task, kind),
+                                    .offset = op_offset(builder, task, kind),
+                                    .replica_lane = task->lane == LANE_REP,
+                                    .guarded = task->layer_guard != 0,
+                                    .host_s = builder->costs[index].host_s});
+}
+
+// Where weights are read in place, not copied first, the section's last block that reads them frees their buffer.
+static void mark_release(const Builder *builder, OpRange range) {
+    const int unit = section_unit[builder->section];
+    if (builder->program->units[unit].gathered < 0 || builder->pipeline->copies) {
+        return;
+    }
+    if (keeps_weights(builder) && builder->section == SECTION_FORWARD) {
+        return;
+    }
+    for (int32_t i = range.first + range.count - 1; i >= range.first; i--) {
+        PipelineOp *op = &builder->pipeline->ops[i];
+        if (op->kind == SHARD_KINDS && builder->pipeline->blocks[op->block].delay_s[1][BLOCK_COMPUTE] > block_never_s / 2) {
+            op->releases = true;
+            return;
+        }
+    }
+}
+
+static void add_section(Builder *builder, MicroVariant variant, PipelineSection section, int32_t from, int32_t to) {
+    OpRange range = {.first = builder->pipeline->op_count};
+    builder->section = section;
+    builder->opened = false;
+    for (int32_t s = from; s < to; s++) {
+        const Segment *segment = &builder->program->segments[s];
+        for (int32_t t = 0; segment->kind == SEGMENT_TASKS && t < segment->task_count; t++) {
+            add_task(builder, segment->first_task + t);
+        }
+    }
+    close_block(builder);
+    range.count = builder->pipeline->op_count - range.first;
+    mark_release(builder, range);
+    builder->pipeline->sections[variant][section] = range;
+}
+
+static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop) {
+    const Segment *segments = builder->program->segments;
+    int section = SECTION_BEGIN;
+    int32_t from = loop + 1;
+    for (int32_t s = loop + 1; s < segments[loop].end; s++) {
+        if (segments[s].kind == SEGMENT_LAYERS) {
+            add_section(builder, variant, (PipelineSection)section++, from, s);
+            add_section(builder, variant, (PipelineSection)section++, s, segments[s].end);
+            from = segments[s].end;
+        }
+    }
+    add_section(builder, variant, (PipelineSection)section, from, segments[loop].end);
+    ASSERT(section == SECTION_END);
+}
+
+void pipeline_add(Pipeline *pipeline, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch) {
+    Builder builder = {.pipeline = pipeline,
+                       .program = program,
+                       .costs = costs,
+                       .arena = arena,
+                       .op_capacity = (size_t)pipeline->op_count,
+                       .block_capacity = (size_t)pipeline->block_count,
+                       .pending = ARENA_ARRAY(scratch, int32_t, program->task_count),
+                       .before = ARENA_ARRAY(scratch, int32_t, program->task_count),
+                       .first_slot = ARENA_ARRAY(scratch, int32_t, program->event_count + 1)};
+    for (int32_t i = 0; i < program->event_count; i++) {
+        builder.first_slot[i + 1] = builder.first_slot[i] + program->buffers[program->events[i].buffer].slots;
+    }
+    builder.event_s = ARENA_ARRAY(scratch, double, builder.first_slot[program->event_count] + 1);
+    pipeline->layers = program->layers;
+    pipeline->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
+    pipeline->copies = program->target->shard_copies;
+    pipeline->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
+    MicroVariant variant = program->plan.grad_accum == 1 ? MICRO_ONLY : MICRO_FIRST;
+    for (int32_t s = 0; s < program->segment_count; s = program->segments[s].end) {
+        if (program->segments[s].kind == SEGMENT_MICRO_BATCHES) {
+            add_micro_step(&builder, variant++, s);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+// Runs a pipeline: clocks of the lanes, of buffers and of the accumulated terms, advanced operation by operation with the rules of
+// sim/step/step.h (lane free, communicator free, events, host). All in doubles and without branches on data where it is hot.
+// Layers are run until two in a row advance the lanes equally and no lane that the others wait for is slower than compute; then the
+// rest follow by that pace.
+
+#include <math.h>
+
+#include "sim/analytic/pipeline.h"
+
+enum { LEAST_LAYERS = 3, MIDDLE_STEPS = 2 };    // the first middle micro-step still sees the first one
+
+static const double pace_tolerance_s = 1e-9;
+
+// Only doubles, so that the pace of all of them is one loop.
+typedef struct Clocks {
+    double compute, host, ag, rs, rep, shard_comm;
+    double ready[SHARD_UNITS];                // gathered weights
+    double released[SHARD_UNITS][2];          // their buffer: latest and second latest release
+    double reduced[SHARD_UNITS];              // the unit's latest gradient, wherever its last reduction is
+    double scattered[SHARD_UNITS][2];         // the reduction has read its input: latest and second latest
+    double gradient;                          // latest gradient complete
+    double reduce_input[SHARD_UNITS];         // copied in
+    double busy, exposed[AXIS_COUNT];
+} Clocks;
+
+// With which slot of a two-slot ring was used latest, so that the history can be read by slot.
+typedef struct Run {
+    Clocks clocks;
+    int released_slot, scattered_slot;    // of the layer unit
+    int layer;
+} Run;
+
+enum { CLOCK_COUNT = sizeof(Clocks) / sizeof(double) };
+
+static inline double later(double a, double b) {
+    return a > b ? a : b;
+}
+
+static inline void push(double history[2], double value) {
+    history[1] = history[0];
+    history[0] = value;
+}
+
+// Latest use of the slot that the operation is about to use.
+static inline double slot_time(const double history[2], const PipelineOp *op, int layer, int latest_slot) {
+    if (op->ring == 0) {
+        return block_never_s;
+    }
+    return history[op->ring == 2 && ((layer + op->offset) & 1) != latest_slot];
+}
+
+static void run_block(const Block *block, const PipelineOp *op, double issue_s, Run *run) {
+    Clocks *clocks = &run->clocks;
+    const double in[BLOCK_PORTS] = {clocks->compute, issue_s, clocks->ready[op->unit],
+                                    slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot)};
+    double out[BLOCK_OUTPUTS];
+    for (int i = 0; i < BLOCK_OUTPUTS; i++) {
+        const double *delay = block->delay_s[i];
+        out[i] = later(later(in[0] + delay[0], in[1] + delay[1]), later(in[2] + delay[2], in[3] + delay[3]));
+    }
+    const double unsharded = later(in[0] + block->delay_s[0][0], in[1] + block->delay_s[0][1]);
+    clocks->exposed[AXIS_DP_SHARD] += out[0] - unsharded;
+    clocks->exposed[AXIS_CP] += block->exposed_s[AXIS_CP];
+    clocks->exposed[AXIS_TP] += block->exposed_s[AXIS_TP];
+    clocks->busy += block->busy_s;
+    clocks->compute = out[0];
+    clocks->gradient = out[2];
+    if (op->releases) {
+        push(clocks->released[op->unit], out[1]);
+        run->released_slot = op->unit == 1 ? run->layer & 1 : run->released_slot;
+    }
+}
+
+static void run_scatter(const Pipeline *pipeline, const PipelineOp *op, double seconds, Run *run) {
+    Clocks *clocks = &run->clocks;
+    const double source = pipeline->copies ? clocks->reduce_input[op->unit] : clocks->gradient;
+    double start = later(later(clocks->rs, clocks->host), source);
+    if (pipeline->shared_communicator) {
+        start = later(start, clocks->shard_comm);
+    }
+    clocks->rs = clocks->shard_comm = start + seconds;
+    clocks->reduced[op->unit] = clocks->rs;
+    push(clocks->scattered[op->unit], clocks->rs);
+    run->scattered_slot = op->unit == 1 ? run->layer & 1 : run->scattered_slot;
+}
+
+static void run_gather(const Pipeline *pipeline, const PipelineOp *op, double seconds, Run *run) {
+    Clocks *clocks = &run->clocks;
+    double start = later(clocks->ag, clocks->host);
+    if (pipeline->shared_communicator) {
+        start = later(start, clocks->shard_comm);
+    }
+    start = later(start, slot_time(clocks->released[op->unit], op, run->layer, run->released_slot));
+    clocks->ag = start + seconds;
+    clocks->shard_comm = pipeline->shared_communicator ? clocks->ag : clocks->shard_comm;
+    clocks->ready[op->unit] = clocks->ag;
+}
+
+// A kernel of the compute lane that also waits for a sharding lane.
+static void run_copy(double awaited_s, double seconds, Clocks *clocks) {
+    const double free_s = later(clocks->compute, clocks->host);
+    const double start = later(free_s, awaited_s);
+    clocks->exposed[AXIS_DP_SHARD] += start - free_s;
+    clocks->busy += seconds;
+    clocks->compute = start + seconds;
+}
+
+static void run_padding(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs, Clocks *clocks) {
+    const double seconds = costs->seconds[op->unit][SHARD_PAD];
+    if (seconds > 0) {
+        clocks->host += costs->host_s[op->unit][SHARD_PAD];
+        run_copy(block_never_s, seconds, clocks);
+        clocks->gradient = pipeline->copies ? clocks->gradient : clocks->compute;
+    }
+}
+
+static void run_op(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs, Run *run) {
+    Clocks *clocks = &run->clocks;
+    const double issue_s = clocks->host;
+    clocks->host += op->host_s;
+    if (op->kind == SHARD_KINDS) {
+        run_block(&pipeline->blocks[op->block], op, issue_s, run);
+        return;
+    }
+    const double seconds = costs->seconds[op->unit][op->kind];
+    switch ((ShardKind)op->kind) {
+    case SHARD_COPY_IN:
+        clocks->ag = later(clocks->ag, clocks->host) + seconds;
+        break;
+    case SHARD_GATHER:
+        run_gather(pipeline, op, seconds, run);
+        break;
+    case SHARD_COPY_OUT:
+        run_copy(clocks->ready[op->unit], seconds, clocks);
+        push(clocks->released[op->unit], clocks->compute);
+        run->released_slot = op->unit == 1 ? run->layer & 1 : run->released_slot;
+        break;
+    case SHARD_REDUCE_COPY:
+        run_padding(pipeline, op, costs, clocks);
+        run_copy(clocks->scattered[op->unit][0], seconds, clocks);
+        clocks->reduce_input[op->unit] = clocks->compute;
+        break;
+    case SHARD_SCATTER:
+        if (!pipeline->copies) {
+            run_padding(pipeline, op, costs, clocks);
+        }
+        run_scatter(pipeline, op, seconds, run);
+        break;
+    case SHARD_REPLICA: {
+        const double source = later(clocks->reduced[op->unit], clocks->gradient);
+        clocks->rep = later(later(clocks->rep, clocks->host), source) + seconds;
+        clocks->reduced[op->unit] = clocks->rep;
+        break;
+    }
+    default: {    // cast, add
+        double *lane = op->replica_lane ? &clocks->rep : &clocks->rs;
+        *lane = later(*lane, clocks->host) + seconds;
+        clocks->reduced[op->unit] = *lane;
+    }
+    }
+}
+
+static void run_section(const Pipeline *pipeline, OpRange range, const ShardCosts *costs, Run *run) {
+    const PipelineOp *op = &pipeline->ops[range.first];
+    for (const PipelineOp *end = op + range.count; op < end; op++) {
+        run_op(pipeline, op, costs, run);
+    }
+}
+
+static void keep_pace(Clocks *clocks, const Clocks *before, double times) {
+    double *now = (double *)clocks;
+    const double *old = (const double *)before;
+    for (int i = 0; i < (int)CLOCK_COUNT; i++) {
+        now[i] += (now[i] - old[i]) * times;
+    }
+}
+
+// Advance over one layer of what the next layers wait for.
+enum { PACE_COMPUTE, PACE_HOST, PACE_AG, PACE_RS, PACE_RELEASED, PACE_SCATTERED, PACE_COUNT };
+
+typedef struct Pace {
+    double s[PACE_COUNT];
+} Pace;
+
+static Pace pace_of(const Clocks *now, const Clocks *before) {
+    return (Pace){{now->compute - before->compute, now->host - before->host, now->ag - before->ag, now->rs - before->rs,
+                   now->released[1][1] - before->released[1][1], now->scattered[1][1] - before->scattered[1][1]}};
+}
+
+static bool is_steady(const Pace *now, const Pace *before) {
+    double moved = 0, ahead = 0;
+    for (int i = 0; i < PACE_COUNT; i++) {
+        moved = later(moved, fabs(now->s[i] - before->s[i]));
+        ahead = later(ahead, now->s[i] - now->s[PACE_COMPUTE]);    // sooner or later compute waits for it
+    }
+    return moved < pace_tolerance_s && ahead < pace_tolerance_s;
+}
+
+static void run_last_layer(const Pipeline *pipeline, OpRange range, const ShardCosts *costs, Run *run) {
+    for (int32_t i = range.first; i < range.first + range.count; i++) {
+        if (!pipeline->ops[i].guarded) {
+            run_op(pipeline, &pipeline->ops[i], costs, run);
+        }
+    }
+}
+
+static void skip_layers(Run *run, const Clocks *before, int count, int step) {
+    keep_pace(&run->clocks, before, count);
+    run->layer += count * step;
+    run->released_slot ^= count & 1;
+    run->scattered_slot ^= count & 1;
+}
+
+static void run_layers(const Pipeline *pipeline, OpRange range, int step, const ShardCosts *costs, Run *run) {
+    const int alike = pipeline->layers - (pipeline->guarded ? 1 : 0);
+    Pace pace = {0}, pace_before;
+    run->layer = step > 0 ? 0 : pipeline->layers - 1;
+    for (int count = 1; count <= alike; count++) {
+        const Clocks before = run->clocks;
+        run_section(pipeline, range, costs, run);
+        run->layer += step;
+        pace_before = pace;
+        pace = pace_of(&run->clocks, &before);
+        if (count >= LEAST_LAYERS && is_steady(&pace, &pace_before)) {
+            skip_layers(run, &before, alike - count, step);
+            break;
+        }
+    }
+    if (pipeline->guarded) {
+        run_last_layer(pipeline, range, costs, run);
+    }
+}
+
+static void run_micro_step(const Pipeline *pipeline, MicroVariant variant, const ShardCosts *costs, Run *run) {
+    const OpRange *sections = pipeline->sections[variant];
+    run->layer = 0;
+    run_section(pipeline, sections[SECTION_BEGIN], costs, run);
+    run_layers(pipeline, sections[SECTION_FORWARD], 1, costs, run);
+    run->layer = 0;
+    run_section(pipeline, sections[SECTION_TAIL], costs, run);
+    run_layers(pipeline, sections[SECTION_BACKWARD], -1, costs, run);
+    run->layer = 0;
+    run_section(pipeline, sections[SECTION_END], costs, run);
+}
+
+// `count` kernels in a row, bound by the device or by the host.
+static void run_kernels(double seconds, double host_s, int count, Clocks *clocks) {
+    const double issue_s = clocks->host;
+    clocks->host += host_s * count;
+    clocks->compute = later(later(clocks->compute, issue_s + host_s) + seconds * count, clocks->host + seconds);
+}
+
+static void wait_reduced(const Pipeline *pipeline, int unit, Clocks *clocks) {
+    const double late = clocks->reduced[unit] - later(clocks->compute, clocks->host);
+    if (late > 0) {
+        clocks->exposed[pipeline->reduce_axis] += late;
+        clocks->compute = clocks->reduced[unit];
+    }
+}
+
+// Square sums layer by layer, edges, scalars, clip, AdamW; stages 1 and 2 gather behind it.
+static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, Clocks *clocks) {
+    static const int edges[2] = {2, 0};
+    double busy = costs->zero_s + costs->clip_s;
+    clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
+    wait_reduced(pipeline, 1, clocks);
+    run_kernels(costs->seconds[1][SHARD_SQUARE], costs->host_s[1][SHARD_SQUARE], pipeline->layers, clocks);
+    for (int i = 0; i < 2; i++) {
+        wait_reduced(pipeline, edges[i], clocks);
+        run_kernels(costs->seconds[edges[i]][SHARD_SQUARE], costs->host_s[edges[i]][SHARD_SQUARE], 1, clocks);
+    }
+    clocks->host += costs->edge_host_s;
+    const double loss_s = later(clocks->compute - costs->seconds[0][SHARD_SQUARE], clocks->host) + costs->loss_sum_s;
+    clocks->compute = later(later(clocks->compute, clocks->host), loss_s) + costs->scalars_s - costs->loss_sum_s + costs->clip_s;
+    double regathered = clocks->ag;
+    static const int order[SHARD_UNITS] = {0, 2, 1};
+    for (int i = 0; i < SHARD_UNITS; i++) {
+        const int unit = order[i], count = unit == 1 ? pipeline->layers : 1;
+        const double *seconds = costs->seconds[unit];
+        const double first = later(clocks->compute, clocks->host) + seconds[SHARD_ADAMW];
+        run_kernels(seconds[SHARD_ADAMW], costs->host_s[unit][SHARD_ADAMW] + costs->host_s[unit][SHARD_REGATHER], count, clocks);
+        if (seconds[SHARD_REGATHER] > 0) {
+            regathered = later(later(regathered, first) + seconds[SHARD_REGATHER] * count, clocks->compute + seconds[SHARD_REGATHER]);
+        }
+        busy += count * (seconds[SHARD_ADAMW] + seconds[SHARD_SQUARE]);
+    }
+    clocks->exposed[AXIS_DP_SHARD] += later(0, regathered - clocks->compute);
+    clocks->compute = later(clocks->compute, regathered);
+    return busy;
+}
+
+static Clocks clocks_at_zero(void) {
+    Clocks clocks = {0};
+    for (int unit = 0; unit < SHARD_UNITS; unit++) {
+        clocks.ready[unit] = clocks.reduced[unit] = clocks.reduce_input[unit] = block_never_s;
+        clocks.released[unit][0] = clocks.released[unit][1] = block_never_s;
+        clocks.scattered[unit][0] = clocks.scattered[unit][1] = block_never_s;
+    }
+    clocks.gradient = block_never_s;
+    return clocks;
+}
+
+void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, int micro_steps, PipelineTimes *times) {
+    Run run = {.clocks = clocks_at_zero()};
+    Clocks *clocks = &run.clocks;
+    if (micro_steps == 1) {
+        run_micro_step(pipeline, MICRO_ONLY, costs, &run);
+    } else {
+        run_micro_step(pipeline, MICRO_FIRST, costs, &run);
+        Clocks before = *clocks;
+        for (int i = 0; i < micro_steps - 2 && i < MIDDLE_STEPS; i++) {
+            before = *clocks;
+            run_micro_step(pipeline, MICRO_MIDDLE, costs, &run);
+        }
+        if (micro_steps - 2 > MIDDLE_STEPS) {
+            keep_pace(clocks, &before, micro_steps - 2 - MIDDLE_STEPS);
+        }
+        run_micro_step(pipeline, MICRO_LAST, costs, &run);
+    }
+    times->compute_s = clocks->busy;
+    times->optimizer_s = run_optimizer(pipeline, costs, clocks);
+    times->step_s = later(later(clocks->compute, clocks->host), later(clocks->rs, clocks->rep));
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        times->exposed_s[axis] = clocks->exposed[axis];
+    }
+}

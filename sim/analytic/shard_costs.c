@@ -1,0 +1,67 @@
+// Finds the sharding tasks of a lowered program by lane and unit and prices each once.
+
+#include "sim/analytic/shard_costs.h"
+
+static ShardKind compute_kind(const Task *task) {
+    switch (task->kind) {
+    case TASK_SQUARE_SUM:
+        return SHARD_SQUARE;
+    case TASK_ADAMW:
+        return SHARD_ADAMW;
+    case TASK_ZERO:
+        return task->unit >= 0 ? SHARD_PAD : SHARD_KINDS;
+    case TASK_COPY:
+        return task->unit < 0 ? SHARD_KINDS : task->phase == PHASE_REDUCE ? SHARD_REDUCE_COPY : SHARD_COPY_OUT;
+    default:
+        return SHARD_KINDS;
+    }
+}
+
+ShardKind shard_kind(const StepProgram *program, const Task *task) {
+    (void)program;
+    switch (task->lane) {
+    case LANE_COMPUTE:
+        return compute_kind(task);
+    case LANE_AG:
+        return task->kind != TASK_ALL_GATHER ? SHARD_COPY_IN : task->phase == PHASE_OPTIMIZER ? SHARD_REGATHER : SHARD_GATHER;
+    case LANE_RS:
+    case LANE_REP:
+        return task->kind == TASK_REDUCE_SCATTER ? SHARD_SCATTER
+               : task->kind == TASK_ALL_REDUCE   ? SHARD_REPLICA
+               : task->kind == TASK_ACCUMULATE   ? SHARD_ADD
+                                                 : SHARD_CAST;
+    default:
+        return SHARD_KINDS;
+    }
+}
+
+// Tasks of the control lane and the two kernels around them.
+static void add_scalar(const Task *task, const TaskCost *cost, ShardCosts *costs) {
+    if (task->lane == LANE_CTL) {
+        costs->loss_sum_s = costs->scalars_s;    // all but the last
+        costs->scalars_s += cost->seconds;
+    } else if (task->kind == TASK_CLIP) {
+        costs->clip_s = cost->seconds;
+    } else if (task->kind == TASK_ZERO) {
+        costs->zero_s = cost->seconds;
+    }
+    costs->edge_host_s += cost->host_s;
+}
+
+void shard_costs_add(const CostModel *cost, const StepProgram *program, ShardCosts *costs) {
+    costs->scalars_s = costs->loss_sum_s = costs->edge_host_s = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        const ShardKind kind = shard_kind(program, task);
+        if (kind == SHARD_KINDS && task->phase != PHASE_OPTIMIZER) {
+            continue;
+        }
+        const TaskCost priced = cost_task(cost, program, task);
+        if (kind == SHARD_KINDS) {
+            add_scalar(task, &priced, costs);
+        } else {
+            costs->seconds[task->unit][kind] = priced.seconds;
+            costs->host_s[task->unit][kind] = priced.host_s;
+        }
+    }
+}
