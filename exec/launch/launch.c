@@ -2,11 +2,8 @@
 // out that always reaps and removes. SIGINT and SIGTERM are held back meanwhile and delivered again once nothing is
 // left behind.
 
-#define _GNU_SOURCE  // mkdtemp with the feature set of strsignal and friends
-
 #include "exec/launch/launch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,6 +13,7 @@
 
 #include "exec/launch/communicators.h"
 #include "exec/launch/result.h"
+#include "exec/launch/run_directory.h"
 #include "exec/launch/workers.h"
 #include "exec/transport/shm.h"
 #include "sim/base/text.h"
@@ -29,7 +27,8 @@ typedef struct Run {
     StepProgram program;
     MemoryPlan memory;
     ShmSegment segment;
-    const char *directory, *request_path;
+    RunDirectory directory;
+    const char *request_path;
     Workers workers;
     int caught;  // signal to deliver again; 0 = none
 } Run;
@@ -78,35 +77,20 @@ static Status run_prepare(Run *run, Error *error) {
 }
 
 static Status directory_begin(Run *run, Error *error) {
-    const char *base = getenv("TMPDIR");
-    char *path = arena_format(run->arena, "%s/ndtune-run-XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(path)) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot make a directory %s: %s", path, strerror(errno));
-    }
-    run->directory = path;
+    TRY(run_directory_make(run->arena, &run->directory, error));
+    const char *path = run->directory.path;
     run->request_path = arena_format(run->arena, "%s/request.json", path);
     run->request.result_path = arena_format(run->arena, "%s/result.json", path);
     run->request.failure_path = arena_format(run->arena, "%s/failure.json", path);
+    run->request.launcher_pid = getpid();
     return run_request_save(&run->request, run->request_path, error);
-}
-
-static void directory_end(const Run *run) {
-    DIR *directory = run->directory ? opendir(run->directory) : NULL;
-    if (!directory) {
-        return;
-    }
-    for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
-        unlinkat(dirfd(directory), entry->d_name, 0);  // "." and ".." refuse, which is fine
-    }
-    closedir(directory);
-    rmdir(run->directory);
 }
 
 static Status workers_begin(Run *run, Error *error) {
     const RunOptions *options = &run->request.options;
     const int world = mesh_world(&run->request.plan.mesh);
     WorkersSetup setup = {.request_path = run->request_path,
-                          .directory = run->directory,
+                          .directory = run->directory.path,
                           .world = world,
                           .threads = options->threads,
                           .passive =
@@ -120,7 +104,7 @@ static Status workers_begin(Run *run, Error *error) {
 
 // The last line that a worker wrote, for one that died without a failure file.
 static const char *last_words(const Run *run, int rank) {
-    FILE *file = fopen(arena_format(run->arena, "%s/rank-%d.err", run->directory, rank), "r");
+    FILE *file = fopen(arena_format(run->arena, "%s/rank-%d.err", run->directory.path, rank), "r");
     char line[256], last[256] = "";
     while (file && fgets(line, sizeof line, file)) {
         if (line[0] != '\n') {
@@ -199,7 +183,7 @@ Status exec_run(const RunRequest *request, const ExecOptions *options, Arena *ar
     const Status status = run_all(&run, &signals, result, error);
     workers_kill(&run.workers);
     shm_segment_destroy(&run.segment);
-    directory_end(&run);
+    run_directory_remove(&run.directory);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (run.caught) {
         raise(run.caught);

@@ -64,10 +64,11 @@ Status run_request_save(const RunRequest *request, const char *path, Error *erro
     char hash[24], target[128];
     snprintf(hash, sizeof hash, "%016" PRIx64, request->template_hash);
     snprintf(target, sizeof target, "%s@%s", request->target->name, request->target->version);
-    json_t *root = json_pack(
-        "{s:s, s:o, s:o, s:o, s:s, s:s, s:i, s:s, s:s}", "schema", SCHEMA, "model", model_json(&request->model), "plan",
-        plan_json(&request->plan), "options", options_json(&request->options), "target", target, "template_hash", hash,
-        "segment_fd", request->segment_fd, "result_path", request->result_path, "failure_path", request->failure_path);
+    json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "model",
+                             model_json(&request->model), "plan", plan_json(&request->plan), "options",
+                             options_json(&request->options), "target", target, "template_hash", hash, "segment_fd",
+                             request->segment_fd, "launcher_pid", request->launcher_pid, "result_path",
+                             request->result_path, "failure_path", request->failure_path);
     if (!root) {
         return error_set(error, STATUS_INTERNAL, "run request: cannot be written as JSON");
     }
@@ -191,6 +192,7 @@ static Status read_request(const JsonReader *reader, Arena *arena, RunRequest *r
     TRY(target_find(target, &request->target, error));
     TRY(read_u64(reader, "template_hash", 16, &request->template_hash, error));
     TRY(read_int(reader, "segment_fd", -1, INT_MAX, &request->segment_fd, error));
+    TRY(read_int(reader, "launcher_pid", 0, INT_MAX, &request->launcher_pid, error));
     TRY(json_get_text(reader, "result_path", arena, &request->result_path, error));
     return json_get_text(reader, "failure_path", arena, &request->failure_path, error);
 }

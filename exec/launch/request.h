@@ -52,6 +52,7 @@ typedef struct RunRequest {
     RunOptions options;
     uint64_t template_hash;
     int segment_fd;            // -1: one rank
+    int launcher_pid;          // a worker whose parent is another ends; 0 = not checked
     const char *result_path;   // written by rank 0
     const char *failure_path;  // written by the first rank that fails
 } RunRequest;

@@ -3,8 +3,7 @@
 
 #include "exec/launch/result.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -143,18 +142,18 @@ Status run_result_load(const char *path, const StepProgram *program, Arena *aren
 
 // ---------------------------------------------------------------------------------------------- failures
 
+// link() puts a finished file in place and fails where one is: a second failure can neither replace nor cut short the
+// first.
 void run_failure_save(const char *path, int rank, const Error *error) {
     json_t *root = json_pack("{s:i, s:i, s:s, s:s}", "rank", rank, "status", (int)error->status, "message",
                              error->message, "hint", error->hint);
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-    const int fd = text ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
-    if (fd >= 0) {
-        // A short write leaves a broken file, which the launcher reads as none.
-        const ssize_t written = write(fd, text, strlen(text));
-        (void)written;
-        close(fd);
+    char own_path[PATH_MAX];
+    const int length = snprintf(own_path, sizeof own_path, "%s.rank-%d", path, rank);
+    if (root && length < (int)sizeof own_path && json_file_save(own_path, root, NULL) == STATUS_OK) {
+        const int there = link(own_path, path);
+        (void)there;
+        unlink(own_path);
     }
-    free(text);
     json_decref(root);
 }
 

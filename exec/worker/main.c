@@ -73,6 +73,9 @@ static Status run_rank(const char *path, int rank, Error *error) {
     RunRequest request;
     Session session = {0};
     Status status = run_request_load(path, &arena, &request, error);
+    if (status == STATUS_OK && request.launcher_pid > 0 && getppid() != request.launcher_pid) {
+        status = error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");  // before prctl could tell
+    }
     if (status == STATUS_OK) {
         status = session_open(&request, rank, &arena, &session, error);
         status = status == STATUS_OK ? session_run(&session, &arena, error) : status;

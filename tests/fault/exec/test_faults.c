@@ -8,8 +8,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/parity/exec/exec_case.h"
@@ -46,6 +48,8 @@ static void end(void) {
     temp_dir_remove(directory);
     arena_free(&arena);
 }
+
+enum { RANKS_MOST = 8 };
 
 TestSuite(faults, .init = begin, .fini = end);
 
@@ -97,12 +101,12 @@ Test(faults, a_rank_that_exits_is_named_when_lanes_are_threads) {
 }
 
 Test(faults, a_rank_that_hangs_is_named_by_those_who_wait) {
-    fault_is_told(FAULT_HANG, LANES_SERIAL, (const char *[]){"waited 0.5 s for rank 2", "'mlp down'", NULL});
+    fault_is_told(FAULT_HANG, LANES_SERIAL, (const char *[]){"s for rank 2", "'mlp down'", NULL});
 }
 
 // Another lane of the hanging rank may go on, so the place that is shown is that lane's.
 Test(faults, a_rank_that_hangs_is_named_when_lanes_are_threads) {
-    fault_is_told(FAULT_HANG, LANES_ASYNC, (const char *[]){"waited 0.5 s for rank 2", NULL});
+    fault_is_told(FAULT_HANG, LANES_ASYNC, (const char *[]){"s for rank 2", NULL});
 }
 
 // Ranks wait for each other in chains across lanes; the one that hangs must be found behind them.
@@ -141,30 +145,44 @@ static Status run_long(const Progress *progress, Error *error) {
     return exec_run(&request, &options, &arena, &result, error);
 }
 
-// The children of this process, from /proc: their command line tells the rank.
-static pid_t pid_of_rank(int wanted) {
+// Children of a process, from /proc.
+static int children_of(pid_t parent, pid_t children[RANKS_MOST]) {
     char path[64], list[256] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)parent, (long)parent);
     FILE *file = fopen(path, "r");
-    const size_t length = file ? fread(list, 1, sizeof list - 1, file) : 0;
+    list[file ? fread(list, 1, sizeof list - 1, file) : 0] = '\0';
     if (file) {
         fclose(file);
     }
-    list[length] = '\0';
-    for (char *word = strtok(list, " "); word; word = strtok(NULL, " ")) {
-        char line[512] = "";
-        snprintf(path, sizeof path, "/proc/%s/cmdline", word);
-        FILE *command = fopen(path, "r");
-        const size_t bytes = command ? fread(line, 1, sizeof line - 1, command) : 0;
-        if (command) {
-            fclose(command);
-        }
-        const char *last = bytes > 1 ? line + bytes - 2 : line;
-        while (last > line && last[-1] != '\0') {
-            last--;
-        }
-        if (atoi(last) == wanted && bytes > 0) {
-            return (pid_t)atoi(word);
+    int count = 0;
+    for (char *word = strtok(list, " "); word && count < RANKS_MOST; word = strtok(NULL, " ")) {
+        children[count++] = (pid_t)strtol(word, NULL, 10);
+    }
+    return count;
+}
+
+// The last word of a worker's command line is its rank.
+static int rank_of(pid_t pid) {
+    char path[64], line[512] = "";
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);
+    FILE *file = fopen(path, "r");
+    const size_t bytes = file ? fread(line, 1, sizeof line - 1, file) : 0;
+    if (file) {
+        fclose(file);
+    }
+    const char *last = line + (bytes > 1 ? bytes - 2 : 0);
+    while (last > line && last[-1] != '\0') {
+        last--;
+    }
+    return bytes > 0 ? (int)strtol(last, NULL, 10) : -1;
+}
+
+static pid_t pid_of_rank(int wanted) {
+    pid_t children[RANKS_MOST];
+    const int count = children_of(getpid(), children);
+    for (int i = 0; i < count; i++) {
+        if (rank_of(children[i]) == wanted) {
+            return children[i];
         }
     }
     return 0;
@@ -265,4 +283,54 @@ Test(faults, a_worker_refuses_another_program_than_the_launchers) {
     program_run_free(&run);
     unlink(request_path);
     unlink(request.failure_path);
+}
+
+// ---------------------------------------------------------------------------------------------- a killed launcher
+
+static void nap(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
+}
+
+// Gone, or a zombie that waits for whoever adopted it.
+static bool ended(pid_t pid) {
+    char path[64], line[256] = "";
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *file = fopen(path, "r");
+    const bool there = file && fgets(line, sizeof line, file);
+    if (file) {
+        fclose(file);
+    }
+    const char *state = there ? strrchr(line, ')') : NULL;
+    return !state || state[2] == 'Z' || state[2] == 'X';
+}
+
+static void kill_launcher(pid_t launcher, int *left) {
+    pid_t workers[RANKS_MOST];
+    int count = 0;
+    for (int i = 0; i < 1000 && count < 2; i++) {
+        nap();
+        count = children_of(launcher, workers);
+    }
+    cr_assert(count == 2, "the launcher started %d workers", count);
+    kill(launcher, SIGKILL);
+    waitpid(launcher, NULL, 0);
+    for (int i = 0; i < 1000 && !(ended(workers[0]) && ended(workers[1])); i++) {
+        nap();
+    }
+    *left = !ended(workers[0]) + !ended(workers[1]);
+}
+
+Test(faults, a_killed_launcher_takes_its_workers_along_and_the_next_run_sweeps_its_files) {
+    pid_t launcher;
+    char *const words[] = {LAUNCH_FOREVER, NDTUNE_BIN_DIR "/ndtune-worker", NULL};
+    cr_assert(posix_spawn(&launcher, LAUNCH_FOREVER, NULL, NULL, words, environ) == 0);
+    int left;
+    kill_launcher(launcher, &left);
+    cr_expect(left == 0, "%d workers live on", left);
+    cr_expect(entries(directory, "ndtune-run-") == 1, "the killed launcher left no directory: the test shows nothing");
+    RunOptions options = case_options();
+    options.steps = 1;
+    const TrainPlan plan = plan_of((Mesh){{1, 2, 1, 1}});
+    case_run(&plan, &options, &arena);
+    cr_expect(entries(directory, "ndtune-run-") == 0, "the next run did not sweep");
 }
