@@ -1,5 +1,6 @@
 // Text by FNV-1a (offset basis and prime: Fowler, Noll, Vo, draft-eastlake-fnv), integers by MurmurHash3's block mix,
-// the end by its finaliser (fmix64). Arithmetic on values, never on memory, so the result does not depend on the machine.
+// the end by its finaliser (fmix64). Arithmetic on values, never on memory, so the result does not depend on the
+// machine.
 
 #include "sim/base/hash.h"
 
@@ -24,9 +25,11 @@ static uint64_t rotate_left(uint64_t value, int bits) {
     return value << bits | value >> (64 - bits);
 }
 
-// One block of MurmurHash3_x64 (Appleby): a lowered step hashes tens of thousands of integers, byte by byte was a third of a plan.
+// One block of MurmurHash3_x64 (Appleby): a lowered step hashes tens of thousands of integers, byte by byte was a third
+// of a plan.
 void hash_int(Hash *hash, int64_t value) {
-    const uint64_t mixed = rotate_left((uint64_t)value * UINT64_C(0x87c37b91114253d5), 31) * UINT64_C(0x4cf5ad432745937f);
+    const uint64_t mixed =
+        rotate_left((uint64_t)value * UINT64_C(0x87c37b91114253d5), 31) * UINT64_C(0x4cf5ad432745937f);
     hash->state = rotate_left(hash->state ^ mixed, 27) * 5 + UINT64_C(0x52dce729);
 }
 
