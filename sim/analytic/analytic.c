@@ -96,7 +96,7 @@ static MemoKey pipeline_key(const TrainPlan *plan, const MeshPiece *mesh) {
 }
 
 static MemoKey memory_key(const TrainPlan *plan) {
-    return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq,
+    return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)(plan->grad_accum < 3 ? plan->grad_accum : 3),
                                (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP]}};
 }
 

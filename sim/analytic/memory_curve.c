@@ -97,7 +97,7 @@ Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Ta
     Arena scratch = {0};
     TrainPlan plans[3] = {*plan, *plan, *plan};
     for (int i = 0; i < 3; i++) {
-        plans[i].grad_accum = plan->grad_accum == 1 ? 1 : 2;
+        plans[i].grad_accum = plan->grad_accum < 3 ? plan->grad_accum : 3;    // first, middle, last: more are the same
     }
     plans[1].micro_batch *= 2;
     plans[2].mesh.size[AXIS_DP_SHARD] *= plan->zero > 0 ? 2 : 1;

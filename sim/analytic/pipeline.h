@@ -20,7 +20,9 @@ typedef struct PipelineOp {
     bool replica_lane;         // casts: behind the replica sum
     bool guarded;              // looks at the next layer: not in the last iteration
     int32_t block;
-    double host_s;
+    bool copied_in;            // gather: behind a copy on its lane, issued copy_host_s earlier
+    uint8_t after;             // scatter: what follows on its lane, SHARD_CAST or SHARD_ADD; SHARD_KINDS nothing
+    double host_s, copy_host_s;
 } PipelineOp;
 
 typedef struct OpRange {
@@ -32,9 +34,12 @@ typedef struct Pipeline {
     Block *blocks;
     int32_t op_count, block_count;
     OpRange sections[MICRO_VARIANTS][PIPELINE_SECTIONS];
+    // Sums over a micro-step that no clock has a say in:
+    double busy_s[MICRO_VARIANTS], exposed_s[MICRO_VARIANTS][AXIS_COUNT];    // blocks
+    int32_t copies_run[MICRO_VARIANTS][SHARD_UNITS][SHARD_KINDS];            // sharding kernels on the compute lane
     int32_t layers;
     bool guarded;              // some operation is
-    bool shared_communicator, copies;
+    bool shared_communicator, copies, keeps_weights;
     Axis reduce_axis;          // of waits for the last reduction
 } Pipeline;
 

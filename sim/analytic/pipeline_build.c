@@ -14,6 +14,7 @@ typedef struct Builder {
     int32_t *before;           // of the block before it
     int32_t before_count;
     bool opened;               // the section has had a block
+    int32_t section_first;     // operation
     double *event_s;
     int32_t *first_slot;
     PipelineSection section;
@@ -123,6 +124,30 @@ static int8_t op_offset(const Builder *builder, const Task *task, ShardKind kind
     return (int8_t)(builder->section == SECTION_TAIL ? (builder->program->layers - 1) & 1 : task_operand(builder->program, task, 1)->ref.layer_offset);
 }
 
+// A copy before a gather, a cast or sum after a reduction: one operation with it.
+static bool joins_last_op(Builder *builder, const Task *task, ShardKind kind, double host_s) {
+    Pipeline *pipeline = builder->pipeline;
+    PipelineOp *last = pipeline->op_count > builder->section_first ? &pipeline->ops[pipeline->op_count - 1] : NULL;
+    if (last && kind == SHARD_GATHER && last->kind == SHARD_COPY_IN && last->unit == task->unit) {
+        *last = (PipelineOp){.kind = SHARD_GATHER,
+                             .unit = last->unit,
+                             .after = SHARD_KINDS,
+                             .ring = op_ring(builder, task, kind),
+                             .offset = op_offset(builder, task, kind),
+                             .guarded = task->layer_guard != 0,
+                             .copied_in = true,
+                             .copy_host_s = last->host_s,
+                             .host_s = last->host_s + host_s};
+        return true;
+    }
+    if (last && (kind == SHARD_CAST || kind == SHARD_ADD) && last->kind == SHARD_SCATTER && task->lane == LANE_RS) {
+        last->after = (uint8_t)kind;
+        last->host_s += host_s;
+        return true;
+    }
+    return false;
+}
+
 static void add_task(Builder *builder, int32_t index) {
     const Task *task = &builder->program->tasks[index];
     const ShardKind kind = shard_kind(builder->program, task);
@@ -134,8 +159,12 @@ static void add_task(Builder *builder, int32_t index) {
         return;    // whether there is padding depends on the mesh: runs with every reduction
     }
     close_block(builder);
+    if (joins_last_op(builder, task, kind, builder->costs[index].host_s)) {
+        return;
+    }
     builder->pipeline->guarded |= task->layer_guard != 0;
     append_op(builder, (PipelineOp){.kind = (uint8_t)kind,
+                                    .after = SHARD_KINDS,
                                     .unit = (uint8_t)task->unit,
                                     .ring = op_ring(builder, task, kind),
                                     .offset = op_offset(builder, task, kind),
@@ -166,6 +195,7 @@ static void add_section(Builder *builder, MicroVariant variant, PipelineSection 
     OpRange range = {.first = builder->pipeline->op_count};
     builder->section = section;
     builder->opened = false;
+    builder->section_first = range.first;
     for (int32_t s = from; s < to; s++) {
         const Segment *segment = &builder->program->segments[s];
         for (int32_t t = 0; segment->kind == SEGMENT_TASKS && t < segment->task_count; t++) {
@@ -176,6 +206,28 @@ static void add_section(Builder *builder, MicroVariant variant, PipelineSection 
     range.count = builder->pipeline->op_count - range.first;
     mark_release(builder, range);
     builder->pipeline->sections[variant][section] = range;
+}
+
+static void add_sums(Pipeline *pipeline, MicroVariant variant) {
+    for (int section = 0; section < PIPELINE_SECTIONS; section++) {
+        const OpRange range = pipeline->sections[variant][section];
+        const int times = section == SECTION_FORWARD || section == SECTION_BACKWARD ? pipeline->layers : 1;
+        for (int32_t i = range.first; i < range.first + range.count; i++) {
+            const PipelineOp *op = &pipeline->ops[i];
+            if (op->kind != SHARD_KINDS) {
+                const bool computes = op->kind == SHARD_COPY_OUT || op->kind == SHARD_REDUCE_COPY;
+                pipeline->copies_run[variant][op->unit][op->kind] += computes ? times : 0;
+                const bool pads = op->kind == (pipeline->copies ? SHARD_REDUCE_COPY : SHARD_SCATTER);
+                pipeline->copies_run[variant][op->unit][SHARD_PAD] += pads ? times : 0;
+                continue;
+            }
+            const Block *block = &pipeline->blocks[op->block];
+            pipeline->busy_s[variant] += block->busy_s * times;
+            for (int axis = 0; axis < AXIS_COUNT; axis++) {
+                pipeline->exposed_s[variant][axis] += block->exposed_s[axis] * times;
+            }
+        }
+    }
 }
 
 static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop) {
@@ -191,6 +243,7 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     }
     add_section(builder, variant, (PipelineSection)section, from, segments[loop].end);
     ASSERT(section == SECTION_END);
+    add_sums(builder->pipeline, variant);
 }
 
 void pipeline_add(Pipeline *pipeline, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch) {
@@ -210,6 +263,7 @@ void pipeline_add(Pipeline *pipeline, const StepProgram *program, const TaskCost
     pipeline->layers = program->layers;
     pipeline->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
     pipeline->copies = program->target->shard_copies;
+    pipeline->keeps_weights = program->plan.reshard == RESHARD_NEVER;
     pipeline->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
     MicroVariant variant = program->plan.grad_accum == 1 ? MICRO_ONLY : MICRO_FIRST;
     for (int32_t s = 0; s < program->segment_count; s = program->segments[s].end) {

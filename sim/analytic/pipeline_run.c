@@ -7,7 +7,7 @@
 
 #include "sim/analytic/pipeline.h"
 
-enum { LEAST_LAYERS = 3, MIDDLE_STEPS = 2 };    // the first middle micro-step still sees the first one
+enum { LEAST_LAYERS = 3 };
 
 static const double pace_tolerance_s = 1e-9;
 
@@ -20,7 +20,7 @@ typedef struct Clocks {
     double scattered[SHARD_UNITS][2];         // the reduction has read its input: latest and second latest
     double gradient;                          // latest gradient complete
     double reduce_input[SHARD_UNITS];         // copied in
-    double busy, exposed[AXIS_COUNT];
+    double exposed;                           // compute idle because of sharding
 } Clocks;
 
 // With which slot of a two-slot ring was used latest, so that the history can be read by slot.
@@ -49,7 +49,7 @@ static inline double slot_time(const double history[2], const PipelineOp *op, in
     return history[op->ring == 2 && ((layer + op->offset) & 1) != latest_slot];
 }
 
-static void run_block(const Block *block, const PipelineOp *op, double issue_s, Run *run) {
+static inline void run_block(const Block *block, const PipelineOp *op, double issue_s, Run *run) {
     Clocks *clocks = &run->clocks;
     const double in[BLOCK_PORTS] = {clocks->compute, issue_s, clocks->ready[op->unit],
                                     slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot)};
@@ -59,10 +59,7 @@ static void run_block(const Block *block, const PipelineOp *op, double issue_s, 
         out[i] = later(later(in[0] + delay[0], in[1] + delay[1]), later(in[2] + delay[2], in[3] + delay[3]));
     }
     const double unsharded = later(in[0] + block->delay_s[0][0], in[1] + block->delay_s[0][1]);
-    clocks->exposed[AXIS_DP_SHARD] += out[0] - unsharded;
-    clocks->exposed[AXIS_CP] += block->exposed_s[AXIS_CP];
-    clocks->exposed[AXIS_TP] += block->exposed_s[AXIS_TP];
-    clocks->busy += block->busy_s;
+    clocks->exposed += out[0] - unsharded;
     clocks->compute = out[0];
     clocks->gradient = out[2];
     if (op->releases) {
@@ -71,41 +68,46 @@ static void run_block(const Block *block, const PipelineOp *op, double issue_s, 
     }
 }
 
-static void run_scatter(const Pipeline *pipeline, const PipelineOp *op, double seconds, Run *run) {
+static inline void run_scatter(const Pipeline *pipeline, const PipelineOp *op, const double *unit_s, Run *run) {
     Clocks *clocks = &run->clocks;
     const double source = pipeline->copies ? clocks->reduce_input[op->unit] : clocks->gradient;
     double start = later(later(clocks->rs, clocks->host), source);
     if (pipeline->shared_communicator) {
         start = later(start, clocks->shard_comm);
     }
-    clocks->rs = clocks->shard_comm = start + seconds;
+    const double end = start + unit_s[SHARD_SCATTER];
+    clocks->shard_comm = end;
+    clocks->rs = op->after < SHARD_KINDS ? end + unit_s[op->after] : end;
     clocks->reduced[op->unit] = clocks->rs;
-    push(clocks->scattered[op->unit], clocks->rs);
+    push(clocks->scattered[op->unit], end);
     run->scattered_slot = op->unit == 1 ? run->layer & 1 : run->scattered_slot;
 }
 
-static void run_gather(const Pipeline *pipeline, const PipelineOp *op, double seconds, Run *run) {
+static inline void run_gather(const Pipeline *pipeline, const PipelineOp *op, const double *unit_s, double issue_s, Run *run) {
     Clocks *clocks = &run->clocks;
-    double start = later(clocks->ag, clocks->host);
+    double start = clocks->ag;
+    if (op->copied_in) {
+        start = later(start, issue_s + op->copy_host_s) + unit_s[SHARD_COPY_IN];
+    }
+    start = later(start, clocks->host);
     if (pipeline->shared_communicator) {
         start = later(start, clocks->shard_comm);
     }
     start = later(start, slot_time(clocks->released[op->unit], op, run->layer, run->released_slot));
-    clocks->ag = start + seconds;
+    clocks->ag = start + unit_s[SHARD_GATHER];
     clocks->shard_comm = pipeline->shared_communicator ? clocks->ag : clocks->shard_comm;
     clocks->ready[op->unit] = clocks->ag;
 }
 
 // A kernel of the compute lane that also waits for a sharding lane.
-static void run_copy(double awaited_s, double seconds, Clocks *clocks) {
+static inline void run_copy(double awaited_s, double seconds, Clocks *clocks) {
     const double free_s = later(clocks->compute, clocks->host);
     const double start = later(free_s, awaited_s);
-    clocks->exposed[AXIS_DP_SHARD] += start - free_s;
-    clocks->busy += seconds;
+    clocks->exposed += start - free_s;
     clocks->compute = start + seconds;
 }
 
-static void run_padding(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs, Clocks *clocks) {
+static inline void run_padding(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs, Clocks *clocks) {
     const double seconds = costs->seconds[op->unit][SHARD_PAD];
     if (seconds > 0) {
         clocks->host += costs->host_s[op->unit][SHARD_PAD];
@@ -114,7 +116,7 @@ static void run_padding(const Pipeline *pipeline, const PipelineOp *op, const Sh
     }
 }
 
-static void run_op(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs, Run *run) {
+static inline void run_op(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs, Run *run) {
     Clocks *clocks = &run->clocks;
     const double issue_s = clocks->host;
     clocks->host += op->host_s;
@@ -122,13 +124,14 @@ static void run_op(const Pipeline *pipeline, const PipelineOp *op, const ShardCo
         run_block(&pipeline->blocks[op->block], op, issue_s, run);
         return;
     }
-    const double seconds = costs->seconds[op->unit][op->kind];
+    const double *unit_s = costs->seconds[op->unit];
+    const double seconds = unit_s[op->kind];
     switch ((ShardKind)op->kind) {
     case SHARD_COPY_IN:
         clocks->ag = later(clocks->ag, clocks->host) + seconds;
         break;
     case SHARD_GATHER:
-        run_gather(pipeline, op, seconds, run);
+        run_gather(pipeline, op, unit_s, issue_s, run);
         break;
     case SHARD_COPY_OUT:
         run_copy(clocks->ready[op->unit], seconds, clocks);
@@ -144,7 +147,7 @@ static void run_op(const Pipeline *pipeline, const PipelineOp *op, const ShardCo
         if (!pipeline->copies) {
             run_padding(pipeline, op, costs, clocks);
         }
-        run_scatter(pipeline, op, seconds, run);
+        run_scatter(pipeline, op, unit_s, run);
         break;
     case SHARD_REPLICA: {
         const double source = later(clocks->reduced[op->unit], clocks->gradient);
@@ -216,6 +219,11 @@ static void run_layers(const Pipeline *pipeline, OpRange range, int step, const 
     Pace pace = {0}, pace_before;
     run->layer = step > 0 ? 0 : pipeline->layers - 1;
     for (int count = 1; count <= alike; count++) {
+        if (count + 1 < LEAST_LAYERS) {
+            run_section(pipeline, range, costs, run);
+            run->layer += step;
+            continue;
+        }
         const Clocks before = run->clocks;
         run_section(pipeline, range, costs, run);
         run->layer += step;
@@ -250,10 +258,10 @@ static void run_kernels(double seconds, double host_s, int count, Clocks *clocks
     clocks->compute = later(later(clocks->compute, issue_s + host_s) + seconds * count, clocks->host + seconds);
 }
 
-static void wait_reduced(const Pipeline *pipeline, int unit, Clocks *clocks) {
+static void wait_reduced(int unit, Clocks *clocks) {
     const double late = clocks->reduced[unit] - later(clocks->compute, clocks->host);
     if (late > 0) {
-        clocks->exposed[pipeline->reduce_axis] += late;
+        clocks->exposed += late;
         clocks->compute = clocks->reduced[unit];
     }
 }
@@ -263,10 +271,10 @@ static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, C
     static const int edges[2] = {2, 0};
     double busy = costs->zero_s + costs->clip_s;
     clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
-    wait_reduced(pipeline, 1, clocks);
+    wait_reduced(1, clocks);
     run_kernels(costs->seconds[1][SHARD_SQUARE], costs->host_s[1][SHARD_SQUARE], pipeline->layers, clocks);
     for (int i = 0; i < 2; i++) {
-        wait_reduced(pipeline, edges[i], clocks);
+        wait_reduced(edges[i], clocks);
         run_kernels(costs->seconds[edges[i]][SHARD_SQUARE], costs->host_s[edges[i]][SHARD_SQUARE], 1, clocks);
     }
     clocks->host += costs->edge_host_s;
@@ -284,7 +292,7 @@ static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, C
         }
         busy += count * (seconds[SHARD_ADAMW] + seconds[SHARD_SQUARE]);
     }
-    clocks->exposed[AXIS_DP_SHARD] += later(0, regathered - clocks->compute);
+    clocks->exposed += later(0, regathered - clocks->compute);
     clocks->compute = later(clocks->compute, regathered);
     return busy;
 }
@@ -300,27 +308,49 @@ static Clocks clocks_at_zero(void) {
     return clocks;
 }
 
+static void add_sums(const Pipeline *pipeline, MicroVariant variant, int count, const ShardCosts *costs, PipelineTimes *times) {
+    times->compute_s += pipeline->busy_s[variant] * count;
+    for (int unit = 0; unit < SHARD_UNITS; unit++) {
+        const int32_t *copies = pipeline->copies_run[variant][unit];
+        const double *seconds = costs->seconds[unit];
+        times->compute_s += count * (copies[SHARD_COPY_OUT] * seconds[SHARD_COPY_OUT] + copies[SHARD_PAD] * seconds[SHARD_PAD] +
+                                     copies[SHARD_REDUCE_COPY] * seconds[SHARD_REDUCE_COPY]);
+    }
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        times->exposed_s[axis] += pipeline->exposed_s[variant][axis] * count;
+    }
+}
+
+static void run_middle_steps(const Pipeline *pipeline, const ShardCosts *costs, int count, Run *run) {
+    const int simulated = pipeline->keeps_weights ? 2 : 1;    // kept weights: the first one still gathers ahead of the others
+    Clocks before = run->clocks;
+    for (int i = 0; i < count && i < simulated; i++) {
+        before = run->clocks;
+        run_micro_step(pipeline, MICRO_MIDDLE, costs, run);
+    }
+    if (count > simulated) {
+        keep_pace(&run->clocks, &before, count - simulated);
+    }
+}
+
 void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, int micro_steps, PipelineTimes *times) {
     Run run = {.clocks = clocks_at_zero()};
-    Clocks *clocks = &run.clocks;
+    const Clocks *clocks = &run.clocks;
+    *times = (PipelineTimes){0};
     if (micro_steps == 1) {
         run_micro_step(pipeline, MICRO_ONLY, costs, &run);
+        add_sums(pipeline, MICRO_ONLY, 1, costs, times);
     } else {
         run_micro_step(pipeline, MICRO_FIRST, costs, &run);
-        Clocks before = *clocks;
-        for (int i = 0; i < micro_steps - 2 && i < MIDDLE_STEPS; i++) {
-            before = *clocks;
-            run_micro_step(pipeline, MICRO_MIDDLE, costs, &run);
-        }
-        if (micro_steps - 2 > MIDDLE_STEPS) {
-            keep_pace(clocks, &before, micro_steps - 2 - MIDDLE_STEPS);
-        }
+        run_middle_steps(pipeline, costs, micro_steps - 2, &run);
         run_micro_step(pipeline, MICRO_LAST, costs, &run);
+        add_sums(pipeline, MICRO_FIRST, 1, costs, times);
+        add_sums(pipeline, MICRO_MIDDLE, micro_steps - 2, costs, times);
+        add_sums(pipeline, MICRO_LAST, 1, costs, times);
     }
-    times->compute_s = clocks->busy;
-    times->optimizer_s = run_optimizer(pipeline, costs, clocks);
+    const double sharding_s = clocks->exposed;
+    times->optimizer_s = run_optimizer(pipeline, costs, &run.clocks);
+    times->exposed_s[AXIS_DP_SHARD] += sharding_s;
+    times->exposed_s[pipeline->reduce_axis] += clocks->exposed - sharding_s;
     times->step_s = later(later(clocks->compute, clocks->host), later(clocks->rs, clocks->rep));
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        times->exposed_s[axis] = clocks->exposed[axis];
-    }
 }

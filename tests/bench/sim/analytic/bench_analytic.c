@@ -13,7 +13,7 @@ enum { MAX_PLANS = 1 << 17, ROUNDS = 5 };
 
 static double now_s(void) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
