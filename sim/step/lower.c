@@ -1,5 +1,5 @@
-// step_lower: runs the passes once per variant of a micro-step (first, middle, last) and once for the optimizer, then assembles.
-// Also the small vocabulary that the passes build with.
+// step_lower: runs the passes once per variant of a micro-step (first, middle, last) and once for the optimizer, then
+// assembles. Also the small vocabulary that the passes build with.
 
 #include "sim/step/lower.h"
 
@@ -11,14 +11,15 @@ int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, D
             return (int32_t)i;
         }
     }
-    lowering->tensors = arena_grow(lowering->arena, lowering->tensors, lowering->tensor_count, &lowering->tensor_capacity, sizeof(Tensor));
+    lowering->tensors = arena_grow(lowering->arena, lowering->tensors, lowering->tensor_count,
+                                   &lowering->tensor_capacity, sizeof(Tensor));
     lowering->tensors[lowering->tensor_count] =
         (Tensor){.name = name, .role = role, .dtype = dtype, .bytes = elements * dtype_bytes(dtype)};
     return (int32_t)lowering->tensor_count++;
 }
 
 void op_list_append(Arena *arena, OpList *list, const Op *op) {
-    const Op copy = *op;    // op may live in the list that moves
+    const Op copy = *op;  // op may live in the list that moves
     list->ops = arena_grow(arena, list->ops, list->count, &list->capacity, sizeof(Op));
     list->ops[list->count++] = copy;
 }
@@ -83,7 +84,8 @@ static void add_groups(Lowering *lowering) {
     lowering->replicate_group = add_group(lowering, "dp_replicate", AXIS_BIT(AXIS_DP_REPLICATE));
     lowering->tp_group = add_group(lowering, "tp", AXIS_BIT(AXIS_TP));
     lowering->cp_group = add_group(lowering, "cp", AXIS_BIT(AXIS_CP));
-    lowering->data_group = add_group(lowering, "dp_replicate x dp_shard x cp", AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_SHARD_GROUP);
+    lowering->data_group =
+        add_group(lowering, "dp_replicate x dp_shard x cp", AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_SHARD_GROUP);
     // A whole gradient (stage 0) is the same on every data rank: only its tp slices differ.
     lowering->norm_group = lowering->plan->zero > 0 ? add_group(lowering, "dp_shard x cp x tp", sharded_norm)
                                                     : add_group(lowering, "tp (norm)", AXIS_BIT(AXIS_TP));
@@ -118,8 +120,8 @@ static Variant lower_optimizer(Lowering *lowering) {
     return variant;
 }
 
-Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, StepProgram *program,
-                  Error *error) {
+Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+                  StepProgram *program, Error *error) {
     const char *reason = NULL;
     target_check(target, model, plan, arena, &reason);
     if (reason) {

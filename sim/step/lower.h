@@ -1,10 +1,11 @@
-// The lowering's own picture of a step, private to sim/step: operations on tensors, in one list per section of the step. Passes
-// edit the lists one after another; the last one turns tensors into buffers, sections into segments and data flow into events.
+// The lowering's own picture of a step, private to sim/step: operations on tensors, in one list per section of the
+// step. Passes edit the lists one after another; the last one turns tensors into buffers, sections into segments and
+// data flow into events.
 //
 //   layers          lower_layers.c     one rank's arithmetic, in local sizes, with marks where parallelism has a say
 //   tensor parallel lower_tensor.c     sizes under tp; marks -> collectives of the tp lane; the loss
 //   context         lower_context.c    attention -> ring or gathered blocks
-//   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation; lower_update.c the optimizer
+//   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation (and lower_update.c)
 //   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
 //   lanes           lower_lanes.c      buffers, events, segments, hash
 
@@ -13,15 +14,15 @@
 #include "sim/step/step.h"
 
 typedef enum {
-    SECTION_BEGIN,             // micro-step: tokens, embedding
-    SECTION_LAYER_FORWARD,     // x layers
-    SECTION_TAIL,              // final norm, head, loss and their backward
-    SECTION_LAYER_BACKWARD,    // x layers, descending
-    SECTION_END,               // embedding backward
-    SECTION_NORM,              // once per step: gradient norm set to zero
-    SECTION_NORM_LAYER,        //   square sums, x layers
-    SECTION_UPDATE,            //   square sums of the edge units, all-reduce, clip scale, AdamW of the edge units
-    SECTION_UPDATE_LAYER,      //   AdamW, x layers
+    SECTION_BEGIN,           // micro-step: tokens, embedding
+    SECTION_LAYER_FORWARD,   // x layers
+    SECTION_TAIL,            // final norm, head, loss and their backward
+    SECTION_LAYER_BACKWARD,  // x layers, descending
+    SECTION_END,             // embedding backward
+    SECTION_NORM,            // once per step: gradient norm set to zero
+    SECTION_NORM_LAYER,      //   square sums, x layers
+    SECTION_UPDATE,          //   square sums of the edge units, all-reduce, clip scale, AdamW of the edge units
+    SECTION_UPDATE_LAYER,    //   AdamW, x layers
     SECTION_COUNT
 } Section;
 
@@ -33,22 +34,22 @@ static inline bool section_is_layered(Section section) {
 // Marks are operations that a later pass replaces. None is left at the end.
 typedef enum {
     MARK_NONE,
-    MARK_TP_ENTER,             // x -> x seen by every tp rank (Megatron's g-bar or f)
-    MARK_TP_LEAVE,             // partial sums -> their sum, back in the split between blocks
-    MARK_TP_PART_BACKWARD,     // one projection's input gradient, partial over tp
-    MARK_TP_ENTER_BACKWARD,    // input gradient of all projections, partial -> summed
-    MARK_TP_LEAVE_BACKWARD,    // gradient of the summed output -> whole on every tp rank
-    MARK_LOSS,                 // logits -> loss and gradient
-    MARK_UNIT_NEED,            // this unit's weights are read from here on
-    MARK_UNIT_BACKWARD,        // backward of the section begins: where a backward prefetch is issued
-    MARK_UNIT_GRADIENT,        // this unit's gradient of the micro-step is complete
+    MARK_TP_ENTER,           // x -> x seen by every tp rank (Megatron's g-bar or f)
+    MARK_TP_LEAVE,           // partial sums -> their sum, back in the split between blocks
+    MARK_TP_PART_BACKWARD,   // one projection's input gradient, partial over tp
+    MARK_TP_ENTER_BACKWARD,  // input gradient of all projections, partial -> summed
+    MARK_TP_LEAVE_BACKWARD,  // gradient of the summed output -> whole on every tp rank
+    MARK_LOSS,               // logits -> loss and gradient
+    MARK_UNIT_NEED,          // this unit's weights are read from here on
+    MARK_UNIT_BACKWARD,      // backward of the section begins: where a backward prefetch is issued
+    MARK_UNIT_GRADIENT,      // this unit's gradient of the micro-step is complete
 } Mark;
 
 enum { OP_MAX_OPERANDS = 10 };
 
 typedef struct OpRef {
-    int32_t tensor;           // -1 = absent
-    int16_t index;            // layer offset inside layered sections, absolute slot index elsewhere
+    int32_t tensor;  // -1 = absent
+    int16_t index;   // layer offset inside layered sections, absolute slot index elsewhere
     int16_t rank_group, rank_shift;
     int64_t rank_stride_bytes;
     int64_t offset_bytes, bytes;
@@ -57,10 +58,10 @@ typedef struct OpRef {
 
 typedef struct Op {
     Mark mark;
-    Task task;                // operands and events are still in `operands`
+    Task task;  // operands and events are still in `operands`
     OpRef operands[OP_MAX_OPERANDS];
     int operand_count;
-    bool absolute;            // a layered section's op whose indices are absolute
+    bool absolute;  // a layered section's op whose indices are absolute
 } Op;
 
 typedef struct OpList {
@@ -72,11 +73,11 @@ typedef struct Tensor {
     const char *name;
     BufferRole role;
     Dtype dtype;
-    int64_t bytes;            // of one slot
-    int32_t slots;            // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
+    int64_t bytes;  // of one slot
+    int32_t slots;  // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
     bool persistent;
-    bool cheap;               // backward makes it again rather than keep it (a packed copy)
-    bool kept;                // a checkpoint of recompute=full
+    bool cheap;  // backward makes it again rather than keep it (a packed copy)
+    bool kept;   // a checkpoint of recompute=full
 } Tensor;
 
 enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
@@ -92,7 +93,7 @@ typedef struct Dims {
     int64_t q_width, kv_width;
     bool vocab_split;
     Dtype dtype, reduce_dtype;
-    int element;             // bytes of dtype
+    int element;  // bytes of dtype
 } Dims;
 
 typedef struct Lowering {
@@ -104,19 +105,19 @@ typedef struct Lowering {
     OpList lists[SECTION_COUNT];
     Tensor *tensors;
     size_t tensor_count, tensor_capacity;
-    int32_t weights[UNIT_COUNT];      // tensor that forward and backward read
-    int32_t gradients[UNIT_COUNT];    // tensor that weight gradients are written to
-    Unit units[UNIT_COUNT];           // their buffer fields hold tensor ids until the lanes pass
+    int32_t weights[UNIT_COUNT];    // tensor that forward and backward read
+    int32_t gradients[UNIT_COUNT];  // tensor that weight gradients are written to
+    Unit units[UNIT_COUNT];         // their buffer fields hold tensor ids until the lanes pass
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;
     Group groups[8];
     int32_t group_count;
     int16_t shard_group, tp_group, cp_group, replicate_group, data_group, norm_group;
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
-    bool first, last;                 // of the micro-steps of a step: the variant being lowered
+    bool first, last;  // of the micro-steps of a step: the variant being lowered
     int tp, cp;
-    int shards;                       // ranks that share a unit: dp_shard * cp from stage 1 on, else 1
-    bool reduce_each;                 // gradients are reduced on every micro-step into the shard, else once at the end
+    int shards;        // ranks that share a unit: dp_shard * cp from stage 1 on, else 1
+    bool reduce_each;  // gradients are reduced on every micro-step into the shard, else once at the end
 } Lowering;
 
 // ---- building (lower.c)
@@ -153,7 +154,7 @@ typedef struct Stretch {
 
 typedef struct Variant {
     const char *name;
-    int first_micro_batch, count;     // 0 micro-batches: the optimizer part
+    int first_micro_batch, count;  // 0 micro-batches: the optimizer part
     Stretch stretches[5];
     int stretch_count;
 } Variant;

@@ -1,4 +1,5 @@
-// Attention and the projections around it, in the two forms that targets use: one GEMM for several parameter slices, or one for each.
+// Attention and the projections around it, in the two forms that targets use: one GEMM for several parameter slices,
+// or one for each.
 
 #include "sim/step/lower_ops.h"
 
@@ -11,28 +12,31 @@ Projection attention_projection(Lowering *lowering) {
                             .dy = {tokens_by(lowering, "dqkv", width)},
                             .count = 1};
     }
-    return (Projection){
-        .linear = {{"q", "wq", "wq", "q dgrad", "q wgrad", UNIT_LAYER, d->hidden, d->q_width},
-                   {"k", "wk", "wk", "k dgrad", "k wgrad", UNIT_LAYER, d->hidden, d->kv_width},
-                   {"v", "wv", "wv", "v dgrad", "v wgrad", UNIT_LAYER, d->hidden, d->kv_width}},
-        .y = {tokens_by(lowering, "q", d->q_width), tokens_by(lowering, "k", d->kv_width), tokens_by(lowering, "v", d->kv_width)},
-        .dy = {tokens_by(lowering, "dq", d->q_width), tokens_by(lowering, "dk", d->kv_width), tokens_by(lowering, "dv", d->kv_width)},
-        .count = 3};
+    return (Projection){.linear = {{"q", "wq", "wq", "q dgrad", "q wgrad", UNIT_LAYER, d->hidden, d->q_width},
+                                   {"k", "wk", "wk", "k dgrad", "k wgrad", UNIT_LAYER, d->hidden, d->kv_width},
+                                   {"v", "wv", "wv", "v dgrad", "v wgrad", UNIT_LAYER, d->hidden, d->kv_width}},
+                        .y = {tokens_by(lowering, "q", d->q_width), tokens_by(lowering, "k", d->kv_width),
+                              tokens_by(lowering, "v", d->kv_width)},
+                        .dy = {tokens_by(lowering, "dq", d->q_width), tokens_by(lowering, "dk", d->kv_width),
+                               tokens_by(lowering, "dv", d->kv_width)},
+                        .count = 3};
 }
 
 Projection mlp_projection(Lowering *lowering) {
     const Dims *d = &lowering->dims;
     if (lowering->target->fused_projections) {
-        return (Projection){.linear = {{"gate up", "wgate", "wup", "gate up dgrad", "gate up wgrad", UNIT_LAYER, d->hidden, 2 * d->ffn}},
+        return (Projection){.linear = {{"gate up", "wgate", "wup", "gate up dgrad", "gate up wgrad", UNIT_LAYER,
+                                        d->hidden, 2 * d->ffn}},
                             .y = {tokens_by(lowering, "gate_up", 2 * d->ffn)},
                             .dy = {tokens_by(lowering, "dgate_up", 2 * d->ffn)},
                             .count = 1};
     }
-    return (Projection){.linear = {{"gate", "wgate", "wgate", "gate dgrad", "gate wgrad", UNIT_LAYER, d->hidden, d->ffn},
-                                   {"up", "wup", "wup", "up dgrad", "up wgrad", UNIT_LAYER, d->hidden, d->ffn}},
-                        .y = {tokens_by(lowering, "gate", d->ffn), tokens_by(lowering, "up", d->ffn)},
-                        .dy = {tokens_by(lowering, "dgate", d->ffn), tokens_by(lowering, "dup", d->ffn)},
-                        .count = 2};
+    return (Projection){
+        .linear = {{"gate", "wgate", "wgate", "gate dgrad", "gate wgrad", UNIT_LAYER, d->hidden, d->ffn},
+                   {"up", "wup", "wup", "up dgrad", "up wgrad", UNIT_LAYER, d->hidden, d->ffn}},
+        .y = {tokens_by(lowering, "gate", d->ffn), tokens_by(lowering, "up", d->ffn)},
+        .dy = {tokens_by(lowering, "dgate", d->ffn), tokens_by(lowering, "dup", d->ffn)},
+        .count = 2};
 }
 
 void projection_forward(Lowering *lowering, const Projection *projection, int32_t x) {
@@ -42,7 +46,8 @@ void projection_forward(Lowering *lowering, const Projection *projection, int32_
 }
 
 // Input gradients of all parts, summed into dx; weight gradients beside them.
-void projection_backward(Lowering *lowering, const Projection *projection, int32_t x, int32_t dx, const char *part_name) {
+void projection_backward(Lowering *lowering, const Projection *projection, int32_t x, int32_t dx,
+                         const char *part_name) {
     const Section section = SECTION_LAYER_BACKWARD;
     for (int i = 0; i < projection->count; i++) {
         const OpRef dy = op_whole(lowering, projection->dy[i]);
@@ -52,13 +57,15 @@ void projection_backward(Lowering *lowering, const Projection *projection, int32
             add_weight_gradient(lowering, section, &projection->linear[i], dy, x);
         }
         add_input_gradient(lowering, section, &projection->linear[i], dy, part);
-        mark_tp(lowering, section, MARK_TP_PART_BACKWARD, op_whole(lowering, part), op_whole(lowering, part), projection->linear[i].name);
+        mark_tp(lowering, section, MARK_TP_PART_BACKWARD, op_whole(lowering, part), op_whole(lowering, part),
+                projection->linear[i].name);
         if (!weight_first) {
             add_weight_gradient(lowering, section, &projection->linear[i], dy, x);
         }
         if (i > 0) {
             const OpRef sum = op_whole(lowering, dx);
-            add_sum(lowering, section, sum, op_whole(lowering, part), sum, lowering->dims.tokens * lowering->dims.hidden);
+            add_sum(lowering, section, sum, op_whole(lowering, part), sum,
+                    lowering->dims.tokens * lowering->dims.hidden);
         }
     }
 }
@@ -70,7 +77,8 @@ AttentionRefs attention_refs(const Lowering *lowering, const int32_t part[MAX_PA
         return (AttentionRefs){column(lowering, part[0], 0), column(lowering, part[0], d->q_width),
                                column(lowering, part[0], d->q_width + d->kv_width), width, width};
     }
-    return (AttentionRefs){op_whole(lowering, part[0]), op_whole(lowering, part[1]), op_whole(lowering, part[2]), d->q_width, d->kv_width};
+    return (AttentionRefs){op_whole(lowering, part[0]), op_whole(lowering, part[1]), op_whole(lowering, part[2]),
+                           d->q_width, d->kv_width};
 }
 
 void set_attention_shape(const Lowering *lowering, Task *task, const AttentionRefs *refs) {
@@ -86,14 +94,16 @@ void set_attention_shape(const Lowering *lowering, Task *task, const AttentionRe
 }
 
 void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward) {
-    Op *op = op_add(lowering, section, TASK_ROPE, backward ? PHASE_BACKWARD : PHASE_FORWARD, backward ? "rope backward" : "rope");
+    Op *op = op_add(lowering, section, TASK_ROPE, backward ? PHASE_BACKWARD : PHASE_FORWARD,
+                    backward ? "rope backward" : "rope");
     set_attention_shape(lowering, &op->task, refs);
     op->task.backward = backward;
     op_operand(op, refs->q, ACCESS_UPDATE);
     op_operand(op, refs->k, ACCESS_UPDATE);
 }
 
-// Causal: half of the square of queries and keys is visible; two GEMMs forward, five backward (FlashAttention-2, section 3.1).
+// Causal: half of the square of queries and keys is visible; two GEMMs forward, five backward (FlashAttention-2,
+// section 3.1).
 double attention_flops(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
     return 4.0 * (double)d->sequences * d->heads * d->head_dim * (double)d->local_seq * (double)d->local_seq * 0.5;
@@ -111,14 +121,15 @@ void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int
     op_operand(op, op_absent(), ACCESS_WRITE);
 }
 
-void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o, int32_t lse,
-                                   int32_t d_o) {
+void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,
+                            int32_t lse, int32_t d_o) {
     const Dims *d = &lowering->dims;
     const int32_t delta = lowering_tensor(lowering, "attention_delta", ROLE_RUNTIME, DTYPE_FP32, d->tokens * d->heads);
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_ATTENTION_BACKWARD, PHASE_BACKWARD, "attention backward");
     set_attention_shape(lowering, &op->task, refs);
     op->task.flops = 2.5 * attention_flops(lowering);
-    const OpRef reads[] = {refs->q, refs->k, refs->v, op_whole(lowering, o), op_whole(lowering, lse), op_whole(lowering, d_o)};
+    const OpRef reads[] = {
+        refs->q, refs->k, refs->v, op_whole(lowering, o), op_whole(lowering, lse), op_whole(lowering, d_o)};
     for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++) {
         op_operand(op, reads[i], ACCESS_READ);
     }

@@ -1,11 +1,13 @@
-// Pass 3: context parallelism. With cp > 1 an attention call becomes C blocks of local queries against the keys and values of one rank each:
+// Pass 3: context parallelism. With cp > 1 an attention call becomes C blocks of local queries against the keys and
+// values of one rank each:
 //
 //   ring        KV travels C-1 hops; while block j computes, hop j+1 is on its way
 //   all-gather  KV of all ranks is gathered once; block 0 (the local one) needs not wait
 //   backward    KV again, and dKV in fp32 travels C hops: each rank adds its share, the last hop brings it home
 //
-// Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; parallelism.md 3.2). Keys and values travel as one packed buffer,
-// token rows [k heads | v heads]. Zigzag or contiguous chunks only change positions, which ranks resolve (step_chunks).
+// Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; parallelism.md 3.2). Keys and values travel
+// as one packed buffer, token rows [k heads | v heads]. Zigzag or contiguous chunks only change positions, which
+// ranks resolve (step_chunks).
 
 #include "sim/step/lower_ops.h"
 
@@ -55,9 +57,18 @@ static void ring_select(const Lowering *lowering, RingBuffers *ring, int hop) {
     ring->values = values;
 }
 
-static Op copy_op(const Lowering *lowering, TaskKind kind, const char *name, Phase phase, int64_t cols, int64_t stride) {
-    return (Op){.task = {.name = name, .kind = kind, .phase = phase, .lane = LANE_COMPUTE, .group = -1, .unit = -1,
-                         .dtype = lowering->dims.dtype, .rows = lowering->dims.tokens, .cols = cols, .stride = stride}};
+static Op copy_op(const Lowering *lowering, TaskKind kind, const char *name, Phase phase, int64_t cols,
+                  int64_t stride) {
+    return (Op){.task = {.name = name,
+                         .kind = kind,
+                         .phase = phase,
+                         .lane = LANE_COMPUTE,
+                         .group = -1,
+                         .unit = -1,
+                         .dtype = lowering->dims.dtype,
+                         .rows = lowering->dims.tokens,
+                         .cols = cols,
+                         .stride = stride}};
 }
 
 static void append_copy(Lowering *lowering, OpList *out, Op op, OpRef from, OpRef to, bool partial) {
@@ -77,14 +88,16 @@ static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const 
     const int64_t width = lowering->dims.kv_width;
     const OpRef packed = op_whole(lowering, ring->local);
     if (lowering->target->fused_projections) {
-        append_copy(lowering, out, copy_op(lowering, TASK_COPY, "pack kv", attention->task.phase, 2 * width, attention->task.kv_stride),
-                    attention->operands[1], packed, false);
+        append_copy(
+            lowering, out,
+            copy_op(lowering, TASK_COPY, "pack kv", attention->task.phase, 2 * width, attention->task.kv_stride),
+            attention->operands[1], packed, false);
         return;
     }
-    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack k", attention->task.phase, width, 2 * width), attention->operands[1],
-                packed, false);
-    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack v", attention->task.phase, width, 2 * width), attention->operands[2],
-                values_half(lowering, packed, lowering->dims.element), true);
+    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack k", attention->task.phase, width, 2 * width),
+                attention->operands[1], packed, false);
+    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack v", attention->task.phase, width, 2 * width),
+                attention->operands[2], values_half(lowering, packed, lowering->dims.element), true);
 }
 
 // Packed fp32 gradient -> dk and dv columns.
@@ -92,12 +105,13 @@ static void unpack_gradient(Lowering *lowering, OpList *out, const Op *attention
     const int64_t width = lowering->dims.kv_width;
     const OpRef packed = op_whole(lowering, home);
     if (lowering->target->fused_projections) {
-        append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "unpack dkv", PHASE_BACKWARD, 2 * width, attention->task.kv_stride), packed,
-                    attention->operands[7], true);
+        append_copy(lowering, out,
+                    copy_op(lowering, TASK_UNPACK, "unpack dkv", PHASE_BACKWARD, 2 * width, attention->task.kv_stride),
+                    packed, attention->operands[7], true);
         return;
     }
-    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dk", PHASE_BACKWARD, width, 2 * width), packed, attention->operands[7],
-                false);
+    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dk", PHASE_BACKWARD, width, 2 * width), packed,
+                attention->operands[7], false);
     append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dv", PHASE_BACKWARD, width, 2 * width),
                 values_half(lowering, packed, dtype_bytes(DTYPE_FP32)), attention->operands[8], false);
 }
@@ -141,7 +155,8 @@ static void append_next_kv(Lowering *lowering, OpList *out, const RingBuffers *r
     }
 }
 
-// A block's share of the causal square: zigzag blocks are all half visible; of contiguous ones the busiest rank sees later blocks whole.
+// A block's share of the causal square: zigzag blocks are all half visible; of contiguous ones the busiest rank sees
+// later blocks whole.
 static double block_share(const Lowering *lowering, int hop) {
     return lowering->target->zigzag || hop == 0 ? 1.0 : 2.0;
 }
@@ -190,7 +205,8 @@ static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) 
             sum.task.dtype = DTYPE_FP32;
             append_copy(lowering, out, sum, op_whole(lowering, share), op_whole(lowering, travel[hop % 2]), true);
         }
-        append_transfer(lowering, out, &(Transfer){"ring dkv", PHASE_BACKWARD, travel[hop % 2], travel[(hop + 1) % 2], hop + 1});
+        append_transfer(lowering, out,
+                        &(Transfer){"ring dkv", PHASE_BACKWARD, travel[hop % 2], travel[(hop + 1) % 2], hop + 1});
     }
     unpack_gradient(lowering, out, attention, travel[lowering->cp % 2]);
 }

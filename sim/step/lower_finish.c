@@ -14,7 +14,8 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     switch (task->kind) {
     case TASK_GEMM: {
         const int64_t output = dtype_bytes(program->buffers[task_operand(program, task, 2)->ref.buffer].dtype);
-        return (task->m * task->k + task->k * task->n) * element + task->m * task->n * output * (task->accumulate ? 2 : 1);
+        return (task->m * task->k + task->k * task->n) * element +
+               task->m * task->n * output * (task->accumulate ? 2 : 1);
     }
     case TASK_EMBED:
     case TASK_RMSNORM:
@@ -46,7 +47,7 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     }
     case TASK_ACCUMULATE:
         return plane + 2 * task->rows * task->cols * dtype_bytes(DTYPE_FP32);
-    case TASK_ADAMW:    // p, g, m, v in; p, m, v out
+    case TASK_ADAMW:  // p, g, m, v in; p, m, v out
         return 7 * task->cols * dtype_bytes(DTYPE_FP32);
     default:
         return 0;
@@ -55,10 +56,27 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
 
 static uint64_t task_key(const Task *task) {
     Hash hash = hash_begin();
-    const int64_t fields[] = {task->kind,    task->group, task->ring_step > 0, task->accumulate, task->trans_a,      task->trans_b,
-                              task->dtype,   task->m,     task->n,             task->k,          task->rows,         task->cols,
-                              task->inner,   task->sequences, task->heads,     task->kv_heads,   task->head_dim,     task->traffic_bytes,
-                              task->payload_bytes, (int64_t)task->flops, task->lane};
+    const int64_t fields[] = {task->kind,
+                              task->group,
+                              task->ring_step > 0,
+                              task->accumulate,
+                              task->trans_a,
+                              task->trans_b,
+                              task->dtype,
+                              task->m,
+                              task->n,
+                              task->k,
+                              task->rows,
+                              task->cols,
+                              task->inner,
+                              task->sequences,
+                              task->heads,
+                              task->kv_heads,
+                              task->head_dim,
+                              task->traffic_bytes,
+                              task->payload_bytes,
+                              (int64_t)task->flops,
+                              task->lane};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         hash_int(&hash, fields[i]);
     }
@@ -85,8 +103,9 @@ static void hash_buffers(Hash *hash, const StepProgram *program) {
 static void hash_refs(Hash *hash, const StepProgram *program) {
     for (int32_t i = 0; i < program->operand_count; i++) {
         const BufferRef *ref = &program->operands[i].ref;
-        const int64_t fields[] = {ref->buffer,     ref->layer_scale, ref->layer_offset, ref->rank_group, ref->rank_shift,
-                                  ref->rank_stride_bytes, ref->offset_bytes, ref->bytes, program->operands[i].access};
+        const int64_t fields[] = {ref->buffer,       ref->layer_scale, ref->layer_offset,
+                                  ref->rank_group,   ref->rank_shift,  ref->rank_stride_bytes,
+                                  ref->offset_bytes, ref->bytes,       program->operands[i].access};
         for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
             hash_int(hash, fields[k]);
         }
@@ -112,8 +131,8 @@ uint64_t step_template_hash(const StepProgram *program) {
     }
     for (int32_t i = 0; i < program->segment_count; i++) {
         const Segment *segment = &program->segments[i];
-        const int64_t fields[] = {segment->kind, segment->first_task, segment->task_count, segment->count, segment->first, segment->step,
-                                  segment->end};
+        const int64_t fields[] = {segment->kind,  segment->first_task, segment->task_count, segment->count,
+                                  segment->first, segment->step,       segment->end};
         for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
             hash_int(&hash, fields[k]);
         }

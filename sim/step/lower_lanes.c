@@ -1,16 +1,17 @@
-// Pass 6: lanes. Tensors that are used become buffers, sections become segments, and data flow between lanes becomes events:
-// a reader waits for the last write of every other lane that writes the buffer, a writer also for their last reads. Within a lane order
-// is enough. Slots keep ring buffers apart, so double buffering falls out of the index, not out of special cases.
+// Pass 6: lanes. Tensors that are used become buffers, sections become segments, and data flow between lanes becomes
+// events: a reader waits for the last write of every other lane that writes the buffer, a writer also for their last
+// reads. Within a lane order is enough. Slots keep ring buffers apart, so double buffering falls out of the index,
+// not out of special cases.
 
 #include "sim/step/lower.h"
 
 typedef struct Assembly {
     Lowering *lowering;
     StepProgram *program;
-    int32_t *buffer_of;     // per tensor, -1 = unused
-    uint8_t *reads;         // per tensor: bit per lane
+    int32_t *buffer_of;  // per tensor, -1 = unused
+    uint8_t *reads;      // per tensor: bit per lane
     uint8_t *writes;
-    int32_t (*event_of)[LANE_COUNT][2];    // per tensor, lane, write; -1 = nobody waits
+    int32_t (*event_of)[LANE_COUNT][2];  // per tensor, lane, write; -1 = nobody waits
     size_t task_capacity, operand_capacity, ref_capacity, segment_capacity;
 } Assembly;
 
@@ -122,7 +123,8 @@ static void make_events(Assembly *assembly) {
 
 // ---- tasks
 
-static void resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref, int16_t *scale, int16_t *offset) {
+static void resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref, int16_t *scale,
+                          int16_t *offset) {
     const int32_t slots = assembly->lowering->tensors[ref->tensor].slots;
     *scale = slots > 1 && section_is_layered(section) && !op->absolute;
     *offset = slots > 1 ? ref->index : 0;
@@ -132,7 +134,8 @@ static void append_event_ref(Assembly *assembly, EventRef ref, int32_t first, in
     StepProgram *program = assembly->program;
     for (int32_t i = first; i < first + *count; i++) {
         const EventRef *known = &program->event_refs[i];
-        if (known->event == ref.event && known->layer_scale == ref.layer_scale && known->layer_offset == ref.layer_offset) {
+        if (known->event == ref.event && known->layer_scale == ref.layer_scale &&
+            known->layer_offset == ref.layer_offset) {
             return;
         }
     }
@@ -205,7 +208,8 @@ static void append_task(Assembly *assembly, const Op *op, Section section) {
     append_waits(assembly, op, section, &task);
     append_records(assembly, op, section, &task);
     task_finish(program, &task);
-    program->tasks = arena_grow(assembly->lowering->arena, program->tasks, (size_t)program->task_count, &assembly->task_capacity, sizeof(Task));
+    program->tasks = arena_grow(assembly->lowering->arena, program->tasks, (size_t)program->task_count,
+                                &assembly->task_capacity, sizeof(Task));
     program->tasks[program->task_count++] = task;
 }
 
@@ -213,15 +217,16 @@ static void append_task(Assembly *assembly, const Op *op, Section section) {
 
 static int32_t append_segment(Assembly *assembly, Segment segment) {
     StepProgram *program = assembly->program;
-    program->segments = arena_grow(assembly->lowering->arena, program->segments, (size_t)program->segment_count, &assembly->segment_capacity,
-                                   sizeof(Segment));
+    program->segments = arena_grow(assembly->lowering->arena, program->segments, (size_t)program->segment_count,
+                                   &assembly->segment_capacity, sizeof(Segment));
     program->segments[program->segment_count] = segment;
     return program->segment_count++;
 }
 
 static void append_stretch(Assembly *assembly, const Stretch *stretch) {
-    static const char *const names[SECTION_COUNT] = {"embedding", "forward layers", "head and loss", "backward layers", "embedding backward",
-                                                     "norm", "norm layers", "update", "update layers"};
+    static const char *const names[SECTION_COUNT] = {
+        "embedding", "forward layers", "head and loss", "backward layers", "embedding backward",
+        "norm",      "norm layers",    "update",        "update layers"};
     if (stretch->list.count == 0) {
         return;
     }
@@ -230,14 +235,19 @@ static void append_stretch(Assembly *assembly, const Stretch *stretch) {
     const bool layered = section_is_layered(stretch->section);
     int32_t loop = -1;
     if (layered) {
-        loop = append_segment(assembly, (Segment){.kind = SEGMENT_LAYERS, .name = names[stretch->section], .count = layers,
-                                                  .first = down ? layers - 1 : 0, .step = down ? -1 : 1});
+        loop = append_segment(assembly, (Segment){.kind = SEGMENT_LAYERS,
+                                                  .name = names[stretch->section],
+                                                  .count = layers,
+                                                  .first = down ? layers - 1 : 0,
+                                                  .step = down ? -1 : 1});
     }
     const int32_t first_task = assembly->program->task_count;
     for (size_t i = 0; i < stretch->list.count; i++) {
         append_task(assembly, &stretch->list.ops[i], stretch->section);
     }
-    const int32_t leaf = append_segment(assembly, (Segment){.kind = SEGMENT_TASKS, .name = names[stretch->section], .first_task = first_task,
+    const int32_t leaf = append_segment(assembly, (Segment){.kind = SEGMENT_TASKS,
+                                                            .name = names[stretch->section],
+                                                            .first_task = first_task,
                                                             .task_count = assembly->program->task_count - first_task});
     assembly->program->segments[leaf].end = leaf + 1;
     if (layered) {
@@ -248,8 +258,11 @@ static void append_stretch(Assembly *assembly, const Stretch *stretch) {
 static void append_variant(Assembly *assembly, const Variant *variant) {
     int32_t loop = -1;
     if (variant->count > 0) {
-        loop = append_segment(assembly, (Segment){.kind = SEGMENT_MICRO_BATCHES, .name = variant->name, .count = variant->count,
-                                                  .first = variant->first_micro_batch, .step = 1});
+        loop = append_segment(assembly, (Segment){.kind = SEGMENT_MICRO_BATCHES,
+                                                  .name = variant->name,
+                                                  .count = variant->count,
+                                                  .first = variant->first_micro_batch,
+                                                  .step = 1});
     }
     for (int s = 0; s < variant->stretch_count; s++) {
         append_stretch(assembly, &variant->stretches[s]);
@@ -264,8 +277,9 @@ static void append_variant(Assembly *assembly, const Variant *variant) {
 static void make_lanes(Assembly *assembly) {
     const bool shared = assembly->lowering->target->shared_shard_lane;
     const Lane lanes[LANE_COUNT] = {
-        [LANE_COMPUTE] = {"compute", -1}, [LANE_AG] = {"ag", 0}, [LANE_RS] = {"rs", shared ? 0 : 1}, [LANE_REP] = {"rep", 2},
-        [LANE_TP] = {"tp", 3},            [LANE_CP] = {"cp", 4}, [LANE_CTL] = {"ctl", 5},
+        [LANE_COMPUTE] = {"compute", -1}, [LANE_AG] = {"ag", 0}, [LANE_RS] = {"rs", shared ? 0 : 1},
+        [LANE_REP] = {"rep", 2},          [LANE_TP] = {"tp", 3}, [LANE_CP] = {"cp", 4},
+        [LANE_CTL] = {"ctl", 5},
     };
     assembly->program->lanes = ARENA_ARRAY(assembly->lowering->arena, Lane, LANE_COUNT);
     for (int lane = 0; lane < LANE_COUNT; lane++) {
@@ -315,7 +329,8 @@ void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count,
                          .buffer_of = ARENA_ARRAY(lowering->arena, int32_t, lowering->tensor_count),
                          .reads = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
                          .writes = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
-                         .event_of = arena_array(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
+                         .event_of =
+                             arena_array(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
     visit_ops(&assembly, variants, variant_count, note_lanes);
     choose_slots(&assembly, variants, variant_count);
     make_buffers(&assembly);

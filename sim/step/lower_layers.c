@@ -1,7 +1,7 @@
 // Pass 1: the arithmetic of one rank, forward and backward, in local sizes. A Llama block is
 //   x' = x + Wo attention(rope(Wqkv norm(x))),  x'' = x' + Wdown swiglu(Wgate norm(x'), Wup norm(x')).
-// Marks say where tensor parallelism joins ranks and where a unit's weights and gradients begin and end. Backward is the chain rule in
-// reverse; the gradient of the residual stream, dx, is one tensor updated in place.
+// Marks say where tensor parallelism joins ranks and where a unit's weights and gradients begin and end. Backward is
+// the chain rule in reverse; the gradient of the residual stream, dx, is one tensor updated in place.
 
 #include "sim/step/lower_ops.h"
 
@@ -27,7 +27,8 @@ static void lower_begin(Lowering *lowering) {
     op_operand(embed, unit_slice(lowering, lowering->weights[UNIT_EMBEDDING], "embed", "embed"), ACCESS_READ);
     op_operand(embed, op_whole(lowering, d->vocab_split ? partial : x), ACCESS_WRITE);
     if (d->vocab_split) {
-        mark_tp(lowering, SECTION_BEGIN, MARK_TP_LEAVE, op_whole(lowering, partial), op_whole(lowering, x), "embedding sum");
+        mark_tp(lowering, SECTION_BEGIN, MARK_TP_LEAVE, op_whole(lowering, partial), op_whole(lowering, x),
+                "embedding sum");
     }
 }
 
@@ -53,7 +54,8 @@ static void lower_attention_forward(Lowering *lowering) {
     add_attention(lowering, &refs, o, row_statistics(lowering, "lse", d->tokens * d->heads));
     const int32_t y = tokens_by(lowering, "attention_sum", d->hidden);
     const int32_t y_between = between_by_hidden(lowering, "attention_sum_between");
-    add_forward(lowering, section, &(Linear){"attention out", "wo", "wo", NULL, NULL, UNIT_LAYER, d->q_width, d->hidden}, o, y);
+    add_forward(lowering, section,
+                &(Linear){"attention out", "wo", "wo", NULL, NULL, UNIT_LAYER, d->q_width, d->hidden}, o, y);
     mark_tp(lowering, section, MARK_TP_LEAVE, op_whole(lowering, y), op_whole(lowering, y_between), "attention sum");
     const int32_t x_mid = between_by_hidden(lowering, "x_mid");
     lowering->tensors[x_mid].kept = lowering->target->recompute_flavour == RECOMPUTE_CHILD;
@@ -68,7 +70,9 @@ static void add_swiglu(Lowering *lowering, const Projection *projection, int32_t
     op->task.cols = d->ffn;
     op->task.stride = projection->count == 1 ? 2 * d->ffn : d->ffn;
     op_operand(op, op_whole(lowering, projection->y[0]), ACCESS_READ);
-    op_operand(op, projection->count == 1 ? column(lowering, projection->y[0], d->ffn) : op_whole(lowering, projection->y[1]), ACCESS_READ);
+    op_operand(
+        op, projection->count == 1 ? column(lowering, projection->y[0], d->ffn) : op_whole(lowering, projection->y[1]),
+        ACCESS_READ);
     op_operand(op, op_whole(lowering, s), ACCESS_WRITE);
     op_operand(op, silu < 0 ? op_absent() : op_whole(lowering, silu), ACCESS_WRITE);
 }
@@ -94,10 +98,11 @@ static void lower_mlp_forward(Lowering *lowering) {
     add_swiglu(lowering, &projection, s, eager_silu(lowering));
     const int32_t y = tokens_by(lowering, "mlp_sum", d->hidden);
     const int32_t y_between = between_by_hidden(lowering, "mlp_sum_between");
-    add_forward(lowering, section, &(Linear){"mlp down", "wdown", "wdown", NULL, NULL, UNIT_LAYER, d->ffn, d->hidden}, s, y);
+    add_forward(lowering, section, &(Linear){"mlp down", "wdown", "wdown", NULL, NULL, UNIT_LAYER, d->ffn, d->hidden},
+                s, y);
     mark_tp(lowering, section, MARK_TP_LEAVE, op_whole(lowering, y), op_whole(lowering, y_between), "mlp sum");
-    add_sum(lowering, section, op_whole(lowering, x_mid), op_whole(lowering, y_between), stream_at(lowering, residual_stream(lowering), 1),
-            d->tokens_between * d->hidden);
+    add_sum(lowering, section, op_whole(lowering, x_mid), op_whole(lowering, y_between),
+            stream_at(lowering, residual_stream(lowering), 1), d->tokens_between * d->hidden);
 }
 
 static void lower_mlp_backward(Lowering *lowering) {
@@ -108,7 +113,8 @@ static void lower_mlp_backward(Lowering *lowering) {
     const int32_t s = tokens_by(lowering, "swiglu_out", d->ffn);
     const int32_t ds = tokens_by(lowering, "dswiglu", d->ffn);
     const Linear down = {"", "wdown", "wdown", "mlp down dgrad", "mlp down wgrad", UNIT_LAYER, d->ffn, d->hidden};
-    mark_tp(lowering, section, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, g), op_whole(lowering, g_full), "mlp gradient");
+    mark_tp(lowering, section, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, g), op_whole(lowering, g_full),
+            "mlp gradient");
     add_input_gradient(lowering, section, &down, op_whole(lowering, g_full), ds);
     add_weight_gradient(lowering, section, &down, op_whole(lowering, g_full), s);
 
@@ -121,23 +127,27 @@ static void lower_mlp_backward(Lowering *lowering) {
     op->task.stride = fused ? 2 * d->ffn : d->ffn;
     op_operand(op, op_whole(lowering, ds), ACCESS_READ);
     op_operand(op, op_whole(lowering, projection.y[0]), ACCESS_READ);
-    op_operand(op, fused ? column(lowering, projection.y[0], d->ffn) : op_whole(lowering, projection.y[1]), ACCESS_READ);
+    op_operand(op, fused ? column(lowering, projection.y[0], d->ffn) : op_whole(lowering, projection.y[1]),
+               ACCESS_READ);
     op_operand(op, silu < 0 ? op_absent() : op_whole(lowering, silu), ACCESS_READ);
     op_operand(op, op_whole(lowering, projection.dy[0]), ACCESS_WRITE);
-    op_operand(op, fused ? column(lowering, projection.dy[0], d->ffn) : op_whole(lowering, projection.dy[1]), ACCESS_WRITE);
+    op_operand(op, fused ? column(lowering, projection.dy[0], d->ffn) : op_whole(lowering, projection.dy[1]),
+               ACCESS_WRITE);
 
     const int32_t dh_full = tokens_by(lowering, "dmlp_in_full", d->hidden);
     const int32_t dh = between_by_hidden(lowering, "dmlp_in");
     projection_backward(lowering, &projection, tokens_by(lowering, "mlp_in_full", d->hidden), dh_full, "dmlp_in_part");
-    mark_tp(lowering, section, MARK_TP_ENTER_BACKWARD, op_whole(lowering, dh_full), op_whole(lowering, dh), "mlp input gradient");
-    add_norm_backward(lowering, section,
-                      &(NormBackward){.dy = dh,
-                                      .rstd = row_statistics(lowering, "mlp_rstd", d->tokens_between),
-                                      .x = op_whole(lowering, between_by_hidden(lowering, "x_mid")),
-                                      .w = norm_weight(lowering, UNIT_LAYER, "mlp_norm"),
-                                      .residual = op_whole(lowering, g),
-                                      .dx = op_whole(lowering, g),
-                                      .dw = unit_slice(lowering, lowering->gradients[UNIT_LAYER], "mlp_norm", "mlp_norm")});
+    mark_tp(lowering, section, MARK_TP_ENTER_BACKWARD, op_whole(lowering, dh_full), op_whole(lowering, dh),
+            "mlp input gradient");
+    add_norm_backward(
+        lowering, section,
+        &(NormBackward){.dy = dh,
+                        .rstd = row_statistics(lowering, "mlp_rstd", d->tokens_between),
+                        .x = op_whole(lowering, between_by_hidden(lowering, "x_mid")),
+                        .w = norm_weight(lowering, UNIT_LAYER, "mlp_norm"),
+                        .residual = op_whole(lowering, g),
+                        .dx = op_whole(lowering, g),
+                        .dw = unit_slice(lowering, lowering->gradients[UNIT_LAYER], "mlp_norm", "mlp_norm")});
 }
 
 static void lower_attention_pass_backward(Lowering *lowering) {
@@ -147,8 +157,10 @@ static void lower_attention_pass_backward(Lowering *lowering) {
     const int32_t g_full = tokens_by(lowering, "dx_full", d->hidden);
     const int32_t o = tokens_by(lowering, "attention_out", d->q_width);
     const int32_t d_o = tokens_by(lowering, "dattention_out", d->q_width);
-    const Linear out = {"", "wo", "wo", "attention out dgrad", "attention out wgrad", UNIT_LAYER, d->q_width, d->hidden};
-    mark_tp(lowering, section, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, g), op_whole(lowering, g_full), "attention gradient");
+    const Linear out = {"",         "wo",       "wo",     "attention out dgrad", "attention out wgrad",
+                        UNIT_LAYER, d->q_width, d->hidden};
+    mark_tp(lowering, section, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, g), op_whole(lowering, g_full),
+            "attention gradient");
     add_input_gradient(lowering, section, &out, op_whole(lowering, g_full), d_o);
     add_weight_gradient(lowering, section, &out, op_whole(lowering, g_full), o);
 
@@ -160,8 +172,10 @@ static void lower_attention_pass_backward(Lowering *lowering) {
 
     const int32_t dh_full = tokens_by(lowering, "dattention_in_full", d->hidden);
     const int32_t dh = between_by_hidden(lowering, "dattention_in");
-    projection_backward(lowering, &projection, tokens_by(lowering, "attention_in_full", d->hidden), dh_full, "dattention_in_part");
-    mark_tp(lowering, section, MARK_TP_ENTER_BACKWARD, op_whole(lowering, dh_full), op_whole(lowering, dh), "attention input gradient");
+    projection_backward(lowering, &projection, tokens_by(lowering, "attention_in_full", d->hidden), dh_full,
+                        "dattention_in_part");
+    mark_tp(lowering, section, MARK_TP_ENTER_BACKWARD, op_whole(lowering, dh_full), op_whole(lowering, dh),
+            "attention input gradient");
     add_norm_backward(lowering, section,
                       &(NormBackward){.dy = dh,
                                       .rstd = row_statistics(lowering, "attention_rstd", d->tokens_between),
@@ -169,7 +183,8 @@ static void lower_attention_pass_backward(Lowering *lowering) {
                                       .w = norm_weight(lowering, UNIT_LAYER, "attention_norm"),
                                       .residual = op_whole(lowering, g),
                                       .dx = op_whole(lowering, g),
-                                      .dw = unit_slice(lowering, lowering->gradients[UNIT_LAYER], "attention_norm", "attention_norm")});
+                                      .dw = unit_slice(lowering, lowering->gradients[UNIT_LAYER], "attention_norm",
+                                                       "attention_norm")});
 }
 
 static void lower_tail(Lowering *lowering) {
@@ -196,15 +211,17 @@ static void lower_tail(Lowering *lowering) {
     mark_unit(lowering, section, MARK_UNIT_BACKWARD, UNIT_HEAD);
     add_input_gradient(lowering, section, &head, op_whole(lowering, logits), dh_full);
     add_weight_gradient(lowering, section, &head, op_whole(lowering, logits), h_full);
-    mark_tp(lowering, section, MARK_TP_ENTER_BACKWARD, op_whole(lowering, dh_full), op_whole(lowering, dh), "head input gradient");
-    add_norm_backward(lowering, section,
-                      &(NormBackward){.dy = dh,
-                                      .rstd = rstd,
-                                      .x = x_last,
-                                      .w = norm_weight(lowering, UNIT_HEAD, "final_norm"),
-                                      .residual = op_absent(),
-                                      .dx = op_whole(lowering, gradient_stream(lowering)),
-                                      .dw = unit_slice(lowering, lowering->gradients[UNIT_HEAD], "final_norm", "final_norm")});
+    mark_tp(lowering, section, MARK_TP_ENTER_BACKWARD, op_whole(lowering, dh_full), op_whole(lowering, dh),
+            "head input gradient");
+    add_norm_backward(
+        lowering, section,
+        &(NormBackward){.dy = dh,
+                        .rstd = rstd,
+                        .x = x_last,
+                        .w = norm_weight(lowering, UNIT_HEAD, "final_norm"),
+                        .residual = op_absent(),
+                        .dx = op_whole(lowering, gradient_stream(lowering)),
+                        .dw = unit_slice(lowering, lowering->gradients[UNIT_HEAD], "final_norm", "final_norm")});
     mark_unit(lowering, section, MARK_UNIT_GRADIENT, UNIT_HEAD);
 }
 
@@ -212,15 +229,16 @@ static void lower_end(Lowering *lowering) {
     const Dims *d = &lowering->dims;
     const int32_t g_full = tokens_by(lowering, "dx_full", d->hidden);
     mark_unit(lowering, SECTION_END, MARK_UNIT_BACKWARD, UNIT_EMBEDDING);
-    mark_tp(lowering, SECTION_END, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, gradient_stream(lowering)), op_whole(lowering, g_full),
-            "embedding gradient");
+    mark_tp(lowering, SECTION_END, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, gradient_stream(lowering)),
+            op_whole(lowering, g_full), "embedding gradient");
     Op *embed = op_add(lowering, SECTION_END, TASK_EMBED_BACKWARD, PHASE_BACKWARD, "embed backward");
     embed->task.rows = d->tokens;
     embed->task.cols = d->hidden;
     embed->task.inner = d->vocab_split ? d->vocab : lowering->model->vocab;
     embed->task.vocab_split = d->vocab_split;
-    embed->task.accumulate = lowering->model->tied_embeddings;    // the head's gradient is there already
-    op_operand(embed, op_whole(lowering, lowering_tensor(lowering, "tokens", ROLE_RUNTIME, DTYPE_INT32, d->tokens)), ACCESS_READ);
+    embed->task.accumulate = lowering->model->tied_embeddings;  // the head's gradient is there already
+    op_operand(embed, op_whole(lowering, lowering_tensor(lowering, "tokens", ROLE_RUNTIME, DTYPE_INT32, d->tokens)),
+               ACCESS_READ);
     op_operand(embed, op_whole(lowering, g_full), ACCESS_READ);
     op_operand(embed, unit_slice(lowering, lowering->gradients[UNIT_EMBEDDING], "embed", "embed"),
                embed->task.accumulate ? ACCESS_UPDATE : ACCESS_WRITE);

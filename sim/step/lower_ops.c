@@ -1,5 +1,5 @@
-// The operations that the layers pass composes, each as the math needs it: a linear layer y = x W^T has the input gradient dx = dy W and the
-// weight gradient dW = dy^T x; weights are stored [out, in].
+// The operations that the layers pass composes, each as the math needs it: a linear layer y = x W^T has the input
+// gradient dx = dy W and the weight gradient dW = dy^T x; weights are stored [out, in].
 
 #include "sim/step/lower_ops.h"
 
@@ -10,7 +10,8 @@ int32_t tokens_by(Lowering *lowering, const char *name, int64_t width) {
 }
 
 int32_t between_by_hidden(Lowering *lowering, const char *name) {
-    return lowering_tensor(lowering, name, ROLE_ACTIVATION, lowering->dims.dtype, lowering->dims.tokens_between * lowering->dims.hidden);
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, lowering->dims.dtype,
+                           lowering->dims.tokens_between * lowering->dims.hidden);
 }
 
 int32_t residual_stream(Lowering *lowering) {
@@ -128,7 +129,8 @@ void add_norm_backward(Lowering *lowering, Section section, const NormBackward *
 }
 
 void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int64_t elements) {
-    Op *op = op_add(lowering, section, TASK_ADD, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, "add");
+    Op *op =
+        op_add(lowering, section, TASK_ADD, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, "add");
     op->task.rows = 1;
     op->task.cols = elements;
     op_operand(op, a, ACCESS_READ);

@@ -57,11 +57,12 @@ void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int
 Projection attention_projection(Lowering *lowering);
 Projection mlp_projection(Lowering *lowering);
 void projection_forward(Lowering *lowering, const Projection *projection, int32_t x);
-void projection_backward(Lowering *lowering, const Projection *projection, int32_t x, int32_t dx, const char *part_name);
+void projection_backward(Lowering *lowering, const Projection *projection, int32_t x, int32_t dx,
+                         const char *part_name);
 AttentionRefs attention_refs(const Lowering *lowering, const int32_t part[MAX_PARTS], int count);
 void set_attention_shape(const Lowering *lowering, Task *task, const AttentionRefs *refs);
 void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward);
 double attention_flops(const Lowering *lowering);
 void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse);
-void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o, int32_t lse,
-                                   int32_t d_o);
+void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,
+                            int32_t lse, int32_t d_o);

@@ -1,6 +1,7 @@
-// Pass 5: recompute. A tensor that forward makes and that is not kept is made again where backward first reads it, by repeating the forward
-// operations that it depends on (collectives included), in forward order, down to what is kept. So nothing runs that backward does not need,
-// which is what PyTorch's early stop does. Without recompute only cheap tensors (packed copies) are made again.
+// Pass 5: recompute. A tensor that forward makes and that is not kept is made again where backward first reads it, by
+// repeating the forward operations that it depends on (collectives included), in forward order, down to what is kept.
+// So nothing runs that backward does not need, which is what PyTorch's early stop does. Without recompute only cheap
+// tensors (packed copies) are made again.
 
 #include "sim/step/lower.h"
 
@@ -8,10 +9,10 @@ typedef struct Rematerialiser {
     Lowering *lowering;
     const OpList *forward;
     OpList *out;
-    bool *remade;      // per tensor: forward makes it and does not keep it
-    bool *present;     // per tensor: has its value in this backward section
-    bool *needed;      // scratch per tensor
-    bool *repeated;    // scratch per forward operation
+    bool *remade;    // per tensor: forward makes it and does not keep it
+    bool *present;   // per tensor: has its value in this backward section
+    bool *needed;    // scratch per tensor
+    bool *repeated;  // scratch per forward operation
 } Rematerialiser;
 
 static bool touches(const OpRef *ref, Access access) {

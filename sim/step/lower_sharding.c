@@ -1,5 +1,6 @@
-// Pass 4: sharding over dp_shard x cp and replication. Decides what a unit's weights and gradients are, and turns unit marks into gathers
-// and reductions (Rajbhandari et al. 2020, ZeRO stages; FSDP2's schedule: parallelism.md 3.1):
+// Pass 4: sharding over dp_shard x cp and replication. Decides what a unit's weights and gradients are, and turns
+// unit marks into gathers and reductions (Rajbhandari et al. 2020, ZeRO stages; FSDP2's schedule: parallelism.md
+// 3.1):
 //
 //   stage   weights read      gradient written            shard gradient            after the update
 //   0       whole             whole, summed over steps    -  (all-reduce at the end)
@@ -7,32 +8,37 @@
 //   2       whole             one layer at a time         reduce-scatter each step   all-gather of weights
 //   3       gathered          one layer at a time         reduce-scatter each step
 //
-// A target that defers its reduction sums whole gradients over micro-steps at any stage. dp_replicate adds an all-reduce of the shard at the end.
+// A target that defers its reduction sums whole gradients over micro-steps at any stage. dp_replicate adds an
+// all-reduce of the shard at the end.
 
 #include "sim/step/lower.h"
 
 // ---- what the units' tensors are
 
 typedef struct UnitNames {
-    const char *weights, *gradients, *master, *working, *moment1, *moment2, *shard_gradient, *part, *raw, *reduce_in, *reduce_out;
+    const char *weights, *gradients, *master, *working, *moment1, *moment2, *shard_gradient, *part, *raw, *reduce_in,
+        *reduce_out;
 } UnitNames;
 
 static const UnitNames unit_names[UNIT_COUNT] = {
-    {"embedding weights", "embedding gradients", "embedding master", "embedding working shard", "embedding moment 1", "embedding moment 2",
-     "embedding shard gradient", "embedding gather in", "embedding gather out", "embedding reduce in", "embedding reduce out"},
-    {"layer weights", "layer gradients", "layer master", "layer working shard", "layer moment 1", "layer moment 2", "layer shard gradient",
-     "layer gather in", "layer gather out", "layer reduce in", "layer reduce out"},
-    {"head weights", "head gradients", "head master", "head working shard", "head moment 1", "head moment 2", "head shard gradient",
-     "head gather in", "head gather out", "head reduce in", "head reduce out"},
+    {"embedding weights", "embedding gradients", "embedding master", "embedding working shard", "embedding moment 1",
+     "embedding moment 2", "embedding shard gradient", "embedding gather in", "embedding gather out",
+     "embedding reduce in", "embedding reduce out"},
+    {"layer weights", "layer gradients", "layer master", "layer working shard", "layer moment 1", "layer moment 2",
+     "layer shard gradient", "layer gather in", "layer gather out", "layer reduce in", "layer reduce out"},
+    {"head weights", "head gradients", "head master", "head working shard", "head moment 1", "head moment 2",
+     "head shard gradient", "head gather in", "head gather out", "head reduce in", "head reduce out"},
 };
 
-static int32_t unit_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements, int32_t slots) {
+static int32_t unit_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements,
+                           int32_t slots) {
     const int32_t tensor = lowering_tensor(lowering, name, role, dtype, elements);
     lowering->tensors[tensor].slots = slots;
     return tensor;
 }
 
-static int32_t persistent_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements, int32_t slots) {
+static int32_t persistent_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements,
+                                 int32_t slots) {
     const int32_t tensor = unit_tensor(lowering, name, role, dtype, elements, slots);
     lowering->tensors[tensor].persistent = true;
     return tensor;
@@ -56,16 +62,20 @@ static void choose_weights(Lowering *lowering, int u) {
     if (gathers(lowering)) {
         const bool kept = lowering->plan->reshard == RESHARD_NEVER;
         const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
-        lowering->weights[u] = unit->gathered = unit_tensor(lowering, names->weights, ROLE_GATHERED, dtype, unit->padded_elements, slots);
-        unit->master = persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype, unit->shard_elements, unit->instances);
+        lowering->weights[u] = unit->gathered =
+            unit_tensor(lowering, names->weights, ROLE_GATHERED, dtype, unit->padded_elements, slots);
+        unit->master = persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype, unit->shard_elements,
+                                         unit->instances);
         if (has_master && !lowering->target->shard_copies) {
-            unit->working = persistent_tensor(lowering, names->working, ROLE_PARAMETER, dtype, unit->shard_elements, unit->instances);
+            unit->working = persistent_tensor(lowering, names->working, ROLE_PARAMETER, dtype, unit->shard_elements,
+                                              unit->instances);
         }
         return;
     }
     lowering->weights[u] = unit->working =
         persistent_tensor(lowering, names->weights, ROLE_PARAMETER, dtype, unit->padded_elements, unit->instances);
-    unit->master = has_master ? persistent_tensor(lowering, names->master, ROLE_PARAMETER, DTYPE_FP32, unit->shard_elements, unit->instances)
+    unit->master = has_master ? persistent_tensor(lowering, names->master, ROLE_PARAMETER, DTYPE_FP32,
+                                                  unit->shard_elements, unit->instances)
                               : unit->working;
 }
 
@@ -74,11 +84,11 @@ static void choose_gradients(Lowering *lowering, int u) {
     const UnitNames *names = &unit_names[u];
     const bool summed = lowering->plan->zero == 0 || (!lowering->reduce_each && lowering->plan->grad_accum > 1);
     const int32_t slots = summed ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
-    lowering->gradients[u] = unit->gradient_full =
-        unit_tensor(lowering, names->gradients, ROLE_GRADIENT, lowering->dims.reduce_dtype, unit->padded_elements, slots);
+    lowering->gradients[u] = unit->gradient_full = unit_tensor(
+        lowering, names->gradients, ROLE_GRADIENT, lowering->dims.reduce_dtype, unit->padded_elements, slots);
     unit->gradient_shard = lowering->plan->zero == 0 ? unit->gradient_full
-                                                     : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, DTYPE_FP32,
-                                                                   unit->shard_elements, unit->instances);
+                                                     : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
+                                                                   DTYPE_FP32, unit->shard_elements, unit->instances);
 }
 
 void lower_unit_tensors(Lowering *lowering) {
@@ -86,8 +96,10 @@ void lower_unit_tensors(Lowering *lowering) {
         Unit *unit = &lowering->units[u];
         choose_weights(lowering, u);
         choose_gradients(lowering, u);
-        unit->moment1 = persistent_tensor(lowering, unit_names[u].moment1, ROLE_OPTIMIZER, DTYPE_FP32, unit->shard_elements, unit->instances);
-        unit->moment2 = persistent_tensor(lowering, unit_names[u].moment2, ROLE_OPTIMIZER, DTYPE_FP32, unit->shard_elements, unit->instances);
+        unit->moment1 = persistent_tensor(lowering, unit_names[u].moment1, ROLE_OPTIMIZER, DTYPE_FP32,
+                                          unit->shard_elements, unit->instances);
+        unit->moment2 = persistent_tensor(lowering, unit_names[u].moment2, ROLE_OPTIMIZER, DTYPE_FP32,
+                                          unit->shard_elements, unit->instances);
     }
 }
 
@@ -95,7 +107,7 @@ void lower_unit_tensors(Lowering *lowering) {
 
 typedef struct Place {
     int unit;
-    int index;           // layer offset, or the slot itself when absolute
+    int index;  // layer offset, or the slot itself when absolute
     bool absolute;
     int guard;
     Phase phase;
@@ -116,11 +128,18 @@ static void place_append(Lowering *lowering, const Place *place, Op op) {
     op_list_append(lowering->arena, place->out, &op);
 }
 
-static void place_copy(Lowering *lowering, const Place *place, LaneId lane, const char *name, int32_t from, int32_t to) {
+static void place_copy(Lowering *lowering, const Place *place, LaneId lane, const char *name, int32_t from,
+                       int32_t to) {
     const Tensor *source = &lowering->tensors[from];
     const int64_t elements = source->bytes / dtype_bytes(source->dtype);
-    Op op = {.task = {.name = name, .kind = TASK_COPY, .lane = (int16_t)lane, .group = -1, .dtype = source->dtype, .rows = 1,
-                      .cols = elements, .stride = elements}};
+    Op op = {.task = {.name = name,
+                      .kind = TASK_COPY,
+                      .lane = (int16_t)lane,
+                      .group = -1,
+                      .dtype = source->dtype,
+                      .rows = 1,
+                      .cols = elements,
+                      .stride = elements}};
     op_operand(&op, place_ref(lowering, place, from), ACCESS_READ);
     op_operand(&op, place_ref(lowering, place, to), ACCESS_WRITE);
     place_append(lowering, place, op);
@@ -139,25 +158,31 @@ static void place_collective(Lowering *lowering, const Place *place, Op op, OpRe
 
 static int32_t gather_out(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
-    return unit_tensor(lowering, unit_names[u].raw, ROLE_COMMUNICATION, lowering->dims.dtype, unit->padded_elements, ring_slots(unit, 2));
+    return unit_tensor(lowering, unit_names[u].raw, ROLE_COMMUNICATION, lowering->dims.dtype, unit->padded_elements,
+                       ring_slots(unit, 2));
 }
 
 static void emit_gather(Lowering *lowering, const Place *place) {
     Unit *unit = &lowering->units[place->unit];
-    const Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather weights", place->phase);
+    const Op gather =
+        op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather weights", place->phase);
     if (!lowering->target->shard_copies) {
         const int32_t part = unit->working >= 0 ? unit->working : unit->master;
-        place_collective(lowering, place, gather, place_ref(lowering, place, part), place_ref(lowering, place, lowering->weights[place->unit]));
+        place_collective(lowering, place, gather, place_ref(lowering, place, part),
+                         place_ref(lowering, place, lowering->weights[place->unit]));
         return;
     }
-    const int32_t part = unit_tensor(lowering, unit_names[place->unit].part, ROLE_COMMUNICATION, lowering->dims.dtype, unit->shard_elements, 1);
+    const int32_t part = unit_tensor(lowering, unit_names[place->unit].part, ROLE_COMMUNICATION, lowering->dims.dtype,
+                                     unit->shard_elements, 1);
     place_copy(lowering, place, LANE_AG, "gather copy in", unit->master, part);
-    place_collective(lowering, place, gather, place_ref(lowering, place, part), place_ref(lowering, place, gather_out(lowering, place->unit)));
+    place_collective(lowering, place, gather, place_ref(lowering, place, part),
+                     place_ref(lowering, place, gather_out(lowering, place->unit)));
 }
 
 static void emit_copy_out(Lowering *lowering, const Place *place) {
     if (lowering->target->shard_copies) {
-        place_copy(lowering, place, LANE_COMPUTE, "gather copy out", gather_out(lowering, place->unit), lowering->weights[place->unit]);
+        place_copy(lowering, place, LANE_COMPUTE, "gather copy out", gather_out(lowering, place->unit),
+                   lowering->weights[place->unit]);
     }
 }
 
@@ -172,18 +197,22 @@ static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section s
         emit_copy_out(lowering, &place);
         return;
     }
-    emit_copy_out(lowering, &place);    // this layer's gather was issued by the layer after it
+    emit_copy_out(lowering, &place);  // this layer's gather was issued by the layer after it
     place.index = place.guard = -1;
     emit_gather(lowering, &place);
 }
 
-// FSDP2 issues the first backward gather before the head's backward, and gathers the embedding again although nothing reads it.
+// FSDP2 issues the first backward gather before the head's backward, and gathers the embedding again although nothing
+// reads it.
 static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark) {
     if (!gathers(lowering) || !lowering->target->backward_prefetch || lowering->plan->reshard == RESHARD_NEVER) {
         return;
     }
     if (mark->task.unit == UNIT_HEAD) {
-        emit_gather(lowering, &(Place){.unit = UNIT_LAYER, .index = lowering->model->layers - 1, .absolute = true, .phase = PHASE_BACKWARD,
+        emit_gather(lowering, &(Place){.unit = UNIT_LAYER,
+                                       .index = lowering->model->layers - 1,
+                                       .absolute = true,
+                                       .phase = PHASE_BACKWARD,
                                        .out = out});
     } else if (mark->task.unit == UNIT_EMBEDDING) {
         const Place place = {.unit = UNIT_EMBEDDING, .phase = PHASE_BACKWARD, .out = out};
@@ -200,8 +229,10 @@ static void emit_norm_gradient_sum(Lowering *lowering, const Place *place) {
     }
     OpRef norms = place_ref(lowering, place, lowering->gradients[place->unit]);
     norms.bytes = unit->replicated_elements * dtype_bytes(lowering->dims.reduce_dtype);
-    place_collective(lowering, place, op_collective(lowering, TASK_ALL_REDUCE, LANE_TP, lowering->tp_group, "norm gradient sum", PHASE_REDUCE),
-                     norms, op_absent());
+    place_collective(
+        lowering, place,
+        op_collective(lowering, TASK_ALL_REDUCE, LANE_TP, lowering->tp_group, "norm gradient sum", PHASE_REDUCE), norms,
+        op_absent());
 }
 
 // No operation writes the padding; what is reduced is defined all the same.
@@ -213,8 +244,13 @@ static void emit_zero_padding(Lowering *lowering, const Place *place) {
     OpRef tail = place_ref(lowering, place, lowering->gradients[place->unit]);
     tail.offset_bytes = unit->elements * dtype_bytes(lowering->dims.reduce_dtype);
     tail.bytes -= tail.offset_bytes;
-    Op op = {.task = {.name = "zero padding", .kind = TASK_ZERO, .lane = LANE_COMPUTE, .group = -1, .dtype = lowering->dims.reduce_dtype,
-                      .rows = 1, .cols = unit->padded_elements - unit->elements}};
+    Op op = {.task = {.name = "zero padding",
+                      .kind = TASK_ZERO,
+                      .lane = LANE_COMPUTE,
+                      .group = -1,
+                      .dtype = lowering->dims.reduce_dtype,
+                      .rows = 1,
+                      .cols = unit->padded_elements - unit->elements}};
     op_operand(&op, tail, ACCESS_WRITE);
     place_append(lowering, place, op);
 }
@@ -222,7 +258,8 @@ static void emit_zero_padding(Lowering *lowering, const Place *place) {
 static void emit_replica_sum(Lowering *lowering, const Place *place, int32_t tensor) {
     if (lowering_group_size(lowering, lowering->replicate_group) > 1) {
         place_collective(lowering, place,
-                         op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->replicate_group, "replica gradient sum", PHASE_REDUCE),
+                         op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->replicate_group,
+                                       "replica gradient sum", PHASE_REDUCE),
                          place_ref(lowering, place, tensor), op_absent());
     }
 }
@@ -235,8 +272,13 @@ static void emit_shard_gradient(Lowering *lowering, const Place *place, int32_t 
         place_copy(lowering, place, lane, "shard gradient cast", part, shard);
         return;
     }
-    Op op = {.task = {.name = "shard gradient add", .kind = TASK_ACCUMULATE, .lane = (int16_t)lane, .group = -1,
-                      .dtype = lowering->tensors[part].dtype, .rows = 1, .cols = lowering->units[place->unit].shard_elements}};
+    Op op = {.task = {.name = "shard gradient add",
+                      .kind = TASK_ACCUMULATE,
+                      .lane = (int16_t)lane,
+                      .group = -1,
+                      .dtype = lowering->tensors[part].dtype,
+                      .rows = 1,
+                      .cols = lowering->units[place->unit].shard_elements}};
     op_operand(&op, place_ref(lowering, place, part), ACCESS_READ);
     op_operand(&op, place_ref(lowering, place, shard), ACCESS_UPDATE);
     place_append(lowering, place, op);
@@ -248,8 +290,8 @@ static int32_t reduce_source(Lowering *lowering, const Place *place) {
         return lowering->gradients[place->unit];
     }
     // One buffer, so that one reduction is in flight: the next copy-in waits for it.
-    const int32_t source = unit_tensor(lowering, unit_names[place->unit].reduce_in, ROLE_COMMUNICATION, lowering->dims.reduce_dtype,
-                                       unit->padded_elements, 1);
+    const int32_t source = unit_tensor(lowering, unit_names[place->unit].reduce_in, ROLE_COMMUNICATION,
+                                       lowering->dims.reduce_dtype, unit->padded_elements, 1);
     place_copy(lowering, place, LANE_COMPUTE, "reduce copy in", lowering->gradients[place->unit], source);
     return source;
 }
@@ -261,11 +303,13 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const bool replicas = lowering_group_size(lowering, lowering->replicate_group) > 1;
     const int32_t source = reduce_source(lowering, place);
     const int32_t part = cast || adds ? unit_tensor(lowering, unit_names[place->unit].reduce_out, ROLE_COMMUNICATION,
-                                                    lowering->dims.reduce_dtype, unit->shard_elements, cast && replicas ? unit->instances : 1)
+                                                    lowering->dims.reduce_dtype, unit->shard_elements,
+                                                    cast && replicas ? unit->instances : 1)
                                       : unit->gradient_shard;
-    place_collective(lowering, place,
-                     op_collective(lowering, TASK_REDUCE_SCATTER, LANE_RS, lowering->shard_group, "reduce gradients", PHASE_REDUCE),
-                     place_ref(lowering, place, source), place_ref(lowering, place, part));
+    place_collective(
+        lowering, place,
+        op_collective(lowering, TASK_REDUCE_SCATTER, LANE_RS, lowering->shard_group, "reduce gradients", PHASE_REDUCE),
+        place_ref(lowering, place, source), place_ref(lowering, place, part));
     const bool replicas_first = cast && lowering->last && !lowering->reduce_each;
     if (replicas_first) {
         emit_replica_sum(lowering, place, part);
@@ -288,9 +332,10 @@ static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
     if (lowering->plan->zero > 0) {
         emit_reduce_scatter(lowering, &place);
     } else if (lowering_group_size(lowering, lowering->data_group) > 1) {
-        place_collective(lowering, &place,
-                         op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->data_group, "gradient sum", PHASE_REDUCE),
-                         place_ref(lowering, &place, lowering->gradients[mark->task.unit]), op_absent());
+        place_collective(
+            lowering, &place,
+            op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->data_group, "gradient sum", PHASE_REDUCE),
+            place_ref(lowering, &place, lowering->gradients[mark->task.unit]), op_absent());
     }
 }
 

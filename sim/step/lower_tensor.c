@@ -1,4 +1,5 @@
-// Pass 2: tensor parallelism. Widths are cut by tp (tensor_parallel_dims); the marks become collectives of the tp lane:
+// Pass 2: tensor parallelism. Widths are cut by tp (tensor_parallel_dims); the marks become collectives of the tp
+// lane:
 //
 //   mark              SP                  AR              HF
 //   enter             all-gather          -               -
@@ -7,7 +8,8 @@
 //   part, backward    -                   -               all-reduce
 //   enter, backward   reduce-scatter      all-reduce      -
 //
-// (Korthikanti et al. 2022 for SP; Shoeybi et al. 2019 for AR; parallelism.md 3.3 for HF.) With tp = 1 a mark vanishes: its two tensors are one.
+// (Korthikanti et al. 2022 for SP; Shoeybi et al. 2019 for AR; parallelism.md 3.3 for HF.) With tp = 1 a mark
+// vanishes: its two tensors are one.
 
 #include "sim/step/lower.h"
 
@@ -78,7 +80,8 @@ static void unite_all(Lowering *lowering) {
             if (!is_tp_mark(&op)) {
                 continue;
             }
-            const TaskKind kind = lowering->tp > 1 ? mark_collective(lowering->target->tp_flavour, op.mark) : TASK_KIND_COUNT;
+            const TaskKind kind =
+                lowering->tp > 1 ? mark_collective(lowering->target->tp_flavour, op.mark) : TASK_KIND_COUNT;
             if (kind == TASK_KIND_COUNT || kind == TASK_ALL_REDUCE) {
                 unite(lowering, &op);
             }
@@ -87,7 +90,8 @@ static void unite_all(Lowering *lowering) {
 }
 
 static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section section) {
-    const TaskKind kind = lowering->tp > 1 ? mark_collective(lowering->target->tp_flavour, mark->mark) : TASK_KIND_COUNT;
+    const TaskKind kind =
+        lowering->tp > 1 ? mark_collective(lowering->target->tp_flavour, mark->mark) : TASK_KIND_COUNT;
     if (kind == TASK_KIND_COUNT) {
         return;
     }
@@ -104,8 +108,15 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
 // ---- the loss
 
 static Op loss_op(const Lowering *lowering, TaskKind kind, const char *name, int64_t cols, Dtype dtype) {
-    return (Op){.task = {.name = name, .kind = kind, .phase = PHASE_LOSS, .lane = LANE_COMPUTE, .group = -1, .unit = -1,
-                         .dtype = dtype, .rows = lowering->dims.tokens, .cols = cols,
+    return (Op){.task = {.name = name,
+                         .kind = kind,
+                         .phase = PHASE_LOSS,
+                         .lane = LANE_COMPUTE,
+                         .group = -1,
+                         .unit = -1,
+                         .dtype = dtype,
+                         .rows = lowering->dims.tokens,
+                         .cols = cols,
                          .vocab_split = cols != lowering->model->vocab}};
 }
 
@@ -122,20 +133,21 @@ static void emit_loss_reduce(Lowering *lowering, OpList *out, OpRef data, bool m
 }
 
 typedef struct LossRefs {
-    OpRef logits;       // where max, sum and gradient work
-    OpRef workspace;    // eager log-softmax, absent otherwise
+    OpRef logits;     // where max, sum and gradient work
+    OpRef workspace;  // eager log-softmax, absent otherwise
     int64_t cols;
     Dtype dtype;
-    bool split;         // columns are a tp slice of the vocabulary: reduce between the steps
+    bool split;  // columns are a tp slice of the vocabulary: reduce between the steps
 } LossRefs;
 
-// Softmax over columns that may be spread over tp: row maximum, then sum of exponentials and the target's logit, then the gradient
-// in place (Megatron's vocabulary-parallel cross-entropy, Shoeybi et al. 2019, section 3).
+// Softmax over columns that may be spread over tp: row maximum, then sum of exponentials and the target's logit, then
+// the gradient in place (Megatron's vocabulary-parallel cross-entropy, Shoeybi et al. 2019, section 3).
 static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *refs) {
     const Dims *d = &lowering->dims;
     const int32_t targets = lowering_tensor(lowering, "targets", ROLE_RUNTIME, DTYPE_INT32, d->tokens);
     const OpRef row_max = op_whole(lowering, lowering_tensor(lowering, "row_max", ROLE_LOGITS, DTYPE_FP32, d->tokens));
-    const OpRef sums = op_whole(lowering, lowering_tensor(lowering, "row_sums", ROLE_LOGITS, DTYPE_FP32, 2 * d->tokens));
+    const OpRef sums =
+        op_whole(lowering, lowering_tensor(lowering, "row_sums", ROLE_LOGITS, DTYPE_FP32, 2 * d->tokens));
 
     Op op = loss_op(lowering, TASK_LOSS_MAX, "loss max", refs->cols, refs->dtype);
     op_operand(&op, refs->logits, ACCESS_READ);
@@ -166,7 +178,8 @@ static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *ref
 }
 
 static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, const char *name) {
-    Op op = loss_op(lowering, TASK_COPY, name, to.bytes / dtype_bytes(lowering->tensors[to.tensor].dtype), lowering->tensors[from.tensor].dtype);
+    Op op = loss_op(lowering, TASK_COPY, name, to.bytes / dtype_bytes(lowering->tensors[to.tensor].dtype),
+                    lowering->tensors[from.tensor].dtype);
     op.task.rows = 1;
     op.task.vocab_split = false;
     op.task.stride = op.task.cols;
@@ -181,17 +194,21 @@ static void emit_gathered_loss(Lowering *lowering, OpList *out, OpRef logits) {
     const int64_t vocab = lowering->model->vocab;
     OpRef whole = logits;
     if (lowering->tp > 1) {
-        whole = op_whole(lowering, lowering_tensor(lowering, "logits_gathered", ROLE_LOGITS, d->dtype, d->tokens * vocab));
+        whole =
+            op_whole(lowering, lowering_tensor(lowering, "logits_gathered", ROLE_LOGITS, d->dtype, d->tokens * vocab));
         Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_TP, lowering->tp_group, "gather logits", PHASE_LOSS);
         gather.task.payload_bytes = whole.bytes;
         op_operand(&gather, logits, ACCESS_READ);
         op_operand(&gather, whole, ACCESS_WRITE);
         op_list_append(lowering->arena, out, &gather);
     }
-    const OpRef upcast = op_whole(lowering, lowering_tensor(lowering, "logits_fp32", ROLE_LOGITS, DTYPE_FP32, d->tokens * vocab));
-    const OpRef softmax = op_whole(lowering, lowering_tensor(lowering, "log_softmax", ROLE_LOGITS, DTYPE_FP32, d->tokens * vocab));
+    const OpRef upcast =
+        op_whole(lowering, lowering_tensor(lowering, "logits_fp32", ROLE_LOGITS, DTYPE_FP32, d->tokens * vocab));
+    const OpRef softmax =
+        op_whole(lowering, lowering_tensor(lowering, "log_softmax", ROLE_LOGITS, DTYPE_FP32, d->tokens * vocab));
     emit_copy(lowering, out, whole, upcast, "logits to fp32");
-    emit_loss_steps(lowering, out, &(LossRefs){.logits = upcast, .workspace = softmax, .cols = vocab, .dtype = DTYPE_FP32});
+    emit_loss_steps(lowering, out,
+                    &(LossRefs){.logits = upcast, .workspace = softmax, .cols = vocab, .dtype = DTYPE_FP32});
     OpRef local = upcast;
     local.bytes /= lowering->tp;
     emit_copy(lowering, out, local, logits, "logit gradient");
@@ -205,8 +222,10 @@ static void emit_loss(Lowering *lowering, OpList *out, const Op *mark) {
         emit_gathered_loss(lowering, out, mark->operands[0]);
         return;
     }
-    emit_loss_steps(lowering, out, &(LossRefs){.logits = mark->operands[0], .workspace = op_absent(), .cols = d->vocab, .dtype = d->dtype,
-                                               .split = true});
+    emit_loss_steps(
+        lowering, out,
+        &(LossRefs){
+            .logits = mark->operands[0], .workspace = op_absent(), .cols = d->vocab, .dtype = d->dtype, .split = true});
 }
 
 void lower_tensor_parallel(Lowering *lowering) {

@@ -1,12 +1,12 @@
-// Units and their flat layout: what is gathered and reduced together. Norms come first, so that what every tp rank holds is a
-// leading stretch; the shard is an equal contiguous slice, so a gather writes weights where a GEMM reads them and a reduction reads
-// gradients where they were written.
+// Units and their flat layout: what is gathered and reduced together. Norms come first, so that what every tp rank
+// holds is a leading stretch; the shard is an equal contiguous slice, so a gather writes weights where a GEMM reads
+// them and a reduction reads gradients where they were written.
 
 #include <string.h>
 
 #include "sim/step/lower.h"
 
-enum { SHARD_ALIGN_ELEMENTS = 64 };    // 256 bytes of fp32
+enum { SHARD_ALIGN_ELEMENTS = 64 };  // 256 bytes of fp32
 
 // Llama's published initialisation: normal, 0.02 (Touvron et al. 2023 follow GPT-2's constant).
 static const double INIT_STD = 0.02;
@@ -39,8 +39,16 @@ static void add_slice(Lowering *lowering, Unit *unit, const char *name, ParamSpl
 
 static Unit *begin_unit(Lowering *lowering, int index, const char *name, int instances) {
     Unit *unit = &lowering->units[index];
-    *unit = (Unit){.name = name, .instances = instances, .first_slice = lowering->slice_count, .master = -1, .moment1 = -1, .moment2 = -1,
-                   .gradient_shard = -1, .working = -1, .gathered = -1, .gradient_full = -1};
+    *unit = (Unit){.name = name,
+                   .instances = instances,
+                   .first_slice = lowering->slice_count,
+                   .master = -1,
+                   .moment1 = -1,
+                   .moment2 = -1,
+                   .gradient_shard = -1,
+                   .working = -1,
+                   .gathered = -1,
+                   .gradient_full = -1};
     return unit;
 }
 
@@ -91,7 +99,8 @@ static const ParamSlice *find_slice(const Lowering *lowering, const char *name) 
     return NULL;
 }
 
-// The stretch from one slice to another of the same unit, in a tensor with the unit's flat layout (weights or gradients).
+// The stretch from one slice to another of the same unit, in a tensor with the unit's flat layout (weights or
+// gradients).
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice) {
     const ParamSlice *first = find_slice(lowering, slice);
     const ParamSlice *last = find_slice(lowering, last_slice);

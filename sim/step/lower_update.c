@@ -1,5 +1,5 @@
-// Pass 4b: the end of a step. Loss and gradient norm are summed over the ranks that hold different parts of them, the clip scale is made, and AdamW
-// runs over each unit's shard; stages 1 and 2 then gather the updated weights.
+// Pass 4b: the end of a step. Loss and gradient norm are summed over the ranks that hold different parts of them, the
+// clip scale is made, and AdamW runs over each unit's shard; stages 1 and 2 then gather the updated weights.
 
 #include "sim/step/lower.h"
 
@@ -80,7 +80,8 @@ static void emit_adamw(Lowering *lowering, Section section, int u) {
     op->task.unit = (int16_t)u;
     op->task.rows = 1;
     op->task.cols = unit->shard_elements;
-    op->task.inner = unit->slice_count > 0 && !lowering->slices[unit->first_slice].decay ? unit->replicated_elements : 0;
+    op->task.inner =
+        unit->slice_count > 0 && !lowering->slices[unit->first_slice].decay ? unit->replicated_elements : 0;
     op_operand(op, master_ref(lowering, unit), ACCESS_UPDATE);
     op_operand(op, op_whole(lowering, unit->moment1), ACCESS_UPDATE);
     op_operand(op, op_whole(lowering, unit->moment2), ACCESS_UPDATE);
@@ -89,7 +90,8 @@ static void emit_adamw(Lowering *lowering, Section section, int u) {
     op_operand(op, working_ref(lowering, unit), ACCESS_WRITE);
     op_operand(op, temporary, u == UNIT_EMBEDDING ? ACCESS_WRITE : ACCESS_UPDATE);
     if (lowering->shards > 1 && unit->gathered < 0) {
-        Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather updated weights", PHASE_OPTIMIZER);
+        Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather updated weights",
+                                  PHASE_OPTIMIZER);
         gather.task.unit = (int16_t)u;
         gather.task.payload_bytes = lowering->tensors[unit->working].bytes;
         op_operand(&gather, own_slice(lowering, unit->working), ACCESS_READ);

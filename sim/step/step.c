@@ -112,7 +112,8 @@ static int64_t segment_instance_count(const StepProgram *program, int32_t begin,
         const Segment *segment = &program->segments[i];
         if (segment->kind != SEGMENT_TASKS) {
             const Segment *inner = segment->kind == SEGMENT_LAYERS ? segment : layers;
-            count += segment_instance_count(program, i + 1, segment->end, inner) * (inner == segment ? 1 : segment->count);
+            count +=
+                segment_instance_count(program, i + 1, segment->end, inner) * (inner == segment ? 1 : segment->count);
             i = segment->end;
             continue;
         }
@@ -133,7 +134,8 @@ int64_t step_instance_count(const StepProgram *program) {
 
 int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, int layer, const MeshCoordinates *at) {
     const Buffer *buffer = &program->buffers[ref->buffer];
-    int64_t offset = step_slot(program, ref->buffer, ref->layer_scale, ref->layer_offset, layer) * buffer->slot_bytes + ref->offset_bytes;
+    int64_t offset = step_slot(program, ref->buffer, ref->layer_scale, ref->layer_offset, layer) * buffer->slot_bytes +
+                     ref->offset_bytes;
     if (ref->rank_group >= 0) {
         const Group *group = &program->groups[ref->rank_group];
         const int index = mesh_group_index(&program->plan.mesh, group->axes, at);
@@ -142,9 +144,9 @@ int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, int la
     return offset;
 }
 
-void step_shard_range(const StepProgram *program, const Unit *unit, const MeshCoordinates *at, int64_t *first, int64_t *count) {
-    const int index =
-        program->plan.zero > 0 ? mesh_group_index(&program->plan.mesh, AXIS_SHARD_GROUP, at) : 0;
+void step_shard_range(const StepProgram *program, const Unit *unit, const MeshCoordinates *at, int64_t *first,
+                      int64_t *count) {
+    const int index = program->plan.zero > 0 ? mesh_group_index(&program->plan.mesh, AXIS_SHARD_GROUP, at) : 0;
     *first = index * unit->shard_elements;
     const int64_t left = unit->elements - *first;
     *count = left < 0 ? 0 : left < unit->shard_elements ? left : unit->shard_elements;

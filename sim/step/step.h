@@ -1,11 +1,12 @@
-// StepProgram: one training step as data. Buffers, and tasks in issue order on named lanes, with the events that order them.
-// It says what happens, never how long it takes. Every rank runs the same template; what differs by rank (a slice of a gathered
-// buffer, a ring step's owner, positions, vocabulary ranges) is resolved from the rank's coordinates by step_resolve and friends.
+// StepProgram: one training step as data. Buffers, and tasks in issue order on named lanes, with the events that
+// order them. It says what happens, never how long it takes. Every rank runs the same template; what differs by rank
+// (a slice of a gathered buffer, a ring step's owner, positions, vocabulary ranges) is resolved from the rank's
+// coordinates by step_resolve and friends.
 //
 // Semantics, the same for every reader:
 //   - A lane runs its tasks one after another, in issue order. Lanes run concurrently.
-//   - A task starts when its lane is free and every event it waits for has happened. Waiting on an event means: on the latest
-//     record of that event slot issued before this task; a slot never recorded holds nobody back (CUDA's event rule).
+//   - A task starts when its lane is free and every event it waits for has happened. Waiting on an event means: on the
+//     latest record of that event slot issued before this task; a slot never recorded holds nobody back (CUDA's rule).
 //   - A task's records happen when the task ends.
 //   - Lanes with the same communicator also run their collectives one after another, in issue order.
 //   - Ranks of a group start a collective together; all ranks issue the same collectives in the same order.
@@ -28,46 +29,47 @@
 
 // What a buffer is for: the terms of the memory breakdown.
 typedef enum {
-    ROLE_PARAMETER,        // master and working copies, sharded or whole
+    ROLE_PARAMETER,  // master and working copies, sharded or whole
     ROLE_GRADIENT,
-    ROLE_OPTIMIZER,        // moments
+    ROLE_OPTIMIZER,  // moments
     ROLE_ACTIVATION,
     ROLE_LOGITS,
-    ROLE_GATHERED,         // unsharded parameters of a stage-3 unit
-    ROLE_COMMUNICATION,    // staging of collectives and ring buffers
-    ROLE_RUNTIME,          // tokens, scalars, workspaces
+    ROLE_GATHERED,       // unsharded parameters of a stage-3 unit
+    ROLE_COMMUNICATION,  // staging of collectives and ring buffers
+    ROLE_RUNTIME,        // tokens, scalars, workspaces
     ROLE_COUNT
 } BufferRole;
 
-// slots copies of slot_bytes each; an access with index i uses slot i mod slots (ring buffers rotate, saved activations have a
-// slot per layer). slot_bytes is a multiple of STEP_ALIGN_BYTES.
+// slots copies of slot_bytes each; an access with index i uses slot i mod slots (ring buffers rotate, saved
+// activations have a slot per layer). slot_bytes is a multiple of STEP_ALIGN_BYTES.
 typedef struct Buffer {
     const char *name;
     BufferRole role;
     Dtype dtype;
     int32_t slots;
     int64_t slot_bytes;
-    int32_t scale_buffer;    // per-tensor scale of an fp8 buffer; -1 = none
-    bool persistent;         // keeps its content from step to step: never shares bytes
+    int32_t scale_buffer;  // per-tensor scale of an fp8 buffer; -1 = none
+    bool persistent;       // keeps its content from step to step: never shares bytes
 } Buffer;
 
 enum { STEP_ALIGN_BYTES = 256 };
 
-// A place in a buffer. Index = layer_scale * layer + layer_offset. Inside the slot the access begins at offset_bytes +
-// r * rank_stride_bytes, r = (index of this rank in groups[rank_group] - rank_shift) mod group size, or 0 when rank_group < 0.
+// A place in a buffer. Index = layer_scale * layer + layer_offset. Inside the slot the access begins at offset_bytes
+// + r * rank_stride_bytes, r = (index of this rank in groups[rank_group] - rank_shift) mod group size, or 0 when
+// rank_group < 0.
 typedef struct BufferRef {
-    int32_t buffer;         // -1 = operand absent
-    int16_t layer_scale;    // 0 or 1
+    int32_t buffer;       // -1 = operand absent
+    int16_t layer_scale;  // 0 or 1
     int16_t layer_offset;
     int16_t rank_group;
     int16_t rank_shift;
     int64_t rank_stride_bytes;
     int64_t offset_bytes;
-    int64_t bytes;          // extent touched, first to last byte
+    int64_t bytes;  // extent touched, first to last byte
 } BufferRef;
 
-// A write defines every byte of its extent anew, whatever was there; a task that fills columns of rows which an earlier task
-// began is an update. sim/memory takes lifetimes from this.
+// A write defines every byte of its extent anew, whatever was there; a task that fills columns of rows which an
+// earlier task began is an update. sim/memory takes lifetimes from this.
 typedef enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 } Access;
 
 typedef struct Operand {
@@ -80,80 +82,93 @@ typedef struct Operand {
 // Operand order of each kind is the order given here; (u) = read and written, [..] = may be absent (buffer -1).
 // Row-major everywhere; a token row is contiguous unless a stride is named.
 typedef enum {
-    TASK_LOAD_TOKENS,           // -> tokens i32[rows], targets i32[rows]
-    TASK_EMBED,                 // tokens, table[inner,cols] -> x[rows,cols]; vocab_split: rows outside this rank's range give 0
-    TASK_EMBED_BACKWARD,        // tokens, dx[rows,cols], dtable[inner,cols](u); accumulate 0: overwrite
-    TASK_RMSNORM,               // x[rows,cols], w[cols] -> y, rstd f32[rows]
-    TASK_RMSNORM_BACKWARD,      // dy, x, w, rstd, [residual gradient g] -> dx = g + .., dw[cols](u, accumulate)
-    TASK_GEMM,                  // a, b, c: c[m,n] (+)= op(a)[m,k] op(b)[k,n]; trans_a: a is [k,m]; trans_b: b is [n,k]
-    TASK_ROPE,                  // q(u), k(u): rows tokens, stride elements per row; backward turns the other way
-    TASK_ATTENTION,             // q, k, v, o(u), lse(u), workspace: causal block; ring_step 0 starts, later ones merge
-    TASK_ATTENTION_BACKWARD,    // q, k, v, o, lse, do, dq(u), dk, dv, workspace: ring_step 0 writes dq, later ones add; dk, dv written
-    TASK_SWIGLU,                // gate, up -> s[rows,cols], [silu(gate)]; stride elements per row of gate and up
-    TASK_SWIGLU_BACKWARD,       // ds, gate, up, [silu(gate)] -> dgate, dup (same stride)
-    TASK_ADD,                   // a, b -> c; c may be a
-    TASK_LOSS_MAX,              // logits[rows,cols] -> row_max f32[rows]
-    TASK_LOSS_SUM,              // logits, targets, row_max -> sums f32[2][rows]: sum of exp(x - max); target logit - max, 0 if not here;
-                                //   [log-softmax workspace of an eager loss]
-    TASK_LOSS_GRADIENT,         // logits(u -> gradient), targets, row_max, sums, loss f32[1](u, accumulate), [log-softmax workspace]
-    TASK_SQUARE_SUM,            // gradient shard -> norm_square f32[1](u, accumulate); first replicated elements weigh 1/ranks
-    TASK_CLIP,                  // norm_square -> scale f32[2]: {min(1, clip/norm), norm}
-    TASK_ADAMW,                 // master(u), m(u), v(u), gradient, scale, [working copy out], [temporary of a foreach optimizer];
-                                //   the first inner elements of the unit take no weight decay
-    TASK_COPY,                  // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast)
-    TASK_UNPACK,                // src -> dst, rows x cols, src packed, dst row stride `stride`
-    TASK_ACCUMULATE,            // src, dst(u): dst += src; dtypes may differ
-    TASK_ZERO,                  // -> dst
-    TASK_ALL_GATHER,            // part -> whole
-    TASK_REDUCE_SCATTER,        // whole -> part (sum)
-    TASK_ALL_REDUCE,            // data(u), sum or max
-    TASK_SEND_RECV,             // out, in: to the next rank of the group, from the previous
+    TASK_LOAD_TOKENS,  // -> tokens i32[rows], targets i32[rows]
+    TASK_EMBED,        // tokens, table[inner,cols] -> x[rows,cols]; vocab_split: rows outside this rank's range give 0
+    TASK_EMBED_BACKWARD,    // tokens, dx[rows,cols], dtable[inner,cols](u); accumulate 0: overwrite
+    TASK_RMSNORM,           // x[rows,cols], w[cols] -> y, rstd f32[rows]
+    TASK_RMSNORM_BACKWARD,  // dy, x, w, rstd, [residual gradient g] -> dx = g + .., dw[cols](u, accumulate)
+    TASK_GEMM,              // a, b, c: c[m,n] (+)= op(a)[m,k] op(b)[k,n]; trans_a: a is [k,m]; trans_b: b is [n,k]
+    TASK_ROPE,              // q(u), k(u): rows tokens, stride elements per row; backward turns the other way
+    TASK_ATTENTION,         // q, k, v, o(u), lse(u), workspace: causal block; ring_step 0 starts, later ones merge
+    TASK_ATTENTION_BACKWARD,  // q, k, v, o, lse, do, dq(u), dk, dv, workspace: ring_step 0 writes dq, later ones add;
+                              //   dk, dv written
+    TASK_SWIGLU,           // gate, up -> s[rows,cols], [silu(gate)]; stride elements per row of gate and up
+    TASK_SWIGLU_BACKWARD,  // ds, gate, up, [silu(gate)] -> dgate, dup (same stride)
+    TASK_ADD,              // a, b -> c; c may be a
+    TASK_LOSS_MAX,         // logits[rows,cols] -> row_max f32[rows]
+    TASK_LOSS_SUM,  // logits, targets, row_max -> sums f32[2][rows]: sum of exp(x - max); target logit - max, 0 if not
+                    //   here;
+                    //   [log-softmax workspace of an eager loss]
+    TASK_LOSS_GRADIENT,  // logits(u -> gradient), targets, row_max, sums, loss f32[1](u, accumulate), [log-softmax
+                         //   workspace]
+    TASK_SQUARE_SUM,  // gradient shard -> norm_square f32[1](u, accumulate); first replicated elements weigh 1/ranks
+    TASK_CLIP,        // norm_square -> scale f32[2]: {min(1, clip/norm), norm}
+    TASK_ADAMW,       // master(u), m(u), v(u), gradient, scale, [working copy out], [temporary of a foreach optimizer];
+                      //   the first inner elements of the unit take no weight decay
+    TASK_COPY,        // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast)
+    TASK_UNPACK,      // src -> dst, rows x cols, src packed, dst row stride `stride`
+    TASK_ACCUMULATE,  // src, dst(u): dst += src; dtypes may differ
+    TASK_ZERO,        // -> dst
+    TASK_ALL_GATHER,  // part -> whole
+    TASK_REDUCE_SCATTER,  // whole -> part (sum)
+    TASK_ALL_REDUCE,      // data(u), sum or max
+    TASK_SEND_RECV,       // out, in: to the next rank of the group, from the previous
     TASK_KIND_COUNT
 } TaskKind;
 
-typedef enum { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_LOSS, PHASE_BACKWARD, PHASE_REDUCE, PHASE_OPTIMIZER, PHASE_COUNT } Phase;
+typedef enum {
+    PHASE_FORWARD,
+    PHASE_RECOMPUTE,
+    PHASE_LOSS,
+    PHASE_BACKWARD,
+    PHASE_REDUCE,
+    PHASE_OPTIMIZER,
+    PHASE_COUNT
+} Phase;
 
 typedef struct Task {
-    const char *name;            // "qkv", "attention", "gather layer": what users see; interned in the program's arena
+    const char *name;  // "qkv", "attention", "gather layer": what users see; interned in the program's arena
     TaskKind kind;
     Phase phase;
     int16_t lane;
-    int16_t group;               // collectives: index into groups; -1 otherwise
-    int16_t layer_guard;         // skipped unless 0 <= layer + layer_guard < layers (inside a layer loop)
-    int16_t ring_step;           // attention blocks and ring transfers: hop 0 .. C-1
-    int16_t unit;                // square sum, AdamW, shard copies and collectives: index into units; -1 otherwise
-    bool accumulate;             // adds to the output instead of overwriting
+    int16_t group;        // collectives: index into groups; -1 otherwise
+    int16_t layer_guard;  // skipped unless 0 <= layer + layer_guard < layers (inside a layer loop)
+    int16_t ring_step;    // attention blocks and ring transfers: hop 0 .. C-1
+    int16_t unit;         // square sum, AdamW, shard copies and collectives: index into units; -1 otherwise
+    bool accumulate;      // adds to the output instead of overwriting
     bool trans_a, trans_b;
-    bool backward;               // rotary direction
-    bool vocab_split;            // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
-    bool reduce_max;             // all-reduce: max instead of sum
-    Dtype dtype;                 // of the arithmetic's inputs, or of the payload
-    int64_t m, n, k;             // GEMM
-    int64_t rows, cols, inner;   // the others; see the kinds; attention: rows = local tokens, cols = keys per sequence of this block
-    int64_t stride, kv_stride;   // elements per token row of q (and o: heads*head_dim) and of k, v
-    int32_t sequences;           // attention, rotary, loading: b; rows = b * local sequence
+    bool backward;     // rotary direction
+    bool vocab_split;  // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
+    bool reduce_max;   // all-reduce: max instead of sum
+    Dtype dtype;       // of the arithmetic's inputs, or of the payload
+    int64_t m, n, k;   // GEMM
+    int64_t rows, cols,
+        inner;  // the others; see the kinds; attention: rows = local tokens, cols = keys per sequence of this block
+    int64_t stride, kv_stride;  // elements per token row of q (and o: heads*head_dim) and of k, v
+    int32_t sequences;          // attention, rotary, loading: b; rows = b * local sequence
     int32_t heads, kv_heads, head_dim;
-    int64_t replicated;          // square sum: leading elements of the unit that every tp rank holds
-    double flops;                // arithmetic of the representative rank
-    int64_t traffic_bytes;       // least memory traffic: operands once
-    int64_t payload_bytes;       // collectives: the full tensor (all_gather output, reduce_scatter input); send_recv: the message
+    int64_t replicated;     // square sum: leading elements of the unit that every tp rank holds
+    double flops;           // arithmetic of the representative rank
+    int64_t traffic_bytes;  // least memory traffic: operands once
+    int64_t payload_bytes;  // collectives: the full tensor (all_gather output, reduce_scatter input); send_recv: message
     int32_t first_operand, operand_count;
     int32_t first_wait, wait_count;
     int32_t first_record, record_count;
-    uint64_t key;                // equal keys = same work (kind, sizes, group, flags): cost is computed once per key
+    uint64_t key;  // equal keys = same work (kind, sizes, group, flags): cost is computed once per key
 } Task;
 
-// ---------------------------------------------------------------------------------------------- lanes, groups, events, loops
+// ---------------------------------------------------------------------------------------------- lanes, groups,
+// events, loops
 
-typedef enum { LANE_COMPUTE, LANE_AG, LANE_RS, LANE_REP, LANE_TP, LANE_CP, LANE_CTL, LANE_COUNT } LaneId;    // usual rows
+typedef enum { LANE_COMPUTE, LANE_AG, LANE_RS, LANE_REP, LANE_TP, LANE_CP, LANE_CTL, LANE_COUNT } LaneId;  // usual rows
 
 typedef struct Lane {
-    const char *name;          // "compute" "ag" "rs" "rep" "tp" "cp" "ctl"
-    int16_t communicator;      // lanes that share one serialise; -1 for compute
+    const char *name;      // "compute" "ag" "rs" "rep" "tp" "cp" "ctl"
+    int16_t communicator;  // lanes that share one serialise; -1 for compute
 } Lane;
 
 typedef struct Group {
-    const char *name;          // "dp_shard x cp"
+    const char *name;  // "dp_shard x cp"
     AxisMask axes;
     int32_t size;
 } Group;
@@ -167,19 +182,20 @@ typedef struct Event {
 
 typedef struct EventRef {
     int32_t event;
-    int16_t layer_scale, layer_offset;    // index as in BufferRef
+    int16_t layer_scale, layer_offset;  // index as in BufferRef
 } EventRef;
 
 typedef enum { SEGMENT_TASKS, SEGMENT_LAYERS, SEGMENT_MICRO_BATCHES } SegmentKind;
 
-// The loop tree in preorder. A loop node's body is the nodes up to `end`. Micro-batch loops hold layer loops, never the reverse.
+// The loop tree in preorder. A loop node's body is the nodes up to `end`. Micro-batch loops hold layer loops, never
+// the reverse.
 typedef struct Segment {
     SegmentKind kind;
-    const char *name;              // "forward", "micro-batch 2..15"
-    int32_t first_task, task_count;    // SEGMENT_TASKS
-    int32_t count;                     // loops: iterations, at least 1
-    int32_t first, step;               // value of the loop variable in iteration i: first + i*step (layers: step may be -1)
-    int32_t end;                       // index after the last node of this subtree
+    const char *name;                // "forward", "micro-batch 2..15"
+    int32_t first_task, task_count;  // SEGMENT_TASKS
+    int32_t count;                   // loops: iterations, at least 1
+    int32_t first, step;  // value of the loop variable in iteration i: first + i*step (layers: step may be -1)
+    int32_t end;          // index after the last node of this subtree
 } Segment;
 
 // ---------------------------------------------------------------------------------------------- parameters
@@ -188,27 +204,28 @@ typedef struct Segment {
 typedef enum { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLS } ParamSplit;
 
 typedef struct ParamSlice {
-    const char *name;           // "wq": stable, part of the initialisation key
-    int32_t tensor;             // stable id inside a unit, with the layer it keys initial values
+    const char *name;  // "wq": stable, part of the initialisation key
+    int32_t tensor;    // stable id inside a unit, with the layer it keys initial values
     ParamSplit split;
     bool trainable;
-    bool decay;                 // AdamW weight decay applies (not to norms)
+    bool decay;  // AdamW weight decay applies (not to norms)
     int64_t global_rows, global_cols;
     int64_t local_rows, local_cols;
-    int64_t offset_elements;    // inside the unit's flat parameter
-    double init_std;            // 0 = filled with init_value
+    int64_t offset_elements;  // inside the unit's flat parameter
+    double init_std;          // 0 = filled with init_value
     double init_value;
 } ParamSlice;
 
-// What is gathered and reduced together: embedding, one decoder layer, final norm + head. All flat: slices back to back.
+// What is gathered and reduced together: embedding, one decoder layer, final norm + head. All flat: slices back to
+// back.
 typedef struct Unit {
-    const char *name;              // "embedding" "layer" "head"
-    int32_t instances;             // layers for "layer", else 1
+    const char *name;   // "embedding" "layer" "head"
+    int32_t instances;  // layers for "layer", else 1
     int32_t first_slice, slice_count;
-    int64_t elements;              // tp-local, without padding
-    int64_t padded_elements;       // multiple of shard_count * 64
-    int64_t shard_elements;        // padded_elements / shard_count
-    int64_t replicated_elements;   // leading elements that every tp rank holds (norms; under TP_HF the embedding too)
+    int64_t elements;             // tp-local, without padding
+    int64_t padded_elements;      // multiple of shard_count * 64
+    int64_t shard_elements;       // padded_elements / shard_count
+    int64_t replicated_elements;  // leading elements that every tp rank holds (norms; under TP_HF the embedding too)
     // Buffers (slots = instances), -1 where absent. Working copy = what forward reads when not gathered.
     int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full;
 } Unit;
@@ -227,7 +244,7 @@ typedef struct StepProgram {
     int32_t operand_count;
     Event *events;
     int32_t event_count;
-    EventRef *event_refs;          // waits and records of all tasks
+    EventRef *event_refs;  // waits and records of all tasks
     int32_t event_ref_count;
     Segment *segments;
     int32_t segment_count;
@@ -235,28 +252,28 @@ typedef struct StepProgram {
     int32_t lane_count;
     Group *groups;
     int32_t group_count;
-    int16_t shard_group, tp_group, cp_group;    // indices into groups; the group of one rank is a group too
+    int16_t shard_group, tp_group, cp_group;  // indices into groups; the group of one rank is a group too
     Unit *units;
     int32_t unit_count;
     ParamSlice *slices;
     int32_t slice_count;
-    int32_t loss_buffer;           // f32[1]: sum of token losses over all ranks of the data groups, at the end of a step
-    int32_t norm_buffer;           // f32[2]: clip scale and gradient norm
-    int32_t layers;                // loop bound that layer_guard refers to
-    uint64_t template_hash;        // of everything above, rank-free
+    int32_t loss_buffer;     // f32[1]: sum of token losses over all ranks of the data groups, at the end of a step
+    int32_t norm_buffer;     // f32[2]: clip scale and gradient norm
+    int32_t layers;          // loop bound that layer_guard refers to
+    uint64_t template_hash;  // of everything above, rank-free
 } StepProgram;
 
-// Lowers (model, plan, target) to a program in the arena. The plan must be canonical and legal (target_check); passes, each in
-// its own file: layers -> tensor parallel -> context parallel -> sharding -> recompute -> lanes.
-Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, StepProgram *program,
-                  Error *error);
+// Lowers (model, plan, target) to a program in the arena. The plan must be canonical and legal (target_check);
+// passes, each in its own file: layers -> tensor parallel -> context parallel -> sharding -> recompute -> lanes.
+Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+                  StepProgram *program, Error *error);
 
 // ---------------------------------------------------------------------------------------------- walking
 
 typedef struct StepInstance {
     int32_t task;
-    int32_t layer;          // of the enclosing layer loop, else 0
-    int32_t micro_batch;    // of the enclosing micro-batch loop, else 0
+    int32_t layer;        // of the enclosing layer loop, else 0
+    int32_t micro_batch;  // of the enclosing micro-batch loop, else 0
 } StepInstance;
 
 enum { STEP_MAX_DEPTH = 4 };
@@ -279,7 +296,8 @@ static inline bool step_guard_open(const StepProgram *program, const Task *task,
     return task->layer_guard == 0 || (guarded >= 0 && guarded < program->layers);
 }
 
-static inline int32_t step_slot(const StepProgram *program, int32_t buffer, int layer_scale, int layer_offset, int layer) {
+static inline int32_t step_slot(const StepProgram *program, int32_t buffer, int layer_scale, int layer_offset,
+                                int layer) {
     return (layer_scale * layer + layer_offset) % program->buffers[buffer].slots;
 }
 
@@ -298,11 +316,13 @@ const char *task_kind_name(TaskKind kind);
 // Byte offset of the access inside its buffer (slot included) for this rank.
 int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, int layer, const MeshCoordinates *at);
 
-// What this rank's shard holds of one unit instance: elements [first, first + count) of the flat unit, padding left out.
-void step_shard_range(const StepProgram *program, const Unit *unit, const MeshCoordinates *at, int64_t *first, int64_t *count);
+// What this rank's shard holds of one unit instance: elements [first, first + count) of the flat unit, padding left
+// out.
+void step_shard_range(const StepProgram *program, const Unit *unit, const MeshCoordinates *at, int64_t *first,
+                      int64_t *count);
 
-// Sequence chunks that a rank of the cp group holds: local rows [i*length, (i+1)*length) of each sequence are global positions
-// start[i] ... Zigzag: two chunks, owner and 2C-1-owner; contiguous: one.
+// Sequence chunks that a rank of the cp group holds: local rows [i*length, (i+1)*length) of each sequence are global
+// positions start[i] ... Zigzag: two chunks, owner and 2C-1-owner; contiguous: one.
 typedef struct SequenceChunks {
     int count;
     int length;

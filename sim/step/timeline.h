@@ -1,5 +1,5 @@
-// Timeline: when each task instance of a step ran, simulated or measured. The same type from the engine and from the executor,
-// so that predicted and measured line up task by task.
+// Timeline: when each task instance of a step ran, simulated or measured. The same type from the engine and from the
+// executor, so that predicted and measured line up task by task.
 
 #pragma once
 
@@ -13,7 +13,7 @@ typedef enum { TIMELINE_SIMULATED, TIMELINE_MEASURED } TimelineOrigin;
 
 typedef struct Span {
     int32_t rank;
-    int32_t task;           // index into the program's tasks
+    int32_t task;  // index into the program's tasks
     int32_t layer;
     int32_t micro_batch;
     double start_s, end_s;  // from the step's start
@@ -21,10 +21,10 @@ typedef struct Span {
 
 typedef struct Timeline {
     TimelineOrigin origin;
-    Span *spans;            // by rank, then issue order; may be a sample (first and last iterations) when complete is false
+    Span *spans;  // by rank, then issue order; may be a sample (first and last iterations) when complete is false
     int64_t span_count;
     bool complete;
-    double step_s;          // whole step, slowest rank
+    double step_s;  // whole step, slowest rank
 } Timeline;
 
 // Totals per template task: how often and how long, over the spans of one rank.

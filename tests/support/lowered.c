@@ -15,7 +15,8 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .recompute = request->recompute,
                       .cp_rotate = request->cp_rotate,
                       .precision = request->bf16 ? DTYPE_BF16 : DTYPE_FP32};
-    cr_assert_eq(mesh_parse(request->mesh ? request->mesh : "dp_shard=1", &plan.mesh, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(mesh_parse(request->mesh ? request->mesh : "dp_shard=1", &plan.mesh, &error), STATUS_OK, "%s",
+                 error.message);
     plan.zero = request->zero == 0 ? target_default_zero(target, &plan.mesh) : request->zero < 0 ? 0 : request->zero;
     plan_canonical(&plan);
     return plan;
@@ -23,7 +24,8 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
 
 static void request_model(const LoweredRequest *request, Arena *arena, ModelSpec *model) {
     Error error = {0};
-    cr_assert_eq(model_find(request->model ? request->model : "tiny", arena, model, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(model_find(request->model ? request->model : "tiny", arena, model, &error), STATUS_OK, "%s",
+                 error.message);
     model->tied_embeddings = model->tied_embeddings || request->tied;
     model->layers = request->layers ? request->layers : model->layers;
 }
@@ -34,14 +36,15 @@ StepProgram lowered(Arena *arena, LoweredRequest request) {
     const Target *target = NULL;
     StepProgram program;
     request_model(&request, arena, &model);
-    cr_assert_eq(target_find(request.target ? request.target : "ndtune", &target, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(target_find(request.target ? request.target : "ndtune", &target, &error), STATUS_OK, "%s",
+                 error.message);
     const TrainPlan plan = request_plan(&request, target);
     cr_assert_eq(step_lower(&model, &plan, target, arena, &program, &error), STATUS_OK, "%s", error.message);
     return program;
 }
 
 static uint32_t draw(uint64_t *seed, uint32_t bound) {
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;    // Knuth's MMIX generator
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator
     return (uint32_t)(*seed >> 33) % bound;
 }
 

@@ -5,19 +5,19 @@
 #include "sim/step/step.h"
 
 typedef struct LoweredRequest {
-    const char *model;       // preset, default "tiny"
-    const char *target;      // default "ndtune"
-    const char *mesh;        // "dp_shard=2,tp=2", default one rank
-    int seq;                 // default 64
-    int micro_batch;         // default 1
-    int grad_accum;          // default 1
-    int zero;                // default: the target's choice; pass -1 for an explicit 0
+    const char *model;   // preset, default "tiny"
+    const char *target;  // default "ndtune"
+    const char *mesh;    // "dp_shard=2,tp=2", default one rank
+    int seq;             // default 64
+    int micro_batch;     // default 1
+    int grad_accum;      // default 1
+    int zero;            // default: the target's choice; pass -1 for an explicit 0
     Reshard reshard;
     Recompute recompute;
     CpRotate cp_rotate;
     bool bf16;
     bool tied;
-    int layers;              // 0 = the model's
+    int layers;  // 0 = the model's
 } LoweredRequest;
 
 // The program in the arena; fails the test with the reason when the request is not legal.

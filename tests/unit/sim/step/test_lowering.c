@@ -17,9 +17,9 @@ static Tally tally(const StepProgram *program, TaskKind kind, int16_t group, Pha
     StepInstance instance;
     while (step_cursor_next(&cursor, &instance)) {
         const Task *task = &program->tasks[instance.task];
-        const bool in_layer = cursor.depth == 2;    // micro-batch loop, layer loop
-        if (in_layer && instance.layer == 1 && instance.micro_batch == 0 && task->kind == kind && task->group == group &&
-            task->phase == phase) {
+        const bool in_layer = cursor.depth == 2;  // micro-batch loop, layer loop
+        if (in_layer && instance.layer == 1 && instance.micro_batch == 0 && task->kind == kind &&
+            task->group == group && task->phase == phase) {
             result.count++;
             result.payload_bytes += (double)task->payload_bytes;
         }
@@ -29,8 +29,11 @@ static Tally tally(const StepProgram *program, TaskKind kind, int16_t group, Pha
 
 // Llama-2-7B, R2 S4 C2 T2, one sequence of 8192 tokens, bf16: A = 2*b*(s/C)*h = 32 MiB.
 static StepProgram example(Arena *arena, const char *target) {
-    return lowered(arena, (LoweredRequest){.model = "llama-2-7b", .target = target, .mesh = "dp_replicate=2,dp_shard=4,cp=2,tp=2",
-                                           .seq = 8192, .bf16 = true});
+    return lowered(arena, (LoweredRequest){.model = "llama-2-7b",
+                                           .target = target,
+                                           .mesh = "dp_replicate=2,dp_shard=4,cp=2,tp=2",
+                                           .seq = 8192,
+                                           .bf16 = true});
 }
 
 static const double MIB = 1024.0 * 1024.0;
@@ -43,7 +46,8 @@ Test(lowering, sequence_parallel_layer_has_two_gathers_and_two_reduce_scatters_e
     cr_assert_eq(tally(&program, TASK_REDUCE_SCATTER, program.tp_group, PHASE_FORWARD).count, 2);
     cr_assert_eq(tally(&program, TASK_ALL_GATHER, program.tp_group, PHASE_BACKWARD).count, 2);
     cr_assert_eq(tally(&program, TASK_REDUCE_SCATTER, program.tp_group, PHASE_BACKWARD).count, 2);
-    cr_assert_float_eq(tally(&program, TASK_ALL_GATHER, program.tp_group, PHASE_FORWARD).payload_bytes, 2 * 32 * MIB, 1);
+    cr_assert_float_eq(tally(&program, TASK_ALL_GATHER, program.tp_group, PHASE_FORWARD).payload_bytes, 2 * 32 * MIB,
+                       1);
     arena_free(&arena);
 }
 
@@ -53,14 +57,16 @@ Test(lowering, transformers_layer_has_two_all_reduces_forward_and_five_backward)
     // q, k, v, gate and up each reduce their own input gradient (parallelism.md 3.3): 1.75x the bytes of Megatron.
     cr_assert_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_FORWARD).count, 2);
     cr_assert_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_BACKWARD).count, 5);
-    cr_assert_float_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_BACKWARD).payload_bytes, 5 * 32 * MIB, 1);
+    cr_assert_float_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_BACKWARD).payload_bytes, 5 * 32 * MIB,
+                       1);
     arena_free(&arena);
 }
 
 Test(lowering, stage_3_gathers_twice_and_reduces_once_per_layer) {
     Arena arena = {0};
     const StepProgram program = example(&arena, "ndtune");
-    // A layer has 202,383,360 parameters, half of them on a tp rank (norms whole): 193 MiB in bf16, 386 MiB in fp32 (parallelism.md 6.1).
+    // A layer has 202,383,360 parameters, half of them on a tp rank (norms whole): 193 MiB in bf16, 386 MiB in fp32
+    // (parallelism.md 6.1).
     const Tally forward = tally(&program, TASK_ALL_GATHER, program.shard_group, PHASE_FORWARD);
     const Tally backward = tally(&program, TASK_ALL_GATHER, program.shard_group, PHASE_BACKWARD);
     const Tally reduce = tally(&program, TASK_REDUCE_SCATTER, program.shard_group, PHASE_REDUCE);
@@ -75,7 +81,8 @@ Test(lowering, stage_3_gathers_twice_and_reduces_once_per_layer) {
 Test(lowering, accelerate_reduces_gradients_in_bf16) {
     Arena arena = {0};
     const StepProgram program = example(&arena, "accelerate");
-    cr_assert_float_eq(tally(&program, TASK_REDUCE_SCATTER, program.shard_group, PHASE_REDUCE).payload_bytes / MIB, 193, 0.5);
+    cr_assert_float_eq(tally(&program, TASK_REDUCE_SCATTER, program.shard_group, PHASE_REDUCE).payload_bytes / MIB, 193,
+                       0.5);
     arena_free(&arena);
 }
 
@@ -95,7 +102,8 @@ Test(lowering, replicas_all_reduce_the_shard_of_a_layer) {
 
 Test(lowering, ring_moves_keys_and_values_c_minus_1_times_and_fp32_gradients_c_times) {
     Arena arena = {0};
-    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-2-7b", .mesh = "cp=4,tp=2", .seq = 8192, .bf16 = true});
+    const StepProgram program =
+        lowered(&arena, (LoweredRequest){.model = "llama-2-7b", .mesh = "cp=4,tp=2", .seq = 8192, .bf16 = true});
     // KV = 2*2*b*(s/C)*(k/T)*d = 16 MiB; dKV in fp32 is twice that (parallelism.md 3.2).
     const Tally forward = tally(&program, TASK_SEND_RECV, program.cp_group, PHASE_FORWARD);
     const Tally backward = tally(&program, TASK_SEND_RECV, program.cp_group, PHASE_BACKWARD);
@@ -108,8 +116,12 @@ Test(lowering, ring_moves_keys_and_values_c_minus_1_times_and_fp32_gradients_c_t
 
 Test(lowering, all_gather_rotation_gathers_keys_and_values_once_each_way) {
     Arena arena = {0};
-    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-2-7b", .target = "accelerate", .mesh = "dp_shard=2,cp=4",
-                                                                 .seq = 8192, .bf16 = true, .cp_rotate = CP_ROTATE_ALLGATHER});
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-2-7b",
+                                                                 .target = "accelerate",
+                                                                 .mesh = "dp_shard=2,cp=4",
+                                                                 .seq = 8192,
+                                                                 .bf16 = true,
+                                                                 .cp_rotate = CP_ROTATE_ALLGATHER});
     const Tally forward = tally(&program, TASK_ALL_GATHER, program.cp_group, PHASE_FORWARD);
     cr_assert_eq(forward.count, 1);
     cr_assert_float_eq(forward.payload_bytes, 4 * 32 * MIB, 1);
@@ -139,7 +151,8 @@ Test(lowering, block_recompute_repeats_everything_but_the_last_projection) {
 
 Test(lowering, child_recompute_repeats_neither_output_projection) {
     Arena arena = {0};
-    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "accelerate", .mesh = "dp_shard=2", .recompute = RECOMPUTE_FULL});
+    const StepProgram program =
+        lowered(&arena, (LoweredRequest){.target = "accelerate", .mesh = "dp_shard=2", .recompute = RECOMPUTE_FULL});
     cr_assert_eq(count_named(&program, "q", PHASE_RECOMPUTE), 1);
     cr_assert_eq(count_named(&program, "attention out", PHASE_RECOMPUTE), 0);
     cr_assert_eq(count_named(&program, "mlp down", PHASE_RECOMPUTE), 0);
@@ -161,18 +174,22 @@ Test(lowering, gemm_flops_of_all_ranks_are_six_per_matrix_parameter_and_token) {
     Arena arena = {0};
     const char *const meshes[] = {"dp_shard=1", "dp_shard=4", "tp=4", "cp=4", "dp_shard=2,cp=2,tp=2"};
     for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
-        const StepProgram program = lowered(&arena, (LoweredRequest){.mesh = meshes[i], .grad_accum = 2, .recompute = RECOMPUTE_FULL});
+        const StepProgram program =
+            lowered(&arena, (LoweredRequest){.mesh = meshes[i], .grad_accum = 2, .recompute = RECOMPUTE_FULL});
         const ModelSpec *m = &program.model;
         const int64_t norms = (int64_t)m->hidden * (2 * m->layers + 1);
-        const double expected = 6.0 * (double)(model_flop_parameters(m) - norms) * (double)plan_tokens_per_step(&program.plan);
-        cr_assert_float_eq(gemm_flops(&program) * mesh_world(&program.plan.mesh) / expected, 1.0, 1e-12, "mesh %s", meshes[i]);
+        const double expected =
+            6.0 * (double)(model_flop_parameters(m) - norms) * (double)plan_tokens_per_step(&program.plan);
+        cr_assert_float_eq(gemm_flops(&program) * mesh_world(&program.plan.mesh) / expected, 1.0, 1e-12, "mesh %s",
+                           meshes[i]);
     }
     arena_free(&arena);
 }
 
 Test(lowering, deferred_reduction_scatters_gradients_on_the_last_micro_step_only) {
     Arena arena = {0};
-    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "accelerate", .mesh = "dp_shard=4", .grad_accum = 4, .bf16 = true});
+    const StepProgram program =
+        lowered(&arena, (LoweredRequest){.target = "accelerate", .mesh = "dp_shard=4", .grad_accum = 4, .bf16 = true});
     StepCursor cursor = step_cursor_begin(&program);
     StepInstance instance;
     int64_t reductions = 0;
@@ -205,8 +222,13 @@ Test(lowering, middle_micro_steps_are_one_segment_whatever_their_number) {
 
 Test(lowering, a_405b_like_step_is_some_hundred_tasks) {
     Arena arena = {0};
-    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-3-70b", .target = "accelerate", .mesh = "dp_shard=32,tp=8",
-                                                                 .seq = 8192, .grad_accum = 64, .recompute = RECOMPUTE_FULL, .bf16 = true,
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-3-70b",
+                                                                 .target = "accelerate",
+                                                                 .mesh = "dp_shard=32,tp=8",
+                                                                 .seq = 8192,
+                                                                 .grad_accum = 64,
+                                                                 .recompute = RECOMPUTE_FULL,
+                                                                 .bf16 = true,
                                                                  .layers = 126});
     cr_assert_lt(program.task_count, 500);
     cr_assert_gt(step_instance_count(&program), 400000);

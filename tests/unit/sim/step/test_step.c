@@ -123,8 +123,9 @@ Test(step, parameter_slices_of_all_tp_ranks_are_the_whole_model) {
 
 Test(step, a_gathered_slice_belongs_to_the_owner_of_the_ring_step) {
     Arena arena = {0};
-    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "accelerate", .mesh = "dp_shard=1,cp=4", .seq = 64,
-                                                                 .cp_rotate = CP_ROTATE_ALLGATHER});
+    const StepProgram program = lowered(
+        &arena, (LoweredRequest){
+                    .target = "accelerate", .mesh = "dp_shard=1,cp=4", .seq = 64, .cp_rotate = CP_ROTATE_ALLGATHER});
     for (int32_t t = 0; t < program.task_count; t++) {
         const Task *task = &program.tasks[t];
         if (task->kind != TASK_ATTENTION || task->ring_step == 0) {
@@ -133,7 +134,8 @@ Test(step, a_gathered_slice_belongs_to_the_owner_of_the_ring_step) {
         const BufferRef *keys = &task_operand(&program, task, 1)->ref;
         for (int c = 0; c < 4; c++) {
             const MeshCoordinates at = {.at = {[AXIS_CP] = c}};
-            cr_assert_eq(step_ref_offset(&program, keys, 0, &at), step_ring_owner(&program, task->ring_step, &at) * keys->rank_stride_bytes);
+            cr_assert_eq(step_ref_offset(&program, keys, 0, &at),
+                         step_ring_owner(&program, task->ring_step, &at) * keys->rank_stride_bytes);
         }
     }
     arena_free(&arena);
@@ -142,7 +144,8 @@ Test(step, a_gathered_slice_belongs_to_the_owner_of_the_ring_step) {
 Test(timeline, totals_count_only_the_asked_rank) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, (LoweredRequest){.layers = 1});
-    Span spans[] = {{.rank = 0, .task = 1, .start_s = 0, .end_s = 2}, {.rank = 1, .task = 1, .start_s = 0, .end_s = 8},
+    Span spans[] = {{.rank = 0, .task = 1, .start_s = 0, .end_s = 2},
+                    {.rank = 1, .task = 1, .start_s = 0, .end_s = 8},
                     {.rank = 0, .task = 1, .start_s = 3, .end_s = 4}};
     const Timeline timeline = {.spans = spans, .span_count = 3};
     TaskTotal *totals = ARENA_ARRAY(&arena, TaskTotal, program.task_count);
