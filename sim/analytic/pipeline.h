@@ -39,7 +39,7 @@ typedef struct Pipeline {
     int32_t copies_run[MICRO_VARIANTS][SHARD_UNITS][SHARD_KINDS];            // sharding kernels on the compute lane
     int32_t layers;
     bool guarded;              // some operation is
-    bool shared_communicator, copies, keeps_weights;
+    bool shared_communicator, copies;
     Axis reduce_axis;          // of waits for the last reduction
 } Pipeline;
 

@@ -9,7 +9,10 @@
 
 enum { LEAST_LAYERS = 3 };
 
+enum { MOST_MIDDLE_STEPS = 6 };
+
 static const double pace_tolerance_s = 1e-9;
+static const double step_tolerance = 1e-4;    // of a micro-step
 
 // Only doubles, so that the pace of all of them is one loop.
 typedef struct Clocks {
@@ -321,15 +324,29 @@ static void add_sums(const Pipeline *pipeline, MicroVariant variant, int count, 
     }
 }
 
-static void run_middle_steps(const Pipeline *pipeline, const ShardCosts *costs, int count, Run *run) {
-    const int simulated = pipeline->keeps_weights ? 2 : 1;    // kept weights: the first one still gathers ahead of the others
-    Clocks before = run->clocks;
-    for (int i = 0; i < count && i < simulated; i++) {
-        before = run->clocks;
-        run_micro_step(pipeline, MICRO_MIDDLE, costs, run);
+// A micro-step repeats when whatever the next one waits for has moved as far as the compute lane, or not at all.
+static bool step_repeats(const Clocks *now, const Clocks *before) {
+    const double period = now->compute - before->compute;
+    double moved[2 + 2 * SHARD_UNITS] = {now->ag - before->ag, now->rs - before->rs};
+    for (int unit = 0; unit < SHARD_UNITS; unit++) {
+        moved[2 + 2 * unit] = now->released[unit][0] - before->released[unit][0];
+        moved[3 + 2 * unit] = now->scattered[unit][0] - before->scattered[unit][0];
     }
-    if (count > simulated) {
-        keep_pace(&run->clocks, &before, count - simulated);
+    bool repeats = true;
+    for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
+        repeats &= moved[i] == 0 || fabs(moved[i] - period) < step_tolerance * period;
+    }
+    return repeats;
+}
+
+static void run_middle_steps(const Pipeline *pipeline, const ShardCosts *costs, int count, Run *run) {
+    for (int done = 1; done <= count; done++) {
+        const Clocks before = run->clocks;
+        run_micro_step(pipeline, MICRO_MIDDLE, costs, run);
+        if (done == MOST_MIDDLE_STEPS || step_repeats(&run->clocks, &before)) {
+            keep_pace(&run->clocks, &before, count - done);
+            return;
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "sim/engine/engine.h"
-#include "sim/engine/share.h"
+#include "sim/cost/interference.h"
 
 enum { ENGINE_LANES = 8 };    // at most; lane 0 computes
 

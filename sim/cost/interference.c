@@ -7,7 +7,7 @@
 //   kernels beside each other      divide the device evenly
 // Not modelled: wave quantisation of the SMs left over, priorities, L2 contention beyond the residue.
 
-#include "sim/engine/share.h"
+#include "sim/cost/interference.h"
 
 #include <math.h>
 
