@@ -68,7 +68,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                        RUN},
     [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN, RUN},
     [OPTION_SEED] = {"seed", VALUE_INT, "N", 0, INT64_MAX, NULL, "1", "of weights and data", GROUP_RUN, RUN},
-    [OPTION_LR] = {"lr", VALUE_NUMBER, "X", 0, 1000, NULL, "0.001", "learning rate, fixed", GROUP_RUN, RUN},
+    [OPTION_LR] = {"lr", VALUE_NUMBER, "X", 0, 1000, NULL, "0.0005", "learning rate, fixed", GROUP_RUN, RUN},
     [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu", 0, 0, NULL, "cpu", "what computes", GROUP_RUN, RUN},
     [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm", 0, 0, NULL, "shm", "what moves bytes between ranks",
                           GROUP_RUN, RUN},

@@ -42,7 +42,7 @@ typedef struct RunOptions {
     RunFault fault;
 } RunOptions;
 
-// 10 steps, seed 1, lr 1e-3, betas 0.9 and 0.95, eps 1e-8, no decay, clip 1, cpu over shm, serial, 120 s.
+// 10 steps, seed 1, lr 5e-4, betas 0.9 and 0.95, eps 1e-8, no decay, clip 1, cpu over shm, serial, 120 s.
 RunOptions run_options_default(void);
 
 typedef struct RunRequest {
