@@ -1,6 +1,6 @@
 // The estimate: three memoised pieces (sharding costs of a mesh, a micro-step's pipeline, memory curves) and a short run over them.
 // A piece that is missing is made from the plan's own lowered program, so the estimate follows whatever the lowering does.
-// Not modelled: tasks that slow each other down while they overlap; the engine adds that.
+// Not modelled: see contention.c and pipeline_run.c.
 
 #include "sim/analytic/analytic.h"
 
@@ -13,6 +13,7 @@ typedef struct MeshPiece {
     ShardCosts costs;
     uint64_t tp_word, cp_word, node_word;    // placement as key words
     double shard_share;                      // 1 / ranks that share a unit
+    uint64_t demand_word;                    // which demands its collectives have
 } MeshPiece;
 
 struct Analytic {
@@ -20,13 +21,20 @@ struct Analytic {
     CostModel cost;
     Arena *arena;
     Arena scratch;
-    Memo meshes, pipelines, memories;
+    Memo meshes, pipelines, contentions, memories;
+    ShareDemand *demands;            // distinct ones of sharding collectives
+    size_t demand_count, demand_capacity;
+    bool no_contention;
 };
 
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena) {
     Analytic *analytic = ARENA_NEW(arena, Analytic);
     *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena};
     return analytic;
+}
+
+void analytic_ignore_contention(Analytic *analytic) {
+    analytic->no_contention = true;
 }
 
 void analytic_free(Analytic *analytic) {
@@ -47,6 +55,19 @@ static uint64_t placement_word(const Mesh *mesh, Axis axis, int ranks_per_node) 
     return (uint64_t)at.nodes << 40 | (uint64_t)at.per_node << 20 | (uint64_t)at.siblings;
 }
 
+// Meshes whose collectives occupy the same share their contention.
+static uint64_t demand_number(Analytic *analytic, const ShareDemand *demand) {
+    for (size_t i = 0; i < analytic->demand_count; i++) {
+        if (share_demand_equal(&analytic->demands[i], demand)) {
+            return i;
+        }
+    }
+    analytic->demands = arena_grow(analytic->arena, analytic->demands, analytic->demand_count, &analytic->demand_capacity,
+                                   sizeof *demand);
+    analytic->demands[analytic->demand_count] = *demand;
+    return analytic->demand_count++;
+}
+
 static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MeshPiece **made, Error *error) {
     StepProgram program;
     TRY(lower(analytic, plan, ALL_VARIANTS, &program, error));
@@ -57,6 +78,10 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     piece->tp_word = placement_word(&plan->mesh, AXIS_TP, per_node);
     piece->cp_word = placement_word(&plan->mesh, AXIS_CP, per_node);
     piece->node_word = (uint64_t)(world < per_node ? world : per_node);
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        static const ShardKind kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
+        piece->demand_word = piece->demand_word << 20 | demand_number(analytic, &piece->costs.demand[kinds[i]]);
+    }
     piece->shard_share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
     memo_add(&analytic->meshes, key, piece, analytic->arena);
     arena_reset(&analytic->scratch);
@@ -93,6 +118,17 @@ static MemoKey pipeline_key(const TrainPlan *plan, const MeshPiece *mesh) {
     return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch,
                                (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP], mesh->tp_word,
                                mesh->cp_word, mesh->node_word}};
+}
+
+static const PipelineContention *contention_of(Analytic *analytic, const Pipeline *pipeline, const MeshPiece *mesh) {
+    const MemoKey key = {.words = {(uint64_t)(uintptr_t)pipeline, mesh->demand_word}};
+    PipelineContention *contention = memo_find(&analytic->contentions, &key);
+    if (!contention) {
+        contention = ARENA_NEW(analytic->arena, PipelineContention);
+        pipeline_contention_make(pipeline, &mesh->costs, &analytic->cost.profile->interference, contention);
+        memo_add(&analytic->contentions, &key, contention, analytic->arena);
+    }
+    return contention;
 }
 
 static MemoKey memory_key(const TrainPlan *plan) {
@@ -136,7 +172,8 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
         TRY(make_memory(analytic, plan, &bytes_key, &memory, error));
     }
     PipelineTimes times;
-    pipeline_run(pipeline, &mesh->costs, plan->grad_accum, &times);
+    const PipelineContention *contention = analytic->no_contention ? NULL : contention_of(analytic, pipeline, mesh);
+    pipeline_run(pipeline, &mesh->costs, contention, plan->grad_accum, &times);
     fill_estimate(&times, analytic->cost.target->step_fixed_s, estimate);
     memory_curve_at(memory, plan->micro_batch, mesh->shard_share, estimate);
     return STATUS_OK;

@@ -14,6 +14,9 @@ typedef struct Analytic Analytic;    // memo; one per (model, cluster, target)
 
 // Memos live in the arena; analytic_free gives back the working memory beside it. *cost is copied, what it points to is not.
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena);
+
+// Every task takes its isolated time, as with the engine's no_contention; otherwise tasks that overlap slow each other down.
+void analytic_ignore_contention(Analytic *analytic);
 void analytic_free(Analytic *analytic);
 
 typedef struct Estimate {

@@ -15,7 +15,7 @@ typedef struct BlockRun {
     int32_t last_task[LANE_COUNT];
 } BlockRun;
 
-static int32_t event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t layer) {
+int32_t block_event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t layer) {
     const int32_t slots = tasks->first_slot[ref->event + 1] - tasks->first_slot[ref->event];
     const int32_t index = (ref->layer_scale * layer + ref->layer_offset) % slots;
     return tasks->first_slot[ref->event] + (index < 0 ? index + slots : index);
@@ -31,7 +31,7 @@ static double event_time_s(const BlockTasks *tasks, const BlockRun *run, const E
     case LANE_REP:
         return run->gradients_s;
     default:
-        return tasks->event_s[event_slot(tasks, ref, layer)];
+        return tasks->event_s[block_event_slot(tasks, ref, layer)];
     }
 }
 
@@ -78,7 +78,7 @@ static void run_task(const BlockTasks *tasks, BlockRun *run, int32_t index, int3
     run->lane_s[task->lane] = end_s;
     run->last_task[task->lane] = index;
     for (int i = 0; i < task->record_count; i++) {
-        tasks->event_s[event_slot(tasks, &tasks->program->event_refs[task->first_record + i], layer)] = end_s;
+        tasks->event_s[block_event_slot(tasks, &tasks->program->event_refs[task->first_record + i], layer)] = end_s;
     }
     if (touches_role(tasks, task, ROLE_GATHERED, ACCESS_READ)) {
         run->weights_read_s = fmax(run->weights_read_s, end_s);
@@ -91,25 +91,29 @@ static void run_task(const BlockTasks *tasks, BlockRun *run, int32_t index, int3
 static int32_t nth_event(const BlockTasks *tasks, const TaskRun *run, int32_t task_index, int k) {
     const Task *task = &tasks->program->tasks[run->tasks[task_index]];
     const int32_t ref = k < task->wait_count ? task->first_wait + k : task->first_record + k - task->wait_count;
-    return event_slot(tasks, &tasks->program->event_refs[ref], run->layer);
+    return block_event_slot(tasks, &tasks->program->event_refs[ref], run->layer);
 }
 
-// Every event that the run touches is forgotten.
-static void set_events(const BlockTasks *tasks, const TaskRun *run) {
+static void set_events(const BlockTasks *tasks, const TaskRun *run, double value) {
     for (int32_t i = 0; i < run->count; i++) {
         const Task *task = &tasks->program->tasks[run->tasks[i]];
         for (int k = 0; k < task->wait_count + task->record_count; k++) {
-            tasks->event_s[nth_event(tasks, run, i, k)] = block_never_s;
+            tasks->event_s[nth_event(tasks, run, i, k)] = value;
         }
     }
+}
+
+void block_set_events(const BlockTasks *tasks, double value) {
+    set_events(tasks, &tasks->before, value);
+    set_events(tasks, &tasks->run, value);
 }
 
 // The stretch before, so timed that the compute lane is free at 0.
 static void run_before(const BlockTasks *tasks, BlockRun *run) {
     double busy_s = 0;
     for (int pass = 0; pass < 2; pass++) {
-        set_events(tasks, &tasks->run);
-        set_events(tasks, &tasks->before);
+        set_events(tasks, &tasks->run, block_never_s);
+        set_events(tasks, &tasks->before, block_never_s);
         for (int lane = 0; lane < LANE_COUNT; lane++) {
             run->lane_s[lane] = block_never_s;
         }
@@ -127,7 +131,7 @@ static BlockRun run_from(const BlockTasks *tasks, BlockPort port, double *host_s
     if (port == BLOCK_COMPUTE) {
         run_before(tasks, &run);
     } else {
-        set_events(tasks, &tasks->run);
+        set_events(tasks, &tasks->run, block_never_s);
         for (int lane = 0; lane < LANE_COUNT; lane++) {
             run.lane_s[lane] = block_never_s;
         }

@@ -42,3 +42,7 @@ typedef struct BlockTasks {
 } BlockTasks;
 
 Block block_measure(const BlockTasks *tasks);
+
+int32_t block_event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t layer);
+void block_set_events(const BlockTasks *tasks, double value);    // all that the tasks touch
+

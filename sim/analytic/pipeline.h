@@ -5,6 +5,7 @@
 #pragma once
 
 #include "sim/analytic/block.h"
+#include "sim/analytic/contention.h"
 #include "sim/analytic/shard_costs.h"
 
 typedef enum { SECTION_BEGIN, SECTION_FORWARD, SECTION_TAIL, SECTION_BACKWARD, SECTION_END, PIPELINE_SECTIONS } PipelineSection;
@@ -29,14 +30,23 @@ typedef struct OpRange {
     int32_t first, count;
 } OpRange;
 
+// Forward or backward layers.
+enum { LAYERS_FORWARD, LAYERS_BACKWARD, LAYER_PASSES };
+
 typedef struct Pipeline {
     PipelineOp *ops;
     Block *blocks;
     int32_t op_count, block_count;
     OpRange sections[MICRO_VARIANTS][PIPELINE_SECTIONS];
     // Sums over a micro-step that no clock has a say in:
-    double busy_s[MICRO_VARIANTS], exposed_s[MICRO_VARIANTS][AXIS_COUNT];    // blocks
+    double busy_s[MICRO_VARIANTS][LAYER_PASSES + 1];                         // blocks, by pass; the last one outside of the layers
+    double exposed_s[MICRO_VARIANTS][LAYER_PASSES + 1][AXIS_COUNT];
     int32_t copies_run[MICRO_VARIANTS][SHARD_UNITS][SHARD_KINDS];            // sharding kernels on the compute lane
+    FluidBlock fluid[LAYER_PASSES];
+    double isolated_s[LAYER_PASSES];
+    // Collectives beside the layers of a pass, in units of one per layer: its own, and edge units' spread over the layers.
+    int8_t beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];
+    int8_t edge_beside[MICRO_VARIANTS][LAYER_PASSES][SHARD_UNITS][BACKGROUNDS];
     int32_t layers;
     bool guarded;              // some operation is
     bool shared_communicator, copies;
@@ -51,5 +61,14 @@ typedef struct PipelineTimes {
     double exposed_s[AXIS_COUNT];
 } PipelineTimes;
 
-// One step of `micro_steps`; without the target's fixed time.
-void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, int micro_steps, PipelineTimes *times);
+// What tasks that run at the same time do to each other on one mesh: per pass and kind of collective.
+typedef struct PipelineContention {
+    LayerResponse response[LAYER_PASSES];
+} PipelineContention;
+
+void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs, const Interference *interference,
+                              PipelineContention *contention);
+
+// One step of `micro_steps`; without the target's fixed time. contention NULL: every task takes its isolated time.
+void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention, int micro_steps,
+                  PipelineTimes *times);

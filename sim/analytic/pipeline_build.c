@@ -64,6 +64,47 @@ static TaskRun run_before(const Builder *builder) {
     }
 }
 
+static int fluid_lane(int lane) {
+    return lane == LANE_COMPUTE ? 0 : lane == LANE_TP ? 1 : 2;
+}
+
+// Events become counts of ended tasks, as in the engine; what other lanes record is left to the pipeline.
+static void add_fluid_tasks(const BlockTasks *tasks, const TaskRun *run, bool own, int32_t *counts, FluidBlock *fluid) {
+    const StepProgram *program = tasks->program;
+    for (int32_t i = 0; i < run->count; i++) {
+        const Task *task = &program->tasks[run->tasks[i]];
+        FluidTask *out = &fluid->tasks[fluid->count++];
+        const int lane = fluid_lane(task->lane);
+        *out = (FluidTask){.seconds = tasks->costs[run->tasks[i]].seconds,
+                           .demand = share_demand(task, &tasks->costs[run->tasks[i]]),
+                           .lane = (int8_t)lane,
+                           .own = own};
+        for (int k = 0; k < task->wait_count; k++) {
+            const EventRef *ref = &program->event_refs[task->first_wait + k];
+            const int from = program->events[ref->event].lane;
+            const int32_t count = (int32_t)tasks->event_s[block_event_slot(tasks, ref, run->layer)];
+            if (from == LANE_COMPUTE || from == LANE_TP || from == LANE_CP) {
+                int32_t *need = &out->need[fluid_lane(from)];
+                *need = count > *need ? count : *need;
+            }
+        }
+        counts[lane]++;
+        for (int k = 0; k < task->record_count; k++) {
+            const EventRef *ref = &program->event_refs[task->first_record + k];
+            tasks->event_s[block_event_slot(tasks, ref, run->layer)] = counts[lane];
+        }
+    }
+}
+
+static FluidBlock make_fluid(const BlockTasks *tasks, Arena *arena) {
+    FluidBlock fluid = {.tasks = ARENA_ARRAY(arena, FluidTask, tasks->before.count + tasks->run.count)};
+    int32_t counts[FLUID_LANES] = {0};
+    block_set_events(tasks, 0);
+    add_fluid_tasks(tasks, &tasks->before, false, counts, &fluid);
+    add_fluid_tasks(tasks, &tasks->run, true, counts, &fluid);
+    return fluid;
+}
+
 static void close_block(Builder *builder) {
     Pipeline *pipeline = builder->pipeline;
     if (builder->pending_count == 0) {
@@ -84,6 +125,11 @@ static void close_block(Builder *builder) {
                                     .ring = gradient_depth(builder, unit),
                                     .block = pipeline->block_count,
                                     .host_s = pipeline->blocks[pipeline->block_count].host_s});
+    if (builder->section == SECTION_FORWARD || builder->section == SECTION_BACKWARD) {
+        const int pass = builder->section == SECTION_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
+        pipeline->fluid[pass] = make_fluid(&tasks, builder->arena);
+        pipeline->isolated_s[pass] = pipeline->blocks[pipeline->block_count].delay_s[0][BLOCK_COMPUTE];
+    }
     pipeline->block_count++;
     int32_t *spare = builder->before;
     builder->before = builder->pending;
@@ -208,10 +254,15 @@ static void add_section(Builder *builder, MicroVariant variant, PipelineSection 
     builder->pipeline->sections[variant][section] = range;
 }
 
+static int section_pass(int section) {
+    return section == SECTION_FORWARD ? LAYERS_FORWARD : section == SECTION_BACKWARD ? LAYERS_BACKWARD : LAYER_PASSES;
+}
+
 static void add_sums(Pipeline *pipeline, MicroVariant variant) {
     for (int section = 0; section < PIPELINE_SECTIONS; section++) {
         const OpRange range = pipeline->sections[variant][section];
-        const int times = section == SECTION_FORWARD || section == SECTION_BACKWARD ? pipeline->layers : 1;
+        const int pass = section_pass(section);
+        const int times = pass < LAYER_PASSES ? pipeline->layers : 1;
         for (int32_t i = range.first; i < range.first + range.count; i++) {
             const PipelineOp *op = &pipeline->ops[i];
             if (op->kind != SHARD_KINDS) {
@@ -222,9 +273,33 @@ static void add_sums(Pipeline *pipeline, MicroVariant variant) {
                 continue;
             }
             const Block *block = &pipeline->blocks[op->block];
-            pipeline->busy_s[variant] += block->busy_s * times;
+            pipeline->busy_s[variant][pass] += block->busy_s * times;
             for (int axis = 0; axis < AXIS_COUNT; axis++) {
-                pipeline->exposed_s[variant][axis] += block->exposed_s[axis] * times;
+                pipeline->exposed_s[variant][pass][axis] += block->exposed_s[axis] * times;
+            }
+        }
+    }
+}
+
+static int background_of(uint8_t kind) {
+    return kind == SHARD_GATHER ? 0 : kind == SHARD_SCATTER ? 1 : kind == SHARD_REPLICA ? 2 : BACKGROUNDS;
+}
+
+// Which collectives run beside the layers of a pass: those of the pass, and of edge units those that are issued just around it.
+static void find_beside(Pipeline *pipeline, MicroVariant variant) {
+    for (int section = 0; section < PIPELINE_SECTIONS; section++) {
+        const OpRange range = pipeline->sections[variant][section];
+        for (int32_t i = range.first; i < range.first + range.count; i++) {
+            const PipelineOp *op = &pipeline->ops[i];
+            const int background = background_of(op->kind);
+            if (background == BACKGROUNDS) {
+                continue;
+            }
+            if (section_pass(section) < LAYER_PASSES) {
+                pipeline->beside[variant][section_pass(section)][background]++;
+            } else if (section == SECTION_TAIL && op->unit == 2) {
+                const int pass = op->kind == SHARD_GATHER ? LAYERS_FORWARD : LAYERS_BACKWARD;
+                pipeline->edge_beside[variant][pass][op->unit][background]++;
             }
         }
     }
@@ -244,6 +319,7 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     add_section(builder, variant, (PipelineSection)section, from, segments[loop].end);
     ASSERT(section == SECTION_END);
     add_sums(builder->pipeline, variant);
+    find_beside(builder->pipeline, variant);
 }
 
 void pipeline_add(Pipeline *pipeline, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch) {

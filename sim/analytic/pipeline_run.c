@@ -31,7 +31,10 @@ typedef struct Run {
     Clocks clocks;
     int released_slot, scattered_slot;    // of the layer unit
     int layer;
+    LayerFactors factors;                 // of the section at hand
 } Run;
+
+static const LayerFactors no_factors = {.block = 1, .collective = {1, 1, 1}};
 
 enum { CLOCK_COUNT = sizeof(Clocks) / sizeof(double) };
 
@@ -54,14 +57,15 @@ static inline double slot_time(const double history[2], const PipelineOp *op, in
 
 static inline void run_block(const Block *block, const PipelineOp *op, double issue_s, Run *run) {
     Clocks *clocks = &run->clocks;
+    const double slow = run->factors.block;
     const double in[BLOCK_PORTS] = {clocks->compute, issue_s, clocks->ready[op->unit],
                                     slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot)};
     double out[BLOCK_OUTPUTS];
     for (int i = 0; i < BLOCK_OUTPUTS; i++) {
         const double *delay = block->delay_s[i];
-        out[i] = later(later(in[0] + delay[0], in[1] + delay[1]), later(in[2] + delay[2], in[3] + delay[3]));
+        out[i] = later(later(in[0] + delay[0] * slow, in[1] + delay[1]), later(in[2] + delay[2] * slow, in[3] + delay[3] * slow));
     }
-    const double unsharded = later(in[0] + block->delay_s[0][0], in[1] + block->delay_s[0][1]);
+    const double unsharded = later(in[0] + block->delay_s[0][0] * slow, in[1] + block->delay_s[0][1]);
     clocks->exposed += out[0] - unsharded;
     clocks->compute = out[0];
     clocks->gradient = out[2];
@@ -78,7 +82,7 @@ static inline void run_scatter(const Pipeline *pipeline, const PipelineOp *op, c
     if (pipeline->shared_communicator) {
         start = later(start, clocks->shard_comm);
     }
-    const double end = start + unit_s[SHARD_SCATTER];
+    const double end = start + unit_s[SHARD_SCATTER] * run->factors.collective[1];
     clocks->shard_comm = end;
     clocks->rs = op->after < SHARD_KINDS ? end + unit_s[op->after] : end;
     clocks->reduced[op->unit] = clocks->rs;
@@ -97,7 +101,7 @@ static inline void run_gather(const Pipeline *pipeline, const PipelineOp *op, co
         start = later(start, clocks->shard_comm);
     }
     start = later(start, slot_time(clocks->released[op->unit], op, run->layer, run->released_slot));
-    clocks->ag = start + unit_s[SHARD_GATHER];
+    clocks->ag = start + unit_s[SHARD_GATHER] * run->factors.collective[0];
     clocks->shard_comm = pipeline->shared_communicator ? clocks->ag : clocks->shard_comm;
     clocks->ready[op->unit] = clocks->ag;
 }
@@ -154,7 +158,7 @@ static inline void run_op(const Pipeline *pipeline, const PipelineOp *op, const 
         break;
     case SHARD_REPLICA: {
         const double source = later(clocks->reduced[op->unit], clocks->gradient);
-        clocks->rep = later(later(clocks->rep, clocks->host), source) + seconds;
+        clocks->rep = later(later(clocks->rep, clocks->host), source) + seconds * run->factors.collective[2];
         clocks->reduced[op->unit] = clocks->rep;
         break;
     }
@@ -242,16 +246,30 @@ static void run_layers(const Pipeline *pipeline, OpRange range, int step, const 
     }
 }
 
-static void run_micro_step(const Pipeline *pipeline, MicroVariant variant, const ShardCosts *costs, Run *run) {
-    const OpRange *sections = pipeline->sections[variant];
+typedef struct Step {
+    const Pipeline *pipeline;
+    const ShardCosts *costs;
+    LayerFactors factors[MICRO_VARIANTS][LAYER_PASSES];
+} Step;
+
+static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
+    const OpRange *sections = step->pipeline->sections[variant];
+    const LayerFactors *factors = step->factors[variant];
     run->layer = 0;
-    run_section(pipeline, sections[SECTION_BEGIN], costs, run);
-    run_layers(pipeline, sections[SECTION_FORWARD], 1, costs, run);
+    run->factors = no_factors;
+    run_section(step->pipeline, sections[SECTION_BEGIN], step->costs, run);
+    run->factors = factors[LAYERS_FORWARD];
+    run_layers(step->pipeline, sections[SECTION_FORWARD], 1, step->costs, run);
     run->layer = 0;
-    run_section(pipeline, sections[SECTION_TAIL], costs, run);
-    run_layers(pipeline, sections[SECTION_BACKWARD], -1, costs, run);
+    run->factors = factors[LAYERS_BACKWARD];    // of its collectives: they go on beside the layers of backward
+    run->factors.block = 1;
+    run->factors.collective[0] = factors[LAYERS_FORWARD].collective[0];
+    run_section(step->pipeline, sections[SECTION_TAIL], step->costs, run);
+    run->factors = factors[LAYERS_BACKWARD];
+    run_layers(step->pipeline, sections[SECTION_BACKWARD], -1, step->costs, run);
     run->layer = 0;
-    run_section(pipeline, sections[SECTION_END], costs, run);
+    run->factors = no_factors;
+    run_section(step->pipeline, sections[SECTION_END], step->costs, run);
 }
 
 // `count` kernels in a row, bound by the device or by the host.
@@ -311,16 +329,40 @@ static Clocks clocks_at_zero(void) {
     return clocks;
 }
 
-static void add_sums(const Pipeline *pipeline, MicroVariant variant, int count, const ShardCosts *costs, PipelineTimes *times) {
-    times->compute_s += pipeline->busy_s[variant] * count;
+static void find_factors(Step *step, MicroVariant variant, const PipelineContention *contention) {
+    static const ShardKind kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
+    const Pipeline *pipeline = step->pipeline;
+    for (int pass = 0; pass < LAYER_PASSES; pass++) {
+        step->factors[variant][pass] = no_factors;
+        if (!contention) {
+            continue;
+        }
+        double work_s[BACKGROUNDS];
+        for (int i = 0; i < BACKGROUNDS; i++) {
+            double edges_s = 0;
+            for (int unit = 0; unit < SHARD_UNITS; unit++) {
+                edges_s += pipeline->edge_beside[variant][pass][unit][i] * step->costs->seconds[unit][kinds[i]];
+            }
+            work_s[i] = pipeline->beside[variant][pass][i] * step->costs->seconds[1][kinds[i]] + edges_s / pipeline->layers;
+        }
+        step->factors[variant][pass] = layer_factors(&contention->response[pass], work_s);
+    }
+}
+
+static void add_sums(const Step *step, MicroVariant variant, int count, PipelineTimes *times) {
+    const Pipeline *pipeline = step->pipeline;
+    for (int pass = 0; pass <= LAYER_PASSES; pass++) {
+        const double weight = count * (pass < LAYER_PASSES ? step->factors[variant][pass].block : 1);
+        times->compute_s += pipeline->busy_s[variant][pass] * weight;
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            times->exposed_s[axis] += pipeline->exposed_s[variant][pass][axis] * weight;
+        }
+    }
     for (int unit = 0; unit < SHARD_UNITS; unit++) {
         const int32_t *copies = pipeline->copies_run[variant][unit];
-        const double *seconds = costs->seconds[unit];
+        const double *seconds = step->costs->seconds[unit];
         times->compute_s += count * (copies[SHARD_COPY_OUT] * seconds[SHARD_COPY_OUT] + copies[SHARD_PAD] * seconds[SHARD_PAD] +
                                      copies[SHARD_REDUCE_COPY] * seconds[SHARD_REDUCE_COPY]);
-    }
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        times->exposed_s[axis] += pipeline->exposed_s[variant][axis] * count;
     }
 }
 
@@ -339,10 +381,10 @@ static bool step_repeats(const Clocks *now, const Clocks *before) {
     return repeats;
 }
 
-static void run_middle_steps(const Pipeline *pipeline, const ShardCosts *costs, int count, Run *run) {
+static void run_middle_steps(const Step *step, int count, Run *run) {
     for (int done = 1; done <= count; done++) {
         const Clocks before = run->clocks;
-        run_micro_step(pipeline, MICRO_MIDDLE, costs, run);
+        run_micro_step(step, MICRO_MIDDLE, run);
         if (done == MOST_MIDDLE_STEPS || step_repeats(&run->clocks, &before)) {
             keep_pace(&run->clocks, &before, count - done);
             return;
@@ -350,20 +392,43 @@ static void run_middle_steps(const Pipeline *pipeline, const ShardCosts *costs, 
     }
 }
 
-void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, int micro_steps, PipelineTimes *times) {
-    Run run = {.clocks = clocks_at_zero()};
+void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs, const Interference *interference,
+                              PipelineContention *contention) {
+    static const ShardKind kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
+    for (int pass = 0; pass < LAYER_PASSES; pass++) {
+        LayerResponse *response = &contention->response[pass];
+        response->isolated_s = pipeline->isolated_s[pass];
+        response->alone_s = fluid_run(&pipeline->fluid[pass], NULL, interference).seconds;
+        for (int i = 0; i < BACKGROUNDS; i++) {
+            const ShareDemand *demand = &costs->demand[kinds[i]];
+            response->beside[i] = (FluidResponse){.seconds = response->alone_s, .background = 1};
+            if (demand->collective) {
+                response->beside[i] = fluid_run(&pipeline->fluid[pass], demand, interference);
+            }
+        }
+    }
+}
+
+void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention, int micro_steps,
+                  PipelineTimes *times) {
+    Step step = {.pipeline = pipeline, .costs = costs};
+    Run run = {.clocks = clocks_at_zero(), .factors = no_factors};
     const Clocks *clocks = &run.clocks;
     *times = (PipelineTimes){0};
     if (micro_steps == 1) {
-        run_micro_step(pipeline, MICRO_ONLY, costs, &run);
-        add_sums(pipeline, MICRO_ONLY, 1, costs, times);
+        find_factors(&step, MICRO_ONLY, contention);
+        run_micro_step(&step, MICRO_ONLY, &run);
+        add_sums(&step, MICRO_ONLY, 1, times);
     } else {
-        run_micro_step(pipeline, MICRO_FIRST, costs, &run);
-        run_middle_steps(pipeline, costs, micro_steps - 2, &run);
-        run_micro_step(pipeline, MICRO_LAST, costs, &run);
-        add_sums(pipeline, MICRO_FIRST, 1, costs, times);
-        add_sums(pipeline, MICRO_MIDDLE, micro_steps - 2, costs, times);
-        add_sums(pipeline, MICRO_LAST, 1, costs, times);
+        for (MicroVariant variant = MICRO_FIRST; variant <= MICRO_LAST; variant++) {
+            find_factors(&step, variant, contention);
+        }
+        run_micro_step(&step, MICRO_FIRST, &run);
+        run_middle_steps(&step, micro_steps - 2, &run);
+        run_micro_step(&step, MICRO_LAST, &run);
+        add_sums(&step, MICRO_FIRST, 1, times);
+        add_sums(&step, MICRO_MIDDLE, micro_steps - 2, times);
+        add_sums(&step, MICRO_LAST, 1, times);
     }
     const double sharding_s = clocks->exposed;
     times->optimizer_s = run_optimizer(pipeline, costs, &run.clocks);

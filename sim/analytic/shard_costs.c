@@ -62,6 +62,9 @@ void shard_costs_add(const CostModel *cost, const StepProgram *program, ShardCos
         } else {
             costs->seconds[task->unit][kind] = priced.seconds;
             costs->host_s[task->unit][kind] = priced.host_s;
+            if (task->unit == 1) {
+                costs->demand[kind] = share_demand(task, &priced);
+            }
         }
     }
 }

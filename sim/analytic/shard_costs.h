@@ -4,6 +4,7 @@
 #pragma once
 
 #include "sim/cost/cost.h"
+#include "sim/cost/interference.h"
 #include "sim/step/step.h"
 
 enum { SHARD_UNITS = 3 };    // embedding, layer, head: the order of StepProgram.units
@@ -31,6 +32,7 @@ typedef struct ShardCosts {
     double loss_sum_s;           // of them, what does not wait for the norm
     double zero_s, clip_s;
     double edge_host_s;          // of the scalars, zeroing and clipping
+    ShareDemand demand[SHARD_KINDS];    // of the layer unit's collectives
 } ShardCosts;
 
 // SHARD_KINDS when the task is none of them.

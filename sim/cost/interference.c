@@ -13,6 +13,23 @@
 
 static const double most_sm_share = 0.9;    // collectives never starve a kernel; more channels than SMs is a profile error
 
+ShareDemand share_demand(const Task *task, const TaskCost *cost) {
+    ShareDemand demand = {
+        .sm_share = cost->sm_share, .memory_bound = cost->memory_bound, .collective = task_is_collective(task)};
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        demand.use[r] = cost->use[r];
+    }
+    return demand;
+}
+
+bool share_demand_equal(const ShareDemand *a, const ShareDemand *b) {
+    bool same = a->collective == b->collective && a->sm_share == b->sm_share && a->memory_bound == b->memory_bound;
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        same &= a->use[r] == b->use[r];
+    }
+    return same;
+}
+
 static double dominant_use(const ShareDemand *demand) {
     return fmax(demand->use[RESOURCE_NODE_LINK], demand->use[RESOURCE_NIC]);
 }

@@ -14,6 +14,9 @@ typedef struct ShareDemand {
     bool collective;
 } ShareDemand;
 
+ShareDemand share_demand(const Task *task, const TaskCost *cost);
+bool share_demand_equal(const ShareDemand *a, const ShareDemand *b);
+
 enum { SHARE_MAX_ACTIVE = 8 };
 
 // rates[i] in (0, 1]: progress of demand i per unit of its isolated time while exactly these run together.

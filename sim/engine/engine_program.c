@@ -15,21 +15,11 @@ int64_t engine_picoseconds(double seconds) {
     return (int64_t)llround(seconds * ps_per_s);
 }
 
-static bool same_demand(const ShareDemand *a, const ShareDemand *b) {
-    bool same = a->collective == b->collective && a->sm_share == b->sm_share && a->memory_bound == b->memory_bound;
-    for (int r = 0; r < RESOURCE_COUNT; r++) {
-        same &= a->use[r] == b->use[r];
-    }
-    return same;
-}
-
 // Programs have tens of distinct demands: a linear search per task, once per run.
 static int32_t demand_index(EngineProgram *compiled, const Task *task, const TaskCost *cost) {
-    ShareDemand demand = {
-        .sm_share = cost->sm_share, .memory_bound = cost->memory_bound, .collective = task_is_collective(task)};
-    memcpy(demand.use, cost->use, sizeof demand.use);
+    const ShareDemand demand = share_demand(task, cost);
     for (int32_t i = 1; i < compiled->demand_count; i++) {
-        if (same_demand(&compiled->demands[i], &demand)) {
+        if (share_demand_equal(&compiled->demands[i], &demand)) {
             return i;
         }
     }

@@ -1,0 +1,130 @@
+// Does screening find the shape that simulating everything would find? Random requests; every legal shape with two micro-batches
+// and both recompute choices, at one global batch; the engine with contention. NDTUNE_SEED repeats a run.
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/analytic/analytic.h"
+#include "sim/engine/engine.h"
+#include "tests/property/sim/engine/random_request.h"
+
+enum { REQUESTS = 200 };
+
+typedef struct Best {
+    double step_s;
+    Mesh mesh;
+} Best;
+
+typedef struct Search {
+    const RandomRequest *request;
+    CostModel cost;
+    Analytic *analytic;
+    Best estimated, simulated;
+    double simulated_of_estimated_s;    // engine's time of the shape that the estimate picks
+    int plans;
+} Search;
+
+static bool simulate(const Search *search, const TrainPlan *plan, double *step_s) {
+    Arena arena = {0};
+    StepProgram program;
+    EngineResult result;
+    Error error = {0};
+    const bool ran = step_lower(&search->request->model, plan, search->request->target, &arena, &program, &error) == STATUS_OK &&
+                     engine_run(&program, &search->cost, &(EngineOptions){0}, &arena, &result, &error) == STATUS_OK;
+    cr_assert(ran, "%s", error.message);
+    *step_s = result.step_s;
+    arena_free(&arena);
+    return ran;
+}
+
+static void try_plan(Search *search, const TrainPlan *plan) {
+    Estimate estimate;
+    Error error = {0};
+    cr_assert_eq(analytic_estimate(search->analytic, plan, &estimate, &error), STATUS_OK, "%s", error.message);
+    if (estimate.reserved_bytes > search->request->profile.accelerator.memory_bytes) {
+        return;
+    }
+    double simulated_s;
+    simulate(search, plan, &simulated_s);
+    search->plans++;
+    if (estimate.step_s < search->estimated.step_s) {
+        search->estimated = (Best){estimate.step_s, plan->mesh};
+        search->simulated_of_estimated_s = simulated_s;
+    }
+    if (simulated_s < search->simulated.step_s) {
+        search->simulated = (Best){simulated_s, plan->mesh};
+    }
+}
+
+static void try_mesh(Search *search, const Mesh *mesh, int global_batch, Arena *arena) {
+    for (int choice = 0; choice < 4; choice++) {
+        TrainPlan plan = {.mesh = *mesh,
+                          .seq = search->request->seq,
+                          .micro_batch = choice & 1 ? 2 : 1,
+                          .zero = target_default_zero(search->request->target, mesh),
+                          .recompute = choice & 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE,
+                          .cp_rotate = target_default_rotate(search->request->target),
+                          .precision = DTYPE_BF16,
+                          .grad_accum = 1};
+        const int64_t per_step = plan_global_batch(&plan);
+        plan.grad_accum = (int)(global_batch / per_step);
+        plan_canonical(&plan);
+        const char *reason = "the global batch is no multiple";
+        if (global_batch % per_step == 0) {
+            target_check(search->request->target, &search->request->model, &plan, arena, &reason);
+        }
+        if (!reason && plan.mesh.size[AXIS_TP] <= search->request->profile.node.accelerators) {
+            try_plan(search, &plan);
+        }
+    }
+}
+
+static Search run_search(Random *random, Arena *arena, RandomRequest *request) {
+    static const int worlds[] = {4, 8, 16, 16, 32};
+    *request = random_request(random, arena);
+    request->world = worlds[random_below(random, 5)];
+    Search search = {.request = request,
+                     .cost = {.profile = &request->profile, .target = request->target},
+                     .estimated = {1e30, {{0}}},
+                     .simulated = {1e30, {{0}}}};
+    search.analytic = analytic_new(&request->model, &search.cost, arena);
+    const int global_batch = request->world * (1 << random_below(random, 4));
+    const int count = mesh_enumerate(request->world, NULL, 0);
+    Mesh *meshes = ARENA_ARRAY(arena, Mesh, count);
+    mesh_enumerate(request->world, meshes, count);
+    for (int i = 0; i < count; i++) {
+        try_mesh(&search, &meshes[i], global_batch, arena);
+    }
+    analytic_free(search.analytic);
+    return search;
+}
+
+Test(analytic_choice, screening_picks_the_engines_best_shape_in_95_of_100_requests) {
+    const char *given = getenv("NDTUNE_SEED");
+    Random random = {given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL)};
+    fprintf(stderr, "choice: NDTUNE_SEED=%llu\n", (unsigned long long)random.state);
+    int requests = 0, same = 0, plans = 0;
+    double worst = 1;
+    while (requests < REQUESTS) {
+        Arena arena = {0};
+        RandomRequest request;
+        const Search search = run_search(&random, &arena, &request);
+        arena_free(&arena);
+        if (search.plans < 2) {
+            continue;    // nothing to choose between
+        }
+        requests++;
+        plans += search.plans;
+        same += memcmp(&search.estimated.mesh, &search.simulated.mesh, sizeof(Mesh)) == 0;
+        const double regret = search.simulated_of_estimated_s / search.simulated.step_s;
+        if (getenv("NDTUNE_VERBOSE") && memcmp(&search.estimated.mesh, &search.simulated.mesh, sizeof(Mesh)) != 0) {
+            char a[MESH_TEXT_BYTES], b[MESH_TEXT_BYTES];
+            fprintf(stderr, "%s %s L%d h%d seq %d world %d: estimate %s, engine %s, regret %.4f\n", request.target->name, request.profile.name, request.model.layers, request.model.hidden, request.seq, request.world, mesh_text(&search.estimated.mesh, a), mesh_text(&search.simulated.mesh, b), regret);
+        }
+        worst = regret > worst ? regret : worst;
+    }
+    fprintf(stderr, "%d requests, %d plans: same best shape in %d, worst regret %.4f\n", requests, plans, same, worst);
+    cr_assert_geq(same * 100, REQUESTS * 95);
+}
