@@ -15,7 +15,7 @@
 enum {
     TUNE_ANY = -1,                          // of zero, reshard, recompute, cp_rotate: search decides
     TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,  // tokens per step when no global batch is given (DESIGN section 9: 4M)
-    PREDICTION_MAX_WARNINGS = 4,
+    PREDICTION_MAX_WARNINGS = 5,
     TUNE_DEFAULT_SEQ = 4096  // or the model's maximum, whichever is less (DESIGN section 9)
 };
 
@@ -74,7 +74,7 @@ typedef struct Candidate {
     const char *rule, *reason;    // CANDIDATE_REJECTED
     double step_s, tokens_per_s;  // estimated, or simulated where state says so; 0 = rejected before any estimate
     double peak_bytes, reserved_bytes;
-    uint64_t content_hash;         // of its prediction
+    uint64_t content_hash;         // of its prediction; of the plan alone until the search begins
     const Prediction *prediction;  // CANDIDATE_SIMULATED: in full; else NULL
 } Candidate;
 

@@ -245,6 +245,19 @@ static void reject_the_rest(Search *search) {
     }
 }
 
+// The default batch is a wish: with many data ranks one sequence each is more.
+static void warn_of_batch(const Search *search, Prediction *entry) {
+    const int64_t wanted = space_default_batch(search->request->seq);
+    const int64_t batch = plan_global_batch(&entry->plan);
+    if (search->request->global_batch > 0 || 2 * batch <= 3 * wanted) {
+        return;
+    }
+    ASSERT(entry->warning_count < PREDICTION_MAX_WARNINGS);
+    entry->warnings[entry->warning_count++] =
+        arena_format(search->arena, "a step takes %lld sequences, %.1f times the %lld assumed: give --global-batch",
+                     (long long)batch, (double)batch / (double)wanted, (long long)wanted);
+}
+
 static Status settle_shapes(Search *search, Error *error) {
     TuneResult *result = search->result;
     const int shapes = search->space.mesh_count;
@@ -259,6 +272,7 @@ static Status settle_shapes(Search *search, Error *error) {
         Prediction *best = NULL;
         TRY(settle_shape(search, shape, with_engine, &best, error));
         if (best) {
+            warn_of_batch(search, best);
             result->entries[result->entry_count++] = *best;
         } else {
             add_rejection(search, shape);
@@ -291,6 +305,7 @@ Status search_run(const TuneRequest *request, const PredictionCache *cache, cons
         rank_entries(result->entries, result->entry_count);
     }
     result->search.elapsed_s = now_s() - start_s;
+    analytic_free(search.analytic);
     predictor_free(&search.predictor);
     return status;
 }

@@ -5,8 +5,6 @@
 
 #include "autotune/space.h"
 
-#include <string.h>
-
 typedef struct SpaceBuilder {
     const TuneRequest *request;
     Arena *arena;
@@ -28,14 +26,17 @@ int64_t space_default_batch(int seq) {
 static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_of_shape) {
     Space *space = builder->space;
     plan_canonical(&plan);
+    Hash hash = hash_begin();
+    plan_hash(&plan, &hash);
+    const uint64_t identity = hash_end(&hash);
     for (size_t i = first_of_shape; i < (size_t)space->candidate_count; i++) {
-        if (memcmp(&space->candidates[i].plan, &plan, sizeof plan) == 0) {
+        if (space->candidates[i].content_hash == identity) {
             return;
         }
     }
     space->candidates = arena_grow(builder->arena, space->candidates, (size_t)space->candidate_count,
                                    &builder->capacity, sizeof *space->candidates);
-    space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape};
+    space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape, .content_hash = identity};
 }
 
 // Values of one choice: the asked one, or all that the target has.
@@ -99,9 +100,7 @@ static int accumulation(const TuneRequest *request, int64_t data_ranks, int micr
 static void add_shape(SpaceBuilder *builder, int shape) {
     const TuneRequest *request = builder->request;
     const size_t first = (size_t)builder->space->candidate_count;
-    TrainPlan plan;
-    memset(&plan, 0, sizeof plan);  // plans are compared byte by byte
-    plan.mesh = builder->space->meshes[shape];
+    TrainPlan plan = {.mesh = builder->space->meshes[shape]};
     plan.seq = request->seq;
     plan.precision = request->precision;
     plan.zero = request->zero != TUNE_ANY ? request->zero : target_default_zero(request->target, &plan.mesh);

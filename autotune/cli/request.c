@@ -170,24 +170,28 @@ static void choose_search(Builder *builder) {
     request->recompute = choice(cli, OPTION_RECOMPUTE);
     request->cp_rotate = choice(cli, OPTION_CP_ROTATE);
     request->effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer;
-    if (builder->defaults->single_plan) {
-        return;
-    }
-    const char *searched = "";
     const struct {
         bool open;
-        const char *name;
-    } choices[] = {{request->micro_batch == 0, "micro-batch"},
-                   {request->recompute == TUNE_ANY, "recompute"},
-                   {request->reshard == TUNE_ANY, "reshard"},
-                   {request->cp_rotate == TUNE_ANY, "cp rotation"}};
+        const char *name, *taken;
+    } choices[] = {{request->micro_batch == 0, "micro-batch", " 1"},
+                   {request->recompute == TUNE_ANY, "recompute", " none"},
+                   {request->reshard == TUNE_ANY, "reshard", " always"},
+                   {request->cp_rotate == TUNE_ANY, "cp rotation", " of the target"}};
+    const bool single = builder->defaults->single_plan;
+    const char *open = "";
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         if (choices[i].open) {
-            searched = arena_format(&cli->arena, "%s%s%s", searched, searched[0] ? ", " : "", choices[i].name);
+            open = arena_format(&cli->arena, "%s%s%s%s", open, open[0] ? ", " : "", choices[i].name,
+                                single ? choices[i].taken : "");
         }
     }
-    if (searched[0]) {
-        assume(builder, arena_format(&cli->arena, "searched for each shape: %s", searched));
+    if (open[0]) {
+        assume(builder,
+               arena_format(&cli->arena, "%s: %s", single ? "not said, so taken" : "searched for each shape", open));
+    }
+    if (request->zero == TUNE_ANY) {
+        assume(builder,
+               arena_format(&cli->arena, "sharding stage of the target (3 where there is something to shard)"));
     }
 }
 

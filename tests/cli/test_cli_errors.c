@@ -5,7 +5,7 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_errors, .timeout = 90);
+TestSuite(cli_errors, .timeout = 300);
 
 typedef struct Refusal {
     const char *words[10];

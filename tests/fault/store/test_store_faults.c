@@ -2,6 +2,8 @@
 // lost.
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -40,7 +42,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(store_faults, .init = begin, .fini = end, .timeout = 60);
+TestSuite(store_faults, .init = begin, .fini = end, .timeout = 300);
 
 static void write_file(const char *text, size_t bytes) {
     FILE *file = fopen(path, "wb");
@@ -190,29 +192,38 @@ Test(store_faults, a_migration_that_fails_leaves_the_older_schema_whole) {
 }
 
 static void wait_s(double seconds) {
-    const struct timespec pause = {.tv_nsec = (long)(seconds * 1e9)};
+    const struct timespec pause = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
     nanosleep(&pause, NULL);
 }
 
-// Starts ndtune on this store, kills it after delay_s, and says whether it was still running.
-static bool kill_a_writer(double delay_s) {
-    char *const words[] = {NDTUNE_BIN_DIR "/ndtune",
-                           "--world",
-                           "32",
-                           "--model",
-                           "7b",
-                           "--db",
-                           path,
-                           "--no-cache",
-                           "--format",
-                           "csv",
-                           NULL};
+// Starts ndtune with its answer thrown away.
+static pid_t start(char *const *words) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     pid_t child = 0;
     cr_assert_eq(posix_spawn(&child, words[0], &actions, NULL, words, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
+    return child;
+}
+
+// Asks something new of this store, kills the program after delay_s, and says whether it was still running.
+static bool kill_a_writer(int seq, double delay_s) {
+    char seq_word[16];
+    snprintf(seq_word, sizeof seq_word, "%d", seq);
+    char *const words[] = {NDTUNE_BIN_DIR "/ndtune",
+                           "--world",
+                           "16",
+                           "--model",
+                           "tiny",
+                           "--seq",
+                           seq_word,
+                           "--db",
+                           path,
+                           "--format",
+                           "csv",
+                           NULL};
+    const pid_t child = start(words);
     wait_s(delay_s);
     kill(child, SIGKILL);
     int status = 0;
@@ -220,11 +231,17 @@ static bool kill_a_writer(double delay_s) {
     return WIFSIGNALED(status);
 }
 
-Test(store_faults, a_killed_writer_leaves_whole_results_only, .timeout = 120) {
+enum { KILLS = 12, SEQ_STEP = 64 };
+
+Test(store_faults, a_killed_writer_leaves_whole_results_only, .timeout = 300) {
+    const char *const words[] = {"ndtune", "--world", "16", "--model", "tiny", "--db", path, NULL};
+    ProgramRun whole = program_run(words, NULL, 60);
+    cr_assert_eq(whole.exit_code, 0, "%s", whole.err);
     int killed = 0;
-    for (int i = 0; i < 24; i++) {
-        killed += kill_a_writer(0.004 * (i + 1));  // from before the store is opened to after the answer is saved
+    for (int i = 0; i < KILLS; i++) {  // from the middle of the search to after the answer is saved
+        killed += kill_a_writer(SEQ_STEP * (i + 1), whole.seconds * (0.4 + 0.8 * i / KILLS));
     }
+    program_run_free(&whole);
     cr_assert_gt(killed, 0, "every writer was done before it could be killed");
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
     store_close(store);
@@ -238,7 +255,7 @@ Test(store_faults, a_killed_writer_leaves_whole_results_only, .timeout = 120) {
 }
 
 Test(store_faults, after_a_kill_the_next_call_answers) {
-    kill_a_writer(0.02);
+    kill_a_writer(512, 0.02);
     const char *const words[] = {"ndtune", "--world", "4", "--model", "7b", "--db", path, NULL};
     ProgramRun run = program_run(words, NULL, 30);
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
@@ -248,12 +265,7 @@ Test(store_faults, after_a_kill_the_next_call_answers) {
 Test(store_faults, an_interrupt_ends_the_program_and_leaves_the_store_whole) {
     char *const words[] = {
         NDTUNE_BIN_DIR "/ndtune", "--world", "1024", "--model", "llama-3-70b", "--db", path, "--format", "csv", NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
-    pid_t child = 0;
-    cr_assert_eq(posix_spawn(&child, words[0], &actions, NULL, words, environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
+    const pid_t child = start(words);
     while (file_bytes() < 0) {  // the handler stands before the store is opened
         wait_s(0.001);
     }

@@ -8,7 +8,7 @@
 #include "autotune/space.h"
 #include "tests/unit/autotune/requests.h"
 
-enum { ROUNDS = 12 };
+enum { ROUNDS = 6 };
 
 // splitmix64 (Vigna): small, seedable, the same everywhere.
 static uint64_t next(uint64_t *state) {
@@ -60,7 +60,7 @@ Test(space_property, candidates_multiply_to_the_world_and_meet_the_batch_or_are_
     }
 }
 
-Test(search_property, every_shape_is_ranked_or_rejected_exactly_once, .timeout = 120) {
+Test(search_property, every_shape_is_ranked_or_rejected_exactly_once, .timeout = 300) {
     uint64_t seed = seed_begin();
     for (int round = 0; round < ROUNDS; round++) {
         Arena arena = {0};
@@ -86,7 +86,7 @@ Test(search_property, every_shape_is_ranked_or_rejected_exactly_once, .timeout =
     }
 }
 
-Test(search_property, more_memory_never_loses_a_shape, .timeout = 120) {
+Test(search_property, more_memory_never_loses_a_shape, .timeout = 300) {
     uint64_t seed = seed_begin() + 1;
     for (int round = 0; round < ROUNDS; round++) {
         Arena arena = {0};
@@ -105,7 +105,7 @@ Test(search_property, more_memory_never_loses_a_shape, .timeout = 120) {
     }
 }
 
-Test(search_property, a_given_batch_is_the_batch_of_every_entry, .timeout = 120) {
+Test(search_property, a_given_batch_is_the_batch_of_every_entry, .timeout = 300) {
     uint64_t seed = seed_begin() + 2;
     for (int round = 0; round < ROUNDS; round++) {
         Arena arena = {0};

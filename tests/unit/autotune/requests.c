@@ -3,6 +3,7 @@
 #include "tests/unit/autotune/requests.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 TuneRequest request_for(Arena *arena, int world, const char *model, const char *cluster, const char *target) {
     TuneRequest request = {.command = "ndtune (test)",
@@ -20,4 +21,9 @@ TuneRequest request_for(Arena *arena, int world, const char *model, const char *
     request.precision = request.cluster.accelerator.device_class == DEVICE_CLASS_CPU ? DTYPE_FP32 : DTYPE_BF16;
     request.memory_limit_bytes = request.cluster.accelerator.memory_bytes;
     return request;
+}
+
+bool plans_equal(const TrainPlan *a, const TrainPlan *b) {
+    char left[PLAN_TEXT_BYTES], right[PLAN_TEXT_BYTES];
+    return strcmp(plan_text(a, left), plan_text(b, right)) == 0;
 }

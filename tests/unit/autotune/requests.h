@@ -6,3 +6,6 @@
 
 // Everything is left to the search; model, cluster and target as named. Fails the test when one is unknown.
 TuneRequest request_for(Arena *arena, int world, const char *model, const char *cluster, const char *target);
+
+// By their texts: a struct has padding.
+bool plans_equal(const TrainPlan *a, const TrainPlan *b);

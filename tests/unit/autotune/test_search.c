@@ -22,7 +22,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(search, .init = begin, .fini = end, .timeout = 60);
+TestSuite(search, .init = begin, .fini = end, .timeout = 300);
 
 static void run(void) {
     cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "%s", error.message);
@@ -148,7 +148,7 @@ Test(search, the_same_request_gives_the_same_answer) {
     run();
     cr_assert_eq(first.entry_count, result.entry_count);
     for (int i = 0; i < first.entry_count; i++) {
-        cr_assert_eq(memcmp(&first.entries[i].plan, &result.entries[i].plan, sizeof(TrainPlan)), 0);
+        cr_assert(plans_equal(&first.entries[i].plan, &result.entries[i].plan));
         cr_assert_eq(first.entries[i].step_s, result.entries[i].step_s);
     }
 }
@@ -169,6 +169,19 @@ Test(search, a_world_that_is_no_power_of_two_is_searched_like_any_other) {
     run();
     cr_assert_eq(result.entry_count + result.rejected_count, 80);
     cr_assert_gt(result.entry_count, 0);
+}
+
+Test(search, a_batch_far_over_the_assumed_one_is_a_warning) {
+    request = request_for(&arena, 16, "tiny", "dgx-h100", "accelerate");
+    request.seq = 1 << 20;  // 4 sequences are 4M tokens; 16 data ranks take at least 16
+    run();
+    for (int i = 0; i < result.entry_count; i++) {
+        bool warned = false;
+        for (int j = 0; j < result.entries[i].warning_count; j++) {
+            warned = warned || strstr(result.entries[i].warnings[j], "give --global-batch");
+        }
+        cr_assert_eq(warned, plan_global_batch(&result.entries[i].plan) > 6, "place %d", i + 1);
+    }
 }
 
 Test(search, mfu_is_model_flops_over_the_peak) {
