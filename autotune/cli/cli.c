@@ -31,6 +31,11 @@ const CommandRow command_table[COMMAND_COUNT] = {
     [COMMAND_CLUSTERS] = {"clusters", "the built-in cluster profiles; with a name, every number with its source",
                           "clusters [NAME|FILE] [--set KEY=VALUE]", "ndtune clusters\nndtune clusters dgx-h100\n",
                           cmd_clusters},
+    [COMMAND_ACCURACY] = {"accuracy", "predictions of measured runs, scored beside a constant MFU",
+                          "accuracy --runs FILE.csv [--oom FILE.csv] [--groups FILE.csv] [options]",
+                          "ndtune accuracy --runs runs.csv\n"
+                          "ndtune accuracy --runs runs.csv --groups groups.csv --effort estimate --csv rows.csv\n",
+                          cmd_accuracy},
     [COMMAND_HELP] = {"help", "this text, or all options of a command", "help [COMMAND]", "ndtune help plan\n",
                       cmd_help},
 };
@@ -62,7 +67,8 @@ static Status unknown_command(Cli *cli, const char *word, Error *error) {
     if (later) {
         return error_set(error, STATUS_USAGE, "the command %s %s", word, later);
     }
-    error_set(error, STATUS_USAGE, "unknown command %s; there are plan, predict, run, models, clusters, help", word);
+    error_set(error, STATUS_USAGE, "unknown command %s; there are plan, predict, run, models, clusters, accuracy, help",
+              word);
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
     return nearest ? error_hint(error, "did you mean ndtune %s?", nearest)
                    : error_hint(error, "ndtune help says what each does");

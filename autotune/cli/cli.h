@@ -43,6 +43,7 @@ Status cmd_predict(Cli *cli, Error *error);
 Status cmd_run(Cli *cli, Error *error);
 Status cmd_models(Cli *cli, Error *error);
 Status cmd_clusters(Cli *cli, Error *error);
+Status cmd_accuracy(Cli *cli, Error *error);
 Status cmd_help(Cli *cli, Error *error);
 
 // ---- reading options

@@ -11,11 +11,12 @@
 #define PREDICT COMMAND_BIT(COMMAND_PREDICT)
 #define RUN COMMAND_BIT(COMMAND_RUN)
 #define LISTS (COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS))
+#define ACCURACY COMMAND_BIT(COMMAND_ACCURACY)
 #define EVERY ((1u << COMMAND_COUNT) - 1)
 
 #define BILLION 1000000000
 
-const char *const command_names[COMMAND_COUNT] = {"plan", "predict", "run", "models", "clusters", "help"};
+const char *const command_names[COMMAND_COUNT] = {"plan", "predict", "run", "models", "clusters", "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
 const OptionRow option_table[OPTION_COUNT] = {
@@ -63,7 +64,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                              "what a plan may reserve per accelerator, such as 70GiB or 80e9", GROUP_CHOICES,
                              PLAN | PREDICT},
     [OPTION_EFFORT] = {"effort", VALUE_WORD, "simulate|estimate", 0, 0, NULL, "simulate",
-                       "simulate the promising plans, or only estimate", GROUP_CHOICES, PLAN},
+                       "simulate the promising plans, or only estimate", GROUP_CHOICES, PLAN | ACCURACY},
     [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN,
                        RUN},
     [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN, RUN},
@@ -79,7 +80,18 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows", "10", "shapes that the table shows; 0 shows all",
                     GROUP_OUTPUT, PLAN},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
-                       GROUP_OUTPUT, PLAN | PREDICT | RUN | LISTS},
+                       GROUP_OUTPUT, PLAN | PREDICT | RUN | LISTS | ACCURACY},
+    [OPTION_RUNS] = {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
+                     "measured runs, a row each: id model layers hidden heads ffn vocab cluster target dp_replicate "
+                     "dp_shard cp tp seq_len micro_batch are needed, step_time_s or tokens_per_s_per_gpu measured",
+                     GROUP_WHAT, ACCURACY},
+    [OPTION_OOM] = {"oom", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL, "runs that did not fit, with the same columns",
+                    GROUP_WHAT, ACCURACY},
+    [OPTION_GROUPS] = {"groups", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
+                       "sets of runs that differ in the plan only: columns group and ids (separated by spaces)",
+                       GROUP_WHAT, ACCURACY},
+    [OPTION_CSV] = {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL, "a line per run, measured beside predicted",
+                    GROUP_OUTPUT, ACCURACY},
     [OPTION_DB] = {"db", VALUE_TEXT, "FILE", 0, 0, NULL, "$XDG_DATA_HOME/ndtune/ndtune.db", "the store", GROUP_OUTPUT,
                    PLAN | PREDICT | RUN},
     [OPTION_NO_CACHE] = {"no-cache", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
@@ -109,15 +121,14 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"attention", "tp-overlap", "fused",  "objective", "tokens", "baseline",
-                                        "html",      "csv",        "data",   "launcher",  "runs",   "log",
-                                        "max-runs",  "max-time",   "out",    "trace",     "open",   "as",
-                                        "with",      "oom",        "groups", NULL};
+    static const char *const later[] = {"attention", "tp-overlap", "fused",    "objective", "tokens",   "baseline",
+                                        "html",      "data",       "launcher", "log",       "max-runs", "max-time",
+                                        "out",       "trace",      "open",     "as",        "with",     NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }
 
 const char *command_of_later(const char *name) {
-    static const char *const later[] = {"validate", "calibrate", "tune", "probe",    "preflight", "explain",
-                                        "report",   "export",    "runs", "accuracy", NULL};
+    static const char *const later[] = {"validate", "calibrate", "tune",   "probe", "preflight",
+                                        "explain",  "report",    "export", "runs",  NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }

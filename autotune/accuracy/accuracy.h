@@ -1,0 +1,92 @@
+// How well predictions agree with published or own measured runs: every row is predicted as `ndtune predict` would,
+// then scored beside a baseline that knows nothing but one constant.
+
+#pragma once
+
+#include "autotune/accuracy/run_case.h"
+#include "sim/base/progress.h"
+
+typedef struct AccuracyOptions {
+    const char *runs_path;
+    const char *oom_path, *groups_path;  // NULL = not asked
+    Effort effort;
+} AccuracyOptions;
+
+// Errors are predicted / measured - 1.
+typedef struct ErrorScore {
+    int n;
+    double median_abs, p90_abs;
+    double bias;         // median of the signed error
+    double in_interval;  // share of measured values inside the predicted interval; step times only
+    // One constant MFU fitted to these rows, in place of the model; step times only.
+    double baseline_mfu, baseline_median_abs, baseline_p90_abs;
+} ErrorScore;
+
+typedef struct ScoreRow {
+    const char *target, *cluster, *source, *kind;  // NULL where the score is not split by it
+    ErrorScore score;
+} ScoreRow;
+
+typedef struct ScoreTable {
+    ScoreRow *rows;
+    int count;
+} ScoreTable;
+
+// What mem_kind says was measured; MEMORY_KIND_UNKNOWN is held against live bytes and counted apart.
+typedef enum {
+    MEMORY_KIND_ALLOCATED,
+    MEMORY_KIND_RESERVED,
+    MEMORY_KIND_DEVICE,
+    MEMORY_KIND_UNKNOWN,
+    MEMORY_KIND_COUNT
+} MemoryKind;
+extern const char *const memory_kind_names[MEMORY_KIND_COUNT];
+
+typedef struct RankingScore {
+    int groups, not_scored;  // not scored: fewer than two distinct plans among the scored rows
+    double median_regret, p90_regret, worst_regret, median_kendall_tau;
+    double baseline_median_regret, baseline_p90_regret;  // of a plan drawn blindly: the mean over the plans
+    const char *worst_group;
+    int unknown_ids;
+} RankingScore;
+
+typedef struct OomScore {
+    int n, called_infeasible, certain, certain_called_infeasible;
+    int feasible_rows, called_feasible;  // rows of the run file whose memory size is known
+} OomScore;
+
+typedef struct SkipReason {
+    const char *reason;
+    int runs, failures;
+} SkipReason;
+
+typedef struct Accuracy {
+    AccuracyOptions options;
+    RunFile runs, failures;
+    RunCase *cases;          // of runs.rows
+    RunCase *failure_cases;  // of failures.rows
+    int scored;
+    ErrorScore step;
+    ScoreTable step_by, step_by_source, step_by_target;
+    ErrorScore memory;  // of known kinds
+    ScoreTable memory_by, memory_by_kind;
+    OomScore oom;
+    RankingScore ranking;
+    SkipReason *skips;  // by number of rows
+    int skip_count;
+    int *loss_rows;  // per row of run_case_losses: scored rows that it concerns
+} Accuracy;
+
+// Results live in the arena. Bad files are USAGE with their place; rows that this version cannot express are no error.
+Status accuracy_run(const AccuracyOptions *options, const Progress *progress, Arena *arena, Accuracy *accuracy,
+                    Error *error);
+
+// ---- of one predicted row; reports and scores agree by these
+
+// Whether a step time was measured and predicted.
+bool accuracy_has_step(const RunCase *run);
+double accuracy_step_error(const RunCase *run);
+double accuracy_measured_mfu(const RunCase *run);
+
+// False where the row has no memory to compare.
+bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_bytes, double *predicted_bytes);

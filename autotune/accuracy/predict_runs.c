@@ -1,0 +1,75 @@
+// The same functions that `predict` and the search call. Working memory is kept from row to row, and the memos of the
+// closed form while rows of one model, cluster and target follow each other.
+
+#include "autotune/accuracy/predict_runs.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "autotune/predict.h"
+
+struct RunPredictor {
+    Effort effort;
+    Arena *arena;
+    Arena scratch, memos;
+    Analytic *analytic;
+    uint64_t analytic_key;
+};
+
+RunPredictor *run_predictor_new(Effort effort, Arena *arena) {
+    RunPredictor *predictor = ARENA_NEW(arena, RunPredictor);
+    predictor->effort = effort;
+    predictor->arena = arena;
+    return predictor;
+}
+
+static void forget_memos(RunPredictor *predictor) {
+    if (predictor->analytic) {
+        analytic_free(predictor->analytic);
+        predictor->analytic = NULL;
+    }
+    arena_reset(&predictor->memos);
+}
+
+void run_predictor_free(RunPredictor *predictor) {
+    forget_memos(predictor);
+    arena_free(&predictor->memos);
+    arena_free(&predictor->scratch);
+}
+
+static Status estimate(RunPredictor *runs, const Predictor *predictor, const RunCase *run, Estimate *found,
+                       Error *error) {
+    const uint64_t key = hash_end(&predictor->identity);
+    if (!runs->analytic || runs->analytic_key != key) {
+        forget_memos(runs);
+        // The row outlives the memos: its request is what the memos point to.
+        const CostModel cost = {.profile = &run->request.cluster, .target = run->request.target};
+        runs->analytic = analytic_new(&run->request.model, &cost, &runs->memos);
+        runs->analytic_key = key;
+    }
+    return analytic_estimate(runs->analytic, &run->plan, found, error);
+}
+
+static Status predict(RunPredictor *runs, Predictor *predictor, RunCase *run, bool memory_only, Error *error) {
+    if (!memory_only && runs->effort == EFFORT_SIMULATE) {
+        return predict_plan(predictor, &run->plan, false, runs->arena, &run->prediction, error);
+    }
+    Estimate found = {0};
+    if (!memory_only) {
+        TRY(estimate(runs, predictor, run, &found, error));
+    }
+    return predict_from_estimate(predictor, &run->plan, &found, runs->arena, &run->prediction, error);
+}
+
+void run_predict(RunPredictor *runs, RunCase *run, bool memory_only) {
+    Predictor predictor;
+    predictor_init(&predictor, &run->request, NULL);
+    predictor.scratch = runs->scratch;
+    Error error = {0};
+    if (predict(runs, &predictor, run, memory_only, &error) != STATUS_OK) {
+        run->skipped = arena_text(runs->arena, error.message);
+    } else if (!memory_only && !isfinite(run->prediction.step_s)) {
+        run->skipped = "the profile has no rate for what the plan needs";
+    }
+    runs->scratch = predictor.scratch;
+}

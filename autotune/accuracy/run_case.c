@@ -1,0 +1,260 @@
+// From the columns of a row to what the predictor takes. The row's own sizes make the model; its structure (norms,
+// biases, positions) is that of the preset with the row's name, else of the family that the MLP tells. Nothing here
+// looks at an id or a source: a row is predicted as any user's request would be.
+
+#include "autotune/accuracy/run_case.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "autotune/accuracy/run_model.h"
+#include "sim/base/text.h"
+#include "sim/cost/cost.h"
+
+typedef struct KnownCluster {
+    const char *key;  // "dgx-h100;node.gpus=4"
+    ClusterProfile profile;
+    const char *skipped;
+} KnownCluster;
+
+struct RunMapper {
+    Arena *arena;
+    KnownCluster *clusters;
+    size_t cluster_count, cluster_capacity;
+};
+
+RunMapper *run_mapper_new(Arena *arena) {
+    RunMapper *mapper = ARENA_NEW(arena, RunMapper);
+    mapper->arena = arena;
+    return mapper;
+}
+
+// Returns the reason why it cannot be had, NULL when *cluster is filled.
+static const char *load_cluster(Arena *arena, const char *name, const char *overrides, ClusterProfile *profile) {
+    Error error = {0};
+    int count = 0;
+    const char *const *names = cluster_names(&count);
+    bool known = text_is_path(name);
+    for (int i = 0; i < count && !known; i++) {
+        known = strcmp(names[i], name) == 0;
+    }
+    if (!known) {
+        return arena_format(arena, "cluster \"%s\" is not in this version", name);
+    }
+    if (cluster_find(name, arena, profile, &error) != STATUS_OK) {
+        return arena_text(arena, error.message);
+    }
+    char *text = arena_text(arena, overrides), *rest = NULL;
+    for (char *item = strtok_r(text, "; ", &rest); item; item = strtok_r(NULL, "; ", &rest)) {
+        if (cluster_set(profile, item, arena, &error) != STATUS_OK) {
+            return arena_text(arena, error.message);
+        }
+    }
+    return NULL;
+}
+
+static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterProfile *profile) {
+    const char *key = arena_format(mapper->arena, "%s;%s", row->cluster, row->overrides);
+    for (size_t i = 0; i < mapper->cluster_count; i++) {
+        if (strcmp(mapper->clusters[i].key, key) == 0) {
+            *profile = mapper->clusters[i].profile;
+            return mapper->clusters[i].skipped;
+        }
+    }
+    KnownCluster known = {.key = key};
+    known.skipped = load_cluster(mapper->arena, row->cluster, row->overrides, &known.profile);
+    mapper->clusters = arena_grow(mapper->arena, mapper->clusters, mapper->cluster_count, &mapper->cluster_capacity,
+                                  sizeof *mapper->clusters);
+    mapper->clusters[mapper->cluster_count++] = known;
+    *profile = known.profile;
+    return known.skipped;
+}
+
+static const char *find_target(Arena *arena, const RunRow *row, const Target **target) {
+    int count = 0;
+    const Target *rows = target_table(&count);
+    const size_t name_bytes = strcspn(row->target, "@");
+    for (int i = 0; i < count; i++) {
+        const bool named = strlen(rows[i].name) == name_bytes && strncmp(rows[i].name, row->target, name_bytes) == 0;
+        const bool version =
+            row->target[name_bytes] == '\0' || strcmp(row->target + name_bytes + 1, rows[i].version) == 0;
+        if (named && version) {
+            *target = &rows[i];
+            return NULL;
+        }
+    }
+    return arena_format(arena, "target \"%s\" is not in this version", row->target);
+}
+
+// A column whose words are those of an enum of the plan.
+typedef struct WordColumn {
+    const char *column, *word;
+    const char *const *names;
+    int count, fallback;  // of an empty field
+} WordColumn;
+
+static const char *choose_word(Arena *arena, const WordColumn *column, int *choice) {
+    *choice = column->fallback;
+    if (column->word[0] == '\0') {
+        return NULL;
+    }
+    for (int i = 0; i < column->count; i++) {
+        if (strcmp(column->word, column->names[i]) == 0) {
+            *choice = i;
+            return NULL;
+        }
+    }
+    return arena_format(arena, "%s \"%s\" is not in this version", column->column, column->word);
+}
+
+static const char *choose_precision(Arena *arena, const RunRow *row, const Accelerator *accelerator, TrainPlan *plan) {
+    static const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        if (strcmp(row->dtype[0] ? row->dtype : "bf16", dtype_name(dtypes[i])) == 0) {
+            plan->precision = dtypes[i];
+            if (plan->precision == DTYPE_FP8) {
+                return "fp8 arithmetic is not in this version";
+            }
+            return cost_supports(accelerator, plan->precision)
+                       ? NULL
+                       : arena_format(arena, "the profile has no rate for %s", row->dtype);
+        }
+    }
+    return arena_format(arena, "dtype \"%s\" is not bf16, fp16, fp32 or fp8", row->dtype);
+}
+
+// The words of the row as choices of the plan.
+static const char *choose_kernels(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
+    const WordColumn words[] = {
+        {"recompute", row->recompute, recompute_names, RECOMPUTE_COUNT, RECOMPUTE_NONE},
+        {"attention", row->attention, attention_names, ATTENTION_COUNT, (int)target->default_attention},
+        {"fused", row->fused, fused_names, FUSED_COUNT, (int)target->default_fused},
+        {"cp_algo", row->cp_algo, cp_rotate_names, CP_ROTATE_COUNT, (int)target_default_rotate(target)}};
+    int choices[sizeof words / sizeof words[0]];
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *reason = choose_word(arena, &words[i], &choices[i]);
+        if (reason) {
+            return reason;
+        }
+    }
+    plan->recompute = (Recompute)choices[0];
+    plan->attention = (AttentionKernel)choices[1];
+    plan->fused = (Fused)choices[2];
+    plan->cp_rotate = (CpRotate)choices[3];
+    plan->tp_overlap = row->tp_overlap == 1;
+    return NULL;
+}
+
+// Micro-batch and accumulation that make the row's global batch exactly.
+static const char *choose_batch(Arena *arena, const RunRow *row, TrainPlan *plan) {
+    const int64_t per_step = row->micro_batch * row->mesh[AXIS_DP_REPLICATE] * row->mesh[AXIS_DP_SHARD];
+    int64_t accumulation = row->grad_accum > 0 ? row->grad_accum : 1;
+    if (row->grad_accum == 0 && row->global_batch > 0) {
+        accumulation = row->global_batch / per_step;
+    }
+    if (accumulation < 1 || (row->global_batch > 0 && row->global_batch != per_step * accumulation)) {
+        return arena_format(arena, "a global batch of %lld is no multiple of micro-batch %lld on this mesh",
+                            (long long)row->global_batch, (long long)row->micro_batch);
+    }
+    plan->micro_batch = (int)row->micro_batch;
+    plan->grad_accum = (int)accumulation;
+    return NULL;
+}
+
+static const char *choose_mesh(Arena *arena, const RunRow *row, TrainPlan *plan) {
+    int64_t world = 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (row->mesh[axis] == 0) {
+            return arena_format(arena, "%s is empty", axis_names[axis]);
+        }
+        plan->mesh.size[axis] = (int)row->mesh[axis];
+        world = world > MESH_MAX_WORLD ? world : world * row->mesh[axis];
+    }
+    if (row->pp > 1) {
+        return "needs pipeline parallelism: outside this search";
+    }
+    if (world > MESH_MAX_WORLD) {
+        return arena_format(arena, "more than %d ranks", MESH_MAX_WORLD);
+    }
+    if (row->world > 0 && row->world != world) {
+        return arena_format(arena, "the mesh has %lld ranks, the column world says %lld", (long long)world,
+                            (long long)row->world);
+    }
+    return NULL;
+}
+
+// FSDP knows one kind of sharding: gradients and optimizer alone (stage 2) is stage 3 that keeps gathered parameters.
+static void choose_sharding(const RunRow *row, const Target *target, TrainPlan *plan) {
+    plan->zero = row->zero == RUN_UNKNOWN ? target_default_zero(target, &plan->mesh) : (int)row->zero;
+    if (target->shard_needs_fsdp && plan->zero == 2) {
+        plan->zero = 3;
+        plan->reshard = RESHARD_NEVER;
+    }
+}
+
+static const char *choose_plan(Arena *arena, const RunRow *row, const TuneRequest *request, TrainPlan *plan) {
+    *plan = (TrainPlan){.seq = (int)row->seq};
+    const char *reason = row->seq == 0 || row->micro_batch == 0 ? "seq_len or micro_batch is empty" : NULL;
+    reason = reason ? reason : choose_mesh(arena, row, plan);
+    reason = reason ? reason : choose_batch(arena, row, plan);
+    reason = reason ? reason : choose_precision(arena, row, &request->cluster.accelerator, plan);
+    reason = reason ? reason : choose_kernels(arena, row, request->target, plan);
+    if (reason) {
+        return reason;
+    }
+    choose_sharding(row, request->target, plan);
+    plan_canonical(plan);
+    if (request->cluster.fabric.nics == 0 && mesh_world(&plan->mesh) > request->cluster.node.accelerators) {
+        return "the profile is one node without a network";
+    }
+    target_check(request->target, &request->model, plan, arena, &reason);
+    return reason;
+}
+
+// The lesser of the profile's memory and the row's: a profile stands for the larger chip of its name.
+static double memory_limit_bytes(const RunRow *row, const ClusterProfile *cluster) {
+    const double of_row = row->gpu_mem_gb * 1024.0 * 1024.0 * 1024.0;
+    return of_row > 0 ? fmin(of_row, cluster->accelerator.memory_bytes) : cluster->accelerator.memory_bytes;
+}
+
+static double measured_step_s(const RunRow *row, const TrainPlan *plan) {
+    if (row->step_time_s > 0) {
+        return row->step_time_s;
+    }
+    const double tokens_per_s = row->tokens_per_s_per_gpu * mesh_world(&plan->mesh);
+    return tokens_per_s > 0 ? (double)plan_tokens_per_step(plan) / tokens_per_s : 0;
+}
+
+static void fill_request(RunCase *run) {
+    TuneRequest *request = &run->request;
+    request->command = "accuracy";
+    request->model_asked = run->row->model;
+    request->world = mesh_world(&run->plan.mesh);
+    request->seq = run->plan.seq;
+    request->precision = run->plan.precision;
+    request->micro_batch = run->plan.micro_batch;
+    request->global_batch = plan_global_batch(&run->plan);
+    request->zero = request->reshard = request->recompute = request->cp_rotate = TUNE_ANY;
+    request->memory_limit_bytes = memory_limit_bytes(run->row, &request->cluster);
+}
+
+void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
+    *run = (RunCase){.row = row};
+    const char *reason = row->usable == 1 ? NULL : "marked as not usable";
+    reason = reason ? reason : find_target(mapper->arena, row, &run->request.target);
+    reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
+    reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
+    reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);
+    run->skipped = reason;
+    if (reason) {
+        return;
+    }
+    fill_request(run);
+    run->measured_step_s = measured_step_s(row, &run->plan);
+    int count = 0;
+    const RunLoss *losses = run_case_losses(&count);
+    for (int i = 0; i < count; i++) {
+        run->not_expressed |= losses[i].holds(run) ? (uint64_t)1 << i : 0;
+    }
+}

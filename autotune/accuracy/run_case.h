@@ -1,0 +1,32 @@
+// A measured run as the tuner would describe it: model, cluster, target and plan, or the reason why this version cannot.
+
+#pragma once
+
+#include "autotune/accuracy/run_file.h"
+#include "autotune/result.h"
+
+typedef struct RunCase {
+    const RunRow *row;
+    TuneRequest request;
+    TrainPlan plan;          // canonical and legal
+    double measured_step_s;  // of the plan's tokens; 0 = not measured
+    const char *skipped;     // why it is not predicted; NULL
+    uint64_t not_expressed;  // bit i: row i of run_case_losses holds
+    Prediction prediction;
+} RunCase;
+
+// What a row says and no plan of this version can: it is predicted without.
+typedef struct RunLoss {
+    const char *column;
+    const char *what;
+    bool (*holds)(const RunCase *run);
+} RunLoss;
+
+const RunLoss *run_case_losses(int *count);
+
+// Remembers clusters, so that a profile is read once.
+typedef struct RunMapper RunMapper;
+RunMapper *run_mapper_new(Arena *arena);
+
+// Fills *run; what it holds lives in the mapper's arena.
+void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run);

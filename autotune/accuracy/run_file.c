@@ -1,0 +1,215 @@
+// The columns of a run file as a table: name, type, place in RunRow, range. A new column is a row here and a field
+// there. Meanings of the columns: README of the accuracy tests.
+
+#include "autotune/accuracy/run_file.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/text.h"
+
+typedef enum { COLUMN_TEXT, COLUMN_INT, COLUMN_NUMBER } ColumnType;
+
+typedef struct Column {
+    const char *name;
+    ColumnType type;
+    size_t offset;
+    bool needed;
+    int64_t low, high, unknown;  // COLUMN_INT; COLUMN_NUMBER: 0..high
+} Column;
+
+#define AT(field) offsetof(RunRow, field)
+#define TEXT(name, field, needed)                                                                                      \
+    { name, COLUMN_TEXT, AT(field), needed, 0, 0, 0 }
+#define COUNT(name, field, needed, high)                                                                               \
+    { name, COLUMN_INT, AT(field), needed, 1, high, 0 }
+#define CHOICE(name, field, high)                                                                                      \
+    { name, COLUMN_INT, AT(field), false, 0, high, RUN_UNKNOWN }
+#define NUMBER(name, field, high)                                                                                      \
+    { name, COLUMN_NUMBER, AT(field), false, 0, high, 0 }
+
+static const Column columns[] = {
+    TEXT("id", id, true),
+    TEXT("source", source, false),
+    TEXT("model", model, true),
+    TEXT("mlp", mlp, false),
+    NUMBER("params_b", params_b, 1000000),
+    COUNT("layers", layers, true, 1 << 16),
+    COUNT("hidden", hidden, true, 1 << 20),
+    COUNT("heads", heads, true, 1 << 16),
+    COUNT("kv_heads", kv_heads, false, 1 << 16),
+    COUNT("ffn", ffn, true, 1 << 24),
+    COUNT("vocab", vocab, true, 1 << 24),
+    COUNT("head_dim", head_dim, false, 1 << 16),
+    TEXT("cluster", cluster, true),
+    TEXT("overrides", overrides, false),
+    NUMBER("gpu_mem_gb", gpu_mem_gb, 1000000),
+    TEXT("target", target, true),
+    TEXT("recompute", recompute, false),
+    TEXT("attention", attention, false),
+    TEXT("precision", precision, false),
+    TEXT("dtype", dtype, false),
+    TEXT("fused", fused, false),
+    TEXT("cp_algo", cp_algo, false),
+    TEXT("fp8_recipe", fp8_recipe, false),
+    COUNT("dp_replicate", mesh[AXIS_DP_REPLICATE], true, MESH_MAX_WORLD),
+    COUNT("dp_shard", mesh[AXIS_DP_SHARD], true, MESH_MAX_WORLD),
+    COUNT("cp", mesh[AXIS_CP], true, MESH_MAX_WORLD),
+    COUNT("tp", mesh[AXIS_TP], true, MESH_MAX_WORLD),
+    COUNT("pp", pp, false, MESH_MAX_WORLD),
+    COUNT("world", world, false, MESH_MAX_WORLD),
+    COUNT("seq_len", seq, true, 1 << 24),
+    COUNT("micro_batch", micro_batch, true, 1 << 20),
+    COUNT("grad_accum", grad_accum, false, 1 << 20),
+    COUNT("global_batch_seqs", global_batch, false, 1 << 30),
+    CHOICE("zero", zero, 3),
+    CHOICE("sp", sp, 1),
+    CHOICE("tp_overlap", tp_overlap, 1),
+    NUMBER("step_time_s", step_time_s, 10000000),
+    NUMBER("tokens_per_s_per_gpu", tokens_per_s_per_gpu, 1000000000000),
+    NUMBER("peak_mem_gb", peak_mem_gb, 1000000),
+    TEXT("mem_kind", mem_kind, false),
+    {"usable", COLUMN_INT, AT(usable), false, 0, 1, 1},
+    {"oom_certain", COLUMN_INT, AT(oom_certain), false, 0, 1, 0},
+};
+
+enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
+
+// Where each column of the table stands in the file; -1 = nowhere.
+typedef struct Layout {
+    int at[COLUMN_COUNT];
+} Layout;
+
+static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, RunFile *file, Error *error) {
+    const char **missing = ARENA_ARRAY(arena, const char *, COLUMN_COUNT);
+    const char *needed = "";
+    for (int i = 0; i < COLUMN_COUNT; i++) {
+        layout->at[i] = csv_column(table, columns[i].name);
+        if (layout->at[i] < 0 && columns[i].needed) {
+            needed = arena_format(arena, "%s%s%s", needed, needed[0] ? ", " : "", columns[i].name);
+        } else if (layout->at[i] < 0 && columns[i].offset != AT(oom_certain)) {  // failures only
+            missing[file->missing_count++] = columns[i].name;
+        }
+    }
+    file->missing = missing;
+    if (!needed[0]) {
+        return STATUS_OK;
+    }
+    error_set(error, STATUS_USAGE, "%s:1: the header lacks columns that are needed: %s", table->path, needed);
+    return error_hint(error, "ndtune help accuracy names the columns of a run file");
+}
+
+static Status bad_value(const char *path, const CsvField *field, const Column *column, Error *error) {
+    return error_set(error, STATUS_USAGE, "%s:%d:%d: %s takes %s from %lld to %lld, not \"%s\"", path, field->line,
+                     field->column, column->name, column->type == COLUMN_INT ? "a whole number" : "a number",
+                     (long long)column->low, (long long)column->high, field->text);
+}
+
+static Status value_read(const char *path, const CsvField *field, const Column *column, void *value, Error *error) {
+    const bool empty = field->text[0] == '\0';
+    if (column->type == COLUMN_TEXT) {
+        *(const char **)value = field->text;
+    } else if (column->type == COLUMN_INT) {
+        int64_t *number = value;
+        *number = column->unknown;
+        if (!empty && (!text_parse_int(field->text, number) || *number < column->low || *number > column->high)) {
+            return bad_value(path, field, column, error);
+        }
+    } else {
+        double *number = value;
+        *number = 0;
+        if (!empty && (!text_parse_double(field->text, number) || !(*number >= 0) || *number > (double)column->high)) {
+            return bad_value(path, field, column, error);
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status row_read(const CsvTable *table, int index, const Layout *layout, RunRow *row, Error *error) {
+    static const CsvField absent = {.text = ""};
+    for (int i = 0; i < COLUMN_COUNT; i++) {
+        const CsvField *field = layout->at[i] < 0 ? &absent : csv_field(table, index, layout->at[i]);
+        TRY(value_read(table->path, field, &columns[i], (char *)row + columns[i].offset, error));
+    }
+    const CsvField *id = csv_field(table, index, layout->at[0]);
+    row->line = id->line;
+    if (row->id[0] == '\0') {
+        return error_set(error, STATUS_USAGE, "%s:%d:%d: the id is empty", table->path, id->line, id->column);
+    }
+    return STATUS_OK;
+}
+
+static int compare_ids(const void *a, const void *b) {
+    return strcmp((*(const RunRow *const *)a)->id, (*(const RunRow *const *)b)->id);
+}
+
+// The rows by id, to find them quickly.
+static const RunRow **rows_by_id(const RunFile *file, Arena *arena) {
+    const RunRow **sorted = ARENA_ARRAY(arena, const RunRow *, file->count);
+    for (int i = 0; i < file->count; i++) {
+        sorted[i] = &file->rows[i];
+    }
+    qsort(sorted, (size_t)file->count, sizeof *sorted, compare_ids);
+    return sorted;
+}
+
+static Status check_ids(const RunFile *file, Arena *arena, Error *error) {
+    const RunRow **sorted = rows_by_id(file, arena);
+    for (int i = 1; i < file->count; i++) {
+        if (strcmp(sorted[i - 1]->id, sorted[i]->id) == 0) {
+            const int a = sorted[i - 1]->line, b = sorted[i]->line;
+            return error_set(error, STATUS_USAGE, "%s:%d: the id \"%s\" is that of line %d too", file->path,
+                             a > b ? a : b, sorted[i]->id, a > b ? b : a);
+        }
+    }
+    return STATUS_OK;
+}
+
+Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error) {
+    *file = (RunFile){.path = path};
+    CsvTable table;
+    Layout layout;
+    TRY(csv_load(path, arena, &table, error));
+    TRY(layout_find(&table, &layout, arena, file, error));
+    file->rows = ARENA_ARRAY(arena, RunRow, table.row_count);
+    file->count = table.row_count;
+    for (int i = 0; i < file->count; i++) {
+        TRY(row_read(&table, i, &layout, &file->rows[i], error));
+    }
+    return check_ids(file, arena, error);
+}
+
+static void group_read(const char *ids, const RunFile *runs, const RunRow *const *sorted, Arena *arena,
+                       RunGroup *group) {
+    char *text = arena_text(arena, ids), *rest = NULL;
+    size_t capacity = 0;
+    for (char *id = strtok_r(text, " \t\r\n", &rest); id; id = strtok_r(NULL, " \t\r\n", &rest)) {
+        const RunRow key = {.id = id};
+        const RunRow *wanted = &key;
+        const RunRow *const *found = bsearch(&wanted, sorted, (size_t)runs->count, sizeof *sorted, compare_ids);
+        if (!found) {
+            group->unknown_ids++;
+            continue;
+        }
+        group->rows = arena_grow(arena, group->rows, (size_t)group->row_count, &capacity, sizeof *group->rows);
+        group->rows[group->row_count++] = (int)(*found - runs->rows);
+    }
+}
+
+Status run_groups_read(const char *path, const RunFile *runs, Arena *arena, RunGroups *groups, Error *error) {
+    CsvTable table;
+    TRY(csv_load(path, arena, &table, error));
+    const int name = csv_column(&table, "group"), ids = csv_column(&table, "ids");
+    if (name < 0 || ids < 0) {
+        return error_set(error, STATUS_USAGE, "%s:1: the header lacks columns that are needed: %s%s%s", path,
+                         name < 0 ? "group" : "", name < 0 && ids < 0 ? ", " : "", ids < 0 ? "ids" : "");
+    }
+    const RunRow **sorted = rows_by_id(runs, arena);
+    *groups = (RunGroups){ARENA_ARRAY(arena, RunGroup, table.row_count), table.row_count};
+    for (int i = 0; i < groups->count; i++) {
+        groups->groups[i].name = csv_field(&table, i, name)->text;
+        group_read(csv_field(&table, i, ids)->text, runs, sorted, arena, &groups->groups[i]);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,61 @@
+// Files of measured runs, one row each: the columns that `ndtune accuracy` and calibration read, as plain values.
+// Numbers that are given must be numbers; an empty field is unknown.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "autotune/accuracy/csv_file.h"
+#include "sim/mesh/mesh.h"
+
+enum { RUN_UNKNOWN = -1 };  // of zero, sp, tp_overlap and cp_degree columns; other unknown numbers are 0, texts ""
+
+typedef struct RunRow {
+    const char *id, *source;
+    int line;
+    // what was trained
+    const char *model, *mlp;
+    double params_b;
+    int64_t layers, hidden, heads, kv_heads, ffn, vocab, head_dim;
+    // on what
+    const char *cluster, *overrides;
+    double gpu_mem_gb;
+    // how
+    const char *target, *recompute, *attention, *precision, *dtype, *fused, *cp_algo, *fp8_recipe;
+    int64_t mesh[AXIS_COUNT], pp, world;
+    int64_t seq, micro_batch, grad_accum, global_batch;
+    int64_t zero, sp, tp_overlap;
+    // what was measured
+    double step_time_s, tokens_per_s_per_gpu, peak_mem_gb;
+    const char *mem_kind;
+    int64_t usable, oom_certain;
+} RunRow;
+
+typedef struct RunFile {
+    const char *path;
+    RunRow *rows;
+    int count;
+    const char *const *missing;  // columns that the file lacks and that are then unknown
+    int missing_count;
+} RunFile;
+
+// Everything lives in the arena. USAGE: a needed column is missing (all of them are named), a number is none or out of
+// range ("path:line:column: ..."), an id appears twice.
+Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error);
+
+// Sets of rows of a run file that differ in the plan only: a ranking is judged by them.
+typedef struct RunGroup {
+    const char *name;
+    int *rows;  // indices into the run file
+    int row_count;
+    int unknown_ids;  // that the run file lacks
+} RunGroup;
+
+typedef struct RunGroups {
+    RunGroup *groups;
+    int count;
+} RunGroups;
+
+// Columns "group" and "ids" (separated by spaces).
+Status run_groups_read(const char *path, const RunFile *runs, Arena *arena, RunGroups *groups, Error *error);

@@ -1,0 +1,44 @@
+// What run files say and plans cannot: each a row, named in the report with the number of rows it concerns, so that
+// nobody takes a missing switch for a modelling error. A switch that lands takes its row out of here.
+
+#include <string.h>
+
+#include "autotune/accuracy/run_case.h"
+
+static bool pure_bf16(const RunCase *run) {
+    return strstr(run->row->precision, "weights bfloat16") != NULL && run->request.target->master_fp32;
+}
+
+static bool reduces_in_fp32(const RunCase *run) {
+    return strstr(run->row->precision, "fp32 reduce") != NULL && run->request.target->reduce_dtype_bf16 != DTYPE_FP32;
+}
+
+static bool no_batch(const RunCase *run) {
+    return run->row->grad_accum == 0 && run->row->global_batch == 0;
+}
+
+static bool has_tp(const RunCase *run) {
+    return run->plan.mesh.size[AXIS_TP] > 1;
+}
+
+static bool sequence_parallel(const RunCase *run) {
+    return has_tp(run) && run->row->sp == 1 && run->request.target->tp_flavour != TP_SP;
+}
+
+static bool no_sequence_parallel(const RunCase *run) {
+    return has_tp(run) && run->row->sp != 1 && run->request.target->tp_flavour == TP_SP;
+}
+
+static const RunLoss losses[] = {
+    {"precision", "parameters and optimizer state are bf16; the target keeps fp32 masters", pure_bf16},
+    {"precision", "gradients are reduced in fp32; the target reduces in bf16", reduces_in_fp32},
+    {"grad_accum", "neither accumulation nor global batch is given: taken as 1", no_batch},
+    {"sp", "tensor parallelism with sequence parallelism; the target runs it without", sequence_parallel},
+    {"sp", "tensor parallelism without sequence parallelism, or unknown; the target runs it with",
+     no_sequence_parallel},
+};
+
+const RunLoss *run_case_losses(int *count) {
+    *count = (int)(sizeof losses / sizeof losses[0]);
+    return losses;
+}

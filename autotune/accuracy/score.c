@@ -1,0 +1,173 @@
+// Errors of step time and memory, and the baseline: a model that says "every run reaches the same MFU", the constant
+// being the median of the very rows it is scored on. What does not beat it knows nothing.
+
+#include "autotune/accuracy/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autotune/accuracy/statistics.h"
+
+static const double PERCENTILE = 0.9;
+static const double GIB = 1024.0 * 1024.0 * 1024.0;
+
+const char *const memory_kind_names[MEMORY_KIND_COUNT] = {"allocated", "reserved", "device", "unknown"};
+
+bool accuracy_has_step(const RunCase *run) {
+    return !run->skipped && run->measured_step_s > 0 && run->prediction.step_s > 0;
+}
+
+double accuracy_step_error(const RunCase *run) {
+    return run->prediction.step_s / run->measured_step_s - 1;
+}
+
+double accuracy_measured_mfu(const RunCase *run) {
+    return run->prediction.mfu * run->prediction.step_s / run->measured_step_s;
+}
+
+// What the allocator holds is live bytes and its slack; the device adds context and communicators.
+bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_bytes, double *predicted_bytes) {
+    if (run->skipped || run->row->peak_mem_gb <= 0) {
+        return false;
+    }
+    *kind = MEMORY_KIND_UNKNOWN;
+    for (int i = 0; i < MEMORY_KIND_UNKNOWN; i++) {
+        if (strcmp(run->row->mem_kind, memory_kind_names[i]) == 0) {
+            *kind = (MemoryKind)i;
+        }
+    }
+    const MemoryBreakdown *memory = &run->prediction.memory;
+    const double reserved = memory->peak_bytes * (1 + run->request.target->allocator_slack);
+    *measured_bytes = run->row->peak_mem_gb * GIB;
+    *predicted_bytes = *kind == MEMORY_KIND_DEVICE     ? memory->reserved_bytes
+                       : *kind == MEMORY_KIND_RESERVED ? reserved
+                                                       : memory->peak_bytes;
+    return true;
+}
+
+// The middle and the tail of count errors; scrambles them.
+static void score_errors(double *errors, int count, ErrorScore *score) {
+    score->n = count;
+    score->bias = statistics_median(errors, count);
+    for (int i = 0; i < count; i++) {
+        errors[i] = fabs(errors[i]);
+    }
+    score->median_abs = statistics_median(errors, count);
+    score->p90_abs = statistics_quantile(errors, count, PERCENTILE);
+}
+
+static void score_baseline(const RunCase *const *runs, int count, double *values, ErrorScore *score) {
+    int used = 0;
+    for (int i = 0; i < count; i++) {
+        if (accuracy_measured_mfu(runs[i]) > 0) {
+            values[used++] = accuracy_measured_mfu(runs[i]);
+        }
+    }
+    score->baseline_mfu = statistics_median(values, used);
+    for (int i = 0; i < used; i++) {
+        values[i] = fabs(values[i] / score->baseline_mfu - 1);  // predicted time / measured = measured MFU / constant
+    }
+    score->baseline_median_abs = statistics_median(values, used);
+    score->baseline_p90_abs = statistics_quantile(values, used, PERCENTILE);
+}
+
+ErrorScore score_step(const RunCase *const *runs, int count) {
+    ErrorScore score = {0};
+    double *values = malloc(((size_t)count + 1) * sizeof *values);
+    ASSERT(values);
+    int inside = 0;
+    for (int i = 0; i < count; i++) {
+        const Prediction *prediction = &runs[i]->prediction;
+        values[i] = accuracy_step_error(runs[i]);
+        inside +=
+            prediction->step_low_s <= runs[i]->measured_step_s && runs[i]->measured_step_s <= prediction->step_high_s;
+    }
+    score_errors(values, count, &score);
+    score.in_interval = count > 0 ? (double)inside / count : 0;
+    score_baseline(runs, count, values, &score);
+    free(values);
+    return score;
+}
+
+ErrorScore score_memory(const RunCase *const *runs, int count) {
+    ErrorScore score = {0};
+    double *errors = malloc(((size_t)count + 1) * sizeof *errors);
+    ASSERT(errors);
+    int used = 0;
+    for (int i = 0; i < count; i++) {
+        MemoryKind kind;
+        double measured = 0, predicted = 0;
+        if (accuracy_memory(runs[i], &kind, &measured, &predicted)) {
+            errors[used++] = predicted / measured - 1;
+        }
+    }
+    score_errors(errors, used, &score);
+    free(errors);
+    return score;
+}
+
+static ScoreRow labels_of(const RunCase *run, ScoreSplit split) {
+    MemoryKind kind = MEMORY_KIND_UNKNOWN;
+    double measured, predicted;
+    accuracy_memory(run, &kind, &measured, &predicted);
+    return (ScoreRow){.target = split.target ? run->request.target->name : NULL,
+                      .cluster = split.cluster ? run->request.cluster.name : NULL,
+                      .source = split.source ? run->row->source : NULL,
+                      .kind = split.kind ? memory_kind_names[kind] : NULL};
+}
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_labels(const ScoreRow *a, const ScoreRow *b) {
+    return same_text(a->target, b->target) && same_text(a->cluster, b->cluster) && same_text(a->source, b->source) &&
+           same_text(a->kind, b->kind);
+}
+
+static int compare_text(const char *a, const char *b) {
+    return a && b ? strcmp(a, b) : 0;
+}
+
+static int compare_rows(const void *a, const void *b) {
+    const ScoreRow *left = a, *right = b;
+    const int by_target = compare_text(left->target, right->target);
+    if (by_target != 0) {
+        return by_target;
+    }
+    if (left->score.n != right->score.n) {
+        return right->score.n - left->score.n;
+    }
+    const int by_cluster = compare_text(left->cluster, right->cluster);
+    const int by_source = compare_text(left->source, right->source);
+    return by_cluster != 0 ? by_cluster : by_source != 0 ? by_source : compare_text(left->kind, right->kind);
+}
+
+ScoreTable score_table(const RunCase *const *runs, int count, ScoreSplit split, bool memory, Arena *arena) {
+    ScoreTable table = {ARENA_ARRAY(arena, ScoreRow, count), 0};
+    int *row_of = ARENA_ARRAY(arena, int, count);
+    const RunCase **members = ARENA_ARRAY(arena, const RunCase *, count);
+    for (int i = 0; i < count; i++) {
+        const ScoreRow labels = labels_of(runs[i], split);
+        int row = 0;
+        while (row < table.count && !same_labels(&labels, &table.rows[row])) {
+            row++;
+        }
+        if (row == table.count) {
+            table.rows[table.count++] = labels;
+        }
+        row_of[i] = row;
+    }
+    for (int row = 0; row < table.count; row++) {
+        int member_count = 0;
+        for (int i = 0; i < count; i++) {
+            if (row_of[i] == row) {
+                members[member_count++] = runs[i];
+            }
+        }
+        table.rows[row].score = memory ? score_memory(members, member_count) : score_step(members, member_count);
+    }
+    qsort(table.rows, (size_t)table.count, sizeof *table.rows, compare_rows);
+    return table;
+}

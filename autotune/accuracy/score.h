@@ -1,0 +1,18 @@
+// Scores of sets of predicted rows.
+
+#pragma once
+
+#include "autotune/accuracy/accuracy.h"
+
+// Which rows belong together: rows with the same texts in all columns that are asked for.
+typedef struct ScoreSplit {
+    bool target, cluster, source, kind;
+} ScoreSplit;
+
+ErrorScore score_step(const RunCase *const *runs, int count);
+ErrorScore score_memory(const RunCase *const *runs, int count);
+
+// One row per combination that occurs, largest first.
+ScoreTable score_table(const RunCase *const *runs, int count, ScoreSplit split, bool memory, Arena *arena);
+
+void score_ranking(const RunCase *cases, const RunGroups *groups, Arena *arena, RankingScore *score);

@@ -1,0 +1,12 @@
+// The few statistics that scores are made of.
+
+#pragma once
+
+// Linear interpolation between the order statistics (Hyndman and Fan 1996, type 7); sorts the values in place. 0 of
+// nothing.
+double statistics_quantile(double *values, int count, double share);
+double statistics_median(double *values, int count);
+
+// Kendall's tau-b: agreement of two orders, ties of either side counted as neither (Kendall 1945). NAN when one side is
+// constant.
+double statistics_kendall_tau(const double *a, const double *b, int count);

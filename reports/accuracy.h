@@ -1,0 +1,14 @@
+// What `ndtune accuracy` prints.
+
+#pragma once
+
+#include <stdio.h>
+
+#include "autotune/accuracy/accuracy.h"
+
+Status table_accuracy(const Accuracy *accuracy, FILE *out, Error *error);
+Status json_accuracy(const Accuracy *accuracy, FILE *out, Error *error);  // ndtune.accuracy/1
+Status csv_accuracy(const Accuracy *accuracy, FILE *out, Error *error);   // a line per score
+
+// A line per row of the run file and of the failures.
+Status csv_accuracy_rows(const Accuracy *accuracy, FILE *out, Error *error);

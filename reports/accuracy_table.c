@@ -1,0 +1,174 @@
+// The scores for people: step time by target and cluster and by source, the one-constant baseline beside each; then
+// memory, verdicts, rankings, and what was left out and why.
+
+#include "reports/accuracy.h"
+#include "reports/grid.h"
+
+enum { MAX_SKIPS = 30, SOURCE_WIDTH = 44 };
+
+static void percent(Grid *grid, double share) {
+    grid_cell(grid, "%.1f %%", 100 * share);
+}
+
+static void signed_percent(Grid *grid, double share) {
+    grid_cell(grid, "%+.1f %%", 100 * share);
+}
+
+static void step_cells(Grid *grid, const ErrorScore *score) {
+    grid_cell(grid, "%d", score->n);
+    percent(grid, score->median_abs);
+    percent(grid, score->p90_abs);
+    signed_percent(grid, score->bias);
+    percent(grid, score->in_interval);
+    percent(grid, score->baseline_median_abs);
+    percent(grid, score->baseline_p90_abs);
+    percent(grid, score->baseline_mfu);
+}
+
+static Status print_steps(const Accuracy *accuracy, FILE *out, Error *error) {
+    static const GridColumn columns[] = {
+        {"target", false}, {"cluster", false}, {"rows", true},        {"median", true},
+        {"90th", true},    {"bias", true},     {"in interval", true}, {"one MFU: median", true},
+        {"90th", true},    {"MFU", true}};
+    Grid *grid = grid_new(columns, 10);
+    const ScoreTable *tables[] = {&accuracy->step_by, &accuracy->step_by_target};
+    for (int t = 0; t < 2; t++) {
+        for (int i = 0; i < tables[t]->count; i++) {
+            const ScoreRow *row = &tables[t]->rows[i];
+            grid_row(grid);
+            grid_cell(grid, "%s", row->target);
+            grid_cell(grid, "%s", row->cluster ? row->cluster : "all clusters");
+            step_cells(grid, &row->score);
+        }
+    }
+    grid_row(grid);
+    grid_cell(grid, "all");
+    grid_cell(grid, "all clusters");
+    step_cells(grid, &accuracy->step);
+    return grid_print(grid, out, error);
+}
+
+static Status print_sources(const Accuracy *accuracy, FILE *out, Error *error) {
+    static const GridColumn columns[] = {
+        {"source", false}, {"rows", true},        {"median", true},          {"90th", true},
+        {"bias", true},    {"in interval", true}, {"one MFU: median", true}, {"90th", true},
+        {"MFU", true}};
+    Grid *grid = grid_new(columns, 9);
+    for (int i = 0; i < accuracy->step_by_source.count; i++) {
+        const ScoreRow *row = &accuracy->step_by_source.rows[i];
+        grid_row(grid);
+        grid_cell(grid, "%.*s", SOURCE_WIDTH, row->source);
+        step_cells(grid, &row->score);
+    }
+    return grid_print(grid, out, error);
+}
+
+static void memory_row(Grid *grid, const ScoreRow *row) {
+    grid_row(grid);
+    grid_cell(grid, "%s", row->target ? row->target : "all");
+    grid_cell(grid, "%s", row->cluster ? row->cluster : "all clusters");
+    grid_cell(grid, "%s", row->kind);
+    grid_cell(grid, "%d", row->score.n);
+    percent(grid, row->score.median_abs);
+    percent(grid, row->score.p90_abs);
+    signed_percent(grid, row->score.bias);
+}
+
+static Status print_memory(const Accuracy *accuracy, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"target", false}, {"cluster", false}, {"measured", false}, {"rows", true},
+                                         {"median", true},  {"90th", true},     {"bias", true}};
+    Grid *grid = grid_new(columns, 7);
+    for (int i = 0; i < accuracy->memory_by.count; i++) {
+        memory_row(grid, &accuracy->memory_by.rows[i]);
+    }
+    for (int i = 0; i < accuracy->memory_by_kind.count; i++) {
+        memory_row(grid, &accuracy->memory_by_kind.rows[i]);
+    }
+    const ScoreRow known = {.kind = "known kinds", .score = accuracy->memory};
+    memory_row(grid, &known);
+    return grid_print(grid, out, error);
+}
+
+static double share(int part, int whole) {
+    return whole > 0 ? 100.0 * part / whole : 0;
+}
+
+static void print_verdicts(const Accuracy *accuracy, FILE *out) {
+    const OomScore *oom = &accuracy->oom;
+    fprintf(out, "\nOut of memory\n");
+    if (accuracy->options.oom_path) {
+        fprintf(out, "  failures called infeasible: %d of %d (%.1f %%); certain ones %d of %d (%.1f %%)\n",
+                oom->called_infeasible, oom->n, share(oom->called_infeasible, oom->n), oom->certain_called_infeasible,
+                oom->certain, share(oom->certain_called_infeasible, oom->certain));
+    }
+    fprintf(out, "  runs called feasible: %d of %d whose memory size is known (%.1f %%)\n", oom->called_feasible,
+            oom->feasible_rows, share(oom->called_feasible, oom->feasible_rows));
+}
+
+static void print_ranking(const Accuracy *accuracy, FILE *out) {
+    const RankingScore *ranking = &accuracy->ranking;
+    if (!accuracy->options.groups_path) {
+        return;
+    }
+    fprintf(out, "\nRanking, %d groups (%d have fewer than two scored plans)\n", ranking->groups, ranking->not_scored);
+    if (ranking->groups > 0) {
+        fprintf(out, "  regret: median %.3f, 90th percentile %.3f, worst %.3f%s%s; Kendall's tau: median %.2f\n",
+                ranking->median_regret, ranking->p90_regret, ranking->worst_regret, ranking->worst_group ? " in " : "",
+                ranking->worst_group ? ranking->worst_group : "", ranking->median_kendall_tau);
+        fprintf(out, "  a plan drawn blindly: median %.3f, 90th percentile %.3f\n", ranking->baseline_median_regret,
+                ranking->baseline_p90_regret);
+    }
+    if (ranking->unknown_ids > 0) {
+        fprintf(out, "  %d ids of the groups are not in the run file\n", ranking->unknown_ids);
+    }
+}
+
+static void print_losses(const Accuracy *accuracy, FILE *out) {
+    int count = 0;
+    const RunLoss *losses = run_case_losses(&count);
+    bool headed = false;
+    for (int i = 0; i < count; i++) {
+        if (accuracy->loss_rows[i] > 0) {
+            fputs(headed ? "" : "\nScored without what plans cannot say yet\n", out);
+            fprintf(out, "  %5d rows  %s: %s\n", accuracy->loss_rows[i], losses[i].column, losses[i].what);
+            headed = true;
+        }
+    }
+}
+
+static void print_skips(const Accuracy *accuracy, FILE *out) {
+    if (accuracy->skip_count > 0) {
+        fprintf(out, "\nNot scored (--format json names every row)\n");
+    }
+    for (int i = 0; i < accuracy->skip_count && i < MAX_SKIPS; i++) {
+        const SkipReason *skip = &accuracy->skips[i];
+        fprintf(out, "  %5d rows  %s\n", skip->runs + skip->failures, skip->reason);
+    }
+    if (accuracy->skip_count > MAX_SKIPS) {
+        fprintf(out, "  and %d more reasons\n", accuracy->skip_count - MAX_SKIPS);
+    }
+    if (accuracy->runs.missing_count > 0) {
+        fprintf(out, "\n%s lacks columns, taken as unknown:", accuracy->runs.path);
+        for (int i = 0; i < accuracy->runs.missing_count; i++) {
+            fprintf(out, " %s", accuracy->runs.missing[i]);
+        }
+        fputc('\n', out);
+    }
+}
+
+Status table_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
+    fprintf(out, "%s: %d rows, %d scored, %d not; errors are predicted / measured - 1, times by %s\n\n",
+            accuracy->runs.path, accuracy->runs.count, accuracy->scored, accuracy->runs.count - accuracy->scored,
+            accuracy->options.effort == EFFORT_SIMULATE ? "simulation" : "estimate");
+    fprintf(out, "Step time; beside it, one constant MFU fitted to the rows of the line\n");
+    TRY(print_steps(accuracy, out, error));
+    fputc('\n', out);
+    TRY(print_sources(accuracy, out, error));
+    fprintf(out, "\nPeak memory (what nobody named is held against live bytes)\n");
+    TRY(print_memory(accuracy, out, error));
+    print_verdicts(accuracy, out);
+    print_ranking(accuracy, out);
+    print_losses(accuracy, out);
+    print_skips(accuracy, out);
+    return STATUS_OK;
+}

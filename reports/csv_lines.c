@@ -1,0 +1,55 @@
+// CSV as RFC 4180 has it: fields with comma, quote or line break in quotes, CRLF. Unknown numbers are empty.
+
+#include "reports/csv_lines.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void separate(Csv *csv) {
+    if (csv->inside) {
+        fputc(',', csv->out);
+    }
+    csv->inside = true;
+}
+
+void csv_text(Csv *csv, const char *value) {
+    separate(csv);
+    if (!value) {
+        return;
+    }
+    if (!strpbrk(value, ",\"\r\n")) {
+        fputs(value, csv->out);
+        return;
+    }
+    fputc('"', csv->out);
+    for (const char *p = value; *p; p++) {
+        fputs(*p == '"' ? "\"\"" : (char[]){*p, '\0'}, csv->out);
+    }
+    fputc('"', csv->out);
+}
+
+void csv_integer(Csv *csv, int64_t value) {
+    separate(csv);
+    fprintf(csv->out, "%" PRId64, value);
+}
+
+void csv_number(Csv *csv, bool known, double value) {
+    separate(csv);
+    if (known) {
+        fprintf(csv->out, "%.10g", value);
+    }
+}
+
+void csv_end_line(Csv *csv) {
+    fputs("\r\n", csv->out);
+    csv->inside = false;
+}
+
+void csv_header(Csv *csv, const char *names) {
+    fputs(names, csv->out);
+    csv_end_line(csv);
+}
+
+Status csv_finish(const Csv *csv, Error *error) {
+    return ferror(csv->out) ? error_set(error, STATUS_ENVIRONMENT, "the result could not be written") : STATUS_OK;
+}

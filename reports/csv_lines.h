@@ -1,0 +1,21 @@
+// Writing CSV field by field.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/base/error.h"
+
+typedef struct Csv {
+    FILE *out;
+    bool inside;  // a field of this line is written
+} Csv;
+
+void csv_header(Csv *csv, const char *names);  // "a,b,c"
+void csv_text(Csv *csv, const char *value);    // NULL is empty
+void csv_integer(Csv *csv, int64_t value);
+void csv_number(Csv *csv, bool known, double value);
+void csv_end_line(Csv *csv);
+Status csv_finish(const Csv *csv, Error *error);
