@@ -1,0 +1,78 @@
+// The executor as a StepRunner: its timeline is the program walked in issue order, once per rank, with times that are
+// possible.
+
+#include <criterion/criterion.h>
+
+#include "exec/launch/exec_runner.h"
+#include "tests/parity/exec/exec_case.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(runner, .fini = clean);
+
+static StepProgram program_of(Mesh mesh) {
+    TrainPlan plan;
+    case_plan(&mesh, 2, &plan);
+    plan.zero = 3;
+    plan_canonical(&plan);
+    const RunOptions options = case_options();
+    const RunRequest request = case_request(&plan, &options);
+    StepProgram program;
+    Error error = {0};
+    cr_assert(step_lower(&request.model, &plan, request.target, &arena, &program, &error) == STATUS_OK, "%s",
+              error.message);
+    return program;
+}
+
+static Timeline timeline_of(const StepProgram *program, ExecRunner *state) {
+    Timeline timeline;
+    Error error = {0};
+    *state = (ExecRunner){.options = case_options(), .worker_path = NDTUNE_BIN_DIR "/ndtune-worker"};
+    state->options.steps = 4;
+    const StepRunner runner = exec_runner(state);
+    cr_assert(runner.run(runner.state, program, NULL, &arena, &timeline, &error) == STATUS_OK, "%s", error.message);
+    return timeline;
+}
+
+Test(runner, spans_are_the_program_in_issue_order_on_every_rank) {
+    const StepProgram program = program_of((Mesh){{1, 2, 1, 2}});
+    ExecRunner state;
+    const Timeline timeline = timeline_of(&program, &state);
+    cr_assert(timeline.origin == TIMELINE_MEASURED && timeline.complete);
+    int64_t at = 0;
+    for (int rank = 0; rank < 4; rank++) {
+        StepCursor cursor = step_cursor_begin(&program);
+        StepInstance instance;
+        double before_s = 0;
+        while (step_cursor_next(&cursor, &instance)) {
+            const Span *span = &timeline.spans[at++];
+            cr_assert(span->rank == rank && span->task == instance.task && span->layer == instance.layer &&
+                      span->micro_batch == instance.micro_batch);
+            cr_assert(span->start_s >= before_s && span->end_s >= span->start_s, "spans of one thread overlap");
+            before_s = span->end_s;
+        }
+        cr_assert(before_s <= timeline.step_s * (1 + 1e-6), "a span ends %g after a step of %g", before_s,
+                  timeline.step_s);  // 1e-6: the step's time travels as fp32
+    }
+    cr_assert(at == timeline.span_count);
+}
+
+Test(runner, totals_count_the_instances_of_each_task) {
+    const StepProgram program = program_of((Mesh){{1, 1, 2, 1}});
+    ExecRunner state;
+    timeline_of(&program, &state);
+    int64_t *counts = ARENA_ARRAY(&arena, int64_t, program.task_count);
+    StepCursor cursor = step_cursor_begin(&program);
+    StepInstance instance;
+    while (step_cursor_next(&cursor, &instance)) {
+        counts[instance.task]++;
+    }
+    cr_assert_eq(state.last.task_count, program.task_count);
+    for (int t = 0; t < program.task_count; t++) {
+        cr_expect_eq(state.last.totals[t].count, counts[t], "task %d", t);
+    }
+}
