@@ -57,7 +57,8 @@ static int choices(int asked, int count, const bool *available, int *values) {
 static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_of_shape) {
     const TuneRequest *request = builder->request;
     const bool reshards[RESHARD_COUNT] = {true, plan.zero == 3};
-    const bool recomputes[RECOMPUTE_COUNT] = {true, true};
+    const bool recomputes[RECOMPUTE_COUNT] = {
+        true, true, request->target->selective_flavour != SELECTIVE_NONE};
     const bool several = plan.mesh.size[AXIS_CP] > 1;
     const bool ring = request->target->cp_ring || !several;
     const bool rotates[CP_ROTATE_COUNT] = {ring, request->target->cp_allgather && several};
@@ -103,6 +104,8 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     TrainPlan plan = {.mesh = builder->space->meshes[shape]};
     plan.seq = request->seq;
     plan.precision = request->precision;
+    plan.attention = request->target->default_attention;
+    plan.fused = request->target->default_fused;
     plan.zero = request->zero != TUNE_ANY ? request->zero : target_default_zero(request->target, &plan.mesh);
     const int64_t data_ranks = (int64_t)plan.mesh.size[AXIS_DP_REPLICATE] * plan.mesh.size[AXIS_DP_SHARD];
     const int lowest = request->micro_batch > 0 ? request->micro_batch : 1;

@@ -18,6 +18,7 @@ typedef struct GemmShape {
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);
 
 typedef struct AttentionShape {
+    AttentionKernel kernel;
     int64_t sequences;
     int heads, head_dim;
     double queries, keys;
@@ -36,5 +37,9 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);
 
 // Kernels that a task is on the device, and operations that the host issues for it (host.c).
-int task_kernels(const Target *target, const Task *task);
-double task_host_s(const Target *target, const Task *task);
+int task_kernels(const TrainPlan *plan, const Task *task);
+double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
+
+// Times a streaming kind's least traffic is moved, and the loss's bytes per logit (traffic.c).
+double traffic_passes(const Target *target, const TrainPlan *plan, TaskKind kind);
+double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan);

@@ -12,6 +12,26 @@ static const double diagonal_tile = 128;   // hardware.md 5.2: diag = cc * S/(S+
 static const double query_tile = 128;      // hardware.md 5.2: w = B H ceil(Sq/128) / SM
 static const double backward_flops = 2.5;  // hardware.md 5.2: five matrix products instead of two
 
+// Kernels of 2023 written in Triton: FlashAttention 1 class, 1.91 and 1.92 times FA2 in two halves of the runs
+// (accuracy-notes.md 2).
+static const double triton_slowdown = 1.9;
+
+// Attention as separate operations: bytes per element of the square of scores, at streaming speed, and batched products
+// below the rate of plain ones (accuracy-notes.md 2; its multiplier for the bytes, 1.6 to 2.1, is badly determined).
+static const double eager_forward_bytes = 13 * 1.8, eager_backward_bytes = 18 * 1.8;
+static const double eager_product_efficiency = 0.55;
+
+static KernelTime eager_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
+    const double scores = (double)shape->sequences * shape->heads * shape->queries * shape->keys;
+    const double flops = scores * shape->head_dim * (shape->backward ? 8 : 4);
+    const double product_s = flops / (accelerator->gemm[dtype].sustained_flop_per_s * eager_product_efficiency);
+    const double bytes = scores * (shape->backward ? eager_backward_bytes : eager_forward_bytes);
+    const double memory_s = bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    return (KernelTime){.seconds = accelerator->kernel_floor_s + product_s + memory_s,
+                        .memory_s = memory_s,
+                        .memory_bound = memory_s / (product_s + memory_s)};
+}
+
 static double head_dim_distance(int have, int want) {
     return fabs(log2((double)have / (double)want));
 }
@@ -33,9 +53,14 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
 }
 
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
-    const AttentionRate *rate = attention_rate(accelerator, "flash", shape->head_dim);
+    const bool triton = shape->kernel == ATTENTION_TRITON;
+    const char *kernel = attention_names[triton ? ATTENTION_FLASH : shape->kernel];
+    const AttentionRate *rate = attention_rate(accelerator, kernel, shape->head_dim);
     if (!rate || !cost_supports(accelerator, dtype)) {
         return (KernelTime){.seconds = INFINITY};
+    }
+    if (shape->kernel == ATTENTION_EAGER) {
+        return eager_time(accelerator, dtype, shape);
     }
     const double efficiency = shape->backward ? rate->backward_efficiency : rate->forward_efficiency;
     const double ramp_start = shape->backward ? rate->backward_ramp : rate->forward_ramp;
@@ -54,7 +79,7 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double waves = lines * ceil(shape->queries / query_tile) / accelerator->sm_count;
     const double occupancy = waves < 1 ? waves : waves / (0.5 * ceil(waves) + 0.5 * waves);
     const double flop_per_s = accelerator->gemm[dtype].peak_flop_per_s * efficiency * ramp * diagonal * occupancy;
-    const double compute_s = flops / flop_per_s;
+    const double compute_s = flops / flop_per_s * (triton ? triton_slowdown : 1);
     const double busy_s = fmax(compute_s, memory_s);
     return (KernelTime){
         .seconds = floor_s + busy_s, .memory_s = memory_s, .memory_bound = memory_s > compute_s ? 1 : 0};

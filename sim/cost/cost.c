@@ -34,13 +34,13 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_ROPE:
     case TASK_SWIGLU:
     case TASK_SWIGLU_BACKWARD:
-        return least * fmax(1, target->memory_passes);
+        return least * traffic_passes(target, &program->plan, task->kind);
     case TASK_LOSS_MAX:
-        return logits * target->loss_bytes_per_logit * loss_max_share;
+        return logits * traffic_loss_bytes_per_logit(target, &program->plan) * loss_max_share;
     case TASK_LOSS_SUM:
-        return logits * target->loss_bytes_per_logit * loss_sum_share;
+        return logits * traffic_loss_bytes_per_logit(target, &program->plan) * loss_sum_share;
     case TASK_LOSS_GRADIENT:
-        return logits * target->loss_bytes_per_logit * loss_gradient_share;
+        return logits * traffic_loss_bytes_per_logit(target, &program->plan) * loss_gradient_share;
     case TASK_ADAMW:
         return operand_elements(program, task, 0) * target->optimizer_bytes_per_parameter;
     default:
@@ -64,7 +64,8 @@ static double visible_share(const StepProgram *program, const Task *task) {
 
 static KernelTime attention_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const double queries = (double)task->rows / task->sequences;
-    const AttentionShape shape = {.sequences = task->sequences,
+    const AttentionShape shape = {.kernel = program->plan.attention,
+                                  .sequences = task->sequences,
                                   .heads = task->heads,
                                   .head_dim = task->head_dim,
                                   .queries = queries,
@@ -73,9 +74,9 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
                                   .diagonal = task->ring_step == 0,
                                   .backward = task->kind == TASK_ATTENTION_BACKWARD};
     KernelTime time = attention_time(accelerator, task->dtype, &shape);
-    if (task->kind == TASK_ATTENTION && task->ring_step > 0 && cost_target_is_eager(program->target)) {
+    if (task->kind == TASK_ATTENTION && task->ring_step > 0 && program->plan.fused == FUSED_EAGER) {
         const double merged = (double)task->rows * task->heads * task->head_dim * eager_merge_bytes;
-        const KernelTime merge = stream_time(accelerator, merged, task_kernels(program->target, task) - 1);
+        const KernelTime merge = stream_time(accelerator, merged, task_kernels(&program->plan, task) - 1);
         time.seconds += merge.seconds;
         time.memory_s += merge.memory_s;
     }
@@ -91,9 +92,9 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
         algorithm = "tile";
     } else if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
         time = attention_task_time(accelerator, program, task);
-        algorithm = "flash";
+        algorithm = attention_names[program->plan.attention];
     } else {
-        time = stream_time(accelerator, stream_bytes(model->target, program, task), task_kernels(model->target, task));
+        time = stream_time(accelerator, stream_bytes(model->target, program, task), task_kernels(&program->plan, task));
     }
     TaskCost cost = {.seconds = time.seconds + accelerator->kernel_gap_s,
                      .sm_share = 1,
@@ -140,7 +141,7 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task) {
     TaskCost cost =
         task_is_collective(task) ? collective_task_cost(model, program, task) : compute_task_cost(model, program, task);
-    cost.host_s = task_host_s(model->target, task);
+    cost.host_s = task_host_s(model->target, &program->plan, task);
     return cost;
 }
 

@@ -55,10 +55,6 @@ bool cost_supports(const Accelerator *accelerator, Dtype dtype);
 // profile (no NICs), where there is nowhere else to put them.
 int cost_ranks_per_node(const ClusterProfile *profile, const Mesh *mesh);
 
-// Whether the target runs one kernel per tensor operation (eager PyTorch) rather than fused ones: read from
-// memory_passes.
-bool cost_target_is_eager(const Target *target);
-
 // One kernel at the sustained rate. output_bytes: per element of C; twice the element when C is also read
 // (accumulation).
 double cost_gemm_s(const Accelerator *accelerator, Dtype dtype, int64_t m, int64_t n, int64_t k, int output_bytes);

@@ -7,7 +7,10 @@
 #include "sim/cost/compute.h"
 
 static const double autograd_host_factor = 0.7;  // accuracy-notes.md 2: "backward ops x 0.7"
-static const double eager_memory_passes = 1.5;   // hardware.md 5.3: fused and compiled kernels 1.0-1.3, eager from 1.5
+
+// accuracy-notes.md 2: 24 and 42 operations a layer forward and backward when fused, 12 and 22 when compiled, against 14
+// and 27 in the fused column below.
+static const double host_factor[FUSED_COUNT] = {[FUSED_FUSED] = 1.7, [FUSED_EAGER] = 1, [FUSED_COMPILED] = 0.85};
 
 typedef struct KernelCount {
     unsigned char fused, eager;
@@ -45,17 +48,14 @@ static const KernelCount kernel_counts[TASK_KIND_COUNT] = {
 
 enum { EAGER_MERGE_KERNELS = 6 };  // later ring blocks: sigmoid, subtract, multiply, add, log-sigmoid, subtract
 
-bool cost_target_is_eager(const Target *target) {
-    return target->memory_passes >= eager_memory_passes;
-}
-
-int task_kernels(const Target *target, const Task *task) {
-    const bool eager = cost_target_is_eager(target);
+int task_kernels(const TrainPlan *plan, const Task *task) {
+    const bool eager = plan->fused == FUSED_EAGER;
     const int merge = eager && task->kind == TASK_ATTENTION && task->ring_step > 0 ? EAGER_MERGE_KERNELS : 0;
     return (eager ? kernel_counts[task->kind].eager : kernel_counts[task->kind].fused) + merge;
 }
 
-double task_host_s(const Target *target, const Task *task) {
-    const bool autograd = cost_target_is_eager(target) && task->phase == PHASE_BACKWARD;
-    return target->host_s_per_op * task_kernels(target, task) * (autograd ? autograd_host_factor : 1);
+double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
+    const bool autograd = plan->fused == FUSED_EAGER && task->phase == PHASE_BACKWARD;
+    const double factor = target->memory_passes > 0 ? 1 : host_factor[plan->fused];
+    return target->host_s_per_op * factor * task_kernels(plan, task) * (autograd ? autograd_host_factor : 1);
 }

@@ -6,8 +6,10 @@
 #include <stdio.h>
 
 const char *const reshard_names[RESHARD_COUNT] = {"always", "never"};
-const char *const recompute_names[RECOMPUTE_COUNT] = {"none", "full"};
+const char *const recompute_names[RECOMPUTE_COUNT] = {"none", "full", "selective"};
 const char *const cp_rotate_names[CP_ROTATE_COUNT] = {"ring", "allgather"};
+const char *const attention_names[ATTENTION_COUNT] = {"flash", "flash3", "cudnn", "triton", "eager"};
+const char *const fused_names[FUSED_COUNT] = {"fused", "eager", "compiled"};
 
 void plan_canonical(TrainPlan *plan) {
     if (plan_shard_count(plan) == 1) {
@@ -19,6 +21,7 @@ void plan_canonical(TrainPlan *plan) {
     if (plan->mesh.size[AXIS_CP] == 1) {
         plan->cp_rotate = CP_ROTATE_RING;
     }
+    plan->tp_overlap = plan->tp_overlap && plan->mesh.size[AXIS_TP] > 1;
 }
 
 int64_t plan_global_batch(const TrainPlan *plan) {
@@ -42,10 +45,13 @@ char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
     TrainPlan canonical = *plan;
     plan_canonical(&canonical);
     char mesh[MESH_TEXT_BYTES];
-    snprintf(out, PLAN_TEXT_BYTES, "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s",
+    snprintf(out, PLAN_TEXT_BYTES,
+             "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s attention=%s fused=%s%s",
              mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum,
              canonical.zero, reshard_names[canonical.reshard], recompute_names[canonical.recompute],
-             cp_rotate_names[canonical.cp_rotate], dtype_name(canonical.precision));
+             cp_rotate_names[canonical.cp_rotate], dtype_name(canonical.precision),
+             attention_names[canonical.attention], fused_names[canonical.fused],
+             canonical.tp_overlap ? " tp_overlap=on" : "");
     return out;
 }
 
@@ -56,7 +62,8 @@ void plan_hash(const TrainPlan *plan, Hash *hash) {
         hash_int(hash, canonical.mesh.size[axis]);
     }
     const int64_t choices[] = {canonical.seq,     canonical.micro_batch, canonical.grad_accum, canonical.zero,
-                               canonical.reshard, canonical.recompute,   canonical.cp_rotate,  canonical.precision};
+                               canonical.reshard, canonical.recompute,   canonical.cp_rotate,  canonical.precision,
+                               canonical.attention, canonical.fused,     canonical.tp_overlap};
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         hash_int(hash, choices[i]);
     }

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sim/base/dtype.h"
@@ -11,12 +12,27 @@
 #include "sim/mesh/mesh.h"
 
 typedef enum { RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT } Reshard;
-typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_COUNT } Recompute;
+typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_COUNT } Recompute;
 typedef enum { CP_ROTATE_RING, CP_ROTATE_ALLGATHER, CP_ROTATE_COUNT } CpRotate;
 
+// Generation of the attention kernel. Eager keeps the matrix of probabilities; triton is FlashAttention 1 class.
+typedef enum {
+    ATTENTION_FLASH,
+    ATTENTION_FLASH3,
+    ATTENTION_CUDNN,
+    ATTENTION_TRITON,
+    ATTENTION_EAGER,
+    ATTENTION_COUNT
+} AttentionKernel;
+
+// How norms, rotary positions, activation and loss run: hand-fused kernels, one kernel per operation, or a compiler.
+typedef enum { FUSED_FUSED, FUSED_EAGER, FUSED_COMPILED, FUSED_COUNT } Fused;
+
 extern const char *const reshard_names[RESHARD_COUNT];      // "always" "never"
-extern const char *const recompute_names[RECOMPUTE_COUNT];  // "none" "full"
+extern const char *const recompute_names[RECOMPUTE_COUNT];  // "none" "full" "selective"
 extern const char *const cp_rotate_names[CP_ROTATE_COUNT];  // "ring" "allgather"
+extern const char *const attention_names[ATTENTION_COUNT];  // "flash" "flash3" "cudnn" "triton" "eager"
+extern const char *const fused_names[FUSED_COUNT];          // "fused" "eager" "compiled"
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -28,11 +44,14 @@ typedef struct TrainPlan {
     Recompute recompute;
     CpRotate cp_rotate;  // cp > 1 only
     Dtype precision;     // compute and gathered-parameter dtype; masters are fp32
+    AttentionKernel attention;
+    Fused fused;
+    bool tp_overlap;  // tp > 1: tp collectives run beside the GEMMs they feed (user buffers, async tp)
 } TrainPlan;
 
 enum { PLAN_TEXT_BYTES = 256 };
 
-// zero = 0 when dp_shard*cp = 1; reshard always unless stage 3; cp_rotate ring when cp = 1.
+// zero = 0 when dp_shard*cp = 1; reshard always unless stage 3; cp_rotate ring when cp = 1; tp_overlap off when tp = 1.
 void plan_canonical(TrainPlan *plan);
 
 int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch * R * S * grad_accum

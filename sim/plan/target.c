@@ -77,6 +77,7 @@ void target_hash(const Target *target, Hash *hash) {
     hash_text(hash, target->version);
     const int64_t switches[] = {target->tp_flavour,
                                 target->recompute_flavour,
+                                target->selective_flavour,
                                 target->zigzag,
                                 target->cp_ring,
                                 target->cp_allgather,
@@ -87,10 +88,15 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->shard_copies,
                                 target->backward_prefetch,
                                 target->tp_reduce_overlaps,
+                                target->tp_regathers,
                                 target->master_fp32,
-                                target->replicate_needs_shard,
+                                target->replicate_rule,
+                                target->has_tp,
+                                target->has_cp,
                                 target->shard_needs_fsdp,
-                                target->max_zero};
+                                target->max_zero,
+                                target->default_attention,
+                                target->default_fused};
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         hash_int(hash, switches[i]);
     }

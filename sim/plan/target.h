@@ -18,6 +18,13 @@ typedef enum { TP_SP, TP_AR, TP_HF } TpFlavour;
 // What recompute=full keeps of a layer. BLOCK: its input. CHILD: the input of each of norm, attention, norm, MLP.
 typedef enum { RECOMPUTE_BLOCK, RECOMPUTE_CHILD } RecomputeFlavour;
 
+// What recompute=selective makes again. CORE: the attention kernel's own values (Korthikanti et al. 2022, section 5).
+// OPS: everything but every second GEMM's output and attention's (torchtitan's per-op checkpointing).
+typedef enum { SELECTIVE_NONE, SELECTIVE_CORE, SELECTIVE_OPS } SelectiveFlavour;
+
+// When dp_replicate > 1 is refused while dp_shard = 1.
+typedef enum { REPLICATE_ANY, REPLICATE_NOT_BESIDE_TP, REPLICATE_NOT_BESIDE_TP_OR_CP } ReplicateRule;
+
 typedef struct Target {
     const char *name;      // "accelerate"
     const char *version;   // "1.14"
@@ -25,6 +32,7 @@ typedef struct Target {
     // what it runs
     TpFlavour tp_flavour;
     RecomputeFlavour recompute_flavour;
+    SelectiveFlavour selective_flavour;
     bool zigzag;   // cp sequence split: zigzag (balanced) or contiguous
     bool cp_ring;  // cp_rotate=ring available
     bool cp_allgather;
@@ -35,16 +43,20 @@ typedef struct Target {
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
+    bool tp_regathers;            // TP_SP: gathered inputs are not kept, backward gathers them again
     bool master_fp32;         // fp32 master when precision is lower
     // legality
-    bool replicate_needs_shard;  // R > 1 with S = 1 and T > 1 or C > 1 is refused
+    ReplicateRule replicate_rule;
+    bool has_tp, has_cp;
     bool shard_needs_fsdp;       // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
+    AttentionKernel default_attention;
+    Fused default_fused;
     // runtime costs, explicit (DESIGN section 5)
     double host_s_per_op;         // host time to issue one operation
     double step_fixed_s;          // step edges: data, logging, zero_grad
-    double memory_passes;         // traffic of norms, rotary and activation over the minimal bytes (eager > 1)
-    double loss_bytes_per_logit;  // traffic of the loss per logit, forward and backward
+    double memory_passes;         // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
+    double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     double optimizer_bytes_per_parameter;
     double optimizer_temporary_bytes_per_parameter;
     // memory beyond live bytes

@@ -56,12 +56,26 @@ static const char *check_positive(const Check *check) {
     return NULL;
 }
 
+static const char *check_axes(const Check *check) {
+    const bool offered[AXIS_COUNT] = {true, true, check->target->has_cp, check->target->has_tp};
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (!offered[axis] && axis_size(check, axis) > 1) {
+            return arena_format(check->arena, "%s has no %s: use %s=1", check->target->name, axis_names[axis],
+                                axis_names[axis]);
+        }
+    }
+    return NULL;
+}
+
 static const char *check_replicate(const Check *check) {
     const int replicate = axis_size(check, AXIS_DP_REPLICATE);
     const int cp = axis_size(check, AXIS_CP);
     const int tp = axis_size(check, AXIS_TP);
-    if (!check->target->replicate_needs_shard || replicate == 1 || axis_size(check, AXIS_DP_SHARD) > 1 ||
-        (cp == 1 && tp == 1)) {
+    const ReplicateRule rule = check->target->replicate_rule;
+    const bool beside_tp = tp > 1 && cp == 1, beside_either = tp > 1 || cp > 1;
+    const bool refused = (rule == REPLICATE_NOT_BESIDE_TP && beside_tp) ||
+                         (rule == REPLICATE_NOT_BESIDE_TP_OR_CP && beside_either);
+    if (!refused || replicate == 1 || axis_size(check, AXIS_DP_SHARD) > 1) {
         return NULL;
     }
     return arena_format(
@@ -159,6 +173,21 @@ static const char *check_rotation(const Check *check) {
                         cp_rotate_names[ring ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING]);
 }
 
+static const char *check_recompute(const Check *check) {
+    if (check->plan->recompute != RECOMPUTE_SELECTIVE || check->target->selective_flavour != SELECTIVE_NONE) {
+        return NULL;
+    }
+    return arena_format(check->arena, "%s has no selective recompute: use recompute none or full", check->target->name);
+}
+
+static const char *check_attention(const Check *check) {
+    const int cp = axis_size(check, AXIS_CP);
+    if (check->plan->attention != ATTENTION_EAGER || cp == 1) {
+        return NULL;
+    }
+    return arena_format(check->arena, "attention=eager cannot be split over cp=%d: use cp=1 or another kernel", cp);
+}
+
 static const char *check_token_count(const Check *check) {
     const int64_t tokens = (int64_t)check->plan->micro_batch * check->plan->seq / axis_size(check, AXIS_CP);
     const int64_t most =
@@ -173,7 +202,7 @@ static const char *check_token_count(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive, check_replicate,  check_zero,
+    static const char *(*const rules[])(const Check *) = {check_positive, check_axes, check_replicate, check_zero, check_recompute, check_attention,
                                                           check_tensor,   check_sequence,   check_local_tokens,
                                                           check_rotation, check_token_count};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};

@@ -45,7 +45,7 @@ typedef enum {
     MARK_UNIT_GRADIENT,      // this unit's gradient of the micro-step is complete
 } Mark;
 
-enum { OP_MAX_OPERANDS = 10 };
+enum { OP_MAX_OPERANDS = 11 };
 
 typedef struct OpRef {
     int32_t tensor;  // -1 = absent
@@ -77,7 +77,6 @@ typedef struct Tensor {
     int32_t slots;  // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
     bool persistent;
     bool cheap;  // backward makes it again rather than keep it (a packed copy)
-    bool kept;   // a checkpoint of recompute=full
 } Tensor;
 
 enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };

@@ -109,7 +109,20 @@ double attention_flops(const Lowering *lowering) {
     return 4.0 * (double)d->sequences * d->heads * d->head_dim * (double)d->local_seq * (double)d->local_seq * 0.5;
 }
 
+// Attention as separate operations keeps the matrix of probabilities: 5 bytes per entry with dropout's mask (Korthikanti
+// et al. 2022, section 4.1); Hugging Face's softmax keeps an fp32 and a bf16 copy, 6.
+static OpRef eager_probabilities(Lowering *lowering) {
+    const Dims *d = &lowering->dims;
+    if (lowering->plan->attention != ATTENTION_EAGER) {
+        return op_absent();
+    }
+    const int64_t scores = d->sequences * d->heads * d->local_seq * d->local_seq;
+    const int64_t bytes = (lowering->plan->fused == FUSED_EAGER ? 6 : 5) * scores;
+    return op_whole(lowering, lowering_tensor(lowering, "attention_probabilities", ROLE_ACTIVATION, DTYPE_FP8, bytes));
+}
+
 void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse) {
+    const OpRef probabilities = eager_probabilities(lowering);
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_ATTENTION, PHASE_FORWARD, "attention");
     set_attention_shape(lowering, &op->task, refs);
     op->task.flops = attention_flops(lowering);
@@ -118,13 +131,14 @@ void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int
     op_operand(op, refs->v, ACCESS_READ);
     op_operand(op, op_whole(lowering, o), ACCESS_WRITE);
     op_operand(op, op_whole(lowering, lse), ACCESS_WRITE);
-    op_operand(op, op_absent(), ACCESS_WRITE);
+    op_operand(op, probabilities, ACCESS_WRITE);
 }
 
 void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,
                             int32_t lse, int32_t d_o) {
     const Dims *d = &lowering->dims;
     const int32_t delta = lowering_tensor(lowering, "attention_delta", ROLE_RUNTIME, DTYPE_FP32, d->tokens * d->heads);
+    const OpRef probabilities = eager_probabilities(lowering);
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_ATTENTION_BACKWARD, PHASE_BACKWARD, "attention backward");
     set_attention_shape(lowering, &op->task, refs);
     op->task.flops = 2.5 * attention_flops(lowering);
@@ -137,4 +151,5 @@ void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const
     op_operand(op, gradients->k, ACCESS_WRITE);
     op_operand(op, gradients->v, ACCESS_WRITE);
     op_operand(op, op_whole(lowering, delta), ACCESS_WRITE);
+    op_operand(op, probabilities, ACCESS_READ);
 }

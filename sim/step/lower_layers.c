@@ -42,7 +42,6 @@ static void lower_attention_forward(Lowering *lowering) {
     const int32_t x = residual_stream(lowering);
     const int32_t h1 = between_by_hidden(lowering, "attention_in");
     const int32_t h1_full = tokens_by(lowering, "attention_in_full", d->hidden);
-    lowering->tensors[h1].kept = lowering->target->recompute_flavour == RECOMPUTE_CHILD;
     add_norm(lowering, section, stream_at(lowering, x, 0), norm_weight(lowering, UNIT_LAYER, "attention_norm"), h1,
              row_statistics(lowering, "attention_rstd", d->tokens_between));
     mark_tp(lowering, section, MARK_TP_ENTER, op_whole(lowering, h1), op_whole(lowering, h1_full), "attention in");
@@ -58,7 +57,6 @@ static void lower_attention_forward(Lowering *lowering) {
                 &(Linear){"attention out", "wo", "wo", NULL, NULL, UNIT_LAYER, d->q_width, d->hidden}, o, y);
     mark_tp(lowering, section, MARK_TP_LEAVE, op_whole(lowering, y), op_whole(lowering, y_between), "attention sum");
     const int32_t x_mid = between_by_hidden(lowering, "x_mid");
-    lowering->tensors[x_mid].kept = lowering->target->recompute_flavour == RECOMPUTE_CHILD;
     add_sum(lowering, section, stream_at(lowering, x, 0), op_whole(lowering, y_between), op_whole(lowering, x_mid),
             d->tokens_between * d->hidden);
 }
@@ -88,7 +86,6 @@ static void lower_mlp_forward(Lowering *lowering) {
     const int32_t x_mid = between_by_hidden(lowering, "x_mid");
     const int32_t h2 = between_by_hidden(lowering, "mlp_in");
     const int32_t h2_full = tokens_by(lowering, "mlp_in_full", d->hidden);
-    lowering->tensors[h2].kept = lowering->target->recompute_flavour == RECOMPUTE_CHILD;
     add_norm(lowering, section, op_whole(lowering, x_mid), norm_weight(lowering, UNIT_LAYER, "mlp_norm"), h2,
              row_statistics(lowering, "mlp_rstd", d->tokens_between));
     mark_tp(lowering, section, MARK_TP_ENTER, op_whole(lowering, h2), op_whole(lowering, h2_full), "mlp in");

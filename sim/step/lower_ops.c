@@ -17,7 +17,6 @@ int32_t between_by_hidden(Lowering *lowering, const char *name) {
 int32_t residual_stream(Lowering *lowering) {
     const int32_t x = between_by_hidden(lowering, "x");
     lowering->tensors[x].slots = lowering->model->layers + 1;
-    lowering->tensors[x].kept = true;
     return x;
 }
 

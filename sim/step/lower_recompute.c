@@ -3,6 +3,8 @@
 // So nothing runs that backward does not need, which is what PyTorch's early stop does. Without recompute only cheap
 // tensors (packed copies) are made again.
 
+#include <string.h>
+
 #include "sim/step/lower.h"
 
 typedef struct Rematerialiser {
@@ -19,15 +21,50 @@ static bool touches(const OpRef *ref, Access access) {
     return ref->tensor >= 0 && (ref->access & access);
 }
 
+// What each mode keeps of a layer, by tensor name; everything else is made again.
+static const char *const block_keeps[] = {"x", NULL};
+static const char *const child_keeps[] = {"x", "attention_in", "x_mid", "mlp_in", NULL};
+// torchtitan's per-op checkpointing: every second product of q, k, v, out, gate, up, down, attention's results and the
+// outputs of reduce-scatters (parallelism.md 2.1, 6.2).
+static const char *const op_keeps[] = {"x", "q",       "v", "attention_out", "lse", "gate", "attention_sum_between",
+                                       "mlp_sum_between", NULL};
+// Megatron's selective recompute drops the attention kernel's own values (Korthikanti et al. 2022, section 5).
+static const char *const core_drops[] = {"attention_probabilities", "lse", NULL};
+// Megatron's and nanotron's linear layers keep their split input and gather it again.
+static const char *const gathered_inputs[] = {"attention_in_full", "mlp_in_full", NULL};
+
+static bool listed(const char *const *names, const char *name) {
+    while (*names && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+static bool is_remade(const Lowering *lowering, const Tensor *tensor) {
+    const Target *target = lowering->target;
+    if (tensor->persistent || tensor->role == ROLE_GATHERED || tensor->role == ROLE_GRADIENT) {
+        return false;
+    }
+    if (lowering->plan->recompute == RECOMPUTE_FULL) {
+        return !listed(target->recompute_flavour == RECOMPUTE_CHILD ? child_keeps : block_keeps, tensor->name);
+    }
+    const bool regathered = target->tp_regathers && lowering->tp > 1 && listed(gathered_inputs, tensor->name);
+    if (lowering->plan->recompute == RECOMPUTE_NONE) {
+        return tensor->cheap || regathered;
+    }
+    if (target->selective_flavour == SELECTIVE_OPS) {
+        return !listed(op_keeps, tensor->name);
+    }
+    return tensor->cheap || regathered || listed(core_drops, tensor->name);
+}
+
 static void find_remade(const Rematerialiser *maker) {
-    const bool full = maker->lowering->plan->recompute == RECOMPUTE_FULL;
     for (size_t i = 0; i < maker->forward->count; i++) {
         const Op *op = &maker->forward->ops[i];
         for (int k = 0; k < op->operand_count; k++) {
             if (touches(&op->operands[k], ACCESS_WRITE)) {
-                const Tensor *tensor = &maker->lowering->tensors[op->operands[k].tensor];
-                const bool own = !tensor->persistent && tensor->role != ROLE_GATHERED && tensor->role != ROLE_GRADIENT;
-                maker->remade[op->operands[k].tensor] = own && (full ? !tensor->kept : tensor->cheap);
+                const int32_t tensor = op->operands[k].tensor;
+                maker->remade[tensor] = is_remade(maker->lowering, &maker->lowering->tensors[tensor]);
             }
         }
     }

@@ -89,9 +89,9 @@ typedef enum {
     TASK_RMSNORM_BACKWARD,  // dy, x, w, rstd, [residual gradient g] -> dx = g + .., dw[cols](u, accumulate)
     TASK_GEMM,              // a, b, c: c[m,n] (+)= op(a)[m,k] op(b)[k,n]; trans_a: a is [k,m]; trans_b: b is [n,k]
     TASK_ROPE,              // q(u), k(u): rows tokens, stride elements per row; backward turns the other way
-    TASK_ATTENTION,         // q, k, v, o(u), lse(u), workspace: causal block; ring_step 0 starts, later ones merge
-    TASK_ATTENTION_BACKWARD,  // q, k, v, o, lse, do, dq(u), dk, dv, workspace: ring_step 0 writes dq, later ones add;
-                              //   dk, dv written
+    TASK_ATTENTION,         // q, k, v, o(u), lse(u), [probabilities of eager attention]: causal block; ring_step 0 starts, later ones merge
+    TASK_ATTENTION_BACKWARD,  // q, k, v, o, lse, do, dq(u), dk, dv, workspace, [probabilities]: ring_step 0 writes dq,
+                              //   later ones add; dk, dv written
     TASK_SWIGLU,           // gate, up -> s[rows,cols], [silu(gate)]; stride elements per row of gate and up
     TASK_SWIGLU_BACKWARD,  // ds, gate, up, [silu(gate)] -> dgate, dup (same stride)
     TASK_ADD,              // a, b -> c; c may be a
@@ -150,7 +150,7 @@ typedef struct Task {
     int64_t replicated;     // square sum: leading elements of the unit that every tp rank holds
     double flops;           // arithmetic of the representative rank
     int64_t traffic_bytes;  // least memory traffic: operands once
-    int64_t payload_bytes;  // collectives: the full tensor (all_gather output, reduce_scatter input); send_recv: message
+    int64_t payload_bytes;  // collectives: the full tensor (all-gather output, reduce-scatter input), or the message
     int32_t first_operand, operand_count;
     int32_t first_wait, wait_count;
     int32_t first_record, record_count;

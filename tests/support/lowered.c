@@ -14,6 +14,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .reshard = request->reshard,
                       .recompute = request->recompute,
                       .cp_rotate = request->cp_rotate,
+                      .fused = target->default_fused,
                       .precision = request->bf16 ? DTYPE_BF16 : DTYPE_FP32};
     cr_assert_eq(mesh_parse(request->mesh ? request->mesh : "dp_shard=1", &plan.mesh, &error), STATUS_OK, "%s",
                  error.message);
@@ -61,7 +62,8 @@ static bool request_is_legal(const LoweredRequest *request, Arena *arena) {
 }
 
 LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
-    static const char *const targets[] = {"ndtune", "accelerate"};
+    static const char *const targets[] = {"ndtune",   "accelerate", "axolotl",   "torchtitan@0.2", "torchtitan@head",
+                                          "megatron", "nanotron",   "deepspeed", "fsdp1",          "ndtune"};
     enum { CAPACITY = 256 };
     Mesh meshes[CAPACITY];
     for (;;) {
@@ -69,7 +71,7 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
         const int count = mesh_enumerate(world, meshes, CAPACITY);
         char *text = arena_alloc(arena, MESH_TEXT_BYTES);
         mesh_text(&meshes[draw(seed, (uint32_t)(count < CAPACITY ? count : CAPACITY))], text);
-        const LoweredRequest request = {.target = targets[draw(seed, 2)],
+        const LoweredRequest request = {.target = targets[draw(seed, sizeof targets / sizeof targets[0])],
                                         .mesh = text,
                                         .seq = 64 << draw(seed, 2),
                                         .micro_batch = 1 + (int)draw(seed, 2),

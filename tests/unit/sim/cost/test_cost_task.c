@@ -39,7 +39,11 @@ static void bench_begin(Bench *bench, ClusterProfile profile, const Target *targ
     bench->groups[0] = (Group){.axes = AXIS_SHARD_GROUP, .size = 16};
     bench->program =
         (StepProgram){.target = target,
-                      .plan = {.mesh = {{1, 16, 1, 1}}, .seq = 4096, .micro_batch = 1, .precision = DTYPE_BF16},
+                      .plan = {.mesh = {{1, 16, 1, 1}},
+                               .seq = 4096,
+                               .micro_batch = 1,
+                               .precision = DTYPE_BF16,
+                               .fused = target == &eager ? FUSED_EAGER : FUSED_FUSED},
                       .buffers = bench->buffers,
                       .buffer_count = 2,
                       .operands = bench->operands,

@@ -76,7 +76,7 @@ Test(plan, the_text_is_one_stable_line) {
     char text[PLAN_TEXT_BYTES];
     cr_assert_str_eq(plan_text(&plan, text),
                      "dp_replicate=2,dp_shard=4,cp=2,tp=2 seq=8192 mb=3 ga=5 zero=3 reshard=never "
-                     "recompute=full cp_rotate=allgather precision=bf16");
+                     "recompute=full cp_rotate=allgather precision=bf16 attention=flash fused=fused");
 }
 
 Test(plan, the_text_shows_the_canonical_plan_and_leaves_the_plan_alone) {

@@ -21,6 +21,11 @@ Test(target, a_version_may_be_named) {
     cr_assert_eq(find("accelerate@1.14"), find("accelerate"));
 }
 
+// Every row of the table, default version first.
+#define ROWS                                                                                                           \
+    "accelerate@1.14, ndtune@1, axolotl@0.18, torchtitan@0.2, torchtitan@head, megatron@core, nanotron@0.4, "          \
+    "deepspeed@0.19, fsdp1@2.0"
+
 static void check_refused(const char *name, const char *sentence, const char *hint) {
     const Target *target = NULL;
     Error error = {0};
@@ -37,10 +42,10 @@ Test(target, a_version_that_is_not_modelled_is_refused_with_those_that_are) {
 }
 
 Test(target, an_unknown_name_gets_the_list_and_a_suggestion) {
-    check_refused("acelerate", "unknown target \"acelerate\"; known: accelerate@1.14, ndtune@1",
+    check_refused("acelerate", "unknown target \"acelerate\"; known: " ROWS,
                   "did you mean accelerate?");
-    check_refused("jax", "unknown target \"jax\"; known: accelerate@1.14, ndtune@1", "");
-    check_refused("@1.14", "unknown target \"\"; known: accelerate@1.14, ndtune@1", "");
+    check_refused("jax", "unknown target \"jax\"; known: " ROWS, "");
+    check_refused("@1.14", "unknown target \"\"; known: " ROWS, "");
 }
 
 Test(target, every_row_states_its_costs) {
@@ -51,11 +56,11 @@ Test(target, every_row_states_its_costs) {
         const Target *row = &table[i];
         cr_assert_not_null(row->evidence, "%s", row->name);
         cr_assert_gt(row->host_s_per_op, 0.0);
-        cr_assert_geq(row->memory_passes, 1.0);
-        cr_assert_gt(row->loss_bytes_per_logit, 0.0);
+        cr_assert_geq(row->memory_passes, 0.0);
+        cr_assert_geq(row->loss_bytes_per_logit, 0.0);
         cr_assert_geq(row->optimizer_bytes_per_parameter, 28.0, "AdamW touches seven fp32 arrays");
         cr_assert_gt(row->relative_uncertainty, 0.0);
-        cr_assert(row->cp_ring || row->cp_allgather);
+        cr_assert_eq(row->has_cp, row->cp_ring || row->cp_allgather, "%s", row->name);
         cr_assert(row->max_zero >= 0 && row->max_zero <= 3);
     }
 }

@@ -258,3 +258,36 @@ Test(lowering, equal_requests_give_equal_templates_and_a_changed_one_another) {
     cr_assert_neq(lowered(&arena, request).template_hash, lowered(&arena, other).template_hash);
     arena_free(&arena);
 }
+
+Test(lowering, per_op_recompute_runs_every_second_product_again) {
+    Arena arena = {0};
+    const StepProgram program = lowered(
+        &arena, (LoweredRequest){.target = "torchtitan@0.2", .mesh = "dp_shard=2,tp=2", .recompute = RECOMPUTE_SELECTIVE});
+    const char *const again[] = {"k", "up"}, *const kept[] = {"q", "v", "gate", "attention", "mlp down"};
+    for (size_t i = 0; i < sizeof again / sizeof again[0]; i++) {
+        cr_assert_eq(count_named(&program, again[i], PHASE_RECOMPUTE), 1, "%s", again[i]);
+    }
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        cr_assert_eq(count_named(&program, kept[i], PHASE_RECOMPUTE), 0, "%s", kept[i]);
+    }
+    arena_free(&arena);
+}
+
+Test(lowering, core_recompute_runs_only_attention_again) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "megatron", .recompute = RECOMPUTE_SELECTIVE});
+    int64_t again = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        again += program.tasks[i].phase == PHASE_RECOMPUTE;
+    }
+    cr_assert_eq(count_named(&program, "attention", PHASE_RECOMPUTE), 1);
+    cr_assert_eq(again, 1);
+    arena_free(&arena);
+}
+
+Test(lowering, megatron_gathers_projection_inputs_again_in_backward) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "megatron", .mesh = "tp=4"});
+    cr_assert_eq(tally(&program, TASK_ALL_GATHER, program.tp_group, PHASE_RECOMPUTE).count, 2);
+    arena_free(&arena);
+}

@@ -1,0 +1,38 @@
+// How often a streaming task's least traffic is really moved, by how the plan runs its kernels. Bytes per token and
+// layer, forward (accuracy-notes.md 2; backward twice as much): both norms 9.6h compiled, 12h fused, 40h eager, of 8h at
+// least; rotary 4h, 16h, 20h times (1 + k/a), of 4h; gated activation 6f, 7f, 10f, of 6f. The loss moves 14, 24 or 32
+// bytes per logit, both ways. A target with numbers of its own wins.
+
+#include "sim/cost/compute.h"
+
+#include <math.h>
+
+typedef struct Passes {
+    double norm, rotary, activation, loss_bytes_per_logit;
+} Passes;
+
+static const Passes passes[FUSED_COUNT] = {
+    [FUSED_COMPILED] = {9.6 / 8, 1, 1, 14},
+    [FUSED_FUSED] = {12.0 / 8, 4, 7.0 / 6, 24},
+    [FUSED_EAGER] = {40.0 / 8, 5, 10.0 / 6, 32},
+};
+
+double traffic_passes(const Target *target, const TrainPlan *plan, TaskKind kind) {
+    if (target->memory_passes > 0) {
+        return fmax(1, target->memory_passes);
+    }
+    const Passes *row = &passes[plan->fused];
+    switch (kind) {
+    case TASK_ROPE:
+        return row->rotary;
+    case TASK_SWIGLU:
+    case TASK_SWIGLU_BACKWARD:
+        return row->activation;
+    default:
+        return row->norm;
+    }
+}
+
+double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan) {
+    return target->loss_bytes_per_logit > 0 ? target->loss_bytes_per_logit : passes[plan->fused].loss_bytes_per_logit;
+}
