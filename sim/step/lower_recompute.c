@@ -61,6 +61,9 @@ static bool is_remade(const Lowering *lowering, const Tensor *tensor) {
 static void find_remade(const Rematerialiser *maker) {
     for (size_t i = 0; i < maker->forward->count; i++) {
         const Op *op = &maker->forward->ops[i];
+        if (op->task.unit >= 0) {
+            continue;  // gathers: backward has its own
+        }
         for (int k = 0; k < op->operand_count; k++) {
             if (touches(&op->operands[k], ACCESS_WRITE)) {
                 const int32_t tensor = op->operands[k].tensor;
