@@ -52,11 +52,50 @@ static bool is_over_limit(const Search *search, const Candidate *candidate) {
 
 // ---- screening
 
+// The smallest micro-batch that was too large for memory, by the other choices of a shape.
+typedef struct TooLarge {
+    int shape;
+    const Candidate *of[RECOMPUTE_COUNT][RESHARD_COUNT][CP_ROTATE_COUNT];
+} TooLarge;
+
+static const Candidate **too_large_place(TooLarge *too_large, const Candidate *candidate) {
+    if (too_large->shape != candidate->shape) {
+        *too_large = (TooLarge){.shape = candidate->shape};
+    }
+    const TrainPlan *plan = &candidate->plan;
+    return &too_large->of[plan->recompute][plan->reshard][plan->cp_rotate];
+}
+
+static void reject_larger(Search *search, Candidate *candidate, const Candidate *smaller) {
+    char needs[TEXT_UNIT_BYTES];
+    candidate->rule = "memory";
+    candidate->reason = arena_format(search->arena, "micro-batch %d already needs %s", smaller->plan.micro_batch,
+                                     text_bytes(needs, smaller->reserved_bytes));
+    search->result->search.pruned++;
+}
+
+static Status estimate_candidate(Search *search, Candidate *candidate, Error *error) {
+    Estimate *estimate = &search->estimates[candidate - search->space.candidates];
+    TRY(analytic_estimate(search->analytic, &candidate->plan, estimate, error));
+    search->result->search.estimated++;
+    candidate->state = CANDIDATE_ESTIMATED;
+    candidate->step_s = estimate->step_s;
+    candidate->tokens_per_s = (double)plan_tokens_per_step(&candidate->plan) / estimate->step_s;
+    candidate->peak_bytes = estimate->peak_bytes;
+    candidate->reserved_bytes = estimate->reserved_bytes;
+    if (!is_over_limit(search, candidate)) {
+        search->best_estimate = fmax(search->best_estimate, candidate->tokens_per_s);
+    }
+    return STATUS_OK;
+}
+
+// Micro-batches of a shape come in rising order and memory rises with them, so what follows one that is too large is
+// not even estimated.
 static Status screen(Search *search, Error *error) {
-    SearchCounts *counts = &search->result->search;
-    for (int i = 0; i < search->space.candidate_count; i++) {
-        if (i % SCREENED_PER_UPDATE == 0 &&
-            !progress_update(search->progress, "screening choices", i, search->space.candidate_count)) {
+    const int count = search->space.candidate_count;
+    TooLarge too_large = {.shape = -1};
+    for (int i = 0; i < count; i++) {
+        if (i % SCREENED_PER_UPDATE == 0 && !progress_update(search->progress, "screening choices", i, count)) {
             return error_set(error, STATUS_ENVIRONMENT, "interrupted while screening");
         }
         Candidate *candidate = &search->space.candidates[i];
@@ -64,19 +103,17 @@ static Status screen(Search *search, Error *error) {
         const PruneRule *rule = prune(search->request, &candidate->plan, NULL, search->arena, &candidate->reason);
         if (rule) {
             candidate->rule = rule->name;
-            counts->pruned++;
+            search->result->search.pruned++;
             continue;
         }
-        Estimate *estimate = &search->estimates[i];
-        TRY(analytic_estimate(search->analytic, &candidate->plan, estimate, error));
-        counts->estimated++;
-        candidate->state = CANDIDATE_ESTIMATED;
-        candidate->step_s = estimate->step_s;
-        candidate->tokens_per_s = (double)plan_tokens_per_step(&candidate->plan) / estimate->step_s;
-        candidate->peak_bytes = estimate->peak_bytes;
-        candidate->reserved_bytes = estimate->reserved_bytes;
-        if (!is_over_limit(search, candidate)) {
-            search->best_estimate = fmax(search->best_estimate, candidate->tokens_per_s);
+        const Candidate **smaller = too_large_place(&too_large, candidate);
+        if (*smaller) {
+            reject_larger(search, candidate, *smaller);
+            continue;
+        }
+        TRY(estimate_candidate(search, candidate, error));
+        if (!seems_to_fit(search, candidate)) {
+            *smaller = candidate;
         }
     }
     return STATUS_OK;

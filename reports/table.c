@@ -59,7 +59,11 @@ static void print_verdict(const TuneResult *result, FILE *out) {
     fprintf(out, "\nBest: --mesh %s", words_mesh(&best->plan.mesh, mesh));
     if (result->entry_count > 1) {
         const double lead = best->tokens_per_s / result->entries[1].tokens_per_s - 1;
-        fprintf(out, ", %.1f %% faster than the next shape", 100 * lead);
+        if (lead < 0.0005) {
+            fprintf(out, ", level with the next shape");
+        } else {
+            fprintf(out, ", %.1f %% faster than the next shape", 100 * lead);
+        }
     }
     fprintf(out, " (evidence: %s%s)\n", result->request->target->evidence,
             best->origin == ORIGIN_ESTIMATE ? ", estimated, not simulated" : "");

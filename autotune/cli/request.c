@@ -260,5 +260,7 @@ void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, 
     plan->cp_rotate =
         request->cp_rotate != TUNE_ANY ? (CpRotate)request->cp_rotate : target_default_rotate(request->target);
     plan->precision = request->precision;
+    plan->attention = request->target->default_attention;
+    plan->fused = request->target->default_fused;
     plan_canonical(plan);
 }
