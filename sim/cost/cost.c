@@ -117,6 +117,12 @@ static CollectiveKind collective_kind(TaskKind kind) {
     }
 }
 
+// With tp_overlap most of a tp collective runs inside the GEMM that it feeds; what is left is the target's number.
+static double exposed_share(const CostModel *model, const StepProgram *program, const Task *task) {
+    const bool overlaps = program->plan.tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE;
+    return overlaps ? model->target->tp_overlap_exposed : 1;
+}
+
 static TaskCost collective_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     const ClusterProfile *profile = model->profile;
     const Accelerator *accelerator = &profile->accelerator;
@@ -126,7 +132,7 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
     TaskCost cost = {.algorithm = "none"};
     const CollectiveCost alone =
         cost_collective(profile, collective_kind(task->kind), &placement, (double)task->payload_bytes, &cost.algorithm);
-    cost.seconds = alone.seconds;
+    cost.seconds = alone.seconds * exposed_share(model, program, task);
     if (alone.seconds > 0) {
         const double hbm_bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
         const double hbm_s = alone.wire_bytes * profile->interference.hbm_factor / hbm_bytes_per_s;

@@ -104,6 +104,7 @@ void target_hash(const Target *target, Hash *hash) {
                             target->step_fixed_s,
                             target->memory_passes,
                             target->loss_bytes_per_logit,
+                            target->tp_overlap_exposed,
                             target->optimizer_bytes_per_parameter,
                             target->optimizer_temporary_bytes_per_parameter,
                             target->context_bytes,

@@ -12,7 +12,7 @@
 
 // Tensor parallelism. SP: activations between blocks are split over tokens, all-gather in and reduce-scatter out.
 // AR: they are whole, one all-reduce out (and one back). HF: as AR, but each projection reduces its own input gradient,
-// embedding and norms are replicated, logits are gathered.
+// and embedding, norms and head are whole on every rank (transformers 4.56 to 5.10; 4.54, 4.55 split the head and gather).
 typedef enum { TP_SP, TP_AR, TP_HF } TpFlavour;
 
 // What recompute=full keeps of a layer. BLOCK: its input. CHILD: the input of each of norm, attention, norm, MLP.
@@ -57,6 +57,7 @@ typedef struct Target {
     double step_fixed_s;          // step edges: data, logging, zero_grad
     double memory_passes;         // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
+    double tp_overlap_exposed;    // share of tp collectives left in the open by tp_overlap; 0 = the target has none
     double optimizer_bytes_per_parameter;
     double optimizer_temporary_bytes_per_parameter;
     // memory beyond live bytes

@@ -180,6 +180,14 @@ static const char *check_recompute(const Check *check) {
     return arena_format(check->arena, "%s has no selective recompute: use recompute none or full", check->target->name);
 }
 
+static const char *check_overlap(const Check *check) {
+    if (!check->plan->tp_overlap || check->target->tp_overlap_exposed > 0) {
+        return NULL;
+    }
+    return arena_format(check->arena, "%s cannot overlap tp collectives with GEMMs: use tp_overlap off",
+                        check->target->name);
+}
+
 static const char *check_attention(const Check *check) {
     const int cp = axis_size(check, AXIS_CP);
     if (check->plan->attention != ATTENTION_EAGER || cp == 1) {
@@ -202,7 +210,7 @@ static const char *check_token_count(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive, check_axes, check_replicate, check_zero, check_recompute, check_attention,
+    static const char *(*const rules[])(const Check *) = {check_positive, check_axes, check_replicate, check_zero, check_recompute, check_overlap, check_attention,
                                                           check_tensor,   check_sequence,   check_local_tokens,
                                                           check_rotation, check_token_count};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
