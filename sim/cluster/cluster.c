@@ -20,13 +20,11 @@ const char *const *cluster_names(int *count) {
 }
 
 static Status unknown_cluster(const char *name, Error *error) {
-    char list[ERROR_HINT_BYTES] = "";
-    for (int i = 0; i < embedded_profile_count; i++) {
-        strncat(list, i == 0 ? "" : ", ", sizeof list - strlen(list) - 1);
-        strncat(list, embedded_profile_names[i], sizeof list - strlen(list) - 1);
-    }
     const Status status =
-        error_set(error, STATUS_USAGE, "unknown cluster \"%s\"; known: %s, or the path of a profile file", name, list);
+        error_set(error, STATUS_USAGE,
+                  "unknown cluster \"%.128s\"; must be one of the %d that `ndtune clusters` lists, or "
+                  "the path of a profile file",
+                  name, embedded_profile_count);
     const char *nearest = text_nearest(name, embedded_profile_names, (size_t)embedded_profile_count);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
 }
@@ -63,6 +61,14 @@ void cluster_hash(const ClusterProfile *profile, Hash *hash) {
     for (int i = 0; i < slots.count; i++) {
         hash_text(hash, slots.rows[i].path);
         hash_double(hash, cluster_slot_value(&slots.rows[i]));
+    }
+    for (int i = 0; i < profile->curve_count; i++) {
+        const MeasuredCurve *curve = &profile->curves[i];
+        hash_text(hash, cluster_curve_path(curve, &arena));
+        for (int point = 0; point < curve->count; point++) {
+            hash_double(hash, curve->bytes[point]);
+            hash_double(hash, curve->seconds[point]);
+        }
     }
     arena_free(&arena);
 }

@@ -31,7 +31,7 @@ typedef struct GemmRate {
 
 // One flash attention kernel: plateau, ramp and causal factor, hardware.md 5.2.
 typedef struct AttentionRate {
-    char kernel[16];  // "flash", "flash3", "cudnn", "cpu"
+    char kernel[16];  // "flash" (FlashAttention 2), "flash3", "cudnn", "triton" (FlashAttention 1 class), "cpu"
     int head_dim;
     double forward_efficiency;  // of the dtype's peak
     double forward_ramp;        // S0, in key positions
@@ -40,7 +40,7 @@ typedef struct AttentionRate {
     double causal_factor;  // cc
 } AttentionRate;
 
-enum { CLUSTER_MAX_ATTENTION = 8 };
+enum { CLUSTER_MAX_ATTENTION = 8, CLUSTER_MAX_GROUPS = 4, CLUSTER_TIERS = 2 };
 
 typedef struct Accelerator {
     char name[48];
@@ -50,6 +50,7 @@ typedef struct Accelerator {
     double memory_efficiency;   // achieved share for streaming kernels, hardware.md 5.3
     double kernel_floor_s;      // shortest kernel in a stream
     double kernel_gap_s;        // between dependent kernels of one stream
+    double power_w;             // cap that the rates belong to; 0 = unknown
     int sm_count;
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];
@@ -63,21 +64,42 @@ typedef struct LinkCurve {
     double ceiling;                // m
 } LinkCurve;
 
+// Groups of up to `ranks` neighbours inside a node without a switch between all of them (PCIe boxes): their own curves.
+typedef struct GroupRate {
+    int ranks;
+    double ring_latency_s;  // whole start-up of a ring collective of that many ranks
+    LinkCurve ring;
+    double p2p_latency_s;
+    LinkCurve p2p;
+} GroupRate;
+
+// One domain of fast links: a server, or the rack of an NVL72. What the network connects.
 typedef struct Node {
-    int accelerators;       // ranks per node
+    int accelerators;       // ranks per domain
+    int hosts;              // machines with an operating system of their own in the domain; 18 in an NVL72
     double cores;           // CPU cores that ranks of a cpu profile share; 0 for gpu profiles
     double link_latency_s;  // alpha
     double step_latency_s;  // l per ring step
     double ring_copy;       // kappa
     LinkCurve ring;
-    int nvls_min_ranks;  // 0 = no in-switch reduction
+    double reduction_bytes_per_s;  // of summing what arrived, where that does not overlap the transfer (CPUs); 0 = free
+    int nvls_min_ranks;            // 0 = no in-switch reduction
     double nvls_latency_s;
     LinkCurve nvls;
     double p2p_latency_s;
     LinkCurve p2p;     // send/recv and all-to-all
     double ring_ctas;  // SMs that a ring collective takes
     double nvls_ctas;
+    GroupRate groups[CLUSTER_MAX_GROUPS];  // by ascending ranks; none on switched nodes
+    int group_count;
 } Node;
+
+// A level of the network above the nodes: `nodes` of them hang on uplinks with 1/oversubscription of their NIC sum.
+typedef struct FabricTier {
+    int nodes;  // 0 = no such level
+    double oversubscription;
+    double latency_s;  // that one more level adds to a hop
+} FabricTier;
 
 typedef struct Fabric {
     int nics;  // per node; 0 = single-node profile
@@ -87,9 +109,25 @@ typedef struct Fabric {
     double tree_step_latency_s;  // lx
     LinkCurve ring;              // bandwidth unused: comes from the NICs
     LinkCurve tree;              // bandwidth = cap of the two-node tree
+    double decay;                // share of bandwidth lost per doubling of the nodes beyond two
     double p2p_latency_s;
     double p2p_efficiency;  // share of a NIC that one flow reaches
+    LinkCurve p2p;          // bandwidth unused: comes from the NICs
+    double p2p_ctas;        // SMs that a send and receive across nodes take
+    FabricTier tier[CLUSTER_TIERS];
 } Fabric;
+
+// The collectives that a curve may be measured for; the kinds of sim/cost are the same in the same order.
+typedef enum { CURVE_ALL_GATHER, CURVE_REDUCE_SCATTER, CURVE_ALL_REDUCE, CURVE_SEND_RECV, CURVE_KIND_COUNT } CurveKind;
+
+// Measured times of one collective on one group shape. Inside the range they win over every formula.
+typedef struct MeasuredCurve {
+    CurveKind kind;
+    int nodes, per_node;
+    int count;            // points, ascending in bytes
+    const double *bytes;  // payload as sim/cost counts it
+    const double *seconds;
+} MeasuredCurve;
 
 typedef struct Interference {
     double hbm_factor;           // HBM bytes per wire byte of a collective
@@ -98,8 +136,8 @@ typedef struct Interference {
 } Interference;
 
 typedef struct Provenance {
-    const char *path;  // "accelerator.gemm.bf16.sustained_flop_per_s"
-    double value;
+    const char *path;    // "accelerator.gemm.bf16.sustained_flop_per_s"
+    double value;        // of a curve: how many points it has
     const char *source;  // where the number comes from
     Grade grade;
 } Provenance;
@@ -107,15 +145,18 @@ typedef struct Provenance {
 typedef struct ClusterProfile {
     char name[48];
     const char *description;
-    const char *stack;  // driver and library versions that the numbers belong to
+    const char *extends;  // the profile that it takes its other numbers from; NULL = complete in itself
+    const char *stack;    // driver and library versions that the numbers belong to
     const char *date;
     Accelerator accelerator;
     Node node;
     Fabric fabric;
     Interference interference;
+    const MeasuredCurve *curves;
+    int curve_count;
     double price_usd_per_accelerator_hour;  // 0 = unknown
     double relative_uncertainty;            // one-sigma of step time for uncalibrated predictions on this profile
-    const Provenance *provenance;           // one row per number, in field-table order
+    const Provenance *provenance;           // one row per number in field-table order, then one per curve
     int provenance_count;
 } ClusterProfile;
 
@@ -123,7 +164,8 @@ typedef struct ClusterProfile {
 Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error);
 const char *const *cluster_names(int *count);
 
-// "fabric.node_gbps=800", "node.gpus=4", or any path of the field table: "KEY=VALUE". Marks the field GRADE_USER.
+// "fabric.node_gbps=800", "node.gpus=4", or any path of the field table: "KEY=VALUE". Marks the field GRADE_USER. A
+// change below node or fabric drops the measured curves that it would contradict.
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error);
 
 // JSON text of the profile; reading it back gives the same profile. Caller frees (free).

@@ -4,8 +4,6 @@
 
 #include "sim/cluster/cluster_fields.h"
 
-#include <math.h>
-
 const char *const device_class_names[DEVICE_CLASS_COUNT] = {"gpu", "cpu"};
 
 const ClusterText cluster_texts[CLUSTER_TEXT_COUNT] = {
@@ -35,6 +33,7 @@ static const ClusterField accelerator_fields[] = {
     ACCELERATOR(memory_efficiency, "1", 0.01, 1.0),
     ACCELERATOR(kernel_floor_s, "s", 0.0, latency_high_s),
     ACCELERATOR(kernel_gap_s, "s", 0.0, latency_high_s),
+    ACCELERATOR(power_w, "W", 0.0, 1e5),
     INTEGER("accelerator.sm_count", ClusterProfile, accelerator.sm_count, "1", 1, 1e6),
 };
 
@@ -60,8 +59,15 @@ static const ClusterField attention_fields[] = {
 };
 
 #define PLACE(path, unit, low, high) NUMBER(#path, ClusterProfile, path, unit, low, high)
+// Level n of the network is element n - 1; a plain [] would count from 0.
+#define TIER(n)                                                                                                        \
+    INTEGER("fabric.tier" #n ".nodes", ClusterProfile, fabric.tier[n - 1].nodes, "1", 0, 1e6),                         \
+        NUMBER("fabric.tier" #n ".oversubscription", ClusterProfile, fabric.tier[n - 1].oversubscription, "1", 1.0,    \
+               1000.0),                                                                                                \
+        NUMBER("fabric.tier" #n ".latency_s", ClusterProfile, fabric.tier[n - 1].latency_s, "s", 0.0, latency_high_s)
 static const ClusterField system_fields[] = {
     INTEGER("node.accelerators", ClusterProfile, node.accelerators, "1", 1, 1024),
+    INTEGER("node.hosts", ClusterProfile, node.hosts, "1", 1, 1024),
     PLACE(node.cores, "1", 0.0, 1e5),
     PLACE(node.link_latency_s, "s", 0.0, latency_high_s),
     PLACE(node.step_latency_s, "s", 0.0, latency_high_s),
@@ -69,6 +75,7 @@ static const ClusterField system_fields[] = {
     PLACE(node.ring.bandwidth_bytes_per_s, "bytes/s", 1e6, byte_rate_high),
     PLACE(node.ring.pipelining, "1", 0.0, 100.0),
     PLACE(node.ring.ceiling, "1", 0.0, 1000.0),
+    PLACE(node.reduction_bytes_per_s, "bytes/s", 0.0, byte_rate_high),
     INTEGER("node.nvls_min_ranks", ClusterProfile, node.nvls_min_ranks, "1", 0, 1024),
     PLACE(node.nvls_latency_s, "s", 0.0, latency_high_s),
     PLACE(node.nvls.bandwidth_bytes_per_s, "bytes/s", 0.0, byte_rate_high),
@@ -90,13 +97,27 @@ static const ClusterField system_fields[] = {
     PLACE(fabric.tree.bandwidth_bytes_per_s, "bytes/s", 0.0, byte_rate_high),
     PLACE(fabric.tree.pipelining, "1", 0.0, 100.0),
     PLACE(fabric.tree.ceiling, "1", 0.0, 1000.0),
+    PLACE(fabric.decay, "1", 0.0, 0.5),
     PLACE(fabric.p2p_latency_s, "s", 0.0, latency_high_s),
     PLACE(fabric.p2p_efficiency, "1", 0.0, 1.0),
+    PLACE(fabric.p2p.pipelining, "1", 0.0, 100.0),
+    PLACE(fabric.p2p.ceiling, "1", 0.0, 1000.0),
+    PLACE(fabric.p2p_ctas, "1", 0.0, 1e6),
+    TIER(1),
+    TIER(2),
     PLACE(interference.hbm_factor, "1", 0.0, 100.0),
     PLACE(interference.collective_slowdown, "1", 1.0, 100.0),
     PLACE(interference.residue, "1", 1.0, 100.0),
     PLACE(price_usd_per_accelerator_hour, "usd/h", 0.0, 1e6),
     PLACE(relative_uncertainty, "1", 0.001, 2.0),
+};
+
+#define GROUP(name, unit, low, high) NUMBER(#name, GroupRate, name, unit, low, high)
+static const ClusterField group_fields[] = {
+    GROUP(ring_latency_s, "s", 0.0, latency_high_s), GROUP(ring.bandwidth_bytes_per_s, "bytes/s", 1e6, byte_rate_high),
+    GROUP(ring.pipelining, "1", 0.0, 100.0),         GROUP(ring.ceiling, "1", 0.0, 1000.0),
+    GROUP(p2p_latency_s, "s", 0.0, latency_high_s),  GROUP(p2p.bandwidth_bytes_per_s, "bytes/s", 1e6, byte_rate_high),
+    GROUP(p2p.pipelining, "1", 0.0, 100.0),          GROUP(p2p.ceiling, "1", 0.0, 1000.0),
 };
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
@@ -128,7 +149,8 @@ static void slots_add(ClusterSlots *slots, const Section *section, Arena *arena)
 ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *arena) {
     Accelerator *accelerator = &profile->accelerator;
     const int most = COUNT(accelerator_fields) + DTYPE_COUNT * COUNT(gemm_fields) +
-                     CLUSTER_MAX_ATTENTION * COUNT(attention_fields) + COUNT(system_fields);
+                     CLUSTER_MAX_ATTENTION * COUNT(attention_fields) + CLUSTER_MAX_GROUPS * COUNT(group_fields) +
+                     COUNT(system_fields);
     ClusterSlots slots = {.rows = ARENA_ARRAY(arena, ClusterSlot, most)};
     slots_add(&slots, &(Section){"", accelerator_fields, COUNT(accelerator_fields), profile}, arena);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
@@ -141,6 +163,11 @@ ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *aren
         AttentionRate *rate = &accelerator->attention[i];
         const char *prefix = arena_format(arena, "accelerator.attention.%s-%d.", rate->kernel, rate->head_dim);
         slots_add(&slots, &(Section){prefix, attention_fields, COUNT(attention_fields), rate}, arena);
+    }
+    for (int i = 0; i < profile->node.group_count; i++) {
+        GroupRate *rate = &profile->node.groups[i];
+        const char *prefix = arena_format(arena, "node.groups.%d.", rate->ranks);
+        slots_add(&slots, &(Section){prefix, group_fields, COUNT(group_fields), rate}, arena);
     }
     slots_add(&slots, &(Section){"", system_fields, COUNT(system_fields), profile}, arena);
     return slots;
@@ -156,45 +183,4 @@ void cluster_slot_store(const ClusterSlot *slot, double value) {
     } else {
         *(double *)slot->place = value;
     }
-}
-
-static Status check_gemm(const ClusterProfile *profile, Error *error) {
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-        const GemmRate *rate = &profile->accelerator.gemm[dtype];
-        const char *name = dtype_name((Dtype)dtype);
-        if (rate->burst_flop_per_s > rate->peak_flop_per_s) {
-            return error_set(error, STATUS_USAGE,
-                             "accelerator.gemm.%s: burst_flop_per_s %.4g must not be above peak_flop_per_s %.4g", name,
-                             rate->burst_flop_per_s, rate->peak_flop_per_s);
-        }
-        if (rate->sustained_flop_per_s > rate->burst_flop_per_s) {
-            return error_set(error, STATUS_USAGE,
-                             "accelerator.gemm.%s: sustained_flop_per_s %.4g must not be above burst_flop_per_s %.4g",
-                             name, rate->sustained_flop_per_s, rate->burst_flop_per_s);
-        }
-    }
-    return STATUS_OK;
-}
-
-Status cluster_check(const ClusterProfile *profile, Error *error) {
-    const Fabric *fabric = &profile->fabric;
-    const Node *node = &profile->node;
-    if (fabric->nics > 0 &&
-        (fabric->nic_bytes_per_s <= 0.0 || fabric->efficiency <= 0.0 || fabric->p2p_efficiency <= 0.0)) {
-        return error_set(
-            error, STATUS_USAGE,
-            "fabric.nics is %d, so fabric.nic_bytes_per_s, fabric.efficiency and fabric.p2p_efficiency must be "
-            "above 0, got %.4g, %.4g and %.4g",
-            fabric->nics, fabric->nic_bytes_per_s, fabric->efficiency, fabric->p2p_efficiency);
-    }
-    if (node->nvls_min_ranks > 0 && node->nvls.bandwidth_bytes_per_s <= 0.0) {
-        return error_set(error, STATUS_USAGE,
-                         "node.nvls_min_ranks is %d, so node.nvls.bandwidth_bytes_per_s must be above 0",
-                         node->nvls_min_ranks);
-    }
-    if (profile->accelerator.device_class == DEVICE_CLASS_CPU && node->cores <= 0.0) {
-        return error_set(error, STATUS_USAGE, "node.cores must be above 0 for accelerator.class \"cpu\", got %g",
-                         node->cores);
-    }
-    return check_gemm(profile, error);
 }

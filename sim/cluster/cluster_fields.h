@@ -12,7 +12,7 @@ typedef struct ClusterField {
     const char *path;  // below its section
     size_t offset;     // in ClusterProfile, GemmRate or AttentionRate
     FieldType type;
-    const char *unit;  // "bytes", "bytes/s", "s", "flop/s", "usd/h", "1"
+    const char *unit;  // "bytes", "bytes/s", "s", "flop/s", "W", "usd/h", "1"
     double low, high;  // inclusive
 } ClusterField;
 
@@ -40,8 +40,8 @@ extern const ClusterText cluster_texts[CLUSTER_TEXT_COUNT];  // "schema", "name"
 
 extern const char *const device_class_names[DEVICE_CLASS_COUNT];  // "gpu" "cpu"
 
-// Every slot of a profile that has GEMM rates for the dtypes of the mask (bit 1 << dtype) and its attention_count
-// kernels.
+// Every slot of a profile that has GEMM rates for the dtypes of the mask (bit 1 << dtype), its attention_count kernels
+// and its group_count groups.
 ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *arena);
 
 // The dtypes that the profile supports: those with a peak rate.
@@ -50,11 +50,20 @@ unsigned cluster_dtypes(const ClusterProfile *profile);
 double cluster_slot_value(const ClusterSlot *slot);
 void cluster_slot_store(const ClusterSlot *slot, double value);
 
-// What no single field can tell: sustained within peak, a fabric that is whole or absent.
+// What no single field can tell: sustained within peak, a fabric that is whole or absent (cluster_check.c).
 Status cluster_check(const ClusterProfile *profile, Error *error);
 
 // Reads a parsed profile file; origin names it in errors.
 Status cluster_read(json_t *root, const char *origin, Arena *arena, ClusterProfile *profile, Error *error);
+
+// The profile file with everything that it inherits: a new reference, the file's own tree where it extends nothing.
+Status cluster_extend(json_t *root, const char *origin, Arena *arena, json_t **whole, Error *error);
+
+// Measured curves (cluster_curves.c): reading the section, the path of one ("curves.all_reduce-2x8") and its points.
+extern const char *const curve_kind_names[CURVE_KIND_COUNT];
+Status cluster_curves_read(const JsonReader *root, Arena *arena, ClusterProfile *profile, Error *error);
+const char *cluster_curve_path(const MeasuredCurve *curve, Arena *arena);
+json_t *cluster_curve_points(const MeasuredCurve *curve);
 
 typedef struct EmbeddedProfile {
     const char *name;

@@ -1,11 +1,14 @@
 // Profile file -> ClusterProfile. Strict: each field of the table must be there as {"value", "source", "grade"},
-// nothing else may be, and every complaint names file, path and value. GEMM dtypes and attention kernels are the keys
-// of their sections.
+// nothing else may be, and every complaint names file, path and value. GEMM dtypes, attention kernels, group sizes and
+// curves are the keys of their sections.
 
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/base/text.h"
 #include "sim/cluster/cluster_fields.h"
+
+enum { MAX_GROUP_RANKS = 1024 };
 
 typedef struct Reading {
     const char *origin;
@@ -140,6 +143,30 @@ static Status read_kernels(const Reading *reading, Error *error) {
                : error_at(reading, path, error, "needs at least one kernel, such as flash-128", NULL);
 }
 
+// Which group sizes have curves of their own: the keys of node.groups, ascending.
+static Status read_groups(const Reading *reading, Error *error) {
+    static const char path[] = "node.groups";
+    Node *node = &reading->profile->node;
+    const char *key;
+    json_t *rates;
+    json_object_foreach(value_at(reading->root, path), key, rates) {
+        if (node->group_count == CLUSTER_MAX_GROUPS) {
+            return error_at(reading, path, error,
+                            arena_format(reading->arena, "more than %d sizes", CLUSTER_MAX_GROUPS), NULL);
+        }
+        int64_t ranks = 0;
+        char canonical[16];
+        const int before = node->group_count > 0 ? node->groups[node->group_count - 1].ranks : 1;
+        const bool counts = text_parse_int(key, &ranks) && ranks > before && ranks <= MAX_GROUP_RANKS;
+        snprintf(canonical, sizeof canonical, "%d", counts ? (int)ranks : 0);
+        if (!counts || strcmp(key, canonical) != 0) {
+            return error_at(reading, path, error, "keys are numbers of ranks from 2 on, ascending", key);
+        }
+        node->groups[node->group_count++].ranks = (int)ranks;
+    }
+    return STATUS_OK;
+}
+
 static Status read_grade(const Reading *reading, const JsonReader *leaf, Grade *grade, Error *error) {
     const char *name = NULL;
     TRY(json_get_text(leaf, "grade", reading->arena, &name, error));
@@ -150,6 +177,14 @@ static Status read_grade(const Reading *reading, const JsonReader *leaf, Grade *
         }
     }
     return json_error(leaf, "grade", error, "must be measured, fitted, datasheet, estimated or user, got \"%s\"", name);
+}
+
+static Status read_origin(const Reading *reading, const JsonReader *leaf, Provenance *row, Error *error) {
+    TRY(json_get_text(leaf, "source", reading->arena, &row->source, error));
+    if (row->source[0] == '\0') {
+        return json_error(leaf, "source", error, "must not be empty: say where the number comes from");
+    }
+    return read_grade(reading, leaf, &row->grade, error);
 }
 
 static Status read_slot(const Reading *reading, const ClusterSlot *slot, Provenance *row, Error *error) {
@@ -172,12 +207,19 @@ static Status read_slot(const Reading *reading, const ClusterSlot *slot, Provena
         TRY(json_get_double(&leaf, "value", field->low, field->high, &value, error));
     }
     *row = (Provenance){.path = slot->path, .value = value};
-    TRY(json_get_text(&leaf, "source", reading->arena, &row->source, error));
-    if (row->source[0] == '\0') {
-        return json_error(&leaf, "source", error, "must not be empty: say where the number comes from");
-    }
-    TRY(read_grade(reading, &leaf, &row->grade, error));
+    TRY(read_origin(reading, &leaf, row, error));
     cluster_slot_store(slot, value);
+    return json_reader_finish(&leaf, keys, sizeof keys / sizeof keys[0], error);
+}
+
+static Status read_curve_origin(const Reading *reading, const MeasuredCurve *curve, Provenance *row, Error *error) {
+    static const char *const keys[] = {"points", "source", "grade"};
+    *row = (Provenance){.path = cluster_curve_path(curve, reading->arena), .value = curve->count};
+    const JsonReader leaf = reader_at(reading, value_at(reading->root, row->path), row->path);
+    if (!leaf.object) {  // the key was not written the one way, such as all_reduce-02x8
+        return error_at(reading, row->path, error, "a curve must be named exactly so", NULL);
+    }
+    TRY(read_origin(reading, &leaf, row, error));
     return json_reader_finish(&leaf, keys, sizeof keys / sizeof keys[0], error);
 }
 
@@ -214,8 +256,11 @@ static Status refuse_unknown(const Reading *reading, json_t *object, const char 
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
+        if (prefix[0] == '\0' && (strcmp(key, "curves") == 0 || strcmp(key, "extends") == 0)) {
+            continue;  // read by cluster_curves.c and cluster_extend.c, just as strictly
+        }
         const char *path = arena_format(reading->arena, "%s%s%s", prefix, prefix[0] == '\0' ? "" : ".", key);
-        const int kind = path_kind(reading, path);
+        const int kind = strchr(key, '.') ? -1 : path_kind(reading, path);
         if (kind < 0) {
             return unknown_field(reading, path, error);
         }
@@ -229,30 +274,49 @@ static Status refuse_unknown(const Reading *reading, json_t *object, const char 
     return STATUS_OK;
 }
 
-static Status read_root(Reading *reading, Error *error) {
-    if (!json_is_object(reading->root)) {
-        return error_set(error, STATUS_USAGE, "%s: must be a JSON object", reading->origin);
+static Status read_provenance(Reading *reading, Error *error) {
+    ClusterProfile *profile = reading->profile;
+    const int numbers = reading->slots.count;
+    Provenance *rows = ARENA_ARRAY(reading->arena, Provenance, numbers + profile->curve_count);
+    for (int i = 0; i < numbers; i++) {
+        TRY(read_slot(reading, &reading->slots.rows[i], &rows[i], error));
     }
+    for (int i = 0; i < profile->curve_count; i++) {
+        TRY(read_curve_origin(reading, &profile->curves[i], &rows[numbers + i], error));
+    }
+    profile->provenance = rows;
+    profile->provenance_count = numbers + profile->curve_count;
+    return STATUS_OK;
+}
+
+static Status read_root(Reading *reading, Error *error) {
     unsigned dtypes = 0;
     TRY(read_texts(reading, error));
     TRY(read_dtypes(reading, &dtypes, error));
     TRY(read_kernels(reading, error));
+    TRY(read_groups(reading, error));
+    const JsonReader root = reader_at(reading, reading->root, "");
+    TRY(cluster_curves_read(&root, reading->arena, reading->profile, error));
     reading->slots = cluster_slots(reading->profile, dtypes, reading->arena);
     TRY(refuse_unknown(reading, reading->root, "", error));
-    Provenance *rows = ARENA_ARRAY(reading->arena, Provenance, reading->slots.count);
-    for (int i = 0; i < reading->slots.count; i++) {
-        TRY(read_slot(reading, &reading->slots.rows[i], &rows[i], error));
-    }
-    reading->profile->provenance = rows;
-    reading->profile->provenance_count = reading->slots.count;
+    TRY(read_provenance(reading, error));
     const Status status = cluster_check(reading->profile, error);
     return status == STATUS_OK ? status : error_wrap(error, "%s", reading->origin);
 }
 
 Status cluster_read(json_t *root, const char *origin, Arena *arena, ClusterProfile *profile, Error *error) {
-    ClusterProfile read = {0};
-    Reading reading = {.origin = origin, .root = root, .arena = arena, .profile = &read};
-    TRY(read_root(&reading, error));
-    *profile = read;
-    return STATUS_OK;
+    if (!json_is_object(root)) {
+        return error_set(error, STATUS_USAGE, "%s: must be a JSON object", origin);
+    }
+    json_t *whole = NULL;
+    TRY(cluster_extend(root, origin, arena, &whole, error));
+    const json_t *extends = json_object_get(root, "extends");
+    ClusterProfile read = {.extends = extends ? arena_text(arena, json_string_value(extends)) : NULL};
+    Reading reading = {.origin = origin, .root = whole, .arena = arena, .profile = &read};
+    const Status status = read_root(&reading, error);
+    json_decref(whole);
+    if (status == STATUS_OK) {
+        *profile = read;
+    }
+    return status;
 }

@@ -1,6 +1,6 @@
 // --set KEY=VALUE: overrides one number of a profile. KEY is a path of the field table or one of the short names below,
 // which are in the units that people use. The result is checked like a file; on any error the profile is left as it
-// was.
+// was. Measured curves that speak about the changed part of the machine go, else they would hide the change.
 
 #include <math.h>
 #include <stdio.h>
@@ -102,6 +102,25 @@ static void provenance_replace(ClusterProfile *profile, int index, const Provena
     profile->provenance = rows;
 }
 
+// Keeps the curves of groups inside one node unless everything goes.
+static void curves_drop(ClusterProfile *profile, bool all, Arena *arena) {
+    const int numbers = profile->provenance_count - profile->curve_count;
+    MeasuredCurve *kept = ARENA_ARRAY(arena, MeasuredCurve, profile->curve_count);
+    Provenance *rows = ARENA_ARRAY(arena, Provenance, profile->provenance_count);
+    memcpy(rows, profile->provenance, (size_t)numbers * sizeof *rows);
+    int count = 0;
+    for (int i = 0; i < profile->curve_count; i++) {
+        if (!all && profile->curves[i].nodes == 1) {
+            rows[numbers + count] = profile->provenance[numbers + i];
+            kept[count++] = profile->curves[i];
+        }
+    }
+    profile->provenance = rows;
+    profile->provenance_count = numbers + count;
+    profile->curves = kept;
+    profile->curve_count = count;
+}
+
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error) {
     const char *equals = strchr(assignment, '=');
     if (!equals || equals == assignment) {
@@ -129,5 +148,9 @@ Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena
                             .source = arena_format(arena, "set by the user: %s", assignment),
                             .grade = GRADE_USER};
     provenance_replace(profile, index, &row, arena);
+    const bool of_node = strncmp(slot->path, "node.", 5) == 0;
+    if (profile->curve_count > 0 && (of_node || strncmp(slot->path, "fabric.", 7) == 0)) {
+        curves_drop(profile, of_node, arena);
+    }
     return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-// ClusterProfile -> profile file, in field-table order. Reading the text back gives the same profile, values bit for
+// ClusterProfile -> profile file, complete in itself (what was inherited is written out), in field-table order. Reading the text back gives the same profile, values bit for
 // bit: 15 digits where they are enough for every number of the profile (they keep 0.96 readable), else 17.
 
 #include <stdlib.h>
@@ -39,6 +39,14 @@ static json_t *number_json(const ClusterSlot *slot) {
     return slot->field->type == FIELD_INTEGER || whole ? json_integer((json_int_t)value) : json_real(value);
 }
 
+static void put_leaf(json_t *root, const Provenance *row, const char *what, json_t *value) {
+    json_t *leaf = json_object();
+    json_object_set_new(leaf, what, value);
+    json_object_set_new(leaf, "source", json_string(row->source));
+    json_object_set_new(leaf, "grade", json_string(grade_name(row->grade)));
+    put(root, row->path, leaf);
+}
+
 static json_t *profile_json(const ClusterProfile *profile, const ClusterSlots *slots) {
     const char *texts[CLUSTER_TEXT_COUNT] = {CLUSTER_SCHEMA,
                                              profile->name,
@@ -52,11 +60,10 @@ static json_t *profile_json(const ClusterProfile *profile, const ClusterSlots *s
         put(root, cluster_texts[i].path, json_string(texts[i]));
     }
     for (int i = 0; i < slots->count; i++) {
-        json_t *leaf = json_object();
-        json_object_set_new(leaf, "value", number_json(&slots->rows[i]));
-        json_object_set_new(leaf, "source", json_string(profile->provenance[i].source));
-        json_object_set_new(leaf, "grade", json_string(grade_name(profile->provenance[i].grade)));
-        put(root, slots->rows[i].path, leaf);
+        put_leaf(root, &profile->provenance[i], "value", number_json(&slots->rows[i]));
+    }
+    for (int i = 0; i < profile->curve_count; i++) {
+        put_leaf(root, &profile->provenance[slots->count + i], "points", cluster_curve_points(&profile->curves[i]));
     }
     return root;
 }
@@ -71,10 +78,16 @@ Status cluster_write(const ClusterProfile *profile, char **text, Error *error) {
     Arena arena = {0};
     ClusterProfile copy = *profile;
     const ClusterSlots slots = cluster_slots(&copy, cluster_dtypes(profile), &arena);
-    ASSERT(slots.count == profile->provenance_count);
+    ASSERT(slots.count + profile->curve_count == profile->provenance_count);
     size_t digits = 15;
     for (int i = 0; i < slots.count; i++) {
         digits = round_trips(cluster_slot_value(&slots.rows[i]), 15) ? digits : 17;
+    }
+    for (int i = 0; i < profile->curve_count; i++) {
+        for (int point = 0; point < profile->curves[i].count; point++) {
+            const MeasuredCurve *curve = &profile->curves[i];
+            digits = round_trips(curve->bytes[point], 15) && round_trips(curve->seconds[point], 15) ? digits : 17;
+        }
     }
     json_t *root = profile_json(profile, &slots);
     *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
