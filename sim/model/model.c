@@ -1,30 +1,38 @@
-// ModelSpec: names, checks and counts. Parameter and FLOP formulas: model.h (Touvron et al. 2023; PaLM appendix B).
+// ModelSpec: names and counts. What each choice adds to the parameters: model.h. FLOPs: PaLM appendix B.
 
 #include "sim/model/model.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "sim/base/text.h"
 #include "sim/model/model_config.h"
 
+static void list_add(char list[ERROR_HINT_BYTES], const char *word) {
+    strncat(list, list[0] ? ", " : "", ERROR_HINT_BYTES - strlen(list) - 1);
+    strncat(list, word, ERROR_HINT_BYTES - strlen(list) - 1);
+}
+
+// The short names; the long ones are too many for a sentence.
 static Status unknown_model(const char *name, Error *error) {
     int count = 0;
     const ModelPreset *presets = model_presets(&count);
-    enum { MAX_NAMES = 128 };
+    enum { MAX_NAMES = 256 };
     const char *names[MAX_NAMES];
     size_t named = 0;
-    char list[ERROR_HINT_BYTES] = "";
+    char list[ERROR_HINT_BYTES] = "tiny";
+    int others = count - 1;
     for (int i = 0; i < count && named + 2 <= MAX_NAMES; i++) {
         names[named++] = presets[i].spec.name;
         if (presets[i].alias) {
             names[named++] = presets[i].alias;
+            list_add(list, presets[i].alias);
+            others--;
         }
-        strncat(list, i == 0 ? "" : ", ", sizeof list - strlen(list) - 1);
-        strncat(list, presets[i].spec.name, sizeof list - strlen(list) - 1);
     }
-    const Status status =
-        error_set(error, STATUS_USAGE, "unknown model \"%s\"; known: %s, or the path of a config.json", name, list);
+    const Status status = error_set(error, STATUS_USAGE,
+                                    "unknown model \"%.64s\"; known: %s and %d more (ndtune models lists them), or the "
+                                    "path of a config.json",
+                                    name, list, others);
     const char *nearest = text_nearest(name, names, named);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
 }
@@ -37,7 +45,7 @@ Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Erro
     const ModelPreset *presets = model_presets(&count);
     for (int i = 0; i < count; i++) {
         const bool named = text_same_word(name_or_path, presets[i].spec.name);
-        if (named || (presets[i].alias && strcmp(name_or_path, presets[i].alias) == 0)) {
+        if (named || (presets[i].alias && text_same_word(name_or_path, presets[i].alias))) {
             *model = presets[i].spec;
             return STATUS_OK;
         }
@@ -45,66 +53,87 @@ Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Erro
     return unknown_model(name_or_path, error);
 }
 
-typedef struct FieldCheck {
-    const char *name;
-    int value;
-} FieldCheck;
+typedef struct Departure {
+    bool departs;
+    const char *words;
+} Departure;
 
-Status model_check(const ModelSpec *model, Error *error) {
-    const FieldCheck checks[] = {{"layers", model->layers},     {"hidden", model->hidden},     {"heads", model->heads},
-                                 {"kv_heads", model->kv_heads}, {"head_dim", model->head_dim}, {"ffn", model->ffn},
-                                 {"vocab", model->vocab},       {"max_seq", model->max_seq}};
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
-        if (checks[i].value < 1) {
-            return error_set(error, STATUS_USAGE, "model %s: %s must be positive, got %d", model->name, checks[i].name,
-                             checks[i].value);
+const char *model_beyond_llama(const ModelSpec *model, Arena *arena) {
+    const bool silu = model->activation == ACTIVATION_SILU;
+    const Departure departures[] = {
+        {model->norm != NORM_RMS, "layer norms"},
+        {model->mlp != MLP_GATED, silu ? "a feed-forward half without gate" : "a GELU without gate"},
+        {model->mlp == MLP_GATED && !silu, "a GELU gate"},
+        {model->position == POSITION_LEARNED, "learned positions"},
+        {model->position == POSITION_ALIBI, "ALiBi"},
+        {model->position == POSITION_ROTARY && model->rotary_dims != 0 && model->rotary_dims != model->head_dim,
+         "rotary positions on a part of each head"},
+        {model->qk_norm != QK_NORM_NONE, "norms of queries and keys"},
+        {model->residual == RESIDUAL_PARALLEL, "attention and feed-forward side by side"},
+        {model->residual == RESIDUAL_POST_NORM, "norms behind the halves of a layer"},
+        {model->qkv_bias || model->out_bias || model->mlp_bias, "biases"},
+        {model->scaled_embeddings, "scaled embeddings"},
+    };
+    const char *text = NULL;
+    for (size_t i = 0; i < sizeof departures / sizeof departures[0]; i++) {
+        if (departures[i].departs) {
+            text = text ? arena_format(arena, "%s, %s", text, departures[i].words) : departures[i].words;
         }
     }
-    if (model->heads % model->kv_heads != 0) {
-        return error_set(error, STATUS_USAGE, "model %s: kv_heads %d must divide heads %d", model->name,
-                         model->kv_heads, model->heads);
-    }
-    if (model->head_dim % 2 != 0) {
-        return error_set(error, STATUS_USAGE, "model %s: head_dim must be even (rotary pairs), got %d", model->name,
-                         model->head_dim);
-    }
-    if (!(model->rope_theta >= 1.0) || !isfinite(model->rope_theta)) {
-        return error_set(error, STATUS_USAGE, "model %s: rope_theta must be at least 1, got %g", model->name,
-                         model->rope_theta);
-    }
-    if (!(model->norm_eps > 0.0) || model->norm_eps > 0.1) {
-        return error_set(error, STATUS_USAGE, "model %s: norm_eps must be above 0 and at most 0.1, got %g", model->name,
-                         model->norm_eps);
-    }
-    // Every byte count must stay far from 2^63: 16 bytes per parameter of 2^56 parameters would still fit.
-    const double parameters = (double)model->layers * model->hidden *
-                              (3.0 * model->ffn + 2.0 * (model->heads + model->kv_heads) * (double)model->head_dim);
-    if (parameters + 2.0 * model->vocab * (double)model->hidden > 0x1p50) {
-        return error_set(error, STATUS_USAGE, "model %s: about %.2g parameters, more than 2^50 are not supported",
-                         model->name, parameters);
-    }
-    return STATUS_OK;
+    return text;
 }
 
-// Weights of the four attention and three feed-forward projections.
+static int64_t query_width(const ModelSpec *model) {
+    return (int64_t)model->heads * model->head_dim;
+}
+
+static int64_t key_width(const ModelSpec *model) {
+    return (int64_t)model->kv_heads * model->head_dim;
+}
+
+static int64_t mlp_inputs(const ModelSpec *model) {
+    return model->mlp == MLP_GATED ? 2 : 1;
+}
+
+// Weights of the attention and feed-forward projections.
 static int64_t layer_matrix_parameters(const ModelSpec *model) {
     const int64_t hidden = model->hidden;
-    const int64_t query = (int64_t)model->heads * model->head_dim;
-    const int64_t key_value = (int64_t)model->kv_heads * model->head_dim;
-    return hidden * (query + 2 * key_value) + query * hidden + 3 * hidden * model->ffn;
+    return hidden * (query_width(model) + 2 * key_width(model)) + query_width(model) * hidden +
+           (mlp_inputs(model) + 1) * hidden * model->ffn;
+}
+
+static int64_t norm_parameters(const ModelSpec *model) {
+    return (model->norm_bias ? 2 : 1) * (int64_t)model->hidden;
+}
+
+static int64_t layer_vector_parameters(const ModelSpec *model) {
+    int64_t count = 2 * norm_parameters(model);
+    count += model->qkv_bias ? query_width(model) + 2 * key_width(model) : 0;
+    count += model->out_bias ? model->hidden : 0;
+    count += model->mlp_bias ? mlp_inputs(model) * model->ffn + model->hidden : 0;
+    count += model->qk_norm == QK_NORM_HEAD ? 2 * (int64_t)model->head_dim : 0;
+    count += model->qk_norm == QK_NORM_WHOLE ? query_width(model) + key_width(model) : 0;
+    return count;
 }
 
 int64_t model_layer_parameters(const ModelSpec *model) {
-    return layer_matrix_parameters(model) + 2 * (int64_t)model->hidden;
+    return layer_matrix_parameters(model) + layer_vector_parameters(model);
 }
 
 int64_t model_parameters(const ModelSpec *model) {
     const int64_t table = (int64_t)model->vocab * model->hidden;
-    return model->layers * model_layer_parameters(model) + model->hidden + (model->tied_embeddings ? 1 : 2) * table;
+    const int64_t positions = model->position == POSITION_LEARNED ? (int64_t)model->max_seq * model->hidden : 0;
+    return model->layers * model_layer_parameters(model) + norm_parameters(model) + positions +
+           (model->tied_embeddings ? 1 : 2) * table;
 }
 
 int64_t model_flop_parameters(const ModelSpec *model) {
-    return model->layers * model_layer_parameters(model) + model->hidden + (int64_t)model->vocab * model->hidden;
+    return model->layers * model_layer_parameters(model) + norm_parameters(model) +
+           (int64_t)model->vocab * model->hidden;
+}
+
+int64_t model_matrix_parameters(const ModelSpec *model) {
+    return model->layers * layer_matrix_parameters(model) + (int64_t)model->vocab * model->hidden;
 }
 
 double model_flops_per_token(const ModelSpec *model, int seq) {
@@ -113,8 +142,29 @@ double model_flops_per_token(const ModelSpec *model, int seq) {
 }
 
 void model_hash(const ModelSpec *model, Hash *hash) {
-    const int64_t fields[] = {model->layers, model->hidden, model->heads,   model->kv_heads,       model->head_dim,
-                              model->ffn,    model->vocab,  model->max_seq, model->tied_embeddings};
+    const int64_t fields[] = {model->layers,
+                              model->hidden,
+                              model->heads,
+                              model->kv_heads,
+                              model->head_dim,
+                              model->ffn,
+                              model->vocab,
+                              model->max_seq,
+                              model->norm,
+                              model->norm_bias,
+                              model->mlp,
+                              model->activation,
+                              model->position,
+                              model->rotary_dims,
+                              model->qk_norm,
+                              model->residual,
+                              model->qkv_bias,
+                              model->out_bias,
+                              model->mlp_bias,
+                              model->fused_qkv,
+                              model->fused_gate_up,
+                              model->tied_embeddings,
+                              model->scaled_embeddings};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         hash_int(hash, fields[i]);
     }

@@ -1,7 +1,7 @@
-// ModelSpec: the transformer that is trained. Llama type: RMSNorm, rotary positions, grouped-query attention, SwiGLU,
-// no biases. Parameter counts: per layer 2*hidden (norms) + hidden*(heads + 2*kv_heads)*head_dim +
-// heads*head_dim*hidden + 3*hidden*ffn; outside: vocab*hidden (embedding), hidden (final norm), vocab*hidden (head,
-// unless tied). Source: Touvron et al. 2023, section 2.
+// ModelSpec: the transformer that is trained, a decoder described by sizes and a few choices as data. All choices zero
+// is a Llama: RMSNorm before each half of a layer, rotary positions, grouped-query attention, SwiGLU, no biases
+// (Touvron et al. 2023, section 2). What the choices add to the parameter count stands beside them; tests hold the
+// counts against the published ones.
 
 #pragma once
 
@@ -12,6 +12,22 @@
 #include "sim/base/error.h"
 #include "sim/base/hash.h"
 
+typedef enum { NORM_RMS, NORM_LAYER, NORM_COUNT } NormKind;
+
+typedef enum { MLP_GATED, MLP_PLAIN, MLP_COUNT } MlpKind;  // down(act(gate) * up) or down(act(up))
+
+// GELU_NEW: the tanh form written out operation by operation, as transformers' gelu_new is; one kernel where fused.
+typedef enum { ACTIVATION_SILU, ACTIVATION_GELU, ACTIVATION_GELU_NEW, ACTIVATION_COUNT } Activation;
+
+typedef enum { POSITION_ROTARY, POSITION_LEARNED, POSITION_ALIBI, POSITION_COUNT } PositionKind;
+
+// Norm of queries and keys: of each head (qwen3) or of all heads of a token together (olmo2).
+typedef enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE, QK_NORM_COUNT } QkNorm;
+
+// A layer's halves, attention A and feed-forward F: x += A(norm x), x += F(norm x); x += A(norm x) + F(norm' x)
+// (gpt_neox); x += norm A(x), x += norm F(x) (olmo2).
+typedef enum { RESIDUAL_PRE_NORM, RESIDUAL_PARALLEL, RESIDUAL_POST_NORM, RESIDUAL_COUNT } ResidualKind;
+
 typedef struct ModelSpec {
     char name[64];
     int layers;
@@ -19,13 +35,29 @@ typedef struct ModelSpec {
     int heads;     // query heads
     int kv_heads;  // divides heads
     int head_dim;  // not always hidden / heads
-    int ffn;       // width of each of gate and up
+    int ffn;       // width of the feed-forward half, of each of gate and up
     int vocab;
-    int max_seq;  // longest sequence the model was made for
+    int max_seq;  // longest sequence the model was made for; rows of the table of learned positions
     double rope_theta;
     double norm_eps;
     bool tied_embeddings;
-    const char *source;  // where the figures come from; static or arena text
+    NormKind norm;
+    bool norm_bias;  // layer norms only; hidden more per norm
+    MlpKind mlp;
+    Activation activation;
+    PositionKind position;  // learned: max_seq * hidden parameters
+    int rotary_dims;        // leading elements of a head that turn; 0 = all of head_dim
+    QkNorm qk_norm;         // per head: 2 * head_dim parameters in a layer; whole: (heads + kv_heads) * head_dim
+    ResidualKind residual;
+    bool qkv_bias;           // (heads + 2*kv_heads) * head_dim
+    bool out_bias;           // hidden
+    bool mlp_bias;           // ffn (twice when gated) + hidden
+    bool fused_qkv;          // the model's own code keeps wq, wk, wv in one matrix
+    bool fused_gate_up;      //   and gate and up
+    bool scaled_embeddings;  // embeddings are multiplied by sqrt(hidden) (gemma)
+    const char *type;        // Hugging Face's model_type; NULL = llama
+    const char *note;        // one sentence about what is taken differently from the model's own code; NULL = nothing
+    const char *source;      // where the figures come from; static or arena text
 } ModelSpec;
 
 typedef struct ModelPreset {
@@ -36,16 +68,23 @@ typedef struct ModelPreset {
 // The table of presets; *count rows.
 const ModelPreset *model_presets(int *count);
 
-// A preset name, an alias or the path of a Hugging Face config.json (model_type llama). USAGE with a suggestion
-// otherwise.
+// A preset name, an alias or the path of a Hugging Face config.json (the types of model_config.c). USAGE with a
+// suggestion otherwise.
 Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Error *error);
 
-// Checks ranges and divisibility; USAGE names the field and the value.
+// Checks ranges, divisibility and choices that exclude each other; USAGE names the field and the value.
 Status model_check(const ModelSpec *model, Error *error);
 
+// Sets the choices (not the sizes) of a family by Hugging Face's model_type; false when there is no such family.
+bool model_set_family(ModelSpec *model, const char *type);
+
+// What sets the model apart from a Llama, in words ("layer norms, learned positions"); NULL when nothing does.
+const char *model_beyond_llama(const ModelSpec *model, Arena *arena);
+
 int64_t model_layer_parameters(const ModelSpec *model);
-int64_t model_parameters(const ModelSpec *model);       // all of them, tied counted once
-int64_t model_flop_parameters(const ModelSpec *model);  // non-embedding; the head counts (even when tied)
+int64_t model_parameters(const ModelSpec *model);         // all of them, tied counted once
+int64_t model_flop_parameters(const ModelSpec *model);    // non-embedding; the head counts (even when tied)
+int64_t model_matrix_parameters(const ModelSpec *model);  // of these the ones in matrices: no norms, no biases
 
 // Training FLOPs per token: 6 * flop_parameters + 12 * layers * heads * head_dim * seq (full square; PaLM appendix B).
 double model_flops_per_token(const ModelSpec *model, int seq);

@@ -1,94 +1,58 @@
-// Hugging Face config.json of model_type llama. Defaults of absent fields are those of transformers' LlamaConfig:
-// num_key_value_heads = num_attention_heads, head_dim = hidden_size / num_attention_heads, rope_theta 10000,
-// rms_norm_eps 1e-6, tie_word_embeddings false. Newer files keep rope_theta inside rope_parameters. Does not model rope
-// scaling (it changes no cost) and refuses biases.
+// Hugging Face config.json -> ModelSpec: the table of types, what no type may say, the model's name from the path. A
+// type's choices come from its family (model_families.h), its sizes and defaults from its reader.
 
 #include "sim/model/model_config.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/base/json.h"
 #include "sim/base/text.h"
+#include "sim/model/config_fields.h"
 
-static const char *const supported_types[] = {"llama"};
-
-enum {
-    MAX_LAYERS = 1024,    // ten times the deepest published decoder
-    MAX_WIDTH = 1 << 20,  // hidden and ffn; 64 times llama-3.1-405b's 16384
-    MAX_HEADS = 1 << 14,
-    MAX_VOCAB = 1 << 24,
-    MAX_SEQUENCE = 1 << 28,
+static const ConfigType types[] = {
+    {"llama", config_read_llama}, {"mistral", config_read_llama},     {"qwen2", config_read_llama},
+    {"qwen3", config_read_llama}, {"gemma", config_read_llama},       {"phi3", config_read_llama},
+    {"gpt2", config_read_gpt2},   {"gpt_neox", config_read_gpt_neox}, {"mpt", config_read_mpt},
+    {"olmo2", config_read_llama},
 };
 
-static Status check_type(const JsonReader *config, Arena *arena, Error *error) {
+enum { TYPE_COUNT = sizeof types / sizeof types[0] };
+
+static Status find_type(const Config *config, const ConfigType **found, Error *error) {
     const char *type = NULL;
-    TRY(json_get_text(config, "model_type", arena, &type, error));
-    if (strcmp(type, supported_types[0]) == 0) {
-        return STATUS_OK;
+    const char *names[TYPE_COUNT];
+    const char *list = "";
+    TRY(json_get_text(&config->json, "model_type", config->arena, &type, error));
+    for (int i = 0; i < TYPE_COUNT; i++) {
+        if (strcmp(type, types[i].type) == 0) {
+            *found = &types[i];
+            return STATUS_OK;
+        }
+        names[i] = types[i].type;
+        list = arena_format(config->arena, "%s%s%s", list, i == 0 ? "" : ", ", names[i]);
     }
-    const Status status = json_error(config, "model_type", error, "\"%s\" is not supported; supported: llama", type);
-    return text_nearest(type, supported_types, 1) ? error_hint(error, "did you mean \"llama\"?") : status;
+    const Status status =
+        json_error(&config->json, "model_type", error, "\"%.64s\" is not supported; supported: %s", type, list);
+    const char *nearest = text_nearest(type, names, TYPE_COUNT);
+    return nearest ? error_hint(error, "did you mean \"%s\"?", nearest) : status;
 }
 
-static Status read_int(const JsonReader *config, const char *key, int high, int *value, Error *error) {
-    int64_t number = 0;
-    TRY(json_get_int(config, key, 1, high, &number, error));
-    *value = (int)number;
-    return STATUS_OK;
-}
-
-static Status read_int_or(const JsonReader *config, const char *key, int high, int fallback, int *value, Error *error) {
-    int64_t number = 0;
-    TRY(json_get_int_or(config, key, 1, high, fallback, &number, error));
-    *value = (int)number;
-    return STATUS_OK;
-}
-
-static Status read_heads(const JsonReader *config, ModelSpec *model, Error *error) {
-    TRY(read_int(config, "num_attention_heads", MAX_HEADS, &model->heads, error));
-    TRY(read_int_or(config, "num_key_value_heads", MAX_HEADS, model->heads, &model->kv_heads, error));
-    if (model->heads % model->kv_heads != 0) {
-        return json_error(config, "num_key_value_heads", error, "must divide num_attention_heads %d, got %d",
-                          model->heads, model->kv_heads);
-    }
-    if (model->hidden < model->heads || model->hidden % model->heads != 0) {
-        TRY(read_int(config, "head_dim", MAX_WIDTH, &model->head_dim, error));
-        return STATUS_OK;  // no default exists: the file must say
-    }
-    return read_int_or(config, "head_dim", MAX_WIDTH, model->hidden / model->heads, &model->head_dim, error);
-}
-
-static Status read_rope(const JsonReader *config, Arena *arena, ModelSpec *model, Error *error) {
-    const double low = 1.0;
-    const double high = 1e12;
-    if (json_is_object(json_object_get(config->object, "rope_parameters"))) {
-        JsonReader rope;
-        TRY(json_get_object(config, "rope_parameters", arena, &rope, error));
-        return json_get_double_or(&rope, "rope_theta", low, high, 10000.0, &model->rope_theta, error);
-    }
-    return json_get_double_or(config, "rope_theta", low, high, 10000.0, &model->rope_theta, error);
-}
-
-static Status refuse_biases(const JsonReader *config, Error *error) {
-    static const char *const keys[] = {"attention_bias", "mlp_bias"};
+// Keys under which the types of Mixtral, Qwen, DeepSeek and DBRX count experts.
+static Status refuse_experts(const Config *config, Error *error) {
+    static const char *const keys[] = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        bool biased = false;
-        TRY(json_get_bool_or(config, keys[i], false, &biased, error));
-        if (biased) {
-            return json_error(config, keys[i], error, "must be false, projections with biases are not modelled");
+        const json_t *value = json_object_get(config->json.object, keys[i]);
+        if (value && !json_is_null(value) && (!json_is_integer(value) || json_integer_value(value) > 1)) {
+            return json_error(&config->json, keys[i], error, "mixtures of experts are not modelled, only dense models");
         }
     }
     return STATUS_OK;
 }
 
-static Status refuse_activation(const JsonReader *config, Arena *arena, Error *error) {
-    const char *activation = NULL;
-    TRY(json_get_text_or(config, "hidden_act", "silu", arena, &activation, error));
-    if (strcmp(activation, "silu") != 0 && strcmp(activation, "swish") != 0) {
-        return json_error(config, "hidden_act", error, "must be \"silu\", got \"%s\"", activation);
-    }
-    return STATUS_OK;
+static Status refuse_other_architectures(const Config *config, Error *error) {
+    TRY(refuse_experts(config, error));
+    TRY(config_refuse_true(config, "is_encoder_decoder", "must be false, only decoders are modelled", error));
+    return config_refuse_true(config, "add_cross_attention", "must be false, only decoders are modelled", error);
 }
 
 // The folder that holds the file names the model ("Llama-2-7b/config.json"); else the file's own name.
@@ -110,27 +74,21 @@ static void name_from_path(const char *path, ModelSpec *model) {
     snprintf(model->name, sizeof model->name, "%.*s", (int)(length < 63 ? length : 63), name);
 }
 
-static Status read_config(const JsonReader *config, Arena *arena, ModelSpec *model, Error *error) {
-    TRY(check_type(config, arena, error));
-    TRY(read_int(config, "num_hidden_layers", MAX_LAYERS, &model->layers, error));
-    TRY(read_int(config, "hidden_size", MAX_WIDTH, &model->hidden, error));
-    TRY(read_heads(config, model, error));
-    TRY(read_int(config, "intermediate_size", MAX_WIDTH, &model->ffn, error));
-    TRY(read_int(config, "vocab_size", MAX_VOCAB, &model->vocab, error));
-    TRY(read_int_or(config, "max_position_embeddings", MAX_SEQUENCE, 2048, &model->max_seq, error));
-    TRY(read_rope(config, arena, model, error));
-    TRY(json_get_double_or(config, "rms_norm_eps", 1e-12, 1e-1, 1e-6, &model->norm_eps, error));
-    TRY(json_get_bool_or(config, "tie_word_embeddings", false, &model->tied_embeddings, error));
-    TRY(refuse_biases(config, error));
-    return refuse_activation(config, arena, error);
+static Status read_config(const Config *config, Error *error) {
+    const ConfigType *type = NULL;
+    TRY(find_type(config, &type, error));
+    TRY(refuse_other_architectures(config, error));
+    const bool known = model_set_family(config->model, type->type);
+    ASSERT(known);
+    return type->read(config, type, error);
 }
 
 Status model_config_load(const char *path, Arena *arena, ModelSpec *model, Error *error) {
     json_t *root = NULL;
     TRY(json_file_load(path, &root, error));
     ModelSpec read = {.source = arena_text(arena, path)};
-    const JsonReader config = {.origin = path, .path = "", .object = root};
-    Status status = json_is_object(root) ? read_config(&config, arena, &read, error)
+    const Config config = {.json = {.origin = path, .path = "", .object = root}, .arena = arena, .model = &read};
+    Status status = json_is_object(root) ? read_config(&config, error)
                                          : error_set(error, STATUS_USAGE, "%s: must be a JSON object", path);
     json_decref(root);
     if (status == STATUS_OK) {

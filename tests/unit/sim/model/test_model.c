@@ -13,15 +13,6 @@ static ModelSpec find(const char *name) {
     return model;
 }
 
-Test(model, parameter_counts_are_the_published_ones) {
-    const ModelSpec llama2 = find("llama-2-7b");
-    const ModelSpec llama3 = find("llama-3-8b");
-    const ModelSpec large = find("llama-3-70b");
-    cr_assert_eq(model_parameters(&llama2), INT64_C(6738415616));  // meta-llama/Llama-2-7b-hf safetensors index
-    cr_assert_eq(model_parameters(&llama3), INT64_C(8030261248));  // meta-llama/Meta-Llama-3-8B
-    cr_assert_eq(model_parameters(&large), INT64_C(70553706496));  // meta-llama/Meta-Llama-3-70B
-}
-
 // tiny, layer: 2*256 norms + 256*(16+2*8)*16 + 16*16*256 projections + 3*256*768 feed-forward = 512 + 131072 + 65536 +
 // 589824
 Test(model, the_tiny_preset_adds_up_by_hand) {
@@ -67,8 +58,74 @@ Test(model, the_tiny_preset_can_be_cut_eight_ways) {
     }
 }
 
-Test(model, an_alias_finds_the_preset) {
-    cr_assert_str_eq(find("7b").name, "llama-2-7b");
+typedef struct Alias {
+    const char *alias, *name;
+} Alias;
+
+// DESIGN 9 names them.
+Test(model, every_size_name_finds_its_preset) {
+    const Alias aliases[] = {{"125m", "gpt3-125m"},  {"350m", "gpt3-350m"},     {"760m", "gpt3-760m"},
+                             {"1.3b", "gpt3-1.3b"},  {"7b", "llama-2-7b"},      {"13b", "llama-2-13b"},
+                             {"30b", "llama-1-30b"}, {"34b", "codellama-34b"},  {"65b", "llama-1-65b"},
+                             {"70b", "llama-2-70b"}, {"405b", "llama-3.1-405b"}};
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
+        cr_assert_str_eq(find(aliases[i].alias).name, aliases[i].name);
+    }
+}
+
+// Each choice adds what model.h says: tiny has 16 query and 8 key-value heads of 16, ffn 768, hidden 256, 4 layers.
+Test(model, every_choice_adds_its_parameters) {
+    ModelSpec model = find("tiny");
+    const int64_t llama = model_parameters(&model);
+    model.qkv_bias = true;
+    cr_assert_eq(model_parameters(&model) - llama, 4 * (256 + 2 * 128));
+    model.out_bias = true;
+    cr_assert_eq(model_parameters(&model) - llama, 4 * (512 + 256));
+    model.mlp_bias = true;
+    cr_assert_eq(model_parameters(&model) - llama, 4 * (768 + 2 * 768 + 256));
+    model = find("tiny");
+    model.norm = NORM_LAYER;
+    model.norm_bias = true;
+    cr_assert_eq(model_parameters(&model) - llama, 4 * 2 * 256 + 256);
+    model = find("tiny");
+    model.mlp = MLP_PLAIN;
+    cr_assert_eq(model_parameters(&model) - llama, -4 * 256 * 768);
+    model = find("tiny");
+    model.position = POSITION_LEARNED;
+    cr_assert_eq(model_parameters(&model) - llama, 2048 * 256);
+    model = find("tiny");
+    model.qk_norm = QK_NORM_HEAD;
+    cr_assert_eq(model_parameters(&model) - llama, 4 * 2 * 16);
+    model.qk_norm = QK_NORM_WHOLE;
+    cr_assert_eq(model_parameters(&model) - llama, 4 * (256 + 128));
+}
+
+Test(model, positions_are_no_flop_parameters) {
+    ModelSpec model = find("tiny");
+    const int64_t rotary = model_flop_parameters(&model);
+    model.position = POSITION_LEARNED;
+    cr_assert_eq(model_flop_parameters(&model), rotary);
+}
+
+Test(model, what_is_no_llama_is_said_in_words) {
+    Arena arena = {0};
+    const ModelSpec llama = find("tiny"), phi = find("phi-3-mini"), gpt = find("gpt2"), qwen = find("qwen3-8b");
+    cr_assert_null(model_beyond_llama(&llama, &arena));
+    cr_assert_null(model_beyond_llama(&phi, &arena));
+    cr_assert_str_eq(model_beyond_llama(&gpt, &arena), "layer norms, a GELU without gate, learned positions, biases");
+    cr_assert_str_eq(model_beyond_llama(&qwen, &arena), "norms of queries and keys");
+    arena_free(&arena);
+}
+
+Test(model, a_family_sets_choices_and_leaves_sizes) {
+    ModelSpec model = find("tiny");
+    cr_assert(model_set_family(&model, "gpt_neox"));
+    cr_assert_eq(model.hidden, 256);
+    cr_assert_eq(model.rotary_dims, 4);
+    cr_assert_eq(model.residual, RESIDUAL_PARALLEL);
+    cr_assert(model_set_family(&model, "llama"));
+    cr_assert_null(model_beyond_llama(&model, NULL));
+    cr_assert_not(model_set_family(&model, "mamba"));
 }
 
 Test(model, underscores_are_taken_for_dashes) {
@@ -80,7 +137,9 @@ static void check_unknown(const char *name, const char *hint) {
     Error error = {0};
     cr_assert_eq(model_find(name, NULL, &model, &error), STATUS_USAGE);
     cr_assert_not_null(strstr(error.message, name), "%s", error.message);
-    cr_assert_not_null(strstr(error.message, "tiny, llama-2-7b"), "%s", error.message);
+    cr_assert_not_null(strstr(error.message, "known: tiny, 125m, 350m"), "%s", error.message);
+    cr_assert_not_null(strstr(error.message, "405b and "), "%s", error.message);
+    cr_assert_not_null(strstr(error.message, "or the path of a config.json"), "%s", error.message);
     cr_assert_str_eq(error.hint, hint);
 }
 
@@ -119,6 +178,22 @@ static void small_theta(ModelSpec *model) {
 static void no_eps(ModelSpec *model) {
     model->norm_eps = 0.0;
 }
+static void odd_rotary_part(ModelSpec *model) {
+    model->rotary_dims = 5;
+}
+static void rotary_past_the_head(ModelSpec *model) {
+    model->rotary_dims = 18;
+}
+static void biased_rms(ModelSpec *model) {
+    model->norm_bias = true;
+}
+static void no_such_norm(ModelSpec *model) {
+    model->norm = NORM_COUNT;
+}
+static void bias_before_a_norm(ModelSpec *model) {
+    model->residual = RESIDUAL_POST_NORM;
+    model->mlp_bias = true;
+}
 
 Test(model, the_check_names_field_and_value) {
     check_spoiled(no_layers, "model tiny: layers must be positive, got 0");
@@ -127,6 +202,11 @@ Test(model, the_check_names_field_and_value) {
     check_spoiled(odd_head, "model tiny: head_dim must be even (rotary pairs), got 15");
     check_spoiled(small_theta, "model tiny: rope_theta must be at least 1, got nan");
     check_spoiled(no_eps, "model tiny: norm_eps must be above 0 and at most 0.1, got 0");
+    check_spoiled(odd_rotary_part, "model tiny: rotary_dims must be even and between 0 and head_dim 16, got 5");
+    check_spoiled(rotary_past_the_head, "model tiny: rotary_dims must be even and between 0 and head_dim 16, got 18");
+    check_spoiled(biased_rms, "model tiny: norm_bias goes with layer norms only");
+    check_spoiled(no_such_norm, "model tiny: norm has no choice 2");
+    check_spoiled(bias_before_a_norm, "model tiny: mlp_bias in front of a norm is not modelled");
 }
 
 Test(model, a_model_whose_bytes_would_not_fit_in_64_bits_is_refused) {
@@ -151,4 +231,32 @@ Test(model, the_hash_sees_shapes_but_not_names) {
     cr_assert_eq(hash_of(&model), before);
     model.rope_theta = 500000.0;
     cr_assert_neq(hash_of(&model), before);
+}
+
+Test(model, the_hash_sees_every_choice) {
+    const ModelSpec tiny = find("tiny");
+    ModelSpec changed[13];
+    enum { COUNT = sizeof changed / sizeof changed[0] };
+    for (int i = 0; i < COUNT; i++) {
+        changed[i] = tiny;
+    }
+    changed[0].norm = NORM_LAYER;
+    changed[1].norm_bias = true;
+    changed[2].mlp = MLP_PLAIN;
+    changed[3].activation = ACTIVATION_GELU;
+    changed[4].position = POSITION_ALIBI;
+    changed[5].rotary_dims = 8;
+    changed[6].qk_norm = QK_NORM_HEAD;
+    changed[7].residual = RESIDUAL_PARALLEL;
+    changed[8].qkv_bias = true;
+    changed[9].out_bias = true;
+    changed[10].mlp_bias = true;
+    changed[11].fused_qkv = true;
+    changed[12].scaled_embeddings = true;
+    for (int i = 0; i < COUNT; i++) {
+        cr_assert_neq(hash_of(&changed[i]), hash_of(&tiny), "choice %d", i);
+        for (int j = 0; j < i; j++) {
+            cr_assert_neq(hash_of(&changed[i]), hash_of(&changed[j]), "choices %d and %d", i, j);
+        }
+    }
 }

@@ -99,8 +99,9 @@ Test(model_config, the_file_names_the_model) {
 }
 
 Test(model_config, other_model_types_fail_with_the_list) {
-    check_refused("{\"model_type\":\"mamba\"}", ": model_type: \"mamba\" is not supported; supported: llama");
-    check_refused("{\"model_type\":\"lama\"}", ": model_type: \"lama\" is not supported; supported: llama");
+#define TYPES "llama, mistral, qwen2, qwen3, gemma, phi3, gpt2, gpt_neox, mpt, olmo2"
+    check_refused("{\"model_type\":\"mamba\"}", ": model_type: \"mamba\" is not supported; supported: " TYPES);
+    check_refused("{\"model_type\":\"lama\"}", ": model_type: \"lama\" is not supported; supported: " TYPES);
     cr_assert_str_eq(error.hint, "did you mean \"llama\"?");
     check_refused("{}", ": model_type: missing, must be text");
 }
@@ -128,11 +129,24 @@ Test(model_config, heads_must_fit_each_other) {
 }
 
 Test(model_config, what_is_not_modelled_is_refused) {
-    check_refused("{" SMALL ",\"attention_bias\":true}",
-                  ": attention_bias: must be false, projections with biases are not modelled");
-    check_refused("{" SMALL ",\"mlp_bias\":true}",
-                  ": mlp_bias: must be false, projections with biases are not modelled");
-    check_refused("{" SMALL ",\"hidden_act\":\"gelu\"}", ": hidden_act: must be \"silu\", got \"gelu\"");
+    check_refused("{" SMALL ",\"hidden_act\":\"relu\"}",
+                  ": hidden_act: \"relu\" is not supported; supported: silu, swish, gelu, gelu_pytorch_tanh, gelu_new, "
+                  "gelu_fast, gelu_python");
+    check_refused("{" SMALL ",\"num_local_experts\":8}",
+                  ": num_local_experts: mixtures of experts are not modelled, only dense models");
+    check_refused("{" SMALL ",\"is_encoder_decoder\":true}",
+                  ": is_encoder_decoder: must be false, only decoders are modelled");
+}
+
+Test(model_config, one_expert_is_a_dense_model) {
+    cr_assert_eq(load("{" SMALL ",\"num_local_experts\":1,\"num_experts\":null}"), STATUS_OK, "%s", error.message);
+}
+
+Test(model_config, llama_biases_are_read) {
+    cr_assert_eq(load("{" SMALL ",\"attention_bias\":true}"), STATUS_OK, "%s", error.message);
+    cr_assert(model.qkv_bias && model.out_bias && !model.mlp_bias);
+    cr_assert_eq(load("{" SMALL ",\"mlp_bias\":true}"), STATUS_OK, "%s", error.message);
+    cr_assert(model.mlp_bias && !model.qkv_bias);
 }
 
 Test(model_config, values_out_of_range_are_refused) {
@@ -155,6 +169,6 @@ Test(model_config, a_missing_file_is_named) {
 
 Test(model_config, a_refused_file_leaves_the_model_alone) {
     model.layers = 77;
-    cr_assert_neq(load("{" SMALL ",\"hidden_act\":\"gelu\"}"), STATUS_OK);
+    cr_assert_neq(load("{" SMALL ",\"hidden_act\":\"relu\"}"), STATUS_OK);
     cr_assert_eq(model.layers, 77);
 }

@@ -1,0 +1,106 @@
+// Shared parts of the config.json readers; every answer names the key and its value. rope_scaling changes positions, not
+// work, and is left alone.
+
+#include "sim/model/config_fields.h"
+
+#include <string.h>
+
+#include "sim/base/text.h"
+
+Status config_int(const Config *config, const char *key, int high, int *value, Error *error) {
+    int64_t number = 0;
+    TRY(json_get_int(&config->json, key, 1, high, &number, error));
+    *value = (int)number;
+    return STATUS_OK;
+}
+
+Status config_int_or(const Config *config, const char *key, int high, int fallback, int *value, Error *error) {
+    int64_t number = 0;
+    TRY(json_get_int_or(&config->json, key, 1, high, fallback, &number, error));
+    *value = (int)number;
+    return STATUS_OK;
+}
+
+Status config_whole_heads(const Config *config, const char *heads_key, Error *error) {
+    ModelSpec *model = config->model;
+    if (model->hidden % model->heads != 0) {
+        return json_error(&config->json, heads_key, error, "must divide the width %d, got %d", model->hidden,
+                          model->heads);
+    }
+    model->kv_heads = model->heads;
+    model->head_dim = model->hidden / model->heads;
+    return STATUS_OK;
+}
+
+typedef struct NamedActivation {
+    const char *name;
+    Activation activation;
+} NamedActivation;
+
+// transformers' ACT2FN: which of them are one kernel and which are written out in Python.
+static const NamedActivation named_activations[] = {
+    {"silu", ACTIVATION_SILU},
+    {"swish", ACTIVATION_SILU},
+    {"gelu", ACTIVATION_GELU},
+    {"gelu_pytorch_tanh", ACTIVATION_GELU},
+    {"gelu_new", ACTIVATION_GELU_NEW},
+    {"gelu_fast", ACTIVATION_GELU_NEW},
+    {"gelu_python", ACTIVATION_GELU_NEW},
+};
+
+Status config_activation(const Config *config, const char *key, const char *fallback, Error *error) {
+    enum { COUNT = sizeof named_activations / sizeof named_activations[0] };
+    const char *name = NULL;
+    const char *names[COUNT];
+    TRY(json_get_text_or(&config->json, key, fallback, config->arena, &name, error));
+    const char *list = "";
+    for (int i = 0; i < COUNT; i++) {
+        if (strcmp(name, named_activations[i].name) == 0) {
+            config->model->activation = named_activations[i].activation;
+            return STATUS_OK;
+        }
+        names[i] = named_activations[i].name;
+        list = arena_format(config->arena, "%s%s%s", list, i == 0 ? "" : ", ", names[i]);
+    }
+    const Status status =
+        json_error(&config->json, key, error, "\"%.64s\" is not supported; supported: %s", name, list);
+    const char *nearest = text_nearest(name, names, COUNT);
+    return nearest ? error_hint(error, "did you mean \"%s\"?", nearest) : status;
+}
+
+static const double theta_low = 1.0, theta_high = 1e12;
+static const double theta_fallback = 10000.0;  // every type's own
+
+Status config_rotary(const Config *config, const RotaryKeys *keys, Error *error) {
+    ModelSpec *model = config->model;
+    double part = keys->part_fallback;
+    TRY(json_get_double_or(&config->json, keys->theta, theta_low, theta_high, theta_fallback, &model->rope_theta,
+                           error));
+    if (keys->part) {
+        TRY(json_get_double_or(&config->json, keys->part, 0, 1, part, &part, error));
+    }
+    if (json_is_object(json_object_get(config->json.object, "rope_parameters"))) {
+        JsonReader rope;
+        TRY(json_get_object(&config->json, "rope_parameters", config->arena, &rope, error));
+        TRY(json_get_double_or(&rope, "rope_theta", theta_low, theta_high, model->rope_theta, &model->rope_theta,
+                               error));
+        TRY(json_get_double_or(&rope, "partial_rotary_factor", 0, 1, part, &part, error));
+    }
+    if (part < 1) {
+        model->rotary_dims = (int)(model->head_dim * part);
+        if (model->rotary_dims < 2 || model->rotary_dims % 2 != 0) {
+            return json_error(&config->json, keys->part ? keys->part : "rope_parameters.partial_rotary_factor", error,
+                              "%g of head_dim %d is %d, which is no whole number of rotary pairs", part,
+                              model->head_dim, model->rotary_dims);
+        }
+    } else {
+        model->rotary_dims = 0;
+    }
+    return STATUS_OK;
+}
+
+Status config_refuse_true(const Config *config, const char *key, const char *sentence, Error *error) {
+    bool found = false;
+    TRY(json_get_bool_or(&config->json, key, false, &found, error));
+    return found ? json_error(&config->json, key, error, "%s", sentence) : STATUS_OK;
+}

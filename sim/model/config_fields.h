@@ -1,0 +1,52 @@
+// What the readers of Hugging Face's config.json share: bounds, heads, activations, rotary positions. Private to
+// sim/model.
+
+#pragma once
+
+#include "sim/base/json.h"
+#include "sim/model/model.h"
+
+enum {
+    CONFIG_MAX_LAYERS = 1024,    // eight times the deepest published decoder
+    CONFIG_MAX_WIDTH = 1 << 20,  // hidden and ffn; 64 times llama-3.1-405b's 16384
+    CONFIG_MAX_HEADS = 1 << 14,
+    CONFIG_MAX_VOCAB = 1 << 24,
+    CONFIG_MAX_SEQUENCE = 1 << 28,
+};
+
+// One file on its way into a ModelSpec; text goes to the arena.
+typedef struct Config {
+    JsonReader json;
+    Arena *arena;
+    ModelSpec *model;
+} Config;
+
+// A reader of one model_type: sizes and what the file says about the family's choices, which are set already.
+typedef struct ConfigType {
+    const char *type;
+    Status (*read)(const Config *config, const struct ConfigType *type, Error *error);
+} ConfigType;
+
+Status config_read_llama(const Config *config, const ConfigType *type, Error *error);  // and its relatives
+Status config_read_gpt2(const Config *config, const ConfigType *type, Error *error);
+Status config_read_gpt_neox(const Config *config, const ConfigType *type, Error *error);
+Status config_read_mpt(const Config *config, const ConfigType *type, Error *error);
+
+Status config_int(const Config *config, const char *key, int high, int *value, Error *error);
+Status config_int_or(const Config *config, const char *key, int high, int fallback, int *value, Error *error);
+
+// head_dim = hidden / heads, which must divide; the error names the key of the heads.
+Status config_whole_heads(const Config *config, const char *heads_key, Error *error);
+
+Status config_activation(const Config *config, const char *key, const char *fallback, Error *error);
+
+// rope_theta and the turning part of a head, from rope_parameters where the file has it, else from the keys given.
+typedef struct RotaryKeys {
+    const char *theta, *part;
+    double part_fallback;
+} RotaryKeys;
+
+Status config_rotary(const Config *config, const RotaryKeys *keys, Error *error);
+
+// Refuses true under a key, with a sentence.
+Status config_refuse_true(const Config *config, const char *key, const char *sentence, Error *error);

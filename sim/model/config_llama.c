@@ -1,0 +1,150 @@
+// config.json of the types that use Llama's keys. What a type takes for an absent key is what transformers' *Config class
+// of that type takes; a key that is null means the same as an absent one, except where the class says otherwise
+// (num_key_value_heads null = heads, sliding_window null = none). A sliding window is taken as full attention, with a
+// note.
+
+#include <string.h>
+
+#include "sim/model/config_fields.h"
+
+// Whether attention looks back no further than sliding_window tokens.
+typedef enum { WINDOW_NEVER, WINDOW_GIVEN, WINDOW_IF_USED, WINDOW_DEFAULT } WindowRule;
+
+typedef struct LlamaDefaults {
+    const char *type;
+    int kv_heads;  // 0 = as many as heads
+    int head_dim;  // 0 = hidden / heads
+    int max_seq;
+    double norm_eps;
+    bool tied;
+    const char *activation;
+    bool attention_bias_key, mlp_bias_key;  // the class reads these keys; attention_bias is of q, k, v and out
+    WindowRule window;
+    int window_default;
+} LlamaDefaults;
+
+static const LlamaDefaults defaults_by_type[] = {
+    {.type = "llama",
+     .max_seq = 2048,
+     .norm_eps = 1e-6,
+     .activation = "silu",
+     .attention_bias_key = true,
+     .mlp_bias_key = true},
+    {.type = "mistral",
+     .kv_heads = 8,
+     .max_seq = 131072,
+     .norm_eps = 1e-6,
+     .activation = "silu",
+     .window = WINDOW_DEFAULT,
+     .window_default = 4096},
+    {.type = "qwen2",
+     .kv_heads = 32,
+     .max_seq = 32768,
+     .norm_eps = 1e-6,
+     .activation = "silu",
+     .window = WINDOW_IF_USED,
+     .window_default = 4096},
+    {.type = "qwen3",
+     .kv_heads = 32,
+     .head_dim = 128,
+     .max_seq = 32768,
+     .norm_eps = 1e-6,
+     .activation = "silu",
+     .attention_bias_key = true,
+     .window = WINDOW_IF_USED,
+     .window_default = 4096},
+    {.type = "gemma",
+     .kv_heads = 16,
+     .head_dim = 256,
+     .max_seq = 8192,
+     .norm_eps = 1e-6,
+     .tied = true,
+     .activation = "gelu_pytorch_tanh",
+     .attention_bias_key = true},
+    {.type = "phi3", .max_seq = 4096, .norm_eps = 1e-5, .activation = "silu", .window = WINDOW_GIVEN},
+    {.type = "olmo2", .max_seq = 2048, .norm_eps = 1e-5, .activation = "silu", .attention_bias_key = true},
+};
+
+static const LlamaDefaults *find_defaults(const char *type) {
+    for (size_t i = 0; i < sizeof defaults_by_type / sizeof defaults_by_type[0]; i++) {
+        if (strcmp(defaults_by_type[i].type, type) == 0) {
+            return &defaults_by_type[i];
+        }
+    }
+    ASSERT(!"a type without defaults");
+    return NULL;
+}
+
+static Status read_heads(const Config *config, const LlamaDefaults *defaults, Error *error) {
+    ModelSpec *model = config->model;
+    TRY(config_int(config, "num_attention_heads", CONFIG_MAX_HEADS, &model->heads, error));
+    const bool absent = !json_object_get(config->json.object, "num_key_value_heads");
+    const int fallback = absent && defaults->kv_heads > 0 ? defaults->kv_heads : model->heads;
+    TRY(config_int_or(config, "num_key_value_heads", CONFIG_MAX_HEADS, fallback, &model->kv_heads, error));
+    if (model->heads % model->kv_heads != 0) {
+        return json_error(&config->json, "num_key_value_heads", error, "must divide num_attention_heads %d, %s %d",
+                          model->heads, absent ? "its default is" : "got", model->kv_heads);
+    }
+    if (defaults->head_dim > 0) {
+        return config_int_or(config, "head_dim", CONFIG_MAX_WIDTH, defaults->head_dim, &model->head_dim, error);
+    }
+    if (model->hidden % model->heads != 0) {  // no default exists: the file must say
+        return config_int(config, "head_dim", CONFIG_MAX_WIDTH, &model->head_dim, error);
+    }
+    return config_int_or(config, "head_dim", CONFIG_MAX_WIDTH, model->hidden / model->heads, &model->head_dim, error);
+}
+
+static Status read_biases(const Config *config, const LlamaDefaults *defaults, Error *error) {
+    ModelSpec *model = config->model;
+    if (defaults->attention_bias_key && model->residual == RESIDUAL_POST_NORM) {
+        TRY(config_refuse_true(config, "attention_bias", "must be false, a bias in front of a norm is not modelled",
+                               error));
+    } else if (defaults->attention_bias_key) {
+        TRY(json_get_bool_or(&config->json, "attention_bias", false, &model->qkv_bias, error));
+        model->out_bias = model->qkv_bias;
+    }
+    if (defaults->mlp_bias_key) {
+        TRY(json_get_bool_or(&config->json, "mlp_bias", false, &model->mlp_bias, error));
+    }
+    return STATUS_OK;
+}
+
+static Status read_window(const Config *config, const LlamaDefaults *defaults, Error *error) {
+    const json_t *value = json_object_get(config->json.object, "sliding_window");
+    bool used = defaults->window == WINDOW_DEFAULT || defaults->window == WINDOW_GIVEN;
+    if (defaults->window == WINDOW_IF_USED) {
+        TRY(json_get_bool_or(&config->json, "use_sliding_window", false, &used, error));
+    }
+    if (!used || (value && json_is_null(value))) {
+        return STATUS_OK;
+    }
+    int window = 0;
+    TRY(config_int_or(config, "sliding_window", CONFIG_MAX_SEQUENCE,
+                      defaults->window_default > 0 ? defaults->window_default : CONFIG_MAX_SEQUENCE, &window, error));
+    if (window < config->model->max_seq) {
+        config->model->note = arena_format(
+            config->arena,
+            "the sliding window of %d tokens is taken as full attention: longer sequences run faster than said",
+            window);
+    }
+    return STATUS_OK;
+}
+
+Status config_read_llama(const Config *config, const ConfigType *type, Error *error) {
+    const LlamaDefaults *defaults = find_defaults(type->type);
+    ModelSpec *model = config->model;
+    TRY(config_int(config, "num_hidden_layers", CONFIG_MAX_LAYERS, &model->layers, error));
+    TRY(config_int(config, "hidden_size", CONFIG_MAX_WIDTH, &model->hidden, error));
+    TRY(read_heads(config, defaults, error));
+    TRY(config_int(config, "intermediate_size", CONFIG_MAX_WIDTH, &model->ffn, error));
+    TRY(config_int(config, "vocab_size", CONFIG_MAX_VOCAB, &model->vocab, error));
+    TRY(config_int_or(config, "max_position_embeddings", CONFIG_MAX_SEQUENCE, defaults->max_seq, &model->max_seq,
+                      error));
+    TRY(config_rotary(
+        config, &(RotaryKeys){.theta = "rope_theta", .part = "partial_rotary_factor", .part_fallback = 1.0}, error));
+    TRY(json_get_double_or(&config->json, "rms_norm_eps", 1e-12, 1e-1, defaults->norm_eps, &model->norm_eps, error));
+    TRY(json_get_bool_or(&config->json, "tie_word_embeddings", defaults->tied, &model->tied_embeddings, error));
+    TRY(read_biases(config, defaults, error));
+    TRY(read_window(config, defaults, error));
+    return config_activation(config, "hidden_act", defaults->activation, error);
+}

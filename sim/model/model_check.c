@@ -1,0 +1,92 @@
+// What a ModelSpec may hold, whoever filled it in: ranges, divisibility, choices that exclude each other.
+
+#include <math.h>
+
+#include "sim/model/model.h"
+
+typedef struct FieldCheck {
+    const char *name;
+    int value, count;
+} FieldCheck;
+
+static Status check_sizes(const ModelSpec *model, Error *error) {
+    const FieldCheck sizes[] = {{"layers", model->layers, 0},     {"hidden", model->hidden, 0},
+                                {"heads", model->heads, 0},       {"kv_heads", model->kv_heads, 0},
+                                {"head_dim", model->head_dim, 0}, {"ffn", model->ffn, 0},
+                                {"vocab", model->vocab, 0},       {"max_seq", model->max_seq, 0}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (sizes[i].value < 1) {
+            return error_set(error, STATUS_USAGE, "model %s: %s must be positive, got %d", model->name, sizes[i].name,
+                             sizes[i].value);
+        }
+    }
+    if (model->heads % model->kv_heads != 0) {
+        return error_set(error, STATUS_USAGE, "model %s: kv_heads %d must divide heads %d", model->name,
+                         model->kv_heads, model->heads);
+    }
+    // Every byte count must stay far from 2^63: 16 bytes per parameter of 2^56 parameters would still fit.
+    const double parameters = (double)model->layers * model->hidden *
+                              (3.0 * model->ffn + 2.0 * (model->heads + model->kv_heads) * (double)model->head_dim);
+    const double positions = model->position == POSITION_LEARNED ? (double)model->max_seq * model->hidden : 0;
+    if (parameters + positions + 2.0 * model->vocab * (double)model->hidden > 0x1p50) {
+        return error_set(error, STATUS_USAGE, "model %s: about %.2g parameters, more than 2^50 are not supported",
+                         model->name, parameters + positions);
+    }
+    return STATUS_OK;
+}
+
+static Status check_rotary(const ModelSpec *model, Error *error) {
+    if (model->position != POSITION_ROTARY) {
+        return STATUS_OK;
+    }
+    if (model->head_dim % 2 != 0) {
+        return error_set(error, STATUS_USAGE, "model %s: head_dim must be even (rotary pairs), got %d", model->name,
+                         model->head_dim);
+    }
+    if (model->rotary_dims < 0 || model->rotary_dims > model->head_dim || model->rotary_dims % 2 != 0) {
+        return error_set(error, STATUS_USAGE,
+                         "model %s: rotary_dims must be even and between 0 and head_dim %d, got %d", model->name,
+                         model->head_dim, model->rotary_dims);
+    }
+    if (!(model->rope_theta >= 1.0) || !isfinite(model->rope_theta)) {
+        return error_set(error, STATUS_USAGE, "model %s: rope_theta must be at least 1, got %g", model->name,
+                         model->rope_theta);
+    }
+    return STATUS_OK;
+}
+
+static Status check_choices(const ModelSpec *model, Error *error) {
+    const FieldCheck choices[] = {{"norm", (int)model->norm, NORM_COUNT},
+                                  {"mlp", (int)model->mlp, MLP_COUNT},
+                                  {"activation", (int)model->activation, ACTIVATION_COUNT},
+                                  {"position", (int)model->position, POSITION_COUNT},
+                                  {"qk_norm", (int)model->qk_norm, QK_NORM_COUNT},
+                                  {"residual", (int)model->residual, RESIDUAL_COUNT}};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        if (choices[i].value < 0 || choices[i].value >= choices[i].count) {
+            return error_set(error, STATUS_USAGE, "model %s: %s has no choice %d", model->name, choices[i].name,
+                             choices[i].value);
+        }
+    }
+    if (model->norm_bias && model->norm != NORM_LAYER) {
+        return error_set(error, STATUS_USAGE, "model %s: norm_bias goes with layer norms only", model->name);
+    }
+    if (model->residual == RESIDUAL_POST_NORM && model->out_bias) {
+        return error_set(error, STATUS_USAGE, "model %s: out_bias in front of a norm is not modelled", model->name);
+    }
+    if (model->residual == RESIDUAL_POST_NORM && model->mlp_bias) {
+        return error_set(error, STATUS_USAGE, "model %s: mlp_bias in front of a norm is not modelled", model->name);
+    }
+    return STATUS_OK;
+}
+
+Status model_check(const ModelSpec *model, Error *error) {
+    TRY(check_sizes(model, error));
+    TRY(check_choices(model, error));
+    TRY(check_rotary(model, error));
+    if (!(model->norm_eps > 0.0) || model->norm_eps > 0.1) {
+        return error_set(error, STATUS_USAGE, "model %s: norm_eps must be above 0 and at most 0.1, got %g", model->name,
+                         model->norm_eps);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,22 @@
+// The choices of each Hugging Face model_type, as initialisers: the presets and model_set_family share them. Read in
+// transformers' modeling_*.py of each type. Private to sim/model.
+
+#pragma once
+
+#define FAMILY_LLAMA .type = "llama"
+#define FAMILY_MISTRAL .type = "mistral"
+#define FAMILY_QWEN2 .type = "qwen2", .qkv_bias = true
+#define FAMILY_QWEN3 .type = "qwen3", .qk_norm = QK_NORM_HEAD
+#define FAMILY_GEMMA .type = "gemma", .activation = ACTIVATION_GELU, .scaled_embeddings = true
+#define FAMILY_PHI3 .type = "phi3", .fused_qkv = true, .fused_gate_up = true
+#define FAMILY_OLMO2 .type = "olmo2", .qk_norm = QK_NORM_WHOLE, .residual = RESIDUAL_POST_NORM
+#define FAMILY_GPT2                                                                                                    \
+    .type = "gpt2", .norm = NORM_LAYER, .norm_bias = true, .mlp = MLP_PLAIN, .activation = ACTIVATION_GELU_NEW,        \
+    .position = POSITION_LEARNED, .qkv_bias = true, .out_bias = true, .mlp_bias = true, .fused_qkv = true
+// Its activation differs from file to file.
+#define FAMILY_GPT_NEOX                                                                                                \
+    .type = "gpt_neox", .norm = NORM_LAYER, .norm_bias = true, .mlp = MLP_PLAIN, .residual = RESIDUAL_PARALLEL,        \
+    .qkv_bias = true, .out_bias = true, .mlp_bias = true, .fused_qkv = true
+#define FAMILY_MPT                                                                                                     \
+    .type = "mpt", .norm = NORM_LAYER, .mlp = MLP_PLAIN, .activation = ACTIVATION_GELU, .position = POSITION_ALIBI,    \
+    .fused_qkv = true
