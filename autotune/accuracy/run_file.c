@@ -1,5 +1,5 @@
 // The columns of a run file as a table: name, type, place in RunRow, range. A new column is a row here and a field
-// there. Meanings of the columns: README of the accuracy tests.
+// there. Meanings of the columns: tests/accuracy/runs/README.md.
 
 #include "autotune/accuracy/run_file.h"
 

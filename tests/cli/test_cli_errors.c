@@ -116,7 +116,7 @@ Test(cli_help, help_and_version_are_exit_0) {
 }
 
 Test(cli_help, every_command_has_an_example_that_parses) {
-    static const char *const commands[] = {"plan", "predict", "run", "models", "clusters", "help"};
+    static const char *const commands[] = {"plan", "predict", "run", "models", "clusters", "accuracy", "help"};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         ProgramRun run = CLI("help", commands[i]);
         cr_expect_not_null(strstr(run.out, "Examples:\n  ndtune"), "%s", run.out);

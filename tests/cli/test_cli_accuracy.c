@@ -1,0 +1,181 @@
+// ndtune accuracy as people and scripts call it.
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/cli/cli.h"
+
+#define SAMPLE NDTUNE_SOURCE_DIR "/tests/accuracy/runs/"
+
+TestSuite(cli_accuracy, .timeout = 300);
+
+static char *folder;
+static char path[512];
+
+static void begin(void) {
+    folder = temp_dir_make();
+    snprintf(path, sizeof path, "%s/runs.csv", folder);
+}
+
+static void forget(void) {
+    temp_dir_remove(folder);
+}
+
+static void write_file(const char *text) {
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static char *read_file(const char *name) {
+    static char text[1 << 20];
+    FILE *file = fopen(name, "rb");
+    cr_assert_not_null(file, "%s", name);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static json_t *sample(void) {
+    return CLI_JSON(0, "accuracy", "--runs", SAMPLE "runs.csv", "--oom", SAMPLE "oom.csv", "--groups",
+                    SAMPLE "groups.csv", "--format", "json");
+}
+
+Test(cli_accuracy, the_object_has_what_the_contract_promises) {
+    json_t *root = sample();
+    cr_assert_str_eq(json_string_value(json_object_get(root, "schema")), "ndtune.accuracy/1");
+    const json_t *step = json_object_get(root, "step_time");
+    static const char *const numbers[] = {"n", "median_abs_error", "p90_abs_error", "median_bias", "in_interval"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        cr_expect(json_is_number(json_object_get(step, numbers[i])), "%s", numbers[i]);
+    }
+    static const char *const arrays[] = {"by", "by_target", "by_source"};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        cr_expect_gt(json_array_size(json_object_get(step, arrays[i])), 0, "%s", arrays[i]);
+    }
+    cr_expect(json_is_number(json_object_get(json_object_get(root, "baseline_constant_mfu"), "median_abs_error")));
+    cr_expect(json_is_number(json_object_get(json_object_get(root, "oom"), "called_infeasible")));
+    cr_expect(json_is_number(json_object_get(json_object_get(root, "ranking"), "median_regret")));
+    cr_expect_gt(json_array_size(json_object_get(json_object_get(root, "memory"), "by_kind")), 0);
+    json_decref(root);
+}
+
+Test(cli_accuracy, scored_and_skipped_rows_are_all_rows) {
+    json_t *root = sample();
+    cr_assert_eq(cli_number(root, "rows"),
+                 cli_number(root, "scored") + (double)json_array_size(json_object_get(root, "skipped")));
+    json_decref(root);
+}
+
+Test(cli_accuracy, the_parts_of_a_split_sum_to_the_whole) {
+    json_t *root = sample();
+    json_t *step = json_object_get(root, "step_time");
+    static const char *const arrays[] = {"by", "by_target", "by_source"};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        double sum = 0;
+        size_t index;
+        json_t *row;
+        json_array_foreach(json_object_get(step, arrays[i]), index, row) {
+            sum += cli_number(row, "n");
+        }
+        cr_expect_eq(sum, cli_number(step, "n"), "%s", arrays[i]);
+    }
+    json_decref(root);
+}
+
+Test(cli_accuracy, two_calls_give_the_same_bytes, .init = begin, .fini = forget) {
+    ProgramRun runs[2];
+    for (int i = 0; i < 2; i++) {
+        runs[i] = CLI("accuracy", "--runs", SAMPLE "runs.csv", "--format", "json");
+        cr_assert_eq(runs[i].exit_code, 0, "%s", runs[i].err);
+    }
+    cr_assert_str_eq(runs[0].out, runs[1].out);
+    program_run_free(&runs[0]);
+    program_run_free(&runs[1]);
+}
+
+Test(cli_accuracy, the_csv_file_has_a_line_per_row, .init = begin, .fini = forget) {
+    ProgramRun run = CLI("accuracy", "--runs", SAMPLE "runs.csv", "--effort", "estimate", "--csv", path);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_assert_not_null(strstr(run.out, "one constant MFU"));
+    program_run_free(&run);
+    const char *text = read_file(path);
+    int lines = 0;
+    for (const char *p = text; *p; p++) {
+        lines += *p == '\n';
+    }
+    json_t *root = CLI_JSON(0, "accuracy", "--runs", SAMPLE "runs.csv", "--format", "json");
+    cr_assert_eq(lines, 1 + (int)cli_number(root, "rows"));
+    json_decref(root);
+}
+
+Test(cli_accuracy, the_csv_format_is_a_line_per_score) {
+    ProgramRun run = CLI("accuracy", "--runs", SAMPLE "runs.csv", "--format", "csv");
+    cr_assert_eq(strncmp(run.out, "what,target,cluster,source,kind,n,", 34), 0, "%s", run.out);
+    program_run_free(&run);
+}
+
+Test(cli_accuracy, without_runs_it_says_what_is_needed) {
+    ProgramRun run = CLI("accuracy");
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert_not_null(strstr(run.err, "--runs is needed"), "%s", run.err);
+    program_run_free(&run);
+}
+
+#define HEADER "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch\n"
+#define ROW "a,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,4096,1\n"
+
+Test(cli_accuracy, bad_files_are_one_sentence_with_the_place, .init = begin, .fini = forget) {
+    static const struct {
+        const char *text;
+        const char *says;
+    } cases[] = {
+        {"", "runs.csv: empty"},
+        {"a,b\n1,2\n", "lacks columns that are needed: id, model, layers"},
+        {HEADER "a,m,x,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,4096,1\n",
+         "runs.csv:2:5: layers takes a whole number from 1 to 65536, not \"x\""},
+        {HEADER ROW ROW, "runs.csv:3: the id \"a\" is that of line 2 too"},
+        {HEADER "a,m\n", "runs.csv:2:3: the row has fewer than the 15 fields"},
+        {HEADER "\"a", "runs.csv:2:1: the quote is never closed"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_file(cases[i].text);
+        ProgramRun run = CLI("accuracy", "--runs", path);
+        cr_expect_eq(run.exit_code, 1, "case %zu: exit %d", i, run.exit_code);
+        cr_expect_not_null(strstr(run.err, cases[i].says), "case %zu: %s", i, run.err);
+        cr_expect_str_empty(run.out);
+        program_run_free(&run);
+    }
+}
+
+Test(cli_accuracy, a_file_that_is_not_there_is_exit_3) {
+    static const char *const options[] = {"--runs", "--oom", "--groups"};
+    for (size_t i = 0; i < 3; i++) {
+        const char *runs = i == 0 ? "/no/such.csv" : SAMPLE "runs.csv";
+        ProgramRun run =
+            i == 0 ? CLI("accuracy", "--runs", runs) : CLI("accuracy", "--runs", runs, options[i], "/no/such.csv");
+        cr_expect_eq(run.exit_code, 3, "%s: %s", options[i], run.err);
+        cr_expect_not_null(strstr(run.err, "/no/such.csv"), "%s", run.err);
+        program_run_free(&run);
+    }
+}
+
+Test(cli_accuracy, rows_that_cannot_be_written_are_exit_3) {
+    ProgramRun run = CLI("accuracy", "--runs", SAMPLE "runs.csv", "--csv", "/no/such/folder/rows.csv");
+    cr_assert_eq(run.exit_code, 3, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "/no/such/folder/rows.csv"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_accuracy, a_file_whose_every_row_is_foreign_scores_nothing_and_says_why, .init = begin, .fini = forget) {
+    write_file(HEADER "a,m,32,4096,32,11008,32000,nowhere,accelerate,1,8,1,1,4096,1\n");
+    json_t *root = CLI_JSON(0, "accuracy", "--runs", path, "--format", "json");
+    cr_assert_eq(cli_number(root, "scored"), 0);
+    const json_t *skipped = json_array_get(json_object_get(root, "skipped"), 0);
+    cr_assert_str_eq(json_string_value(json_object_get(skipped, "reason")),
+                     "cluster \"nowhere\" is not in this version");
+    cr_assert(json_is_null(json_object_get(json_object_get(root, "step_time"), "median_abs_error")));
+    json_decref(root);
+}

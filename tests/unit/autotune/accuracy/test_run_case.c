@@ -1,0 +1,153 @@
+// From a row's columns to model, cluster, target and plan, and the words when there is no way.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/autotune/accuracy/runs.h"
+
+static Arena arena;
+
+static void forget(void) {
+    arena_free(&arena);
+}
+
+TestSuite(run_case, .fini = forget);
+
+static RunCase case_of(const char *line) {
+    const RunFile file = run_file_of(&arena, arena_format(&arena, "%s%s", RUNS_HEADER, line));
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    return run;
+}
+
+static RunCase case_from(RunLine line) {
+    return case_of(run_line(&arena, line));
+}
+
+Test(run_case, a_row_becomes_the_plan_that_its_columns_say) {
+    const RunCase run = case_from((RunLine){.dp_shard = 4, .tp = 2, .micro_batch = 3, .step_time_s = 2.0});
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    cr_assert_eq(run.plan.mesh.size[AXIS_DP_SHARD], 4);
+    cr_assert_eq(run.plan.mesh.size[AXIS_TP], 2);
+    cr_assert_eq(run.plan.micro_batch, 3);
+    cr_assert_eq(run.plan.zero, 3);
+    cr_assert_eq(run.plan.recompute, RECOMPUTE_FULL);
+    cr_assert_eq(run.request.world, 8);
+    cr_assert_eq(run.measured_step_s, 2.0);
+    cr_assert_eq(model_parameters(&run.request.model), 8030261248, "Llama 3 8B");
+}
+
+Test(run_case, tokens_per_second_become_a_step_time) {
+    // 8 ranks of 1 sequence of 4096 tokens: at 1024 tokens/s and GPU a step takes 4 s.
+    char line[1024];
+    snprintf(line, sizeof line, "%s", run_line(&arena, (RunLine){.step_time_s = 5}));
+    char *at = strstr(line, ",5,,");
+    cr_assert_not_null(at, "%s", line);
+    const RunCase run = case_of(arena_format(&arena, "%.*s,,1024,%s", (int)(at - line), line, at + strlen(",5,,")));
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    cr_assert_float_eq(run.measured_step_s, 4.0, 1e-12);
+}
+
+Test(run_case, overrides_change_the_profile) {
+    const RunCase run = case_from((RunLine){.overrides = "node.gpus=4;fabric.node_gbps=800"});
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    cr_assert_eq(run.request.cluster.node.accelerators, 4);
+    cr_assert_float_eq(run.request.cluster.fabric.nic_bytes_per_s * run.request.cluster.fabric.nics, 1e11, 1);
+}
+
+Test(run_case, the_same_overrides_on_another_row_give_the_same_profile) {
+    const char *text = arena_format(
+        &arena, "%s%s%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = "a", .overrides = "node.gpus=4"}),
+        run_line(&arena, (RunLine){.id = "b"}), run_line(&arena, (RunLine){.id = "c", .overrides = "node.gpus=4"}));
+    const RunFile file = run_file_of(&arena, text);
+    RunMapper *mapper = run_mapper_new(&arena);
+    const int expected[] = {4, 8, 4};
+    for (int i = 0; i < 3; i++) {
+        RunCase run;
+        run_case_build(mapper, &file.rows[i], &run);
+        cr_expect_eq(run.request.cluster.node.accelerators, expected[i]);
+    }
+}
+
+Test(run_case, embeddings_are_tied_where_the_published_count_says_so) {
+    const char *columns = "id,params_b,model,layers,hidden,heads,kv_heads,ffn,vocab,cluster,target,dp_replicate,"
+                          "dp_shard,cp,tp,seq_len,micro_batch\n";
+    // 16 layers of hidden 2048, 32 heads, ffn 8192: 67.1 M each; vocabulary 131072 x 2048 = 268.4 M, once or twice.
+    const char *text = arena_format(&arena, "%s%s%s", columns,
+                                    "tied,1.34,m,16,2048,32,32,8192,131072,dgx-h100,accelerate,1,8,1,1,4096,1\n",
+                                    "untied,1.61,m,16,2048,32,32,8192,131072,dgx-h100,accelerate,1,8,1,1,4096,1\n");
+    const RunFile file = run_file_of(&arena, text);
+    RunMapper *mapper = run_mapper_new(&arena);
+    for (int i = 0; i < 2; i++) {
+        RunCase run;
+        run_case_build(mapper, &file.rows[i], &run);
+        cr_expect_null(run.skipped, "%s", run.skipped);
+        cr_expect_eq(run.request.model.tied_embeddings, i == 0);
+        cr_expect_float_eq((double)model_parameters(&run.request.model), file.rows[i].params_b * 1e9, 0.01e9);
+    }
+}
+
+Test(run_case, stage_2_of_a_target_that_only_shards_fully_keeps_gathered_parameters) {
+    const char *line = run_line(&arena, (RunLine){.step_time_s = 1});
+    char text[1024];
+    snprintf(text, sizeof text, "%s", line);
+    char *zero = strstr(text, ",3,full");
+    cr_assert_not_null(zero);
+    zero[1] = '2';
+    const RunCase run = case_of(text);
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    cr_assert_eq(run.plan.zero, 3);
+    cr_assert_eq(run.plan.reshard, RESHARD_NEVER);
+}
+
+Test(run_case, memory_is_limited_by_the_lesser_of_profile_and_row) {
+    const double profile = case_from((RunLine){.gpu_mem_gb = 0}).request.memory_limit_bytes;
+    cr_assert_eq(case_from((RunLine){.gpu_mem_gb = 900}).request.memory_limit_bytes, profile);
+    cr_assert_eq(case_from((RunLine){.gpu_mem_gb = 16}).request.memory_limit_bytes, 16.0 * (1 << 30));
+}
+
+Test(run_case, what_this_version_cannot_predict_says_why) {
+    static const struct {
+        RunLine line;
+        const char *says;
+    } cases[] = {
+        {{.unusable = true}, "marked as not usable"},
+        {{.target = "megatronn"}, "target \"megatronn\" is not in this version"},
+        {{.target = "accelerate@0.1"}, "target \"accelerate@0.1\" is not in this version"},
+        {{.cluster = "dgx-h10"}, "cluster \"dgx-h10\" is not in this version"},
+        {{.overrides = "node.gpsu=4"}, "no field \"node.gpsu\""},
+        {{.pp = 2}, "needs pipeline parallelism: outside this search"},
+        {{.recompute = "some"}, "recompute \"some\" is not in this version"},
+        {{.dtype = "int4"}, "dtype \"int4\" is not bf16, fp16, fp32 or fp8"},
+        {{.tp = 3}, "tp=3"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunCase run = case_from(cases[i].line);
+        cr_expect_not_null(run.skipped, "case %zu", i);
+        cr_expect(run.skipped && strstr(run.skipped, cases[i].says), "case %zu: %s", i, run.skipped);
+    }
+}
+
+Test(run_case, a_world_that_contradicts_the_mesh_is_skipped) {
+    const RunFile file =
+        run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,world,"
+                            "seq_len,micro_batch\n"
+                            "a,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,16,4096,1\n");
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    cr_assert_str_eq(run.skipped, "the mesh has 8 ranks, the column world says 16");
+}
+
+Test(run_case, a_global_batch_that_no_accumulation_makes_is_skipped) {
+    const RunFile file = run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,"
+                                             "dp_shard,cp,tp,global_batch_seqs,seq_len,micro_batch\n"
+                                             "a,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,24,4096,2\n"
+                                             "b,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,32,4096,2\n");
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    cr_assert(run.skipped && strstr(run.skipped, "a global batch of 24 is no multiple of micro-batch 2"));
+    run_case_build(run_mapper_new(&arena), &file.rows[1], &run);
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    cr_assert_eq(run.plan.grad_accum, 2);
+}

@@ -1,0 +1,130 @@
+// Reading run files: types, unknown values, and what is wrong with its place.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/run_program.h"
+#include "tests/unit/autotune/accuracy/runs.h"
+
+static Arena arena;
+
+static void forget(void) {
+    arena_free(&arena);
+}
+
+TestSuite(run_file, .fini = forget);
+
+static Status read_text(const char *text, RunFile *file, Error *error) {
+    char *folder = temp_dir_make();
+    const Status status = run_file_read(run_text_file(&arena, folder, "runs.csv", text), &arena, file, error);
+    temp_dir_remove(folder);
+    return status;
+}
+
+Test(run_file, columns_are_found_by_name_in_any_order_and_extra_ones_ignored) {
+    const RunFile file =
+        run_file_of(&arena, "tp,cp,dp_shard,dp_replicate,mine,micro_batch,seq_len,target,cluster,vocab,"
+                            "ffn,heads,hidden,layers,model,id\n"
+                            "2,1,4,1,x,3,2048,accelerate,dgx-h100,32000,11008,32,4096,32,m,r1\n");
+    cr_assert_eq(file.count, 1);
+    cr_assert_str_eq(file.rows[0].id, "r1");
+    cr_assert_eq(file.rows[0].mesh[AXIS_TP], 2);
+    cr_assert_eq(file.rows[0].mesh[AXIS_DP_SHARD], 4);
+    cr_assert_eq(file.rows[0].micro_batch, 3);
+}
+
+Test(run_file, columns_that_are_missing_are_named_and_unknown) {
+    const RunFile file = run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,"
+                                             "dp_shard,cp,tp,seq_len,micro_batch\n"
+                                             "r1,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,4,1,2,2048,3\n");
+    bool zero = false;
+    for (int i = 0; i < file.missing_count; i++) {
+        zero = zero || strcmp(file.missing[i], "zero") == 0;
+    }
+    cr_assert(zero);
+    cr_assert_eq(file.rows[0].zero, RUN_UNKNOWN);
+    cr_assert_eq(file.rows[0].usable, 1, "a user's own rows are all meant to be scored");
+}
+
+Test(run_file, needed_columns_are_named_all_at_once) {
+    RunFile file;
+    Error error = {0};
+    cr_assert_eq(
+        read_text("id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,cp,tp,seq_len\n", &file, &error),
+        STATUS_USAGE);
+    cr_assert_not_null(strstr(error.message, "dp_shard, micro_batch"), "%s", error.message);
+}
+
+Test(run_file, a_bad_number_is_named_with_line_column_and_value) {
+    static const struct {
+        const char *from, *to, *says;
+    } cases[] = {
+        {"4096,32,8", "4096,thirty,8", "runs.csv:3:27: heads takes a whole number from 1 to 65536, not \"thirty\""},
+        {"4096,32,8", "4096,-3,8", "runs.csv:3:27: heads takes a whole number"},
+        {"4096,32,8", "4096,99999999999999999999,8", "not \"99999999999999999999\""},
+        {"4096,32,8", "4096,3.5,8", "not \"3.5\""},
+        {",1.5,", ",nan,", "step_time_s takes a number from 0"},
+        {",1.5,", ",-1,", "step_time_s takes a number from 0"},
+        {",1.5,", ",1e999,", "step_time_s takes a number from 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *line = run_line(&arena, (RunLine){.id = "b", .step_time_s = 1.5});
+        const char *at = strstr(line, cases[i].from);
+        cr_assert_not_null(at, "%s", line);
+        const char *text = arena_format(&arena, "%s%s%.*s%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = "a"}),
+                                        (int)(at - line), line, cases[i].to, at + strlen(cases[i].from));
+        RunFile file;
+        Error error = {0};
+        cr_expect_eq(read_text(text, &file, &error), STATUS_USAGE);
+        cr_expect_not_null(strstr(error.message, cases[i].says), "case %zu: %s", i, error.message);
+    }
+}
+
+Test(run_file, an_id_twice_is_named_with_both_lines) {
+    const char *text = arena_format(&arena, "%s%s%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = "x"}),
+                                    run_line(&arena, (RunLine){.id = "y"}), run_line(&arena, (RunLine){.id = "x"}));
+    RunFile file;
+    Error error = {0};
+    cr_assert_eq(read_text(text, &file, &error), STATUS_USAGE);
+    cr_assert_not_null(strstr(error.message, "runs.csv:4: the id \"x\" is that of line 2 too"), "%s", error.message);
+}
+
+Test(run_file, an_empty_id_is_refused) {
+    RunFile file;
+    Error error = {0};
+    cr_assert_eq(
+        read_text(arena_format(&arena, "%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = ""})), &file, &error),
+        STATUS_USAGE);
+    cr_assert_not_null(strstr(error.message, "runs.csv:2:1: the id is empty"), "%s", error.message);
+}
+
+static Status read_groups(const RunFile *runs, const char *text, RunGroups *groups, Error *error) {
+    char *folder = temp_dir_make();
+    const char *path = run_text_file(&arena, folder, "groups.csv", text);
+    const Status status = run_groups_read(path, runs, &arena, groups, error);
+    temp_dir_remove(folder);
+    return status;
+}
+
+Test(run_file, groups_name_rows_by_id_and_count_ids_that_are_not_there) {
+    const RunFile runs =
+        run_file_of(&arena, arena_format(&arena, "%s%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = "b"}),
+                                         run_line(&arena, (RunLine){.id = "a"})));
+    RunGroups groups;
+    Error error = {0};
+    cr_assert_eq(read_groups(&runs, "group,kind,ids\ng1,mesh,a  b c\n", &groups, &error), STATUS_OK, "%s",
+                 error.message);
+    cr_assert_eq(groups.count, 1);
+    cr_assert_eq(groups.groups[0].row_count, 2);
+    cr_assert_eq(groups.groups[0].rows[0], 1);
+    cr_assert_eq(groups.groups[0].rows[1], 0);
+    cr_assert_eq(groups.groups[0].unknown_ids, 1);
+}
+
+Test(run_file, groups_without_their_columns_are_refused) {
+    const RunFile runs = run_file_of(&arena, RUNS_HEADER);
+    RunGroups groups;
+    Error error = {0};
+    cr_assert_eq(read_groups(&runs, "name,rows\n", &groups, &error), STATUS_USAGE);
+    cr_assert_not_null(strstr(error.message, "group, ids"), "%s", error.message);
+}
