@@ -104,13 +104,14 @@ static Status make_pipeline(Analytic *analytic, const TrainPlan *plan, const Mem
 static MemoKey mesh_key(const TrainPlan *plan) {
     const int *size = plan->mesh.size;
     return (MemoKey){.words = {(uint64_t)size[0] << 32 | (uint64_t)size[1], (uint64_t)size[2] << 32 | (uint64_t)size[3],
-                               (uint64_t)plan->zero << 8 | (uint64_t)plan->precision}};
+                               (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 | (uint64_t)plan->precision}};
 }
 
 // The choices that change a micro-step's operations, as bits.
 static uint64_t choice_word(const TrainPlan *plan) {
     return (uint64_t)plan->zero | (uint64_t)plan->reshard << 4 | (uint64_t)plan->recompute << 8 | (uint64_t)plan->cp_rotate << 12 |
-           (uint64_t)plan->precision << 16 | (uint64_t)(plan->grad_accum > 1) << 24 |
+           (uint64_t)plan->precision << 16 | (uint64_t)plan->attention << 28 | (uint64_t)plan->fused << 32 |
+           (uint64_t)plan->tp_overlap << 36 | (uint64_t)(plan->grad_accum > 1) << 24 |
            (uint64_t)(plan->mesh.size[AXIS_DP_REPLICATE] > 1) << 25 | (uint64_t)(plan_shard_count(plan) > 1) << 26;
 }
 

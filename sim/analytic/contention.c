@@ -1,6 +1,6 @@
-// The rules of rates are sim/cost/interference.c's, the same that the engine uses. Here one collective at a time runs beside the
-// layer, for as long as its work lasts; what is left of either then runs alone.
-// Not modelled: two sharding collectives at once (their work is laid one after the other), the tail of the step.
+// The rules of rates are sim/cost/interference.c's, the same that the engine uses. A layer and the collectives that go with it begin
+// together, as in the steady state of a prefetched pipeline; each goes on at the mean rate of who still runs.
+// Not modelled: which part of the layer a collective meets; edges of the step.
 
 #include "sim/analytic/contention.h"
 
@@ -50,11 +50,12 @@ static void start_ready(Fluid *fluid) {
     }
 }
 
-// Advances to the next end. Returns the time it took; *background_rate until then.
-static double advance(Fluid *fluid, const ShareDemand *background, const Interference *interference, double *background_rate) {
-    const ShareDemand *active[FLUID_LANES + 1];
+// Advances to the next end. Returns the time it took; progress[]: of the collectives beside it.
+static double advance(Fluid *fluid, const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference,
+                      double progress[BACKGROUNDS]) {
+    const ShareDemand *active[FLUID_LANES + BACKGROUNDS];
     int lanes[FLUID_LANES];
-    double rates[FLUID_LANES + 1];
+    double rates[FLUID_LANES + BACKGROUNDS];
     int count = 0;
     for (int lane = 0; lane < FLUID_LANES; lane++) {
         if (fluid->running[lane]) {
@@ -62,11 +63,16 @@ static double advance(Fluid *fluid, const ShareDemand *background, const Interfe
             active[count++] = &fluid->block->tasks[fluid->next[lane]].demand;
         }
     }
+    int all = count;
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        if (set >> i & 1) {
+            active[all++] = &demands[i];
+        }
+    }
     if (count == 0) {
         return 0;
     }
-    active[count] = background;
-    share_rates(active, count + (background != NULL), interference, rates);
+    share_rates(active, all, interference, rates);
     double step_s = INFINITY;
     for (int i = 0; i < count; i++) {
         step_s = fmin(step_s, fluid->left_s[lanes[i]] / rates[i]);
@@ -81,7 +87,9 @@ static double advance(Fluid *fluid, const ShareDemand *background, const Interfe
             fluid->next[lane] = next_of_lane(fluid->block, fluid->next[lane] + 1, lane);
         }
     }
-    *background_rate = background ? rates[count] : 0;
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        progress[i] = set >> i & 1 ? step_s * rates[count++] : 0;
+    }
     return step_s;
 }
 
@@ -93,7 +101,7 @@ static int32_t compute_tasks(const FluidBlock *block, bool own) {
     return count;
 }
 
-FluidResponse fluid_run(const FluidBlock *block, const ShareDemand *background, const Interference *interference) {
+FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference) {
     const int32_t before = compute_tasks(block, false), all = before + compute_tasks(block, true);
     Fluid fluid = {.block = block};
     FluidResponse response = {0};
@@ -103,35 +111,81 @@ FluidResponse fluid_run(const FluidBlock *block, const ShareDemand *background, 
     start_ready(&fluid);
     while (fluid.ended[0] < all) {
         const bool own = fluid.ended[0] >= before;
-        double rate = 0;
-        const double step_s = advance(&fluid, background, interference, &rate);
+        double progress[BACKGROUNDS];
+        const double step_s = advance(&fluid, demands, set, interference, progress);
         if (step_s <= 0) {
             break;
         }
         response.seconds += own ? step_s : 0;
-        response.background += own ? step_s * rate : 0;
+        for (int i = 0; i < BACKGROUNDS; i++) {
+            response.rate[i] += own ? progress[i] : 0;
+        }
         start_ready(&fluid);
     }
-    response.background /= response.seconds > 0 ? response.seconds : 1;
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        response.rate[i] = response.seconds > 0 ? response.rate[i] / response.seconds : 1;
+    }
     return response;
 }
 
-LayerFactors layer_factors(const LayerResponse *response, const double work_s[BACKGROUNDS]) {
-    LayerFactors factors = {.block = 1, .collective = {1, 1, 1}};
-    double left_s = response->alone_s, spent_s = 0;    // of the layer's own time, and of the clock
+void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference, double rates[BACKGROUNDS]) {
+    const ShareDemand *active[BACKGROUNDS];
+    double shared[BACKGROUNDS];
+    int count = 0;
     for (int i = 0; i < BACKGROUNDS; i++) {
-        if (work_s[i] <= 0 || left_s <= 0 || response->beside[i].background <= 0) {
+        rates[i] = 1;
+        if (set >> i & 1) {
+            active[count++] = &demands[i];
+        }
+    }
+    share_rates(active, count, interference, shared);
+    count = 0;
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        rates[i] = set >> i & 1 ? shared[count++] : 1;
+    }
+}
+
+// Those of `left` that run now: of gather and scatter only one where they take turns.
+static int running_set(int left, bool take_turns) {
+    return take_turns && (left & 3) == 3 ? left & ~2 : left;
+}
+
+LayerFactors layer_factors(const LayerResponse *response, const BackgroundRates rates, const LayerWork *work) {
+    const double alone_s = response->beside[0].seconds;
+    LayerFactors factors = {.block = 1, .collective = {1, 1, 1}};
+    double layer_s = alone_s + work->copies_s, now_s = 0, left_s[BACKGROUNDS], began_s[BACKGROUNDS] = {0};
+    int left = 0;
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        left_s[i] = work->collective_s[i];
+        left |= left_s[i] > 0 ? 1 << i : 0;
+    }
+    while (left || layer_s > 0) {
+        const int set = running_set(left, work->take_turns);
+        const FluidResponse *beside = &response->beside[set];
+        const double pace = alone_s > 0 ? alone_s / beside->seconds : 1;
+        const double *rate = layer_s > 0 ? beside->rate : rates[set];
+        double step_s = layer_s > 0 ? layer_s / pace : INFINITY;
+        int first = BACKGROUNDS;
+        for (int i = 0; i < BACKGROUNDS; i++) {
+            const double needed_s = set >> i & 1 ? left_s[i] / rate[i] : INFINITY;
+            first = needed_s < step_s ? i : first;
+            step_s = fmin(step_s, needed_s);
+        }
+        now_s += step_s;
+        for (int i = 0; i < BACKGROUNDS; i++) {
+            left_s[i] -= set >> i & 1 ? step_s * rate[i] : 0;
+        }
+        if (first == BACKGROUNDS) {
+            layer_s = 0;
+            factors.block = response->isolated_s > 0 ? now_s / (response->isolated_s + work->copies_s) : 1;
             continue;
         }
-        const double pace = response->alone_s / response->beside[i].seconds;    // of the layer beside it
-        const double whole_s = work_s[i] / response->beside[i].background;      // if it ran beside the layer to its end
-        const double beside_s = fmin(whole_s, left_s / pace);
-        left_s -= beside_s * pace;
-        spent_s += beside_s;
-        factors.collective[i] = (beside_s + work_s[i] - beside_s * response->beside[i].background) / work_s[i];
-    }
-    if (response->isolated_s > 0) {
-        factors.block = (spent_s + left_s) / response->isolated_s;
+        layer_s = layer_s > 0 ? fmax(layer_s - step_s * pace, 0) : 0;
+        left &= ~(1 << first);
+        factors.collective[first] = (now_s - began_s[first]) / work->collective_s[first];
+        if (work->take_turns && first == 0) {
+            began_s[1] = now_s;
+        }
     }
     return factors;
 }

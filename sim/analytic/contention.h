@@ -22,26 +22,36 @@ typedef struct FluidBlock {
     int32_t count;
 } FluidBlock;
 
+enum { BACKGROUNDS = 3, BACKGROUND_SETS = 1 << BACKGROUNDS };    // gather, scatter, replica sum; sets as bit masks
+
+// What a layer and a set of collectives that run beside all of it do to each other.
 typedef struct FluidResponse {
-    double seconds;        // of the layer
-    double background;     // mean rate of the collective that runs beside all of it
+    double seconds;                     // of the layer
+    double rate[BACKGROUNDS];           // mean, of each collective of the set
 } FluidResponse;
 
-// background NULL: nothing runs beside it.
-FluidResponse fluid_run(const FluidBlock *block, const ShareDemand *background, const Interference *interference);
+FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference);
 
-enum { BACKGROUNDS = 3 };              // gather, scatter, replica sum
+// Rates of the set when no layer runs beside it.
+void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference, double rates[BACKGROUNDS]);
 
-// A layer's response to each, forward or backward.
+// A layer's response to each set, forward or backward; sets with a collective that does not occur are left out.
 typedef struct LayerResponse {
-    double alone_s, isolated_s;        // with and without contention inside the layer
-    FluidResponse beside[BACKGROUNDS];
+    double isolated_s;                  // of the layer without contention, inside it neither
+    FluidResponse beside[BACKGROUND_SETS];    // [0]: nothing beside it
 } LayerResponse;
 
+typedef double BackgroundRates[BACKGROUND_SETS][BACKGROUNDS];
+
+typedef struct LayerWork {
+    double copies_s;                    // further kernels of the compute lane
+    double collective_s[BACKGROUNDS];   // isolated, per layer
+    bool take_turns;                    // gather and scatter share a communicator
+} LayerWork;
+
 typedef struct LayerFactors {
-    double block;                      // time of compute over isolated time
+    double block;                       // time of compute over isolated time
     double collective[BACKGROUNDS];
 } LayerFactors;
 
-// work_s: isolated seconds of each collective per layer.
-LayerFactors layer_factors(const LayerResponse *response, const double work_s[BACKGROUNDS]);
+LayerFactors layer_factors(const LayerResponse *response, const BackgroundRates rates, const LayerWork *work);

@@ -41,7 +41,7 @@ typedef struct Pipeline {
     // Sums over a micro-step that no clock has a say in:
     double busy_s[MICRO_VARIANTS][LAYER_PASSES + 1];                         // blocks, by pass; the last one outside of the layers
     double exposed_s[MICRO_VARIANTS][LAYER_PASSES + 1][AXIS_COUNT];
-    int32_t copies_run[MICRO_VARIANTS][SHARD_UNITS][SHARD_KINDS];            // sharding kernels on the compute lane
+    int32_t copies_run[MICRO_VARIANTS][LAYER_PASSES + 1][SHARD_UNITS][SHARD_KINDS];    // sharding kernels on the compute lane
     FluidBlock fluid[LAYER_PASSES];
     double isolated_s[LAYER_PASSES];
     // Collectives beside the layers of a pass, in units of one per layer: its own, and edge units' spread over the layers.
@@ -64,6 +64,7 @@ typedef struct PipelineTimes {
 // What tasks that run at the same time do to each other on one mesh: per pass and kind of collective.
 typedef struct PipelineContention {
     LayerResponse response[LAYER_PASSES];
+    BackgroundRates rates;    // of the collectives alone
 } PipelineContention;
 
 void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs, const Interference *interference,

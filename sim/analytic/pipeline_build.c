@@ -267,9 +267,9 @@ static void add_sums(Pipeline *pipeline, MicroVariant variant) {
             const PipelineOp *op = &pipeline->ops[i];
             if (op->kind != SHARD_KINDS) {
                 const bool computes = op->kind == SHARD_COPY_OUT || op->kind == SHARD_REDUCE_COPY;
-                pipeline->copies_run[variant][op->unit][op->kind] += computes ? times : 0;
+                pipeline->copies_run[variant][pass][op->unit][op->kind] += computes ? times : 0;
                 const bool pads = op->kind == (pipeline->copies ? SHARD_REDUCE_COPY : SHARD_SCATTER);
-                pipeline->copies_run[variant][op->unit][SHARD_PAD] += pads ? times : 0;
+                pipeline->copies_run[variant][pass][op->unit][SHARD_PAD] += pads ? times : 0;
                 continue;
             }
             const Block *block = &pipeline->blocks[op->block];

@@ -34,6 +34,8 @@ typedef struct Run {
     LayerFactors factors;                 // of the section at hand
 } Run;
 
+static const ShardKind background_kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
+
 static const LayerFactors no_factors = {.block = 1, .collective = {1, 1, 1}};
 
 enum { CLOCK_COUNT = sizeof(Clocks) / sizeof(double) };
@@ -141,13 +143,13 @@ static inline void run_op(const Pipeline *pipeline, const PipelineOp *op, const 
         run_gather(pipeline, op, unit_s, issue_s, run);
         break;
     case SHARD_COPY_OUT:
-        run_copy(clocks->ready[op->unit], seconds, clocks);
+        run_copy(clocks->ready[op->unit], seconds * run->factors.block, clocks);
         push(clocks->released[op->unit], clocks->compute);
         run->released_slot = op->unit == 1 ? run->layer & 1 : run->released_slot;
         break;
     case SHARD_REDUCE_COPY:
         run_padding(pipeline, op, costs, clocks);
-        run_copy(clocks->scattered[op->unit][0], seconds, clocks);
+        run_copy(clocks->scattered[op->unit][0], seconds * run->factors.block, clocks);
         clocks->reduce_input[op->unit] = clocks->compute;
         break;
     case SHARD_SCATTER:
@@ -330,22 +332,26 @@ static Clocks clocks_at_zero(void) {
 }
 
 static void find_factors(Step *step, MicroVariant variant, const PipelineContention *contention) {
-    static const ShardKind kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
     const Pipeline *pipeline = step->pipeline;
     for (int pass = 0; pass < LAYER_PASSES; pass++) {
         step->factors[variant][pass] = no_factors;
         if (!contention) {
             continue;
         }
-        double work_s[BACKGROUNDS];
+        const double *layer_s = step->costs->seconds[1];
+        LayerWork work = {.take_turns = pipeline->shared_communicator};
         for (int i = 0; i < BACKGROUNDS; i++) {
             double edges_s = 0;
             for (int unit = 0; unit < SHARD_UNITS; unit++) {
-                edges_s += pipeline->edge_beside[variant][pass][unit][i] * step->costs->seconds[unit][kinds[i]];
+                edges_s += pipeline->edge_beside[variant][pass][unit][i] * step->costs->seconds[unit][background_kinds[i]];
             }
-            work_s[i] = pipeline->beside[variant][pass][i] * step->costs->seconds[1][kinds[i]] + edges_s / pipeline->layers;
+            work.collective_s[i] = pipeline->beside[variant][pass][i] * layer_s[background_kinds[i]] + edges_s / pipeline->layers;
         }
-        step->factors[variant][pass] = layer_factors(&contention->response[pass], work_s);
+        if (pipeline->copies) {
+            work.copies_s = (work.collective_s[0] > 0 ? layer_s[SHARD_COPY_OUT] : 0) +
+                            (work.collective_s[1] > 0 ? layer_s[SHARD_REDUCE_COPY] : 0);
+        }
+        step->factors[variant][pass] = layer_factors(&contention->response[pass], contention->rates, &work);
     }
 }
 
@@ -357,12 +363,13 @@ static void add_sums(const Step *step, MicroVariant variant, int count, Pipeline
         for (int axis = 0; axis < AXIS_COUNT; axis++) {
             times->exposed_s[axis] += pipeline->exposed_s[variant][pass][axis] * weight;
         }
-    }
-    for (int unit = 0; unit < SHARD_UNITS; unit++) {
-        const int32_t *copies = pipeline->copies_run[variant][unit];
-        const double *seconds = step->costs->seconds[unit];
-        times->compute_s += count * (copies[SHARD_COPY_OUT] * seconds[SHARD_COPY_OUT] + copies[SHARD_PAD] * seconds[SHARD_PAD] +
-                                     copies[SHARD_REDUCE_COPY] * seconds[SHARD_REDUCE_COPY]);
+        for (int unit = 0; unit < SHARD_UNITS; unit++) {
+            const int32_t *copies = pipeline->copies_run[variant][pass][unit];
+            const double *seconds = step->costs->seconds[unit];
+            times->compute_s += weight * (copies[SHARD_COPY_OUT] * seconds[SHARD_COPY_OUT] +
+                                          copies[SHARD_REDUCE_COPY] * seconds[SHARD_REDUCE_COPY]);
+            times->compute_s += count * copies[SHARD_PAD] * seconds[SHARD_PAD];
+        }
     }
 }
 
@@ -394,17 +401,21 @@ static void run_middle_steps(const Step *step, int count, Run *run) {
 
 void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs, const Interference *interference,
                               PipelineContention *contention) {
-    static const ShardKind kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
-    for (int pass = 0; pass < LAYER_PASSES; pass++) {
-        LayerResponse *response = &contention->response[pass];
-        response->isolated_s = pipeline->isolated_s[pass];
-        response->alone_s = fluid_run(&pipeline->fluid[pass], NULL, interference).seconds;
-        for (int i = 0; i < BACKGROUNDS; i++) {
-            const ShareDemand *demand = &costs->demand[kinds[i]];
-            response->beside[i] = (FluidResponse){.seconds = response->alone_s, .background = 1};
-            if (demand->collective) {
-                response->beside[i] = fluid_run(&pipeline->fluid[pass], demand, interference);
-            }
+    ShareDemand demands[BACKGROUNDS];
+    int occurs = 0;
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        demands[i] = costs->demand[background_kinds[i]];
+        occurs |= demands[i].collective ? 1 << i : 0;
+    }
+    for (int set = 0; set < BACKGROUND_SETS; set++) {
+        const bool turns = pipeline->shared_communicator && (set & 3) == 3;
+        if ((set & ~occurs) || turns) {
+            continue;
+        }
+        background_rates(demands, set, interference, contention->rates[set]);
+        for (int pass = 0; pass < LAYER_PASSES; pass++) {
+            contention->response[pass].isolated_s = pipeline->isolated_s[pass];
+            contention->response[pass].beside[set] = fluid_run(&pipeline->fluid[pass], demands, set, interference);
         }
     }
 }

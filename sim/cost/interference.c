@@ -4,8 +4,8 @@
 //                                  fairness, Ghodsi et al. 2011, where node links and NICs are both in use)
 //   kernel beside collectives      1 / (max(1/(1 - c), d + sum of the collectives' HBM) x residue), c = SMs they take
 //   collective beside a kernel     its link rate / collective_slowdown
-//   kernels beside each other      divide the device evenly
-// Not modelled: wave quantisation of the SMs left over, priorities, L2 contention beyond the residue.
+//   kernels beside each other      1 / max(1, sum of their HBM, sum of their arithmetic shares): a copy and a GEMM mostly overlap
+// Not modelled: wave quantisation of the SMs left over, priorities, L2 contention beyond the residue, two kernels' SMs.
 
 #include "sim/cost/interference.h"
 
@@ -84,26 +84,24 @@ static void share_links(const ShareDemand *const *demands, int count, double *ra
 
 void share_rates(const ShareDemand *const *demands, int count, const Interference *interference, double *rates) {
     share_links(demands, count, rates);
-    double sm_taken = 0, hbm_taken = 0;
+    double sm_taken = 0, hbm = 0, arithmetic = 0;
     int kernels = 0, collectives = 0;
     for (int i = 0; i < count; i++) {
         if (demands[i]->collective) {
             sm_taken += demands[i]->sm_share;
-            hbm_taken += rates[i] * demands[i]->use[RESOURCE_HBM];
+            hbm += rates[i] * demands[i]->use[RESOURCE_HBM];
             collectives++;
         } else {
+            hbm += demands[i]->use[RESOURCE_HBM];
+            arithmetic += 1 - demands[i]->memory_bound;
             kernels++;
         }
     }
     const double sm = 1 / (1 - fmin(sm_taken, most_sm_share));
+    const double residue = collectives > 0 ? fmax(1, interference->residue) : 1;
+    const double kernel_slow = kernels + collectives > 1 ? fmax(fmax(1, sm), fmax(hbm, arithmetic)) * residue : 1;
+    const double collective_slow = kernels > 0 ? fmax(1, interference->collective_slowdown) : 1;
     for (int i = 0; i < count; i++) {
-        if (demands[i]->collective) {
-            rates[i] /= kernels > 0 ? fmax(1, interference->collective_slowdown) : 1;
-        } else if (collectives > 0) {
-            const double hbm = demands[i]->use[RESOURCE_HBM] + hbm_taken;
-            rates[i] /= fmax(sm, fmax(1, hbm)) * fmax(1, interference->residue) * kernels;
-        } else {
-            rates[i] /= kernels;
-        }
+        rates[i] /= demands[i]->collective ? collective_slow : kernel_slow;
     }
 }

@@ -2,7 +2,6 @@
 
 #include "tests/property/sim/engine/random_request.h"
 
-#include <string.h>
 
 static int one_of(Random *random, const int *values, int count) {
     return values[random_below(random, (uint32_t)count)];
@@ -29,13 +28,13 @@ static ModelSpec random_model(Random *random) {
 
 RandomRequest random_request(Random *random, Arena *arena) {
     static const char *const clusters[] = {"dgx-h100", "dgx-a100-80g"};
-    static const char *const targets[] = {"accelerate", "ndtune"};
+    static const char *const targets[] = {"accelerate", "ndtune", "accelerate", "ndtune", "torchtitan", "megatron", "nanotron"};
     RandomRequest request = {.model = random_model(random),
                              .world = ONE_OF(random, 2, 4, 8, 8, 16, 24, 32, 32, 64, 128, 256, 512),
                              .seq = ONE_OF(random, 1024, 2048, 4096, 4096, 8192, 16384)};
     Error error = {0};
     ASSERT(cluster_find(clusters[random_below(random, 2)], arena, &request.profile, &error) == STATUS_OK);
-    ASSERT(target_find(targets[random_below(random, 2)], &request.target, &error) == STATUS_OK);
+    ASSERT(target_find(targets[random_below(random, 7)], &request.target, &error) == STATUS_OK);
     return request;
 }
 
@@ -48,13 +47,17 @@ bool random_plan(Random *random, const RandomRequest *request, Arena *arena, Tra
                         .micro_batch = ONE_OF(random, 1, 1, 2, 4, 8),
                         .grad_accum = ONE_OF(random, 1, 1, 2, 3, 4, 8, 16),
                         .reshard = random_below(random, 4) ? RESHARD_ALWAYS : RESHARD_NEVER,
-                        .recompute = random_below(random, 2) ? RECOMPUTE_FULL : RECOMPUTE_NONE,
+                        .recompute = (Recompute)random_below(random, RECOMPUTE_COUNT),
+                        .attention = random_below(random, 3) ? ATTENTION_FLASH : ATTENTION_EAGER,
+                        .fused = (Fused)random_below(random, FUSED_COUNT),
+                        .tp_overlap = random_below(random, 3) == 0,
                         .cp_rotate = random_below(random, 2) ? CP_ROTATE_RING : CP_ROTATE_ALLGATHER,
                         .precision = DTYPE_BF16};
     plan->zero = random_below(random, 3) ? 3 : (int)random_below(random, 3);
-    if (strcmp(request->target->name, "accelerate") == 0) {
+    if (request->target->shard_needs_fsdp) {
         plan->zero = 3;
     }
+    plan->zero = plan->zero < request->target->max_zero ? plan->zero : request->target->max_zero;
     plan_canonical(plan);
     const char *reason;
     target_check(request->target, &request->model, plan, arena, &reason);

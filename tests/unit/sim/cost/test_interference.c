@@ -70,6 +70,18 @@ Test(interference, a_streaming_kernel_loses_memory_bandwidth) {
     check(demands, 2, &ideal, (double[]){1 / ((double)0.95f + (double)0.3f), 1});
 }
 
+// A copy (HBM 0.9, no arithmetic) beside a GEMM (HBM 0.3, all arithmetic): HBM 1.2 is what they lack.
+Test(interference, a_copy_and_a_gemm_mostly_overlap) {
+    const ShareDemand demands[] = {{.sm_share = 1, .memory_bound = 1, .use = {0, 0, 0.9f}}, {.sm_share = 1, .use = {0, 0, 0.3f}}};
+    const double rate = 1 / ((double)0.9f + (double)0.3f);
+    check(demands, 2, &ideal, (double[]){rate, rate});
+}
+
+Test(interference, two_gemms_share_the_arithmetic) {
+    const ShareDemand demands[] = {{.sm_share = 1, .use = {0, 0, 0.3f}}, {.sm_share = 1, .use = {0, 0, 0.3f}}};
+    check(demands, 2, &ideal, (double[]){0.5, 0.5});
+}
+
 // The collectives at half rate take half of their memory traffic: 0.8 + 2 x 0.5 x 0.4 = 1.2.
 Test(interference, memory_traffic_of_a_slowed_collective_shrinks) {
     const ShareDemand demands[] = {{.sm_share = 1, .use = {0, 0, 0.8f}},
