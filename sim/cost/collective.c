@@ -1,7 +1,7 @@
-// What every collective shares: the curve of one algorithm over message size, the group's share of the node's NICs, and
-// the choice of the fastest algorithm, as NCCL's tuner chooses. Formulas: collectives.md 6.1 (curve) and 6.2
-// (geometry). Not modelled: oversubscribed tiers above the nodes, slow links, holes in the curve where protocols
-// switch, PAT (one rank per node; no measurements of it are published).
+// What every collective shares: the curve of one algorithm over message size, the links of a group inside a node, its
+// share of the node's NICs, and the choice of the fastest algorithm, as NCCL's tuner chooses. Formulas: collectives.md
+// 6.1 (curve) and 6.2 (geometry). Not modelled: slow links, holes in the curve where protocols switch, PAT (one rank per
+// node; no measurements of it are published).
 
 #include "sim/cost/collective.h"
 
@@ -21,6 +21,33 @@ double collective_curve_s(double start_s, double transfer_s, const LinkCurve *cu
     return start_s + transfer_s + loss * ceiling / sqrt(loss * loss + ceiling * ceiling);
 }
 
+// On a machine without a switch: the row of the smallest group size that reaches as far. Groups between its members
+// cross the same links, so they divide them (inferred; sweeps of interleaved groups are not published).
+static const GroupRate *group_row(const Node *node, int reach) {
+    for (int i = 0; i < node->group_count; i++) {
+        if (node->groups[i].ranks >= reach) {
+            return &node->groups[i];
+        }
+    }
+    return &node->groups[node->group_count - 1];
+}
+
+NodeLinks collective_node_links(const ClusterProfile *profile, const GroupPlacement *group) {
+    const Node *node = &profile->node;
+    const double start_s = node->link_latency_s + node->step_latency_s * (group->size - 1);
+    NodeLinks links = {start_s, node->ring, node->p2p_latency_s, node->p2p};
+    if (node->group_count > 0) {
+        const int span = group->nodes > 1 ? group->per_node * group->siblings : group->span;
+        const int reach = span > group->per_node ? span : group->per_node;
+        const double side_by_side = ceil((double)reach / group->per_node);
+        const GroupRate *row = group_row(node, reach);
+        links = (NodeLinks){row->ring_latency_s, row->ring, row->p2p_latency_s, row->p2p};
+        links.ring.bandwidth_bytes_per_s /= side_by_side;
+        links.p2p.bandwidth_bytes_per_s /= side_by_side;
+    }
+    return links;
+}
+
 double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group) {
     const Fabric *fabric = &profile->fabric;
     const double node_bytes_per_s = fabric->nics * fabric->nic_bytes_per_s;
@@ -30,11 +57,44 @@ double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupP
                                         : fabric->nic_bytes_per_s;
     const double own = group->per_node * rail_bytes_per_s;
     const double shared = node_bytes_per_s / (group->siblings > 0 ? group->siblings : 1);
-    return fabric->efficiency * fmin(own, shared);
+    const double kept = group->nodes > 2 ? pow(1 - fabric->decay, log2(group->nodes / 2.0)) : 1;
+    return fabric->efficiency * kept * fmin(own, shared);
 }
 
 double collective_steps(CollectiveKind kind, int members) {
     return (kind == COLLECTIVE_ALL_REDUCE ? 2.0 : 1.0) * (members - 1);
+}
+
+static CollectiveCost fastest(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
+                              double payload_bytes, const char **algorithm) {
+    CollectiveCost best = {.seconds = INFINITY};
+    for (int i = 0; collective_table[i]; i++) {
+        const CollectiveAlgorithm *row = collective_table[i];
+        if (!row->applicable(profile, kind, group)) {
+            continue;
+        }
+        const CollectiveCost cost = row->cost(profile, kind, group, payload_bytes);
+        if (cost.seconds < best.seconds) {
+            best = cost;
+            *algorithm = row->name;
+        }
+    }
+    return best;
+}
+
+static CollectiveCost measured(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
+                               double payload_bytes, const MeasuredCurve *curve) {
+    const char *unused;
+    CollectiveCost cost = fastest(profile, kind, group, payload_bytes, &unused);
+    const double inside = collective_curve_clamp(curve, payload_bytes);
+    double seconds = collective_curve_interpolate_s(curve, inside);
+    if (inside < payload_bytes || inside > payload_bytes) {
+        seconds *= cost.seconds / fastest(profile, kind, group, inside, &unused).seconds;
+    }
+    cost.seconds = seconds;
+    cost.link_s = fmin(cost.link_s, seconds);
+    cost.nic_s = fmin(cost.nic_s, seconds);
+    return cost;
 }
 
 CollectiveCost cost_collective(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
@@ -42,18 +102,10 @@ CollectiveCost cost_collective(const ClusterProfile *profile, CollectiveKind kin
     CollectiveCost best = {0};
     const char *name = "none";
     if (group->size > 1 && payload_bytes > 0) {
-        best.seconds = INFINITY;
-        for (int i = 0; collective_table[i]; i++) {
-            const CollectiveAlgorithm *row = collective_table[i];
-            if (!row->applicable(profile, kind, group)) {
-                continue;
-            }
-            const CollectiveCost cost = row->cost(profile, kind, group, payload_bytes);
-            if (cost.seconds < best.seconds) {
-                best = cost;
-                name = row->name;
-            }
-        }
+        const MeasuredCurve *curve = profile->curve_count > 0 ? collective_curve_of(profile, kind, group) : NULL;
+        best = curve ? measured(profile, kind, group, payload_bytes, curve)
+                     : fastest(profile, kind, group, payload_bytes, &name);
+        name = curve ? "measured" : name;
     }
     if (algorithm) {
         *algorithm = name;

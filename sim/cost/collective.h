@@ -13,8 +13,34 @@ double collective_curve_s(double start_s, double transfer_s, const LinkCurve *cu
 // (a^4 + b^4)^(1/4): the slower of two stages that overlap, rounded where they are equal.
 double smooth_max(double a, double b);
 
-// Bandwidth of the group across its node's NICs beside its siblings: eta x min(p x b_rail, K x b_nic / q).
+// The links between the ranks of one node as a group sees them: the node's, or those of its size on a machine without a
+// switch, divided by the groups that lie between its members.
+typedef struct NodeLinks {
+    double ring_start_s;  // of n - 1 steps
+    LinkCurve ring;
+    double p2p_start_s;
+    LinkCurve p2p;
+} NodeLinks;
+
+NodeLinks collective_node_links(const ClusterProfile *profile, const GroupPlacement *group);
+
+// Bandwidth of the group across its node's NICs beside its siblings: eta x min(p x b_rail, K x b_nic / q), less what
+// large fabrics lose.
 double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group);
+
+// Levels of the network above the nodes (collective_tiers.c). Seconds that `bytes` leaving a node need where the slowest
+// level is the only limit; 0 when the group crosses none.
+double collective_tiers_s(const ClusterProfile *profile, const GroupPlacement *group, double bytes);
+// What the levels that the group crosses add to a collective that passes `hops(pods)` of them in a row.
+double collective_tiers_latency_s(const ClusterProfile *profile, const GroupPlacement *group,
+                                  double (*hops)(CollectiveKind kind, int pods), CollectiveKind kind);
 
 // Ring steps: 2(n-1) for all-reduce, n-1 for all-gather and reduce-scatter.
 double collective_steps(CollectiveKind kind, int members);
+
+// Measured curves (collective_curve.c): the one of this group or NULL, the size nearest to bytes inside its range, and
+// the time of a size inside its range.
+const MeasuredCurve *collective_curve_of(const ClusterProfile *profile, CollectiveKind kind,
+                                         const GroupPlacement *group);
+double collective_curve_clamp(const MeasuredCurve *curve, double bytes);
+double collective_curve_interpolate_s(const MeasuredCurve *curve, double bytes);

@@ -1,31 +1,32 @@
 // Send to the next rank of a ring while receiving from the previous one: the hop of ring attention. Formula:
 // collectives.md 6.3, "sendrecv". Inside a node the p2p curve. Across nodes the hop between nodes sets the pace: one
 // flow reaches only a share of its NIC (p2p_efficiency), and the flows of sibling groups divide the node's NICs. Each
-// group has one flow leaving a node in block placement. Not modelled: alignment of rails, several channels per peer.
+// group has one flow leaving a node in block placement, beside the hops inside the node, which may be the slower ones on
+// machines without a switch. Not modelled: alignment of rails, several channels per peer.
 
 #include "sim/cost/collective.h"
 
 #include <math.h>
 
-enum { FABRIC_P2P_CTAS = 8 };  // collectives.md 4.2: 2-32 channels inside a node, 2-8 across
-
-// collectives.md 6.5, "gp 0.8, mp 3" for every class of fabric.
-static const LinkCurve fabric_p2p = {.bandwidth_bytes_per_s = 0, .pipelining = 0.8, .ceiling = 3};
-
 static bool p2p_applicable(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group) {
     return kind == COLLECTIVE_SEND_RECV && (group->nodes == 1 || profile->fabric.nics > 0);
 }
 
+static double p2p_hops(CollectiveKind kind, int pods) {
+    (void)kind;
+    return pods > 1 ? 1 : 0;
+}
+
 static CollectiveCost p2p_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
                                double payload_bytes) {
-    (void)kind;
     const Node *node = &profile->node;
     const Fabric *fabric = &profile->fabric;
+    const NodeLinks links = collective_node_links(profile, group);
     CollectiveCost cost = {.wire_bytes = payload_bytes,
                            .ctas = node->ring_ctas,
-                           .link_s = payload_bytes / node->p2p.bandwidth_bytes_per_s};
+                           .link_s = payload_bytes / links.p2p.bandwidth_bytes_per_s};
     if (group->nodes == 1) {
-        cost.seconds = collective_curve_s(node->p2p_latency_s, cost.link_s, &node->p2p);
+        cost.seconds = collective_curve_s(links.p2p_start_s, cost.link_s, &links.p2p);
         return cost;
     }
     const GroupPlacement one_flow = {.size = 2, .nodes = 2, .per_node = 1, .siblings = group->siblings};
@@ -33,8 +34,10 @@ static CollectiveCost p2p_cost(const ClusterProfile *profile, CollectiveKind kin
     const double flow = fmin(share, fabric->p2p_efficiency * fabric->nic_bytes_per_s);
     cost.nic_s = payload_bytes / share;
     cost.link_s = group->per_node > 1 ? cost.link_s : 0;
-    cost.ctas = fmin(node->ring_ctas, FABRIC_P2P_CTAS);
-    cost.seconds = collective_curve_s(fabric->p2p_latency_s, payload_bytes / flow, &fabric_p2p);
+    cost.ctas = fmin(node->ring_ctas, fabric->p2p_ctas);
+    const double start_s = fabric->p2p_latency_s + collective_tiers_latency_s(profile, group, p2p_hops, kind);
+    const double network_s = smooth_max(payload_bytes / flow, collective_tiers_s(profile, group, payload_bytes));
+    cost.seconds = collective_curve_s(start_s, fmax(network_s, cost.link_s), &fabric->p2p);
     return cost;
 }
 

@@ -1,8 +1,7 @@
 // Ring: every rank passes parts to its neighbour; ordered so that a node is left and entered once per ring and rail.
 // Formulas: collectives.md 6.3, "one node, ring" and "many nodes, ring". Start-up grows with the steps, each at the
 // latency of its link; the payload is limited by the node links, the NICs, or both (smooth maximum). kappa is the local
-// copy of a rank's own part, which costs NVLink-class bandwidth but not the network. Not modelled: bandwidth lost in
-// very large fat trees.
+// copy of a rank's own part, which costs NVLink-class bandwidth but not the network.
 
 #include "sim/cost/collective.h"
 
@@ -10,27 +9,37 @@ static bool ring_applicable(const ClusterProfile *profile, CollectiveKind kind, 
     return kind != COLLECTIVE_SEND_RECV && (group->nodes == 1 || profile->fabric.nics > 0);
 }
 
+// Of summing what arrived, on machines where that does not overlap the transfer (collectives.md 5.3: (P-1)/P r m).
+static double reduction_s(const Node *node, CollectiveKind kind, int members, double payload_bytes) {
+    const bool reduces = kind != COLLECTIVE_ALL_GATHER && node->reduction_bytes_per_s > 0;
+    return reduces ? payload_bytes * (members - 1) / members / node->reduction_bytes_per_s : 0;
+}
+
 static CollectiveCost ring_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
                                 double payload_bytes) {
     const Node *node = &profile->node;
     const double members = group->size;
     const double steps = collective_steps(kind, group->size);
+    const NodeLinks links = collective_node_links(profile, group);
     const double wire_bytes = steps / members * payload_bytes;
-    const double link_s = (steps + node->ring_copy) / members * payload_bytes / node->ring.bandwidth_bytes_per_s;
+    const double link_s = (steps + node->ring_copy) / members * payload_bytes / links.ring.bandwidth_bytes_per_s;
     CollectiveCost cost = {.wire_bytes = wire_bytes, .ctas = node->ring_ctas, .link_s = link_s};
+    const double sum_s = reduction_s(node, kind, group->size, payload_bytes);
     if (group->nodes == 1) {
-        const double start_s = node->link_latency_s + node->step_latency_s * steps;
-        cost.seconds = collective_curve_s(start_s, link_s, &node->ring);
+        const double start_s = links.ring_start_s + node->step_latency_s * (steps - (members - 1));
+        cost.seconds = collective_curve_s(start_s, link_s + sum_s, &links.ring);
         return cost;
     }
     const double fabric_steps = collective_steps(kind, group->nodes);
     const double start_s = node->link_latency_s + node->step_latency_s * (steps - fabric_steps) +
-                           profile->fabric.ring_step_latency_s * fabric_steps;
+                           profile->fabric.ring_step_latency_s * fabric_steps +
+                           collective_tiers_latency_s(profile, group, collective_steps, kind);
     cost.nic_s = wire_bytes / collective_fabric_bytes_per_s(profile, group);
     if (group->per_node == 1) {
         cost.link_s = 0;  // one rank per node: nothing passes between the ranks of a node
     }
-    cost.seconds = collective_curve_s(start_s, smooth_max(cost.link_s, cost.nic_s), &profile->fabric.ring);
+    const double network_s = smooth_max(cost.nic_s, collective_tiers_s(profile, group, wire_bytes));
+    cost.seconds = collective_curve_s(start_s, smooth_max(cost.link_s, network_s) + sum_s, &profile->fabric.ring);
     return cost;
 }
 

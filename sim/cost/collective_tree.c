@@ -19,22 +19,30 @@ static double tree_wire_bytes(const Node *node, int per_node, double payload_byt
     return in_switch ? payload_bytes * (1 + 1.0 / per_node) : payload_bytes * 2 * (per_node - 1) / per_node;
 }
 
+// Up and down.
+static double tree_hops(CollectiveKind kind, int nodes) {
+    (void)kind;
+    return 2 * ceil(log2(nodes));
+}
+
 static CollectiveCost tree_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
                                 double payload_bytes) {
-    (void)kind;
     const Fabric *fabric = &profile->fabric;
     const double own = collective_fabric_bytes_per_s(profile, group), cap = fabric->tree.bandwidth_bytes_per_s;
     const double passes = group->nodes == 2 ? 1 : group->nodes == 3 ? 1.5 : 2;  // w(N) of collectives.md 6.3
     // Two nodes: the cap, unless the group has fewer NICs than that. More: smooth minimum of the two.
     const double bandwidth = group->nodes == 2 ? fmin(own, cap) : 1 / smooth_max(passes / own, 1 / cap);
     const double start_s = profile->node.link_latency_s + 2 * (group->per_node - 1) * profile->node.step_latency_s +
-                           2 * ceil(log2(group->nodes)) * fabric->tree_step_latency_s;
+                           tree_hops(kind, group->nodes) * fabric->tree_step_latency_s +
+                           collective_tiers_latency_s(profile, group, tree_hops, kind);
     const double wire_bytes = tree_wire_bytes(&profile->node, group->per_node, payload_bytes);
     CollectiveCost cost = {.wire_bytes = fmax(wire_bytes, payload_bytes * passes / group->per_node),
                            .ctas = profile->node.ring_ctas,
-                           .link_s = wire_bytes / profile->node.ring.bandwidth_bytes_per_s,
+                           .link_s = wire_bytes / collective_node_links(profile, group).ring.bandwidth_bytes_per_s,
                            .nic_s = payload_bytes * passes / own};
-    cost.seconds = collective_curve_s(start_s, payload_bytes / bandwidth, &fabric->tree);
+    const double tree_s = fmax(payload_bytes / bandwidth, cost.link_s);  // links of NVLink class are never the limit
+    const double transfer_s = smooth_max(tree_s, collective_tiers_s(profile, group, payload_bytes * passes));
+    cost.seconds = collective_curve_s(start_s, transfer_s, &fabric->tree);
     return cost;
 }
 

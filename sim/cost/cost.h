@@ -31,7 +31,7 @@ typedef struct TaskCost {
     // achievable bandwidth (datasheet x memory_efficiency), so a streaming kernel is near 1; a collective's wire bytes
     // are already multiplied by the profile's interference.hbm_factor.
     float use[RESOURCE_COUNT];
-    const char *algorithm;  // "ring" "tree" "nvls" "p2p" "tile" "flash" "stream"; static text
+    const char *algorithm;  // "ring" "tree" "nvls" "p2p" "measured" "tile" "flash" "stream"; static text
 } TaskCost;
 
 typedef struct CostModel {

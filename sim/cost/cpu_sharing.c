@@ -48,5 +48,6 @@ ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_n
     latencies_scale(&shared, turns);
     shared.node.ring.bandwidth_bytes_per_s /= turns;
     shared.node.p2p.bandwidth_bytes_per_s /= turns;
+    shared.node.reduction_bytes_per_s /= turns;
     return shared;
 }

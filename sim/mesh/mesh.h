@@ -42,6 +42,7 @@ typedef struct GroupPlacement {
     int nodes;     // N: nodes that one group touches
     int per_node;  // p: members on the fullest node
     int siblings;  // q: groups of the same mask with members on one node, at least 1
+    int span;      // ranks from a group's first member to its last, both counted; above n = others in between; 0 = n
 } GroupPlacement;
 
 GroupPlacement mesh_group_placement(const Mesh *mesh, AxisMask mask, int ranks_per_node);

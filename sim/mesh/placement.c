@@ -92,9 +92,21 @@ static GroupPlacement placement_counted(const Mesh *mesh, AxisMask mask, int ran
     return placement;
 }
 
+// Last member minus first, plus one: every axis of the mask at its far end.
+static int group_span(const Mesh *mesh, AxisMask mask) {
+    int span = 1, stride = 1;
+    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+        span += mask & AXIS_BIT(axis) ? (mesh->size[axis] - 1) * stride : 0;
+        stride *= mesh->size[axis];
+    }
+    return span;
+}
+
 GroupPlacement mesh_group_placement(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
     const int world = mesh_world(mesh);
     const int node_size = ranks_per_node < world ? ranks_per_node : world;
-    return is_nested(mesh, node_size) ? placement_nested(mesh, mask, node_size)
-                                      : placement_counted(mesh, mask, node_size);
+    GroupPlacement placement =
+        is_nested(mesh, node_size) ? placement_nested(mesh, mask, node_size) : placement_counted(mesh, mask, node_size);
+    placement.span = group_span(mesh, mask);
+    return placement;
 }

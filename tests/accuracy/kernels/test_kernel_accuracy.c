@@ -152,7 +152,7 @@ static double collective_s(const ClusterProfile *profile, const CollectiveSample
     const CollectiveKind kind = strcmp(row->kind, "all_gather") == 0       ? COLLECTIVE_ALL_GATHER
                                 : strcmp(row->kind, "reduce_scatter") == 0 ? COLLECTIVE_REDUCE_SCATTER
                                                                            : COLLECTIVE_ALL_REDUCE;
-    const GroupPlacement group = {row->nodes * row->per_node, row->nodes, row->per_node, 1};
+    const GroupPlacement group = {row->nodes * row->per_node, row->nodes, row->per_node, 1, 0};
     for (int i = 0; collective_table[i]; i++) {
         if (strcmp(collective_table[i]->name, row->algorithm) == 0) {
             cr_assert(collective_table[i]->applicable(profile, kind, &group));

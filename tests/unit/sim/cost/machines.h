@@ -47,7 +47,9 @@ static inline ClusterProfile machine_h100(void) {
                               .ring = {0, 2, 2.5},
                               .tree = {256e9, 2, 6},
                               .p2p_latency_s = 35e-6,
-                              .p2p_efficiency = 0.4};
+                              .p2p_efficiency = 0.4,
+                              .p2p = {0, 0.8, 3},
+                              .p2p_ctas = 8};
     profile.interference = (Interference){.hbm_factor = 2.5, .collective_slowdown = 1.1, .residue = 1.03};
     return profile;
 }
@@ -92,7 +94,9 @@ static inline ClusterProfile machine_round(void) {
                               .ring = {0, 0, 0},
                               .tree = {1e12, 0, 0},
                               .p2p_latency_s = 20e-6,
-                              .p2p_efficiency = 0.4};
+                              .p2p_efficiency = 0.4,
+                              .p2p = {0, 0.8, 3},
+                              .p2p_ctas = 8};
     profile.interference = (Interference){.hbm_factor = 2, .collective_slowdown = 1, .residue = 1};
     return profile;
 }

@@ -60,7 +60,7 @@ Test(cost, thin_gemm_is_memory_bound_and_square_one_is_not) {
 
 Test(cost, collective_of_one_rank_costs_nothing) {
     const ClusterProfile h100 = machine_h100();
-    const GroupPlacement alone = {1, 1, 1, 8};
+    const GroupPlacement alone = {1, 1, 1, 8, 0};
     const char *algorithm = NULL;
     cr_assert_eq(cost_collective_s(&h100, COLLECTIVE_ALL_REDUCE, &alone, 1e9, &algorithm), 0);
     cr_assert_str_eq(algorithm, "none");
@@ -86,16 +86,16 @@ Test(cost, two_nics_per_rank_are_both_used) {
 
 Test(cost, nvls_needs_its_smallest_group_and_one_node) {
     const ClusterProfile h100 = machine_h100();
-    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){4, 1, 4, 2}));
-    cr_assert(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){8, 1, 8, 1}));
-    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){16, 2, 8, 1}));
-    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_GATHER, &(GroupPlacement){8, 1, 8, 1}));
+    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){4, 1, 4, 2, 0}));
+    cr_assert(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){8, 1, 8, 1, 0}));
+    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){16, 2, 8, 1, 0}));
+    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_GATHER, &(GroupPlacement){8, 1, 8, 1, 0}));
 }
 
 Test(cost, send_recv_takes_only_p2p) {
     const ClusterProfile h100 = machine_h100();
     const char *algorithm = NULL;
-    cost_collective_s(&h100, COLLECTIVE_SEND_RECV, &(GroupPlacement){8, 1, 8, 1}, 1e6, &algorithm);
+    cost_collective_s(&h100, COLLECTIVE_SEND_RECV, &(GroupPlacement){8, 1, 8, 1, 0}, 1e6, &algorithm);
     cr_assert_str_eq(algorithm, "p2p");
 }
 
@@ -120,7 +120,7 @@ Test(cost, what_the_profile_cannot_do_takes_forever) {
     ClusterProfile h100 = machine_h100();
     cr_assert(isinf(cost_gemm_s(&h100.accelerator, DTYPE_FP32, 64, 64, 64, 4)));
     h100.fabric.efficiency = 0;
-    const GroupPlacement group = {16, 2, 8, 1};
+    const GroupPlacement group = {16, 2, 8, 1, 0};
     cr_assert(isinf(cost_collective_s(&h100, COLLECTIVE_ALL_GATHER, &group, 1e6, NULL)));
     h100.accelerator.attention_count = 0;
     cr_assert(isinf(cost_attention_s(&h100.accelerator, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0.5, false)));
