@@ -19,11 +19,44 @@ Status exec_check_backend(const RunOptions *options, Error *error) {
     return transport_find(options->transport, error) ? STATUS_OK : error->status;
 }
 
+// The first choice of the model that the lowering's tasks and the kernels do not cover; NULL for a Llama.
+static const char *model_refused(const ModelSpec *model) {
+    const struct {
+        bool has;
+        const char *words;
+    } choices[] = {
+        {model->norm != NORM_RMS, "layer norms"},
+        {model->mlp != MLP_GATED, "a feed-forward half without a gate"},
+        {model->activation != ACTIVATION_SILU, "an activation other than SiLU"},
+        {model->position != POSITION_ROTARY, "positions that are not rotary"},
+        {model->rotary_dims != 0 && model->rotary_dims != model->head_dim, "partly rotary heads"},
+        {model->qk_norm != QK_NORM_NONE, "norms of queries and keys"},
+        {model->residual != RESIDUAL_PRE_NORM, "another residual form than norm, half, add"},
+        {model->norm_bias || model->qkv_bias || model->out_bias || model->mlp_bias, "biases"},
+        {model->scaled_embeddings, "scaled embeddings"},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        if (choices[i].has) {
+            return choices[i].words;
+        }
+    }
+    return NULL;
+}
+
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
     const char *reason = NULL;
     target_check(target, model, plan, arena, &reason);
     if (reason) {
         return reason;
+    }
+    const char *words = model_refused(model);
+    if (words) {
+        return arena_format(arena, "the executor runs models of the Llama type, %s has %s", model->name, words);
+    }
+    if (plan->attention != ATTENTION_FLASH || plan->fused != FUSED_FUSED || plan->tp_overlap) {
+        return arena_format(arena, "the executor has flash attention and fused kernels only, not attention %s, %s%s",
+                            attention_names[plan->attention], fused_names[plan->fused],
+                            plan->tp_overlap ? " with tp overlap" : "");
     }
     const Mesh *mesh = &plan->mesh;
     if (model->head_dim % HEAD_DIM_GRAIN != 0 || model->head_dim > HEAD_DIM_MOST) {
@@ -42,6 +75,9 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     if (mesh->size[AXIS_CP] > 1 && (!target->zigzag || plan->cp_rotate != CP_ROTATE_RING)) {
         return arena_format(arena, "the executor runs context parallelism as a zigzag ring, not %s%s with target %s",
                             target->zigzag ? "" : "contiguous ", cp_rotate_names[plan->cp_rotate], target->name);
+    }
+    if (plan->recompute == RECOMPUTE_SELECTIVE) {
+        return "the executor recomputes nothing or whole blocks, not selected operations";
     }
     if (plan->recompute == RECOMPUTE_FULL && target->recompute_flavour != RECOMPUTE_BLOCK) {
         return arena_format(

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "sim/base/json.h"
@@ -31,20 +32,85 @@ RunOptions run_options_default(void) {
 
 // ---------------------------------------------------------------------------------------------- writing
 
+// Integers, enumerations and flags of a struct, by name: one table writes and reads.
+typedef struct Field {
+    const char *key;
+    size_t offset;
+    bool flag;
+    int low, high;
+} Field;
+
+#define COUNT(type, name)                                                                                              \
+    { #name, offsetof(type, name), false, 1, INT_MAX }
+#define CHOICE(type, name, count)                                                                                      \
+    { #name, offsetof(type, name), false, 0, (int)(count)-1 }
+#define FLAG(type, name)                                                                                               \
+    { #name, offsetof(type, name), true, 0, 1 }
+
+static const Field model_fields[] = {
+    COUNT(ModelSpec, layers),
+    COUNT(ModelSpec, hidden),
+    COUNT(ModelSpec, heads),
+    COUNT(ModelSpec, kv_heads),
+    COUNT(ModelSpec, head_dim),
+    COUNT(ModelSpec, ffn),
+    COUNT(ModelSpec, vocab),
+    COUNT(ModelSpec, max_seq),
+    FLAG(ModelSpec, tied_embeddings),
+    CHOICE(ModelSpec, norm, NORM_COUNT),
+    FLAG(ModelSpec, norm_bias),
+    CHOICE(ModelSpec, mlp, MLP_COUNT),
+    CHOICE(ModelSpec, activation, ACTIVATION_COUNT),
+    CHOICE(ModelSpec, position, POSITION_COUNT),
+    {"rotary_dims", offsetof(ModelSpec, rotary_dims), false, 0, INT_MAX},
+    CHOICE(ModelSpec, qk_norm, QK_NORM_COUNT),
+    CHOICE(ModelSpec, residual, RESIDUAL_COUNT),
+    FLAG(ModelSpec, qkv_bias),
+    FLAG(ModelSpec, out_bias),
+    FLAG(ModelSpec, mlp_bias),
+    FLAG(ModelSpec, fused_qkv),
+    FLAG(ModelSpec, fused_gate_up),
+    FLAG(ModelSpec, scaled_embeddings),
+};
+
+static const Field plan_fields[] = {
+    COUNT(TrainPlan, seq),
+    COUNT(TrainPlan, micro_batch),
+    COUNT(TrainPlan, grad_accum),
+    CHOICE(TrainPlan, zero, 4),
+    CHOICE(TrainPlan, reshard, RESHARD_COUNT),
+    CHOICE(TrainPlan, recompute, RECOMPUTE_COUNT),
+    CHOICE(TrainPlan, cp_rotate, CP_ROTATE_COUNT),
+    CHOICE(TrainPlan, precision, DTYPE_COUNT),
+    CHOICE(TrainPlan, attention, ATTENTION_COUNT),
+    CHOICE(TrainPlan, fused, FUSED_COUNT),
+    FLAG(TrainPlan, tp_overlap),
+};
+
+_Static_assert(sizeof(Recompute) == sizeof(int), "enumerations are read and written as int");
+
+#define FIELDS(table) table, sizeof table / sizeof *table
+
+static void fields_write(json_t *object, const Field *fields, size_t count, const void *values) {
+    for (size_t i = 0; i < count; i++) {
+        const void *at = (const char *)values + fields[i].offset;
+        json_t *value = fields[i].flag ? json_boolean(*(const bool *)at) : json_integer(*(const int *)at);
+        json_object_set_new(object, fields[i].key, value);
+    }
+}
+
 static json_t *model_json(const ModelSpec *model) {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:b}", "name", model->name, "layers",
-                     model->layers, "hidden", model->hidden, "heads", model->heads, "kv_heads", model->kv_heads,
-                     "head_dim", model->head_dim, "ffn", model->ffn, "vocab", model->vocab, "max_seq", model->max_seq,
-                     "rope_theta", model->rope_theta, "norm_eps", model->norm_eps, "tied_embeddings",
-                     model->tied_embeddings);
+    json_t *object =
+        json_pack("{s:s, s:f, s:f}", "name", model->name, "rope_theta", model->rope_theta, "norm_eps", model->norm_eps);
+    fields_write(object, FIELDS(model_fields), model);
+    return object;
 }
 
 static json_t *plan_json(const TrainPlan *plan) {
     char mesh[MESH_TEXT_BYTES];
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "mesh", mesh_text(&plan->mesh, mesh), "seq",
-                     plan->seq, "micro_batch", plan->micro_batch, "grad_accum", plan->grad_accum, "zero", plan->zero,
-                     "reshard", (int)plan->reshard, "recompute", (int)plan->recompute, "cp_rotate",
-                     (int)plan->cp_rotate, "precision", (int)plan->precision);
+    json_t *object = json_pack("{s:s}", "mesh", mesh_text(&plan->mesh, mesh));
+    fields_write(object, FIELDS(plan_fields), plan);
+    return object;
 }
 
 // 64-bit seeds do not fit a JSON number: they travel as text.
@@ -106,21 +172,30 @@ static Status read_u64(const JsonReader *reader, const char *key, int base, uint
     return STATUS_OK;
 }
 
+static Status fields_read(const JsonReader *reader, const Field *fields, size_t count, void *values, Error *error) {
+    for (size_t i = 0; i < count; i++) {
+        void *at = (char *)values + fields[i].offset;
+        if (!fields[i].flag) {
+            TRY(read_int(reader, fields[i].key, fields[i].low, fields[i].high, at, error));
+        } else if (!json_is_boolean(json_object_get(reader->object, fields[i].key))) {
+            return error_set(error, STATUS_USAGE, "%s: %s.%s: must be true or false", reader->origin, reader->path,
+                             fields[i].key);
+        } else {
+            *(bool *)at = json_is_true(json_object_get(reader->object, fields[i].key));
+        }
+    }
+    return STATUS_OK;
+}
+
 static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model, Error *error) {
     JsonReader reader;
     const char *name;
     TRY(read_object(root, "model", &reader, error));
     TRY(json_get_text(&reader, "name", arena, &name, error));
     snprintf(model->name, sizeof model->name, "%s", name);
-    int *const counts[] = {&model->layers,   &model->hidden, &model->heads, &model->kv_heads,
-                           &model->head_dim, &model->ffn,    &model->vocab, &model->max_seq};
-    static const char *const keys[] = {"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "max_seq"};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        TRY(read_int(&reader, keys[i], 1, INT_MAX, counts[i], error));
-    }
-    TRY(json_get_double(&reader, "rope_theta", 1, 1e12, &model->rope_theta, error));
+    TRY(fields_read(&reader, FIELDS(model_fields), model, error));
+    TRY(json_get_double(&reader, "rope_theta", 0, 1e12, &model->rope_theta, error));
     TRY(json_get_double(&reader, "norm_eps", 0, 1, &model->norm_eps, error));
-    TRY(json_get_bool_or(&reader, "tied_embeddings", false, &model->tied_embeddings, error));
     model->source = "run request";
     return model_check(model, error);
 }
@@ -128,23 +203,10 @@ static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model,
 static Status read_plan(const JsonReader *root, Arena *arena, TrainPlan *plan, Error *error) {
     JsonReader reader;
     const char *mesh;
-    int reshard, recompute, rotate, precision;
     TRY(read_object(root, "plan", &reader, error));
     TRY(json_get_text(&reader, "mesh", arena, &mesh, error));
     TRY(mesh_parse(mesh, &plan->mesh, error));
-    TRY(read_int(&reader, "seq", 1, INT_MAX, &plan->seq, error));
-    TRY(read_int(&reader, "micro_batch", 1, INT_MAX, &plan->micro_batch, error));
-    TRY(read_int(&reader, "grad_accum", 1, INT_MAX, &plan->grad_accum, error));
-    TRY(read_int(&reader, "zero", 0, 3, &plan->zero, error));
-    TRY(read_int(&reader, "reshard", 0, RESHARD_COUNT - 1, &reshard, error));
-    TRY(read_int(&reader, "recompute", 0, RECOMPUTE_COUNT - 1, &recompute, error));
-    TRY(read_int(&reader, "cp_rotate", 0, CP_ROTATE_COUNT - 1, &rotate, error));
-    TRY(read_int(&reader, "precision", 0, DTYPE_COUNT - 1, &precision, error));
-    plan->reshard = (Reshard)reshard;
-    plan->recompute = (Recompute)recompute;
-    plan->cp_rotate = (CpRotate)rotate;
-    plan->precision = (Dtype)precision;
-    return STATUS_OK;
+    return fields_read(&reader, FIELDS(plan_fields), plan, error);
 }
 
 static Status read_numbers(const JsonReader *reader, RunOptions *options, Error *error) {

@@ -58,6 +58,32 @@ Test(launch, refuses_head_sizes_that_the_kernels_do_not_take) {
     cr_assert(reason && strstr(reason, "head_dim"), "%s", reason ? reason : "runs it");
 }
 
+Test(launch, refuses_models_of_other_types_in_words) {
+    const struct {
+        const char *name, *words;
+    } others[] = {{"gpt2", "layer norms"}, {"qwen3-8b", "norms of queries and keys"}};
+    const TrainPlan plan = plan_of((Mesh){{1, 1, 1, 1}});
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        ModelSpec model;
+        Error error = {0};
+        cr_assert(model_find(others[i].name, &arena, &model, &error) == STATUS_OK, "%s", error.message);
+        const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+        cr_expect(reason && strstr(reason, others[i].words), "%s: %s", others[i].name, reason ? reason : "runs it");
+    }
+}
+
+Test(launch, refuses_kernels_that_it_does_not_have_in_words) {
+    const ModelSpec model = case_model();
+    TrainPlan plan = plan_of((Mesh){{1, 2, 1, 1}});
+    plan.attention = ATTENTION_EAGER;
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+    cr_expect(reason && strstr(reason, "eager"), "%s", reason ? reason : "runs it");
+    plan.attention = ATTENTION_FLASH;
+    plan.fused = FUSED_COMPILED;
+    reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+    cr_expect(reason && strstr(reason, "compiled"), "%s", reason ? reason : "runs it");
+}
+
 Test(launch, refuses_a_contiguous_ring_in_words) {
     const ModelSpec model = case_model();
     Target target = *target_of("ndtune");
@@ -95,6 +121,11 @@ static RunRequest request_of(void) {
                           .segment_fd = 3,
                           .result_path = "/somewhere/result.json",
                           .failure_path = "/somewhere/failure.json"};
+    request.model.fused_qkv = true;
+    request.model.activation = ACTIVATION_GELU;
+    request.model.qkv_bias = true;
+    request.plan.recompute = RECOMPUTE_FULL;
+    request.plan.tp_overlap = true;
     request.options.seed = UINT64_MAX;
     request.options.lr = 0.1;  // not a dyadic fraction: shows that digits survive
     request.options.lanes = LANES_ASYNC;
