@@ -17,6 +17,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const int tp = plan->mesh.size[AXIS_TP];
     const int64_t tokens = plan_local_tokens(plan);
     const Dtype dtype = plan->precision;
+    const bool whole_fp32 = plan->zero == 0 && target->master_fp32;  // no sharding policy: gradients are as the masters
     return (Dims){
         .tokens = tokens,
         .tokens_between = target->tp_flavour == TP_SP ? tokens / tp : tokens,
@@ -24,7 +25,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
         .local_seq = plan->seq / plan->mesh.size[AXIS_CP],
         .hidden = model->hidden,
         .ffn = model->ffn / tp,
-        .vocab = model->vocab / tp,
+        .vocab = target->tp_flavour == TP_HF ? model->vocab : model->vocab / tp,
         .heads = model->heads / tp,
         .kv_heads = model->kv_heads / tp,
         .head_dim = model->head_dim,
@@ -32,7 +33,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
         .kv_width = (int64_t)model->kv_heads / tp * model->head_dim,
         .vocab_split = target->tp_flavour != TP_HF,
         .dtype = dtype,
-        .reduce_dtype = dtype == DTYPE_BF16 ? target->reduce_dtype_bf16 : DTYPE_FP32,
+        .reduce_dtype = dtype == DTYPE_BF16 && !whole_fp32 ? target->reduce_dtype_bf16 : DTYPE_FP32,
         .element = dtype_bytes(dtype),
     };
 }
@@ -188,30 +189,18 @@ static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, con
     op_list_append(lowering->arena, out, &op);
 }
 
-// Hugging Face's loss: whole logits on every rank, an fp32 copy, and a log-softmax kept for backward.
-static void emit_gathered_loss(Lowering *lowering, OpList *out, OpRef logits) {
+// Hugging Face's loss: the head is whole on every tp rank; logits get an fp32 copy and a log-softmax kept for backward.
+static void emit_eager_loss(Lowering *lowering, OpList *out, OpRef logits) {
     const Dims *d = &lowering->dims;
-    const int64_t vocab = lowering->model->vocab;
-    OpRef whole = logits;
-    if (lowering->tp > 1) {
-        whole =
-            op_whole(lowering, lowering_tensor(lowering, "logits_gathered", ROLE_LOGITS, d->dtype, d->tokens * vocab));
-        Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_TP, lowering->tp_group, "gather logits", PHASE_LOSS);
-        gather.task.payload_bytes = whole.bytes;
-        op_operand(&gather, logits, ACCESS_READ);
-        op_operand(&gather, whole, ACCESS_WRITE);
-        op_list_append(lowering->arena, out, &gather);
-    }
+    const int64_t elements = d->tokens * d->vocab;
     const OpRef upcast =
-        op_whole(lowering, lowering_tensor(lowering, "logits_fp32", ROLE_LOGITS, DTYPE_FP32, d->tokens * vocab));
+        op_whole(lowering, lowering_tensor(lowering, "logits_fp32", ROLE_LOGITS, DTYPE_FP32, elements));
     const OpRef softmax =
-        op_whole(lowering, lowering_tensor(lowering, "log_softmax", ROLE_LOGITS, DTYPE_FP32, d->tokens * vocab));
-    emit_copy(lowering, out, whole, upcast, "logits to fp32");
+        op_whole(lowering, lowering_tensor(lowering, "log_softmax", ROLE_LOGITS, DTYPE_FP32, elements));
+    emit_copy(lowering, out, logits, upcast, "logits to fp32");
     emit_loss_steps(lowering, out,
-                    &(LossRefs){.logits = upcast, .workspace = softmax, .cols = vocab, .dtype = DTYPE_FP32});
-    OpRef local = upcast;
-    local.bytes /= lowering->tp;
-    emit_copy(lowering, out, local, logits, "logit gradient");
+                    &(LossRefs){.logits = upcast, .workspace = softmax, .cols = d->vocab, .dtype = DTYPE_FP32});
+    emit_copy(lowering, out, upcast, logits, "logit gradient");
 }
 
 static void emit_loss(Lowering *lowering, OpList *out, const Op *mark) {
@@ -219,7 +208,7 @@ static void emit_loss(Lowering *lowering, OpList *out, const Op *mark) {
     lowering->loss_tensor = lowering_tensor(lowering, "loss", ROLE_RUNTIME, DTYPE_FP32, 1);
     lowering->tensors[lowering->loss_tensor].persistent = true;
     if (lowering->target->tp_flavour == TP_HF) {
-        emit_gathered_loss(lowering, out, mark->operands[0]);
+        emit_eager_loss(lowering, out, mark->operands[0]);
         return;
     }
     emit_loss_steps(

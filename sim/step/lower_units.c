@@ -84,7 +84,7 @@ void lower_units(Lowering *lowering) {
     Unit *head = begin_unit(lowering, UNIT_HEAD, "head", 1);
     add_slice(lowering, head, "final_norm", SPLIT_NONE, 1, hidden);
     if (!model->tied_embeddings) {
-        add_slice(lowering, head, "lm_head", SPLIT_ROWS, model->vocab, hidden);
+        add_slice(lowering, head, "lm_head", vocabulary, model->vocab, hidden);
     }
     end_unit(lowering, head);
 }

@@ -72,6 +72,16 @@ static OpRef foreach_temporary(Lowering *lowering) {
     return op_whole(lowering, tensor);
 }
 
+// The norms lead a unit.
+static int64_t undecayed_elements(const Lowering *lowering, const Unit *unit) {
+    const ParamSlice *slice = &lowering->slices[unit->first_slice];
+    int64_t elements = 0;
+    for (int32_t i = 0; i < unit->slice_count && !slice[i].decay; i++) {
+        elements += slice[i].local_rows * slice[i].local_cols;
+    }
+    return elements;
+}
+
 // The embedding goes first, so its temporary is the one that is made.
 static void emit_adamw(Lowering *lowering, Section section, int u) {
     const Unit *unit = &lowering->units[u];
@@ -80,8 +90,7 @@ static void emit_adamw(Lowering *lowering, Section section, int u) {
     op->task.unit = (int16_t)u;
     op->task.rows = 1;
     op->task.cols = unit->shard_elements;
-    op->task.inner =
-        unit->slice_count > 0 && !lowering->slices[unit->first_slice].decay ? unit->replicated_elements : 0;
+    op->task.inner = undecayed_elements(lowering, unit);
     op_operand(op, master_ref(lowering, unit), ACCESS_UPDATE);
     op_operand(op, op_whole(lowering, unit->moment1), ACCESS_UPDATE);
     op_operand(op, op_whole(lowering, unit->moment2), ACCESS_UPDATE);

@@ -225,7 +225,7 @@ typedef struct Unit {
     int64_t elements;             // tp-local, without padding
     int64_t padded_elements;      // multiple of shard_count * 64
     int64_t shard_elements;       // padded_elements / shard_count
-    int64_t replicated_elements;  // leading elements that every tp rank holds (norms; under TP_HF the embedding too)
+    int64_t replicated_elements;  // leading elements that every tp rank holds (norms; under TP_HF embedding and head too)
     // Buffers (slots = instances), -1 where absent. Working copy = what forward reads when not gathered.
     int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full;
 } Unit;
