@@ -1,6 +1,6 @@
-// Sizes come from the row; structure from the preset of the same name where there is one, else from the family that
-// the MLP tells. Whether embeddings are tied no column says: of both, the one whose parameter count is nearer to the
-// row's.
+// Sizes come from the row; structure (norms, biases, positions) from the preset whose name begins most like the row's
+// and whose feed-forward half is of the same kind, else from the plainest family of that kind. Whether embeddings are
+// tied no column says: of both, the one whose parameter count is nearer to the row's.
 
 #include "autotune/accuracy/run_model.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_BYTES = 64 };
+enum { NAME_BYTES = 64, FAMILY_LETTERS = 3 };
 
 // Letters and digits in lower case: "Llama3-8B" and "llama-3-8b" are one name.
 static void plain_name(const char *name, char out[NAME_BYTES]) {
@@ -22,21 +22,31 @@ static void plain_name(const char *name, char out[NAME_BYTES]) {
     out[used] = '\0';
 }
 
-static const ModelSpec *preset_named(const char *name) {
-    char wanted[NAME_BYTES], plain[NAME_BYTES];
-    plain_name(name, wanted);
-    int count = 0;
-    const ModelPreset *presets = model_presets(&count);
-    for (int i = 0; i < count; i++) {
-        plain_name(presets[i].spec.name, plain);
-        if (strcmp(plain, wanted) == 0) {
-            return &presets[i].spec;
-        }
+static int common_prefix(const char *a, const char *b) {
+    int length = 0;
+    while (a[length] && a[length] == b[length]) {
+        length++;
     }
-    return NULL;
+    return length;
 }
 
-static const ModelSpec llama_like = {.rope_theta = 10000.0, .norm_eps = 1e-5};
+// "Qwen3-14B" is built like qwen3-8b; NULL when no name begins alike.
+static const ModelSpec *preset_like(const char *name, MlpKind mlp) {
+    char wanted[NAME_BYTES], plain[NAME_BYTES];
+    plain_name(name, wanted);
+    int count = 0, longest = FAMILY_LETTERS - 1;
+    const ModelPreset *presets = model_presets(&count);
+    const ModelSpec *found = NULL;
+    for (int i = 0; i < count; i++) {
+        plain_name(presets[i].spec.name, plain);
+        const int length = common_prefix(plain, wanted);
+        if (presets[i].spec.mlp == mlp && length > longest) {
+            longest = length;
+            found = &presets[i].spec;
+        }
+    }
+    return found;
+}
 
 static void choose_tying(const RunRow *row, ModelSpec *model) {
     if (row->params_b <= 0) {
@@ -50,16 +60,19 @@ static void choose_tying(const RunRow *row, ModelSpec *model) {
     }
 }
 
-const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
-    if (row->layers == 0 || row->hidden == 0 || row->heads == 0 || row->ffn == 0 || row->vocab == 0) {
-        return "layers, hidden, heads, ffn or vocab is empty";
+static void set_structure(const RunRow *row, bool plain, ModelSpec *model) {
+    const ModelSpec *like = preset_like(row->model, plain ? MLP_PLAIN : MLP_GATED);
+    *model = (ModelSpec){.rope_theta = 10000.0, .norm_eps = 1e-5};
+    if (like) {
+        *model = *like;
+    } else {
+        model_set_family(model, plain ? "gpt2" : "llama");
     }
-    if (row->mlp[0] && strcmp(row->mlp, "swiglu") != 0) {
-        return arena_format(arena, "%s models are not in this version", row->mlp);
-    }
-    const ModelSpec *preset = preset_named(row->model);
-    *model = preset ? *preset : llama_like;
     snprintf(model->name, sizeof model->name, "%s", row->model);
+    model->source = "the row's own columns";
+}
+
+static void set_sizes(const RunRow *row, ModelSpec *model) {
     model->layers = (int)row->layers;
     model->hidden = (int)row->hidden;
     model->heads = (int)row->heads;
@@ -68,7 +81,19 @@ const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
     model->ffn = (int)row->ffn;
     model->vocab = (int)row->vocab;
     model->max_seq = (int)(row->seq > 0 ? row->seq : 1);
-    model->source = "the row's own columns";
+    model->rotary_dims = model->rotary_dims > model->head_dim ? 0 : model->rotary_dims;
+}
+
+const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
+    if (row->layers == 0 || row->hidden == 0 || row->heads == 0 || row->ffn == 0 || row->vocab == 0) {
+        return "layers, hidden, heads, ffn or vocab is empty";
+    }
+    const bool plain = strcmp(row->mlp, "gelu") == 0;
+    if (row->mlp[0] && !plain && strcmp(row->mlp, "swiglu") != 0) {
+        return arena_format(arena, "mlp \"%s\" is not swiglu or gelu", row->mlp);
+    }
+    set_structure(row, plain, model);
+    set_sizes(row, model);
     choose_tying(row, model);
     Error error = {0};
     return model_check(model, &error) == STATUS_OK ? NULL : arena_text(arena, error.message);

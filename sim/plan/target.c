@@ -72,6 +72,14 @@ CpRotate target_default_rotate(const Target *target) {
     return target->cp_allgather ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING;
 }
 
+int target_vocab(const Target *target, const ModelSpec *model, int tp) {
+    if (target->vocab_multiple == 0) {
+        return model->vocab;
+    }
+    const int multiple = target->vocab_multiple * tp;
+    return (model->vocab + multiple - 1) / multiple * multiple;
+}
+
 void target_hash(const Target *target, Hash *hash) {
     hash_text(hash, target->name);
     hash_text(hash, target->version);
@@ -95,6 +103,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->has_cp,
                                 target->shard_needs_fsdp,
                                 target->max_zero,
+                                target->vocab_multiple,
                                 target->default_attention,
                                 target->default_fused};
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {

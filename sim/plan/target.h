@@ -50,6 +50,7 @@ typedef struct Target {
     bool has_tp, has_cp;
     bool shard_needs_fsdp;       // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
+    int vocab_multiple;  // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
     AttentionKernel default_attention;
     Fused default_fused;
     // runtime costs, explicit (DESIGN section 5)
@@ -79,5 +80,8 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
 // The stage that zero=auto means for this mesh: 3 where the target shards, 0 where there is nothing to shard over.
 int target_default_zero(const Target *target, const Mesh *mesh);
 CpRotate target_default_rotate(const Target *target);
+
+// Vocabulary entries as the target trains them: padded where it pads, so that tp divides them.
+int target_vocab(const Target *target, const ModelSpec *model, int tp);
 
 void target_hash(const Target *target, Hash *hash);

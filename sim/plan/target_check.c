@@ -73,8 +73,8 @@ static const char *check_replicate(const Check *check) {
     const int tp = axis_size(check, AXIS_TP);
     const ReplicateRule rule = check->target->replicate_rule;
     const bool beside_tp = tp > 1 && cp == 1, beside_either = tp > 1 || cp > 1;
-    const bool refused = (rule == REPLICATE_NOT_BESIDE_TP && beside_tp) ||
-                         (rule == REPLICATE_NOT_BESIDE_TP_OR_CP && beside_either);
+    const bool refused =
+        (rule == REPLICATE_NOT_BESIDE_TP && beside_tp) || (rule == REPLICATE_NOT_BESIDE_TP_OR_CP && beside_either);
     if (!refused || replicate == 1 || axis_size(check, AXIS_DP_SHARD) > 1) {
         return NULL;
     }
@@ -118,7 +118,7 @@ static const char *check_tensor(const Check *check) {
     const Divisible sizes[] = {{model->kv_heads, "key-value heads"},
                                {model->heads, "attention heads"},
                                {model->ffn, "feed-forward columns"},
-                               {model->vocab, "vocabulary entries"}};
+                               {target_vocab(check->target, model, tp), "vocabulary entries"}};
     const size_t count = splits_vocabulary(check->target) ? 4 : 3;
     int common = 0;
     for (size_t i = 0; i < count; i++) {
@@ -210,9 +210,9 @@ static const char *check_token_count(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive, check_axes, check_replicate, check_zero, check_recompute, check_overlap, check_attention,
-                                                          check_tensor,   check_sequence,   check_local_tokens,
-                                                          check_rotation, check_token_count};
+    static const char *(*const rules[])(const Check *) = {
+        check_positive,  check_axes,   check_replicate, check_zero,         check_recompute, check_overlap,
+        check_attention, check_tensor, check_sequence,  check_local_tokens, check_rotation,  check_token_count};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -128,6 +128,8 @@ Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *t
         return error_set(error, STATUS_INFEASIBLE, "%s", reason);
     }
     *program = (StepProgram){.model = *model, .plan = *plan, .target = target, .layers = model->layers};
+    program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
+    model = &program->model;
     Lowering lowering = {.arena = arena,
                          .model = model,
                          .plan = plan,
