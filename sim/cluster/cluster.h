@@ -105,6 +105,7 @@ typedef struct Fabric {
     int nics;  // per node; 0 = single-node profile
     double nic_bytes_per_s;
     double efficiency;           // eta of the NIC sum
+    double group_bytes_per_s;    // most that one group drives out of a node, by the library's channels; 0 = no limit
     double ring_step_latency_s;  // lr
     double tree_step_latency_s;  // lx
     LinkCurve ring;              // bandwidth unused: comes from the NICs

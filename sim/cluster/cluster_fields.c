@@ -90,6 +90,7 @@ static const ClusterField system_fields[] = {
     INTEGER("fabric.nics", ClusterProfile, fabric.nics, "1", 0, 1024),
     PLACE(fabric.nic_bytes_per_s, "bytes/s", 0.0, byte_rate_high),
     PLACE(fabric.efficiency, "1", 0.0, 1.0),
+    PLACE(fabric.group_bytes_per_s, "bytes/s", 0.0, byte_rate_high),
     PLACE(fabric.ring_step_latency_s, "s", 0.0, latency_high_s),
     PLACE(fabric.tree_step_latency_s, "s", 0.0, latency_high_s),
     PLACE(fabric.ring.pipelining, "1", 0.0, 100.0),

@@ -58,7 +58,8 @@ double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupP
     const double own = group->per_node * rail_bytes_per_s;
     const double shared = node_bytes_per_s / (group->siblings > 0 ? group->siblings : 1);
     const double kept = group->nodes > 2 ? pow(1 - fabric->decay, log2(group->nodes / 2.0)) : 1;
-    return fabric->efficiency * kept * fmin(own, shared);
+    const double limit = fabric->group_bytes_per_s > 0 ? fabric->group_bytes_per_s : INFINITY;
+    return fmin(fabric->efficiency * kept * fmin(own, shared), limit);
 }
 
 double collective_steps(CollectiveKind kind, int members) {
