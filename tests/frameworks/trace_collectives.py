@@ -1,0 +1,534 @@
+"""Runs one optimizer step of a small Llama through accelerate and records every collective that the framework issues.
+
+Every rank is a process with gloo on the CPU. The code that decides what is communicated is the frameworks' own; what
+a machine without GPU lacks is filled in at the edges, see `on_cpu_like_on_gpu`. README.md beside this file says how to
+run it and what the columns mean.
+"""
+
+import argparse
+import datetime
+import functools
+import importlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn.functional as F
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+AXES = ("dp_replicate", "dp_shard", "cp", "tp")
+# The preset "tiny" of ndtune.
+MODEL = dict(num_hidden_layers=4, hidden_size=256, num_attention_heads=16, num_key_value_heads=8, head_dim=16,
+             intermediate_size=768, vocab_size=1024, max_position_embeddings=2048, rms_norm_eps=1e-5,
+             rope_theta=10000.0, tie_word_embeddings=False)
+SEQUENCE = 64
+MICRO_BATCH = 2
+
+
+def case(name, mesh, **choices):
+    """load: dtype in which from_pretrained makes the weights; nd_parallel.py asks for bf16."""
+    defaults = dict(precision="bf16", load="bf16", recompute=False, grad_accum=1, rotate="allgather", reshard=True,
+                    model={}, ram_efficient=False)
+    return dict(name=name, mesh=mesh, **{**defaults, **choices})
+
+
+CASES = [
+    case("shard4", dict(dp_shard=4)),
+    case("shard4_fp32", dict(dp_shard=4), precision="fp32", load="fp32"),
+    case("shard4_recompute", dict(dp_shard=4), recompute=True),
+    case("shard4_accumulate", dict(dp_shard=4), grad_accum=2),
+    case("shard4_keep", dict(dp_shard=4), reshard=False),
+    case("shard4_tied", dict(dp_shard=4), model=dict(tie_word_embeddings=True)),
+    case("shard4_tied_ram_efficient", dict(dp_shard=4), model=dict(tie_word_embeddings=True), ram_efficient=True),
+    case("replicate2_shard2", dict(dp_replicate=2, dp_shard=2)),
+    case("replicate2_shard2_accumulate", dict(dp_replicate=2, dp_shard=2), grad_accum=2),
+    case("tp2", dict(tp=2)),
+    case("tp2_fp32", dict(tp=2), precision="fp32", load="fp32"),
+    case("tp2_autocast", dict(tp=2), load="fp32"),
+    case("shard2_tp2", dict(dp_shard=2, tp=2)),
+    case("shard2_tp2_load_fp32", dict(dp_shard=2, tp=2), load="fp32"),
+    case("shard2_tp2_recompute", dict(dp_shard=2, tp=2), recompute=True),
+    case("shard2_tp2_accumulate", dict(dp_shard=2, tp=2), grad_accum=2),
+    case("shard2_cp2", dict(dp_shard=2, cp=2)),
+    case("shard2_cp2_ring", dict(dp_shard=2, cp=2), rotate="alltoall"),
+    case("shard2_cp2_recompute", dict(dp_shard=2, cp=2), recompute=True),
+    case("cp4", dict(cp=4)),
+    case("cp4_ring_recompute", dict(cp=4), rotate="alltoall", recompute=True),
+    case("shard2_cp2_tp2", dict(dp_shard=2, cp=2, tp=2)),
+    case("shard2_cp2_tp2_ring_recompute", dict(dp_shard=2, cp=2, tp=2), rotate="alltoall", recompute=True),
+    case("replicate2_shard2_tp2", dict(dp_replicate=2, dp_shard=2, tp=2)),
+    case("replicate2_shard2_cp2", dict(dp_replicate=2, dp_shard=2, cp=2)),
+    case("replicate4", dict(dp_replicate=4), load="fp32"),
+    case("replicate4_accumulate", dict(dp_replicate=4), load="fp32", grad_accum=2),
+]
+
+
+def world_of(mesh):
+    world = 1
+    for size in mesh.values():
+        world *= size
+    return world
+
+
+# ---------------------------------------------------------------------------------------------- recording
+
+# c10d and functional operators -> kind and which tensor is the whole one: the largest of inputs and outputs, save for
+# an all-reduce and a transfer, where all are equal.
+KINDS = {
+    "_allgather_base_": "all_gather", "allgather_": "all_gather_list", "all_gather_into_tensor": "all_gather",
+    "allgather_into_tensor_coalesced_": "all_gather", "all_gather_into_tensor_coalesced": "all_gather",
+    "_reduce_scatter_base_": "reduce_scatter", "reduce_scatter_": "reduce_scatter_list",
+    "reduce_scatter_tensor": "reduce_scatter", "reduce_scatter_tensor_coalesced": "reduce_scatter",
+    "allreduce_": "all_reduce", "all_reduce": "all_reduce", "all_reduce_": "all_reduce",
+    "allreduce_coalesced_": "all_reduce", "all_reduce_coalesced": "all_reduce",
+    "alltoall_base_": "all_to_all", "alltoall_": "all_to_all", "all_to_all_single": "all_to_all",
+    "broadcast_": "broadcast", "broadcast": "broadcast", "barrier": "barrier", "send": "send", "recv_": "receive",
+    "gather_": "gather", "scatter_": "scatter", "reduce_": "reduce",
+}
+NOT_COLLECTIVE = {"wait_tensor", "_wrap_tensor_autograd", "monitored_barrier_"}
+NAMESPACES = {"c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd"}
+
+# Innermost frame of the framework that asked for the collective.
+ORIGINS = [
+    ("synchronize_rng_states", "random state"),
+    ("foreach_all_gather", "fsdp gather"),
+    ("foreach_reduce", "fsdp reduce"),
+    ("_templated_ring_attention_backward", "ring backward"),
+    ("_templated_ring_attention", "ring"),
+    ("clip_grad_norm_", "clip"),
+    ("average_loss", "user loss"),
+]
+
+
+def tensors_of(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors_of(item)]
+    return []
+
+
+class Recorder(TorchDispatchMode):
+    """Sees every c10d operator of this rank once, below autograd and DTensor."""
+
+    def __init__(self, mesh, model_names):
+        super().__init__()
+        self.mesh = {axis: mesh.get(axis, 1) for axis in AXES}
+        self.names = model_names
+        self.events = []
+        self.phase = "setup"
+        self.micro = 0
+        self.place = ""
+        self.unsharded = 0
+        self.most_unsharded = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(issubclass(kind, DTensor) for kind in types):
+            return NotImplemented    # lets the distributed tensor issue its collectives first, as CommDebugMode does
+        name = func._schema.name.split("::")
+        result = func(*args, **(kwargs or {}))
+        if name[0] in NAMESPACES and name[1] not in NOT_COLLECTIVE:
+            self.note(name[1], args, kwargs or {}, result)
+        return result
+
+    def note(self, operator, args, kwargs, result):
+        tensors = tensors_of(args) + tensors_of(result)
+        largest = max(tensors, key=lambda t: t.numel() * t.element_size(), default=None)
+        size = largest.numel() * largest.element_size() if largest is not None else 0
+        if KINDS[operator].endswith("_list"):    # one list entry per rank: the whole tensor is all of them
+            size *= len(self.ranks_of(args, kwargs))
+        phase, place, origin = self.circumstances()
+        self.events.append(dict(
+            micro=self.micro, phase=phase, place=place, kind=KINDS[operator].removesuffix("_list"),
+            axes=self.axes_of(self.ranks_of(args, kwargs)), bytes=size,
+            dtype=str(largest.dtype).removeprefix("torch.") if largest is not None else "", origin=origin))
+
+    @staticmethod
+    def ranks_of(args, kwargs):
+        for value in list(args) + list(kwargs.values()):
+            if isinstance(value, torch.ScriptObject) and "ProcessGroup" in value._type().qualified_name():
+                return dist.get_process_group_ranks(dist.ProcessGroup.unbox(value))
+            if isinstance(value, dist.ProcessGroup):
+                return dist.get_process_group_ranks(value)
+        groups = [v for v in list(args) + list(kwargs.values()) if isinstance(v, str)]
+        for name in groups:
+            try:
+                return dist.get_process_group_ranks(dist.distributed_c10d._resolve_process_group(name))
+            except (RuntimeError, ValueError, KeyError):
+                continue    # the other string of a reduction is its operation
+        raise RuntimeError("a collective without a group")
+
+    def axes_of(self, ranks):
+        coordinates = []
+        for rank in ranks:
+            at = {}
+            for axis in reversed(AXES):
+                at[axis] = rank % self.mesh[axis]
+                rank //= self.mesh[axis]
+            coordinates.append(at)
+        spanned = [axis for axis in AXES if len({at[axis] for at in coordinates}) > 1]
+        expected = world_of({axis: self.mesh[axis] for axis in spanned})
+        if expected != len(ranks):
+            raise RuntimeError(f"group {ranks} is not a product of axes")
+        return "+".join(spanned)
+
+    def circumstances(self):
+        phase, place, origin = self.phase, self.place, "tensor parallel"
+        found = False
+        frame = sys._getframe(3)
+        module = None
+        while frame is not None:
+            code = frame.f_code
+            for function, label in ORIGINS:
+                if not found and code.co_name == function:
+                    origin, found = label, True
+            if code.co_name == "recompute_fn" and self.phase == "backward":
+                phase = "recompute"
+            owner = frame.f_locals.get("self")
+            if module is None and owner is not None:
+                if type(owner).__name__ == "FSDPParamGroup":
+                    module = owner._module_fqn or ""
+                elif isinstance(owner, torch.nn.Module) and id(owner) in self.names:
+                    module = self.names[id(owner)]
+            frame = frame.f_back
+        if phase != "backward" or origin.startswith("fsdp"):
+            place = place_of(module) if module is not None else place
+        if self.phase == "optimizer" or origin in ("clip", "user loss"):
+            phase, place = "optimizer", ""
+        return phase, place, origin
+
+    def unshard(self, change):
+        self.unsharded += change
+        self.most_unsharded = max(self.most_unsharded, self.unsharded)
+
+
+def place_of(name):
+    name = name.replace("_checkpoint_wrapped_module.", "").replace("._checkpoint_wrapped_module", "")
+    parts = name.replace(",", " ").split()    # a unit of several modules is named by all of them
+    first = parts[0] if parts else ""
+    if ".layers." in "." + first:
+        return "layer " + first.split("layers.")[1].split(".")[0]
+    if "embed_tokens" in name and "norm" not in name:
+        return "embedding"
+    if "norm" in name or "lm_head" in name:
+        return "head"
+    return "root"
+
+
+# ---------------------------------------------------------------------------------------------- the machine
+
+def on_cpu_like_on_gpu():
+    """The edges where a CPU differs: nothing here decides what is communicated.
+
+    1. accelerate turns FSDP2 on for MULTI_GPU and its kin only, so its state is told that it is MULTI_GPU (`prepared`);
+       ACCELERATE_BYPASS_DEVICE_MAP then keeps it from giving DDP a GPU's number.
+    2. gloo has no average: sum, then divide.
+    3. from_pretrained with a tensor-parallel plan reads weights to the GPU of the local rank: to the CPU instead.
+    4. SDPA takes a CPU kernel that context_parallel does not know: the flash operator gets a plain CPU kernel.
+    """
+    def averaging(function):
+        @functools.wraps(function)
+        def averaged(output, *args, **kwargs):
+            if kwargs.get("op") != dist.ReduceOp.AVG:
+                return function(output, *args, **kwargs)
+            kwargs["op"] = dist.ReduceOp.SUM
+            work = function(output, *args, **kwargs)
+            if work is not None:
+                work.wait()
+            output.div_(dist.get_world_size(kwargs.get("group")))
+            return work
+        return averaged
+
+    dist.all_reduce = averaging(dist.all_reduce)
+    dist.reduce_scatter_tensor = averaging(dist.reduce_scatter_tensor)
+
+    modeling = importlib.import_module("transformers.modeling_utils")
+    safe_open = modeling.safe_open
+    modeling.safe_open = lambda file, framework, device="cpu": safe_open(file, framework=framework, device="cpu")
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("_scaled_dot_product_flash_attention", flash_forward, "CPU")
+    library.impl("_scaled_dot_product_flash_attention_backward", flash_backward, "CPU")
+
+    def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+        if attn_mask is not None or (key.shape[1] != query.shape[1] and not enable_gqa):
+            raise RuntimeError("the flash operator takes no mask, and grouped heads only when asked")
+        return torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False,
+                                                                  scale=scale)[0]
+
+    attention.__name__ = "scaled_dot_product_attention"
+    return library, attention
+
+
+def scores_of(query, key, is_causal, scale):
+    scores = torch.matmul(query.float(), key.float().transpose(-1, -2)) * scale
+    if is_causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(hidden, float("-inf"))
+    return scores
+
+
+def flash_forward(query, key, value, dropout_p=0.0, is_causal=False, return_debug_mask=False, *, scale=None):
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    groups = query.shape[1] // key.shape[1]
+    scores = scores_of(query, key.repeat_interleave(groups, 1), is_causal, scale)
+    lse = torch.logsumexp(scores, -1)
+    out = torch.matmul(torch.exp(scores - lse.unsqueeze(-1)), value.repeat_interleave(groups, 1).float())
+    none = torch.zeros((), dtype=torch.int64)
+    return out.to(query.dtype), lse, none, none, query.shape[2], key.shape[2], none, none, torch.zeros(())
+
+
+def flash_backward(grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
+                   is_causal, philox_seed, philox_offset, *, scale=None):
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    groups = query.shape[1] // key.shape[1]
+    keys, values = key.repeat_interleave(groups, 1).float(), value.repeat_interleave(groups, 1).float()
+    p = torch.exp(scores_of(query, keys, is_causal, scale) - logsumexp.unsqueeze(-1))
+    dout = grad_out.float()
+    dv = torch.matmul(p.transpose(-1, -2), dout)
+    ds = p * (torch.matmul(dout, values.transpose(-1, -2)) - (dout * out.float()).sum(-1, keepdim=True)) * scale
+    dq = torch.matmul(ds, keys)
+    dk = torch.matmul(ds.transpose(-1, -2), query.float())
+
+    def grouped(gradient):
+        return gradient.unflatten(1, (key.shape[1], groups)).sum(2).to(key.dtype)
+
+    return dq.to(query.dtype), grouped(dk), grouped(dv)
+
+
+# ---------------------------------------------------------------------------------------------- the step
+
+def prepared(case, folder):
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState, PartialState
+    from accelerate.parallelism_config import ParallelismConfig
+    from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin, TorchContextParallelConfig
+    from transformers import AutoModelForCausalLM
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    os.environ.pop("ACCELERATE_USE_FSDP", None)    # left behind by the case before
+    PartialState(cpu=True)
+    PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
+
+    mesh = case["mesh"]
+    sizes = {f"{axis}_size": mesh.get(axis, 1) for axis in AXES}
+    config = ParallelismConfig(**sizes)
+    if mesh.get("cp", 1) > 1:
+        config = ParallelismConfig(**sizes, cp_handler=TorchContextParallelConfig(cp_comm_strategy=case["rotate"]))
+    plugin = None
+    if mesh.get("dp_shard", 1) * mesh.get("cp", 1) > 1:
+        plugin = FullyShardedDataParallelPlugin(
+            fsdp_version=2, auto_wrap_policy="transformer_based_wrap", reshard_after_forward=case["reshard"],
+            transformer_cls_names_to_wrap=["LlamaDecoderLayer"], activation_checkpointing=case["recompute"],
+            cpu_ram_efficient_loading=case["ram_efficient"])
+    mixed = case["precision"] == "bf16" and (plugin or case["load"] == "fp32")
+    accelerator = Accelerator(cpu=True, mixed_precision="bf16" if mixed else "no", parallelism_config=config,
+                              fsdp_plugin=plugin, gradient_accumulation_steps=case["grad_accum"])
+    dtype = torch.bfloat16 if case["load"] == "bf16" else torch.float32
+    options = dict(dtype=dtype, use_cache=False, attn_implementation="sdpa")
+    if mesh.get("tp", 1) > 1:
+        options.update(tp_plan="auto", device_mesh=accelerator.torch_device_mesh)
+    model = AutoModelForCausalLM.from_pretrained(folder, **options)
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    return accelerator, *accelerator.prepare(model, optimizer)
+
+
+def count_unsharded(current):
+    """Lets the recorder in `current` count decoder layers that hold whole parameters."""
+    from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
+
+    def counted(method, change):
+        @functools.wraps(method)
+        def wrapper(self, *args, **kwargs):
+            before = self.is_unsharded
+            result = method(self, *args, **kwargs)
+            if "layers." in (self._module_fqn or "") and before != self.is_unsharded:
+                current["recorder"].unshard(change)
+            return result
+        return wrapper
+
+    FSDPParamGroup.wait_for_unshard = counted(FSDPParamGroup.wait_for_unshard, 1)
+    FSDPParamGroup._to_sharded = counted(FSDPParamGroup._to_sharded, -1)
+
+
+def watch(recorder, model):
+    """Marks where backward is, by gradients that arrive."""
+    def mark(place):
+        def forward_hook(_module, _args, output):
+            tensor = output[0] if isinstance(output, tuple) else output
+            if tensor.requires_grad and recorder.phase == "forward":
+                tensor.register_hook(lambda _gradient: setattr(recorder, "place", place))
+        return forward_hook
+
+    for name, module in model.named_modules():
+        if name.endswith("embed_tokens") or type(module).__name__.endswith("LlamaDecoderLayer"):
+            module.register_forward_hook(mark(place_of(name)))
+
+
+def batch_of(case, accelerator):
+    mesh = case["mesh"]
+    size = MICRO_BATCH
+    replica = dist.get_rank() // (mesh.get("tp", 1) * mesh.get("cp", 1))
+    generator = torch.Generator().manual_seed(1000 + replica)
+    ids = torch.randint(0, MODEL["vocab_size"], (case["grad_accum"], size, SEQUENCE + 1), generator=generator)
+    return [dict(input_ids=i[:, :-1].contiguous(), labels=i[:, :-1].contiguous(), shift_labels=i[:, 1:].contiguous(),
+                 position_ids=torch.arange(SEQUENCE).unsqueeze(0).expand(size, -1).contiguous()) for i in ids]
+
+
+def average_loss(accelerator, loss):
+    """As examples/torch_native_parallelism/nd_parallel.py does after every step."""
+    names = accelerator.torch_device_mesh.mesh_dim_names
+    if any(name != "tp" for name in names):
+        dist.all_reduce(loss, op=dist.ReduceOp.AVG, group=accelerator.torch_device_mesh["dp_cp"].get_group())
+    return loss
+
+
+def train_step(case, accelerator, model, optimizer, recorder):
+    """One optimizer step as in nd_parallel.py, with clipping at norm 1."""
+    for micro, batch in enumerate(batch_of(case, accelerator)):
+        recorder.micro, recorder.phase, recorder.place = micro, "forward", ""
+        buffers = list(batch.values())
+        with accelerator.accumulate(model), accelerator.maybe_context_parallel(
+                buffers=buffers, buffer_seq_dims=[1] * len(buffers), no_restore_buffers=set(buffers)):
+            loss = model(**batch).loss
+            recorder.phase, recorder.place = "backward", "head"
+            accelerator.backward(loss)
+            recorder.phase = "optimizer"
+            norm = None
+            # Tensor parallelism alone leaves norms and embedding plain tensors beside distributed ones: torch refuses to clip.
+            if accelerator.sync_gradients and set(case["mesh"]) != {"tp"}:
+                norm = accelerator.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            gradients = sorted({str(p.grad.dtype) for p in model.parameters() if p.grad is not None})
+            optimizer.zero_grad()
+    mean = average_loss(accelerator, loss.detach().float().clone())
+    return mean.item(), None if norm is None else float(norm), gradients
+
+
+def storage_of(model, optimizer):
+    def local(tensor):
+        return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+    parameters = [local(p) for p in model.parameters()]
+    states = [local(t) for state in optimizer.state.values() for t in state.values() if t.numel() > 1]
+    return dict(parameter_bytes=sum(p.numel() * p.element_size() for p in parameters),
+                parameter_dtypes=sorted({str(p.dtype) for p in parameters}),
+                moment_bytes=sum(t.numel() * t.element_size() for t in states),
+                moment_dtypes=sorted({str(t.dtype) for t in states}))
+
+
+def traced(case, folder, current):
+    """What this rank issued in the second of two steps, and what it holds."""
+    torch.manual_seed(1)
+    accelerator, model, optimizer = prepared(case, folder)
+    recorder = Recorder(case["mesh"], {id(module): name for name, module in model.named_modules()})
+    current["recorder"] = recorder
+    watch(recorder, model)
+    with recorder:
+        first = train_step(case, accelerator, model, optimizer, recorder)
+        first_events, recorder.events = recorder.events, []
+        second = train_step(case, accelerator, model, optimizer, recorder)
+    return dict(events=recorder.events, first_events=first_events, losses=[first[0], second[0]],
+                norms=[first[1], second[1]], gradient_dtypes=second[2], most_unsharded=recorder.most_unsharded,
+                storage=storage_of(model, optimizer))
+
+
+def worker(rank, cases, scratch, out):
+    """All cases of one world size, one after another."""
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    world = world_of(cases[0]["mesh"])
+    os.environ.update(RANK=str(rank), LOCAL_RANK="0", WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
+                      MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1", TRANSFORMERS_VERBOSITY="error",
+                      TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", ACCELERATE_BYPASS_DEVICE_MAP="true")
+    dist.init_process_group("gloo", init_method=f"file://{scratch}/rendezvous", rank=rank, world_size=world)
+    library, flash = on_cpu_like_on_gpu()
+    sdpa = F.scaled_dot_product_attention
+    current = {}
+    count_unsharded(current)
+    for one in cases:
+        F.scaled_dot_product_attention = flash if one["mesh"].get("cp", 1) > 1 else sdpa
+        folder = os.path.join(scratch, one["name"])
+        if rank == 0:
+            save_model(folder, one["model"])
+        dist.barrier()
+        outcome = traced(one, folder, current)
+        everyone = [None] * world
+        dist.all_gather_object(everyone, outcome)
+        if rank == 0:
+            write_trace(one, everyone, os.path.join(out, one["name"] + ".json"))
+            print(f"{one['name']}: {len(outcome['events'])} collectives, losses {outcome['losses']}", flush=True)
+    dist.destroy_process_group()
+    del library
+
+
+# ---------------------------------------------------------------------------------------------- the file
+
+PHASES = ("forward", "recompute", "backward", "optimizer")
+
+
+def event_line(event):
+    return [event["micro"], event["phase"], event["place"], event["kind"], event["axes"], event["bytes"],
+            event["dtype"], event["origin"]]
+
+
+def write_trace(case, everyone, path):
+    import accelerate
+    import transformers
+
+    lines = [[event_line(event) for event in outcome["events"]] for outcome in everyone]
+    if any(other != lines[0] for other in lines):
+        raise RuntimeError(f"{case['name']}: ranks disagree on what they issue")
+    if [event_line(event) for event in everyone[0]["first_events"]] != lines[0]:
+        print(f"{case['name']}: note: the first step differs from the second", file=sys.stderr)
+    head = dict(
+        schema="ndtune.trace/1", framework="accelerate", case=case["name"], date=datetime.date.today().isoformat(),
+        command="trace_collectives.py --case " + case["name"],
+        versions=dict(accelerate=accelerate.__version__, torch=torch.__version__,
+                      transformers=transformers.__version__),
+        backend=f"gloo, {len(everyone)} CPU processes",
+        mesh={axis: case["mesh"].get(axis, 1) for axis in AXES}, model={**MODEL, **case["model"]}, seq=SEQUENCE,
+        micro_batch=MICRO_BATCH, grad_accum=case["grad_accum"], precision=case["precision"],
+        load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"],
+        step="second of two",
+        losses=everyone[0]["losses"], norms=everyone[0]["norms"], gradient_dtypes=everyone[0]["gradient_dtypes"],
+        storage=everyone[0]["storage"], most_unsharded_layers=everyone[0]["most_unsharded"],
+        columns=["micro_batch", "phase", "place", "kind", "axes", "bytes", "dtype", "origin"])
+    with open(path, "w") as file:
+        file.write(json.dumps(head, indent=1)[:-2] + ',\n "events": [\n')
+        file.write(",\n".join("  " + json.dumps(line) for line in lines[0]))
+        file.write("\n ]\n}\n")
+
+
+def save_model(folder, overrides):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(1)
+    LlamaForCausalLM(LlamaConfig(**{**MODEL, **overrides})).save_pretrained(folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", action="append", help="name of a case; default all")
+    parser.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "traces", "accelerate"))
+    arguments = parser.parse_args()
+    os.makedirs(arguments.out, exist_ok=True)
+    cases = [one for one in CASES if arguments.case is None or one["name"] in arguments.case]
+    for world in sorted({world_of(one["mesh"]) for one in cases}):
+        scratch = tempfile.mkdtemp(prefix="ndtune-trace-")
+        try:
+            chosen = [one for one in cases if world_of(one["mesh"]) == world]
+            mp.spawn(worker, args=(chosen, scratch, arguments.out), nprocs=world)
+        finally:
+            shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    main()

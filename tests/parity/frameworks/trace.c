@@ -1,0 +1,232 @@
+// Reads traces with jansson; walks a program's instances for its collectives.
+
+#include "tests/parity/frameworks/trace.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(a, b);
+}
+
+static void folder_of(const char *framework, char *path, size_t size) {
+    snprintf(path, size, "%s/tests/frameworks/traces/%s", NDTUNE_SOURCE_DIR, framework);
+}
+
+int trace_names(const char *framework, char names[][2 * TRACE_TEXT], int capacity) {
+    char folder[1024];
+    folder_of(framework, folder, sizeof folder);
+    DIR *directory = opendir(folder);
+    cr_assert_not_null(directory, "no folder %s", folder);
+    int count = 0;
+    for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
+        const size_t length = strlen(entry->d_name);
+        if (length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0) {
+            cr_assert_lt(count, capacity);
+            snprintf(names[count++], 2 * TRACE_TEXT, "%.*s", (int)length - 5, entry->d_name);
+        }
+    }
+    closedir(directory);
+    cr_assert_gt(count, 0);
+    qsort(names, (size_t)count, sizeof names[0], compare_names);
+    return count;
+}
+
+// ---- reading
+
+static const char *text_of(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    cr_assert_not_null(text, "no text \"%s\"", key);
+    return text;
+}
+
+static int64_t number_of(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    cr_assert(json_is_integer(value), "no integer \"%s\"", key);
+    return json_integer_value(value);
+}
+
+static bool flag_of(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    cr_assert(json_is_boolean(value), "no boolean \"%s\"", key);
+    return json_is_true(value);
+}
+
+static void set_text(char out[TRACE_TEXT], const char *text) {
+    cr_assert_lt(strlen(text), TRACE_TEXT, "\"%s\" is too long", text);
+    snprintf(out, TRACE_TEXT, "%s", text);
+}
+
+static const char *dtype_text(const char *torch_name) {
+    return strcmp(torch_name, "bfloat16") == 0 ? "bf16" : strcmp(torch_name, "float32") == 0 ? "fp32" : torch_name;
+}
+
+static void check_model(const json_t *model) {
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec tiny;
+    cr_assert_eq(model_find("tiny", &arena, &tiny, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(number_of(model, "num_hidden_layers"), tiny.layers);
+    cr_assert_eq(number_of(model, "hidden_size"), tiny.hidden);
+    cr_assert_eq(number_of(model, "num_attention_heads"), tiny.heads);
+    cr_assert_eq(number_of(model, "num_key_value_heads"), tiny.kv_heads);
+    cr_assert_eq(number_of(model, "head_dim"), tiny.head_dim);
+    cr_assert_eq(number_of(model, "intermediate_size"), tiny.ffn);
+    cr_assert_eq(number_of(model, "vocab_size"), tiny.vocab);
+    arena_free(&arena);
+}
+
+static void read_plan(const json_t *root, Trace *trace, const char *framework) {
+    Error error = {0};
+    const json_t *mesh = json_object_get(root, "mesh");
+    const json_t *model = json_object_get(root, "model");
+    check_model(model);
+    snprintf(trace->mesh, sizeof trace->mesh, "dp_replicate=%d,dp_shard=%d,cp=%d,tp=%d",
+             (int)number_of(mesh, "dp_replicate"), (int)number_of(mesh, "dp_shard"), (int)number_of(mesh, "cp"),
+             (int)number_of(mesh, "tp"));
+    cr_assert_eq(mesh_parse(trace->mesh, &trace->sizes, &error), STATUS_OK, "%s", error.message);
+    trace->layers = (int)number_of(model, "num_hidden_layers");
+    trace->most_whole_layers = (int)number_of(root, "most_unsharded_layers");
+    trace->loads_bf16 = strcmp(text_of(root, "load"), "bf16") == 0;
+    const bool keeps = !flag_of(root, "reshard");
+    trace->request = (LoweredRequest){
+        .model = "tiny",
+        .target = framework,
+        .mesh = trace->mesh,
+        .seq = (int)number_of(root, "seq"),
+        .micro_batch = (int)number_of(root, "micro_batch"),
+        .grad_accum = (int)number_of(root, "grad_accum"),
+        .reshard = keeps ? RESHARD_NEVER : RESHARD_ALWAYS,
+        .recompute = flag_of(root, "recompute") ? RECOMPUTE_FULL : RECOMPUTE_NONE,
+        .cp_rotate = strcmp(text_of(root, "rotate"), "alltoall") == 0 ? CP_ROTATE_RING : CP_ROTATE_ALLGATHER,
+        .bf16 = strcmp(text_of(root, "precision"), "bf16") == 0,
+        .tied = flag_of(model, "tie_word_embeddings"),
+    };
+}
+
+static void read_storage(const json_t *storage, Trace *trace) {
+    const json_t *dtypes = json_object_get(storage, "parameter_dtypes");
+    cr_assert_eq(json_array_size(dtypes), 1, "parameters of several dtypes");
+    set_text(trace->parameter_dtype, dtype_text(json_string_value(json_array_get(dtypes, 0)) + strlen("torch.")));
+    trace->parameter_bytes = number_of(storage, "parameter_bytes");
+    trace->moment_bytes = number_of(storage, "moment_bytes");
+}
+
+// Columns in the order of trace_collectives.py's event_line.
+static void read_event(const json_t *row, TraceEvent *event) {
+    cr_assert_eq(json_array_size(row), 8);
+    event->micro_batch = (int)json_integer_value(json_array_get(row, 0));
+    set_text(event->phase, json_string_value(json_array_get(row, 1)));
+    set_text(event->place, json_string_value(json_array_get(row, 2)));
+    const char *kind = json_string_value(json_array_get(row, 3));
+    set_text(event->kind, strcmp(kind, "all_to_all") == 0 ? "transfer" : kind);  // permute_tensor is an all-to-all
+    set_text(event->axes, json_string_value(json_array_get(row, 4)));
+    event->bytes = json_integer_value(json_array_get(row, 5));
+    set_text(event->dtype, dtype_text(json_string_value(json_array_get(row, 6))));
+    set_text(event->origin, json_string_value(json_array_get(row, 7)));
+}
+
+void trace_read(const char *framework, const char *name, Trace *trace) {
+    char path[2048];
+    json_error_t error;
+    folder_of(framework, path, sizeof path - 256);
+    snprintf(path + strlen(path), 256, "/%s.json", name);
+    json_t *root = json_load_file(path, 0, &error);
+    cr_assert_not_null(root, "%s: %s", path, error.text);
+    *trace = (Trace){0};
+    snprintf(trace->name, sizeof trace->name, "%s", name);
+    read_plan(root, trace, framework);
+    read_storage(json_object_get(root, "storage"), trace);
+    const json_t *events = json_object_get(root, "events");
+    trace->list.count = (int)json_array_size(events);
+    cr_assert_leq(trace->list.count, TRACE_MAX_EVENTS);
+    for (int i = 0; i < trace->list.count; i++) {
+        read_event(json_array_get(events, (size_t)i), &trace->list.events[i]);
+    }
+    json_decref(root);
+}
+
+// ---- the program
+
+static const char *phase_text(Phase phase) {
+    switch (phase) {
+    case PHASE_RECOMPUTE:
+        return "recompute";
+    case PHASE_BACKWARD:
+    case PHASE_REDUCE:
+        return "backward";
+    case PHASE_OPTIMIZER:
+        return "optimizer";
+    default:
+        return "forward";  // the loss belongs to the forward call of the model
+    }
+}
+
+static const char *kind_text(TaskKind kind) {
+    static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "transfer"};
+    return names[kind - TASK_ALL_GATHER];
+}
+
+static void axes_text(const StepProgram *program, const Task *task, char out[TRACE_TEXT]) {
+    out[0] = '\0';
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if ((program->groups[task->group].axes & AXIS_BIT(axis)) && program->plan.mesh.size[axis] > 1) {
+            snprintf(out + strlen(out), TRACE_TEXT - strlen(out), "%s%s", out[0] ? "+" : "", axis_names[axis]);
+        }
+    }
+}
+
+// A unit's own name, or the layer of the loop around the task; outside the loops of layers the edges.
+static void place_text(const StepProgram *program, const StepInstance *instance, bool in_layers, char out[TRACE_TEXT]) {
+    const Task *task = &program->tasks[instance->task];
+    const char *unit = task->unit >= 0 ? program->units[task->unit].name : "";
+    if (in_layers) {
+        snprintf(out, TRACE_TEXT, "layer %d", instance->layer + task->layer_guard);
+    } else if (strcmp(unit, "layer") == 0) {  // the first gather of backward
+        snprintf(out, TRACE_TEXT, "layer %d", program->layers - 1);
+    } else if (task->phase == PHASE_OPTIMIZER) {
+        out[0] = '\0';
+    } else {
+        snprintf(out, TRACE_TEXT, "%s", unit[0] ? unit : "head");  // what is not of a unit is at the head
+    }
+}
+
+void trace_of_program(const StepProgram *program, EventList *list) {
+    list->count = 0;
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    while (step_cursor_next(&cursor, &instance)) {
+        const Task *task = &program->tasks[instance.task];
+        if (!task_is_collective(task)) {
+            continue;
+        }
+        cr_assert_lt(list->count, TRACE_MAX_EVENTS);
+        TraceEvent *event = &list->events[list->count++];
+        *event = (TraceEvent){.micro_batch = instance.micro_batch, .bytes = task->payload_bytes};
+        set_text(event->phase, phase_text(task->phase));
+        set_text(event->kind, kind_text(task->kind));
+        set_text(event->dtype, dtype_name(task->dtype));
+        axes_text(program, task, event->axes);
+        place_text(program, &instance, cursor.depth == 2, event->place);
+    }
+}
+
+bool trace_event_equal(const TraceEvent *a, const TraceEvent *b) {
+    const bool in_step = strcmp(a->phase, "optimizer") != 0;  // which is once per step
+    return (!in_step || a->micro_batch == b->micro_batch) && strcmp(a->phase, b->phase) == 0 &&
+           strcmp(a->place, b->place) == 0 && strcmp(a->kind, b->kind) == 0 && strcmp(a->axes, b->axes) == 0 &&
+           a->bytes == b->bytes && strcmp(a->dtype, b->dtype) == 0;
+}
+
+void trace_event_print(const char *who, const TraceEvent *event) {
+    if (!event) {
+        fprintf(stderr, "  %-9s -\n", who);
+        return;
+    }
+    fprintf(stderr, "  %-9s %d %s, %s: %s over %s, %lld bytes of %s %s\n", who, event->micro_batch, event->phase,
+            event->place, event->kind, event->axes, (long long)event->bytes, event->dtype, event->origin);
+}
