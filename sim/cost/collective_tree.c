@@ -28,11 +28,11 @@ static double tree_hops(CollectiveKind kind, int nodes) {
 static CollectiveCost tree_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
                                 double payload_bytes) {
     const Fabric *fabric = &profile->fabric;
-    const double own = collective_fabric_bytes_per_s(profile, group), cap = fabric->tree.bandwidth_bytes_per_s;
+    const double cap = fabric->tree.bandwidth_bytes_per_s;
     const double passes = group->nodes == 2 ? 1 : group->nodes == 3 ? 1.5 : 2;  // w(N) of collectives.md 6.3
-    // Two nodes: the cap, unless the cards of the group carry less than that. More: smooth minimum of the two.
-    const double bandwidth =
-        group->nodes == 2 ? fmin(own / fabric->efficiency, cap) : 1 / smooth_max(passes / own, 1 / cap);
+    // Two nodes use both directions of the cards, so nothing but their rate and the cap limits them.
+    const double own = collective_fabric_bytes_per_s(profile, group) / (group->nodes == 2 ? fabric->efficiency : 1);
+    const double bandwidth = group->nodes == 2 ? fmin(own, cap) : 1 / smooth_max(passes / own, 1 / cap);
     const double start_s = profile->node.link_latency_s + 2 * (group->per_node - 1) * profile->node.step_latency_s +
                            tree_hops(kind, group->nodes) * fabric->tree_step_latency_s +
                            collective_tiers_latency_s(profile, group, tree_hops, kind);

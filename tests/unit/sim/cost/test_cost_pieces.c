@@ -78,7 +78,7 @@ Test(cost, curve_of_a_long_message_ends_at_start_times_one_plus_the_ceiling) {
 
 Test(cost, two_nics_per_rank_are_both_used) {
     ClusterProfile round = machine_round();  // 4 ranks and 4 NICs of 10 GB/s per node, efficiency 0.5
-    const GroupPlacement one_per_node = {2, 2, 1, 1};
+    const GroupPlacement one_per_node = {2, 2, 1, 1, 0};
     cr_assert_float_eq(collective_fabric_bytes_per_s(&round, &one_per_node), 5e9, 1);
     round.fabric.nics = 8;
     cr_assert_float_eq(collective_fabric_bytes_per_s(&round, &one_per_node), 10e9, 1);
