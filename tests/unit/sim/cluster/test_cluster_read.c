@@ -1,6 +1,7 @@
 // The strict reader: a good file with one thing wrong, and the sentence that comes back.
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/cluster/cluster_fields.h"
@@ -173,6 +174,30 @@ Test(cluster_read, some_dtype_and_some_kernel_must_be_there) {
     check_refused("x.json: accelerator.attention: needs at least one kernel, such as flash-128");
     json_object_del(json_object_get(root, "accelerator"), "gemm");
     check_refused("x.json: accelerator.gemm: needs rates of at least one dtype");
+}
+
+Test(cluster_read, group_sizes_are_counts_that_ascend) {
+    static const char *const bad[] = {"1", "0", "-2", "two", "02", "2.0", "1025", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        json_t *groups = json_object();
+        json_object_set_new(groups, bad[i], json_object());
+        json_object_set_new(json_object_get(root, "node"), "groups", groups);
+        char sentence[160];
+        snprintf(sentence, sizeof sentence,
+                 "x.json: node.groups: keys are numbers of ranks from 2 on, ascending, got %s", bad[i]);
+        check_refused(sentence);
+    }
+}
+
+Test(cluster_read, there_are_at_most_four_group_sizes) {
+    json_t *groups = json_object();
+    for (int i = 2; i < 8; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "%d", i);
+        json_object_set_new(groups, key, json_object());
+    }
+    json_object_set_new(json_object_get(root, "node"), "groups", groups);
+    check_refused("x.json: node.groups: more than 4 sizes");
 }
 
 Test(cluster_read, sustained_cannot_beat_burst) {

@@ -106,16 +106,63 @@ Test(cluster_set, refusals_name_the_words_and_change_nothing) {
     check_refused("node.gpus=", "node.gpus must be a number, got \"\"", "");
     check_refused("node.gpus=four", "node.gpus must be a number, got \"four\"", "");
     check_refused("node.gpus=4.5", "node.accelerators must be an integer, got 4.5", "");
+    check_refused("node.gpus=nan", "node.gpus must be a number, got \"nan\"", "");
+    check_refused("node.gpus=inf", "node.gpus must be a number, got \"inf\"", "");
+    check_refused("node.gpus=1e30", "node.accelerators must be between 1 and 1024, got 1e+30", "");
     check_refused("node.gpus=0", "node.accelerators must be between 1 and 1024, got 0", "");
     check_refused("fabric.efficiency=1.5", "fabric.efficiency must be between 0 and 1, got 1.5", "");
     check_refused("accelerator.memory_bytes=80 bananas",
                   "accelerator.memory_bytes must be a number, got \"80 bananas\"", "");
 }
 
+Test(cluster_set, a_rack_is_changed_by_whole_hosts) {
+    cr_assert_eq(cluster_find("gb200-nvl72", &arena, &profile, &error), STATUS_OK);
+    set("node.gpus=36");
+    cr_assert_eq(profile.node.accelerators, 36);
+    check_refused("node.gpus=4", "node.gpus=4: node.accelerators 4 must be a multiple of node.hosts 18", "");
+    set("node.hosts=1");
+    set("node.gpus=4");
+}
+
+Test(cluster_set, levels_of_the_network_can_be_added) {
+    set("fabric.tier1.nodes=16");
+    set("fabric.tier1.oversubscription=4");
+    cr_assert_eq(profile.fabric.tier[0].nodes, 16);
+    cr_assert_eq(profile.fabric.tier[0].oversubscription, 4.0);
+    check_refused("fabric.tier2.nodes=8",
+                  "fabric.tier2.nodes=8: fabric.tier2.nodes 8 must be above fabric.tier1.nodes, which is 16", "");
+    check_refused("fabric.tier1.nodes=-1", "fabric.tier1.nodes must be between 0 and 1000000, got -1", "");
+    check_refused("fabric.tier1.oversubscription=0.5",
+                  "fabric.tier1.oversubscription must be between 1 and 1000, got 0.5", "");
+}
+
+Test(cluster_set, an_outer_level_needs_an_inner_one) {
+    check_refused(
+        "fabric.tier2.nodes=8",
+        "fabric.tier2.nodes=8: fabric.tier2.nodes 8 must be above fabric.tier1.nodes, which is 0 (no such level)", "");
+}
+
+Test(cluster_set, group_sizes_of_a_box_without_a_switch_can_be_set) {
+    cr_assert_eq(cluster_find("pcie-l40s-8x", &arena, &profile, &error), STATUS_OK);
+    set("node.groups.4.ring.bandwidth_bytes_per_s=1e10");
+    cr_assert_eq(profile.node.groups[1].ring.bandwidth_bytes_per_s, 1e10);
+    check_refused("node.groups.3.ring_latency_s=1e-6",
+                  "profile pcie-l40s-8x has no field \"node.groups.3.ring_latency_s\"",
+                  "did you mean node.groups.2.ring_latency_s?");
+}
+
 Test(cluster_set, what_contradicts_another_number_is_refused) {
     check_refused("fabric.efficiency=0",
                   "fabric.efficiency=0: fabric.nics is 8, so fabric.nic_bytes_per_s, fabric.efficiency and "
                   "fabric.p2p_efficiency must be above 0, got 5e+10, 0 and 0.4",
+                  "");
+    check_refused("fabric.nic_bytes_per_s=0",
+                  "fabric.nic_bytes_per_s=0: fabric.nics is 8, so fabric.nic_bytes_per_s, fabric.efficiency and "
+                  "fabric.p2p_efficiency must be above 0, got 0, 0.96 and 0.4",
+                  "");
+    check_refused("fabric.p2p_efficiency=0",
+                  "fabric.p2p_efficiency=0: fabric.nics is 8, so fabric.nic_bytes_per_s, fabric.efficiency and "
+                  "fabric.p2p_efficiency must be above 0, got 5e+10, 0.96 and 0",
                   "");
 }
 
