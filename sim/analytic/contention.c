@@ -145,12 +145,21 @@ void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Int
     }
 }
 
-// Those of `left` that run now: of gather and scatter only one where they take turns.
-static int running_set(int left, bool take_turns) {
-    return take_turns && (left & 3) == 3 ? left & ~2 : left;
+enum { GATHER = 1, SCATTER = 2, REPLICA = 4 };
+
+// Those of `left` that run now. Where gather and scatter take turns, the scatter of the layer before was issued first. A layer's
+// replica sum comes after its scatter, though beside the next one's when the layer does not hide both.
+static int running_set(int left, bool take_turns, bool hidden) {
+    int set = take_turns && (left & SCATTER) ? left & ~GATHER : left;
+    if (hidden && (left & SCATTER)) {
+        set &= ~REPLICA;
+    }
+    return set;
 }
 
-LayerFactors layer_factors(const LayerResponse *response, const BackgroundRates rates, const LayerWork *work) {
+// hidden: the layer is taken to hide its collectives. *left_over: it does not.
+static LayerFactors run_layer(const LayerResponse *response, const BackgroundRates rates, const LayerWork *work, bool hidden,
+                              bool *left_over) {
     const double alone_s = response->beside[0].seconds;
     LayerFactors factors = {.block = 1, .collective = {1, 1, 1}};
     double layer_s = alone_s + work->copies_s, now_s = 0, left_s[BACKGROUNDS], began_s[BACKGROUNDS] = {0};
@@ -160,7 +169,10 @@ LayerFactors layer_factors(const LayerResponse *response, const BackgroundRates 
         left |= left_s[i] > 0 ? 1 << i : 0;
     }
     while (left || layer_s > 0) {
-        const int set = running_set(left, work->take_turns);
+        const int set = running_set(left, work->take_turns, hidden && layer_s > 0);
+        for (int i = 0; i < BACKGROUNDS; i++) {
+            began_s[i] = set >> i & 1 && left_s[i] == work->collective_s[i] ? now_s : began_s[i];
+        }
         const FluidResponse *beside = &response->beside[set];
         const double pace = alone_s > 0 ? alone_s / beside->seconds : 1;
         const double *rate = layer_s > 0 ? beside->rate : rates[set];
@@ -177,15 +189,23 @@ LayerFactors layer_factors(const LayerResponse *response, const BackgroundRates 
         }
         if (first == BACKGROUNDS) {
             layer_s = 0;
-            factors.block = response->isolated_s > 0 ? now_s / (response->isolated_s + work->copies_s) : 1;
+            *left_over = left != 0;
+            const double delay_s = work->lane_kernels_s * response->kernel_delay;
+            factors.block = response->isolated_s > 0 ? (now_s + delay_s) / (response->isolated_s + work->copies_s) : 1;
             continue;
         }
         layer_s = layer_s > 0 ? fmax(layer_s - step_s * pace, 0) : 0;
         left &= ~(1 << first);
         factors.collective[first] = (now_s - began_s[first]) / work->collective_s[first];
-        if (work->take_turns && first == 0) {
-            began_s[1] = now_s;
-        }
+    }
+    return factors;
+}
+
+LayerFactors layer_factors(const LayerResponse *response, const BackgroundRates rates, const LayerWork *work) {
+    bool left_over = false;
+    LayerFactors factors = run_layer(response, rates, work, true, &left_over);
+    if (left_over) {
+        factors = run_layer(response, rates, work, false, &left_over);
     }
     return factors;
 }

@@ -39,12 +39,14 @@ void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Int
 typedef struct LayerResponse {
     double isolated_s;                  // of the layer without contention, inside it neither
     FluidResponse beside[BACKGROUND_SETS];    // [0]: nothing beside it
+    double kernel_delay;                // seconds lost per second of a copy or cast that runs on a sharding lane
 } LayerResponse;
 
 typedef double BackgroundRates[BACKGROUND_SETS][BACKGROUNDS];
 
 typedef struct LayerWork {
     double copies_s;                    // further kernels of the compute lane
+    double lane_kernels_s;              // copies and casts on the sharding lanes
     double collective_s[BACKGROUNDS];   // isolated, per layer
     bool take_turns;                    // gather and scatter share a communicator
 } LayerWork;

@@ -65,6 +65,7 @@ typedef struct PipelineTimes {
 typedef struct PipelineContention {
     LayerResponse response[LAYER_PASSES];
     BackgroundRates rates;    // of the collectives alone
+    double update_slow, regather_slow;    // AdamW beside the gather of updated weights
 } PipelineContention;
 
 void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs, const Interference *interference,

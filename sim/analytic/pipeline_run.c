@@ -251,14 +251,28 @@ static void run_layers(const Pipeline *pipeline, OpRange range, int step, const 
 typedef struct Step {
     const Pipeline *pipeline;
     const ShardCosts *costs;
+    const PipelineContention *contention;    // NULL: none
     LayerFactors factors[MICRO_VARIANTS][LAYER_PASSES];
 } Step;
+
+// Between two micro-steps the last reductions of one meet the first gathers of the other, unless they take turns.
+static LayerFactors edge_factors(const Step *step, MicroVariant variant, bool begins) {
+    enum { GATHER_AND_SCATTER = 3 };
+    LayerFactors factors = no_factors;
+    const bool meets = begins ? variant == MICRO_MIDDLE || variant == MICRO_LAST : variant == MICRO_FIRST || variant == MICRO_MIDDLE;
+    const bool reduces = step->pipeline->beside[variant][LAYERS_BACKWARD][1] && step->pipeline->beside[variant][LAYERS_FORWARD][0];
+    if (step->contention && meets && reduces && !step->pipeline->shared_communicator) {
+        factors.collective[0] = 1 / step->contention->rates[GATHER_AND_SCATTER][0];
+        factors.collective[1] = 1 / step->contention->rates[GATHER_AND_SCATTER][1];
+    }
+    return factors;
+}
 
 static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
     const OpRange *sections = step->pipeline->sections[variant];
     const LayerFactors *factors = step->factors[variant];
     run->layer = 0;
-    run->factors = no_factors;
+    run->factors = edge_factors(step, variant, true);
     run_section(step->pipeline, sections[SECTION_BEGIN], step->costs, run);
     run->factors = factors[LAYERS_FORWARD];
     run_layers(step->pipeline, sections[SECTION_FORWARD], 1, step->costs, run);
@@ -270,7 +284,7 @@ static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
     run->factors = factors[LAYERS_BACKWARD];
     run_layers(step->pipeline, sections[SECTION_BACKWARD], -1, step->costs, run);
     run->layer = 0;
-    run->factors = no_factors;
+    run->factors = edge_factors(step, variant, false);
     run_section(step->pipeline, sections[SECTION_END], step->costs, run);
 }
 
@@ -290,7 +304,7 @@ static void wait_reduced(int unit, Clocks *clocks) {
 }
 
 // Square sums layer by layer, edges, scalars, clip, AdamW; stages 1 and 2 gather behind it.
-static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, Clocks *clocks) {
+static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention, Clocks *clocks) {
     static const int edges[2] = {2, 0};
     double busy = costs->zero_s + costs->clip_s;
     clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
@@ -308,12 +322,16 @@ static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, C
     for (int i = 0; i < SHARD_UNITS; i++) {
         const int unit = order[i], count = unit == 1 ? pipeline->layers : 1;
         const double *seconds = costs->seconds[unit];
-        const double first = later(clocks->compute, clocks->host) + seconds[SHARD_ADAMW];
-        run_kernels(seconds[SHARD_ADAMW], costs->host_s[unit][SHARD_ADAMW] + costs->host_s[unit][SHARD_REGATHER], count, clocks);
-        if (seconds[SHARD_REGATHER] > 0) {
-            regathered = later(later(regathered, first) + seconds[SHARD_REGATHER] * count, clocks->compute + seconds[SHARD_REGATHER]);
+        const bool contends = contention && seconds[SHARD_REGATHER] > 0;
+        const double beside = contends ? fmin(1, seconds[SHARD_REGATHER] / seconds[SHARD_ADAMW]) : 0;
+        const double update_s = seconds[SHARD_ADAMW] * (1 + beside * (contends ? contention->update_slow - 1 : 0));
+        const double regather_s = seconds[SHARD_REGATHER] * (contends ? contention->regather_slow : 1);
+        const double first = later(clocks->compute, clocks->host) + update_s;
+        run_kernels(update_s, costs->host_s[unit][SHARD_ADAMW] + costs->host_s[unit][SHARD_REGATHER], count, clocks);
+        if (regather_s > 0) {
+            regathered = later(later(regathered, first) + regather_s * count, clocks->compute + regather_s);
         }
-        busy += count * (seconds[SHARD_ADAMW] + seconds[SHARD_SQUARE]);
+        busy += count * (update_s + seconds[SHARD_SQUARE]);
     }
     clocks->exposed += later(0, regathered - clocks->compute);
     clocks->compute = later(clocks->compute, regathered);
@@ -331,8 +349,9 @@ static Clocks clocks_at_zero(void) {
     return clocks;
 }
 
-static void find_factors(Step *step, MicroVariant variant, const PipelineContention *contention) {
+static void find_factors(Step *step, MicroVariant variant) {
     const Pipeline *pipeline = step->pipeline;
+    const PipelineContention *contention = step->contention;
     for (int pass = 0; pass < LAYER_PASSES; pass++) {
         step->factors[variant][pass] = no_factors;
         if (!contention) {
@@ -351,6 +370,9 @@ static void find_factors(Step *step, MicroVariant variant, const PipelineContent
             work.copies_s = (work.collective_s[0] > 0 ? layer_s[SHARD_COPY_OUT] : 0) +
                             (work.collective_s[1] > 0 ? layer_s[SHARD_REDUCE_COPY] : 0);
         }
+        const bool reduces = work.collective_s[1] > 0;
+        work.lane_kernels_s = (work.collective_s[0] > 0 ? layer_s[SHARD_COPY_IN] : 0) +
+                              (reduces ? later(layer_s[SHARD_CAST], variant == MICRO_FIRST ? 0 : layer_s[SHARD_ADD]) : 0);
         step->factors[variant][pass] = layer_factors(&contention->response[pass], contention->rates, &work);
     }
 }
@@ -399,6 +421,16 @@ static void run_middle_steps(const Step *step, int count, Run *run) {
     }
 }
 
+static void update_contention(const ShardCosts *costs, const Interference *interference, PipelineContention *contention) {
+    const ShareDemand *active[2] = {&costs->demand[SHARD_ADAMW], &costs->demand[SHARD_REGATHER]};
+    double rates[2] = {1, 1};
+    if (costs->seconds[1][SHARD_REGATHER] > 0) {
+        share_rates(active, 2, interference, rates);
+    }
+    contention->update_slow = 1 / rates[0];
+    contention->regather_slow = 1 / rates[1];
+}
+
 void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs, const Interference *interference,
                               PipelineContention *contention) {
     ShareDemand demands[BACKGROUNDS];
@@ -407,6 +439,7 @@ void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs,
         demands[i] = costs->demand[background_kinds[i]];
         occurs |= demands[i].collective ? 1 << i : 0;
     }
+    update_contention(costs, interference, contention);
     for (int set = 0; set < BACKGROUND_SETS; set++) {
         const bool turns = pipeline->shared_communicator && (set & 3) == 3;
         if ((set & ~occurs) || turns) {
@@ -418,21 +451,28 @@ void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs,
             contention->response[pass].beside[set] = fluid_run(&pipeline->fluid[pass], demands, set, interference);
         }
     }
+    for (int pass = 0; pass < LAYER_PASSES && costs->seconds[1][SHARD_COPY_IN] + costs->seconds[1][SHARD_ADD] > 0; pass++) {
+        const ShardKind kind = costs->seconds[1][SHARD_COPY_IN] > 0 ? SHARD_COPY_IN : SHARD_ADD;
+        const ShareDemand kernel[BACKGROUNDS] = {costs->demand[kind]};
+        const FluidResponse beside = fluid_run(&pipeline->fluid[pass], kernel, 1, interference);
+        LayerResponse *response = &contention->response[pass];
+        response->kernel_delay = beside.rate[0] > 0 ? (1 - response->beside[0].seconds / beside.seconds) / beside.rate[0] : 0;
+    }
 }
 
 void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention, int micro_steps,
                   PipelineTimes *times) {
-    Step step = {.pipeline = pipeline, .costs = costs};
+    Step step = {.pipeline = pipeline, .costs = costs, .contention = contention};
     Run run = {.clocks = clocks_at_zero(), .factors = no_factors};
     const Clocks *clocks = &run.clocks;
     *times = (PipelineTimes){0};
     if (micro_steps == 1) {
-        find_factors(&step, MICRO_ONLY, contention);
+        find_factors(&step, MICRO_ONLY);
         run_micro_step(&step, MICRO_ONLY, &run);
         add_sums(&step, MICRO_ONLY, 1, times);
     } else {
         for (MicroVariant variant = MICRO_FIRST; variant <= MICRO_LAST; variant++) {
-            find_factors(&step, variant, contention);
+            find_factors(&step, variant);
         }
         run_micro_step(&step, MICRO_FIRST, &run);
         run_middle_steps(&step, micro_steps - 2, &run);
@@ -442,7 +482,7 @@ void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const Pipel
         add_sums(&step, MICRO_LAST, 1, times);
     }
     const double sharding_s = clocks->exposed;
-    times->optimizer_s = run_optimizer(pipeline, costs, &run.clocks);
+    times->optimizer_s = run_optimizer(pipeline, costs, contention, &run.clocks);
     times->exposed_s[AXIS_DP_SHARD] += sharding_s;
     times->exposed_s[pipeline->reduce_axis] += clocks->exposed - sharding_s;
     times->step_s = later(later(clocks->compute, clocks->host), later(clocks->rs, clocks->rep));
