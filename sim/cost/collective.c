@@ -37,9 +37,10 @@ NodeLinks collective_node_links(const ClusterProfile *profile, const GroupPlacem
     const double start_s = node->link_latency_s + node->step_latency_s * (group->size - 1);
     NodeLinks links = {start_s, node->ring, node->p2p_latency_s, node->p2p};
     if (node->group_count > 0) {
-        const int span = group->nodes > 1 ? group->per_node * group->siblings : group->span;
+        const bool inside = group->nodes == 1;
+        const int span = inside ? group->span : group->per_node * group->siblings;
         const int reach = span > group->per_node ? span : group->per_node;
-        const double side_by_side = ceil((double)reach / group->per_node);
+        const double side_by_side = inside ? (reach - 1.0) / (group->per_node - 1) : group->siblings;
         const GroupRate *row = group_row(node, reach);
         links = (NodeLinks){row->ring_latency_s, row->ring, row->p2p_latency_s, row->p2p};
         links.ring.bandwidth_bytes_per_s /= side_by_side;

@@ -17,12 +17,14 @@ static double node_span(const ClusterProfile *profile, const GroupPlacement *gro
 double collective_tiers_s(const ClusterProfile *profile, const GroupPlacement *group, double bytes) {
     const Fabric *fabric = &profile->fabric;
     const double nodes = node_span(profile, group);
-    const double side_by_side = nodes / group->nodes * (group->siblings > 0 ? group->siblings : 1);
+    const double spacing = group->nodes > 1 ? (nodes - 1) / (group->nodes - 1) : 1;
+    const double siblings = group->siblings > 0 ? group->siblings : 1;
     double seconds = 0;
     for (int i = 0; i < CLUSTER_TIERS; i++) {
         const FabricTier *tier = &fabric->tier[i];
         if (tier->nodes > 0 && nodes > tier->nodes) {
             const double uplink = tier->nodes * fabric->nics * fabric->nic_bytes_per_s * fabric->efficiency;
+            const double side_by_side = siblings * fmin(spacing, tier->nodes);  // groups with a member in the pod
             seconds = smooth_max(seconds, bytes * side_by_side / (uplink / tier->oversubscription));
         }
     }
