@@ -1,7 +1,6 @@
 // Region allocator: a list of blocks, the newest first; an allocation bumps a pointer in the head block. Memory is
-// zeroed when it is handed out, so a block that is used again after a reset needs no sweep. A reset keeps only the
-// largest block: after the first round a steady loop allocates nothing from the system. Does not model alignment above
-// 16 bytes.
+// zeroed when it is handed out, so a block that is used again after a reset needs no sweep. A reset joins the blocks into
+// one: after the first rounds a steady loop allocates nothing from the system. Does not model alignment above 16 bytes.
 
 #include "sim/base/arena.h"
 
@@ -104,31 +103,32 @@ char *arena_format(Arena *arena, const char *format, ...) {
     return text;
 }
 
-static void blocks_free(ArenaBlock *block, const ArenaBlock *keep) {
+static void blocks_free(ArenaBlock *block) {
     while (block) {
         ArenaBlock *next = block->next;
-        if (block != keep) {
-            free(block);
-        }
+        free(block);
         block = next;
     }
 }
 
+// Several blocks become one of their joint size, so that the next round of the same work fits without a system call.
 void arena_reset(Arena *arena) {
-    ArenaBlock *largest = arena->head;
-    for (ArenaBlock *block = arena->head; block; block = block->next) {
-        largest = block->capacity_bytes > largest->capacity_bytes ? block : largest;
+    size_t capacity = 0;
+    for (const ArenaBlock *block = arena->head; block; block = block->next) {
+        capacity += block->capacity_bytes;
     }
-    blocks_free(arena->head, largest);
-    if (largest) {
-        largest->next = NULL;
-        largest->used_bytes = 0;
+    if (arena->head && arena->head->next) {
+        blocks_free(arena->head);
+        arena->head = NULL;
+        block_add(arena, capacity);
     }
-    arena->head = largest;
+    if (arena->head) {
+        arena->head->used_bytes = 0;
+    }
     arena->used_bytes = 0;
 }
 
 void arena_free(Arena *arena) {
-    blocks_free(arena->head, NULL);
+    blocks_free(arena->head);
     *arena = (Arena){0};
 }

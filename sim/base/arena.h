@@ -28,6 +28,6 @@ void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size
 char *arena_text(Arena *arena, const char *text);  // copy
 char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Forgets every allocation but keeps the largest block for reuse: no system call in a steady loop.
+// Forgets every allocation but keeps the memory for reuse: no system call in a steady loop.
 void arena_reset(Arena *arena);
 void arena_free(Arena *arena);
