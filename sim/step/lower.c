@@ -7,6 +7,11 @@
 
 int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements) {
     for (size_t i = 0; i < lowering->tensor_count; i++) {
+        if (lowering->tensors[i].name == name) {  // equal literals are usually one
+            return (int32_t)i;
+        }
+    }
+    for (size_t i = 0; i < lowering->tensor_count; i++) {
         if (strcmp(lowering->tensors[i].name, name) == 0) {
             return (int32_t)i;
         }
@@ -18,10 +23,16 @@ int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, D
     return (int32_t)lowering->tensor_count++;
 }
 
-void op_list_append(Arena *arena, OpList *list, const Op *op) {
-    const Op copy = *op;  // op may live in the list that moves
-    list->ops = arena_grow(arena, list->ops, list->count, &list->capacity, sizeof(Op));
-    list->ops[list->count++] = copy;
+void op_list_pass(Arena *arena, OpList *list, Op *op) {
+    list->ops = arena_grow(arena, list->ops, list->count, &list->capacity, sizeof(Op *));
+    list->ops[list->count++] = op;
+}
+
+Op *op_list_append(Arena *arena, OpList *list, const Op *op) {
+    Op *copy = ARENA_NEW(arena, Op);
+    *copy = *op;
+    op_list_pass(arena, list, copy);
+    return copy;
 }
 
 Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, const char *name) {
@@ -32,9 +43,7 @@ Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, cons
                             .group = -1,
                             .unit = -1,
                             .dtype = lowering->dims.dtype}};
-    OpList *list = &lowering->lists[section];
-    op_list_append(lowering->arena, list, &op);
-    return &list->ops[list->count - 1];
+    return op_list_append(lowering->arena, &lowering->lists[section], &op);
 }
 
 Op *op_mark(Lowering *lowering, Section section, Mark mark, const char *name) {

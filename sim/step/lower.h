@@ -64,8 +64,9 @@ typedef struct Op {
     bool absolute;  // a layered section's op whose indices are absolute
 } Op;
 
+// Operations are made once and passed on by pointer from list to list.
 typedef struct OpList {
-    Op *ops;
+    Op **ops;
     size_t count, capacity;
 } OpList;
 
@@ -128,7 +129,8 @@ Op *op_mark(Lowering *lowering, Section section, Mark mark, const char *name);
 OpRef op_whole(const Lowering *lowering, int32_t tensor);
 OpRef op_absent(void);
 void op_operand(Op *op, OpRef ref, Access access);
-void op_list_append(Arena *arena, OpList *list, const Op *op);
+Op *op_list_append(Arena *arena, OpList *list, const Op *op);  // a copy
+void op_list_pass(Arena *arena, OpList *list, Op *op);         // the same operation
 Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase);
 int lowering_group_size(const Lowering *lowering, int16_t group);
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);

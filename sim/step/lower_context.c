@@ -220,12 +220,12 @@ void lower_context_parallel(Lowering *lowering) {
         const OpList in = lowering->lists[sections[s]];
         OpList out = {0};
         for (size_t i = 0; i < in.count; i++) {
-            if (in.ops[i].task.kind == TASK_ATTENTION) {
-                ring_forward(lowering, &out, &in.ops[i]);
-            } else if (in.ops[i].task.kind == TASK_ATTENTION_BACKWARD) {
-                ring_backward(lowering, &out, &in.ops[i]);
+            if (in.ops[i]->task.kind == TASK_ATTENTION) {
+                ring_forward(lowering, &out, in.ops[i]);
+            } else if (in.ops[i]->task.kind == TASK_ATTENTION_BACKWARD) {
+                ring_backward(lowering, &out, in.ops[i]);
             } else {
-                op_list_append(lowering->arena, &out, &in.ops[i]);
+                op_list_pass(lowering->arena, &out, in.ops[i]);
             }
         }
         lowering->lists[sections[s]] = out;

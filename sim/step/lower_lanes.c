@@ -24,7 +24,7 @@ static void visit_ops(Assembly *assembly, const Variant *variants, int variant_c
         for (int s = 0; s < variants[v].stretch_count; s++) {
             const Stretch *stretch = &variants[v].stretches[s];
             for (size_t i = 0; i < stretch->list.count; i++) {
-                visit(assembly, &stretch->list.ops[i], stretch->section);
+                visit(assembly, stretch->list.ops[i], stretch->section);
             }
         }
     }
@@ -55,7 +55,7 @@ static void choose_slots(Assembly *assembly, const Variant *variants, int varian
                 made[t] = false;
             }
             for (size_t i = 0; i < stretch->list.count; i++) {
-                const Op *op = &stretch->list.ops[i];
+                const Op *op = stretch->list.ops[i];
                 for (int k = 0; k < op->operand_count; k++) {
                     const OpRef *ref = &op->operands[k];
                     if (ref->tensor < 0 || stretch->section != SECTION_LAYER_BACKWARD) {
@@ -145,20 +145,27 @@ static void append_event_ref(Assembly *assembly, EventRef ref, int32_t first, in
     (*count)++;
 }
 
+static void append_wait(Assembly *assembly, const Op *op, Section section, const OpRef *ref, int32_t event, Task *task) {
+    if (event >= 0) {
+        EventRef wait = {.event = event};
+        resolve_index(assembly, op, section, ref, &wait.layer_scale, &wait.layer_offset);
+        append_event_ref(assembly, wait, task->first_wait, &task->wait_count);
+    }
+}
+
 static void append_waits(Assembly *assembly, const Op *op, Section section, Task *task) {
     task->first_wait = assembly->program->event_ref_count;
     for (int k = 0; k < op->operand_count; k++) {
         const OpRef *ref = &op->operands[k];
-        for (int lane = 0; lane < LANE_COUNT && ref->tensor >= 0; lane++) {
-            for (int write = 0; write < 2; write++) {
-                const int32_t event = assembly->event_of[ref->tensor][lane][write];
-                if (lane == task->lane || event < 0 || (!write && !(ref->access & ACCESS_WRITE))) {
-                    continue;
-                }
-                EventRef wait = {.event = event};
-                resolve_index(assembly, op, section, ref, &wait.layer_scale, &wait.layer_offset);
-                append_event_ref(assembly, wait, task->first_wait, &task->wait_count);
-            }
+        if (ref->tensor < 0) {
+            continue;
+        }
+        const bool write = ref->access & ACCESS_WRITE;
+        const unsigned touched = assembly->writes[ref->tensor] | (write ? assembly->reads[ref->tensor] : 0);
+        for (unsigned others = touched & ~(1u << task->lane); others; others &= others - 1) {
+            const int32_t *events = assembly->event_of[ref->tensor][__builtin_ctz(others)];
+            append_wait(assembly, op, section, ref, write ? events[0] : -1, task);
+            append_wait(assembly, op, section, ref, events[1], task);
         }
     }
 }
@@ -243,7 +250,7 @@ static void append_stretch(Assembly *assembly, const Stretch *stretch) {
     }
     const int32_t first_task = assembly->program->task_count;
     for (size_t i = 0; i < stretch->list.count; i++) {
-        append_task(assembly, &stretch->list.ops[i], stretch->section);
+        append_task(assembly, stretch->list.ops[i], stretch->section);
     }
     const int32_t leaf = append_segment(assembly, (Segment){.kind = SEGMENT_TASKS,
                                                             .name = names[stretch->section],

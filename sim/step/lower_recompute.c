@@ -60,7 +60,7 @@ static bool is_remade(const Lowering *lowering, const Tensor *tensor) {
 
 static void find_remade(const Rematerialiser *maker) {
     for (size_t i = 0; i < maker->forward->count; i++) {
-        const Op *op = &maker->forward->ops[i];
+        const Op *op = maker->forward->ops[i];
         if (op->task.unit >= 0) {
             continue;  // gathers: backward has its own
         }
@@ -80,7 +80,7 @@ static bool missing(const Rematerialiser *maker, int32_t tensor) {
 // Walks forward from its end: an operation that writes a needed tensor is repeated, and what it reads is needed too.
 static void close_over_inputs(Rematerialiser *maker) {
     for (size_t i = maker->forward->count; i-- > 0;) {
-        const Op *op = &maker->forward->ops[i];
+        const Op *op = maker->forward->ops[i];
         maker->repeated[i] = false;
         for (int k = 0; k < op->operand_count && !maker->repeated[i]; k++) {
             maker->repeated[i] = touches(&op->operands[k], ACCESS_WRITE) && maker->needed[op->operands[k].tensor];
@@ -109,7 +109,7 @@ static void make_present(Rematerialiser *maker, int32_t tensor) {
     close_over_inputs(maker);
     for (size_t i = 0; i < maker->forward->count; i++) {
         if (maker->repeated[i]) {
-            Op copy = maker->forward->ops[i];
+            Op copy = *maker->forward->ops[i];
             copy.task.phase = PHASE_RECOMPUTE;
             op_list_append(maker->lowering->arena, maker->out, &copy);
             note_writes(maker, &copy);
@@ -130,14 +130,14 @@ void lower_recompute(Lowering *lowering) {
                             .repeated = ARENA_ARRAY(lowering->arena, bool, forward->count)};
     find_remade(&maker);
     for (size_t i = 0; i < backward.count; i++) {
-        const Op *op = &backward.ops[i];
+        Op *op = backward.ops[i];
         for (int k = 0; k < op->operand_count; k++) {
             if (touches(&op->operands[k], ACCESS_READ) && missing(&maker, op->operands[k].tensor)) {
                 make_present(&maker, op->operands[k].tensor);
             }
         }
         note_writes(&maker, op);
-        op_list_append(lowering->arena, &out, op);
+        op_list_pass(lowering->arena, &out, op);
     }
     lowering->lists[SECTION_LAYER_BACKWARD] = out;
 }

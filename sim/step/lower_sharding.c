@@ -342,7 +342,7 @@ static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
 // Whole gradients that are summed over micro-steps: every write after the first micro-step adds.
 static void accumulate_gradients(Lowering *lowering, OpList *list) {
     for (size_t i = 0; i < list->count; i++) {
-        Op *op = &list->ops[i];
+        Op *op = list->ops[i];
         for (int k = 0; k < op->operand_count; k++) {
             OpRef *ref = &op->operands[k];
             for (int u = 0; u < UNIT_COUNT; u++) {
@@ -363,18 +363,18 @@ void lower_sharding(Lowering *lowering) {
             accumulate_gradients(lowering, &in);
         }
         for (size_t i = 0; i < in.count; i++) {
-            switch (in.ops[i].mark) {
+            switch (in.ops[i]->mark) {
             case MARK_UNIT_NEED:
-                emit_need(lowering, &out, &in.ops[i], section);
+                emit_need(lowering, &out, in.ops[i], section);
                 break;
             case MARK_UNIT_BACKWARD:
-                emit_backward_begin(lowering, &out, &in.ops[i]);
+                emit_backward_begin(lowering, &out, in.ops[i]);
                 break;
             case MARK_UNIT_GRADIENT:
-                emit_gradient(lowering, &out, &in.ops[i]);
+                emit_gradient(lowering, &out, in.ops[i]);
                 break;
             default:
-                op_list_append(lowering->arena, &out, &in.ops[i]);
+                op_list_pass(lowering->arena, &out, in.ops[i]);
             }
         }
         lowering->lists[section] = out;

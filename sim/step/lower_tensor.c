@@ -43,8 +43,8 @@ static void alias_tensor(Lowering *lowering, int32_t from, int32_t to) {
     for (int section = 0; section < SECTION_COUNT; section++) {
         OpList *list = &lowering->lists[section];
         for (size_t i = 0; i < list->count; i++) {
-            for (int k = 0; k < list->ops[i].operand_count; k++) {
-                OpRef *ref = &list->ops[i].operands[k];
+            for (int k = 0; k < list->ops[i]->operand_count; k++) {
+                OpRef *ref = &list->ops[i]->operands[k];
                 ref->tensor = ref->tensor == from ? to : ref->tensor;
             }
         }
@@ -77,7 +77,7 @@ static bool is_tp_mark(const Op *op) {
 static void unite_all(Lowering *lowering) {
     for (int section = 0; section < SECTION_COUNT; section++) {
         for (size_t i = 0; i < lowering->lists[section].count; i++) {
-            const Op op = lowering->lists[section].ops[i];
+            const Op op = *lowering->lists[section].ops[i];
             if (!is_tp_mark(&op)) {
                 continue;
             }
@@ -223,12 +223,12 @@ void lower_tensor_parallel(Lowering *lowering) {
         const OpList in = lowering->lists[section];
         OpList out = {0};
         for (size_t i = 0; i < in.count; i++) {
-            if (is_tp_mark(&in.ops[i])) {
-                emit_tp(lowering, &out, &in.ops[i], section);
-            } else if (in.ops[i].mark == MARK_LOSS) {
-                emit_loss(lowering, &out, &in.ops[i]);
+            if (is_tp_mark(in.ops[i])) {
+                emit_tp(lowering, &out, in.ops[i], section);
+            } else if (in.ops[i]->mark == MARK_LOSS) {
+                emit_loss(lowering, &out, in.ops[i]);
             } else {
-                op_list_append(lowering->arena, &out, &in.ops[i]);
+                op_list_pass(lowering->arena, &out, in.ops[i]);
             }
         }
         lowering->lists[section] = out;
