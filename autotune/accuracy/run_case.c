@@ -71,20 +71,27 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
     return known.skipped;
 }
 
+static bool is_target(const Target *target, const char *name) {
+    const size_t name_bytes = strcspn(name, "@");
+    const bool named = strlen(target->name) == name_bytes && strncmp(target->name, name, name_bytes) == 0;
+    return named && (name[name_bytes] == '\0' || strcmp(name + name_bytes + 1, target->version) == 0);
+}
+
+// Rows seldom say the version: the one that runs the row's attention kernel by itself, else the default one.
 static const char *find_target(Arena *arena, const RunRow *row, const Target **target) {
     int count = 0;
     const Target *rows = target_table(&count);
-    const size_t name_bytes = strcspn(row->target, "@");
     for (int i = 0; i < count; i++) {
-        const bool named = strlen(rows[i].name) == name_bytes && strncmp(rows[i].name, row->target, name_bytes) == 0;
-        const bool version =
-            row->target[name_bytes] == '\0' || strcmp(row->target + name_bytes + 1, rows[i].version) == 0;
-        if (named && version) {
+        if (!is_target(&rows[i], row->target)) {
+            continue;
+        }
+        if (strcmp(attention_names[rows[i].default_attention], row->attention) == 0) {
             *target = &rows[i];
             return NULL;
         }
+        *target = *target ? *target : &rows[i];
     }
-    return arena_format(arena, "target \"%s\" is not in this version", row->target);
+    return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
 }
 
 // A column whose words are those of an enum of the plan.
@@ -236,6 +243,7 @@ static void fill_request(RunCase *run) {
     request->micro_batch = run->plan.micro_batch;
     request->global_batch = plan_global_batch(&run->plan);
     request->zero = request->reshard = request->recompute = request->cp_rotate = TUNE_ANY;
+    request->attention = request->fused = TUNE_ANY;
     request->memory_limit_bytes = memory_limit_bytes(run->row, &request->cluster);
 }
 

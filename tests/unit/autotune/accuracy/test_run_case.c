@@ -107,6 +107,28 @@ Test(run_case, memory_is_limited_by_the_lesser_of_profile_and_row) {
     cr_assert_eq(case_from((RunLine){.gpu_mem_gb = 16}).request.memory_limit_bytes, 16.0 * (1 << 30));
 }
 
+Test(run_case, without_a_version_the_default_one_is_taken) {
+    cr_assert_str_eq(case_from((RunLine){.target = "torchtitan"}).request.target->version, "0.2");
+    cr_assert_str_eq(case_from((RunLine){.target = "torchtitan@head"}).request.target->version, "head");
+}
+
+Test(run_case, a_vocabulary_is_padded_by_the_targets_that_pad_it) {
+    char line[1024];
+    snprintf(line, sizeof line, "%s", run_line(&arena, (RunLine){.target = "megatron", .dp_shard = 1, .tp = 8}));
+    char *at = strstr(line, ",128256,");
+    cr_assert_not_null(at);
+    const RunCase run = case_of(arena_format(&arena, "%.*s,50257,%s", (int)(at - line), line, at + strlen(",128256,")));
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    cr_assert_eq(target_vocab(run.request.target, &run.request.model, 8), 51200);  // 50 x 1024
+}
+
+Test(run_case, gelu_rows_are_gpts_and_mpts_by_name) {
+    const RunCase run = case_from((RunLine){.mlp = "gelu", .target = "megatron", .dp_shard = 1, .tp = 8});
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    cr_assert_eq(run.request.model.mlp, MLP_PLAIN);
+    cr_assert_eq(run.request.model.norm, NORM_LAYER);
+}
+
 Test(run_case, what_this_version_cannot_predict_says_why) {
     static const struct {
         RunLine line;
