@@ -46,9 +46,10 @@ int attention_samples(AttentionSample *samples) {
         AttentionSample *row = &samples[count++];
         cr_assert_leq(count, SAMPLES_MAX);
         double time_us;
-        const int read = sscanf(line, "%31[^,],%d,%d,%d,%d,%d,%lf,", row->profile, &row->sequences, &row->heads,
-                                &row->seq, &row->head_dim, &row->causal, &time_us);
-        cr_assert_eq(read, 7, "%s", line);
+        const int read =
+            sscanf(line, "%31[^,],%31[^,],%31[^,],%d,%d,%d,%d,%d,%lf,", row->profile, row->kernel, row->direction,
+                   &row->sequences, &row->heads, &row->seq, &row->head_dim, &row->causal, &time_us);
+        cr_assert_eq(read, 9, "%s", line);
         row->time_s = time_us * 1e-6;
     }
     fclose(file);

@@ -5,7 +5,7 @@
 
 #include "sim/mesh/mesh.h"
 
-enum { SAMPLE_NAME = 32, SAMPLES_MAX = 1024 };
+enum { SAMPLE_NAME = 32, SAMPLES_MAX = 2048 };
 
 typedef struct GemmSample {
     char profile[SAMPLE_NAME];
@@ -15,16 +15,17 @@ typedef struct GemmSample {
     double time_s;
 } GemmSample;
 
-// Forward and backward together.
 typedef struct AttentionSample {
     char profile[SAMPLE_NAME];
+    char kernel[SAMPLE_NAME];
+    char direction[SAMPLE_NAME];  // "forward", "backward", or "both" together
     int sequences, heads, seq, head_dim, causal;
     double time_s;
 } AttentionSample;
 
 typedef struct CollectiveSample {
     char profile[SAMPLE_NAME];
-    char set[SAMPLE_NAME];  // "node": what the node constants were fitted on; "other_node"; "fabric": several nodes
+    char set[SAMPLE_NAME];  // which kind of machine; test_kernel_accuracy.c says what was fitted on it
     char kind[SAMPLE_NAME];
     char algorithm[SAMPLE_NAME];  // "any", or the one that the source forced
     int nodes, per_node;

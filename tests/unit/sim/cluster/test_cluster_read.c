@@ -207,6 +207,12 @@ Test(cluster_read, sustained_cannot_beat_burst) {
         "x.json: accelerator.gemm.bf16: sustained_flop_per_s 9e+14 must not be above burst_flop_per_s 8.235e+14");
 }
 
+Test(cluster_read, burst_cannot_beat_the_clock_by_much) {
+    set_value(json_object_get(json_object_get(at("accelerator", "gemm"), "bf16"), "burst_flop_per_s"), json_real(2e15));
+    check_refused(
+        "x.json: accelerator.gemm.bf16: burst_flop_per_s 2e+15 must not be above 1.3 x peak_flop_per_s 9.894e+14");
+}
+
 Test(cluster_read, a_fabric_is_whole_or_absent) {
     set_value(at("fabric", "nic_bytes_per_s"), json_integer(0));
     check_refused(
