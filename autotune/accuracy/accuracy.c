@@ -136,7 +136,9 @@ static void count_rest(Accuracy *accuracy, Arena *arena) {
     for (int i = 0; i < accuracy->failures.count; i++) {
         count_skip(accuracy, &accuracy->failure_cases[i], true, &capacity, arena);
     }
-    qsort(accuracy->skips, (size_t)accuracy->skip_count, sizeof *accuracy->skips, compare_skips);
+    if (accuracy->skip_count > 0) {
+        qsort(accuracy->skips, (size_t)accuracy->skip_count, sizeof *accuracy->skips, compare_skips);
+    }
 }
 
 static Status read_and_predict(Work *work, RunGroups *groups, Error *error) {
