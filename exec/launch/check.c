@@ -19,37 +19,13 @@ Status exec_check_backend(const RunOptions *options, Error *error) {
     return transport_find(options->transport, error) ? STATUS_OK : error->status;
 }
 
-// The first choice of the model that the lowering's tasks and the kernels do not cover; NULL for a Llama.
-static const char *model_refused(const ModelSpec *model) {
-    const struct {
-        bool has;
-        const char *words;
-    } choices[] = {
-        {model->norm != NORM_RMS, "layer norms"},
-        {model->mlp != MLP_GATED, "a feed-forward half without a gate"},
-        {model->activation != ACTIVATION_SILU, "an activation other than SiLU"},
-        {model->position != POSITION_ROTARY, "positions that are not rotary"},
-        {model->rotary_dims != 0 && model->rotary_dims != model->head_dim, "partly rotary heads"},
-        {model->qk_norm != QK_NORM_NONE, "norms of queries and keys"},
-        {model->residual != RESIDUAL_PRE_NORM, "another residual form than norm, half, add"},
-        {model->norm_bias || model->qkv_bias || model->out_bias || model->mlp_bias, "biases"},
-        {model->scaled_embeddings, "scaled embeddings"},
-    };
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        if (choices[i].has) {
-            return choices[i].words;
-        }
-    }
-    return NULL;
-}
-
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
     const char *reason = NULL;
     target_check(target, model, plan, arena, &reason);
     if (reason) {
         return reason;
     }
-    const char *words = model_refused(model);
+    const char *words = model_beyond_llama(model, arena);
     if (words) {
         return arena_format(arena, "the executor runs models of the Llama type, %s has %s", model->name, words);
     }

@@ -41,5 +41,5 @@ int task_kernels(const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
 
 // Times a streaming kind's least traffic is moved, and the loss's bytes per logit (traffic.c).
-double traffic_passes(const Target *target, const TrainPlan *plan, TaskKind kind);
+double traffic_passes(const Target *target, const TrainPlan *plan, const Task *task);
 double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan);

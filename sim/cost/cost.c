@@ -31,10 +31,16 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     switch (task->kind) {
     case TASK_RMSNORM:
     case TASK_RMSNORM_BACKWARD:
+    case TASK_LAYERNORM:
+    case TASK_LAYERNORM_BACKWARD:
+    case TASK_QK_NORM:
+    case TASK_QK_NORM_BACKWARD:
     case TASK_ROPE:
     case TASK_SWIGLU:
     case TASK_SWIGLU_BACKWARD:
-        return least * traffic_passes(target, &program->plan, task->kind);
+    case TASK_ACTIVATION:
+    case TASK_ACTIVATION_BACKWARD:
+        return least * traffic_passes(target, &program->plan, task);
     case TASK_LOSS_MAX:
         return logits * traffic_loss_bytes_per_logit(target, &program->plan) * loss_max_share;
     case TASK_LOSS_SUM:

@@ -19,16 +19,25 @@ typedef struct KernelCount {
 static const KernelCount kernel_counts[TASK_KIND_COUNT] = {
     [TASK_LOAD_TOKENS] = {1, 2},  // two copies to the device
     [TASK_EMBED] = {1, 1},
-    [TASK_EMBED_BACKWARD] = {1, 2},  // zeros, scatter-add
-    [TASK_RMSNORM] = {1, 8},         // see above
+    [TASK_EMBED_BACKWARD] = {1, 2},     // zeros, scatter-add
+    [TASK_POSITION] = {1, 2},           // look-up, add
+    [TASK_POSITION_BACKWARD] = {1, 2},  // zeros, scatter-add
+    [TASK_RMSNORM] = {1, 8},            // see above
     [TASK_RMSNORM_BACKWARD] =
-        {2, 13},  // fused: rows, then the weight's gradient; eager: each of the eight back, three sums
+        {2, 13},                // fused: rows, then the weight's gradient; eager: each of the eight back, three sums
+    [TASK_LAYERNORM] = {1, 1},  // PyTorch has the kernel
+    [TASK_LAYERNORM_BACKWARD] = {2, 3},  // rows, weight and bias; eager: and the residual's add
+    [TASK_QK_NORM] = {1, 16},            // two chains of RMSNorm
+    [TASK_QK_NORM_BACKWARD] = {2, 26},
+    [TASK_COLUMN_SUM] = {1, 1},
     [TASK_GEMM] = {1, 1},
     [TASK_ROPE] = {1, 10},  // of q and k: x cos, negate, concatenate, x sin, add
     [TASK_ATTENTION] = {1, 1},
     [TASK_ATTENTION_BACKWARD] = {3, 3},  // row sums, the kernel, dq to the working dtype
     [TASK_SWIGLU] = {1, 2},              // silu, multiply
     [TASK_SWIGLU_BACKWARD] = {1, 3},     // two multiplies, silu backward
+    [TASK_ACTIVATION] = {1, 1},          // one that is written out: see below
+    [TASK_ACTIVATION_BACKWARD] = {1, 1},
     [TASK_ADD] = {1, 1},
     [TASK_LOSS_MAX] = {1, 2},       // eager: upcast, maximum
     [TASK_LOSS_SUM] = {1, 3},       // eager: subtract-exp, sum, pick the target
@@ -46,12 +55,36 @@ static const KernelCount kernel_counts[TASK_KIND_COUNT] = {
     [TASK_SEND_RECV] = {1, 1},
 };
 
-enum { EAGER_MERGE_KERNELS = 6 };  // later ring blocks: sigmoid, subtract, multiply, add, log-sigmoid, subtract
+enum {
+    EAGER_MERGE_KERNELS = 6,  // later ring blocks: sigmoid, subtract, multiply, add, log-sigmoid, subtract
+    // gelu_new written out: pow, scale, add, scale, tanh, add 1, scale x, multiply; backward: one or two for each and two
+    // sums of the gradients that meet in x
+    WRITTEN_OUT_KERNELS = 7,
+    WRITTEN_OUT_BACKWARD_KERNELS = 11,
+};
+
+// Beyond the table's row for the kind.
+static int further_eager_kernels(const Task *task) {
+    const bool written_out = task->activation == ACTIVATION_GELU_NEW;
+    switch (task->kind) {
+    case TASK_ATTENTION:
+        return task->ring_step > 0 ? EAGER_MERGE_KERNELS : 0;
+    case TASK_EMBED:
+        return task->scaled ? 1 : 0;
+    case TASK_ACTIVATION:
+    case TASK_SWIGLU:
+        return written_out ? WRITTEN_OUT_KERNELS : 0;
+    case TASK_ACTIVATION_BACKWARD:
+    case TASK_SWIGLU_BACKWARD:
+        return written_out ? WRITTEN_OUT_BACKWARD_KERNELS : 0;
+    default:
+        return 0;
+    }
+}
 
 int task_kernels(const TrainPlan *plan, const Task *task) {
-    const bool eager = plan->fused == FUSED_EAGER;
-    const int merge = eager && task->kind == TASK_ATTENTION && task->ring_step > 0 ? EAGER_MERGE_KERNELS : 0;
-    return (eager ? kernel_counts[task->kind].eager : kernel_counts[task->kind].fused) + merge;
+    const KernelCount *count = &kernel_counts[task->kind];
+    return plan->fused == FUSED_EAGER ? count->eager + further_eager_kernels(task) : count->fused;
 }
 
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {

@@ -17,12 +17,41 @@ static const Passes passes[FUSED_COUNT] = {
     [FUSED_EAGER] = {40.0 / 8, 5, 10.0 / 6, 32},
 };
 
-double traffic_passes(const Target *target, const TrainPlan *plan, TaskKind kind) {
+// Operations that PyTorch has as one kernel whether the rest is fused or not: layer norm reads and writes once, its
+// backward reads twice (rows, then weight and bias) and adds the residual's gradient apart, 8 planes over 4. GELU is one
+// kernel too, unless it is written out: 18 planes over 2 forward, 28 over 3 backward, counted operation by operation.
+static const double eager_layernorm_backward = 2;
+static const double written_out = 9, written_out_backward = 28.0 / 3;
+
+static double one_kernel_passes(const TrainPlan *plan, const Task *task) {
+    const bool eager = plan->fused == FUSED_EAGER;
+    const bool chain = eager && task->activation == ACTIVATION_GELU_NEW;
+    switch (task->kind) {
+    case TASK_LAYERNORM_BACKWARD:
+        return eager ? eager_layernorm_backward : 1;
+    case TASK_ACTIVATION:
+        return chain ? written_out : 1;
+    case TASK_ACTIVATION_BACKWARD:
+        return chain ? written_out_backward : 1;
+    default:
+        return 1;
+    }
+}
+
+static bool is_one_kernel(TaskKind kind) {
+    return kind == TASK_LAYERNORM || kind == TASK_LAYERNORM_BACKWARD || kind == TASK_ACTIVATION ||
+           kind == TASK_ACTIVATION_BACKWARD;
+}
+
+double traffic_passes(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (is_one_kernel(task->kind)) {
+        return one_kernel_passes(plan, task);
+    }
     if (target->memory_passes > 0) {
         return fmax(1, target->memory_passes);
     }
     const Passes *row = &passes[plan->fused];
-    switch (kind) {
+    switch (task->kind) {
     case TASK_ROPE:
         return row->rotary;
     case TASK_SWIGLU:

@@ -162,6 +162,21 @@ static const char *check_local_tokens(const Check *check) {
         tp, (long long)tokens, check->plan->micro_batch, check->plan->seq, cp, tp / gcd(check->plan->seq / cp, tp));
 }
 
+// A table of positions ends; a norm over all heads of a token needs them on one rank.
+static const char *check_structure(const Check *check) {
+    const ModelSpec *model = check->model;
+    const int tp = axis_size(check, AXIS_TP);
+    if (model->position == POSITION_LEARNED && check->plan->seq > model->max_seq) {
+        return arena_format(check->arena, "%s has learned %d positions, seq=%d is longer: use seq %d or less",
+                            model->name, model->max_seq, check->plan->seq, model->max_seq);
+    }
+    if (model->qk_norm == QK_NORM_WHOLE && tp > 1) {
+        return arena_format(check->arena, "%s norms all heads of a token together, tp=%d would split them: use tp=1",
+                            model->name, tp);
+    }
+    return NULL;
+}
+
 static const char *check_rotation(const Check *check) {
     const Target *target = check->target;
     const bool ring = check->plan->cp_rotate == CP_ROTATE_RING;
@@ -211,8 +226,9 @@ static const char *check_token_count(const Check *check) {
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
     static const char *(*const rules[])(const Check *) = {
-        check_positive,  check_axes,   check_replicate, check_zero,         check_recompute, check_overlap,
-        check_attention, check_tensor, check_sequence,  check_local_tokens, check_rotation,  check_token_count};
+        check_positive, check_axes,        check_replicate, check_zero,     check_recompute,
+        check_overlap,  check_attention,   check_tensor,    check_sequence, check_local_tokens,
+        check_rotation, check_token_count, check_structure};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

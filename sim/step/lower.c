@@ -147,6 +147,8 @@ Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *t
                          .cp = plan->mesh.size[AXIS_CP],
                          .shards = plan->zero > 0 ? plan_shard_count(plan) : 1,
                          .reduce_each = plan->zero >= 2 && !target->deferred_reduce};
+    lowering.fused_qkv = target->fused_projections || model->fused_qkv;
+    lowering.fused_gate_up = target->fused_projections || model->fused_gate_up;
     lowering.dims = tensor_parallel_dims(model, plan, target);
     add_groups(&lowering);
     lower_units(&lowering);

@@ -81,7 +81,7 @@ typedef struct Tensor {
 } Tensor;
 
 enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
-enum { MAX_SLICES = 16 };
+enum { MAX_SLICES = 32 };
 
 // Local sizes of one rank.
 typedef struct Dims {
@@ -117,6 +117,7 @@ typedef struct Lowering {
     bool first, last;  // of the micro-steps of a step: the variant being lowered
     int tp, cp;
     int shards;        // ranks that share a unit: dp_shard * cp from stage 1 on, else 1
+    bool fused_qkv, fused_gate_up;  // one GEMM for several parameter slices
     bool reduce_each;  // gradients are reduced on every micro-step into the shard, else once at the end
 } Lowering;
 

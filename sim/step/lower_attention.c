@@ -3,40 +3,46 @@
 
 #include "sim/step/lower_ops.h"
 
-Projection attention_projection(Lowering *lowering) {
-    const Dims *d = &lowering->dims;
-    if (lowering->target->fused_projections) {
-        const int64_t width = d->q_width + 2 * d->kv_width;
-        return (Projection){.linear = {{"qkv", "wq", "wv", "qkv dgrad", "qkv wgrad", UNIT_LAYER, d->hidden, width}},
-                            .y = {tokens_by(lowering, "qkv", width)},
-                            .dy = {tokens_by(lowering, "dqkv", width)},
-                            .count = 1};
-    }
-    return (Projection){.linear = {{"q", "wq", "wq", "q dgrad", "q wgrad", UNIT_LAYER, d->hidden, d->q_width},
-                                   {"k", "wk", "wk", "k dgrad", "k wgrad", UNIT_LAYER, d->hidden, d->kv_width},
-                                   {"v", "wv", "wv", "v dgrad", "v wgrad", UNIT_LAYER, d->hidden, d->kv_width}},
-                        .y = {tokens_by(lowering, "q", d->q_width), tokens_by(lowering, "k", d->kv_width),
-                              tokens_by(lowering, "v", d->kv_width)},
-                        .dy = {tokens_by(lowering, "dq", d->q_width), tokens_by(lowering, "dk", d->kv_width),
-                               tokens_by(lowering, "dv", d->kv_width)},
-                        .count = 3};
+// q, k and v in this order.
+static Linear attention_linear(const Lowering *lowering, const char *name, int first, int last) {
+    static const char *const weights[] = {"wq", "wk", "wv"};
+    static const char *const biases[] = {"bq", "bk", "bv"};
+    const bool biased = lowering->model->qkv_bias;
+    return (Linear){.name = name,
+                    .first = weights[first],
+                    .last = weights[last],
+                    .unit = UNIT_LAYER,
+                    .in = lowering->dims.hidden,
+                    .first_bias = biased ? biases[first] : NULL,
+                    .last_bias = biased ? biases[last] : NULL};
 }
 
-Projection mlp_projection(Lowering *lowering) {
+static Projection attention_projection(Lowering *lowering) {
+    static const char *const names[] = {"q", "k", "v"}, *const gradients[] = {"dq", "dk", "dv"};
+    static const char *const dgrad[] = {"q dgrad", "k dgrad", "v dgrad"};
+    static const char *const wgrad[] = {"q wgrad", "k wgrad", "v wgrad"};
     const Dims *d = &lowering->dims;
-    if (lowering->target->fused_projections) {
-        return (Projection){.linear = {{"gate up", "wgate", "wup", "gate up dgrad", "gate up wgrad", UNIT_LAYER,
-                                        d->hidden, 2 * d->ffn}},
-                            .y = {tokens_by(lowering, "gate_up", 2 * d->ffn)},
-                            .dy = {tokens_by(lowering, "dgate_up", 2 * d->ffn)},
-                            .count = 1};
+    Projection projection = {.count = lowering->fused_qkv ? 1 : 3};
+    if (lowering->fused_qkv) {
+        const int64_t width = d->q_width + 2 * d->kv_width;
+        projection.linear[0] = attention_linear(lowering, "qkv", 0, 2);
+        projection.linear[0].backward_name = "qkv dgrad";
+        projection.linear[0].weight_name = "qkv wgrad";
+        projection.linear[0].out = width;
+        projection.y[0] = tokens_by(lowering, "qkv", width);
+        projection.dy[0] = tokens_by(lowering, "dqkv", width);
+        return projection;
     }
-    return (Projection){
-        .linear = {{"gate", "wgate", "wgate", "gate dgrad", "gate wgrad", UNIT_LAYER, d->hidden, d->ffn},
-                   {"up", "wup", "wup", "up dgrad", "up wgrad", UNIT_LAYER, d->hidden, d->ffn}},
-        .y = {tokens_by(lowering, "gate", d->ffn), tokens_by(lowering, "up", d->ffn)},
-        .dy = {tokens_by(lowering, "dgate", d->ffn), tokens_by(lowering, "dup", d->ffn)},
-        .count = 2};
+    for (int i = 0; i < projection.count; i++) {
+        const int64_t width = i == 0 ? d->q_width : d->kv_width;
+        projection.linear[i] = attention_linear(lowering, names[i], i, i);
+        projection.linear[i].backward_name = dgrad[i];
+        projection.linear[i].weight_name = wgrad[i];
+        projection.linear[i].out = width;
+        projection.y[i] = tokens_by(lowering, names[i], width);
+        projection.dy[i] = tokens_by(lowering, gradients[i], width);
+    }
+    return projection;
 }
 
 void projection_forward(Lowering *lowering, const Projection *projection, int32_t x) {
@@ -62,6 +68,10 @@ void projection_backward(Lowering *lowering, const Projection *projection, int32
         if (!weight_first) {
             add_weight_gradient(lowering, section, &projection->linear[i], dy, x);
         }
+        if (projection->linear[i].first_bias) {
+            add_column_sum(lowering, "bias gradient", dy, projection->linear[i].first_bias,
+                           projection->linear[i].last_bias, lowering->dims.tokens);
+        }
         if (i > 0) {
             const OpRef sum = op_whole(lowering, dx);
             add_sum(lowering, section, sum, op_whole(lowering, part), sum,
@@ -70,7 +80,13 @@ void projection_backward(Lowering *lowering, const Projection *projection, int32
     }
 }
 
-AttentionRefs attention_refs(const Lowering *lowering, const int32_t part[MAX_PARTS], int count) {
+// Where q, k and v are: columns of one tensor or tensors of their own.
+typedef struct AttentionRefs {
+    OpRef q, k, v;
+    int64_t stride, kv_stride;
+} AttentionRefs;
+
+static AttentionRefs attention_refs(const Lowering *lowering, const int32_t part[MAX_PARTS], int count) {
     const Dims *d = &lowering->dims;
     if (count == 1) {
         const int64_t width = d->q_width + 2 * d->kv_width;
@@ -81,7 +97,7 @@ AttentionRefs attention_refs(const Lowering *lowering, const int32_t part[MAX_PA
                            d->q_width, d->kv_width};
 }
 
-void set_attention_shape(const Lowering *lowering, Task *task, const AttentionRefs *refs) {
+static void set_attention_shape(const Lowering *lowering, Task *task, const AttentionRefs *refs) {
     const Dims *d = &lowering->dims;
     task->rows = d->tokens;
     task->cols = d->local_seq;
@@ -91,20 +107,79 @@ void set_attention_shape(const Lowering *lowering, Task *task, const AttentionRe
     task->head_dim = d->head_dim;
     task->stride = refs->stride;
     task->kv_stride = refs->kv_stride;
+    task->alibi = lowering->model->position == POSITION_ALIBI;
 }
 
-void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward) {
+static void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward) {
+    const ModelSpec *model = lowering->model;
+    if (model->position != POSITION_ROTARY) {
+        return;
+    }
     Op *op = op_add(lowering, section, TASK_ROPE, backward ? PHASE_BACKWARD : PHASE_FORWARD,
                     backward ? "rope backward" : "rope");
     set_attention_shape(lowering, &op->task, refs);
     op->task.backward = backward;
+    op->task.inner = model->rotary_dims > 0 ? model->rotary_dims : model->head_dim;
     op_operand(op, refs->q, ACCESS_UPDATE);
     op_operand(op, refs->k, ACCESS_UPDATE);
 }
 
+typedef struct QkNormRefs {
+    OpRef before, rstd;  // q and k as they were: [q heads | k heads] per token
+    OpRef wq, wk;
+} QkNormRefs;
+
+static QkNormRefs qk_norm_refs(Lowering *lowering, const int32_t tensors[UNIT_COUNT]) {
+    const Dims *d = &lowering->dims;
+    const int64_t norms = lowering->model->qk_norm == QK_NORM_HEAD ? d->heads + d->kv_heads : 2;
+    return (QkNormRefs){op_whole(lowering, tokens_by(lowering, "qk_before_norm", d->q_width + d->kv_width)),
+                        op_whole(lowering, row_statistics(lowering, "qk_rstd", d->tokens * norms)),
+                        unit_slice(lowering, tensors[UNIT_LAYER], "q_norm", "q_norm"),
+                        unit_slice(lowering, tensors[UNIT_LAYER], "k_norm", "k_norm")};
+}
+
+static void set_qk_norm_shape(const Lowering *lowering, Task *task, const AttentionRefs *refs) {
+    const Dims *d = &lowering->dims;
+    set_attention_shape(lowering, task, refs);
+    task->inner = lowering->model->qk_norm == QK_NORM_HEAD ? d->head_dim : d->q_width;
+}
+
+static void add_qk_norm(Lowering *lowering, const AttentionRefs *refs) {
+    if (lowering->model->qk_norm == QK_NORM_NONE) {
+        return;
+    }
+    const QkNormRefs norm = qk_norm_refs(lowering, lowering->weights);
+    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_QK_NORM, PHASE_FORWARD, "qk norm");
+    set_qk_norm_shape(lowering, &op->task, refs);
+    op_operand(op, refs->q, ACCESS_UPDATE);
+    op_operand(op, refs->k, ACCESS_UPDATE);
+    op_operand(op, norm.wq, ACCESS_READ);
+    op_operand(op, norm.wk, ACCESS_READ);
+    op_operand(op, norm.before, ACCESS_WRITE);
+    op_operand(op, norm.rstd, ACCESS_WRITE);
+}
+
+static void add_qk_norm_backward(Lowering *lowering, const AttentionRefs *gradients) {
+    if (lowering->model->qk_norm == QK_NORM_NONE) {
+        return;
+    }
+    const QkNormRefs norm = qk_norm_refs(lowering, lowering->weights);
+    const QkNormRefs change = qk_norm_refs(lowering, lowering->gradients);
+    Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_QK_NORM_BACKWARD, PHASE_BACKWARD, "qk norm backward");
+    set_qk_norm_shape(lowering, &op->task, gradients);
+    op_operand(op, gradients->q, ACCESS_UPDATE);
+    op_operand(op, gradients->k, ACCESS_UPDATE);
+    op_operand(op, norm.before, ACCESS_READ);
+    op_operand(op, norm.wq, ACCESS_READ);
+    op_operand(op, norm.wk, ACCESS_READ);
+    op_operand(op, norm.rstd, ACCESS_READ);
+    op_operand(op, change.wq, ACCESS_WRITE);
+    op_operand(op, change.wk, ACCESS_WRITE);
+}
+
 // Causal: half of the square of queries and keys is visible; two GEMMs forward, five backward (FlashAttention-2,
 // section 3.1).
-double attention_flops(const Lowering *lowering) {
+static double attention_flops(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
     return 4.0 * (double)d->sequences * d->heads * d->head_dim * (double)d->local_seq * (double)d->local_seq * 0.5;
 }
@@ -121,7 +196,7 @@ static OpRef eager_probabilities(Lowering *lowering) {
     return op_whole(lowering, lowering_tensor(lowering, "attention_probabilities", ROLE_ACTIVATION, DTYPE_FP8, bytes));
 }
 
-void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse) {
+static void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse) {
     const OpRef probabilities = eager_probabilities(lowering);
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_ATTENTION, PHASE_FORWARD, "attention");
     set_attention_shape(lowering, &op->task, refs);
@@ -134,8 +209,8 @@ void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int
     op_operand(op, probabilities, ACCESS_WRITE);
 }
 
-void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,
-                            int32_t lse, int32_t d_o) {
+static void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients,
+                                   int32_t o, int32_t lse, int32_t d_o) {
     const Dims *d = &lowering->dims;
     const int32_t delta = lowering_tensor(lowering, "attention_delta", ROLE_RUNTIME, DTYPE_FP32, d->tokens * d->heads);
     const OpRef probabilities = eager_probabilities(lowering);
@@ -152,4 +227,38 @@ void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const
     op_operand(op, gradients->v, ACCESS_WRITE);
     op_operand(op, op_whole(lowering, delta), ACCESS_WRITE);
     op_operand(op, probabilities, ACCESS_READ);
+}
+
+int32_t attention_inner(Lowering *lowering) {
+    return tokens_by(lowering, "attention_out", lowering->dims.q_width);
+}
+
+int32_t attention_inner_gradient(Lowering *lowering) {
+    return tokens_by(lowering, "dattention_out", lowering->dims.q_width);
+}
+
+static int32_t attention_statistics(Lowering *lowering) {
+    return row_statistics(lowering, "lse", lowering->dims.tokens * lowering->dims.heads);
+}
+
+int32_t lower_attention(Lowering *lowering, int32_t x) {
+    const Projection projection = attention_projection(lowering);
+    projection_forward(lowering, &projection, x);
+    const AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
+    const int32_t o = attention_inner(lowering);
+    add_qk_norm(lowering, &refs);
+    add_rope(lowering, SECTION_LAYER_FORWARD, &refs, false);
+    add_attention(lowering, &refs, o, attention_statistics(lowering));
+    return o;
+}
+
+Projection lower_attention_backward(Lowering *lowering) {
+    const Projection projection = attention_projection(lowering);
+    const AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
+    const AttentionRefs gradients = attention_refs(lowering, projection.dy, projection.count);
+    add_attention_backward(lowering, &refs, &gradients, attention_inner(lowering), attention_statistics(lowering),
+                           attention_inner_gradient(lowering));
+    add_rope(lowering, SECTION_LAYER_BACKWARD, &gradients, true);
+    add_qk_norm_backward(lowering, &gradients);
+    return projection;
 }

@@ -87,7 +87,7 @@ static OpRef values_half(const Lowering *lowering, OpRef packed, int element) {
 static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const RingBuffers *ring) {
     const int64_t width = lowering->dims.kv_width;
     const OpRef packed = op_whole(lowering, ring->local);
-    if (lowering->target->fused_projections) {
+    if (lowering->fused_qkv) {
         append_copy(
             lowering, out,
             copy_op(lowering, TASK_COPY, "pack kv", attention->task.phase, 2 * width, attention->task.kv_stride),
@@ -104,7 +104,7 @@ static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const 
 static void unpack_gradient(Lowering *lowering, OpList *out, const Op *attention, int32_t home) {
     const int64_t width = lowering->dims.kv_width;
     const OpRef packed = op_whole(lowering, home);
-    if (lowering->target->fused_projections) {
+    if (lowering->fused_qkv) {
         append_copy(lowering, out,
                     copy_op(lowering, TASK_UNPACK, "unpack dkv", PHASE_BACKWARD, 2 * width, attention->task.kv_stride),
                     packed, attention->operands[7], true);

@@ -19,18 +19,29 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     }
     case TASK_EMBED:
     case TASK_RMSNORM:
+    case TASK_LAYERNORM:
+    case TASK_ACTIVATION:
     case TASK_LOSS_GRADIENT:
         return 2 * plane;
     case TASK_EMBED_BACKWARD:
     case TASK_ADD:
     case TASK_SWIGLU:
+    case TASK_ACTIVATION_BACKWARD:
         return 3 * plane;
     case TASK_RMSNORM_BACKWARD:
+    case TASK_LAYERNORM_BACKWARD:
         return 4 * plane;
     case TASK_SWIGLU_BACKWARD:
         return 5 * plane;
+    case TASK_POSITION:  // a row of the table serves the same position of all sequences
+        return 2 * plane + plane / task->sequences;
+    case TASK_POSITION_BACKWARD:
+        return plane + task->inner * task->cols * element;
     case TASK_ROPE:
-        return 2 * attention_elements(task, 1, 1) * element;
+        return 2 * attention_elements(task, 1, 1) * task->inner / task->head_dim * element;
+    case TASK_QK_NORM:  // read, written in place, kept as they were; backward: read twice, written
+    case TASK_QK_NORM_BACKWARD:
+        return 3 * attention_elements(task, 1, 1) * element;
     case TASK_ATTENTION:
         return attention_elements(task, 2, 2) * element;
     case TASK_ATTENTION_BACKWARD:
@@ -39,6 +50,7 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     case TASK_LOSS_SUM:
     case TASK_SQUARE_SUM:
     case TASK_ZERO:
+    case TASK_COLUMN_SUM:
         return plane;
     case TASK_COPY:
     case TASK_UNPACK: {
@@ -73,6 +85,9 @@ static uint64_t task_key(const Task *task) {
                               task->heads,
                               task->kv_heads,
                               task->head_dim,
+                              task->activation,
+                              task->alibi,
+                              task->scaled,
                               task->traffic_bytes,
                               task->payload_bytes,
                               (int64_t)task->flops,

@@ -67,6 +67,9 @@ void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm
     op_operand(op, gemm->a, ACCESS_READ);
     op_operand(op, gemm->b, ACCESS_READ);
     op_operand(op, gemm->c, gemm->accumulate ? ACCESS_UPDATE : ACCESS_WRITE);
+    if (gemm->bias.tensor >= 0) {
+        op_operand(op, gemm->bias, ACCESS_READ);
+    }
 }
 
 void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y) {
@@ -75,6 +78,9 @@ void add_forward(Lowering *lowering, Section section, const Linear *linear, int3
                      .a = op_whole(lowering, x),
                      .b = unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last),
                      .c = op_whole(lowering, y),
+                     .bias = linear->first_bias ? unit_slice(lowering, lowering->weights[linear->unit],
+                                                             linear->first_bias, linear->last_bias)
+                                                : op_absent(),
                      .m = lowering->dims.tokens,
                      .n = linear->out,
                      .k = linear->in,
@@ -87,6 +93,7 @@ void add_input_gradient(Lowering *lowering, Section section, const Linear *linea
                      .a = dy,
                      .b = unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last),
                      .c = op_whole(lowering, dx),
+                     .bias = op_absent(),
                      .m = lowering->dims.tokens,
                      .n = linear->in,
                      .k = linear->out});
@@ -98,41 +105,93 @@ void add_weight_gradient(Lowering *lowering, Section section, const Linear *line
                      .a = dy,
                      .b = op_whole(lowering, x),
                      .c = unit_slice(lowering, lowering->gradients[linear->unit], linear->first, linear->last),
+                     .bias = op_absent(),
                      .m = linear->out,
                      .n = linear->in,
                      .k = lowering->dims.tokens,
                      .trans_a = true});
 }
 
-void add_norm(Lowering *lowering, Section section, OpRef x, OpRef w, int32_t y, int32_t rstd) {
-    Op *op = op_add(lowering, section, TASK_RMSNORM, section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD, "norm");
+Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char *bias, const char *statistics) {
+    return (Norm){unit, weight, lowering->model->norm_bias ? bias : NULL, statistics};
+}
+
+static OpRef norm_statistics(Lowering *lowering, const Norm *norm) {
+    const int64_t per_row = lowering->model->norm == NORM_LAYER ? 2 : 1;
+    return op_whole(lowering, row_statistics(lowering, norm->statistics, per_row * lowering->dims.tokens_between));
+}
+
+static OpRef slice_of(const Lowering *lowering, const int32_t tensors[UNIT_COUNT], int unit, const char *slice) {
+    return slice ? unit_slice(lowering, tensors[unit], slice, slice) : op_absent();
+}
+
+void add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y) {
+    const bool layer = lowering->model->norm == NORM_LAYER;
+    const OpRef statistics = norm_statistics(lowering, norm);
+    Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM : TASK_RMSNORM,
+                    section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD, "norm");
     op->task.rows = lowering->dims.tokens_between;
     op->task.cols = lowering->dims.hidden;
     op_operand(op, x, ACCESS_READ);
-    op_operand(op, w, ACCESS_READ);
+    op_operand(op, slice_of(lowering, lowering->weights, norm->unit, norm->weight), ACCESS_READ);
+    if (layer) {
+        op_operand(op, slice_of(lowering, lowering->weights, norm->unit, norm->bias), ACCESS_READ);
+    }
     op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
-    op_operand(op, op_whole(lowering, rstd), ACCESS_WRITE);
+    op_operand(op, statistics, ACCESS_WRITE);
 }
 
-void add_norm_backward(Lowering *lowering, Section section, const NormBackward *norm) {
-    Op *op = op_add(lowering, section, TASK_RMSNORM_BACKWARD, PHASE_BACKWARD, "norm backward");
+void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands) {
+    const bool layer = lowering->model->norm == NORM_LAYER;
+    const OpRef statistics = norm_statistics(lowering, norm);
+    Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM_BACKWARD : TASK_RMSNORM_BACKWARD, PHASE_BACKWARD,
+                    "norm backward");
     op->task.rows = lowering->dims.tokens_between;
     op->task.cols = lowering->dims.hidden;
-    op_operand(op, op_whole(lowering, norm->dy), ACCESS_READ);
-    op_operand(op, norm->x, ACCESS_READ);
-    op_operand(op, norm->w, ACCESS_READ);
-    op_operand(op, op_whole(lowering, norm->rstd), ACCESS_READ);
-    op_operand(op, norm->residual, ACCESS_READ);
-    op_operand(op, norm->dx, ACCESS_WRITE);
-    op_operand(op, norm->dw, ACCESS_WRITE);
+    op_operand(op, operands->dy, ACCESS_READ);
+    op_operand(op, operands->x, ACCESS_READ);
+    op_operand(op, slice_of(lowering, lowering->weights, norm->unit, norm->weight), ACCESS_READ);
+    op_operand(op, statistics, ACCESS_READ);
+    op_operand(op, operands->residual, ACCESS_READ);
+    op_operand(op, operands->dx, ACCESS_WRITE);
+    op_operand(op, slice_of(lowering, lowering->gradients, norm->unit, norm->weight), ACCESS_WRITE);
+    if (layer) {
+        op_operand(op, slice_of(lowering, lowering->gradients, norm->unit, norm->bias), ACCESS_WRITE);
+    }
 }
 
-void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int64_t elements) {
-    Op *op =
-        op_add(lowering, section, TASK_ADD, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, "add");
+// Gradient of the biases first..last of a layer.
+void add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows) {
+    const OpRef sums = unit_slice(lowering, lowering->gradients[UNIT_LAYER], first, last);
+    Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COLUMN_SUM, PHASE_BACKWARD, name);
+    op->task.rows = rows;
+    op->task.cols = sums.bytes / dtype_bytes(lowering->tensors[sums.tensor].dtype);
+    op_operand(op, x, ACCESS_READ);
+    op_operand(op, sums, ACCESS_WRITE);
+}
+
+static Op *sum_op(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c) {
+    const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
+    Op *op = op_add(lowering, section, TASK_ADD, phase, "add");
     op->task.rows = 1;
-    op->task.cols = elements;
     op_operand(op, a, ACCESS_READ);
     op_operand(op, b, ACCESS_READ);
     op_operand(op, c, ACCESS_WRITE);
+    return op;
+}
+
+void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int64_t elements) {
+    sum_op(lowering, section, a, b, c)->task.cols = elements;
+}
+
+// The bias of a row-parallel layer is added once, after its partial sums have met.
+void add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias) {
+    const Dims *d = &lowering->dims;
+    Op *op = sum_op(lowering, SECTION_LAYER_FORWARD, x, y, sum);
+    op->task.cols = d->tokens_between * d->hidden;
+    if (bias) {
+        op->task.rows = d->tokens_between;
+        op->task.cols = d->hidden;
+        op_operand(op, slice_of(lowering, lowering->weights, UNIT_LAYER, bias), ACCESS_READ);
+    }
 }

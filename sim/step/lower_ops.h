@@ -7,21 +7,28 @@
 typedef struct Gemm {
     const char *name;
     OpRef a, b, c;
+    OpRef bias;  // tensor -1 where there is none
     int64_t m, n, k;
     bool trans_a, trans_b, accumulate;
 } Gemm;
 
-// One linear layer y = x W^T, W [out, in] in the stretch first..last of a unit.
+// One linear layer y = x W^T + b, W [out, in] in the stretch first..last of a unit, b in first_bias..last_bias.
 typedef struct Linear {
     const char *name, *first, *last;
     const char *backward_name, *weight_name;
     int unit;
     int64_t in, out;
+    const char *first_bias, *last_bias;  // NULL: none, or not added by the GEMM (row-parallel)
 } Linear;
 
+typedef struct Norm {
+    int unit;
+    const char *weight, *bias;  // slices; bias NULL where the model has none
+    const char *statistics;     // tensor: rstd, and mean of a layer norm
+} Norm;
+
 typedef struct NormBackward {
-    int32_t dy, rstd;
-    OpRef x, w, residual, dx, dw;
+    OpRef dy, x, residual, dx;
 } NormBackward;
 
 enum { MAX_PARTS = 3 };
@@ -31,12 +38,6 @@ typedef struct Projection {
     int32_t y[MAX_PARTS], dy[MAX_PARTS];
     int count;
 } Projection;
-
-// Where q, k and v are: columns of one tensor or tensors of their own.
-typedef struct AttentionRefs {
-    OpRef q, k, v;
-    int64_t stride, kv_stride;
-} AttentionRefs;
 
 int32_t tokens_by(Lowering *lowering, const char *name, int64_t width);
 int32_t between_by_hidden(Lowering *lowering, const char *name);
@@ -51,18 +52,59 @@ void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm
 void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y);
 void add_input_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t dx);
 void add_weight_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t x);
-void add_norm(Lowering *lowering, Section section, OpRef x, OpRef w, int32_t y, int32_t rstd);
-void add_norm_backward(Lowering *lowering, Section section, const NormBackward *norm);
+Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char *bias, const char *statistics);
+void add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y);
+void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands);
+void add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows);
 void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int64_t elements);
-Projection attention_projection(Lowering *lowering);
-Projection mlp_projection(Lowering *lowering);
+void add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias);
 void projection_forward(Lowering *lowering, const Projection *projection, int32_t x);
 void projection_backward(Lowering *lowering, const Projection *projection, int32_t x, int32_t dx,
                          const char *part_name);
-AttentionRefs attention_refs(const Lowering *lowering, const int32_t part[MAX_PARTS], int count);
-void set_attention_shape(const Lowering *lowering, Task *task, const AttentionRefs *refs);
-void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward);
-double attention_flops(const Lowering *lowering);
-void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse);
-void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,
-                            int32_t lse, int32_t d_o);
+
+// ---- a layer's halves (lower_half.c)
+
+// One half of a layer, attention or feed-forward: the norm before or behind it, the row-parallel layer that ends it, and
+// what its tensors and collectives are called.
+typedef struct Half {
+    Norm norm;
+    Linear out;
+    const char *out_bias;  // added with the residual; NULL where there is none
+    const char *in, *in_full, *sum, *sum_between, *sum_normed;
+    const char *din, *din_full, *din_part, *dsum, *dsum_full;
+    const char *enter, *leave, *enter_backward, *leave_backward;
+} Half;
+
+// The gradient of a half's output, before and after every tp rank sees it.
+typedef struct HalfGradient {
+    OpRef between;
+    int32_t full;
+} HalfGradient;
+
+Half attention_half(const Lowering *lowering);
+Half mlp_half(const Lowering *lowering);
+int32_t half_begin(Lowering *lowering, const Half *half, OpRef x);
+void half_end(Lowering *lowering, const Half *half, int32_t inner, OpRef x, OpRef sum);
+HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g);
+void half_out_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient, int32_t inner,
+                       int32_t dinner);
+void half_begin_backward(Lowering *lowering, const Half *half, const Projection *projection,
+                         const NormBackward *stream);
+
+// ---- what is inside them
+
+// x -> what the half's last layer reads. Backward: from the gradient of that to the gradients of the projections.
+int32_t lower_attention(Lowering *lowering, int32_t x);
+int32_t attention_inner(Lowering *lowering);
+int32_t attention_inner_gradient(Lowering *lowering);
+Projection lower_attention_backward(Lowering *lowering);
+int32_t lower_mlp(Lowering *lowering, int32_t x);
+int32_t mlp_inner(Lowering *lowering);
+int32_t mlp_inner_gradient(Lowering *lowering);
+Projection lower_mlp_backward(Lowering *lowering);
+
+// ---- edges (lower_edges.c)
+
+void lower_begin(Lowering *lowering);
+void lower_tail(Lowering *lowering);
+void lower_end(Lowering *lowering);

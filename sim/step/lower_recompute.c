@@ -23,11 +23,13 @@ static bool touches(const OpRef *ref, Access access) {
 
 // What each mode keeps of a layer, by tensor name; everything else is made again.
 static const char *const block_keeps[] = {"x", NULL};
-static const char *const child_keeps[] = {"x", "attention_in", "x_mid", "mlp_in", NULL};
+static const char *const child_keeps[] = {"x",     "attention_in", "attention_sum", "attention_sum_between",
+                                          "x_mid", "mlp_in",       "mlp_sum",       "mlp_sum_between",
+                                          NULL};
 // torchtitan's per-op checkpointing: every second product of q, k, v, out, gate, up, down, attention's results and the
 // outputs of reduce-scatters (parallelism.md 2.1, 6.2).
-static const char *const op_keeps[] = {"x", "q",       "v", "attention_out", "lse", "gate", "attention_sum_between",
-                                       "mlp_sum_between", NULL};
+static const char *const op_keeps[] = {
+    "x", "q", "v", "attention_out", "lse", "gate", "attention_sum_between", "mlp_sum_between", NULL};
 // Megatron's selective recompute drops the attention kernel's own values (Korthikanti et al. 2022, section 5).
 static const char *const core_drops[] = {"attention_probabilities", "lse", NULL};
 // Megatron's and nanotron's linear layers keep their split input and gather it again.

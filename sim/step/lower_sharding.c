@@ -221,14 +221,14 @@ static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark)
     }
 }
 
-// Between blocks every tp rank saw its own tokens only, so norm gradients are partial sums.
+// A tp rank that saw its own tokens only (between blocks), or its own heads only, has a part of these gradients.
 static void emit_norm_gradient_sum(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
-    if (lowering->target->tp_flavour != TP_SP || lowering->tp == 1 || unit->replicated_elements == 0) {
+    if (lowering->tp == 1 || unit->partial_elements == 0) {
         return;
     }
     OpRef norms = place_ref(lowering, place, lowering->gradients[place->unit]);
-    norms.bytes = unit->replicated_elements * dtype_bytes(lowering->dims.reduce_dtype);
+    norms.bytes = unit->partial_elements * dtype_bytes(lowering->dims.reduce_dtype);
     place_collective(
         lowering, place,
         op_collective(lowering, TASK_ALL_REDUCE, LANE_TP, lowering->tp_group, "norm gradient sum", PHASE_REDUCE), norms,

@@ -1,6 +1,7 @@
-// Units and their flat layout: what is gathered and reduced together. Norms come first, so that what every tp rank
-// holds is a leading stretch; the shard is an equal contiguous slice, so a gather writes weights where a GEMM reads
-// them and a reduction reads gradients where they were written.
+// Units and their flat layout: what is gathered and reduced together. What every tp rank holds comes first, as one
+// stretch: norms and the biases of row-parallel layers, of these first the ones whose gradient the ranks share out. The
+// shard is an equal contiguous slice, so a gather writes weights where a GEMM reads them and a reduction reads gradients
+// where they were written.
 
 #include <string.h>
 
@@ -11,30 +12,43 @@ enum { SHARD_ALIGN_ELEMENTS = 64 };  // 256 bytes of fp32
 // Llama's published initialisation: normal, 0.02 (Touvron et al. 2023 follow GPT-2's constant).
 static const double INIT_STD = 0.02;
 
-static void add_slice(Lowering *lowering, Unit *unit, const char *name, ParamSplit split, int64_t rows, int64_t cols) {
+typedef enum { FILL_NORMAL, FILL_ONE, FILL_ZERO } Fill;
+
+typedef struct SliceSpec {
+    const char *name;
+    ParamSplit split;
+    int64_t rows, cols;
+    Fill fill;     // ones and zeros take no weight decay
+    bool partial;  // a tp rank's gradient is a part of the sum
+} SliceSpec;
+
+static void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
     const int tp = lowering->tp;
-    const bool norm = rows == 1;
+    ASSERT(lowering->slice_count < MAX_SLICES);
     lowering->slices[lowering->slice_count] = (ParamSlice){
-        .name = name,
+        .name = spec->name,
         .tensor = unit->slice_count,
-        .split = split,
+        .split = spec->split,
         .trainable = true,
-        .decay = !norm,
-        .global_rows = rows,
-        .global_cols = cols,
-        .local_rows = split == SPLIT_ROWS ? rows / tp : rows,
-        .local_cols = split == SPLIT_COLS ? cols / tp : cols,
+        .decay = spec->fill == FILL_NORMAL,
+        .global_rows = spec->rows,
+        .global_cols = spec->cols,
+        .local_rows = spec->split == SPLIT_ROWS ? spec->rows / tp : spec->rows,
+        .local_cols = spec->split == SPLIT_COLS ? spec->cols / tp : spec->cols,
         .offset_elements = unit->elements,
-        .init_std = norm ? 0 : INIT_STD,
-        .init_value = norm ? 1 : 0,
+        .init_std = spec->fill == FILL_NORMAL ? INIT_STD : 0,
+        .init_value = spec->fill == FILL_ONE ? 1 : 0,
     };
     const ParamSlice *slice = &lowering->slices[lowering->slice_count++];
-    ASSERT(lowering->slice_count <= MAX_SLICES);
     unit->slice_count++;
     unit->elements += slice->local_rows * slice->local_cols;
-    if (split == SPLIT_NONE && unit->replicated_elements == slice->offset_elements) {
+    if (spec->split == SPLIT_NONE && unit->replicated_elements == slice->offset_elements) {
         unit->replicated_elements = unit->elements;
     }
+    if (spec->partial && unit->partial_elements == slice->offset_elements) {
+        unit->partial_elements = unit->elements;
+    }
+    ASSERT(!spec->partial || unit->partial_elements == unit->elements);
 }
 
 static Unit *begin_unit(Lowering *lowering, int index, const char *name, int instances) {
@@ -58,44 +72,120 @@ static void end_unit(const Lowering *lowering, Unit *unit) {
     unit->shard_elements = unit->padded_elements / lowering->shards;
 }
 
-void lower_units(Lowering *lowering) {
+// Between the blocks of a sequence-parallel layer a tp rank has its own tokens only.
+static bool splits_tokens(const Lowering *lowering) {
+    return lowering->target->tp_flavour == TP_SP;
+}
+
+static void add_vector(Lowering *lowering, Unit *unit, const char *name, Fill fill) {
+    add_slice(lowering, unit,
+              &(SliceSpec){name, SPLIT_NONE, 1, lowering->model->hidden, fill, splits_tokens(lowering)});
+}
+
+static void add_norm_slices(Lowering *lowering, Unit *unit, const char *weight, const char *bias) {
+    add_vector(lowering, unit, weight, FILL_ONE);
+    if (lowering->model->norm_bias) {
+        add_vector(lowering, unit, bias, FILL_ZERO);
+    }
+}
+
+// Every tp rank norms its own heads with the same weights.
+static void add_qk_norm_slices(Lowering *lowering, Unit *unit) {
+    const ModelSpec *model = lowering->model;
+    const bool whole = model->qk_norm == QK_NORM_WHOLE;
+    if (model->qk_norm == QK_NORM_NONE) {
+        return;
+    }
+    const int64_t q = (int64_t)model->head_dim * (whole ? model->heads : 1);
+    const int64_t k = (int64_t)model->head_dim * (whole ? model->kv_heads : 1);
+    add_slice(lowering, unit, &(SliceSpec){"q_norm", SPLIT_NONE, 1, q, FILL_ONE, true});
+    add_slice(lowering, unit, &(SliceSpec){"k_norm", SPLIT_NONE, 1, k, FILL_ONE, true});
+}
+
+static void add_matrix(Lowering *lowering, Unit *unit, const char *name, ParamSplit split, int64_t rows, int64_t cols) {
+    add_slice(lowering, unit, &(SliceSpec){name, split, rows, cols, FILL_NORMAL, false});
+}
+
+// The bias of a column-parallel layer is cut with its rows.
+static void add_split_bias(Lowering *lowering, Unit *unit, const char *name, int64_t rows) {
+    add_slice(lowering, unit, &(SliceSpec){name, SPLIT_ROWS, rows, 1, FILL_ZERO, false});
+}
+
+static void add_split_biases(Lowering *lowering, Unit *unit) {
+    const ModelSpec *model = lowering->model;
+    const int64_t q = (int64_t)model->heads * model->head_dim, kv = (int64_t)model->kv_heads * model->head_dim;
+    if (model->qkv_bias) {
+        add_split_bias(lowering, unit, "bq", q);
+        add_split_bias(lowering, unit, "bk", kv);
+        add_split_bias(lowering, unit, "bv", kv);
+    }
+    if (model->mlp_bias && model->mlp == MLP_GATED) {
+        add_split_bias(lowering, unit, "bgate", model->ffn);
+    }
+    if (model->mlp_bias) {
+        add_split_bias(lowering, unit, "bup", model->ffn);
+    }
+}
+
+static void add_layer_slices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
     const int64_t hidden = model->hidden;
-    const int64_t q = (int64_t)model->heads * model->head_dim;
-    const int64_t kv = (int64_t)model->kv_heads * model->head_dim;
+    const int64_t q = (int64_t)model->heads * model->head_dim, kv = (int64_t)model->kv_heads * model->head_dim;
+    add_qk_norm_slices(lowering, unit);
+    add_norm_slices(lowering, unit, "attention_norm", "attention_norm_bias");
+    add_norm_slices(lowering, unit, "mlp_norm", "mlp_norm_bias");
+    if (model->out_bias) {
+        add_vector(lowering, unit, "bo", FILL_ZERO);
+    }
+    if (model->mlp_bias) {
+        add_vector(lowering, unit, "bdown", FILL_ZERO);
+    }
+    add_split_biases(lowering, unit);
+    add_matrix(lowering, unit, "wq", SPLIT_ROWS, q, hidden);
+    add_matrix(lowering, unit, "wk", SPLIT_ROWS, kv, hidden);
+    add_matrix(lowering, unit, "wv", SPLIT_ROWS, kv, hidden);
+    add_matrix(lowering, unit, "wo", SPLIT_COLS, hidden, q);
+    if (model->mlp == MLP_GATED) {
+        add_matrix(lowering, unit, "wgate", SPLIT_ROWS, model->ffn, hidden);
+    }
+    add_matrix(lowering, unit, "wup", SPLIT_ROWS, model->ffn, hidden);
+    add_matrix(lowering, unit, "wdown", SPLIT_COLS, hidden, model->ffn);
+}
+
+void lower_units(Lowering *lowering) {
+    const ModelSpec *model = lowering->model;
     const ParamSplit vocabulary = lowering->dims.vocab_split ? SPLIT_ROWS : SPLIT_NONE;
 
     Unit *embedding = begin_unit(lowering, UNIT_EMBEDDING, "embedding", 1);
-    add_slice(lowering, embedding, "embed", vocabulary, model->vocab, hidden);
+    if (model->position == POSITION_LEARNED) {
+        add_matrix(lowering, embedding, "positions", SPLIT_NONE, model->max_seq, model->hidden);
+    }
+    add_matrix(lowering, embedding, "embed", vocabulary, model->vocab, model->hidden);
     end_unit(lowering, embedding);
 
     Unit *layer = begin_unit(lowering, UNIT_LAYER, "layer", model->layers);
-    add_slice(lowering, layer, "attention_norm", SPLIT_NONE, 1, hidden);
-    add_slice(lowering, layer, "mlp_norm", SPLIT_NONE, 1, hidden);
-    add_slice(lowering, layer, "wq", SPLIT_ROWS, q, hidden);
-    add_slice(lowering, layer, "wk", SPLIT_ROWS, kv, hidden);
-    add_slice(lowering, layer, "wv", SPLIT_ROWS, kv, hidden);
-    add_slice(lowering, layer, "wo", SPLIT_COLS, hidden, q);
-    add_slice(lowering, layer, "wgate", SPLIT_ROWS, model->ffn, hidden);
-    add_slice(lowering, layer, "wup", SPLIT_ROWS, model->ffn, hidden);
-    add_slice(lowering, layer, "wdown", SPLIT_COLS, hidden, model->ffn);
+    add_layer_slices(lowering, layer);
     end_unit(lowering, layer);
 
     Unit *head = begin_unit(lowering, UNIT_HEAD, "head", 1);
-    add_slice(lowering, head, "final_norm", SPLIT_NONE, 1, hidden);
+    add_norm_slices(lowering, head, "final_norm", "final_norm_bias");
     if (!model->tied_embeddings) {
-        add_slice(lowering, head, "lm_head", vocabulary, model->vocab, hidden);
+        add_matrix(lowering, head, "lm_head", vocabulary, model->vocab, model->hidden);
     }
     end_unit(lowering, head);
 }
 
 static const ParamSlice *find_slice(const Lowering *lowering, const char *name) {
     for (int32_t i = 0; i < lowering->slice_count; i++) {
+        if (lowering->slices[i].name == name) {  // equal literals are usually one
+            return &lowering->slices[i];
+        }
+    }
+    for (int32_t i = 0; i < lowering->slice_count; i++) {
         if (strcmp(lowering->slices[i].name, name) == 0) {
             return &lowering->slices[i];
         }
     }
-    ASSERT(!"no such parameter");
     return NULL;
 }
 
@@ -104,6 +194,7 @@ static const ParamSlice *find_slice(const Lowering *lowering, const char *name) 
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice) {
     const ParamSlice *first = find_slice(lowering, slice);
     const ParamSlice *last = find_slice(lowering, last_slice);
+    ASSERT(first && last);
     const int element = dtype_bytes(lowering->tensors[tensor].dtype);
     OpRef ref = op_whole(lowering, tensor);
     ref.offset_bytes = first->offset_elements * element;

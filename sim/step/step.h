@@ -24,6 +24,7 @@
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/target.h"
+#include "sim/step/task_kind.h"
 
 // ---------------------------------------------------------------------------------------------- buffers
 
@@ -79,53 +80,6 @@ typedef struct Operand {
 
 // ---------------------------------------------------------------------------------------------- tasks
 
-// Operand order of each kind is the order given here; (u) = read and written, [..] = may be absent (buffer -1).
-// Row-major everywhere; a token row is contiguous unless a stride is named.
-typedef enum {
-    TASK_LOAD_TOKENS,  // -> tokens i32[rows], targets i32[rows]
-    TASK_EMBED,        // tokens, table[inner,cols] -> x[rows,cols]; vocab_split: rows outside this rank's range give 0
-    TASK_EMBED_BACKWARD,    // tokens, dx[rows,cols], dtable[inner,cols](u); accumulate 0: overwrite
-    TASK_RMSNORM,           // x[rows,cols], w[cols] -> y, rstd f32[rows]
-    TASK_RMSNORM_BACKWARD,  // dy, x, w, rstd, [residual gradient g] -> dx = g + .., dw[cols](u, accumulate)
-    TASK_GEMM,              // a, b, c: c[m,n] (+)= op(a)[m,k] op(b)[k,n]; trans_a: a is [k,m]; trans_b: b is [n,k]
-    TASK_ROPE,              // q(u), k(u): rows tokens, stride elements per row; backward turns the other way
-    TASK_ATTENTION,         // q, k, v, o(u), lse(u), [probabilities of eager attention]: causal block; ring_step 0 starts, later ones merge
-    TASK_ATTENTION_BACKWARD,  // q, k, v, o, lse, do, dq(u), dk, dv, workspace, [probabilities]: ring_step 0 writes dq,
-                              //   later ones add; dk, dv written
-    TASK_SWIGLU,           // gate, up -> s[rows,cols], [silu(gate)]; stride elements per row of gate and up
-    TASK_SWIGLU_BACKWARD,  // ds, gate, up, [silu(gate)] -> dgate, dup (same stride)
-    TASK_ADD,              // a, b -> c; c may be a
-    TASK_LOSS_MAX,         // logits[rows,cols] -> row_max f32[rows]
-    TASK_LOSS_SUM,  // logits, targets, row_max -> sums f32[2][rows]: sum of exp(x - max); target logit - max, 0 if not
-                    //   here;
-                    //   [log-softmax workspace of an eager loss]
-    TASK_LOSS_GRADIENT,  // logits(u -> gradient), targets, row_max, sums, loss f32[1](u, accumulate), [log-softmax
-                         //   workspace]
-    TASK_SQUARE_SUM,  // gradient shard -> norm_square f32[1](u, accumulate); first replicated elements weigh 1/ranks
-    TASK_CLIP,        // norm_square -> scale f32[2]: {min(1, clip/norm), norm}
-    TASK_ADAMW,       // master(u), m(u), v(u), gradient, scale, [working copy out], [temporary of a foreach optimizer];
-                      //   the first inner elements of the unit take no weight decay
-    TASK_COPY,        // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast)
-    TASK_UNPACK,      // src -> dst, rows x cols, src packed, dst row stride `stride`
-    TASK_ACCUMULATE,  // src, dst(u): dst += src; dtypes may differ
-    TASK_ZERO,        // -> dst
-    TASK_ALL_GATHER,  // part -> whole
-    TASK_REDUCE_SCATTER,  // whole -> part (sum)
-    TASK_ALL_REDUCE,      // data(u), sum or max
-    TASK_SEND_RECV,       // out, in: to the next rank of the group, from the previous
-    TASK_KIND_COUNT
-} TaskKind;
-
-typedef enum {
-    PHASE_FORWARD,
-    PHASE_RECOMPUTE,
-    PHASE_LOSS,
-    PHASE_BACKWARD,
-    PHASE_REDUCE,
-    PHASE_OPTIMIZER,
-    PHASE_COUNT
-} Phase;
-
 typedef struct Task {
     const char *name;  // "qkv", "attention", "gather layer": what users see; interned in the program's arena
     TaskKind kind;
@@ -140,6 +94,9 @@ typedef struct Task {
     bool backward;     // rotary direction
     bool vocab_split;  // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
     bool reduce_max;   // all-reduce: max instead of sum
+    bool scaled;       // embedding
+    bool alibi;        // attention: scores lose slope * distance (Press et al. 2022)
+    Activation activation;
     Dtype dtype;       // of the arithmetic's inputs, or of the payload
     int64_t m, n, k;   // GEMM
     int64_t rows, cols,
@@ -225,7 +182,8 @@ typedef struct Unit {
     int64_t elements;             // tp-local, without padding
     int64_t padded_elements;      // multiple of shard_count * 64
     int64_t shard_elements;       // padded_elements / shard_count
-    int64_t replicated_elements;  // leading elements that every tp rank holds (norms; under TP_HF embedding and head too)
+    int64_t partial_elements;     // leading elements whose gradient every tp rank has a part of
+    int64_t replicated_elements;  // leading elements that every tp rank holds (norms, positions; under TP_HF embedding and head too)
     // Buffers (slots = instances), -1 where absent. Working copy = what forward reads when not gathered.
     int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full;
 } Unit;
@@ -308,8 +266,6 @@ static inline const Operand *task_operand(const StepProgram *program, const Task
 static inline bool task_is_collective(const Task *task) {
     return task->kind >= TASK_ALL_GATHER && task->kind <= TASK_SEND_RECV;
 }
-
-const char *task_kind_name(TaskKind kind);
 
 // ---------------------------------------------------------------------------------------------- per rank
 

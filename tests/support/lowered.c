@@ -49,13 +49,13 @@ static uint32_t draw(uint64_t *seed, uint32_t bound) {
     return (uint32_t)(*seed >> 33) % bound;
 }
 
-static bool request_is_legal(const LoweredRequest *request, Arena *arena) {
+bool lowered_is_legal(const LoweredRequest *request, Arena *arena) {
     Error error = {0};
     ModelSpec model;
     const Target *target = NULL;
     const char *reason = NULL;
     request_model(request, arena, &model);
-    cr_assert_eq(target_find(request->target, &target, &error), STATUS_OK);
+    cr_assert_eq(target_find(request->target ? request->target : "ndtune", &target, &error), STATUS_OK);
     const TrainPlan plan = request_plan(request, target);
     target_check(target, &model, &plan, arena, &reason);
     return !reason;
@@ -83,7 +83,7 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
                                         .bf16 = draw(seed, 2) == 1,
                                         .tied = draw(seed, 4) == 0,
                                         .layers = 1 + (int)draw(seed, 4)};
-        if (request_is_legal(&request, arena)) {
+        if (lowered_is_legal(&request, arena)) {
             return request;
         }
     }

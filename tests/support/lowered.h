@@ -23,5 +23,8 @@ typedef struct LoweredRequest {
 // The program in the arena; fails the test with the reason when the request is not legal.
 StepProgram lowered(Arena *arena, LoweredRequest request);
 
+// Whether the request's target accepts it.
+bool lowered_is_legal(const LoweredRequest *request, Arena *arena);
+
 // A random legal request over the mesh shapes of worlds up to max_world; the same seed gives the same sequence.
 LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world);

@@ -1,0 +1,133 @@
+// What both halves of a layer share: the norm and the way in, the row-parallel layer and the way out, and the same back.
+// In a post-norm model the norm stands on the way out (olmo2); elsewhere on the way in.
+
+#include "sim/step/lower_ops.h"
+
+static bool norms_behind(const Lowering *lowering) {
+    return lowering->model->residual == RESIDUAL_POST_NORM;
+}
+
+Half attention_half(const Lowering *lowering) {
+    const Dims *d = &lowering->dims;
+    return (Half){
+        .norm = norm_of(lowering, UNIT_LAYER, "attention_norm", "attention_norm_bias", "attention_rstd"),
+        .out = {"attention out", "wo", "wo", "attention out dgrad", "attention out wgrad", UNIT_LAYER, d->q_width,
+                d->hidden, NULL, NULL},
+        .out_bias = lowering->model->out_bias ? "bo" : NULL,
+        .in = "attention_in",
+        .in_full = "attention_in_full",
+        .sum = "attention_sum",
+        .sum_between = "attention_sum_between",
+        .sum_normed = "attention_sum_normed",
+        .din = "dattention_in",
+        .din_full = "dattention_in_full",
+        .din_part = "dattention_in_part",
+        .dsum = "dattention_sum",
+        .dsum_full = "dattention_sum_full",
+        .enter = "attention in",
+        .leave = "attention sum",
+        .enter_backward = "attention input gradient",
+        .leave_backward = "attention gradient",
+    };
+}
+
+Half mlp_half(const Lowering *lowering) {
+    const Dims *d = &lowering->dims;
+    return (Half){
+        .norm = norm_of(lowering, UNIT_LAYER, "mlp_norm", "mlp_norm_bias", "mlp_rstd"),
+        .out = {"mlp down", "wdown", "wdown", "mlp down dgrad", "mlp down wgrad", UNIT_LAYER, d->ffn, d->hidden, NULL,
+                NULL},
+        .out_bias = lowering->model->mlp_bias ? "bdown" : NULL,
+        .in = "mlp_in",
+        .in_full = "mlp_in_full",
+        .sum = "mlp_sum",
+        .sum_between = "mlp_sum_between",
+        .sum_normed = "mlp_sum_normed",
+        .din = "dmlp_in",
+        .din_full = "dmlp_in_full",
+        .din_part = "dmlp_in_part",
+        .dsum = "dmlp_sum",
+        .dsum_full = "dmlp_sum_full",
+        .enter = "mlp in",
+        .leave = "mlp sum",
+        .enter_backward = "mlp input gradient",
+        .leave_backward = "mlp gradient",
+    };
+}
+
+// x, or its norm, as every tp rank sees it.
+int32_t half_begin(Lowering *lowering, const Half *half, OpRef x) {
+    OpRef in = x;
+    if (!norms_behind(lowering)) {
+        const int32_t normed = between_by_hidden(lowering, half->in);
+        add_norm(lowering, SECTION_LAYER_FORWARD, &half->norm, x, normed);
+        in = op_whole(lowering, normed);
+    }
+    const int32_t full = tokens_by(lowering, half->in_full, lowering->dims.hidden);
+    mark_tp(lowering, SECTION_LAYER_FORWARD, MARK_TP_ENTER, in, op_whole(lowering, full), half->enter);
+    return full;
+}
+
+// sum = x + out(inner), or x + norm(out(inner)).
+void half_end(Lowering *lowering, const Half *half, int32_t inner, OpRef x, OpRef sum) {
+    const int32_t y = tokens_by(lowering, half->sum, lowering->dims.hidden);
+    int32_t y_between = between_by_hidden(lowering, half->sum_between);
+    add_forward(lowering, SECTION_LAYER_FORWARD, &half->out, inner, y);
+    mark_tp(lowering, SECTION_LAYER_FORWARD, MARK_TP_LEAVE, op_whole(lowering, y), op_whole(lowering, y_between),
+            half->leave);
+    if (norms_behind(lowering)) {
+        const int32_t normed = between_by_hidden(lowering, half->sum_normed);
+        add_norm(lowering, SECTION_LAYER_FORWARD, &half->norm, op_whole(lowering, y_between), normed);
+        y_between = normed;
+    }
+    add_residual(lowering, x, op_whole(lowering, y_between), sum, half->out_bias);
+}
+
+// From the gradient g of the residual stream behind the half.
+HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g) {
+    HalfGradient gradient = {.between = g};
+    if (norms_behind(lowering)) {
+        gradient.between = op_whole(lowering, between_by_hidden(lowering, half->dsum));
+        add_norm_backward(lowering, SECTION_LAYER_BACKWARD, &half->norm,
+                          &(NormBackward){.dy = g,
+                                          .x = op_whole(lowering, between_by_hidden(lowering, half->sum_between)),
+                                          .residual = op_absent(),
+                                          .dx = gradient.between});
+        gradient.full = tokens_by(lowering, half->dsum_full, lowering->dims.hidden);
+    } else {
+        gradient.full = tokens_by(lowering, "dx_full", lowering->dims.hidden);
+    }
+    mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_LEAVE_BACKWARD, gradient.between,
+            op_whole(lowering, gradient.full), half->leave_backward);
+    return gradient;
+}
+
+void half_out_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient, int32_t inner,
+                       int32_t dinner) {
+    const OpRef full = op_whole(lowering, gradient->full);
+    add_input_gradient(lowering, SECTION_LAYER_BACKWARD, &half->out, full, dinner);
+    add_weight_gradient(lowering, SECTION_LAYER_BACKWARD, &half->out, full, inner);
+    if (half->out_bias) {
+        add_column_sum(lowering, "bias gradient", gradient->between, half->out_bias, half->out_bias,
+                       lowering->dims.tokens_between);
+    }
+}
+
+// Through the projections to the half's input x; stream: x, the gradient that runs past the half and where the sum goes.
+void half_begin_backward(Lowering *lowering, const Half *half, const Projection *projection,
+                         const NormBackward *stream) {
+    const int64_t hidden = lowering->dims.hidden;
+    const int32_t din_full = tokens_by(lowering, half->din_full, hidden);
+    const OpRef din = op_whole(lowering, between_by_hidden(lowering, half->din));
+    projection_backward(lowering, projection, tokens_by(lowering, half->in_full, hidden), din_full, half->din_part);
+    mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_ENTER_BACKWARD, op_whole(lowering, din_full), din,
+            half->enter_backward);
+    if (norms_behind(lowering)) {
+        add_sum(lowering, SECTION_LAYER_BACKWARD, stream->residual, din, stream->dx,
+                lowering->dims.tokens_between * hidden);
+        return;
+    }
+    NormBackward operands = *stream;
+    operands.dy = din;
+    add_norm_backward(lowering, SECTION_LAYER_BACKWARD, &half->norm, &operands);
+}

@@ -1,0 +1,295 @@
+// What the choices of a family put into a step: slices of the right size in the right order, and the tasks they need.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/lowered.h"
+
+static int count_kind(const StepProgram *program, TaskKind kind, Phase phase) {
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        count += program->tasks[i].kind == kind && program->tasks[i].phase == phase;
+    }
+    return count;
+}
+
+static const Task *first_of(const StepProgram *program, TaskKind kind) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (program->tasks[i].kind == kind) {
+            return &program->tasks[i];
+        }
+    }
+    return NULL;
+}
+
+static int64_t slice_sum(const StepProgram *program) {
+    int64_t parameters = 0;
+    for (int u = 0; u < program->unit_count; u++) {
+        for (int i = 0; i < program->units[u].slice_count; i++) {
+            const ParamSlice *slice = &program->slices[program->units[u].first_slice + i];
+            parameters += slice->global_rows * slice->global_cols * program->units[u].instances;
+        }
+    }
+    return parameters;
+}
+
+Test(models, slices_of_every_preset_add_up_to_its_parameters) {
+    int count = 0;
+    const ModelPreset *presets = model_presets(&count);
+    for (int i = 0; i < count; i++) {
+        Arena arena = {0};
+        const StepProgram program =
+            lowered(&arena, (LoweredRequest){.model = presets[i].spec.name, .mesh = "dp_shard=2", .seq = 64});
+        cr_assert_eq(slice_sum(&program), model_parameters(&program.model), "%s", presets[i].spec.name);
+        arena_free(&arena);
+    }
+}
+
+// tp ranks together hold every split element once and every replicated one tp times, and these lead the unit.
+static void check_replicas(const StepProgram *program, const char *label) {
+    const int tp = program->plan.mesh.size[AXIS_TP];
+    for (int u = 0; u < program->unit_count; u++) {
+        const Unit *unit = &program->units[u];
+        int64_t whole = 0;
+        for (int i = 0; i < unit->slice_count; i++) {
+            const ParamSlice *slice = &program->slices[unit->first_slice + i];
+            whole += slice->global_rows * slice->global_cols;
+            const bool leads = slice->offset_elements < unit->replicated_elements;
+            cr_assert_eq(leads, slice->split == SPLIT_NONE, "%s: %s", label, slice->name);
+        }
+        cr_assert_eq(tp * unit->elements - (tp - 1) * unit->replicated_elements, whole, "%s: %s", label, unit->name);
+        cr_assert_leq(unit->partial_elements, unit->replicated_elements);
+    }
+}
+
+Test(models, what_every_tp_rank_holds_leads_its_unit) {
+    static const char *const models[] = {"qwen2.5-7b", "qwen3-8b",     "gemma-7b", "phi-3-mini",
+                                         "gpt3-125m",  "gpt-neox-20b", "mpt-7b",   "llama-3.2-1b"};
+    static const char *const targets[] = {"ndtune", "megatron", "deepspeed", "accelerate"};
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        for (size_t t = 0; t < sizeof targets / sizeof targets[0]; t++) {
+            Arena arena = {0};
+            const LoweredRequest request = {.model = models[m], .target = targets[t], .mesh = "dp_shard=2,tp=2"};
+            if (lowered_is_legal(&request, &arena)) {
+                const StepProgram program = lowered(&arena, request);
+                check_replicas(&program, models[m]);
+            }
+            arena_free(&arena);
+        }
+    }
+}
+
+static const ParamSlice *slice_named(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->slice_count; i++) {
+        if (strcmp(program->slices[i].name, name) == 0) {
+            return &program->slices[i];
+        }
+    }
+    cr_assert_fail("no slice %s", name);
+    return NULL;
+}
+
+Test(models, column_parallel_biases_are_split_and_row_parallel_ones_are_not) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "gpt3-125m", .mesh = "tp=2"});
+    cr_assert_eq(slice_named(&program, "bq")->local_rows, 384);
+    cr_assert_eq(slice_named(&program, "bup")->local_rows, 1536);
+    cr_assert_eq(slice_named(&program, "bo")->local_cols, 768);
+    cr_assert_eq(slice_named(&program, "bdown")->local_cols, 768);
+    cr_assert_eq(slice_named(&program, "positions")->local_rows, 2048);
+    arena_free(&arena);
+}
+
+Test(models, norms_begin_at_one_biases_at_zero_and_neither_decays) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "gpt2", .mesh = "dp_shard=1"});
+    cr_assert_eq(slice_named(&program, "attention_norm")->init_value, 1);
+    cr_assert_eq(slice_named(&program, "attention_norm_bias")->init_value, 0);
+    cr_assert_eq(slice_named(&program, "bq")->init_std, 0);
+    cr_assert_not(slice_named(&program, "bq")->decay);
+    cr_assert(slice_named(&program, "positions")->decay);
+    arena_free(&arena);
+}
+
+static int64_t norm_gradient_bytes(Arena *arena, const char *model, const char *target) {
+    const StepProgram program =
+        lowered(arena, (LoweredRequest){.model = model, .target = target, .mesh = "dp_shard=2,tp=2", .bf16 = true});
+    for (int32_t i = 0; i < program.task_count; i++) {
+        if (strcmp(program.tasks[i].name, "norm gradient sum") == 0 &&
+            strcmp(program.units[program.tasks[i].unit].name, "layer") == 0) {
+            return program.tasks[i].payload_bytes;
+        }
+    }
+    return 0;
+}
+
+// Tokens are split between the blocks of a sequence-parallel layer, heads always: without sequence parallelism only the
+// norms of single heads are sums over tp (transformers marks them replicated_with_grad_allreduce).
+Test(models, gradients_that_tp_ranks_share_out_are_summed) {
+    Arena arena = {0};
+    cr_assert_eq(norm_gradient_bytes(&arena, "qwen3-8b", "ndtune"), (2 * 128 + 2 * 4096) * 4);
+    cr_assert_eq(norm_gradient_bytes(&arena, "qwen3-8b", "accelerate"), 2 * 128 * 2);
+    cr_assert_eq(norm_gradient_bytes(&arena, "llama-3-8b", "accelerate"), 0);
+    cr_assert_eq(norm_gradient_bytes(&arena, "gpt3-125m", "ndtune"), (4 + 2) * 768 * 4);
+    arena_free(&arena);
+}
+
+Test(models, gpt2_has_layer_norms_positions_plain_gelu_and_no_rotary) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "gpt2", .mesh = "dp_shard=1"});
+    cr_assert_eq(count_kind(&program, TASK_LAYERNORM, PHASE_FORWARD), 2);
+    cr_assert_eq(count_kind(&program, TASK_LAYERNORM_BACKWARD, PHASE_BACKWARD), 3);
+    cr_assert_eq(count_kind(&program, TASK_ACTIVATION, PHASE_FORWARD), 1);
+    cr_assert_eq(count_kind(&program, TASK_POSITION, PHASE_FORWARD), 1);
+    cr_assert_eq(count_kind(&program, TASK_POSITION_BACKWARD, PHASE_BACKWARD), 1);
+    cr_assert_eq(count_kind(&program, TASK_COLUMN_SUM, PHASE_BACKWARD), 4);  // qkv, out, up, down
+    cr_assert_null(first_of(&program, TASK_ROPE));
+    cr_assert_null(first_of(&program, TASK_RMSNORM));
+    cr_assert_eq(first_of(&program, TASK_GEMM)->operand_count, 4);  // qkv with its bias
+    arena_free(&arena);
+}
+
+Test(models, mpt_has_alibi_in_attention_and_norms_without_bias) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "mpt-7b", .mesh = "cp=2"});
+    cr_assert_null(first_of(&program, TASK_ROPE));
+    cr_assert_null(first_of(&program, TASK_COLUMN_SUM));
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
+            cr_assert(task->alibi);
+        }
+    }
+    const Task *norm = first_of(&program, TASK_LAYERNORM);
+    cr_assert_eq(task_operand(&program, norm, 2)->ref.buffer, -1);
+    arena_free(&arena);
+}
+
+Test(models, gpt_neox_turns_a_quarter_of_each_head) {
+    Arena arena = {0};
+    const StepProgram neox = lowered(&arena, (LoweredRequest){.model = "gpt-neox-20b", .mesh = "dp_shard=1"});
+    const Task *rope = first_of(&neox, TASK_ROPE);
+    cr_assert_eq(rope->inner, 24);
+    cr_assert_eq(rope->traffic_bytes, 2 * 64 * 2 * 64 * 24 * 4);  // read and write; tokens, q and k, heads, dims, fp32
+    arena_free(&arena);
+}
+
+static int count_named(const StepProgram *program, const char *name) {
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        count += strcmp(program->tasks[i].name, name) == 0;
+    }
+    return count;
+}
+
+// Side by side both halves answer to the same gradient: it is gathered once, and both norms read the layer's input.
+Test(models, gpt_neox_gathers_the_gradient_of_a_layer_once) {
+    Arena arena = {0};
+    const StepProgram neox = lowered(&arena, (LoweredRequest){.model = "pythia-1.4b", .mesh = "tp=2"});
+    const StepProgram llama = lowered(&arena, (LoweredRequest){.mesh = "tp=2"});
+    cr_assert_eq(count_named(&neox, "mlp gradient") + count_named(&neox, "attention gradient"), 1);
+    cr_assert_eq(count_named(&llama, "mlp gradient") + count_named(&llama, "attention gradient"), 2);
+    int32_t read[2] = {-1, -1};
+    int norms = 0;
+    for (int32_t i = 0; i < neox.task_count && norms < 2; i++) {
+        if (neox.tasks[i].kind == TASK_LAYERNORM && neox.tasks[i].phase == PHASE_FORWARD) {
+            read[norms++] = task_operand(&neox, &neox.tasks[i], 0)->ref.buffer;
+        }
+    }
+    cr_assert_eq(read[0], read[1]);
+    arena_free(&arena);
+}
+
+// What comes back through the feed-forward half must not touch the gradient that attention still needs.
+Test(models, gpt_neox_keeps_the_feed_forward_halfs_gradient_aside) {
+    Arena arena = {0};
+    const StepProgram neox = lowered(&arena, (LoweredRequest){.model = "pythia-1.4b", .mesh = "tp=2"});
+    const Task *norms[3] = {0};
+    int count = 0;
+    for (int32_t i = 0; i < neox.task_count && count < 3; i++) {
+        if (neox.tasks[i].kind == TASK_LAYERNORM_BACKWARD) {
+            norms[count++] = &neox.tasks[i];
+        }
+    }
+    const int32_t g = task_operand(&neox, norms[1], 4)->ref.buffer,
+                  aside = task_operand(&neox, norms[1], 5)->ref.buffer;
+    cr_assert_neq(g, aside);
+    cr_assert_eq(task_operand(&neox, norms[2], 4)->ref.buffer, aside);
+    cr_assert_eq(task_operand(&neox, norms[2], 5)->ref.buffer, g);
+    arena_free(&arena);
+}
+
+Test(models, olmo2_norms_behind_its_halves_and_keeps_their_outputs) {
+    Arena arena = {0};
+    const StepProgram program =
+        lowered(&arena, (LoweredRequest){.model = "olmo2-7b", .target = "accelerate", .mesh = "dp_shard=2"});
+    const Task *norm = first_of(&program, TASK_RMSNORM);
+    const Buffer *input = &program.buffers[task_operand(&program, norm, 0)->ref.buffer];
+    cr_assert_str_eq(input->name, "attention_sum");
+    cr_assert_eq(input->slots, program.model.layers);
+    cr_assert_str_eq(program.tasks[norm - program.tasks + 1].name, "add");
+    const Task *first_gemm = first_of(&program, TASK_GEMM);
+    cr_assert_str_eq(program.buffers[task_operand(&program, first_gemm, 0)->ref.buffer].name, "x");
+    arena_free(&arena);
+}
+
+Test(models, queries_and_keys_are_normed_before_they_turn_and_back_in_reverse) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "qwen3-8b", .mesh = "tp=2"});
+    const Task *norm = first_of(&program, TASK_QK_NORM);
+    cr_assert_eq(norm->inner, 128);
+    cr_assert_eq(norm->heads, 16);
+    cr_assert_eq(norm[1].kind, TASK_ROPE);
+    const Task *back = first_of(&program, TASK_QK_NORM_BACKWARD);
+    cr_assert_eq(back[-1].kind, TASK_ROPE);
+    cr_assert(back[-1].backward);
+    arena_free(&arena);
+}
+
+Test(models, gemma_scales_embeddings_and_gates_with_gelu) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "gemma-2b", .mesh = "dp_shard=1"});
+    cr_assert(first_of(&program, TASK_EMBED)->scaled);
+    cr_assert_eq(first_of(&program, TASK_SWIGLU)->activation, ACTIVATION_GELU);
+    cr_assert_str_eq(first_of(&program, TASK_SWIGLU)->name, "geglu");
+    arena_free(&arena);
+}
+
+// The model's own code has one matrix for q, k and v: so has every framework that runs it.
+Test(models, phi_3_has_fused_projections_on_an_unfused_target) {
+    Arena arena = {0};
+    const LoweredRequest request = {.model = "phi-3-mini", .target = "accelerate", .mesh = "dp_shard=2"};
+    const StepProgram program = lowered(&arena, request);
+    cr_assert_eq(count_named(&program, "qkv"), 1);
+    cr_assert_eq(count_named(&program, "gate up"), 1);
+    cr_assert_eq(count_named(&program, "q"), 0);
+    arena_free(&arena);
+}
+
+Test(models, sequences_beyond_learned_positions_are_refused_in_words) {
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec model;
+    const Target *target;
+    const char *reason = NULL;
+    cr_assert_eq(model_find("gpt2", &arena, &model, &error), STATUS_OK);
+    cr_assert_eq(target_find("ndtune", &target, &error), STATUS_OK);
+    const TrainPlan plan = {.mesh = {{1, 1, 1, 1}}, .seq = 2048, .micro_batch = 1, .grad_accum = 1};
+    target_check(target, &model, &plan, &arena, &reason);
+    cr_assert_str_eq(reason, "gpt2 has learned 1024 positions, seq=2048 is longer: use seq 1024 or less");
+    arena_free(&arena);
+}
+
+Test(models, a_norm_over_all_heads_refuses_tensor_parallelism_in_words) {
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec model;
+    const Target *target;
+    const char *reason = NULL;
+    cr_assert_eq(model_find("olmo2-7b", &arena, &model, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron", &target, &error), STATUS_OK);
+    const TrainPlan plan = {.mesh = {{1, 1, 1, 2}}, .seq = 2048, .micro_batch = 1, .grad_accum = 1};
+    target_check(target, &model, &plan, &arena, &reason);
+    cr_assert_str_eq(reason, "olmo2-7b norms all heads of a token together, tp=2 would split them: use tp=1");
+    arena_free(&arena);
+}
