@@ -23,9 +23,10 @@ static bool touches(const OpRef *ref, Access access) {
 
 // What each mode keeps of a layer, by tensor name; everything else is made again.
 static const char *const block_keeps[] = {"x", NULL};
-static const char *const child_keeps[] = {"x",     "attention_in", "attention_sum", "attention_sum_between",
-                                          "x_mid", "mlp_in",       "mlp_sum",       "mlp_sum_between",
-                                          NULL};
+static const char *const child_keeps[] = {"x", "attention_in", "x_mid", "mlp_in", NULL};
+// Where norms stand behind the halves they are children of their own, and these their inputs.
+static const char *const post_norm_keeps[] = {"attention_sum", "attention_sum_between", "mlp_sum", "mlp_sum_between",
+                                              NULL};
 // torchtitan's per-op checkpointing: every second product of q, k, v, out, gate, up, down, attention's results and the
 // outputs of reduce-scatters (parallelism.md 2.1, 6.2).
 static const char *const op_keeps[] = {
@@ -48,7 +49,10 @@ static bool is_remade(const Lowering *lowering, const Tensor *tensor) {
         return false;
     }
     if (lowering->plan->recompute == RECOMPUTE_FULL) {
-        return !listed(target->recompute_flavour == RECOMPUTE_CHILD ? child_keeps : block_keeps, tensor->name);
+        const bool child = target->recompute_flavour == RECOMPUTE_CHILD;
+        const bool post_norm = child && lowering->model->residual == RESIDUAL_POST_NORM;
+        return !listed(child ? child_keeps : block_keeps, tensor->name) &&
+               !(post_norm && listed(post_norm_keeps, tensor->name));
     }
     const bool regathered = target->tp_regathers && lowering->tp > 1 && listed(gathered_inputs, tensor->name);
     if (lowering->plan->recompute == RECOMPUTE_NONE) {
