@@ -132,9 +132,11 @@ static const PipelineContention *contention_of(Analytic *analytic, const Pipelin
     return contention;
 }
 
-static MemoKey memory_key(const TrainPlan *plan) {
+static MemoKey memory_key(const TrainPlan *plan, const Target *target) {
+    const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
     return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)(plan->grad_accum < 3 ? plan->grad_accum : 3),
-                               (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP]}};
+                               (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
+                               target_plans_memory(target) ? planned : 0}};
 }
 
 static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MemoryCurve **made, Error *error) {
@@ -167,7 +169,7 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
     if (!pipeline) {
         TRY(make_pipeline(analytic, plan, &micro_key, &pipeline, error));
     }
-    const MemoKey bytes_key = memory_key(plan);
+    const MemoKey bytes_key = memory_key(plan, analytic->cost.target);
     MemoryCurve *memory = memo_find(&analytic->memories, &bytes_key);
     if (!memory) {
         TRY(make_memory(analytic, plan, &bytes_key, &memory, error));

@@ -1,7 +1,7 @@
 // Runs the stretch once per input, with that input at time 0 and the others long ago: what the outputs then show are the operator's
 // delays (a schedule of fixed order is linear in max-plus algebra; Baccelli et al. 1992, chapter 2).
-// "The compute lane is free" means that the stretch before has just ended: it is run first, so that what it leaves on the tp and cp
-// lanes is in the delays.
+// "The stretch before has ended" is an input of its own: that stretch is run first, so that what it leaves on the tp and cp lanes, and
+// what they already begin for this one, is in the delays even when sharding's copies come between.
 
 #include "sim/analytic/block.h"
 
@@ -123,12 +123,12 @@ static void run_before(const BlockTasks *tasks, BlockRun *run) {
         }
         busy_s = run->lane_s[LANE_COMPUTE];    // of the first pass, which began at 0: its length
     }
-    run->lane_s[LANE_COMPUTE] = 0;    // the second pass ends there up to rounding
 }
 
+// With that input at 0; BLOCK_PORTS: compute free and the stretch before ended, both at 0.
 static BlockRun run_from(const BlockTasks *tasks, BlockPort port, double *host_s) {
     BlockRun run = {.host_s = block_never_s, .weights_s = block_never_s, .gradients_s = block_never_s};
-    if (port == BLOCK_COMPUTE) {
+    if (port == BLOCK_BEFORE || port == BLOCK_PORTS) {
         run_before(tasks, &run);
     } else {
         set_events(tasks, &tasks->run, block_never_s);
@@ -136,6 +136,7 @@ static BlockRun run_from(const BlockTasks *tasks, BlockPort port, double *host_s
             run.lane_s[lane] = block_never_s;
         }
     }
+    run.lane_s[LANE_COMPUTE] = port == BLOCK_COMPUTE || port == BLOCK_PORTS ? 0 : block_never_s;
     run.weights_s = port == BLOCK_WEIGHTS ? 0 : block_never_s;
     run.gradients_s = port == BLOCK_GRADIENTS ? 0 : block_never_s;
     run.weights_read_s = run.gradients_written_s = block_never_s;
@@ -160,13 +161,12 @@ Block block_measure(const BlockTasks *tasks) {
         block.delay_s[0][port] = run.lane_s[LANE_COMPUTE];
         block.delay_s[1][port] = run.weights_read_s;
         block.delay_s[2][port] = run.gradients_written_s;
-        if (port == BLOCK_COMPUTE) {
-            block.host_s = host_s;
-            block.busy_s = run.busy_s;
-            for (int axis = 0; axis < AXIS_COUNT; axis++) {
-                block.exposed_s[axis] = run.exposed_s[axis];
-            }
-        }
+    }
+    const BlockRun following = run_from(tasks, BLOCK_PORTS, &block.host_s);
+    block.busy_s = following.busy_s;
+    block.length_s = following.lane_s[LANE_COMPUTE];
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        block.exposed_s[axis] = following.exposed_s[axis];
     }
     return block;
 }

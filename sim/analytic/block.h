@@ -11,6 +11,7 @@ typedef enum {
     BLOCK_HOST,        // in: the host begins to issue the stretch
     BLOCK_WEIGHTS,     // in: gathered weights are there; out: they were read for the last time
     BLOCK_GRADIENTS,   // in: the gradient buffer may be overwritten; out: the gradient is complete
+    BLOCK_BEFORE,      // in: the stretch before has ended; its transfers may still be under way, or those of this one begin
     BLOCK_PORTS
 } BlockPort;
 
@@ -23,7 +24,8 @@ typedef struct Block {
     double delay_s[BLOCK_OUTPUTS][BLOCK_PORTS];
     double host_s;                      // to issue all of it
     double busy_s;                      // of the compute lane
-    double exposed_s[AXIS_COUNT];       // compute lane idle inside, by axis, when nothing outside holds it back
+    double exposed_s[AXIS_COUNT];       // compute lane idle inside, by axis, when it follows the stretch before at once
+    double length_s;                    // then
 } Block;
 
 // Tasks in issue order, of one layer.

@@ -1,4 +1,4 @@
-// Three lowered programs, the plan and two neighbours, have the same moments (but for the zeroing of padding, which depends on the
+// Three lowered programs, neighbours of the plan, have the same moments (but for the zeroing of padding, which depends on the
 // sharding and is left out): three values per moment give its plane. Planes that are nowhere the largest are dropped.
 // Not modelled: that padding and alignment are not affine (both below 0.1 % of a model that needs sharding).
 
@@ -12,8 +12,6 @@
 typedef struct Sample {
     LiveMoment *moments;
     int32_t count;
-    double beyond_bytes;    // planner's arena beyond the largest moment
-    double fixed_reserved_bytes;
 } Sample;
 
 static bool is_padding(const StepProgram *program, const LiveMoment *moment) {
@@ -23,21 +21,15 @@ static bool is_padding(const StepProgram *program, const LiveMoment *moment) {
 static Status take_sample(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, Sample *sample,
                           Error *error) {
     StepProgram program;
-    MemoryBreakdown breakdown;
     int32_t count;
     TRY(step_lower(model, plan, target, arena, &program, error));
     TRY(memory_live_moments(&program, &memory_breakdown_cut_options, arena, &sample->moments, &count, error));
-    TRY(memory_breakdown(&program, arena, &breakdown, error));
-    double live = 0;
     sample->count = 0;
     for (int32_t i = 0; i < count; i++) {
-        live = fmax(live, sample->moments[i].bytes);
         if (!is_padding(&program, &sample->moments[i])) {
             sample->moments[sample->count++] = sample->moments[i];
         }
     }
-    sample->beyond_bytes = breakdown.peak_bytes - live;
-    sample->fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + target->allocator_slack);
     return STATUS_OK;
 }
 
@@ -87,36 +79,59 @@ static Status join_samples(const Sample samples[3], const Spread *spread, Arena 
                                                 samples[2].moments[i].bytes);
         add_plane(curve, &plane);
     }
-    curve->planner = plane_through(spread, samples[0].beyond_bytes, samples[1].beyond_bytes, samples[2].beyond_bytes);
-    curve->fixed_reserved_bytes = samples[0].fixed_reserved_bytes;
     return STATUS_OK;
+}
+
+bool target_plans_memory(const Target *target) {
+    return strcmp(target->name, "ndtune") == 0;    // as memory_breakdown
+}
+
+// What the breakdown of the plan itself says: the whole answer where a planner packs, the runtime's own bytes elsewhere.
+static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, MemoryBreakdown *breakdown,
+                             Error *error) {
+    StepProgram program;
+    TRY(step_lower(model, plan, target, arena, &program, error));
+    return memory_breakdown(&program, arena, breakdown, error);
+}
+
+static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *scratch, MemoryCurve *curve,
+                          Error *error) {
+    TrainPlan plans[3] = {*plan, *plan, *plan};
+    for (int i = 0; i < 3 && plan->zero > 0; i++) {
+        plans[i].mesh.size[AXIS_DP_SHARD] = i == 2 ? 4 : 2;    // large shards: least rounding
+    }
+    plans[1].micro_batch *= 2;
+    const Spread spread = {.micro_batch = plan->micro_batch,
+                           .more_micro_batch = plans[1].micro_batch,
+                           .share = 1.0 / plan_shard_count(&plans[0]),
+                           .less_share = 1.0 / plan_shard_count(&plans[2]),
+                           .shared = plan->zero > 0};
+    Sample samples[3];
+    for (int i = 0; i < 3; i++) {
+        TRY(take_sample(model, &plans[i], target, scratch, &samples[i], error));
+    }
+    return join_samples(samples, &spread, scratch, curve, error);
 }
 
 Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, MemoryCurve *curve,
                          Error *error) {
     Arena scratch = {0};
-    TrainPlan plans[3] = {*plan, *plan, *plan};
-    for (int i = 0; i < 3; i++) {
-        plans[i].grad_accum = plan->grad_accum < 3 ? plan->grad_accum : 3;    // first, middle, last: more are the same
-    }
-    plans[1].micro_batch *= 2;
-    plans[2].mesh.size[AXIS_DP_SHARD] *= plan->zero > 0 ? 2 : 1;
-    const Spread spread = {.micro_batch = plan->micro_batch,
-                           .more_micro_batch = plans[1].micro_batch,
-                           .share = 1.0 / plan_shard_count(plan),
-                           .less_share = 1.0 / plan_shard_count(&plans[2]),
-                           .shared = plan->zero > 0};
-    Sample samples[3];
-    Status status = STATUS_OK;
-    for (int i = 0; i < 3 && status == STATUS_OK; i++) {
-        status = take_sample(model, &plans[i], target, &scratch, &samples[i], error);
-    }
+    TrainPlan first = *plan;
+    first.grad_accum = plan->grad_accum < 3 ? plan->grad_accum : 3;    // first, middle, last: more are the same
+    MemoryBreakdown breakdown;
+    MemoryPlane planned = {0};
+    Status status = take_breakdown(model, &first, target, &scratch, &breakdown, error);
     *curve = (MemoryCurve){.slack = target->allocator_slack};
-    if (status == STATUS_OK) {
-        status = join_samples(samples, &spread, &scratch, curve, error);
+    if (status == STATUS_OK && target_plans_memory(target)) {
+        planned.fixed_bytes = breakdown.peak_bytes;
+        curve->planes = &planned;
+        curve->count = 1;
+    } else if (status == STATUS_OK) {
+        status = make_planes(model, &first, target, &scratch, curve, error);
     }
     if (status == STATUS_OK) {
         const MemoryPlane *planes = curve->planes;
+        curve->fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + target->allocator_slack);
         curve->planes = ARENA_ARRAY(arena, MemoryPlane, curve->count);
         memcpy(curve->planes, planes, (size_t)curve->count * sizeof *planes);
     }
@@ -133,7 +148,6 @@ void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_sha
     for (int32_t i = 0; i < curve->count; i++) {
         peak = fmax(peak, plane_at(&curve->planes[i], micro_batch, shard_share));
     }
-    peak += plane_at(&curve->planner, micro_batch, shard_share);
     estimate->peak_bytes = peak;
     estimate->reserved_bytes = peak * (1 + curve->slack) + curve->fixed_reserved_bytes;
 }

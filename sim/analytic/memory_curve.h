@@ -14,11 +14,13 @@ typedef struct MemoryPlane {
 typedef struct MemoryCurve {
     MemoryPlane *planes;         // moments; the largest counts
     int32_t count;
-    MemoryPlane planner;         // added to the peak: what an arena has beyond live bytes
     double fixed_reserved_bytes, slack;
 } MemoryCurve;
 
-// From the plan itself and its neighbours with twice the micro-batch and twice the sharding.
+// Whether the target's peak is the planner's arena. An arena's packing is not affine: such a curve holds for its own plan only.
+bool target_plans_memory(const Target *target);
+
+// From the plan's neighbours with few shards and twice the micro-batch.
 Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, MemoryCurve *curve,
                          Error *error);
 

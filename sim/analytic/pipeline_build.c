@@ -128,7 +128,7 @@ static void close_block(Builder *builder) {
     if (builder->section == SECTION_FORWARD || builder->section == SECTION_BACKWARD) {
         const int pass = builder->section == SECTION_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
         pipeline->fluid[pass] = make_fluid(&tasks, builder->arena);
-        pipeline->isolated_s[pass] = pipeline->blocks[pipeline->block_count].delay_s[0][BLOCK_COMPUTE];
+        pipeline->isolated_s[pass] = pipeline->blocks[pipeline->block_count].length_s;
     }
     pipeline->block_count++;
     int32_t *spare = builder->before;

@@ -4,6 +4,7 @@
 // rest follow by that pace.
 
 #include <math.h>
+#include <string.h>
 
 #include "sim/analytic/pipeline.h"
 
@@ -23,7 +24,9 @@ typedef struct Clocks {
     double scattered[SHARD_UNITS][2];         // the reduction has read its input: latest and second latest
     double gradient;                          // latest gradient complete
     double reduce_input[SHARD_UNITS];         // copied in
+    double block_end;                         // of the latest block
     double exposed;                           // compute idle because of sharding
+    double hidden;                            // inner waits that passed beside sharding's copies
 } Clocks;
 
 // With which slot of a two-slot ring was used latest, so that the history can be read by slot.
@@ -61,15 +64,19 @@ static inline void run_block(const Block *block, const PipelineOp *op, double is
     Clocks *clocks = &run->clocks;
     const double slow = run->factors.block;
     const double in[BLOCK_PORTS] = {clocks->compute, issue_s, clocks->ready[op->unit],
-                                    slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot)};
+                                    slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot), clocks->block_end};
     double out[BLOCK_OUTPUTS];
     for (int i = 0; i < BLOCK_OUTPUTS; i++) {
         const double *delay = block->delay_s[i];
-        out[i] = later(later(in[0] + delay[0] * slow, in[1] + delay[1]), later(in[2] + delay[2] * slow, in[3] + delay[3] * slow));
+        out[i] = later(later(in[0] + delay[0] * slow, in[4] + delay[4] * slow),
+                       later(in[1] + delay[1], later(in[2], in[3]) > block_never_s / 2
+                                                   ? later(in[2] + delay[2] * slow, in[3] + delay[3] * slow)
+                                                   : block_never_s));
     }
-    const double unsharded = later(in[0] + block->delay_s[0][0] * slow, in[1] + block->delay_s[0][1]);
-    clocks->exposed += out[0] - unsharded;
-    clocks->compute = out[0];
+    const double followed = later(in[0] + block->delay_s[0][0] * slow, in[4] + block->delay_s[0][4] * slow);
+    clocks->exposed += out[0] - later(followed, in[1] + block->delay_s[0][1]);
+    clocks->hidden += in[0] + block->length_s * slow - followed;
+    clocks->compute = clocks->block_end = out[0];
     clocks->gradient = out[2];
     if (op->releases) {
         push(clocks->released[op->unit], out[1]);
@@ -216,6 +223,27 @@ static void run_last_layer(const Pipeline *pipeline, OpRange range, const ShardC
     }
 }
 
+// A lane that was catching up ends with the last layer's gradient at the earliest.
+static void catch_up(const Pipeline *pipeline, OpRange range, const ShardCosts *costs, Run *run) {
+    Clocks *clocks = &run->clocks;
+    const double *layer_s = costs->seconds[1];
+    double source = clocks->gradient;
+    for (int32_t i = range.first; i < range.first + range.count; i++) {
+        if (pipeline->ops[i].kind == SHARD_SCATTER) {
+            source = (pipeline->copies ? clocks->reduce_input[1] : source) + layer_s[SHARD_SCATTER] * run->factors.collective[1];
+            clocks->rs = later(clocks->rs, source);
+            source = clocks->rs;
+        } else if (pipeline->ops[i].kind == SHARD_REPLICA) {
+            source += layer_s[SHARD_REPLICA] * run->factors.collective[2];
+            clocks->rep = later(clocks->rep, source);
+            source = clocks->rep;
+        } else {
+            continue;
+        }
+        clocks->reduced[1] = later(clocks->reduced[1], source);
+    }
+}
+
 static void skip_layers(Run *run, const Clocks *before, int count, int step) {
     keep_pace(&run->clocks, before, count);
     run->layer += count * step;
@@ -240,6 +268,7 @@ static void run_layers(const Pipeline *pipeline, OpRange range, int step, const 
         pace = pace_of(&run->clocks, &before);
         if (count >= LEAST_LAYERS && is_steady(&pace, &pace_before)) {
             skip_layers(run, &before, alike - count, step);
+            catch_up(pipeline, range, costs, run);
             break;
         }
     }
@@ -345,8 +374,17 @@ static Clocks clocks_at_zero(void) {
         clocks.released[unit][0] = clocks.released[unit][1] = block_never_s;
         clocks.scattered[unit][0] = clocks.scattered[unit][1] = block_never_s;
     }
-    clocks.gradient = block_never_s;
+    clocks.gradient = clocks.block_end = block_never_s;
     return clocks;
+}
+
+// Variants whose layers have the same collectives beside them have the same factors.
+static bool same_beside(const Step *step, MicroVariant variant, MicroVariant other, int pass) {
+    const Pipeline *pipeline = step->pipeline;
+    const bool adds = step->costs->seconds[1][SHARD_ADD] > 0 && pipeline->beside[variant][pass][1];
+    return !(adds && other == MICRO_FIRST) &&
+           memcmp(pipeline->beside[variant][pass], pipeline->beside[other][pass], sizeof pipeline->beside[0][0]) == 0 &&
+           memcmp(pipeline->edge_beside[variant][pass], pipeline->edge_beside[other][pass], sizeof pipeline->edge_beside[0][0]) == 0;
 }
 
 static void find_factors(Step *step, MicroVariant variant) {
@@ -355,6 +393,10 @@ static void find_factors(Step *step, MicroVariant variant) {
     for (int pass = 0; pass < LAYER_PASSES; pass++) {
         step->factors[variant][pass] = no_factors;
         if (!contention) {
+            continue;
+        }
+        if ((variant == MICRO_MIDDLE || variant == MICRO_LAST) && same_beside(step, variant, variant - 1, pass)) {
+            step->factors[variant][pass] = step->factors[variant - 1][pass];
             continue;
         }
         const double *layer_s = step->costs->seconds[1];
@@ -482,6 +524,7 @@ void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const Pipel
         add_sums(&step, MICRO_LAST, 1, times);
     }
     const double sharding_s = clocks->exposed;
+    times->exposed_s[times->exposed_s[AXIS_TP] > times->exposed_s[AXIS_CP] ? AXIS_TP : AXIS_CP] -= clocks->hidden;
     times->optimizer_s = run_optimizer(pipeline, costs, contention, &run.clocks);
     times->exposed_s[AXIS_DP_SHARD] += sharding_s;
     times->exposed_s[pipeline->reduce_axis] += clocks->exposed - sharding_s;
