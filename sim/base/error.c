@@ -1,11 +1,27 @@
 // Errors as values. Every function formats into a local buffer first, so that an argument may point into the error
 // itself. A NULL error has no status to return to error_wrap and error_hint: they answer STATUS_INTERNAL, which is
-// never STATUS_OK.
+// never STATUS_OK. Words of a file or a user may hold anything: control characters become '?', so that a sentence stays
+// one line and cannot steer a terminal, and a character cut by the buffer's end goes as a whole.
 
 #include "sim/base/error.h"
 
 #include <stdarg.h>
 #include <string.h>
+
+static void make_printable(char *text, size_t bytes) {
+    size_t length = strlen(text);
+    if (length == bytes - 1) {  // may end inside a character of UTF-8
+        while (length > 0 && ((unsigned char)text[length - 1] & 0xC0) == 0x80) {
+            length--;
+        }
+        length -= length > 0 && (unsigned char)text[length - 1] >= 0xC0;
+        text[length] = '\0';
+    }
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        text[i] = c < 0x20 || c == 0x7F ? '?' : text[i];
+    }
+}
 
 Status error_set(Error *error, Status status, const char *format, ...) {
     if (!error) {
@@ -16,6 +32,7 @@ Status error_set(Error *error, Status status, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    make_printable(message, sizeof message);
     error->status = status;
     memcpy(error->message, message, sizeof message);
     error->hint[0] = '\0';
@@ -35,6 +52,7 @@ Status error_wrap(Error *error, const char *format, ...) {
     const size_t room = sizeof message - used - 1;
     strncat(message, ": ", room);
     strncat(message, error->message, sizeof message - strlen(message) - 1);
+    make_printable(message, sizeof message);
     memcpy(error->message, message, sizeof message);
     return error->status;
 }
@@ -48,6 +66,7 @@ Status error_hint(Error *error, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(hint, sizeof hint, format, arguments);
     va_end(arguments);
+    make_printable(hint, sizeof hint);
     memcpy(error->hint, hint, sizeof hint);
     return error->status;
 }

@@ -79,3 +79,26 @@ Test(error, try_returns_the_first_failure) {
     Error error = {0};
     cr_assert_eq(fails(&error), STATUS_USAGE);
 }
+
+Test(error, control_characters_cannot_break_the_line_or_steer_a_terminal) {
+    Error error = {0};
+    error_set(&error, STATUS_USAGE, "unknown name \"%s\"", "a\nb\033[2Jc\x7f");
+    cr_assert_str_eq(error.message, "unknown name \"a?b?[2Jc?\"");
+    error_hint(&error, "did you mean %s?", "a\tb");
+    cr_assert_str_eq(error.hint, "did you mean a?b?");
+    error_wrap(&error, "%s", "file\r.json");
+    cr_assert_str_eq(error.message, "file?.json: unknown name \"a?b?[2Jc?\"");
+}
+
+Test(error, a_character_that_the_buffer_cuts_goes_as_a_whole) {
+    Error error = {0};
+    char word[2 * ERROR_MESSAGE_BYTES] = "x";
+    while (strlen(word) < ERROR_MESSAGE_BYTES + 8) {
+        strncat(word, "\u00e9", sizeof word - strlen(word) - 1);  // two bytes; the odd x makes the end fall inside
+    }
+    error_set(&error, STATUS_USAGE, "%s", word);
+    const size_t length = strlen(error.message);
+    cr_assert_gt(length, ERROR_MESSAGE_BYTES - 8);
+    cr_assert_eq((unsigned char)error.message[length - 1] & 0xC0, 0x80, "ends with a whole character");
+    cr_assert_eq(length % 2, 1);
+}
