@@ -99,7 +99,7 @@ Status csv_run(const RunRecord *run, FILE *out, Error *error) {
 
 Status csv_models(FILE *out, Error *error) {
     Csv csv = {.out = out};
-    csv_header(&csv, "name,alias,parameters,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,max_seq,source");
+    csv_header(&csv, "name,alias,parameters,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,max_seq,type,note,source");
     int count = 0;
     const ModelPreset *presets = model_presets(&count);
     for (int i = 0; i < count; i++) {
@@ -112,6 +112,8 @@ Status csv_models(FILE *out, Error *error) {
         for (size_t j = 0; j < sizeof numbers / sizeof numbers[0]; j++) {
             csv_integer(&csv, numbers[j]);
         }
+        csv_text(&csv, model->type);
+        csv_text(&csv, model->note);
         csv_text(&csv, model->source);
         csv_end_line(&csv);
     }

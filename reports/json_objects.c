@@ -35,10 +35,11 @@ json_t *json_train_plan(const TrainPlan *plan) {
 }
 
 json_t *json_model(const ModelSpec *model) {
-    return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s?}", "name", model->name, "parameters",
-                     (json_int_t)model_parameters(model), "layers", model->layers, "hidden", model->hidden, "heads",
-                     model->heads, "kv_heads", model->kv_heads, "head_dim", model->head_dim, "ffn", model->ffn, "vocab",
-                     model->vocab, "max_seq", model->max_seq, "tied_embeddings", model->tied_embeddings, "source",
+    return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:s?, s:s?}", "name", model->name,
+                     "parameters", (json_int_t)model_parameters(model), "layers", model->layers, "hidden",
+                     model->hidden, "heads", model->heads, "kv_heads", model->kv_heads, "head_dim", model->head_dim,
+                     "ffn", model->ffn, "vocab", model->vocab, "max_seq", model->max_seq, "tied_embeddings",
+                     model->tied_embeddings, "type", model->type ? model->type : "llama", "note", model->note, "source",
                      model->source);
 }
 

@@ -5,10 +5,10 @@
 #include "sim/base/text.h"
 
 Status table_models(FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"model", false}, {"alias", false}, {"parameters", true}, {"layers", true},
-                                         {"hidden", true}, {"heads", true},  {"kv heads", true},   {"ffn", true},
-                                         {"vocab", true},  {"longest", true}};
-    Grid *grid = grid_new(columns, 10);
+    static const GridColumn columns[] = {{"model", false}, {"alias", false},  {"parameters", true}, {"layers", true},
+                                         {"hidden", true}, {"heads", true},   {"kv heads", true},   {"ffn", true},
+                                         {"vocab", true},  {"longest", true}, {"type", false},      {"source", false}};
+    Grid *grid = grid_new(columns, 12);
     int count = 0;
     const ModelPreset *presets = model_presets(&count);
     char text[TEXT_UNIT_BYTES];
@@ -23,6 +23,8 @@ Status table_models(FILE *out, Error *error) {
         for (size_t j = 0; j < sizeof numbers / sizeof numbers[0]; j++) {
             grid_cell(grid, "%d", numbers[j]);
         }
+        grid_cell(grid, "%s", model->type);
+        grid_cell(grid, "%s", model->source);
     }
     return grid_print(grid, out, error);
 }

@@ -42,6 +42,9 @@ static Status find_model(Builder *builder, Error *error) {
                         ? arena_format(&cli->arena, "%s has %s parameters", request->model.name, parameters)
                         : arena_format(&cli->arena, "model %s is %s, %s parameters", request->model_asked,
                                        request->model.name, parameters));
+    if (request->model.note) {
+        assume(builder, arena_format(&cli->arena, "%s: %s", request->model.name, request->model.note));
+    }
     return STATUS_OK;
 }
 

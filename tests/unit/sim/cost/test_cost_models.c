@@ -1,0 +1,58 @@
+// What the tasks of families beyond Llama cost: kernels that the host issues, traffic that is really moved.
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "sim/cost/compute.h"
+
+static const Target bare = {.name = "bare", .host_s_per_op = 1e-6};
+static const TrainPlan eager = {.fused = FUSED_EAGER}, fused = {.fused = FUSED_FUSED};
+
+static int kernels(const TrainPlan *plan, TaskKind kind, Activation activation) {
+    const Task task = {.kind = kind, .activation = activation, .phase = PHASE_FORWARD};
+    return task_kernels(plan, &task);
+}
+
+static double passes(const TrainPlan *plan, TaskKind kind, Activation activation) {
+    const Task task = {.kind = kind, .activation = activation};
+    return traffic_passes(&bare, plan, &task);
+}
+
+// PyTorch has a kernel for layer norm and for gelu, none for Hugging Face's RMSNorm.
+Test(cost_models, an_eager_layer_norm_is_one_kernel_where_an_rms_norm_is_eight) {
+    cr_assert_eq(kernels(&eager, TASK_LAYERNORM, ACTIVATION_SILU), 1);
+    cr_assert_eq(kernels(&eager, TASK_RMSNORM, ACTIVATION_SILU), 8);
+    cr_assert_eq(passes(&eager, TASK_LAYERNORM, ACTIVATION_SILU), 1);
+    cr_assert_gt(passes(&eager, TASK_RMSNORM, ACTIVATION_SILU), 3);
+}
+
+// transformers' NewGELUActivation: pow, scale, add, scale, tanh, add, halve, multiply.
+Test(cost_models, a_gelu_that_is_written_out_is_eight_kernels_until_it_is_fused) {
+    cr_assert_eq(kernels(&eager, TASK_ACTIVATION, ACTIVATION_GELU), 1);
+    cr_assert_eq(kernels(&eager, TASK_ACTIVATION, ACTIVATION_GELU_NEW), 8);
+    cr_assert_eq(kernels(&fused, TASK_ACTIVATION, ACTIVATION_GELU_NEW), 1);
+    cr_assert_eq(passes(&eager, TASK_ACTIVATION, ACTIVATION_GELU_NEW), 9);
+    cr_assert_eq(passes(&fused, TASK_ACTIVATION, ACTIVATION_GELU_NEW), 1);
+    cr_assert_eq(passes(&eager, TASK_ACTIVATION_BACKWARD, ACTIVATION_GELU), 1);
+}
+
+Test(cost_models, scaled_embeddings_are_one_more_kernel_when_eager) {
+    const Task plain = {.kind = TASK_EMBED}, scaled = {.kind = TASK_EMBED, .scaled = true};
+    cr_assert_eq(task_kernels(&eager, &scaled), task_kernels(&eager, &plain) + 1);
+    cr_assert_eq(task_kernels(&fused, &scaled), task_kernels(&fused, &plain));
+}
+
+Test(cost_models, a_target_with_traffic_of_its_own_keeps_it_for_its_chains_only) {
+    const Target measured = {.memory_passes = 3};
+    const Task rms = {.kind = TASK_QK_NORM}, layer = {.kind = TASK_LAYERNORM};
+    cr_assert_eq(traffic_passes(&measured, &eager, &rms), 3);
+    cr_assert_eq(traffic_passes(&measured, &eager, &layer), 1);
+}
+
+Test(cost_models, every_kind_is_at_least_one_kernel) {
+    for (int kind = 0; kind < TASK_KIND_COUNT; kind++) {
+        cr_assert_geq(kernels(&eager, (TaskKind)kind, ACTIVATION_SILU), 1, "%s", task_kind_name((TaskKind)kind));
+        cr_assert_geq(kernels(&fused, (TaskKind)kind, ACTIVATION_SILU), 1, "%s", task_kind_name((TaskKind)kind));
+        cr_assert_not_null(task_kind_name((TaskKind)kind));
+    }
+}
