@@ -33,30 +33,32 @@ typedef struct Target {
     TpFlavour tp_flavour;
     RecomputeFlavour recompute_flavour;
     SelectiveFlavour selective_flavour;
-    bool zigzag;   // cp sequence split: zigzag (balanced) or contiguous
-    bool cp_ring;  // cp_rotate=ring available
+    bool recompute_whole;  // a checkpointed layer runs again to its end, also what its backward does not need
+    bool zigzag;           // cp sequence split: zigzag (balanced) or contiguous
+    bool cp_ring;          // cp_rotate=ring available
     bool cp_allgather;
     Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16
     bool fused_projections;   // one GEMM for q,k,v and one for gate,up
     bool deferred_reduce;     // gradients are reduced on the last micro-step only
+    bool replicas_each_step;  // reduced on every micro-step, over dp_replicate too
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
-    bool tp_regathers;            // TP_SP: gathered inputs are not kept, backward gathers them again
+    bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
     bool master_fp32;         // fp32 master when precision is lower
     // legality
     ReplicateRule replicate_rule;
     bool has_tp, has_cp;
-    bool shard_needs_fsdp;       // S*C > 1 is fully sharded: stages 1 and 2 do not exist
+    bool shard_needs_fsdp;  // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
     int vocab_multiple;  // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
     AttentionKernel default_attention;
     Fused default_fused;
     // runtime costs, explicit (DESIGN section 5)
-    double host_s_per_op;         // host time to issue one operation
-    double step_fixed_s;          // step edges: data, logging, zero_grad
-    double memory_passes;         // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
+    double host_s_per_op;  // host time to issue one operation
+    double step_fixed_s;   // step edges: data, logging, zero_grad
+    double memory_passes;  // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     double tp_overlap_exposed;    // share of tp collectives left in the open by tp_overlap; 0 = the target has none
     double optimizer_bytes_per_parameter;

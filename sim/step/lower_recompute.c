@@ -1,7 +1,7 @@
 // Pass 5: recompute. A tensor that forward makes and that is not kept is made again where backward first reads it, by
 // repeating the forward operations that it depends on (collectives included), in forward order, down to what is kept.
-// So nothing runs that backward does not need, which is what PyTorch's early stop does. Without recompute only cheap
-// tensors (packed copies) are made again.
+// So nothing runs that backward does not need, which is what PyTorch's early stop does; a target without it repeats the
+// whole layer at once. Without recompute only cheap tensors (packed copies) are made again.
 
 #include <string.h>
 
@@ -29,8 +29,10 @@ static const char *const post_norm_keeps[] = {"attention_sum", "attention_sum_be
                                               NULL};
 // torchtitan's per-op checkpointing: every second product of q, k, v, out, gate, up, down, attention's results and the
 // outputs of reduce-scatters (parallelism.md 2.1, 6.2).
-static const char *const op_keeps[] = {
-    "x", "q", "v", "attention_out", "lse", "gate", "attention_sum_between", "mlp_sum_between", NULL};
+static const char *const op_keeps[] = {"x", "q", "v", "attention_out", "lse", "gate", "attention_sum_between",
+                                       "mlp_sum", "mlp_sum_between",
+                                       // inside attention, which does not run again
+                                       "kv gathered", "kv ring even", "kv ring odd", NULL};
 // Megatron's selective recompute drops the attention kernel's own values (Korthikanti et al. 2022, section 5).
 static const char *const core_drops[] = {"attention_probabilities", "lse", NULL};
 // Megatron's and nanotron's linear layers keep their split input and gather it again.
@@ -107,9 +109,18 @@ static void note_writes(Rematerialiser *maker, const Op *op) {
     }
 }
 
+// A checkpointed layer without early stop, per-op checkpointing included.
+static bool repeats_whole(const Lowering *lowering) {
+    const Target *target = lowering->target;
+    const Recompute recompute = lowering->plan->recompute;
+    const bool by_op = recompute == RECOMPUTE_SELECTIVE && target->selective_flavour == SELECTIVE_OPS;
+    return target->recompute_whole && (recompute == RECOMPUTE_FULL || by_op);
+}
+
 static void make_present(Rematerialiser *maker, int32_t tensor) {
+    const bool whole = repeats_whole(maker->lowering);
     for (size_t t = 0; t < maker->lowering->tensor_count; t++) {
-        maker->needed[t] = false;
+        maker->needed[t] = whole && missing(maker, (int32_t)t);
     }
     maker->needed[tensor] = true;
     close_over_inputs(maker);

@@ -301,16 +301,17 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const bool cast = lowering->dims.reduce_dtype != DTYPE_FP32;
     const bool adds = lowering->reduce_each && !lowering->first;
     const bool replicas = lowering_group_size(lowering, lowering->replicate_group) > 1;
+    const bool replicas_each = lowering->reduce_each && lowering->target->replicas_each_step;
     const int32_t source = reduce_source(lowering, place);
     const int32_t part = cast || adds ? unit_tensor(lowering, unit_names[place->unit].reduce_out, ROLE_COMMUNICATION,
                                                     lowering->dims.reduce_dtype, unit->shard_elements,
-                                                    cast && replicas ? unit->instances : 1)
+                                                    replicas && (cast || replicas_each) ? unit->instances : 1)
                                       : unit->gradient_shard;
     place_collective(
         lowering, place,
         op_collective(lowering, TASK_REDUCE_SCATTER, LANE_RS, lowering->shard_group, "reduce gradients", PHASE_REDUCE),
         place_ref(lowering, place, source), place_ref(lowering, place, part));
-    const bool replicas_first = cast && lowering->last && !lowering->reduce_each;
+    const bool replicas_first = replicas_each || (cast && lowering->last && !lowering->reduce_each);
     if (replicas_first) {
         emit_replica_sum(lowering, place, part);
     }

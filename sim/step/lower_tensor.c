@@ -96,7 +96,8 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
     if (kind == TASK_KIND_COUNT) {
         return;
     }
-    const Phase phase = section == SECTION_TAIL && mark->mark == MARK_TP_ENTER ? PHASE_LOSS : mark->task.phase;
+    const bool backward = mark->mark >= MARK_TP_PART_BACKWARD;
+    const Phase phase = section != SECTION_TAIL ? mark->task.phase : backward ? PHASE_BACKWARD : PHASE_LOSS;
     Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, mark->task.name, phase);
     op.task.payload_bytes = lowering->dims.tokens * lowering->dims.hidden * lowering->dims.element;
     op_operand(&op, mark->operands[0], kind == TASK_ALL_REDUCE ? ACCESS_UPDATE : ACCESS_READ);
