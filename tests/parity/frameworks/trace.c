@@ -17,7 +17,7 @@ static void folder_of(const char *framework, char *path, size_t size) {
     snprintf(path, size, "%s/tests/frameworks/traces/%s", NDTUNE_SOURCE_DIR, framework);
 }
 
-int trace_names(const char *framework, char names[][2 * TRACE_TEXT], int capacity) {
+int trace_names(const char *framework, char names[][TRACE_NAME], int capacity) {
     char folder[1024];
     folder_of(framework, folder, sizeof folder);
     DIR *directory = opendir(folder);
@@ -27,7 +27,7 @@ int trace_names(const char *framework, char names[][2 * TRACE_TEXT], int capacit
         const size_t length = strlen(entry->d_name);
         if (length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0) {
             cr_assert_lt(count, capacity);
-            snprintf(names[count++], 2 * TRACE_TEXT, "%.*s", (int)length - 5, entry->d_name);
+            snprintf(names[count++], TRACE_NAME, "%.*s", (int)length - 5, entry->d_name);
         }
     }
     closedir(directory);
@@ -80,6 +80,16 @@ static void check_model(const json_t *model) {
     arena_free(&arena);
 }
 
+static Recompute recompute_of(const json_t *root) {
+    const char *name = text_of(root, "recompute");
+    int choice = 0;
+    while (choice < RECOMPUTE_COUNT && strcmp(name, recompute_names[choice]) != 0) {
+        choice++;
+    }
+    cr_assert_lt(choice, RECOMPUTE_COUNT, "recompute \"%s\"", name);
+    return (Recompute)choice;
+}
+
 static void read_plan(const json_t *root, Trace *trace, const char *framework) {
     Error error = {0};
     const json_t *mesh = json_object_get(root, "mesh");
@@ -95,13 +105,13 @@ static void read_plan(const json_t *root, Trace *trace, const char *framework) {
     const bool keeps = !flag_of(root, "reshard");
     trace->request = (LoweredRequest){
         .model = "tiny",
-        .target = framework,
+        .target = strcmp(framework, "torchtitan") == 0 ? "torchtitan@0.2" : framework,
         .mesh = trace->mesh,
         .seq = (int)number_of(root, "seq"),
         .micro_batch = (int)number_of(root, "micro_batch"),
         .grad_accum = (int)number_of(root, "grad_accum"),
         .reshard = keeps ? RESHARD_NEVER : RESHARD_ALWAYS,
-        .recompute = flag_of(root, "recompute") ? RECOMPUTE_FULL : RECOMPUTE_NONE,
+        .recompute = recompute_of(root),
         .cp_rotate = strcmp(text_of(root, "rotate"), "alltoall") == 0 ? CP_ROTATE_RING : CP_ROTATE_ALLGATHER,
         .bf16 = strcmp(text_of(root, "precision"), "bf16") == 0,
         .tied = flag_of(model, "tie_word_embeddings"),
@@ -180,18 +190,22 @@ static void axes_text(const StepProgram *program, const Task *task, char out[TRA
     }
 }
 
-// A unit's own name, or the layer of the loop around the task; outside the loops of layers the edges.
-static void place_text(const StepProgram *program, const StepInstance *instance, bool in_layers, char out[TRACE_TEXT]) {
-    const Task *task = &program->tasks[instance->task];
+// The layer of the loop around the task, else its unit, else what the segment is about.
+static void place_text(const StepProgram *program, const StepCursor *cursor, const StepInstance *at,
+                       char out[TRACE_TEXT]) {
+    const Task *task = &program->tasks[at->task];
     const char *unit = task->unit >= 0 ? program->units[task->unit].name : "";
-    if (in_layers) {
-        snprintf(out, TRACE_TEXT, "layer %d", instance->layer + task->layer_guard);
+    if (cursor->depth == 2) {
+        snprintf(out, TRACE_TEXT, "layer %d", at->layer + task->layer_guard);
     } else if (strcmp(unit, "layer") == 0) {  // the first gather of backward
         snprintf(out, TRACE_TEXT, "layer %d", program->layers - 1);
     } else if (task->phase == PHASE_OPTIMIZER) {
         out[0] = '\0';
+    } else if (unit[0]) {
+        set_text(out, unit);
     } else {
-        snprintf(out, TRACE_TEXT, "%s", unit[0] ? unit : "head");  // what is not of a unit is at the head
+        const bool edge = strncmp(program->segments[cursor->segment].name, "embedding", strlen("embedding")) == 0;
+        set_text(out, edge ? "embedding" : "head");
     }
 }
 
@@ -211,7 +225,7 @@ void trace_of_program(const StepProgram *program, EventList *list) {
         set_text(event->kind, kind_text(task->kind));
         set_text(event->dtype, dtype_name(task->dtype));
         axes_text(program, task, event->axes);
-        place_text(program, &instance, cursor.depth == 2, event->place);
+        place_text(program, &cursor, &instance, event->place);
     }
 }
 

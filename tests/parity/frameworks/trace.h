@@ -1,4 +1,5 @@
-// A recorded step of a framework (tests/frameworks/traces) and a lowered program, both as one list of collectives in issue order.
+// A recorded step of a framework (tests/frameworks/traces) and a lowered program, both as one list of collectives in
+// issue order.
 
 #pragma once
 
@@ -7,7 +8,7 @@
 
 #include "tests/support/lowered.h"
 
-enum { TRACE_TEXT = 32, TRACE_MAX_EVENTS = 512 };
+enum { TRACE_TEXT = 32, TRACE_NAME = 64, TRACE_MAX_EVENTS = 512 };
 
 typedef struct TraceEvent {
     int micro_batch;
@@ -26,7 +27,7 @@ typedef struct EventList {
 } EventList;
 
 typedef struct Trace {
-    char name[2 * TRACE_TEXT];
+    char name[TRACE_NAME];
     LoweredRequest request;     // the same model and plan for lowered()
     char mesh[4 * TRACE_TEXT];  // where request.mesh points
     Mesh sizes;
@@ -39,7 +40,7 @@ typedef struct Trace {
 } Trace;
 
 // Names of the traces of a framework ("accelerate"), sorted; fails the test when there is none.
-int trace_names(const char *framework, char names[][2 * TRACE_TEXT], int capacity);
+int trace_names(const char *framework, char names[][TRACE_NAME], int capacity);
 
 // Fails the test when the file is not a trace of the preset "tiny".
 void trace_read(const char *framework, const char *name, Trace *trace);

@@ -1,14 +1,9 @@
-"""Runs one optimizer step of a small Llama through accelerate and records every collective that the framework issues.
-
-Every rank is a process with gloo on the CPU. The code that decides what is communicated is the frameworks' own; what
-a machine without GPU lacks is filled in at the edges, see `on_cpu_like_on_gpu`. README.md beside this file says how to
-run it and what the columns mean.
-"""
+"""What the scripts beside this file share: the recorder of collectives, what a CPU lacks, and the trace file."""
 
 import argparse
 import datetime
 import functools
-import importlib
+import importlib.metadata
 import json
 import os
 import shutil
@@ -30,44 +25,6 @@ MODEL = dict(num_hidden_layers=4, hidden_size=256, num_attention_heads=16, num_k
              rope_theta=10000.0, tie_word_embeddings=False)
 SEQUENCE = 64
 MICRO_BATCH = 2
-
-
-def case(name, mesh, **choices):
-    """load: dtype in which from_pretrained makes the weights; nd_parallel.py asks for bf16."""
-    defaults = dict(precision="bf16", load="bf16", recompute=False, grad_accum=1, rotate="allgather", reshard=True,
-                    model={}, ram_efficient=False)
-    return dict(name=name, mesh=mesh, **{**defaults, **choices})
-
-
-CASES = [
-    case("shard4", dict(dp_shard=4)),
-    case("shard4_fp32", dict(dp_shard=4), precision="fp32", load="fp32"),
-    case("shard4_recompute", dict(dp_shard=4), recompute=True),
-    case("shard4_accumulate", dict(dp_shard=4), grad_accum=2),
-    case("shard4_keep", dict(dp_shard=4), reshard=False),
-    case("shard4_tied", dict(dp_shard=4), model=dict(tie_word_embeddings=True)),
-    case("shard4_tied_ram_efficient", dict(dp_shard=4), model=dict(tie_word_embeddings=True), ram_efficient=True),
-    case("replicate2_shard2", dict(dp_replicate=2, dp_shard=2)),
-    case("replicate2_shard2_accumulate", dict(dp_replicate=2, dp_shard=2), grad_accum=2),
-    case("tp2", dict(tp=2)),
-    case("tp2_fp32", dict(tp=2), precision="fp32", load="fp32"),
-    case("tp2_autocast", dict(tp=2), load="fp32"),
-    case("shard2_tp2", dict(dp_shard=2, tp=2)),
-    case("shard2_tp2_load_fp32", dict(dp_shard=2, tp=2), load="fp32"),
-    case("shard2_tp2_recompute", dict(dp_shard=2, tp=2), recompute=True),
-    case("shard2_tp2_accumulate", dict(dp_shard=2, tp=2), grad_accum=2),
-    case("shard2_cp2", dict(dp_shard=2, cp=2)),
-    case("shard2_cp2_ring", dict(dp_shard=2, cp=2), rotate="alltoall"),
-    case("shard2_cp2_recompute", dict(dp_shard=2, cp=2), recompute=True),
-    case("cp4", dict(cp=4)),
-    case("cp4_ring_recompute", dict(cp=4), rotate="alltoall", recompute=True),
-    case("shard2_cp2_tp2", dict(dp_shard=2, cp=2, tp=2)),
-    case("shard2_cp2_tp2_ring_recompute", dict(dp_shard=2, cp=2, tp=2), rotate="alltoall", recompute=True),
-    case("replicate2_shard2_tp2", dict(dp_replicate=2, dp_shard=2, tp=2)),
-    case("replicate2_shard2_cp2", dict(dp_replicate=2, dp_shard=2, cp=2)),
-    case("replicate4", dict(dp_replicate=4), load="fp32"),
-    case("replicate4_accumulate", dict(dp_replicate=4), load="fp32", grad_accum=2),
-]
 
 
 def world_of(mesh):
@@ -104,6 +61,7 @@ ORIGINS = [
     ("_templated_ring_attention", "ring"),
     ("clip_grad_norm_", "clip"),
     ("average_loss", "user loss"),
+    ("_dist_reduce", "token count"),
 ]
 
 
@@ -200,7 +158,7 @@ class Recorder(TorchDispatchMode):
             frame = frame.f_back
         if phase != "backward" or origin.startswith("fsdp"):
             place = place_of(module) if module is not None else place
-        if self.phase == "optimizer" or origin in ("clip", "user loss"):
+        if self.phase == "optimizer" or origin in ("clip", "user loss", "token count"):
             phase, place = "optimizer", ""
         return phase, place, origin
 
@@ -215,9 +173,9 @@ def place_of(name):
     first = parts[0] if parts else ""
     if ".layers." in "." + first:
         return "layer " + first.split("layers.")[1].split(".")[0]
-    if "embed_tokens" in name and "norm" not in name:
+    if ("embed_tokens" in name or "tok_embeddings" in name) and "norm" not in name:
         return "embedding"
-    if "norm" in name or "lm_head" in name:
+    if "norm" in name or "lm_head" in name or "output" in name:
         return "head"
     return "root"
 
@@ -225,33 +183,29 @@ def place_of(name):
 # ---------------------------------------------------------------------------------------------- the machine
 
 def on_cpu_like_on_gpu():
-    """The edges where a CPU differs: nothing here decides what is communicated.
+    """What a CPU lacks; nothing here decides what is communicated. (trace_accelerate.py has two edges of its own.)
 
-    1. accelerate turns FSDP2 on for MULTI_GPU and its kin only, so its state is told that it is MULTI_GPU (`prepared`);
-       ACCELERATE_BYPASS_DEVICE_MAP then keeps it from giving DDP a GPU's number.
-    2. gloo has no average: sum, then divide.
-    3. from_pretrained with a tensor-parallel plan reads weights to the GPU of the local rank: to the CPU instead.
-    4. SDPA takes a CPU kernel that context_parallel does not know: the flash operator gets a plain CPU kernel.
+    1. gloo has no average and no product before the sum: sum, then divide or multiply.
+    2. SDPA takes a CPU kernel that context parallelism does not know: the flash operator gets a plain CPU kernel, and
+       the function returned here calls it.
     """
-    def averaging(function):
+    def summing(function):
         @functools.wraps(function)
-        def averaged(output, *args, **kwargs):
-            if kwargs.get("op") != dist.ReduceOp.AVG:
+        def summed(output, *args, **kwargs):
+            op = kwargs.get("op")
+            if op is None or op == dist.ReduceOp.SUM or op == dist.ReduceOp.MAX:
                 return function(output, *args, **kwargs)
             kwargs["op"] = dist.ReduceOp.SUM
             work = function(output, *args, **kwargs)
             if work is not None:
                 work.wait()
-            output.div_(dist.get_world_size(kwargs.get("group")))
-            return work
-        return averaged
+            if op == dist.ReduceOp.AVG:
+                output.div_(dist.get_world_size(kwargs.get("group")))
+            return work    # torchtitan's factor is 1
+        return summed
 
-    dist.all_reduce = averaging(dist.all_reduce)
-    dist.reduce_scatter_tensor = averaging(dist.reduce_scatter_tensor)
-
-    modeling = importlib.import_module("transformers.modeling_utils")
-    safe_open = modeling.safe_open
-    modeling.safe_open = lambda file, framework, device="cpu": safe_open(file, framework=framework, device="cpu")
+    dist.all_reduce = summing(dist.all_reduce)
+    dist.reduce_scatter_tensor = summing(dist.reduce_scatter_tensor)
     library = torch.library.Library("aten", "IMPL")
     library.impl("_scaled_dot_product_flash_attention", flash_forward, "CPU")
     library.impl("_scaled_dot_product_flash_attention_backward", flash_backward, "CPU")
@@ -302,44 +256,6 @@ def flash_backward(grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_s
     return dq.to(query.dtype), grouped(dk), grouped(dv)
 
 
-# ---------------------------------------------------------------------------------------------- the step
-
-def prepared(case, folder):
-    from accelerate import Accelerator
-    from accelerate.state import AcceleratorState, PartialState
-    from accelerate.parallelism_config import ParallelismConfig
-    from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin, TorchContextParallelConfig
-    from transformers import AutoModelForCausalLM
-
-    AcceleratorState._reset_state(reset_partial_state=True)
-    os.environ.pop("ACCELERATE_USE_FSDP", None)    # left behind by the case before
-    PartialState(cpu=True)
-    PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
-
-    mesh = case["mesh"]
-    sizes = {f"{axis}_size": mesh.get(axis, 1) for axis in AXES}
-    config = ParallelismConfig(**sizes)
-    if mesh.get("cp", 1) > 1:
-        config = ParallelismConfig(**sizes, cp_handler=TorchContextParallelConfig(cp_comm_strategy=case["rotate"]))
-    plugin = None
-    if mesh.get("dp_shard", 1) * mesh.get("cp", 1) > 1:
-        plugin = FullyShardedDataParallelPlugin(
-            fsdp_version=2, auto_wrap_policy="transformer_based_wrap", reshard_after_forward=case["reshard"],
-            transformer_cls_names_to_wrap=["LlamaDecoderLayer"], activation_checkpointing=case["recompute"],
-            cpu_ram_efficient_loading=case["ram_efficient"])
-    mixed = case["precision"] == "bf16" and (plugin or case["load"] == "fp32")
-    accelerator = Accelerator(cpu=True, mixed_precision="bf16" if mixed else "no", parallelism_config=config,
-                              fsdp_plugin=plugin, gradient_accumulation_steps=case["grad_accum"])
-    dtype = torch.bfloat16 if case["load"] == "bf16" else torch.float32
-    options = dict(dtype=dtype, use_cache=False, attn_implementation="sdpa")
-    if mesh.get("tp", 1) > 1:
-        options.update(tp_plan="auto", device_mesh=accelerator.torch_device_mesh)
-    model = AutoModelForCausalLM.from_pretrained(folder, **options)
-    model.train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    return accelerator, *accelerator.prepare(model, optimizer)
-
-
 def count_unsharded(current):
     """Lets the recorder in `current` count decoder layers that hold whole parameters."""
     from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
@@ -368,48 +284,9 @@ def watch(recorder, model):
         return forward_hook
 
     for name, module in model.named_modules():
-        if name.endswith("embed_tokens") or type(module).__name__.endswith("LlamaDecoderLayer"):
+        if name.endswith(("embed_tokens", "tok_embeddings")) or \
+                type(module).__name__.removeprefix("FSDP") in ("LlamaDecoderLayer", "TransformerBlock"):
             module.register_forward_hook(mark(place_of(name)))
-
-
-def batch_of(case, accelerator):
-    mesh = case["mesh"]
-    size = MICRO_BATCH
-    replica = dist.get_rank() // (mesh.get("tp", 1) * mesh.get("cp", 1))
-    generator = torch.Generator().manual_seed(1000 + replica)
-    ids = torch.randint(0, MODEL["vocab_size"], (case["grad_accum"], size, SEQUENCE + 1), generator=generator)
-    return [dict(input_ids=i[:, :-1].contiguous(), labels=i[:, :-1].contiguous(), shift_labels=i[:, 1:].contiguous(),
-                 position_ids=torch.arange(SEQUENCE).unsqueeze(0).expand(size, -1).contiguous()) for i in ids]
-
-
-def average_loss(accelerator, loss):
-    """As examples/torch_native_parallelism/nd_parallel.py does after every step."""
-    names = accelerator.torch_device_mesh.mesh_dim_names
-    if any(name != "tp" for name in names):
-        dist.all_reduce(loss, op=dist.ReduceOp.AVG, group=accelerator.torch_device_mesh["dp_cp"].get_group())
-    return loss
-
-
-def train_step(case, accelerator, model, optimizer, recorder):
-    """One optimizer step as in nd_parallel.py, with clipping at norm 1."""
-    for micro, batch in enumerate(batch_of(case, accelerator)):
-        recorder.micro, recorder.phase, recorder.place = micro, "forward", ""
-        buffers = list(batch.values())
-        with accelerator.accumulate(model), accelerator.maybe_context_parallel(
-                buffers=buffers, buffer_seq_dims=[1] * len(buffers), no_restore_buffers=set(buffers)):
-            loss = model(**batch).loss
-            recorder.phase, recorder.place = "backward", "head"
-            accelerator.backward(loss)
-            recorder.phase = "optimizer"
-            norm = None
-            # Tensor parallelism alone leaves norms and embedding plain tensors beside distributed ones: torch refuses to clip.
-            if accelerator.sync_gradients and set(case["mesh"]) != {"tp"}:
-                norm = accelerator.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            gradients = sorted({str(p.grad.dtype) for p in model.parameters() if p.grad is not None})
-            optimizer.zero_grad()
-    mean = average_loss(accelerator, loss.detach().float().clone())
-    return mean.item(), None if norm is None else float(norm), gradients
 
 
 def storage_of(model, optimizer):
@@ -424,111 +301,91 @@ def storage_of(model, optimizer):
                 moment_dtypes=sorted({str(t.dtype) for t in states}))
 
 
-def traced(case, folder, current):
-    """What this rank issued in the second of two steps, and what it holds."""
-    torch.manual_seed(1)
-    accelerator, model, optimizer = prepared(case, folder)
-    recorder = Recorder(case["mesh"], {id(module): name for name, module in model.named_modules()})
-    current["recorder"] = recorder
-    watch(recorder, model)
-    with recorder:
-        first = train_step(case, accelerator, model, optimizer, recorder)
-        first_events, recorder.events = recorder.events, []
-        second = train_step(case, accelerator, model, optimizer, recorder)
-    return dict(events=recorder.events, first_events=first_events, losses=[first[0], second[0]],
-                norms=[first[1], second[1]], gradient_dtypes=second[2], most_unsharded=recorder.most_unsharded,
-                storage=storage_of(model, optimizer))
-
-
-def worker(rank, cases, scratch, out):
-    """All cases of one world size, one after another."""
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    world = world_of(cases[0]["mesh"])
-    os.environ.update(RANK=str(rank), LOCAL_RANK="0", WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
-                      MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1", TRANSFORMERS_VERBOSITY="error",
-                      TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", ACCELERATE_BYPASS_DEVICE_MAP="true")
-    dist.init_process_group("gloo", init_method=f"file://{scratch}/rendezvous", rank=rank, world_size=world)
-    library, flash = on_cpu_like_on_gpu()
-    sdpa = F.scaled_dot_product_attention
-    current = {}
-    count_unsharded(current)
-    for one in cases:
-        F.scaled_dot_product_attention = flash if one["mesh"].get("cp", 1) > 1 else sdpa
-        folder = os.path.join(scratch, one["name"])
-        if rank == 0:
-            save_model(folder, one["model"])
-        dist.barrier()
-        outcome = traced(one, folder, current)
-        everyone = [None] * world
-        dist.all_gather_object(everyone, outcome)
-        if rank == 0:
-            write_trace(one, everyone, os.path.join(out, one["name"] + ".json"))
-            print(f"{one['name']}: {len(outcome['events'])} collectives, losses {outcome['losses']}", flush=True)
-    dist.destroy_process_group()
-    del library
-
-
 # ---------------------------------------------------------------------------------------------- the file
-
-PHASES = ("forward", "recompute", "backward", "optimizer")
-
 
 def event_line(event):
     return [event["micro"], event["phase"], event["place"], event["kind"], event["axes"], event["bytes"],
             event["dtype"], event["origin"]]
 
 
-def write_trace(case, everyone, path):
-    import accelerate
-    import transformers
-
+def write_trace(script, case, everyone, path):
     lines = [[event_line(event) for event in outcome["events"]] for outcome in everyone]
     if any(other != lines[0] for other in lines):
         raise RuntimeError(f"{case['name']}: ranks disagree on what they issue")
     if [event_line(event) for event in everyone[0]["first_events"]] != lines[0]:
         print(f"{case['name']}: note: the first step differs from the second", file=sys.stderr)
+    first = everyone[0]
     head = dict(
-        schema="ndtune.trace/1", framework="accelerate", case=case["name"], date=datetime.date.today().isoformat(),
-        command="trace_collectives.py --case " + case["name"],
-        versions=dict(accelerate=accelerate.__version__, torch=torch.__version__,
-                      transformers=transformers.__version__),
+        schema="ndtune.trace/1", framework=script.FRAMEWORK, case=case["name"], date=datetime.date.today().isoformat(),
+        command=f"{os.path.basename(script.__file__)} --case {case['name']}",
+        versions={package: importlib.metadata.version(package) for package in script.PACKAGES},
         backend=f"gloo, {len(everyone)} CPU processes",
         mesh={axis: case["mesh"].get(axis, 1) for axis in AXES}, model={**MODEL, **case["model"]}, seq=SEQUENCE,
         micro_batch=MICRO_BATCH, grad_accum=case["grad_accum"], precision=case["precision"],
         load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"],
-        step="second of two",
-        losses=everyone[0]["losses"], norms=everyone[0]["norms"], gradient_dtypes=everyone[0]["gradient_dtypes"],
-        storage=everyone[0]["storage"], most_unsharded_layers=everyone[0]["most_unsharded"],
+        step="second of two", losses=first["losses"], norms=first["norms"], gradient_dtypes=first["gradient_dtypes"],
+        storage=first["storage"], most_unsharded_layers=first["most_unsharded"],
         columns=["micro_batch", "phase", "place", "kind", "axes", "bytes", "dtype", "origin"])
     with open(path, "w") as file:
-        file.write(json.dumps(head, indent=1)[:-2] + ',\n "events": [\n')
-        file.write(",\n".join("  " + json.dumps(line) for line in lines[0]))
-        file.write("\n ]\n}\n")
+        file.write("{\n" + "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items()))
+        file.write(' "events": [\n' + ",\n".join("  " + json.dumps(line) for line in lines[0]) + "\n ]\n}\n")
 
 
-def save_model(folder, overrides):
-    from transformers import LlamaConfig, LlamaForCausalLM
+# ---------------------------------------------------------------------------------------------- running cases
 
-    torch.manual_seed(1)
-    LlamaForCausalLM(LlamaConfig(**{**MODEL, **overrides})).save_pretrained(folder)
+def case(name, mesh, **choices):
+    """load: dtype in which from_pretrained makes the weights; nd_parallel.py asks for bf16."""
+    defaults = dict(precision="bf16", load="bf16", recompute="none", grad_accum=1, rotate="allgather", reshard=True,
+                    model={}, ram_efficient=False)
+    return dict(name=name, mesh=mesh, **{**defaults, **choices})
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def tokens_of(one):
+    """Ids of this rank's data replica, a row per micro-batch, one longer than the sequence."""
+    replica = dist.get_rank() // (one["mesh"].get("tp", 1) * one["mesh"].get("cp", 1))
+    generator = torch.Generator().manual_seed(1000 + replica)
+    return torch.randint(0, MODEL["vocab_size"], (one["grad_accum"], MICRO_BATCH, SEQUENCE + 1), generator=generator)
+
+
+def worker(rank, script_name, cases, scratch, out):
+    """All cases of one world size, one after another."""
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    world = world_of(cases[0]["mesh"])
+    os.environ.update(RANK=str(rank), LOCAL_RANK="0", WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
+                      MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1", TRANSFORMERS_VERBOSITY="error",
+                      TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
+    dist.init_process_group("gloo", init_method=f"file://{scratch}/rendezvous", rank=rank, world_size=world)
+    library, flash = on_cpu_like_on_gpu()
+    sdpa = F.scaled_dot_product_attention
+    script = importlib.import_module(script_name)
+    current = {}
+    count_unsharded(current)
+    for one in cases:
+        F.scaled_dot_product_attention = flash if one["mesh"].get("cp", 1) > 1 else sdpa
+        outcome = script.traced(one, os.path.join(scratch, one["name"]), current)
+        everyone = [None] * world
+        dist.all_gather_object(everyone, outcome)
+        if rank == 0:
+            write_trace(script, one, everyone, os.path.join(out, one["name"] + ".json"))
+            print(f"{one['name']}: {len(outcome['events'])} collectives, losses {outcome['losses']}", flush=True)
+    dist.destroy_process_group()
+    del library
+
+
+def run(script_name, description):
+    script = importlib.import_module(script_name)
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--case", action="append", help="name of a case; default all")
-    parser.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "traces", "accelerate"))
+    parser.add_argument("--out", default=os.path.join(here, "traces", script.FRAMEWORK))
     arguments = parser.parse_args()
     os.makedirs(arguments.out, exist_ok=True)
-    cases = [one for one in CASES if arguments.case is None or one["name"] in arguments.case]
+    cases = [one for one in script.CASES if arguments.case is None or one["name"] in arguments.case]
     for world in sorted({world_of(one["mesh"]) for one in cases}):
         scratch = tempfile.mkdtemp(prefix="ndtune-trace-")
         try:
             chosen = [one for one in cases if world_of(one["mesh"]) == world]
-            mp.spawn(worker, args=(chosen, scratch, arguments.out), nprocs=world)
+            mp.spawn(worker, args=(script_name, chosen, scratch, arguments.out), nprocs=world)
         finally:
             shutil.rmtree(scratch)
-
-
-if __name__ == "__main__":
-    main()

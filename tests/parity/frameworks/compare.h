@@ -1,0 +1,44 @@
+// Holds every trace of a framework against the lowering of its target. Where the two differ on purpose, or for want of
+// a better lowering, the difference is a row of a table that turns the framework's list into ours; it must apply
+// exactly where it says, so a difference that goes away is noticed as well as a new one.
+
+#pragma once
+
+#include "tests/parity/frameworks/trace.h"
+
+typedef struct KnownDifference {
+    const char *name;
+    int (*edit)(Trace *trace);  // number of events that it changed
+    bool (*expected)(const Trace *trace);
+} KnownDifference;
+
+typedef struct Comparison {
+    const char *framework;
+    bool (*compares)(const Trace *trace);  // the others have tests of their own
+    const KnownDifference *known;
+    int known_count;
+    int least;  // traces that must have been compared
+} Comparison;
+
+// Prints what differs and fails the test.
+void traces_compare(const Comparison *comparison);
+
+// ---- for edits
+
+bool trace_is(const char *a, const char *b);
+int trace_size(const Trace *trace, Axis axis);
+bool trace_is_sharded(const Trace *trace);
+void trace_remove(EventList *list, int at);
+void trace_insert(EventList *list, int at, const TraceEvent *event);
+int64_t trace_bytes(const EventList *list, const char *phase, const char *kind);
+
+// ---- differences of every framework on FSDP2
+
+// PyTorch gathers the embedding as layer 0's prefetch, before the collectives of layer 0; ours are issued after them
+// (emit_backward_begin in lower_sharding.c): a guard open in one layer only would cost the engine its repetition.
+int embedding_is_gathered_after_layer_0(Trace *trace);
+bool prefetches_embedding(const Trace *trace);
+
+// clip_grad_norm_ reduces a vector of the norms of all parameter tensors in their dtype, one all-reduce after another
+// for each axis of the mesh that they are sharded over; ours is one fp32 scalar over all axes at once (lower_update.c).
+int norms_are_reduced_apart(Trace *trace);

@@ -1,0 +1,112 @@
+// The lowering of target torchtitan@0.2 against recorded steps of torchtitan 0.2.2.
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/parity/frameworks/compare.h"
+
+static bool has_tp(const Trace *trace) {
+    return trace_size(trace, AXIS_TP) > 1;
+}
+
+static bool is_compared(const Trace *trace) {
+    return trace_is_sharded(trace) || has_tp(trace);
+}
+
+static bool always(const Trace *trace) {
+    (void)trace;
+    return true;
+}
+
+static bool has_data_ranks(const Trace *trace) {
+    return trace_size(trace, AXIS_DP_REPLICATE) * trace_size(trace, AXIS_DP_SHARD) > 1;
+}
+
+// A step begins by summing the number of tokens that count.
+static int tokens_are_counted(Trace *trace) {
+    EventList *list = &trace->list;
+    int changed = 0;
+    for (int i = 0; i < list->count; i++) {
+        if (trace_is(list->events[i].origin, "token count")) {
+            trace_remove(list, i--);
+            changed++;
+        }
+    }
+    return changed;
+}
+
+// The loss is summed over ranks in steps that log (every tenth); ours does it in every step.
+static int loss_is_summed_when_logged(Trace *trace) {
+    TraceEvent loss = {.phase = "optimizer", .kind = "all_reduce", .bytes = 4, .dtype = "fp32"};
+    for (int axis = AXIS_DP_REPLICATE; axis <= AXIS_CP; axis++) {
+        if (trace_size(trace, axis) > 1) {
+            snprintf(loss.axes + strlen(loss.axes), TRACE_TEXT - strlen(loss.axes), "%s%s", loss.axes[0] ? "+" : "",
+                     axis_names[axis]);
+        }
+    }
+    if (!loss.axes[0]) {
+        return 0;
+    }
+    int at = 0;
+    while (at < trace->list.count && !trace_is(trace->list.events[at].origin, "clip")) {
+        at++;
+    }
+    trace_insert(&trace->list, at, &loss);
+    return 1;
+}
+
+static bool is_tp_sum(const TraceEvent *event, const char *phase, const char *dtype) {
+    return trace_is(event->axes, "tp") && trace_is(event->kind, "all_reduce") && trace_is(event->phase, phase) &&
+           trace_is(event->dtype, dtype);
+}
+
+// Loss parallelism sums the exponentials and then the targets' logits; ours sums both at once (lower_tensor.c).
+static int loss_sums_are_reduced_apart(Trace *trace) {
+    EventList *list = &trace->list;
+    int changed = 0;
+    for (int i = 2; i < list->count; i++) {
+        const TraceEvent *event = &list->events[i];
+        if (is_tp_sum(event, "forward", "fp32") && is_tp_sum(event - 1, "forward", "fp32") &&
+            is_tp_sum(event - 2, "forward", "fp32")) {
+            list->events[i - 1].bytes *= 2;
+            trace_remove(list, i--);
+            changed++;
+        }
+    }
+    return changed;
+}
+
+// FSDP redistributes the partial gradient of each norm by itself, before the cast to the reduction's dtype; ours sums
+// the norms of a unit at once in that dtype (emit_norm_gradient_sum in lower_sharding.c). Latency only.
+static int norm_gradients_are_summed_apart_in_bf16(Trace *trace) {
+    EventList *list = &trace->list;
+    const int64_t norm = 256 * 2;
+    int changed = 0;
+    for (int i = 0; i < list->count; i++) {
+        TraceEvent *event = &list->events[i];
+        if (!is_tp_sum(event, "backward", "bf16") || event->bytes != norm) {
+            continue;
+        }
+        event->bytes *= 2;
+        snprintf(event->dtype, sizeof event->dtype, "fp32");
+        if (is_tp_sum(event - 1, "backward", "fp32")) {
+            list->events[i - 1].bytes += event->bytes;
+            trace_remove(list, i--);
+        }
+        changed++;
+    }
+    return changed;
+}
+
+Test(torchtitan_traces, a_step_issues_the_same_collectives_in_the_same_order) {
+    static const KnownDifference known[] = {
+        {"the embedding is gathered after layer 0", embedding_is_gathered_after_layer_0, prefetches_embedding},
+        {"norms are reduced apart", norms_are_reduced_apart, always},
+        {"loss sums are reduced apart", loss_sums_are_reduced_apart, has_tp},
+        {"norm gradients are summed apart in bf16", norm_gradients_are_summed_apart_in_bf16, has_tp},
+        {"tokens are counted", tokens_are_counted, has_data_ranks},
+        {"the loss is summed when it is logged", loss_is_summed_when_logged, trace_is_sharded},
+    };
+    traces_compare(&(Comparison){"torchtitan", is_compared, known, sizeof known / sizeof known[0], 15});
+}
