@@ -46,8 +46,12 @@ Status table_clusters(const ClusterProfile *profiles, int count, FILE *out, Erro
 }
 
 Status table_cluster(const ClusterProfile *profile, FILE *out, Error *error) {
-    fprintf(out, "%s: %s\nstack %s, dated %s\n\n", profile->name, profile->description ? profile->description : "",
+    fprintf(out, "%s: %s\nstack %s, dated %s\n", profile->name, profile->description ? profile->description : "",
             profile->stack ? profile->stack : "not said", profile->date ? profile->date : "not said");
+    if (profile->extends) {
+        fprintf(out, "extends %s: what its own file does not state comes from there\n", profile->extends);
+    }
+    fputc('\n', out);
     static const GridColumn columns[] = {{"field", false}, {"value", true}, {"grade", false}, {"source", false}};
     Grid *grid = grid_new(columns, 4);
     for (int i = 0; i < profile->provenance_count; i++) {

@@ -156,3 +156,67 @@ Test(property_cost, attention_backward_costs_more_than_forward_and_slices_cost_m
                      length);  // four blocks of half length, one of them unneeded
     }
 }
+
+static ClusterProfile draw_shipped(Arena *arena) {
+    ClusterProfile profile;
+    Error error;
+    int count = 0;
+    const char *const *names = cluster_names(&count);
+    const Status status = cluster_find(names[draw_int(0, count - 1)], arena, &profile, &error);
+    cr_assert_eq(status, STATUS_OK, "%s", error.message);
+    return profile;
+}
+
+// A group of n ranks every `stride` ranks on the nodes of the profile.
+static GroupPlacement draw_spread_group(const ClusterProfile *profile) {
+    const int node = profile->node.accelerators;
+    const int stride = draw_int(1, 2 * node);
+    const int inside = stride < node ? (node - 1) / stride + 1 : 1;
+    const bool across = profile->fabric.nics > 0 && draw_int(0, 1) == 1;
+    GroupPlacement group = {.per_node = across ? inside : draw_int(1, inside), .nodes = across ? draw_int(2, 600) : 1};
+    group.size = group.per_node * group.nodes;
+    group.siblings = stride < node ? stride : node;
+    group.span = (group.size - 1) * stride + 1;
+    return group;
+}
+
+Test(property_cost, every_shipped_machine_prices_every_group_and_grows_with_bytes) {
+    char text[128];
+    Arena arena = {0};
+    for (int i = 0; i < CASES / 10; i++) {
+        const ClusterProfile profile = draw_shipped(&arena);
+        for (int j = 0; j < 10; j++) {
+            const GroupPlacement group = draw_spread_group(&profile);
+            const CollectiveKind kind = draw_kind();
+            const double bytes = draw_log(8, 16e9), more = bytes * draw_log(1.001, 100);
+            const double seconds = cost_collective_s(&profile, kind, &group, bytes, NULL);
+            cr_assert(group.size == 1 ? seconds == 0 : seconds > 0 && isfinite(seconds), "%s %s", profile.name,
+                      describe(kind, &group, bytes, text));
+            cr_assert_leq(seconds, cost_collective_s(&profile, kind, &group, more, NULL) * (1 + 1e-12), "%s %s",
+                          profile.name, describe(kind, &group, bytes, text));
+        }
+        arena_reset(&arena);
+    }
+    arena_free(&arena);
+}
+
+Test(property_cost, an_oversubscribed_level_never_makes_a_collective_faster) {
+    char text[128];
+    Arena arena = {0};
+    for (int i = 0; i < CASES / 10; i++) {
+        const ClusterProfile profile = draw_shipped(&arena);
+        ClusterProfile narrow = profile;
+        narrow.fabric.tier[0] = (FabricTier){draw_int(1, 64), draw_log(1, 20), draw_log(1e-7, 1e-5)};
+        narrow.fabric.tier[1] = (FabricTier){draw_int(65, 512), draw_log(1, 20), draw_log(1e-7, 1e-5)};
+        ClusterProfile flat = profile;
+        flat.fabric.tier[0].nodes = flat.fabric.tier[1].nodes = 0;
+        const GroupPlacement group = draw_spread_group(&profile);
+        const CollectiveKind kind = draw_kind();
+        const double bytes = draw_log(8, 16e9);
+        cr_assert_leq(cost_collective_s(&flat, kind, &group, bytes, NULL),
+                      cost_collective_s(&narrow, kind, &group, bytes, NULL) * (1 + 1e-12), "%s %s", profile.name,
+                      describe(kind, &group, bytes, text));
+        arena_reset(&arena);
+    }
+    arena_free(&arena);
+}
