@@ -1,5 +1,6 @@
 // Does screening find the shape that simulating everything would find? Random requests; every legal shape with two micro-batches
-// and both recompute choices, at one global batch; the engine with contention. NDTUNE_SEED repeats a run.
+// and both recompute choices, at one global batch; the engine with contention. Shapes whose simulated times are within 0.1 % of each
+// other count as the same choice: neither reader tells such apart, and no cluster would. NDTUNE_SEED repeats a run.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include "tests/property/sim/engine/random_request.h"
 
 enum { REQUESTS = 200 };
+
+static const double tie = 1.001;
 
 typedef struct Best {
     double step_s;
@@ -105,7 +108,7 @@ Test(analytic_choice, screening_picks_the_engines_best_shape_in_95_of_100_reques
     const char *given = getenv("NDTUNE_SEED");
     Random random = {given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL)};
     fprintf(stderr, "choice: NDTUNE_SEED=%llu\n", (unsigned long long)random.state);
-    int requests = 0, same = 0, plans = 0;
+    int requests = 0, same = 0, tied = 0, plans = 0;
     double worst = 1;
     while (requests < REQUESTS) {
         Arena arena = {0};
@@ -117,14 +120,13 @@ Test(analytic_choice, screening_picks_the_engines_best_shape_in_95_of_100_reques
         }
         requests++;
         plans += search.plans;
-        same += memcmp(&search.estimated.mesh, &search.simulated.mesh, sizeof(Mesh)) == 0;
+        const bool equal = memcmp(&search.estimated.mesh, &search.simulated.mesh, sizeof(Mesh)) == 0;
         const double regret = search.simulated_of_estimated_s / search.simulated.step_s;
-        if (getenv("NDTUNE_VERBOSE") && memcmp(&search.estimated.mesh, &search.simulated.mesh, sizeof(Mesh)) != 0) {
-            char a[MESH_TEXT_BYTES], b[MESH_TEXT_BYTES];
-            fprintf(stderr, "%s %s L%d h%d seq %d world %d: estimate %s, engine %s, regret %.4f\n", request.target->name, request.profile.name, request.model.layers, request.model.hidden, request.seq, request.world, mesh_text(&search.estimated.mesh, a), mesh_text(&search.simulated.mesh, b), regret);
-        }
+        same += equal;
+        tied += !equal && regret < tie;
         worst = regret > worst ? regret : worst;
     }
-    fprintf(stderr, "%d requests, %d plans: same best shape in %d, worst regret %.4f\n", requests, plans, same, worst);
-    cr_assert_geq(same * 100, REQUESTS * 95);
+    fprintf(stderr, "%d requests, %d plans: same best shape in %d, a tie in %d, worst regret %.4f\n", requests, plans, same, tied, worst);
+    cr_assert_geq((same + tied) * 100, REQUESTS * 95);
+    cr_assert_lt(worst, 1.05);
 }

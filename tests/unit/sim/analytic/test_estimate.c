@@ -1,0 +1,118 @@
+// The estimate's door: what it promises beside its accuracy (that is in tests/property).
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "sim/analytic/analytic.h"
+#include "sim/engine/engine_runner.h"
+
+static const TrainPlan fsdp = {.mesh = {{1, 8, 1, 1}},
+                               .seq = 2048,
+                               .micro_batch = 2,
+                               .grad_accum = 4,
+                               .zero = 3,
+                               .recompute = RECOMPUTE_FULL,
+                               .precision = DTYPE_BF16};
+
+typedef struct Setup {
+    Arena arena;
+    ModelSpec model;
+    ClusterProfile profile;
+    CostModel cost;
+    Analytic *analytic;
+} Setup;
+
+static void set_up(Setup *setup) {
+    *setup = (Setup){0};
+    Error error = {0};
+    cr_assert_eq(model_find("7b", &setup->arena, &setup->model, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(cluster_find("dgx-h100", &setup->arena, &setup->profile, &error), STATUS_OK, "%s", error.message);
+    setup->cost.profile = &setup->profile;
+    cr_assert_eq(target_find("accelerate", &setup->cost.target, &error), STATUS_OK, "%s", error.message);
+    setup->analytic = analytic_new(&setup->model, &setup->cost, &setup->arena);
+}
+
+static void tear_down(Setup *setup) {
+    analytic_free(setup->analytic);
+    arena_free(&setup->arena);
+}
+
+static Estimate estimate_of(Setup *setup, const TrainPlan *plan) {
+    Estimate estimate;
+    Error error = {0};
+    cr_assert_eq(analytic_estimate(setup->analytic, plan, &estimate, &error), STATUS_OK, "%s", error.message);
+    return estimate;
+}
+
+Test(estimate, a_known_key_allocates_nothing_and_gives_the_same) {
+    static Setup setup;
+    set_up(&setup);
+    const Estimate first = estimate_of(&setup, &fsdp);
+    const size_t used = setup.arena.used_bytes;
+    const Estimate second = estimate_of(&setup, &fsdp);
+    cr_assert_eq(setup.arena.used_bytes, used);
+    cr_assert_eq(memcmp(&first, &second, sizeof first), 0);
+    tear_down(&setup);
+}
+
+Test(estimate, every_choice_of_a_plan_is_part_of_a_key) {
+    static Setup setup;
+    set_up(&setup);
+    const Estimate base = estimate_of(&setup, &fsdp);
+    TrainPlan others[7];
+    for (int i = 0; i < 7; i++) {
+        others[i] = fsdp;
+    }
+    others[0].seq = 4096;
+    others[1].micro_batch = 1;
+    others[2].grad_accum = 5;
+    others[3].recompute = RECOMPUTE_NONE;
+    others[4].fused = FUSED_EAGER;
+    others[5].attention = ATTENTION_EAGER;
+    others[6].mesh = (Mesh){{2, 4, 1, 1}};
+    for (int i = 0; i < 7; i++) {
+        cr_assert_neq(estimate_of(&setup, &others[i]).step_s, base.step_s, "choice %d", i);
+    }
+    tear_down(&setup);
+}
+
+Test(estimate, contention_only_adds_time) {
+    static Setup setup, isolated;
+    set_up(&setup);
+    set_up(&isolated);
+    analytic_ignore_contention(isolated.analytic);
+    cr_assert_gt(estimate_of(&setup, &fsdp).step_s, estimate_of(&isolated, &fsdp).step_s);
+    tear_down(&setup);
+    tear_down(&isolated);
+}
+
+Test(estimate, an_illegal_plan_is_an_error_in_words) {
+    static Setup setup;
+    set_up(&setup);
+    TrainPlan plan = fsdp;
+    plan.mesh = (Mesh){{1, 1, 1, 3}};
+    plan.zero = 0;
+    Estimate estimate;
+    Error error = {0};
+    cr_assert_eq(analytic_estimate(setup.analytic, &plan, &estimate, &error), STATUS_INFEASIBLE);
+    cr_assert(strstr(error.message, "tp=3"), "%s", error.message);
+    tear_down(&setup);
+}
+
+// The engine behind the runner's seam gives spans of the whole step.
+Test(estimate, the_engines_runner_gives_a_timeline) {
+    static Setup setup;
+    set_up(&setup);
+    StepProgram program;
+    Error error = {0};
+    cr_assert_eq(step_lower(&setup.model, &fsdp, setup.cost.target, &setup.arena, &program, &error), STATUS_OK);
+    EngineRunner engine = {.cost = setup.cost, .options = {.unroll = true}};
+    const StepRunner runner = engine_runner(&engine);
+    Timeline timeline;
+    cr_assert_eq(runner.run(runner.state, &program, NULL, &setup.arena, &timeline, &error), STATUS_OK, "%s", error.message);
+    cr_assert(timeline.complete && timeline.origin == TIMELINE_SIMULATED);
+    cr_assert_eq(timeline.span_count, step_instance_count(&program));
+    const double estimated_s = estimate_of(&setup, &fsdp).step_s;
+    cr_assert(estimated_s > 0.95 * timeline.step_s && estimated_s < 1.05 * timeline.step_s);
+    tear_down(&setup);
+}
