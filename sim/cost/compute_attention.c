@@ -17,8 +17,8 @@ static const double backward_flops = 2.5;  // hardware.md 5.2: five matrix produ
 static const double triton_slowdown = 1.9;
 
 // Attention as separate operations: bytes per element of the square of scores, at streaming speed, and batched products
-// below the rate of plain ones (accuracy-notes.md 2; its multiplier for the bytes, 1.6 to 2.1, is badly determined).
-static const double eager_forward_bytes = 13 * 1.8, eager_backward_bytes = 18 * 1.8;
+// below the rate of plain ones (accuracy-notes.md 2, without its multiplier for the bytes, which stood in for host time).
+static const double eager_forward_bytes = 13, eager_backward_bytes = 18;
 static const double eager_product_efficiency = 0.55;
 
 static KernelTime eager_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
