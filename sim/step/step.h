@@ -183,7 +183,7 @@ typedef struct Unit {
     int64_t padded_elements;      // multiple of shard_count * 64
     int64_t shard_elements;       // padded_elements / shard_count
     int64_t partial_elements;     // leading elements whose gradient every tp rank has a part of
-    int64_t replicated_elements;  // leading elements that every tp rank holds (norms, positions; under TP_HF embedding and head too)
+    int64_t replicated_elements;  // leading elements that every tp rank holds (norms, positions; TP_HF: edges too)
     // Buffers (slots = instances), -1 where absent. Working copy = what forward reads when not gathered.
     int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full;
 } Unit;
