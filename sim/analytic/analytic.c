@@ -11,9 +11,9 @@
 // What one mesh (and stage, and dtype) determines.
 typedef struct MeshPiece {
     ShardCosts costs;
-    uint64_t tp_word, cp_word, node_word;    // placement as key words
-    double shard_share;                      // 1 / ranks that share a unit
-    uint64_t demand_word;                    // which demands its collectives have
+    uint64_t tp_word, cp_word, node_word;  // placement as key words
+    double shard_share;                    // 1 / ranks that share a unit
+    uint64_t demand_word;                  // which demands its collectives have
 } MeshPiece;
 
 struct Analytic {
@@ -22,7 +22,7 @@ struct Analytic {
     Arena *arena;
     Arena scratch;
     Memo meshes, pipelines, contentions, memories;
-    ShareDemand *demands;            // distinct ones of sharding collectives
+    ShareDemand *demands;  // distinct ones of sharding collectives
     size_t demand_count, demand_capacity;
     bool no_contention;
 };
@@ -62,8 +62,8 @@ static uint64_t demand_number(Analytic *analytic, const ShareDemand *demand) {
             return i;
         }
     }
-    analytic->demands = arena_grow(analytic->arena, analytic->demands, analytic->demand_count, &analytic->demand_capacity,
-                                   sizeof *demand);
+    analytic->demands = arena_grow(analytic->arena, analytic->demands, analytic->demand_count,
+                                   &analytic->demand_capacity, sizeof *demand);
     analytic->demands[analytic->demand_count] = *demand;
     return analytic->demand_count++;
 }
@@ -89,7 +89,8 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     return STATUS_OK;
 }
 
-static Status make_pipeline(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Pipeline **made, Error *error) {
+static Status make_pipeline(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Pipeline **made,
+                            Error *error) {
     StepProgram program;
     TRY(lower(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, error));
     const TaskCost *costs = cost_program(&analytic->cost, &program, &analytic->scratch);
@@ -109,16 +110,16 @@ static MemoKey mesh_key(const TrainPlan *plan) {
 
 // The choices that change a micro-step's operations, as bits.
 static uint64_t choice_word(const TrainPlan *plan) {
-    return (uint64_t)plan->zero | (uint64_t)plan->reshard << 4 | (uint64_t)plan->recompute << 8 | (uint64_t)plan->cp_rotate << 12 |
-           (uint64_t)plan->precision << 16 | (uint64_t)plan->attention << 28 | (uint64_t)plan->fused << 32 |
-           (uint64_t)plan->tp_overlap << 36 | (uint64_t)(plan->grad_accum > 1) << 24 |
+    return (uint64_t)plan->zero | (uint64_t)plan->reshard << 4 | (uint64_t)plan->recompute << 8 |
+           (uint64_t)plan->cp_rotate << 12 | (uint64_t)plan->precision << 16 | (uint64_t)plan->attention << 28 |
+           (uint64_t)plan->fused << 32 | (uint64_t)plan->tp_overlap << 36 | (uint64_t)(plan->grad_accum > 1) << 24 |
            (uint64_t)(plan->mesh.size[AXIS_DP_REPLICATE] > 1) << 25 | (uint64_t)(plan_shard_count(plan) > 1) << 26;
 }
 
 static MemoKey pipeline_key(const TrainPlan *plan, const MeshPiece *mesh) {
     return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch,
-                               (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP], mesh->tp_word,
-                               mesh->cp_word, mesh->node_word}};
+                               (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
+                               mesh->tp_word, mesh->cp_word, mesh->node_word}};
 }
 
 static const PipelineContention *contention_of(Analytic *analytic, const Pipeline *pipeline, const MeshPiece *mesh) {
@@ -134,12 +135,14 @@ static const PipelineContention *contention_of(Analytic *analytic, const Pipelin
 
 static MemoKey memory_key(const TrainPlan *plan, const Target *target) {
     const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
-    return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)(plan->grad_accum < 3 ? plan->grad_accum : 3),
+    return (MemoKey){.words = {choice_word(plan),
+                               (uint64_t)plan->seq << 32 | (uint64_t)(plan->grad_accum < 3 ? plan->grad_accum : 3),
                                (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
                                target_plans_memory(target) ? planned : 0}};
 }
 
-static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MemoryCurve **made, Error *error) {
+static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MemoryCurve **made,
+                          Error *error) {
     *made = ARENA_NEW(analytic->arena, MemoryCurve);
     TRY(memory_curve_make(&analytic->model, plan, analytic->cost.target, analytic->arena, *made, error));
     memo_add(&analytic->memories, key, *made, analytic->arena);

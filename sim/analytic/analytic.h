@@ -10,7 +10,7 @@
 #include "sim/cost/cost.h"
 #include "sim/memory/memory.h"
 
-typedef struct Analytic Analytic;    // memo; one per (model, cluster, target)
+typedef struct Analytic Analytic;  // memo; one per (model, cluster, target)
 
 // Memos live in the arena; analytic_free gives back the working memory beside it. *cost is copied, what it points to is not.
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena);
@@ -24,7 +24,7 @@ typedef struct Estimate {
     double compute_s;
     double exposed_s[AXIS_COUNT];
     double optimizer_s;
-    double overhead_s;             // the five terms sum to step_s
+    double overhead_s;  // the five terms sum to step_s
     double peak_bytes;
     double reserved_bytes;
 } Estimate;

@@ -9,8 +9,8 @@
 
 typedef struct BlockRun {
     double lane_s[LANE_COUNT];
-    double host_s, weights_s, gradients_s;            // inputs
-    double weights_read_s, gradients_written_s;       // outputs
+    double host_s, weights_s, gradients_s;       // inputs
+    double weights_read_s, gradients_written_s;  // outputs
     double busy_s, exposed_s[AXIS_COUNT];
     int32_t last_task[LANE_COUNT];
 } BlockRun;
@@ -22,7 +22,8 @@ int32_t block_event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t l
 }
 
 // When the event happens: recorded in the stretch, or an input. *lane: of its recorder.
-static double event_time_s(const BlockTasks *tasks, const BlockRun *run, const EventRef *ref, int32_t layer, int *lane) {
+static double event_time_s(const BlockTasks *tasks, const BlockRun *run, const EventRef *ref, int32_t layer,
+                           int *lane) {
     *lane = tasks->program->events[ref->event].lane;
     switch (*lane) {
     case LANE_AG:
@@ -38,7 +39,8 @@ static double event_time_s(const BlockTasks *tasks, const BlockRun *run, const E
 static bool touches_role(const BlockTasks *tasks, const Task *task, BufferRole role, Access access) {
     for (int i = 0; i < task->operand_count; i++) {
         const Operand *operand = task_operand(tasks->program, task, i);
-        if (operand->ref.buffer >= 0 && tasks->program->buffers[operand->ref.buffer].role == role && (operand->access & access)) {
+        if (operand->ref.buffer >= 0 && tasks->program->buffers[operand->ref.buffer].role == role &&
+            (operand->access & access)) {
             return true;
         }
     }
@@ -62,7 +64,8 @@ static void run_task(const BlockTasks *tasks, BlockRun *run, int32_t index, int3
     int late_lane = -1;
     for (int i = 0; i < task->wait_count; i++) {
         int lane;
-        const double event_s = event_time_s(tasks, run, &tasks->program->event_refs[task->first_wait + i], layer, &lane);
+        const double event_s =
+            event_time_s(tasks, run, &tasks->program->event_refs[task->first_wait + i], layer, &lane);
         if (event_s > waited_s) {
             waited_s = event_s;
             late_lane = lane;
@@ -121,7 +124,7 @@ static void run_before(const BlockTasks *tasks, BlockRun *run) {
         for (int32_t i = 0; i < tasks->before.count; i++) {
             run_task(tasks, run, tasks->before.tasks[i], tasks->before.layer);
         }
-        busy_s = run->lane_s[LANE_COMPUTE];    // of the first pass, which began at 0: its length
+        busy_s = run->lane_s[LANE_COMPUTE];  // of the first pass, which began at 0: its length
     }
 }
 

@@ -7,25 +7,25 @@
 #include "sim/step/step.h"
 
 typedef enum {
-    BLOCK_COMPUTE,     // in: the compute lane is free; out: it is free again
-    BLOCK_HOST,        // in: the host begins to issue the stretch
-    BLOCK_WEIGHTS,     // in: gathered weights are there; out: they were read for the last time
-    BLOCK_GRADIENTS,   // in: the gradient buffer may be overwritten; out: the gradient is complete
-    BLOCK_BEFORE,      // in: the stretch before has ended; its transfers may still be under way, or those of this one begin
+    BLOCK_COMPUTE,    // in: the compute lane is free; out: it is free again
+    BLOCK_HOST,       // in: the host begins to issue the stretch
+    BLOCK_WEIGHTS,    // in: gathered weights are there; out: they were read for the last time
+    BLOCK_GRADIENTS,  // in: the gradient buffer may be overwritten; out: the gradient is complete
+    BLOCK_BEFORE,  // in: the stretch before has ended; its transfers may still be under way, or those of this one begin
     BLOCK_PORTS
 } BlockPort;
 
-enum { BLOCK_OUTPUTS = 3 };    // compute, weights, gradients
+enum { BLOCK_OUTPUTS = 3 };  // compute, weights, gradients
 
 // Later than anything waits for: stands for "never".
 static const double block_never_s = -1e30;
 
 typedef struct Block {
     double delay_s[BLOCK_OUTPUTS][BLOCK_PORTS];
-    double host_s;                      // to issue all of it
-    double busy_s;                      // of the compute lane
-    double exposed_s[AXIS_COUNT];       // compute lane idle inside, by axis, when it follows the stretch before at once
-    double length_s;                    // then
+    double host_s;                 // to issue all of it
+    double busy_s;                 // of the compute lane
+    double exposed_s[AXIS_COUNT];  // compute lane idle inside, by axis, when it follows the stretch before at once
+    double length_s;               // then
 } Block;
 
 // Tasks in issue order, of one layer.
@@ -37,14 +37,13 @@ typedef struct TaskRun {
 typedef struct BlockTasks {
     const StepProgram *program;
     const TaskCost *costs;
-    TaskRun before;        // what the compute lane did just before: its transfers may still be under way
+    TaskRun before;  // what the compute lane did just before: its transfers may still be under way
     TaskRun run;
-    double *event_s;       // scratch: one per event slot of the program
+    double *event_s;  // scratch: one per event slot of the program
     const int32_t *first_slot;
 } BlockTasks;
 
 Block block_measure(const BlockTasks *tasks);
 
 int32_t block_event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t layer);
-void block_set_events(const BlockTasks *tasks, double value);    // all that the tasks touch
-
+void block_set_events(const BlockTasks *tasks, double value);  // all that the tasks touch

@@ -8,7 +8,7 @@
 
 typedef struct Fluid {
     const FluidBlock *block;
-    int32_t next[FLUID_LANES];         // index of the lane's task at hand; count when done
+    int32_t next[FLUID_LANES];  // index of the lane's task at hand; count when done
     int32_t ended[FLUID_LANES];
     double left_s[FLUID_LANES];
     bool running[FLUID_LANES];
@@ -101,7 +101,8 @@ static int32_t compute_tasks(const FluidBlock *block, bool own) {
     return count;
 }
 
-FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference) {
+FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set,
+                        const Interference *interference) {
     const int32_t before = compute_tasks(block, false), all = before + compute_tasks(block, true);
     Fluid fluid = {.block = block};
     FluidResponse response = {0};
@@ -128,7 +129,8 @@ FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKG
     return response;
 }
 
-void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference, double rates[BACKGROUNDS]) {
+void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference,
+                      double rates[BACKGROUNDS]) {
     const ShareDemand *active[BACKGROUNDS];
     double shared[BACKGROUNDS];
     int count = 0;
@@ -158,8 +160,8 @@ static int running_set(int left, bool take_turns, bool hidden) {
 }
 
 // hidden: the layer is taken to hide its collectives. *left_over: it does not.
-static LayerFactors run_layer(const LayerResponse *response, const BackgroundRates rates, const LayerWork *work, bool hidden,
-                              bool *left_over) {
+static LayerFactors run_layer(const LayerResponse *response, const BackgroundRates rates, const LayerWork *work,
+                              bool hidden, bool *left_over) {
     const double alone_s = response->beside[0].seconds;
     LayerFactors factors = {.block = 1, .collective = {1, 1, 1}};
     double layer_s = alone_s + work->copies_s, now_s = 0, left_s[BACKGROUNDS], began_s[BACKGROUNDS] = {0};

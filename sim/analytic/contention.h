@@ -6,14 +6,14 @@
 #include "sim/analytic/shard_costs.h"
 #include "sim/cost/interference.h"
 
-enum { FLUID_LANES = 3 };    // compute, tp, cp
+enum { FLUID_LANES = 3 };  // compute, tp, cp
 
 typedef struct FluidTask {
     double seconds;
     ShareDemand demand;
     int8_t lane;
-    bool own;                          // of the layer itself, not of the one before it
-    int32_t need[FLUID_LANES];         // tasks of each lane that must have ended
+    bool own;                   // of the layer itself, not of the one before it
+    int32_t need[FLUID_LANES];  // tasks of each lane that must have ended
 } FluidTask;
 
 // A layer after another one.
@@ -22,37 +22,39 @@ typedef struct FluidBlock {
     int32_t count;
 } FluidBlock;
 
-enum { BACKGROUNDS = 3, BACKGROUND_SETS = 1 << BACKGROUNDS };    // gather, scatter, replica sum; sets as bit masks
+enum { BACKGROUNDS = 3, BACKGROUND_SETS = 1 << BACKGROUNDS };  // gather, scatter, replica sum; sets as bit masks
 
 // What a layer and a set of collectives that run beside all of it do to each other.
 typedef struct FluidResponse {
-    double seconds;                     // of the layer
-    double rate[BACKGROUNDS];           // mean, of each collective of the set
+    double seconds;            // of the layer
+    double rate[BACKGROUNDS];  // mean, of each collective of the set
 } FluidResponse;
 
-FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference);
+FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set,
+                        const Interference *interference);
 
 // Rates of the set when no layer runs beside it.
-void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference, double rates[BACKGROUNDS]);
+void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference,
+                      double rates[BACKGROUNDS]);
 
 // A layer's response to each set, forward or backward; sets with a collective that does not occur are left out.
 typedef struct LayerResponse {
-    double isolated_s;                  // of the layer without contention, inside it neither
-    FluidResponse beside[BACKGROUND_SETS];    // [0]: nothing beside it
-    double kernel_delay;                // seconds lost per second of a copy or cast that runs on a sharding lane
+    double isolated_s;                      // of the layer without contention, inside it neither
+    FluidResponse beside[BACKGROUND_SETS];  // [0]: nothing beside it
+    double kernel_delay;                    // seconds lost per second of a copy or cast that runs on a sharding lane
 } LayerResponse;
 
 typedef double BackgroundRates[BACKGROUND_SETS][BACKGROUNDS];
 
 typedef struct LayerWork {
-    double copies_s;                    // further kernels of the compute lane
-    double lane_kernels_s;              // copies and casts on the sharding lanes
-    double collective_s[BACKGROUNDS];   // isolated, per layer
-    bool take_turns;                    // gather and scatter share a communicator
+    double copies_s;                   // further kernels of the compute lane
+    double lane_kernels_s;             // copies and casts on the sharding lanes
+    double collective_s[BACKGROUNDS];  // isolated, per layer
+    bool take_turns;                   // gather and scatter share a communicator
 } LayerWork;
 
 typedef struct LayerFactors {
-    double block;                       // time of compute over isolated time
+    double block;  // time of compute over isolated time
     double collective[BACKGROUNDS];
 } LayerFactors;
 

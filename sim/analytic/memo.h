@@ -12,7 +12,7 @@ typedef struct MemoKey {
 
 typedef struct MemoRow {
     MemoKey key;
-    void *value;    // NULL = free
+    void *value;  // NULL = free
 } MemoRow;
 
 typedef struct Memo {

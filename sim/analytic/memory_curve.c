@@ -18,8 +18,8 @@ static bool is_padding(const StepProgram *program, const LiveMoment *moment) {
     return program->tasks[moment->task].kind == TASK_ZERO && program->tasks[moment->task].unit >= 0;
 }
 
-static Status take_sample(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, Sample *sample,
-                          Error *error) {
+static Status take_sample(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+                          Sample *sample, Error *error) {
     StepProgram program;
     int32_t count;
     TRY(step_lower(model, plan, target, arena, &program, error));
@@ -47,7 +47,8 @@ static MemoryPlane plane_through(const Spread *at, double here, double more_sequ
 }
 
 static bool below(const MemoryPlane *a, const MemoryPlane *b) {
-    return a->fixed_bytes <= b->fixed_bytes && a->share_bytes <= b->share_bytes && a->sequence_bytes <= b->sequence_bytes;
+    return a->fixed_bytes <= b->fixed_bytes && a->share_bytes <= b->share_bytes &&
+           a->sequence_bytes <= b->sequence_bytes;
 }
 
 // Keeps the planes that no other one covers everywhere.
@@ -67,10 +68,11 @@ static void add_plane(MemoryCurve *curve, const MemoryPlane *plane) {
     curve->count = kept + 1;
 }
 
-static Status join_samples(const Sample samples[3], const Spread *spread, Arena *arena, MemoryCurve *curve, Error *error) {
+static Status join_samples(const Sample samples[3], const Spread *spread, Arena *arena, MemoryCurve *curve,
+                           Error *error) {
     if (samples[0].count != samples[1].count || samples[0].count != samples[2].count) {
-        return error_set(error, STATUS_INTERNAL, "neighbouring plans lower to programs of %d, %d and %d moments", samples[0].count,
-                         samples[1].count, samples[2].count);
+        return error_set(error, STATUS_INTERNAL, "neighbouring plans lower to programs of %d, %d and %d moments",
+                         samples[0].count, samples[1].count, samples[2].count);
     }
     MemoryPlane *planes = ARENA_ARRAY(arena, MemoryPlane, samples[0].count + 1);
     curve->planes = planes;
@@ -83,22 +85,22 @@ static Status join_samples(const Sample samples[3], const Spread *spread, Arena 
 }
 
 bool target_plans_memory(const Target *target) {
-    return strcmp(target->name, "ndtune") == 0;    // as memory_breakdown
+    return strcmp(target->name, "ndtune") == 0;  // as memory_breakdown
 }
 
 // What the breakdown of the plan itself says: the whole answer where a planner packs, the runtime's own bytes elsewhere.
-static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, MemoryBreakdown *breakdown,
-                             Error *error) {
+static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+                             MemoryBreakdown *breakdown, Error *error) {
     StepProgram program;
     TRY(step_lower(model, plan, target, arena, &program, error));
     return memory_breakdown(&program, arena, breakdown, error);
 }
 
-static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *scratch, MemoryCurve *curve,
-                          Error *error) {
+static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *scratch,
+                          MemoryCurve *curve, Error *error) {
     TrainPlan plans[3] = {*plan, *plan, *plan};
     for (int i = 0; i < 3 && plan->zero > 0; i++) {
-        plans[i].mesh.size[AXIS_DP_SHARD] = i == 2 ? 4 : 2;    // large shards: least rounding
+        plans[i].mesh.size[AXIS_DP_SHARD] = i == 2 ? 4 : 2;  // large shards: least rounding
     }
     plans[1].micro_batch *= 2;
     const Spread spread = {.micro_batch = plan->micro_batch,
@@ -113,11 +115,11 @@ static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const T
     return join_samples(samples, &spread, scratch, curve, error);
 }
 
-Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, MemoryCurve *curve,
-                         Error *error) {
+Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+                         MemoryCurve *curve, Error *error) {
     Arena scratch = {0};
     TrainPlan first = *plan;
-    first.grad_accum = plan->grad_accum < 3 ? plan->grad_accum : 3;    // first, middle, last: more are the same
+    first.grad_accum = plan->grad_accum < 3 ? plan->grad_accum : 3;  // first, middle, last: more are the same
     MemoryBreakdown breakdown;
     MemoryPlane planned = {0};
     Status status = take_breakdown(model, &first, target, &scratch, &breakdown, error);

@@ -6,13 +6,13 @@
 #include "sim/analytic/analytic.h"
 
 typedef struct MemoryPlane {
-    double fixed_bytes;          // constant
-    double share_bytes;          // x 1 / ranks that share a unit
-    double sequence_bytes;       // x micro-batch
+    double fixed_bytes;     // constant
+    double share_bytes;     // x 1 / ranks that share a unit
+    double sequence_bytes;  // x micro-batch
 } MemoryPlane;
 
 typedef struct MemoryCurve {
-    MemoryPlane *planes;         // moments; the largest counts
+    MemoryPlane *planes;  // moments; the largest counts
     int32_t count;
     double fixed_reserved_bytes, slack;
 } MemoryCurve;
@@ -21,8 +21,8 @@ typedef struct MemoryCurve {
 bool target_plans_memory(const Target *target);
 
 // From the plan's neighbours with few shards and twice the micro-batch.
-Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena, MemoryCurve *curve,
-                         Error *error);
+Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+                         MemoryCurve *curve, Error *error);
 
 // Fills peak_bytes and reserved_bytes.
 void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, Estimate *estimate);

@@ -8,21 +8,29 @@
 #include "sim/analytic/contention.h"
 #include "sim/analytic/shard_costs.h"
 
-typedef enum { SECTION_BEGIN, SECTION_FORWARD, SECTION_TAIL, SECTION_BACKWARD, SECTION_END, PIPELINE_SECTIONS } PipelineSection;
+typedef enum {
+    SECTION_BEGIN,
+    SECTION_FORWARD,
+    SECTION_TAIL,
+    SECTION_BACKWARD,
+    SECTION_END,
+    PIPELINE_SECTIONS
+} PipelineSection;
 
 typedef enum { MICRO_FIRST, MICRO_MIDDLE, MICRO_LAST, MICRO_ONLY, MICRO_VARIANTS } MicroVariant;
 
 typedef struct PipelineOp {
-    uint8_t kind;              // ShardKind, or SHARD_KINDS for a block
-    uint8_t unit;              // of a block: whose weights it reads
-    uint8_t ring;              // slots of the buffer that it waits for (gathers: weights; blocks and scatters: gradients); 0: never waits
-    int8_t offset;             // of the layer whose slot it uses
-    bool releases;             // block: its end of reading frees a weight buffer
-    bool replica_lane;         // casts: behind the replica sum
-    bool guarded;              // looks at the next layer: not in the last iteration
+    uint8_t kind;  // ShardKind, or SHARD_KINDS for a block
+    uint8_t unit;  // of a block: whose weights it reads
+    uint8_t
+        ring;  // slots of the buffer that it waits for (gathers: weights; blocks and scatters: gradients); 0: never waits
+    int8_t offset;      // of the layer whose slot it uses
+    bool releases;      // block: its end of reading frees a weight buffer
+    bool replica_lane;  // casts: behind the replica sum
+    bool guarded;       // looks at the next layer: not in the last iteration
     int32_t block;
-    bool copied_in;            // gather: behind a copy on its lane, issued copy_host_s earlier
-    uint8_t after;             // scatter: what follows on its lane, SHARD_CAST or SHARD_ADD; SHARD_KINDS nothing
+    bool copied_in;  // gather: behind a copy on its lane, issued copy_host_s earlier
+    uint8_t after;   // scatter: what follows on its lane, SHARD_CAST or SHARD_ADD; SHARD_KINDS nothing
     double host_s, copy_host_s;
 } PipelineOp;
 
@@ -39,18 +47,19 @@ typedef struct Pipeline {
     int32_t op_count, block_count;
     OpRange sections[MICRO_VARIANTS][PIPELINE_SECTIONS];
     // Sums over a micro-step that no clock has a say in:
-    double busy_s[MICRO_VARIANTS][LAYER_PASSES + 1];                         // blocks, by pass; the last one outside of the layers
+    double busy_s[MICRO_VARIANTS][LAYER_PASSES + 1];  // blocks, by pass; the last one outside of the layers
     double exposed_s[MICRO_VARIANTS][LAYER_PASSES + 1][AXIS_COUNT];
-    int32_t copies_run[MICRO_VARIANTS][LAYER_PASSES + 1][SHARD_UNITS][SHARD_KINDS];    // sharding kernels on the compute lane
+    int32_t copies_run[MICRO_VARIANTS][LAYER_PASSES + 1][SHARD_UNITS]
+                      [SHARD_KINDS];  // sharding kernels on the compute lane
     FluidBlock fluid[LAYER_PASSES];
     double isolated_s[LAYER_PASSES];
     // Collectives beside the layers of a pass, in units of one per layer: its own, and edge units' spread over the layers.
     int8_t beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];
     int8_t edge_beside[MICRO_VARIANTS][LAYER_PASSES][SHARD_UNITS][BACKGROUNDS];
     int32_t layers;
-    bool guarded;              // some operation is
+    bool guarded;  // some operation is
     bool shared_communicator, copies;
-    Axis reduce_axis;          // of waits for the last reduction
+    Axis reduce_axis;  // of waits for the last reduction
 } Pipeline;
 
 // program: lowered with grad_accum 1 fills MICRO_ONLY, with 3 the others. Later calls add to what is there.
@@ -64,13 +73,13 @@ typedef struct PipelineTimes {
 // What tasks that run at the same time do to each other on one mesh: per pass and kind of collective.
 typedef struct PipelineContention {
     LayerResponse response[LAYER_PASSES];
-    BackgroundRates rates;    // of the collectives alone
-    double update_slow, regather_slow;    // AdamW beside the gather of updated weights
+    BackgroundRates rates;              // of the collectives alone
+    double update_slow, regather_slow;  // AdamW beside the gather of updated weights
 } PipelineContention;
 
 void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs, const Interference *interference,
                               PipelineContention *contention);
 
 // One step of `micro_steps`; without the target's fixed time. contention NULL: every task takes its isolated time.
-void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention, int micro_steps,
-                  PipelineTimes *times);
+void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
+                  int micro_steps, PipelineTimes *times);

@@ -9,12 +9,12 @@ typedef struct Builder {
     const TaskCost *costs;
     Arena *arena;
     size_t op_capacity, block_capacity;
-    int32_t *pending;          // tasks of the block being collected
+    int32_t *pending;  // tasks of the block being collected
     int32_t pending_count;
-    int32_t *before;           // of the block before it
+    int32_t *before;  // of the block before it
     int32_t before_count;
-    bool opened;               // the section has had a block
-    int32_t section_first;     // operation
+    bool opened;            // the section has had a block
+    int32_t section_first;  // operation
     double *event_s;
     int32_t *first_slot;
     PipelineSection section;
@@ -24,7 +24,8 @@ static const uint8_t section_unit[PIPELINE_SECTIONS] = {0, 1, 2, 1, 0};
 
 static PipelineOp *append_op(Builder *builder, PipelineOp op) {
     Pipeline *pipeline = builder->pipeline;
-    pipeline->ops = arena_grow(builder->arena, pipeline->ops, (size_t)pipeline->op_count, &builder->op_capacity, sizeof op);
+    pipeline->ops =
+        arena_grow(builder->arena, pipeline->ops, (size_t)pipeline->op_count, &builder->op_capacity, sizeof op);
     pipeline->ops[pipeline->op_count] = op;
     return &pipeline->ops[pipeline->op_count++];
 }
@@ -110,14 +111,15 @@ static void close_block(Builder *builder) {
     if (builder->pending_count == 0) {
         return;
     }
-    const BlockTasks tasks = {.program = builder->program,
-                              .costs = builder->costs,
-                              .before = run_before(builder),
-                              .run = {builder->pending, builder->pending_count, section_layer(builder, builder->section)},
-                              .event_s = builder->event_s,
-                              .first_slot = builder->first_slot};
-    pipeline->blocks =
-        arena_grow(builder->arena, pipeline->blocks, (size_t)pipeline->block_count, &builder->block_capacity, sizeof(Block));
+    const BlockTasks tasks = {
+        .program = builder->program,
+        .costs = builder->costs,
+        .before = run_before(builder),
+        .run = {builder->pending, builder->pending_count, section_layer(builder, builder->section)},
+        .event_s = builder->event_s,
+        .first_slot = builder->first_slot};
+    pipeline->blocks = arena_grow(builder->arena, pipeline->blocks, (size_t)pipeline->block_count,
+                                  &builder->block_capacity, sizeof(Block));
     pipeline->blocks[pipeline->block_count] = block_measure(&tasks);
     const int unit = section_unit[builder->section];
     append_op(builder, (PipelineOp){.kind = SHARD_KINDS,
@@ -167,7 +169,8 @@ static int8_t op_offset(const Builder *builder, const Task *task, ShardKind kind
     if (kind != SHARD_GATHER || task->unit != 1) {
         return 0;
     }
-    return (int8_t)(builder->section == SECTION_TAIL ? (builder->program->layers - 1) & 1 : task_operand(builder->program, task, 1)->ref.layer_offset);
+    return (int8_t)(builder->section == SECTION_TAIL ? (builder->program->layers - 1) & 1
+                                                     : task_operand(builder->program, task, 1)->ref.layer_offset);
 }
 
 // A copy before a gather, a cast or sum after a reduction: one operation with it.
@@ -202,7 +205,7 @@ static void add_task(Builder *builder, int32_t index) {
         return;
     }
     if (kind == SHARD_PAD) {
-        return;    // whether there is padding depends on the mesh: runs with every reduction
+        return;  // whether there is padding depends on the mesh: runs with every reduction
     }
     close_block(builder);
     if (joins_last_op(builder, task, kind, builder->costs[index].host_s)) {
@@ -230,7 +233,8 @@ static void mark_release(const Builder *builder, OpRange range) {
     }
     for (int32_t i = range.first + range.count - 1; i >= range.first; i--) {
         PipelineOp *op = &builder->pipeline->ops[i];
-        if (op->kind == SHARD_KINDS && builder->pipeline->blocks[op->block].delay_s[1][BLOCK_COMPUTE] > block_never_s / 2) {
+        if (op->kind == SHARD_KINDS &&
+            builder->pipeline->blocks[op->block].delay_s[1][BLOCK_COMPUTE] > block_never_s / 2) {
             op->releases = true;
             return;
         }

@@ -13,28 +13,28 @@ enum { LEAST_LAYERS = 3 };
 enum { MOST_MIDDLE_STEPS = 6 };
 
 static const double pace_tolerance_s = 1e-9;
-static const double step_tolerance = 1e-4;    // of a micro-step
+static const double step_tolerance = 1e-4;  // of a micro-step
 
 // Only doubles, so that the pace of all of them is one loop.
 typedef struct Clocks {
     double compute, host, ag, rs, rep, shard_comm;
-    double ready[SHARD_UNITS];                // gathered weights
-    double released[SHARD_UNITS][2];          // their buffer: latest and second latest release
-    double reduced[SHARD_UNITS];              // the unit's latest gradient, wherever its last reduction is
-    double scattered[SHARD_UNITS][2];         // the reduction has read its input: latest and second latest
-    double gradient;                          // latest gradient complete
-    double reduce_input[SHARD_UNITS];         // copied in
-    double block_end;                         // of the latest block
-    double exposed;                           // compute idle because of sharding
-    double hidden;                            // inner waits that passed beside sharding's copies
+    double ready[SHARD_UNITS];         // gathered weights
+    double released[SHARD_UNITS][2];   // their buffer: latest and second latest release
+    double reduced[SHARD_UNITS];       // the unit's latest gradient, wherever its last reduction is
+    double scattered[SHARD_UNITS][2];  // the reduction has read its input: latest and second latest
+    double gradient;                   // latest gradient complete
+    double reduce_input[SHARD_UNITS];  // copied in
+    double block_end;                  // of the latest block
+    double exposed;                    // compute idle because of sharding
+    double hidden;                     // inner waits that passed beside sharding's copies
 } Clocks;
 
 // With which slot of a two-slot ring was used latest, so that the history can be read by slot.
 typedef struct Run {
     Clocks clocks;
-    int released_slot, scattered_slot;    // of the layer unit
+    int released_slot, scattered_slot;  // of the layer unit
     int layer;
-    LayerFactors factors;                 // of the section at hand
+    LayerFactors factors;  // of the section at hand
 } Run;
 
 static const ShardKind background_kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
@@ -64,7 +64,8 @@ static inline void run_block(const Block *block, const PipelineOp *op, double is
     Clocks *clocks = &run->clocks;
     const double slow = run->factors.block;
     const double in[BLOCK_PORTS] = {clocks->compute, issue_s, clocks->ready[op->unit],
-                                    slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot), clocks->block_end};
+                                    slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot),
+                                    clocks->block_end};
     double out[BLOCK_OUTPUTS];
     for (int i = 0; i < BLOCK_OUTPUTS; i++) {
         const double *delay = block->delay_s[i];
@@ -99,7 +100,8 @@ static inline void run_scatter(const Pipeline *pipeline, const PipelineOp *op, c
     run->scattered_slot = op->unit == 1 ? run->layer & 1 : run->scattered_slot;
 }
 
-static inline void run_gather(const Pipeline *pipeline, const PipelineOp *op, const double *unit_s, double issue_s, Run *run) {
+static inline void run_gather(const Pipeline *pipeline, const PipelineOp *op, const double *unit_s, double issue_s,
+                              Run *run) {
     Clocks *clocks = &run->clocks;
     double start = clocks->ag;
     if (op->copied_in) {
@@ -123,7 +125,8 @@ static inline void run_copy(double awaited_s, double seconds, Clocks *clocks) {
     clocks->compute = start + seconds;
 }
 
-static inline void run_padding(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs, Clocks *clocks) {
+static inline void run_padding(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs,
+                               Clocks *clocks) {
     const double seconds = costs->seconds[op->unit][SHARD_PAD];
     if (seconds > 0) {
         clocks->host += costs->host_s[op->unit][SHARD_PAD];
@@ -171,7 +174,7 @@ static inline void run_op(const Pipeline *pipeline, const PipelineOp *op, const 
         clocks->reduced[op->unit] = clocks->rep;
         break;
     }
-    default: {    // cast, add
+    default: {  // cast, add
         double *lane = op->replica_lane ? &clocks->rep : &clocks->rs;
         *lane = later(*lane, clocks->host) + seconds;
         clocks->reduced[op->unit] = *lane;
@@ -210,7 +213,7 @@ static bool is_steady(const Pace *now, const Pace *before) {
     double moved = 0, ahead = 0;
     for (int i = 0; i < PACE_COUNT; i++) {
         moved = later(moved, fabs(now->s[i] - before->s[i]));
-        ahead = later(ahead, now->s[i] - now->s[PACE_COMPUTE]);    // sooner or later compute waits for it
+        ahead = later(ahead, now->s[i] - now->s[PACE_COMPUTE]);  // sooner or later compute waits for it
     }
     return moved < pace_tolerance_s && ahead < pace_tolerance_s;
 }
@@ -230,7 +233,8 @@ static void catch_up(const Pipeline *pipeline, OpRange range, const ShardCosts *
     double source = clocks->gradient;
     for (int32_t i = range.first; i < range.first + range.count; i++) {
         if (pipeline->ops[i].kind == SHARD_SCATTER) {
-            source = (pipeline->copies ? clocks->reduce_input[1] : source) + layer_s[SHARD_SCATTER] * run->factors.collective[1];
+            source = (pipeline->copies ? clocks->reduce_input[1] : source) +
+                     layer_s[SHARD_SCATTER] * run->factors.collective[1];
             clocks->rs = later(clocks->rs, source);
             source = clocks->rs;
         } else if (pipeline->ops[i].kind == SHARD_REPLICA) {
@@ -280,7 +284,7 @@ static void run_layers(const Pipeline *pipeline, OpRange range, int step, const 
 typedef struct Step {
     const Pipeline *pipeline;
     const ShardCosts *costs;
-    const PipelineContention *contention;    // NULL: none
+    const PipelineContention *contention;  // NULL: none
     LayerFactors factors[MICRO_VARIANTS][LAYER_PASSES];
 } Step;
 
@@ -288,8 +292,10 @@ typedef struct Step {
 static LayerFactors edge_factors(const Step *step, MicroVariant variant, bool begins) {
     enum { GATHER_AND_SCATTER = 3 };
     LayerFactors factors = no_factors;
-    const bool meets = begins ? variant == MICRO_MIDDLE || variant == MICRO_LAST : variant == MICRO_FIRST || variant == MICRO_MIDDLE;
-    const bool reduces = step->pipeline->beside[variant][LAYERS_BACKWARD][1] && step->pipeline->beside[variant][LAYERS_FORWARD][0];
+    const bool meets =
+        begins ? variant == MICRO_MIDDLE || variant == MICRO_LAST : variant == MICRO_FIRST || variant == MICRO_MIDDLE;
+    const bool reduces =
+        step->pipeline->beside[variant][LAYERS_BACKWARD][1] && step->pipeline->beside[variant][LAYERS_FORWARD][0];
     if (step->contention && meets && reduces && !step->pipeline->shared_communicator) {
         factors.collective[0] = 1 / step->contention->rates[GATHER_AND_SCATTER][0];
         factors.collective[1] = 1 / step->contention->rates[GATHER_AND_SCATTER][1];
@@ -306,7 +312,7 @@ static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
     run->factors = factors[LAYERS_FORWARD];
     run_layers(step->pipeline, sections[SECTION_FORWARD], 1, step->costs, run);
     run->layer = 0;
-    run->factors = factors[LAYERS_BACKWARD];    // of its collectives: they go on beside the layers of backward
+    run->factors = factors[LAYERS_BACKWARD];  // of its collectives: they go on beside the layers of backward
     run->factors.block = 1;
     run->factors.collective[0] = factors[LAYERS_FORWARD].collective[0];
     run_section(step->pipeline, sections[SECTION_TAIL], step->costs, run);
@@ -333,7 +339,8 @@ static void wait_reduced(int unit, Clocks *clocks) {
 }
 
 // Square sums layer by layer, edges, scalars, clip, AdamW; stages 1 and 2 gather behind it.
-static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention, Clocks *clocks) {
+static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
+                            Clocks *clocks) {
     static const int edges[2] = {2, 0};
     double busy = costs->zero_s + costs->clip_s;
     clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
@@ -345,7 +352,8 @@ static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, c
     }
     clocks->host += costs->edge_host_s;
     const double loss_s = later(clocks->compute - costs->seconds[0][SHARD_SQUARE], clocks->host) + costs->loss_sum_s;
-    clocks->compute = later(later(clocks->compute, clocks->host), loss_s) + costs->scalars_s - costs->loss_sum_s + costs->clip_s;
+    clocks->compute =
+        later(later(clocks->compute, clocks->host), loss_s) + costs->scalars_s - costs->loss_sum_s + costs->clip_s;
     double regathered = clocks->ag;
     static const int order[SHARD_UNITS] = {0, 2, 1};
     for (int i = 0; i < SHARD_UNITS; i++) {
@@ -384,7 +392,8 @@ static bool same_beside(const Step *step, MicroVariant variant, MicroVariant oth
     const bool adds = step->costs->seconds[1][SHARD_ADD] > 0 && pipeline->beside[variant][pass][1];
     return !(adds && other == MICRO_FIRST) &&
            memcmp(pipeline->beside[variant][pass], pipeline->beside[other][pass], sizeof pipeline->beside[0][0]) == 0 &&
-           memcmp(pipeline->edge_beside[variant][pass], pipeline->edge_beside[other][pass], sizeof pipeline->edge_beside[0][0]) == 0;
+           memcmp(pipeline->edge_beside[variant][pass], pipeline->edge_beside[other][pass],
+                  sizeof pipeline->edge_beside[0][0]) == 0;
 }
 
 static void find_factors(Step *step, MicroVariant variant) {
@@ -404,17 +413,20 @@ static void find_factors(Step *step, MicroVariant variant) {
         for (int i = 0; i < BACKGROUNDS; i++) {
             double edges_s = 0;
             for (int unit = 0; unit < SHARD_UNITS; unit++) {
-                edges_s += pipeline->edge_beside[variant][pass][unit][i] * step->costs->seconds[unit][background_kinds[i]];
+                edges_s +=
+                    pipeline->edge_beside[variant][pass][unit][i] * step->costs->seconds[unit][background_kinds[i]];
             }
-            work.collective_s[i] = pipeline->beside[variant][pass][i] * layer_s[background_kinds[i]] + edges_s / pipeline->layers;
+            work.collective_s[i] =
+                pipeline->beside[variant][pass][i] * layer_s[background_kinds[i]] + edges_s / pipeline->layers;
         }
         if (pipeline->copies) {
             work.copies_s = (work.collective_s[0] > 0 ? layer_s[SHARD_COPY_OUT] : 0) +
                             (work.collective_s[1] > 0 ? layer_s[SHARD_REDUCE_COPY] : 0);
         }
         const bool reduces = work.collective_s[1] > 0;
-        work.lane_kernels_s = (work.collective_s[0] > 0 ? layer_s[SHARD_COPY_IN] : 0) +
-                              (reduces ? later(layer_s[SHARD_CAST], variant == MICRO_FIRST ? 0 : layer_s[SHARD_ADD]) : 0);
+        work.lane_kernels_s =
+            (work.collective_s[0] > 0 ? layer_s[SHARD_COPY_IN] : 0) +
+            (reduces ? later(layer_s[SHARD_CAST], variant == MICRO_FIRST ? 0 : layer_s[SHARD_ADD]) : 0);
         step->factors[variant][pass] = layer_factors(&contention->response[pass], contention->rates, &work);
     }
 }
@@ -463,7 +475,8 @@ static void run_middle_steps(const Step *step, int count, Run *run) {
     }
 }
 
-static void update_contention(const ShardCosts *costs, const Interference *interference, PipelineContention *contention) {
+static void update_contention(const ShardCosts *costs, const Interference *interference,
+                              PipelineContention *contention) {
     const ShareDemand *active[2] = {&costs->demand[SHARD_ADAMW], &costs->demand[SHARD_REGATHER]};
     double rates[2] = {1, 1};
     if (costs->seconds[1][SHARD_REGATHER] > 0) {
@@ -493,17 +506,19 @@ void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs,
             contention->response[pass].beside[set] = fluid_run(&pipeline->fluid[pass], demands, set, interference);
         }
     }
-    for (int pass = 0; pass < LAYER_PASSES && costs->seconds[1][SHARD_COPY_IN] + costs->seconds[1][SHARD_ADD] > 0; pass++) {
+    for (int pass = 0; pass < LAYER_PASSES && costs->seconds[1][SHARD_COPY_IN] + costs->seconds[1][SHARD_ADD] > 0;
+         pass++) {
         const ShardKind kind = costs->seconds[1][SHARD_COPY_IN] > 0 ? SHARD_COPY_IN : SHARD_ADD;
         const ShareDemand kernel[BACKGROUNDS] = {costs->demand[kind]};
         const FluidResponse beside = fluid_run(&pipeline->fluid[pass], kernel, 1, interference);
         LayerResponse *response = &contention->response[pass];
-        response->kernel_delay = beside.rate[0] > 0 ? (1 - response->beside[0].seconds / beside.seconds) / beside.rate[0] : 0;
+        response->kernel_delay =
+            beside.rate[0] > 0 ? (1 - response->beside[0].seconds / beside.seconds) / beside.rate[0] : 0;
     }
 }
 
-void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention, int micro_steps,
-                  PipelineTimes *times) {
+void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
+                  int micro_steps, PipelineTimes *times) {
     Step step = {.pipeline = pipeline, .costs = costs, .contention = contention};
     Run run = {.clocks = clocks_at_zero(), .factors = no_factors};
     const Clocks *clocks = &run.clocks;

@@ -23,7 +23,9 @@ ShardKind shard_kind(const StepProgram *program, const Task *task) {
     case LANE_COMPUTE:
         return compute_kind(task);
     case LANE_AG:
-        return task->kind != TASK_ALL_GATHER ? SHARD_COPY_IN : task->phase == PHASE_OPTIMIZER ? SHARD_REGATHER : SHARD_GATHER;
+        return task->kind != TASK_ALL_GATHER    ? SHARD_COPY_IN
+               : task->phase == PHASE_OPTIMIZER ? SHARD_REGATHER
+                                                : SHARD_GATHER;
     case LANE_RS:
     case LANE_REP:
         return task->kind == TASK_REDUCE_SCATTER ? SHARD_SCATTER
@@ -38,7 +40,7 @@ ShardKind shard_kind(const StepProgram *program, const Task *task) {
 // Tasks of the control lane and the two kernels around them.
 static void add_scalar(const Task *task, const TaskCost *cost, ShardCosts *costs) {
     if (task->lane == LANE_CTL) {
-        costs->loss_sum_s = costs->scalars_s;    // all but the last
+        costs->loss_sum_s = costs->scalars_s;  // all but the last
         costs->scalars_s += cost->seconds;
     } else if (task->kind == TASK_CLIP) {
         costs->clip_s = cost->seconds;

@@ -7,32 +7,32 @@
 #include "sim/cost/interference.h"
 #include "sim/step/step.h"
 
-enum { SHARD_UNITS = 3 };    // embedding, layer, head: the order of StepProgram.units
+enum { SHARD_UNITS = 3 };  // embedding, layer, head: the order of StepProgram.units
 
 typedef enum {
-    SHARD_COPY_IN,        // before a gather, on its lane
+    SHARD_COPY_IN,  // before a gather, on its lane
     SHARD_GATHER,
-    SHARD_COPY_OUT,       // after it, computing
-    SHARD_PAD,            // zeroing of padding, computing
-    SHARD_REDUCE_COPY,    // before a reduction, computing
+    SHARD_COPY_OUT,     // after it, computing
+    SHARD_PAD,          // zeroing of padding, computing
+    SHARD_REDUCE_COPY,  // before a reduction, computing
     SHARD_SCATTER,
-    SHARD_CAST,           // of what was reduced, on its lane
+    SHARD_CAST,  // of what was reduced, on its lane
     SHARD_ADD,
-    SHARD_REPLICA,        // sum over replicas
-    SHARD_SQUARE,         // optimizer: square sum
+    SHARD_REPLICA,  // sum over replicas
+    SHARD_SQUARE,   // optimizer: square sum
     SHARD_ADAMW,
-    SHARD_REGATHER,       // of updated weights
+    SHARD_REGATHER,  // of updated weights
     SHARD_KINDS
 } ShardKind;
 
 typedef struct ShardCosts {
     double seconds[SHARD_UNITS][SHARD_KINDS];
     double host_s[SHARD_UNITS][SHARD_KINDS];
-    double scalars_s;            // loss and norm sums over ranks, one after the other
-    double loss_sum_s;           // of them, what does not wait for the norm
+    double scalars_s;   // loss and norm sums over ranks, one after the other
+    double loss_sum_s;  // of them, what does not wait for the norm
     double zero_s, clip_s;
-    double edge_host_s;          // of the scalars, zeroing and clipping
-    ShareDemand demand[SHARD_KINDS];    // of the layer unit's collectives
+    double edge_host_s;               // of the scalars, zeroing and clipping
+    ShareDemand demand[SHARD_KINDS];  // of the layer unit's collectives
 } ShardCosts;
 
 // SHARD_KINDS when the task is none of them.

@@ -11,7 +11,8 @@
 
 #include <math.h>
 
-static const double most_sm_share = 0.9;    // collectives never starve a kernel; more channels than SMs is a profile error
+static const double most_sm_share =
+    0.9;  // collectives never starve a kernel; more channels than SMs is a profile error
 
 ShareDemand share_demand(const Task *task, const TaskCost *cost) {
     ShareDemand demand = {
@@ -35,7 +36,8 @@ static double dominant_use(const ShareDemand *demand) {
 }
 
 // Level at which the link is full when the collectives still growing have dominant share `level`; infinity when never.
-static double link_full_level(const ShareDemand *const *demands, int count, const bool *growing, const double *rates, int link) {
+static double link_full_level(const ShareDemand *const *demands, int count, const bool *growing, const double *rates,
+                              int link) {
     double taken = 0, growth = 0;
     for (int i = 0; i < count; i++) {
         if (growing[i]) {
@@ -49,7 +51,8 @@ static double link_full_level(const ShareDemand *const *demands, int count, cons
 
 // One round: raises the level to the next event, stops whoever has full rate or sits on a full link. False when none grows.
 static bool fill_links(const ShareDemand *const *demands, int count, bool *growing, double *rates) {
-    double full[RESOURCE_COUNT] = {[RESOURCE_NODE_LINK] = link_full_level(demands, count, growing, rates, RESOURCE_NODE_LINK),
+    double full[RESOURCE_COUNT] = {[RESOURCE_NODE_LINK] =
+                                       link_full_level(demands, count, growing, rates, RESOURCE_NODE_LINK),
                                    [RESOURCE_NIC] = link_full_level(demands, count, growing, rates, RESOURCE_NIC)};
     double level = fmin(full[RESOURCE_NODE_LINK], full[RESOURCE_NIC]);
     for (int i = 0; i < count; i++) {

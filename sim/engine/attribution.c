@@ -33,7 +33,8 @@ static void charge_gap(Simulation *simulation, const Actor *actor, uint32_t lane
     const int64_t from = attribution->idle_since_ps, now = simulation->now_ps;
     int latest = -1;
     for (int lane = 1; lane < simulation->program.lane_count; lane++) {
-        if ((lanes >> lane & 1) && actor->end_ps[lane] > from && (latest < 0 || actor->end_ps[lane] > actor->end_ps[latest])) {
+        if ((lanes >> lane & 1) && actor->end_ps[lane] > from &&
+            (latest < 0 || actor->end_ps[lane] > actor->end_ps[latest])) {
             latest = lane;
         }
     }
@@ -49,7 +50,7 @@ void attribution_start(Simulation *simulation, const Actor *actor, const Instanc
     if (simulation->now_ps == simulation->attribution.idle_since_ps) {
         return;
     }
-    uint32_t binding = 0;    // lanes whose latest task was the one waited for
+    uint32_t binding = 0;  // lanes whose latest task was the one waited for
     for (int lane = 1; lane < simulation->program.lane_count; lane++) {
         binding |= instance->need[lane] > 0 && instance->need[lane] == actor->ended[lane] ? 1u << lane : 0;
     }

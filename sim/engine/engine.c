@@ -81,7 +81,8 @@ static void report(Simulation *simulation, double step_fixed_s, Arena *arena, En
         result->totals[i] =
             (TaskTotal){.count = simulation->sums[i].count, .seconds = (double)simulation->sums[i].ps * s_per_ps};
     }
-    result->timeline = (Timeline){.origin = TIMELINE_SIMULATED, .complete = simulation->complete, .step_s = result->step_s};
+    result->timeline =
+        (Timeline){.origin = TIMELINE_SIMULATED, .complete = simulation->complete, .step_s = result->step_s};
     if (simulation->options.keep_spans) {
         report_spans(simulation, arena, &result->timeline);
     } else {
@@ -89,8 +90,8 @@ static void report(Simulation *simulation, double step_fixed_s, Arena *arena, En
     }
 }
 
-Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options, Arena *arena,
-                        EngineResult *result, Error *error) {
+Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options,
+                        Arena *arena, EngineResult *result, Error *error) {
     Arena scratch = {0};
     Simulation simulation = {.arena = &scratch};
     Status status = simulation_prepare(program, costs, options, &simulation, error);

@@ -11,37 +11,37 @@
 #include "sim/step/timeline.h"
 
 typedef struct EngineOptions {
-    bool all_ranks;           // simulate every rank instead of one per equivalence class
-    bool unroll;              // never repeat a segment by recurrence
-    bool no_contention;       // every task takes its isolated time
-    bool keep_spans;          // fill the timeline's spans; else totals only
-    const float *rank_slowdown;    // world entries >= 1: compute of that rank takes this times longer; NULL = all 1
+    bool all_ranks;              // simulate every rank instead of one per equivalence class
+    bool unroll;                 // never repeat a segment by recurrence
+    bool no_contention;          // every task takes its isolated time
+    bool keep_spans;             // fill the timeline's spans; else totals only
+    const float *rank_slowdown;  // world entries >= 1: compute of that rank takes this times longer; NULL = all 1
 } EngineOptions;
 
 typedef struct EngineResult {
     double step_s;
     // Critical-path attribution on the representative rank, summing to step_s:
-    double compute_s;                          // compute lane busy, forward to backward
-    double exposed_s[AXIS_COUNT];              // compute lane idle because of a collective of that axis (shard group -> dp_shard)
+    double compute_s;              // compute lane busy, forward to backward
+    double exposed_s[AXIS_COUNT];  // compute lane idle because of a collective of that axis (shard group -> dp_shard)
     double optimizer_s;
-    double overhead_s;                         // host-bound gaps, step edges, what is left
-    int64_t events;                            // task instances simulated, over all simulated ranks
-    int64_t instances;                         // task instances represented, repeats included
-    int classes;                               // ranks simulated
-    int representative;                        // the rank that attribution and totals are of: the first of the slowest
-    TaskTotal *totals;                         // per task of the program, repeats included, on the representative rank
+    double overhead_s;   // host-bound gaps, step edges, what is left
+    int64_t events;      // task instances simulated, over all simulated ranks
+    int64_t instances;   // task instances represented, repeats included
+    int classes;         // ranks simulated
+    int representative;  // the rank that attribution and totals are of: the first of the slowest
+    TaskTotal *totals;   // per task of the program, repeats included, on the representative rank
     Timeline timeline;
 } EngineResult;
 
 // What the engine takes from sim/cost; given by hand in tests and what-if questions.
 typedef struct EngineCosts {
-    const TaskCost *tasks;                     // program->task_count rows
+    const TaskCost *tasks;  // program->task_count rows
     Interference interference;
-    double step_fixed_s;                       // charged once per step, as overhead
+    double step_fixed_s;  // charged once per step, as overhead
 } EngineCosts;
 
-Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options, Arena *arena,
-                        EngineResult *result, Error *error);
+Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options,
+                        Arena *arena, EngineResult *result, Error *error);
 
 Status engine_run(const StepProgram *program, const CostModel *cost, const EngineOptions *options, Arena *arena,
                   EngineResult *result, Error *error);

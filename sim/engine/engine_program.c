@@ -9,7 +9,7 @@
 enum { MAX_DEMANDS = 65535 };
 
 static const double ps_per_s = 1e12;
-static const double longest_s = 4e6;    // int64 picoseconds reach 9.2e6 s
+static const double longest_s = 4e6;  // int64 picoseconds reach 9.2e6 s
 
 int64_t engine_picoseconds(double seconds) {
     return (int64_t)llround(seconds * ps_per_s);
@@ -27,7 +27,8 @@ static int32_t demand_index(EngineProgram *compiled, const Task *task, const Tas
     return compiled->demand_count++;
 }
 
-static Status compile_sites(const StepProgram *program, const int32_t *first_slot, EngineProgram *compiled, Error *error) {
+static Status compile_sites(const StepProgram *program, const int32_t *first_slot, EngineProgram *compiled,
+                            Error *error) {
     int32_t next = 0;
     for (int32_t i = 0; i < program->task_count; i++) {
         const Task *task = &program->tasks[i];
@@ -40,8 +41,8 @@ static Status compile_sites(const StepProgram *program, const int32_t *first_slo
                 const EventRef *ref = &program->event_refs[k];
                 const Event *event = &program->events[ref->event];
                 if (pass == 1 && event->lane != task->lane) {
-                    return error_set(error, STATUS_INTERNAL, "task %s on lane %s records an event of lane %s", task->name,
-                                     program->lanes[task->lane].name, program->lanes[event->lane].name);
+                    return error_set(error, STATUS_INTERNAL, "task %s on lane %s records an event of lane %s",
+                                     task->name, program->lanes[task->lane].name, program->lanes[event->lane].name);
                 }
                 if (pass == 0 && event->lane == task->lane) {
                     continue;
@@ -53,13 +54,15 @@ static Status compile_sites(const StepProgram *program, const int32_t *first_slo
                                                       .offset = ref->layer_offset,
                                                       .lane = event->lane};
             }
-            *(pass == 0 ? &out->wait_count : &out->record_count) = next - (pass == 0 ? out->first_wait : out->first_record);
+            *(pass == 0 ? &out->wait_count : &out->record_count) =
+                next - (pass == 0 ? out->first_wait : out->first_record);
         }
     }
     return STATUS_OK;
 }
 
-static Status compile_tasks(const StepProgram *program, const EngineCosts *costs, EngineProgram *compiled, Error *error) {
+static Status compile_tasks(const StepProgram *program, const EngineCosts *costs, EngineProgram *compiled,
+                            Error *error) {
     for (int32_t i = 0; i < program->task_count; i++) {
         const Task *task = &program->tasks[i];
         const TaskCost *cost = &costs->tasks[i];
@@ -68,9 +71,11 @@ static Status compile_tasks(const StepProgram *program, const EngineCosts *costs
                              cost->seconds, cost->host_s);
         }
         if (task->lane < 0 || task->lane >= program->lane_count) {
-            return error_set(error, STATUS_INTERNAL, "task %s is on lane %d of %d", task->name, task->lane, program->lane_count);
+            return error_set(error, STATUS_INTERNAL, "task %s is on lane %d of %d", task->name, task->lane,
+                             program->lane_count);
         }
-        const bool occupies = cost->seconds > 0 && cost->sm_share + cost->use[RESOURCE_NODE_LINK] + cost->use[RESOURCE_NIC] > 0;
+        const bool occupies =
+            cost->seconds > 0 && cost->sm_share + cost->use[RESOURCE_NODE_LINK] + cost->use[RESOURCE_NIC] > 0;
         compiled->tasks[i].duration_ps = engine_picoseconds(cost->seconds);
         compiled->tasks[i].host_ps = engine_picoseconds(cost->host_s);
         compiled->tasks[i].lane = task->lane;
@@ -85,7 +90,8 @@ static void compile_lanes(const StepProgram *program, EngineProgram *compiled) {
     compiled->lane_count = program->lane_count;
     for (int32_t i = 0; i < program->lane_count; i++) {
         for (int32_t k = 0; k < program->lane_count; k++) {
-            const bool same = program->lanes[i].communicator >= 0 && program->lanes[i].communicator == program->lanes[k].communicator;
+            const bool same =
+                program->lanes[i].communicator >= 0 && program->lanes[i].communicator == program->lanes[k].communicator;
             compiled->siblings[i] |= same && i != k ? 1u << k : 0;
         }
     }
@@ -139,7 +145,8 @@ static void compile_shape(const EngineProgram *compiled, int32_t index, int8_t *
     }
 }
 
-Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled, Error *error) {
+Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled,
+                      Error *error) {
     if (program->lane_count > ENGINE_LANES || program->lane_count < 1) {
         return error_set(error, STATUS_INTERNAL, "the engine knows 1 to %d lanes, the program has %d", ENGINE_LANES,
                          program->lane_count);
@@ -147,7 +154,8 @@ Status engine_compile(const StepProgram *program, const EngineCosts *costs, Aren
     *compiled = (EngineProgram){.step = program, .interference = costs->interference};
     const int32_t most_demands = program->task_count + 1 < MAX_DEMANDS ? program->task_count + 1 : MAX_DEMANDS;
     if (program->task_count >= MAX_DEMANDS) {
-        return error_set(error, STATUS_INTERNAL, "the program has %d tasks, the engine knows %d", program->task_count, MAX_DEMANDS);
+        return error_set(error, STATUS_INTERNAL, "the program has %d tasks, the engine knows %d", program->task_count,
+                         MAX_DEMANDS);
     }
     compiled->tasks = ARENA_ARRAY(arena, EngineTask, program->task_count);
     compiled->sites = ARENA_ARRAY(arena, EventSite, program->event_ref_count);

@@ -3,10 +3,10 @@
 
 #pragma once
 
-#include "sim/engine/engine.h"
 #include "sim/cost/interference.h"
+#include "sim/engine/engine.h"
 
-enum { ENGINE_LANES = 8 };    // at most; lane 0 computes
+enum { ENGINE_LANES = 8 };  // at most; lane 0 computes
 
 // One wait or record: slot first_slot + (scale * layer + offset) mod slots, recorded on `lane`.
 typedef struct EventSite {
@@ -18,19 +18,19 @@ typedef struct EventSite {
 
 typedef struct EngineTask {
     int64_t duration_ps, host_ps;
-    int32_t first_wait, wait_count;        // sites; waits on the task's own lane are dropped, the lane orders them
+    int32_t first_wait, wait_count;  // sites; waits on the task's own lane are dropped, the lane orders them
     int32_t first_record, record_count;
-    int16_t lane, guard, group;            // group -1: not a collective
-    uint16_t demand;                       // index into demands; 0 = occupies nothing
+    int16_t lane, guard, group;  // group -1: not a collective
+    uint16_t demand;             // index into demands; 0 = occupies nothing
 } EngineTask;
 
 // What a loop's iterations have in common.
 typedef struct LoopShape {
-    uint32_t lanes;            // bit per lane that the body (or the stretch of tasks) uses
-    uint32_t eager_lanes;      // and those whose next task after it might start before the stretch is walked (lookahead.c)
-    int32_t margin;            // iterations at either end that may differ: guards and look-ahead
-    int32_t ring_slots;        // largest ring of event slots that wraps inside the loop
-    bool uniform;              // iterations between the margins are shifts of each other
+    uint32_t lanes;        // bit per lane that the body (or the stretch of tasks) uses
+    uint32_t eager_lanes;  // and those whose next task after it might start before the stretch is walked (lookahead.c)
+    int32_t margin;        // iterations at either end that may differ: guards and look-ahead
+    int32_t ring_slots;    // largest ring of event slots that wraps inside the loop
+    bool uniform;          // iterations between the margins are shifts of each other
 } LoopShape;
 
 typedef struct EngineProgram {
@@ -38,17 +38,18 @@ typedef struct EngineProgram {
     EngineTask *tasks;
     EventSite *sites;
     int32_t slot_count;
-    LoopShape *shapes;                        // per segment
+    LoopShape *shapes;  // per segment
     ShareDemand *demands;
     int32_t demand_count;
     int32_t lane_count;
-    uint32_t siblings[ENGINE_LANES];          // lanes with the same communicator, without the lane itself
+    uint32_t siblings[ENGINE_LANES];  // lanes with the same communicator, without the lane itself
     Interference interference;
 } EngineProgram;
 
 int64_t engine_picoseconds(double seconds);
 
-Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled, Error *error);
+Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled,
+                      Error *error);
 
 // Fills eager_lanes of every segment.
 void engine_find_eager_lanes(EngineProgram *compiled, Arena *arena);

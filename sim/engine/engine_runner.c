@@ -2,8 +2,8 @@
 
 #include "sim/engine/engine_runner.h"
 
-static Status run_engine(void *state, const StepProgram *program, const Progress *progress, Arena *arena, Timeline *timeline,
-                         Error *error) {
+static Status run_engine(void *state, const StepProgram *program, const Progress *progress, Arena *arena,
+                         Timeline *timeline, Error *error) {
     const EngineRunner *runner = state;
     EngineOptions options = runner->options;
     options.keep_spans = true;

@@ -7,7 +7,7 @@
 
 typedef struct EngineRunner {
     CostModel cost;
-    EngineOptions options;    // keep_spans is set by the runner
+    EngineOptions options;  // keep_spans is set by the runner
 } EngineRunner;
 
 // A StepRunner whose state is *runner, which must outlive it.

@@ -8,7 +8,7 @@
 // Tasks in the order in which they are first issued after the stretch.
 typedef struct Ahead {
     const EngineProgram *compiled;
-    int32_t *tasks;       // collected so far, with the segment of their layer loop
+    int32_t *tasks;  // collected so far, with the segment of their layer loop
     int32_t *layer_loop;
     int32_t count;
 } Ahead;

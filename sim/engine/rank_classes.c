@@ -42,7 +42,8 @@ static void renumber(Colours *colours) {
         }
     }
     for (int rank = 0; rank < colours->world; rank++) {
-        const uint64_t *found = bsearch(&colours->signature[rank], colours->sorted, (size_t)distinct, sizeof *found, compare_u64);
+        const uint64_t *found =
+            bsearch(&colours->signature[rank], colours->sorted, (size_t)distinct, sizeof *found, compare_u64);
         colours->of_rank[rank] = (int32_t)(found - colours->sorted);
     }
     colours->count = distinct;
@@ -61,7 +62,8 @@ static void add_group_signature(Colours *colours, int group, uint64_t *sums) {
     }
     for (int rank = 0; rank < colours->world; rank++) {
         const MeshCoordinates at = mesh_coordinates(mesh, rank);
-        colours->signature[rank] = mix(colours->signature[rank] ^ mix(sums[mesh_group_member(mesh, axes, &at, 0)] + (uint64_t)group));
+        colours->signature[rank] =
+            mix(colours->signature[rank] ^ mix(sums[mesh_group_member(mesh, axes, &at, 0)] + (uint64_t)group));
     }
 }
 
@@ -108,8 +110,8 @@ static void pick_actors(const Colours *colours, const EngineOptions *options, in
 }
 
 // The actors in the group of `actor`, each once. Actors are numbered by their lowest rank; a leader is the lowest actor.
-static int32_t group_actors(const Colours *colours, const int32_t *actor_of, const MeshCoordinates *at, int group, int32_t *seen,
-                            int32_t stamp, int32_t *out) {
+static int32_t group_actors(const Colours *colours, const int32_t *actor_of, const MeshCoordinates *at, int group,
+                            int32_t *seen, int32_t stamp, int32_t *out) {
     const Mesh *mesh = &colours->program->plan.mesh;
     const Group *shape = &colours->program->groups[group];
     int32_t count = 0;
@@ -138,7 +140,7 @@ static void find_members(const Colours *colours, const int32_t *actor_of, Arena 
     for (int32_t i = 0; i < entries; i++) {
         const int32_t group = i / classes->actors, actor = i % classes->actors;
         if (classes->count[i] > 0) {
-            continue;    // listed with a member before it
+            continue;  // listed with a member before it
         }
         const MeshCoordinates at = mesh_coordinates(&program->plan.mesh, classes->rank[actor]);
         const int32_t count = group_actors(colours, actor_of, &at, group, seen, i + 1, out);
@@ -151,13 +153,15 @@ static void find_members(const Colours *colours, const int32_t *actor_of, Arena 
     }
 }
 
-Status rank_classes_find(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes, Error *error) {
+Status rank_classes_find(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes,
+                         Error *error) {
     const int world = mesh_world(&program->plan.mesh);
     bool equal = !options->all_ranks;
     for (int rank = 0; options->rank_slowdown && rank < world; rank++) {
         const float slowdown = options->rank_slowdown[rank];
         if (!(slowdown >= 1 && slowdown < 1e6f)) {
-            return error_set(error, STATUS_USAGE, "slowdown of rank %d is %g; at least 1 is allowed", rank, (double)slowdown);
+            return error_set(error, STATUS_USAGE, "slowdown of rank %d is %g; at least 1 is allowed", rank,
+                             (double)slowdown);
         }
         equal &= slowdown == options->rank_slowdown[0];
     }
@@ -179,7 +183,8 @@ Status rank_classes_find(const StepProgram *program, const EngineOptions *option
         refine(&colours, arena);
     }
     int32_t *actor_of = ARENA_ARRAY(arena, int32_t, colours.count);
-    *classes = (RankClasses){.rank = ARENA_ARRAY(arena, int32_t, colours.count), .slowdown = ARENA_ARRAY(arena, double, colours.count)};
+    *classes = (RankClasses){.rank = ARENA_ARRAY(arena, int32_t, colours.count),
+                             .slowdown = ARENA_ARRAY(arena, double, colours.count)};
     pick_actors(&colours, options, actor_of, classes);
     find_members(&colours, actor_of, arena, classes);
     return STATUS_OK;

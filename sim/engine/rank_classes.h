@@ -8,10 +8,11 @@
 // group with that actor; the first of them leads.
 typedef struct RankClasses {
     int32_t actors;
-    int32_t *rank;           // that an actor stands for: the lowest of its class
-    double *slowdown;        // of an actor's compute
+    int32_t *rank;     // that an actor stands for: the lowest of its class
+    double *slowdown;  // of an actor's compute
     int32_t *first, *count;
     int32_t *members;
 } RankClasses;
 
-Status rank_classes_find(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes, Error *error);
+Status rank_classes_find(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes,
+                         Error *error);

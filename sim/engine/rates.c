@@ -11,7 +11,7 @@
 enum { CACHE_ROWS = 1024 };
 
 typedef struct CacheRow {
-    uint16_t demand[ENGINE_LANES];    // the key: all zero = free, never looked up
+    uint16_t demand[ENGINE_LANES];  // the key: all zero = free, never looked up
     double rate[ENGINE_LANES];
 } CacheRow;
 
@@ -66,7 +66,8 @@ static void set_rate(Simulation *simulation, int32_t index, int lane, double rat
         return;
     }
     const int64_t now = simulation->now_ps;
-    actor->remaining_ps[lane] = fmax(0, actor->remaining_ps[lane] - (double)(now - actor->update_ps[lane]) * actor->rate[lane]);
+    actor->remaining_ps[lane] =
+        fmax(0, actor->remaining_ps[lane] - (double)(now - actor->update_ps[lane]) * actor->rate[lane]);
     actor->update_ps[lane] = now;
     actor->rate[lane] = rate;
     actor->next_ps[lane] = now + (int64_t)ceil(actor->remaining_ps[lane] / rate);
@@ -112,7 +113,8 @@ static void update_collective(Simulation *simulation, int32_t leader, int lane) 
 
 static int compare_due(const void *a, const void *b) {
     const DueCollective *x = a, *y = b;
-    return x->leader != y->leader ? (x->leader > y->leader) - (x->leader < y->leader) : (x->lane > y->lane) - (x->lane < y->lane);
+    return x->leader != y->leader ? (x->leader > y->leader) - (x->leader < y->leader)
+                                  : (x->lane > y->lane) - (x->lane < y->lane);
 }
 
 void rates_update(Simulation *simulation) {

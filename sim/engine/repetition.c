@@ -10,19 +10,19 @@
 #include <string.h>
 
 typedef struct LaneState {
-    int64_t next_ps, start_ps;    // relative to now; 0 when idle
+    int64_t next_ps, start_ps;  // relative to now; 0 when idle
     double remaining_ps, rate, local_rate;
-    int32_t ended;                // relative to the boundary
+    int32_t ended;  // relative to the boundary
     int32_t status;
 } LaneState;
 
 typedef struct Snapshot {
-    int32_t loop_run, iteration;      // 0 = none
+    int32_t loop_run, iteration;  // 0 = none
     int64_t now_ps, host_ps, host_waits;
-    int64_t step_ps;                  // now on the step's clock, skipped iterations included
+    int64_t step_ps;  // now on the step's clock, skipped iterations included
     int32_t pulled[ENGINE_LANES];
-    bool settled;                     // everything before the loop had ended
-    LaneState *lanes;                 // actors x lanes
+    bool settled;      // everything before the loop had ended
+    LaneState *lanes;  // actors x lanes
 } Snapshot;
 
 typedef struct Totals {
@@ -74,7 +74,8 @@ static void take_lane(const Simulation *simulation, const Actor *actor, int lane
     }
 }
 
-static void take_snapshot(const Simulation *simulation, const Boundary *boundary, const LoopRun *run, Snapshot *snapshot) {
+static void take_snapshot(const Simulation *simulation, const Boundary *boundary, const LoopRun *run,
+                          Snapshot *snapshot) {
     const int lanes = simulation->program.lane_count;
     snapshot->loop_run = boundary->loop_run;
     snapshot->iteration = boundary->iteration;
@@ -94,7 +95,8 @@ static void take_snapshot(const Simulation *simulation, const Boundary *boundary
 }
 
 // Equal states, one iteration apart; *host_shift_ps: what the host gains per iteration.
-static bool repeats(const Repetition *repetition, const Snapshot *before, const Snapshot *after, int64_t *host_shift_ps) {
+static bool repeats(const Repetition *repetition, const Snapshot *before, const Snapshot *after,
+                    int64_t *host_shift_ps) {
     if (before->loop_run != after->loop_run || before->iteration + 1 != after->iteration || !before->settled) {
         return false;
     }
@@ -120,7 +122,7 @@ static int32_t skippable(const Simulation *simulation, const Level *level, const
         if (abs(loop->step) != 1 || !shape->uniform) {
             return 0;
         }
-        const int32_t low = shape->margin, high = program->layers - 1 - shape->margin;    // layers between the guards
+        const int32_t low = shape->margin, high = program->layers - 1 - shape->margin;  // layers between the guards
         const int32_t from = loop->step > 0 ? low - loop->first : loop->first - high;
         const int32_t to = loop->step > 0 ? high - loop->first : loop->first - low;
         first = from > first ? from : first;
@@ -171,7 +173,7 @@ static void at_boundary(Simulation *simulation, const Boundary *boundary) {
     Level *level = &repetition->levels[depth];
     const bool left = simulation->walker.depth <= depth || run->id != boundary->loop_run;
     if (left || simulation->actors[simulation->observed].end_ps[0] != simulation->now_ps) {
-        level->last.loop_run = 0;    // nothing to skip, or no compute task marks the iteration's end
+        level->last.loop_run = 0;  // nothing to skip, or no compute task marks the iteration's end
         return;
     }
     int64_t host_shift_ps = 0;

@@ -22,8 +22,8 @@ static void mark_changed(Simulation *simulation, int32_t actor) {
 
 static void keep_span(Simulation *simulation, int32_t actor, int lane, const Instance *instance) {
     const int64_t shift = simulation->skipped_ps;
-    simulation->spans = arena_grow(simulation->arena, simulation->spans, simulation->span_count, &simulation->span_capacity,
-                                   sizeof *simulation->spans);
+    simulation->spans = arena_grow(simulation->arena, simulation->spans, simulation->span_count,
+                                   &simulation->span_capacity, sizeof *simulation->spans);
     simulation->spans[simulation->span_count++] =
         (SpanEntry){.position = instance->position,
                     .span = {.rank = simulation->classes.rank[actor],
@@ -128,7 +128,9 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
         return;
     }
     const int32_t *members = &simulation->classes.members[simulation->classes.first[entry]];
-    int32_t *arrived = &simulation->arrived[(task->group * simulation->program.lane_count + lane) * simulation->classes.actors + members[0]];
+    int32_t *arrived =
+        &simulation
+             ->arrived[(task->group * simulation->program.lane_count + lane) * simulation->classes.actors + members[0]];
     simulation->actors[index].status[lane] = LANE_ARRIVED;
     simulation->actors[index].next_ps[lane] = INT64_MAX;
     if (++*arrived < count) {
@@ -146,7 +148,7 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
 static bool needs_met(const Instance *instance, const Actor *actor) {
     int32_t late = 0;
     for (int lane = 0; lane < ENGINE_LANES; lane++) {
-        late |= actor->ended[lane] - instance->need[lane];    // counts are far from overflow: negative when short
+        late |= actor->ended[lane] - instance->need[lane];  // counts are far from overflow: negative when short
     }
     return late >= 0;
 }
@@ -212,7 +214,7 @@ static bool pull_for(Simulation *simulation, const Actor *actor, uint32_t empty)
         pulled = true;
         empty &= ~(1u << lane_pulled);
         if (!actor_busy(actor, simulation->program.lane_count)) {
-            break;    // perhaps this one can start
+            break;  // perhaps this one can start
         }
     }
     return pulled;
@@ -247,7 +249,7 @@ static void settle(Simulation *simulation) {
         const int32_t actor = simulation->touched[simulation->touched_first++];
         simulation->touched_first %= simulation->classes.actors;
         simulation->touched_count--;
-        simulation->actors[actor].touched = false;    // may be touched again by somebody else's collective
+        simulation->actors[actor].touched = false;  // may be touched again by somebody else's collective
         settle_actor(simulation, actor);
         actor_queue_update(&simulation->queue, actor, &simulation->actors[actor], simulation->program.lane_count);
     }
@@ -279,7 +281,8 @@ static Status check_all_ended(const Simulation *simulation, Error *error) {
         for (int lane = 0; lane < simulation->program.lane_count; lane++) {
             const Instance *head = walker_head(&simulation->walker, lane, actor->ended[lane]);
             if (head) {
-                return error_set(error, STATUS_INTERNAL, "the program deadlocks: task %s (layer %d, micro-batch %d) of rank %d never starts",
+                return error_set(error, STATUS_INTERNAL,
+                                 "the program deadlocks: task %s (layer %d, micro-batch %d) of rank %d never starts",
                                  simulation->program.step->tasks[head->task].name, head->layer, head->micro_batch,
                                  simulation->classes.rank[i]);
             }

@@ -10,31 +10,32 @@
 #include "sim/engine/rank_classes.h"
 #include "sim/engine/walker.h"
 
-typedef enum { LANE_IDLE, LANE_ISSUING, LANE_ARRIVED, LANE_RUNNING } LaneStatus;    // ISSUING: waits for the host
+typedef enum { LANE_IDLE, LANE_ISSUING, LANE_ARRIVED, LANE_RUNNING } LaneStatus;  // ISSUING: waits for the host
 
 // One simulated rank. Times are on the simulation's clock; the step's clock is ahead of it by skipped_ps.
 typedef struct Actor {
-    int64_t next_ps[ENGINE_LANES];      // when the lane's task ends or the host has issued its head; INT64_MAX: nothing to expect
-    int32_t ended[ENGINE_LANES];        // tasks of the lane that have ended
-    uint16_t demand[ENGINE_LANES];      // of what is running; 0 nothing
+    int64_t next_ps
+        [ENGINE_LANES];  // when the lane's task ends or the host has issued its head; INT64_MAX: nothing to expect
+    int32_t ended[ENGINE_LANES];    // tasks of the lane that have ended
+    uint16_t demand[ENGINE_LANES];  // of what is running; 0 nothing
     uint8_t status[ENGINE_LANES];
     bool host_bound[ENGINE_LANES];      // the running or last task started the moment the host issued it
     int32_t leader[ENGINE_LANES];       // running collective: the actor that keeps its clock
     double remaining_ps[ENGINE_LANES];  // isolated time left at update_ps (kept by the leader)
     double rate[ENGINE_LANES];
-    double local_rate[ENGINE_LANES];    // what this rank's sharing would allow
+    double local_rate[ENGINE_LANES];  // what this rank's sharing would allow
     int64_t update_ps[ENGINE_LANES];
     int64_t start_ps[ENGINE_LANES];
-    int64_t end_ps[ENGINE_LANES];       // of the last ended task
-    uint32_t empty;                     // idle lanes for which nothing was queued
-    bool touched;                       // in the list of this instant
-    bool changed;                       // runs something else than before this instant
+    int64_t end_ps[ENGINE_LANES];  // of the last ended task
+    uint32_t empty;                // idle lanes for which nothing was queued
+    bool touched;                  // in the list of this instant
+    bool changed;                  // runs something else than before this instant
 } Actor;
 
 typedef struct Attribution {
     int64_t compute_ps, optimizer_ps, overhead_ps;
     int64_t exposed_ps[AXIS_COUNT];
-    int64_t idle_since_ps;              // compute lane
+    int64_t idle_since_ps;  // compute lane
 } Attribution;
 
 typedef struct TaskSum {
@@ -47,8 +48,8 @@ typedef struct SpanEntry {
 } SpanEntry;
 
 typedef struct ActorQueue {
-    int64_t *key;         // per actor: its earliest next_ps
-    int32_t *heap, *at;   // actors by (key, actor); place of an actor in the heap
+    int64_t *key;        // per actor: its earliest next_ps
+    int32_t *heap, *at;  // actors by (key, actor); place of an actor in the heap
     int32_t count;
 } ActorQueue;
 
@@ -62,20 +63,20 @@ typedef struct Simulation {
     Walker walker;
     Arena *arena;
     Actor *actors;
-    int32_t *arrived;                   // members ready: (group * lanes + lane) * actors + leader
+    int32_t *arrived;  // members ready: (group * lanes + lane) * actors + leader
     ActorQueue queue;
     int64_t now_ps, skipped_ps;
-    int32_t *touched;                   // ring: actors on which something may start now
+    int32_t *touched;  // ring: actors on which something may start now
     int32_t touched_first, touched_count;
     int32_t *changed;
     int32_t changed_count;
-    uint32_t pulled_lanes;              // lanes that got tasks since other actors last looked
-    int32_t kept[ENGINE_LANES];         // tasks ended on every actor: older instances are forgotten
-    int32_t observed;                   // the actor of attribution and totals
+    uint32_t pulled_lanes;       // lanes that got tasks since other actors last looked
+    int32_t kept[ENGINE_LANES];  // tasks ended on every actor: older instances are forgotten
+    int32_t observed;            // the actor of attribution and totals
     Attribution attribution;
-    TaskSum *sums;                      // per task, on the observed actor
+    TaskSum *sums;  // per task, on the observed actor
     int64_t events, instances;
-    int64_t host_waits;                 // times that a ready task waited for the host
+    int64_t host_waits;  // times that a ready task waited for the host
     RateCache *rates;
     Repetition *repetition;
     SpanEntry *spans;

@@ -31,7 +31,7 @@ static void queue_task(Walker *walker, int32_t index, const int32_t *kept) {
     const EngineTask *task = &compiled->tasks[index];
     const int lane = task->lane;
     LaneRing *ring = &walker->rings[lane];
-    if ((uint32_t)(ring->pulled - kept[lane]) >= ring->mask) {    // the last ended one is still looked at
+    if ((uint32_t)(ring->pulled - kept[lane]) >= ring->mask) {  // the last ended one is still looked at
         ring_grow(ring, kept[lane], walker->arena);
     }
     Instance *instance = &ring->slots[(uint32_t)ring->pulled & ring->mask];
@@ -84,10 +84,8 @@ static void note_boundary(Walker *walker, const LoopRun *run) {
         return;
     }
     Boundary *boundary = &walker->boundaries[(walker->boundary_first + walker->boundary_count++) % WALKER_BOUNDARIES];
-    *boundary = (Boundary){.loop_run = run->id,
-                           .depth = walker->depth - 1,
-                           .iteration = run->iteration,
-                           .host_ps = walker->host_ps};
+    *boundary = (Boundary){
+        .loop_run = run->id, .depth = walker->depth - 1, .iteration = run->iteration, .host_ps = walker->host_ps};
     for (int lane = 0; lane < ENGINE_LANES; lane++) {
         boundary->pulled[lane] = walker->rings[lane].pulled;
     }

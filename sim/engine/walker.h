@@ -7,25 +7,25 @@
 #include "sim/engine/engine_program.h"
 
 typedef struct Instance {
-    int32_t need[ENGINE_LANES];    // per lane: tasks ended before this one may start
+    int32_t need[ENGINE_LANES];  // per lane: tasks ended before this one may start
     int64_t issue_ps;
-    int64_t position;              // in issue order
+    int64_t position;  // in issue order
     int32_t task, layer, micro_batch;
-    int32_t loop_run;              // of the innermost loop; for relabelling after a skip
+    int32_t loop_run;  // of the innermost loop; for relabelling after a skip
 } Instance;
 
 typedef struct LaneRing {
     Instance *slots;
     uint32_t mask;
-    int32_t pulled;                // instances queued so far
-    int32_t last_collective;       // count including the latest collective on this lane
+    int32_t pulled;           // instances queued so far
+    int32_t last_collective;  // count including the latest collective on this lane
 } LaneRing;
 
 // One running loop of the walk.
 typedef struct LoopRun {
     int32_t id;
     int32_t segment, iteration;
-    int32_t entered[ENGINE_LANES];    // instances queued before the loop began
+    int32_t entered[ENGINE_LANES];  // instances queued before the loop began
 } LoopRun;
 
 // The walk passed the end of an iteration. Kept until the simulation has run that far.
@@ -35,20 +35,20 @@ typedef struct Boundary {
     int64_t host_ps;
 } Boundary;
 
-enum { WALKER_BOUNDARIES = 64 };      // the walk is at most a few iterations ahead; further ones are not recorded
+enum { WALKER_BOUNDARIES = 64 };  // the walk is at most a few iterations ahead; further ones are not recorded
 
 typedef struct Walker {
     const EngineProgram *compiled;
     Arena *arena;
     LaneRing rings[ENGINE_LANES];
-    int32_t *slot_counts;             // per event slot: tasks of its lane that must have ended; 0 = never recorded
+    int32_t *slot_counts;  // per event slot: tasks of its lane that must have ended; 0 = never recorded
     LoopRun loops[STEP_MAX_DEPTH];
     int32_t depth, loop_runs;
     int32_t segment, task;
     int32_t layer, micro_batch;
     int64_t host_ps, position;
     bool ended;
-    Boundary boundaries[WALKER_BOUNDARIES];    // ring
+    Boundary boundaries[WALKER_BOUNDARIES];  // ring
     uint32_t boundary_first, boundary_count;
 } Walker;
 

@@ -81,7 +81,10 @@ int main(void) {
     static const struct {
         const char *model, *target;
         int world;
-    } cases[] = {{"7b", "accelerate", 32}, {"7b", "ndtune", 32}, {"llama-3-70b", "accelerate", 1024}, {"llama-3-70b", "ndtune", 16384}};
+    } cases[] = {{"7b", "accelerate", 32},
+                 {"7b", "ndtune", 32},
+                 {"llama-3-70b", "accelerate", 1024},
+                 {"llama-3-70b", "ndtune", 16384}};
     printf("%-14s %-11s %6s %8s %10s %10s %8s\n", "model", "target", "world", "plans", "cold ms", "M/s", "target");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Arena arena = {0};

@@ -17,24 +17,54 @@ typedef struct Case {
 } Case;
 
 static const Case cases[] = {
-    {"7b 32 GPUs, fsdp, isolated", "7b", "accelerate",
-     {.mesh = {{1, 32, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 8, .zero = 3, .recompute = RECOMPUTE_FULL, .precision = DTYPE_BF16},
-     {.unroll = true, .no_contention = true}, 10e6},
-    {"7b 32 GPUs, fsdp", "7b", "accelerate",
-     {.mesh = {{1, 32, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 8, .zero = 3, .recompute = RECOMPUTE_FULL, .precision = DTYPE_BF16},
-     {.unroll = true}, 10e6},
-    {"7b 32 GPUs, hsdp + cp + tp", "7b", "accelerate",
+    {"7b 32 GPUs, fsdp, isolated",
+     "7b",
+     "accelerate",
+     {.mesh = {{1, 32, 1, 1}},
+      .seq = 4096,
+      .micro_batch = 1,
+      .grad_accum = 8,
+      .zero = 3,
+      .recompute = RECOMPUTE_FULL,
+      .precision = DTYPE_BF16},
+     {.unroll = true, .no_contention = true},
+     10e6},
+    {"7b 32 GPUs, fsdp",
+     "7b",
+     "accelerate",
+     {.mesh = {{1, 32, 1, 1}},
+      .seq = 4096,
+      .micro_batch = 1,
+      .grad_accum = 8,
+      .zero = 3,
+      .recompute = RECOMPUTE_FULL,
+      .precision = DTYPE_BF16},
+     {.unroll = true},
+     10e6},
+    {"7b 32 GPUs, hsdp + cp + tp",
+     "7b",
+     "accelerate",
      {.mesh = {{2, 4, 2, 2}}, .seq = 8192, .micro_batch = 1, .grad_accum = 8, .zero = 3, .precision = DTYPE_BF16},
-     {.unroll = true}, 10e6},
-    {"70b 256 GPUs, ndtune, cp + tp", "llama-3-70b", "ndtune",
+     {.unroll = true},
+     10e6},
+    {"70b 256 GPUs, ndtune, cp + tp",
+     "llama-3-70b",
+     "ndtune",
      {.mesh = {{2, 8, 2, 8}}, .seq = 8192, .micro_batch = 1, .grad_accum = 8, .zero = 3, .precision = DTYPE_BF16},
-     {.unroll = true}, 10e6},
-    {"70b 256 GPUs, all ranks", "llama-3-70b", "accelerate",
+     {.unroll = true},
+     10e6},
+    {"70b 256 GPUs, all ranks",
+     "llama-3-70b",
+     "accelerate",
      {.mesh = {{2, 8, 2, 8}}, .seq = 8192, .micro_batch = 1, .grad_accum = 2, .zero = 3, .precision = DTYPE_BF16},
-     {.unroll = true, .all_ranks = true}, 2e6},
-    {"70b 256 GPUs, 64 micro-steps, repeated", "llama-3-70b", "accelerate",
+     {.unroll = true, .all_ranks = true},
+     2e6},
+    {"70b 256 GPUs, 64 micro-steps, repeated",
+     "llama-3-70b",
+     "accelerate",
      {.mesh = {{2, 8, 2, 8}}, .seq = 8192, .micro_batch = 1, .grad_accum = 64, .zero = 3, .precision = DTYPE_BF16},
-     {0}, 0},
+     {0},
+     0},
 };
 
 static double now_s(void) {
@@ -62,8 +92,8 @@ static Status run_case(const Case *row, Arena *arena, Error *error) {
         const double took_s = now_s() - start_s;
         best_s = took_s < best_s ? took_s : best_s;
     }
-    printf("%-42s %9lld %10lld %9.3f %8.2f", row->name, (long long)result.events, (long long)result.instances, best_s * 1e3,
-           (double)result.events / best_s * 1e-6);
+    printf("%-42s %9lld %10lld %9.3f %8.2f", row->name, (long long)result.events, (long long)result.instances,
+           best_s * 1e3, (double)result.events / best_s * 1e-6);
     if (row->target_per_s > 0) {
         printf(" %8.0f", row->target_per_s * 1e-6);
     }

@@ -25,7 +25,7 @@ typedef struct Search {
     CostModel cost;
     Analytic *analytic;
     Best estimated, simulated;
-    double simulated_of_estimated_s;    // engine's time of the shape that the estimate picks
+    double simulated_of_estimated_s;  // engine's time of the shape that the estimate picks
     int plans;
 } Search;
 
@@ -34,8 +34,9 @@ static bool simulate(const Search *search, const TrainPlan *plan, double *step_s
     StepProgram program;
     EngineResult result;
     Error error = {0};
-    const bool ran = step_lower(&search->request->model, plan, search->request->target, &arena, &program, &error) == STATUS_OK &&
-                     engine_run(&program, &search->cost, &(EngineOptions){0}, &arena, &result, &error) == STATUS_OK;
+    const bool ran =
+        step_lower(&search->request->model, plan, search->request->target, &arena, &program, &error) == STATUS_OK &&
+        engine_run(&program, &search->cost, &(EngineOptions){0}, &arena, &result, &error) == STATUS_OK;
     cr_assert(ran, "%s", error.message);
     *step_s = result.step_s;
     arena_free(&arena);
@@ -116,7 +117,7 @@ Test(analytic_choice, screening_picks_the_engines_best_shape_in_95_of_100_reques
         const Search search = run_search(&random, &arena, &request);
         arena_free(&arena);
         if (search.plans < 2) {
-            continue;    // nothing to choose between
+            continue;  // nothing to choose between
         }
         requests++;
         plans += search.plans;
@@ -126,7 +127,8 @@ Test(analytic_choice, screening_picks_the_engines_best_shape_in_95_of_100_reques
         tied += !equal && regret < tie;
         worst = regret > worst ? regret : worst;
     }
-    fprintf(stderr, "%d requests, %d plans: same best shape in %d, a tie in %d, worst regret %.4f\n", requests, plans, same, tied, worst);
+    fprintf(stderr, "%d requests, %d plans: same best shape in %d, a tie in %d, worst regret %.4f\n", requests, plans,
+            same, tied, worst);
     cr_assert_geq((same + tied) * 100, REQUESTS * 95);
     cr_assert_lt(worst, 1.05);
 }

@@ -26,7 +26,8 @@ static int compare_double(const void *a, const void *b) {
 static void print_distribution(const char *what, double *errors, int count) {
     qsort(errors, (size_t)count, sizeof *errors, compare_double);
     fprintf(stderr, "%s over %d plans: median %.3f %%, 90th %.3f %%, 99th %.3f %%, largest %.3f %%\n", what, count,
-            100 * errors[count / 2], 100 * errors[count * 9 / 10], 100 * errors[count * 99 / 100], 100 * errors[count - 1]);
+            100 * errors[count / 2], 100 * errors[count * 9 / 10], 100 * errors[count * 99 / 100],
+            100 * errors[count - 1]);
 }
 
 typedef struct Case {
@@ -48,7 +49,10 @@ static void measure(const char *name, CaseError error_of, double *errors, char w
         Arena arena = {0};
         const RandomRequest request = random_request(&random, &arena);
         const CostModel cost = {.profile = &request.profile, .target = request.target};
-        Case one = {.request = &request, .cost = &cost, .arena = &arena, .analytic = analytic_new(&request.model, &cost, &arena)};
+        Case one = {.request = &request,
+                    .cost = &cost,
+                    .arena = &arena,
+                    .analytic = analytic_new(&request.model, &cost, &arena)};
         for (int i = 0; i < PLANS_PER_REQUEST && count < PLANS; i++) {
             if (!random_plan(&random, &request, &arena, &one.plan)) {
                 continue;
@@ -68,8 +72,8 @@ static void measure(const char *name, CaseError error_of, double *errors, char w
 static StepProgram lower(const Case *one) {
     StepProgram program;
     Error error = {0};
-    cr_assert_eq(step_lower(&one->request->model, &one->plan, one->request->target, one->arena, &program, &error), STATUS_OK, "%s",
-                 error.message);
+    cr_assert_eq(step_lower(&one->request->model, &one->plan, one->request->target, one->arena, &program, &error),
+                 STATUS_OK, "%s", error.message);
     return program;
 }
 
@@ -85,7 +89,8 @@ static double time_error(const Case *one) {
     const StepProgram program = lower(one);
     EngineResult result;
     Error error = {0};
-    cr_assert_eq(engine_run(&program, one->cost, &(EngineOptions){.no_contention = true}, one->arena, &result, &error), STATUS_OK);
+    cr_assert_eq(engine_run(&program, one->cost, &(EngineOptions){.no_contention = true}, one->arena, &result, &error),
+                 STATUS_OK);
     return fabs(estimate_of(one, &one->plan).step_s / result.step_s - 1);
 }
 
@@ -109,7 +114,8 @@ static double memory_error(const Case *one) {
     Error error = {0};
     cr_assert_eq(memory_breakdown(&program, one->arena, &breakdown, &error), STATUS_OK, "%s", error.message);
     const Estimate estimate = estimate_of(one, &one->plan);
-    cr_assert(fabs(estimate.reserved_bytes / breakdown.reserved_bytes - 1) <= fabs(estimate.peak_bytes / breakdown.peak_bytes - 1) + 1e-9);
+    cr_assert(fabs(estimate.reserved_bytes / breakdown.reserved_bytes - 1) <=
+              fabs(estimate.peak_bytes / breakdown.peak_bytes - 1) + 1e-9);
     return fabs(estimate.peak_bytes / breakdown.peak_bytes - 1);
 }
 

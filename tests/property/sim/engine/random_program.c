@@ -12,12 +12,12 @@ typedef struct Draft {
     int tasks, lanes, groups, layers;
     int32_t events[8][EVENTS_PER_LANE];
     int slots[8][EVENTS_PER_LANE];
-    bool layered[8][EVENTS_PER_LANE];    // recorded per layer, or always at slot 0
+    bool layered[8][EVENTS_PER_LANE];  // recorded per layer, or always at slot 0
     bool host;
 } Draft;
 
 uint32_t random_below(Random *random, uint32_t bound) {
-    random->state += 0x9e3779b97f4a7c15u;    // SplitMix64
+    random->state += 0x9e3779b97f4a7c15u;  // SplitMix64
     uint64_t z = random->state;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;

@@ -2,11 +2,11 @@
 
 #include "tests/property/sim/engine/random_request.h"
 
-
 static int one_of(Random *random, const int *values, int count) {
     return values[random_below(random, (uint32_t)count)];
 }
-#define ONE_OF(random, ...) one_of(random, (const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)))
+#define ONE_OF(random, ...)                                                                                            \
+    one_of(random, (const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)))
 
 static ModelSpec random_model(Random *random) {
     const int head_dim = ONE_OF(random, 64, 128);
@@ -28,7 +28,8 @@ static ModelSpec random_model(Random *random) {
 
 RandomRequest random_request(Random *random, Arena *arena) {
     static const char *const clusters[] = {"dgx-h100", "dgx-a100-80g"};
-    static const char *const targets[] = {"accelerate", "ndtune", "accelerate", "ndtune", "torchtitan", "megatron", "nanotron"};
+    static const char *const targets[] = {"accelerate", "ndtune",   "accelerate", "ndtune",
+                                          "torchtitan", "megatron", "nanotron"};
     RandomRequest request = {.model = random_model(random),
                              .world = ONE_OF(random, 2, 4, 8, 8, 16, 24, 32, 32, 64, 128, 256, 512),
                              .seq = ONE_OF(random, 1024, 2048, 4096, 4096, 8192, 16384)};

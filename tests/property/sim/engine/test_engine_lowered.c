@@ -35,14 +35,15 @@ static void next_case(Random *random, Case *one) {
         arena_free(&one->arena);
     }
     Error error = {0};
-    cr_assert_eq(step_lower(&one->request.model, &one->plan, one->request.target, &one->arena, &one->program, &error), STATUS_OK, "%s",
-                 error.message);
+    cr_assert_eq(step_lower(&one->request.model, &one->plan, one->request.target, &one->arena, &one->program, &error),
+                 STATUS_OK, "%s", error.message);
 }
 
 static EngineResult run(Case *one, EngineOptions options) {
     EngineResult result;
     Error error = {0};
-    cr_assert_eq(engine_run(&one->program, &one->cost, &options, &one->arena, &result, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(engine_run(&one->program, &one->cost, &options, &one->arena, &result, &error), STATUS_OK, "%s",
+                 error.message);
     return result;
 }
 
@@ -50,7 +51,8 @@ static void same_result(const Case *one, const EngineResult *a, const EngineResu
     char text[PLAN_TEXT_BYTES];
     plan_text(&one->plan, text);
     cr_assert_eq(a->step_s, b->step_s, "%.17g and %.17g: %s", a->step_s, b->step_s, text);
-    cr_assert(a->compute_s == b->compute_s && a->optimizer_s == b->optimizer_s && a->overhead_s == b->overhead_s, "%s", text);
+    cr_assert(a->compute_s == b->compute_s && a->optimizer_s == b->optimizer_s && a->overhead_s == b->overhead_s, "%s",
+              text);
     cr_assert_eq(memcmp(a->exposed_s, b->exposed_s, sizeof a->exposed_s), 0, "%s", text);
     for (int32_t i = 0; i < one->program.task_count; i++) {
         cr_assert_eq(a->totals[i].count, b->totals[i].count, "%s: %s", one->program.tasks[i].name, text);

@@ -22,7 +22,8 @@ static EngineResult run(const RandomProgram *random, EngineOptions options, Aren
     EngineResult result;
     Error error = {0};
     options.keep_spans = true;
-    cr_assert_eq(engine_run_costs(random->program, &costs, &options, arena, &result, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(engine_run_costs(random->program, &costs, &options, arena, &result, &error), STATUS_OK, "%s",
+                 error.message);
     return result;
 }
 
@@ -56,7 +57,8 @@ static int64_t later(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-static void oracle_step(const RandomProgram *random, const StepInstance *instance, Oracle *oracle, const Span *span, int number) {
+static void oracle_step(const RandomProgram *random, const StepInstance *instance, Oracle *oracle, const Span *span,
+                        int number) {
     const StepProgram *program = random->program;
     const Task *task = &program->tasks[instance->task];
     const int16_t communicator = program->lanes[task->lane].communicator;
@@ -71,13 +73,15 @@ static void oracle_step(const RandomProgram *random, const StepInstance *instanc
     oracle->lane_ps[task->lane] = end;
     oracle->communicator_ps[communicator >= 0 ? communicator : 7] = end;
     for (int i = 0; i < task->record_count; i++) {
-        oracle->event_ps[event_slot(program, oracle, &program->event_refs[task->first_record + i], instance->layer)] = end;
+        oracle->event_ps[event_slot(program, oracle, &program->event_refs[task->first_record + i], instance->layer)] =
+            end;
     }
     oracle->end_ps = later(oracle->end_ps, end);
-    cr_assert_eq(llround(span->start_s * 1e12), start, "program %d: task %d layer %d micro-batch %d", number, instance->task,
-                 instance->layer, instance->micro_batch);
+    cr_assert_eq(llround(span->start_s * 1e12), start, "program %d: task %d layer %d micro-batch %d", number,
+                 instance->task, instance->layer, instance->micro_batch);
     cr_assert_eq(llround(span->end_s * 1e12), end, "program %d", number);
-    cr_assert(span->task == instance->task && span->layer == instance->layer && span->micro_batch == instance->micro_batch);
+    cr_assert(span->task == instance->task && span->layer == instance->layer &&
+              span->micro_batch == instance->micro_batch);
 }
 
 static Oracle oracle_new(const StepProgram *program, Arena *arena) {
@@ -117,7 +121,8 @@ Test(engine_random, skipping_equals_unrolling) {
         const RandomProgram program = random_program(&random, &arena);
         for (int contention = 0; contention < 2; contention++) {
             const EngineResult skipped = run(&program, (EngineOptions){.no_contention = !contention}, &arena);
-            const EngineResult whole = run(&program, (EngineOptions){.no_contention = !contention, .unroll = true}, &arena);
+            const EngineResult whole =
+                run(&program, (EngineOptions){.no_contention = !contention, .unroll = true}, &arena);
             same_result(&program, &skipped, &whole, number);
             cr_assert_eq(skipped.instances, whole.instances);
             events += skipped.events;
@@ -171,7 +176,8 @@ Test(engine_random, the_terms_sum_to_the_step_and_none_is_negative) {
             negative |= result.exposed_s[axis] < 0;
         }
         cr_assert(!negative, "program %d", number);
-        cr_assert(fabs(sum - result.step_s) <= 1e-12 * result.step_s, "program %d: %.17g and %.17g", number, sum, result.step_s);
+        cr_assert(fabs(sum - result.step_s) <= 1e-12 * result.step_s, "program %d: %.17g and %.17g", number, sum,
+                  result.step_s);
         arena_free(&arena);
     }
 }
@@ -233,7 +239,8 @@ Test(engine_random, longer_tasks_never_shorten_the_step) {
         for (int32_t i = 0; i < program.program->task_count; i++) {
             program.costs[i].seconds *= 1 + random_below(&random, 100) / 50.0;
         }
-        cr_assert_geq(run(&program, (EngineOptions){.no_contention = true}, &arena).step_s, before, "program %d", number);
+        cr_assert_geq(run(&program, (EngineOptions){.no_contention = true}, &arena).step_s, before, "program %d",
+                      number);
         arena_free(&arena);
     }
 }

@@ -26,8 +26,10 @@ static void make(Stretch *stretch, bool waits_for_weights) {
         builder_lane(&builder, lanes[lane], lane - 1);
     }
     const int16_t tp = builder_group(&builder, "tp", AXIS_BIT(AXIS_TP), 2);
-    const int32_t part = builder_event(&builder, builder_buffer(&builder, "part", ROLE_ACTIVATION, 1, 256), LANE_COMPUTE, true);
-    const int32_t sum = builder_event(&builder, builder_buffer(&builder, "sum", ROLE_ACTIVATION, 1, 256), LANE_TP, true);
+    const int32_t part =
+        builder_event(&builder, builder_buffer(&builder, "part", ROLE_ACTIVATION, 1, 256), LANE_COMPUTE, true);
+    const int32_t sum =
+        builder_event(&builder, builder_buffer(&builder, "sum", ROLE_ACTIVATION, 1, 256), LANE_TP, true);
     const int32_t weights = builder_buffer(&builder, "weights", ROLE_GATHERED, 1, 256);
     const int32_t gathered = builder_event(&builder, weights, LANE_AG, true);
     builder_task(&builder, "first", TASK_GEMM, LANE_COMPUTE, PHASE_FORWARD);

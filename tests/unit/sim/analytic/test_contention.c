@@ -13,9 +13,10 @@ static void same(double actual, double expected) {
 
 // A kernel of 4, a tp collective of 2 that takes the whole link, a kernel of 4; beside a gather that needs the whole link and half of
 // the SMs: kernels at half rate 8 + 8, the collective at half rate 4: 20. The gather ran 16 at full rate and 4 at half: 0.9.
-static FluidTask tasks[3] = {{.seconds = 4, .demand = {.sm_share = 1}, .own = true},
-                             {.seconds = 2, .demand = {.collective = true, .use = {1, 0, 0}}, .lane = 1, .own = true, .need = {1, 0, 0}},
-                             {.seconds = 4, .demand = {.sm_share = 1}, .own = true, .need = {1, 1, 0}}};
+static FluidTask tasks[3] = {
+    {.seconds = 4, .demand = {.sm_share = 1}, .own = true},
+    {.seconds = 2, .demand = {.collective = true, .use = {1, 0, 0}}, .lane = 1, .own = true, .need = {1, 0, 0}},
+    {.seconds = 4, .demand = {.sm_share = 1}, .own = true, .need = {1, 1, 0}}};
 static const FluidBlock layer = {tasks, 3};
 static const ShareDemand demands[BACKGROUNDS] = {{.collective = true, .sm_share = 0.5f, .use = {1, 0, 0}},
                                                  {.collective = true, .sm_share = 0.5f, .use = {1, 0, 0}}};
@@ -43,7 +44,8 @@ static LayerResponse response_of(BackgroundRates rates) {
 Test(contention, a_short_gather_costs_the_layer_what_they_overlap) {
     BackgroundRates rates = {0};
     const LayerResponse response = response_of(rates);
-    const LayerFactors factors = layer_factors(&response, rates, &(LayerWork){.collective_s = {0.9, 0, 0}, .take_turns = true});
+    const LayerFactors factors =
+        layer_factors(&response, rates, &(LayerWork){.collective_s = {0.9, 0, 0}, .take_turns = true});
     same(factors.block, 1.05);
     same(factors.collective[0], 1 / 0.9);
 }
@@ -52,7 +54,8 @@ Test(contention, a_short_gather_costs_the_layer_what_they_overlap) {
 Test(contention, a_long_gather_goes_on_alone) {
     BackgroundRates rates = {0};
     const LayerResponse response = response_of(rates);
-    const LayerFactors factors = layer_factors(&response, rates, &(LayerWork){.collective_s = {30, 0, 0}, .take_turns = true});
+    const LayerFactors factors =
+        layer_factors(&response, rates, &(LayerWork){.collective_s = {30, 0, 0}, .take_turns = true});
     same(factors.block, 2);
     same(factors.collective[0], 32.0 / 30);
 }

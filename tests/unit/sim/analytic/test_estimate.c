@@ -109,7 +109,8 @@ Test(estimate, the_engines_runner_gives_a_timeline) {
     EngineRunner engine = {.cost = setup.cost, .options = {.unroll = true}};
     const StepRunner runner = engine_runner(&engine);
     Timeline timeline;
-    cr_assert_eq(runner.run(runner.state, &program, NULL, &setup.arena, &timeline, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(runner.run(runner.state, &program, NULL, &setup.arena, &timeline, &error), STATUS_OK, "%s",
+                 error.message);
     cr_assert(timeline.complete && timeline.origin == TIMELINE_SIMULATED);
     cr_assert_eq(timeline.span_count, step_instance_count(&program));
     const double estimated_s = estimate_of(&setup, &fsdp).step_s;

@@ -36,8 +36,9 @@ Test(interference, collectives_on_different_links_do_not_disturb_each_other) {
 
 // Link of 1: demands 0.25, 1, 1. Max-min gives the small one all it wants, the others (1 - 0.25) / 2 = 0.375 each.
 Test(interference, a_small_demand_is_met_before_the_rest_is_divided) {
-    const ShareDemand demands[] = {
-        {.collective = true, .use = {0, 0.25f, 0}}, {.collective = true, .use = {0, 1, 0}}, {.collective = true, .use = {0, 1, 0}}};
+    const ShareDemand demands[] = {{.collective = true, .use = {0, 0.25f, 0}},
+                                   {.collective = true, .use = {0, 1, 0}},
+                                   {.collective = true, .use = {0, 1, 0}}};
     check(demands, 3, &ideal, (double[]){1, 0.375, 0.375});
 }
 
@@ -50,8 +51,9 @@ Test(interference, dominant_shares_grow_together_over_two_links) {
 
 // A and B fill the NIC (0.5 each); C on the node link alone goes on to full rate.
 Test(interference, a_full_link_stops_only_those_that_need_it) {
-    const ShareDemand demands[] = {
-        {.collective = true, .use = {0, 1, 0}}, {.collective = true, .use = {0, 1, 0}}, {.collective = true, .use = {1, 0, 0}}};
+    const ShareDemand demands[] = {{.collective = true, .use = {0, 1, 0}},
+                                   {.collective = true, .use = {0, 1, 0}},
+                                   {.collective = true, .use = {1, 0, 0}}};
     check(demands, 3, &ideal, (double[]){0.5, 0.5, 1});
 }
 
@@ -72,7 +74,8 @@ Test(interference, a_streaming_kernel_loses_memory_bandwidth) {
 
 // A copy (HBM 0.9, no arithmetic) beside a GEMM (HBM 0.3, all arithmetic): HBM 1.2 is what they lack.
 Test(interference, a_copy_and_a_gemm_mostly_overlap) {
-    const ShareDemand demands[] = {{.sm_share = 1, .memory_bound = 1, .use = {0, 0, 0.9f}}, {.sm_share = 1, .use = {0, 0, 0.3f}}};
+    const ShareDemand demands[] = {{.sm_share = 1, .memory_bound = 1, .use = {0, 0, 0.9f}},
+                                   {.sm_share = 1, .use = {0, 0, 0.3f}}};
     const double rate = 1 / ((double)0.9f + (double)0.3f);
     check(demands, 2, &ideal, (double[]){rate, rate});
 }

@@ -49,7 +49,8 @@ EngineResult small_run(Small *small, EngineOptions options) {
     EngineResult result;
     Error error = {0};
     options.keep_spans = true;
-    cr_assert_eq(engine_run_costs(program, &costs, &options, &small->arena, &result, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(engine_run_costs(program, &costs, &options, &small->arena, &result, &error), STATUS_OK, "%s",
+                 error.message);
     return result;
 }
 

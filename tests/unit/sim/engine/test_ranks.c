@@ -15,7 +15,8 @@ static void add_step(Small *small, Mesh mesh) {
     const int16_t rep =
         builder_group(&small->builder, "rep", AXIS_BIT(AXIS_DP_REPLICATE), mesh.size[AXIS_DP_REPLICATE]);
     const int16_t all = builder_group(&small->builder, "all", AXIS_ALL, mesh_world(&mesh));
-    const int32_t x = builder_event(&small->builder, builder_buffer(&small->builder, "x", ROLE_ACTIVATION, 1, 256), 0, true);
+    const int32_t x =
+        builder_event(&small->builder, builder_buffer(&small->builder, "x", ROLE_ACTIVATION, 1, 256), 0, true);
     const int32_t y =
         builder_event(&small->builder, builder_buffer(&small->builder, "y", ROLE_ACTIVATION, 1, 256), LANE_TP, true);
     const int32_t g =

@@ -12,7 +12,8 @@ typedef struct Shape {
 } Shape;
 
 static int32_t event_of(Small *small, const char *name, int slots, int16_t lane) {
-    return builder_event(&small->builder, builder_buffer(&small->builder, name, ROLE_ACTIVATION, slots, 256), lane, true);
+    return builder_event(&small->builder, builder_buffer(&small->builder, name, ROLE_ACTIVATION, slots, 256), lane,
+                         true);
 }
 
 static void host_time(Small *small, const Shape *shape) {

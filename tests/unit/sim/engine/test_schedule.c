@@ -10,7 +10,8 @@ static void same_us(double actual, double expected) {
 }
 
 static int32_t event_of(Small *small, const char *name, int slots, int16_t lane) {
-    return builder_event(&small->builder, builder_buffer(&small->builder, name, ROLE_ACTIVATION, slots, 256), lane, true);
+    return builder_event(&small->builder, builder_buffer(&small->builder, name, ROLE_ACTIVATION, slots, 256), lane,
+                         true);
 }
 
 // gather 0-10 on ag; first 0-3; second waits for the gather: 10-14.
@@ -200,7 +201,8 @@ Test(schedule, a_cost_that_is_no_time_is_an_error) {
     const EngineCosts costs = {.tasks = small.costs};
     EngineResult result;
     Error error = {0};
-    cr_assert_eq(engine_run_costs(program, &costs, &(EngineOptions){0}, &small.arena, &result, &error), STATUS_INTERNAL);
+    cr_assert_eq(engine_run_costs(program, &costs, &(EngineOptions){0}, &small.arena, &result, &error),
+                 STATUS_INTERNAL);
     cr_assert(strstr(error.message, "work"), "%s", error.message);
     small_end(&small);
 }
