@@ -58,7 +58,8 @@ double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupP
                                         : fabric->nic_bytes_per_s;
     const double own = group->per_node * rail_bytes_per_s;
     const double shared = node_bytes_per_s / (group->siblings > 0 ? group->siblings : 1);
-    const double kept = group->nodes > 2 ? pow(1 - fabric->decay, log2(group->nodes / 2.0)) : 1;
+    const bool decays = fabric->decay > 0 && group->nodes > 2;
+    const double kept = decays ? pow(1 - fabric->decay, log2(group->nodes / 2.0)) : 1;
     const double limit = fabric->group_bytes_per_s > 0 ? fabric->group_bytes_per_s : INFINITY;
     return fmin(fabric->efficiency * kept * fmin(own, shared), limit);
 }
