@@ -132,3 +132,18 @@ void arena_free(Arena *arena) {
     blocks_free(arena->head);
     *arena = (Arena){0};
 }
+
+void arena_adopt(Arena *into, Arena *from) {
+    ArenaBlock *last = from->head;
+    while (last && last->next) {
+        last = last->next;
+    }
+    if (last && into->head) {  // behind the head, whose room is still handed out
+        last->next = into->head->next;
+        into->head->next = from->head;
+    } else if (last) {
+        into->head = from->head;
+    }
+    into->used_bytes += from->used_bytes;
+    *from = (Arena){0};
+}

@@ -31,3 +31,6 @@ char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(
 // Forgets every allocation but keeps the memory for reuse: no system call in a steady loop.
 void arena_reset(Arena *arena);
 void arena_free(Arena *arena);
+
+// Moves everything that lives in `from` over to `into`, where it stays at its address; `from` is empty then.
+void arena_adopt(Arena *into, Arena *from);
