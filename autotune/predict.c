@@ -1,7 +1,7 @@
 // Lowers a plan, asks memory and engine, and derives what people compare: tokens/s, MFU, HFU, the interval. MFU
 // counts model FLOPs (6 per non-embedding parameter and token, 12*layers*heads*head_dim*seq for attention, full
-// square; PaLM appendix B) over the dense peak of the precision; HFU adds one more forward of the layers under full
-// recomputation.
+// square; PaLM appendix B) over the dense peak of the precision; HFU adds what the
+// program runs a second time.
 
 #include "autotune/predict.h"
 
@@ -34,14 +34,49 @@ uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *pla
     return hash_end(&hash);
 }
 
-double predict_recompute_flops_per_token(const ModelSpec *model, const TrainPlan *plan) {
-    if (plan->recompute != RECOMPUTE_FULL) {
-        return 0;
+static bool contains_task(const StepProgram *program, int32_t begin, int32_t end, int32_t task) {
+    for (int32_t i = begin; i < end; i++) {
+        const Segment *segment = &program->segments[i];
+        if (segment->kind == SEGMENT_TASKS && task >= segment->first_task &&
+            task < segment->first_task + segment->task_count) {
+            return true;
+        }
     }
-    // One more forward: 2 FLOPs per layer parameter, 4*heads*head_dim*seq per layer for scores and values.
-    const double parameters = 2.0 * (double)model_layer_parameters(model);
-    const double attention = 4.0 * model->heads * model->head_dim * plan->seq;
-    return model->layers * (parameters + attention);
+    return false;
+}
+
+// Runs of a task in one step, as far as its loops say.
+static double task_runs(const StepProgram *program, int32_t task) {
+    double runs = 1;
+    for (int32_t i = 0; i < program->segment_count; i++) {
+        const Segment *segment = &program->segments[i];
+        if (segment->kind == SEGMENT_TASKS) {
+            const bool here = task >= segment->first_task && task < segment->first_task + segment->task_count;
+            if (here) {
+                return runs;
+            }
+            continue;
+        }
+        const bool inside = i + 1 < segment->end && contains_task(program, i + 1, segment->end, task);
+        if (inside) {
+            runs *= segment->count;
+        } else {
+            i = segment->end - 1;
+        }
+    }
+    return 0;
+}
+
+double predict_recomputed_flop_per_token(const StepProgram *program) {
+    double flop = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        if (task->phase == PHASE_RECOMPUTE) {
+            const double counted = task->kind == TASK_ATTENTION ? 2 : 1;  // the whole square, not its causal half
+            flop += counted * task->flops * task_runs(program, i);
+        }
+    }
+    return flop * mesh_world(&program->plan.mesh) / (double)plan_tokens_per_step(&program->plan);
 }
 
 static void warn(Prediction *prediction, const char *sentence) {
@@ -90,8 +125,8 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
     const double peak = request->cluster.accelerator.gemm[plan->precision].peak_flop_per_s;
     prediction->model_flop_per_s_per_gpu = tokens_per_gpu * model_flops;
     prediction->mfu = peak > 0 ? prediction->model_flop_per_s_per_gpu / peak : 0;
-    const double recomputed = predict_recompute_flops_per_token(&request->model, plan);
-    prediction->hfu = peak > 0 ? tokens_per_gpu * (model_flops + recomputed) / peak : 0;
+    const double hardware_flops = model_flops + prediction->recomputed_flop_per_token;
+    prediction->hfu = peak > 0 ? tokens_per_gpu * hardware_flops / peak : 0;
 }
 
 static bool find_cached(Predictor *predictor, Arena *arena, Prediction *prediction) {
@@ -152,6 +187,7 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
         memory_of(predictor, &program, arena, &prediction->memory, error) != STATUS_OK) {
         return wrap_plan(plan, error);
     }
+    prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program);
     const bool fits = prediction->memory.reserved_bytes <= predictor->request->memory_limit_bytes;
     if ((fits || !only_if_fits) && simulate(predictor, &program, prediction, error) != STATUS_OK) {
         return wrap_plan(plan, error);
@@ -175,6 +211,7 @@ Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const 
         memory_of(predictor, &program, arena, &prediction->memory, error) != STATUS_OK) {
         return wrap_plan(plan, error);
     }
+    prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program);
     derive(predictor, arena, prediction);
     return STATUS_OK;
 }

@@ -35,5 +35,6 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
 Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const Estimate *estimate, Arena *arena,
                              Prediction *prediction, Error *error);
 
-// Model FLOPs and the FLOPs that recomputation adds, per token.
-double predict_recompute_flops_per_token(const ModelSpec *model, const TrainPlan *plan);
+// What recomputation adds to the model FLOPs of a token: the program's GEMMs and attention that run a second time, the
+// attention at the full square that the model FLOPs count (programs count its causal half).
+double predict_recomputed_flop_per_token(const StepProgram *program);

@@ -4,7 +4,13 @@
 
 #include "autotune/result.h"
 
-// qsort comparison of Prediction, best first.
+// qsort comparison of Prediction, best first: throughput and cost.
 int rank_compare(const void *a, const void *b);
 
-void rank_entries(Prediction *entries, int count);
+// The comparison of an objective.
+int (*rank_order(Objective objective))(const void *, const void *);
+
+void rank_entries(Prediction *entries, int count, Objective objective);
+
+// Marks the entries that no other one beats in both tokens per second and memory.
+void rank_mark_pareto(Prediction *entries, int count);

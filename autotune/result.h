@@ -21,6 +21,12 @@ enum {
 
 typedef enum { EFFORT_SIMULATE, EFFORT_ESTIMATE, EFFORT_COUNT } Effort;
 
+// What the best plan is best in. One price holds for all accelerators of a profile, so within one world the order by
+// cost is that by throughput.
+typedef enum { OBJECTIVE_THROUGHPUT, OBJECTIVE_MEMORY, OBJECTIVE_COST, OBJECTIVE_COUNT } Objective;
+
+extern const char *const objective_names[OBJECTIVE_COUNT];  // "throughput" "memory" "cost"
+
 typedef struct TuneRequest {
     const char *command;  // the command line, quoted for a shell
     int world;
@@ -33,10 +39,16 @@ typedef struct TuneRequest {
     int micro_batch;                    // 0 = searched
     int zero;                           // 0..3 or TUNE_ANY: the target's usual stage
     int reshard, recompute, cp_rotate;  // a value of the plan's enums or TUNE_ANY
+    int attention, fused;               // likewise; TUNE_ANY: the target's own
+    bool tp_overlap;
     Dtype precision;
     int max_tp;  // 0 = no bound
     double memory_limit_bytes;
     Effort effort;
+    Objective objective;
+    double tokens;                   // to train on: 0 = not said; changes no ranking
+    Mesh baseline;                   // a shape to compare with; size[0] = 0: none
+    int threads;                     // 0 = as many as there are processors; changes no result
     const char *const *assumptions;  // what nobody said, in words
     int assumption_count;
 } TuneRequest;
@@ -49,10 +61,12 @@ typedef struct Prediction {
     double step_s, step_low_s, step_high_s;
     double compute_s, exposed_s[AXIS_COUNT], optimizer_s, overhead_s;  // sum to step_s
     double tokens_per_s, model_flop_per_s_per_gpu, mfu, hfu;
+    double recomputed_flop_per_token;  // that recomputation adds, in the convention of the model FLOPs
     MemoryBreakdown memory;
     bool fits;              // memory.reserved_bytes <= limit
     uint64_t content_hash;  // of everything that the numbers depend on
     bool cached;            // the numbers came from the store
+    bool pareto;            // among the entries none is as fast with less memory, or faster with as little
     const char *warnings[PREDICTION_MAX_WARNINGS];
     int warning_count;
 } Prediction;

@@ -27,3 +27,27 @@ typedef struct RunRecord {
     const RunTask *tasks;
     int task_count;
 } RunRecord;
+
+// What the store remembers, a line each, newest first.
+typedef struct StoredRequest {
+    int64_t id;
+    const char *asked_at, *command, *model, *cluster, *target;
+    int world, times_asked;
+    const char *best_plan;  // of what was simulated; NULL = nothing was, or nothing fits
+    double best_step_s;
+} StoredRequest;
+
+typedef struct StoredRun {
+    int64_t id;
+    const char *started_at, *host, *model, *plan, *device, *transport, *state, *failure;
+    int steps;
+    double measured_step_s;   // median after the first; 0 = no step was done
+    double predicted_step_s;  // 0 = none
+} StoredRun;
+
+typedef struct StoredList {
+    StoredRequest *requests;
+    int request_count;
+    StoredRun *runs;
+    int run_count;
+} StoredList;

@@ -57,8 +57,7 @@ static int choices(int asked, int count, const bool *available, int *values) {
 static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_of_shape) {
     const TuneRequest *request = builder->request;
     const bool reshards[RESHARD_COUNT] = {true, plan.zero == 3};
-    const bool recomputes[RECOMPUTE_COUNT] = {
-        true, true, request->target->selective_flavour != SELECTIVE_NONE};
+    const bool recomputes[RECOMPUTE_COUNT] = {true, true, request->target->selective_flavour != SELECTIVE_NONE};
     const bool several = plan.mesh.size[AXIS_CP] > 1;
     const bool ring = request->target->cp_ring || !several;
     const bool rotates[CP_ROTATE_COUNT] = {ring, request->target->cp_allgather && several};
@@ -98,14 +97,20 @@ static int accumulation(const TuneRequest *request, int64_t data_ranks, int micr
     return (int)(space_nearest_multiple(wanted, unit) / unit);
 }
 
+void space_kernels(const TuneRequest *request, TrainPlan *plan) {
+    const Target *target = request->target;
+    plan->attention = request->attention != TUNE_ANY ? (AttentionKernel)request->attention : target->default_attention;
+    plan->fused = request->fused != TUNE_ANY ? (Fused)request->fused : target->default_fused;
+    plan->tp_overlap = request->tp_overlap;
+}
+
 static void add_shape(SpaceBuilder *builder, int shape) {
     const TuneRequest *request = builder->request;
     const size_t first = (size_t)builder->space->candidate_count;
     TrainPlan plan = {.mesh = builder->space->meshes[shape]};
     plan.seq = request->seq;
     plan.precision = request->precision;
-    plan.attention = request->target->default_attention;
-    plan.fused = request->target->default_fused;
+    space_kernels(request, &plan);
     plan.zero = request->zero != TUNE_ANY ? request->zero : target_default_zero(request->target, &plan.mesh);
     const int64_t data_ranks = (int64_t)plan.mesh.size[AXIS_DP_REPLICATE] * plan.mesh.size[AXIS_DP_SHARD];
     const int lowest = request->micro_batch > 0 ? request->micro_batch : 1;

@@ -23,3 +23,6 @@ int64_t space_nearest_multiple(int64_t wanted, int64_t unit);
 
 // The sequences that a step should hold when no global batch is given.
 int64_t space_default_batch(int seq);
+
+// Sets attention, fused and tp_overlap of a plan: what was asked, else the target's own.
+void space_kernels(const TuneRequest *request, TrainPlan *plan);

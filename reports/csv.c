@@ -5,10 +5,10 @@
 
 static const char plan_header[] =
     "state,place,dp_replicate,dp_shard,cp,tp,seq,micro_batch,grad_accum,global_batch,zero,recompute,reshard,cp_rotate,"
-    "precision,"
+    "precision,attention,fused,tp_overlap,"
     "step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,compute_s,exposed_dp_replicate_s,exposed_dp_"
     "shard_s,"
-    "exposed_cp_s,exposed_tp_s,optimizer_s,overhead_s,peak_bytes,reserved_bytes,rule,reason";
+    "exposed_cp_s,exposed_tp_s,optimizer_s,overhead_s,peak_bytes,reserved_bytes,pareto,rule,reason";
 
 static void plan_fields(Csv *csv, const TrainPlan *plan) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
@@ -22,6 +22,9 @@ static void plan_fields(Csv *csv, const TrainPlan *plan) {
     csv_text(csv, reshard_names[plan->reshard]);
     csv_text(csv, cp_rotate_names[plan->cp_rotate]);
     csv_text(csv, dtype_name(plan->precision));
+    csv_text(csv, attention_names[plan->attention]);
+    csv_text(csv, fused_names[plan->fused]);
+    csv_text(csv, plan->tp_overlap ? "on" : "off");
 }
 
 static void prediction_fields(Csv *csv, const Prediction *prediction) {
@@ -46,6 +49,21 @@ static void prediction_fields(Csv *csv, const Prediction *prediction) {
     csv_number(csv, prediction->memory.reserved_bytes > 0, prediction->memory.reserved_bytes);
 }
 
+// Of an estimate that was not looked into further: step time, tokens/s and memory.
+static void estimate_fields(Csv *csv, const Candidate *candidate) {
+    enum { BETWEEN_STEP_AND_TOKENS = 2, BETWEEN_TOKENS_AND_MEMORY = 9 };
+    csv_number(csv, candidate->step_s > 0, candidate->step_s);
+    for (int i = 0; i < BETWEEN_STEP_AND_TOKENS; i++) {
+        csv_text(csv, NULL);
+    }
+    csv_number(csv, candidate->tokens_per_s > 0, candidate->tokens_per_s);
+    for (int i = 0; i < BETWEEN_TOKENS_AND_MEMORY; i++) {
+        csv_text(csv, NULL);
+    }
+    csv_number(csv, candidate->peak_bytes > 0, candidate->peak_bytes);
+    csv_number(csv, candidate->reserved_bytes > 0, candidate->reserved_bytes);
+}
+
 Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
     Csv csv = {.out = out};
     csv_header(&csv, plan_header);
@@ -54,6 +72,7 @@ Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
         csv_integer(&csv, i + 1);
         plan_fields(&csv, &result->entries[i].plan);
         prediction_fields(&csv, &result->entries[i]);
+        csv_integer(&csv, result->entries[i].pareto);
         csv_text(&csv, NULL);
         csv_text(&csv, NULL);
         csv_end_line(&csv);
@@ -64,8 +83,31 @@ Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
         csv_text(&csv, NULL);
         plan_fields(&csv, &result->rejected[i].plan);
         prediction_fields(&csv, &nothing);
+        csv_text(&csv, NULL);
         csv_text(&csv, result->rejected[i].rule);
         csv_text(&csv, result->rejected[i].reason);
+        csv_end_line(&csv);
+    }
+    return csv_finish(&csv, error);
+}
+
+Status csv_candidates(const TuneResult *result, FILE *out, Error *error) {
+    static const char *const states[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
+    Csv csv = {.out = out};
+    csv_header(&csv, plan_header);
+    for (int i = 0; i < result->candidate_count; i++) {
+        const Candidate *candidate = &result->candidates[i];
+        csv_text(&csv, states[candidate->state]);
+        csv_text(&csv, NULL);
+        plan_fields(&csv, &candidate->plan);
+        if (candidate->prediction) {
+            prediction_fields(&csv, candidate->prediction);
+        } else {
+            estimate_fields(&csv, candidate);
+        }
+        csv_text(&csv, NULL);
+        csv_text(&csv, candidate->rule);
+        csv_text(&csv, candidate->reason);
         csv_end_line(&csv);
     }
     return csv_finish(&csv, error);
@@ -78,6 +120,7 @@ Status csv_prediction(const PredictionReport *report, FILE *out, Error *error) {
     csv_text(&csv, NULL);
     plan_fields(&csv, &report->prediction->plan);
     prediction_fields(&csv, report->prediction);
+    csv_text(&csv, NULL);
     csv_text(&csv, NULL);
     csv_text(&csv, report->reason);
     csv_end_line(&csv);

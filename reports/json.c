@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "reports/json_objects.h"
+#include "reports/words.h"
 
 static json_t *choice_or_null(int choice, const char *const *names) {
     return choice == TUNE_ANY ? json_null() : json_string(names[choice]);
@@ -13,25 +14,48 @@ static json_t *int_or_null(bool known, int64_t value) {
 }
 
 // What was asked; null = left to the search.
-static json_t *request_object(const TuneRequest *request) {
+json_t *json_request(const TuneRequest *request) {
     static const char *const efforts[EFFORT_COUNT] = {"simulate", "estimate"};
     json_t *assumptions = json_array();
     for (int i = 0; i < request->assumption_count; i++) {
         json_array_append_new(assumptions, json_string(request->assumptions[i]));
     }
-    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:s, s:o}",
-                     "command", request->command, "world", request->world, "model", request->model.name, "model_asked",
-                     request->model_asked, "cluster", request->cluster.name, "target", request->target->name,
-                     "target_version", request->target->version, "seq", request->seq, "global_batch",
-                     int_or_null(request->global_batch > 0, request->global_batch), "micro_batch",
-                     int_or_null(request->micro_batch > 0, request->micro_batch), "zero",
-                     int_or_null(request->zero != TUNE_ANY, request->zero), "reshard",
-                     choice_or_null(request->reshard, reshard_names), "recompute",
-                     choice_or_null(request->recompute, recompute_names), "cp_rotate",
-                     choice_or_null(request->cp_rotate, cp_rotate_names), "precision", dtype_name(request->precision),
-                     "max_tp", int_or_null(request->max_tp > 0, request->max_tp), "memory_limit_bytes",
-                     (json_int_t)llround(request->memory_limit_bytes), "effort", efforts[request->effort],
-                     "assumptions", assumptions);
+    json_t *object = json_pack(
+        "{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:s, s:o}", "command",
+        request->command, "world", request->world, "model", request->model.name, "model_asked", request->model_asked,
+        "cluster", request->cluster.name, "target", request->target->name, "target_version", request->target->version,
+        "seq", request->seq, "global_batch", int_or_null(request->global_batch > 0, request->global_batch),
+        "micro_batch", int_or_null(request->micro_batch > 0, request->micro_batch), "zero",
+        int_or_null(request->zero != TUNE_ANY, request->zero), "reshard",
+        choice_or_null(request->reshard, reshard_names), "recompute",
+        choice_or_null(request->recompute, recompute_names), "cp_rotate",
+        choice_or_null(request->cp_rotate, cp_rotate_names), "precision", dtype_name(request->precision), "max_tp",
+        int_or_null(request->max_tp > 0, request->max_tp), "memory_limit_bytes",
+        (json_int_t)llround(request->memory_limit_bytes), "effort", efforts[request->effort], "assumptions",
+        assumptions);
+    if (object) {
+        json_object_set_new(object, "attention", choice_or_null(request->attention, attention_names));
+        json_object_set_new(object, "fused", choice_or_null(request->fused, fused_names));
+        json_object_set_new(object, "tp_overlap", json_boolean(request->tp_overlap));
+        json_object_set_new(object, "objective", json_string(objective_names[request->objective]));
+        json_object_set_new(object, "tokens", request->tokens > 0 ? json_real(request->tokens) : json_null());
+    }
+    return object;
+}
+
+// Where the shape that the user compares with came out.
+static json_t *baseline_object(const TuneResult *result) {
+    const TuneRequest *request = result->request;
+    if (mesh_world(&request->baseline) == 0) {
+        return json_null();
+    }
+    const Baseline baseline = words_baseline(result);
+    const Prediction *entry = baseline.entry;
+    return json_pack("{s:o, s:b, s:s?, s:o, s:o, s:o, s:o}", "mesh", json_mesh(&request->baseline), "feasible",
+                     entry != NULL, "reason", baseline.reason, "place", int_or_null(entry, baseline.place),
+                     "step_time_s", entry ? json_real(entry->step_s) : json_null(), "tokens_per_s",
+                     entry ? json_real(entry->tokens_per_s) : json_null(), "gain_of_best_percent",
+                     entry ? json_real(100 * baseline.gain) : json_null());
 }
 
 static json_t *search_object(const SearchCounts *search) {
@@ -43,7 +67,9 @@ static json_t *search_object(const SearchCounts *search) {
 Status json_plan(const TuneResult *result, FILE *out, Error *error) {
     json_t *entries = json_array(), *rejected = json_array();
     for (int i = 0; i < result->entry_count; i++) {
-        json_array_append_new(entries, json_prediction_object(result->request, &result->entries[i], true, NULL));
+        json_t *entry = json_prediction_object(result->request, &result->entries[i], true, NULL);
+        json_object_set_new(entry, "pareto", json_boolean(result->entries[i].pareto));
+        json_array_append_new(entries, entry);
     }
     for (int i = 0; i < result->rejected_count; i++) {
         const Rejection *rejection = &result->rejected[i];
@@ -51,16 +77,16 @@ Status json_plan(const TuneResult *result, FILE *out, Error *error) {
                                                   "plan", json_train_plan(&rejection->plan), "rule", rejection->rule,
                                                   "reason", rejection->reason));
     }
-    return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o}", "schema", "ndtune.plan/1", "request",
-                                request_object(result->request), "entries", entries, "rejected", rejected, "search",
-                                search_object(&result->search)),
+    return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.plan/1", "request",
+                                json_request(result->request), "entries", entries, "rejected", rejected, "baseline",
+                                baseline_object(result), "search", search_object(&result->search)),
                       out, error);
 }
 
 Status json_prediction(const PredictionReport *report, FILE *out, Error *error) {
     json_t *object = json_prediction_object(report->request, report->prediction, report->legal, report->reason);
     if (object) {
-        json_object_set_new(object, "request", request_object(report->request));
+        json_object_set_new(object, "request", json_request(report->request));
     }
     return json_print(object, out, error);
 }

@@ -100,8 +100,15 @@ static json_t *cost_object(const TuneRequest *request, const Prediction *predict
     const double per_hour = price * mesh_world(&prediction->plan.mesh);
     const bool priced = price > 0 && known;
     const double per_billion = priced ? per_hour / SECONDS_PER_HOUR / prediction->tokens_per_s * 1e9 : 0;
-    return json_pack("{s:o, s:o}", "usd_per_hour", number_or_null(price > 0, per_hour), "usd_per_billion_tokens",
-                     number_or_null(priced, per_billion));
+    json_t *object = json_pack("{s:o, s:o}", "usd_per_hour", number_or_null(price > 0, per_hour),
+                               "usd_per_billion_tokens", number_or_null(priced, per_billion));
+    if (request->tokens > 0) {
+        json_object_set_new(object, "tokens", json_real(request->tokens));
+        json_object_set_new(object, "training_s", number_or_null(known, scaling_seconds(prediction, request->tokens)));
+        json_object_set_new(object, "training_usd",
+                            number_or_null(priced, scaling_usd(request, prediction, request->tokens)));
+    }
+    return object;
 }
 
 static void set_speed(json_t *object, const Prediction *prediction, bool known) {

@@ -6,8 +6,10 @@
 
 #include <stdio.h>
 
+#include "autotune/explain.h"
 #include "autotune/result.h"
 #include "autotune/run_record.h"
+#include "autotune/scaling.h"
 #include "sim/base/error.h"
 
 enum { TABLE_DEFAULT_ROWS = 10 };
@@ -23,14 +25,21 @@ typedef struct PredictionReport {
 Status table_plan(const TuneResult *result, int rows, FILE *out, Error *error);
 Status table_prediction(const PredictionReport *report, FILE *out, Error *error);
 Status table_run(const RunRecord *run, FILE *out, Error *error);
+Status table_explanation(const Explanation *explanation, FILE *out, Error *error);
+Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error);
+Status table_stored(const StoredList *list, FILE *out, Error *error);
 Status table_models(FILE *out, Error *error);
 Status table_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
 Status table_cluster(const ClusterProfile *profile, FILE *out, Error *error);
 
-// Schemas ndtune.plan/1, ndtune.prediction/1, ndtune.run/1, ndtune.models/1, ndtune.clusters/1.
+// Schemas ndtune.plan/1, ndtune.prediction/1, ndtune.run/1, ndtune.explain/1, ndtune.scaling/1, ndtune.runs/1,
+// ndtune.models/1, ndtune.clusters/1.
 Status json_plan(const TuneResult *result, FILE *out, Error *error);
 Status json_prediction(const PredictionReport *report, FILE *out, Error *error);
 Status json_run(const RunRecord *run, FILE *out, Error *error);
+Status json_explanation(const Explanation *explanation, FILE *out, Error *error);
+Status json_scaling(const ScalingCurve *curve, FILE *out, Error *error);
+Status json_stored(const StoredList *list, FILE *out, Error *error);
 Status json_models(FILE *out, Error *error);
 Status json_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
 
@@ -38,6 +47,10 @@ Status json_clusters(const ClusterProfile *profiles, int count, FILE *out, Error
 Status csv_plan(const TuneResult *result, FILE *out, Error *error);
 Status csv_prediction(const PredictionReport *report, FILE *out, Error *error);
 Status csv_run(const RunRecord *run, FILE *out, Error *error);
+Status csv_candidates(const TuneResult *result, FILE *out, Error *error);  // every choice of every shape
+Status csv_explanation(const Explanation *explanation, FILE *out, Error *error);
+Status csv_scaling(const ScalingCurve *curve, FILE *out, Error *error);
+Status csv_stored(const StoredList *list, FILE *out, Error *error);
 Status csv_models(FILE *out, Error *error);
 Status csv_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
 Status csv_cluster(const ClusterProfile *profile, FILE *out, Error *error);

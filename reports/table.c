@@ -1,8 +1,10 @@
 // The table of `ndtune plan`: the best shapes, then what a reader needs to trust or doubt them: the batch arithmetic,
 // the network, every rejected shape accounted for, the search, and what was assumed.
 
+#include <math.h>
 #include <string.h>
 
+#include "reports/colour.h"
 #include "reports/grid.h"
 #include "reports/reports.h"
 #include "reports/words.h"
@@ -31,15 +33,23 @@ static void add_entry(Grid *grid, const TuneRequest *request, int place, const P
     grid_cell(grid, "%s", words_interval(entry, text));
     grid_cell(grid, "%s", text_count(tokens, entry->tokens_per_s));
     grid_cell(grid, "%.1f %%", 100 * entry->mfu);
+    grid_cell(grid, "%s", entry->pareto ? "*" : "");
     grid_cell(grid, "%s of %s", text_bytes(reserved, entry->memory.reserved_bytes),
               text_bytes(limit, request->memory_limit_bytes));
 }
 
 static Status print_entries(const TuneResult *result, int rows, FILE *out, Error *error) {
-    static const GridColumn columns[] = {
-        {"#", true},        {"mesh", false},   {"micro x accum", true},         {"recompute", false},
-        {"reshard", false}, {"rotate", false}, {"step (80 % interval)", false}, {"tokens/s", true},
-        {"MFU", true},      {"memory", true}};
+    static const GridColumn columns[] = {{"#", true},
+                                         {"mesh", false},
+                                         {"micro x accum", true},
+                                         {"recompute", false},
+                                         {"reshard", false},
+                                         {"rotate", false},
+                                         {"step (80 % interval)", false},
+                                         {"tokens/s", true},
+                                         {"MFU", true},
+                                         {"front", false},
+                                         {"memory", true}};
     Grid *grid = grid_new(columns, (int)(sizeof columns / sizeof columns[0]));
     const int shown = rows == 0 || rows > result->entry_count ? result->entry_count : rows;
     for (int i = 0; i < shown; i++) {
@@ -49,6 +59,7 @@ static Status print_entries(const TuneResult *result, int rows, FILE *out, Error
     if (shown < result->entry_count) {
         fprintf(out, "... and %d more shapes that fit (--top 0 shows all)\n", result->entry_count - shown);
     }
+    fprintf(out, "* no other shape is as fast with less memory\n");
     return STATUS_OK;
 }
 
@@ -56,8 +67,11 @@ static Status print_entries(const TuneResult *result, int rows, FILE *out, Error
 static void print_verdict(const TuneResult *result, FILE *out) {
     const Prediction *best = &result->entries[0];
     char mesh[WORDS_BYTES];
-    fprintf(out, "\nBest: --mesh %s", words_mesh(&best->plan.mesh, mesh));
-    if (result->entry_count > 1) {
+    fprintf(out, "\n%sBest: --mesh %s%s", colour(out, COLOUR_GOOD), words_mesh(&best->plan.mesh, mesh),
+            colour(out, COLOUR_END));
+    if (result->request->objective == OBJECTIVE_MEMORY) {
+        fprintf(out, ", the least memory");
+    } else if (result->entry_count > 1) {
         const double lead = best->tokens_per_s / result->entries[1].tokens_per_s - 1;
         if (lead < 0.0005) {
             fprintf(out, ", level with the next shape");
@@ -78,16 +92,34 @@ static void print_verdict(const TuneResult *result, FILE *out) {
     }
 }
 
+static void print_baseline(const TuneResult *result, FILE *out) {
+    if (mesh_world(&result->request->baseline) == 0) {
+        return;
+    }
+    const Baseline baseline = words_baseline(result);
+    char mesh[WORDS_BYTES], text[WORDS_BYTES];
+    words_mesh(&result->request->baseline, mesh);
+    if (!baseline.entry) {
+        fprintf(out, "  baseline %s: cannot run: %s\n", mesh, baseline.reason ? baseline.reason : "not a shape");
+        return;
+    }
+    fprintf(out, "  baseline %s: place %d, step %s; the best makes %.1f %% %s tokens per second\n", mesh,
+            baseline.place, words_interval(baseline.entry, text), fabs(100 * baseline.gain),
+            baseline.gain < 0 ? "fewer" : "more");
+}
+
 static void print_winner(const TuneResult *result, FILE *out) {
     const TuneRequest *request = result->request;
     const Prediction *best = &result->entries[0];
     print_verdict(result, out);
+    print_baseline(result, out);
+    words_training(request, best, out);
     words_batch(&best->plan, out);
     words_network(&best->plan.mesh, request->cluster.node.accelerators, out);
     words_time(best, out);
     words_memory(best, request->memory_limit_bytes, out);
     for (int i = 0; i < best->warning_count; i++) {
-        fprintf(out, "  warning: %s\n", best->warnings[i]);
+        fprintf(out, "  %swarning: %s%s\n", colour(out, COLOUR_WARNING), best->warnings[i], colour(out, COLOUR_END));
     }
 }
 

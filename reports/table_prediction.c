@@ -15,6 +15,7 @@ static void print_speed(const PredictionReport *report, FILE *out) {
             text_count(count, prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)));
     fprintf(out, "MFU           %.1f %% (HFU %.1f %%), %.0f model TFLOP/s per accelerator\n", 100 * prediction->mfu,
             100 * prediction->hfu, 1e-12 * prediction->model_flop_per_s_per_gpu);
+    words_training(request, prediction, out);
     fprintf(out, "\nTime\n");
     words_time(prediction, out);
     fprintf(out, "Memory\n");

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "autotune/scaling.h"
 #include "sim/base/text.h"
 
 char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]) {
@@ -116,4 +117,47 @@ void words_assumptions(const TuneRequest *request, FILE *out) {
     for (int i = 0; i < request->assumption_count; i++) {
         fprintf(out, "  %s\n", request->assumptions[i]);
     }
+}
+
+char *words_duration(double seconds, char out[WORDS_BYTES]) {
+    const double hour = 3600, day = 24 * hour;
+    if (seconds >= day) {
+        snprintf(out, WORDS_BYTES, "%.1f days", seconds / day);
+    } else if (seconds >= hour) {
+        snprintf(out, WORDS_BYTES, "%.1f hours", seconds / hour);
+    } else {
+        snprintf(out, WORDS_BYTES, "%.0f s", seconds);
+    }
+    return out;
+}
+
+void words_training(const TuneRequest *request, const Prediction *prediction, FILE *out) {
+    if (request->tokens <= 0 || prediction->tokens_per_s <= 0) {
+        return;
+    }
+    char tokens[TEXT_UNIT_BYTES], time[WORDS_BYTES];
+    fprintf(out, "  %s tokens take %s", text_count(tokens, request->tokens),
+            words_duration(scaling_seconds(prediction, request->tokens), time));
+    const double usd = scaling_usd(request, prediction, request->tokens);
+    if (usd > 0) {
+        fprintf(out, " and $%.0f\n", usd);
+    } else {
+        fprintf(out, "; no price is known for %s: --set price=USD_PER_ACCELERATOR_HOUR\n", request->cluster.name);
+    }
+}
+
+Baseline words_baseline(const TuneResult *result) {
+    const Mesh *wanted = &result->request->baseline;
+    for (int i = 0; i < result->entry_count; i++) {
+        const Prediction *entry = &result->entries[i];
+        if (memcmp(&entry->plan.mesh, wanted, sizeof *wanted) == 0) {
+            return (Baseline){entry, i + 1, result->entries[0].tokens_per_s / entry->tokens_per_s - 1, NULL};
+        }
+    }
+    for (int i = 0; i < result->rejected_count; i++) {
+        if (memcmp(&result->rejected[i].plan.mesh, wanted, sizeof *wanted) == 0) {
+            return (Baseline){.reason = result->rejected[i].reason};
+        }
+    }
+    return (Baseline){0};
 }

@@ -25,3 +25,19 @@ void words_time(const Prediction *prediction, FILE *out);
 void words_memory(const Prediction *prediction, double limit_bytes, FILE *out);
 
 void words_assumptions(const TuneRequest *request, FILE *out);
+
+// "3.2 days", "5.0 hours", "40 s"
+char *words_duration(double seconds, char out[WORDS_BYTES]);
+
+// How long the wished number of tokens takes, and what it costs; nothing where none were wished.
+void words_training(const TuneRequest *request, const Prediction *prediction, FILE *out);
+
+// Where the shape that the user compares with came out.
+typedef struct Baseline {
+    const Prediction *entry;  // NULL = it does not run, or nothing was asked
+    int place;                // among the ranked shapes, from 1
+    double gain;              // tokens/s of the best over its own, minus one
+    const char *reason;       // why it does not run
+} Baseline;
+
+Baseline words_baseline(const TuneResult *result);

@@ -11,21 +11,30 @@
 const CommandRow command_table[COMMAND_COUNT] = {
     [COMMAND_PLAN] = {"plan",
                       "which mesh shape to run: every shape of a world, predicted and ranked (the default command)",
-                      "[plan] --world N --model NAME|FILE [options]",
+                      "[plan] --world N[,N...] --model NAME|FILE [options]",
                       "ndtune --world 32 --model 7b\n"
                       "ndtune --world 64 --model llama-3-8b --cluster dgx-a100-80g --seq 8192 --global-batch 512\n"
-                      "ndtune --world 16 --model ./config.json --max-tp 8 --format json\n",
+                      "ndtune --world 16 --model ./config.json --max-tp 8 --format json\n"
+                      "ndtune --world 32 --model 7b --baseline dp_replicate=4,dp_shard=8\n"
+                      "ndtune --world 8,16,32,64 --model 7b --tokens 300e9 --set price=2.5\n",
                       cmd_plan},
     [COMMAND_PREDICT] = {"predict", "one shape in full: time, memory and where they go",
                          "predict --mesh AXIS=N,... --model NAME|FILE [options]",
                          "ndtune predict --mesh dp_shard=8 --model llama-3-8b --micro-batch 2\n"
                          "ndtune predict --mesh dp_shard=16,tp=4 --model 70b --recompute full --format json\n",
                          cmd_predict},
+    [COMMAND_EXPLAIN] = {"explain", "why the best shape beats the next one, and what would change the answer",
+                         "explain --world N --model NAME|FILE [options]",
+                         "ndtune explain --world 32 --model 7b\n"
+                         "ndtune explain --world 64 --model 70b --cluster aws-p5 --format json\n",
+                         cmd_explain},
     [COMMAND_RUN] = {"run", "train one shape for real on this machine, measured beside predicted",
                      "run --mesh AXIS=N,... --model NAME|FILE [options]",
                      "ndtune run --mesh dp_shard=2 --model tiny\n"
                      "ndtune run --mesh dp_shard=2,tp=2 --model tiny --steps 20 --format json\n",
                      cmd_run},
+    [COMMAND_RUNS] = {"runs", "what was asked and what was run, from the store", "runs [--top N] [--db FILE]",
+                      "ndtune runs\nndtune runs --top 0 --format json\n", cmd_runs},
     [COMMAND_MODELS] = {"models", "the built-in models", "models [--format table|json|csv]", "ndtune models\n",
                         cmd_models},
     [COMMAND_CLUSTERS] = {"clusters", "the built-in cluster profiles; with a name, every number with its source",
@@ -36,8 +45,8 @@ const CommandRow command_table[COMMAND_COUNT] = {
                           "ndtune accuracy --runs runs.csv\n"
                           "ndtune accuracy --runs runs.csv --groups groups.csv --effort estimate --csv rows.csv\n",
                           cmd_accuracy},
-    [COMMAND_HELP] = {"help", "this text, or all options of a command", "help [COMMAND]", "ndtune help plan\n",
-                      cmd_help},
+    [COMMAND_HELP] = {"help", "this text, or all options of a command", "help [COMMAND]",
+                      "ndtune help plan\nndtune help --man\nndtune help --completion bash\n", cmd_help},
 };
 
 Status cli_blame(Cli *cli, OptionId id, Status status) {
@@ -61,14 +70,23 @@ Status cli_open_store(Cli *cli, Store **store, Error *error) {
     return store_open(path, store, error);
 }
 
+char *cli_command_names(char out[COMMAND_NAMES_BYTES]) {
+    out[0] = '\0';
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        const size_t used = strlen(out);
+        snprintf(out + used, COMMAND_NAMES_BYTES - used, "%s%s", i > 0 ? ", " : "", command_names[i]);
+    }
+    return out;
+}
+
 static Status unknown_command(Cli *cli, const char *word, Error *error) {
     cli->blame = 1;
     const char *later = command_of_later(word);
     if (later) {
         return error_set(error, STATUS_USAGE, "the command %s %s", word, later);
     }
-    error_set(error, STATUS_USAGE, "unknown command %s; there are plan, predict, run, models, clusters, accuracy, help",
-              word);
+    char names[COMMAND_NAMES_BYTES];
+    error_set(error, STATUS_USAGE, "unknown command %s; there are %s", word, cli_command_names(names));
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
     return nearest ? error_hint(error, "did you mean ndtune %s?", nearest)
                    : error_hint(error, "ndtune help says what each does");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdio.h>
 
 #include "autotune/cli/options.h"
 #include "autotune/result.h"
@@ -35,11 +36,16 @@ typedef struct CommandRow {
 
 extern const CommandRow command_table[COMMAND_COUNT];  // in the order of CommandId
 
+enum { COMMAND_NAMES_BYTES = 256 };
+char *cli_command_names(char out[COMMAND_NAMES_BYTES]);  // "plan, predict, explain"
+
 // Chooses the command, reads its options and runs it.
 Status cli_run(Cli *cli, Error *error);
 
 Status cmd_plan(Cli *cli, Error *error);
 Status cmd_predict(Cli *cli, Error *error);
+Status cmd_explain(Cli *cli, Error *error);
+Status cmd_runs(Cli *cli, Error *error);
 Status cmd_run(Cli *cli, Error *error);
 Status cmd_models(Cli *cli, Error *error);
 Status cmd_clusters(Cli *cli, Error *error);
@@ -73,3 +79,14 @@ void cli_progress_clear(Cli *cli);
 
 // Prints "ndtune: error: ..." in the manner of bfs: the command line, the words underlined, the sentence, a hint.
 void cli_complain(const Cli *cli, const Error *error);
+
+// A search with progress and cache; the second opens the store, and saves what it finds.
+Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneResult *result, Error *error);
+Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error);
+
+// Why no shape of a result can run: always fails.
+Status cli_nothing_feasible(const TuneResult *result, Error *error);
+
+// Writes a file whole or not at all.
+typedef Status (*FileWriter)(const void *what, FILE *out, Error *error);
+Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void *what, Error *error);

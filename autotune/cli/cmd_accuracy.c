@@ -1,9 +1,6 @@
 // ndtune accuracy: predicts measured runs and scores the predictions.
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "autotune/accuracy/accuracy.h"
 #include "autotune/cli/cli.h"
@@ -21,28 +18,8 @@ static Status print_accuracy(const Cli *cli, const Accuracy *accuracy, Error *er
     return table_accuracy(accuracy, stdout, error);
 }
 
-static Status cannot_write(const char *path, Error *error) {
-    return error_set(error, STATUS_ENVIRONMENT, "%s cannot be written: %s", path, strerror(errno));
-}
-
-// Whole or not at all: a temporary file beside it takes its place.
-static Status write_rows(Cli *cli, const Accuracy *accuracy, const char *path, Error *error) {
-    const char *temporary = arena_format(&cli->arena, "%s.%ld.tmp", path, (long)getpid());
-    FILE *file = fopen(temporary, "w");
-    if (!file) {
-        return cannot_write(path, error);
-    }
-    Status status = csv_accuracy_rows(accuracy, file, error);
-    if (fclose(file) != 0 && status == STATUS_OK) {
-        status = cannot_write(path, error);
-    }
-    if (status == STATUS_OK && rename(temporary, path) != 0) {
-        status = cannot_write(path, error);
-    }
-    if (status != STATUS_OK) {
-        unlink(temporary);
-    }
-    return status;
+static Status write_rows(const void *accuracy, FILE *out, Error *error) {
+    return csv_accuracy_rows(accuracy, out, error);
 }
 
 Status cmd_accuracy(Cli *cli, Error *error) {
@@ -59,7 +36,8 @@ Status cmd_accuracy(Cli *cli, Error *error) {
     TRY(accuracy_run(&options, &progress, &cli->arena, &accuracy, error));
     cli_progress_clear(cli);
     if (cli_given(cli, OPTION_CSV)) {
-        TRY(cli_blame(cli, OPTION_CSV, write_rows(cli, &accuracy, cli_value(cli, OPTION_CSV)->text, error)));
+        TRY(cli_blame(cli, OPTION_CSV,
+                      cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_rows, &accuracy, error)));
     }
     return print_accuracy(cli, &accuracy, error);
 }

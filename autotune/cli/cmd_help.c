@@ -90,8 +90,8 @@ Status cmd_help(Cli *cli, Error *error) {
     if (later) {
         return error_set(error, STATUS_USAGE, "the command %s %s", word, later);
     }
-    error_set(error, STATUS_USAGE, "there is no command %s; there are plan, predict, run, models, clusters, help",
-              word);
+    char names[COMMAND_NAMES_BYTES];
+    error_set(error, STATUS_USAGE, "there is no command %s; there are %s", word, cli_command_names(names));
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : STATUS_USAGE;
 }

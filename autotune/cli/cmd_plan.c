@@ -1,13 +1,13 @@
-// ndtune plan: which mesh shape to run.
+// ndtune plan: which mesh shape to run; with a list of worlds, how the best shape scales.
 
 #include <stdio.h>
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
-#include "autotune/search.h"
+#include "autotune/scaling.h"
 #include "reports/reports.h"
 
-static Status print_result(Cli *cli, const TuneResult *result, Error *error) {
+static Status print_result(const Cli *cli, const TuneResult *result, Error *error) {
     switch (cli_format(cli)) {
     case FORMAT_JSON:
         return json_plan(result, stdout, error);
@@ -20,50 +20,80 @@ static Status print_result(Cli *cli, const TuneResult *result, Error *error) {
     return table_plan(result, rows, stdout, error);
 }
 
-// Nothing fits: the reason of the shape that came closest to being possible, memory before the other rules.
-static Status nothing_feasible(const TuneResult *result, Error *error) {
-    const Rejection *strongest = &result->rejected[0];
-    double least = 0;
-    for (int i = 0; i < result->candidate_count; i++) {
-        const Candidate *candidate = &result->candidates[i];
-        if (candidate->reserved_bytes > 0 && (least <= 0 || candidate->reserved_bytes < least)) {
-            least = candidate->reserved_bytes;
+static Status write_candidates(const void *result, FILE *out, Error *error) {
+    return csv_candidates(result, out, error);
+}
+
+static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error *error) {
+    TuneResult result;
+    TRY(cli_search_in(cli, store, request, &result, error));
+    TRY(print_result(cli, &result, error));
+    if (cli_given(cli, OPTION_CSV)) {
+        TRY(cli_blame(cli, OPTION_CSV,
+                      cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_candidates, &result, error)));
+    }
+    TRY(store_save_result(store, &result, error));
+    return result.entry_count > 0 ? STATUS_OK : cli_nothing_feasible(&result, error);
+}
+
+static Status print_curve(const Cli *cli, const ScalingCurve *curve, Error *error) {
+    switch (cli_format(cli)) {
+    case FORMAT_JSON:
+        return json_scaling(curve, stdout, error);
+    case FORMAT_CSV:
+        return csv_scaling(curve, stdout, error);
+    case FORMAT_TABLE:
+        break;
+    }
+    return table_scaling(curve, stdout, error);
+}
+
+static Status plan_point(Cli *cli, Store *store, const TuneRequest *first, int world, ScalingPoint *point,
+                         Error *error) {
+    TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
+    *request = *first;
+    request->world = world;
+    TRY(request_check_world(cli, request, error));
+    TuneResult result;
+    TRY(cli_search_in(cli, store, request, &result, error));
+    TRY(store_save_result(store, &result, error));
+    *point = (ScalingPoint){.request = request, .feasible = result.entry_count > 0, .search = result.search};
+    if (point->feasible) {
+        point->best = result.entries[0];
+    } else {
+        Error why = {0};
+        cli_nothing_feasible(&result, &why);
+        point->reason = arena_text(&cli->arena, why.message);
+    }
+    return STATUS_OK;
+}
+
+static Status plan_curve(Cli *cli, Store *store, const TuneRequest *first, Error *error) {
+    static const OptionId of_one_world[] = {OPTION_BASELINE, OPTION_CSV, OPTION_TOP};
+    for (size_t i = 0; i < sizeof of_one_world / sizeof of_one_world[0]; i++) {
+        if (cli_given(cli, of_one_world[i])) {
+            error_set(error, STATUS_USAGE, "--%s belongs to one world, not to a list",
+                      option_table[of_one_world[i]].name);
+            return cli_blame(cli, of_one_world[i], STATUS_USAGE);
         }
     }
-    for (int i = 0; i < result->candidate_count && least > 0; i++) {
-        const Candidate *candidate = &result->candidates[i];
-        if (candidate->reserved_bytes == least) {
-            char mesh[MESH_TEXT_BYTES];
-            return error_set(error, STATUS_INFEASIBLE, "none of the %d shapes can run; the nearest, %s, %s",
-                             result->search.shapes, mesh_text(&candidate->plan.mesh, mesh), candidate->reason);
-        }
+    const int count = cli->options.list_count;
+    ScalingCurve curve = {.points = ARENA_ARRAY(&cli->arena, ScalingPoint, count), .count = count};
+    for (int i = 0; i < count; i++) {
+        TRY(plan_point(cli, store, first, (int)cli->options.list[i], &curve.points[i], error));
     }
-    char mesh[MESH_TEXT_BYTES];
-    return error_set(error, STATUS_INFEASIBLE, "none of the %d shapes can run; %s: %s", result->search.shapes,
-                     mesh_text(&strongest->plan.mesh, mesh), strongest->reason);
+    scaling_finish(&curve, first->objective);
+    TRY(print_curve(cli, &curve, error));
+    return curve.best >= 0 ? STATUS_OK : error_set(error, STATUS_INFEASIBLE, "no shape of any of the worlds can run");
 }
 
 Status cmd_plan(Cli *cli, Error *error) {
-    static const RequestDefaults defaults = {.cluster = "dgx-h100", .target = "accelerate"};
     TuneRequest request;
-    TRY(request_build(cli, &defaults, &request, error));
+    TRY(request_build(cli, &search_defaults, &request, error));
     Store *store = NULL;
     TRY(cli_open_store(cli, &store, error));
-    const PredictionCache cache = store_cache(store);
-    const Progress progress = cli_progress(cli);
-    TuneResult result;
-    Status status =
-        search_run(&request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, &progress, &cli->arena, &result, error);
-    cli_progress_clear(cli);
-    if (status == STATUS_OK) {
-        status = print_result(cli, &result, error);
-    }
-    if (status == STATUS_OK) {
-        status = store_save_result(store, &result, error);
-    }
-    if (status == STATUS_OK && result.entry_count == 0) {
-        status = nothing_feasible(&result, error);
-    }
+    const Status status =
+        cli->options.list_count > 1 ? plan_curve(cli, store, &request, error) : plan_one(cli, store, &request, error);
     store_close(store);
     return status;
 }

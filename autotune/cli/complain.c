@@ -6,6 +6,7 @@
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/quote.h"
+#include "reports/colour.h"
 
 enum { LINE_BYTES = 4096, WORD_BYTES = 512 };
 
@@ -28,7 +29,7 @@ void cli_complain(const Cli *cli, const Error *error) {
         below[end] = '\0';
         fprintf(stderr, "ndtune: error: %s\nndtune: error: %s\n", line, below);
     }
-    fprintf(stderr, "ndtune: error: %s\n", error->message);
+    fprintf(stderr, "ndtune: %serror:%s %s\n", colour(stderr, COLOUR_BAD), colour(stderr, COLOUR_END), error->message);
     if (error->hint[0] != '\0') {
         fprintf(stderr, "hint: %s\n", error->hint);
     }

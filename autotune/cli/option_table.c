@@ -9,62 +9,83 @@
 
 #define PLAN COMMAND_BIT(COMMAND_PLAN)
 #define PREDICT COMMAND_BIT(COMMAND_PREDICT)
+#define EXPLAIN COMMAND_BIT(COMMAND_EXPLAIN)
+#define SEARCH (PLAN | EXPLAIN)  // whatever a search takes
 #define RUN COMMAND_BIT(COMMAND_RUN)
+#define RUNS COMMAND_BIT(COMMAND_RUNS)
+#define HELP COMMAND_BIT(COMMAND_HELP)
 #define LISTS (COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS))
 #define ACCURACY COMMAND_BIT(COMMAND_ACCURACY)
 #define EVERY ((1u << COMMAND_COUNT) - 1)
 
 #define BILLION 1000000000
 
-const char *const command_names[COMMAND_COUNT] = {"plan", "predict", "run", "models", "clusters", "accuracy", "help"};
+const char *const command_names[COMMAND_COUNT] = {"plan",   "predict",  "explain",  "run", "runs",
+                                                  "models", "clusters", "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
 const OptionRow option_table[OPTION_COUNT] = {
-    [OPTION_WORLD] = {"world", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", NULL, "accelerators to train on", GROUP_WHAT,
-                      PLAN},
+    [OPTION_WORLD] = {"world", VALUE_INTS, "N[,N...]", 1, MESH_MAX_WORLD, "ranks", NULL,
+                      "accelerators to train on; a list gives the scaling curve", GROUP_WHAT, SEARCH},
     [OPTION_MESH] = {"mesh", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL,
                      "the shape, such as dp_shard=8,tp=4; axes not named are 1 (dp_replicate dp_shard cp tp)",
                      GROUP_WHAT, PREDICT | RUN},
     [OPTION_MODEL] = {"model", VALUE_TEXT, "NAME|FILE", 0, 0, NULL, NULL,
                       "a preset (ndtune models lists them) or a Hugging Face config.json", GROUP_WHAT,
-                      PLAN | PREDICT | RUN},
+                      SEARCH | PREDICT | RUN},
     [OPTION_CLUSTER] = {"cluster", VALUE_TEXT, "NAME|FILE", 0, 0, NULL, "dgx-h100; run: local-cpu",
                         "a cluster profile (ndtune clusters lists them) or a profile file", GROUP_WHAT,
-                        PLAN | PREDICT | RUN},
+                        SEARCH | PREDICT | RUN},
     [OPTION_SET] = {"set", VALUE_LIST, "KEY=VALUE", 0, 0, NULL, NULL,
                     "override a number of the cluster profile, such as node.gpus=4; may be repeated", GROUP_WHAT,
-                    PLAN | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS)},
+                    SEARCH | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS)},
     [OPTION_TARGET] = {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL, "accelerate; run: ndtune",
-                       "the framework that trains", GROUP_WHAT, PLAN | PREDICT},
+                       "the framework that trains", GROUP_WHAT, SEARCH | PREDICT},
     [OPTION_SEQ] = {"seq", VALUE_INT, "N", 1, 1 << 24, "tokens", "min(4096, the model's); run: 128", "sequence length",
-                    GROUP_WHAT, PLAN | PREDICT | RUN},
+                    GROUP_WHAT, SEARCH | PREDICT | RUN},
     [OPTION_GLOBAL_BATCH] = {"global-batch", VALUE_INT, "N", 1, BILLION, "sequences", "4M tokens, nearest multiple",
-                             "sequences per optimizer step; given, every plan meets it exactly", GROUP_WHAT, PLAN},
+                             "sequences per optimizer step; given, every plan meets it exactly", GROUP_WHAT, SEARCH},
     [OPTION_MICRO_BATCH] = {"micro-batch", VALUE_INT, "auto|N", 1, 1 << 20, "sequences", "auto; predict and run: 1",
-                            "sequences per data rank and micro-step", GROUP_CHOICES, PLAN | PREDICT | RUN},
+                            "sequences per data rank and micro-step", GROUP_CHOICES, SEARCH | PREDICT | RUN},
     [OPTION_GRAD_ACCUM] = {"grad-accum", VALUE_INT, "N", 1, 1 << 20, "micro-steps", "1",
                            "micro-steps per optimizer step", GROUP_CHOICES, PREDICT | RUN},
     [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32", 0, 0, NULL,
                           "bf16 where the cluster has it; run: fp32", "number format of the arithmetic", GROUP_CHOICES,
-                          PLAN | PREDICT | RUN},
+                          SEARCH | PREDICT | RUN},
     [OPTION_ZERO] = {"zero", VALUE_WORD, "auto|0|1|2|3", 0, 0, NULL, "auto",
                      "sharding stage over dp_shard x cp (3 = FSDP); auto is the target's own", GROUP_CHOICES,
-                     PLAN | PREDICT | RUN},
+                     SEARCH | PREDICT | RUN},
     [OPTION_RESHARD] = {"reshard", VALUE_WORD, "auto|always|never", 0, 0, NULL, "auto",
                         "free gathered parameters after forward (stage 3); auto tries both", GROUP_CHOICES,
-                        PLAN | PREDICT | RUN},
-    [OPTION_RECOMPUTE] = {"recompute", VALUE_WORD, "auto|none|full", 0, 0, NULL, "auto; run: none",
-                          "activation recomputation; auto tries both", GROUP_CHOICES, PLAN | PREDICT | RUN},
+                        SEARCH | PREDICT | RUN},
+    [OPTION_RECOMPUTE] = {"recompute", VALUE_WORD, "auto|none|selective|full", 0, 0, NULL, "auto; run: none",
+                          "activation recomputation; auto tries what the target has", GROUP_CHOICES,
+                          SEARCH | PREDICT | RUN},
     [OPTION_CP_ROTATE] = {"cp-rotate", VALUE_WORD, "auto|ring|allgather", 0, 0, NULL, "auto",
                           "how context parallelism moves keys and values; auto tries what the target has",
-                          GROUP_CHOICES, PLAN | PREDICT | RUN},
+                          GROUP_CHOICES, SEARCH | PREDICT | RUN},
+    [OPTION_ATTENTION] = {"attention", VALUE_WORD, "auto|eager|triton|flash|flash3|cudnn", 0, 0, NULL,
+                          "auto: the target's own", "kernel of the attention", GROUP_CHOICES, SEARCH | PREDICT | RUN},
+    [OPTION_FUSED] = {"fused", VALUE_WORD, "auto|eager|fused|compiled", 0, 0, NULL, "auto: the target's own",
+                      "how norms, rotary positions, activation and loss run", GROUP_CHOICES, SEARCH | PREDICT | RUN},
+    [OPTION_TP_OVERLAP] = {"tp-overlap", VALUE_WORD, "off|on", 0, 0, NULL, "off",
+                           "tensor-parallel collectives run beside the GEMMs that they feed", GROUP_CHOICES,
+                           SEARCH | PREDICT | RUN},
     [OPTION_MAX_TP] = {"max-tp", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", "none", "largest tensor-parallel size",
-                       GROUP_CHOICES, PLAN},
+                       GROUP_CHOICES, SEARCH},
     [OPTION_MEMORY_LIMIT] = {"memory-limit", VALUE_BYTES, "BYTES", 0, 0, NULL, "the accelerator's memory",
                              "what a plan may reserve per accelerator, such as 70GiB or 80e9", GROUP_CHOICES,
-                             PLAN | PREDICT},
+                             SEARCH | PREDICT},
+    [OPTION_OBJECTIVE] = {"objective", VALUE_WORD, "throughput|memory|cost", 0, 0, NULL, "throughput",
+                          "what the best plan is best in: tokens per second, least memory, least cost per token",
+                          GROUP_CHOICES, SEARCH},
+    [OPTION_TOKENS] = {"tokens", VALUE_COUNT, "N", 1, 0, "tokens", NULL,
+                       "tokens to train on, such as 300e9 or 2T: adds the days and, with a price, the cost",
+                       GROUP_OUTPUT, PLAN | PREDICT},
+    [OPTION_BASELINE] = {"baseline", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL, "a shape to compare the best one with",
+                         GROUP_OUTPUT, PLAN},
     [OPTION_EFFORT] = {"effort", VALUE_WORD, "simulate|estimate", 0, 0, NULL, "simulate",
-                       "simulate the promising plans, or only estimate", GROUP_CHOICES, PLAN | ACCURACY},
+                       "simulate the promising plans, or only estimate", GROUP_CHOICES, SEARCH | ACCURACY},
     [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN,
                        RUN},
     [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN, RUN},
@@ -78,9 +99,9 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_TIMEOUT] = {"timeout", VALUE_NUMBER, "S", 0, 1000000, "seconds", "120",
                         "longest wait inside a collective before the run is ended", GROUP_RUN, RUN},
     [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows", "10", "shapes that the table shows; 0 shows all",
-                    GROUP_OUTPUT, PLAN},
+                    GROUP_OUTPUT, PLAN | RUNS},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
-                       GROUP_OUTPUT, PLAN | PREDICT | RUN | LISTS | ACCURACY},
+                       GROUP_OUTPUT, SEARCH | PREDICT | RUN | RUNS | LISTS | ACCURACY},
     [OPTION_RUNS] = {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
                      "measured runs, a row each: id model layers hidden heads ffn vocab cluster target dp_replicate "
                      "dp_shard cp tp seq_len micro_batch are needed, step_time_s or tokens_per_s_per_gpu measured",
@@ -90,12 +111,16 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_GROUPS] = {"groups", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
                        "sets of runs that differ in the plan only: columns group and ids (separated by spaces)",
                        GROUP_WHAT, ACCURACY},
-    [OPTION_CSV] = {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL, "a line per run, measured beside predicted",
-                    GROUP_OUTPUT, ACCURACY},
+    [OPTION_CSV] = {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
+                    "plan: every choice of every shape; accuracy: a line per run, measured beside predicted",
+                    GROUP_OUTPUT, PLAN | ACCURACY},
     [OPTION_DB] = {"db", VALUE_TEXT, "FILE", 0, 0, NULL, "$XDG_DATA_HOME/ndtune/ndtune.db", "the store", GROUP_OUTPUT,
-                   PLAN | PREDICT | RUN},
+                   SEARCH | PREDICT | RUN | RUNS},
     [OPTION_NO_CACHE] = {"no-cache", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
-                         "compute predictions that the store already has", GROUP_OUTPUT, PLAN | PREDICT},
+                         "compute predictions that the store already has", GROUP_OUTPUT, SEARCH | PREDICT},
+    [OPTION_MAN] = {"man", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "the manual page, in troff", GROUP_OUTPUT, HELP},
+    [OPTION_COMPLETION] = {"completion", VALUE_WORD, "bash", 0, 0, NULL, NULL, "a completion script for that shell",
+                           GROUP_OUTPUT, HELP},
     [OPTION_HELP] = {"help", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "this text", GROUP_OUTPUT, EVERY},
     [OPTION_VERSION] = {"version", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "the version, and that of the numbers",
                         GROUP_OUTPUT, EVERY},
@@ -121,14 +146,13 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"attention", "tp-overlap", "fused",    "objective", "tokens",   "baseline",
-                                        "html",      "data",       "launcher", "log",       "max-runs", "max-time",
-                                        "out",       "trace",      "open",     "as",        "with",     NULL};
+    static const char *const later[] = {"html", "data",  "launcher", "log", "max-runs", "max-time",
+                                        "out",  "trace", "open",     "as",  "with",     NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }
 
 const char *command_of_later(const char *name) {
-    static const char *const later[] = {"validate", "calibrate", "tune",   "probe", "preflight",
-                                        "explain",  "report",    "export", "runs",  NULL};
+    static const char *const later[] = {"validate",  "calibrate", "tune",   "probe",
+                                        "preflight", "report",    "export", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }

@@ -53,10 +53,6 @@ static Status parse_int(ParseContext *context, const OptionRow *row, OptionValue
     if (text_parse_int(value->text, &value->integer) && value->integer >= row->low && value->integer <= row->high) {
         return STATUS_OK;
     }
-    if (strcmp(row->name, "world") == 0 && strchr(value->text, ',')) {
-        return refuse(context, value->argument, error,
-                      "--world takes one number; a list of worlds is planned and not part of this version");
-    }
     char unit[WORD_BYTES], range[WORD_BYTES];
     if (row->high == INT64_MAX) {
         snprintf(range, sizeof range, "of at least %" PRId64, row->low);
@@ -65,6 +61,56 @@ static Status parse_int(ParseContext *context, const OptionRow *row, OptionValue
     }
     return refuse(context, value->argument, error, "--%s takes %sa whole number %s%s, not \"%s\"", row->name,
                   may_be_auto ? "auto or " : "", range, unit_text(row, unit), value->text);
+}
+
+// "8,16,32": each in the range, each larger than the one before.
+static Status parse_ints(ParseContext *context, Options *options, const OptionRow *row, OptionValue *value,
+                         Error *error) {
+    options->list_count = 0;
+    const char *text = value->text;
+    for (bool more = true; more;) {
+        char item[WORD_BYTES];
+        const size_t length = strcspn(text, ",");
+        snprintf(item, sizeof item, "%.*s", (int)length, text);
+        OptionValue one = {.text = length < sizeof item ? item : text, .argument = value->argument};
+        TRY(parse_int(context, row, &one, error));
+        if (options->list_count == OPTIONS_MAX_LIST) {
+            return refuse(context, value->argument, error, "--%s takes at most %d numbers", row->name,
+                          OPTIONS_MAX_LIST);
+        }
+        if (options->list_count > 0 && one.integer <= options->list[options->list_count - 1]) {
+            return refuse(context, value->argument, error, "the numbers of --%s must rise: %" PRId64 " after %" PRId64,
+                          row->name, one.integer, options->list[options->list_count - 1]);
+        }
+        options->list[options->list_count++] = one.integer;
+        more = text[length] == ',';
+        text += length + more;
+    }
+    value->integer = options->list[0];
+    return STATUS_OK;
+}
+
+// A plain number, or one with K, M, B or T behind it.
+static Status parse_count(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+    static const char letters[] = "KMBT";
+    char digits[WORD_BYTES];
+    const size_t length = strlen(value->text);
+    const char *letter = length > 1 ? strchr(letters, value->text[length - 1]) : NULL;
+    snprintf(digits, sizeof digits, "%.*s", (int)(letter ? length - 1 : length), value->text);
+    double factor = 1;
+    for (const char *at = letters; letter && at <= letter; at++) {
+        factor *= 1000;
+    }
+    const double most = 1e18;  // beyond every data set, and exact in 64 bits
+    if (length < sizeof digits && text_parse_double(digits, &value->number)) {
+        value->number *= factor;
+        if (value->number >= (double)row->low && value->number <= most) {
+            return STATUS_OK;
+        }
+    }
+    char unit[WORD_BYTES];
+    return refuse(context, value->argument, error, "--%s takes a number such as 300e9 or 2T%s, not \"%s\"", row->name,
+                  unit_text(row, unit), value->text);
 }
 
 static Status parse_number(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
@@ -87,11 +133,8 @@ static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionVal
 
 // Words of the whole contract that this version lacks: refused as such, never listed.
 static bool is_later_word(const OptionRow *row, const char *text) {
-    static const char *const later[][2] = {{"recompute", "selective"},
-                                           {"device", "cuda"},
-                                           {"transport", "mpi"},
-                                           {"transport", "nccl"},
-                                           {"precision", "fp8"}};
+    static const char *const later[][2] = {
+        {"device", "cuda"}, {"transport", "mpi"}, {"transport", "nccl"}, {"precision", "fp8"}};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         if (strcmp(later[i][0], row->name) == 0 && strcmp(later[i][1], text) == 0) {
             return true;
@@ -121,10 +164,15 @@ static Status parse_word(ParseContext *context, const OptionRow *row, OptionValu
     return nearest ? error_hint(error, "did you mean %s?", nearest) : STATUS_USAGE;
 }
 
-static Status parse_value(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+static Status parse_value(ParseContext *context, Options *options, const OptionRow *row, OptionValue *value,
+                          Error *error) {
     switch (row->type) {
     case VALUE_INT:
         return parse_int(context, row, value, error);
+    case VALUE_INTS:
+        return parse_ints(context, options, row, value, error);
+    case VALUE_COUNT:
+        return parse_count(context, row, value, error);
     case VALUE_NUMBER:
         return parse_number(context, row, value, error);
     case VALUE_BYTES:
@@ -192,7 +240,7 @@ static Status store_value(ParseContext *context, Options *options, OptionId id, 
     const OptionRow *row = &option_table[id];
     value->given = true;
     return row->type == VALUE_LIST ? add_set(context, options, value->text, value->argument, error)
-                                   : parse_value(context, row, value, error);
+                                   : parse_value(context, options, row, value, error);
 }
 
 // Reads the option at argv[*at] and its values; *at moves to the last argument used.

@@ -13,7 +13,9 @@
 typedef enum {
     COMMAND_PLAN,
     COMMAND_PREDICT,
+    COMMAND_EXPLAIN,
     COMMAND_RUN,
+    COMMAND_RUNS,
     COMMAND_MODELS,
     COMMAND_CLUSTERS,
     COMMAND_ACCURACY,
@@ -39,8 +41,14 @@ typedef enum {
     OPTION_RESHARD,
     OPTION_RECOMPUTE,
     OPTION_CP_ROTATE,
+    OPTION_ATTENTION,
+    OPTION_FUSED,
+    OPTION_TP_OVERLAP,
     OPTION_MAX_TP,
     OPTION_MEMORY_LIMIT,
+    OPTION_OBJECTIVE,
+    OPTION_TOKENS,
+    OPTION_BASELINE,
     OPTION_EFFORT,
     OPTION_LAYERS,
     OPTION_STEPS,
@@ -58,6 +66,8 @@ typedef enum {
     OPTION_CSV,
     OPTION_DB,
     OPTION_NO_CACHE,
+    OPTION_MAN,
+    OPTION_COMPLETION,
     OPTION_HELP,
     OPTION_VERSION,
     OPTION_COUNT
@@ -66,8 +76,10 @@ typedef enum {
 typedef enum {
     VALUE_FLAG,    // present or not
     VALUE_INT,     // low..high; "auto" where the words say so
+    VALUE_INTS,    // a list of such numbers, rising: "8,16,32"
     VALUE_NUMBER,  // low..high
     VALUE_BYTES,   // "80e9" "64GiB"
+    VALUE_COUNT,   // "300e9" "2T"
     VALUE_WORD,    // one of words
     VALUE_TEXT,
     VALUE_LIST  // repeatable, and takes following words that contain '='
@@ -95,18 +107,20 @@ typedef struct OptionValue {
     bool given;
     bool automatic;    // VALUE_INT given as "auto"
     const char *text;  // as typed
-    int64_t integer;   // VALUE_INT, VALUE_BYTES; VALUE_WORD: index among the words
-    double number;     // VALUE_NUMBER
+    int64_t integer;   // VALUE_INT, VALUE_BYTES; VALUE_INTS: the first; VALUE_WORD: index among the words
+    double number;     // VALUE_NUMBER, VALUE_COUNT
     int argument;      // index in argv of the value (or of the option, for flags)
 } OptionValue;
 
-enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 8 };
+enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 8, OPTIONS_MAX_LIST = 64 };
 
 typedef struct Options {
     OptionValue values[OPTION_COUNT];
     const char *sets[OPTIONS_MAX_SETS];  // of --set, in order
     int set_argument[OPTIONS_MAX_SETS];
     int set_count;
+    int64_t list[OPTIONS_MAX_LIST];  // of the VALUE_INTS option, rising
+    int list_count;
     const char *words[OPTIONS_MAX_WORDS];  // after the command, not options
     int word_argument[OPTIONS_MAX_WORDS];
     int word_count;

@@ -133,9 +133,14 @@ static Status choose_precision(Builder *builder, Error *error) {
                                precisions_of(&request->cluster, &cli->arena)));
 }
 
-// The index among the words minus one: "auto" comes first.
-static int choice(const Cli *cli, OptionId id) {
-    return cli_given(cli, id) ? (int)cli_value(cli, id)->integer - 1 : TUNE_ANY;
+// The value of a plan's enum that an option names; TUNE_ANY for auto and where nothing was said.
+static int choice(const Cli *cli, OptionId id, const char *const *names, int count) {
+    for (int i = 0; i < count && cli_given(cli, id); i++) {
+        if (text_same_word(cli_value(cli, id)->text, names[i])) {
+            return i;
+        }
+    }
+    return TUNE_ANY;
 }
 
 static void choose_batch(Builder *builder) {
@@ -165,14 +170,35 @@ static void choose_limits(Builder *builder) {
     assume(builder, arena_format(&cli->arena, "memory limit %s per accelerator%s", limit, given ? "" : " (all of it)"));
 }
 
+static void read_choices(Builder *builder) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    request->zero =
+        cli_given(cli, OPTION_ZERO) ? (int)cli_value(cli, OPTION_ZERO)->integer - 1 : TUNE_ANY;  // auto, 0..
+    request->reshard = choice(cli, OPTION_RESHARD, reshard_names, RESHARD_COUNT);
+    request->recompute = choice(cli, OPTION_RECOMPUTE, recompute_names, RECOMPUTE_COUNT);
+    request->cp_rotate = choice(cli, OPTION_CP_ROTATE, cp_rotate_names, CP_ROTATE_COUNT);
+    request->attention = choice(cli, OPTION_ATTENTION, attention_names, ATTENTION_COUNT);
+    request->fused = choice(cli, OPTION_FUSED, fused_names, FUSED_COUNT);
+    request->tp_overlap = cli_value(cli, OPTION_TP_OVERLAP)->integer == 1;
+    request->effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer;
+}
+
+// The kernels of the plan are those of the target, and of what was said about them.
+static void say_kernels(Builder *builder) {
+    const TuneRequest *request = builder->request;
+    TrainPlan plan = {0};
+    space_kernels(request, &plan);
+    assume(builder,
+           arena_format(&builder->cli->arena, "attention %s, other kernels %s%s", attention_names[plan.attention],
+                        fused_names[plan.fused],
+                        request->attention == TUNE_ANY && request->fused == TUNE_ANY ? ": the target's own" : ""));
+}
+
 static void choose_search(Builder *builder) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
-    request->zero = choice(cli, OPTION_ZERO);
-    request->reshard = choice(cli, OPTION_RESHARD);
-    request->recompute = choice(cli, OPTION_RECOMPUTE);
-    request->cp_rotate = choice(cli, OPTION_CP_ROTATE);
-    request->effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer;
+    read_choices(builder);
     const struct {
         bool open;
         const char *name, *taken;
@@ -196,12 +222,54 @@ static void choose_search(Builder *builder) {
         assume(builder,
                arena_format(&cli->arena, "sharding stage of the target (3 where there is something to shard)"));
     }
+    say_kernels(builder);
 }
 
-// A profile without a network cannot hold a larger world than its node.
-static Status check_world(Builder *builder, Error *error) {
+static const char *price_source(const ClusterProfile *cluster) {
+    for (int i = 0; i < cluster->provenance_count; i++) {
+        if (strcmp(cluster->provenance[i].path, "price_usd_per_accelerator_hour") == 0) {
+            return cluster->provenance[i].source;
+        }
+    }
+    return "source unknown";
+}
+
+// Where a price counts and the profile has none, a number without one would be a guess.
+static Status choose_objective(Builder *builder, Error *error) {
     Cli *cli = builder->cli;
-    const TuneRequest *request = builder->request;
+    TuneRequest *request = builder->request;
+    request->objective = (Objective)cli_value(cli, OPTION_OBJECTIVE)->integer;
+    request->tokens = cli_value(cli, OPTION_TOKENS)->number;
+    const double price = request->cluster.price_usd_per_accelerator_hour;
+    if (request->objective == OBJECTIVE_COST && price <= 0) {
+        error_set(error, STATUS_USAGE, "--objective cost needs a price, and the profile %s has none",
+                  request->cluster.name);
+        error_hint(error, "--set price=USD_PER_ACCELERATOR_HOUR");
+        return cli_blame(cli, OPTION_OBJECTIVE, STATUS_USAGE);
+    }
+    if (price > 0 && (request->objective == OBJECTIVE_COST || request->tokens > 0)) {
+        assume(builder, arena_format(&cli->arena, "$%.2f per accelerator and hour (%s); change it with --set price=",
+                                     price, price_source(&request->cluster)));
+    }
+    return STATUS_OK;
+}
+
+static Status choose_baseline(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    if (!cli_given(cli, OPTION_BASELINE)) {
+        return STATUS_OK;
+    }
+    TRY(cli_blame(cli, OPTION_BASELINE, mesh_parse(cli_value(cli, OPTION_BASELINE)->text, &request->baseline, error)));
+    const int ranks = mesh_world(&request->baseline);
+    if (ranks == request->world) {
+        return STATUS_OK;
+    }
+    error_set(error, STATUS_USAGE, "the shape of --baseline has %d ranks, the world has %d", ranks, request->world);
+    return cli_blame(cli, OPTION_BASELINE, STATUS_USAGE);
+}
+
+Status request_check_world(Cli *cli, const TuneRequest *request, Error *error) {
     const int node = request->cluster.node.accelerators;
     if (request->cluster.fabric.nics > 0 || request->world <= node) {
         return STATUS_OK;
@@ -242,13 +310,14 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     TRY(find_model(&builder, error));
     TRY(find_cluster(&builder, error));
     TRY(find_target(&builder, error));
-    TRY(check_world(&builder, error));
+    TRY(request_check_world(cli, request, error));
     choose_sequence(&builder);
     TRY(choose_precision(&builder, error));
     choose_batch(&builder);
     choose_search(&builder);
     choose_limits(&builder);
-    return STATUS_OK;
+    TRY(choose_objective(&builder, error));
+    return choose_baseline(&builder, error);
 }
 
 void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
@@ -263,7 +332,6 @@ void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, 
     plan->cp_rotate =
         request->cp_rotate != TUNE_ANY ? (CpRotate)request->cp_rotate : target_default_rotate(request->target);
     plan->precision = request->precision;
-    plan->attention = request->target->default_attention;
-    plan->fused = request->target->default_fused;
+    space_kernels(request, plan);
     plan_canonical(plan);
 }

@@ -21,3 +21,8 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
 void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, TrainPlan *plan);
 
 Status request_mesh(Cli *cli, Mesh *mesh, Error *error);
+
+// A profile without a network cannot hold a larger world than its node.
+Status request_check_world(Cli *cli, const TuneRequest *request, Error *error);
+
+extern const RequestDefaults search_defaults;  // of plan and explain

@@ -4,11 +4,13 @@
 
 #include <stdio.h>
 
-#include "autotune/store/migrations_sql.h"
+#include "autotune/store/migration_001_init_sql.h"
+#include "autotune/store/migration_002_choices_sql.h"
 #include "autotune/store/store_internal.h"
 
 const Migration store_migrations[] = {
     {"001_init", migration_001_init_sql},
+    {"002_choices", migration_002_choices_sql},
 };
 const int store_migration_count = (int)(sizeof store_migrations / sizeof store_migrations[0]);
 

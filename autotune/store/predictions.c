@@ -10,8 +10,8 @@
     "step_s, compute_s, exposed_dp_replicate_s, exposed_dp_shard_s, exposed_cp_s, exposed_tp_s, optimizer_s, "         \
     "overhead_s, "                                                                                                     \
     "parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, logits_bytes, gathered_parameters_bytes, " \
-    "communication_bytes, runtime_bytes, peak_bytes, reserved_bytes, top_bytes"
-enum { NUMBER_COUNT = 19 };
+    "communication_bytes, runtime_bytes, peak_bytes, reserved_bytes, top_bytes, recomputed_flop_per_token"
+enum { NUMBER_COUNT = 20 };
 
 static void numbers_of(Prediction *prediction, double *places[NUMBER_COUNT]) {
     MemoryBreakdown *memory = &prediction->memory;
@@ -35,6 +35,7 @@ static void numbers_of(Prediction *prediction, double *places[NUMBER_COUNT]) {
         &memory->peak_bytes,
         &memory->reserved_bytes,
         &memory->top_bytes,
+        &prediction->recomputed_flop_per_token,
     };
     memcpy(places, all, sizeof all);
 }
@@ -53,7 +54,9 @@ static void read_row(sqlite3_stmt *row, Arena *arena, Prediction *prediction) {
 static bool find_prediction(void *state, uint64_t content_hash, Arena *arena, Prediction *prediction) {
     Store *store = state;
     if (!store->find_prediction &&
-        store_prepare(store, "SELECT " NUMBERS ", peak_phase, top_name FROM predictions WHERE content_hash = ?",
+        store_prepare(store,
+                      "SELECT " NUMBERS ", peak_phase, top_name FROM predictions WHERE content_hash = ? "
+                      "AND recomputed_flop_per_token IS NOT NULL",  // rows of schema 1 do not know it
                       &store->find_prediction, NULL) != STATUS_OK) {
         return false;
     }
@@ -76,7 +79,7 @@ Status store_prepare_prediction(Store *store, sqlite3_stmt **statement, Error *e
         store,
         "INSERT OR REPLACE INTO predictions (content_hash, engine_version, model, cluster, profile_hash, target, "
         "plan, step_low_s, step_high_s, tokens_per_s, mfu, peak_phase, top_name, " NUMBERS ") "
-        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         statement, error);
 }
 

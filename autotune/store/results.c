@@ -12,9 +12,10 @@ static uint64_t request_hash(const TuneRequest *request) {
     model_hash(&request->model, &hash);
     cluster_hash(&request->cluster, &hash);
     target_hash(request->target, &hash);
-    const int64_t asked[] = {request->world,     request->seq,     request->global_batch, request->micro_batch,
-                             request->zero,      request->reshard, request->recompute,    request->cp_rotate,
-                             request->precision, request->max_tp,  request->effort};
+    const int64_t asked[] = {request->world,     request->seq,        request->global_batch, request->micro_batch,
+                             request->zero,      request->reshard,    request->recompute,    request->cp_rotate,
+                             request->precision, request->max_tp,     request->effort,       request->attention,
+                             request->fused,     request->tp_overlap, request->objective};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         hash_int(&hash, asked[i]);
     }
@@ -45,7 +46,7 @@ static Status insert_request(Store *store, const TuneResult *result, Error *erro
         store,
         "INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, seq, "
         "global_batch, memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, simulated, "
-        "elapsed_s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "elapsed_s, objective) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         &statement, error));
     char target[64];
     store_target_text(request->target, target, sizeof target);
@@ -68,6 +69,7 @@ static Status insert_request(Store *store, const TuneResult *result, Error *erro
     bind_int(statement, &place, result->search.estimated);
     bind_int(statement, &place, result->search.simulated);
     bind_double(statement, &place, result->search.elapsed_s);
+    bind_text(statement, &place, objective_names[request->objective]);
     const Status status = store_step(store, statement, error);
     sqlite3_finalize(statement);
     return status;

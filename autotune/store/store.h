@@ -30,3 +30,6 @@ PredictionCache store_cache(Store *store);
 Status store_save_result(Store *store, const TuneResult *result, Error *error);
 Status store_save_prediction(Store *store, const TuneRequest *request, const Prediction *prediction, Error *error);
 Status store_save_run(Store *store, const RunRecord *run, int64_t *run_id, Error *error);
+
+// The newest requests and runs, at most `most` of each; 0 = all. Texts in the arena.
+Status store_list(Store *store, int most, Arena *arena, StoredList *list, Error *error);

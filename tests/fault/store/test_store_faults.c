@@ -44,6 +44,15 @@ static void end(void) {
 
 TestSuite(store_faults, .init = begin, .fini = end, .timeout = 300);
 
+// The schema of today and one step more; returns how many steps that is.
+enum { MAX_MIGRATIONS = 32 };
+static int migrations_and(Migration out[MAX_MIGRATIONS], const char *name, const char *sql) {
+    cr_assert_lt(store_migration_count, MAX_MIGRATIONS);
+    memcpy(out, store_migrations, (size_t)store_migration_count * sizeof *out);
+    out[store_migration_count] = (Migration){name, sql};
+    return store_migration_count + 1;
+}
+
 static void write_file(const char *text, size_t bytes) {
     FILE *file = fopen(path, "wb");
     cr_assert_not_null(file);
@@ -166,28 +175,42 @@ Test(store_faults, an_older_schema_is_brought_up_and_keeps_its_rows) {
             "seq, global_batch, "
             "memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, simulated, elapsed_s) "
             "VALUES ('h', 'c', 1, 'm', 'h', 'c', 'h', 't', 1, 0, 1, 'v', 1, 1, 0, 1, 1, 0.1)");
-    const Migration migrations[] = {store_migrations[0],
-                                    {"002_note", "ALTER TABLE requests ADD COLUMN note TEXT NOT NULL DEFAULT 'old'"}};
+    Migration migrations[MAX_MIGRATIONS];
+    const int count =
+        migrations_and(migrations, "note", "ALTER TABLE requests ADD COLUMN note TEXT NOT NULL DEFAULT 'old'");
     sqlite3 *db = NULL;
     cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-    cr_assert_eq(store_migrate(db, path, migrations, 2, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(store_migrate(db, path, migrations, count, &error), STATUS_OK, "%s", error.message);
     sqlite3_close(db);
-    cr_assert_eq(query_int("PRAGMA user_version"), 2);
+    cr_assert_eq(query_int("PRAGMA user_version"), count);
     cr_assert_eq(query_int("SELECT count(*) FROM requests WHERE note = 'old'"), 1);
+}
+
+Test(store_faults, a_file_of_schema_1_is_brought_up_and_keeps_its_rows) {
+    sqlite3 *db = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, path, store_migrations, 1, &error), STATUS_OK, "%s", error.message);
+    sqlite3_close(db);
+    execute("INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, "
+            "seq, global_batch, memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, "
+            "simulated, elapsed_s) VALUES ('h', 'c', 1, 'm', 'h', 'c', 'h', 't', 1, 0, 1, 'v', 1, 1, 0, 1, 1, 0.1)");
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(query_int("PRAGMA user_version"), store_migration_count);
+    cr_assert_eq(query_int("SELECT count(*) FROM requests WHERE objective = 'throughput'"), 1);
 }
 
 Test(store_faults, a_migration_that_fails_leaves_the_older_schema_whole) {
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
     store_close(store);
     store = NULL;
-    const Migration migrations[] = {store_migrations[0],
-                                    {"002_bad", "CREATE TABLE half (x); INSERT INTO no_such_table VALUES (1)"}};
+    Migration migrations[MAX_MIGRATIONS];
+    const int count = migrations_and(migrations, "bad", "CREATE TABLE half (x); INSERT INTO no_such_table VALUES (1)");
     sqlite3 *db = NULL;
     cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-    cr_assert_eq(store_migrate(db, path, migrations, 2, &error), STATUS_ENVIRONMENT);
+    cr_assert_eq(store_migrate(db, path, migrations, count, &error), STATUS_ENVIRONMENT);
     sqlite3_close(db);
-    cr_assert_not_null(strstr(error.message, "002_bad"), "%s", error.message);
-    cr_assert_eq(query_int("PRAGMA user_version"), 1);
+    cr_assert_not_null(strstr(error.message, "bad"), "%s", error.message);
+    cr_assert_eq(query_int("PRAGMA user_version"), count - 1);
     cr_assert_eq(query_int("SELECT count(*) FROM sqlite_master WHERE name = 'half'"), 0);
 }
 

@@ -12,18 +12,18 @@ static Prediction prediction(double tokens_per_s, double reserved_bytes, int mic
 
 Test(rank, the_faster_comes_first) {
     Prediction entries[] = {prediction(1, 1, 1), prediction(2, 9, 1)};
-    rank_entries(entries, 2);
+    rank_entries(entries, 2, OBJECTIVE_THROUGHPUT);
     cr_assert_eq(entries[0].tokens_per_s, 2);
 }
 
 Test(rank, of_equals_the_one_with_less_memory_comes_first) {
     Prediction entries[] = {prediction(1, 9, 1), prediction(1, 1, 2)};
-    rank_entries(entries, 2);
+    rank_entries(entries, 2, OBJECTIVE_THROUGHPUT);
     cr_assert_eq(entries[0].memory.reserved_bytes, 1);
 }
 
 Test(rank, then_the_plan_text_decides) {
     Prediction entries[] = {prediction(1, 1, 2), prediction(1, 1, 1)};
-    rank_entries(entries, 2);
+    rank_entries(entries, 2, OBJECTIVE_THROUGHPUT);
     cr_assert_eq(entries[0].plan.micro_batch, 1);
 }

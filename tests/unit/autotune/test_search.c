@@ -191,12 +191,79 @@ Test(search, mfu_is_model_flops_over_the_peak) {
     cr_assert_float_eq(best->mfu, flops / request.cluster.accelerator.gemm[DTYPE_BF16].peak_flop_per_s, 1e-12);
 }
 
-Test(search, hfu_adds_the_forward_of_the_layers_under_full_recomputation) {
+Test(search, hfu_adds_what_the_program_runs_twice) {
     request.recompute = RECOMPUTE_FULL;
     run();
     const Prediction *best = &result.entries[0];
-    const ModelSpec *model = &request.model;
-    // llama-2-7b: 2 * 202,383,360 layer parameters + 4 * 4096 * 4096 for attention, in 32 layers
-    const double again = 32.0 * (2.0 * 202383360 + 4.0 * 4096 * 4096);
-    cr_assert_float_eq(best->hfu / best->mfu, 1 + again / model_flops_per_token(model, 4096), 1e-12);
+    // accelerate stops a layer's second forward where nothing more is needed, so the output and the down projection do
+    // not run again: q, k, v (4096 x 4096), gate and up (4096 x 11008), and scores and values over the full square.
+    const double again = 32.0 * (2.0 * (3.0 * 4096 * 4096 + 2.0 * 4096 * 11008) + 4.0 * 4096 * 4096);
+    cr_assert_float_eq(best->hfu / best->mfu, 1 + again / model_flops_per_token(&request.model, 4096), 1e-12);
+}
+
+static void expect_same(const TuneResult *one, const TuneResult *other) {
+    cr_assert_eq(one->entry_count, other->entry_count);
+    cr_assert_eq(one->rejected_count, other->rejected_count);
+    cr_assert_eq(one->candidate_count, other->candidate_count);
+    for (int i = 0; i < one->entry_count; i++) {
+        cr_assert(plans_equal(&one->entries[i].plan, &other->entries[i].plan), "place %d", i + 1);
+        cr_assert_eq(one->entries[i].step_s, other->entries[i].step_s, "place %d", i + 1);
+        cr_assert_eq(one->entries[i].memory.reserved_bytes, other->entries[i].memory.reserved_bytes);
+    }
+    for (int i = 0; i < one->rejected_count; i++) {
+        cr_assert_str_eq(one->rejected[i].reason, other->rejected[i].reason, "rejected %d", i);
+    }
+    for (int i = 0; i < one->candidate_count; i++) {
+        const Candidate *left = &one->candidates[i], *right = &other->candidates[i];
+        cr_assert_eq(left->state, right->state, "candidate %d", i);
+        cr_assert_eq(left->step_s, right->step_s, "candidate %d", i);
+        cr_assert_eq(left->reserved_bytes, right->reserved_bytes, "candidate %d", i);
+    }
+    cr_assert_eq(one->search.estimated, other->search.estimated);
+    cr_assert_eq(one->search.simulated, other->search.simulated);
+    cr_assert_eq(one->search.pruned, other->search.pruned);
+}
+
+Test(search, the_number_of_threads_changes_nothing) {
+    request.world = 16;
+    request.threads = 1;
+    run();
+    for (int threads = 2; threads <= 5; threads += 3) {
+        TuneResult threaded;
+        request.threads = threads;
+        cr_assert_eq(search_run(&request, NULL, NULL, &arena, &threaded, &error), STATUS_OK, "%s", error.message);
+        expect_same(&result, &threaded);
+    }
+}
+
+Test(search, the_objective_memory_ranks_by_memory) {
+    request.objective = OBJECTIVE_MEMORY;
+    run();
+    for (int i = 1; i < result.entry_count; i++) {
+        cr_assert_leq(result.entries[i - 1].memory.reserved_bytes, result.entries[i].memory.reserved_bytes);
+    }
+}
+
+Test(search, the_front_is_what_nothing_beats_in_both) {
+    run();
+    cr_assert(result.entries[0].pareto);
+    for (int i = 0; i < result.entry_count; i++) {
+        bool beaten = false;
+        for (int j = 0; j < result.entry_count; j++) {
+            const Prediction *a = &result.entries[i], *b = &result.entries[j];
+            beaten =
+                beaten || (b->tokens_per_s >= a->tokens_per_s && b->memory.reserved_bytes <= a->memory.reserved_bytes &&
+                           (b->tokens_per_s > a->tokens_per_s || b->memory.reserved_bytes < a->memory.reserved_bytes));
+        }
+        cr_assert_eq(result.entries[i].pareto, !beaten, "place %d", i + 1);
+    }
+}
+
+Test(search, an_interrupted_search_says_so_with_any_number_of_threads) {
+    const Progress stop = {.update = refuse};
+    for (request.threads = 1; request.threads <= 2; request.threads++) {
+        TuneResult stopped;
+        cr_assert_eq(search_run(&request, NULL, &stop, &arena, &stopped, &error), STATUS_ENVIRONMENT);
+        cr_assert_not_null(strstr(error.message, "interrupted while"), "%s", error.message);
+    }
 }

@@ -48,6 +48,8 @@ void fixture_fill(Fixture *fixture) {
                              .reshard = TUNE_ANY,
                              .recompute = TUNE_ANY,
                              .cp_rotate = TUNE_ANY,
+                             .attention = TUNE_ANY,
+                             .fused = TUNE_ANY,
                              .precision = DTYPE_BF16,
                              .memory_limit_bytes = 1000,
                              .assumptions = fixture->assumptions,

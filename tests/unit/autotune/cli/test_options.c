@@ -58,7 +58,25 @@ Test(options, auto_is_a_value_of_micro_batch) {
 
 Test(options, a_word_becomes_its_index) {
     cr_assert_eq(PARSE(COMMAND_PLAN, "--recompute", "full"), STATUS_OK);
-    cr_assert_eq(options.values[OPTION_RECOMPUTE].integer, 2);  // auto none full
+    cr_assert_eq(options.values[OPTION_RECOMPUTE].integer, 3);  // auto none selective full
+}
+
+Test(options, worlds_are_a_rising_list) {
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--world", "8,16,32"), STATUS_OK);
+    cr_assert_eq(options.list_count, 3);
+    cr_assert_eq(options.list[2], 32);
+    cr_assert_eq(options.values[OPTION_WORLD].integer, 8);
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--world", "8,8"), STATUS_USAGE);
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--world", "8,"), STATUS_USAGE);
+}
+
+Test(options, counts_may_end_in_a_letter) {
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--tokens", "2T"), STATUS_OK);
+    cr_assert_eq(options.values[OPTION_TOKENS].number, 2e12);
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--tokens", "300e9"), STATUS_OK);
+    cr_assert_eq(options.values[OPTION_TOKENS].number, 300e9);
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--tokens", "T"), STATUS_USAGE);
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--tokens", "1e30"), STATUS_USAGE);
 }
 
 Test(options, sizes_have_units) {
@@ -118,7 +136,7 @@ Test(options, a_missing_value_is_an_error) {
 Test(options, what_a_later_version_brings_is_refused_as_such) {
     cr_assert_eq(PARSE(COMMAND_PLAN, "--html", "x.html"), STATUS_USAGE);
     cr_assert_not_null(strstr(error.message, "not part of this version"));
-    cr_assert_eq(PARSE(COMMAND_PLAN, "--recompute", "selective"), STATUS_USAGE);
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--precision", "fp8"), STATUS_USAGE);
     cr_assert_not_null(strstr(error.message, "not part of this version"));
 }
 

@@ -1,0 +1,39 @@
+// ndtune explain: why the best shape beats the next one, and what would change the answer.
+
+#include <stdio.h>
+
+#include "autotune/cli/cli.h"
+#include "autotune/cli/request.h"
+#include "autotune/explain.h"
+#include "reports/reports.h"
+
+static Status print_explanation(const Cli *cli, const Explanation *explanation, Error *error) {
+    switch (cli_format(cli)) {
+    case FORMAT_JSON:
+        return json_explanation(explanation, stdout, error);
+    case FORMAT_CSV:
+        return csv_explanation(explanation, stdout, error);
+    case FORMAT_TABLE:
+        break;
+    }
+    return table_explanation(explanation, stdout, error);
+}
+
+Status cmd_explain(Cli *cli, Error *error) {
+    if (cli->options.list_count > 1) {
+        return cli_blame(cli, OPTION_WORLD,
+                         error_set(error, STATUS_USAGE, "ndtune explain takes one world, not a list"));
+    }
+    TuneRequest request;
+    TRY(request_build(cli, &search_defaults, &request, error));
+    TuneResult result;
+    TRY(cli_search(cli, &request, &result, error));
+    if (result.entry_count == 0) {
+        return cli_nothing_feasible(&result, error);
+    }
+    const Progress progress = cli_progress(cli);
+    Explanation explanation;
+    const Status status = explain_run(&result, &progress, &explanation, error);
+    cli_progress_clear(cli);
+    return status == STATUS_OK ? print_explanation(cli, &explanation, error) : status;
+}

@@ -1,0 +1,162 @@
+// What would change the answer: the search is run again, estimates only, under a changed request. The break-even is
+// found by doubling the factor until another shape wins, then by bisection; it is the least such factor where the
+// winner changes once, which is the usual case. The network is what the shapes of this world travel over: the cards
+// between the nodes, or the links of a node when there is only one. Measured curves of a profile contradict a changed
+// network and are left out of all searches of that question.
+
+#include "autotune/explain.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "autotune/search.h"
+
+enum { ASKED_FACTOR = 2, SEARCHED_TO = 8, SEQUENCE_GRAIN = 256, SEQUENCE_LEAST = 256 };
+static const double CLOSE_ENOUGH = 1.05;  // bisection ends when the factor is known within 5 %
+
+typedef struct Asking {
+    const TuneRequest *request;
+    WhatIfKind kind;
+    const Progress *progress;
+    Arena scratch;  // of one search
+    Mesh reference;
+} Asking;
+
+static void scale_curve(LinkCurve *curve, double factor) {
+    curve->bandwidth_bytes_per_s *= factor;
+}
+
+static void scale_network(ClusterProfile *cluster, int world, double factor) {
+    cluster->curves = NULL;
+    cluster->curve_count = 0;
+    if (world > cluster->node.accelerators) {
+        cluster->fabric.nic_bytes_per_s *= factor;
+        scale_curve(&cluster->fabric.tree, factor);
+        return;
+    }
+    scale_curve(&cluster->node.ring, factor);
+    scale_curve(&cluster->node.nvls, factor);
+    scale_curve(&cluster->node.p2p, factor);
+    for (int i = 0; i < cluster->node.group_count; i++) {
+        scale_curve(&cluster->node.groups[i].ring, factor);
+        scale_curve(&cluster->node.groups[i].p2p, factor);
+    }
+}
+
+// Sequences stay whole multiples that context parallelism can cut, and tokens per step stay what they were.
+static void shorten(TuneRequest *request, double factor) {
+    const int wanted = (int)(request->seq / factor);
+    const int grain = request->seq % SEQUENCE_GRAIN == 0 ? SEQUENCE_GRAIN : 1;
+    const int seq = wanted >= grain ? wanted / grain * grain : wanted;
+    const int64_t tokens = request->global_batch * request->seq;
+    request->seq = seq > 0 ? seq : 1;
+    request->global_batch = request->global_batch > 0 ? tokens / request->seq : 0;
+}
+
+static TuneRequest changed(const Asking *asking, double factor) {
+    TuneRequest request = *asking->request;
+    request.effort = EFFORT_ESTIMATE;
+    if (asking->kind == WHAT_IF_NETWORK) {
+        scale_network(&request.cluster, request.world, factor);
+    } else if (asking->kind == WHAT_IF_MEMORY) {
+        request.memory_limit_bytes *= factor;
+    } else {
+        shorten(&request, factor);
+    }
+    return request;
+}
+
+// One search; *best is copied out of the scratch arena. old: tokens/s of the reference shape there, 0 = cannot run.
+static Status ask(Asking *asking, double factor, Prediction *best, bool *feasible, double *old, Error *error) {
+    const TuneRequest request = changed(asking, factor);
+    TuneResult result;
+    const Status status = search_run(&request, NULL, asking->progress, &asking->scratch, &result, error);
+    if (status == STATUS_OK) {
+        *feasible = result.entry_count > 0;
+        *best = *feasible ? result.entries[0] : (Prediction){0};
+        best->warning_count = 0;  // their texts go with the arena
+        best->memory.peak_phase = best->memory.top_name = "";
+        *old = 0;
+        for (int i = 0; i < result.entry_count; i++) {
+            const bool same = memcmp(&result.entries[i].plan.mesh, &asking->reference, sizeof(Mesh)) == 0;
+            *old = same ? result.entries[i].tokens_per_s : *old;
+        }
+    }
+    arena_reset(&asking->scratch);
+    return status;
+}
+
+static bool is_reference(const Asking *asking, const Prediction *best, bool feasible) {
+    return feasible && memcmp(&best->plan.mesh, &asking->reference, sizeof(Mesh)) == 0;
+}
+
+// Between low, where the reference wins, and high, where *at_high does.
+static Status bisect(Asking *asking, double low, double high, Mesh at_high, WhatIf *question, Error *error) {
+    while (high / low > CLOSE_ENOUGH) {
+        const double middle = sqrt(low * high);
+        Prediction best;
+        bool feasible;
+        double old;
+        TRY(ask(asking, middle, &best, &feasible, &old, error));
+        if (is_reference(asking, &best, feasible)) {
+            low = middle;
+        } else {
+            high = middle;
+            at_high = best.plan.mesh;
+        }
+    }
+    question->break_even = high;
+    question->break_even_mesh = at_high;
+    return STATUS_OK;
+}
+
+// Shorter sequences end where nothing is left to cut.
+static double most_factor(const Asking *asking) {
+    const double longest = (double)asking->request->seq / SEQUENCE_LEAST;
+    return asking->kind == WHAT_IF_SEQUENCE && longest < SEARCHED_TO ? longest : SEARCHED_TO;
+}
+
+static Status answer(Asking *asking, WhatIf *question, Error *error) {
+    Prediction best;
+    bool feasible;
+    double old, low = 1;
+    TRY(ask(asking, 1, &best, &feasible, &old, error));
+    asking->reference = best.plan.mesh;
+    for (double factor = ASKED_FACTOR; factor <= most_factor(asking); factor *= 2) {
+        TRY(ask(asking, factor, &best, &feasible, &old, error));
+        if (factor == ASKED_FACTOR) {
+            question->best = best;
+            question->feasible = feasible;
+            question->same_shape = is_reference(asking, &best, feasible);
+            question->gain = old > 0 ? best.tokens_per_s / old - 1 : 0;
+        }
+        question->searched_to = factor;
+        if (!is_reference(asking, &best, feasible)) {
+            return bisect(asking, low, factor, best.plan.mesh, question, error);
+        }
+        low = factor;
+    }
+    return STATUS_OK;
+}
+
+Status explain_run(const TuneResult *result, const Progress *progress, Explanation *explanation, Error *error) {
+    static const char *const sentences[WHAT_IF_COUNT] = {
+        "twice the network between nodes", "twice the memory per accelerator", "sequences of half the length"};
+    *explanation = (Explanation){.result = result,
+                                 .best = &result->entries[0],
+                                 .runner_up = result->entry_count > 1 ? &result->entries[1] : NULL};
+    const bool one_node = result->request->world <= result->request->cluster.node.accelerators;
+    for (int kind = 0; kind < WHAT_IF_COUNT; kind++) {
+        WhatIf *question = &explanation->questions[kind];
+        *question = (WhatIf){.kind = (WhatIfKind)kind, .sentence = sentences[kind], .factor = ASKED_FACTOR};
+        if (kind == WHAT_IF_NETWORK && one_node) {
+            question->sentence = "twice the links inside the node";
+        }
+        Asking asking = {.request = result->request, .kind = (WhatIfKind)kind, .progress = progress};
+        const Status status = answer(&asking, question, error);
+        explanation->estimated_best = asking.reference;
+        arena_free(&asking.scratch);
+        TRY(status);
+    }
+    return STATUS_OK;
+}

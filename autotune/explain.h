@@ -1,0 +1,33 @@
+// Why the best shape beats the next one, and what would change the answer.
+
+#pragma once
+
+#include "autotune/result.h"
+#include "sim/base/progress.h"
+
+// What a question changes, by a factor over 1.
+typedef enum { WHAT_IF_NETWORK, WHAT_IF_MEMORY, WHAT_IF_SEQUENCE, WHAT_IF_COUNT } WhatIfKind;
+
+typedef struct WhatIf {
+    WhatIfKind kind;
+    const char *sentence;  // "twice the network between nodes"
+    double factor;         // that was asked about: 2 (sequence: 2 is half)
+    bool feasible;         // some shape can run
+    Prediction best;       // there, estimated
+    bool same_shape;       // as the best of the request by the same estimate
+    double gain;           // tokens/s over the old best shape under the same change; 0 = that one cannot run
+    // The least factor found at which another shape wins; 0 = none up to searched_to.
+    double break_even, searched_to;
+    Mesh break_even_mesh;
+} WhatIf;
+
+typedef struct Explanation {
+    const TuneResult *result;  // with at least one entry
+    const Prediction *best;
+    const Prediction *runner_up;  // NULL = only one shape fits
+    Mesh estimated_best;          // the winner by the estimate alone: what the questions are compared with
+    WhatIf questions[WHAT_IF_COUNT];
+} Explanation;
+
+// Asks the questions about a finished search, each by further searches that only estimate.
+Status explain_run(const TuneResult *result, const Progress *progress, Explanation *explanation, Error *error);

@@ -1,0 +1,53 @@
+// Shared by the files of the search only.
+
+#pragma once
+
+#include <pthread.h>
+
+#include "autotune/parallel.h"
+#include "autotune/search.h"
+#include "autotune/space.h"
+#include "sim/analytic/analytic.h"
+
+// What one thread needs to itself. Its arena joins the caller's when the search ends.
+typedef struct SearchWorker {
+    Arena arena;
+    Predictor predictor;
+    Analytic *analytic;
+    double best_tokens_per_s;  // of what it screened and seems to fit
+    SearchCounts counts;
+} SearchWorker;
+
+// The caller's cache, asked by one thread at a time.
+typedef struct LockedCache {
+    PredictionCache cache;
+    pthread_mutex_t lock;
+} LockedCache;
+
+typedef struct Search {
+    const TuneRequest *request;
+    const Progress *progress;
+    Arena *arena;
+    TuneResult *result;
+    LockedCache cache;
+    SearchWorker workers[PARALLEL_MAX_WORKERS];
+    int worker_count;
+    Space space;
+    Estimate *estimates;   // one per candidate
+    Candidate **order;     // by shape, most promising first
+    int *first_of_shape;   // into space.candidates and into order; mesh_count + 1 entries
+    int *shape_order;      // shapes by their best estimate
+    double best_estimate;  // tokens per second of the best that seems to fit
+} Search;
+
+// Worth a full breakdown, which decides.
+bool search_seems_to_fit(const Search *search, const Candidate *candidate);
+
+// Prunes and estimates every candidate.
+Status search_screen(Search *search, Error *error);
+
+// Most promising first, within each shape and among the shapes.
+void search_order(Search *search);
+
+// The exact best of each shape: fills result->entries and result->rejected.
+Status search_settle(Search *search, Error *error);

@@ -1,0 +1,141 @@
+// The exact answers: the best few choices of each shape, and all whose estimate lies within a margin of the best one,
+// are predicted in full, so that the winner is the engine's; memory verdicts of shapes always come from the full
+// breakdown.
+
+#include "autotune/prune.h"
+#include "autotune/rank.h"
+#include "autotune/search_internal.h"
+
+enum { BEST_PER_SHAPE = 2, SIMULATED_MAX = 200 };
+static const double MARGIN = 0.06;  // twice the closed form's error of 3 %: two candidates err against each other
+
+static void reject(const Search *search, SearchWorker *worker, Candidate *candidate, const MemoryBreakdown *memory) {
+    const PruneRule *rule = prune(search->request, &candidate->plan, memory, &worker->arena, &candidate->reason);
+    candidate->state = CANDIDATE_REJECTED;
+    candidate->rule = rule ? rule->name : "memory";
+    worker->counts.pruned++;
+}
+
+static Status predict_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, bool with_engine,
+                                Prediction *prediction, Error *error) {
+    if (with_engine) {
+        TRY(predict_plan(&worker->predictor, &candidate->plan, true, &worker->arena, prediction, error));
+    } else {
+        const Estimate *estimate = &search->estimates[candidate - search->space.candidates];
+        TRY(predict_from_estimate(&worker->predictor, &candidate->plan, estimate, &worker->arena, prediction, error));
+    }
+    candidate->peak_bytes = prediction->memory.peak_bytes;
+    candidate->reserved_bytes = prediction->memory.reserved_bytes;
+    if (!prediction->fits) {
+        reject(search, worker, candidate, &prediction->memory);
+        return STATUS_OK;
+    }
+    if (with_engine) {
+        candidate->state = CANDIDATE_SIMULATED;
+        candidate->step_s = prediction->step_s;
+        candidate->tokens_per_s = prediction->tokens_per_s;
+        candidate->prediction = prediction;
+        worker->counts.cached += prediction->cached;
+        worker->counts.simulated += !prediction->cached;
+    }
+    return STATUS_OK;
+}
+
+// May it still win although enough of its shape were looked at?
+static bool is_close(const Search *search, const Candidate *candidate) {
+    return search->request->objective != OBJECTIVE_MEMORY && search_seems_to_fit(search, candidate) &&
+           candidate->tokens_per_s >= (1 - MARGIN) * search->best_estimate;
+}
+
+// The best choice of a shape that fits, or none.
+static Status settle_shape(const Search *search, SearchWorker *worker, int shape, bool with_engine, Prediction **best,
+                           Error *error) {
+    int (*compare)(const void *, const void *) = rank_order(search->request->objective);
+    const int enough = with_engine ? BEST_PER_SHAPE : 1;
+    int fitting = 0;
+    for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
+        Candidate *candidate = search->order[i];
+        if (candidate->state != CANDIDATE_ESTIMATED ||
+            (fitting >= enough && !(with_engine && is_close(search, candidate)))) {
+            break;
+        }
+        const bool hopeful = search_seems_to_fit(search, candidate);
+        Prediction *prediction = ARENA_NEW(&worker->arena, Prediction);
+        TRY(predict_candidate(search, worker, candidate, with_engine, prediction, error));
+        if (prediction->fits) {
+            fitting++;
+            if (!*best || compare(prediction, *best) < 0) {
+                *best = prediction;
+            }
+        } else if (!hopeful) {
+            break;  // the one that lacks least does not fit: none of the rest will
+        }
+    }
+    return STATUS_OK;
+}
+
+// The shape's reason: memory of the choice that lacks least, else what its first choice was told.
+static void add_rejection(Search *search, int shape) {
+    const Candidate *nearest = NULL;
+    for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
+        const Candidate *candidate = search->order[i];
+        if (candidate->state != CANDIDATE_REJECTED) {
+            continue;
+        }
+        const bool first_of_all = !nearest;
+        const bool lacks_memory = candidate->reserved_bytes > 0;
+        if (first_of_all ||
+            (lacks_memory && (nearest->reserved_bytes <= 0 || candidate->reserved_bytes < nearest->reserved_bytes))) {
+            nearest = candidate;
+        }
+    }
+    ASSERT(nearest);
+    TuneResult *result = search->result;
+    result->rejected[result->rejected_count++] = (Rejection){nearest->plan, nearest->rule, nearest->reason};
+}
+
+// The default batch is a wish: with many data ranks one sequence each is more.
+static void warn_of_batch(const Search *search, Prediction *entry) {
+    const int64_t wanted = space_default_batch(search->request->seq);
+    const int64_t batch = plan_global_batch(&entry->plan);
+    if (search->request->global_batch > 0 || 2 * batch <= 3 * wanted) {
+        return;
+    }
+    ASSERT(entry->warning_count < PREDICTION_MAX_WARNINGS);
+    entry->warnings[entry->warning_count++] =
+        arena_format(search->arena, "a step takes %lld sequences, %.1f times the %lld assumed: give --global-batch",
+                     (long long)batch, (double)batch / (double)wanted, (long long)wanted);
+}
+
+typedef struct SettlePieces {
+    Search *search;
+    Prediction **best;  // by place in shape_order
+} SettlePieces;
+
+static Status settle_piece(void *context, int worker, int index, Error *error) {
+    const SettlePieces *pieces = context;
+    Search *search = pieces->search;
+    const bool with_engine = search->request->effort == EFFORT_SIMULATE && index < SIMULATED_MAX;
+    return settle_shape(search, &search->workers[worker], search->shape_order[index], with_engine, &pieces->best[index],
+                        error);
+}
+
+Status search_settle(Search *search, Error *error) {
+    TuneResult *result = search->result;
+    const int shapes = search->space.mesh_count;
+    SettlePieces pieces = {search, ARENA_ARRAY(search->arena, Prediction *, shapes)};
+    const ParallelWork work = {search->worker_count, shapes, settle_piece, &pieces, search->progress,
+                               "simulating shapes"};
+    TRY(parallel_run(&work, error));
+    result->entries = ARENA_ARRAY(search->arena, Prediction, shapes);
+    result->rejected = ARENA_ARRAY(search->arena, Rejection, shapes);
+    for (int i = 0; i < shapes; i++) {
+        if (pieces.best[i]) {
+            warn_of_batch(search, pieces.best[i]);
+            result->entries[result->entry_count++] = *pieces.best[i];
+        } else {
+            add_rejection(search, search->shape_order[i]);
+        }
+    }
+    return STATUS_OK;
+}

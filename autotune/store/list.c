@@ -1,0 +1,77 @@
+// Reading back what was asked and what was run, for `ndtune runs`.
+
+#include <string.h>
+
+#include "autotune/store/store_internal.h"
+
+typedef void (*RowReader)(StoredList *list, sqlite3_stmt *row, Arena *arena, size_t *capacity);
+
+static const char *text_at(sqlite3_stmt *row, int column, Arena *arena) {
+    const unsigned char *text = sqlite3_column_text(row, column);
+    return text ? arena_text(arena, (const char *)text) : NULL;
+}
+
+static void read_request(StoredList *list, sqlite3_stmt *row, Arena *arena, size_t *capacity) {
+    list->requests = arena_grow(arena, list->requests, (size_t)list->request_count, capacity, sizeof *list->requests);
+    list->requests[list->request_count++] = (StoredRequest){.id = sqlite3_column_int64(row, 0),
+                                                            .asked_at = text_at(row, 1, arena),
+                                                            .command = text_at(row, 2, arena),
+                                                            .model = text_at(row, 3, arena),
+                                                            .cluster = text_at(row, 4, arena),
+                                                            .target = text_at(row, 5, arena),
+                                                            .world = sqlite3_column_int(row, 6),
+                                                            .times_asked = sqlite3_column_int(row, 7),
+                                                            .best_plan = text_at(row, 8, arena),
+                                                            .best_step_s = sqlite3_column_double(row, 9)};
+}
+
+static void read_run(StoredList *list, sqlite3_stmt *row, Arena *arena, size_t *capacity) {
+    list->runs = arena_grow(arena, list->runs, (size_t)list->run_count, capacity, sizeof *list->runs);
+    list->runs[list->run_count++] = (StoredRun){.id = sqlite3_column_int64(row, 0),
+                                                .started_at = text_at(row, 1, arena),
+                                                .host = text_at(row, 2, arena),
+                                                .model = text_at(row, 3, arena),
+                                                .plan = text_at(row, 4, arena),
+                                                .device = text_at(row, 5, arena),
+                                                .transport = text_at(row, 6, arena),
+                                                .state = text_at(row, 7, arena),
+                                                .failure = text_at(row, 8, arena),
+                                                .steps = sqlite3_column_int(row, 9),
+                                                .predicted_step_s = sqlite3_column_double(row, 10),
+                                                .measured_step_s = sqlite3_column_double(row, 11)};
+}
+
+static Status read_rows(Store *store, const char *sql, int most, RowReader reader, Arena *arena, StoredList *list,
+                        Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store, sql, &statement, error));
+    int place = 1;
+    bind_int(statement, &place, most > 0 ? most : -1);  // a negative LIMIT is none
+    size_t capacity = 0;
+    int code;
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        reader(list, statement, arena, &capacity);
+    }
+    const Status status =
+        code == SQLITE_DONE ? STATUS_OK : store_error(store->db, store->path, "reading what is stored", error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+Status store_list(Store *store, int most, Arena *arena, StoredList *list, Error *error) {
+    *list = (StoredList){0};
+    TRY(read_rows(store,
+                  "SELECT r.id, r.last_asked_at, r.command, r.model, r.cluster, r.target, r.world, r.times_asked, "
+                  "b.plan, b.step_s FROM requests r LEFT JOIN v_best b ON b.request_id = r.id "
+                  "ORDER BY r.last_asked_at DESC, r.id DESC LIMIT ?",
+                  most, read_request, arena, list, error));
+    // The median of the steps after the first, which warms up; of all where there is only one.
+    return read_rows(
+        store,
+        "SELECT id, started_at, host, model, plan, device, transport, state, failure, steps, "
+        "predicted_step_s, (SELECT avg(value) FROM (SELECT value, row_number() OVER (ORDER BY value) AS n, "
+        "count(*) OVER () AS c FROM json_each(runs.step_times_s) WHERE value IS NOT NULL AND "
+        "(key > 0 OR json_array_length(runs.step_times_s) = 1)) WHERE n IN ((c + 1) / 2, (c + 2) / 2)) "
+        "FROM runs ORDER BY id DESC LIMIT ?",
+        most, read_run, arena, list, error);
+}

@@ -1,0 +1,107 @@
+// CSV of explain, of a list of worlds, and of what the store remembers.
+
+#include "reports/csv_lines.h"
+#include "reports/explain_terms.h"
+#include "reports/reports.h"
+
+static void term_line(Csv *csv, const char *kind, const char *unit, ExplainTerm term, bool has_next) {
+    csv_text(csv, kind);
+    csv_text(csv, term.name);
+    csv_text(csv, unit);
+    csv_number(csv, true, term.best);
+    csv_number(csv, has_next, term.next);
+    csv_number(csv, has_next, term.next - term.best);
+    csv_end_line(csv);
+}
+
+Status csv_explanation(const Explanation *explanation, FILE *out, Error *error) {
+    Csv csv = {.out = out};
+    const bool has_next = explanation->runner_up;
+    csv_header(&csv, "kind,term,unit,best,next,difference");
+    for (int i = 0; i < EXPLAIN_TIME_TERMS; i++) {
+        term_line(&csv, "time", "s per million tokens", explain_time_term(explanation, i), has_next);
+    }
+    for (int i = 0; i < EXPLAIN_MEMORY_TERMS; i++) {
+        term_line(&csv, "memory", "bytes", explain_memory_term(explanation, i), has_next);
+    }
+    for (int i = 0; i < WHAT_IF_COUNT; i++) {
+        const WhatIf *question = &explanation->questions[i];
+        csv_text(&csv, "break-even");
+        csv_text(&csv, question->sentence);
+        csv_text(&csv, "factor");
+        csv_number(&csv, question->break_even > 0, question->break_even);
+        csv_text(&csv, NULL);
+        csv_text(&csv, NULL);
+        csv_end_line(&csv);
+    }
+    return csv_finish(&csv, error);
+}
+
+Status csv_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
+    Csv csv = {.out = out};
+    csv_header(&csv, "world,feasible,dp_replicate,dp_shard,cp,tp,micro_batch,grad_accum,global_batch,step_time_s,"
+                     "tokens_per_s,mfu,efficiency,reserved_bytes,training_s,training_usd,reason");
+    for (int i = 0; i < curve->count; i++) {
+        const ScalingPoint *point = &curve->points[i];
+        const TuneRequest *request = point->request;
+        const Prediction *best = &point->best;
+        const bool known = point->feasible;
+        csv_integer(&csv, request->world);
+        csv_integer(&csv, known);
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            csv_number(&csv, known, best->plan.mesh.size[axis]);
+        }
+        const double usd = scaling_usd(request, best, request->tokens);
+        const double seconds = scaling_seconds(best, request->tokens);
+        const double numbers[] = {best->plan.micro_batch,
+                                  best->plan.grad_accum,
+                                  known ? (double)plan_global_batch(&best->plan) : 0,
+                                  best->step_s,
+                                  best->tokens_per_s,
+                                  best->mfu,
+                                  point->efficiency,
+                                  best->memory.reserved_bytes,
+                                  seconds,
+                                  usd};
+        for (size_t j = 0; j < sizeof numbers / sizeof numbers[0]; j++) {
+            csv_number(&csv, known && numbers[j] > 0, numbers[j]);
+        }
+        csv_text(&csv, point->reason);
+        csv_end_line(&csv);
+    }
+    return csv_finish(&csv, error);
+}
+
+Status csv_stored(const StoredList *list, FILE *out, Error *error) {
+    Csv csv = {.out = out};
+    csv_header(&csv, "kind,id,at,model,where,plan,state,measured_step_s,predicted_step_s,command");
+    for (int i = 0; i < list->request_count; i++) {
+        const StoredRequest *request = &list->requests[i];
+        csv_text(&csv, "request");
+        csv_integer(&csv, request->id);
+        csv_text(&csv, request->asked_at);
+        csv_text(&csv, request->model);
+        csv_text(&csv, request->cluster);
+        csv_text(&csv, request->best_plan);
+        csv_text(&csv, request->best_plan ? "feasible" : "nothing simulated");
+        csv_number(&csv, false, 0);
+        csv_number(&csv, request->best_step_s > 0, request->best_step_s);
+        csv_text(&csv, request->command);
+        csv_end_line(&csv);
+    }
+    for (int i = 0; i < list->run_count; i++) {
+        const StoredRun *run = &list->runs[i];
+        csv_text(&csv, "run");
+        csv_integer(&csv, run->id);
+        csv_text(&csv, run->started_at);
+        csv_text(&csv, run->model);
+        csv_text(&csv, run->host);
+        csv_text(&csv, run->plan);
+        csv_text(&csv, run->state);
+        csv_number(&csv, run->measured_step_s > 0, run->measured_step_s);
+        csv_number(&csv, run->predicted_step_s > 0, run->predicted_step_s);
+        csv_text(&csv, NULL);
+        csv_end_line(&csv);
+    }
+    return csv_finish(&csv, error);
+}

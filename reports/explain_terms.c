@@ -1,0 +1,50 @@
+// Rows of the comparison, once for table, JSON and CSV.
+
+#include "reports/explain_terms.h"
+
+static const double MILLION = 1e6;
+
+static double time_of(const Prediction *prediction, int index) {
+    const double terms[EXPLAIN_TIME_TERMS] = {prediction->compute_s,
+                                              prediction->exposed_s[AXIS_DP_REPLICATE],
+                                              prediction->exposed_s[AXIS_DP_SHARD],
+                                              prediction->exposed_s[AXIS_CP],
+                                              prediction->exposed_s[AXIS_TP],
+                                              prediction->optimizer_s,
+                                              prediction->overhead_s,
+                                              prediction->step_s};
+    return terms[index] * MILLION / (double)plan_tokens_per_step(&prediction->plan);
+}
+
+ExplainTerm explain_time_term(const Explanation *explanation, int index) {
+    static const char *const names[EXPLAIN_TIME_TERMS] = {"compute",
+                                                          "exposed dp_replicate communication",
+                                                          "exposed dp_shard communication",
+                                                          "exposed cp communication",
+                                                          "exposed tp communication",
+                                                          "optimizer",
+                                                          "overhead",
+                                                          "together"};
+    return (ExplainTerm){names[index], time_of(explanation->best, index),
+                         explanation->runner_up ? time_of(explanation->runner_up, index) : 0};
+}
+
+static double memory_of(const MemoryBreakdown *memory, int index) {
+    const double terms[EXPLAIN_MEMORY_TERMS] = {memory->parameters,    memory->gradients, memory->optimizer,
+                                                memory->activations,   memory->logits,    memory->gathered_parameters,
+                                                memory->communication, memory->runtime,   memory->peak_bytes,
+                                                memory->reserved_bytes};
+    return terms[index];
+}
+
+ExplainTerm explain_memory_term(const Explanation *explanation, int index) {
+    static const char *const names[EXPLAIN_MEMORY_TERMS] = {
+        "parameters",          "gradients",     "optimizer", "activations", "logits",
+        "gathered parameters", "communication", "runtime",   "peak",        "reserved"};
+    return (ExplainTerm){names[index], memory_of(&explanation->best->memory, index),
+                         explanation->runner_up ? memory_of(&explanation->runner_up->memory, index) : 0};
+}
+
+double explain_lead(const Explanation *explanation) {
+    return explanation->runner_up ? explanation->best->tokens_per_s / explanation->runner_up->tokens_per_s - 1 : 0;
+}

@@ -1,0 +1,19 @@
+// The terms in which the best shape is compared with the next. Times are per million tokens, because two shapes need
+// not take the same number of tokens in a step.
+
+#pragma once
+
+#include "autotune/explain.h"
+
+enum { EXPLAIN_TIME_TERMS = 4 + AXIS_COUNT, EXPLAIN_MEMORY_TERMS = 10 };
+
+typedef struct ExplainTerm {
+    const char *name;
+    double best, next;  // seconds per million tokens, or bytes
+} ExplainTerm;
+
+ExplainTerm explain_time_term(const Explanation *explanation, int index);    // the last one is their sum
+ExplainTerm explain_memory_term(const Explanation *explanation, int index);  // the last two: peak (their sum), reserved
+
+// Tokens per second of the best over those of the next, minus one.
+double explain_lead(const Explanation *explanation);

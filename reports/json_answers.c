@@ -1,0 +1,104 @@
+// The JSON documents of explain, of a list of worlds, and of what the store remembers.
+
+#include "reports/explain_terms.h"
+#include "reports/json_objects.h"
+
+static json_t *term_object(ExplainTerm term, bool has_next) {
+    return json_pack("{s:s, s:f, s:o, s:o}", "name", term.name, "best", term.best, "next",
+                     has_next ? json_real(term.next) : json_null(), "difference",
+                     has_next ? json_real(term.next - term.best) : json_null());
+}
+
+static json_t *question_object(const WhatIf *question) {
+    static const char *const names[WHAT_IF_COUNT] = {"network", "memory", "sequence"};
+    const bool asked = question->searched_to > 0;
+    const bool known = asked && question->feasible;
+    return json_pack("{s:s, s:s, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f}", "change", names[question->kind],
+                     "sentence", question->sentence, "factor", question->factor, "feasible", known, "mesh",
+                     known ? json_mesh(&question->best.plan.mesh) : json_null(), "same_shape",
+                     known ? json_boolean(question->same_shape) : json_null(), "tokens_per_s",
+                     known ? json_real(question->best.tokens_per_s) : json_null(), "gain",
+                     known && question->gain > 0 ? json_real(question->gain) : json_null(), "break_even_factor",
+                     question->break_even > 0 ? json_real(question->break_even) : json_null(), "break_even_mesh",
+                     question->break_even > 0 && mesh_world(&question->break_even_mesh) > 0
+                         ? json_mesh(&question->break_even_mesh)
+                         : json_null(),
+                     "searched_to_factor", question->searched_to);
+}
+
+Status json_explanation(const Explanation *explanation, FILE *out, Error *error) {
+    const TuneRequest *request = explanation->result->request;
+    const bool has_next = explanation->runner_up;
+    json_t *times = json_array(), *memory = json_array(), *questions = json_array();
+    for (int i = 0; i < EXPLAIN_TIME_TERMS; i++) {
+        json_array_append_new(times, term_object(explain_time_term(explanation, i), has_next));
+    }
+    for (int i = 0; i < EXPLAIN_MEMORY_TERMS; i++) {
+        json_array_append_new(memory, term_object(explain_memory_term(explanation, i), has_next));
+    }
+    for (int i = 0; i < WHAT_IF_COUNT; i++) {
+        json_array_append_new(questions, question_object(&explanation->questions[i]));
+    }
+    return json_print(
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.explain/1", "request",
+                  json_request(request), "best", json_prediction_object(request, explanation->best, true, NULL), "next",
+                  has_next ? json_prediction_object(request, explanation->runner_up, true, NULL) : json_null(), "lead",
+                  has_next ? json_real(explain_lead(explanation)) : json_null(), "seconds_per_million_tokens", times,
+                  "memory_bytes", memory, "estimated_best", json_mesh(&explanation->estimated_best), "what_if",
+                  questions),
+        out, error);
+}
+
+static json_t *point_object(const ScalingPoint *point) {
+    const TuneRequest *request = point->request;
+    const bool known = point->feasible;
+    const bool trained = known && request->tokens > 0;
+    const double usd = trained ? scaling_usd(request, &point->best, request->tokens) : 0;
+    return json_pack("{s:i, s:b, s:s?, s:o, s:o, s:o, s:o}", "world", request->world, "feasible", known, "reason",
+                     point->reason, "best",
+                     known ? json_prediction_object(request, &point->best, true, NULL) : json_null(), "efficiency",
+                     known ? json_real(point->efficiency) : json_null(), "training_s",
+                     trained ? json_real(scaling_seconds(&point->best, request->tokens)) : json_null(), "training_usd",
+                     usd > 0 ? json_real(usd) : json_null());
+}
+
+Status json_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
+    json_t *points = json_array();
+    for (int i = 0; i < curve->count; i++) {
+        json_array_append_new(points, point_object(&curve->points[i]));
+    }
+    const bool any = curve->best >= 0;
+    return json_print(json_pack("{s:s, s:o, s:o, s:o}", "schema", "ndtune.scaling/1", "request",
+                                json_request(curve->points[0].request), "best_world",
+                                any ? json_integer(curve->points[curve->best].request->world) : json_null(), "worlds",
+                                points),
+                      out, error);
+}
+
+static json_t *seconds_or_null(double seconds) {
+    return seconds > 0 ? json_real(seconds) : json_null();
+}
+
+Status json_stored(const StoredList *list, FILE *out, Error *error) {
+    json_t *requests = json_array(), *runs = json_array();
+    for (int i = 0; i < list->request_count; i++) {
+        const StoredRequest *request = &list->requests[i];
+        json_array_append_new(requests, json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s?, s:o}", "id",
+                                                  (json_int_t)request->id, "asked_at", request->asked_at, "command",
+                                                  request->command, "model", request->model, "cluster",
+                                                  request->cluster, "target", request->target, "world", request->world,
+                                                  "times_asked", request->times_asked, "best_plan", request->best_plan,
+                                                  "best_step_s", seconds_or_null(request->best_step_s)));
+    }
+    for (int i = 0; i < list->run_count; i++) {
+        const StoredRun *run = &list->runs[i];
+        json_array_append_new(
+            runs, json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:i, s:o, s:o}", "id", (json_int_t)run->id,
+                            "started_at", run->started_at, "host", run->host, "model", run->model, "plan", run->plan,
+                            "device", run->device, "transport", run->transport, "state", run->state, "failure",
+                            run->failure, "steps", run->steps, "measured_step_s", seconds_or_null(run->measured_step_s),
+                            "predicted_step_s", seconds_or_null(run->predicted_step_s)));
+    }
+    return json_print(json_pack("{s:s, s:o, s:o}", "schema", "ndtune.runs/1", "requests", requests, "runs", runs), out,
+                      error);
+}

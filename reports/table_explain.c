@@ -1,0 +1,119 @@
+// Why the best shape wins, term by term, and what would change the answer.
+
+#include <math.h>
+
+#include "reports/colour.h"
+#include "reports/explain_terms.h"
+#include "reports/grid.h"
+#include "reports/reports.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+static Status print_times(const Explanation *explanation, FILE *out, Error *error) {
+    const GridColumn columns[] = {
+        {"time per million tokens", false}, {"best, ms", true}, {"next, ms", true}, {"difference, ms", true}};
+    Grid *grid = grid_new(columns, 4);
+    for (int i = 0; i < EXPLAIN_TIME_TERMS; i++) {
+        const ExplainTerm term = explain_time_term(explanation, i);
+        if (term.best == 0 && term.next == 0) {
+            continue;
+        }
+        grid_row(grid);
+        grid_cell(grid, "%s", term.name);
+        grid_cell(grid, "%.3f", 1e3 * term.best);
+        grid_cell(grid, "%.3f", 1e3 * term.next);
+        grid_cell(grid, "%+.3f", 1e3 * (term.next - term.best));
+    }
+    return grid_print(grid, out, error);
+}
+
+static Status print_memory(const Explanation *explanation, FILE *out, Error *error) {
+    const GridColumn columns[] = {
+        {"memory per accelerator", false}, {"best, GiB", true}, {"next, GiB", true}, {"difference, GiB", true}};
+    const double gib = 1024.0 * 1024 * 1024;
+    Grid *grid = grid_new(columns, 4);
+    for (int i = 0; i < EXPLAIN_MEMORY_TERMS; i++) {
+        const ExplainTerm term = explain_memory_term(explanation, i);
+        if (term.best == 0 && term.next == 0) {
+            continue;
+        }
+        grid_row(grid);
+        grid_cell(grid, "%s", term.name);
+        grid_cell(grid, "%.2f", term.best / gib);
+        grid_cell(grid, "%.2f", term.next / gib);
+        grid_cell(grid, "%+.2f", (term.next - term.best) / gib);
+    }
+    return grid_print(grid, out, error);
+}
+
+static void print_heads(const Explanation *explanation, FILE *out) {
+    char text[WORDS_BYTES], plan[PLAN_TEXT_BYTES];
+    const Prediction *best = explanation->best, *next = explanation->runner_up;
+    fprintf(out, "%sbest%s  %s\n      step %s\n", colour(out, COLOUR_GOOD), colour(out, COLOUR_END),
+            plan_text(&best->plan, plan), words_interval(best, text));
+    if (!next) {
+        fprintf(out, "\nNo other shape fits.\n");
+        return;
+    }
+    fprintf(out, "next  %s\n      step %s\n", plan_text(&next->plan, plan), words_interval(next, text));
+    fprintf(out, "\nThe best makes %.2f %% more tokens per second than the next", 100 * explain_lead(explanation));
+    const ExplainTerm *most = NULL;
+    ExplainTerm terms[EXPLAIN_TIME_TERMS];
+    for (int i = 0; i + 1 < EXPLAIN_TIME_TERMS; i++) {  // the last is the sum
+        terms[i] = explain_time_term(explanation, i);
+        if (!most || terms[i].next - terms[i].best > most->next - most->best) {
+            most = &terms[i];
+        }
+    }
+    if (most && most->next - most->best > 0) {
+        fprintf(out, ", most of all by less %s", most->name);
+    }
+    fprintf(out, ".\n\n");
+}
+
+static void print_question(const Explanation *explanation, const WhatIf *question, FILE *out) {
+    char mesh[WORDS_BYTES];
+    fprintf(out, "  %s: ", question->sentence);
+    if (question->searched_to == 0) {
+        fprintf(out, "not asked, there is too little to change\n");
+        return;
+    }
+    if (!question->feasible) {
+        fprintf(out, "no shape can run\n");
+    } else if (question->same_shape) {
+        fprintf(out, "the same shape, %s tokens/s\n", text_count(mesh, question->best.tokens_per_s));
+    } else {
+        fprintf(out, "%s instead", words_mesh(&question->best.plan.mesh, mesh));
+        if (question->gain > 0) {
+            fprintf(out, ", %.1f %% faster there than %s", 100 * question->gain,
+                    words_mesh(&explanation->estimated_best, mesh));
+        }
+        fputc('\n', out);
+    }
+    if (question->break_even > 0) {
+        fprintf(out, "    break-even at %.2f times: from there on %s\n", question->break_even,
+                words_mesh(&question->break_even_mesh, mesh));
+    } else {
+        fprintf(out, "    no other shape wins up to %.0f times\n", question->searched_to);
+    }
+}
+
+Status table_explanation(const Explanation *explanation, FILE *out, Error *error) {
+    const TuneRequest *request = explanation->result->request;
+    fprintf(out, "%s on %d x %s (%s), for %s %s\n\n", request->model.name, request->world,
+            request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version);
+    print_heads(explanation, out);
+    if (explanation->runner_up) {
+        TRY(print_times(explanation, out, error));
+        fputc('\n', out);
+        TRY(print_memory(explanation, out, error));
+    }
+    char mesh[WORDS_BYTES];
+    fprintf(out, "\nWhat would change the answer (estimated; by estimate alone the best is %s)\n",
+            words_mesh(&explanation->estimated_best, mesh));
+    for (int i = 0; i < WHAT_IF_COUNT; i++) {
+        print_question(explanation, &explanation->questions[i], out);
+    }
+    words_assumptions(request, out);
+    return STATUS_OK;
+}
