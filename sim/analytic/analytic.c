@@ -1,6 +1,6 @@
-// The estimate: three memoised pieces (sharding costs of a mesh, a micro-step's pipeline, memory curves) and a short run over them.
-// A piece that is missing is made from the plan's own lowered program, so the estimate follows whatever the lowering does.
-// Not modelled: see contention.c and pipeline_run.c.
+// The estimate: three memoised pieces (sharding costs of a mesh, a micro-step's pipeline, memory curves) and a short
+// run over them. A piece that is missing is made from the plan's own lowered program, so the estimate follows whatever
+// the lowering does. Not modelled: see contention.c and pipeline_run.c.
 
 #include "sim/analytic/analytic.h"
 

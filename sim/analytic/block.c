@@ -1,7 +1,7 @@
-// Runs the stretch once per input, with that input at time 0 and the others long ago: what the outputs then show are the operator's
-// delays (a schedule of fixed order is linear in max-plus algebra; Baccelli et al. 1992, chapter 2).
-// "The stretch before has ended" is an input of its own: that stretch is run first, so that what it leaves on the tp and cp lanes, and
-// what they already begin for this one, is in the delays even when sharding's copies come between.
+// Runs the stretch once per input, with that input at time 0 and the others long ago: what the outputs then show are
+// the operator's delays (a schedule of fixed order is linear in max-plus algebra; Baccelli et al. 1992, chapter 2).
+// "The stretch before has ended" is an input of its own: that stretch is run first, so that what it leaves on the tp
+// and cp lanes, and what they already begin for this one, is in the delays even when sharding's copies come between.
 
 #include "sim/analytic/block.h"
 

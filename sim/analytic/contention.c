@@ -1,6 +1,6 @@
-// The rules of rates are sim/cost/interference.c's, the same that the engine uses. A layer and the collectives that go with it begin
-// together, as in the steady state of a prefetched pipeline; each goes on at the mean rate of who still runs.
-// Not modelled: which part of the layer a collective meets; edges of the step.
+// The rules of rates are sim/cost/interference.c's, the same that the engine uses. A layer and the collectives that go
+// with it begin together, as in the steady state of a prefetched pipeline; each goes on at the mean rate of who still
+// runs. Not modelled: which part of the layer a collective meets; edges of the step.
 
 #include "sim/analytic/contention.h"
 
@@ -149,8 +149,8 @@ void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Int
 
 enum { GATHER = 1, SCATTER = 2, REPLICA = 4 };
 
-// Those of `left` that run now. Where gather and scatter take turns, the scatter of the layer before was issued first. A layer's
-// replica sum comes after its scatter, though beside the next one's when the layer does not hide both.
+// Those of `left` that run now. Where gather and scatter take turns, the scatter of the layer before was issued first.
+// A layer's replica sum comes after its scatter, though beside the next one's when the layer does not hide both.
 static int running_set(int left, bool take_turns, bool hidden) {
     int set = take_turns && (left & SCATTER) ? left & ~GATHER : left;
     if (hidden && (left & SCATTER)) {

@@ -1,5 +1,5 @@
-// How a layer's compute and the sharding collectives beside it slow each other down. A layer's block is run as a fluid once per kind
-// of collective; a candidate then only divides its collectives' work over the block.
+// How a layer's compute and the sharding collectives beside it slow each other down. A layer's block is run as a fluid
+// once per kind of collective; a candidate then only divides its collectives' work over the block.
 
 #pragma once
 

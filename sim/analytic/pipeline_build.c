@@ -1,5 +1,6 @@
-// From a lowered program to pipelines: sections are recognised by the loop structure (before, in, between and after the two layer
-// loops of a micro-step), sharding tasks by lane and unit, and everything between two of them becomes one block.
+// From a lowered program to pipelines: sections are recognised by the loop structure (before, in, between and after the
+// two layer loops of a micro-step), sharding tasks by lane and unit, and everything between two of them becomes one
+// block.
 
 #include "sim/analytic/pipeline.h"
 
@@ -145,8 +146,8 @@ static bool keeps_weights(const Builder *builder) {
     return builder->program->plan.reshard == RESHARD_NEVER;
 }
 
-// Kept weights have a slot per layer, free again after the layer's backward: of all layers the first one's comes last, and gathers
-// are in order, so the latest release is what counts.
+// Kept weights have a slot per layer, free again after the layer's backward: of all layers the first one's comes last,
+// and gathers are in order, so the latest release is what counts.
 static uint8_t gather_depth(const Builder *builder, const Task *task) {
     const Operand *out = task_operand(builder->program, task, 1);
     const int32_t slots = builder->program->buffers[out->ref.buffer].slots;
@@ -289,7 +290,8 @@ static int background_of(uint8_t kind) {
     return kind == SHARD_GATHER ? 0 : kind == SHARD_SCATTER ? 1 : kind == SHARD_REPLICA ? 2 : BACKGROUNDS;
 }
 
-// Which collectives run beside the layers of a pass: those of the pass, and of edge units those that are issued just around it.
+// Which collectives run beside the layers of a pass: those of the pass, and of edge units those that are issued just
+// around it.
 static void find_beside(Pipeline *pipeline, MicroVariant variant) {
     for (int section = 0; section < PIPELINE_SECTIONS; section++) {
         const OpRange range = pipeline->sections[variant][section];

@@ -1,7 +1,7 @@
-// Runs a pipeline: clocks of the lanes, of buffers and of the accumulated terms, advanced operation by operation with the rules of
-// sim/step/step.h (lane free, communicator free, events, host). All in doubles and without branches on data where it is hot.
-// Layers are run until two in a row advance the lanes equally and no lane that the others wait for is slower than compute; then the
-// rest follow by that pace.
+// Runs a pipeline: clocks of the lanes, of buffers and of the accumulated terms, advanced operation by operation with
+// the rules of sim/step/step.h (lane free, communicator free, events, host). All in doubles and without branches on
+// data where it is hot. Layers are run until two in a row advance the lanes equally and no lane that the others wait
+// for is slower than compute; then the rest follow by that pace.
 
 #include <math.h>
 #include <string.h>

@@ -39,7 +39,8 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
         int32_t *slot = key_table_slot(&table, program, program->tasks[i].key);
         if (*slot >= 0) {
             costs[i] = costs[*slot];
-            costs[i].host_s = task_host_s(model->target, &program->plan, &program->tasks[i]);  // depends on the phase, a key may not
+            // depends on the phase, a key may not
+            costs[i].host_s = task_host_s(model->target, &program->plan, &program->tasks[i]);
         } else {
             costs[i] = task_cost_shared(&seen, program, &program->tasks[i]);
             *slot = i;

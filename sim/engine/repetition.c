@@ -1,9 +1,10 @@
-// Skips iterations of a loop once they repeat. When the observed rank's compute lane has done iteration i, everything that the
-// future depends on is compared with the same moment of iteration i-1, relative to the loop's position and to now: tasks ended on
-// each lane, what runs with how much time left, the host's lead. Two equal states mean that iteration i+1 is iteration i shifted in
-// time, and so on as long as the iterations' tasks are shifts of each other. One more iteration records what one adds to the
-// totals; then all but the last ones are skipped: clocks, labels and event slots move, nothing is simulated.
-// The host's lead may also grow: if no task waited for the host in a whole iteration and the host gains on the device, none will.
+// Skips iterations of a loop once they repeat. When the observed rank's compute lane has done iteration i, everything
+// that the future depends on is compared with the same moment of iteration i-1, relative to the loop's position and to
+// now: tasks ended on each lane, what runs with how much time left, the host's lead. Two equal states mean that
+// iteration i+1 is iteration i shifted in time, and so on as long as the iterations' tasks are shifts of each other.
+// One more iteration records what one adds to the totals; then all but the last ones are skipped: clocks, labels and
+// event slots move, nothing is simulated. The host's lead may also grow: if no task waited for the host in a whole
+// iteration and the host gains on the device, none will.
 
 #include "sim/engine/simulation.h"
 

@@ -11,8 +11,9 @@ static void same(double actual, double expected) {
     cr_assert(fabs(actual - expected) < 1e-9, "%.12g, expected %.12g", actual, expected);
 }
 
-// A kernel of 4, a tp collective of 2 that takes the whole link, a kernel of 4; beside a gather that needs the whole link and half of
-// the SMs: kernels at half rate 8 + 8, the collective at half rate 4: 20. The gather ran 16 at full rate and 4 at half: 0.9.
+// A kernel of 4, a tp collective of 2 that takes the whole link, a kernel of 4; beside a gather that needs the whole
+// link and half of the SMs: kernels at half rate 8 + 8, the collective at half rate 4: 20. The gather ran 16 at full
+// rate and 4 at half: 0.9.
 static FluidTask tasks[3] = {
     {.seconds = 4, .demand = {.sm_share = 1}, .own = true},
     {.seconds = 2, .demand = {.collective = true, .use = {1, 0, 0}}, .lane = 1, .own = true, .need = {1, 0, 0}},
