@@ -109,6 +109,9 @@ void target_hash(const Target *target, Hash *hash) {
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         hash_int(hash, switches[i]);
     }
+    for (int fused = 0; fused < FUSED_COUNT; fused++) {
+        hash_int(hash, target->loss_fp32_copies[fused]);
+    }
     const double costs[] = {target->host_s_per_op,
                             target->step_fixed_s,
                             target->memory_passes,

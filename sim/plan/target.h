@@ -60,6 +60,7 @@ typedef struct Target {
     double step_fixed_s;   // step edges: data, logging, zero_grad
     double memory_passes;  // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
+    int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
     double tp_overlap_exposed;    // share of tp collectives left in the open by tp_overlap; 0 = the target has none
     double optimizer_bytes_per_parameter;
     double optimizer_temporary_bytes_per_parameter;

@@ -34,6 +34,7 @@ static const Target targets[] = {
         .host_s_per_op = 13e-6,  // hardware.md 5.3 and 6: B200 eager Llama-3.2-1B, 615 kernels in 8.1 ms
         .step_fixed_s = 10e-3,   // estimated: half of fsdp1's 20 ms lower end (accuracy-notes.md 2); without it
                                  // the accelerate rows score no worse (3, "step constant")
+        .loss_fp32_copies = {[FUSED_EAGER] = 2, [FUSED_COMPILED] = 1},  // upcast logits, log-softmax; fused: none
         .optimizer_bytes_per_parameter = 60.0,           // accuracy-notes.md 2: fsdp1 and accelerate, foreach AdamW
         .optimizer_temporary_bytes_per_parameter = 4.0,  // foreach temporary: accuracy-notes.md 4, "12+4+4"
         .context_bytes = 0.7e9,        // estimated: CUDA 12 context, cuBLAS workspaces and loaded modules
@@ -103,6 +104,7 @@ static const Target targets[] = {
         .default_fused = FUSED_EAGER,
         .host_s_per_op = 13e-6,  // as accelerate: the same modules
         .step_fixed_s = 10e-3,
+        .loss_fp32_copies = {[FUSED_EAGER] = 2, [FUSED_COMPILED] = 1},  // upcast logits, log-softmax; fused: none
         .optimizer_bytes_per_parameter = 60.0,
         .optimizer_temporary_bytes_per_parameter = 4.0,
         .context_bytes = 0.7e9,
@@ -140,6 +142,7 @@ static const Target targets[] = {
         .host_s_per_op = 13e-6,                 // accuracy-notes.md 2
         .tp_overlap_exposed = 0.65,             // async TP (accuracy-notes.md 2)
         .step_fixed_s = 5e-3,                   // estimated: no Trainer around the step
+        .loss_fp32_copies = {[FUSED_FUSED] = 2, [FUSED_EAGER] = 2, [FUSED_COMPILED] = 2},  // accuracy-notes.md 4: 9.5-12 B
         .optimizer_bytes_per_parameter = 40.0,  // accuracy-notes.md 2
         .context_bytes = 0.7e9,
         .communicator_bytes = 0.25e9,
@@ -212,6 +215,7 @@ static const Target targets[] = {
         .step_fixed_s = 6e-3,                   // accuracy-notes.md 2: 3 to 9 ms
         .tp_overlap_exposed = 0.2,              // user buffers (accuracy-notes.md 2; chosen there, not fitted)
         .loss_bytes_per_logit = 44.0,           // accuracy-notes.md 2: vocabulary-parallel
+        .loss_fp32_copies = {[FUSED_FUSED] = 2, [FUSED_EAGER] = 2, [FUSED_COMPILED] = 2},  // fp32 logits and their softmax
         .optimizer_bytes_per_parameter = 50.0,  // accuracy-notes.md 2
         .context_bytes = 0.7e9,
         .communicator_bytes = 0.25e9,
@@ -244,6 +248,7 @@ static const Target targets[] = {
         .host_s_per_op = 29.5e-6,  // accuracy-notes.md 2, stable in both halves
         .step_fixed_s = 6e-3,      // accuracy-notes.md 2: 3 to 9 ms
         .loss_bytes_per_logit = 44.0,
+        .loss_fp32_copies = {[FUSED_FUSED] = 2, [FUSED_EAGER] = 2, [FUSED_COMPILED] = 2},  // as core
         .optimizer_bytes_per_parameter = 50.0,
         .context_bytes = 0.7e9,
         .communicator_bytes = 0.25e9,
@@ -276,6 +281,7 @@ static const Target targets[] = {
         .default_fused = FUSED_FUSED,
         .host_s_per_op = 35e-6,                 // accuracy-notes.md 2, stable in both halves
         .step_fixed_s = 35e-3,                  // accuracy-notes.md 2: 30 to 40 ms
+        .loss_fp32_copies = {[FUSED_FUSED] = 4, [FUSED_EAGER] = 4, [FUSED_COMPILED] = 4},  // 18-20 B per logit in its sweep
         .optimizer_bytes_per_parameter = 46.0,  // accuracy-notes.md 2
         .context_bytes = 0.7e9,
         .communicator_bytes = 0.25e9,
@@ -305,6 +311,7 @@ static const Target targets[] = {
         .default_fused = FUSED_EAGER,
         .host_s_per_op = 13e-6,
         .step_fixed_s = 20e-3,                  // estimated between accelerate's and fsdp1's
+        .loss_fp32_copies = {[FUSED_EAGER] = 2, [FUSED_COMPILED] = 1},  // upcast logits, log-softmax; fused: none
         .optimizer_bytes_per_parameter = 28.0,  // FusedAdam
         .context_bytes = 0.7e9,
         .communicator_bytes = 0.25e9,

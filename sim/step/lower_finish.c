@@ -71,6 +71,7 @@ static uint64_t task_key(const Task *task) {
     const int64_t fields[] = {task->kind,
                               task->group,
                               task->ring_step > 0,
+                              task->phase == PHASE_LOSS,
                               task->accumulate,
                               task->trans_a,
                               task->trans_b,

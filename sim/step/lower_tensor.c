@@ -190,32 +190,42 @@ static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, con
     op_list_append(lowering->arena, out, &op);
 }
 
-// Hugging Face's loss: the head is whole on every tp rank; logits get an fp32 copy and a log-softmax kept for backward.
-static void emit_eager_loss(Lowering *lowering, OpList *out, OpRef logits) {
+// Logits get an fp32 copy, and what the loss keeps beside it until its gradient (log-softmax, exponentials).
+static void emit_copied_loss(Lowering *lowering, OpList *out, OpRef logits, int copies) {
     const Dims *d = &lowering->dims;
     const int64_t elements = d->tokens * d->vocab;
     const OpRef upcast =
         op_whole(lowering, lowering_tensor(lowering, "logits_fp32", ROLE_LOGITS, DTYPE_FP32, elements));
-    const OpRef softmax =
-        op_whole(lowering, lowering_tensor(lowering, "log_softmax", ROLE_LOGITS, DTYPE_FP32, elements));
+    OpRef kept = op_absent();
+    if (copies > 1) {
+        kept = op_whole(
+            lowering, lowering_tensor(lowering, "log_softmax", ROLE_LOGITS, DTYPE_FP32, (copies - 1) * elements));
+    }
     emit_copy(lowering, out, logits, upcast, "logits to fp32");
     emit_loss_steps(lowering, out,
-                    &(LossRefs){.logits = upcast, .workspace = softmax, .cols = d->vocab, .dtype = DTYPE_FP32});
+                    &(LossRefs){.logits = upcast,
+                                .workspace = kept,
+                                .cols = d->vocab,
+                                .dtype = DTYPE_FP32,
+                                .split = d->vocab_split});
     emit_copy(lowering, out, upcast, logits, "logit gradient");
 }
 
 static void emit_loss(Lowering *lowering, OpList *out, const Op *mark) {
     const Dims *d = &lowering->dims;
+    const int copies = lowering->target->loss_fp32_copies[lowering->plan->fused];
     lowering->loss_tensor = lowering_tensor(lowering, "loss", ROLE_RUNTIME, DTYPE_FP32, 1);
     lowering->tensors[lowering->loss_tensor].persistent = true;
-    if (lowering->target->tp_flavour == TP_HF) {
-        emit_eager_loss(lowering, out, mark->operands[0]);
+    if (copies > 0) {
+        emit_copied_loss(lowering, out, mark->operands[0], copies);
         return;
     }
-    emit_loss_steps(
-        lowering, out,
-        &(LossRefs){
-            .logits = mark->operands[0], .workspace = op_absent(), .cols = d->vocab, .dtype = d->dtype, .split = true});
+    emit_loss_steps(lowering, out,
+                    &(LossRefs){.logits = mark->operands[0],
+                                .workspace = op_absent(),
+                                .cols = d->vocab,
+                                .dtype = d->dtype,
+                                .split = d->vocab_split});
 }
 
 void lower_tensor_parallel(Lowering *lowering) {
