@@ -47,10 +47,48 @@ static Status estimate_candidate(const Search *search, SearchWorker *worker, Can
     return STATUS_OK;
 }
 
+// Where not even the thriftiest choices fit by far, the others are not worth an estimate each.
+static const double FAR_OVER = 1.10;  // beyond every error of the estimate's memory
+
+static bool is_thriftiest(const TrainPlan *plan) {
+    return plan->recompute == RECOMPUTE_FULL && plan->reshard == RESHARD_ALWAYS;
+}
+
+// Estimates the thriftiest choice of each rotation at the smallest micro-batch; far[rotation] is one that is far over.
+static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape,
+                                const Candidate *far[CP_ROTATE_COUNT], Error *error) {
+    const int first = search->first_of_shape[shape], end = search->first_of_shape[shape + 1];
+    const int smallest = search->space.candidates[first].plan.micro_batch;
+    for (int i = first; i < end && search->space.candidates[i].plan.micro_batch == smallest; i++) {
+        Candidate *candidate = &search->space.candidates[i];
+        const TrainPlan *plan = &candidate->plan;
+        const char *reason = NULL;
+        if (!is_thriftiest(plan) || prune(search->request, plan, NULL, &worker->arena, &reason)) {
+            continue;
+        }
+        TRY(estimate_candidate(search, worker, candidate, error));
+        if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes) {
+            far[plan->cp_rotate] = candidate;
+        }
+    }
+    return STATUS_OK;
+}
+
+static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const Candidate *thriftiest) {
+    char needs[TEXT_UNIT_BYTES];
+    candidate->rule = "memory";
+    candidate->reason =
+        arena_format(&worker->arena, "micro-batch %d with recompute full, reshard always already needs %s",
+                     thriftiest->plan.micro_batch, text_bytes(needs, thriftiest->reserved_bytes));
+    worker->counts.pruned++;
+}
+
 // Micro-batches of a shape come in rising order and memory rises with them, so what follows one that is too large is
 // not even estimated.
 static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
     TooLarge too_large = {0};
+    const Candidate *far[CP_ROTATE_COUNT] = {NULL};
+    TRY(screen_thriftiest(search, worker, shape, far, error));
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
@@ -60,12 +98,19 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             worker->counts.pruned++;
             continue;
         }
+        const Candidate *thriftiest = far[candidate->plan.cp_rotate];
+        if (thriftiest && thriftiest != candidate) {
+            reject_thirstier(worker, candidate, thriftiest);
+            continue;
+        }
         const Candidate **smaller = too_large_place(&too_large, &candidate->plan);
         if (*smaller) {
             reject_larger(worker, candidate, *smaller);
             continue;
         }
-        TRY(estimate_candidate(search, worker, candidate, error));
+        if (candidate->state != CANDIDATE_ESTIMATED) {
+            TRY(estimate_candidate(search, worker, candidate, error));
+        }
         if (!search_seems_to_fit(search, candidate)) {
             *smaller = candidate;
         }

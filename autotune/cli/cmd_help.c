@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "autotune/cli/cli.h"
+#include "autotune/cli/manual.h"
 #include "sim/base/text.h"
 
 static void print_examples(const char *examples) {
@@ -73,6 +74,15 @@ Status cmd_help(Cli *cli, Error *error) {
             print_program();
         }
         return STATUS_OK;
+    }
+    if (cli_given(cli, OPTION_MAN)) {
+        return manual_page(stdout, NDTUNE_VERSION, error);
+    }
+    if (cli_given(cli, OPTION_MARKDOWN)) {
+        return option_markdown(stdout, error);
+    }
+    if (cli_given(cli, OPTION_COMPLETION)) {
+        return completion_bash(stdout, error);
     }
     if (cli->options.word_count == 0) {
         print_program();

@@ -1,0 +1,238 @@
+// The manual page and the completion script, written from the tables of commands and options: they cannot say
+// anything else than the program does.
+
+#include "autotune/cli/manual.h"
+
+#include <string.h>
+
+// Text of a page: a line must not begin with a control character, and a dash is a minus.
+static void troff_text(FILE *out, const char *text) {
+    for (const char *at = text; *at; at++) {
+        const bool starts_line = at == text || at[-1] == '\n';
+        if (starts_line && (*at == '.' || *at == '\'')) {
+            fputs("\\&", out);
+        }
+        if (*at == '\\') {
+            fputs("\\e", out);
+        } else if (*at == '-') {
+            fputs("\\-", out);
+        } else {
+            fputc(*at, out);
+        }
+    }
+}
+
+static void troff_line(FILE *out, const char *before, const char *text) {
+    fputs(before, out);
+    troff_text(out, text);
+    fputc('\n', out);
+}
+
+static void man_commands(FILE *out) {
+    fprintf(out, ".SH COMMANDS\n");
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        const CommandRow *row = &command_table[i];
+        fprintf(out, ".TP\n");
+        troff_line(out, ".B ndtune ", row->usage);
+        troff_line(out, "", row->summary);
+    }
+}
+
+static void man_option(FILE *out, const OptionRow *row) {
+    fprintf(out, ".TP\n");
+    fprintf(out, ".BR \\-\\-");
+    troff_text(out, row->name);
+    if (row->value) {
+        fputs(" \" ", out);
+        troff_text(out, row->value);
+        fputs("\"", out);
+    }
+    fputc('\n', out);
+    troff_text(out, row->help);
+    if (row->fallback) {
+        fputs(". Default: ", out);
+        troff_text(out, row->fallback);
+    }
+    fputs(". Taken by", out);
+    const char *comma = " ";
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (row->commands & COMMAND_BIT(i)) {
+            fprintf(out, "%s%s", comma, command_names[i]);
+            comma = ", ";
+        }
+    }
+    fputs(".\n", out);
+}
+
+static void man_options(FILE *out) {
+    for (int group = 0; group < GROUP_COUNT; group++) {
+        fprintf(out, ".SH OPTIONS: ");
+        for (const char *at = option_groups[group]; *at; at++) {
+            fputc(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at, out);
+        }
+        fputc('\n', out);
+        for (int i = 0; i < OPTION_COUNT; i++) {
+            if ((int)option_table[i].group == group) {
+                man_option(out, &option_table[i]);
+            }
+        }
+    }
+}
+
+// The documents that --format json prints, by the fields that scripts rely on.
+static const char documents[] =
+    ".SH JSON\n"
+    "Every document has a field schema; bytes and seconds are plain numbers; what is unknown is null.\n"
+    ".TP\n.B ndtune.plan/1\n"
+    "request (what was asked), entries (a prediction for the best choice of each shape that fits, ranked; pareto is "
+    "true "
+    "where no other shape is as fast with less memory), rejected (mesh, plan, rule, reason of every other shape), "
+    "baseline "
+    "(mesh, feasible, reason, place, step_time_s, tokens_per_s, gain_of_best_percent; null without \\-\\-baseline), "
+    "search "
+    "(shapes, candidates, pruned, estimated, simulated, cached, elapsed_s).\n"
+    ".TP\n.B ndtune.prediction/1\n"
+    "model, cluster, target, evidence, mesh, plan, legal, feasible, reasons, warnings, step_time_s with its 80 % "
+    "interval "
+    "step_time_low_s and step_time_high_s, tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, model_flops_per_s_per_gpu, "
+    "memory "
+    "(terms that sum to peak_bytes, reserved_bytes, limit_bytes), time (terms that sum to step_time_s), cost "
+    "(usd_per_hour, "
+    "usd_per_billion_tokens; with \\-\\-tokens also tokens, training_s, training_usd).\n"
+    ".TP\n.B ndtune.scaling/1\n"
+    "request (of the first world), best_world, worlds (world, feasible, reason, best, efficiency, training_s, "
+    "training_usd).\n"
+    ".TP\n.B ndtune.explain/1\n"
+    "request, best and next (predictions), lead, seconds_per_million_tokens and memory_bytes (name, best, next, "
+    "difference), "
+    "estimated_best, what_if (change, factor, feasible, mesh, same_shape, gain, break_even_factor, break_even_mesh, "
+    "searched_to_factor).\n"
+    ".TP\n.B ndtune.run/1\n"
+    "mesh, plan, loss, grad_norm, step_time_s (one number per step), peak_bytes, planned_peak_bytes, state, failure, "
+    "predicted_step_time_s, tasks (name, kind, lane, count, measured_s, predicted_s).\n"
+    ".TP\n.B ndtune.runs/1\n"
+    "requests (id, asked_at, command, model, cluster, target, world, times_asked, best_plan, best_step_s), runs (id, "
+    "started_at, host, model, plan, device, transport, state, failure, steps, measured_step_s, predicted_step_s).\n"
+    ".TP\n.B ndtune.models/1, ndtune.clusters/1, ndtune.accuracy/1\n"
+    "The lists, and the scores of predictions against measured runs.\n";
+
+static const char ending[] =
+    ".SH EXIT STATUS\n"
+    "0 ok, 1 usage, 2 nothing feasible, 3 environment (files, memory, disks, workers), 4 internal.\n"
+    ".SH ENVIRONMENT\n"
+    ".TP\n.B XDG_DATA_HOME\nThe store is ndtune/ndtune.db below it, else below ~/.local/share.\n"
+    ".TP\n.B NO_COLOR\nNo colours, also not on terminals.\n"
+    ".TP\n.B NDTUNE_WORKER\nThe ndtune\\-worker to start, else the one beside ndtune.\n"
+    ".SH FILES\n"
+    "The store is one SQLite file; the views v_ranking and v_best are made for queries by hand.\n";
+
+Status manual_page(FILE *out, const char *version, Error *error) {
+    fprintf(out, ".TH NDTUNE 1 \"\" \"ndtune %s\" \"User commands\"\n", version);
+    fprintf(out, ".SH NAME\nndtune \\- which mesh shape to train a large transformer with\n");
+    fprintf(out, ".SH SYNOPSIS\n");
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        troff_line(out, i > 0 ? ".br\n.B ndtune " : ".B ndtune ", command_table[i].usage);
+    }
+    fprintf(out,
+            ".SH DESCRIPTION\n"
+            "Predicts memory and step time of every dp_replicate x dp_shard x cp x tp shape of a world, with every "
+            "choice that goes with a shape, ranks them with reasons, and runs them for real.\n");
+    man_commands(out);
+    man_options(out);
+    fputs(documents, out);
+    fputs(ending, out);
+    fprintf(out, ".SH EXAMPLES\n");
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        fprintf(out, ".nf\n");
+        troff_text(out, command_table[i].examples);
+        fprintf(out, ".fi\n");
+    }
+    return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the manual page could not be written") : STATUS_OK;
+}
+
+// The words that may stand for a value: those of VALUE_WORD options.
+static void completion_values(FILE *out) {
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const OptionRow *row = &option_table[i];
+        if (row->type == VALUE_WORD) {
+            fprintf(out, "        --%s) words=\"", row->name);
+            for (const char *at = row->value; *at; at++) {
+                fputc(*at == '|' ? ' ' : *at, out);
+            }
+            fputs("\" ;;\n", out);
+        }
+    }
+}
+
+static void completion_options(FILE *out) {
+    for (int command = 0; command < COMMAND_COUNT; command++) {
+        fprintf(out, "        %s) words=\"", command_names[command]);
+        const char *space = "";
+        for (int i = 0; i < OPTION_COUNT; i++) {
+            if (option_table[i].commands & COMMAND_BIT(command)) {
+                fprintf(out, "%s--%s", space, option_table[i].name);
+                space = " ";
+            }
+        }
+        fputs("\" ;;\n", out);
+    }
+}
+
+Status completion_bash(FILE *out, Error *error) {
+    fputs("# bash completion of ndtune; written by: ndtune help --completion bash\n"
+          "_ndtune() {\n"
+          "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=plan words=\n"
+          "    COMPREPLY=()\n",
+          out);
+    fputs("    case ${COMP_WORDS[1]} in\n        ", out);
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        fprintf(out, "%s%s", i > 0 ? "|" : "", command_names[i]);
+    }
+    fputs(") command=${COMP_WORDS[1]} ;;\n    esac\n    case $previous in\n", out);
+    completion_values(out);
+    fputs("        --model) words=$(ndtune models --format csv 2>/dev/null | tail -n +2 | cut -d, -f1)\n"
+          "            COMPREPLY=($(compgen -f -- \"$current\")) ;;\n"
+          "        --cluster) words=$(ndtune clusters --format csv 2>/dev/null | tail -n +2 | cut -d, -f1)\n"
+          "            COMPREPLY=($(compgen -f -- \"$current\")) ;;\n",
+          out);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const OptionRow *row = &option_table[i];
+        if (row->value && strncmp(row->value, "FILE", 4) == 0) {
+            fprintf(out, "        --%s) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n", row->name);
+        }
+    }
+    fputs("    esac\n    if [ -z \"$words\" ]; then\n        case $command in\n", out);
+    completion_options(out);
+    fputs("        esac\n        if [ \"$COMP_CWORD\" = 1 ]; then\n            words=\"$words", out);
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        fprintf(out, " %s", command_names[i]);
+    }
+    fputs("\"\n        fi\n    fi\n"
+          "    COMPREPLY+=($(compgen -W \"$words\" -- \"$current\"))\n"
+          "}\n"
+          "complete -F _ndtune ndtune\n",
+          out);
+    return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the completion could not be written") : STATUS_OK;
+}
+
+Status option_markdown(FILE *out, Error *error) {
+    fputs("| option | value | default | what it is | taken by |\n|---|---|---|---|---|\n", out);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const OptionRow *row = &option_table[i];
+        fprintf(out, "| `--%s` | ", row->name);
+        for (const char *at = row->value ? row->value : ""; *at; at++) {
+            fputs(*at == '|' ? "\\|" : (const char[]){*at, '\0'}, out);
+        }
+        fprintf(out, " | %s | %s | ", row->fallback ? row->fallback : "", row->help);
+        const char *comma = "";
+        const bool everybody = row->commands == (1u << COMMAND_COUNT) - 1;
+        for (int command = 0; command < COMMAND_COUNT && !everybody; command++) {
+            if (row->commands & COMMAND_BIT(command)) {
+                fprintf(out, "%s%s", comma, command_names[command]);
+                comma = ", ";
+            }
+        }
+        fputs(everybody ? "all |\n" : " |\n", out);
+    }
+    return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the table could not be written") : STATUS_OK;
+}

@@ -1,0 +1,11 @@
+// Pages that are written from the option table.
+
+#pragma once
+
+#include <stdio.h>
+
+#include "autotune/cli/cli.h"
+
+Status manual_page(FILE *out, const char *version, Error *error);  // troff, man(7)
+Status completion_bash(FILE *out, Error *error);
+Status option_markdown(FILE *out, Error *error);  // the table of the README
