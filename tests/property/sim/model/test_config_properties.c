@@ -9,7 +9,7 @@
 
 #include "sim/model/model.h"
 
-enum { CASES = 4000, TEXT_BYTES = 1024 };
+enum { CASES = 1500, TEXT_BYTES = 1024 };
 static const uint64_t seed = 20261120;
 
 static uint64_t state;

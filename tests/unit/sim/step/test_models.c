@@ -280,6 +280,30 @@ Test(models, sequences_beyond_learned_positions_are_refused_in_words) {
     arena_free(&arena);
 }
 
+static const char *refusal(Arena *arena, const char *name, const char *target_name, int tp) {
+    Error error = {0};
+    ModelSpec model;
+    const Target *target;
+    const char *reason = NULL;
+    cr_assert_eq(model_find(name, arena, &model, &error), STATUS_OK);
+    cr_assert_eq(target_find(target_name, &target, &error), STATUS_OK);
+    const TrainPlan plan = {.mesh = {{1, 1, 1, tp}}, .seq = 512, .micro_batch = 1, .grad_accum = 1};
+    target_check(target, &model, &plan, arena, &reason);
+    return reason;
+}
+
+Test(models, types_that_transformers_cannot_split_are_refused_in_words) {
+    Arena arena = {0};
+    cr_assert_str_eq(refusal(&arena, "gpt2", "accelerate", 4),
+                     "tp=4: transformers has no tensor-parallel plan for gpt2 models: use tp=1");
+    cr_assert_not_null(strstr(refusal(&arena, "mpt-7b", "axolotl", 2), "no tensor-parallel plan for mpt"));
+    cr_assert_not_null(strstr(refusal(&arena, "phi-3-mini", "accelerate", 2), "colwise_gather_output"));
+    cr_assert_null(refusal(&arena, "gpt2", "accelerate", 1));
+    cr_assert_null(refusal(&arena, "mpt-7b", "megatron", 2));
+    cr_assert_null(refusal(&arena, "pythia-6.9b", "accelerate", 2));
+    arena_free(&arena);
+}
+
 Test(models, a_norm_over_all_heads_refuses_tensor_parallelism_in_words) {
     Arena arena = {0};
     Error error = {0};
