@@ -1,8 +1,8 @@
-// The screening estimate: step time and memory of a plan by look-ups and sums. One unit (layer forward, layer backward,
-// edges) is lowered and priced once per (tp, cp, micro-batch, recompute) key and memoised; a candidate adds the
-// sharding collectives of its groups. Closed-form counterpart of the engine's pipeline: forward layer = max(compute,
-// gather); backward layer = max(compute, gather + reduce) on a shared communicator or max of each on its own; edges
-// exposed. Sharing by sibling groups is inside the collective cost.
+// The screening estimate: step time and memory of a plan by look-ups and sums. One unit (layer forward, layer
+// backward, edges) is lowered and priced once per (tp, cp, micro-batch, recompute) key and memoised; a candidate adds
+// the sharding collectives of its groups. Closed-form counterpart of the engine's pipeline: forward layer =
+// max(compute, gather); backward layer = max(compute, gather + reduce) on a shared communicator or max of each on its
+// own; edges exposed. Sharing by sibling groups is inside the collective cost.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 typedef struct Analytic Analytic;  // memo; one per (model, cluster, target)
 
-// Memos live in the arena; analytic_free gives back the working memory beside it. *cost is copied, what it points to is
-// not.
+// Memos live in the arena; analytic_free gives back the working memory beside it. *cost is copied, what it points to
+// is not.
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena);
 
 // Every task takes its isolated time, as with the engine's no_contention; otherwise tasks that overlap slow each other

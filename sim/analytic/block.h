@@ -1,5 +1,6 @@
-// A stretch of compute that runs without a word from the sharding lanes (a layer's forward: GEMMs, attention, tp and cp
-// collectives), as one max-plus operator: each end time is the largest of (input + delay) over what the stretch waits for.
+// A stretch of compute that runs without a word from the sharding lanes (a layer's forward: GEMMs, attention, tp and
+// cp collectives), as one max-plus operator: each end time is the largest of (input + delay) over what the stretch
+// waits for.
 
 #pragma once
 

@@ -1,6 +1,6 @@
-// Three lowered programs, neighbours of the plan, have the same moments (but for the zeroing of padding, which depends on the
-// sharding and is left out): three values per moment give its plane. Planes that are nowhere the largest are dropped.
-// Not modelled: that padding and alignment are not affine (both below 0.1 % of a model that needs sharding).
+// Three lowered programs, neighbours of the plan, have the same moments (but for the zeroing of padding, which depends
+// on the sharding and is left out): three values per moment give its plane. Planes that are nowhere the largest are
+// dropped. Not modelled: that padding and alignment are not affine (both below 0.1 % of a model that needs sharding).
 
 #include "sim/analytic/memory_curve.h"
 
@@ -88,7 +88,8 @@ bool target_plans_memory(const Target *target) {
     return strcmp(target->name, "ndtune") == 0;  // as memory_breakdown
 }
 
-// What the breakdown of the plan itself says: the whole answer where a planner packs, the runtime's own bytes elsewhere.
+// What the breakdown of the plan itself says: the whole answer where a planner packs, the runtime's own bytes
+// elsewhere.
 static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                              MemoryBreakdown *breakdown, Error *error) {
     StepProgram program;

@@ -1,5 +1,5 @@
-// Memory of all plans that differ only in micro-batch and in how many ranks share a unit: live bytes at each moment of a step are
-// affine in both, so the peak is the largest of a few planes.
+// Memory of all plans that differ only in micro-batch and in how many ranks share a unit: live bytes at each moment of
+// a step are affine in both, so the peak is the largest of a few planes.
 
 #pragma once
 
@@ -17,7 +17,8 @@ typedef struct MemoryCurve {
     double fixed_reserved_bytes, slack;
 } MemoryCurve;
 
-// Whether the target's peak is the planner's arena. An arena's packing is not affine: such a curve holds for its own plan only.
+// Whether the target's peak is the planner's arena. An arena's packing is not affine: such a curve holds for its own
+// plan only.
 bool target_plans_memory(const Target *target);
 
 // From the plan's neighbours with few shards and twice the micro-batch.

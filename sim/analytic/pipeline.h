@@ -1,6 +1,6 @@
-// A micro-step as a short list of operations on a handful of clocks: compute blocks, gathers, copies, reductions, in the order in
-// which the lowering issues them. Made once per key from a lowered program; run for each candidate with the sharding costs of
-// its mesh. Layers repeat, so three are run and the clocks of the others follow by their pace.
+// A micro-step as a short list of operations on a handful of clocks: compute blocks, gathers, copies, reductions, in
+// the order in which the lowering issues them. Made once per key from a lowered program; run for each candidate with
+// the sharding costs of its mesh. Layers repeat, so three are run and the clocks of the others follow by their pace.
 
 #pragma once
 
@@ -20,10 +20,9 @@ typedef enum {
 typedef enum { MICRO_FIRST, MICRO_MIDDLE, MICRO_LAST, MICRO_ONLY, MICRO_VARIANTS } MicroVariant;
 
 typedef struct PipelineOp {
-    uint8_t kind;  // ShardKind, or SHARD_KINDS for a block
-    uint8_t unit;  // of a block: whose weights it reads
-    uint8_t
-        ring;  // slots of the buffer that it waits for (gathers: weights; blocks and scatters: gradients); 0: never waits
+    uint8_t kind;       // ShardKind, or SHARD_KINDS for a block
+    uint8_t unit;       // of a block: whose weights it reads
+    uint8_t ring;       // slots of the buffer that it waits for (weights or gradients); 0: it never waits
     int8_t offset;      // of the layer whose slot it uses
     bool releases;      // block: its end of reading frees a weight buffer
     bool replica_lane;  // casts: behind the replica sum
@@ -53,7 +52,8 @@ typedef struct Pipeline {
                       [SHARD_KINDS];  // sharding kernels on the compute lane
     FluidBlock fluid[LAYER_PASSES];
     double isolated_s[LAYER_PASSES];
-    // Collectives beside the layers of a pass, in units of one per layer: its own, and edge units' spread over the layers.
+    // Collectives beside the layers of a pass, in units of one per layer: its own, and edge units' spread over the
+    // layers.
     int8_t beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];
     int8_t edge_beside[MICRO_VARIANTS][LAYER_PASSES][SHARD_UNITS][BACKGROUNDS];
     int32_t layers;

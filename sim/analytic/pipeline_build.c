@@ -1,8 +1,10 @@
-// From a lowered program to pipelines: sections are recognised by the loop structure (before, in, between and after the
-// two layer loops of a micro-step), sharding tasks by lane and unit, and everything between two of them becomes one
-// block.
+// From a lowered program to pipelines: sections are recognised by the loop structure (before, in, between and after
+// the two layer loops of a micro-step), sharding tasks by lane and unit, and everything between two of them becomes
+// one block.
 
 #include "sim/analytic/pipeline.h"
+
+#include <string.h>
 
 typedef struct Builder {
     Pipeline *pipeline;
@@ -107,6 +109,43 @@ static FluidBlock make_fluid(const BlockTasks *tasks, Arena *arena) {
     return fluid;
 }
 
+// Variants of a micro-step mostly have the same blocks and sections: shared, they stay in the cache.
+static int32_t block_index(Builder *builder, const Block *block) {
+    Pipeline *pipeline = builder->pipeline;
+    for (int32_t i = 0; i < pipeline->block_count; i++) {
+        if (memcmp(&pipeline->blocks[i], block, sizeof *block) == 0) {  // doubles only
+            return i;
+        }
+    }
+    pipeline->blocks = arena_grow(builder->arena, pipeline->blocks, (size_t)pipeline->block_count,
+                                  &builder->block_capacity, sizeof(Block));
+    pipeline->blocks[pipeline->block_count] = *block;
+    return pipeline->block_count++;
+}
+
+static bool same_op(const PipelineOp *a, const PipelineOp *b) {
+    return a->kind == b->kind && a->unit == b->unit && a->ring == b->ring && a->offset == b->offset &&
+           a->releases == b->releases && a->replica_lane == b->replica_lane && a->guarded == b->guarded &&
+           a->block == b->block && a->copied_in == b->copied_in && a->after == b->after && a->host_s == b->host_s &&
+           a->copy_host_s == b->copy_host_s;
+}
+
+// The same section of an earlier variant, if it has the same operations; else this one.
+static OpRange shared_range(Pipeline *pipeline, MicroVariant variant, PipelineSection section, OpRange range) {
+    for (MicroVariant other = MICRO_FIRST; other < variant; other++) {
+        const OpRange known = pipeline->sections[other][section];
+        bool same = known.count == range.count;
+        for (int32_t i = 0; same && i < range.count; i++) {
+            same = same_op(&pipeline->ops[known.first + i], &pipeline->ops[range.first + i]);
+        }
+        if (same) {
+            pipeline->op_count = range.first;
+            return known;
+        }
+    }
+    return range;
+}
+
 static void close_block(Builder *builder) {
     Pipeline *pipeline = builder->pipeline;
     if (builder->pending_count == 0) {
@@ -119,21 +158,19 @@ static void close_block(Builder *builder) {
         .run = {builder->pending, builder->pending_count, section_layer(builder, builder->section)},
         .event_s = builder->event_s,
         .first_slot = builder->first_slot};
-    pipeline->blocks = arena_grow(builder->arena, pipeline->blocks, (size_t)pipeline->block_count,
-                                  &builder->block_capacity, sizeof(Block));
-    pipeline->blocks[pipeline->block_count] = block_measure(&tasks);
+    const Block measured = block_measure(&tasks);
+    const int32_t block = block_index(builder, &measured);
     const int unit = section_unit[builder->section];
     append_op(builder, (PipelineOp){.kind = SHARD_KINDS,
                                     .unit = (uint8_t)unit,
                                     .ring = gradient_depth(builder, unit),
-                                    .block = pipeline->block_count,
-                                    .host_s = pipeline->blocks[pipeline->block_count].host_s});
+                                    .block = block,
+                                    .host_s = measured.host_s});
     if (builder->section == SECTION_FORWARD || builder->section == SECTION_BACKWARD) {
         const int pass = builder->section == SECTION_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
         pipeline->fluid[pass] = make_fluid(&tasks, builder->arena);
-        pipeline->isolated_s[pass] = pipeline->blocks[pipeline->block_count].length_s;
+        pipeline->isolated_s[pass] = measured.length_s;
     }
-    pipeline->block_count++;
     int32_t *spare = builder->before;
     builder->before = builder->pending;
     builder->before_count = builder->pending_count;
@@ -256,7 +293,7 @@ static void add_section(Builder *builder, MicroVariant variant, PipelineSection 
     close_block(builder);
     range.count = builder->pipeline->op_count - range.first;
     mark_release(builder, range);
-    builder->pipeline->sections[variant][section] = range;
+    builder->pipeline->sections[variant][section] = shared_range(builder->pipeline, variant, section, range);
 }
 
 static int section_pass(int section) {

@@ -1,5 +1,5 @@
-// What sharding costs per unit on one mesh: gathers, reductions, copies, optimizer. Everything that depends on the data-parallel
-// groups and not on what a layer computes.
+// What sharding costs per unit on one mesh: gathers, reductions, copies, optimizer. Everything that depends on the
+// data-parallel groups and not on what a layer computes.
 
 #pragma once
 
@@ -38,5 +38,6 @@ typedef struct ShardCosts {
 // SHARD_KINDS when the task is none of them.
 ShardKind shard_kind(const StepProgram *program, const Task *task);
 
-// Prices the sharding tasks of a program that has more than two micro-steps (so that every kind occurs) or of each of several.
+// Prices the sharding tasks of a program that has more than two micro-steps (so that every kind occurs) or of each of
+// several.
 void shard_costs_add(const CostModel *cost, const StepProgram *program, ShardCosts *costs);

@@ -1,11 +1,13 @@
 // Progress rates of concurrent tasks (reference collectives.md 4.2, profile fields in Interference):
-//   collectives among themselves   progressive filling: every collective's dominant share of a link grows at the same speed until
-//                                  it runs at full rate or a link it needs is full (max-min on one link; dominant resource
-//                                  fairness, Ghodsi et al. 2011, where node links and NICs are both in use)
+//   collectives among themselves   progressive filling: every collective's dominant share of a link grows at the same
+//                                  speed until it runs at full rate or a link it needs is full (max-min on one link;
+//                                  dominant resource fairness, Ghodsi et al. 2011, where node links and NICs are both in use)
 //   kernel beside collectives      1 / (max(1/(1 - c), d + sum of the collectives' HBM) x residue), c = SMs they take
 //   collective beside a kernel     its link rate / collective_slowdown
-//   kernels beside each other      1 / max(1, sum of their HBM, sum of their arithmetic shares): a copy and a GEMM mostly overlap
-// Not modelled: wave quantisation of the SMs left over, priorities, L2 contention beyond the residue, two kernels' SMs.
+//   kernels beside each other      1 / max(1, sum of their HBM, sum of their arithmetic shares): a copy and a GEMM
+//                                  mostly overlap
+// Not modelled: wave quantisation of the SMs left over, priorities, L2 contention beyond the residue, two kernels'
+// SMs.
 
 #include "sim/cost/interference.h"
 
@@ -49,7 +51,8 @@ static double link_full_level(const ShareDemand *const *demands, int count, cons
     return growth > 0 ? fmax(0, 1 - taken) / growth : INFINITY;
 }
 
-// One round: raises the level to the next event, stops whoever has full rate or sits on a full link. False when none grows.
+// One round: raises the level to the next event, stops whoever has full rate or sits on a full link. False when none
+// grows.
 static bool fill_links(const ShareDemand *const *demands, int count, bool *growing, double *rates) {
     double full[RESOURCE_COUNT] = {[RESOURCE_NODE_LINK] =
                                        link_full_level(demands, count, growing, rates, RESOURCE_NODE_LINK),

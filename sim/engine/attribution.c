@@ -1,6 +1,7 @@
-// Where the observed rank's step went. Every moment is charged once: the compute lane busy -> compute or optimizer; idle -> the
-// collective that its next task waited for last (by the slowest axis of its group; scalars of the control lane are overhead);
-// what remains (the host, other ranks, the step's edges) -> overhead. So the terms sum to the step.
+// Where the observed rank's step went. Every moment is charged once: the compute lane busy -> compute or optimizer;
+// idle -> the collective that its next task waited for last (by the slowest axis of its group; scalars of the control
+// lane are overhead); what remains (the host, other ranks, the step's edges) -> overhead. So the terms sum to the
+// step.
 
 #include "sim/engine/simulation.h"
 

@@ -1,7 +1,7 @@
 // The discrete-event engine: StepProgram + costs -> Timeline. Time is an integer count of picoseconds, so that a
 // repeated segment is exactly the unrolled one; ties are broken by (time, task id). Tasks that run at the same time
-// share links max-min and slow each other (sim/cost's use[] and the profile's interference terms). Host issue is a lane
-// of its own: a task cannot start before the host has issued it, and the host issues in order.
+// share links max-min and slow each other (sim/cost's use[] and the profile's interference terms). Host issue is a
+// lane of its own: a task cannot start before the host has issued it, and the host issues in order.
 
 #pragma once
 

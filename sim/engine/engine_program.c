@@ -1,5 +1,5 @@
-// Compiles a StepProgram with its costs for the engine. Tasks that occupy the same get the same demand, so that the rates of a
-// set of running tasks can be looked up by a few small numbers.
+// Compiles a StepProgram with its costs for the engine. Tasks that occupy the same get the same demand, so that the
+// rates of a set of running tasks can be looked up by a few small numbers.
 
 #include "sim/engine/engine_program.h"
 
@@ -108,7 +108,8 @@ static void shape_add_site(const EventSite *site, int32_t layers, LoopShape *sha
     }
 }
 
-// An event that a layer loop records both per layer and at a fixed slot has no meaning under a shift: such a loop is unrolled.
+// An event that a layer loop records both per layer and at a fixed slot has no meaning under a shift: such a loop is
+// unrolled.
 static void check_uniform(const EngineProgram *compiled, const EngineTask *task, int8_t *scales, LoopShape *shape) {
     for (int32_t k = 0; k < task->record_count; k++) {
         const EventSite *site = &compiled->sites[task->first_record + k];

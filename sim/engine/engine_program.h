@@ -1,5 +1,5 @@
-// The program as the engine's inner loop wants it: times in picoseconds, event references as plain slot arithmetic, per loop what
-// repetition needs to know. Private to sim/engine.
+// The program as the engine's inner loop wants it: times in picoseconds, event references as plain slot arithmetic,
+// per loop what repetition needs to know. Private to sim/engine.
 
 #pragma once
 

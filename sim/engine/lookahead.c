@@ -1,7 +1,8 @@
-// How far the walk must be ahead of the simulation. A lane without a queued task forces the walk on only if its next task could
-// start before the walk gets there anyway. It cannot when it waits for a task that has not been walked yet: when something
-// between the stretch being walked and the task surely records the very slot that it waits for, or is an earlier collective of
-// its communicator. Everything else is looked for eagerly, which is always right and only costs memory.
+// How far the walk must be ahead of the simulation. A lane without a queued task forces the walk on only if its next
+// task could start before the walk gets there anyway. It cannot when it waits for a task that has not been walked yet:
+// when something between the stretch being walked and the task surely records the very slot that it waits for, or is
+// an earlier collective of its communicator. Everything else is looked for eagerly, which is always right and only
+// costs memory.
 
 #include "sim/engine/engine_program.h"
 
@@ -80,7 +81,8 @@ static Found collect(Ahead *ahead, int32_t from, int32_t to, int lane) {
     return NOT_FOUND;
 }
 
-// Is the lane's next task after segments [.., end) safely far away? repeat: segment of the micro-batch loop around, or -1.
+// Is the lane's next task after segments [.., end) safely far away? repeat: segment of the micro-batch loop around, or
+// -1.
 static bool lane_is_eager(Ahead *ahead, int32_t end, int32_t repeat, int lane) {
     const StepProgram *program = ahead->compiled->step;
     ahead->count = 0;

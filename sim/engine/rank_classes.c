@@ -1,8 +1,8 @@
-// Equivalence classes of ranks by colour refinement: ranks start with the colour of what differs between them (their slowdown, or
-// themselves with all_ranks) and are split as long as two of one colour see different colours in their groups. The result is an
-// equitable partition, so simulating one rank per class with the classes of its groups is exact.
-// Without slowdowns there is one class: every rank does the same work (what a contiguous cp split makes unequal is priced by
-// sim/cost as the rank that the ring waits for).
+// Equivalence classes of ranks by colour refinement: ranks start with the colour of what differs between them (their
+// slowdown, or themselves with all_ranks) and are split as long as two of one colour see different colours in their
+// groups. The result is an equitable partition, so simulating one rank per class with the classes of its groups is
+// exact. Without slowdowns there is one class: every rank does the same work (what a contiguous cp split makes unequal
+// is priced by sim/cost as the rank that the ring waits for).
 
 #include "sim/engine/rank_classes.h"
 
@@ -109,7 +109,8 @@ static void pick_actors(const Colours *colours, const EngineOptions *options, in
     }
 }
 
-// The actors in the group of `actor`, each once. Actors are numbered by their lowest rank; a leader is the lowest actor.
+// The actors in the group of `actor`, each once. Actors are numbered by their lowest rank; a leader is the lowest
+// actor.
 static int32_t group_actors(const Colours *colours, const int32_t *actor_of, const MeshCoordinates *at, int group,
                             int32_t *seen, int32_t stamp, int32_t *out) {
     const Mesh *mesh = &colours->program->plan.mesh;

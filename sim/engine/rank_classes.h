@@ -4,8 +4,8 @@
 
 #include "sim/engine/engine.h"
 
-// members[first[i] .. first[i] + count[i]) with i = group * actors + actor: the actors that take part in the collectives of this
-// group with that actor; the first of them leads.
+// members[first[i] .. first[i] + count[i]) with i = group * actors + actor: the actors that take part in the
+// collectives of this group with that actor; the first of them leads.
 typedef struct RankClasses {
     int32_t actors;
     int32_t *rank;     // that an actor stands for: the lowest of its class

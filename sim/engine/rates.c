@@ -1,7 +1,7 @@
 // Keeps the progress of running tasks up to date. Rates depend only on which demands run together on a rank, so they
-// are looked up in a small cache; a collective of several actors advances with the slowest member. Time left is kept in
-// isolated picoseconds relative to now, never as an absolute time: a repeated iteration goes through exactly the same
-// arithmetic. Not modelled: what a collective held back by one member leaves unused on the links of the others.
+// are looked up in a small cache; a collective of several actors advances with the slowest member. Time left is kept
+// in isolated picoseconds relative to now, never as an absolute time: a repeated iteration goes through exactly the
+// same arithmetic. Not modelled: what a collective held back by one member leaves unused on the links of the others.
 
 #include "sim/engine/simulation.h"
 

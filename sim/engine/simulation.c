@@ -1,6 +1,6 @@
-// The event loop. An instant is: everything that ends now, then everything that can start because of it (tasks of no length end
-// within the instant), then the rates of what runs, then the next instant. Nothing depends on the order inside an instant, so
-// equal times need no further tie-break than the actor's number.
+// The event loop. An instant is: everything that ends now, then everything that can start because of it (tasks of no
+// length end within the instant), then the rates of what runs, then the next instant. Nothing depends on the order
+// inside an instant, so equal times need no further tie-break than the actor's number.
 
 #include "sim/engine/simulation.h"
 

@@ -1,5 +1,5 @@
-// Walks segments, loops and guards in issue order (the order that sim/step's cursor defines) and turns event references into
-// counts per lane. Collectives of lanes that share a communicator wait for each other the same way.
+// Walks segments, loops and guards in issue order (the order that sim/step's cursor defines) and turns event
+// references into counts per lane. Collectives of lanes that share a communicator wait for each other the same way.
 
 #include "sim/engine/walker.h"
 
@@ -143,8 +143,8 @@ uint32_t walker_lanes(const Walker *walker) {
     return at < walker->compiled->step->segment_count ? walker->compiled->shapes[at].eager_lanes : 0;
 }
 
-// Event slots that the loop records per layer move with the iterations; the ones between were recorded in skipped iterations and
-// have happened.
+// Event slots that the loop records per layer move with the iterations; the ones between were recorded in skipped
+// iterations and have happened.
 static void rotate_event(Walker *walker, const EventSite *site, const LoopRun *run, int64_t shift, int32_t *scratch) {
     int32_t *slots = &walker->slot_counts[site->first_slot];
     memcpy(scratch, slots, (size_t)site->slots * sizeof *slots);

@@ -1,6 +1,7 @@
-// The host's side: takes task instances from the program in issue order and queues them on their lanes, with what each must wait
-// for and when the host has issued it. All simulated ranks share one walker, because all ranks issue the same tasks. A wait is a
-// count: "this many tasks of that lane have ended"; lanes run in order, so nothing else is needed.
+// The host's side: takes task instances from the program in issue order and queues them on their lanes, with what each
+// must wait for and when the host has issued it. All simulated ranks share one walker, because all ranks issue the
+// same tasks. A wait is a count: "this many tasks of that lane have ended"; lanes run in order, so nothing else is
+// needed.
 
 #pragma once
 
@@ -54,8 +55,8 @@ typedef struct Walker {
 
 void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena);
 
-// Queues the next instance and returns its lane; -1 at the end of the program. kept: per lane, the count of tasks ended on every
-// rank (instances before the last of them may be overwritten).
+// Queues the next instance and returns its lane; -1 at the end of the program. kept: per lane, the count of tasks
+// ended on every rank (instances before the last of them may be overwritten).
 int walker_pull(Walker *walker, const int32_t *kept);
 
 // Lanes that may have work which could start before the walk leaves the stretch that it is in.
@@ -75,6 +76,6 @@ static inline void walker_drop_boundary(Walker *walker) {
     walker->boundary_count--;
 }
 
-// Moves the walk `count` iterations ahead inside the loop at `depth`: what is queued belongs to later iterations from now on.
-// host_shift_ps: added to the host's clock and to what it has issued but not yet seen ended.
+// Moves the walk `count` iterations ahead inside the loop at `depth`: what is queued belongs to later iterations from
+// now on. host_shift_ps: added to the host's clock and to what it has issued but not yet seen ended.
 void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, const int32_t *kept);

@@ -1,5 +1,5 @@
-// Random StepPrograms with random costs: lanes with and without shared communicators, nested loops, guards, layer-indexed events
-// with rings of slots, groups over random axes.
+// Random StepPrograms with random costs: lanes with and without shared communicators, nested loops, guards,
+// layer-indexed events with rings of slots, groups over random axes.
 
 #pragma once
 

@@ -59,7 +59,8 @@ static void make(Stretch *stretch, bool waits_for_weights) {
                                   .run = {stretch->tasks, 4, 0},
                                   .event_s = ARENA_ARRAY(&stretch->arena, double, stretch->program->event_count),
                                   .first_slot = first_slot};
-    // ARENA copies of what the builder holds stay valid: the program lives in the arena, the builder's struct does not.
+    // ARENA copies of what the builder holds stay valid: the program lives in the arena, the builder's struct does
+    // not.
     StepProgram *program = ARENA_NEW(&stretch->arena, StepProgram);
     *program = *stretch->program;
     stretch->program = program;

@@ -65,8 +65,8 @@ Test(ranks, equal_ranks_are_one_class_and_equal_all_ranks) {
     small_end(&small);
 }
 
-// Mesh 2x2x1x2, rank 5 slow. Its classes: itself; its tp mate; its shard mate; ... all distinct patterns of 8 ranks: seen from
-// the slow rank every rank differs in which of three groups it shares, so 2 x 2 x 2 = 8 classes.
+// Mesh 2x2x1x2, rank 5 slow. Its classes: itself; its tp mate; its shard mate; ... all distinct patterns of 8 ranks:
+// seen from the slow rank every rank differs in which of three groups it shares, so 2 x 2 x 2 = 8 classes.
 Test(ranks, a_straggler_makes_classes_that_reproduce_all_ranks) {
     const Mesh mesh = {{2, 2, 1, 2}};
     float slowdown[8] = {1, 1, 1, 1, 1, 1.37f, 1, 1};
@@ -82,7 +82,8 @@ Test(ranks, a_straggler_makes_classes_that_reproduce_all_ranks) {
     small_end(&small);
 }
 
-// With 4 x 4 replicas and shards every other rank of the slow one's groups is alike: {self, shard mates, replica mates, rest}.
+// With 4 x 4 replicas and shards every other rank of the slow one's groups is alike: {self, shard mates, replica
+// mates, rest}.
 Test(ranks, ranks_that_see_the_same_straggler_share_a_class) {
     const Mesh mesh = {{4, 4, 1, 1}};
     float slowdown[16];
@@ -98,7 +99,8 @@ Test(ranks, ranks_that_see_the_same_straggler_share_a_class) {
     small_end(&small);
 }
 
-// One kernel of 10 us on two ranks, the second 1.5 times slower, then a collective of 4 us: 15 + 4; exactly what rank 1 sees.
+// One kernel of 10 us on two ranks, the second 1.5 times slower, then a collective of 4 us: 15 + 4; exactly what rank
+// 1 sees.
 Test(ranks, a_collective_waits_for_the_slowest_member) {
     float slowdown[2] = {1, 1.5f};
     Small small;

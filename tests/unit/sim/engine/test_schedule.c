@@ -93,7 +93,8 @@ Test(schedule, no_task_starts_before_the_host_has_issued_it) {
     small_end(&small);
 }
 
-// Both want the whole NIC. 0-8: half rate each, gather has done 4 of 4 -> ends 8; scatter has done 4 of 10, the rest alone: 14.
+// Both want the whole NIC. 0-8: half rate each, gather has done 4 of 4 -> ends 8; scatter has done 4 of 10, the rest
+// alone: 14.
 Test(schedule, concurrent_collectives_share_a_link) {
     Small small;
     small_begin(&small, 1, false, AXIS_SHARD_GROUP);
