@@ -1,5 +1,5 @@
-// Rules as rows: a user's bound, the target's legality, batch arithmetic, memory. A rule that does not apply yet
-// (memory before a breakdown exists) lets the candidate pass. What is slow is never pruned here, only ranked.
+// Rules as rows: a user's bound, the target's legality, slices too short to be sensible, batch arithmetic, memory. A rule
+// that does not apply yet (memory before a breakdown exists) lets the candidate pass. What is merely slow is ranked.
 
 #include "autotune/prune.h"
 
@@ -21,6 +21,24 @@ static const char *check_legality(const TuneRequest *request, const TrainPlan *p
     const char *reason = NULL;
     target_check(request->target, &request->model, plan, arena, &reason);
     return reason;
+}
+
+// A ring of more ranks whose slices are shorter than an attention tile only adds hops (FlashAttention-2 tiles queries by
+// 64 or 128): such shapes are named, not priced, since their programs are the longest of all.
+static const char *check_slice(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                               Arena *arena) {
+    enum { SHORTEST_SLICE = 64, SMALL_RING = 8 };
+    (void)request;
+    (void)memory;
+    const int cp = plan->mesh.size[AXIS_CP];
+    if (cp <= SMALL_RING || plan->seq / cp >= SHORTEST_SLICE) {
+        return NULL;
+    }
+    return arena_format(arena,
+                        "cp=%d leaves a rank %d tokens of each sequence, less than one attention tile of %d: use cp %d or "
+                        "less",
+                        cp, plan->seq / cp, SHORTEST_SLICE,
+                        plan->seq / SHORTEST_SLICE > SMALL_RING ? plan->seq / SHORTEST_SLICE : SMALL_RING);
 }
 
 static const char *check_batch(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
@@ -59,6 +77,7 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
 static const PruneRule rules[] = {
     {"max-tp", "over --max-tp", check_max_tp},
     {"legality", "not legal for the target", check_legality},
+    {"slice", "cut finer than an attention tile", check_slice},
     {"batch", "unable to make the global batch", check_batch},
     {"memory", "not fitting in memory", check_memory},
 };

@@ -39,6 +39,7 @@ int main(int argc, char **argv) {
     struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN);  // a file over its limit is an error to report, like a full disk
     Cli cli = {.argc = argc, .argv = argv, .interrupted = &interrupted, .interactive = isatty(STDERR_FILENO) == 1};
     Error error = {0};
     Status status = cli_run(&cli, &error);

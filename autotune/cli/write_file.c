@@ -1,8 +1,10 @@
-// A result file: whole or not at all. A temporary file beside it takes its place.
+// A result file: whole or not at all. A temporary file beside it takes its place. What exists and is no regular file
+// (a pipe, /dev/stdout) is written to as it is.
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "autotune/cli/cli.h"
@@ -11,9 +13,8 @@ static Status cannot_write(const char *path, Error *error) {
     return error_set(error, STATUS_ENVIRONMENT, "%s cannot be written: %s", path, strerror(errno));
 }
 
-Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void *what, Error *error) {
-    const char *temporary = arena_format(&cli->arena, "%s.%ld.tmp", path, (long)getpid());
-    FILE *file = fopen(temporary, "w");
+static Status write_to(const char *opened, const char *path, FileWriter writer, const void *what, Error *error) {
+    FILE *file = fopen(opened, "w");
     if (!file) {
         return cannot_write(path, error);
     }
@@ -21,6 +22,16 @@ Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void 
     if (fclose(file) != 0 && status == STATUS_OK) {
         status = cannot_write(path, error);
     }
+    return status;
+}
+
+Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void *what, Error *error) {
+    struct stat about;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
+        return write_to(path, path, writer, what, error);
+    }
+    const char *temporary = arena_format(&cli->arena, "%s.%ld.tmp", path, (long)getpid());
+    Status status = write_to(temporary, path, writer, what, error);
     if (status == STATUS_OK && rename(temporary, path) != 0) {
         status = cannot_write(path, error);
     }

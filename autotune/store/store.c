@@ -62,6 +62,11 @@ Status store_error(sqlite3 *db, const char *path, const char *doing, Error *erro
     case SQLITE_PERM:
         error_set(error, STATUS_ENVIRONMENT, "store %s: not writable (%s)", path, sqlite3_errmsg(db));
         return error_hint(error, "name another file with --db FILE");
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+        error_set(error, STATUS_ENVIRONMENT, "store %s: %s: %s; what was stored before is kept", path, doing,
+                  sqlite3_errmsg(db));
+        return error_hint(error, "make room on the disk, or name another file with --db FILE");
     case SQLITE_BUSY:
         return error_set(error, STATUS_ENVIRONMENT, "store %s: another process kept it locked for %d s", path,
                          STORE_BUSY_MS / 1000);
