@@ -65,6 +65,16 @@ static void cuts_finish(BufferCuts *cuts, int64_t slot_bytes) {
     cuts->cut[cuts->count++] = cuts->cut[kept - 1];
 }
 
+// Thousands of ring hops touch the same few places: a cut is kept once.
+static void cuts_add(BufferCuts *cuts, int64_t at) {
+    for (int32_t i = cuts->count; i-- > 0;) {
+        if (cuts->cut[i] == at) {
+            return;
+        }
+    }
+    cuts->cut[cuts->count++] = at;
+}
+
 static void find_cuts(CellFinder *finder, Arena *arena) {
     const StepProgram *program = finder->program;
     int32_t *operands = ARENA_ARRAY(arena, int32_t, program->buffer_count);
@@ -80,8 +90,8 @@ static void find_cuts(CellFinder *finder, Arena *arena) {
         const BufferRef *ref = &program->operands[i].ref;
         if (ref->buffer >= 0) {
             BufferCuts *cuts = &finder->cuts[ref->buffer];
-            cuts->cut[cuts->count++] = finder->begin[i];
-            cuts->cut[cuts->count++] = finder->begin[i] + ref->bytes;
+            cuts_add(cuts, finder->begin[i]);
+            cuts_add(cuts, finder->begin[i] + ref->bytes);
         }
     }
     for (int32_t b = 0; b < program->buffer_count; b++) {
