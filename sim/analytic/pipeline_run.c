@@ -60,29 +60,45 @@ static inline double slot_time(const double history[2], const PipelineOp *op, in
     return history[op->ring == 2 && ((layer + op->offset) & 1) != latest_slot];
 }
 
-static inline void run_block(const Block *block, const PipelineOp *op, double issue_s, Run *run) {
+// When an output of the block happens as far as the compute lane, the block before and the host have a say.
+static inline double block_own(const double *delay, const Clocks *clocks, double issue_s, double slow) {
+    const double followed =
+        later(clocks->compute + delay[BLOCK_COMPUTE] * slow, clocks->block_end + delay[BLOCK_BEFORE] * slow);
+    return later(followed, issue_s + delay[BLOCK_HOST]);
+}
+
+// And what sharding has: weights that are read in place, a gradient buffer that is still being reduced.
+static inline double block_sharded(const double *delay, double weights_s, double gradients_s, double slow) {
+    return later(weights_s + delay[BLOCK_WEIGHTS] * slow, gradients_s + delay[BLOCK_GRADIENTS] * slow);
+}
+
+static inline void run_block(const Pipeline *pipeline, const PipelineOp *op, double issue_s, Run *run) {
     Clocks *clocks = &run->clocks;
+    const Block *block = &pipeline->blocks[op->block];
     const double slow = run->factors.block;
-    const double in[BLOCK_PORTS] = {clocks->compute, issue_s, clocks->ready[op->unit],
-                                    slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot),
-                                    clocks->block_end};
-    double out[BLOCK_OUTPUTS];
-    for (int i = 0; i < BLOCK_OUTPUTS; i++) {
-        const double *delay = block->delay_s[i];
-        out[i] = later(later(in[0] + delay[0] * slow, in[4] + delay[4] * slow),
-                       later(in[1] + delay[1], later(in[2], in[3]) > block_never_s / 2
-                                                   ? later(in[2] + delay[2] * slow, in[3] + delay[3] * slow)
-                                                   : block_never_s));
+    const double *compute = block->delay_s[0], *gradient = block->delay_s[2];
+    const double own = block_own(compute, clocks, issue_s, slow);
+    const double followed =
+        later(clocks->compute + compute[BLOCK_COMPUTE] * slow, clocks->block_end + compute[BLOCK_BEFORE] * slow);
+    clocks->hidden += clocks->compute + block->length_s * slow - followed;
+    double end = own, complete = block_own(gradient, clocks, issue_s, slow);
+    if (!pipeline->copies) {  // otherwise copies on the compute lane do the waiting
+        const double weights_s = clocks->ready[op->unit];
+        const double gradients_s = slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot);
+        if (later(weights_s, gradients_s) > block_never_s / 2) {
+            end = later(end, block_sharded(compute, weights_s, gradients_s, slow));
+            complete = later(complete, block_sharded(gradient, weights_s, gradients_s, slow));
+        }
+        if (op->releases) {
+            const double read = later(block_own(block->delay_s[1], clocks, issue_s, slow),
+                                      block_sharded(block->delay_s[1], weights_s, gradients_s, slow));
+            push(clocks->released[op->unit], read);
+            run->released_slot = op->unit == 1 ? run->layer & 1 : run->released_slot;
+        }
+        clocks->exposed += end - own;
     }
-    const double followed = later(in[0] + block->delay_s[0][0] * slow, in[4] + block->delay_s[0][4] * slow);
-    clocks->exposed += out[0] - later(followed, in[1] + block->delay_s[0][1]);
-    clocks->hidden += in[0] + block->length_s * slow - followed;
-    clocks->compute = clocks->block_end = out[0];
-    clocks->gradient = out[2];
-    if (op->releases) {
-        push(clocks->released[op->unit], out[1]);
-        run->released_slot = op->unit == 1 ? run->layer & 1 : run->released_slot;
-    }
+    clocks->compute = clocks->block_end = end;
+    clocks->gradient = complete;
 }
 
 static inline void run_scatter(const Pipeline *pipeline, const PipelineOp *op, const double *unit_s, Run *run) {
@@ -140,7 +156,7 @@ static inline void run_op(const Pipeline *pipeline, const PipelineOp *op, const 
     const double issue_s = clocks->host;
     clocks->host += op->host_s;
     if (op->kind == SHARD_KINDS) {
-        run_block(&pipeline->blocks[op->block], op, issue_s, run);
+        run_block(pipeline, op, issue_s, run);
         return;
     }
     const double *unit_s = costs->seconds[op->unit];

@@ -9,7 +9,7 @@
 #include "sim/model/model.h"
 #include "sim/plan/target.h"
 
-enum { MAX_PLANS = 1 << 17, ROUNDS = 5 };
+enum { MAX_PLANS = 1 << 17, ROUNDS = 100 };
 
 static double now_s(void) {
     struct timespec now;
