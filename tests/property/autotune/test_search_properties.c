@@ -1,6 +1,8 @@
 // Laws of the search over random requests. The seed is printed; NDTUNE_SEED repeats a failure.
 
 #include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,155 @@ static uint64_t seed_begin(void) {
     const uint64_t seed = text ? strtoull(text, NULL, 10) : 20240607;
     cr_log_info("NDTUNE_SEED=%llu", (unsigned long long)seed);
     return seed;
+}
+
+// Rounds of the cheap laws; NDTUNE_ROUNDS asks for more.
+static int rounds_of(int usual) {
+    const char *text = getenv("NDTUNE_ROUNDS");
+    return text ? atoi(text) : usual;
+}
+
+static uint64_t pick(uint64_t *seed, uint64_t count) {
+    return next(seed) % count;
+}
+
+// Anything that the command line could ask, the awkward included.
+static TuneRequest any_request(Arena *arena, uint64_t *seed) {
+    static const int worlds[] = {1, 2, 4, 6, 7, 8, 12, 16, 24, 32, 96, 1000};
+    static const char *const models[] = {"tiny",       "125m",     "7b",  "llama-3-8b",
+                                         "mistral-7b", "qwen3-8b", "70b", "gpt3-175b"};
+    static const char *const clusters[] = {"dgx-h100", "dgx-a100-80g", "pcie-4090-8x", "gb200-nvl72"};
+    static const int seqs[] = {512, 1000, 2048, 4096, 8192};
+    int target_count = 0;
+    const Target *targets = target_table(&target_count);
+    TuneRequest request =
+        request_for(arena, worlds[pick(seed, 12)], models[pick(seed, 8)], clusters[pick(seed, 4)], "ndtune");
+    request.target = &targets[pick(seed, (uint64_t)target_count)];
+    request.seq = seqs[pick(seed, 5)];
+    request.threads = (int)(1 + pick(seed, 3));
+    request.effort = pick(seed, 8) == 0 && request.world <= 32 ? EFFORT_SIMULATE : EFFORT_ESTIMATE;
+    request.objective = (Objective)pick(seed, OBJECTIVE_COUNT);
+    request.global_batch = pick(seed, 2) ? (int64_t)(1 + pick(seed, 600)) : 0;
+    request.micro_batch = pick(seed, 4) ? 0 : (int)(1 + pick(seed, 6));
+    request.recompute = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, RECOMPUTE_COUNT);
+    request.reshard = pick(seed, 4) ? TUNE_ANY : (int)pick(seed, RESHARD_COUNT);
+    request.zero = pick(seed, 4) ? TUNE_ANY : (int)pick(seed, 4);
+    request.attention = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, ATTENTION_COUNT);
+    request.fused = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, FUSED_COUNT);
+    request.tp_overlap = pick(seed, 4) == 0;
+    request.max_tp = pick(seed, 4) ? 0 : 4;
+    request.memory_limit_bytes *= pick(seed, 4) ? 1 : 0.5;
+    return request;
+}
+
+static char *request_text(const TuneRequest *request, char out[256]) {
+    snprintf(out, 256,
+             "world %d model %s cluster %s target %s@%s seq %d batch %lld micro %d effort %d objective %d threads %d",
+             request->world, request->model.name, request->cluster.name, request->target->name,
+             request->target->version, request->seq, (long long)request->global_batch, request->micro_batch,
+             (int)request->effort, (int)request->objective, request->threads);
+    return out;
+}
+
+static void check_sums(const Prediction *entry, const char *what) {
+    double time_s = entry->compute_s + entry->optimizer_s + entry->overhead_s;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        cr_assert_geq(entry->exposed_s[axis], -1e-12 * entry->step_s, "%s", what);
+        time_s += entry->exposed_s[axis];
+    }
+    cr_assert_float_eq(time_s, entry->step_s, 1e-9 * entry->step_s, "%s: %.17g is not %.17g", what, time_s,
+                       entry->step_s);
+    const MemoryBreakdown *memory = &entry->memory;
+    const double bytes = memory->parameters + memory->gradients + memory->optimizer + memory->activations +
+                         memory->logits + memory->gathered_parameters + memory->communication + memory->runtime;
+    cr_assert_float_eq(bytes, memory->peak_bytes, 1, "%s", what);
+    cr_assert_geq(memory->reserved_bytes, memory->peak_bytes, "%s", what);
+}
+
+static void check_entry(const TuneRequest *request, const Prediction *entry, const char *what) {
+    check_sums(entry, what);
+    cr_assert(isfinite(entry->step_s) && entry->step_s > 0, "%s", what);
+    cr_assert(entry->step_low_s < entry->step_s && entry->step_s < entry->step_high_s, "%s", what);
+    cr_assert(entry->fits && entry->memory.reserved_bytes <= request->memory_limit_bytes, "%s", what);
+    cr_assert_eq(mesh_world(&entry->plan.mesh), request->world, "%s", what);
+    cr_assert(request->global_batch == 0 || plan_global_batch(&entry->plan) == request->global_batch, "%s", what);
+    cr_assert(request->micro_batch == 0 || entry->plan.micro_batch == request->micro_batch, "%s", what);
+    cr_assert(request->max_tp == 0 || entry->plan.mesh.size[AXIS_TP] <= request->max_tp, "%s", what);
+    cr_assert(entry->mfu > 0 && entry->mfu < 1 && entry->hfu >= entry->mfu, "%s: mfu %g hfu %g", what, entry->mfu,
+              entry->hfu);
+    Arena arena = {0};
+    const char *reason = NULL;
+    target_check(request->target, &request->model, &entry->plan, &arena, &reason);
+    cr_assert_null(reason, "%s: %s", what, reason);
+    arena_free(&arena);
+}
+
+static int compare_hashes(const void *a, const void *b) {
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static void check_candidates(const TuneResult *result, Arena *arena, const char *what) {
+    uint64_t *hashes = ARENA_ARRAY(arena, uint64_t, result->candidate_count);
+    int rejected = 0;
+    for (int i = 0; i < result->candidate_count; i++) {
+        const Candidate *candidate = &result->candidates[i];
+        hashes[i] = candidate->content_hash;
+        rejected += candidate->state == CANDIDATE_REJECTED;
+        cr_assert_eq(candidate->state == CANDIDATE_REJECTED, candidate->reason != NULL, "%s", what);
+    }
+    cr_assert_eq(rejected, result->search.pruned, "%s", what);
+    qsort(hashes, (size_t)result->candidate_count, sizeof *hashes, compare_hashes);
+    for (int i = 1; i < result->candidate_count; i++) {
+        cr_assert_neq(hashes[i - 1], hashes[i], "%s: a plan comes twice", what);
+    }
+}
+
+static int mesh_compare(const void *a, const void *b) {
+    return memcmp(a, b, sizeof(Mesh));
+}
+
+static void check_shapes(const TuneRequest *request, const TuneResult *result, Arena *arena, const char *what) {
+    const int shapes = mesh_enumerate(request->world, NULL, 0);
+    cr_assert_eq(result->entry_count + result->rejected_count, shapes, "%s", what);
+    Mesh *expected = ARENA_ARRAY(arena, Mesh, shapes), *found = ARENA_ARRAY(arena, Mesh, shapes);
+    mesh_enumerate(request->world, expected, shapes);
+    for (int i = 0; i < result->entry_count; i++) {
+        found[i] = result->entries[i].plan.mesh;
+    }
+    for (int i = 0; i < result->rejected_count; i++) {
+        found[result->entry_count + i] = result->rejected[i].plan.mesh;
+    }
+    qsort(expected, (size_t)shapes, sizeof *expected, mesh_compare);
+    qsort(found, (size_t)shapes, sizeof *found, mesh_compare);
+    cr_assert_eq(memcmp(expected, found, (size_t)shapes * sizeof *found), 0, "%s", what);
+}
+
+Test(search_property, every_answer_keeps_the_promises_of_the_contract, .timeout = 3000) {
+    uint64_t seed = seed_begin() + 3;
+    const int rounds = rounds_of(24);
+    for (int round = 0; round < rounds; round++) {
+        Arena arena = {0};
+        Error error = {0};
+        TuneResult result;
+        const TuneRequest request = any_request(&arena, &seed);
+        char what[256];
+        request_text(&request, what);
+        cr_log_info("%d: %s", round, what);
+        cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "%s: %s", what,
+                     error.message);
+        check_shapes(&request, &result, &arena, what);
+        check_candidates(&result, &arena, what);
+        for (int i = 0; i < result.entry_count; i++) {
+            check_entry(&request, &result.entries[i], what);
+            const Prediction *before = i > 0 ? &result.entries[i - 1] : NULL;
+            cr_assert(!before || request.objective == OBJECTIVE_MEMORY
+                          ? !before || before->memory.reserved_bytes <= result.entries[i].memory.reserved_bytes
+                          : before->tokens_per_s >= result.entries[i].tokens_per_s,
+                      "%s: place %d", what, i + 1);
+        }
+        arena_free(&arena);
+    }
 }
 
 static TuneRequest random_request(Arena *arena, uint64_t *seed) {
