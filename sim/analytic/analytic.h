@@ -1,8 +1,8 @@
-// The screening estimate: step time and memory of a plan by look-ups and sums. One unit (layer forward, layer
-// backward, edges) is lowered and priced once per (tp, cp, micro-batch, recompute) key and memoised; a candidate adds
-// the sharding collectives of its groups. Closed-form counterpart of the engine's pipeline: forward layer =
-// max(compute, gather); backward layer = max(compute, gather + reduce) on a shared communicator or max of each on its
-// own; edges exposed. Sharing by sibling groups is inside the collective cost.
+// The screening estimate: step time and memory of a plan by look-ups and a short run. The plan's own lowered program is
+// taken apart once per key and memoised: what sharding costs on a mesh; a micro-step as a list of operations on a few
+// clocks, with the delays of the compute between them; how a layer and the collectives beside it slow each other down;
+// memory as planes over micro-batch and sharding. Sharing by sibling groups is inside the collective cost. Beside the
+// engine: tests/property/sim/analytic.
 
 #pragma once
 
