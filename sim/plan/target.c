@@ -95,6 +95,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->shared_shard_lane,
                                 target->shard_copies,
                                 target->backward_prefetch,
+                                target->root_unit,
                                 target->tp_reduce_overlaps,
                                 target->tp_regathers,
                                 target->master_fp32,

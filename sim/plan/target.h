@@ -44,6 +44,7 @@ typedef struct Target {
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
+    bool root_unit;               // embedding, final norm and head are one unit, gathered for the whole forward
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
     bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
     bool master_fp32;         // fp32 master when precision is lower

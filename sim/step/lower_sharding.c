@@ -186,9 +186,25 @@ static void emit_copy_out(Lowering *lowering, const Place *place) {
     }
 }
 
+static void gather_root(Lowering *lowering, OpList *out, Phase phase) {
+    for (int u = 0; u < UNIT_COUNT; u++) {
+        if (u != UNIT_LAYER) {
+            const Place place = {.unit = u, .phase = phase, .out = out};
+            emit_gather(lowering, &place);
+            emit_copy_out(lowering, &place);
+        }
+    }
+}
+
 static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section section) {
     const bool backward = section == SECTION_LAYER_BACKWARD;
     if (!gathers(lowering) || (backward && lowering->plan->reshard == RESHARD_NEVER)) {
+        return;
+    }
+    if (lowering->target->root_unit && mark->task.unit != UNIT_LAYER) {
+        if (mark->task.unit == UNIT_EMBEDDING) {  // the head comes along
+            gather_root(lowering, out, PHASE_FORWARD);
+        }
         return;
     }
     Place place = {.unit = mark->task.unit, .phase = backward ? PHASE_BACKWARD : PHASE_FORWARD, .out = out};
@@ -203,18 +219,21 @@ static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section s
 }
 
 // FSDP2 issues the first backward gather before the head's backward, and gathers the embedding again although nothing
-// reads it.
+// reads it. A root unit with embedding and head in it was freed after forward and is gathered again first, in the open.
 static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark) {
     if (!gathers(lowering) || !lowering->target->backward_prefetch || lowering->plan->reshard == RESHARD_NEVER) {
         return;
     }
     if (mark->task.unit == UNIT_HEAD) {
+        if (lowering->target->root_unit) {
+            gather_root(lowering, out, PHASE_BACKWARD);
+        }
         emit_gather(lowering, &(Place){.unit = UNIT_LAYER,
                                        .index = lowering->model->layers - 1,
                                        .absolute = true,
                                        .phase = PHASE_BACKWARD,
                                        .out = out});
-    } else if (mark->task.unit == UNIT_EMBEDDING) {
+    } else if (mark->task.unit == UNIT_EMBEDDING && !lowering->target->root_unit) {
         const Place place = {.unit = UNIT_EMBEDDING, .phase = PHASE_BACKWARD, .out = out};
         emit_gather(lowering, &place);
         emit_copy_out(lowering, &place);
@@ -323,11 +342,11 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     }
 }
 
-static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
+static void emit_unit_gradient(Lowering *lowering, OpList *out, int unit) {
     if (!lowering->reduce_each && !lowering->last) {
         return;
     }
-    const Place place = {.unit = mark->task.unit, .phase = PHASE_REDUCE, .out = out};
+    const Place place = {.unit = unit, .phase = PHASE_REDUCE, .out = out};
     emit_zero_padding(lowering, &place);
     emit_norm_gradient_sum(lowering, &place);
     if (lowering->plan->zero > 0) {
@@ -336,8 +355,20 @@ static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
         place_collective(
             lowering, &place,
             op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->data_group, "gradient sum", PHASE_REDUCE),
-            place_ref(lowering, &place, lowering->gradients[mark->task.unit]), op_absent());
+            place_ref(lowering, &place, lowering->gradients[unit]), op_absent());
     }
+}
+
+// A root unit is reduced at the end of backward: the head's gradient waits for the embedding's.
+static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
+    const bool root = lowering->target->root_unit && mark->task.unit != UNIT_LAYER;
+    if (root && mark->task.unit == UNIT_HEAD) {
+        return;
+    }
+    if (root) {
+        emit_unit_gradient(lowering, out, UNIT_HEAD);
+    }
+    emit_unit_gradient(lowering, out, mark->task.unit);
 }
 
 // Whole gradients that are summed over micro-steps: every write after the first micro-step adds.

@@ -63,7 +63,7 @@ bool lowered_is_legal(const LoweredRequest *request, Arena *arena) {
 
 LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
     static const char *const targets[] = {"ndtune",   "accelerate", "axolotl",   "torchtitan@0.2", "torchtitan@head",
-                                          "megatron", "nanotron",   "deepspeed", "fsdp1",          "ndtune"};
+                                          "megatron", "nanotron",   "deepspeed", "fsdp1",          "accelerate@1.13"};
     enum { CAPACITY = 256 };
     Mesh meshes[CAPACITY];
     for (;;) {

@@ -291,3 +291,18 @@ Test(lowering, megatron_gathers_projection_inputs_again_in_backward) {
     cr_assert_eq(tally(&program, TASK_ALL_GATHER, program.tp_group, PHASE_RECOMPUTE).count, 2);
     arena_free(&arena);
 }
+
+Test(lowering, a_root_unit_is_gathered_before_forward_and_again_before_backward) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "accelerate@1.13", .mesh = "dp_shard=4"});
+    int64_t forward = 0, backward = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        const bool edge = task->kind == TASK_ALL_GATHER && task->unit != 1;
+        forward += edge && task->phase == PHASE_FORWARD;
+        backward += edge && task->phase == PHASE_BACKWARD;
+    }
+    cr_assert_eq(forward, 2);  // embedding and head
+    cr_assert_eq(backward, 2);
+    arena_free(&arena);
+}
