@@ -192,6 +192,26 @@ Test(cli_answers, no_colours_where_nobody_looks) {
     program_run_free(&run);
 }
 
+Test(cli_answers, a_terminal_sees_colours_unless_it_refuses_them) {
+    if (access("/usr/bin/script", X_OK) != 0) {
+        cr_skip("script is not installed");
+    }
+    static const char *const settings[] = {"TERM=xterm", "TERM=dumb", "NO_COLOR=1"};
+    for (int i = 0; i < 3; i++) {
+        char *folder = temp_dir_make();
+        char data[512];
+        snprintf(data, sizeof data, "XDG_DATA_HOME=%s", folder);
+        const char *const words[] = {"/usr/bin/script", "-qec", NDTUNE_BIN_DIR "/ndtune --world 2 --model tiny",
+                                     "/dev/null", NULL};
+        const char *const environment[] = {data, i == 2 ? "TERM=xterm" : settings[i],
+                                           i == 2 ? settings[2] : "NO_COLOR=", NULL};
+        ProgramRun run = program_run(words, environment, 60);
+        cr_expect_eq(strstr(run.out, "\033[1;32mBest") != NULL, i == 0, "%s: %s", settings[i], run.out);
+        program_run_free(&run);
+        temp_dir_remove(folder);
+    }
+}
+
 // ---- pages
 
 Test(cli_pages, the_readme_has_the_option_table) {
@@ -260,14 +280,14 @@ Test(cli_disks, a_full_disk_is_one_sentence_and_keeps_what_was_stored) {
 }
 
 Test(cli_disks, a_foreign_or_damaged_store_is_refused_and_left_alone) {
-    static const char *const contents[] = {"not a database, somebody's notes that are long enough to have a header",
-                                           "SQLite format 3\0garbage garbage garbage garbage garbage garbage garbage"};
+    static const char contents[2][72] = {"not a database, somebody's notes that are long enough to have a header",
+                                         "SQLite format 3\0garbage garbage garbage garbage garbage garbage garbage"};
     char *folder = temp_dir_make();
     char path[512];
     snprintf(path, sizeof path, "%s/notes.db", folder);
     for (int i = 0; i < 2; i++) {
         FILE *file = fopen(path, "wb");
-        cr_assert_eq(fwrite(contents[i], 1, 72, file), 72);
+        cr_assert_eq(fwrite(contents[i], 1, sizeof contents[i], file), sizeof contents[i]);
         for (int k = 0; k < 4096; k++) {
             fputc(k, file);
         }
@@ -277,7 +297,7 @@ Test(cli_disks, a_foreign_or_damaged_store_is_refused_and_left_alone) {
         cr_expect_not_null(strstr(run.err, path), "%s", run.err);
         cr_expect_not_null(strstr(run.err, "left as it is"), "%s", run.err);
         char *text = read_text(path);
-        cr_expect_eq(memcmp(text, contents[i], 72), 0);
+        cr_expect_eq(memcmp(text, contents[i], sizeof contents[i]), 0);
         free(text);
         program_run_free(&run);
     }
