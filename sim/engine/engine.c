@@ -8,11 +8,13 @@
 
 static const double s_per_ps = 1e-12;
 
-// The rank that the step waits for: the first of the slowest.
+// The rank that the step waits for: the first of the slowest to compute, of these the first with the slowest links.
 static int32_t slowest_actor(const RankClasses *classes) {
     int32_t slowest = 0;
     for (int32_t i = 1; i < classes->actors; i++) {
-        slowest = classes->slowdown[i] > classes->slowdown[slowest] ? i : slowest;
+        const double behind = classes->slowdown[i] - classes->slowdown[slowest];
+        const bool worse_links = classes->link_slowdown[i] > classes->link_slowdown[slowest];
+        slowest = behind > 0 || (behind == 0 && worse_links) ? i : slowest;
     }
     return slowest;
 }

@@ -15,7 +15,9 @@ typedef struct EngineOptions {
     bool unroll;                 // never repeat a segment by recurrence
     bool no_contention;          // every task takes its isolated time
     bool keep_spans;             // fill the timeline's spans; else totals only
-    const float *rank_slowdown;  // world entries >= 1: compute of that rank takes this times longer; NULL = all 1
+    // World entries >= 1, NULL = all 1: what a rank computes takes this times longer; so does every collective that it
+    // is a member of, which goes at the rate of its slowest member.
+    const float *rank_slowdown, *link_slowdown;
 } EngineOptions;
 
 typedef struct EngineResult {

@@ -1,5 +1,5 @@
 // Equivalence classes of ranks by colour refinement: ranks start with the colour of what differs between them (their
-// slowdown, or themselves with all_ranks) and are split as long as two of one colour see different colours in their
+// slowdown and that of their links, or themselves with all_ranks) and are split as long as two of one colour see different colours in their
 // groups. The result is an equitable partition, so simulating one rank per class with the classes of its groups is
 // exact. Without slowdowns there is one class: every rank does the same work (what a contiguous cp split makes unequal
 // is priced by sim/cost as the rank that the ring waits for).
@@ -82,14 +82,20 @@ static void refine(Colours *colours, Arena *arena) {
     }
 }
 
+static double factor_of(const float *factors, int rank) {
+    return factors ? (double)factors[rank] : 1;
+}
+
 static void one_class(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes) {
     *classes = (RankClasses){.actors = 1,
                              .rank = ARENA_NEW(arena, int32_t),
                              .slowdown = ARENA_NEW(arena, double),
+                             .link_slowdown = ARENA_NEW(arena, double),
                              .first = ARENA_ARRAY(arena, int32_t, program->group_count),
                              .count = ARENA_ARRAY(arena, int32_t, program->group_count),
                              .members = ARENA_NEW(arena, int32_t)};
-    classes->slowdown[0] = options->rank_slowdown ? (double)options->rank_slowdown[0] : 1;
+    classes->slowdown[0] = factor_of(options->rank_slowdown, 0);
+    classes->link_slowdown[0] = factor_of(options->link_slowdown, 0);
     for (int group = 0; group < program->group_count; group++) {
         classes->count[group] = 1;
     }
@@ -104,7 +110,8 @@ static void pick_actors(const Colours *colours, const EngineOptions *options, in
         if (*actor < 0) {
             *actor = classes->actors;
             classes->rank[classes->actors] = rank;
-            classes->slowdown[classes->actors++] = options->rank_slowdown ? (double)options->rank_slowdown[rank] : 1;
+            classes->slowdown[classes->actors] = factor_of(options->rank_slowdown, rank);
+            classes->link_slowdown[classes->actors++] = factor_of(options->link_slowdown, rank);
         }
     }
 }
@@ -154,18 +161,34 @@ static void find_members(const Colours *colours, const int32_t *actor_of, Arena 
     }
 }
 
+// Refuses what is no slowdown; clears *equal where ranks differ.
+static Status check_factors(const float *factors, int world, const char *what, bool *equal, Error *error) {
+    for (int rank = 0; factors && rank < world; rank++) {
+        if (!(factors[rank] >= 1 && factors[rank] < 1e6f)) {
+            return error_set(error, STATUS_USAGE, "%s of rank %d is %g; at least 1 is allowed", what, rank,
+                             (double)factors[rank]);
+        }
+        *equal &= factors[rank] == factors[0];
+    }
+    return STATUS_OK;
+}
+
+static uint64_t first_colour(const EngineOptions *options, int rank) {
+    if (options->all_ranks) {
+        return (uint64_t)rank;
+    }
+    Hash hash = hash_begin();
+    hash_double(&hash, factor_of(options->rank_slowdown, rank));
+    hash_double(&hash, factor_of(options->link_slowdown, rank));
+    return hash_end(&hash);
+}
+
 Status rank_classes_find(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes,
                          Error *error) {
     const int world = mesh_world(&program->plan.mesh);
     bool equal = !options->all_ranks;
-    for (int rank = 0; options->rank_slowdown && rank < world; rank++) {
-        const float slowdown = options->rank_slowdown[rank];
-        if (!(slowdown >= 1 && slowdown < 1e6f)) {
-            return error_set(error, STATUS_USAGE, "slowdown of rank %d is %g; at least 1 is allowed", rank,
-                             (double)slowdown);
-        }
-        equal &= slowdown == options->rank_slowdown[0];
-    }
+    TRY(check_factors(options->rank_slowdown, world, "slowdown", &equal, error));
+    TRY(check_factors(options->link_slowdown, world, "link slowdown", &equal, error));
     if (equal) {
         one_class(program, options, arena, classes);
         return STATUS_OK;
@@ -176,8 +199,7 @@ Status rank_classes_find(const StepProgram *program, const EngineOptions *option
                        .signature = ARENA_ARRAY(arena, uint64_t, world),
                        .sorted = ARENA_ARRAY(arena, uint64_t, world)};
     for (int rank = 0; rank < world; rank++) {
-        const double slowdown = options->rank_slowdown ? (double)options->rank_slowdown[rank] : 1;
-        colours.signature[rank] = options->all_ranks ? (uint64_t)rank : mix((uint64_t)(slowdown * 1e9));
+        colours.signature[rank] = first_colour(options, rank);
     }
     renumber(&colours);
     if (!options->all_ranks) {
@@ -185,7 +207,8 @@ Status rank_classes_find(const StepProgram *program, const EngineOptions *option
     }
     int32_t *actor_of = ARENA_ARRAY(arena, int32_t, colours.count);
     *classes = (RankClasses){.rank = ARENA_ARRAY(arena, int32_t, colours.count),
-                             .slowdown = ARENA_ARRAY(arena, double, colours.count)};
+                             .slowdown = ARENA_ARRAY(arena, double, colours.count),
+                             .link_slowdown = ARENA_ARRAY(arena, double, colours.count)};
     pick_actors(&colours, options, actor_of, classes);
     find_members(&colours, actor_of, arena, classes);
     return STATUS_OK;

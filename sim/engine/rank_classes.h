@@ -10,6 +10,7 @@ typedef struct RankClasses {
     int32_t actors;
     int32_t *rank;     // that an actor stands for: the lowest of its class
     double *slowdown;  // of an actor's compute
+    double *link_slowdown;  // of the collectives that it is in
     int32_t *first, *count;
     int32_t *members;
 } RankClasses;

@@ -90,8 +90,10 @@ static void update_actor(Simulation *simulation, int32_t index) {
         actor->local_rate[lane] = rates[lane];
         const Instance *instance = walker_head(&simulation->walker, lane, actor->ended[lane]);
         const int32_t group = simulation->program.tasks[instance->task].group;
-        if (group < 0 || simulation->classes.count[group * simulation->classes.actors + index] == 1) {
+        if (group < 0) {
             set_rate(simulation, index, lane, rates[lane]);
+        } else if (simulation->classes.count[group * simulation->classes.actors + index] == 1) {
+            set_rate(simulation, index, lane, rates[lane] / simulation->classes.link_slowdown[index]);
         } else {
             note_due(simulation, actor->leader[lane], lane);
         }
@@ -105,7 +107,8 @@ static void update_collective(Simulation *simulation, int32_t leader, int lane) 
     const int32_t entry = simulation->program.tasks[instance->task].group * classes->actors + leader;
     double rate = 1;
     for (int32_t i = 0; i < classes->count[entry]; i++) {
-        rate = fmin(rate, simulation->actors[classes->members[classes->first[entry] + i]].local_rate[lane]);
+        const int32_t member = classes->members[classes->first[entry] + i];
+        rate = fmin(rate, simulation->actors[member].local_rate[lane] / classes->link_slowdown[member]);
     }
     set_rate(simulation, leader, lane, rate);
     actor_queue_update(&simulation->queue, leader, &simulation->actors[leader], simulation->program.lane_count);

@@ -4,6 +4,8 @@
 
 #include "sim/engine/simulation.h"
 
+#include <math.h>
+
 static void touch(Simulation *simulation, int32_t actor) {
     if (!simulation->actors[actor].touched) {
         simulation->actors[actor].touched = true;
@@ -95,12 +97,14 @@ static void start_on(Simulation *simulation, int32_t index, int lane, const Inst
     }
 }
 
-static void run_for(Simulation *simulation, int32_t leader, int lane, int64_t duration_ps) {
+// Until the rates of the instant say otherwise: at the rate of the worst links among the members.
+static void run_for(Simulation *simulation, int32_t leader, int lane, int64_t duration_ps, double link_slowdown) {
     Actor *actor = &simulation->actors[leader];
+    const double rate = 1 / link_slowdown;
     actor->remaining_ps[lane] = (double)duration_ps;
-    actor->rate[lane] = 1;
+    actor->rate[lane] = rate;
     actor->update_ps[lane] = simulation->now_ps;
-    actor->next_ps[lane] = simulation->now_ps + duration_ps;
+    actor->next_ps[lane] = simulation->now_ps + (rate < 1 ? (int64_t)ceil((double)duration_ps / rate) : duration_ps);
     if (duration_ps == 0) {
         end_everywhere(simulation, leader, lane);
     }
@@ -115,7 +119,7 @@ static void start_alone(Simulation *simulation, int32_t index, int lane, const I
     }
     start_on(simulation, index, lane, instance);
     simulation->actors[index].leader[lane] = index;
-    run_for(simulation, index, lane, duration_ps);
+    run_for(simulation, index, lane, duration_ps, task->group < 0 ? 1 : simulation->classes.link_slowdown[index]);
 }
 
 // A member has reached its collective; the last one starts it for all.
@@ -137,12 +141,14 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
         return;
     }
     *arrived = 0;
+    double link_slowdown = 1;
     for (int32_t i = 0; i < count; i++) {
+        link_slowdown = fmax(link_slowdown, simulation->classes.link_slowdown[members[i]]);
         start_on(simulation, members[i], lane, instance);
         simulation->actors[members[i]].leader[lane] = members[0];
         touch(simulation, members[i]);
     }
-    run_for(simulation, members[0], lane, task->duration_ps);
+    run_for(simulation, members[0], lane, task->duration_ps, link_slowdown);
 }
 
 static bool needs_met(const Instance *instance, const Actor *actor) {

@@ -108,3 +108,24 @@ Test(engine_lowered, classes_of_a_straggler_equal_all_ranks) {
         arena_free(&one.arena);
     }
 }
+
+Test(engine_lowered, classes_of_a_slow_node_equal_all_ranks) {
+    Random random = random_of_run("slow node");
+    for (int i = 0; i < PLANS / 8; i++) {
+        Case one;
+        next_case(&random, &one);
+        float ranks[LARGEST_WORLD], links[LARGEST_WORLD];
+        const int per_node = cost_ranks_per_node(&one.request.profile, &one.plan.mesh);
+        const int node = (int)random_below(&random, (uint32_t)one.request.world) / per_node;
+        for (int rank = 0; rank < LARGEST_WORLD; rank++) {
+            ranks[rank] = random_below(&random, 8) == 0 ? 1.1f : 1;
+            links[rank] = rank / per_node == node ? 2.5f : 1;
+        }
+        const EngineOptions few = {.rank_slowdown = ranks, .link_slowdown = links};
+        EngineOptions every = few;
+        every.all_ranks = true;
+        const EngineResult classes = run(&one, few), all = run(&one, every);
+        same_result(&one, &classes, &all);
+        arena_free(&one.arena);
+    }
+}

@@ -163,6 +163,35 @@ Test(engine_random, classes_of_stragglers_equal_all_ranks) {
     }
 }
 
+// Slow ranks and slow links together, of several factors; and skipping iterations changes nothing under them.
+Test(engine_random, classes_of_slow_links_equal_all_ranks) {
+    static const float factors[] = {1, 1, 1, 1, 1, 1, 1.1f, 1.75f, 3};
+    Random random = {seed_of_run("links")};
+    int several = 0;
+    for (int number = 0; number < PROGRAMS / 2; number++) {
+        Arena arena = {0};
+        const RandomProgram program = random_program(&random, &arena);
+        float ranks[81], links[81];
+        for (int rank = 0; rank < 81; rank++) {
+            ranks[rank] = number % 2 ? factors[random_below(&random, 9)] : 1;
+            links[rank] = factors[random_below(&random, 9)];
+        }
+        const EngineOptions few = {.rank_slowdown = ranks, .link_slowdown = links, .no_contention = number % 3 == 0};
+        EngineOptions every = few, unrolled = few;
+        every.all_ranks = true;
+        unrolled.unroll = true;
+        const EngineResult classes = run(&program, few, &arena);
+        const EngineResult all = run(&program, every, &arena);
+        const EngineResult whole = run(&program, unrolled, &arena);
+        several += classes.classes > 1 && classes.classes < all.classes;
+        cr_assert_eq(classes.representative, all.representative, "program %d", number);
+        same_result(&program, &classes, &all, number);
+        same_result(&program, &classes, &whole, number);
+        arena_free(&arena);
+    }
+    cr_assert_gt(several, 0, "no program had classes of several ranks");
+}
+
 Test(engine_random, the_terms_sum_to_the_step_and_none_is_negative) {
     Random random = {seed_of_run("terms")};
     for (int number = 0; number < PROGRAMS; number++) {

@@ -130,5 +130,61 @@ Test(ranks, a_slowdown_below_one_is_refused) {
     cr_assert_eq(engine_run_costs(builder_program(&small.builder), &costs, &(EngineOptions){.rank_slowdown = slowdown},
                                   &small.arena, &result, &error),
                  STATUS_USAGE);
+    cr_assert_eq(engine_run_costs(builder_program(&small.builder), &costs, &(EngineOptions){.link_slowdown = slowdown},
+                                  &small.arena, &result, &error),
+                 STATUS_USAGE);
+    cr_assert_not_null(strstr(error.message, "link slowdown of rank 0"), "%s", error.message);
+    small_end(&small);
+}
+
+// Two tp pairs of one shard group each; a kernel of 10 us, then a tp collective of 4 us. Rank 2 has links of a third:
+// its pair ends at 10 + 3 x 4 = 22 us, the other at 14; the shard collective of 2 us joins ranks 0 and 2 and starts
+// with the later of them, at 22, and takes 3 x 2 = 6 more; that of ranks 1 and 3 is whole and ends at 22 + 2 = 24.
+Test(ranks, a_slow_link_slows_every_collective_of_its_rank_and_no_other) {
+    float links[4] = {1, 1, 3, 1};
+    Small small;
+    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small.builder.program.plan.mesh = (Mesh){{1, 2, 1, 2}};
+    small.builder.program.groups[0].size = 2;
+    const int16_t tp = builder_group(&small.builder, "tp", AXIS_BIT(AXIS_TP), 2);
+    const int32_t x =
+        builder_event(&small.builder, builder_buffer(&small.builder, "x", ROLE_ACTIVATION, 1, 256), 0, true);
+    const int32_t y =
+        builder_event(&small.builder, builder_buffer(&small.builder, "y", ROLE_ACTIVATION, 1, 256), LANE_TP, true);
+    small_kernel(&small, "layer", 10);
+    builder_record(&small.builder, x, 0, 0);
+    small_collective(&small, "sum", LANE_TP, 4, 0)->group = tp;
+    builder_wait(&small.builder, x, 0, 0);
+    builder_record(&small.builder, y, 0, 0);
+    small_collective(&small, "scatter", small.rs, 2, 0);
+    builder_wait(&small.builder, y, 0, 0);
+    const EngineResult result = small_run(&small, (EngineOptions){.link_slowdown = links, .all_ranks = true});
+    static const double sum_us[4] = {14, 14, 22, 22}, scatter_us[4] = {28, 24, 28, 24};
+    for (int rank = 0; rank < 4; rank++) {
+        const Span *spans = &result.timeline.spans[3 * rank];
+        cr_assert_float_eq(spans[0].end_s, 10e-6, 2e-12, "rank %d", rank);
+        cr_assert_float_eq(spans[1].end_s, sum_us[rank] * 1e-6, 2e-12, "rank %d: %g", rank, spans[1].end_s);
+        cr_assert_float_eq(spans[2].end_s, scatter_us[rank] * 1e-6, 2e-12, "rank %d: %g", rank, spans[2].end_s);
+    }
+    cr_assert_eq(result.representative, 2);
+    cr_assert_float_eq(result.step_s, 28e-6, 2e-12);
+    const EngineResult classes = small_run(&small, (EngineOptions){.link_slowdown = links});
+    same_result(&classes, &result, small.tasks);
+    small_end(&small);
+}
+
+// Two collectives that each want the whole network run at once; rank 1 has half of it. Both ranks share alike, so the
+// step is twice that of sound links, sharing included.
+Test(ranks, slow_links_and_shared_links_multiply) {
+    float even[2] = {1, 1}, links[2] = {1, 2};
+    Small small;
+    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small.builder.program.plan.mesh = (Mesh){{1, 2, 1, 1}};
+    small_collective(&small, "gather", small.ag, 10, 1);
+    small_collective(&small, "scatter", small.rs, 10, 1);
+    const EngineResult sound = small_run(&small, (EngineOptions){.link_slowdown = even});
+    const EngineResult slow = small_run(&small, (EngineOptions){.link_slowdown = links});
+    cr_assert_gt(sound.step_s, 19e-6);
+    cr_assert_float_eq(slow.step_s, 2 * sound.step_s, 4e-12);
     small_end(&small);
 }
