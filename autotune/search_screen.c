@@ -15,14 +15,27 @@ bool search_seems_to_fit(const Search *search, const Candidate *candidate) {
     return candidate->reserved_bytes <= (1 + MEMORY_MARGIN) * search->request->memory_limit_bytes;
 }
 
+// Memory rises with the micro-batch only among plans that accumulate, or among those that do not: sums of whole gradients
+// over micro-steps (deferred reduction) may be larger than everything else, and one micro-step has none.
+enum { ACCUMULATIONS = 2 };
+
+static int accumulates(const TrainPlan *plan) {
+    return plan->grad_accum > 1;
+}
+
 // The smallest micro-batch of a shape that was too large for memory, by the other choices.
 typedef struct TooLarge {
-    const Candidate *of[RECOMPUTE_COUNT][RESHARD_COUNT][CP_ROTATE_COUNT];
+    const Candidate *of[RECOMPUTE_COUNT][RESHARD_COUNT][CP_ROTATE_COUNT][ACCUMULATIONS];
 } TooLarge;
 
 static const Candidate **too_large_place(TooLarge *too_large, const TrainPlan *plan) {
-    return &too_large->of[plan->recompute][plan->reshard][plan->cp_rotate];
+    return &too_large->of[plan->recompute][plan->reshard][plan->cp_rotate][accumulates(plan)];
 }
+
+// A shape's thriftiest choices that are over memory by far.
+typedef struct FarOver {
+    const Candidate *of[CP_ROTATE_COUNT][ACCUMULATIONS];
+} FarOver;
 
 static void reject_larger(SearchWorker *worker, Candidate *candidate, const Candidate *smaller) {
     char needs[TEXT_UNIT_BYTES];
@@ -54,21 +67,22 @@ static bool is_thriftiest(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL && plan->reshard == RESHARD_ALWAYS;
 }
 
-// Estimates the thriftiest choice of each rotation at the smallest micro-batch; far[rotation] is one that is far over.
-static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape,
-                                const Candidate *far[CP_ROTATE_COUNT], Error *error) {
-    const int first = search->first_of_shape[shape], end = search->first_of_shape[shape + 1];
-    const int smallest = search->space.candidates[first].plan.micro_batch;
-    for (int i = first; i < end && search->space.candidates[i].plan.micro_batch == smallest; i++) {
+// Estimates the thriftiest choice of each rotation at the smallest micro-batch, with and without accumulation.
+static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape, FarOver *far, Error *error) {
+    int smallest[ACCUMULATIONS] = {0};
+    for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         const TrainPlan *plan = &candidate->plan;
+        int *micro_batch = &smallest[accumulates(plan)];
+        *micro_batch = *micro_batch > 0 ? *micro_batch : plan->micro_batch;
         const char *reason = NULL;
-        if (!is_thriftiest(plan) || prune(search->request, plan, NULL, &worker->arena, &reason)) {
+        if (plan->micro_batch != *micro_batch || !is_thriftiest(plan) ||
+            prune(search->request, plan, NULL, &worker->arena, &reason)) {
             continue;
         }
         TRY(estimate_candidate(search, worker, candidate, error));
         if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes) {
-            far[plan->cp_rotate] = candidate;
+            far->of[plan->cp_rotate][accumulates(plan)] = candidate;
         }
     }
     return STATUS_OK;
@@ -87,8 +101,8 @@ static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const C
 // not even estimated.
 static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
     TooLarge too_large = {0};
-    const Candidate *far[CP_ROTATE_COUNT] = {NULL};
-    TRY(screen_thriftiest(search, worker, shape, far, error));
+    FarOver far = {0};
+    TRY(screen_thriftiest(search, worker, shape, &far, error));
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
@@ -98,7 +112,7 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             worker->counts.pruned++;
             continue;
         }
-        const Candidate *thriftiest = far[candidate->plan.cp_rotate];
+        const Candidate *thriftiest = far.of[candidate->plan.cp_rotate][accumulates(&candidate->plan)];
         if (thriftiest && thriftiest != candidate) {
             reject_thirstier(worker, candidate, thriftiest);
             continue;

@@ -195,6 +195,12 @@ static void say_kernels(Builder *builder) {
                         request->attention == TUNE_ANY && request->fused == TUNE_ANY ? ": the target's own" : ""));
 }
 
+static void say_overlap(Builder *builder) {
+    if (builder->request->tp_overlap) {
+        assume(builder, "tensor-parallel collectives run beside the GEMMs that they feed");
+    }
+}
+
 static void choose_search(Builder *builder) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
@@ -223,6 +229,7 @@ static void choose_search(Builder *builder) {
                arena_format(&cli->arena, "sharding stage of the target (3 where there is something to shard)"));
     }
     say_kernels(builder);
+    say_overlap(builder);
 }
 
 static const char *price_source(const ClusterProfile *cluster) {
@@ -246,6 +253,9 @@ static Status choose_objective(Builder *builder, Error *error) {
                   request->cluster.name);
         error_hint(error, "--set price=USD_PER_ACCELERATOR_HOUR");
         return cli_blame(cli, OPTION_OBJECTIVE, STATUS_USAGE);
+    }
+    if (request->objective == OBJECTIVE_COST) {
+        assume(builder, "one price for every shape of a world: within a world the order by cost is that by throughput");
     }
     if (price > 0 && (request->objective == OBJECTIVE_COST || request->tokens > 0)) {
         assume(builder, arena_format(&cli->arena, "$%.2f per accelerator and hour (%s); change it with --set price=",

@@ -109,6 +109,33 @@ Test(arena, growing_moves_nothing_while_there_is_room) {
     arena_free(&arena);
 }
 
+Test(arena, what_is_adopted_stays_at_its_address_and_lives_with_the_new_owner) {
+    Arena into = {0}, from = {0};
+    char *first = arena_text(&into, "first");
+    char *large = arena_alloc(&from, 1 << 20);
+    char *text = arena_text(&from, "second");
+    large[1000] = 'x';
+    const size_t bytes = into.used_bytes + from.used_bytes;
+    arena_adopt(&into, &from);
+    cr_assert_null(from.head);
+    cr_assert_eq(from.used_bytes, 0);
+    cr_assert_eq(into.used_bytes, bytes);
+    arena_text(&into, "third");
+    cr_assert_str_eq(first, "first");
+    cr_assert_str_eq(text, "second");
+    cr_assert_eq(large[1000], 'x');
+    arena_free(&into);
+}
+
+Test(arena, an_empty_arena_adopts_and_is_adopted) {
+    Arena into = {0}, from = {0}, empty = {0};
+    char *text = arena_text(&from, "word");
+    arena_adopt(&into, &from);
+    arena_adopt(&into, &empty);
+    cr_assert_str_eq(text, "word");
+    arena_free(&into);
+}
+
 Test(arena, formatted_text_of_any_length_is_whole) {
     Arena arena = {0};
     char long_word[5000];
