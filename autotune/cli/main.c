@@ -2,9 +2,10 @@
 //
 //   autotune/cli/      main.c (here)    option_table.c every option once    options.c reads argv
 //                      cli.c the commands    cmd_*.c one command each    request.c options -> TuneRequest
-//                      complain.c errors for people
+//                      complain.c errors for people    manual.c pages from the option table
 //   autotune/          space.c every choice of every shape    prune.c why not    predict.c one plan
-//                      search.c screen, simulate, rank    interval.c low and high    store/ what is remembered
+//                      search*.c screen, simulate, rank    parallel.c threads    interval.c low and high
+//                      explain.c what would change the answer    store/ what is remembered
 //   reports/           table.c json.c csv.c: results for people and programs
 //   sim/model cluster mesh plan    what is trained, on what, in which shape, with which choices
 //   sim/step           the StepProgram: one training step as data, lowered in passes from (model, plan, target)
