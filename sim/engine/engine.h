@@ -11,10 +11,10 @@
 #include "sim/step/timeline.h"
 
 typedef struct EngineOptions {
-    bool all_ranks;              // simulate every rank instead of one per equivalence class
-    bool unroll;                 // never repeat a segment by recurrence
-    bool no_contention;          // every task takes its isolated time
-    bool keep_spans;             // fill the timeline's spans; else totals only
+    bool all_ranks;      // simulate every rank instead of one per equivalence class
+    bool unroll;         // never repeat a segment by recurrence
+    bool no_contention;  // every task takes its isolated time
+    bool keep_spans;     // fill the timeline's spans; else totals only
     // World entries >= 1, NULL = all 1: what a rank computes takes this times longer; so does every collective that it
     // is a member of, which goes at the rate of its slowest member.
     const float *rank_slowdown, *link_slowdown;

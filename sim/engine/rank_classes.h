@@ -8,8 +8,8 @@
 // collectives of this group with that actor; the first of them leads.
 typedef struct RankClasses {
     int32_t actors;
-    int32_t *rank;     // that an actor stands for: the lowest of its class
-    double *slowdown;  // of an actor's compute
+    int32_t *rank;          // that an actor stands for: the lowest of its class
+    double *slowdown;       // of an actor's compute
     double *link_slowdown;  // of the collectives that it is in
     int32_t *first, *count;
     int32_t *members;
