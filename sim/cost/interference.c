@@ -1,7 +1,6 @@
 // Progress rates of concurrent tasks (reference collectives.md 4.2, profile fields in Interference):
-//   collectives among themselves   progressive filling: every collective's dominant share of a link grows at the same
-//                                  speed until it runs at full rate or a link it needs is full (max-min on one link;
-//                                  dominant resource fairness, Ghodsi et al. 2011, where node links and NICs are both in use)
+//   collectives among themselves   max-min on every link: a full link gives each what it asks, up to the same share (what
+//                                  fair queueing does; SimGrid's solution where flows pass as many bytes on either link)
 //   kernel beside collectives      1 / (max(1/(1 - c), d + sum of the collectives' HBM) x residue), c = SMs they take
 //   collective beside a kernel     its link rate / collective_slowdown
 //   kernels beside each other      1 / max(1, sum of their HBM, sum of their arithmetic shares): a copy and a GEMM
@@ -15,6 +14,8 @@
 
 static const double most_sm_share =
     0.9;  // collectives never starve a kernel; more channels than SMs is a profile error
+static const double link_precision = 1e-9;
+enum { LINKS = RESOURCE_HBM, MOST_LINK_ROUNDS = 64 };  // links come first; a handful of rounds is usual
 
 ShareDemand share_demand(const Task *task, const TaskCost *cost) {
     ShareDemand demand = {
@@ -33,58 +34,72 @@ bool share_demand_equal(const ShareDemand *a, const ShareDemand *b) {
     return same;
 }
 
-static double dominant_use(const ShareDemand *demand) {
-    return fmax(demand->use[RESOURCE_NODE_LINK], demand->use[RESOURCE_NIC]);
-}
+// What share of a link a collective may take at most; infinite: the link is not full.
+typedef struct LinkLevels {
+    double link[LINKS];
+} LinkLevels;
 
-// Level at which the link is full when the collectives still growing have dominant share `level`; infinity when never.
-static double link_full_level(const ShareDemand *const *demands, int count, const bool *growing, const double *rates,
-                              int link) {
-    double taken = 0, growth = 0;
-    for (int i = 0; i < count; i++) {
-        if (growing[i]) {
-            growth += demands[i]->use[link] / dominant_use(demands[i]);
-        } else if (demands[i]->collective) {
-            taken += rates[i] * demands[i]->use[link];
+// Of all links but one.
+static double rate_within(const ShareDemand *demand, const LinkLevels *levels, int skipped) {
+    double rate = 1;
+    for (int link = 0; link < LINKS; link++) {
+        if (link != skipped && demand->use[link] > 0) {
+            rate = fmin(rate, levels->link[link] / demand->use[link]);
         }
     }
-    return growth > 0 ? fmax(0, 1 - taken) / growth : INFINITY;
+    return rate;
 }
 
-// One round: raises the level to the next event, stops whoever has full rate or sits on a full link. False when none
-// grows.
-static bool fill_links(const ShareDemand *const *demands, int count, bool *growing, double *rates) {
-    double full[RESOURCE_COUNT] = {[RESOURCE_NODE_LINK] =
-                                       link_full_level(demands, count, growing, rates, RESOURCE_NODE_LINK),
-                                   [RESOURCE_NIC] = link_full_level(demands, count, growing, rates, RESOURCE_NIC)};
-    double level = fmin(full[RESOURCE_NODE_LINK], full[RESOURCE_NIC]);
+// Progressive filling of one link by collectives that its neighbours limit: who wants less than the level gets it all.
+static double link_level(const ShareDemand *const *demands, int count, const LinkLevels *levels, int link) {
+    double wants[SHARE_MAX_ACTIVE], left = 1, level = INFINITY;
+    int waiting = 0;
     for (int i = 0; i < count; i++) {
-        level = growing[i] ? fmin(level, dominant_use(demands[i])) : level;
-    }
-    bool left = false;
-    for (int i = 0; i < count; i++) {
-        if (!growing[i]) {
-            continue;
+        if (demands[i]->collective && demands[i]->use[link] > 0) {
+            wants[waiting++] = demands[i]->use[link] * rate_within(demands[i], levels, link);
         }
-        rates[i] = fmin(1, level / dominant_use(demands[i]));
-        const bool stopped = (demands[i]->use[RESOURCE_NODE_LINK] > 0 && full[RESOURCE_NODE_LINK] <= level) ||
-                             (demands[i]->use[RESOURCE_NIC] > 0 && full[RESOURCE_NIC] <= level);
-        growing[i] = !stopped && dominant_use(demands[i]) > level;
-        left |= growing[i];
     }
-    return left;
+    for (int before = -1; waiting > 0 && waiting != before;) {
+        before = waiting;
+        level = left / waiting;
+        waiting = 0;
+        for (int i = 0; i < before; i++) {
+            if (wants[i] > level) {
+                wants[waiting++] = wants[i];
+            } else {
+                left -= wants[i];
+            }
+        }
+    }
+    return waiting > 0 ? level : INFINITY;
+}
+
+// Each link in turn until none moves. A level follows the other's along straight pieces, so steps of one piece shrink by
+// one ratio, which tells where they lead.
+static LinkLevels link_levels(const ShareDemand *const *demands, int count) {
+    LinkLevels levels = {{INFINITY, INFINITY}};
+    double before = INFINITY, last_step = 0;
+    for (int round = 0; round < MOST_LINK_ROUNDS; round++) {
+        levels.link[RESOURCE_NODE_LINK] = link_level(demands, count, &levels, RESOURCE_NODE_LINK);
+        levels.link[RESOURCE_NIC] = link_level(demands, count, &levels, RESOURCE_NIC);
+        const double nic = levels.link[RESOURCE_NIC], step = nic - before;
+        const bool first_alone = round == 0 && isinf(levels.link[RESOURCE_NODE_LINK]);
+        if (first_alone || nic == before || fabs(step) <= link_precision * nic) {
+            break;
+        }
+        const double ratio = last_step < 0 ? step / last_step : 0;
+        const bool leads = ratio > 0 && ratio < 1;
+        before = leads ? nic + step * ratio / (1 - ratio) : nic;
+        last_step = leads || !isfinite(step) ? 0 : step;
+        levels.link[RESOURCE_NIC] = before;
+    }
+    return levels;
 }
 
 static void share_links(const ShareDemand *const *demands, int count, double *rates) {
-    bool growing[SHARE_MAX_ACTIVE] = {false};
-    bool any = false;
+    const LinkLevels levels = link_levels(demands, count);
     for (int i = 0; i < count; i++) {
-        rates[i] = 1;
-        growing[i] = demands[i]->collective && dominant_use(demands[i]) > 0;
-        any |= growing[i];
-    }
-    while (any) {
-        any = fill_links(demands, count, growing, rates);
+        rates[i] = demands[i]->collective ? rate_within(demands[i], &levels, LINKS) : 1;
     }
 }
 

@@ -1,9 +1,11 @@
-// Situations written by hand, then drawn ones: flows of random size, limit, start and order over one NIC.
+// Situations written by hand, then drawn ones: flows of random size, limit, start and order over one link or two.
 
 #include "tests/parity/engine/situations.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 // One link: the same model on both sides. What is left is the engine's float demands (6e-8) and SimGrid's precision.
 static const double same_model = 1e-6;
@@ -12,9 +14,6 @@ static const double nic = 25e9;
 
 static const char *const start_up_is_spread =
     "the engine spreads a collective's start-up over its whole time: its demand on the link is the average";
-static const char *const dominant_shares =
-    "dominant shares grow together over two links: max-min would give the first all that it asks for";
-
 static json_t *add(json_t *list, const char *name, double within, const char *why) {
     json_t *situation =
         json_pack("{s:s, s:f, s:s, s:[], s:[]}", "name", name, "within", within, "why", why, "links", "tasks");
@@ -122,14 +121,13 @@ static void add_two_links(json_t *list) {
     add_flow(situation, (TaskText){"out", "ag", "nic,nvlink", ""}, 50e6);
     add_flow(situation, (TaskText){"other", "rs", "nic,nvlink", ""}, 70e6);
 
-    situation =
-        add(list, "a flow limited by the NIC takes a fifth of the node link from one inside", 0.21, dominant_shares);
+    situation = add(list, "a flow limited by the NIC takes a fifth of the node link from one inside", same_model, "");
     add_link(situation, "nic", "nic", nic, 0);
     add_link(situation, "nvlink", "node_link", 5 * nic, 0);
     add_flow(situation, (TaskText){"out", "ag", "nic,nvlink", ""}, 50e6);
     add_flow(situation, (TaskText){"inside", "tp", "nvlink", ""}, 900e6);
 
-    situation = add(list, "half of the NIC asked for by a flow that its node link limits", 0.51, dominant_shares);
+    situation = add(list, "half of the NIC asked for by a flow that its node link limits", same_model, "");
     add_link(situation, "nic", "nic", 50e9, 0);
     add_link(situation, "nvlink", "node_link", 25e9, 0);
     add_flow(situation, (TaskText){"limited", "ag", "nic,nvlink", ""}, 100e6);
@@ -176,9 +174,16 @@ static double draw(uint64_t *state) {
     return (double)(*state >> 11) / 9007199254740992.0;
 }
 
+static bool has_node_link(const json_t *situation) {
+    const json_t *second = json_array_get(json_object_get(situation, "links"), 1);
+    return second && strcmp(json_string_value(json_object_get(second, "name")), "nvlink") == 0;
+}
+
 static void add_drawn_task(json_t *situation, uint64_t *state, int index, int lanes) {
     static const char *const names[] = {"compute", "ag", "rs", "rep", "tp", "cp"};
-    char name[16], after[16] = "", limit[16], links[32] = "nic";
+    static const char *const routes[] = {"nic", "nic,nvlink", "nvlink"};
+    const int route_count = has_node_link(situation) ? 3 : 1;
+    char name[16], after[16] = "", limit[16], links[32];
     snprintf(name, sizeof name, "t%d", index);
     if (index > 0 && draw(state) < 0.4) {
         snprintf(after, sizeof after, "t%d", (int)(draw(state) * index));
@@ -188,21 +193,26 @@ static void add_drawn_task(json_t *situation, uint64_t *state, int index, int la
         add_time(situation, (TaskText){name, lane, "", after}, (1 + (int)(draw(state) * 2000)) * 1e-6);
         return;
     }
+    const char *shared = routes[(int)(draw(state) * route_count)];
+    snprintf(links, sizeof links, "%s", shared);
     if (draw(state) < 0.5) {
         snprintf(limit, sizeof limit, "limit%d", index);
         add_link(situation, limit, "", nic * (1 + (int)(draw(state) * 25)) / 20, 0);
-        snprintf(links, sizeof links, "nic,%s", limit);
+        snprintf(links, sizeof links, "%s,%s", shared, limit);
     }
     add_flow(situation, (TaskText){name, lane, links, after}, (1 + (int)(draw(state) * 1000)) * 1e5);
 }
 
 static void add_drawn(json_t *list) {
     uint64_t state = 20240607;
-    for (int i = 0; i < 40; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "drawn %d", i);
+    for (int i = 0; i < 80; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "drawn %d, %s", i, i < 40 ? "one link" : "two links");
         json_t *situation = add(list, name, same_model, "");
         add_link(situation, "nic", "nic", nic, 0);
+        if (i >= 40) {
+            add_link(situation, "nvlink", "node_link", nic * (1 + (int)(draw(&state) * 20)) / 5, 0);
+        }
         const int tasks = 4 + (int)(draw(&state) * 9), lanes = 3 + (int)(draw(&state) * 4);
         for (int t = 0; t < tasks; t++) {
             add_drawn_task(situation, &state, t, lanes);

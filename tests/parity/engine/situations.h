@@ -1,7 +1,7 @@
 // What the recorder asks SimGrid, as JSON; the recorded file is this with an "end_s" beside every task and collective.
-//   flows: links, and tasks that keep their lane's order and wait for the tasks named in "after". A task takes "seconds"
-//          or sends "bytes" over all of "links" (separated by commas). A link with a "resource" is one that the engine shares; the others are
-//          private and only limit their flow.
+//   flows: links, and tasks that keep their lane's order and wait for the task named in "after". A task takes "seconds"
+//          or sends "bytes" over all of "links" (separated by commas). A link with a "resource" is one that the engine
+//          shares; the others are private and only limit their flow.
 //   rings: ring collectives step by step over the ranks of one ring, every hop its own link.
 // "within": the largest relative difference that the engine may show. "why": the modelling choice behind it.
 

@@ -42,11 +42,66 @@ Test(interference, a_small_demand_is_met_before_the_rest_is_divided) {
     check(demands, 3, &ideal, (double[]){1, 0.375, 0.375});
 }
 
-// A needs node links 1 and NIC 0.5, B only the NIC 1. Dominant shares grow together: NIC full when 0.5 L + L = 1, L = 2/3; both
-// are on the NIC and stop: rates 2/3.
-Test(interference, dominant_shares_grow_together_over_two_links) {
+// A needs node links 1 and NIC 0.5, B only the NIC 1. Half of the NIC is A's fair share and all that it asks; B has the rest.
+Test(interference, a_fair_share_is_of_the_link_that_is_full) {
     const ShareDemand demands[] = {{.collective = true, .use = {1, 0.5f, 0}}, {.collective = true, .use = {0, 1, 0}}};
+    check(demands, 2, &ideal, (double[]){1, 0.5});
+}
+
+// A across nodes passes a fifth of the node links, B inside wants them all: A is not disturbed, B keeps four fifths.
+Test(interference, a_collective_across_nodes_is_met_before_the_one_inside_that_wants_all) {
+    const ShareDemand demands[] = {{.collective = true, .use = {0.25f, 1, 0}}, {.collective = true, .use = {1, 0, 0}}};
+    check(demands, 2, &ideal, (double[]){1, 0.75});
+}
+
+// Each has the link of its own full: A r + B r/2 = 1 on the node links and the mirror image on the NIC, r = 2/3; the larger
+// share of each link, 2/3, is that of the one that it limits.
+Test(interference, two_links_can_be_full_at_once) {
+    const ShareDemand demands[] = {{.collective = true, .use = {1, 0.5f, 0}},
+                                   {.collective = true, .use = {0.5f, 1, 0}}};
     check(demands, 2, &ideal, (double[]){2.0 / 3, 2.0 / 3});
+}
+
+// The same with 0.96: r = 1/1.96, where rounds of one link after the other creep.
+Test(interference, two_links_that_nearly_the_same_fill_are_shared_exactly) {
+    const double u = (double)0.96f;
+    const ShareDemand demands[] = {{.collective = true, .use = {1, 0.96f, 0}},
+                                   {.collective = true, .use = {0.96f, 1, 0}}};
+    check(demands, 2, &ideal, (double[]){1 / (1 + u), 1 / (1 + u)});
+}
+
+// A and B share the NIC, 0.5 each; of the node links that leaves A with 0.5 x 0.5, and C takes the other 0.75.
+Test(interference, what_one_link_holds_back_is_free_on_the_other) {
+    const ShareDemand demands[] = {{.collective = true, .use = {0.5f, 1, 0}},
+                                   {.collective = true, .use = {0, 1, 0}},
+                                   {.collective = true, .use = {1, 0, 0}}};
+    check(demands, 3, &ideal, (double[]){0.5, 0.5, 0.75});
+}
+
+// Three thirds of the node links: A and C run at 1/3, B needs half of them for full rate and runs at 2/3. The NIC then
+// carries 0.25 x 1/3 + 2/3 = 0.75 and limits nobody.
+Test(interference, a_link_that_another_keeps_from_filling_limits_nobody) {
+    const ShareDemand demands[] = {{.collective = true, .use = {1, 0.25f, 0}},
+                                   {.collective = true, .use = {0.5f, 1, 0}},
+                                   {.collective = true, .use = {1, 0, 0}}};
+    check(demands, 3, &ideal, (double[]){1.0 / 3, 2.0 / 3, 1.0 / 3});
+}
+
+// NIC of 1 for 0.125, 0.25, 1, 1: the first two get what they ask, (1 - 0.375) / 2 = 0.3125 is left for each of the others.
+Test(interference, filling_goes_on_until_nobody_asks_less_than_the_rest) {
+    const ShareDemand demands[] = {{.collective = true, .use = {0, 1, 0}},
+                                   {.collective = true, .use = {0, 0.125f, 0}},
+                                   {.collective = true, .use = {0, 1, 0}},
+                                   {.collective = true, .use = {0, 0.25f, 0}}};
+    check(demands, 4, &ideal, (double[]){0.3125, 1, 0.3125, 1});
+}
+
+// 0.5 + 0.25 + 0.25 fill the NIC and no more.
+Test(interference, demands_that_just_fit_are_all_met) {
+    const ShareDemand demands[] = {{.collective = true, .use = {0.5f, 0.5f, 0}},
+                                   {.collective = true, .use = {0.25f, 0.25f, 0}},
+                                   {.collective = true, .use = {0.25f, 0.25f, 0}}};
+    check(demands, 3, &ideal, (double[]){1, 1, 1});
 }
 
 // A and B fill the NIC (0.5 each); C on the node link alone goes on to full rate.
