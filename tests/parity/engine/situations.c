@@ -14,6 +14,9 @@ static const double nic = 25e9;
 
 static const char *const start_up_is_spread =
     "the engine spreads a collective's start-up over its whole time: its demand on the link is the average";
+static const char *const uplink_is_no_resource = "an uplink narrower than its NICs is in each collective's time alone; "
+                                                 "different collectives at once do not divide it";
+
 static json_t *add(json_t *list, const char *name, double within, const char *why) {
     json_t *situation =
         json_pack("{s:s, s:f, s:s, s:[], s:[]}", "name", name, "within", within, "why", why, "links", "tasks");
@@ -134,6 +137,26 @@ static void add_two_links(json_t *list) {
     add_flow(situation, (TaskText){"free", "rs", "nic", ""}, 200e6);
 }
 
+static void add_uplink(json_t *list) {
+    json_t *situation = add(list, "one flow crosses an uplink of half a NIC, one stays below it", same_model, "");
+    add_link(situation, "nic", "nic", nic, 0);
+    add_link(situation, "uplink", "", nic / 2, 0);
+    add_flow(situation, (TaskText){"across", "rep", "nic,uplink", ""}, 50e6);
+    add_flow(situation, (TaskText){"below", "ag", "nic", ""}, 80e6);
+
+    situation = add(list, "two flows cross an uplink as wide as the NIC", same_model, "");
+    add_link(situation, "nic", "nic", nic, 0);
+    add_link(situation, "uplink", "", nic, 0);
+    add_flow(situation, (TaskText){"gather", "ag", "nic,uplink", ""}, 50e6);
+    add_flow(situation, (TaskText){"scatter", "rs", "nic,uplink", ""}, 80e6);
+
+    situation = add(list, "two flows cross an uplink of half a NIC", 0.5 + same_model, uplink_is_no_resource);
+    add_link(situation, "nic", "nic", nic, 0);
+    add_link(situation, "uplink", "", nic / 2, 0);
+    add_flow(situation, (TaskText){"gather", "ag", "nic,uplink", ""}, 50e6);
+    add_flow(situation, (TaskText){"scatter", "rs", "nic,uplink", ""}, 50e6);
+}
+
 // Gathers a layer ahead of the kernels, scatters behind them: FSDP's backward over one NIC, each on its own communicator.
 static void add_backward(json_t *list) {
     json_t *situation = add(list, "backward of four layers: gathers ahead, scatters behind", same_model, "");
@@ -226,6 +249,7 @@ json_t *situations_flows(void) {
     add_late(list);
     add_limited(list);
     add_two_links(list);
+    add_uplink(list);
     add_backward(list);
     add_start_up(list);
     add_drawn(list);
