@@ -15,8 +15,8 @@ bool search_seems_to_fit(const Search *search, const Candidate *candidate) {
     return candidate->reserved_bytes <= (1 + MEMORY_MARGIN) * search->request->memory_limit_bytes;
 }
 
-// Memory rises with the micro-batch only among plans that accumulate, or among those that do not: sums of whole gradients
-// over micro-steps (deferred reduction) may be larger than everything else, and one micro-step has none.
+// Memory rises with the micro-batch only among plans that accumulate, or among those that do not: whole gradients that
+// are summed over micro-steps (deferred reduction) may be larger than all else, and a single micro-step has none.
 enum { ACCUMULATIONS = 2 };
 
 static int accumulates(const TrainPlan *plan) {
@@ -97,8 +97,7 @@ static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const C
     worker->counts.pruned++;
 }
 
-// Micro-batches of a shape come in rising order and memory rises with them, so what follows one that is too large is
-// not even estimated.
+// Micro-batches of a shape come in rising order, so what follows one that is too large is not even estimated.
 static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
     TooLarge too_large = {0};
     FarOver far = {0};

@@ -134,6 +134,18 @@ Test(search, the_winner_is_that_of_simulating_everything) {
     cr_assert_float_eq(best, result.entries[0].tokens_per_s, 1e-9 * best);
 }
 
+// Whole gradients summed over micro-steps (accelerate reduces on the last one only) are more than a larger micro-batch
+// in one step: 70 G parameters in bf16 are 141 GB a rank, which no H100 has.
+Test(search, a_larger_micro_batch_without_accumulation_is_looked_at_where_smaller_ones_do_not_fit) {
+    request = request_for(&arena, 64, "llama-3-70b", "dgx-h100", "accelerate");
+    request.global_batch = 128;
+    run();
+    const TrainPlan *best = &result.entries[0].plan;
+    cr_assert_eq(best->mesh.size[AXIS_DP_SHARD], 64);
+    cr_assert_eq(best->micro_batch, 2);
+    cr_assert_eq(best->grad_accum, 1);
+}
+
 Test(search, estimating_only_simulates_nothing) {
     request.effort = EFFORT_ESTIMATE;
     run();
