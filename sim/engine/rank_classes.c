@@ -1,8 +1,8 @@
 // Equivalence classes of ranks by colour refinement: ranks start with the colour of what differs between them (their
-// slowdown and that of their links, or themselves with all_ranks) and are split as long as two of one colour see different colours in their
-// groups. The result is an equitable partition, so simulating one rank per class with the classes of its groups is
-// exact. Without slowdowns there is one class: every rank does the same work (what a contiguous cp split makes unequal
-// is priced by sim/cost as the rank that the ring waits for).
+// slowdown and that of their links, or themselves with all_ranks) and are split as long as two of one colour see
+// different colours in their groups. The result is an equitable partition, so simulating one rank per class with the
+// classes of its groups is exact. Without slowdowns there is one class: every rank does the same work (what a
+// contiguous cp split makes unequal is priced by sim/cost as the rank that the ring waits for).
 
 #include "sim/engine/rank_classes.h"
 
