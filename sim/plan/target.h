@@ -10,9 +10,9 @@
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
 
-// Tensor parallelism. SP: activations between blocks are split over tokens, all-gather in and reduce-scatter out.
-// AR: they are whole, one all-reduce out (and one back). HF: as AR, but each projection reduces its own input gradient,
-// and embedding, norms and head are whole on every rank (transformers 4.56 to 5.10; 4.54, 4.55 split the head and gather).
+// Tensor parallelism. SP: activations between blocks are split over tokens, all-gather in and reduce-scatter out. AR:
+// they are whole, one all-reduce out (and one back). HF: as AR, but each projection reduces its own input gradient, and
+// embedding, norms and head are whole on every rank (transformers 4.56 to 5.10; 4.54, 4.55 split the head and gather).
 typedef enum { TP_SP, TP_AR, TP_HF } TpFlavour;
 
 // What recompute=full keeps of a layer. BLOCK: its input. CHILD: the input of each of norm, attention, norm, MLP.
@@ -37,7 +37,7 @@ typedef struct Target {
     bool zigzag;           // cp sequence split: zigzag (balanced) or contiguous
     bool cp_ring;          // cp_rotate=ring available
     bool cp_allgather;
-    Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16
+    Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
     bool fused_projections;   // one GEMM for q,k,v and one for gate,up
     bool deferred_reduce;     // gradients are reduced on the last micro-step only
     bool replicas_each_step;  // reduced on every micro-step, over dp_replicate too

@@ -18,6 +18,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const int64_t tokens = plan_local_tokens(plan);
     const Dtype dtype = plan->precision;
     const bool whole_fp32 = plan->zero == 0 && target->master_fp32;  // no sharding policy: gradients are as the masters
+    const bool reduces_half = target->reduce_dtype_bf16 != DTYPE_FP32 && !whole_fp32;
     return (Dims){
         .tokens = tokens,
         .tokens_between = target->tp_flavour == TP_SP ? tokens / tp : tokens,
@@ -33,7 +34,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
         .kv_width = (int64_t)model->kv_heads / tp * model->head_dim,
         .vocab_split = target->tp_flavour != TP_HF,
         .dtype = dtype,
-        .reduce_dtype = dtype == DTYPE_BF16 && !whole_fp32 ? target->reduce_dtype_bf16 : DTYPE_FP32,
+        .reduce_dtype = reduces_half && (dtype == DTYPE_BF16 || dtype == DTYPE_FP16) ? dtype : DTYPE_FP32,
         .element = dtype_bytes(dtype),
     };
 }

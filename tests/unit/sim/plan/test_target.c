@@ -23,8 +23,8 @@ Test(target, a_version_may_be_named) {
 
 // Every row of the table, default version first.
 #define ROWS                                                                                                           \
-    "accelerate@1.14, accelerate@1.13, ndtune@1, axolotl@0.18, torchtitan@0.2, torchtitan@head, megatron@core, megatron@2022, "         \
-    "nanotron@0.4, deepspeed@0.19, fsdp1@2.0"
+    "accelerate@1.14, accelerate@1.13, ndtune@1, axolotl@0.18, torchtitan@0.2, torchtitan@head, "                      \
+    "megatron@core, megatron@2022, nanotron@0.4, deepspeed@0.19, fsdp1@2.0"
 
 static void check_refused(const char *name, const char *sentence, const char *hint) {
     const Target *target = NULL;
@@ -93,5 +93,11 @@ Test(target, the_hash_tells_rows_and_changed_costs_apart) {
     const uint64_t slower = hash_of(&row);
     cr_assert_neq(before, slower);
     row.deferred_reduce = !row.deferred_reduce;
-    cr_assert_neq(slower, hash_of(&row));
+    const uint64_t reduced = hash_of(&row);
+    cr_assert_neq(slower, reduced);
+    row.replicas_each_step = !row.replicas_each_step;
+    const uint64_t replicated = hash_of(&row);
+    cr_assert_neq(reduced, replicated);
+    row.recompute_whole = !row.recompute_whole;
+    cr_assert_neq(replicated, hash_of(&row));
 }

@@ -86,6 +86,20 @@ Test(lowering, accelerate_reduces_gradients_in_bf16) {
     arena_free(&arena);
 }
 
+Test(lowering, accelerate_reduces_gradients_of_fp16_in_fp16) {
+    Arena arena = {0};
+    const StepProgram program = example(&arena, "accelerate");
+    TrainPlan plan = program.plan;
+    plan.precision = DTYPE_FP16;
+    StepProgram half;
+    Error error = {0};
+    cr_assert_eq(step_lower(&program.model, &plan, program.target, &arena, &half, &error), STATUS_OK);
+    // its mixed-precision policy has one dtype for parameters and reduction (accelerate's set_mixed_precision)
+    cr_assert_eq(tally(&half, TASK_REDUCE_SCATTER, half.shard_group, PHASE_REDUCE).payload_bytes,
+                 tally(&program, TASK_REDUCE_SCATTER, program.shard_group, PHASE_REDUCE).payload_bytes);
+    arena_free(&arena);
+}
+
 Test(lowering, replicas_all_reduce_the_shard_of_a_layer) {
     Arena arena = {0};
     const StepProgram program = example(&arena, "ndtune");
