@@ -67,13 +67,19 @@ static double task_runs(const StepProgram *program, int32_t task) {
     return 0;
 }
 
+// Model FLOPs count the whole square of attention; a task has its causal half, or all of it where the busiest rank of
+// a contiguous ring sees a block whole.
+static double square_over_visible(const StepProgram *program, const Task *task) {
+    const bool whole = task->ring_step > 0 && !program->target->zigzag;
+    return task->kind == TASK_ATTENTION && !whole ? 2 : 1;
+}
+
 double predict_recomputed_flop_per_token(const StepProgram *program) {
     double flop = 0;
     for (int32_t i = 0; i < program->task_count; i++) {
         const Task *task = &program->tasks[i];
         if (task->phase == PHASE_RECOMPUTE) {
-            const double counted = task->kind == TASK_ATTENTION ? 2 : 1;  // the whole square, not its causal half
-            flop += counted * task->flops * task_runs(program, i);
+            flop += square_over_visible(program, task) * task->flops * task_runs(program, i);
         }
     }
     return flop * mesh_world(&program->plan.mesh) / (double)plan_tokens_per_step(&program->plan);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "autotune/predict.h"
 #include "autotune/search.h"
 #include "tests/unit/autotune/requests.h"
 
@@ -211,6 +212,24 @@ Test(search, hfu_adds_what_the_program_runs_twice) {
     // not run again: q, k, v (4096 x 4096), gate and up (4096 x 11008), and scores and values over the full square.
     const double again = 32.0 * (2.0 * (3.0 * 4096 * 4096 + 2.0 * 4096 * 11008) + 4.0 * 4096 * 4096);
     cr_assert_float_eq(best->hfu / best->mfu, 1 + again / model_flops_per_token(&request.model, 4096), 1e-12);
+}
+
+// The blocks of a ring are one square together, whether each rank sees half of all or the last rank all of most.
+Test(search, a_contiguous_ring_repeats_as_many_model_flops_as_a_zigzag_one) {
+    const char *targets[2] = {"accelerate", "axolotl"};
+    double again[2];
+    for (int i = 0; i < 2; i++) {
+        request = request_for(&arena, 8, "7b", "dgx-h100", targets[i]);
+        TrainPlan plan = {.mesh = {{1, 1, 8, 1}}, .seq = 65536, .micro_batch = 1, .grad_accum = 1, .zero = 3};
+        plan.recompute = RECOMPUTE_FULL;
+        plan.precision = DTYPE_BF16;
+        plan.fused = FUSED_EAGER;
+        StepProgram program;
+        cr_assert_eq(step_lower(&request.model, &plan, request.target, &arena, &program, &error), STATUS_OK, "%s",
+                     error.message);
+        again[i] = predict_recomputed_flop_per_token(&program);
+    }
+    cr_assert_float_eq(again[0], again[1], 1e-9 * again[0]);
 }
 
 static void expect_same(const TuneResult *one, const TuneResult *other) {
