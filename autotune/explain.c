@@ -1,4 +1,5 @@
-// What would change the answer: the search is run again, estimates only, under a changed request. The break-even is
+// What would change the answer: the search is run again, estimates only, under a changed request; where ranks or links
+// are slow, which estimates do not know, with the most promising choice of each shape simulated. The break-even is
 // found by doubling the factor until another shape wins, then by bisection; it is the least such factor where the
 // winner changes once, which is the usual case. The network is what the shapes of this world travel over: the cards
 // between the nodes, or the links of a node when there is only one. Measured curves of a profile contradict a changed

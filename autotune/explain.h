@@ -25,7 +25,7 @@ typedef struct Explanation {
     const TuneResult *result;  // with at least one entry
     const Prediction *best;
     const Prediction *runner_up;  // NULL = only one shape fits
-    Mesh estimated_best;          // the winner by the estimate alone: what the questions are compared with
+    Mesh estimated_best;  // the winner by the estimate alone (as explain.c says): what the questions are compared with
     WhatIf questions[WHAT_IF_COUNT];
 } Explanation;
 

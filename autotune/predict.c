@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "autotune/handicap.h"
 #include "autotune/interval.h"
 #include "sim/engine/engine.h"
 
@@ -22,10 +23,14 @@ void predictor_init(Predictor *predictor, const TuneRequest *request, const Pred
     model_hash(&request->model, &predictor->identity);
     cluster_hash(&request->cluster, &predictor->identity);
     target_hash(request->target, &predictor->identity);
+    handicap_hash(request, &predictor->identity);
+    predictor->rank_slowdown = handicap_factors(request, false, &predictor->lasting);
+    predictor->link_slowdown = handicap_factors(request, true, &predictor->lasting);
 }
 
 void predictor_free(Predictor *predictor) {
     arena_free(&predictor->scratch);
+    arena_free(&predictor->lasting);
 }
 
 uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *plan) {
@@ -164,7 +169,8 @@ static Status lower(Predictor *predictor, const TrainPlan *plan, StepProgram *pr
 }
 
 static Status simulate(Predictor *predictor, const StepProgram *program, Prediction *prediction, Error *error) {
-    const EngineOptions options = {0};
+    const EngineOptions options = {.rank_slowdown = predictor->rank_slowdown,
+                                   .link_slowdown = predictor->link_slowdown};
     EngineResult engine = {0};
     TRY(engine_run(program, &predictor->cost, &options, &predictor->scratch, &engine, error));
     prediction->origin = ORIGIN_ENGINE;

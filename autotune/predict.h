@@ -18,8 +18,10 @@ typedef struct Predictor {
     const TuneRequest *request;
     CostModel cost;
     PredictionCache cache;
-    Arena scratch;  // programs and timelines; reset for every plan
-    Hash identity;  // engine version, model, profile and target: the part of the content hash that plans share
+    Arena scratch;                               // programs and timelines; reset for every plan
+    Arena lasting;                               // what follows, as long as the predictor
+    const float *rank_slowdown, *link_slowdown;  // per rank, from the request's handicaps; NULL = all 1
+    Hash identity;  // engine version, model, profile, target, handicaps: the part of the content hash that plans share
 } Predictor;
 
 void predictor_init(Predictor *predictor, const TuneRequest *request, const PredictionCache *cache);

@@ -27,6 +27,14 @@ typedef enum { OBJECTIVE_THROUGHPUT, OBJECTIVE_MEMORY, OBJECTIVE_COST, OBJECTIVE
 
 extern const char *const objective_names[OBJECTIVE_COUNT];  // "throughput" "memory" "cost"
 
+// What if one rank, or each of a node, were slower than the profile says?
+typedef struct Handicap {
+    bool of_node;   // index counts nodes, else ranks
+    bool of_links;  // its collectives take so many times as long, else its compute
+    int index;
+    double factor;  // at least 1
+} Handicap;
+
 typedef struct TuneRequest {
     const char *command;  // the command line, quoted for a shell
     int world;
@@ -46,8 +54,10 @@ typedef struct TuneRequest {
     double memory_limit_bytes;
     Effort effort;
     Objective objective;
-    double tokens;                   // to train on: 0 = not said; changes no ranking
-    Mesh baseline;                   // a shape to compare with; size[0] = 0: none
+    double tokens;              // to train on: 0 = not said; changes no ranking
+    Mesh baseline;              // a shape to compare with; size[0] = 0: none
+    const Handicap *handicaps;  // in the order in which they were said; every time then comes from the engine
+    int handicap_count;
     int threads;                     // 0 = as many as there are processors; changes no result
     const char *const *assumptions;  // what nobody said, in words
     int assumption_count;

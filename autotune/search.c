@@ -1,6 +1,7 @@
 // The search in order: enumerate, screen (search_screen.c), order (search_order.c), settle (search_settle.c), rank.
 // Every candidate is screened with the closed form (within about 3 % of the engine where nothing contends); the
-// promising are simulated. Worlds with more than 200 shapes keep the closed form's times below that rank.
+// promising are simulated. Worlds with more than 200 shapes keep the closed form's times below that rank, unless ranks
+// or links are slow: those only the engine knows, so every shape is simulated.
 
 #include "autotune/search.h"
 

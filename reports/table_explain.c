@@ -109,7 +109,10 @@ Status table_explanation(const Explanation *explanation, FILE *out, Error *error
         TRY(print_memory(explanation, out, error));
     }
     char mesh[WORDS_BYTES];
-    fprintf(out, "\nWhat would change the answer (estimated; by estimate alone the best is %s)\n",
+    fprintf(out,
+            request->handicap_count > 0
+                ? "\nWhat would change the answer (one simulated choice per shape; by that the best is %s)\n"
+                : "\nWhat would change the answer (estimated; by estimate alone the best is %s)\n",
             words_mesh(&explanation->estimated_best, mesh));
     for (int i = 0; i < WHAT_IF_COUNT; i++) {
         print_question(explanation, &explanation->questions[i], out);

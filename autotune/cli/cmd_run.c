@@ -5,6 +5,7 @@
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
+#include "autotune/handicap.h"
 #include "autotune/predict.h"
 #include "exec/launch/launch.h"
 #include "reports/reports.h"
@@ -64,7 +65,10 @@ static Status prepare(RunCommand *command, Error *error) {
 // Predicted seconds per template task: every instance of one step, on rank 0.
 static Status predict_tasks(RunCommand *command, TaskTotal *totals, Error *error) {
     const CostModel cost = {.profile = &command->request.cluster, .target = command->request.target};
-    const EngineOptions options = {.keep_spans = true, .unroll = true};
+    const EngineOptions options = {.keep_spans = true,
+                                   .unroll = true,
+                                   .rank_slowdown = handicap_factors(&command->request, false, &command->cli->arena),
+                                   .link_slowdown = handicap_factors(&command->request, true, &command->cli->arena)};
     EngineResult engine = {0};
     TRY(engine_run(&command->program, &cost, &options, &command->cli->arena, &engine, error));
     timeline_totals(&engine.timeline, &command->program, 0, totals);

@@ -37,8 +37,9 @@ const OptionRow option_table[OPTION_COUNT] = {
                         "a cluster profile (ndtune clusters lists them) or a profile file", GROUP_WHAT,
                         SEARCH | PREDICT | RUN},
     [OPTION_SET] = {"set", VALUE_LIST, "KEY=VALUE", 0, 0, NULL, NULL,
-                    "override a number of the cluster profile, such as node.gpus=4; may be repeated", GROUP_WHAT,
-                    SEARCH | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS)},
+                    "change a number of the cluster profile, such as node.gpus=4, or ask what if a rank or node were "
+                    "slow: rank.3.slowdown=1.2, node.2.link_slowdown=3; may be repeated",
+                    GROUP_WHAT, SEARCH | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS)},
     [OPTION_TARGET] = {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL, "accelerate; run: ndtune",
                        "the framework that trains", GROUP_WHAT, SEARCH | PREDICT},
     [OPTION_SEQ] = {"seq", VALUE_INT, "N", 1, 1 << 24, "tokens", "min(4096, the model's); run: 128", "sequence length",

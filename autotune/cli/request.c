@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autotune/handicap.h"
 #include "autotune/space.h"
 #include "sim/base/text.h"
 
@@ -55,6 +56,9 @@ static Status find_cluster(Builder *builder, Error *error) {
     const char *name = given ? cli_value(cli, OPTION_CLUSTER)->text : builder->defaults->cluster;
     TRY(cli_blame(cli, OPTION_CLUSTER, cluster_find(name, &cli->arena, &request->cluster, error)));
     for (int i = 0; i < cli->options.set_count; i++) {
+        if (handicap_named(cli->options.sets[i])) {
+            continue;
+        }
         const Status status = cluster_set(&request->cluster, cli->options.sets[i], &cli->arena, error);
         if (status != STATUS_OK) {
             cli->blame = cli->options.set_argument[i];
@@ -65,6 +69,31 @@ static Status find_cluster(Builder *builder, Error *error) {
     assume(builder, arena_format(&cli->arena, "cluster %s (%s), %d per node%s", request->cluster.name,
                                  request->cluster.accelerator.name, request->cluster.node.accelerators,
                                  given ? "" : "; change it with --cluster"));
+    return STATUS_OK;
+}
+
+// What --set says about ranks and nodes by their numbers.
+static Status find_handicaps(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    Handicap *handicaps = ARENA_ARRAY(&cli->arena, Handicap, cli->options.set_count);
+    request->handicaps = handicaps;
+    for (int i = 0; i < cli->options.set_count; i++) {
+        if (!handicap_named(cli->options.sets[i])) {
+            continue;
+        }
+        Handicap *handicap = &handicaps[request->handicap_count++];
+        if (handicap_parse(cli->options.sets[i], handicap, error) != STATUS_OK) {
+            cli->blame = cli->options.set_argument[i];
+            return STATUS_USAGE;
+        }
+        assume(builder, handicap_text(handicap, &cli->arena));
+    }
+    if (request->handicap_count > 0 && cli_given(cli, OPTION_EFFORT) &&
+        cli_value(cli, OPTION_EFFORT)->integer == EFFORT_ESTIMATE) {
+        error_set(error, STATUS_USAGE, "an estimate knows no slow rank, node or link: they have to be simulated");
+        return cli_blame(cli, OPTION_EFFORT, STATUS_USAGE);
+    }
     return STATUS_OK;
 }
 
@@ -279,10 +308,22 @@ static Status choose_baseline(Builder *builder, Error *error) {
     return cli_blame(cli, OPTION_BASELINE, STATUS_USAGE);
 }
 
+static Status check_handicaps(Cli *cli, const TuneRequest *request, Error *error) {
+    int place = 0;
+    for (int i = 0; i < cli->options.set_count; i++) {
+        if (handicap_named(cli->options.sets[i]) &&
+            handicap_check(&request->handicaps[place++], request, error) != STATUS_OK) {
+            cli->blame = cli->options.set_argument[i];
+            return STATUS_USAGE;
+        }
+    }
+    return STATUS_OK;
+}
+
 Status request_check_world(Cli *cli, const TuneRequest *request, Error *error) {
     const int node = request->cluster.node.accelerators;
     if (request->cluster.fabric.nics > 0 || request->world <= node) {
-        return STATUS_OK;
+        return check_handicaps(cli, request, error);
     }
     error_set(error, STATUS_USAGE, "cluster %s is one node of %d without a network; a world of %d does not fit on it",
               request->cluster.name, node, request->world);
@@ -319,6 +360,7 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     TRY(choose_world(&builder, error));
     TRY(find_model(&builder, error));
     TRY(find_cluster(&builder, error));
+    TRY(find_handicaps(&builder, error));
     TRY(find_target(&builder, error));
     TRY(request_check_world(cli, request, error));
     choose_sequence(&builder);

@@ -22,7 +22,7 @@ void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, 
 
 Status request_mesh(Cli *cli, Mesh *mesh, Error *error);
 
-// A profile without a network cannot hold a larger world than its node.
+// A profile without a network cannot hold a larger world than its node; no world has a rank or node beyond its last.
 Status request_check_world(Cli *cli, const TuneRequest *request, Error *error);
 
 extern const RequestDefaults search_defaults;  // of plan and explain

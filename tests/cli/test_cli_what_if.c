@@ -1,0 +1,66 @@
+// Slow ranks and links on the command line.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/cli/cli.h"
+
+TestSuite(cli_what_if, .timeout = 300);
+
+static double step_of(const char *const *words) {
+    json_t *root = cli_json_words(0, words);
+    const double step_s = cli_number(root, "step_time_s");
+    json_decref(root);
+    return step_s;
+}
+
+#define PREDICT "predict", "--mesh", "dp_shard=8,tp=2", "--model", "7b", "--format", "json"
+#define STEP(...) step_of((const char *const[]){PREDICT, __VA_ARGS__, NULL})
+
+Test(cli_what_if, a_slow_rank_slows_the_step_and_is_among_the_assumptions) {
+    const double sound_s = STEP("--seq", "4096");
+    const double slow_s = STEP("--set", "rank.3.slowdown=1.2");
+    cr_assert_gt(slow_s, sound_s);
+    cr_assert_lt(slow_s, 1.2 * sound_s);
+    ProgramRun run = CLI("predict", "--mesh", "dp_shard=8,tp=2", "--model", "7b", "--set", "rank.3.slowdown=1.2");
+    cr_assert_not_null(strstr(run.out, "what if: rank 3 computes 1.2 times as long"), "%s", run.out);
+    program_run_free(&run);
+}
+
+Test(cli_what_if, a_slow_node_is_slower_than_one_of_its_links) {
+    const double one_s = STEP("--set", "rank.9.link_slowdown=2");
+    cr_assert_gt(one_s, STEP("--seq", "4096"));
+    cr_assert_geq(STEP("--set", "node.1.link_slowdown=2"), one_s);
+}
+
+Test(cli_what_if, nodes_are_counted_after_the_profile_is_changed) {
+    ProgramRun run = CLI(PREDICT, "--set", "node.3.slowdown=2", "--set", "node.gpus=4");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+    run = CLI(PREDICT, "--set", "node.3.slowdown=2");
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert_not_null(strstr(run.err, "there is no node 3: a world of 16 has 2 nodes"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_what_if, a_rank_beyond_the_world_is_underlined) {
+    ProgramRun run = CLI("predict", "--mesh", "dp_shard=8", "--model", "7b", "--set", "rank.8.slowdown=2");
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert_not_null(strstr(run.err, "~~~~~~~~~~~~~~~~~\n"), "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "there is no rank 8: a world of 8 has 8 ranks"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_what_if, each_world_of_a_list_must_have_the_rank) {
+    ProgramRun run = CLI("--world", "8,16", "--model", "tiny", "--set", "rank.12.slowdown=2");
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert_not_null(strstr(run.err, "a world of 8 has 8 ranks"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_what_if, estimates_are_refused) {
+    ProgramRun run = CLI("--world", "8", "--model", "7b", "--set", "rank.3.slowdown=2", "--effort", "estimate");
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert_not_null(strstr(run.err, "an estimate knows no slow rank"), "%s", run.err);
+    program_run_free(&run);
+}
