@@ -93,6 +93,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->reduce_dtype_bf16,
                                 target->fused_projections,
                                 target->deferred_reduce,
+                                target->gradient_buffer,
                                 target->replicas_each_step,
                                 target->shared_shard_lane,
                                 target->shard_copies,

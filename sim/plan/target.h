@@ -40,6 +40,7 @@ typedef struct Target {
     Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
     bool fused_projections;   // one GEMM for q,k,v and one for gate,up
     bool deferred_reduce;     // gradients are reduced on the last micro-step only
+    bool gradient_buffer;     // whole gradients have memory of their own from the start, accumulated or not
     bool replicas_each_step;  // reduced on every micro-step, over dp_replicate too
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane

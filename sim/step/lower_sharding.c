@@ -82,10 +82,13 @@ static void choose_weights(Lowering *lowering, int u) {
 static void choose_gradients(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     const UnitNames *names = &unit_names[u];
-    const bool summed = lowering->plan->zero == 0 || (!lowering->reduce_each && lowering->plan->grad_accum > 1);
+    const bool buffered = lowering->target->gradient_buffer;
+    const bool summed =
+        buffered || lowering->plan->zero == 0 || (!lowering->reduce_each && lowering->plan->grad_accum > 1);
     const int32_t slots = summed ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
     lowering->gradients[u] = unit->gradient_full = unit_tensor(
         lowering, names->gradients, ROLE_GRADIENT, lowering->dims.reduce_dtype, unit->padded_elements, slots);
+    lowering->tensors[unit->gradient_full].persistent = buffered;
     unit->gradient_shard = lowering->plan->zero == 0 ? unit->gradient_full
                                                      : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
                                                                    DTYPE_FP32, unit->shard_elements, unit->instances);

@@ -99,5 +99,8 @@ Test(target, the_hash_tells_rows_and_changed_costs_apart) {
     const uint64_t replicated = hash_of(&row);
     cr_assert_neq(reduced, replicated);
     row.recompute_whole = !row.recompute_whole;
-    cr_assert_neq(replicated, hash_of(&row));
+    const uint64_t whole = hash_of(&row);
+    cr_assert_neq(replicated, whole);
+    row.gradient_buffer = !row.gradient_buffer;
+    cr_assert_neq(whole, hash_of(&row));
 }

@@ -217,6 +217,23 @@ Test(lowering, deferred_reduction_scatters_gradients_on_the_last_micro_step_only
     arena_free(&arena);
 }
 
+// Megatron's ParamAndGradBuffer is there from the start: 4 bytes for each of the 6.74 G parameters / tp 2.
+Test(lowering, megatron_holds_whole_gradients_without_accumulation_too) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-2-7b",
+                                                                 .target = "megatron",
+                                                                 .mesh = "dp_shard=4,tp=2",
+                                                                 .seq = 4096,
+                                                                 .bf16 = true});
+    double held = 0;
+    for (int u = 0; u < program.unit_count; u++) {
+        const Buffer *gradients = &program.buffers[program.units[u].gradient_full];
+        held += gradients->persistent ? (double)gradients->slots * (double)gradients->slot_bytes : 0;
+    }
+    cr_assert_float_eq(held / (4 * 6.738e9 / 2), 1, 0.001, "%g bytes", held);
+    arena_free(&arena);
+}
+
 Test(lowering, reshard_never_gathers_each_layer_once_and_keeps_all) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, (LoweredRequest){.mesh = "dp_shard=4", .reshard = RESHARD_NEVER});
