@@ -1,6 +1,8 @@
 # cmake -DROOT=... -DVERSION=... -DOUTPUT=... -P engine_version.cmake: a header with the version of the numbers, which is the
-# program's version and a hash of every source under sim/. A stored prediction of other code is never a cache hit.
+# program's version and a hash of every source under sim/ and of the search. A stored answer of other code is never a hit.
 file(GLOB_RECURSE sources ${ROOT}/sim/*.c ${ROOT}/sim/*.h)
+file(GLOB search_sources ${ROOT}/autotune/*.c ${ROOT}/autotune/*.h)
+list(APPEND sources ${search_sources})
 list(SORT sources)
 set(all "")
 foreach(source IN LISTS sources)

@@ -2,6 +2,7 @@
 // question gives the same answer (its hash covers the engine's code), so asking again only counts; nothing is written
 // twice.
 
+#include "autotune/handicap.h"
 #include "autotune/store/store_predictions.h"
 
 static const char *const state_names[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
@@ -20,6 +21,7 @@ static uint64_t request_hash(const TuneRequest *request) {
         hash_int(&hash, asked[i]);
     }
     hash_double(&hash, request->memory_limit_bytes);
+    handicap_hash(request, &hash);
     return hash_end(&hash);
 }
 

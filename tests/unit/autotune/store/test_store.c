@@ -95,6 +95,19 @@ Test(store, another_profile_is_not_a_hit) {
     cr_assert_eq(second.search.cached, 0);
 }
 
+Test(store, the_same_words_with_a_slow_rank_are_another_request) {
+    const TuneResult first = search(NULL);
+    save(&first);
+    const Handicap slow = {.index = 3, .factor = 2};
+    request.handicaps = &slow;
+    request.handicap_count = 1;
+    const TuneResult second = search(NULL);
+    save(&second);
+    StoredList list;
+    cr_assert_eq(store_list(store, 10, &arena, &list, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(list.request_count, 2);
+}
+
 Test(store, another_precision_is_not_a_hit) {
     const PredictionCache cache = store_cache(store);
     const TuneResult first = search(&cache);
