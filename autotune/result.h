@@ -118,5 +118,5 @@ typedef struct TuneResult {
     SearchCounts search;
 } TuneResult;
 
-// One line that says what the numbers of a prediction depend on, beside the inputs: the code of sim/.
+// One line that says what the numbers of a prediction depend on, beside the inputs: the code of sim/ and of the search.
 const char *tune_engine_version(void);  // "0.1.0+3fa94c21d0b7"
