@@ -205,6 +205,9 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
         return wrap_plan(plan, error);
     }
     derive(predictor, arena, prediction);
+    if (prediction->origin == ORIGIN_ENGINE && predictor->cache.keep) {
+        predictor->cache.keep(predictor->cache.state, predictor->request, prediction);
+    }
     return STATUS_OK;
 }
 

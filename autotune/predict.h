@@ -7,10 +7,12 @@
 #include "sim/base/arena.h"
 #include "sim/cost/cost.h"
 
-// Where finished predictions are looked up; the store is one. find NULL = nothing is remembered.
+// Where finished predictions are looked up and kept; the store is one. A member that is NULL is not done.
 typedef struct PredictionCache {
     // Fills *prediction (numbers and memory; its texts in the arena) and returns true on a hit.
     bool (*find)(void *state, uint64_t content_hash, Arena *arena, Prediction *prediction);
+    // Remembers what the engine has just found, so that a search that is killed goes on from there.
+    void (*keep)(void *state, const TuneRequest *request, const Prediction *prediction);
     void *state;
 } PredictionCache;
 

@@ -25,14 +25,23 @@ static bool find_locked(void *state, uint64_t content_hash, Arena *arena, Predic
     return found;
 }
 
+static void keep_locked(void *state, const TuneRequest *request, const Prediction *prediction) {
+    LockedCache *locked = state;
+    pthread_mutex_lock(&locked->lock);
+    locked->cache.keep(locked->cache.state, request, prediction);
+    pthread_mutex_unlock(&locked->lock);
+}
+
 static void workers_begin(Search *search, const PredictionCache *cache) {
     search->worker_count = parallel_workers(search->request->threads);
     pthread_mutex_init(&search->cache.lock, NULL);
     search->cache.cache = cache ? *cache : (PredictionCache){0};
-    const PredictionCache locked = {find_locked, &search->cache};
+    const PredictionCache locked = {.find = search->cache.cache.find ? find_locked : NULL,
+                                    .keep = search->cache.cache.keep ? keep_locked : NULL,
+                                    .state = &search->cache};
     for (int i = 0; i < search->worker_count; i++) {
         SearchWorker *worker = &search->workers[i];
-        predictor_init(&worker->predictor, search->request, cache && cache->find ? &locked : NULL);
+        predictor_init(&worker->predictor, search->request, &locked);
         worker->analytic = analytic_new(&search->request->model, &worker->predictor.cost, &worker->arena);
     }
 }

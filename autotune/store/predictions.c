@@ -70,10 +70,6 @@ static bool find_prediction(void *state, uint64_t content_hash, Arena *arena, Pr
     return found;
 }
 
-PredictionCache store_cache(Store *store) {
-    return (PredictionCache){.find = find_prediction, .state = store};
-}
-
 Status store_prepare_prediction(Store *store, sqlite3_stmt **statement, Error *error) {
     return store_prepare(
         store,
@@ -130,4 +126,13 @@ Status store_save_prediction(Store *store, const TuneRequest *request, const Pre
     }
     SavePrediction save = {request, prediction};
     return store_transaction(store, save_prediction, &save, error);
+}
+
+// What cannot be kept now is not lost: the result is saved at the end, and that reports what is wrong.
+static void keep_prediction(void *state, const TuneRequest *request, const Prediction *prediction) {
+    store_save_prediction(state, request, prediction, NULL);
+}
+
+PredictionCache store_cache(Store *store) {
+    return (PredictionCache){.find = find_prediction, .keep = keep_prediction, .state = store};
 }

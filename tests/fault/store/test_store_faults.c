@@ -285,6 +285,38 @@ Test(store_faults, after_a_kill_the_next_call_answers) {
     program_run_free(&run);
 }
 
+// Predictions that another process has committed so far; 0 while the file is not ready.
+static int predictions_so_far(void) {
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    int count = 0;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, "SELECT count(*) FROM predictions", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        count = sqlite3_column_int(statement, 0);
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return count;
+}
+
+Test(store_faults, a_killed_search_goes_on_from_what_it_had) {
+    char *const words[] = {NDTUNE_BIN_DIR "/ndtune", "--world", "1024", "--model", "llama-3-70b", "--db", path, NULL};
+    const pid_t child = start(words);
+    while (predictions_so_far() < 3) {
+        cr_assert_eq(waitpid(child, NULL, WNOHANG), 0, "the search ended before it could be killed");
+        wait_s(0.002);
+    }
+    kill(child, SIGKILL);
+    cr_assert_eq(waitpid(child, NULL, 0), child);
+    ProgramRun run = program_run((const char *const *)words, NULL, 120);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    const char *known = strstr(run.out, " simulated and ");
+    cr_assert_not_null(known, "%s", run.out);
+    cr_assert_geq(atoi(known + strlen(" simulated and ")), 3);
+    program_run_free(&run);
+}
+
 Test(store_faults, an_interrupt_ends_the_program_and_leaves_the_store_whole) {
     char *const words[] = {
         NDTUNE_BIN_DIR "/ndtune", "--world", "1024", "--model", "llama-3-70b", "--db", path, "--format", "csv", NULL};
