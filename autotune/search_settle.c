@@ -6,7 +6,7 @@
 #include "autotune/rank.h"
 #include "autotune/search_internal.h"
 
-enum { BEST_PER_SHAPE = 2, BEST_OF_HANDICAPPED = 6, SIMULATED_MAX = 200 };
+enum { BEST_PER_SHAPE = 2, BEST_OF_HANDICAPPED = 4, SIMULATED_MAX = 200 };
 static const double MARGIN = 0.06;  // twice the closed form's error of 3 %: two candidates err against each other
 
 static void reject(const Search *search, SearchWorker *worker, Candidate *candidate, const MemoryBreakdown *memory) {
@@ -48,20 +48,23 @@ static bool is_close(const Search *search, const Candidate *candidate) {
            candidate->tokens_per_s >= (1 - MARGIN) * search->best_estimate;
 }
 
-// The closed form does not know what is slow, so its order counts for less there: in 4 searches of 16 and 32 ranks the
-// best 6 of each shape held what the best 30 did, the best 3 did not.
-static int best_wanted(const Search *search) {
-    if (search->request->effort == EFFORT_ESTIMATE) {
-        return 1;
+// How many fitting choices of the shape at this place of the order are simulated; 0 = the estimate's word is taken. The
+// closed form does not know what is slow, so its order counts for less there: in 4 searches of 16 and 32 ranks the best
+// 4 of each shape held what the best 30 did, the best 3 did not.
+static int choices_to_simulate(const TuneRequest *request, int place) {
+    const bool promising = request->effort == EFFORT_SIMULATE && place < SIMULATED_MAX;
+    if (request->handicap_count > 0) {
+        return promising ? BEST_OF_HANDICAPPED : 1;
     }
-    return search->request->handicap_count > 0 ? BEST_OF_HANDICAPPED : BEST_PER_SHAPE;
+    return promising ? BEST_PER_SHAPE : 0;
 }
 
 // The best choice of a shape that fits, or none.
-static Status settle_shape(const Search *search, SearchWorker *worker, int shape, bool with_engine, Prediction **best,
+static Status settle_shape(const Search *search, SearchWorker *worker, int shape, int simulated, Prediction **best,
                            Error *error) {
     int (*compare)(const void *, const void *) = rank_order(search->request->objective);
-    const int enough = with_engine ? best_wanted(search) : 1;
+    const bool with_engine = simulated > 0;
+    const int enough = with_engine ? simulated : 1;
     int fitting = 0;
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = search->order[i];
@@ -125,10 +128,8 @@ typedef struct SettlePieces {
 static Status settle_piece(void *context, int worker, int index, Error *error) {
     const SettlePieces *pieces = context;
     Search *search = pieces->search;
-    const bool promising = search->request->effort == EFFORT_SIMULATE && index < SIMULATED_MAX;
-    const bool with_engine = promising || search->request->handicap_count > 0;
-    return settle_shape(search, &search->workers[worker], search->shape_order[index], with_engine, &pieces->best[index],
-                        error);
+    return settle_shape(search, &search->workers[worker], search->shape_order[index],
+                        choices_to_simulate(search->request, index), &pieces->best[index], error);
 }
 
 Status search_settle(Search *search, Error *error) {
