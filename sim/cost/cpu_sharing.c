@@ -1,8 +1,7 @@
 // Ranks on the cores of one CPU; the only place that knows about it. A CPU profile's rates (GEMM, memory bandwidth,
 // link curves) are those of one core.
 //   fewer ranks than cores   the launcher gives each rank cores/ranks threads (exec/launch): kernels run that much
-//   faster,
-//                            collectives and latencies stay
+//                            faster, collectives and latencies stay
 //   more ranks than cores    all take turns: rates divide by ranks/cores and latencies multiply by it, collectives too,
 //                            which are copies by the same cores (reference executor.md 6.3: 8 MB reduce-scatter of 2,
 //                            4, 8 ranks on 2 cores 0.094, 0.35, 1.5 ms; 64 MB all-reduce 6.6, 15.6, 41 ms)

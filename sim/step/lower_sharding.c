@@ -8,8 +8,8 @@
 //   2       whole             one layer at a time         reduce-scatter each step   all-gather of weights
 //   3       gathered          one layer at a time         reduce-scatter each step
 //
-// A target that defers its reduction sums whole gradients over micro-steps at any stage. dp_replicate adds an
-// all-reduce of the shard at the end.
+// A target that defers its reduction sums whole gradients over micro-steps at any stage; one with a gradient buffer has
+// memory for all of them from the start. dp_replicate adds an all-reduce of the shard at the end.
 
 #include "sim/step/lower.h"
 
