@@ -20,5 +20,3 @@ const char *handicap_text(const Handicap *handicap, Arena *arena);
 
 // Factors per rank of the world, for the engine; NULL = all 1. Of two that name the same rank the later one holds.
 const float *handicap_factors(const TuneRequest *request, bool of_links, Arena *arena);
-
-void handicap_hash(const TuneRequest *request, Hash *hash);

@@ -63,6 +63,9 @@ typedef struct TuneRequest {
     int assumption_count;
 } TuneRequest;
 
+// What the request says of slow ranks, nodes and links; nothing when it says nothing.
+void handicap_hash(const TuneRequest *request, Hash *hash);
+
 typedef enum { ORIGIN_ESTIMATE, ORIGIN_ENGINE, ORIGIN_COUNT } PredictionOrigin;
 
 typedef struct Prediction {

@@ -2,7 +2,6 @@
 // question gives the same answer (its hash covers the engine's code), so asking again only counts; nothing is written
 // twice.
 
-#include "autotune/handicap.h"
 #include "autotune/store/store_predictions.h"
 
 static const char *const state_names[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
