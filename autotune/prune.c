@@ -34,11 +34,12 @@ static const char *check_slice(const TuneRequest *request, const TrainPlan *plan
     if (cp <= SMALL_RING || plan->seq / cp >= SHORTEST_SLICE) {
         return NULL;
     }
-    return arena_format(arena,
-                        "cp=%d leaves a rank %d tokens of each sequence, less than one attention tile of %d: use cp %d or "
-                        "less",
-                        cp, plan->seq / cp, SHORTEST_SLICE,
-                        plan->seq / SHORTEST_SLICE > SMALL_RING ? plan->seq / SHORTEST_SLICE : SMALL_RING);
+    return arena_format(
+        arena,
+        "cp=%d leaves a rank %d tokens of each sequence, less than one attention tile of %d: use cp %d or "
+        "less",
+        cp, plan->seq / cp, SHORTEST_SLICE,
+        plan->seq / SHORTEST_SLICE > SMALL_RING ? plan->seq / SHORTEST_SLICE : SMALL_RING);
 }
 
 static const char *check_batch(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,

@@ -45,7 +45,7 @@ typedef struct Target {
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
-    bool root_unit;               // embedding, final norm and head are one unit, gathered for the whole forward
+    bool root_unit;           // embedding, final norm and head are one unit, gathered for the whole forward
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
     bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
     bool master_fp32;         // fp32 master when precision is lower
@@ -61,9 +61,9 @@ typedef struct Target {
     double host_s_per_op;  // host time to issue one operation
     double step_fixed_s;   // step edges: data, logging, zero_grad
     double memory_passes;  // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
-    double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
+    double loss_bytes_per_logit;        // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
-    double tp_overlap_exposed;    // share of tp collectives left in the open by tp_overlap; 0 = the target has none
+    double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
     double optimizer_bytes_per_parameter;
     double optimizer_temporary_bytes_per_parameter;
     // memory beyond live bytes

@@ -171,13 +171,14 @@ static const Target targets[] = {
         .has_cp = true,
         .shard_needs_fsdp = true,
         .max_zero = 3,
-        .default_attention = ATTENTION_FLASH,   // SDPA (2.1)
-        .default_fused = FUSED_COMPILED,        // its published recipes compile each block
-        .host_s_per_op = 13e-6,                 // accuracy-notes.md 2
-        .tp_overlap_exposed = 0.65,             // async TP (accuracy-notes.md 2)
-        .step_fixed_s = 5e-3,                   // estimated: no Trainer around the step
-        .loss_fp32_copies = {[FUSED_FUSED] = 2, [FUSED_EAGER] = 2, [FUSED_COMPILED] = 2},  // accuracy-notes.md 4: 9.5-12 B
-        .optimizer_bytes_per_parameter = 40.0,  // accuracy-notes.md 2
+        .default_attention = ATTENTION_FLASH,  // SDPA (2.1)
+        .default_fused = FUSED_COMPILED,       // its published recipes compile each block
+        .host_s_per_op = 13e-6,                // accuracy-notes.md 2
+        .tp_overlap_exposed = 0.65,            // async TP (accuracy-notes.md 2)
+        .step_fixed_s = 5e-3,                  // estimated: no Trainer around the step
+        .loss_fp32_copies =
+            {[FUSED_FUSED] = 2, [FUSED_EAGER] = 2, [FUSED_COMPILED] = 2},  // accuracy-notes.md 4: 9.5-12 B
+        .optimizer_bytes_per_parameter = 40.0,                             // accuracy-notes.md 2
         .context_bytes = 0.7e9,
         .communicator_bytes = 0.25e9,
         .allocator_slack = 0.05,
@@ -247,12 +248,13 @@ static const Target targets[] = {
         .vocab_multiple = 128,                 // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)
         .default_attention = ATTENTION_CUDNN,  // Transformer Engine
         .default_fused = FUSED_FUSED,
-        .host_s_per_op = 13e-6,                 // accuracy-notes.md 2: the eager Megatron-DeepSpeed stack had 29.5 us
-        .step_fixed_s = 6e-3,                   // accuracy-notes.md 2: 3 to 9 ms
-        .tp_overlap_exposed = 0.2,              // user buffers (accuracy-notes.md 2; chosen there, not fitted)
-        .loss_bytes_per_logit = 44.0,           // accuracy-notes.md 2: vocabulary-parallel
-        .loss_fp32_copies = {[FUSED_FUSED] = 2, [FUSED_EAGER] = 2, [FUSED_COMPILED] = 2},  // fp32 logits and their softmax
-        .optimizer_bytes_per_parameter = 50.0,  // accuracy-notes.md 2
+        .host_s_per_op = 13e-6,        // accuracy-notes.md 2: the eager Megatron-DeepSpeed stack had 29.5 us
+        .step_fixed_s = 6e-3,          // accuracy-notes.md 2: 3 to 9 ms
+        .tp_overlap_exposed = 0.2,     // user buffers (accuracy-notes.md 2; chosen there, not fitted)
+        .loss_bytes_per_logit = 44.0,  // accuracy-notes.md 2: vocabulary-parallel
+        .loss_fp32_copies =
+            {[FUSED_FUSED] = 2, [FUSED_EAGER] = 2, [FUSED_COMPILED] = 2},  // fp32 logits and their softmax
+        .optimizer_bytes_per_parameter = 50.0,                             // accuracy-notes.md 2
         .context_bytes = 0.7e9,
         .communicator_bytes = 0.25e9,
         .allocator_slack = 0.05,
@@ -317,10 +319,11 @@ static const Target targets[] = {
         .vocab_multiple = 1,  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         .default_attention = ATTENTION_FLASH,
         .default_fused = FUSED_FUSED,
-        .host_s_per_op = 35e-6,                 // accuracy-notes.md 2, stable in both halves
-        .step_fixed_s = 35e-3,                  // accuracy-notes.md 2: 30 to 40 ms
-        .loss_fp32_copies = {[FUSED_FUSED] = 4, [FUSED_EAGER] = 4, [FUSED_COMPILED] = 4},  // 18-20 B per logit in its sweep
-        .optimizer_bytes_per_parameter = 46.0,  // accuracy-notes.md 2
+        .host_s_per_op = 35e-6,  // accuracy-notes.md 2, stable in both halves
+        .step_fixed_s = 35e-3,   // accuracy-notes.md 2: 30 to 40 ms
+        .loss_fp32_copies =
+            {[FUSED_FUSED] = 4, [FUSED_EAGER] = 4, [FUSED_COMPILED] = 4},  // 18-20 B per logit in its sweep
+        .optimizer_bytes_per_parameter = 46.0,                             // accuracy-notes.md 2
         .context_bytes = 0.7e9,
         .communicator_bytes = 0.25e9,
         .allocator_slack = 0.05,
@@ -348,9 +351,9 @@ static const Target targets[] = {
         .default_attention = ATTENTION_FLASH,
         .default_fused = FUSED_EAGER,
         .host_s_per_op = 13e-6,
-        .step_fixed_s = 20e-3,                  // estimated between accelerate's and fsdp1's
+        .step_fixed_s = 20e-3,                                          // estimated between accelerate's and fsdp1's
         .loss_fp32_copies = {[FUSED_EAGER] = 2, [FUSED_COMPILED] = 1},  // upcast logits, log-softmax; fused: none
-        .optimizer_bytes_per_parameter = 28.0,  // FusedAdam
+        .optimizer_bytes_per_parameter = 28.0,                          // FusedAdam
         .context_bytes = 0.7e9,
         .communicator_bytes = 0.25e9,
         .allocator_slack = 0.05,

@@ -199,16 +199,14 @@ static void emit_copied_loss(Lowering *lowering, OpList *out, OpRef logits, int 
         op_whole(lowering, lowering_tensor(lowering, "logits_fp32", ROLE_LOGITS, DTYPE_FP32, elements));
     OpRef kept = op_absent();
     if (copies > 1) {
-        kept = op_whole(
-            lowering, lowering_tensor(lowering, "log_softmax", ROLE_LOGITS, DTYPE_FP32, (copies - 1) * elements));
+        kept = op_whole(lowering,
+                        lowering_tensor(lowering, "log_softmax", ROLE_LOGITS, DTYPE_FP32, (copies - 1) * elements));
     }
     emit_copy(lowering, out, logits, upcast, "logits to fp32");
-    emit_loss_steps(lowering, out,
-                    &(LossRefs){.logits = upcast,
-                                .workspace = kept,
-                                .cols = d->vocab,
-                                .dtype = DTYPE_FP32,
-                                .split = d->vocab_split});
+    emit_loss_steps(
+        lowering, out,
+        &(LossRefs){
+            .logits = upcast, .workspace = kept, .cols = d->vocab, .dtype = DTYPE_FP32, .split = d->vocab_split});
     emit_copy(lowering, out, upcast, logits, "logit gradient");
 }
 

@@ -44,8 +44,7 @@ Test(target, a_version_that_is_not_modelled_is_refused_with_those_that_are) {
 }
 
 Test(target, an_unknown_name_gets_the_list_and_a_suggestion) {
-    check_refused("acelerate", "unknown target \"acelerate\"; known: " ROWS,
-                  "did you mean accelerate?");
+    check_refused("acelerate", "unknown target \"acelerate\"; known: " ROWS, "did you mean accelerate?");
     check_refused("jax", "unknown target \"jax\"; known: " ROWS, "");
     check_refused("@1.14", "unknown target \"\"; known: " ROWS, "");
 }

@@ -220,11 +220,9 @@ Test(lowering, deferred_reduction_scatters_gradients_on_the_last_micro_step_only
 // Megatron's ParamAndGradBuffer is there from the start: 4 bytes for each of the 6.74 G parameters / tp 2.
 Test(lowering, megatron_holds_whole_gradients_without_accumulation_too) {
     Arena arena = {0};
-    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-2-7b",
-                                                                 .target = "megatron",
-                                                                 .mesh = "dp_shard=4,tp=2",
-                                                                 .seq = 4096,
-                                                                 .bf16 = true});
+    const StepProgram program = lowered(
+        &arena, (LoweredRequest){
+                    .model = "llama-2-7b", .target = "megatron", .mesh = "dp_shard=4,tp=2", .seq = 4096, .bf16 = true});
     double held = 0;
     for (int u = 0; u < program.unit_count; u++) {
         const Buffer *gradients = &program.buffers[program.units[u].gradient_full];
@@ -293,7 +291,8 @@ Test(lowering, equal_requests_give_equal_templates_and_a_changed_one_another) {
 Test(lowering, per_op_recompute_runs_every_second_product_again) {
     Arena arena = {0};
     const StepProgram program = lowered(
-        &arena, (LoweredRequest){.target = "torchtitan@0.2", .mesh = "dp_shard=2,tp=2", .recompute = RECOMPUTE_SELECTIVE});
+        &arena,
+        (LoweredRequest){.target = "torchtitan@0.2", .mesh = "dp_shard=2,tp=2", .recompute = RECOMPUTE_SELECTIVE});
     const char *const again[] = {"k", "up"}, *const kept[] = {"q", "v", "gate", "attention", "mlp down"};
     for (size_t i = 0; i < sizeof again / sizeof again[0]; i++) {
         cr_assert_eq(count_named(&program, again[i], PHASE_RECOMPUTE), 1, "%s", again[i]);
@@ -306,7 +305,8 @@ Test(lowering, per_op_recompute_runs_every_second_product_again) {
 
 Test(lowering, core_recompute_runs_only_attention_again) {
     Arena arena = {0};
-    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "megatron", .recompute = RECOMPUTE_SELECTIVE});
+    const StepProgram program =
+        lowered(&arena, (LoweredRequest){.target = "megatron", .recompute = RECOMPUTE_SELECTIVE});
     int64_t again = 0;
     for (int32_t i = 0; i < program.task_count; i++) {
         again += program.tasks[i].phase == PHASE_RECOMPUTE;
