@@ -75,7 +75,7 @@ function(ndtune_test name)
     add_test(NAME ${name} COMMAND ${name} --verbose=1 --short-filename --ignore-warnings --jobs 1)
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
         ENVIRONMENT "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data"
-        RUN_SERIAL ${arg_SERIAL})
+        RUN_SERIAL ${arg_SERIAL} COST ${arg_TIMEOUT})  # what may take long starts first
 endfunction()
 
 # ndtune_bench(bench_engine SOURCES ... LIBS ... [FOREIGN ...]): a program that measures and prints; no part of "all"
