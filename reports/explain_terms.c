@@ -29,20 +29,18 @@ ExplainTerm explain_time_term(const Explanation *explanation, int index) {
                          explanation->runner_up ? time_of(explanation->runner_up, index) : 0};
 }
 
-static double memory_of(const MemoryBreakdown *memory, int index) {
-    const double terms[EXPLAIN_MEMORY_TERMS] = {memory->parameters,    memory->gradients, memory->optimizer,
-                                                memory->activations,   memory->logits,    memory->gathered_parameters,
-                                                memory->communication, memory->runtime,   memory->peak_bytes,
-                                                memory->reserved_bytes};
+static MemoryTerm memory_of(const MemoryBreakdown *memory, int index) {
+    MemoryTerm terms[EXPLAIN_MEMORY_TERMS];
+    memory_terms(memory, terms);
+    terms[MEMORY_TERMS] = (MemoryTerm){"peak_bytes", "peak", memory->peak_bytes};
+    terms[MEMORY_TERMS + 1] = (MemoryTerm){"reserved_bytes", "reserved", memory->reserved_bytes};
     return terms[index];
 }
 
 ExplainTerm explain_memory_term(const Explanation *explanation, int index) {
-    static const char *const names[EXPLAIN_MEMORY_TERMS] = {
-        "parameters",          "gradients",     "optimizer", "activations", "logits",
-        "gathered parameters", "communication", "runtime",   "peak",        "reserved"};
-    return (ExplainTerm){names[index], memory_of(&explanation->best->memory, index),
-                         explanation->runner_up ? memory_of(&explanation->runner_up->memory, index) : 0};
+    const MemoryTerm best = memory_of(&explanation->best->memory, index);
+    return (ExplainTerm){best.words, best.bytes,
+                         explanation->runner_up ? memory_of(&explanation->runner_up->memory, index).bytes : 0};
 }
 
 double explain_lead(const Explanation *explanation) {

@@ -4,8 +4,9 @@
 #pragma once
 
 #include "autotune/explain.h"
+#include "reports/memory_terms.h"
 
-enum { EXPLAIN_TIME_TERMS = 4 + AXIS_COUNT, EXPLAIN_MEMORY_TERMS = 10 };
+enum { EXPLAIN_TIME_TERMS = 4 + AXIS_COUNT, EXPLAIN_MEMORY_TERMS = MEMORY_TERMS + 2 };
 
 typedef struct ExplainTerm {
     const char *name;

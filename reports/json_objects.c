@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "reports/memory_terms.h"
+
 static const double SECONDS_PER_HOUR = 3600;
 
 static json_t *bytes(double value) {
@@ -60,27 +62,17 @@ json_t *json_profile(const ClusterProfile *profile, int world) {
 
 static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, bool known) {
     json_t *object = json_object();
-    const struct {
-        const char *name;
-        double value;
-    } terms[] = {{"parameters", memory->parameters},
-                 {"gradients", memory->gradients},
-                 {"optimizer", memory->optimizer},
-                 {"activations", memory->activations},
-                 {"logits", memory->logits},
-                 {"gathered_parameters", memory->gathered_parameters},
-                 {"communication", memory->communication},
-                 {"runtime", memory->runtime}};
-    const size_t count = sizeof terms / sizeof terms[0];
+    MemoryTerm terms[MEMORY_TERMS];
+    memory_terms(memory, terms);
     json_int_t peak = 0;
-    for (size_t i = 0; i < count; i++) {
-        peak += (json_int_t)llround(terms[i].value);
+    for (int i = 0; i < MEMORY_TERMS; i++) {
+        peak += (json_int_t)llround(terms[i].bytes);
     }
     json_object_set_new(object, "peak_bytes", known ? json_integer(peak) : json_null());
     json_object_set_new(object, "reserved_bytes", known ? bytes(memory->reserved_bytes) : json_null());
     json_object_set_new(object, "limit_bytes", bytes(limit_bytes));
-    for (size_t i = 0; i < count; i++) {
-        json_object_set_new(object, terms[i].name, known ? bytes(terms[i].value) : json_null());
+    for (int i = 0; i < MEMORY_TERMS; i++) {
+        json_object_set_new(object, terms[i].key, known ? bytes(terms[i].bytes) : json_null());
     }
     return object;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "autotune/scaling.h"
+#include "reports/memory_terms.h"
 #include "sim/base/text.h"
 
 char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]) {
@@ -87,23 +88,14 @@ void words_time(const Prediction *prediction, FILE *out) {
 
 void words_memory(const Prediction *prediction, double limit_bytes, FILE *out) {
     const MemoryBreakdown *memory = &prediction->memory;
-    const struct {
-        const char *name;
-        double value;
-    } terms[] = {{"parameters", memory->parameters},
-                 {"gradients", memory->gradients},
-                 {"optimizer", memory->optimizer},
-                 {"activations", memory->activations},
-                 {"logits", memory->logits},
-                 {"gathered parameters", memory->gathered_parameters},
-                 {"communication", memory->communication},
-                 {"runtime", memory->runtime}};
+    MemoryTerm terms[MEMORY_TERMS];
+    memory_terms(memory, terms);
     char text[TEXT_UNIT_BYTES];
     fprintf(out, "  peak %s (%s) = ", text_bytes(text, memory->peak_bytes), memory->peak_phase);
     const char *plus = "";
-    for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
-        if (terms[i].value > 0) {
-            fprintf(out, "%s%s %s", plus, terms[i].name, text_bytes(text, terms[i].value));
+    for (int i = 0; i < MEMORY_TERMS; i++) {
+        if (terms[i].bytes > 0) {
+            fprintf(out, "%s%s %s", plus, terms[i].words, text_bytes(text, terms[i].bytes));
             plus = " + ";
         }
     }

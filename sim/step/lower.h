@@ -26,11 +26,6 @@ typedef enum {
     SECTION_COUNT
 } Section;
 
-static inline bool section_is_layered(Section section) {
-    return section == SECTION_LAYER_FORWARD || section == SECTION_LAYER_BACKWARD || section == SECTION_NORM_LAYER ||
-           section == SECTION_UPDATE_LAYER;
-}
-
 // Marks are operations that a later pass replaces. None is left at the end.
 typedef enum {
     MARK_NONE,
@@ -116,9 +111,9 @@ typedef struct Lowering {
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
     bool first, last;  // of the micro-steps of a step: the variant being lowered
     int tp, cp;
-    int shards;        // ranks that share a unit: dp_shard * cp from stage 1 on, else 1
+    int shards;                     // ranks that share a unit: dp_shard * cp from stage 1 on, else 1
     bool fused_qkv, fused_gate_up;  // one GEMM for several parameter slices
-    bool reduce_each;  // gradients are reduced on every micro-step into the shard, else once at the end
+    bool reduce_each;               // gradients are reduced on every micro-step into the shard, else once at the end
 } Lowering;
 
 // ---- building (lower.c)

@@ -123,6 +123,11 @@ static void make_events(Assembly *assembly) {
 
 // ---- tasks
 
+static bool section_is_layered(Section section) {
+    return section == SECTION_LAYER_FORWARD || section == SECTION_LAYER_BACKWARD || section == SECTION_NORM_LAYER ||
+           section == SECTION_UPDATE_LAYER;
+}
+
 static void resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref, int16_t *scale,
                           int16_t *offset) {
     const int32_t slots = assembly->lowering->tensors[ref->tensor].slots;
@@ -145,7 +150,8 @@ static void append_event_ref(Assembly *assembly, EventRef ref, int32_t first, in
     (*count)++;
 }
 
-static void append_wait(Assembly *assembly, const Op *op, Section section, const OpRef *ref, int32_t event, Task *task) {
+static void append_wait(Assembly *assembly, const Op *op, Section section, const OpRef *ref, int32_t event,
+                        Task *task) {
     if (event >= 0) {
         EventRef wait = {.event = event};
         resolve_index(assembly, op, section, ref, &wait.layer_scale, &wait.layer_offset);

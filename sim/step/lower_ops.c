@@ -55,7 +55,15 @@ void mark_unit(Lowering *lowering, Section section, Mark mark, int unit) {
     op_mark(lowering, section, mark, lowering->units[unit].name)->task.unit = (int16_t)unit;
 }
 
-void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm) {
+typedef struct Gemm {
+    const char *name;
+    OpRef a, b, c;
+    OpRef bias;  // tensor -1 where there is none
+    int64_t m, n, k;
+    bool trans_a, trans_b, accumulate;
+} Gemm;
+
+static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm) {
     Op *op = op_add(lowering, section, TASK_GEMM, phase, gemm->name);
     op->task.m = gemm->m;
     op->task.n = gemm->n;

@@ -4,14 +4,6 @@
 
 #include "sim/step/lower.h"
 
-typedef struct Gemm {
-    const char *name;
-    OpRef a, b, c;
-    OpRef bias;  // tensor -1 where there is none
-    int64_t m, n, k;
-    bool trans_a, trans_b, accumulate;
-} Gemm;
-
 // One linear layer y = x W^T + b, W [out, in] in the stretch first..last of a unit, b in first_bias..last_bias.
 typedef struct Linear {
     const char *name, *first, *last;
@@ -48,7 +40,6 @@ OpRef column(const Lowering *lowering, int32_t tensor, int64_t first_column);
 OpRef stream_at(const Lowering *lowering, int32_t x, int index);
 void mark_tp(Lowering *lowering, Section section, Mark mark, OpRef in, OpRef out, const char *name);
 void mark_unit(Lowering *lowering, Section section, Mark mark, int unit);
-void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm);
 void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y);
 void add_input_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t dx);
 void add_weight_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t x);
