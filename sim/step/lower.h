@@ -141,6 +141,7 @@ void lower_context_parallel(Lowering *lowering);
 void lower_unit_tensors(Lowering *lowering);
 void lower_sharding(Lowering *lowering);
 void lower_recompute(Lowering *lowering);
+bool recompute_keeps(const Lowering *lowering, const char *tensor);  // kept by name among operations that run again
 void lower_update(Lowering *lowering);
 
 // One finished stretch of the step: a list that runs `count` times over the layers (or once).

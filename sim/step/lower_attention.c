@@ -124,6 +124,26 @@ static void add_rope(Lowering *lowering, Section section, const AttentionRefs *r
     op_operand(op, refs->k, ACCESS_UPDATE);
 }
 
+// What turns q in place would find it turned when it runs again over a kept q: then q's own values stay as they were and
+// a copy is turned.
+static void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs) {
+    const ModelSpec *model = lowering->model;
+    const Dims *d = &lowering->dims;
+    const bool turned = model->position == POSITION_ROTARY || model->qk_norm != QK_NORM_NONE;
+    if (!turned || lowering->fused_qkv || !recompute_keeps(lowering, "q")) {
+        return;
+    }
+    const OpRef turning = op_whole(lowering, tokens_by(lowering, "q_turned", d->q_width));
+    if (section == SECTION_LAYER_FORWARD) {
+        Op *op = op_add(lowering, section, TASK_COPY, PHASE_FORWARD, "copy q");
+        op->task.rows = d->tokens;
+        op->task.cols = op->task.stride = d->q_width;
+        op_operand(op, refs->q, ACCESS_READ);
+        op_operand(op, turning, ACCESS_WRITE);
+    }
+    refs->q = turning;
+}
+
 typedef struct QkNormRefs {
     OpRef before, rstd;  // q and k as they were: [q heads | k heads] per token
     OpRef wq, wk;
@@ -244,8 +264,9 @@ static int32_t attention_statistics(Lowering *lowering) {
 int32_t lower_attention(Lowering *lowering, int32_t x) {
     const Projection projection = attention_projection(lowering);
     projection_forward(lowering, &projection, x);
-    const AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
+    AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
     const int32_t o = attention_inner(lowering);
+    turn_a_copy(lowering, SECTION_LAYER_FORWARD, &refs);
     add_qk_norm(lowering, &refs);
     add_rope(lowering, SECTION_LAYER_FORWARD, &refs, false);
     add_attention(lowering, &refs, o, attention_statistics(lowering));
@@ -254,7 +275,8 @@ int32_t lower_attention(Lowering *lowering, int32_t x) {
 
 Projection lower_attention_backward(Lowering *lowering) {
     const Projection projection = attention_projection(lowering);
-    const AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
+    AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
+    turn_a_copy(lowering, SECTION_LAYER_BACKWARD, &refs);
     const AttentionRefs gradients = attention_refs(lowering, projection.dy, projection.count);
     add_attention_backward(lowering, &refs, &gradients, attention_inner(lowering), attention_statistics(lowering),
                            attention_inner_gradient(lowering));

@@ -33,8 +33,10 @@ static const char *const op_keeps[] = {"x", "q", "v", "attention_out", "lse", "g
                                        "mlp_sum", "mlp_sum_between",
                                        // inside attention, which does not run again
                                        "kv gathered", "kv ring even", "kv ring odd", NULL};
-// Megatron's selective recompute drops the attention kernel's own values (Korthikanti et al. 2022, section 5).
-static const char *const core_drops[] = {"attention_probabilities", "lse", NULL};
+// Megatron's selective recompute drops the attention kernel's own values (Korthikanti et al. 2022, section 5), and what
+// other cp ranks sent for it.
+static const char *const core_drops[] = {
+    "attention_probabilities", "lse", "kv gathered", "kv ring even", "kv ring odd", NULL};
 // Megatron's and nanotron's linear layers keep their split input and gather it again.
 static const char *const gathered_inputs[] = {"attention_in_full", "mlp_in_full", NULL};
 
@@ -64,6 +66,15 @@ static bool is_remade(const Lowering *lowering, const Tensor *tensor) {
         return !listed(op_keeps, tensor->name);
     }
     return tensor->cheap || regathered || listed(core_drops, tensor->name);
+}
+
+// Per-op checkpointing: the only flavour that keeps results among operations that run again.
+static bool recomputes_by_op(const Lowering *lowering) {
+    return lowering->plan->recompute == RECOMPUTE_SELECTIVE && lowering->target->selective_flavour == SELECTIVE_OPS;
+}
+
+bool recompute_keeps(const Lowering *lowering, const char *tensor) {
+    return recomputes_by_op(lowering) && listed(op_keeps, tensor);
 }
 
 static void find_remade(const Rematerialiser *maker) {
@@ -112,9 +123,7 @@ static void note_writes(Rematerialiser *maker, const Op *op) {
 // A checkpointed layer without early stop, per-op checkpointing included.
 static bool repeats_whole(const Lowering *lowering) {
     const Target *target = lowering->target;
-    const Recompute recompute = lowering->plan->recompute;
-    const bool by_op = recompute == RECOMPUTE_SELECTIVE && target->selective_flavour == SELECTIVE_OPS;
-    return target->recompute_whole && (recompute == RECOMPUTE_FULL || by_op);
+    return target->recompute_whole && (lowering->plan->recompute == RECOMPUTE_FULL || recomputes_by_op(lowering));
 }
 
 static void make_present(Rematerialiser *maker, int32_t tensor) {

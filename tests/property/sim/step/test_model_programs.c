@@ -112,3 +112,34 @@ static void check_gradients(const StepProgram *program, const char *label) {
 Test(model_programs, every_parameter_gets_a_gradient) {
     each_program(check_gradients);
 }
+
+// A repeated operation that updates a buffer in place must find it as forward did: written anew by another repeated one.
+static void check_repeats(const StepProgram *program, const char *label) {
+    Arena arena = {0};
+    bool *written = ARENA_ARRAY(&arena, bool, program->buffer_count);
+    for (int32_t s = 0; s < program->segment_count; s++) {
+        const Segment *segment = &program->segments[s];
+        for (int32_t b = 0; b < program->buffer_count; b++) {
+            written[b] = false;
+        }
+        for (int32_t t = segment->first_task; t < segment->first_task + segment->task_count; t++) {
+            const Task *task = &program->tasks[t];
+            for (int k = 0; k < task->operand_count && task->phase == PHASE_RECOMPUTE; k++) {
+                const Operand *operand = task_operand(program, task, k);
+                cr_assert(operand->access != ACCESS_UPDATE || written[operand->ref.buffer], "%s: %s updates %s again",
+                          label, task->name, program->buffers[operand->ref.buffer].name);
+            }
+            for (int k = 0; k < task->operand_count && task->phase == PHASE_RECOMPUTE; k++) {
+                const Operand *operand = task_operand(program, task, k);
+                if (operand->ref.buffer >= 0 && operand->access == ACCESS_WRITE) {
+                    written[operand->ref.buffer] = true;
+                }
+            }
+        }
+    }
+    arena_free(&arena);
+}
+
+Test(model_programs, what_runs_again_in_place_finds_its_buffer_as_forward_did) {
+    each_program(check_repeats);
+}
