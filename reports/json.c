@@ -123,6 +123,8 @@ Status json_run(const RunRecord *run, FILE *out, Error *error) {
                   run->prediction.step_s, "model", json_model(&run->request->model), "tasks", run_tasks(run));
     if (object) {
         json_object_set_new(object, "cluster", json_profile(&run->request->cluster, 0));
+        json_object_set_new(object, "target", json_string(run->request->target->name));
+        json_object_set_new(object, "target_version", json_string(run->request->target->version));
     }
     return json_print(object, out, error);
 }

@@ -13,6 +13,8 @@
 
 enum { RUN_SEQ = 128 };  // DESIGN section 9
 
+#define EXECUTOR "ndtune"  // the target whose runtime costs are our own
+
 typedef struct RunCommand {
     Cli *cli;
     TuneRequest request;
@@ -44,15 +46,26 @@ static void fill_options(const Cli *cli, RunOptions *options) {
     }
 }
 
+// Whatever target's program it is, our executor runs it: no Python, no caching allocator.
+static Status predict_executor(RunCommand *command, Error *error) {
+    const Target *executor;
+    TRY(target_find(EXECUTOR, &executor, error));
+    Target *mixed = ARENA_NEW(&command->cli->arena, Target);
+    *mixed = target_run_by(command->request.target, executor);
+    command->request.target = mixed;
+    return STATUS_OK;
+}
+
 static Status prepare(RunCommand *command, Error *error) {
     static const RequestDefaults defaults = {
-        .cluster = "local-cpu", .target = "ndtune", .seq = RUN_SEQ, .fp32 = true, .single_plan = true};
+        .cluster = "local-cpu", .target = EXECUTOR, .seq = RUN_SEQ, .fp32 = true, .flash = true, .single_plan = true};
     Cli *cli = command->cli;
     TuneRequest *request = &command->request;
     TRY(request_build(cli, &defaults, request, error));
     Mesh mesh;
     TRY(request_mesh(cli, &mesh, error));
     command->run = (RunRequest){.model = request->model, .target = request->target};
+    TRY(predict_executor(command, error));
     request_plan(cli, request, &mesh, &command->run.plan);
     fill_options(cli, &command->run.options);
     const char *reason = exec_check(&request->model, &command->run.plan, request->target, &cli->arena);

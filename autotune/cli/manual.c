@@ -108,7 +108,7 @@ static const char documents[] =
     "estimated_best, what_if (change, factor, feasible, mesh, same_shape, gain, break_even_factor, break_even_mesh, "
     "searched_to_factor).\n"
     ".TP\n.B ndtune.run/1\n"
-    "mesh, plan, loss, grad_norm, step_time_s (one number per step), peak_bytes, planned_peak_bytes, state, failure, "
+    "model, cluster, target, target_version, mesh, plan, loss, grad_norm, step_time_s (one number per step), peak_bytes, planned_peak_bytes, state, failure, "
     "predicted_step_time_s, tasks (name, kind, lane, count, measured_s, predicted_s).\n"
     ".TP\n.B ndtune.runs/1\n"
     "requests (id, asked_at, command, model, cluster, target, world, times_asked, best_plan, best_step_s), runs (id, "

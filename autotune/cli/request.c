@@ -208,6 +208,9 @@ static void read_choices(Builder *builder) {
     request->recompute = choice(cli, OPTION_RECOMPUTE, recompute_names, RECOMPUTE_COUNT);
     request->cp_rotate = choice(cli, OPTION_CP_ROTATE, cp_rotate_names, CP_ROTATE_COUNT);
     request->attention = choice(cli, OPTION_ATTENTION, attention_names, ATTENTION_COUNT);
+    if (request->attention == TUNE_ANY && builder->defaults->flash) {
+        request->attention = ATTENTION_FLASH;
+    }
     request->fused = choice(cli, OPTION_FUSED, fused_names, FUSED_COUNT);
     request->tp_overlap = cli_value(cli, OPTION_TP_OVERLAP)->integer == 1;
     request->effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer;

@@ -11,6 +11,7 @@ typedef struct RequestDefaults {
     const char *target;
     int seq;           // 0 = min(TUNE_DEFAULT_SEQ, the model's)
     bool fp32;         // else bf16 where the profile has it
+    bool flash;        // the one attention kernel of the executor, else the target's
     bool single_plan;  // --mesh, --micro-batch and --grad-accum name one plan
 } RequestDefaults;
 

@@ -80,6 +80,20 @@ int target_vocab(const Target *target, const ModelSpec *model, int tp) {
     return (model->vocab + multiple - 1) / multiple * multiple;
 }
 
+Target target_run_by(const Target *program, const Target *runner) {
+    Target mixed = *program;
+    mixed.host_s_per_op = runner->host_s_per_op;
+    mixed.step_fixed_s = runner->step_fixed_s;
+    mixed.memory_passes = runner->memory_passes;
+    mixed.loss_bytes_per_logit = runner->loss_bytes_per_logit;
+    mixed.optimizer_bytes_per_parameter = runner->optimizer_bytes_per_parameter;
+    mixed.context_bytes = runner->context_bytes;
+    mixed.communicator_bytes = runner->communicator_bytes;
+    mixed.allocator_slack = runner->allocator_slack;
+    mixed.relative_uncertainty = runner->relative_uncertainty;
+    return mixed;
+}
+
 void target_hash(const Target *target, Hash *hash) {
     hash_text(hash, target->name);
     hash_text(hash, target->version);

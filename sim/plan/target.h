@@ -89,4 +89,8 @@ CpRotate target_default_rotate(const Target *target);
 // Vocabulary entries as the target trains them: padded where it pads, so that tp divides them.
 int target_vocab(const Target *target, const ModelSpec *model, int tp);
 
+// The program of one target with the runtime costs of another: what is predicted when the executor runs the program of
+// a framework.
+Target target_run_by(const Target *program, const Target *runner);
+
 void target_hash(const Target *target, Hash *hash);

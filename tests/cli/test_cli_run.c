@@ -42,6 +42,27 @@ Test(cli_run, every_shape_starts_at_the_loss_of_one_rank) {
     json_decref(two);
 }
 
+Test(cli_run, the_program_of_another_target_starts_at_the_same_loss) {
+    json_t *own = CLI_JSON(0, "run", "--mesh", "tp=2", "--model", "tiny", "--steps", "1", "--format", "json");
+    static const char *const targets[] = {"accelerate", "megatron@2022"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        json_t *other = CLI_JSON(0, "run", "--mesh", "tp=2", "--model", "tiny", "--steps", "1", "--target", targets[i],
+                                 "--format", "json");
+        const double loss = at(own, "loss", 0);
+        cr_expect_float_eq(at(other, "loss", 0), loss, 2e-6 * loss, "%s", targets[i]);
+        cr_expect_eq(strncmp(targets[i], json_string_value(json_object_get(other, "target")), 8), 0);
+        json_decref(other);
+    }
+    json_decref(own);
+}
+
+Test(cli_run, what_the_executor_has_not_is_exit_2_in_words) {
+    ProgramRun run = CLI("run", "--mesh", "tp=2", "--model", "tiny", "--target", "megatron", "--tp-overlap", "on");
+    cr_assert_eq(run.exit_code, 2, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "tp_overlap off"), "%s", run.err);
+    program_run_free(&run);
+}
+
 Test(cli_run, every_task_has_a_measured_and_a_predicted_time) {
     json_t *root =
         CLI_JSON(0, "run", "--mesh", "dp_shard=2,tp=2", "--model", "tiny", "--steps", "3", "--format", "json");

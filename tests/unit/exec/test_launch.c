@@ -72,34 +72,16 @@ Test(launch, refuses_models_of_other_types_in_words) {
     }
 }
 
-Test(launch, refuses_kernels_that_it_does_not_have_in_words) {
+Test(launch, refuses_kernels_and_overlap_that_it_does_not_have_in_words) {
     const ModelSpec model = case_model();
     TrainPlan plan = plan_of((Mesh){{1, 2, 1, 1}});
     plan.attention = ATTENTION_EAGER;
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
     cr_expect(reason && strstr(reason, "eager"), "%s", reason ? reason : "runs it");
-    plan.attention = ATTENTION_FLASH;
-    plan.fused = FUSED_COMPILED;
-    reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
-    cr_expect(reason && strstr(reason, "compiled"), "%s", reason ? reason : "runs it");
-}
-
-Test(launch, refuses_a_contiguous_ring_in_words) {
-    const ModelSpec model = case_model();
-    Target target = *target_of("ndtune");
-    target.zigzag = false;
-    const TrainPlan plan = plan_of((Mesh){{1, 1, 2, 1}});
-    const char *reason = exec_check(&model, &plan, &target, &arena);
-    cr_assert(reason && strstr(reason, "zigzag ring"), "%s", reason ? reason : "runs it");
-}
-
-Test(launch, refuses_whole_activations_between_blocks_in_words) {
-    const ModelSpec model = case_model();
-    Target target = *target_of("ndtune");
-    target.tp_flavour = TP_AR;
-    const TrainPlan plan = plan_of((Mesh){{1, 1, 1, 2}});
-    const char *reason = exec_check(&model, &plan, &target, &arena);
-    cr_assert(reason && strstr(reason, "sequence parallelism"), "%s", reason ? reason : "runs it");
+    plan = plan_of((Mesh){{1, 1, 1, 2}});
+    plan.tp_overlap = true;
+    reason = exec_check(&model, &plan, target_of("megatron"), &arena);
+    cr_expect(reason && strstr(reason, "tp_overlap"), "%s", reason ? reason : "runs it");
 }
 
 Test(launch, an_absent_device_is_a_matter_of_the_environment) {
