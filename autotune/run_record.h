@@ -12,12 +12,22 @@ typedef struct RunTask {
     double measured_s, predicted_s;
 } RunTask;
 
+// Where a measured step went, mean over ranks; sums to the step.
+typedef struct StepParts {
+    double compute_s, exposed_s[AXIS_COUNT], optimizer_s, overhead_s;
+} StepParts;
+
 typedef struct RunRecord {
     const TuneRequest *request;
+    const char *source;  // "executor", or "command": the user's own framework
     const char *host, *device, *transport, *lanes;
     int64_t seed;
     int steps;  // done
+    int warm_up;  // of them, that measured_step_s leaves out
     const double *losses, *grad_norms, *step_times_s;
+    double measured_step_s;     // median after the warm-up; 0 = no step was done
+    uint64_t measurement_hash;  // of what another run must be equal in to be a repeat of this one
+    StepParts parts;            // of the recorded step; all 0 where there are no spans
     int64_t peak_bytes, planned_peak_bytes;
     const char *state;      // "ok" "diverged" "failed"
     const char *failure;    // why it failed; NULL otherwise

@@ -1,8 +1,6 @@
 // The table of `ndtune run`: the loss curve, measured beside predicted per task, and the memory plan beside what was
 // touched.
 
-#include <stdlib.h>
-
 #include "reports/grid.h"
 #include "reports/reports.h"
 #include "reports/words.h"
@@ -42,32 +40,10 @@ static Status print_tasks(const RunRecord *run, FILE *out, Error *error) {
     return grid_print(grid, out, error);
 }
 
-static int compare_doubles(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
-// Of the steps after the first, which warms up.
-static double median_step_s(const RunRecord *run) {
-    const int first = run->steps > 1 ? 1 : 0, count = run->steps - first;
-    double *sorted = malloc((size_t)(count > 0 ? count : 1) * sizeof *sorted);
-    if (!sorted || count <= 0) {
-        free(sorted);
-        return 0;
-    }
-    for (int i = 0; i < count; i++) {
-        sorted[i] = run->step_times_s[first + i];
-    }
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
-    const double median = count % 2 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
-    free(sorted);
-    return median;
-}
-
 static void print_summary(const RunRecord *run, FILE *out) {
     char measured[TEXT_UNIT_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES], interval[WORDS_BYTES];
     fprintf(out, "\nstep time: measured %s (median after the first), predicted %s on profile %s\n",
-            text_seconds(measured, median_step_s(run)), words_interval(&run->prediction, interval),
+            text_seconds(measured, run->measured_step_s), words_interval(&run->prediction, interval),
             run->request->cluster.name);
     fprintf(out, "memory: %s touched of %s planned (%lld and %lld bytes per rank)\n",
             text_bytes(peak, (double)run->peak_bytes), text_bytes(planned, (double)run->planned_peak_bytes),

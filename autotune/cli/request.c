@@ -12,6 +12,13 @@
 
 enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS };
 
+const RequestDefaults run_defaults = {.cluster = "local-cpu",
+                                      .target = "ndtune",
+                                      .seq = 128,
+                                      .fp32 = true,
+                                      .flash = true,
+                                      .single_plan = true};  // DESIGN section 9
+
 typedef struct Builder {
     Cli *cli;
     const RequestDefaults *defaults;

@@ -27,3 +27,4 @@ Status request_mesh(Cli *cli, Mesh *mesh, Error *error);
 Status request_check_world(Cli *cli, const TuneRequest *request, Error *error);
 
 extern const RequestDefaults search_defaults;  // of plan and explain
+extern const RequestDefaults run_defaults;     // of run

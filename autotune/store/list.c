@@ -65,13 +65,8 @@ Status store_list(Store *store, int most, Arena *arena, StoredList *list, Error 
                   "b.plan, b.step_s FROM requests r LEFT JOIN v_best b ON b.request_id = r.id "
                   "ORDER BY r.last_asked_at DESC, r.id DESC LIMIT ?",
                   most, read_request, arena, list, error));
-    // The median of the steps after the first, which warms up; of all where there is only one.
-    return read_rows(
-        store,
-        "SELECT id, started_at, host, model, plan, device, transport, state, failure, steps, "
-        "predicted_step_s, (SELECT avg(value) FROM (SELECT value, row_number() OVER (ORDER BY value) AS n, "
-        "count(*) OVER () AS c FROM json_each(runs.step_times_s) WHERE value IS NOT NULL AND "
-        "(key > 0 OR json_array_length(runs.step_times_s) = 1)) WHERE n IN ((c + 1) / 2, (c + 2) / 2)) "
-        "FROM runs ORDER BY id DESC LIMIT ?",
-        most, read_run, arena, list, error);
+    return read_rows(store,
+                     "SELECT id, started_at, host, model, plan, device, transport, state, failure, steps, "
+                     "predicted_step_s, measured_step_s FROM runs ORDER BY id DESC LIMIT ?",
+                     most, read_run, arena, list, error);
 }

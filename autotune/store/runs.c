@@ -41,13 +41,48 @@ static void bind_numbers(sqlite3_stmt *statement, int *place, const double *valu
     free(text);
 }
 
+static void bind_positive(sqlite3_stmt *statement, int *place, double value) {
+    if (value > 0) {
+        bind_double(statement, place, value);
+    } else {
+        bind_text(statement, place, NULL);
+    }
+}
+
+// The columns of schema 3.
+static void put_measured(sqlite3_stmt *statement, int *place, const RunRecord *run) {
+    const StepParts *parts = &run->parts;
+    const bool has_parts = run->timeline.span_count > 0;
+    bind_text(statement, place, run->source);
+    bind_hash(statement, place, run->measurement_hash);
+    bind_int(statement, place, run->warm_up);
+    bind_int(statement, place, plan_tokens_per_step(&run->prediction.plan));
+    bind_positive(statement, place, run->measured_step_s);
+    bind_positive(statement, place, run->prediction.step_low_s);
+    bind_positive(statement, place, run->prediction.step_high_s);
+    const double terms[] = {
+        parts->compute_s,          parts->exposed_s[AXIS_DP_REPLICATE], parts->exposed_s[AXIS_DP_SHARD],
+        parts->exposed_s[AXIS_CP], parts->exposed_s[AXIS_TP],           parts->optimizer_s,
+        parts->overhead_s};
+    for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
+        if (has_parts) {
+            bind_double(statement, place, terms[i]);
+        } else {
+            bind_text(statement, place, NULL);
+        }
+    }
+}
+
 static Status put_run(Store *store, const RunRecord *run, Error *error) {
     sqlite3_stmt *statement = NULL;
     TRY(store_prepare(
         store,
         "INSERT INTO runs (host, command, model, plan, content_hash, target, cluster, device, transport, lanes, seed, "
         "steps, state, failure, losses, grad_norms, step_times_s, peak_bytes, planned_peak_bytes, "
-        "predicted_step_s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "predicted_step_s, source, measurement_hash, warm_up, tokens_per_step, measured_step_s, predicted_low_s, "
+        "predicted_high_s, compute_s, exposed_dp_replicate_s, exposed_dp_shard_s, exposed_cp_s, exposed_tp_s, "
+        "optimizer_s, overhead_s) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?,?,?,?,?)",
         &statement, error));
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(run->request->target, target, sizeof target);
@@ -72,6 +107,7 @@ static Status put_run(Store *store, const RunRecord *run, Error *error) {
     bind_int(statement, &place, run->peak_bytes);
     bind_int(statement, &place, run->planned_peak_bytes);
     bind_double(statement, &place, run->prediction.step_s);
+    put_measured(statement, &place, run);
     const Status status = store_step(store, statement, error);
     sqlite3_finalize(statement);
     return status;

@@ -167,6 +167,7 @@ Test(store, a_single_prediction_is_kept_too) {
 Test(store, a_run_gets_a_number_of_its_own) {
     const double numbers[] = {6.9, 6.5, NAN};
     RunRecord run = {.request = &request,
+                     .source = "executor",
                      .host = "h",
                      .device = "cpu",
                      .transport = "shm",
@@ -186,6 +187,7 @@ Test(store, a_run_gets_a_number_of_its_own) {
 
 Test(store, a_run_in_no_known_state_is_not_stored) {
     RunRecord run = {.request = &request,
+                     .source = "executor",
                      .host = "h",
                      .device = "cpu",
                      .transport = "shm",

@@ -1,0 +1,158 @@
+// From a plan to a RunRecord: checked, predicted task by task, run by the executor, paired.
+
+#include "autotune/cli/measured_run.h"
+
+#include <sys/utsname.h>
+
+#include "autotune/cli/request.h"
+#include "autotune/handicap.h"
+#include "autotune/predict.h"
+#include "autotune/validate/exposure.h"
+#include "autotune/validate/measurement.h"
+#include "sim/engine/engine.h"
+
+void measured_run_options(const Cli *cli, RunOptions *options) {
+    *options = run_options_default();
+    options->spans = true;
+    options->device = "cpu";  // the only words that the options take
+    options->transport = "shm";
+    if (cli_given(cli, OPTION_STEPS)) {
+        options->steps = (int)cli_value(cli, OPTION_STEPS)->integer;
+    }
+    if (cli_given(cli, OPTION_SEED)) {
+        options->seed = (uint64_t)cli_value(cli, OPTION_SEED)->integer;
+    }
+    if (cli_given(cli, OPTION_LR)) {
+        options->lr = cli_value(cli, OPTION_LR)->number;
+    }
+    if (cli_given(cli, OPTION_LANES)) {
+        options->lanes = (LaneMode)cli_value(cli, OPTION_LANES)->integer;
+    }
+    if (cli_given(cli, OPTION_TIMEOUT)) {
+        options->timeout_s = cli_value(cli, OPTION_TIMEOUT)->number;
+    }
+}
+
+Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *error) {
+    const Target *executor;
+    TRY(target_find(run_defaults.target, &executor, error));
+    Target *mixed = ARENA_NEW(&run->cli->arena, Target);
+    *mixed = target_run_by(request->target, executor);
+    run->request = request;
+    run->target = request->target;
+    request->target = mixed;
+    return STATUS_OK;
+}
+
+// What another run of the same measurement would have to be equal in.
+static uint64_t measurement_hash(const MeasuredRun *run) {
+    Hash hash = hash_begin();
+    const RunOptions *options = &run->run.options;
+    const char *const words[] = {run->record.host, options->device, options->transport,
+                                 lane_mode_names[options->lanes]};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        hash_text(&hash, words[i]);
+    }
+    model_hash(&run->run.model, &hash);
+    target_hash(run->run.target, &hash);
+    plan_hash(&run->run.plan, &hash);
+    hash_int(&hash, (int64_t)run->program.template_hash);
+    hash_int(&hash, options->steps);
+    return hash_end(&hash);
+}
+
+Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOptions *options, Error *error) {
+    Arena *arena = &run->cli->arena;
+    const TuneRequest *request = run->request;
+    run->run = (RunRequest){.model = request->model, .plan = *plan, .target = run->target, .options = *options};
+    const char *reason = exec_check(&request->model, plan, request->target, arena);
+    if (reason) {
+        return error_set(error, STATUS_INFEASIBLE, "the executor does not run this plan: %s", reason);
+    }
+    TRY(step_lower(&request->model, plan, request->target, arena, &run->program, error));
+    run->predicted = ARENA_ARRAY(arena, TaskTotal, run->program.task_count);
+    struct utsname host = {0};
+    uname(&host);
+    run->record = (RunRecord){.request = request,
+                              .source = "executor",
+                              .host = arena_text(arena, host.nodename),
+                              .device = options->device,
+                              .transport = options->transport,
+                              .lanes = lane_mode_names[options->lanes],
+                              .seed = (int64_t)options->seed,
+                              .warm_up = options->steps > 1 ? 1 : 0,
+                              .program = &run->program,
+                              .prediction = {.plan = *plan}};
+    run->record.measurement_hash = measurement_hash(run);
+    return STATUS_OK;
+}
+
+// Predicted seconds per template task: every instance of one step, on rank 0.
+static Status predict_tasks(MeasuredRun *run, Error *error) {
+    const CostModel cost = {.profile = &run->request->cluster, .target = run->request->target};
+    Arena *arena = &run->cli->arena;
+    const EngineOptions options = {.keep_spans = true,
+                                   .unroll = true,
+                                   .rank_slowdown = handicap_factors(run->request, false, arena),
+                                   .link_slowdown = handicap_factors(run->request, true, arena)};
+    EngineResult engine = {0};
+    TRY(engine_run(&run->program, &cost, &options, arena, &engine, error));
+    timeline_totals(&engine.timeline, &run->program, 0, run->predicted);
+    return STATUS_OK;
+}
+
+Status measured_run_predict(MeasuredRun *run, Error *error) {
+    Predictor predictor;
+    predictor_init(&predictor, run->request, NULL);
+    const Status status =
+        predict_plan(&predictor, &run->run.plan, false, &run->cli->arena, &run->record.prediction, error);
+    predictor_free(&predictor);
+    return status == STATUS_OK ? predict_tasks(run, error) : status;
+}
+
+static void pair_tasks(MeasuredRun *run) {
+    const StepProgram *program = &run->program;
+    RunTask *tasks = ARENA_ARRAY(&run->cli->arena, RunTask, program->task_count);
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const TaskTotal measured = run->result.totals[i], predicted = run->predicted[i];
+        if (measured.count == 0 && predicted.count == 0) {
+            continue;
+        }
+        const Task *task = &program->tasks[i];
+        tasks[count++] = (RunTask){task->name,     task_kind_name(task->kind), program->lanes[task->lane].name,
+                                   measured.count, measured.seconds,           predicted.seconds};
+    }
+    run->record.tasks = tasks;
+    run->record.task_count = count;
+}
+
+static void fill_record(MeasuredRun *run) {
+    RunRecord *record = &run->record;
+    const RunResult *result = &run->result;
+    record->steps = result->steps;
+    record->losses = result->loss;
+    record->grad_norms = result->grad_norm;
+    record->step_times_s = result->step_time_s;
+    record->peak_bytes = result->peak_bytes;
+    record->planned_peak_bytes = result->planned_peak_bytes;
+    record->state = result->state;
+    record->timeline = result->timeline;
+    record->measured_step_s = measurement_median(result->step_time_s, result->steps, record->warm_up, &run->cli->arena);
+    exposure_of(&run->program, &result->timeline, &run->cli->arena, &record->parts);
+    pair_tasks(run);
+}
+
+Status measured_run_execute(MeasuredRun *run, Error *error) {
+    const Progress progress = cli_progress(run->cli);
+    const ExecOptions options = {.progress = &progress};
+    const Status status = exec_run(&run->run, &options, &run->cli->arena, &run->result, error);
+    cli_progress_clear(run->cli);
+    if (status == STATUS_OK) {
+        fill_record(run);
+    } else {
+        run->record.state = "failed";
+        run->record.failure = arena_text(&run->cli->arena, error->message);
+    }
+    return status;
+}

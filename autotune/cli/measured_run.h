@@ -1,0 +1,33 @@
+// One plan run for real beside its prediction, and stored however it ends: what run and validate share.
+
+#pragma once
+
+#include "autotune/cli/cli.h"
+#include "autotune/run_record.h"
+#include "exec/launch/launch.h"
+
+typedef struct MeasuredRun {
+    Cli *cli;
+    const TuneRequest *request;  // its target has the executor's runtime costs
+    const Target *target;        // whose program it is
+    RunRequest run;
+    StepProgram program;
+    RunResult result;
+    TaskTotal *predicted;  // by task of the program; all 0 until predicted
+    RunRecord record;      // what is reported and stored; prediction first of its fields
+} MeasuredRun;
+
+// The options of the command line; spans are on.
+void measured_run_options(const Cli *cli, RunOptions *options);
+
+// Whatever target's program it is, our executor runs it: no Python, no caching allocator. Changes the request's target.
+Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *error);
+
+// Refuses in words what the executor does not run, and lowers the rest. The run's options are `options`.
+Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOptions *options, Error *error);
+
+// The prediction of the plan and of each of its tasks.
+Status measured_run_predict(MeasuredRun *run, Error *error);
+
+// Runs it. A run that fails is recorded as such, and the error says why.
+Status measured_run_execute(MeasuredRun *run, Error *error);

@@ -1,0 +1,94 @@
+// Medians, because a shared machine has outliers in one direction only. The interval of a median from order statistics:
+// k values lie below it with binomial probability, so [x(l), x(n+1-l)] misses it with 2 P(B(n, 1/2) < l).
+
+#include "autotune/validate/measurement.h"
+
+#include <gsl/gsl_sort.h>
+#include <math.h>
+
+#include "autotune/accuracy/statistics.h"
+
+static const double COVERAGE = 0.9;
+
+double measurement_median(const double *values, int count, int warm_up, Arena *arena) {
+    double *kept = ARENA_ARRAY(arena, double, count > 0 ? count : 1);
+    int kept_count = 0;
+    for (int i = warm_up; i < count; i++) {
+        if (isfinite(values[i])) {
+            kept[kept_count++] = values[i];
+        }
+    }
+    return statistics_median(kept, kept_count);
+}
+
+// Largest number of values to leave out at either end of `count` sorted ones.
+static int left_out(int count) {
+    double term = pow(0.5, count), below = 0;  // P(B = 0)
+    int out = 0;
+    for (int k = 0; k < count / 2; k++) {
+        below += term;
+        if (2 * below > 1 - COVERAGE) {
+            break;
+        }
+        out = k;
+        term *= (double)(count - k) / (k + 1);
+    }
+    return out;
+}
+
+void measurement_interval(const double *values, int count, Arena *arena, double *low, double *high) {
+    *low = *high = 0;
+    if (count <= 0) {
+        return;
+    }
+    double *sorted = ARENA_ARRAY(arena, double, count);
+    for (int i = 0; i < count; i++) {
+        sorted[i] = values[i];
+    }
+    gsl_sort(sorted, 1, (size_t)count);
+    const int out = left_out(count);
+    *low = sorted[out];
+    *high = sorted[count - 1 - out];
+}
+
+double measurement_spread(const double *values, int count) {
+    if (count < 2) {
+        return NAN;
+    }
+    double least = values[0], most = values[0];
+    for (int i = 1; i < count; i++) {
+        least = fmin(least, values[i]);
+        most = fmax(most, values[i]);
+    }
+    return most / least - 1;
+}
+
+static int least_of(const double *values, int count) {
+    int best = count > 0 ? 0 : -1;
+    for (int i = 1; i < count; i++) {
+        best = values[i] < values[best] ? i : best;
+    }
+    return best;
+}
+
+void measurement_agree(const double *predicted, const double *measured, int count, Arena *arena, Agreement *agreement) {
+    *agreement = (Agreement){.count = count,
+                             .best_predicted = least_of(predicted, count),
+                             .best_measured = least_of(measured, count),
+                             .regret = NAN,
+                             .kendall_tau = NAN,
+                             .median_abs_error = NAN,
+                             .median_bias = NAN};
+    if (count == 0) {
+        return;
+    }
+    double *errors = ARENA_ARRAY(arena, double, count), *sizes = ARENA_ARRAY(arena, double, count);
+    for (int i = 0; i < count; i++) {
+        errors[i] = predicted[i] / measured[i] - 1;
+        sizes[i] = fabs(errors[i]);
+    }
+    agreement->regret = measured[agreement->best_predicted] / measured[agreement->best_measured];
+    agreement->kendall_tau = count > 1 ? statistics_kendall_tau(predicted, measured, count) : NAN;
+    agreement->median_abs_error = statistics_median(sizes, count);
+    agreement->median_bias = statistics_median(errors, count);
+}

@@ -1,0 +1,27 @@
+// What measured step times say: the middle, how sure it is, and whether predicted and measured orders agree.
+
+#pragma once
+
+#include "sim/base/arena.h"
+
+// The median of the values after the first warm_up; NAN values (a step that was not timed) are left out. 0 of nothing.
+double measurement_median(const double *values, int count, int warm_up, Arena *arena);
+
+// An interval that holds the true median with at least 90 % probability, whatever the distribution: order statistics
+// under the binomial (David and Nagaraja 2003, 7.1). With few values, the whole range of them.
+void measurement_interval(const double *values, int count, Arena *arena, double *low, double *high);
+
+// Largest over smallest, minus one: what repeats of the same thing differ by. NAN of fewer than two.
+double measurement_spread(const double *values, int count);
+
+// Predicted and measured times of the same plans, per token.
+typedef struct Agreement {
+    int count;
+    int best_predicted, best_measured;  // indices; -1 of nothing
+    double regret;                      // measured time of the one predicted best over that of the one measured best
+    double kendall_tau;                 // NAN of fewer than two
+    double median_abs_error;            // |predicted / measured - 1|
+    double median_bias;                 // predicted / measured - 1
+} Agreement;
+
+void measurement_agree(const double *predicted, const double *measured, int count, Arena *arena, Agreement *agreement);
