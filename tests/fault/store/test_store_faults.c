@@ -200,6 +200,25 @@ Test(store_faults, a_file_of_schema_1_is_brought_up_and_keeps_its_rows) {
     cr_assert_eq(query_int("SELECT count(*) FROM requests WHERE objective = 'throughput'"), 1);
 }
 
+Test(store_faults, a_file_that_an_older_ndtune_wrote_keeps_its_rows_and_gains_their_middles) {
+    char script[8192 * 2];
+    FILE *file = fopen(NDTUNE_SOURCE_DIR "/tests/fault/store/schema_2.sql", "r");
+    cr_assert_not_null(file);
+    const size_t bytes = fread(script, 1, sizeof script - 1, file);
+    cr_assert(feof(file));
+    fclose(file);
+    script[bytes] = '\0';
+    execute(script);
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(query_int("PRAGMA user_version"), store_migration_count);
+    cr_assert_eq(query_int("SELECT count(*) FROM runs WHERE source = 'executor'"), 2);
+    // steps 11.4, 2.712, 2.595, 3.031 ms: the first warms up
+    cr_assert_eq(query_int("SELECT abs(measured_step_s - 0.0027120648883) < 1e-12 FROM runs WHERE id = 1"), 1);
+    cr_assert_eq(query_int("SELECT measured_step_s IS NULL FROM runs WHERE id = 2"), 1);  // failed
+    cr_assert_eq(query_int("SELECT count(*) FROM v_accuracy"), 1);
+    cr_assert_eq(query_int("SELECT count(*) FROM v_best WHERE runs = 0"), 1);  // it ran another model
+}
+
 Test(store_faults, a_migration_that_fails_leaves_the_older_schema_whole) {
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
     store_close(store);
