@@ -5,7 +5,7 @@
 
 #include "exec/launch/result.h"
 
-static Status gather(Session *session, const void *part, void *whole, int64_t bytes, Error *error) {
+Status gather(Session *session, const void *part, void *whole, int64_t bytes, Error *error) {
     const TransportCall call = {.communicator = session->communicators.world,
                                 .in = part,
                                 .out = whole,

@@ -9,4 +9,7 @@ typedef struct StepSeries {
     int steps;
 } StepSeries;
 
+// Every rank's bytes, by rank, on every rank.
+Status gather(Session *session, const void *part, void *whole, int64_t bytes, Error *error);
+
 Status gather_and_save(Session *session, const StepSeries *series, Arena *arena, Error *error);

@@ -12,6 +12,7 @@
 
 #include "exec/launch/result.h"
 #include "exec/worker/gather.h"
+#include "exec/worker/gather_moments.h"
 #include "sim/base/text.h"
 
 // A test preloads a library with this function: while armed, any allocation ends the process (nothing is allocated in a
@@ -53,6 +54,9 @@ static Status session_run(Session *session, Arena *arena, Error *error) {
                                .step_time_s = ARENA_ARRAY(arena, double, steps),
                                .steps = steps};
     TRY(steps_run(session, &series, error));
+    if (session->request->options.moments_path) {
+        TRY(gather_moments(session, session->request->options.moments_path, arena, error));
+    }
     return gather_and_save(session, &series, arena, error);
 }
 

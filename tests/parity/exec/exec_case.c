@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 ModelSpec case_model(void) {
     return (ModelSpec){.name = "test",
@@ -72,17 +73,24 @@ static double relative(double value, double reference) {
     return fabs(value - reference) / fabs(reference);
 }
 
-Deviation case_deviation(const RunResult *run, const RunResult *reference) {
+void case_expect_same(const RunRequest *request, const RunResult *run, const RunResult *reference, Deviation *worst) {
     const int last = run->steps - 1;
-    return (Deviation){.loss_first = relative(run->loss[0], reference->loss[0]),
-                       .loss_last = relative(run->loss[last], reference->loss[last]),
-                       .norm_first = relative(run->grad_norm[0], reference->grad_norm[0]),
-                       .norm_last = relative(run->grad_norm[last], reference->grad_norm[last])};
-}
-
-void deviation_widen(Deviation *worst, const Deviation *other) {
-    worst->loss_first = fmax(worst->loss_first, other->loss_first);
-    worst->loss_last = fmax(worst->loss_last, other->loss_last);
-    worst->norm_first = fmax(worst->norm_first, other->norm_first);
-    worst->norm_last = fmax(worst->norm_last, other->norm_last);
+    const Deviation off = {.loss_first = relative(run->loss[0], reference->loss[0]),
+                           .loss_last = relative(run->loss[last], reference->loss[last]),
+                           .norm_first = relative(run->grad_norm[0], reference->grad_norm[0]),
+                           .norm_last = relative(run->grad_norm[last], reference->grad_norm[last])};
+    char plan[PLAN_TEXT_BYTES], words[PLAN_TEXT_BYTES + 64];
+    snprintf(words, sizeof words, "%s@%s %s", request->target->name, request->target->version,
+             plan_text(&request->plan, plan));
+    cr_expect(strcmp(run->state, "ok") == 0, "%s: %s", words, run->state);  // fmax below passes over NAN
+    cr_expect(off.loss_first <= 2e-6 && off.norm_first <= 2e-6, "%s: step 1 loss %.2e norm %.2e", words, off.loss_first,
+              off.norm_first);
+    cr_expect(off.loss_last <= 1e-4 && off.norm_last <= 1e-4, "%s: step %d loss %.2e norm %.2e", words, run->steps,
+              off.loss_last, off.norm_last);
+    cr_expect(run->peak_bytes == run->planned_peak_bytes, "%s: peak %lld of %lld planned", words,
+              (long long)run->peak_bytes, (long long)run->planned_peak_bytes);
+    worst->loss_first = fmax(worst->loss_first, off.loss_first);
+    worst->loss_last = fmax(worst->loss_last, off.loss_last);
+    worst->norm_first = fmax(worst->norm_first, off.norm_first);
+    worst->norm_last = fmax(worst->norm_last, off.norm_last);
 }

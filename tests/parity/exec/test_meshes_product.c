@@ -30,20 +30,11 @@ static bool same_plan(const TrainPlan *a, const TrainPlan *b) {
 
 static void check_plan(Tally *tally, const TrainPlan *plan) {
     Arena own = {0};
-    const RunResult run = case_run(plan, &tally->options, &own);
-    const Deviation deviation = case_deviation(&run, &tally->reference);
-    char text[PLAN_TEXT_BYTES];
-    plan_text(plan, text);
-    deviation_widen(&tally->worst, &deviation);
+    const RunRequest request = case_request(plan, &tally->options);
+    const RunResult run = case_run_request(&request, &own);
+    case_expect_same(&request, &run, &tally->reference, &tally->worst);
     tally->runs++;
     tally->step_s += run.step_time_s[run.steps - 1];
-    cr_expect(strcmp(run.state, "ok") == 0, "%s: %s", text, run.state);
-    cr_expect(deviation.loss_first <= 2e-6 && deviation.norm_first <= 2e-6, "%s: step 1 loss %.2e norm %.2e", text,
-              deviation.loss_first, deviation.norm_first);
-    cr_expect(deviation.loss_last <= 1e-4 && deviation.norm_last <= 1e-4, "%s: step 20 loss %.2e norm %.2e", text,
-              deviation.loss_last, deviation.norm_last);
-    cr_expect(run.peak_bytes == run.planned_peak_bytes, "%s: peak %lld of %lld planned", text,
-              (long long)run.peak_bytes, (long long)run.planned_peak_bytes);
     arena_free(&own);
 }
 

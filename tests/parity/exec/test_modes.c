@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/parity/exec/exec_case.h"
+#include "tests/parity/exec/flavour_case.h"
 
 static Arena arena;
 
@@ -18,21 +18,46 @@ TestSuite(modes, .fini = clean);
 
 enum { MODE_STEPS = 6 };
 
-// Meshes that use every lane: gathers and reductions, hybrid all-reduce, tensor parallel, ring.
-static const char *const meshes[] = {"dp_shard=2", "dp_replicate=2,dp_shard=2", "cp=2,tp=2", "dp_shard=2,cp=2,tp=2",
-                                     "cp=4",       "dp_replicate=2,cp=2"};
-enum { MESHES = sizeof meshes / sizeof *meshes };
+typedef struct Case {
+    const char *target, *mesh;
+    int zero;
+    Recompute recompute;
+    CpRotate rotate;
+} Case;
 
-static TrainPlan plan_of(const char *mesh_text, int index) {
+// Programs that use every lane: gathers and reductions, hybrid all-reduce, tensor parallel, ring; and every flavour.
+static const Case cases[] = {
+    {"ndtune", "dp_shard=2", 3, RECOMPUTE_NONE, CP_ROTATE_RING},
+    {"ndtune", "dp_replicate=2,dp_shard=2", 2, RECOMPUTE_FULL, CP_ROTATE_RING},
+    {"ndtune", "dp_shard=2,cp=2,tp=2", 0, RECOMPUTE_FULL, CP_ROTATE_RING},
+    {"ndtune", "cp=4", 3, RECOMPUTE_NONE, CP_ROTATE_RING},
+    {"ndtune", "dp_replicate=2,cp=2", 1, RECOMPUTE_FULL, CP_ROTATE_RING},
+    {"accelerate", "dp_shard=2,tp=2", 3, RECOMPUTE_FULL, CP_ROTATE_RING},
+    {"accelerate@1.13", "dp_shard=2,cp=2", 3, RECOMPUTE_FULL, CP_ROTATE_ALLGATHER},
+    {"axolotl", "cp=2,tp=2", 3, RECOMPUTE_NONE, CP_ROTATE_ALLGATHER},
+    {"torchtitan", "dp_shard=2,cp=2,tp=2", 3, RECOMPUTE_SELECTIVE, CP_ROTATE_ALLGATHER},
+    {"torchtitan@head", "dp_replicate=2,cp=2", 3, RECOMPUTE_FULL, CP_ROTATE_ALLGATHER},
+    {"megatron", "dp_shard=2,cp=2", 1, RECOMPUTE_SELECTIVE, CP_ROTATE_RING},
+    {"nanotron", "dp_shard=2,tp=2", 1, RECOMPUTE_NONE, CP_ROTATE_RING},
+    {"deepspeed", "dp_shard=2,tp=2", 3, RECOMPUTE_FULL, CP_ROTATE_RING},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static RunRequest request_of(const Case *one, const RunOptions *options) {
     Mesh mesh;
     TrainPlan plan;
+    const Target *target;
     Error error = {0};
-    cr_assert(mesh_parse(mesh_text, &mesh, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(mesh_parse(one->mesh, &mesh, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(target_find(one->target, &target, &error) == STATUS_OK, "%s", error.message);
     case_plan(&mesh, 2, &plan);
-    plan.zero = 3 - index % 4;
-    plan.recompute = index % 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
-    plan_canonical(&plan);
-    return plan;
+    plan.zero = one->zero;
+    plan.recompute = one->recompute;
+    plan.cp_rotate = one->rotate;
+    plan.fused = target->default_fused;
+    RunRequest request = flavour_request(target, &plan);
+    request.options = *options;
+    return request;
 }
 
 static bool same_bits(const RunResult *a, const RunResult *b) {
@@ -42,13 +67,13 @@ static bool same_bits(const RunResult *a, const RunResult *b) {
 }
 
 static void same_as_serial(RunOptions other) {
-    for (int i = 0; i < MESHES; i++) {
+    for (int i = 0; i < CASES; i++) {
         RunOptions usual = case_options();
         usual.steps = other.steps;
-        const TrainPlan plan = plan_of(meshes[i], i);
-        const RunResult serial = case_run(&plan, &usual, &arena), run = case_run(&plan, &other, &arena);
-        cr_expect(same_bits(&serial, &run), "%s: loss %.9g, serial %.9g", meshes[i], run.loss[run.steps - 1],
-                  serial.loss[run.steps - 1]);
+        const RunRequest as_usual = request_of(&cases[i], &usual), otherwise = request_of(&cases[i], &other);
+        const RunResult serial = case_run_request(&as_usual, &arena), run = case_run_request(&otherwise, &arena);
+        cr_expect(same_bits(&serial, &run), "%s %s: loss %.9g, serial %.9g", cases[i].target, cases[i].mesh,
+                  run.loss[run.steps - 1], serial.loss[run.steps - 1]);
     }
 }
 
@@ -87,9 +112,9 @@ static void runs_under_guard(LaneMode lanes) {
     options.lanes = lanes;
     options.spans = true;
     setenv("LD_PRELOAD", ALLOCATION_GUARD, 1);
-    for (int i = 0; i < MESHES; i++) {
-        const TrainPlan plan = plan_of(meshes[i], i);
-        case_run(&plan, &options, &arena);
+    for (int i = 0; i < CASES; i++) {
+        const RunRequest request = request_of(&cases[i], &options);
+        case_run_request(&request, &arena);
     }
     unsetenv("LD_PRELOAD");
 }
@@ -102,12 +127,12 @@ Test(modes, nothing_is_allocated_inside_a_step) {
 Test(modes, the_allocation_guard_kills_a_worker_that_allocates) {
     RunOptions options = case_options();
     options.steps = MODE_STEPS;
-    const TrainPlan plan = plan_of("dp_shard=2", 0);
+    const RunRequest request = request_of(&cases[0], &options);
     Error error = {0};
     RunResult result;
     setenv("LD_PRELOAD", ALLOCATION_GUARD, 1);
     setenv("NDTUNE_GUARD_SELF_TEST", "1", 1);
-    const Status status = case_try(&plan, &options, &arena, &result, &error);
+    const Status status = case_try(&request.plan, &options, &arena, &result, &error);
     unsetenv("NDTUNE_GUARD_SELF_TEST");
     unsetenv("LD_PRELOAD");
     cr_assert(status == STATUS_ENVIRONMENT && strstr(error.message, "allocation inside a step"), "%s", error.message);

@@ -1,0 +1,81 @@
+// Shards become flat units again (one per tp rank), flat units become tensors. Replicas hold the same: the first is
+// taken.
+
+#include "exec/worker/gather_moments.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/worker/gather.h"
+
+// All ranks' shards of one instance of a unit.
+typedef struct Shards {
+    const Unit *unit;
+    const float *of_rank;  // [world][shard_elements]
+    const int *owner;      // [tp][shards]: a rank that holds the shard
+    int count;             // shards of a unit
+} Shards;
+
+static int *shard_owners(const TrainPlan *plan, int count, Arena *arena) {
+    int *owner = ARENA_ARRAY(arena, int, (int64_t)plan->mesh.size[AXIS_TP] * count);
+    for (int rank = mesh_world(&plan->mesh) - 1; rank >= 0; rank--) {
+        const MeshCoordinates at = mesh_coordinates(&plan->mesh, rank);
+        const int shard = count > 1 ? mesh_group_index(&plan->mesh, AXIS_SHARD_GROUP, &at) : 0;
+        owner[at.at[AXIS_TP] * count + shard] = rank;
+    }
+    return owner;
+}
+
+static float shard_element(const Shards *shards, int64_t tp_index, int64_t element) {
+    const int64_t size = shards->unit->shard_elements;
+    const int rank = shards->owner[tp_index * shards->count + element / size];
+    return shards->of_rank[rank * size + element % size];
+}
+
+static void write_slice(const Shards *shards, const ParamSlice *slice, FILE *file) {
+    for (int64_t row = 0; row < slice->global_rows; row++) {
+        for (int64_t col = 0; col < slice->global_cols; col++) {
+            const int64_t tp_index = slice->split == SPLIT_ROWS   ? row / slice->local_rows
+                                     : slice->split == SPLIT_COLS ? col / slice->local_cols
+                                                                  : 0;
+            const int64_t local = row % slice->local_rows * slice->local_cols + col % slice->local_cols;
+            const float x = shard_element(shards, tp_index, slice->offset_elements + local);
+            fwrite(&x, sizeof x, 1, file);
+        }
+    }
+}
+
+static Status gather_unit(Session *session, const Unit *unit, FILE *file, Arena *arena, Error *error) {
+    const TrainPlan *plan = &session->request->plan;
+    const int count = plan->zero > 0 ? plan_shard_count(plan) : 1;
+    float *whole = ARENA_ARRAY(arena, float, unit->shard_elements *mesh_world(&plan->mesh));
+    const Shards shards = {unit, whole, shard_owners(plan, count, arena), count};
+    for (int instance = 0; instance < unit->instances; instance++) {
+        TRY(gather(session, session_slot(session, unit->moment1, instance), whole,
+                   unit->shard_elements * (int64_t)sizeof(float), error));
+        for (int32_t s = 0; file && s < unit->slice_count; s++) {
+            write_slice(&shards, &session->program.slices[unit->first_slice + s], file);
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status gather_units(Session *session, FILE *file, Arena *arena, Error *error) {
+    for (int32_t u = 0; u < session->program.unit_count; u++) {
+        TRY(gather_unit(session, &session->program.units[u], file, arena, error));
+    }
+    return STATUS_OK;
+}
+
+Status gather_moments(Session *session, const char *path, Arena *arena, Error *error) {
+    FILE *file = session->rank == 0 ? fopen(path, "wb") : NULL;
+    if (session->rank == 0 && !file) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s: cannot be written: %s", path, strerror(errno));
+    }
+    Status status = gather_units(session, file, arena, error);
+    if (file && (ferror(file) | fclose(file)) != 0 && status == STATUS_OK) {
+        status = error_set(error, STATUS_ENVIRONMENT, "%s: cannot be written whole", path);
+    }
+    return status;
+}
