@@ -44,8 +44,19 @@ find_package(Threads REQUIRED)
 add_library(foreign::threads INTERFACE IMPORTED GLOBAL)
 target_link_libraries(foreign::threads INTERFACE Threads::Threads)
 
+# Transport mpi is written for Open MPI: its launcher, its variables, its tags.
+pkg_check_modules(NDTUNE_mpi QUIET IMPORTED_TARGET ompi-c)
+set(NDTUNE_HAVE_MPI ${NDTUNE_mpi_FOUND})
+if(NDTUNE_mpi_FOUND)
+    add_library(foreign::mpi INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(foreign::mpi INTERFACE PkgConfig::NDTUNE_mpi)
+    ndtune_found_row(mpi "${NDTUNE_mpi_VERSION}" "transport mpi: ranks on several hosts")
+else()
+    ndtune_found_row(mpi "no" "no transport mpi (packages libopenmpi-dev openmpi-bin)")
+endif()
+
 # Libraries whose users are not written yet: shown, so that nobody wonders, and not needed.
-foreach(row "hwloc|hwloc|the probe" "mpi|ompi-c|transport mpi")
+foreach(row "hwloc|hwloc|the probe")
     string(REPLACE "|" ";" row "${row}")
     list(GET row 0 name)
     list(GET row 1 module)

@@ -16,7 +16,7 @@ Status exec_check_backend(const RunOptions *options, Error *error) {
     if (strcmp(options->device, "cpu") != 0) {
         return error_set(error, STATUS_USAGE, "no device '%s'; this build runs cpu", options->device);
     }
-    return transport_find(options->transport, error) ? STATUS_OK : error->status;
+    return transport_check(options->transport, error);
 }
 
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {

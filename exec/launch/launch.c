@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "exec/launch/communicators.h"
+#include "exec/launch/program_words.h"
 #include "exec/launch/result.h"
 #include "exec/launch/run_directory.h"
 #include "exec/launch/workers.h"
@@ -119,12 +120,10 @@ static const char *last_words(const Run *run, int rank) {
 }
 
 static const char *place_words(const Run *run, int rank) {
-    const TransportPlace place = shm_segment_place(&run->segment, rank);
-    if (place.task < 0 || place.task >= run->program.task_count) {
-        return "before its first task";
-    }
-    return arena_format(run->arena, "in step %d, task '%s', layer %d, micro-batch %d", place.step + 1,
-                        run->program.tasks[place.task].name, place.layer, place.micro_batch);
+    const TransportPlace place = board_place(shm_segment_board(&run->segment) + rank);
+    const TransportWords words = program_words(&run->program);
+    char text[160];
+    return arena_format(run->arena, "in %s", words.describe(words.context, &place, text, sizeof text));
 }
 
 static Status run_failed(const Run *run, Error *error) {
@@ -151,7 +150,7 @@ static Status run_watch(Run *run, const sigset_t *signals, Error *error) {
             workers_kill(&run->workers);
             return run_failed(run, error);
         }
-        const TransportPlace place = shm_segment_place(&run->segment, 0);
+        const TransportPlace place = board_place(shm_segment_board(&run->segment));
         if (!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
                              run->request.options.steps)) {
             return error_set(error, STATUS_ENVIRONMENT, "the run was cancelled");

@@ -9,26 +9,31 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "exec/transport/shm_blame.h"
+#include "exec/transport/blame.h"
+#include "exec/transport/reduce.h"
 #include "exec/transport/shm_segment.h"
 
-enum { SUM_BLOCK = 1024 };                       // floats summed at a time: stays in the first-level cache
 static const int64_t SMALL_REDUCE_BYTES = 4096;  // below, every rank sums everything: one gate instead of two
 static const long SLICE_NS = 50 * 1000 * 1000;   // longest sleep between looks at the stop flag and the clock
+// A longer time between two looks means that this process stood still itself (stopped, suspended, starved): it does not
+// count as waiting for others.
+static const double LONGEST_LOOK_S = 0.25;
 
 // One communicator as this rank sees it.
 typedef struct ShmMember {
     const Communicator *spec;
     int size, index;
     uint32_t rounds;
+    bool begins;  // the next round is the first of its collective
     ShmGate *gate;
-    ShmSeat *seats[TRANSPORT_MAX_WORLD];  // by group index
+    BoardSeat *seats[TRANSPORT_MAX_WORLD];  // by group index
     char *slots[TRANSPORT_MAX_WORLD];
     int ranks[TRANSPORT_MAX_WORLD];
 } ShmMember;
@@ -38,6 +43,8 @@ struct Transport {
     ShmLayout layout;
     void *memory;  // NULL for one rank without a segment
     ShmMember *members;
+    Board board;
+    BoardRank *here;  // this rank's row; NULL without a segment
 };
 
 static void member_begin(Transport *shm, int communicator) {
@@ -53,7 +60,7 @@ static void member_begin(Transport *shm, int communicator) {
     for (int i = 0; i < member->size; i++) {
         const int rank = mesh_group_member(&setup->mesh, member->spec->axes, &at, i);
         member->ranks[i] = rank;
-        member->seats[i] = shm_seat(shm->memory, &shm->layout, communicator, rank);
+        member->seats[i] = &shm->board.ranks[rank].seats[communicator];
         member->slots[i] = shm_slot(shm->memory, &shm->layout, communicator, rank);
     }
     member->gate = shm_gate(shm->memory, &shm->layout, communicator, member->ranks[0]);
@@ -70,6 +77,13 @@ static Status shm_open_transport(const TransportSetup *setup, Arena *arena, Tran
     shm->layout = shm_layout(&setup->mesh, setup->communicator_count);
     if (world > 1 || setup->segment_fd >= 0) {
         TRY(shm_segment_attach(setup->segment_fd, &shm->layout, &shm->memory, error));
+        shm->board = (Board){.mesh = setup->mesh,
+                             .communicators = setup->communicators,
+                             .communicator_count = setup->communicator_count,
+                             .ranks = shm_board(shm->memory, &shm->layout),
+                             .words = setup->words};
+        shm->here = &shm->board.ranks[setup->rank];
+        board_rank_join(shm->here);
     }
     shm->members = ARENA_ARRAY(arena, ShmMember, setup->communicator_count);
     for (int i = 0; i < setup->communicator_count; i++) {
@@ -109,57 +123,9 @@ static bool shm_stop(Transport *shm) {
 }
 
 static void shm_note(Transport *shm, const TransportPlace *here) {
-    if (!shm->memory) {
-        return;
+    if (shm->here) {
+        board_note(shm->here, here);
     }
-    ShmPlace *place = shm_place(shm->memory, &shm->layout, shm->setup.rank);
-    atomic_store_explicit(&place->step, here->step, memory_order_relaxed);
-    atomic_store_explicit(&place->layer, here->layer, memory_order_relaxed);
-    atomic_store_explicit(&place->micro_batch, here->micro_batch, memory_order_relaxed);
-    atomic_store_explicit(&place->task, here->task, memory_order_relaxed);
-}
-
-static const char *place_words(const Transport *shm, const TransportPlace *place, char *out, size_t out_bytes) {
-    out[0] = '\0';
-    return shm->setup.describe ? shm->setup.describe(shm->setup.context, place, out, out_bytes) : out;
-}
-
-static TransportPlace place_of(const Transport *shm, int rank) {
-    const ShmSegment segment = {.fd = -1, .memory = shm->memory, .bytes = shm->layout.bytes};
-    return shm_segment_place(&segment, rank);
-}
-
-typedef struct Words {
-    char text[ERROR_MESSAGE_BYTES / 2];
-    size_t used;
-} Words;
-
-static void words_rank(Words *words, int rank, const char *seen_in) {
-    const int more =
-        snprintf(words->text + words->used, sizeof words->text - words->used, "%srank %d%s%s%s",
-                 words->used ? ", " : "", rank, *seen_in ? " (last seen in " : "", seen_in, *seen_in ? ")" : "");
-    words->used += more > 0 && words->used + (size_t)more < sizeof words->text ? (size_t)more : 0;
-}
-
-// Names who holds this rank up, and what each was last seen doing; then who else is held up.
-static Status gate_late(const Transport *shm, const ShmMember *member, const TransportCall *call, double waited_s,
-                        Error *error) {
-    char here[160], there[160];
-    Words culprits = {.text = ""}, others = {.text = ""};
-    ShmBlame blame;
-    shm_blame(&(ShmView){&shm->setup, &shm->layout, shm->memory}, shm->setup.rank, &blame);
-    for (int rank = 0; rank < shm->layout.world; rank++) {
-        const TransportPlace place = place_of(shm, rank);
-        if (blame.culprit[rank] && rank != shm->setup.rank) {
-            words_rank(&culprits, rank, place_words(shm, &place, there, sizeof there));
-        } else if (blame.held_up[rank]) {
-            words_rank(&others, rank, "");
-        }
-    }
-    return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: waited %.1f s for %s%s%s", member->spec->name,
-                     place_words(shm, &call->place, here, sizeof here), waited_s,
-                     culprits.used ? culprits.text : "nobody that is missing", others.used ? "; held up as well: " : "",
-                     others.text);
 }
 
 static void gate_sleep(ShmGate *gate, unsigned generation) {
@@ -180,17 +146,40 @@ static Status gate_wait(const Transport *shm, const ShmMember *member, const Tra
         __builtin_ia32_pause();
 #endif
     }
-    const double begin_s = clock_s();
+    double waited_s = 0, looked_s = clock_s();
     while (atomic_load(&gate->generation) == generation) {
         if (!shm_poll(shm)) {
             return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
                              member->spec->name);
         }
-        const double waited_s = clock_s() - begin_s;
         if (waited_s > shm->setup.timeout_s) {
-            return gate_late(shm, member, call, waited_s, error);
+            return blame_late(&shm->board, shm->setup.rank, call->communicator, waited_s, error);
         }
         gate_sleep(gate, generation);
+        const double now_s = clock_s();
+        waited_s += fmin(now_s - looked_s, LONGEST_LOOK_S);
+        looked_s = now_s;
+    }
+    return STATUS_OK;
+}
+
+static void gate_open(ShmGate *gate) {
+    atomic_store(&gate->arrived, 0);
+    atomic_fetch_add(&gate->generation, 1);
+    if (atomic_load(&gate->sleepers) > 0) {
+        syscall(SYS_futex, &gate->generation, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
+}
+
+// Everybody came to this gate; they must have come for the same collective. A signature is written again two rounds
+// later, like a slot half.
+static Status gate_agree(const Transport *shm, const ShmMember *member, const TransportCall *call, Error *error) {
+    const unsigned parity = (member->rounds - 1) & 1;
+    const uint64_t own = atomic_load_explicit(&member->seats[member->index]->signature[parity], memory_order_relaxed);
+    for (int i = 0; i < member->size; i++) {
+        if (atomic_load_explicit(&member->seats[i]->signature[parity], memory_order_relaxed) != own) {
+            return blame_mismatch(&shm->board, shm->setup.rank, call->communicator, error);
+        }
     }
     return STATUS_OK;
 }
@@ -202,14 +191,13 @@ static Status gate_pass(const Transport *shm, ShmMember *member, const Transport
     atomic_store_explicit(&member->seats[member->index]->rounds, member->rounds, memory_order_release);
     const unsigned generation = atomic_load(&gate->generation);
     if (atomic_fetch_add(&gate->arrived, 1) + 1 < (unsigned)member->size) {
-        return gate_wait(shm, member, call, generation, error);
+        TRY(gate_wait(shm, member, call, generation, error));
+    } else {
+        gate_open(gate);
     }
-    atomic_store(&gate->arrived, 0);
-    atomic_fetch_add(&gate->generation, 1);
-    if (atomic_load(&gate->sleepers) > 0) {
-        syscall(SYS_futex, &gate->generation, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-    }
-    return STATUS_OK;
+    const bool first = member->begins;
+    member->begins = false;
+    return first ? gate_agree(shm, member, call, error) : STATUS_OK;
 }
 
 // ---------------------------------------------------------------------------------------------- rounds
@@ -234,32 +222,16 @@ typedef struct Stretch {
     int64_t offset_bytes, count;
 } Stretch;
 
-// out[i] = sum or max over members, in rank order, of their stretches.
+// out = sum or max over members, in rank order, of their stretches.
 static void reduce(const Transport *shm, const ShmMember *member, Stretch stretch, ReduceOp op, float *out) {
-    const uint32_t round = member->rounds - 1;
-    const int64_t offset = stretch.offset_bytes, count = stretch.count;
-    for (int64_t first = 0; first < count; first += SUM_BLOCK) {
-        const int64_t n = least(SUM_BLOCK, count - first);
-        float sum[SUM_BLOCK];
-        memcpy(sum, (const float *)(const void *)(half(shm, member, 0, round) + offset) + first,
-               (size_t)n * sizeof(float));
-        for (int i = 1; i < member->size; i++) {
-            const float *x = (const float *)(const void *)(half(shm, member, i, round) + offset) + first;
-            if (op == REDUCE_SUM) {
-                for (int64_t j = 0; j < n; j++) {
-                    sum[j] += x[j];
-                }
-            } else {
-                for (int64_t j = 0; j < n; j++) {
-                    sum[j] = x[j] > sum[j] ? x[j] : sum[j];
-                }
-            }
-        }
-        memcpy(out + first, sum, (size_t)n * sizeof(float));
+    const float *rows[TRANSPORT_MAX_WORLD];
+    for (int i = 0; i < member->size; i++) {
+        rows[i] = (const float *)(const void *)(half(shm, member, i, member->rounds - 1) + stretch.offset_bytes);
     }
+    reduce_rows(rows, member->size, stretch.count, op, out);
 }
 
-static Status shm_all_gather(Transport *shm, const TransportCall *call, Error *error) {
+static Status all_gather(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     char *out = call->out;
     const char *in = call->in;
@@ -277,7 +249,7 @@ static Status shm_all_gather(Transport *shm, const TransportCall *call, Error *e
     return STATUS_OK;
 }
 
-static Status shm_reduce_scatter(Transport *shm, const TransportCall *call, Error *error) {
+static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     const char *in = call->in;
     char *out = call->out;
@@ -317,7 +289,7 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     return STATUS_OK;
 }
 
-static Status shm_all_reduce(Transport *shm, const TransportCall *call, Error *error) {
+static Status all_reduce(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     if (member->size == 1) {
         copy(call->out, call->in, call->bytes);
@@ -337,7 +309,7 @@ static Status shm_all_reduce(Transport *shm, const TransportCall *call, Error *e
     return STATUS_OK;
 }
 
-static Status shm_send_recv(Transport *shm, const TransportCall *call, Error *error) {
+static Status send_recv(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     if (member->size == 1) {
         copy(call->out, call->in, call->bytes);
@@ -353,9 +325,52 @@ static Status shm_send_recv(Transport *shm, const TransportCall *call, Error *er
     return STATUS_OK;
 }
 
-static Status shm_barrier(Transport *shm, const TransportCall *call, Error *error) {
+static Status barrier(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     return member->size == 1 ? STATUS_OK : gate_pass(shm, member, call, error);
+}
+
+// ---------------------------------------------------------------------------------------------- the table
+
+typedef Status Body(Transport *shm, const TransportCall *call, Error *error);
+
+// Shows the collective on the board while it runs.
+static Status run(Transport *shm, CollectiveKind kind, const TransportCall *call, Error *error) {
+    static Body *const bodies[COLLECTIVE_COUNT] = {
+        [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
+        [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
+        [COLLECTIVE_BARRIER] = barrier,
+    };
+    ShmMember *member = &shm->members[call->communicator];
+    if (member->size == 1) {
+        return bodies[kind](shm, call, error);
+    }
+    BoardSeat *seat = member->seats[member->index];
+    board_enter(seat, kind, call);
+    member->begins = true;
+    TRY(bodies[kind](shm, call, error));
+    board_leave(shm->here, seat);
+    return STATUS_OK;
+}
+
+static Status shm_all_gather(Transport *shm, const TransportCall *call, Error *error) {
+    return run(shm, COLLECTIVE_ALL_GATHER, call, error);
+}
+
+static Status shm_reduce_scatter(Transport *shm, const TransportCall *call, Error *error) {
+    return run(shm, COLLECTIVE_REDUCE_SCATTER, call, error);
+}
+
+static Status shm_all_reduce(Transport *shm, const TransportCall *call, Error *error) {
+    return run(shm, COLLECTIVE_ALL_REDUCE, call, error);
+}
+
+static Status shm_send_recv(Transport *shm, const TransportCall *call, Error *error) {
+    return run(shm, COLLECTIVE_SEND_RECV, call, error);
+}
+
+static Status shm_barrier(Transport *shm, const TransportCall *call, Error *error) {
+    return run(shm, COLLECTIVE_BARRIER, call, error);
 }
 
 const TransportTable transport_shm = {

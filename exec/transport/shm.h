@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "exec/transport/transport.h"
+#include "exec/transport/board.h"
 
 extern const TransportTable transport_shm;
 
@@ -19,4 +19,4 @@ Status shm_segment_create(const Mesh *mesh, int communicators, ShmSegment *segme
 void shm_segment_destroy(ShmSegment *segment);
 void shm_segment_stop(ShmSegment *segment);
 int shm_segment_first_failure(const ShmSegment *segment);  // rank that stopped the run; -1 = none
-TransportPlace shm_segment_place(const ShmSegment *segment, int rank);
+BoardRank *shm_segment_board(const ShmSegment *segment);   // a row per rank

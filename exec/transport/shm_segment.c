@@ -14,7 +14,7 @@
 
 #include "sim/base/text.h"
 
-static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653101);  // "ndtune1" and the layout's version
+static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653102);  // "ndtune1" and the layout's version
 
 // Staging: large enough that a round's fixed cost (about 1 us, executor.md 6.3) is small beside copying it, small
 // enough that both halves stay in a core's second-level cache; the sum over ranks stays below what a container's
@@ -31,10 +31,9 @@ ShmLayout shm_layout(const Mesh *mesh, int count) {
     while (layout.slot_bytes > SLOT_BYTES_LEAST && seats * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
         layout.slot_bytes /= 2;
     }
-    layout.places_at = line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);
-    layout.gates_at = layout.places_at + layout.world * (int64_t)sizeof(ShmPlace);
-    layout.seats_at = layout.gates_at + seats * (int64_t)sizeof(ShmGate);
-    layout.slots_at = line_up(layout.seats_at + seats * (int64_t)sizeof(ShmSeat), 4096);
+    layout.board_at = line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);
+    layout.gates_at = layout.board_at + layout.world * (int64_t)sizeof(BoardRank);
+    layout.slots_at = line_up(layout.gates_at + seats * (int64_t)sizeof(ShmGate), 4096);
     layout.bytes = layout.slots_at + (layout.world > 1 ? seats * 2 * layout.slot_bytes : 0);
     return layout;
 }
@@ -48,9 +47,7 @@ static void head_begin(ShmSegment *segment, const ShmLayout *layout) {
     atomic_init(&head->stopped, 0);
     atomic_init(&head->first_failure, SHM_NO_RANK);
     for (int rank = 0; rank < layout->world; rank++) {
-        ShmPlace *place = shm_place(segment->memory, layout, rank);
-        atomic_init(&place->step, -1);
-        atomic_init(&place->task, -1);
+        board_rank_begin(shm_board(segment->memory, layout) + rank);
     }
 }
 
@@ -116,12 +113,6 @@ int shm_segment_first_failure(const ShmSegment *segment) {
     return atomic_load(&((ShmHead *)segment->memory)->first_failure);
 }
 
-TransportPlace shm_segment_place(const ShmSegment *segment, int rank) {
-    const ShmHead *head = segment->memory;
-    const ShmLayout layout = {.world = head->world, .places_at = line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES)};
-    ShmPlace *place = shm_place(segment->memory, &layout, rank);
-    return (TransportPlace){.step = atomic_load(&place->step),
-                            .task = atomic_load(&place->task),
-                            .layer = atomic_load(&place->layer),
-                            .micro_batch = atomic_load(&place->micro_batch)};
+BoardRank *shm_segment_board(const ShmSegment *segment) {
+    return (BoardRank *)(void *)((char *)segment->memory + line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES));
 }

@@ -23,27 +23,47 @@ typedef struct Communicator {
     AxisMask axes;
 } Communicator;
 
-// What a rank is doing, for the message of whoever waits for it. The text comes from TransportSetup.describe.
+// What a rank is doing, for the message of whoever waits for it. The text comes from TransportWords.
 typedef struct TransportPlace {
     int32_t step;  // -1 before the first
     int32_t task;  // -1 = none
     int32_t layer, micro_batch;
+    int32_t ordinal;  // of the task instance in issue order of the step
 } TransportPlace;
+
+// What a program knows about its places; either may be NULL.
+typedef struct TransportWords {
+    // "step 1, task 'qkv', layer 2".
+    const char *(*describe)(const void *context, const TransportPlace *place, char *out, size_t out_bytes);
+    int64_t (*expected_bytes)(const void *context, const TransportPlace *place);  // of its collective; -1 = not known
+    const void *context;
+} TransportWords;
 
 typedef struct TransportSetup {
     Mesh mesh;
     int rank;
     const Communicator *communicators;
     int communicator_count;
-    int segment_fd;  // shm: descriptor of the shared segment; one rank may go without, -1
+    int segment_fd;         // shm: descriptor of the shared segment; one rank may go without, -1
+    struct BoardRank *row;  // mpi: where this rank shows itself (board.h); shm has it in the segment
     double timeout_s;
-    int spins;  // polls before sleeping; 0 where cores are fewer than waiting threads
-    // Words for a place ("'qkv' of layer 2"); NULL = none.
-    const char *(*describe)(const void *context, const TransportPlace *place, char *out, size_t out_bytes);
-    const void *context;
+    int spins;        // polls before sleeping; 0 where cores are fewer than waiting threads
+    bool concurrent;  // different communicators are used from different threads
+    TransportWords words;
 } TransportSetup;
 
 typedef enum { REDUCE_SUM, REDUCE_MAX } ReduceOp;
+
+typedef enum {
+    COLLECTIVE_ALL_GATHER,
+    COLLECTIVE_REDUCE_SCATTER,
+    COLLECTIVE_ALL_REDUCE,
+    COLLECTIVE_SEND_RECV,
+    COLLECTIVE_BARRIER,
+    COLLECTIVE_COUNT
+} CollectiveKind;
+
+extern const char *const collective_names[COLLECTIVE_COUNT];  // "all-gather" ...
 
 // Sizes: all_gather: bytes of one part, out holds one part per rank of the group; reduce_scatter: bytes of one part, in
 // holds one per rank; all_reduce: bytes of the data, in == out allowed; send_recv: bytes of the message, to the next
@@ -75,5 +95,8 @@ typedef struct TransportTable {
     bool (*poll)(const Transport *transport);  // false once the run is stopped
 } TransportTable;
 
-// NULL with USAGE when this build has no such transport; the message says what it has.
+// OK when the worker of this build has it, ENVIRONMENT when it could have it, USAGE for any other name; in words.
+Status transport_check(const char *name, Error *error);
+
+// Its table, for programs that link exec_transports; the same errors.
 const TransportTable *transport_find(const char *name, Error *error);

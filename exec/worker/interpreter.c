@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exec/launch/program_words.h"
+
 enum { FAULT_EXIT_CODE = 42 };  // no meaning of its own: tells an injected exit from a real one in messages
 
 double interpreter_clock_s(void) {
@@ -23,12 +25,6 @@ static void fault_strike(const RunFault *fault) {
     }
 }
 
-static int64_t collective_bytes(const StepProgram *program, const Task *task) {
-    const int part =
-        task->kind == TASK_REDUCE_SCATTER ? 1 : 0;  // the small side; all_reduce and send_recv: what they say
-    return task_operand(program, task, part)->ref.bytes;
-}
-
 static Status collective_run(Session *session, const StepInstance *instance, const TransportPlace *place,
                              Error *error) {
     const StepProgram *program = &session->program;
@@ -40,7 +36,7 @@ static Status collective_run(Session *session, const StepInstance *instance, con
         .in = session->devices->address(session->device, &task_operand(program, task, 0)->ref, instance->layer),
         .out = session->devices->address(session->device, &task_operand(program, task, in_place ? 0 : 1)->ref,
                                          instance->layer),
-        .bytes = collective_bytes(program, task),
+        .bytes = program_collective_bytes(program, task),
         .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
         .place = *place,
     };
@@ -61,7 +57,8 @@ Status interpreter_run_instance(Session *session, const StepInstance *instance, 
     const TransportPlace place = {.step = (int32_t)session->step,
                                   .task = instance->task,
                                   .layer = instance->layer,
-                                  .micro_batch = instance->micro_batch};
+                                  .micro_batch = instance->micro_batch,
+                                  .ordinal = (int32_t)ordinal};
     session->transports->note(session->transport, &place);
     if (fault->action != FAULT_NONE && fault->rank == session->rank && fault->task == instance->task) {
         fault_strike(fault);

@@ -6,23 +6,13 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "exec/launch/program_words.h"
 #include "exec/worker/interpreter.h"
 #include "exec/worker/lanes.h"
 
 // Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only where
 // every waiting thread has a core of its own.
 enum { GATE_SPINS = 2000 };
-
-static const char *describe_place(const void *context, const TransportPlace *place, char *out, size_t out_bytes) {
-    const Session *session = context;
-    if (place->task < 0 || place->task >= session->program.task_count) {
-        snprintf(out, out_bytes, "between steps");
-    } else {
-        snprintf(out, out_bytes, "step %d, task '%s', layer %d", place->step + 1,
-                 session->program.tasks[place->task].name, place->layer);
-    }
-    return out;
-}
 
 static Status program_open(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
@@ -41,6 +31,7 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
     const RunOptions *options = &request->options;
     const bool own_cores = options->lanes == LANES_SERIAL &&
                            mesh_world(&request->plan.mesh) * (long)options->threads <= sysconf(_SC_NPROCESSORS_ONLN);
+    board_rank_begin(&session->row);
     session->transports = transport_find(options->transport, error);
     if (!session->transports) {
         return error->status;
@@ -52,8 +43,9 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
                                   .segment_fd = request->segment_fd,
                                   .timeout_s = options->timeout_s,
                                   .spins = own_cores ? GATE_SPINS : 0,
-                                  .describe = describe_place,
-                                  .context = session};
+                                  .concurrent = options->lanes == LANES_ASYNC,
+                                  .row = &session->row,
+                                  .words = program_words(&session->program)};
     return session->transports->open(&setup, arena, &session->transport, error);
 }
 

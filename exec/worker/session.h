@@ -6,7 +6,7 @@
 #include "exec/device/device.h"
 #include "exec/launch/communicators.h"
 #include "exec/launch/request.h"
-#include "exec/transport/transport.h"
+#include "exec/transport/board.h"
 #include "exec/worker/recorder.h"
 #include "sim/memory/memory.h"
 #include "sim/step/step.h"
@@ -22,6 +22,7 @@ typedef struct Session {
     CommunicatorSet communicators;
     const TransportTable *transports;
     Transport *transport;
+    BoardRank row;  // transport mpi: where this rank shows itself
     const DeviceTable *devices;
     Device *device;
     Recorder recorder;

@@ -1,0 +1,35 @@
+// Places are named as people count: steps from one, layers and micro-batches as the program has them.
+
+#include "exec/launch/program_words.h"
+
+static bool in_task(const StepProgram *program, const TransportPlace *place) {
+    return place->task >= 0 && place->task < program->task_count;
+}
+
+static const char *describe(const void *context, const TransportPlace *place, char *out, size_t out_bytes) {
+    const StepProgram *program = context;
+    if (in_task(program, place)) {
+        snprintf(out, out_bytes, "step %d, task '%s', layer %d, micro-batch %d", place->step + 1,
+                 program->tasks[place->task].name, place->layer, place->micro_batch);
+    } else if (place->step < 0) {
+        snprintf(out, out_bytes, "preparation");
+    } else {
+        snprintf(out, out_bytes, "step %d, between tasks", place->step + 1);
+    }
+    return out;
+}
+
+static int64_t expected_bytes(const void *context, const TransportPlace *place) {
+    const StepProgram *program = context;
+    const bool known = in_task(program, place) && task_is_collective(&program->tasks[place->task]);
+    return known ? program_collective_bytes(program, &program->tasks[place->task]) : -1;
+}
+
+TransportWords program_words(const StepProgram *program) {
+    return (TransportWords){.describe = describe, .expected_bytes = expected_bytes, .context = program};
+}
+
+int64_t program_collective_bytes(const StepProgram *program, const Task *task) {
+    const int part = task->kind == TASK_REDUCE_SCATTER ? 1 : 0;
+    return task_operand(program, task, part)->ref.bytes;
+}

@@ -1,0 +1,11 @@
+// What a program says about a place in it: for messages of ranks, and of the launcher that watches them.
+
+#pragma once
+
+#include "exec/transport/transport.h"
+#include "sim/step/step.h"
+
+TransportWords program_words(const StepProgram *program);  // the program must outlive them
+
+// Bytes of the collective as its call counts them: the small side of gathers and scatters, else the data.
+int64_t program_collective_bytes(const StepProgram *program, const Task *task);

@@ -1,0 +1,20 @@
+// Who holds a waiting rank up, read from a board; and the sentence about it.
+
+#pragma once
+
+#include "exec/transport/board.h"
+
+typedef struct Blame {
+    bool held_up[TRANSPORT_MAX_WORLD];  // waited for, directly or through others, but waiting themselves
+    bool culprit[TRANSPORT_MAX_WORLD];  // waited for and waiting for nobody
+} Blame;
+
+void blame_find(const Board *board, int waiting_rank, Blame *blame);
+
+// "lane tp, all-reduce of ...: rank 0 on a waited 5.0 s for rank 2 on b (last seen in ...); held up as well: rank 1 on
+// a". Members of one group that are in different collectives are told apart first.
+Status blame_late(const Board *board, int waiting_rank, int communicator, double waited_s, Error *error);
+
+// Of a group whose members do not agree what collective comes next: every member with its collective, and whose fault
+// it is.
+Status blame_mismatch(const Board *board, int rank, int communicator, Error *error);

@@ -1,0 +1,435 @@
+// Collectives over non-blocking messages of Open MPI, so that a wait can time out, be stopped, and leave the core to
+// others. Sums run over the members in rank order, in the same loop as shm's (reduce.c): both transports give the same
+// bits. Every member exchanges directly with every other: reduce-scatter moves (n-1)/n of the data out of each rank,
+// all-reduce twice that, all-gather n-1 parts, whatever the topology; no ring or tree. Message tags are made of the
+// collective's signature and number: members that disagree wait, and are told apart by the board, instead of mixing
+// data. Sources: executor.md 6.3 (malloc tuning, what Open MPI's own collectives cost), MPI 3.1 sections 3.7, 6.4.
+
+#define _GNU_SOURCE  // sched_yield, mallopt
+
+#include "exec/transport/mpi.h"
+
+#include <malloc.h>
+#include <math.h>
+#include <mpi.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "exec/transport/board.h"
+#include "exec/transport/reduce.h"
+
+enum {
+    SMALL_REDUCE_BYTES = 4096,  // below, everybody sends everything and sums it: one exchange instead of two
+    ROW_BYTES = 256 << 10,      // staged of each member at a time: some rows stay in a second-level cache
+    MESSAGE_BYTES = 64 << 20,   // most in one message: MPI counts in int
+    YIELDS = 2000,              // looks before sleeping between them: about a millisecond
+    TAG_BITS = 30,              // Open MPI's tags go up to INT_MAX
+};
+static const long NAP_NS = 50 * 1000;
+static const double LONGEST_LOOK_S = 0.25;  // a longer pause was this process's own (stopped, suspended, starved)
+
+typedef struct MpiMember {
+    MPI_Comm group;  // ranked in group order
+    int size, index;
+    int ranks[TRANSPORT_MAX_WORLD];
+    BoardSeat *seat;
+    int tag;                // of the collective that runs
+    MPI_Request *requests;  // receives by member, then sends by member
+    char *staging;          // a row per member
+} MpiMember;
+
+struct Transport {
+    TransportSetup setup;
+    MpiMember *members;
+    BoardRank *row;
+    atomic_int stopped;
+    bool begun;       // the library is initialised
+    atomic_int torn;  // a call failed: messages may be under way
+};
+
+// ---------------------------------------------------------------------------------------------- open and close
+
+static Status mpi_words(const char *what, int code, Error *error) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    MPI_Error_string(code, text, &length);
+    return error_set(error, STATUS_ENVIRONMENT, "MPI: %s: %s", what, text);
+}
+
+#define MPI_TRY(call, what)                                                                                            \
+    do {                                                                                                               \
+        const int code_ = (call);                                                                                      \
+        if (code_ != MPI_SUCCESS) {                                                                                    \
+            return mpi_words(what, code_, error);                                                                      \
+        }                                                                                                              \
+    } while (0)
+
+// Keeps glibc from giving the library's temporaries back to the kernel each time: 2 to 3.6 times on large reductions
+// (executor.md 6.3).
+static void malloc_tune(void) {
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 2147483647);
+    mallopt(M_TOP_PAD, 64 << 20);
+}
+
+static Status library_begin(Transport *mpi, Error *error) {
+    const int wanted = mpi->setup.concurrent ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
+    int given, rank, world;
+    malloc_tune();
+    MPI_TRY(MPI_Init_thread(NULL, NULL, wanted, &given), "start");
+    mpi->begun = true;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (given < wanted) {
+        return error_set(error, STATUS_ENVIRONMENT, "MPI: this library does not serve several threads at a time");
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world);
+    if (world != mesh_world(&mpi->setup.mesh) || rank != mpi->setup.rank) {
+        return error_set(error, STATUS_ENVIRONMENT,
+                         "MPI started this process as rank %d of %d, the run as rank %d of %d", rank, world,
+                         mpi->setup.rank, mesh_world(&mpi->setup.mesh));
+    }
+    return STATUS_OK;
+}
+
+// Every rank splits the world once per communicator, in the same order: no group is made by its members alone.
+static Status member_begin(Transport *mpi, int communicator, Arena *arena, Error *error) {
+    const TransportSetup *setup = &mpi->setup;
+    const AxisMask axes = setup->communicators[communicator].axes;
+    const MeshCoordinates at = mesh_coordinates(&setup->mesh, setup->rank);
+    MpiMember *member = &mpi->members[communicator];
+    member->size = mesh_group_size(&setup->mesh, axes);
+    member->index = mesh_group_index(&setup->mesh, axes, &at);
+    member->seat = &mpi->row->seats[communicator];
+    for (int i = 0; i < member->size; i++) {
+        member->ranks[i] = mesh_group_member(&setup->mesh, axes, &at, i);
+    }
+    const int color = mesh_group_index(&setup->mesh, AXIS_ALL & ~axes, &at);
+    MPI_TRY(MPI_Comm_split(MPI_COMM_WORLD, color, member->index, &member->group), "make a group");
+    MPI_Comm_set_errhandler(member->group, MPI_ERRORS_RETURN);
+    member->requests = ARENA_ARRAY(arena, MPI_Request, 2 * (int64_t)member->size);
+    if (member->size > 1) {
+        member->staging = aligned_alloc(BOARD_LINE_BYTES, (size_t)member->size * ROW_BYTES);
+        if (!member->staging) {
+            return error_set(error, STATUS_ENVIRONMENT, "MPI: no memory to stage messages");
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status mpi_open(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error) {
+    if (mesh_world(&setup->mesh) > TRANSPORT_MAX_WORLD || setup->communicator_count > TRANSPORT_MAX_COMMUNICATORS) {
+        return error_set(error, STATUS_USAGE, "transport mpi runs up to %d ranks and %d communicators, not %d and %d",
+                         TRANSPORT_MAX_WORLD, TRANSPORT_MAX_COMMUNICATORS, mesh_world(&setup->mesh),
+                         setup->communicator_count);
+    }
+    Transport *mpi = ARENA_NEW(arena, Transport);
+    *transport = mpi;
+    mpi->setup = *setup;
+    mpi->row = setup->row;
+    ASSERT(mpi->row);
+    board_rank_join(mpi->row);
+    TRY(library_begin(mpi, error));
+    mpi->members = ARENA_ARRAY(arena, MpiMember, setup->communicator_count);
+    for (int i = 0; i < setup->communicator_count; i++) {
+        TRY(member_begin(mpi, i, arena, error));
+    }
+    return STATUS_OK;
+}
+
+static void mpi_close(Transport *mpi) {
+    for (int i = 0; mpi->members && i < mpi->setup.communicator_count; i++) {
+        free(mpi->members[i].staging);
+    }
+    if (mpi->begun && !atomic_load(&mpi->torn)) {
+        MPI_Finalize();
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- waiting
+
+static double clock_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void wait_a_little(int looks) {
+    if (looks < YIELDS) {
+        sched_yield();
+    } else {
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    }
+}
+
+// Members whose messages have not come; where all have, those that did not take ours.
+static Status late(const Transport *mpi, const TransportCall *call, int count, double waited_s, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    const Board board = {.words = mpi->setup.words};
+    char what[224], whom[256] = "";
+    size_t used = 0;
+    for (int half = 0; half < 2 && used == 0 && count > 1; half++) {
+        for (int i = 0; i < member->size && used < sizeof whom; i++) {
+            int done = 1;
+            MPI_Test(&member->requests[half * member->size + i], &done, MPI_STATUS_IGNORE);
+            if (!done) {
+                used +=
+                    (size_t)snprintf(whom + used, sizeof whom - used, "%srank %d", used ? ", " : "", member->ranks[i]);
+            }
+        }
+    }
+    board_collective_words(&board, member->seat, what, sizeof what);
+    return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: rank %d on %s waited %.1f s for %s",
+                     mpi->setup.communicators[call->communicator].name, what, mpi->setup.rank, mpi->row->host, waited_s,
+                     used ? whom : "all others to meet");
+}
+
+// Until all requests are done, drives the library, and looks at the clock and the stop flag now and then.
+static Status requests_wait(Transport *mpi, const TransportCall *call, int count, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    double waited_s = 0, looked_s = -1;
+    for (int looks = 1;; looks++) {
+        int done = 0;
+        MPI_TRY(MPI_Testall(count, member->requests, &done, MPI_STATUSES_IGNORE), "a message");
+        if (done) {
+            return STATUS_OK;
+        }
+        if (looks % 64 == 0) {
+            const double now_s = clock_s();
+            waited_s += looked_s < 0 ? 0 : fmin(now_s - looked_s, LONGEST_LOOK_S);
+            looked_s = now_s;
+            if (atomic_load_explicit(&mpi->stopped, memory_order_relaxed)) {
+                return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
+                                 mpi->setup.communicators[call->communicator].name);
+            }
+            if (waited_s > mpi->setup.timeout_s) {
+                return late(mpi, call, count, waited_s, error);
+            }
+        }
+        if (looks >= mpi->setup.spins) {
+            wait_a_little(looks - mpi->setup.spins);
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- exchanges
+
+// One side of an exchange: the message of member i begins at + i * stride and has `unit` bytes, fewer where it would
+// reach beyond `end` bytes.
+typedef struct Way {
+    char *at;
+    int64_t stride, unit, end;
+} Way;
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int way_bytes(const Way *way, int i) {
+    const int64_t left = way->end - i * way->stride;
+    return (int)(left < 0 ? 0 : least(left, way->unit));
+}
+
+static Status exchange(Transport *mpi, const TransportCall *call, const Way *out, const Way *in, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    for (int i = 0; i < member->size; i++) {
+        MPI_Request *request = &member->requests[i];
+        *request = MPI_REQUEST_NULL;
+        if (i != member->index && way_bytes(in, i) > 0) {
+            MPI_TRY(
+                MPI_Irecv(in->at + i * in->stride, way_bytes(in, i), MPI_BYTE, i, member->tag, member->group, request),
+                "receive");
+        }
+    }
+    for (int k = 0; k < member->size; k++) {  // each begins with another: nobody is everyone's first
+        const int i = (member->index + k) % member->size;
+        MPI_Request *request = &member->requests[member->size + i];
+        *request = MPI_REQUEST_NULL;
+        if (i != member->index && way_bytes(out, i) > 0) {
+            MPI_TRY(MPI_Isend(out->at + i * out->stride, way_bytes(out, i), MPI_BYTE, i, member->tag, member->group,
+                              request),
+                    "send");
+        }
+    }
+    return requests_wait(mpi, call, 2 * member->size, error);
+}
+
+static void copy(void *to, const void *from, int64_t bytes) {
+    if (to != from && bytes > 0) {
+        memmove(to, from, (size_t)bytes);
+    }
+}
+
+// What is only read by MPI travels through the same struct as what it writes.
+static char *readable(const void *data) {
+    return (char *)(uintptr_t)data;
+}
+
+// Staged rows of the others and the own one in place, in member order.
+static void reduce(const MpiMember *member, const void *own, int64_t bytes, ReduceOp op, void *out) {
+    const float *rows[TRANSPORT_MAX_WORLD];
+    for (int i = 0; i < member->size; i++) {
+        rows[i] = i == member->index ? own : (const void *)(member->staging + (int64_t)i * ROW_BYTES);
+    }
+    reduce_rows(rows, member->size, bytes / (int64_t)sizeof(float), op, out);
+}
+
+static Status all_gather(Transport *mpi, const TransportCall *call, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
+        const int64_t bytes = least(MESSAGE_BYTES, call->bytes - at);
+        const Way out = {readable((const char *)call->in + at), 0, bytes, INT64_MAX};
+        const Way in = {(char *)call->out + at, call->bytes, bytes, INT64_MAX};
+        TRY(exchange(mpi, call, &out, &in, error));
+    }
+    copy((char *)call->out + member->index * call->bytes, call->in, call->bytes);
+    return STATUS_OK;
+}
+
+static Status reduce_scatter(Transport *mpi, const TransportCall *call, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    const char *in = call->in, *own = in + member->index * call->bytes;
+    for (int64_t at = 0; at < call->bytes; at += ROW_BYTES) {
+        const int64_t bytes = least(ROW_BYTES, call->bytes - at);
+        const Way out = {readable(in + at), call->bytes, bytes, INT64_MAX};
+        const Way rows = {member->staging, ROW_BYTES, bytes, INT64_MAX};
+        TRY(exchange(mpi, call, &out, &rows, error));
+        reduce(member, own + at, bytes, call->op, (char *)call->out + at);
+    }
+    return STATUS_OK;
+}
+
+// Every member reduces its share of a chunk, then everybody collects the shares.
+static Status all_reduce_shared(Transport *mpi, const TransportCall *call, int64_t at, int64_t bytes, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    const int64_t unit = (int64_t)sizeof(float);
+    const int64_t share = (bytes / unit + member->size - 1) / member->size * unit;
+    const int64_t first = least(bytes, member->index * share), mine = least(share, bytes - first);
+    const char *in = (const char *)call->in + at;
+    char *out = (char *)call->out + at;
+    const Way parts = {readable(in), share, share, bytes}, rows = {member->staging, ROW_BYTES, mine, INT64_MAX};
+    TRY(exchange(mpi, call, &parts, &rows, error));
+    reduce(member, in + first, mine, call->op, out + first);
+    const Way sums = {out + first, 0, mine, INT64_MAX}, all = {out, share, share, bytes};
+    return exchange(mpi, call, &sums, &all, error);
+}
+
+static Status all_reduce(Transport *mpi, const TransportCall *call, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    const int64_t most = (int64_t)ROW_BYTES * member->size;
+    if (call->bytes > SMALL_REDUCE_BYTES) {
+        for (int64_t at = 0; at < call->bytes; at += most) {
+            TRY(all_reduce_shared(mpi, call, at, least(most, call->bytes - at), error));
+        }
+        return STATUS_OK;
+    }
+    const Way out = {readable(call->in), 0, call->bytes, INT64_MAX},
+              rows = {member->staging, ROW_BYTES, call->bytes, INT64_MAX};
+    TRY(exchange(mpi, call, &out, &rows, error));
+    reduce(member, call->in, call->bytes, call->op, call->out);
+    return STATUS_OK;
+}
+
+static Status send_recv(Transport *mpi, const TransportCall *call, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    const int next = (member->index + 1) % member->size, before = (member->index + member->size - 1) % member->size;
+    for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
+        const int bytes = (int)least(MESSAGE_BYTES, call->bytes - at);
+        for (int i = 0; i < 2 * member->size; i++) {
+            member->requests[i] = MPI_REQUEST_NULL;
+        }
+        MPI_TRY(MPI_Irecv((char *)call->out + at, bytes, MPI_BYTE, before, member->tag, member->group,
+                          &member->requests[before]),
+                "receive");
+        MPI_TRY(MPI_Isend((const char *)call->in + at, bytes, MPI_BYTE, next, member->tag, member->group,
+                          &member->requests[member->size + next]),
+                "send");
+        TRY(requests_wait(mpi, call, 2 * member->size, error));
+    }
+    return STATUS_OK;
+}
+
+static Status barrier(Transport *mpi, const TransportCall *call, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    MPI_TRY(MPI_Ibarrier(member->group, &member->requests[0]), "barrier");
+    return requests_wait(mpi, call, 1, error);
+}
+
+// ---------------------------------------------------------------------------------------------- the table
+
+typedef Status Body(Transport *mpi, const TransportCall *call, Error *error);
+
+// Shows the collective on the board while it runs.
+static Status run(Transport *mpi, CollectiveKind kind, const TransportCall *call, Error *error) {
+    static Body *const bodies[COLLECTIVE_COUNT] = {
+        [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
+        [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
+        [COLLECTIVE_BARRIER] = barrier,
+    };
+    MpiMember *member = &mpi->members[call->communicator];
+    if (member->size == 1) {
+        if (kind != COLLECTIVE_BARRIER) {
+            copy(call->out, call->in, call->bytes);
+        }
+        return STATUS_OK;
+    }
+    board_enter(member->seat, kind, call);
+    const uint64_t mix = board_signature(kind, call) + atomic_fetch_add(&member->seat->rounds, 1);
+    member->tag = (int)(mix & ((1u << TAG_BITS) - 1));
+    const Status status = bodies[kind](mpi, call, error);
+    if (status != STATUS_OK) {
+        atomic_store(&mpi->torn, 1);
+        return status;
+    }
+    board_leave(mpi->row, member->seat);
+    return STATUS_OK;
+}
+
+static Status mpi_all_gather(Transport *mpi, const TransportCall *call, Error *error) {
+    return run(mpi, COLLECTIVE_ALL_GATHER, call, error);
+}
+
+static Status mpi_reduce_scatter(Transport *mpi, const TransportCall *call, Error *error) {
+    return run(mpi, COLLECTIVE_REDUCE_SCATTER, call, error);
+}
+
+static Status mpi_all_reduce(Transport *mpi, const TransportCall *call, Error *error) {
+    return run(mpi, COLLECTIVE_ALL_REDUCE, call, error);
+}
+
+static Status mpi_send_recv(Transport *mpi, const TransportCall *call, Error *error) {
+    return run(mpi, COLLECTIVE_SEND_RECV, call, error);
+}
+
+static Status mpi_barrier(Transport *mpi, const TransportCall *call, Error *error) {
+    return run(mpi, COLLECTIVE_BARRIER, call, error);
+}
+
+static void mpi_note(Transport *mpi, const TransportPlace *place) {
+    board_note(mpi->row, place);
+}
+
+// Of this process only: the launcher ends the others.
+static bool mpi_stop(Transport *mpi) {
+    atomic_store(&mpi->torn, 1);
+    return atomic_exchange(&mpi->stopped, 1) == 0;
+}
+
+static bool mpi_poll(const Transport *mpi) {
+    return atomic_load_explicit(&((Transport *)(uintptr_t)mpi)->stopped, memory_order_relaxed) == 0;
+}
+
+const TransportTable transport_mpi = {
+    .name = "mpi",
+    .open = mpi_open,
+    .close = mpi_close,
+    .all_gather = mpi_all_gather,
+    .reduce_scatter = mpi_reduce_scatter,
+    .all_reduce = mpi_all_reduce,
+    .send_recv = mpi_send_recv,
+    .barrier = mpi_barrier,
+    .note = mpi_note,
+    .stop = mpi_stop,
+    .poll = mpi_poll,
+};

@@ -1,0 +1,25 @@
+// The registration table of the transports that this build's worker has.
+
+#include <string.h>
+
+#include "exec/transport/shm.h"
+#if NDTUNE_HAVE_MPI
+#include "exec/transport/mpi.h"
+#endif
+
+static const TransportTable *const transports[] = {
+    &transport_shm,
+#if NDTUNE_HAVE_MPI
+    &transport_mpi,
+#endif
+};
+
+const TransportTable *transport_find(const char *name, Error *error) {
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
+        if (strcmp(transports[i]->name, name) == 0) {
+            return transports[i];
+        }
+    }
+    transport_check(name, error);
+    return NULL;
+}

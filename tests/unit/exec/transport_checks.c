@@ -1,0 +1,206 @@
+// Elements are small integers, so that sums are exact in fp32 whatever their order; check_order alone looks at rounding.
+
+#include "tests/unit/exec/transport_checks.h"
+
+#include <string.h>
+
+int check_communicators(Communicator communicators[CHECK_COMMUNICATORS_MOST]) {
+    int count = 0;
+    for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {
+        communicators[count++] = (Communicator){.name = "lane", .id = 0, .axes = axes};
+    }
+    return count;
+}
+
+// What rank puts at element i: sums over 8 ranks stay exact in fp32.
+static float element(int rank, int64_t i) {
+    return (float)((rank * 31 + i * 7) % 1024 - 512);
+}
+
+typedef struct Seat {
+    CheckRank *rank;
+    int communicator, size, index;
+    int ranks[CHECK_RANKS_MOST];
+} Seat;
+
+static Seat seat_of(CheckRank *rank, int communicator) {
+    const AxisMask axes = rank->communicators[communicator].axes;
+    const MeshCoordinates at = mesh_coordinates(&rank->mesh, rank->rank);
+    Seat seat = {rank, communicator, mesh_group_size(&rank->mesh, axes), mesh_group_index(&rank->mesh, axes, &at), {0}};
+    for (int i = 0; i < seat.size; i++) {
+        seat.ranks[i] = mesh_group_member(&rank->mesh, axes, &at, i);
+    }
+    return seat;
+}
+
+static void expect(const Seat *seat, bool right) {
+    seat->rank->faults += !right;
+}
+
+typedef Status Collective(Transport *transport, const TransportCall *call, Error *error);
+
+// place.step tells calls apart, as a program's places do.
+static void call(const Seat *seat, Collective *collective, const float *in, float *out, int64_t count, ReduceOp op) {
+    const TransportCall call = {.communicator = seat->communicator,
+                                .in = in,
+                                .out = out,
+                                .bytes = count * (int64_t)sizeof(float),
+                                .op = op,
+                                .place = {.task = -1}};
+    expect(seat, collective(seat->rank->transport, &call, &seat->rank->error) == STATUS_OK);
+}
+
+static float combined(const Seat *seat, int64_t i, ReduceOp op) {
+    float result = element(seat->ranks[0], i);
+    for (int k = 1; k < seat->size; k++) {
+        const float x = element(seat->ranks[k], i);
+        result = op == REDUCE_SUM ? result + x : x > result ? x : result;
+    }
+    return result;
+}
+
+static float *elements(int rank, int64_t count) {
+    float *data = malloc((size_t)count * sizeof(float));
+    for (int64_t i = 0; i < count; i++) {
+        data[i] = element(rank, i);
+    }
+    return data;
+}
+
+static void all_gather(const Seat *seat, int64_t count, ReduceOp op) {
+    float *in = elements(seat->rank->rank, count), *out = elements(-1, count * seat->size);
+    call(seat, seat->rank->table->all_gather, in, out, count, op);
+    for (int64_t i = 0; i < count * seat->size; i++) {
+        expect(seat, out[i] == element(seat->ranks[i / count], i % count));
+    }
+    free(in);
+    free(out);
+}
+
+// The own part lies in the result already, which is allowed.
+static void all_gather_in_place(const Seat *seat, int64_t count, ReduceOp op) {
+    float *out = elements(-1, count * seat->size), *in = elements(seat->rank->rank, count);
+    memcpy(out + seat->index * count, in, (size_t)count * sizeof(float));
+    call(seat, seat->rank->table->all_gather, out + seat->index * count, out, count, op);
+    for (int64_t i = 0; i < count * seat->size; i++) {
+        expect(seat, out[i] == element(seat->ranks[i / count], i % count));
+    }
+    free(in);
+    free(out);
+}
+
+static void scattered(const Seat *seat, const float *in, float *out, int64_t count, ReduceOp op) {
+    call(seat, seat->rank->table->reduce_scatter, in, out, count, op);
+    for (int64_t i = 0; i < count; i++) {
+        expect(seat, out[i] == combined(seat, seat->index * count + i, op));
+    }
+}
+
+static void reduce_scatter(const Seat *seat, int64_t count, ReduceOp op) {
+    float *in = elements(seat->rank->rank, count * seat->size), *out = elements(-1, count);
+    scattered(seat, in, out, count, op);
+    free(in);
+    free(out);
+}
+
+// The result goes over the own part of the input, which is allowed.
+static void reduce_scatter_in_place(const Seat *seat, int64_t count, ReduceOp op) {
+    float *in = elements(seat->rank->rank, count * seat->size);
+    scattered(seat, in, in + seat->index * count, count, op);
+    free(in);
+}
+
+static void all_reduce(const Seat *seat, int64_t count, ReduceOp op) {
+    float *in = elements(seat->rank->rank, count), *out = elements(-1, count);
+    call(seat, seat->rank->table->all_reduce, in, out, count, op);
+    for (int64_t i = 0; i < count; i++) {
+        expect(seat, out[i] == combined(seat, i, op));
+    }
+    free(in);
+    free(out);
+}
+
+static void all_reduce_in_place(const Seat *seat, int64_t count, ReduceOp op) {
+    float *data = elements(seat->rank->rank, count);
+    call(seat, seat->rank->table->all_reduce, data, data, count, op);
+    for (int64_t i = 0; i < count; i++) {
+        expect(seat, data[i] == combined(seat, i, op));
+    }
+    free(data);
+}
+
+static void send_recv(const Seat *seat, int64_t count, ReduceOp op) {
+    float *out = elements(seat->rank->rank, count), *in = elements(-1, count);
+    call(seat, seat->rank->table->send_recv, out, in, count, op);
+    const int before = seat->ranks[(seat->index + seat->size - 1) % seat->size];
+    for (int64_t i = 0; i < count; i++) {
+        expect(seat, in[i] == element(before, i));
+    }
+    free(out);
+    free(in);
+}
+
+static void barrier(const Seat *seat, int64_t count, ReduceOp op) {
+    (void)count;
+    call(seat, seat->rank->table->barrier, NULL, NULL, 0, op);
+}
+
+typedef struct Check {
+    void (*run)(const Seat *seat, int64_t count, ReduceOp op);
+    ReduceOp op;
+} Check;
+
+static const Check checks[] = {
+    {all_gather, REDUCE_SUM},     {all_gather_in_place, REDUCE_SUM},     {reduce_scatter, REDUCE_SUM},
+    {reduce_scatter, REDUCE_MAX}, {reduce_scatter_in_place, REDUCE_SUM}, {all_reduce, REDUCE_SUM},
+    {all_reduce, REDUCE_MAX},     {all_reduce_in_place, REDUCE_SUM},     {send_recv, REDUCE_SUM},
+    {barrier, REDUCE_SUM},
+};
+
+// One element; around the sizes where the methods change; more than is staged at a time, with a rest.
+static const int64_t counts[] = {1, 3, 1023, 1024, 1025, 70001, 200003};
+
+void check_all(CheckRank *rank) {
+    for (int communicator = 0; communicator < rank->communicator_count; communicator++) {
+        const Seat seat = seat_of(rank, communicator);
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            for (size_t c = 0; c < sizeof checks / sizeof *checks; c++) {
+                checks[c].run(&seat, counts[i], checks[c].op);
+            }
+        }
+    }
+}
+
+void check_some(CheckRank *rank, int communicator, int times) {
+    const Seat seat = seat_of(rank, communicator);
+    for (int i = 0; i < times; i++) {
+        all_reduce(&seat, 3001, REDUCE_SUM);
+        send_recv(&seat, 777, REDUCE_SUM);
+        all_gather(&seat, 1501, REDUCE_SUM);
+        reduce_scatter(&seat, 333, REDUCE_SUM);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- order
+
+enum { ORDER_COUNT = 5000 };
+
+static float uneven(int rank, int i) {
+    return (float)(1.0 / (1 + rank * 977 + i));
+}
+
+void check_order(CheckRank *rank) {
+    const Seat seat = seat_of(rank, rank->communicator_count - 1);  // the mask of all axes
+    float data[ORDER_COUNT];
+    for (int i = 0; i < ORDER_COUNT; i++) {
+        data[i] = uneven(rank->rank, i);
+    }
+    call(&seat, rank->table->all_reduce, data, data, ORDER_COUNT, REDUCE_SUM);
+    for (int i = 0; i < ORDER_COUNT; i++) {
+        float sum = uneven(0, i);
+        for (int k = 1; k < seat.size; k++) {
+            sum += uneven(k, i);
+        }
+        expect(&seat, memcmp(&data[i], &sum, sizeof sum) == 0);
+    }
+}
