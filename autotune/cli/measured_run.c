@@ -22,6 +22,9 @@ void measured_run_options(const Cli *cli, RunOptions *options) {
     if (cli_given(cli, OPTION_SEED)) {
         options->seed = (uint64_t)cli_value(cli, OPTION_SEED)->integer;
     }
+    if (cli_given(cli, OPTION_DATA)) {
+        options->data_path = cli_value(cli, OPTION_DATA)->text;
+    }
     if (cli_given(cli, OPTION_LR)) {
         options->lr = cli_value(cli, OPTION_LR)->number;
     }

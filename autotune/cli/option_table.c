@@ -94,6 +94,10 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN, RUN},
     [OPTION_SEED] = {"seed", VALUE_INT, "N", 0, INT64_MAX, NULL, "1", "of weights and data", GROUP_RUN, RUN},
     [OPTION_LR] = {"lr", VALUE_NUMBER, "X", 0, 1000, NULL, "0.0005", "learning rate, fixed", GROUP_RUN, RUN},
+    [OPTION_DATA] = {"data", VALUE_TEXT, "FILE", 0, 0, NULL, "a synthetic stream that a model can learn",
+                     "train on a file of tokens: uint16 or uint32, little-endian, no header; the type follows from the "
+                     "vocabulary (uint16 up to 65536) unless the name ends in .u16 or .u32",
+                     GROUP_RUN, RUN},
     [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu", 0, 0, NULL, "cpu", "what computes", GROUP_RUN, RUN},
     [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm", 0, 0, NULL, "shm", "what moves bytes between ranks",
                           GROUP_RUN, RUN},
@@ -151,8 +155,8 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"html", "data",  "launcher", "log", "max-runs", "max-time",
-                                        "out",  "trace", "open",     "as",  "with",     NULL};
+    static const char *const later[] = {"html",  "launcher", "log", "max-runs", "max-time", "out",
+                                        "trace", "open",     "as",  "with",     NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }
 

@@ -54,6 +54,7 @@ typedef enum {
     OPTION_STEPS,
     OPTION_SEED,
     OPTION_LR,
+    OPTION_DATA,
     OPTION_DEVICE,
     OPTION_TRANSPORT,
     OPTION_LANES,

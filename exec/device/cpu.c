@@ -46,7 +46,7 @@ struct Device {
     int64_t mapping_bytes;
     char *arena;
     int64_t step;
-    DataChain chain;
+    DataSource data;
     int32_t *sequence;
     int32_t *positions;
     atomic_llong peak_bytes;  // lanes may run in threads
@@ -149,8 +149,8 @@ static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, 
     TRY(program_check(setup->program, error));
     Device *cpu = ARENA_NEW(arena, Device);
     cpu->setup = *setup;
+    TRY(data_open(&setup->data, &cpu->data, error));
     TRY(arena_map(cpu, error));
-    cpu->chain = data_chain(setup->numbers.seed, setup->program->model.vocab);
     cpu->sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1);
     cpu->positions = ARENA_ARRAY(arena, int32_t, plan_local_tokens(&setup->program->plan));
     positions_begin(cpu);
@@ -161,6 +161,7 @@ static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, 
 }
 
 static void cpu_close(Device *cpu) {
+    data_close(&cpu->data);
     munmap(cpu->mapping, (size_t)cpu->mapping_bytes);
 }
 
@@ -192,7 +193,7 @@ static void cpu_run(Device *cpu, const StepInstance *instance) {
                     .at = &cpu->setup.at,
                     .numbers = &cpu->setup.numbers,
                     .step = cpu->step,
-                    .chain = &cpu->chain,
+                    .data = &cpu->data,
                     .sequence = cpu->sequence,
                     .positions = cpu->positions};
     for (int i = 0; i < task->operand_count; i++) {

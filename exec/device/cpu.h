@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "exec/device/data.h"
+#include "exec/data/data.h"
 #include "exec/device/device.h"
 
 extern const DeviceTable device_cpu;
@@ -16,7 +16,7 @@ typedef struct CpuCall {
     const MeshCoordinates *at;
     const DeviceNumbers *numbers;
     int64_t step;
-    const DataChain *chain;
+    const DataSource *data;
     int32_t *sequence;                // room for seq + 1 tokens
     const int32_t *positions;         // of this rank's local token rows in one micro-batch
     char *operand[CPU_MAX_OPERANDS];  // NULL where absent

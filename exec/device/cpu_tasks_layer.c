@@ -17,7 +17,7 @@ void cpu_load_tokens(const CpuCall *call) {
     const SequenceChunks chunks = step_chunks(call->program, call->at->at[AXIS_CP]);
     int32_t *tokens = cpu_ints(call, 0), *targets = cpu_ints(call, 1);
     for (int s = 0; s < call->task->sequences; s++) {
-        data_sequence(call->chain, call->step, global_sequence(call, s), call->program->plan.seq + 1, call->sequence);
+        data_sequence(call->data, call->step, global_sequence(call, s), call->program->plan.seq + 1, call->sequence);
         for (int c = 0; c < chunks.count; c++) {
             for (int i = 0; i < chunks.length; i++) {
                 *tokens++ = call->sequence[chunks.start[c] + i];

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include "exec/data/data.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/memory/memory.h"
@@ -22,6 +23,7 @@ typedef struct DeviceSetup {
     int threads;
     bool poison;  // fills the arena with NaN first: a read before a write shows in the loss
     DeviceNumbers numbers;
+    DataSetup data;
 } DeviceSetup;
 
 typedef struct Device Device;

@@ -3,7 +3,7 @@
 
 #include "exec/device/initial.h"
 
-#include "exec/device/philox.h"
+#include "exec/data/philox.h"
 
 // The counter's high word: unit, tensor of the unit, layer.
 enum { UNIT_SHIFT = 56, TENSOR_SHIFT = 32 };

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exec/data/token_file.h"
 #include "exec/launch/communicators.h"
 #include "exec/launch/program_words.h"
 #include "exec/launch/result.h"
@@ -55,6 +56,25 @@ static Status room_check(const Run *run, Error *error) {
     return STATUS_OK;
 }
 
+// Before anything starts: the tokens that the run will read.
+static Status data_prepare(Run *run, Error *error) {
+    RunRequest *request = &run->request;
+    const char *path = request->options.data_path;
+    if (!path) {
+        return STATUS_OK;
+    }
+    TokenFile file;
+    TRY(token_file_open(path, request->model.vocab, &file, error));
+    const TokenNeed need = {.seed = request->options.seed,
+                            .vocab = request->model.vocab,
+                            .steps = request->options.steps,
+                            .sequences = plan_global_batch(&request->plan),
+                            .count = request->plan.seq + 1};
+    const Status status = token_file_check(&file, &need, error);
+    token_file_close(&file);
+    return status;
+}
+
 static Status run_prepare(Run *run, Error *error) {
     RunRequest *request = &run->request;
     plan_canonical(&request->plan);
@@ -63,6 +83,7 @@ static Status run_prepare(Run *run, Error *error) {
         return error_set(error, STATUS_INFEASIBLE, "%s", reason);
     }
     TRY(exec_check_backend(&request->options, error));
+    TRY(data_prepare(run, error));
     TRY(step_lower(&request->model, &request->plan, request->target, run->arena, &run->program, error));
     TRY(memory_plan(&run->program, run->arena, &run->memory, error));
     TRY(room_check(run, error));

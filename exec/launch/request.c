@@ -113,19 +113,24 @@ static json_t *plan_json(const TrainPlan *plan) {
     return object;
 }
 
+static const char *text_or_empty(const char *text) {
+    return text ? text : "";
+}
+
 // 64-bit seeds do not fit a JSON number: they travel as text.
 static json_t *options_json(const RunOptions *options) {
     char seed[24], jitter[24];
     snprintf(seed, sizeof seed, "%" PRIu64, options->seed);
     snprintf(jitter, sizeof jitter, "%" PRIu64, options->jitter_seed);
-    return json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:s, s:i, s:i, s:i}",
-                     "steps", options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2",
-                     options->beta2, "eps", options->eps, "weight_decay", options->weight_decay, "clip", options->clip,
-                     "device", options->device, "transport", options->transport, "lanes", (int)options->lanes,
-                     "jitter_seed", jitter, "timeout_s", options->timeout_s, "threads", options->threads, "spans",
-                     options->spans, "poison", options->poison, "moments_path",
-                     options->moments_path ? options->moments_path : "", "fault_action", (int)options->fault.action,
-                     "fault_rank", options->fault.rank, "fault_task", options->fault.task);
+    return json_pack(
+        "{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:s, s:i, s:i, s:i}",
+        "steps", options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2", options->beta2,
+        "eps", options->eps, "weight_decay", options->weight_decay, "clip", options->clip, "data_path",
+        text_or_empty(options->data_path), "device", options->device, "transport", options->transport, "lanes",
+        (int)options->lanes, "jitter_seed", jitter, "timeout_s", options->timeout_s, "threads", options->threads,
+        "spans", options->spans, "poison", options->poison, "moments_path", text_or_empty(options->moments_path),
+        "fault_action", (int)options->fault.action, "fault_rank", options->fault.rank, "fault_task",
+        options->fault.task);
 }
 
 Status run_request_save(const RunRequest *request, const char *path, Error *error) {
@@ -210,6 +215,13 @@ static Status read_plan(const JsonReader *root, Arena *arena, TrainPlan *plan, E
     return fields_read(&reader, FIELDS(plan_fields), plan, error);
 }
 
+static Status read_text_or_null(const JsonReader *reader, const char *key, Arena *arena, const char **text,
+                                Error *error) {
+    TRY(json_get_text(reader, key, arena, text, error));
+    *text = (*text)[0] ? *text : NULL;
+    return STATUS_OK;
+}
+
 static Status read_numbers(const JsonReader *reader, RunOptions *options, Error *error) {
     TRY(read_u64(reader, "seed", 10, &options->seed, error));
     TRY(json_get_double(reader, "lr", 0, 1e6, &options->lr, error));
@@ -226,6 +238,7 @@ static Status read_options(const JsonReader *root, Arena *arena, RunOptions *opt
     TRY(read_object(root, "options", &reader, error));
     TRY(read_int(&reader, "steps", 1, INT_MAX, &options->steps, error));
     TRY(read_numbers(&reader, options, error));
+    TRY(read_text_or_null(&reader, "data_path", arena, &options->data_path, error));
     TRY(json_get_text(&reader, "device", arena, &options->device, error));
     TRY(json_get_text(&reader, "transport", arena, &options->transport, error));
     TRY(read_int(&reader, "lanes", 0, LANES_COUNT - 1, &lanes, error));
@@ -234,8 +247,7 @@ static Status read_options(const JsonReader *root, Arena *arena, RunOptions *opt
     TRY(read_int(&reader, "threads", 0, 4096, &options->threads, error));
     TRY(json_get_bool_or(&reader, "spans", false, &options->spans, error));
     TRY(json_get_bool_or(&reader, "poison", false, &options->poison, error));
-    TRY(json_get_text(&reader, "moments_path", arena, &options->moments_path, error));
-    options->moments_path = options->moments_path[0] ? options->moments_path : NULL;
+    TRY(read_text_or_null(&reader, "moments_path", arena, &options->moments_path, error));
     TRY(read_int(&reader, "fault_action", 0, FAULT_COUNT - 1, &action, error));
     TRY(read_int(&reader, "fault_rank", -1, INT_MAX, &options->fault.rank, error));
     TRY(read_int(&reader, "fault_task", -1, INT_MAX, &options->fault.task, error));

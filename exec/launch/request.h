@@ -32,6 +32,7 @@ typedef struct RunOptions {
     int steps;
     uint64_t seed;
     double lr, beta1, beta2, eps, weight_decay, clip;
+    const char *data_path;  // tokens (exec/data/token_file.h); NULL = a chain that a model can learn
     const char *device, *transport;
     LaneMode lanes;
     uint64_t jitter_seed;  // 0 = off: random waits before and after tasks

@@ -35,6 +35,8 @@ static const Refusal refusals[] = {
     {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--attention", "eager"}, 2, "attention eager does"},
     {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--recompute", "selective"}, 2, "selective"},
     {{"run", "--model", "tiny", "--mesh", "tp=2", "--tp-overlap", "on"}, 2, "overlap"},
+    {{"run", "--model", "tiny", "--mesh", "tp=2", "--data", "/no/tokens.bin"}, 1, "/no/tokens.bin: cannot be read"},
+    {{"run", "--model", "tiny", "--mesh", "tp=2", "--data", "/etc"}, 1, "/etc is not a file of tokens"},
     {{"predict", "--model", "7b", "--mesh", "dp_replicate=8"}, 2, "does not fit by"},
     {{"predict", "--model", "7b", "--mesh", "dp_shard=0"}, 1, "dp_shard"},
     {{"predict", "--model", "7b", "--mesh", "dp_shard=8,cp=3"}, 2, "seq=4096 cannot be cut"},

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/device/data.h"
+#include "exec/data/chain.h"
+#include "exec/data/philox.h"
 #include "exec/device/initial.h"
-#include "exec/device/philox.h"
 
 // Known answers of the authors' library (Random123, kat_vectors, philox4x32 10 rounds).
 Test(philox, gives_the_authors_known_answers) {
@@ -129,23 +129,23 @@ Test(initial, instances_and_seeds_differ) {
 // ---------------------------------------------------------------------------------------------- data
 
 Test(data, a_sequence_is_a_function_of_seed_step_and_index) {
-    const DataChain chain = data_chain(3, 1000);
+    const TokenChain chain = token_chain(3, 1000);
     int32_t a[33], b[33];
-    data_sequence(&chain, 4, 5, 33, a);
-    data_sequence(&chain, 4, 5, 17, b);
+    chain_sequence(&chain, 4, 5, 33, a);
+    chain_sequence(&chain, 4, 5, 17, b);
     cr_assert(memcmp(a, b, 17 * sizeof *a) == 0, "a shorter sequence is not a prefix");
-    data_sequence(&chain, 4, 6, 33, b);
+    chain_sequence(&chain, 4, 6, 33, b);
     cr_assert(memcmp(a, b, sizeof a) != 0, "sequences are equal");
-    data_sequence(&chain, 5, 5, 33, b);
+    chain_sequence(&chain, 5, 5, 33, b);
     cr_assert(memcmp(a, b, sizeof a) != 0, "steps are equal");
 }
 
 Test(data, tokens_lie_in_the_vocabulary_and_reach_its_last_eighth) {
     const int vocabularies[] = {5, 64, 1000, 32000};
     for (int v = 0; v < 4; v++) {
-        const DataChain chain = data_chain(9, vocabularies[v]);
+        const TokenChain chain = token_chain(9, vocabularies[v]);
         int32_t tokens[2000], highest = 0;
-        data_sequence(&chain, 0, 0, 2000, tokens);
+        chain_sequence(&chain, 0, 0, 2000, tokens);
         for (int i = 0; i < 2000; i++) {
             cr_assert(tokens[i] >= 0 && tokens[i] < vocabularies[v]);
             highest = tokens[i] > highest ? tokens[i] : highest;
@@ -157,11 +157,11 @@ Test(data, tokens_lie_in_the_vocabulary_and_reach_its_last_eighth) {
 // 12 of 16 moves go to one successor, so the most frequent follower of a token takes about three quarters of its
 // visits.
 Test(data, the_next_token_can_mostly_be_told_from_the_last) {
-    const DataChain chain = data_chain(2, 64);
+    const TokenChain chain = token_chain(2, 64);
     enum { LENGTH = 20000 };
     static int32_t tokens[LENGTH];
     static int followers[64][64];
-    data_sequence(&chain, 0, 0, LENGTH, tokens);
+    chain_sequence(&chain, 0, 0, LENGTH, tokens);
     for (int i = 0; i + 1 < LENGTH; i++) {
         followers[tokens[i]][tokens[i + 1]]++;
     }

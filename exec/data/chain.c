@@ -2,20 +2,20 @@
 // tokens occur gains ln(vocab / 64) nats, one that learns the successors most of the rest, both within a few dozen
 // steps.
 
-#include "exec/device/data.h"
+#include "exec/data/chain.h"
 
-#include "exec/device/philox.h"
+#include "exec/data/philox.h"
 
 enum { DATA_STATES = 64, STREAM_SUCCESSORS = 1, STREAM_SEQUENCES = 2, STREAM_SHIFT = 48 };
 
 // Of 16: 12 likely successor, 3 the other, 1 any state. Entropy about 1.2 nats: low enough to see learning, not zero.
 enum { CHANCES = 16, LIKELY = 12, OTHER = 15 };
 
-DataChain data_chain(uint64_t seed, int32_t vocab) {
-    return (DataChain){.seed = seed, .vocab = vocab, .states = vocab < DATA_STATES ? vocab : DATA_STATES};
+TokenChain token_chain(uint64_t seed, int32_t vocab) {
+    return (TokenChain){.seed = seed, .vocab = vocab, .states = vocab < DATA_STATES ? vocab : DATA_STATES};
 }
 
-static int32_t chain_next(const DataChain *chain, int32_t state, const Philox *random) {
+static int32_t chain_next(const TokenChain *chain, int32_t state, const Philox *random) {
     const uint32_t states = (uint32_t)chain->states;
     const Philox successors = philox(chain->seed, (uint64_t)STREAM_SUCCESSORS << STREAM_SHIFT, (uint64_t)state);
     const uint32_t chance = random->word[0] % CHANCES;
@@ -23,7 +23,7 @@ static int32_t chain_next(const DataChain *chain, int32_t state, const Philox *r
     return (int32_t)(pick % states);
 }
 
-void data_sequence(const DataChain *chain, int64_t step, int64_t sequence, int32_t count, int32_t *tokens) {
+void chain_sequence(const TokenChain *chain, int64_t step, int64_t sequence, int32_t count, int32_t *tokens) {
     const uint64_t stream = (uint64_t)STREAM_SEQUENCES << STREAM_SHIFT | (uint64_t)step;
     int32_t state = 0;
     for (int32_t i = 0; i < count; i++) {

@@ -5,13 +5,13 @@
 
 #include <stdint.h>
 
-typedef struct DataChain {
+typedef struct TokenChain {
     uint64_t seed;
     int32_t vocab;
     int32_t states;  // tokens that occur, spread evenly over the vocabulary
-} DataChain;
+} TokenChain;
 
-DataChain data_chain(uint64_t seed, int32_t vocab);
+TokenChain token_chain(uint64_t seed, int32_t vocab);
 
 // Tokens 0 .. count-1 of the sequence; a training sequence of n tokens takes n + 1, the last n are the targets.
-void data_sequence(const DataChain *chain, int64_t step, int64_t sequence, int32_t count, int32_t *tokens);
+void chain_sequence(const TokenChain *chain, int64_t step, int64_t sequence, int32_t count, int32_t *tokens);

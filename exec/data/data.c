@@ -1,0 +1,21 @@
+// One of two sources, chosen by whether a path is given.
+
+#include "exec/data/data.h"
+
+Status data_open(const DataSetup *setup, DataSource *source, Error *error) {
+    *source = (DataSource){.setup = *setup, .chain = token_chain(setup->seed, setup->vocab)};
+    return setup->path ? token_file_open(setup->path, setup->vocab, &source->file, error) : STATUS_OK;
+}
+
+void data_close(DataSource *source) {
+    token_file_close(&source->file);
+}
+
+void data_sequence(const DataSource *source, int64_t step, int64_t sequence, int32_t count, int32_t *tokens) {
+    if (!source->setup.path) {
+        chain_sequence(&source->chain, step, sequence, count, tokens);
+        return;
+    }
+    const int64_t place = token_file_place(&source->file, source->setup.seed, step, sequence, count);
+    token_file_read(&source->file, place, count, tokens);
+}
