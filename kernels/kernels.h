@@ -13,12 +13,18 @@
 void kernel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c,
                  bool accumulate);
 
-// x[i,:] = table[tokens[i]-first,:] when first <= tokens[i] < first+range, else 0.
-void kernel_embed(int64_t rows, int64_t cols, int64_t first, int64_t range, const int32_t *tokens, const float *table,
-                  float *x);
-// table gradient: rows add in token order (deterministic). accumulate false: dtable[range,cols] is zeroed first.
-void kernel_embed_backward(int64_t rows, int64_t cols, int64_t first, int64_t range, const int32_t *tokens,
-                           const float *dx, float *dtable, bool accumulate);
+// Rows of a table, of tokens or of positions: this rank holds entries [first, first + range).
+typedef struct KernelEmbed {
+    int64_t rows, cols;
+    int64_t first, range;
+    float scale;
+} KernelEmbed;
+// x[i,:] (+)= scale * table[entries[i]-first,:] when the entry is held here, else 0.
+void kernel_embed(const KernelEmbed *shape, const int32_t *entries, const float *table, float *x, bool accumulate);
+// table gradient: scale times the rows, added in order (deterministic). accumulate false: dtable[range,cols] is zeroed
+// first.
+void kernel_embed_backward(const KernelEmbed *shape, const int32_t *entries, const float *dx, float *dtable,
+                           bool accumulate);
 
 // y = x * w / sqrt(mean(x^2) + eps); rstd[rows] kept.
 void kernel_rmsnorm(int64_t rows, int64_t cols, float eps, const float *x, const float *w, float *y, float *rstd);
@@ -26,16 +32,44 @@ void kernel_rmsnorm(int64_t rows, int64_t cols, float eps, const float *x, const
 void kernel_rmsnorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x, const float *w,
                              const float *rstd, const float *residual, float *dx, float *dw, bool accumulate);
 
-// Rotary positions, pairs (i, i + head_dim/2) as in Hugging Face Llama: row r of x has `heads` heads at stride elements
-// per row. position[rows]: global positions. backward turns by the negative angle.
-void kernel_rope(int64_t rows, int heads, int head_dim, int64_t stride, double theta, const int32_t *position,
-                 bool backward, float *x);
+// y = (x - mean) * rstd * w (+ bias), rstd = 1 / sqrt(var + eps); mean and rstd are kept. bias may be NULL.
+void kernel_layernorm(int64_t rows, int64_t cols, float eps, const float *x, const float *w, const float *bias,
+                      float *y, float *mean, float *rstd);
+// As kernel_rmsnorm_backward; the bias' gradient is kernel_column_sum of dy.
+void kernel_layernorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x, const float *w,
+                               const float *mean, const float *rstd, const float *residual, float *dx, float *dw,
+                               bool accumulate);
+
+// RMS norm of stretches of a row, in place (queries and keys): `parts` stretches of `width` elements, all with the same
+// w[width]. What they were goes to before, 1 / rms to rstd (parts per row); strides are elements per row.
+typedef struct KernelStretches {
+    int64_t rows;
+    int parts;
+    int64_t width;
+    int64_t stride, before_stride, rstd_stride;
+} KernelStretches;
+void kernel_stretch_norm(const KernelStretches *shape, float eps, const float *w, float *x, float *before, float *rstd);
+// dx holds the gradient of the result and becomes that of the input; dw (+)=.
+void kernel_stretch_norm_backward(const KernelStretches *shape, const float *w, const float *before, const float *rstd,
+                                  float *dx, float *dw, bool accumulate);
+
+// Rotary positions: row r of x has `heads` heads at stride elements per row, of which the first `turning` elements of
+// each turn, in pairs (i, i + turning/2) as in Hugging Face Llama. position[rows]: global positions. backward turns by
+// the negative angle.
+typedef struct KernelRope {
+    int heads, head_dim, turning;
+    int64_t stride;
+    double theta;
+    bool backward;
+} KernelRope;
+void kernel_rope(int64_t rows, const KernelRope *shape, const int32_t *position, float *x);
 
 // One causal attention block of one sequence: queries at global positions q_first .. q_first+queries-1, keys likewise.
 // Grouped-query: query head h uses key head h / (heads/kv_heads). Strides are elements per token row. Scale
 // 1/sqrt(head_dim). merge false: o, lse are written. merge true: (o, lse) hold another block's result and become that
 // of both (log-sum-exp merge): L' = max(L,l) + log1p(exp(-|L-l|)), O' = O exp(L-L') + o exp(l-L'). head_dim: a multiple
-// of 8, at most 256. lse[heads][lse_stride], entry per query. Rows that see no key: o 0, lse -inf (or unchanged when
+// of 8, at most 256. ALiBi: scores lose slope(head) * distance in tokens (Press et al. 2022; slopes of a number of heads
+// that is no power of two as in Hugging Face's mpt). lse[heads][lse_stride], entry per query. Rows that see no key: o 0, lse -inf (or unchanged when
 // merging). Tiled: no S x S matrix.
 typedef struct KernelAttention {
     int64_t queries, keys;
@@ -43,6 +77,8 @@ typedef struct KernelAttention {
     int heads, kv_heads, head_dim;
     int64_t q_stride, kv_stride, o_stride;
     int64_t lse_stride;
+    int alibi_heads;  // of the whole model, of which alibi_first is head 0 here; 0 = no ALiBi
+    int alibi_first;
 } KernelAttention;
 void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o,
                       float *lse, bool merge);
@@ -55,11 +91,21 @@ void kernel_attention_backward(const KernelAttention *shape, const float *q, con
                                const float *d_o, const float *lse, const float *delta, float *dq, int64_t dq_stride,
                                float *dk, float *dv, int64_t dkv_stride);
 
-// s[rows, cols] = silu(gate) * up; stride: elements per row of gate, up, dgate and dup (ds is packed). dgate may be
-// gate, dup up.
-void kernel_swiglu(int64_t rows, int64_t cols, int64_t stride, const float *gate, const float *up, float *s);
-void kernel_swiglu_backward(int64_t rows, int64_t cols, int64_t stride, const float *ds, const float *gate,
-                            const float *up, float *dgate, float *dup);
+// x sigma(x); x Phi(x); x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+typedef enum { KERNEL_SILU, KERNEL_GELU, KERNEL_GELU_TANH } KernelActivation;
+void kernel_activation(KernelActivation activation, int64_t count, const float *x, float *y);
+void kernel_activation_backward(KernelActivation activation, int64_t count, const float *dy, const float *x,
+                                float *dx);  // dx may be x or dy
+
+// s[rows, cols] = act(gate) * up; stride: elements per row of gate, up, dgate and dup (s and ds are packed). dgate may
+// be gate, dup up.
+typedef struct KernelGated {
+    KernelActivation activation;
+    int64_t rows, cols, stride;
+} KernelGated;
+void kernel_gated(const KernelGated *shape, const float *gate, const float *up, float *s);
+void kernel_gated_backward(const KernelGated *shape, const float *ds, const float *gate, const float *up, float *dgate,
+                           float *dup);
 
 // Vocabulary-parallel cross-entropy in three steps, so that two small all-reduces can go between. This rank's columns
 // are the vocabulary range [first, first + cols). target_logit is the target's logit - row_max on the rank that owns
@@ -75,6 +121,10 @@ void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logi
                           float *loss, bool accumulate);
 
 void kernel_add(int64_t count, const float *a, const float *b, float *c);  // c may be a
+// c = a + b + bias, the bias of every row; c may be a.
+void kernel_add_bias(int64_t rows, int64_t cols, const float *a, const float *b, const float *bias, float *c);
+void kernel_fill_rows(int64_t rows, int64_t cols, const float *row, float *x);  // every row of x becomes this one
+void kernel_column_sum(int64_t rows, int64_t cols, const float *x, float *sums, bool accumulate);
 void kernel_copy_rows(int64_t rows, int64_t cols, int64_t src_stride, int64_t dst_stride, const float *src, float *dst);
 void kernel_zero(int64_t count, float *x);
 

@@ -35,6 +35,11 @@ static inline int32_t *cpu_ints(const CpuCall *call, int index) {
     return (int32_t *)(void *)call->operand[index];
 }
 
+// An operand that some models or targets leave out: not there, or absent.
+static inline float *cpu_optional(const CpuCall *call, int index) {
+    return index < call->task->operand_count ? cpu_floats(call, index) : NULL;
+}
+
 // Elements of 4 bytes that the operand spans.
 static inline int64_t cpu_elements(const CpuCall *call, int index) {
     return task_operand(call->program, call->task, index)->ref.bytes / 4;
@@ -45,9 +50,11 @@ static inline int64_t cpu_vocab_first(const CpuCall *call, int64_t range) {
     return call->task->vocab_split ? call->at->at[AXIS_TP] * range : 0;
 }
 
+// cpu_tasks_tokens.c
+CpuTask cpu_load_tokens, cpu_embed, cpu_embed_backward, cpu_position, cpu_position_backward;
 // cpu_tasks_layer.c
-CpuTask cpu_load_tokens, cpu_embed, cpu_embed_backward, cpu_rmsnorm, cpu_rmsnorm_backward, cpu_gemm, cpu_rope,
-    cpu_swiglu, cpu_swiglu_backward;
+CpuTask cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backward, cpu_qk_norm, cpu_qk_norm_backward,
+    cpu_column_sum, cpu_gemm, cpu_rope, cpu_gated, cpu_gated_backward, cpu_activation, cpu_activation_backward;
 // cpu_tasks_attention.c
 CpuTask cpu_attention, cpu_attention_backward;
 // cpu_tasks_step.c

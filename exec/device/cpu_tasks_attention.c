@@ -47,7 +47,9 @@ static Pair pair_of(const Blocks *blocks, int sequence, int query, int key) {
                             .q_stride = task->stride,
                             .kv_stride = task->kv_stride,
                             .o_stride = blocks->o_stride,
-                            .lse_stride = blocks->local},
+                            .lse_stride = blocks->local,
+                            .alibi_heads = task->alibi ? blocks->call->program->model.heads : 0,
+                            .alibi_first = blocks->call->at->at[AXIS_TP] * task->heads},
                   .q_row = sequence * blocks->local + in_sequence,
                   .k_row = sequence * blocks->local + (int64_t)key * blocks->key.length,
                   .lse_at = (int64_t)sequence * task->heads * blocks->local + in_sequence};

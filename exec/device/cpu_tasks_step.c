@@ -8,6 +8,12 @@
 #include "kernels/kernels.h"
 
 void cpu_add(const CpuCall *call) {
+    const Task *task = call->task;
+    const float *const bias = cpu_optional(call, 3);
+    if (bias) {
+        kernel_add_bias(task->rows, task->cols, cpu_floats(call, 0), cpu_floats(call, 1), bias, cpu_floats(call, 2));
+        return;
+    }
     kernel_add(cpu_elements(call, 2), cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 2));
 }
 
@@ -83,8 +89,9 @@ void cpu_adamw(const CpuCall *call) {
     const Unit *unit = &call->program->units[call->task->unit];
     kernel_adamw(count, leading(undecayed_lead(call->program, unit), first, count), &options, cpu_floats(call, 4),
                  cpu_floats(call, 3), cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 2));
-    if (call->task->operand_count > 5 && call->operand[5]) {
-        kernel_copy_rows(1, count, count, count, cpu_floats(call, 0), cpu_floats(call, 5));
+    float *const working = cpu_optional(call, 5);
+    if (working) {
+        kernel_copy_rows(1, count, count, count, cpu_floats(call, 0), working);
     }
 }
 

@@ -25,10 +25,6 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     if (reason) {
         return reason;
     }
-    const char *words = model_beyond_llama(model, arena);
-    if (words) {
-        return arena_format(arena, "the executor runs models of the Llama type, %s has %s", model->name, words);
-    }
     if (plan->attention == ATTENTION_EAGER) {
         return "the executor never stores attention's probabilities, which attention eager does: use attention flash";
     }

@@ -19,6 +19,7 @@ typedef struct Bench {
 } Bench;
 
 KernelAttention bench_attention_shape(const Bench *bench);
+KernelRope bench_rope_shape(const Bench *bench);
 
 // Each runs its kernel once on the buffers' own numbers and returns the largest error of some sampled entries against
 // double, relative to the largest sampled entry.
@@ -27,9 +28,13 @@ double check_attention(Bench *bench);
 double check_attention_backward(Bench *bench);
 double check_rmsnorm(Bench *bench);
 double check_rmsnorm_backward(Bench *bench);
+double check_layernorm(Bench *bench);
+double check_layernorm_backward(Bench *bench);
 double check_rope(Bench *bench);
 double check_swiglu(Bench *bench);
 double check_swiglu_backward(Bench *bench);
+double check_gelu(Bench *bench);
+double check_gelu_backward(Bench *bench);
 double check_loss(Bench *bench);
 double check_adamw(Bench *bench);
 double check_add(Bench *bench);

@@ -157,12 +157,67 @@ double check_rmsnorm_backward(Bench *bench) {
     return relative(error);
 }
 
+static double mean_of(const float *x, int64_t count) {
+    double sum = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        sum += (double)x[i];
+    }
+    return sum / (double)count;
+}
+
+static double deviation(const float *x, int64_t count) {
+    const double mean = mean_of(x, count);
+    double sum = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        sum += ((double)x[i] - mean) * ((double)x[i] - mean);
+    }
+    return sqrt(sum / (double)count + 1e-5);
+}
+
+static void run_layernorm(Bench *bench) {
+    kernel_layernorm(bench->tokens, bench->hidden, 1e-5f, bench->a, bench->b, bench->b, bench->c, bench->rows,
+                     bench->rows + bench->tokens);
+}
+
+double check_layernorm(Bench *bench) {
+    const int64_t cols = bench->hidden, count = bench->tokens * cols;
+    Error error = {0};
+    run_layernorm(bench);
+    for (int64_t i = 0; i < count; i += count / 64 + 1) {
+        const float *x = bench->a + i / cols * cols;
+        const double normed = ((double)bench->a[i] - mean_of(x, cols)) / deviation(x, cols);
+        compare(&error, (double)bench->c[i], (normed + 1.0) * (double)bench->b[i % cols]);
+    }
+    return relative(error);
+}
+
+double check_layernorm_backward(Bench *bench) {
+    const int64_t cols = bench->hidden, count = bench->tokens * cols;
+    Error error = {0};
+    run_layernorm(bench);
+    kernel_layernorm_backward(bench->tokens, cols, bench->d, bench->a, bench->b, bench->rows,
+                              bench->rows + bench->tokens, NULL, bench->e, bench->f, false);
+    for (int64_t i = 0; i < count; i += count / 64 + 1) {
+        const float *x = bench->a + i / cols * cols, *dy = bench->d + i / cols * cols, *w = bench->b;
+        const double mean = mean_of(x, cols), spread = deviation(x, cols);
+        double level = 0.0, along = 0.0;
+        for (int64_t col = 0; col < cols; col++) {
+            level += (double)dy[col] * (double)w[col] / (double)cols;
+            along += (double)dy[col] * (double)w[col] * ((double)x[col] - mean) / spread / (double)cols;
+        }
+        const double own = (double)dy[i % cols] * (double)w[i % cols];
+        compare(&error, (double)bench->e[i], (own - level - ((double)x[i % cols] - mean) / spread * along) / spread);
+    }
+    return relative(error);
+}
+
 double check_rope(Bench *bench) {
     const int64_t stride = bench->heads * bench->head_dim;
+    const KernelRope shape = bench_rope_shape(bench);
     const int half = bench->head_dim / 2;
     Error error = {0};
     kernel_copy_rows(bench->tokens, stride, stride, stride, bench->a, bench->c);
-    kernel_rope(bench->tokens, bench->heads, bench->head_dim, stride, 1e4, bench->tokens_at, false, bench->c);
+    kernel_rope(bench->tokens, &shape, bench->tokens_at, bench->c);
     for (int64_t row = 0; row < bench->tokens; row += bench->tokens / 16 + 1) {
         for (int i = 0; i < half; i++) {
             const double angle = bench->tokens_at[row] * pow(1e4, -2.0 * i / bench->head_dim);
@@ -177,7 +232,7 @@ double check_rope(Bench *bench) {
 double check_swiglu(Bench *bench) {
     const int64_t count = bench->tokens * bench->ffn;
     Error error = {0};
-    kernel_swiglu(bench->tokens, bench->ffn, bench->ffn, bench->a, bench->b, bench->c);
+    kernel_gated(&(KernelGated){KERNEL_SILU, bench->tokens, bench->ffn, bench->ffn}, bench->a, bench->b, bench->c);
     for (int64_t i = 0; i < count; i += count / 256 + 1) {
         compare(&error, (double)bench->c[i], silu((double)bench->a[i]) * (double)bench->b[i]);
     }
@@ -187,11 +242,39 @@ double check_swiglu(Bench *bench) {
 double check_swiglu_backward(Bench *bench) {
     const int64_t count = bench->tokens * bench->ffn;
     Error error = {0};
-    kernel_swiglu_backward(bench->tokens, bench->ffn, bench->ffn, bench->d, bench->a, bench->b, bench->e, bench->f);
+    kernel_gated_backward(&(KernelGated){KERNEL_SILU, bench->tokens, bench->ffn, bench->ffn}, bench->d, bench->a,
+                          bench->b, bench->e, bench->f);
     for (int64_t i = 0; i < count; i += count / 256 + 1) {
         const double g = (double)bench->a[i], sigma = 1.0 / (1.0 + exp(-g)), ds = (double)bench->d[i];
         compare(&error, (double)bench->e[i], ds * (double)bench->b[i] * sigma * (1.0 + g * (1.0 - sigma)));
         compare(&error, (double)bench->f[i], ds * g * sigma);
+    }
+    return relative(error);
+}
+
+// The tanh form, as tanh.
+static double gelu(double x) {
+    return 0.5 * x * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
+
+double check_gelu(Bench *bench) {
+    const int64_t count = bench->tokens * bench->ffn;
+    Error error = {0};
+    kernel_activation(KERNEL_GELU_TANH, count, bench->a, bench->c);
+    for (int64_t i = 0; i < count; i += count / 256 + 1) {
+        compare(&error, (double)bench->c[i], gelu((double)bench->a[i]));
+    }
+    return relative(error);
+}
+
+double check_gelu_backward(Bench *bench) {
+    const int64_t count = bench->tokens * bench->ffn;
+    const double step = 1e-5;
+    Error error = {0};
+    kernel_activation_backward(KERNEL_GELU_TANH, count, bench->d, bench->a, bench->e);
+    for (int64_t i = 0; i < count; i += count / 256 + 1) {
+        const double x = (double)bench->a[i], slope = (gelu(x + step) - gelu(x - step)) / (2.0 * step);
+        compare(&error, (double)bench->e[i], (double)bench->d[i] * slope);
     }
     return relative(error);
 }

@@ -45,7 +45,15 @@ static double best_s(Runner *run, Bench *bench) {
 
 KernelAttention bench_attention_shape(const Bench *b) {
     const int64_t q = (int64_t)b->heads * b->head_dim, kv = (int64_t)b->kv_heads * b->head_dim;
-    return (KernelAttention){b->tokens, b->tokens, 0, 0, b->heads, b->kv_heads, b->head_dim, q, kv, q, b->tokens};
+    return (KernelAttention){.queries = b->tokens,
+                             .keys = b->tokens,
+                             .heads = b->heads,
+                             .kv_heads = b->kv_heads,
+                             .head_dim = b->head_dim,
+                             .q_stride = q,
+                             .kv_stride = kv,
+                             .o_stride = q,
+                             .lse_stride = b->tokens};
 }
 
 static void run_gemm(Bench *b) {
@@ -91,8 +99,22 @@ static int64_t elements_hidden(const Bench *b) {
     return b->tokens * b->hidden;
 }
 
+static void run_layernorm(Bench *b) {
+    kernel_layernorm(b->tokens, b->hidden, 1e-5f, b->a, b->b, b->b, b->c, b->rows, b->rows + b->tokens);
+}
+
+static void run_layernorm_backward(Bench *b) {
+    kernel_layernorm_backward(b->tokens, b->hidden, b->d, b->a, b->b, b->rows, b->rows + b->tokens, b->c, b->e, b->f,
+                              false);
+}
+
+KernelRope bench_rope_shape(const Bench *b) {
+    return (KernelRope){b->heads, b->head_dim, b->head_dim, (int64_t)b->heads * b->head_dim, 1e4, false};
+}
+
 static void run_rope(Bench *b) {
-    kernel_rope(b->tokens, b->heads, b->head_dim, (int64_t)b->heads * b->head_dim, 1e4, b->tokens_at, false, b->c);
+    const KernelRope shape = bench_rope_shape(b);
+    kernel_rope(b->tokens, &shape, b->tokens_at, b->c);
 }
 
 static int64_t elements_heads(const Bench *b) {
@@ -100,11 +122,19 @@ static int64_t elements_heads(const Bench *b) {
 }
 
 static void run_swiglu(Bench *b) {
-    kernel_swiglu(b->tokens, b->ffn, b->ffn, b->a, b->b, b->c);
+    kernel_gated(&(KernelGated){KERNEL_SILU, b->tokens, b->ffn, b->ffn}, b->a, b->b, b->c);
 }
 
 static void run_swiglu_backward(Bench *b) {
-    kernel_swiglu_backward(b->tokens, b->ffn, b->ffn, b->d, b->a, b->b, b->e, b->f);
+    kernel_gated_backward(&(KernelGated){KERNEL_SILU, b->tokens, b->ffn, b->ffn}, b->d, b->a, b->b, b->e, b->f);
+}
+
+static void run_gelu(Bench *b) {
+    kernel_activation(KERNEL_GELU_TANH, b->tokens * b->ffn, b->a, b->c);
+}
+
+static void run_gelu_backward(Bench *b) {
+    kernel_activation_backward(KERNEL_GELU_TANH, b->tokens * b->ffn, b->d, b->a, b->e);
 }
 
 static int64_t elements_ffn(const Bench *b) {
@@ -147,9 +177,13 @@ static const Case cases[] = {
     {"attention backward", run_attention_backward, check_attention_backward, flop_attention_backward, 0, NULL},
     {"rmsnorm", run_rmsnorm, check_rmsnorm, NULL, 8, elements_hidden},                              // read x, write y
     {"rmsnorm backward", run_rmsnorm_backward, check_rmsnorm_backward, NULL, 20, elements_hidden},  // x, dy twice; dx
+    {"layernorm", run_layernorm, check_layernorm, NULL, 8, elements_hidden},
+    {"layernorm backward", run_layernorm_backward, check_layernorm_backward, NULL, 20, elements_hidden},
     {"rope", run_rope, check_rope, NULL, 8, elements_heads},
     {"swiglu", run_swiglu, check_swiglu, NULL, 12, elements_ffn},
     {"swiglu backward", run_swiglu_backward, check_swiglu_backward, NULL, 20, elements_ffn},
+    {"gelu, tanh", run_gelu, check_gelu, NULL, 8, elements_ffn},
+    {"gelu, tanh, backward", run_gelu_backward, check_gelu_backward, NULL, 12, elements_ffn},
     {"loss, three steps", run_loss, check_loss, NULL, 16, elements_logits},  // read, read, read, write
     {"adamw", run_adamw, check_adamw, NULL, 28, elements_all},               // 4 reads, 3 writes
     {"add", run_add, check_add, NULL, 12, elements_all},

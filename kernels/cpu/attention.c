@@ -23,6 +23,7 @@ typedef struct ForwardTile {
     float o[TILE_HEAD * TILE];               // transposed, not yet divided by sum
     float p[TILE * TILE];                    // [key][query]: scores, then their exponentials
     float max[TILE], sum[TILE], shrink[TILE];
+    float slope;  // ALiBi of this head
 } ForwardTile;
 
 // The running maximum of each lane takes in this step's scores; what was summed before shrinks accordingly.
@@ -87,6 +88,7 @@ static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention
                                 .c = t->p + sight->col,
                                 .c_stride = TILE};
     tile_product(&scores);
+    tile_lean(sight, t->slope, t->p);
     tile_hide(sight, t->p);
     raise_max(t, sight, shape->head_dim);
     exponentials(t, sight);
@@ -132,6 +134,7 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
     const int64_t queries = shape->queries - first < TILE ? shape->queries - first : TILE;
     const int64_t kv_at = (int64_t)(head / (shape->heads / shape->kv_heads)) * head_dim;
     ForwardTile t;
+    t.slope = tile_slope(shape, head);
     tile_transpose(f->q + first * shape->q_stride + (int64_t)head * head_dim, shape->q_stride, queries, head_dim,
                    1.0f / sqrtf((float)head_dim), t.q);
     for (int i = 0; i < TILE; i++) {

@@ -30,6 +30,7 @@ typedef struct BackwardTile {
     float dq[TILE_HEAD * TILE];              // transposed
     float p[TILE * TILE], ds[TILE * TILE];   // [key][query]
     float lse[TILE], delta[TILE];
+    float slope;             // ALiBi of the head
     int64_t first, queries;  // of this tile
     int head;
 } BackwardTile;
@@ -38,6 +39,7 @@ static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t firs
     const KernelAttention *shape = b->shape;
     const int64_t left = shape->queries - first;
     t->head = head;
+    t->slope = tile_slope(shape, head);
     t->first = first;
     t->queries = left < TILE ? left : TILE;
     const int64_t head_at = (int64_t)head * shape->head_dim;
@@ -101,6 +103,7 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
     product.b = t->d_o + col;
     product.c = t->ds + col;
     tile_product(&product);  // dP^T
+    tile_lean(sight, t->slope, t->p);
     tile_hide(sight, t->p);
     differentiate(t, sight, 1.0f / sqrtf((float)head_dim));
     if (b->want_q) {

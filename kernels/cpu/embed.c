@@ -1,5 +1,5 @@
-// Token embedding of a vocabulary range, and its gradient. The gradient is cut by columns, each thread walking all
-// tokens in order: rows of equal tokens then add in token order for any number of threads, without atomics or sorting.
+// Rows of a table (token or position embeddings), and their gradient. The gradient is cut by columns, each thread walking all
+// rows in order: rows of equal entries then add in order for any number of threads, without atomics or sorting.
 
 #include "kernels/cpu/tier.h"
 
@@ -9,55 +9,68 @@
 #include <string.h>
 
 typedef struct Embed {
-    int64_t rows, cols, first, range;
-    const int32_t *tokens;
+    KernelEmbed shape;
+    const int32_t *entries;
     const float *from;
     float *to;
     bool accumulate;
 } Embed;
 
+static void embed_row(const Embed *e, const float *restrict from, float *restrict to) {
+    const int64_t cols = e->shape.cols;
+    const float scale = e->shape.scale;
+    if (!e->accumulate && scale == 1.0f) {
+        memcpy(to, from, sizeof(float) * (size_t)cols);
+        return;
+    }
+    for (int64_t col = 0; col < cols; col++) {
+        to[col] = (e->accumulate ? to[col] : 0.0f) + scale * from[col];
+    }
+}
+
 static void embed_rows(const void *context, int64_t begin, int64_t end) {
     const Embed *e = context;
-    const size_t bytes = sizeof(float) * (size_t)e->cols;
+    const int64_t cols = e->shape.cols;
     for (int64_t row = begin; row < end; row++) {
-        const int64_t entry = e->tokens[row] - e->first;
-        if (entry >= 0 && entry < e->range) {
-            memcpy(e->to + row * e->cols, e->from + entry * e->cols, bytes);
-        } else {
-            memset(e->to + row * e->cols, 0, bytes);
+        const int64_t entry = e->entries[row] - e->shape.first;
+        if (entry >= 0 && entry < e->shape.range) {
+            embed_row(e, e->from + entry * cols, e->to + row * cols);
+        } else if (!e->accumulate) {
+            memset(e->to + row * cols, 0, sizeof(float) * (size_t)cols);
         }
     }
 }
 
-void kernel_embed(int64_t rows, int64_t cols, int64_t first, int64_t range, const int32_t *tokens, const float *table,
-                  float *x) {
-    const Embed embed = {rows, cols, first, range, tokens, table, x, false};
-    parallel_rows(rows, cols, embed_rows, &embed);
+void kernel_embed(const KernelEmbed *shape, const int32_t *entries, const float *table, float *x, bool accumulate) {
+    const Embed embed = {*shape, entries, table, x, accumulate};
+    parallel_rows(shape->rows, shape->cols, embed_rows, &embed);
 }
 
 static void embed_backward_columns(const void *context, int64_t begin, int64_t end) {
     const Embed *e = context;
+    const int64_t cols = e->shape.cols;
+    const float scale = e->shape.scale;
     if (!e->accumulate) {
-        for (int64_t entry = 0; entry < e->range; entry++) {
-            memset(e->to + entry * e->cols + begin, 0, sizeof(float) * (size_t)(end - begin));
+        for (int64_t entry = 0; entry < e->shape.range; entry++) {
+            memset(e->to + entry * cols + begin, 0, sizeof(float) * (size_t)(end - begin));
         }
     }
-    for (int64_t row = 0; row < e->rows; row++) {
-        const int64_t entry = e->tokens[row] - e->first;
-        if (entry < 0 || entry >= e->range) {
+    for (int64_t row = 0; row < e->shape.rows; row++) {
+        const int64_t entry = e->entries[row] - e->shape.first;
+        if (entry < 0 || entry >= e->shape.range) {
             continue;
         }
-        const float *restrict dx = e->from + row * e->cols;
-        float *restrict sum = e->to + entry * e->cols;
+        const float *restrict dx = e->from + row * cols;
+        float *restrict sum = e->to + entry * cols;
         for (int64_t col = begin; col < end; col++) {
-            sum[col] += dx[col];
+            sum[col] += scale * dx[col];
         }
     }
 }
 
-void kernel_embed_backward(int64_t rows, int64_t cols, int64_t first, int64_t range, const int32_t *tokens,
-                           const float *dx, float *dtable, bool accumulate) {
-    const Embed embed = {rows, cols, first, range, tokens, dx, dtable, accumulate};
-    const int64_t work = rows + (accumulate ? 0 : range);  // per column
-    parallel_ranges(cols, 16, PARALLEL_GRAIN / (work > 0 ? work : 1) + 16, embed_backward_columns, &embed);
+void kernel_embed_backward(const KernelEmbed *shape, const int32_t *entries, const float *dx, float *dtable,
+                           bool accumulate) {
+    const Embed embed = {*shape, entries, dx, dtable, accumulate};
+    const int64_t work = shape->rows + (accumulate ? 0 : shape->range);  // per column
+    parallel_ranges(shape->cols, 16, PARALLEL_GRAIN / (work > 0 ? work : 1) + 16, embed_backward_columns, &embed);
 }

@@ -72,6 +72,23 @@ static inline float lanes_sum(const float *x, int64_t n) {
     return lanes_total(sum) + rest;
 }
 
+// Sum of a b (c - shift).
+static inline float lanes_dot_of_three(const float *a, const float *b, const float *c, float shift, int64_t n) {
+    Lanes sum[4] = {{0}};
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        for (int part = 0; part < 2; part++) {
+            const int64_t at = i + part * LANES;
+            sum[part] += lanes_load(a + at) * lanes_load(b + at) * (lanes_load(c + at) - shift);
+        }
+    }
+    float rest = 0.0f;
+    for (; i < n; i++) {
+        rest += a[i] * b[i] * (c[i] - shift);
+    }
+    return lanes_total(sum) + rest;
+}
+
 static inline float lanes_dot(const float *x, const float *y, int64_t n) {
     Lanes sum[4] = {{0}};
     int64_t i = 0;

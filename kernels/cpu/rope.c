@@ -1,4 +1,5 @@
-// Rotary positions (Su et al. 2021), pairs (i, i + head_dim/2), angle = position * theta^(-2i/head_dim). Angles, sines
+// Rotary positions (Su et al. 2021), pairs (i, i + d/2) of the first d elements of a head, angle = position *
+// theta^(-2i/d). Angles, sines
 // and cosines are made in double once per row and pair and shared by the heads: reduced by pi/2 in three parts (Cody
 // and Waite 1980) and summed by Taylor series, because libm's are not vectorised. Exact to float rounding for angles
 // below 2^20.
@@ -13,11 +14,8 @@
 enum { PAIRS = 128 };  // of one pass over the heads; head_dim 256 fits
 
 typedef struct Rope {
-    int heads, head_dim;
-    int64_t stride;
-    double theta;
+    KernelRope shape;
     const int32_t *position;
-    bool backward;
     float *x;
 } Rope;
 
@@ -54,29 +52,29 @@ static void turn(int count, const float *restrict sine, const float *restrict co
 
 static void rope_rows(const void *context, int64_t begin, int64_t end) {
     const Rope *r = context;
-    const int half = r->head_dim / 2;
+    const KernelRope *shape = &r->shape;
+    const int half = shape->turning / 2;
     for (int first = 0; first < half; first += PAIRS) {
         const int count = half - first < PAIRS ? half - first : PAIRS;
         double frequency[PAIRS];
         for (int i = 0; i < count; i++) {
-            frequency[i] = pow(r->theta, -2.0 * (first + i) / r->head_dim);
+            frequency[i] = pow(shape->theta, -2.0 * (first + i) / shape->turning);
         }
         for (int64_t row = begin; row < end; row++) {
             float sine[PAIRS], cosine[PAIRS];
             sines(count, frequency, r->position[row], sine, cosine);
-            for (int i = 0; r->backward && i < count; i++) {
+            for (int i = 0; shape->backward && i < count; i++) {
                 sine[i] = -sine[i];
             }
-            for (int head = 0; head < r->heads; head++) {
-                float *x = r->x + row * r->stride + (int64_t)head * r->head_dim + first;
+            for (int head = 0; head < shape->heads; head++) {
+                float *x = r->x + row * shape->stride + (int64_t)head * shape->head_dim + first;
                 turn(count, sine, cosine, x, x + half);
             }
         }
     }
 }
 
-void kernel_rope(int64_t rows, int heads, int head_dim, int64_t stride, double theta, const int32_t *position,
-                 bool backward, float *x) {
-    const Rope rope = {heads, head_dim, stride, theta, position, backward, x};
-    parallel_rows(rows, (int64_t)heads * head_dim, rope_rows, &rope);
+void kernel_rope(int64_t rows, const KernelRope *shape, const int32_t *position, float *x) {
+    const Rope rope = {*shape, position, x};
+    parallel_rows(rows, (int64_t)shape->heads * shape->turning, rope_rows, &rope);
 }

@@ -42,7 +42,7 @@ static const NamedActivation named_activations[] = {
     {"silu", ACTIVATION_SILU},
     {"swish", ACTIVATION_SILU},
     {"gelu", ACTIVATION_GELU},
-    {"gelu_pytorch_tanh", ACTIVATION_GELU},
+    {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
     {"gelu_new", ACTIVATION_GELU_NEW},
     {"gelu_fast", ACTIVATION_GELU_NEW},
     {"gelu_python", ACTIVATION_GELU_NEW},

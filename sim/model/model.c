@@ -53,36 +53,6 @@ Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Erro
     return unknown_model(name_or_path, error);
 }
 
-typedef struct Departure {
-    bool departs;
-    const char *words;
-} Departure;
-
-const char *model_beyond_llama(const ModelSpec *model, Arena *arena) {
-    const bool silu = model->activation == ACTIVATION_SILU;
-    const Departure departures[] = {
-        {model->norm != NORM_RMS, "layer norms"},
-        {model->mlp != MLP_GATED, silu ? "a feed-forward half without gate" : "a GELU without gate"},
-        {model->mlp == MLP_GATED && !silu, "a GELU gate"},
-        {model->position == POSITION_LEARNED, "learned positions"},
-        {model->position == POSITION_ALIBI, "ALiBi"},
-        {model->position == POSITION_ROTARY && model->rotary_dims != 0 && model->rotary_dims != model->head_dim,
-         "rotary positions on a part of each head"},
-        {model->qk_norm != QK_NORM_NONE, "norms of queries and keys"},
-        {model->residual == RESIDUAL_PARALLEL, "attention and feed-forward side by side"},
-        {model->residual == RESIDUAL_POST_NORM, "norms behind the halves of a layer"},
-        {model->qkv_bias || model->out_bias || model->mlp_bias, "biases"},
-        {model->scaled_embeddings, "scaled embeddings"},
-    };
-    const char *text = NULL;
-    for (size_t i = 0; i < sizeof departures / sizeof departures[0]; i++) {
-        if (departures[i].departs) {
-            text = text ? arena_format(arena, "%s, %s", text, departures[i].words) : departures[i].words;
-        }
-    }
-    return text;
-}
-
 static int64_t query_width(const ModelSpec *model) {
     return (int64_t)model->heads * model->head_dim;
 }

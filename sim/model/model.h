@@ -16,8 +16,15 @@ typedef enum { NORM_RMS, NORM_LAYER, NORM_COUNT } NormKind;
 
 typedef enum { MLP_GATED, MLP_PLAIN, MLP_COUNT } MlpKind;  // down(act(gate) * up) or down(act(up))
 
-// GELU_NEW: the tanh form written out operation by operation, as transformers' gelu_new is; one kernel where fused.
-typedef enum { ACTIVATION_SILU, ACTIVATION_GELU, ACTIVATION_GELU_NEW, ACTIVATION_COUNT } Activation;
+// GELU: with erf; GELU_TANH: its tanh form; GELU_NEW: that form written out operation by operation, as transformers'
+// gelu_new is, one kernel where fused.
+typedef enum {
+    ACTIVATION_SILU,
+    ACTIVATION_GELU,
+    ACTIVATION_GELU_NEW,
+    ACTIVATION_GELU_TANH,
+    ACTIVATION_COUNT
+} Activation;
 
 typedef enum { POSITION_ROTARY, POSITION_LEARNED, POSITION_ALIBI, POSITION_COUNT } PositionKind;
 
@@ -77,9 +84,6 @@ Status model_check(const ModelSpec *model, Error *error);
 
 // Sets the choices (not the sizes) of a family by Hugging Face's model_type; false when there is no such family.
 bool model_set_family(ModelSpec *model, const char *type);
-
-// What sets the model apart from a Llama, in words ("layer norms, learned positions"); NULL when nothing does.
-const char *model_beyond_llama(const ModelSpec *model, Arena *arena);
 
 int64_t model_layer_parameters(const ModelSpec *model);
 int64_t model_parameters(const ModelSpec *model);         // all of them, tied counted once

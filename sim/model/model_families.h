@@ -7,7 +7,7 @@
 #define FAMILY_MISTRAL .type = "mistral"
 #define FAMILY_QWEN2 .type = "qwen2", .qkv_bias = true
 #define FAMILY_QWEN3 .type = "qwen3", .qk_norm = QK_NORM_HEAD
-#define FAMILY_GEMMA .type = "gemma", .activation = ACTIVATION_GELU, .scaled_embeddings = true
+#define FAMILY_GEMMA .type = "gemma", .activation = ACTIVATION_GELU_TANH, .scaled_embeddings = true
 #define FAMILY_PHI3 .type = "phi3", .fused_qkv = true, .fused_gate_up = true
 #define FAMILY_OLMO2 .type = "olmo2", .qk_norm = QK_NORM_WHOLE, .residual = RESIDUAL_POST_NORM
 #define FAMILY_GPT2                                                                                                    \

@@ -10,7 +10,8 @@
 
 enum { TOKENS = 192, HEADS = 4, KV_HEADS = 2, HEAD_DIM = 32, Q_ROW = HEADS * HEAD_DIM, KV_ROW = KV_HEADS * HEAD_DIM };
 
-static const KernelAttention whole = {TOKENS, TOKENS, 0, 0, HEADS, KV_HEADS, HEAD_DIM, Q_ROW, KV_ROW, Q_ROW, TOKENS};
+static const KernelAttention whole = {TOKENS, TOKENS, 0,     0,      HEADS, KV_HEADS, HEAD_DIM,
+                                      Q_ROW,  KV_ROW, Q_ROW, TOKENS, 12,    4};
 
 // Block (i, j) of a sequence cut into `parts`: queries of part i against keys of part j.
 static KernelAttention block_of(int parts, int i, int j) {
@@ -152,12 +153,14 @@ Test(split_embedding, ranges_sum_to_the_whole_and_their_gradients_are_its_rows) 
     float *table = check_floats(VOCABULARY * COLS, 1), *dx = check_floats(ROWS * COLS, 2);
     float *x = check_zeros(ROWS * COLS), *sum = check_zeros(ROWS * COLS), *part = check_zeros(ROWS * COLS);
     float *dtable = check_zeros(VOCABULARY * COLS), *dparts = check_zeros(VOCABULARY * COLS);
-    kernel_embed(ROWS, COLS, 0, VOCABULARY, tokens, table, x);
-    kernel_embed_backward(ROWS, COLS, 0, VOCABULARY, tokens, dx, dtable, false);
+    const KernelEmbed all = {ROWS, COLS, 0, VOCABULARY, 1.0f};
+    kernel_embed(&all, tokens, table, x, false);
+    kernel_embed_backward(&all, tokens, dx, dtable, false);
     for (int p = 0; p < PARTS; p++) {
-        kernel_embed(ROWS, COLS, p * RANGE, RANGE, tokens, table + p * RANGE * COLS, part);
+        const KernelEmbed own = {ROWS, COLS, p * RANGE, RANGE, 1.0f};
+        kernel_embed(&own, tokens, table + p * RANGE * COLS, part, false);
         kernel_add(ROWS * COLS, sum, part, sum);
-        kernel_embed_backward(ROWS, COLS, p * RANGE, RANGE, tokens, dx, dparts + p * RANGE * COLS, false);
+        kernel_embed_backward(&own, tokens, dx, dparts + p * RANGE * COLS, false);
     }
     cr_assert_arr_eq(sum, x, sizeof(float) * ROWS * COLS);
     cr_assert_arr_eq(dparts, dtable, sizeof(float) * VOCABULARY * COLS);

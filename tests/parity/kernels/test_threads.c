@@ -28,6 +28,38 @@ static Run rmsnorm(void) {
     return r;
 }
 
+static Run layernorm(void) {
+    Run r = run_new(SIZE, 2 * ROWS, SIZE, COLS);
+    float *x = check_floats(SIZE, 1), *w = check_floats(COLS, 2), *dy = check_floats(SIZE, 3);
+    kernel_layernorm(ROWS, COLS, 1e-5f, x, w, w, r.out[0], r.out[1], r.out[1] + ROWS);
+    kernel_layernorm_backward(ROWS, COLS, dy, x, w, r.out[1], r.out[1] + ROWS, NULL, r.out[2], r.out[3], false);
+    free(x), free(w), free(dy);
+    return r;
+}
+
+static Run stretch_norm(void) {
+    Run r = run_new(SIZE, SIZE, 4 * ROWS, COLS);
+    const KernelStretches shape = {ROWS, 4, COLS / 4, COLS, COLS, 4};
+    float *x = check_floats(SIZE, 1), *w = check_floats(COLS, 2), *dy = check_floats(SIZE, 3);
+    memcpy(r.out[0], x, sizeof(float) * SIZE);
+    kernel_stretch_norm(&shape, 1e-5f, w, r.out[0], r.out[1], r.out[2]);
+    memcpy(r.out[0], dy, sizeof(float) * SIZE);
+    kernel_stretch_norm_backward(&shape, w, r.out[1], r.out[2], r.out[0], r.out[3], false);
+    free(x), free(w), free(dy);
+    return r;
+}
+
+static Run biases(void) {
+    Run r = run_new(SIZE, COLS, SIZE, SIZE);
+    float *x = check_floats(SIZE, 1), *bias = check_floats(COLS, 2);
+    kernel_add_bias(ROWS, COLS, x, x, bias, r.out[0]);
+    kernel_column_sum(ROWS, COLS, x, r.out[1], false);
+    kernel_activation(KERNEL_GELU, SIZE, x, r.out[2]);
+    kernel_activation_backward(KERNEL_GELU_TANH, SIZE, x, x, r.out[3]);
+    free(x), free(bias);
+    return r;
+}
+
 static Run embedding(void) {
     Run r = run_new(SIZE, SIZE, 0, 0);
     float *table = check_floats(SIZE, 1), *dx = check_floats(SIZE, 2);
@@ -35,8 +67,8 @@ static Run embedding(void) {
     for (int i = 0; i < ROWS; i++) {
         tokens[i] = i * 17 % 40;
     }
-    kernel_embed(ROWS, COLS, 0, 100, tokens, table, r.out[0]);
-    kernel_embed_backward(ROWS, COLS, 0, ROWS, tokens, dx, r.out[1], false);
+    kernel_embed(&(KernelEmbed){ROWS, COLS, 0, 100, 2.0f}, tokens, table, r.out[0], false);
+    kernel_embed_backward(&(KernelEmbed){ROWS, COLS, 0, ROWS, 2.0f}, tokens, dx, r.out[1], false);
     free(table), free(dx);
     return r;
 }
@@ -62,7 +94,7 @@ static Run streaming(void) {
     const float scale = 0.5f;
     const KernelAdamw adamw = {1e-2f, 0.9f, 0.95f, 1e-8f, 0.1f, 3};
     kernel_adamw(SIZE, 1000, &adamw, &scale, gradient, r.out[0], r.out[1], r.out[2]);
-    kernel_swiglu(ROWS, COLS, COLS, gradient, gradient, r.out[1]);
+    kernel_gated(&(KernelGated){KERNEL_SILU, ROWS, COLS, COLS}, gradient, gradient, r.out[1]);
     kernel_add(SIZE, gradient, r.out[1], r.out[2]);
     kernel_square_sum(SIZE, 77, 0.25, gradient, r.out[3], false);
     free(gradient);
@@ -124,6 +156,18 @@ static void compare_all(Run (*kernel)(void)) {
 
 Test(threads, rmsnorm_has_the_same_bits_for_any_number) {
     compare_all(rmsnorm);
+}
+
+Test(threads, layernorm_has_the_same_bits_for_any_number) {
+    compare_all(layernorm);
+}
+
+Test(threads, the_norm_of_stretches_has_the_same_bits_for_any_number) {
+    compare_all(stretch_norm);
+}
+
+Test(threads, biases_and_activations_have_the_same_bits_for_any_number) {
+    compare_all(biases);
 }
 
 Test(threads, embedding_has_the_same_bits_for_any_number) {

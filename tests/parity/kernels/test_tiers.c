@@ -5,17 +5,25 @@
 #include "tests/unit/kernels/check.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #define TIERS(name) extern __typeof__(name) name##_base, name##_avx2, name##_avx512
 TIERS(kernel_embed_backward);
 TIERS(kernel_rmsnorm);
 TIERS(kernel_rmsnorm_backward);
+TIERS(kernel_layernorm);
+TIERS(kernel_layernorm_backward);
+TIERS(kernel_stretch_norm);
+TIERS(kernel_stretch_norm_backward);
 TIERS(kernel_rope);
 TIERS(kernel_attention);
 TIERS(kernel_attention_delta);
 TIERS(kernel_attention_backward);
-TIERS(kernel_swiglu);
-TIERS(kernel_swiglu_backward);
+TIERS(kernel_activation);
+TIERS(kernel_activation_backward);
+TIERS(kernel_gated);
+TIERS(kernel_gated_backward);
+TIERS(kernel_column_sum);
 TIERS(kernel_loss_max);
 TIERS(kernel_loss_sum);
 TIERS(kernel_loss_gradient);
@@ -100,9 +108,9 @@ static void rows_on(Tier tier) {
     agree(tier, "rmsnorm dx", dx[0], dx[1], SIZE, 1e-6);
     agree(tier, "rmsnorm dw", dw[0], dw[1], COLS, 1e-6);
     for (int side = 0; side < 2; side++) {
-        (side ? kernel_swiglu : OF(tier, kernel_swiglu))(ROWS, COLS, COLS, x, dy, y[side]);
-        (side ? kernel_swiglu_backward : OF(tier, kernel_swiglu_backward))(ROWS, COLS, COLS, dy, x, dy, dx[side],
-                                                                           y[side]);
+        const KernelGated gated = {KERNEL_SILU, ROWS, COLS, COLS};
+        (side ? kernel_gated : OF(tier, kernel_gated))(&gated, x, dy, y[side]);
+        (side ? kernel_gated_backward : OF(tier, kernel_gated_backward))(&gated, dy, x, dy, dx[side], y[side]);
     }
     agree(tier, "swiglu dup", y[0], y[1], SIZE, 1e-6);
     agree(tier, "swiglu dgate", dx[0], dx[1], SIZE, 1e-6);
@@ -112,7 +120,63 @@ static void rows_on(Tier tier) {
     free(x), free(w), free(dy);
 }
 
-Test(tiers, rmsnorm_and_swiglu_agree) {
+static void layernorm_on(Tier tier) {
+    float *x = check_floats(SIZE, 1), *w = check_floats(COLS, 2), *dy = check_floats(SIZE, 3);
+    float *y[2], *dx[2], *dw[2], mean[2][ROWS], rstd[2][ROWS];
+    for (int side = 0; side < 2; side++) {
+        y[side] = check_zeros(SIZE), dx[side] = check_zeros(SIZE), dw[side] = check_zeros(COLS);
+        (side ? kernel_layernorm : OF(tier, kernel_layernorm))(ROWS, COLS, 1e-5f, x, w, w, y[side], mean[side],
+                                                               rstd[side]);
+        (side ? kernel_layernorm_backward : OF(tier, kernel_layernorm_backward))(
+            ROWS, COLS, dy, x, w, mean[side], rstd[side], x, dx[side], dw[side], false);
+    }
+    agree(tier, "layernorm", y[0], y[1], SIZE, 1e-6);
+    agree(tier, "layernorm dx", dx[0], dx[1], SIZE, 1e-6);
+    agree(tier, "layernorm dw", dw[0], dw[1], COLS, 1e-6);
+    const KernelStretches shape = {ROWS, 7, COLS / 7, COLS, COLS, 7};
+    for (int side = 0; side < 2; side++) {
+        float before[SIZE], parts_rstd[7 * ROWS];
+        memcpy(y[side], x, sizeof(float) * SIZE);
+        memcpy(dx[side], dy, sizeof(float) * SIZE);
+        (side ? kernel_stretch_norm : OF(tier, kernel_stretch_norm))(&shape, 1e-5f, w, y[side], before, parts_rstd);
+        (side ? kernel_stretch_norm_backward : OF(tier, kernel_stretch_norm_backward))(&shape, w, before, parts_rstd,
+                                                                                       dx[side], dw[side], false);
+    }
+    agree(tier, "norm of stretches", y[0], y[1], SIZE, 1e-6);
+    agree(tier, "norm of stretches dx", dx[0], dx[1], SIZE, 1e-6);
+    agree(tier, "norm of stretches dw", dw[0], dw[1], COLS / 7, 1e-6);
+    for (int side = 0; side < 2; side++) {
+        free(y[side]), free(dx[side]), free(dw[side]);
+    }
+    free(x), free(w), free(dy);
+}
+
+Test(tiers, layernorm_and_the_norm_of_stretches_agree) {
+    each_tier(layernorm_on);
+}
+
+static void activation_on(Tier tier) {
+    float *x = check_floats(SIZE, 1), *got[2] = {check_zeros(SIZE), check_zeros(SIZE)}, sums[2][COLS];
+    for (KernelActivation kind = KERNEL_SILU; kind <= KERNEL_GELU_TANH; kind++) {
+        for (int side = 0; side < 2; side++) {
+            (side ? kernel_activation : OF(tier, kernel_activation))(kind, SIZE, x, got[side]);
+        }
+        agree(tier, "activation", got[0], got[1], SIZE, 1e-6);
+        for (int side = 0; side < 2; side++) {
+            (side ? kernel_activation_backward : OF(tier, kernel_activation_backward))(kind, SIZE, x, x, got[side]);
+            (side ? kernel_column_sum : OF(tier, kernel_column_sum))(ROWS, COLS, got[side], sums[side], false);
+        }
+        agree(tier, "activation backward", got[0], got[1], SIZE, 1e-6);
+        agree(tier, "column sums", sums[0], sums[1], COLS, 1e-6);
+    }
+    free(x), free(got[0]), free(got[1]);
+}
+
+Test(tiers, activations_and_column_sums_agree) {
+    each_tier(activation_on);
+}
+
+Test(tiers, rmsnorm_and_gated_activations_agree) {
     each_tier(rows_on);
 }
 
@@ -155,9 +219,10 @@ static void streaming_on(Tier tier) {
         (side ? kernel_adamw : OF(tier, kernel_adamw))(SIZE, 33, &adamw, &scale, gradient, master[side], moment1[side],
                                                        moment2[side]);
         (side ? kernel_square_sum : OF(tier, kernel_square_sum))(SIZE, 33, 0.25, gradient, &sum[side], false);
-        (side ? kernel_rope : OF(tier, kernel_rope))(ROWS, 3, 64, COLS, 1e4, place, false, moment1[side]);
-        (side ? kernel_embed_backward : OF(tier, kernel_embed_backward))(ROWS, COLS, 0, 97, place, gradient,
-                                                                         dtable[side], false);
+        const KernelRope rope = {3, 64, 48, COLS, 1e4, false};
+        const KernelEmbed embed = {ROWS, COLS, 0, 97, 1.5f};
+        (side ? kernel_rope : OF(tier, kernel_rope))(ROWS, &rope, place, moment1[side]);
+        (side ? kernel_embed_backward : OF(tier, kernel_embed_backward))(&embed, place, gradient, dtable[side], false);
     }
     agree(tier, "adamw", master[0], master[1], SIZE, 1e-6);
     agree(tier, "adamw moments and rope", moment1[0], moment1[1], SIZE, 1e-6);

@@ -107,16 +107,6 @@ Test(model, positions_are_no_flop_parameters) {
     cr_assert_eq(model_flop_parameters(&model), rotary);
 }
 
-Test(model, what_is_no_llama_is_said_in_words) {
-    Arena arena = {0};
-    const ModelSpec llama = find("tiny"), phi = find("phi-3-mini"), gpt = find("gpt2"), qwen = find("qwen3-8b");
-    cr_assert_null(model_beyond_llama(&llama, &arena));
-    cr_assert_null(model_beyond_llama(&phi, &arena));
-    cr_assert_str_eq(model_beyond_llama(&gpt, &arena), "layer norms, a GELU without gate, learned positions, biases");
-    cr_assert_str_eq(model_beyond_llama(&qwen, &arena), "norms of queries and keys");
-    arena_free(&arena);
-}
-
 Test(model, a_family_sets_choices_and_leaves_sizes) {
     ModelSpec model = find("tiny");
     cr_assert(model_set_family(&model, "gpt_neox"));
@@ -124,7 +114,7 @@ Test(model, a_family_sets_choices_and_leaves_sizes) {
     cr_assert_eq(model.rotary_dims, 4);
     cr_assert_eq(model.residual, RESIDUAL_PARALLEL);
     cr_assert(model_set_family(&model, "llama"));
-    cr_assert_null(model_beyond_llama(&model, NULL));
+    cr_assert_eq(model.residual, RESIDUAL_PRE_NORM);
     cr_assert_not(model_set_family(&model, "mamba"));
 }
 

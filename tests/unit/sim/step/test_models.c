@@ -250,7 +250,7 @@ Test(models, gemma_scales_embeddings_and_gates_with_gelu) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, (LoweredRequest){.model = "gemma-2b", .mesh = "dp_shard=1"});
     cr_assert(first_of(&program, TASK_EMBED)->scaled);
-    cr_assert_eq(first_of(&program, TASK_SWIGLU)->activation, ACTIVATION_GELU);
+    cr_assert_eq(first_of(&program, TASK_SWIGLU)->activation, ACTIVATION_GELU_TANH);
     cr_assert_str_eq(first_of(&program, TASK_SWIGLU)->name, "geglu");
     arena_free(&arena);
 }

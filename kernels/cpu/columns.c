@@ -1,0 +1,49 @@
+// Sums down the columns, and rows that are all alike: what biases need. A thread adds all rows of its columns in order,
+// in two levels of partial sums, so that rounding grows with the square root of the rows.
+
+#include "kernels/cpu/tier.h"
+
+#include "kernels/cpu/columns.h"
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+typedef struct Columns {
+    int64_t rows, cols;
+    const float *x;
+    float *out;
+    bool accumulate;
+} Columns;
+
+static void sum_columns(const void *context, int64_t begin, int64_t end) {
+    const Columns *c = context;
+    for (int64_t first = begin; first < end; first += COLUMNS) {
+        const int64_t width = end - first < COLUMNS ? end - first : COLUMNS;
+        ColumnSums sums = {0};
+        for (int64_t row = 0; row < c->rows; row++) {
+            const float *restrict x = c->x + row * c->cols + first;
+            for (int64_t col = 0; col < width; col++) {
+                sums.part[col] += x[col];
+            }
+            column_sums_fold(&sums, row, c->rows, width);
+        }
+        column_sums_store(&sums, width, c->accumulate, c->out + first);
+    }
+}
+
+void kernel_column_sum(int64_t rows, int64_t cols, const float *x, float *sums, bool accumulate) {
+    const Columns columns = {rows, cols, x, sums, accumulate};
+    parallel_columns(rows, cols, sum_columns, &columns);
+}
+
+static void fill_rows(const void *context, int64_t begin, int64_t end) {
+    const Columns *c = context;
+    for (int64_t row = begin; row < end; row++) {
+        memcpy(c->out + row * c->cols, c->x, sizeof(float) * (size_t)c->cols);
+    }
+}
+
+void kernel_fill_rows(int64_t rows, int64_t cols, const float *row, float *x) {
+    const Columns columns = {.rows = rows, .cols = cols, .x = row, .out = x};
+    parallel_rows(rows, cols, fill_rows, &columns);
+}
