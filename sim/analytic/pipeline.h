@@ -59,6 +59,7 @@ typedef struct Pipeline {
     int32_t layers;
     bool guarded;  // some operation is
     bool shared_communicator, copies;
+    bool late_reduce;  // scatters run behind the last backward
     Axis reduce_axis;  // of waits for the last reduction
 } Pipeline;
 

@@ -382,6 +382,7 @@ void pipeline_add(Pipeline *pipeline, const StepProgram *program, const TaskCost
     pipeline->layers = program->layers;
     pipeline->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
     pipeline->copies = program->target->shard_copies;
+    pipeline->late_reduce = program->target->late_reduce && program->plan.zero == 1;
     pipeline->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
     MicroVariant variant = program->plan.grad_accum == 1 ? MICRO_ONLY : MICRO_FIRST;
     for (int32_t s = 0; s < program->segment_count; s = program->segments[s].end) {

@@ -354,12 +354,27 @@ static void wait_reduced(int unit, Clocks *clocks) {
     }
 }
 
+// Scatters of all units in a row, layers first.
+static void reduce_late(const Pipeline *pipeline, const ShardCosts *costs, Clocks *clocks) {
+    static const int order[SHARD_UNITS] = {1, 2, 0};
+    clocks->rs = later(later(clocks->rs, clocks->gradient), clocks->host);
+    for (int i = 0; i < SHARD_UNITS; i++) {
+        const double *unit_s = costs->seconds[order[i]];
+        const int count = order[i] == 1 ? pipeline->layers : 1;
+        clocks->rs += count * (unit_s[SHARD_SCATTER] + unit_s[SHARD_CAST]);
+        clocks->reduced[order[i]] = clocks->rs;
+    }
+}
+
 // Square sums layer by layer, edges, scalars, clip, AdamW; stages 1 and 2 gather behind it.
 static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
                             Clocks *clocks) {
     static const int edges[2] = {2, 0};
     double busy = costs->zero_s + costs->clip_s;
     clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
+    if (pipeline->late_reduce) {
+        reduce_late(pipeline, costs, clocks);
+    }
     wait_reduced(1, clocks);
     run_kernels(costs->seconds[1][SHARD_SQUARE], costs->host_s[1][SHARD_SQUARE], pipeline->layers, clocks);
     for (int i = 0; i < 2; i++) {

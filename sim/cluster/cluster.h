@@ -106,6 +106,9 @@ typedef struct Fabric {
     double nic_bytes_per_s;
     double efficiency;           // eta of the NIC sum
     double group_bytes_per_s;    // most that one group drives out of a node, by the library's channels; 0 = no limit
+    double group_decay;          // share of it lost per doubling of the nodes beyond two
+    double group_latency_s;      // that a collective adds per doubling of the nodes, several ranks of each taking part
+    double rail_latency_s;       // the same, with one rank of each node
     double ring_step_latency_s;  // lr
     double tree_step_latency_s;  // lx
     LinkCurve ring;              // bandwidth unused: comes from the NICs

@@ -49,6 +49,11 @@ NodeLinks collective_node_links(const ClusterProfile *profile, const GroupPlacem
     return links;
 }
 
+// Of a bandwidth that shrinks with every doubling of the nodes beyond two.
+static double kept_share(double decay, int nodes) {
+    return decay > 0 && nodes > 2 ? pow(1 - decay, log2(nodes / 2.0)) : 1;
+}
+
 double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group) {
     const Fabric *fabric = &profile->fabric;
     const double node_bytes_per_s = fabric->nics * fabric->nic_bytes_per_s;
@@ -58,10 +63,17 @@ double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupP
                                         : fabric->nic_bytes_per_s;
     const double own = group->per_node * rail_bytes_per_s;
     const double shared = node_bytes_per_s / (group->siblings > 0 ? group->siblings : 1);
-    const bool decays = fabric->decay > 0 && group->nodes > 2;
-    const double kept = decays ? pow(1 - fabric->decay, log2(group->nodes / 2.0)) : 1;
-    const double limit = fabric->group_bytes_per_s > 0 ? fabric->group_bytes_per_s : INFINITY;
-    return fmin(fabric->efficiency * kept * fmin(own, shared), limit);
+    const double cards = fabric->efficiency * kept_share(fabric->decay, group->nodes) * fmin(own, shared);
+    if (fabric->group_bytes_per_s <= 0) {
+        return cards;
+    }
+    const double limit = fabric->group_bytes_per_s * kept_share(fabric->group_decay, group->nodes);
+    return 1 / smooth_max(1 / cards, 1 / limit);
+}
+
+double collective_between_nodes_s(const ClusterProfile *profile, const GroupPlacement *group) {
+    const Fabric *fabric = &profile->fabric;
+    return (group->per_node > 1 ? fabric->group_latency_s : fabric->rail_latency_s) * log2(group->nodes);
 }
 
 double collective_steps(CollectiveKind kind, int members) {

@@ -28,6 +28,9 @@ NodeLinks collective_node_links(const ClusterProfile *profile, const GroupPlacem
 // large fabrics lose, and no more than the library's channels carry.
 double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group);
 
+// Start-up beyond that of the steps: what software and congestion add as a group covers more nodes.
+double collective_between_nodes_s(const ClusterProfile *profile, const GroupPlacement *group);
+
 // Levels of the network above the nodes (collective_tiers.c). Seconds that `bytes` leaving a node need where the slowest
 // level is the only limit; 0 when the group crosses none.
 double collective_tiers_s(const ClusterProfile *profile, const GroupPlacement *group, double bytes);

@@ -39,7 +39,8 @@ static CollectiveCost ring_cost(const ClusterProfile *profile, CollectiveKind ki
         cost.link_s = 0;  // one rank per node: nothing passes between the ranks of a node
     }
     const double network_s = smooth_max(cost.nic_s, collective_tiers_s(profile, group, wire_bytes));
-    cost.seconds = collective_curve_s(start_s, smooth_max(cost.link_s, network_s) + sum_s, &profile->fabric.ring);
+    cost.seconds = collective_curve_s(start_s, smooth_max(cost.link_s, network_s) + sum_s, &profile->fabric.ring) +
+                   collective_between_nodes_s(profile, group);
     return cost;
 }
 

@@ -43,7 +43,7 @@ static CollectiveCost tree_cost(const ClusterProfile *profile, CollectiveKind ki
                            .nic_s = payload_bytes * passes / own};
     const double tree_s = fmax(payload_bytes / bandwidth, cost.link_s);  // links of NVLink class are never the limit
     const double transfer_s = smooth_max(tree_s, collective_tiers_s(profile, group, payload_bytes * passes));
-    cost.seconds = collective_curve_s(start_s, transfer_s, &fabric->tree);
+    cost.seconds = collective_curve_s(start_s, transfer_s, &fabric->tree) + collective_between_nodes_s(profile, group);
     return cost;
 }
 

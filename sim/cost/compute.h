@@ -12,7 +12,8 @@ typedef struct KernelTime {
 
 typedef struct GemmShape {
     int64_t m, n, k;
-    int output_bytes;  // traffic per element of C
+    int output_bytes;       // traffic per element of C
+    bool trans_a, trans_b;  // A is stored [k, m], B [n, k]
 } GemmShape;
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);

@@ -20,7 +20,7 @@ enum {
     MIN_SPLIT_DEPTH = 256,  // hardware.md 5.1: K/s >= 256
     FP8_QUANT_BYTES = 5,    // per element of A, dynamic tensor-wise scaling, at the operand bandwidth: hardware.md 5.1,
                             // as its fit reads
-    ALIGNED_ELEMENTS = 8,   // tensor cores want K and N in multiples of 16 bytes of bf16
+    ALIGNED_ELEMENTS = 8,   // tensor cores want rows in memory in multiples of 16 bytes of bf16
 };
 
 static const double unaligned_efficiency = 0.69;  // hardware.md 3: 273 against 398 TFLOP/s on H100 (one measured pair)
@@ -68,6 +68,12 @@ bool cost_supports(const Accelerator *accelerator, Dtype dtype) {
     return accelerator->gemm[dtype].burst_flop_per_s > 0 || accelerator->gemm[dtype].sustained_flop_per_s > 0;
 }
 
+// Of A, B and C as they lie in memory. Tokens are never the length of a row: an odd number of them costs nothing.
+static bool rows_aligned(const GemmShape *shape) {
+    const int64_t a = shape->trans_a ? shape->m : shape->k, b = shape->trans_b ? shape->k : shape->n;
+    return a % ALIGNED_ELEMENTS == 0 && b % ALIGNED_ELEMENTS == 0 && shape->n % ALIGNED_ELEMENTS == 0;
+}
+
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape) {
     const GemmRate *rate = &accelerator->gemm[dtype];
     if (!cost_supports(accelerator, dtype)) {
@@ -76,8 +82,7 @@ KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShap
     const double element = dtype_bytes(dtype);
     const double m = (double)shape->m, n = (double)shape->n, k = (double)shape->k;
     double flop_per_s = rate->sustained_flop_per_s > 0 ? rate->sustained_flop_per_s : rate->burst_flop_per_s;
-    if (accelerator->device_class == DEVICE_CLASS_GPU && dtype != DTYPE_FP32 &&
-        (shape->k % ALIGNED_ELEMENTS != 0 || shape->n % ALIGNED_ELEMENTS != 0)) {
+    if (accelerator->device_class == DEVICE_CLASS_GPU && dtype != DTYPE_FP32 && !rows_aligned(shape)) {
         flop_per_s *= unaligned_efficiency;
     }
     const double compute_s = tiles_seconds(accelerator, rate, shape, flop_per_s);

@@ -58,8 +58,12 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
 
 static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const Dtype output = program->buffers[task_operand(program, task, 2)->ref.buffer].dtype;
-    const GemmShape shape = {
-        .m = task->m, .n = task->n, .k = task->k, .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1)};
+    const GemmShape shape = {.m = task->m,
+                             .n = task->n,
+                             .k = task->k,
+                             .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1),
+                             .trans_a = task->trans_a,
+                             .trans_b = task->trans_b};
     return gemm_time(accelerator, task->dtype, &shape);
 }
 
@@ -91,6 +95,22 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
     return time;
 }
 
+// What the target's layers lose to nothing that is modelled; the optimizer and the copies of sharding have their own terms.
+static double other_factor(const Target *target, const Task *task) {
+    switch (task->kind) {
+    case TASK_ADAMW:
+    case TASK_SQUARE_SUM:
+    case TASK_CLIP:
+    case TASK_ZERO:
+    case TASK_COPY:
+    case TASK_UNPACK:
+    case TASK_ACCUMULATE:
+        return 1;
+    default:
+        return 1 + target->other_share;
+    }
+}
+
 static TaskCost compute_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     const Accelerator *accelerator = &model->profile->accelerator;
     KernelTime time;
@@ -104,6 +124,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     } else {
         time = stream_time(accelerator, stream_bytes(model->target, program, task), task_kernels(&program->plan, task));
     }
+    time.seconds *= other_factor(model->target, task);
     TaskCost cost = {.seconds = time.seconds + accelerator->kernel_gap_s,
                      .sm_share = 1,
                      .memory_bound = (float)time.memory_bound,
@@ -131,6 +152,16 @@ static double exposed_share(const CostModel *model, const StepProgram *program, 
     return overlaps ? model->target->tp_overlap_exposed : 1;
 }
 
+// Gradients and weights travel in the target's buckets: units smaller than one share its start-up between nodes.
+static double shared_start_s(const CostModel *model, const Task *task, const GroupPlacement *group) {
+    const double bucket_bytes = model->target->bucket_bytes;
+    const bool sharding = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
+    if (!sharding || bucket_bytes <= (double)task->payload_bytes || group->nodes == 1) {
+        return 0;
+    }
+    return collective_between_nodes_s(model->profile, group) * (1 - (double)task->payload_bytes / bucket_bytes);
+}
+
 static TaskCost collective_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     const ClusterProfile *profile = model->profile;
     const Accelerator *accelerator = &profile->accelerator;
@@ -140,8 +171,8 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
     TaskCost cost = {.algorithm = "none"};
     const CollectiveCost alone =
         cost_collective(profile, collective_kind(task->kind), &placement, (double)task->payload_bytes, &cost.algorithm);
-    cost.seconds = alone.seconds * exposed_share(model, program, task);
     if (alone.seconds > 0) {
+        cost.seconds = (alone.seconds - shared_start_s(model, task, &placement)) * exposed_share(model, program, task);
         const double hbm_bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
         const double hbm_s = alone.wire_bytes * profile->interference.hbm_factor / hbm_bytes_per_s;
         cost.use[RESOURCE_NODE_LINK] = (float)clamp_share(alone.link_s / alone.seconds);

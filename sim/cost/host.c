@@ -97,8 +97,24 @@ int task_kernels(const TrainPlan *plan, const Task *task) {
     return plan->fused == FUSED_EAGER ? count->eager + further_eager_kernels(task) : count->fused;
 }
 
+// Megatron's fused softmax takes (sequences x heads) in fours (Megatron-LM fused_softmax.py, is_kernel_available); else
+// it is to fp32, scale, mask, softmax and back, one by one. How many more: accuracy-notes.md 2, "6u and 10u", u = 2.8,
+// here before the fused column's factor.
+enum { SOFTMAX_GROUP = 4, REFUSED_SOFTMAX_KERNELS = 10, REFUSED_SOFTMAX_BACKWARD_KERNELS = 16 };
+
+static int refused_softmax(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (!target->fused_softmax || plan->attention != ATTENTION_EAGER ||
+        task->sequences * task->heads % SOFTMAX_GROUP == 0) {
+        return 0;
+    }
+    return task->kind == TASK_ATTENTION            ? REFUSED_SOFTMAX_KERNELS
+           : task->kind == TASK_ATTENTION_BACKWARD ? REFUSED_SOFTMAX_BACKWARD_KERNELS
+                                                   : 0;
+}
+
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool autograd = plan->fused == FUSED_EAGER && task->phase == PHASE_BACKWARD;
     const double factor = target->memory_passes > 0 ? 1 : host_factor[plan->fused];
-    return target->host_s_per_op * factor * task_kernels(plan, task) * (autograd ? autograd_host_factor : 1);
+    const int operations = task_kernels(plan, task) + refused_softmax(target, plan, task);
+    return target->host_s_per_op * factor * operations * (autograd ? autograd_host_factor : 1);
 }

@@ -108,6 +108,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->fused_projections,
                                 target->deferred_reduce,
                                 target->gradient_buffer,
+                                target->late_reduce,
                                 target->replicas_each_step,
                                 target->shared_shard_lane,
                                 target->shard_copies,
@@ -115,6 +116,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->root_unit,
                                 target->tp_reduce_overlaps,
                                 target->tp_regathers,
+                                target->fused_softmax,
                                 target->master_fp32,
                                 target->replicate_rule,
                                 target->has_tp,
@@ -131,10 +133,12 @@ void target_hash(const Target *target, Hash *hash) {
         hash_int(hash, target->loss_fp32_copies[fused]);
     }
     const double costs[] = {target->host_s_per_op,
+                            target->other_share,
                             target->step_fixed_s,
                             target->memory_passes,
                             target->loss_bytes_per_logit,
                             target->tp_overlap_exposed,
+                            target->bucket_bytes,
                             target->optimizer_bytes_per_parameter,
                             target->optimizer_temporary_bytes_per_parameter,
                             target->context_bytes,

@@ -41,6 +41,7 @@ typedef struct Target {
     bool fused_projections;   // one GEMM for q,k,v and one for gate,up
     bool deferred_reduce;     // gradients are reduced on the last micro-step only
     bool gradient_buffer;     // whole gradients have memory of their own from the start, accumulated or not
+    bool late_reduce;         // stage 1 reduces when backward has ended, not beside it
     bool replicas_each_step;  // reduced on every micro-step, over dp_replicate too
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
@@ -48,7 +49,8 @@ typedef struct Target {
     bool root_unit;           // embedding, final norm and head are one unit, gathered for the whole forward
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
     bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
-    bool master_fp32;         // fp32 master when precision is lower
+    bool fused_softmax;  // eager attention's scale, mask and softmax are Megatron's kernel, where it takes the shape
+    bool master_fp32;    // fp32 master when precision is lower
     // legality
     ReplicateRule replicate_rule;
     bool has_tp, has_cp;
@@ -59,11 +61,13 @@ typedef struct Target {
     Fused default_fused;
     // runtime costs, explicit (DESIGN section 5)
     double host_s_per_op;  // host time to issue one operation
+    double other_share;    // of layers' device time on top: what nothing that is modelled explains
     double step_fixed_s;   // step edges: data, logging, zero_grad
     double memory_passes;  // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
     double loss_bytes_per_logit;        // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
+    double bucket_bytes;        // of gradients and weights that one collective moves; 0 = a unit at a time
     double optimizer_bytes_per_parameter;
     double optimizer_temporary_bytes_per_parameter;
     // memory beyond live bytes

@@ -140,6 +140,7 @@ void lower_tensor_parallel(Lowering *lowering);
 void lower_context_parallel(Lowering *lowering);
 void lower_unit_tensors(Lowering *lowering);
 void lower_sharding(Lowering *lowering);
+void lower_late_reduce(Lowering *lowering, Section section, int unit);  // where the target reduces after backward
 void lower_recompute(Lowering *lowering);
 bool recompute_keeps(const Lowering *lowering, const char *tensor);  // kept by name among operations that run again
 void lower_update(Lowering *lowering);

@@ -9,7 +9,8 @@
 //   3       gathered          one layer at a time         reduce-scatter each step
 //
 // A target that defers its reduction sums whole gradients over micro-steps at any stage; one with a gradient buffer has
-// memory for all of them from the start. dp_replicate adds an all-reduce of the shard at the end.
+// memory for all of them from the start; one that reduces late does so behind the last backward (stage 1). dp_replicate
+// adds an all-reduce of the shard at the end.
 
 #include "sim/step/lower.h"
 
@@ -345,6 +346,16 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     }
 }
 
+static bool reduces_late(const Lowering *lowering) {
+    return lowering->target->late_reduce && lowering->plan->zero == 1;
+}
+
+void lower_late_reduce(Lowering *lowering, Section section, int unit) {
+    if (reduces_late(lowering)) {
+        emit_reduce_scatter(lowering, &(Place){.unit = unit, .phase = PHASE_REDUCE, .out = &lowering->lists[section]});
+    }
+}
+
 static void emit_unit_gradient(Lowering *lowering, OpList *out, int unit) {
     if (!lowering->reduce_each && !lowering->last) {
         return;
@@ -352,6 +363,9 @@ static void emit_unit_gradient(Lowering *lowering, OpList *out, int unit) {
     const Place place = {.unit = unit, .phase = PHASE_REDUCE, .out = out};
     emit_zero_padding(lowering, &place);
     emit_norm_gradient_sum(lowering, &place);
+    if (reduces_late(lowering)) {
+        return;
+    }
     if (lowering->plan->zero > 0) {
         emit_reduce_scatter(lowering, &place);
     } else if (lowering_group_size(lowering, lowering->data_group) > 1) {

@@ -116,9 +116,13 @@ void lower_update(Lowering *lowering) {
     zero->task.rows = zero->task.cols = 1;
     zero->task.dtype = DTYPE_FP32;
     op_operand(zero, op_whole(lowering, lowering->norm_square_tensor), ACCESS_WRITE);
-    emit_square_sum(lowering, SECTION_NORM_LAYER, UNIT_LAYER);
-    emit_square_sum(lowering, SECTION_UPDATE, UNIT_HEAD);
-    emit_square_sum(lowering, SECTION_UPDATE, UNIT_EMBEDDING);
+    static const Section norm_section[UNIT_COUNT] = {
+        [UNIT_LAYER] = SECTION_NORM_LAYER, [UNIT_HEAD] = SECTION_UPDATE, [UNIT_EMBEDDING] = SECTION_UPDATE};
+    static const int order[UNIT_COUNT] = {UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
+    for (int i = 0; i < UNIT_COUNT; i++) {
+        lower_late_reduce(lowering, norm_section[order[i]], order[i]);
+        emit_square_sum(lowering, norm_section[order[i]], order[i]);
+    }
     emit_scalar_sum(lowering, lowering->data_group, lowering->loss_tensor, "loss sum over ranks");
     emit_scalar_sum(lowering, lowering->norm_group, lowering->norm_square_tensor, "norm sum over ranks");
     Op *clip = op_add(lowering, SECTION_UPDATE, TASK_CLIP, PHASE_OPTIMIZER, "clip");

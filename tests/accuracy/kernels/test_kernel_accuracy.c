@@ -6,7 +6,8 @@
 //                    the whole grid were held out of that fit, this sample mixes both: interpolation errors
 //   gemm sustained   A100, H100: timings inside a model (microsoft/vidur), never fitted on; they did decide that
 //                    sustained rates are used. Profiles take 3 % off the rate for the slowest chip of a node; these rows
-//                    are of one chip, so a bias of +3 % is expected. RTX 4090: its rate was read off these rows
+//                    are of one chip, so a bias of +3 % is expected. They are of short loads too: H100 gets another 6 %
+//                    off for what the power limit leaves to a run of hours. RTX 4090: its rate was read off these rows
 //   attention        the kernels' own published figures; the rows were fitted on them
 //   node, pcie       the sweeps (ai-dynamo/aiconfigurator, two RTX 4090 boxes, one A100 pair) that were fitted on
 //   other_node       other machines of the same kind; only the rate of a whole NVL72 rack was read off them
@@ -80,7 +81,7 @@ static const GemmCheck gemm_checks[] = {
     {"pcie-rtxpro6000-8x", "burst", DTYPE_BF16, 256, 0.050, 0.06, 0.15},
     {"pcie-rtxpro6000-8x", "burst", DTYPE_FP8, 256, 0.105, 0.08, 0.20},
     {"dgx-a100-80g", "sustained", DTYPE_FP16, 1024, 0, 0.06, 0.20},
-    {"dgx-h100", "sustained", DTYPE_FP16, 1024, 0, 0.06, 0.20},
+    {"dgx-h100", "sustained", DTYPE_FP16, 1024, 0, 0.10, 0.20},
     {"pcie-4090-8x", "sustained", DTYPE_BF16, 256, 0, 0.10, 0.25},
 };
 

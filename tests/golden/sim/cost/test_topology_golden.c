@@ -56,12 +56,34 @@ Test(golden_topology, bandwidth_decays_per_doubling_beyond_two_nodes) {
 }
 
 Test(golden_topology, a_group_drives_no_more_cards_than_the_library_has_channels) {
-    // 2 nodes of 4: NICs could carry 20 GB/s, the library 8: 7/8 x 80 MB / 8 GB/s = 8.75 ms, links 7.5/8 x 80 MB / 100
-    // GB/s = 0.75 ms; start 5 + 6 x 1 + 10 us
+    // 2 nodes of 4: 7/8 x 80 MB over NICs of 20 GB/s are 3.5 ms, over the library's 8 GB/s 8.75 ms, links 7.5/8 x 80 MB
+    // / 100 GB/s = 0.75 ms; start 5 + 6 x 1 + 10 us
     ClusterProfile round = machine_round();
     round.fabric.group_bytes_per_s = 8e9;
-    const double transfer_s = pow(pow(8.75e-3, 4) + pow(0.75e-3, 4), 0.25);
+    const double transfer_s = pow(pow(3.5e-3, 4) + pow(8.75e-3, 4) + pow(0.75e-3, 4), 0.25);
     check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 2, 4, 1, 8}, 80e6, 21e-6 + transfer_s);
+}
+
+Test(golden_topology, a_groups_limit_shrinks_with_the_nodes) {
+    // 8 nodes of one rank: 8 GB/s, half of it gone at each doubling beyond two: 2 GB/s; NICs 5 GB/s
+    ClusterProfile round = machine_round();
+    round.fabric.group_bytes_per_s = 8e9;
+    round.fabric.group_decay = 0.5;
+    const double wire_bytes = 7.0 / 8 * 80e6;
+    const double transfer_s = pow(pow(wire_bytes / 2e9, 4) + pow(wire_bytes / 5e9, 4), 0.25);
+    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 8, 1, 1, 29}, 80e6, first_hops_s + 70e-6 + transfer_s);
+}
+
+Test(golden_topology, starting_up_between_nodes_grows_with_every_doubling) {
+    // 8 nodes: three doublings at 100 us with one rank of each; 2 nodes of 4: one at 700 us
+    ClusterProfile round = machine_round();
+    const GroupPlacement rail = {8, 8, 1, 1, 29}, wide = {8, 2, 4, 1, 8};
+    const double rail_s = cost_collective_s(&round, COLLECTIVE_ALL_GATHER, &rail, 80e6, NULL);
+    const double wide_s = cost_collective_s(&round, COLLECTIVE_ALL_REDUCE, &wide, 80e6, NULL);
+    round.fabric.rail_latency_s = 100e-6;
+    round.fabric.group_latency_s = 700e-6;
+    check(&round, COLLECTIVE_ALL_GATHER, rail, 80e6, rail_s + 300e-6);
+    check(&round, COLLECTIVE_ALL_REDUCE, wide, 80e6, wide_s + 700e-6);
 }
 
 // Eight ranks on a box without a switch: pairs 20 GB/s, fours 10, all of them 2.

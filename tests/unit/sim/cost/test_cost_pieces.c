@@ -54,8 +54,21 @@ Test(cost, dtype_without_a_rate_is_not_supported) {
 
 Test(cost, thin_gemm_is_memory_bound_and_square_one_is_not) {
     const Accelerator h100 = machine_h100().accelerator;
-    cr_assert_gt(gemm_time(&h100, DTYPE_BF16, &(GemmShape){16, 8192, 8192, 2}).memory_bound, 0.9);
-    cr_assert_lt(gemm_time(&h100, DTYPE_BF16, &(GemmShape){8192, 8192, 8192, 2}).memory_bound, 0.1);
+    const GemmShape thin = {.m = 16, .n = 8192, .k = 8192, .output_bytes = 2};
+    const GemmShape square = {.m = 8192, .n = 8192, .k = 8192, .output_bytes = 2};
+    cr_assert_gt(gemm_time(&h100, DTYPE_BF16, &thin).memory_bound, 0.9);
+    cr_assert_lt(gemm_time(&h100, DTYPE_BF16, &square).memory_bound, 0.1);
+}
+
+Test(cost, odd_rows_in_memory_are_slow_and_an_odd_number_of_tokens_is_not) {
+    const Accelerator h100 = machine_h100().accelerator;
+    const GemmShape even = {.m = 4096, .n = 4096, .k = 8192, .output_bytes = 2, .trans_a = true};  // a weight gradient
+    GemmShape odd_tokens = even, odd_output = even;
+    odd_tokens.k = 8189;
+    odd_output.m = 4093;
+    const double even_s = gemm_time(&h100, DTYPE_BF16, &even).seconds;
+    cr_assert_lt(gemm_time(&h100, DTYPE_BF16, &odd_tokens).seconds, 1.001 * even_s);
+    cr_assert_gt(gemm_time(&h100, DTYPE_BF16, &odd_output).seconds, 1.3 * even_s);
 }
 
 Test(cost, collective_of_one_rank_costs_nothing) {

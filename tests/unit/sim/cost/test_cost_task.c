@@ -37,19 +37,18 @@ static void bench_begin(Bench *bench, ClusterProfile profile, const Target *targ
     bench->operands[0] = bench->operands[1] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_READ};
     bench->operands[2] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_WRITE};
     bench->groups[0] = (Group){.axes = AXIS_SHARD_GROUP, .size = 16};
-    bench->program =
-        (StepProgram){.target = target,
-                      .plan = {.mesh = {{1, 16, 1, 1}},
-                               .seq = 4096,
-                               .micro_batch = 1,
-                               .precision = DTYPE_BF16,
-                               .fused = target == &eager ? FUSED_EAGER : FUSED_FUSED},
-                      .buffers = bench->buffers,
-                      .buffer_count = 2,
-                      .operands = bench->operands,
-                      .operand_count = 3,
-                      .groups = bench->groups,
-                      .group_count = 1};
+    bench->program = (StepProgram){.target = target,
+                                   .plan = {.mesh = {{1, 16, 1, 1}},
+                                            .seq = 4096,
+                                            .micro_batch = 1,
+                                            .precision = DTYPE_BF16,
+                                            .fused = target == &eager ? FUSED_EAGER : FUSED_FUSED},
+                                   .buffers = bench->buffers,
+                                   .buffer_count = 2,
+                                   .operands = bench->operands,
+                                   .operand_count = 3,
+                                   .groups = bench->groups,
+                                   .group_count = 1};
     bench->model = (CostModel){.profile = &bench->profile, .target = target};
 }
 
@@ -99,6 +98,54 @@ Test(cost_task, autograd_issues_eager_backward_in_less_host_time) {
     bench_begin(&bench, machine_h100(), &eager);
     const Task gemm = {.kind = TASK_GEMM, .phase = PHASE_BACKWARD, .dtype = DTYPE_BF16, .m = 512, .n = 512, .k = 512};
     cr_assert_float_eq(bench_cost(&bench, gemm).host_s, 7e-6, 1e-12);
+}
+
+Test(cost_task, a_softmax_kernel_that_refuses_the_shape_costs_host_time) {
+    Bench bench;
+    Target megatron = fused;
+    megatron.fused_softmax = true;
+    bench_begin(&bench, machine_h100(), &megatron);
+    bench.program.plan.attention = ATTENTION_EAGER;
+    Task attention = {.kind = TASK_ATTENTION,
+                      .dtype = DTYPE_BF16,
+                      .rows = 512,
+                      .cols = 512,
+                      .sequences = 1,
+                      .heads = 4,
+                      .kv_heads = 4,
+                      .head_dim = 64};
+    const double taken_s = bench_cost(&bench, attention).host_s;
+    attention.heads = attention.kv_heads = 2;
+    cr_assert_gt(bench_cost(&bench, attention).host_s, 1.5 * taken_s);
+    attention.sequences = 2;
+    cr_assert_eq(bench_cost(&bench, attention).host_s, taken_s);
+}
+
+Test(cost_task, what_nothing_explains_is_added_to_layers_and_not_to_the_optimizer) {
+    Bench bench;
+    Target other = fused;
+    other.other_share = 0.25;
+    const Task gemm = {.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 4096};
+    const Task adamw = {.kind = TASK_ADAMW};
+    bench_begin(&bench, machine_h100(), &fused);
+    const double gap_s = bench.profile.accelerator.kernel_gap_s;
+    const double gemm_s = bench_cost(&bench, gemm).seconds, adamw_s = bench_cost(&bench, adamw).seconds;
+    bench_begin(&bench, machine_h100(), &other);
+    cr_assert_float_eq(bench_cost(&bench, gemm).seconds - gap_s, 1.25 * (gemm_s - gap_s), 1e-12);
+    cr_assert_eq(bench_cost(&bench, adamw).seconds, adamw_s);
+}
+
+Test(cost_task, units_in_one_bucket_share_its_start_between_nodes) {
+    Bench bench;
+    Target bucketed = fused;
+    bucketed.bucket_bytes = 400e6;
+    ClusterProfile profile = machine_h100();
+    profile.fabric.group_latency_s = 1e-3;
+    const Task reduce = {.kind = TASK_REDUCE_SCATTER, .lane = LANE_RS, .dtype = DTYPE_FP32, .payload_bytes = 100000000};
+    bench_begin(&bench, profile, &fused);
+    const double alone_s = bench_cost(&bench, reduce).seconds;
+    bench_begin(&bench, profile, &bucketed);
+    cr_assert_float_eq(bench_cost(&bench, reduce).seconds, alone_s - 0.75e-3, 1e-9);
 }
 
 Test(cost_task, three_loss_tasks_move_the_bytes_per_logit_of_the_target) {
