@@ -1,0 +1,429 @@
+#!/usr/bin/env python3
+"""Fixtures for test_pytorch.c: Hugging Face models in PyTorch, started from ndtune's own weights and data.
+
+    python make_fixtures.py [FOLDER]      (torch 2.11, transformers 4.57.6; CPU, a few seconds)
+
+Weights and tokens are made here once more from their definition (exec/device/initial.c, exec/data/chain.c), so the
+fixtures also hold those to it. Every normal weight is times SCALE: with 0.02 at this width attention would be flat and
+its gradients rounding noise. PyTorch computes in float64 (a few Hugging Face norms cast to float32 inside, and mpt is
+float32 altogether), so the error that the test sees is ndtune's own. A file holds, in %.9g: logits and gradients of
+step 1, and losses, gradient norms and weights of STEPS AdamW steps.
+"""
+
+import math
+import sys
+from pathlib import Path
+
+import numpy
+import torch
+import transformers
+
+SEED, SCALE, STEPS = 7, 8.0, 10
+LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, MAX_SEQ = 2, 32, 4, 2, 8, 128, 96, 32
+SEQUENCES, SEQ, EPS = 2, 24, 1e-5
+LR, BETA1, BETA2, ADAM_EPS, DECAY, CLIP = 1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0
+SAMPLES = 6
+
+# ---- ndtune's random numbers, weights and tokens
+
+U64 = numpy.uint64
+LOW = U64(0xFFFFFFFF)
+
+
+def philox(key, high, low):
+    """Philox4x32-10 of one key over arrays of counters: four arrays of 32-bit words."""
+    low = numpy.asarray(low, U64)
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    x = [low & LOW, low >> U64(32), numpy.full_like(low, high & 0xFFFFFFFF), numpy.full_like(low, high >> 32)]
+    for _ in range(10):
+        p0, p1 = U64(0xD2511F53) * x[0], U64(0xCD9E8D57) * x[2]
+        x = [(p1 >> U64(32)) ^ x[1] ^ U64(k0), p1 & LOW, (p0 >> U64(32)) ^ x[3] ^ U64(k1), p0 & LOW]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return [word.astype(numpy.int64) for word in x]
+
+
+def normal(stream, count):
+    index = numpy.arange(count, dtype=numpy.uint64)
+    a, b = philox(SEED, stream, U64(2) * index), philox(SEED, stream, U64(2) * index + U64(1))
+    total = numpy.full(count, -393210, numpy.int64)
+    for word in a + b[:2]:
+        total += (word & 0xFFFF) + (word >> 16)
+    return total.astype(numpy.float32)
+
+
+def initial(unit, tensor, instance, shape):
+    """A normal weight: the unit's and the tensor's number and the layer choose the stream."""
+    stream = unit << 56 | tensor << 32 | instance
+    value = normal(stream, math.prod(shape)) * numpy.float32(0.02 / 65536.0) * numpy.float32(SCALE)
+    return torch.from_numpy(value.astype(numpy.float64)).reshape(shape)
+
+
+def word(stream, low, which):
+    return int(philox(SEED, stream, [low])[which][0])
+
+
+def sequence(step, index):
+    states, tokens, state = min(VOCAB, 64), [], 0
+    for i in range(SEQ + 1):
+        stream, low = 2 << 48 | step, index << 32 | i
+        if i == 0:
+            state = word(stream, low, 2) % states
+        else:
+            chance = word(stream, low, 0) % 16
+            pick = (
+                word(1 << 48, state, 0)
+                if chance < 12
+                else word(1 << 48, state, 1) if chance < 15 else word(stream, low, 1)
+            )
+            state = pick % states
+        tokens.append(state * VOCAB // states)
+    return tokens
+
+
+def batch(step):
+    rows = torch.tensor([sequence(step, index) for index in range(SEQUENCES)])
+    return rows[:, :-1], rows[:, 1:]
+
+
+# ---- models: a slice of ndtune's units -> the part of a Hugging Face parameter that it is
+
+
+class Slice:
+    def __init__(self, name, parameter, view=lambda p: p, offset=0.0):
+        self.name, self.parameter, self.view, self.offset = name, parameter, view, offset
+        self.normal = name.startswith("w") or name in ("embed", "positions", "lm_head")
+
+    def weight(self):  # gemma multiplies by 1 + weight
+        return self.view(self.parameter.data) + self.offset
+
+    def gradient(self):
+        return self.view(self.parameter.grad)
+
+
+def rows(first, count):
+    return lambda p: p[first : first + count]
+
+
+Q, KV = HEADS * HEAD_DIM, KV_HEADS * HEAD_DIM
+
+
+def llama_like(model, offset=0.0, qk_norm=False, biases=False, post=False):
+    units = [[Slice("embed", model.model.embed_tokens.weight)]]
+    for layer in model.model.layers:
+        a, f = layer.self_attn, layer.mlp
+        s = [Slice("q_norm", a.q_norm.weight), Slice("k_norm", a.k_norm.weight)] if qk_norm else []
+        s.append(
+            Slice(
+                "attention_norm",
+                (layer.post_attention_layernorm if post else layer.input_layernorm).weight,
+                offset=offset,
+            )
+        )
+        s.append(
+            Slice(
+                "mlp_norm",
+                (layer.post_feedforward_layernorm if post else layer.post_attention_layernorm).weight,
+                offset=offset,
+            )
+        )
+        if biases:
+            s += [Slice("bq", a.q_proj.bias), Slice("bk", a.k_proj.bias), Slice("bv", a.v_proj.bias)]
+        s += [
+            Slice("wq", a.q_proj.weight),
+            Slice("wk", a.k_proj.weight),
+            Slice("wv", a.v_proj.weight),
+            Slice("wo", a.o_proj.weight),
+        ]
+        s += [Slice("wgate", f.gate_proj.weight), Slice("wup", f.up_proj.weight), Slice("wdown", f.down_proj.weight)]
+        units.append(s)
+    return units + [head(model, model.model.norm, None, model.lm_head, offset)]
+
+
+def head(model, norm, bias, lm_head, offset=0.0):
+    s = [Slice("final_norm", norm.weight, offset=offset)]
+    if bias is not None:
+        s.append(Slice("final_norm_bias", bias))
+    return s if model.config.tie_word_embeddings else s + [Slice("lm_head", lm_head.weight)]
+
+
+def phi3(model):
+    units = [[Slice("embed", model.model.embed_tokens.weight)]]
+    for layer in model.model.layers:
+        qkv, gate_up = layer.self_attn.qkv_proj.weight, layer.mlp.gate_up_proj.weight
+        units.append(
+            [
+                Slice("attention_norm", layer.input_layernorm.weight),
+                Slice("mlp_norm", layer.post_attention_layernorm.weight),
+                Slice("wq", qkv, rows(0, Q)),
+                Slice("wk", qkv, rows(Q, KV)),
+                Slice("wv", qkv, rows(Q + KV, KV)),
+                Slice("wo", layer.self_attn.o_proj.weight),
+                Slice("wgate", gate_up, rows(0, FFN)),
+                Slice("wup", gate_up, rows(FFN, FFN)),
+                Slice("wdown", layer.mlp.down_proj.weight),
+            ]
+        )
+    return units + [head(model, model.model.norm, None, model.lm_head)]
+
+
+def gpt2(model):
+    t = model.transformer
+    units = [[Slice("positions", t.wpe.weight), Slice("embed", t.wte.weight)]]
+    turned = lambda p: p.T  # Conv1D keeps [in, out]
+    part = lambda i: lambda p: p.T[i * HIDDEN : (i + 1) * HIDDEN]
+    for layer in t.h:
+        qkv, b = layer.attn.c_attn.weight, layer.attn.c_attn.bias
+        units.append(
+            [
+                Slice("attention_norm", layer.ln_1.weight),
+                Slice("attention_norm_bias", layer.ln_1.bias),
+                Slice("mlp_norm", layer.ln_2.weight),
+                Slice("mlp_norm_bias", layer.ln_2.bias),
+                Slice("bo", layer.attn.c_proj.bias),
+                Slice("bdown", layer.mlp.c_proj.bias),
+                Slice("bq", b, rows(0, HIDDEN)),
+                Slice("bk", b, rows(HIDDEN, HIDDEN)),
+                Slice("bv", b, rows(2 * HIDDEN, HIDDEN)),
+                Slice("bup", layer.mlp.c_fc.bias),
+                Slice("wq", qkv, part(0)),
+                Slice("wk", qkv, part(1)),
+                Slice("wv", qkv, part(2)),
+                Slice("wo", layer.attn.c_proj.weight, turned),
+                Slice("wup", layer.mlp.c_fc.weight, turned),
+                Slice("wdown", layer.mlp.c_proj.weight, turned),
+            ]
+        )
+    return units + [head(model, t.ln_f, t.ln_f.bias, model.lm_head)]
+
+
+def gpt_neox(model):
+    units = [[Slice("embed", model.gpt_neox.embed_in.weight)]]
+    part = lambda i: lambda p: p.view(HEADS, 3, HEAD_DIM, *p.shape[1:])[:, i].reshape(HEADS * HEAD_DIM, *p.shape[1:])
+    for layer in model.gpt_neox.layers:
+        qkv, b = layer.attention.query_key_value.weight, layer.attention.query_key_value.bias
+        units.append(
+            [
+                Slice("attention_norm", layer.input_layernorm.weight),
+                Slice("attention_norm_bias", layer.input_layernorm.bias),
+                Slice("mlp_norm", layer.post_attention_layernorm.weight),
+                Slice("mlp_norm_bias", layer.post_attention_layernorm.bias),
+                Slice("bo", layer.attention.dense.bias),
+                Slice("bdown", layer.mlp.dense_4h_to_h.bias),
+                Slice("bq", b, part(0)),
+                Slice("bk", b, part(1)),
+                Slice("bv", b, part(2)),
+                Slice("bup", layer.mlp.dense_h_to_4h.bias),
+                Slice("wq", qkv, part(0)),
+                Slice("wk", qkv, part(1)),
+                Slice("wv", qkv, part(2)),
+                Slice("wo", layer.attention.dense.weight),
+                Slice("wup", layer.mlp.dense_h_to_4h.weight),
+                Slice("wdown", layer.mlp.dense_4h_to_h.weight),
+            ]
+        )
+    norm = model.gpt_neox.final_layer_norm
+    return units + [head(model, norm, norm.bias, model.embed_out)]
+
+
+def mpt(model):
+    t = model.transformer
+    units = [[Slice("embed", t.wte.weight)]]
+    for layer in t.blocks:
+        qkv = layer.attn.Wqkv.weight
+        units.append(
+            [
+                Slice("attention_norm", layer.norm_1.weight),
+                Slice("mlp_norm", layer.norm_2.weight),
+                Slice("wq", qkv, rows(0, HIDDEN)),
+                Slice("wk", qkv, rows(HIDDEN, HIDDEN)),
+                Slice("wv", qkv, rows(2 * HIDDEN, HIDDEN)),
+                Slice("wo", layer.attn.out_proj.weight),
+                Slice("wup", layer.ffn.up_proj.weight),
+                Slice("wdown", layer.ffn.down_proj.weight),
+            ]
+        )
+    return units + [head(model, t.norm_f, None, model.lm_head)]
+
+
+def sizes(**more):
+    return dict(
+        hidden_size=HIDDEN,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KV_HEADS,
+        intermediate_size=FFN,
+        vocab_size=VOCAB,
+        max_position_embeddings=MAX_SEQ,
+        rms_norm_eps=EPS,
+        rope_theta=10000.0,
+        tie_word_embeddings=False,
+        attn_implementation="eager",
+        pad_token_id=None,
+        **more
+    )
+
+
+T = transformers
+FLOAT32 = ("mpt",)  # its mask overflows float64
+MODELS = {
+    "llama": lambda: (T.LlamaForCausalLM(T.LlamaConfig(**sizes())), llama_like),
+    "mistral": lambda: (T.MistralForCausalLM(T.MistralConfig(sliding_window=None, **sizes())), llama_like),
+    "qwen2": lambda: (T.Qwen2ForCausalLM(T.Qwen2Config(**sizes())), lambda m: llama_like(m, biases=True)),
+    "qwen3": lambda: (
+        T.Qwen3ForCausalLM(T.Qwen3Config(head_dim=HEAD_DIM, **sizes())),
+        lambda m: llama_like(m, qk_norm=True),
+    ),
+    "olmo2": lambda: (T.Olmo2ForCausalLM(T.Olmo2Config(**sizes())), lambda m: llama_like(m, qk_norm=True, post=True)),
+    "gemma": lambda: (
+        T.GemmaForCausalLM(T.GemmaConfig(head_dim=2 * HEAD_DIM, **(sizes() | dict(tie_word_embeddings=True)))),
+        lambda m: llama_like(m, offset=1.0),
+    ),
+    "phi3": lambda: (T.Phi3ForCausalLM(T.Phi3Config(**sizes())), phi3),
+    "gpt2": lambda: (
+        T.GPT2LMHeadModel(
+            T.GPT2Config(
+                n_embd=HIDDEN,
+                n_layer=LAYERS,
+                n_head=HEADS,
+                n_inner=FFN,
+                vocab_size=VOCAB,
+                n_positions=MAX_SEQ,
+                layer_norm_epsilon=EPS,
+                attn_implementation="eager",
+            )
+        ),
+        gpt2,
+    ),
+    "gpt_neox": lambda: (
+        T.GPTNeoXForCausalLM(
+            T.GPTNeoXConfig(
+                hidden_size=HIDDEN,
+                num_hidden_layers=LAYERS,
+                num_attention_heads=HEADS,
+                intermediate_size=FFN,
+                vocab_size=VOCAB,
+                max_position_embeddings=MAX_SEQ,
+                layer_norm_eps=EPS,
+                rotary_pct=0.25,
+                use_parallel_residual=True,
+                hidden_act="gelu",
+                tie_word_embeddings=False,
+                attn_implementation="eager",
+            )
+        ),
+        gpt_neox,
+    ),
+    "mpt": lambda: (
+        T.MptForCausalLM(
+            T.MptConfig(
+                d_model=HIDDEN,
+                n_layers=LAYERS,
+                n_heads=HEADS,
+                expansion_ratio=FFN / HIDDEN,
+                vocab_size=VOCAB,
+                max_seq_len=MAX_SEQ,
+                layer_norm_epsilon=EPS,
+                tie_word_embeddings=True,
+                use_cache=False,
+            )
+        ),
+        mpt,
+    ),
+}
+
+
+# ---- training
+
+
+def start(units):
+    """ndtune's weights: unit 0 the embedding, 1 a layer, 2 the head."""
+    for u, unit in enumerate(units):
+        number, instance = (0, 0) if u == 0 else (2, 0) if u == len(units) - 1 else (1, u - 1)
+        for tensor, s in enumerate(unit):
+            target = s.view(s.parameter.data)
+            if s.normal:
+                value = initial(number, tensor, instance, tuple(target.shape))
+            else:
+                one = "norm" in s.name and not s.name.endswith("bias")
+                value = torch.full_like(target, (1.0 if one else 0.0) - s.offset)
+            store(s, value)
+
+
+def store(s, value):
+    """Views of neox are copies: there the value goes the way of a gradient, through a mask of the same shape."""
+    before = s.parameter.data.clone()
+    probe = torch.arange(before.numel(), dtype=torch.float64).reshape(before.shape)
+    before.view(-1)[s.view(probe).reshape(-1).long()] = value.reshape(-1).to(before.dtype)
+    s.parameter.data.copy_(before)
+
+
+def sampled(tensor):
+    flat = tensor.reshape(-1)
+    return [flat[(2 * i + 1) * flat.numel() // (2 * SAMPLES)].item() for i in range(SAMPLES)]
+
+
+def line(*fields):
+    return " ".join(f if isinstance(f, str) else "%.9g" % f for f in fields) + "\n"
+
+
+def losses(model, step):
+    tokens, targets = batch(step)
+    logits = model(input_ids=tokens, use_cache=False).logits
+    loss = torch.nn.functional.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1))
+    return logits, loss
+
+
+def describe(kind, units, of):
+    text = ""
+    for u, unit in enumerate(units):
+        instance = 0 if u in (0, len(units) - 1) else u - 1
+        for s in unit:
+            text += line(kind, s.name, str(instance), of(s).norm().item(), *sampled(of(s)))
+    return text
+
+
+def fixture(name):
+    model, slices = MODELS[name]()
+    model = model.eval() if name in FLOAT32 else model.double().eval()
+    units = slices(model)
+    start(units)
+    covered = sum(s.view(s.parameter.data).numel() for unit in units for s in unit)
+    assert covered == sum(p.numel() for p in model.parameters()), "%s has parameters that no slice is" % name
+    normals = {id(s.parameter): s.normal for unit in units for s in unit}
+    groups = [
+        {
+            "params": [p for p in model.parameters() if normals[id(p)] == decays],
+            "weight_decay": DECAY if decays else 0.0,
+        }
+        for decays in (True, False)
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=LR, betas=(BETA1, BETA2), eps=ADAM_EPS)
+    head_text, curve, norms = "", [], []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        logits, loss = losses(model, step)
+        loss.backward()
+        norm = math.sqrt(sum(p.grad.square().sum().item() for p in model.parameters()))
+        if step == 0:
+            head_text = line("logits", logits.norm().item(), *sampled(logits)) + describe(
+                "gradient", units, Slice.gradient
+            )
+        for p in model.parameters():
+            p.grad.mul_(min(1.0, CLIP / norm))
+        optimizer.step()
+        curve.append(loss.item())
+        norms.append(norm)
+    return head_text + line("loss", *curve) + line("grad_norm", *norms) + describe("weight", units, Slice.weight)
+
+
+def main():
+    torch.set_num_threads(1)
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    for name in MODELS:
+        origin = "# make_fixtures.py, torch %s, transformers %s\n" % (torch.__version__, transformers.__version__)
+        (folder / (name + ".txt")).write_text(origin + fixture(name))
+        print(name, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
