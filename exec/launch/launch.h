@@ -1,6 +1,6 @@
-// Runs a plan for real on this machine: starts one worker process per rank, watches them, brings back what they
-// measured. Whatever happens (a worker dies, hangs, SIGINT), every worker is ended and reaped and no file or shared
-// memory stays behind.
+// Runs a plan for real, on this machine or on hosts: starts one worker process per rank (by itself, or by mpirun, srun
+// or torchrun), watches them, brings back what they measured. Whatever happens (a worker dies, hangs, SIGINT), every
+// worker is ended and reaped and no file or shared memory stays behind.
 
 #pragma once
 
@@ -10,9 +10,17 @@
 #include "sim/step/step.h"
 #include "sim/step/timeline.h"
 
+// Who starts the ranks, and where. Texts are the caller's.
+typedef struct LaunchOptions {
+    const char *launcher;  // "auto" "local" "mpirun" "srun" "torchrun"; NULL = auto
+    const char *hosts;     // "node1:2,node2:2" as the launcher takes them; NULL = none
+    const char *hostfile;  // of mpirun; NULL = none
+} LaunchOptions;
+
 typedef struct ExecOptions {
     const char *worker_path;   // NULL = $NDTUNE_WORKER, else ndtune-worker beside the running executable
     const Progress *progress;  // label "step", may cancel; NULL = none
+    LaunchOptions launch;
 } ExecOptions;
 
 typedef struct RunResult {
@@ -25,7 +33,9 @@ typedef struct RunResult {
     TaskTotal *totals;  // by task of the program: of one step after warm-up, mean over steps and ranks
     int32_t task_count;
     Timeline timeline;  // of the recorded step; span_count 0 unless options.spans
-    const char *state;  // "ok", "diverged"
+    const char *state;     // "ok", "diverged"
+    const char *launcher;  // that started the ranks,
+    const char *launched_because;  // and why it was chosen
 } RunResult;
 
 // NULL when the executor runs this plan; else the reason in words, arena text.
@@ -33,6 +43,10 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
 
 // ENVIRONMENT for a device or transport that this build does not have, USAGE for one that nobody has.
 Status exec_check_backend(const RunOptions *options, Error *error);
+
+// Who would start the ranks, and why; in words why the wanted one cannot.
+Status exec_check_launch(const LaunchOptions *options, const char *transport, Arena *arena, const char **launcher,
+                         const char **because, Error *error);
 
 // Needs model, plan, target and options of the request and fills in the rest. Totals and spans refer to the tasks of
 // step_lower of the same model, plan and target.

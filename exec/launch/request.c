@@ -133,21 +133,37 @@ static json_t *options_json(const RunOptions *options) {
         options->fault.task);
 }
 
-Status run_request_save(const RunRequest *request, const char *path, Error *error) {
+static json_t *request_json(const RunRequest *request) {
     char hash[24], target[128];
     snprintf(hash, sizeof hash, "%016" PRIx64, request->template_hash);
     snprintf(target, sizeof target, "%s@%s", request->target->name, request->target->version);
-    json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "model",
+    return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "model",
                              model_json(&request->model), "plan", plan_json(&request->plan), "options",
                              options_json(&request->options), "target", target, "template_hash", hash, "segment_fd",
                              request->segment_fd, "launcher_pid", request->launcher_pid, "result_path",
                              request->result_path, "failure_path", request->failure_path);
+}
+
+Status run_request_save(const RunRequest *request, const char *path, Error *error) {
+    json_t *root = request_json(request);
     if (!root) {
         return error_set(error, STATUS_INTERNAL, "run request: cannot be written as JSON");
     }
     const Status status = json_file_save(path, root, error);
     json_decref(root);
     return status;
+}
+
+Status run_request_text(const RunRequest *request, Arena *arena, const char **text, Error *error) {
+    json_t *root = request_json(request);
+    char *words = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(root);
+    if (!words) {
+        return error_set(error, STATUS_INTERNAL, "run request: cannot be written as JSON");
+    }
+    *text = arena_text(arena, words);
+    free(words);
+    return STATUS_OK;
 }
 
 // ---------------------------------------------------------------------------------------------- reading
@@ -275,12 +291,22 @@ static Status read_request(const JsonReader *reader, Arena *arena, RunRequest *r
     return json_get_text(reader, "failure_path", arena, &request->failure_path, error);
 }
 
-Status run_request_load(const char *path, Arena *arena, RunRequest *request, Error *error) {
-    json_t *root = NULL;
-    TRY(json_file_load(path, &root, error));
+static Status request_take(json_t *root, const char *origin, Arena *arena, RunRequest *request, Error *error) {
     *request = (RunRequest){0};
-    const JsonReader reader = {.origin = path, .path = "", .object = root};
+    const JsonReader reader = {.origin = origin, .path = "", .object = root};
     const Status status = read_request(&reader, arena, request, error);
     json_decref(root);
     return status;
+}
+
+Status run_request_load(const char *path, Arena *arena, RunRequest *request, Error *error) {
+    json_t *root = NULL;
+    TRY(json_file_load(path, &root, error));
+    return request_take(root, path, arena, request, error);
+}
+
+Status run_request_parse(const char *text, Arena *arena, RunRequest *request, Error *error) {
+    json_t *root = NULL;
+    TRY(json_text_load(text, "run request", &root, error));
+    return request_take(root, "run request", arena, request, error);
 }

@@ -53,11 +53,13 @@ typedef struct RunRequest {
     const Target *target;
     RunOptions options;
     uint64_t template_hash;
-    int segment_fd;            // -1: one rank
+    int segment_fd;            // -1: one rank, or no shared memory
     int launcher_pid;          // a worker whose parent is another ends; 0 = not checked
-    const char *result_path;   // written by rank 0
-    const char *failure_path;  // written by the first rank that fails
+    const char *result_path;   // written by rank 0; "" where ranks join by post
+    const char *failure_path;  // written by the first rank that fails; "" likewise
 } RunRequest;
 
 Status run_request_save(const RunRequest *request, const char *path, Error *error);
 Status run_request_load(const char *path, Arena *arena, RunRequest *request, Error *error);
+Status run_request_text(const RunRequest *request, Arena *arena, const char **text, Error *error);
+Status run_request_parse(const char *text, Arena *arena, RunRequest *request, Error *error);

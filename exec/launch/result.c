@@ -29,15 +29,19 @@ static json_t *totals_json(const RunRecord *record) {
     return array;
 }
 
-Status run_result_save(const RunRecord *record, const char *path, Error *error) {
+json_t *run_result_json(const RunRecord *record) {
     const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
-    json_t *root = json_pack(
+    return json_pack(
         "{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o}", "schema", SCHEMA, "world", record->world,
         "steps", record->steps, "loss", numbers_json(record->loss, record->steps), "grad_norm",
         numbers_json(record->grad_norm, record->steps), "step_time_s", numbers_json(record->step_time_s, record->steps),
         "peak_bytes", (json_int_t)record->peak_bytes, "planned_peak_bytes", (json_int_t)record->planned_peak_bytes,
         "totals", totals_json(record), "span_step", record->span_step, "start_s", numbers_json(record->start_s, spans),
         "end_s", numbers_json(record->end_s, spans));
+}
+
+Status run_result_save(const RunRecord *record, const char *path, Error *error) {
+    json_t *root = run_result_json(record);
     if (!root) {
         return error_set(error, STATUS_INTERNAL, "run result: cannot be written as JSON");
     }
@@ -132,21 +136,36 @@ static bool read_result(const json_t *root, const StepProgram *program, Arena *a
     return read_totals(root, program, arena, result) && read_timeline(root, program, arena, result);
 }
 
+static Status result_take(json_t *root, const char *origin, const StepProgram *program, Arena *arena,
+                          RunResult *result, Error *error) {
+    const bool read = read_result(root, program, arena, result);
+    json_decref(root);
+    return read ? STATUS_OK : error_set(error, STATUS_INTERNAL, "%s: not a result of this run (%s)", origin, SCHEMA);
+}
+
 Status run_result_load(const char *path, const StepProgram *program, Arena *arena, RunResult *result, Error *error) {
     json_t *root = NULL;
     TRY(json_file_load(path, &root, error));
-    const bool read = read_result(root, program, arena, result);
-    json_decref(root);
-    return read ? STATUS_OK : error_set(error, STATUS_INTERNAL, "%s: not a result of this run (%s)", path, SCHEMA);
+    return result_take(root, path, program, arena, result, error);
+}
+
+Status run_result_parse(const char *text, const StepProgram *program, Arena *arena, RunResult *result, Error *error) {
+    json_t *root = NULL;
+    TRY(json_text_load(text, "rank 0", &root, error));
+    return result_take(root, "rank 0", program, arena, result, error);
 }
 
 // ---------------------------------------------------------------------------------------------- failures
 
+json_t *run_failure_json(int rank, const Error *error) {
+    return json_pack("{s:i, s:i, s:s, s:s}", "rank", rank, "status", (int)error->status, "message", error->message,
+                     "hint", error->hint);
+}
+
 // link() puts a finished file in place and fails where one is: a second failure can neither replace nor cut short the
 // first.
 void run_failure_save(const char *path, int rank, const Error *error) {
-    json_t *root = json_pack("{s:i, s:i, s:s, s:s}", "rank", rank, "status", (int)error->status, "message",
-                             error->message, "hint", error->hint);
+    json_t *root = run_failure_json(rank, error);
     char own_path[PATH_MAX];
     const int length = snprintf(own_path, sizeof own_path, "%s.rank-%d", path, rank);
     if (root && length < (int)sizeof own_path && json_file_save(own_path, root, NULL) == STATUS_OK) {
@@ -157,11 +176,7 @@ void run_failure_save(const char *path, int rank, const Error *error) {
     json_decref(root);
 }
 
-bool run_failure_load(const char *path, Error *error) {
-    json_t *root = NULL;
-    if (access(path, F_OK) != 0 || json_file_load(path, &root, NULL) != STATUS_OK) {
-        return false;
-    }
+static void failure_take(json_t *root, Error *error) {
     const char *message = json_string_value(json_object_get(root, "message"));
     const char *hint = json_string_value(json_object_get(root, "hint"));
     const int rank = (int)json_integer_value(json_object_get(root, "rank"));
@@ -172,5 +187,20 @@ bool run_failure_load(const char *path, Error *error) {
         error_hint(error, "%s", hint);
     }
     json_decref(root);
+}
+
+bool run_failure_load(const char *path, Error *error) {
+    json_t *root = NULL;
+    if (access(path, F_OK) != 0 || json_file_load(path, &root, NULL) != STATUS_OK) {
+        return false;
+    }
+    failure_take(root, error);
     return true;
+}
+
+Status run_failure_parse(const char *text, Error *error) {
+    json_t *root = NULL;
+    TRY(json_text_load(text, "a rank's failure", &root, error));
+    failure_take(root, error);
+    return error->status;
 }

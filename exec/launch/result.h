@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <jansson.h>
+
 #include "exec/launch/launch.h"
 
 // What rank 0 writes: gathered over the ranks.
@@ -17,11 +19,17 @@ typedef struct RunRecord {
     const double *start_s, *end_s;  // [world][spans_per_rank], issue order
 } RunRecord;
 
+json_t *run_result_json(const RunRecord *record);  // NULL: cannot be written
 Status run_result_save(const RunRecord *record, const char *path, Error *error);
 Status run_result_load(const char *path, const StepProgram *program, Arena *arena, RunResult *result, Error *error);
+Status run_result_parse(const char *text, const StepProgram *program, Arena *arena, RunResult *result, Error *error);
 
 // The first rank that fails says why; a later one finds the file there and keeps quiet.
 void run_failure_save(const char *path, int rank, const Error *error);
 
 // False when there is no such file. The message begins with the rank.
 bool run_failure_load(const char *path, Error *error);
+
+// The same as text: ranks that were not started by this program send it.
+json_t *run_failure_json(int rank, const Error *error);
+Status run_failure_parse(const char *text, Error *error);  // always an error: the rank's

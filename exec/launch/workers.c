@@ -1,4 +1,5 @@
-// posix_spawn of one worker per rank, with an environment that suits several BLAS processes on one machine.
+// posix_spawn of one worker per rank, or of one launcher, with an environment that suits several BLAS processes on one
+// machine.
 
 #define _GNU_SOURCE  // environ in unistd.h
 
@@ -12,9 +13,15 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "exec/launch/post_wire.h"
+
 static const char WORKER_NAME[] = "ndtune-worker";
+
+enum { SETTINGS_MOST = 8 };
+static const double END_S = 5;  // a launcher may take this long to end its ranks and to clean up after them
 
 Status worker_find(const char *wanted, Arena *arena, const char **path, Error *error) {
     const char *named = wanted ? wanted : getenv("NDTUNE_WORKER");
@@ -53,24 +60,48 @@ static bool core_type_hurts(void) {
 #endif
 }
 
+// Settings that take the place of the caller's.
+static int settings_make(const WorkersSetup *setup, Arena *arena, char *settings[SETTINGS_MOST]) {
+    int count = 0;
+    settings[count++] = arena_format(arena, "OMP_NUM_THREADS=%d", setup->threads);
+    settings[count++] = arena_format(arena, "OPENBLAS_NUM_THREADS=%d", setup->threads);
+    if (setup->passive) {
+        settings[count++] = arena_text(arena, "OMP_WAIT_POLICY=passive");
+    }
+    if (setup->argv) {
+        settings[count++] = arena_format(arena, "%s=%s", POST_VARIABLE, setup->post_setting);
+    }
+    if (setup->argv && geteuid() == 0) {  // mpirun refuses root otherwise; containers know no other user
+        settings[count++] = arena_text(arena, "OMPI_ALLOW_RUN_AS_ROOT=1");
+        settings[count++] = arena_text(arena, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+    }
+    return count;
+}
+
+static bool same_name(const char *setting, const char *other) {
+    const size_t length = strcspn(setting, "=") + 1;
+    return strncmp(setting, other, length) == 0;
+}
+
 static char **worker_environment(const WorkersSetup *setup, Arena *arena) {
+    char *settings[SETTINGS_MOST];
+    const int setting_count = settings_make(setup, arena, settings);
     size_t count = 0, kept = 0;
     while (environ[count]) {
         count++;
     }
-    char **all = ARENA_ARRAY(arena, char *, count + 4);
+    char **all = ARENA_ARRAY(arena, char *, count + SETTINGS_MOST + 1);
     for (size_t i = 0; i < count; i++) {
-        const bool replaced = starts_with(environ[i], "OMP_NUM_THREADS=") ||
-                              starts_with(environ[i], "OPENBLAS_NUM_THREADS=") ||
-                              (setup->passive && starts_with(environ[i], "OMP_WAIT_POLICY="));
-        if (!replaced && !(core_type_hurts() && starts_with(environ[i], "OPENBLAS_CORETYPE="))) {
+        bool dropped = core_type_hurts() && starts_with(environ[i], "OPENBLAS_CORETYPE=");
+        for (int k = 0; k < setting_count && !dropped; k++) {
+            dropped = same_name(settings[k], environ[i]);
+        }
+        if (!dropped) {
             all[kept++] = environ[i];
         }
     }
-    all[kept++] = arena_format(arena, "OMP_NUM_THREADS=%d", setup->threads);
-    all[kept++] = arena_format(arena, "OPENBLAS_NUM_THREADS=%d", setup->threads);
-    if (setup->passive) {
-        all[kept++] = arena_text(arena, "OMP_WAIT_POLICY=passive");
+    for (int k = 0; k < setting_count; k++) {
+        all[kept++] = settings[k];
     }
     all[kept] = NULL;
     return all;
@@ -85,11 +116,12 @@ static int spawn_actions(const WorkersSetup *setup, const char *words_path, posi
                     : posix_spawn_file_actions_addopen(actions, STDERR_FILENO, words_path, O_WRONLY | O_CREAT | O_TRUNC,
                                                        0600);
     failed = failed ? failed : posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
-    return failed ? failed : posix_spawn_file_actions_adddup2(actions, setup->segment_fd, WORKER_SEGMENT_FD);
+    return failed || setup->argv ? failed
+                                 : posix_spawn_file_actions_adddup2(actions, setup->segment_fd, WORKER_SEGMENT_FD);
 }
 
 // Signals that the launcher blocks or a parent ignores work normally in the worker.
-static int spawn_attributes(posix_spawnattr_t *attributes) {
+static int spawn_attributes(bool group, posix_spawnattr_t *attributes) {
     sigset_t none, usual;
     sigemptyset(&none);
     sigemptyset(&usual);
@@ -99,33 +131,42 @@ static int spawn_attributes(posix_spawnattr_t *attributes) {
     int failed = posix_spawnattr_init(attributes);
     failed = failed ? failed : posix_spawnattr_setsigmask(attributes, &none);
     failed = failed ? failed : posix_spawnattr_setsigdefault(attributes, &usual);
-    return failed ? failed : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    return failed ? failed
+                  : posix_spawnattr_setflags(attributes, group ? (short)(flags | POSIX_SPAWN_SETPGROUP) : flags);
 }
 
-static Status worker_spawn(const WorkersSetup *setup, int rank, Arena *arena, pid_t *pid, Error *error) {
-    char *const argv[] = {arena_text(arena, WORKER_NAME), arena_text(arena, "run"),
-                          arena_text(arena, setup->request_path), arena_format(arena, "%d", rank), NULL};
+// number: the rank, 0 for a launcher.
+static Status process_spawn(const WorkersSetup *setup, int number, Arena *arena, pid_t *pid, Error *error) {
+    char *const own[] = {arena_text(arena, WORKER_NAME), arena_text(arena, "run"),
+                         arena_text(arena, setup->request_path), arena_format(arena, "%d", number), NULL};
+    const char *words_path = arena_format(arena, "%s/rank-%d.err", setup->directory, number);
+    char **environment = worker_environment(setup, arena);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    int failed = spawn_attributes(&attributes);
-    failed =
-        failed ? failed : spawn_actions(setup, arena_format(arena, "%s/rank-%d.err", setup->directory, rank), &actions);
+    int failed = spawn_attributes(setup->argv != NULL, &attributes);
+    failed = failed ? failed : spawn_actions(setup, words_path, &actions);
     if (!failed) {
-        failed = posix_spawn(pid, setup->program, &actions, &attributes, argv, worker_environment(setup, arena));
+        failed = setup->argv ? posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv, environment)
+                             : posix_spawn(pid, setup->program, &actions, &attributes, own, environment);
         posix_spawn_file_actions_destroy(&actions);
     }
     posix_spawnattr_destroy(&attributes);
-    return failed ? error_set(error, STATUS_ENVIRONMENT, "cannot start %s: %s", setup->program, strerror(failed))
+    return failed ? error_set(error, STATUS_ENVIRONMENT, "cannot start %s: %s",
+                              setup->argv ? setup->argv[0] : setup->program, strerror(failed))
                   : STATUS_OK;
 }
 
 Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, Error *error) {
-    *workers =
-        (Workers){.count = setup->world, .first_failed = -1, .of_rank = ARENA_ARRAY(arena, Worker, setup->world)};
-    for (int rank = 0; rank < setup->world; rank++) {
-        const Status status = worker_spawn(setup, rank, arena, &workers->of_rank[rank].pid, error);
+    const int count = setup->argv ? 1 : setup->world;
+    *workers = (Workers){.count = count,
+                         .first_failed = -1,
+                         .group = setup->argv != NULL,
+                         .of_rank = ARENA_ARRAY(arena, Worker, count)};
+    for (int number = 0; number < count; number++) {
+        const Status status = process_spawn(setup, number, arena, &workers->of_rank[number].pid, error);
         if (status != STATUS_OK) {
-            workers->of_rank[rank].pid = 0;
+            workers->of_rank[number].pid = 0;
             workers_kill(workers);
             return status;
         }
@@ -154,7 +195,25 @@ void workers_poll(Workers *workers) {
     }
 }
 
+// Asks the launcher to end, and makes an end of its group when it does not.
+static void group_end(Workers *workers) {
+    const pid_t pid = workers->count > 0 ? workers->of_rank[0].pid : 0;
+    const struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
+    if (pid <= 0) {
+        return;
+    }
+    kill(pid, SIGTERM);
+    for (double waited_s = 0; waited_s < END_S && workers->running > 0; waited_s += 0.02) {
+        nanosleep(&nap, NULL);
+        workers_poll(workers);
+    }
+    kill(-pid, SIGKILL);
+}
+
 void workers_kill(Workers *workers) {
+    if (workers->group) {
+        group_end(workers);
+    }
     for (int rank = 0; rank < workers->count; rank++) {
         if (workers->of_rank[rank].pid > 0) {
             kill(workers->of_rank[rank].pid, SIGKILL);

@@ -1,7 +1,9 @@
-// Worker processes of one run: started by argv, watched, always reaped. Private to exec/launch.
+// Processes of one run, a worker per rank or one launcher of them all: started by argv, watched, always reaped. Private
+// to exec/launch.
 
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "exec/transport/shm.h"
@@ -16,8 +18,9 @@ typedef struct Worker {
 
 typedef struct Workers {
     int count, running;
-    Worker *of_rank;
-    int first_failed;  // rank of the first that ended badly; -1 = none
+    Worker *of_rank;   // a launcher takes the place of rank 0
+    int first_failed;  // of the first that ended badly; -1 = none
+    bool group;        // a launcher in a process group of its own, with what it started
 } Workers;
 
 typedef struct WorkersSetup {
@@ -27,6 +30,9 @@ typedef struct WorkersSetup {
     int world, threads;
     bool passive;    // threads that wait shall sleep: more threads than cores
     int segment_fd;  // becomes WORKER_SEGMENT_FD in the worker
+    // A launcher in place of the workers:
+    char **argv;               // NULL = none
+    const char *post_setting;  // of POST_VARIABLE in its environment
 } WorkersSetup;
 
 enum { WORKER_SEGMENT_FD = 3 };
@@ -36,7 +42,7 @@ Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, 
 
 // Reaps those that ended, without waiting.
 void workers_poll(Workers *workers);
-void workers_kill(Workers *workers);
+void workers_kill(Workers *workers);  // a launcher gets time to end its ranks first
 
 // "was killed by signal 9 (Killed)", "exited with code 42".
 const char *worker_end_words(const Worker *worker, Arena *arena);

@@ -1,0 +1,198 @@
+// The launchers and the choice among them. Options of mpirun: Open MPI 4.1 manual, and executor.md 6.3 for ranks beyond
+// the cores; of srun: Slurm 22.05 manual; of torchrun: PyTorch's torch.distributed.run.
+
+#define _GNU_SOURCE  // secure lookups in PATH need access(2) only; strchrnul
+
+#include "exec/launch/launchers.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "exec/launch/post_wire.h"
+
+enum { WORDS_MOST = 48 };
+
+typedef struct Words {
+    Arena *arena;
+    char **words;
+    int count;
+} Words;
+
+static void add(Words *words, const char *word) {
+    if (word) {
+        ASSERT(words->count < WORDS_MOST - 1);
+        words->words[words->count++] = arena_text(words->arena, word);
+    }
+}
+
+static Words begin(Arena *arena, const char *program) {
+    Words words = {.arena = arena, .words = ARENA_ARRAY(arena, char *, WORDS_MOST)};
+    add(&words, program);
+    return words;
+}
+
+static void add_number(Words *words, const char *option, int number) {
+    add(words, option);
+    add(words, arena_format(words->arena, "%d", number));
+}
+
+static char **end(Words *words, const LaunchPlan *plan, const char *name) {
+    add(words, plan->worker);
+    add(words, "join");
+    add(words, name);
+    return words->words;
+}
+
+// Ranks are bound to nothing: their threads would share the one core that mpirun binds each rank to.
+static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
+    static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", POST_VARIABLE};
+    Words words = begin(arena, "mpirun");
+    add_number(&words, "-n", plan->world);
+    add(&words, "--bind-to");
+    add(&words, "none");
+    add(&words, plan->crowded ? "--oversubscribe" : NULL);
+    for (size_t i = 0; i < sizeof exported / sizeof *exported; i++) {
+        add(&words, "-x");
+        add(&words, exported[i]);
+    }
+    if (plan->passive) {
+        add(&words, "-x");
+        add(&words, "OMP_WAIT_POLICY");
+    }
+    if (plan->options.hostfile || plan->options.hosts) {
+        add(&words, plan->options.hostfile ? "--hostfile" : "--host");
+        add(&words, plan->options.hostfile ? plan->options.hostfile : plan->options.hosts);
+    }
+    return end(&words, plan, "mpirun");
+}
+
+static char **srun_argv(const LaunchPlan *plan, Arena *arena) {
+    Words words = begin(arena, "srun");
+    add_number(&words, "--ntasks", plan->world);
+    add(&words, "--kill-on-bad-exit=1");
+    add(&words, "--cpu-bind=none");
+    add(&words, plan->crowded ? "--overcommit" : NULL);
+    add(&words, strcmp(plan->transport, "mpi") == 0 ? "--mpi=pmix" : "--mpi=none");
+    if (plan->options.hosts) {
+        add(&words, "--nodelist");
+        add(&words, plan->options.hosts);
+    }
+    return end(&words, plan, "srun");
+}
+
+static char **torchrun_argv(const LaunchPlan *plan, Arena *arena) {
+    Words words = begin(arena, "torchrun");
+    add(&words, "--standalone");
+    add_number(&words, "--nproc-per-node", plan->world);
+    add(&words, "--no-python");
+    return end(&words, plan, "torchrun");
+}
+
+static const Launcher launchers[] = {
+    {.name = "local", .shm = true},
+    {"mpirun", "mpirun", "Open MPI, package openmpi-bin", "OMPI_COMM_WORLD_RANK", true, true, true, mpirun_argv},
+    {"srun", "srun", "Slurm, package slurm-client", "SLURM_PROCID", true, true, true, srun_argv},
+    {"torchrun", "torchrun", "PyTorch", "RANK", false, true, false, torchrun_argv},
+};
+
+Status launcher_find(const char *name, const Launcher **launcher, Error *error) {
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        if (strcmp(launchers[i].name, name) == 0) {
+            *launcher = &launchers[i];
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_USAGE, "no launcher '%s'; there are auto, local, mpirun, srun and torchrun", name);
+}
+
+static bool in_path(const char *program) {
+    const char *path = getenv("PATH");
+    char tried[4096];
+    for (const char *at = path ? path : ""; *at;) {
+        const size_t length = strcspn(at, ":");
+        snprintf(tried, sizeof tried, "%.*s/%s", (int)length, at, program);
+        if (access(tried, X_OK) == 0) {
+            return true;
+        }
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+static Status choose_named(const LaunchOptions *options, const char *transport, const Launcher **launcher,
+                           Error *error) {
+    TRY(launcher_find(options->launcher, launcher, error));
+    const Launcher *row = *launcher;
+    const bool mpi = strcmp(transport, "mpi") == 0;
+    if (mpi ? !row->mpi : !row->shm) {
+        error_set(error, STATUS_USAGE, "launcher %s starts no ranks of transport %s", row->name, transport);
+        return error_hint(error, mpi ? "use --launcher mpirun or srun" : "use --launcher local");
+    }
+    if ((options->hosts || options->hostfile) && !row->hosts) {
+        return error_set(error, STATUS_USAGE, "launcher %s starts ranks on this host only; mpirun and srun take hosts",
+                         row->name);
+    }
+    if (options->hostfile && strcmp(row->name, "srun") == 0) {
+        return error_set(error, STATUS_USAGE, "launcher srun takes --hosts, not --hostfile: Slurm knows its hosts");
+    }
+    return STATUS_OK;
+}
+
+Status launcher_choose(const LaunchOptions *options, const char *transport, Arena *arena, const Launcher **launcher,
+                       const char **why, Error *error) {
+    LaunchOptions wanted = *options;
+    const char *job = getenv("SLURM_JOB_ID");
+    const bool hosts = options->hosts || options->hostfile;
+    if (wanted.launcher && strcmp(wanted.launcher, "auto") != 0) {
+        *why = "as asked";
+    } else if (strcmp(transport, "mpi") != 0 && !hosts) {
+        wanted.launcher = "local";
+        *why = arena_format(arena, "ranks of transport %s are processes of this machine", transport);
+    } else if (job && !hosts && in_path("srun")) {
+        wanted.launcher = "srun";
+        *why = arena_format(arena, "this is Slurm job %s", job);
+    } else {
+        wanted.launcher = "mpirun";
+        *why = hosts ? "hosts are named" : "transport mpi starts with mpirun outside of Slurm";
+    }
+    TRY(choose_named(&wanted, transport, launcher, error));
+    if (hosts && strcmp(transport, "mpi") != 0) {
+        error_set(error, STATUS_USAGE, "transport %s does not leave this machine, and hosts are named", transport);
+        return error_hint(error, "use --transport mpi");
+    }
+    if ((*launcher)->program && !in_path((*launcher)->program)) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s is not installed (%s)", (*launcher)->program,
+                         (*launcher)->package);
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- hosts
+
+static int count_lines(const char *path) {
+    FILE *file = fopen(path, "r");
+    char line[512];
+    int count = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        const char *word = line + strspn(line, " \t");
+        count += *word != '\n' && *word != '#' && *word != '\0';
+    }
+    if (file) {
+        fclose(file);
+    }
+    return count;
+}
+
+int launcher_hosts(const Launcher *launcher, const LaunchOptions *options) {
+    int count = 1;
+    if (options->hostfile) {
+        count = count_lines(options->hostfile);
+    } else if (options->hosts) {
+        for (const char *at = options->hosts; *at; at++) {
+            count += *at == ',';
+        }
+    } else if (launcher->hosts && strcmp(launcher->name, "srun") == 0 && getenv("SLURM_JOB_NUM_NODES")) {
+        count = (int)strtol(getenv("SLURM_JOB_NUM_NODES"), NULL, 10);
+    }
+    return count < 1 ? 1 : count;
+}

@@ -1,0 +1,107 @@
+// Standing still is counted in looks of this process: a pause of its own (stopped, suspended, starved) counts little.
+// A rank that stands still inside a collective waits for others: the blame goes along the board. One that stands still
+// outside of any hangs in its task. A rank whose rows stop coming is stopped, or its host is gone.
+
+#include "exec/launch/watch.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+static const double LONGEST_LOOK_S = 0.25;   // looks come every 20 ms
+static const double PREPARATION_S = 60;      // lowering and initial weights take long on large models: at least this
+static const double RANKS_KNOW_BETTER_S = 1; // over shared memory ranks see it themselves, with the place at hand
+
+static double clock_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void watch_begin(Watch *watch, Arena *arena) {
+    const int world = mesh_world(&watch->board.mesh);
+    watch->still_s = ARENA_ARRAY(arena, double, world);
+    watch->progress = ARENA_ARRAY(arena, unsigned, world);
+    watch->looked_s = clock_s();
+    memset(watch->still_s, 0, (size_t)world * sizeof *watch->still_s);
+    memset(watch->progress, 0, (size_t)world * sizeof *watch->progress);
+}
+
+static void count_up(Watch *watch) {
+    const double now_s = clock_s(), past_s = fmin(now_s - watch->looked_s, LONGEST_LOOK_S);
+    watch->looked_s = now_s;
+    for (int rank = 0; rank < mesh_world(&watch->board.mesh); rank++) {
+        const unsigned progress = atomic_load(&watch->board.ranks[rank].progress);
+        watch->still_s[rank] = progress == watch->progress[rank] ? watch->still_s[rank] + past_s : 0;
+        watch->progress[rank] = progress;
+    }
+}
+
+static double limit_of(const Watch *watch, int rank) {
+    const bool preparing = board_place(&watch->board.ranks[rank]).step < 0;
+    const double limit_s = preparing ? fmax(watch->timeout_s, PREPARATION_S) : watch->timeout_s;
+    return watch->post && !preparing ? limit_s : limit_s + RANKS_KNOW_BETTER_S;
+}
+
+// The communicator in which the rank waits; -1 = in none.
+static int waits_in(const Watch *watch, int rank) {
+    for (int c = 0; c < watch->board.communicator_count; c++) {
+        if (atomic_load(&watch->board.ranks[rank].seats[c].inside)) {
+            return c;
+        }
+    }
+    return -1;
+}
+
+static Status silent(const Watch *watch, int rank, double silent_s, Error *error) {
+    char who[320], whom[128], what[256];
+    board_rank_words(&watch->board, rank, true, who, sizeof who);
+    for (int other = 0; other < mesh_world(&watch->board.mesh); other++) {
+        const int c = other == rank ? -1 : waits_in(watch, other);
+        if (c >= 0) {
+            board_rank_words(&watch->board, other, false, whom, sizeof whom);
+            board_collective_words(&watch->board, &watch->board.ranks[other].seats[c], what, sizeof what);
+            return error_set(error, STATUS_ENVIRONMENT,
+                             "%s was not heard of for %.1f s: it is stopped, or its host is gone; lane %s: %s waits "
+                             "in %s",
+                             who, silent_s, watch->board.communicators[c].name, whom, what);
+        }
+    }
+    return error_set(error, STATUS_ENVIRONMENT, "%s was not heard of for %.1f s: it is stopped, or its host is gone",
+                     who, silent_s);
+}
+
+// Has not come yet, or came to a good end.
+static bool absent(const Watch *watch, int rank) {
+    const bool ended = watch->post ? post_rank(watch->post, rank)->done : watch->workers->of_rank[rank].pid == 0;
+    return ended || watch->progress[rank] == 0;
+}
+
+Status watch_look(Watch *watch, Error *error) {
+    count_up(watch);
+    const int world = mesh_world(&watch->board.mesh);
+    int stuck = -1, waiting = -1;
+    for (int rank = 0; rank < world; rank++) {
+        if (absent(watch, rank) || watch->still_s[rank] <= limit_of(watch, rank)) {
+            continue;
+        }
+        if (watch->post && post_rank(watch->post, rank)->silent_s > limit_of(watch, rank)) {
+            return silent(watch, rank, post_rank(watch->post, rank)->silent_s, error);
+        }
+        if (waits_in(watch, rank) >= 0) {
+            waiting = waiting < 0 ? rank : waiting;
+        } else {
+            stuck = stuck < 0 ? rank : stuck;
+        }
+    }
+    if (waiting >= 0) {
+        return blame_late(&watch->board, waiting, waits_in(watch, waiting), watch->still_s[waiting], error);
+    }
+    if (stuck >= 0) {
+        char who[320];
+        board_rank_words(&watch->board, stuck, true, who, sizeof who);
+        return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for nobody", who,
+                         watch->still_s[stuck]);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,23 @@
+// The watchdog: looks at the board of a run and says in words who holds it up, once something stood still too long.
+// Private to exec/launch.
+
+#pragma once
+
+#include "exec/launch/post.h"
+#include "exec/launch/workers.h"
+#include "exec/transport/blame.h"
+
+typedef struct Watch {
+    Board board;
+    const Post *post;        // NULL: ranks are children of this process,
+    const Workers *workers;  // these
+    double timeout_s;
+    double *still_s;      // by rank: since its progress changed
+    unsigned *progress;   // by rank: when it changed last
+    double looked_s;      // clock of the last look
+} Watch;
+
+void watch_begin(Watch *watch, Arena *arena);  // board, post and timeout_s are set
+
+// OK while the run goes on; else the error that says who hangs, is silent, or is elsewhere.
+Status watch_look(Watch *watch, Error *error);

@@ -1,0 +1,166 @@
+// Blocking sends under a mutex; the thread sleeps in poll and so sees the launcher's end at once.
+
+#define _GNU_SOURCE  // MSG_NOSIGNAL in strict C
+
+#include "exec/worker/post_client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ROW_EVERY_MS = 100, CONNECT_MS = 3000, REQUEST_MS = 20000, LAUNCHER_GONE_CODE = 3 };
+
+// ---------------------------------------------------------------------------------------------- joining
+
+static int connect_to(const char *address, int port) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    if (inet_pton(AF_INET, address, &to.sin_addr) != 1) {
+        return -1;
+    }
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1;
+    int failed = 0;
+    socklen_t bytes = sizeof failed;
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) != 0) {
+        struct pollfd set = {.fd = fd, .events = POLLOUT};
+        failed = errno != EINPROGRESS || poll(&set, 1, CONNECT_MS) != 1 ||
+                 getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &bytes) != 0 || failed != 0;
+    }
+    if (fd >= 0 && failed) {
+        close(fd);
+        return -1;
+    }
+    if (fd >= 0) {
+        fcntl(fd, F_SETFL, 0);  // blocks from now on
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    }
+    return fd;
+}
+
+static bool send_all(int fd, const void *data, size_t bytes) {
+    const char *at = data;
+    while (bytes > 0) {
+        const ssize_t sent = send(fd, at, bytes, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR) {
+            return false;
+        }
+        at += sent > 0 ? sent : 0;
+        bytes -= sent > 0 ? (size_t)sent : 0;
+    }
+    return true;
+}
+
+static bool receive_all(int fd, void *data, size_t bytes) {
+    char *at = data;
+    while (bytes > 0) {
+        struct pollfd set = {.fd = fd, .events = POLLIN};
+        const ssize_t got = poll(&set, 1, REQUEST_MS) == 1 ? recv(fd, at, bytes, 0) : 0;
+        if (got <= 0) {
+            return false;
+        }
+        at += got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+static bool send_frame(int fd, PostKind kind, const void *data, size_t bytes) {
+    const PostFrame frame = {.kind = (uint32_t)kind, .bytes = (uint32_t)bytes};
+    return send_all(fd, &frame, sizeof frame) && send_all(fd, data, bytes);
+}
+
+static char *request_receive(int fd) {
+    PostFrame frame;
+    if (!receive_all(fd, &frame, sizeof frame) || frame.kind != POST_REQUEST || frame.bytes > POST_MOST_BYTES) {
+        return NULL;
+    }
+    char *text = malloc((size_t)frame.bytes + 1);
+    if (text && !receive_all(fd, text, frame.bytes)) {
+        free(text);
+        return NULL;
+    }
+    if (text) {
+        text[frame.bytes] = '\0';
+    }
+    return text;
+}
+
+Status post_join(PostClient *client, const char *setting, int rank, char **request, Error *error) {
+    char words[1024], *rest = words;
+    *client = (PostClient){.fd = -1};
+    *request = NULL;
+    snprintf(words, sizeof words, "%s", setting);
+    const char *port = strtok_r(rest, " ", &rest), *token = strtok_r(rest, " ", &rest);
+    PostHello hello = {.rank = rank, .row_bytes = sizeof(BoardRank)};
+    snprintf(hello.token, sizeof hello.token, "%s", token ? token : "");
+    for (const char *address = strtok_r(rest, " ", &rest); port && address && !*request;
+         address = strtok_r(rest, " ", &rest)) {
+        client->fd = connect_to(address, (int)strtol(port, NULL, 10));
+        if (client->fd >= 0 && send_frame(client->fd, POST_HELLO, &hello, sizeof hello)) {
+            *request = request_receive(client->fd);
+        }
+        if (client->fd >= 0 && !*request) {
+            close(client->fd);
+            client->fd = -1;
+        }
+    }
+    pthread_mutex_init(&client->sending, NULL);
+    return *request ? STATUS_OK
+                    : error_set(error, STATUS_ENVIRONMENT, "cannot reach the launcher at %s", strchr(setting, ' ')
+                                    ? strrchr(setting, ' ') + 1 : setting);
+}
+
+// ---------------------------------------------------------------------------------------------- the thread
+
+static bool row_send(PostClient *client) {
+    pthread_mutex_lock(&client->sending);
+    const bool sent = send_frame(client->fd, POST_ROW, client->row, sizeof *client->row);
+    pthread_mutex_unlock(&client->sending);
+    return sent;
+}
+
+// Nothing comes from the launcher after the request but its end.
+static void *watch_main(void *argument) {
+    PostClient *client = argument;
+    while (!atomic_load(&client->closing)) {
+        struct pollfd set = {.fd = client->fd, .events = POLLIN};
+        const bool ended = poll(&set, 1, ROW_EVERY_MS) == 1 && (set.revents & (POLLIN | POLLHUP | POLLERR));
+        if (!atomic_load(&client->closing) && (ended || !row_send(client))) {
+            _exit(LAUNCHER_GONE_CODE);
+        }
+    }
+    return NULL;
+}
+
+Status post_watch(PostClient *client, BoardRank *row, Error *error) {
+    client->row = row;
+    if (pthread_create(&client->thread, NULL, watch_main, client) != 0) {
+        return error_set(error, STATUS_ENVIRONMENT, "cannot start the thread that reports to the launcher");
+    }
+    client->watching = true;
+    return STATUS_OK;
+}
+
+Status post_send(PostClient *client, PostKind kind, const char *text, Error *error) {
+    pthread_mutex_lock(&client->sending);
+    const bool sent = send_frame(client->fd, kind, text, strlen(text));
+    pthread_mutex_unlock(&client->sending);
+    return sent ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");
+}
+
+void post_leave(PostClient *client) {
+    atomic_store(&client->closing, 1);
+    if (client->watching) {
+        pthread_join(client->thread, NULL);
+    }
+    if (client->fd >= 0) {
+        close(client->fd);
+    }
+    pthread_mutex_destroy(&client->sending);
+    client->fd = -1;
+}

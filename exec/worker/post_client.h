@@ -1,0 +1,24 @@
+// A rank's side of the post (exec/launch/post_wire.h): fetches the request, then shows the rank's row several times a
+// second from a thread of its own, so that a rank that hangs in compute is seen as well. The process ends at once when
+// the launcher is gone.
+
+#pragma once
+
+#include <pthread.h>
+
+#include "exec/launch/post_wire.h"
+
+typedef struct PostClient {
+    int fd;
+    pthread_t thread;
+    pthread_mutex_t sending;
+    BoardRank *row;
+    atomic_int closing;
+    bool watching;
+} PostClient;
+
+// setting: the value of POST_VARIABLE. *request: its text, to be freed.
+Status post_join(PostClient *client, const char *setting, int rank, char **request, Error *error);
+Status post_watch(PostClient *client, BoardRank *row, Error *error);  // starts the thread
+Status post_send(PostClient *client, PostKind kind, const char *text, Error *error);
+void post_leave(PostClient *client);  // after a goodbye or a failure was sent
