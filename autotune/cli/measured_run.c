@@ -2,6 +2,8 @@
 
 #include "autotune/cli/measured_run.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/utsname.h>
 
 #include "autotune/cli/request.h"
@@ -11,11 +13,42 @@
 #include "autotune/validate/measurement.h"
 #include "sim/engine/engine.h"
 
+static const char *measured_run_transport(const Cli *cli) {
+    static const char *const words[] = {"shm", "mpi"};  // in the order of the option's
+    const bool hosts = cli_given(cli, OPTION_HOSTS) || cli_given(cli, OPTION_HOSTFILE);
+    return words[cli_given(cli, OPTION_TRANSPORT) ? cli_value(cli, OPTION_TRANSPORT)->integer : hosts];
+}
+
+LaunchOptions measured_run_launch(const Cli *cli) {
+    static const char *const words[] = {"auto", "local", "mpirun", "srun", "torchrun"};  // in the order of the option's
+    LaunchOptions launch = {.launcher = words[0]};
+    if (cli_given(cli, OPTION_LAUNCHER)) {
+        launch.launcher = words[cli_value(cli, OPTION_LAUNCHER)->integer];
+    }
+    if (cli_given(cli, OPTION_HOSTS)) {
+        launch.hosts = cli_value(cli, OPTION_HOSTS)->text;
+    }
+    if (cli_given(cli, OPTION_HOSTFILE)) {
+        launch.hostfile = cli_value(cli, OPTION_HOSTFILE)->text;
+    }
+    return launch;
+}
+
+// Said where somebody else than ndtune starts the ranks.
+static void launch_note(const MeasuredRun *run, const LaunchOptions *launch) {
+    const char *launcher, *because;
+    if (exec_check_launch(launch, run->run.options.transport, &run->cli->arena, &launcher, &because, NULL) ==
+            STATUS_OK &&
+        strcmp(launcher, "local") != 0) {
+        fprintf(stderr, "ranks are started by %s: %s\n", launcher, because);
+    }
+}
+
 void measured_run_options(const Cli *cli, RunOptions *options) {
     *options = run_options_default();
     options->spans = true;
-    options->device = "cpu";  // the only words that the options take
-    options->transport = "shm";
+    options->device = "cpu";  // the only word that the option takes
+    options->transport = measured_run_transport(cli);
     if (cli_given(cli, OPTION_STEPS)) {
         options->steps = (int)cli_value(cli, OPTION_STEPS)->integer;
     }
@@ -148,7 +181,8 @@ static void fill_record(MeasuredRun *run) {
 
 Status measured_run_execute(MeasuredRun *run, Error *error) {
     const Progress progress = cli_progress(run->cli);
-    const ExecOptions options = {.progress = &progress};
+    const ExecOptions options = {.progress = &progress, .launch = measured_run_launch(run->cli)};
+    launch_note(run, &options.launch);
     const Status status = exec_run(&run->run, &options, &run->cli->arena, &run->result, error);
     cli_progress_clear(run->cli);
     if (status == STATUS_OK) {

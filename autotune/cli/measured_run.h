@@ -20,6 +20,9 @@ typedef struct MeasuredRun {
 // The options of the command line; spans are on.
 void measured_run_options(const Cli *cli, RunOptions *options);
 
+// Who starts the ranks, and where.
+LaunchOptions measured_run_launch(const Cli *cli);
+
 // Whatever target's program it is, our executor runs it: no Python, no caching allocator. Changes the request's target.
 Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *error);
 

@@ -99,8 +99,14 @@ const OptionRow option_table[OPTION_COUNT] = {
                      "vocabulary (uint16 up to 65536) unless the name ends in .u16 or .u32",
                      GROUP_RUN, RUN},
     [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu", 0, 0, NULL, "cpu", "what computes", GROUP_RUN, RUN},
-    [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm", 0, 0, NULL, "shm", "what moves bytes between ranks",
-                          GROUP_RUN, RUN},
+    [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm|mpi", 0, 0, NULL, "mpi where hosts are named, else shm",
+                          "what moves bytes between ranks: shared memory of this machine, or Open MPI", GROUP_RUN, RUN},
+    [OPTION_LAUNCHER] = {"launcher", VALUE_WORD, "auto|local|mpirun|srun|torchrun", 0, 0, NULL, "auto",
+                         "who starts the ranks; auto says what it takes and why", GROUP_RUN, RUN},
+    [OPTION_HOSTS] = {"hosts", VALUE_TEXT, "HOST[:N],...", 0, 0, NULL, "this machine",
+                      "hosts for the ranks, as mpirun --host or srun --nodelist take them", GROUP_RUN, RUN},
+    [OPTION_HOSTFILE] = {"hostfile", VALUE_TEXT, "FILE", 0, 0, NULL, NULL, "hosts for the ranks, as mpirun reads them",
+                         GROUP_RUN, RUN},
     [OPTION_LANES] = {"lanes", VALUE_WORD, "serial|async", 0, 0, NULL, "serial",
                       "run lanes one after another or really beside each other", GROUP_RUN, RUN},
     [OPTION_TIMEOUT] = {"timeout", VALUE_NUMBER, "S", 0, 1000000, "seconds", "120",
@@ -155,7 +161,7 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"html",  "launcher", "log", "max-runs", "max-time", "out",
+    static const char *const later[] = {"html",  "log", "max-runs", "max-time", "out",
                                         "trace", "open",     "as",  "with",     NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }

@@ -1,6 +1,5 @@
-// One run: a private directory, a nameless shared segment, workers, a watch loop that sleeps in sigtimedwait, and a way
-// out that always reaps and removes. SIGINT and SIGTERM are held back meanwhile and delivered again once nothing is
-// left behind.
+// One run: a private directory, a nameless shared segment or a post, workers or their launcher, and a way out that
+// always reaps and removes. SIGINT and SIGTERM are held back meanwhile and delivered again once nothing is left behind.
 
 #include "exec/launch/launch.h"
 
@@ -12,28 +11,10 @@
 #include <unistd.h>
 
 #include "exec/data/token_file.h"
-#include "exec/launch/communicators.h"
 #include "exec/launch/program_words.h"
 #include "exec/launch/result.h"
-#include "exec/launch/run_directory.h"
-#include "exec/launch/workers.h"
-#include "exec/transport/shm.h"
+#include "exec/launch/run.h"
 #include "sim/base/text.h"
-
-static const long POLL_NS = 20 * 1000 * 1000;  // progress is drawn this often; a worker's end wakes the watch at once
-
-typedef struct Run {
-    RunRequest request;
-    const ExecOptions *options;
-    Arena *arena;
-    StepProgram program;
-    MemoryPlan memory;
-    ShmSegment segment;
-    RunDirectory directory;
-    const char *request_path;
-    Workers workers;
-    int caught;  // signal to deliver again; 0 = none
-} Run;
 
 // ---------------------------------------------------------------------------------------------- before
 
@@ -75,7 +56,8 @@ static Status data_prepare(Run *run, Error *error) {
     return status;
 }
 
-static Status run_prepare(Run *run, Error *error) {
+// Lowered and found possible.
+static Status program_prepare(Run *run, Error *error) {
     RunRequest *request = &run->request;
     plan_canonical(&request->plan);
     const char *reason = exec_check(&request->model, &request->plan, request->target, run->arena);
@@ -86,106 +68,117 @@ static Status run_prepare(Run *run, Error *error) {
     TRY(data_prepare(run, error));
     TRY(step_lower(&request->model, &request->plan, request->target, run->arena, &run->program, error));
     TRY(memory_plan(&run->program, run->arena, &run->memory, error));
-    TRY(room_check(run, error));
     request->template_hash = run->program.template_hash;
-    request->segment_fd = WORKER_SEGMENT_FD;
-    if (request->options.threads == 0) {
-        const long threads = sysconf(_SC_NPROCESSORS_ONLN) / mesh_world(&request->plan.mesh);
-        request->options.threads = threads < 1 ? 1 : (int)threads;
-    }
-    CommunicatorSet communicators;
-    TRY(communicators_find(&run->program, run->arena, &communicators, error));
-    return shm_segment_create(&request->plan.mesh, communicators.count, &run->segment, error);
+    return communicators_find(&run->program, run->arena, &run->communicators, error);
 }
 
-static Status directory_begin(Run *run, Error *error) {
-    TRY(run_directory_make(run->arena, &run->directory, error));
+static bool over_shm(const Run *run) {
+    return strcmp(run->request.options.transport, "shm") == 0;
+}
+
+static Status launch_prepare(Run *run, Error *error) {
+    RunRequest *request = &run->request;
+    TRY(launcher_choose(&run->options->launch, request->options.transport, run->arena, &run->launcher, &run->because,
+                        error));
+    run->hosts = launcher_hosts(run->launcher, &run->options->launch);
+    if (run->hosts == 1) {
+        TRY(room_check(run, error));
+    }
+    if (request->options.threads == 0) {
+        const long threads = sysconf(_SC_NPROCESSORS_ONLN) * run->hosts / mesh_world(&request->plan.mesh);
+        request->options.threads = threads < 1 ? 1 : (int)threads;
+    }
+    request->segment_fd = -1;
+    request->launcher_pid = getpid();
+    request->result_path = request->failure_path = "";
+    if (over_shm(run)) {
+        TRY(shm_segment_create(&request->plan.mesh, run->communicators.count, &run->segment, error));
+        request->segment_fd = run->launcher->program ? run->segment.fd : WORKER_SEGMENT_FD;
+    }
+    return run_directory_make(run->arena, &run->directory, error);
+}
+
+static Status request_prepare(Run *run, Error *error) {
+    if (run->launcher->program) {
+        const char *text;
+        TRY(run_request_text(&run->request, run->arena, &text, error));
+        const bool anywhere = run->hosts > 1 || run->options->launch.hosts || run->options->launch.hostfile;
+        return post_open(mesh_world(&run->request.plan.mesh), anywhere, text, run->arena, &run->post, error);
+    }
     const char *path = run->directory.path;
     run->request_path = arena_format(run->arena, "%s/request.json", path);
     run->request.result_path = arena_format(run->arena, "%s/result.json", path);
     run->request.failure_path = arena_format(run->arena, "%s/failure.json", path);
-    run->request.launcher_pid = getpid();
     return run_request_save(&run->request, run->request_path, error);
 }
 
 static Status workers_begin(Run *run, Error *error) {
     const RunOptions *options = &run->request.options;
     const int world = mesh_world(&run->request.plan.mesh);
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN) * run->hosts;
     WorkersSetup setup = {.request_path = run->request_path,
                           .directory = run->directory.path,
                           .world = world,
                           .threads = options->threads,
-                          .passive =
-                              options->lanes == LANES_ASYNC || world * options->threads > sysconf(_SC_NPROCESSORS_ONLN),
+                          .passive = options->lanes == LANES_ASYNC || world * options->threads > cores,
                           .segment_fd = run->segment.fd};
     TRY(worker_find(run->options->worker_path, run->arena, &setup.program, error));
+    if (run->launcher->program) {
+        const LaunchPlan plan = {.world = world,
+                                 .threads = options->threads,
+                                 .passive = setup.passive,
+                                 .crowded = world > cores,
+                                 .worker = setup.program,
+                                 .transport = options->transport,
+                                 .options = run->options->launch};
+        setup.argv = run->launcher->argv(&plan, run->arena);
+        setup.post_setting = post_setting(run->post);
+    }
     return workers_start(&setup, run->arena, &run->workers, error);
 }
 
-// ---------------------------------------------------------------------------------------------- while it runs
-
-// The last line that a worker wrote, for one that died without a failure file.
-static const char *last_words(const Run *run, int rank) {
-    FILE *file = fopen(arena_format(run->arena, "%s/rank-%d.err", run->directory.path, rank), "r");
-    char line[256], last[256] = "";
-    while (file && fgets(line, sizeof line, file)) {
-        if (line[0] != '\n') {
-            snprintf(last, sizeof last, "%s", line);
-        }
-    }
-    if (file) {
-        fclose(file);
-    }
-    last[strcspn(last, "\n")] = '\0';
-    return last[0] ? arena_format(run->arena, "; its last words: %s", last) : "";
-}
-
-static const char *place_words(const Run *run, int rank) {
-    const TransportPlace place = board_place(shm_segment_board(&run->segment) + rank);
-    const TransportWords words = program_words(&run->program);
-    char text[160];
-    return arena_format(run->arena, "in %s", words.describe(words.context, &place, text, sizeof text));
-}
-
-static Status run_failed(const Run *run, Error *error) {
-    if (run_failure_load(run->request.failure_path, error)) {
-        return error->status;
-    }
-    const int rank = run->workers.first_failed;
-    return error_set(error, STATUS_ENVIRONMENT, "rank %d %s %s%s", rank,
-                     worker_end_words(&run->workers.of_rank[rank], run->arena), place_words(run, rank),
-                     last_words(run, rank));
-}
-
-static Status run_watch(Run *run, const sigset_t *signals, Error *error) {
-    const struct timespec nap = {.tv_nsec = POLL_NS};
-    while (run->workers.running > 0) {
-        const int caught = sigtimedwait(signals, NULL, &nap);
-        if (caught > 0 && caught != SIGCHLD) {
-            run->caught = caught;
-            return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", caught);
-        }
-        workers_poll(&run->workers);
-        if (run->workers.first_failed >= 0) {
-            shm_segment_stop(&run->segment);
-            workers_kill(&run->workers);
-            return run_failed(run, error);
-        }
-        const TransportPlace place = board_place(shm_segment_board(&run->segment));
-        if (!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
-                             run->request.options.steps)) {
-            return error_set(error, STATUS_ENVIRONMENT, "the run was cancelled");
-        }
-    }
-    return STATUS_OK;
+static void watch_prepare(Run *run) {
+    run->watch = (Watch){.board = {.mesh = run->request.plan.mesh,
+                                   .communicators = run->communicators.entries,
+                                   .communicator_count = run->communicators.count,
+                                   .ranks = over_shm(run) ? shm_segment_board(&run->segment) : post_board(run->post),
+                                   .words = program_words(&run->program)},
+                         .post = run->post,
+                         .workers = &run->workers,
+                         .timeout_s = run->request.options.timeout_s};
+    watch_begin(&run->watch, run->arena);
 }
 
 static Status run_all(Run *run, const sigset_t *signals, RunResult *result, Error *error) {
-    TRY(run_prepare(run, error));
-    TRY(directory_begin(run, error));
+    TRY(program_prepare(run, error));
+    TRY(launch_prepare(run, error));
+    TRY(request_prepare(run, error));
     TRY(workers_begin(run, error));
+    watch_prepare(run);
     TRY(run_watch(run, signals, error));
-    return run_result_load(run->request.result_path, &run->program, run->arena, result, error);
+    TRY(run->post ? run_result_parse(post_result(run->post), &run->program, run->arena, result, error)
+                  : run_result_load(run->request.result_path, &run->program, run->arena, result, error));
+    result->launcher = run->launcher->name;
+    result->launched_because = run->because;
+    return STATUS_OK;
+}
+
+// The post goes first: ranks that see it close end by themselves.
+static void run_end(Run *run) {
+    post_lines_close(run->post);
+    workers_kill(&run->workers);
+    run_ranks_end(run);
+    post_close(run->post);
+    shm_segment_destroy(&run->segment);
+    run_directory_remove(&run->directory);
+}
+
+Status exec_check_launch(const LaunchOptions *options, const char *transport, Arena *arena, const char **launcher,
+                         const char **because, Error *error) {
+    const Launcher *chosen;
+    TRY(launcher_choose(options, transport, arena, &chosen, because, error));
+    *launcher = chosen->name;
+    return STATUS_OK;
 }
 
 Status exec_run(const RunRequest *request, const ExecOptions *options, Arena *arena, RunResult *result, Error *error) {
@@ -201,9 +194,7 @@ Status exec_run(const RunRequest *request, const ExecOptions *options, Arena *ar
     sigaddset(&signals, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     const Status status = run_all(&run, &signals, result, error);
-    workers_kill(&run.workers);
-    shm_segment_destroy(&run.segment);
-    run_directory_remove(&run.directory);
+    run_end(&run);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (run.caught) {
         raise(run.caught);

@@ -32,9 +32,9 @@ typedef struct RunResult {
     int64_t planned_peak_bytes;
     TaskTotal *totals;  // by task of the program: of one step after warm-up, mean over steps and ranks
     int32_t task_count;
-    Timeline timeline;  // of the recorded step; span_count 0 unless options.spans
-    const char *state;     // "ok", "diverged"
-    const char *launcher;  // that started the ranks,
+    Timeline timeline;             // of the recorded step; span_count 0 unless options.spans
+    const char *state;             // "ok", "diverged"
+    const char *launcher;          // that started the ranks,
     const char *launched_because;  // and why it was chosen
 } RunResult;
 

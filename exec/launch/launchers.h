@@ -7,9 +7,9 @@
 // What the argv is made of.
 typedef struct LaunchPlan {
     int world, threads;
-    bool passive;         // waiting threads shall sleep
-    bool crowded;         // more ranks than cores on a host
-    const char *worker;   // path
+    bool passive;        // waiting threads shall sleep
+    bool crowded;        // more ranks than cores on a host
+    const char *worker;  // path
     const char *transport;
     LaunchOptions options;
 } LaunchPlan;

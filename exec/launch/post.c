@@ -134,18 +134,23 @@ static void line_end(Post *post, Line *line) {
     *line = (Line){.fd = -1, .rank = -1};
 }
 
-void post_close(Post *post) {
-    if (!post) {
-        return;
-    }
-    for (int i = 0; i < post->line_count; i++) {
+void post_lines_close(Post *post) {
+    for (int i = 0; post && i < post->line_count; i++) {
         if (post->lines[i].fd >= 0) {
             line_end(post, &post->lines[i]);
         }
     }
-    if (post->listen_fd >= 0) {
+    if (post && post->listen_fd >= 0) {
         close(post->listen_fd);
+        post->listen_fd = -1;
     }
+}
+
+void post_close(Post *post) {
+    if (!post) {
+        return;
+    }
+    post_lines_close(post);
     free(post->board);
     free(post->failure);
     free(post->result);

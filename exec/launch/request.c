@@ -138,10 +138,10 @@ static json_t *request_json(const RunRequest *request) {
     snprintf(hash, sizeof hash, "%016" PRIx64, request->template_hash);
     snprintf(target, sizeof target, "%s@%s", request->target->name, request->target->version);
     return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "model",
-                             model_json(&request->model), "plan", plan_json(&request->plan), "options",
-                             options_json(&request->options), "target", target, "template_hash", hash, "segment_fd",
-                             request->segment_fd, "launcher_pid", request->launcher_pid, "result_path",
-                             request->result_path, "failure_path", request->failure_path);
+                     model_json(&request->model), "plan", plan_json(&request->plan), "options",
+                     options_json(&request->options), "target", target, "template_hash", hash, "segment_fd",
+                     request->segment_fd, "launcher_pid", request->launcher_pid, "result_path", request->result_path,
+                     "failure_path", request->failure_path);
 }
 
 Status run_request_save(const RunRequest *request, const char *path, Error *error) {

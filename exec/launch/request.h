@@ -40,7 +40,8 @@ typedef struct RunOptions {
     int threads;           // per rank; 0 = cores / world, at least 1
     bool spans;            // bring back a span per task instance of one step
     bool poison;           // fill the arena with NaN first
-    const char *moments_path;  // rank 0 writes the first moments there after the last step; NULL = not (gather_moments.h)
+    const char
+        *moments_path;  // rank 0 writes the first moments there after the last step; NULL = not (gather_moments.h)
     RunFault fault;
 } RunOptions;
 

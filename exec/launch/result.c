@@ -31,13 +31,13 @@ static json_t *totals_json(const RunRecord *record) {
 
 json_t *run_result_json(const RunRecord *record) {
     const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
-    return json_pack(
-        "{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o}", "schema", SCHEMA, "world", record->world,
-        "steps", record->steps, "loss", numbers_json(record->loss, record->steps), "grad_norm",
-        numbers_json(record->grad_norm, record->steps), "step_time_s", numbers_json(record->step_time_s, record->steps),
-        "peak_bytes", (json_int_t)record->peak_bytes, "planned_peak_bytes", (json_int_t)record->planned_peak_bytes,
-        "totals", totals_json(record), "span_step", record->span_step, "start_s", numbers_json(record->start_s, spans),
-        "end_s", numbers_json(record->end_s, spans));
+    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o}", "schema", SCHEMA, "world",
+                     record->world, "steps", record->steps, "loss", numbers_json(record->loss, record->steps),
+                     "grad_norm", numbers_json(record->grad_norm, record->steps), "step_time_s",
+                     numbers_json(record->step_time_s, record->steps), "peak_bytes", (json_int_t)record->peak_bytes,
+                     "planned_peak_bytes", (json_int_t)record->planned_peak_bytes, "totals", totals_json(record),
+                     "span_step", record->span_step, "start_s", numbers_json(record->start_s, spans), "end_s",
+                     numbers_json(record->end_s, spans));
 }
 
 Status run_result_save(const RunRecord *record, const char *path, Error *error) {
@@ -136,8 +136,8 @@ static bool read_result(const json_t *root, const StepProgram *program, Arena *a
     return read_totals(root, program, arena, result) && read_timeline(root, program, arena, result);
 }
 
-static Status result_take(json_t *root, const char *origin, const StepProgram *program, Arena *arena,
-                          RunResult *result, Error *error) {
+static Status result_take(json_t *root, const char *origin, const StepProgram *program, Arena *arena, RunResult *result,
+                          Error *error) {
     const bool read = read_result(root, program, arena, result);
     json_decref(root);
     return read ? STATUS_OK : error_set(error, STATUS_INTERNAL, "%s: not a result of this run (%s)", origin, SCHEMA);

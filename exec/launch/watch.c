@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-static const double LONGEST_LOOK_S = 0.25;   // looks come every 20 ms
-static const double PREPARATION_S = 60;      // lowering and initial weights take long on large models: at least this
-static const double RANKS_KNOW_BETTER_S = 1; // over shared memory ranks see it themselves, with the place at hand
+static const double LONGEST_LOOK_S = 0.25;    // looks come every 20 ms
+static const double PREPARATION_S = 60;       // lowering and initial weights take long on large models: at least this
+static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks see it themselves, with the place at hand
 
 static double clock_s(void) {
     struct timespec now;

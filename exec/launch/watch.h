@@ -12,9 +12,9 @@ typedef struct Watch {
     const Post *post;        // NULL: ranks are children of this process,
     const Workers *workers;  // these
     double timeout_s;
-    double *still_s;      // by rank: since its progress changed
-    unsigned *progress;   // by rank: when it changed last
-    double looked_s;      // clock of the last look
+    double *still_s;     // by rank: since its progress changed
+    unsigned *progress;  // by rank: when it changed last
+    double looked_s;     // clock of the last look
 } Watch;
 
 void watch_begin(Watch *watch, Arena *arena);  // board, post and timeout_s are set

@@ -138,8 +138,9 @@ static int spawn_attributes(bool group, posix_spawnattr_t *attributes) {
 
 // number: the rank, 0 for a launcher.
 static Status process_spawn(const WorkersSetup *setup, int number, Arena *arena, pid_t *pid, Error *error) {
-    char *const own[] = {arena_text(arena, WORKER_NAME), arena_text(arena, "run"),
-                         arena_text(arena, setup->request_path), arena_format(arena, "%d", number), NULL};
+    const char *request = setup->argv ? "" : setup->request_path;
+    char *const own[] = {arena_text(arena, WORKER_NAME), arena_text(arena, "run"), arena_text(arena, request),
+                         arena_format(arena, "%d", number), NULL};
     const char *words_path = arena_format(arena, "%s/rank-%d.err", setup->directory, number);
     char **environment = worker_environment(setup, arena);
     posix_spawn_file_actions_t actions;
@@ -159,10 +160,8 @@ static Status process_spawn(const WorkersSetup *setup, int number, Arena *arena,
 
 Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, Error *error) {
     const int count = setup->argv ? 1 : setup->world;
-    *workers = (Workers){.count = count,
-                         .first_failed = -1,
-                         .group = setup->argv != NULL,
-                         .of_rank = ARENA_ARRAY(arena, Worker, count)};
+    *workers = (Workers){
+        .count = count, .first_failed = -1, .group = setup->argv != NULL, .of_rank = ARENA_ARRAY(arena, Worker, count)};
     for (int number = 0; number < count; number++) {
         const Status status = process_spawn(setup, number, arena, &workers->of_rank[number].pid, error);
         if (status != STATUS_OK) {

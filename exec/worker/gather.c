@@ -73,5 +73,14 @@ Status gather_and_save(Session *session, const StepSeries *series, Arena *arena,
     TRY(gather_peak(session, world, arena, &record.peak_bytes, error));
     TRY(gather_totals(session, arena, totals, error));
     TRY(gather_spans(session, series, arena, &record, error));
-    return session->rank == 0 ? run_result_save(&record, session->request->result_path, error) : STATUS_OK;
+    if (session->rank != 0) {
+        return STATUS_OK;
+    }
+    if (!session->post) {
+        return run_result_save(&record, session->request->result_path, error);
+    }
+    json_t *root = run_result_json(&record);
+    const Status status = post_send_json(session->post, POST_RESULT, root, error);
+    json_decref(root);
+    return status;
 }

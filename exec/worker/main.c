@@ -1,15 +1,18 @@
-// ndtune-worker run REQUEST.json RANK: one rank of a run. Started by the launcher, which reads the result and failure
-// files.
+// ndtune-worker run REQUEST.json RANK: one rank of a run, a child of the launcher, which reads the result and failure
+// files. ndtune-worker join LAUNCHER: one that mpirun, srun or torchrun started; request and results go by post.
 
 #define _GNU_SOURCE  // RTLD_DEFAULT
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "exec/launch/launchers.h"
 #include "exec/launch/result.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/gather_moments.h"
@@ -60,50 +63,112 @@ static Status session_run(Session *session, Arena *arena, Error *error) {
     return gather_and_save(session, &series, arena, error);
 }
 
-// Says why once, in the failure file, and stops the other ranks. A rank that was stopped keeps quiet.
-static void failed(const RunRequest *request, int rank, Session *session, const Error *error) {
-    fprintf(stderr, "rank %d: %s\n", rank, error->message);
+// Says why once, in the failure file or to the launcher, and stops the other ranks. A rank that was stopped keeps quiet.
+static void failed(Session *session, const Error *error) {
+    fprintf(stderr, "rank %d: %s\n", session->rank, error->message);
     if (session->transport && !session->transports->poll(session->transport)) {
         return;
     }
-    run_failure_save(request->failure_path, rank, error);
+    if (session->post) {
+        json_t *root = run_failure_json(session->rank, error);
+        post_send_json(session->post, POST_FAILURE, root, NULL);
+        json_decref(root);
+    } else {
+        run_failure_save(session->request->failure_path, session->rank, error);
+    }
     if (session->transport) {
         session->transports->stop(session->transport);
     }
 }
 
-static Status run_rank(const char *path, int rank, Error *error) {
-    Arena arena = {0};
-    RunRequest request;
+// post: NULL for a child of the launcher.
+static Status rank_run(const RunRequest *request, int rank, PostClient *post, Arena *arena, Error *error) {
     Session session = {0};
-    Status status = run_request_load(path, &arena, &request, error);
-    if (status == STATUS_OK && request.launcher_pid > 0 && getppid() != request.launcher_pid) {
-        status = error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");  // before prctl could tell
+    Status status = session_join(request, rank, post, arena, &session, error);
+    status = status == STATUS_OK ? session_run(&session, arena, error) : status;
+    if (status != STATUS_OK) {
+        failed(&session, error);
     }
-    if (status == STATUS_OK) {
-        status = session_open(&request, rank, &arena, &session, error);
-        status = status == STATUS_OK ? session_run(&session, &arena, error) : status;
-        if (status != STATUS_OK) {
-            failed(&request, rank, &session, error);
-        }
-        if (status != STATUS_OK && session.lanes) {
-            _exit(status_exit_code(status));  // threads of other lanes may still sit in a collective or a task
-        }
-        session_close(&session);
-    } else {
-        fprintf(stderr, "rank %d: %s\n", rank, error->message);
+    if (status != STATUS_OK && (session.lanes || post)) {
+        _exit(status_exit_code(status));  // other lanes may still sit in a task, MPI in the middle of a message
     }
-    arena_free(&arena);
+    session_close(&session);
+    return status;
+}
+
+static Status child_run(const char *path, int rank, Arena *arena, Error *error) {
+    RunRequest request;
+    TRY(run_request_load(path, arena, &request, error));
+    if (request.launcher_pid > 0 && getppid() != request.launcher_pid) {
+        return error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");  // before prctl could tell
+    }
+    return rank_run(&request, rank, NULL, arena, error);
+}
+
+// ---------------------------------------------------------------------------------------------- joining a run
+
+// The segment has no name; its descriptor in the launcher's process is one.
+static Status segment_open(RunRequest *request, Error *error) {
+    char path[64];
+    if (request->segment_fd < 0) {
+        return STATUS_OK;
+    }
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", request->launcher_pid, request->segment_fd);
+    request->segment_fd = open(path, O_RDWR | O_CLOEXEC);
+    if (request->segment_fd >= 0) {
+        return STATUS_OK;
+    }
+    error_set(error, STATUS_ENVIRONMENT, "no shared memory with the launcher: %s: %s", path, strerror(errno));
+    return error_hint(error, "ranks of transport shm run on the launcher's machine; across machines use transport mpi");
+}
+
+static Status join_rank(const char *launcher_name, int *rank, Error *error) {
+    const Launcher *launcher;
+    int64_t number;
+    TRY(launcher_find(launcher_name, &launcher, error));
+    const char *place = launcher->rank_variable ? getenv(launcher->rank_variable) : NULL;
+    if (!place || !text_parse_int(place, &number) || number < 0) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s gave this process no rank in %s", launcher_name,
+                         launcher->rank_variable ? launcher->rank_variable : "its environment");
+    }
+    *rank = (int)number;
+    return STATUS_OK;
+}
+
+static Status join(const char *launcher_name, Arena *arena, Error *error) {
+    RunRequest request;
+    PostClient post;
+    char *text;
+    int rank = -1;
+    const char *setting = getenv(POST_VARIABLE);
+    TRY(join_rank(launcher_name, &rank, error));
+    if (!setting) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s does not say where the launcher is", POST_VARIABLE);
+    }
+    TRY(post_join(&post, setting, rank, &text, error));
+    Status status = run_request_parse(text, arena, &request, error);
+    free(text);
+    TRY(status);
+    TRY(segment_open(&request, error));
+    status = rank_run(&request, rank, &post, arena, error);
+    post_leave(&post);
     return status;
 }
 
 int main(int argc, char **argv) {
-    int64_t rank;
-    if (argc != 4 || strcmp(argv[1], "run") != 0 || !text_parse_int(argv[3], &rank) || rank < 0) {
-        fprintf(stderr, "usage: ndtune-worker run REQUEST.json RANK (ndtune starts it)\n");
+    int64_t rank = -1;
+    const bool child = argc == 4 && strcmp(argv[1], "run") == 0 && text_parse_int(argv[3], &rank) && rank >= 0;
+    if (!child && (argc != 3 || strcmp(argv[1], "join") != 0)) {
+        fprintf(stderr, "usage: ndtune-worker run REQUEST.json RANK | join LAUNCHER (ndtune starts it)\n");
         return status_exit_code(STATUS_USAGE);
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives the launcher
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives who started it
     Error error = {0};
-    return status_exit_code(run_rank(argv[2], (int)rank, &error));
+    Arena arena = {0};
+    const Status status = child ? child_run(argv[2], (int)rank, &arena, &error) : join(argv[2], &arena, &error);
+    if (status != STATUS_OK) {
+        fprintf(stderr, "ndtune-worker: %s\n", error.message);
+    }
+    arena_free(&arena);
+    return status_exit_code(status);
 }

@@ -111,8 +111,8 @@ Status post_join(PostClient *client, const char *setting, int rank, char **reque
     }
     pthread_mutex_init(&client->sending, NULL);
     return *request ? STATUS_OK
-                    : error_set(error, STATUS_ENVIRONMENT, "cannot reach the launcher at %s", strchr(setting, ' ')
-                                    ? strrchr(setting, ' ') + 1 : setting);
+                    : error_set(error, STATUS_ENVIRONMENT, "cannot reach the launcher at %s",
+                                strchr(setting, ' ') ? strrchr(setting, ' ') + 1 : setting);
 }
 
 // ---------------------------------------------------------------------------------------------- the thread
@@ -146,10 +146,20 @@ Status post_watch(PostClient *client, BoardRank *row, Error *error) {
     return STATUS_OK;
 }
 
-Status post_send(PostClient *client, PostKind kind, const char *text, Error *error) {
+static bool text_send(PostClient *client, PostKind kind, const char *text) {
     pthread_mutex_lock(&client->sending);
     const bool sent = send_frame(client->fd, kind, text, strlen(text));
     pthread_mutex_unlock(&client->sending);
+    return sent;
+}
+
+Status post_send_json(PostClient *client, PostKind kind, const json_t *root, Error *error) {
+    char *text = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
+    if (!text) {
+        return error_set(error, STATUS_INTERNAL, "cannot be written as JSON");
+    }
+    const bool sent = text_send(client, kind, text);
+    free(text);
     return sent ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");
 }
 
@@ -158,9 +168,7 @@ void post_leave(PostClient *client) {
     if (client->watching) {
         pthread_join(client->thread, NULL);
     }
-    if (client->fd >= 0) {
-        close(client->fd);
-    }
+    text_send(client, POST_GOODBYE, "");
+    close(client->fd);
     pthread_mutex_destroy(&client->sending);
-    client->fd = -1;
 }

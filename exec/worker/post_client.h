@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <jansson.h>
 #include <pthread.h>
 
 #include "exec/launch/post_wire.h"
@@ -20,5 +21,5 @@ typedef struct PostClient {
 // setting: the value of POST_VARIABLE. *request: its text, to be freed.
 Status post_join(PostClient *client, const char *setting, int rank, char **request, Error *error);
 Status post_watch(PostClient *client, BoardRank *row, Error *error);  // starts the thread
-Status post_send(PostClient *client, PostKind kind, const char *text, Error *error);
-void post_leave(PostClient *client);  // after a goodbye or a failure was sent
+Status post_send_json(PostClient *client, PostKind kind, const json_t *root, Error *error);
+void post_leave(PostClient *client);  // says goodbye

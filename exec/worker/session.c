@@ -14,6 +14,9 @@
 // every waiting thread has a core of its own.
 enum { GATE_SPINS = 2000 };
 
+// A launcher that sees all ranks' rows knows more than a rank that waits: it speaks first.
+static const double LAUNCHER_FIRST_S = 1.5;
+
 static Status program_open(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
     TRY(step_lower(&request->model, &request->plan, request->target, arena, &session->program, error));
@@ -32,6 +35,9 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
     const bool own_cores = options->lanes == LANES_SERIAL &&
                            mesh_world(&request->plan.mesh) * (long)options->threads <= sysconf(_SC_NPROCESSORS_ONLN);
     board_rank_begin(&session->row);
+    if (session->post) {
+        TRY(post_watch(session->post, &session->row, error));
+    }
     session->transports = transport_find(options->transport, error);
     if (!session->transports) {
         return error->status;
@@ -41,7 +47,7 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
                                   .communicators = session->communicators.entries,
                                   .communicator_count = session->communicators.count,
                                   .segment_fd = request->segment_fd,
-                                  .timeout_s = options->timeout_s,
+                                  .timeout_s = options->timeout_s + (session->post ? LAUNCHER_FIRST_S : 0),
                                   .spins = own_cores ? GATE_SPINS : 0,
                                   .concurrent = options->lanes == LANES_ASYNC,
                                   .row = &session->row,
@@ -55,31 +61,36 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
     if (!session->devices) {
         return error->status;
     }
-    const DeviceSetup setup = {.program = &session->program,
-                               .memory = &session->memory,
-                               .at = session->at,
-                               .threads = options->threads > 0 ? options->threads : 1,
-                               .poison = options->poison,
-                               .data = {.seed = options->seed,
-                                        .vocab = session->request->model.vocab,
-                                        .path = options->data_path},
-                               .numbers = {.seed = options->seed,
-                                           .lr = options->lr,
-                                           .beta1 = options->beta1,
-                                           .beta2 = options->beta2,
-                                           .eps = options->eps,
-                                           .weight_decay = options->weight_decay,
-                                           .clip = options->clip}};
+    const DeviceSetup setup = {
+        .program = &session->program,
+        .memory = &session->memory,
+        .at = session->at,
+        .threads = options->threads > 0 ? options->threads : 1,
+        .poison = options->poison,
+        .data = {.seed = options->seed, .vocab = session->request->model.vocab, .path = options->data_path},
+        .numbers = {.seed = options->seed,
+                    .lr = options->lr,
+                    .beta1 = options->beta1,
+                    .beta2 = options->beta2,
+                    .eps = options->eps,
+                    .weight_decay = options->weight_decay,
+                    .clip = options->clip}};
     return session->devices->open(&setup, arena, &session->device, error);
 }
 
-Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error) {
-    *session = (Session){.request = request, .rank = rank, .at = mesh_coordinates(&request->plan.mesh, rank)};
+Status session_join(const RunRequest *request, int rank, PostClient *post, Arena *arena, Session *session,
+                    Error *error) {
+    *session =
+        (Session){.request = request, .rank = rank, .post = post, .at = mesh_coordinates(&request->plan.mesh, rank)};
     TRY(program_open(session, arena, error));
     TRY(transport_join(session, arena, error));
     TRY(device_begin(session, arena, error));
     recorder_begin(&session->recorder, &session->program, request->options.steps, request->options.spans, arena);
     return request->options.lanes == LANES_ASYNC ? lanes_open(session, arena, error) : STATUS_OK;
+}
+
+Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error) {
+    return session_join(request, rank, NULL, arena, session, error);
 }
 
 void session_close(Session *session) {

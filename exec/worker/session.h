@@ -7,6 +7,7 @@
 #include "exec/launch/communicators.h"
 #include "exec/launch/request.h"
 #include "exec/transport/board.h"
+#include "exec/worker/post_client.h"
 #include "exec/worker/recorder.h"
 #include "sim/memory/memory.h"
 #include "sim/step/step.h"
@@ -22,7 +23,8 @@ typedef struct Session {
     CommunicatorSet communicators;
     const TransportTable *transports;
     Transport *transport;
-    BoardRank row;  // transport mpi: where this rank shows itself
+    PostClient *post;  // to a launcher that did not start this process itself; NULL else
+    BoardRank row;     // transport mpi: where this rank shows itself
     const DeviceTable *devices;
     Device *device;
     Recorder recorder;
@@ -36,6 +38,9 @@ typedef struct StepReport {
 } StepReport;
 
 Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error);
+// The same for a rank that came by post.
+Status session_join(const RunRequest *request, int rank, PostClient *post, Arena *arena, Session *session,
+                    Error *error);
 void session_close(Session *session);
 
 // Runs the next step. Allocates nothing.

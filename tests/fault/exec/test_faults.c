@@ -93,11 +93,11 @@ static void fault_is_told(FaultAction action, LaneMode lanes, const char *const 
 }
 
 Test(faults, a_rank_that_exits_is_named_with_its_task) {
-    fault_is_told(FAULT_EXIT, LANES_SERIAL, (const char *[]){"rank 2 exited", "code 42", "'mlp down'", NULL});
+    fault_is_told(FAULT_EXIT, LANES_SERIAL, (const char *[]){"rank 2 on ", "exited with code 42", "'mlp down'", NULL});
 }
 
 Test(faults, a_rank_that_exits_is_named_when_lanes_are_threads) {
-    fault_is_told(FAULT_EXIT, LANES_ASYNC, (const char *[]){"rank 2 exited", "code 42", NULL});
+    fault_is_told(FAULT_EXIT, LANES_ASYNC, (const char *[]){"rank 2 on ", "exited with code 42", NULL});
 }
 
 Test(faults, a_rank_that_hangs_is_named_by_those_who_wait) {
@@ -206,7 +206,8 @@ Test(faults, a_killed_worker_is_named) {
     const Progress progress = {.update = kill_rank_1, .context = &killed};
     cr_assert(run_long(&progress, &error) == STATUS_ENVIRONMENT);
     cr_assert(killed);
-    cr_expect(strstr(error.message, "rank 1 was killed by signal 9"), "%s", error.message);
+    cr_expect(strstr(error.message, "rank 1 on ") && strstr(error.message, "was killed by signal 9"), "%s",
+              error.message);
 }
 
 static bool cancel_after_2(void *context, const char *label, int64_t done, int64_t total) {

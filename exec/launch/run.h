@@ -1,0 +1,35 @@
+// One run as its launcher holds it. Private to exec/launch: launch.c begins and ends it, run_watch.c watches it.
+
+#pragma once
+
+#include <signal.h>
+
+#include "exec/launch/communicators.h"
+#include "exec/launch/launchers.h"
+#include "exec/launch/run_directory.h"
+#include "exec/launch/watch.h"
+
+typedef struct Run {
+    RunRequest request;
+    const ExecOptions *options;
+    Arena *arena;
+    const Launcher *launcher;
+    const char *because;  // why this launcher
+    int hosts;
+    StepProgram program;
+    MemoryPlan memory;
+    CommunicatorSet communicators;
+    ShmSegment segment;  // transport shm
+    RunDirectory directory;
+    const char *request_path;
+    Post *post;  // NULL where the ranks are this program's own children
+    Workers workers;
+    Watch watch;
+    int caught;  // signal to deliver again; 0 = none
+} Run;
+
+// Until the run has ended well; else why not, in words. Signals are blocked by the caller.
+Status run_watch(Run *run, const sigset_t *signals, Error *error);
+
+// Ends processes of this machine that their launcher left behind: stopped ones cannot end themselves.
+void run_ranks_end(const Run *run);

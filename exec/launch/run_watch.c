@@ -1,0 +1,193 @@
+// The loop that watches a run. It sleeps in sigtimedwait where the ranks are children of this process, in the post where
+// a launcher started them, and turns whatever goes wrong into one sentence: what a rank said, else how its process
+// ended, else what the board shows.
+
+#define _GNU_SOURCE  // sigtimedwait, gethostname in strict C
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exec/launch/program_words.h"
+#include "exec/launch/result.h"
+#include "exec/launch/run.h"
+
+static const double LOOK_S = 0.02;   // progress is drawn this often; a worker's end wakes the watch at once
+static const double SETTLE_S = 2;    // after a rank was lost, for the words of its launcher
+static const double ARRIVAL_S = 60;  // all ranks have come by then: mpirun over ssh takes seconds, not minutes
+
+// ---------------------------------------------------------------------------------------------- words
+
+static bool worth_reading(const char *line) {
+    return line[strspn(line, "-=* \t\n")] != '\0';
+}
+
+// The last line that a worker or launcher wrote; "" where it was silent.
+static const char *last_line(const Run *run, int number) {
+    FILE *file = fopen(arena_format(run->arena, "%s/rank-%d.err", run->directory.path, number), "r");
+    char line[256], last[256] = "";
+    while (file && fgets(line, sizeof line, file)) {
+        if (worth_reading(line)) {
+            snprintf(last, sizeof last, "%s", line);
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+    last[strcspn(last, "\n")] = '\0';
+    return arena_text(run->arena, last);
+}
+
+static const char *last_words(const Run *run, int number) {
+    const char *line = last_line(run, number);
+    return *line ? arena_format(run->arena, "; its last words: %s", line) : "";
+}
+
+static const char *place_words(const Run *run, int rank) {
+    const TransportPlace place = board_place(&run->watch.board.ranks[rank]);
+    char text[160];
+    return arena_format(run->arena, "in %s",
+                        run->watch.board.words.describe(run->watch.board.words.context, &place, text, sizeof text));
+}
+
+// ---------------------------------------------------------------------------------------------- own children
+
+static Status children_check(Run *run, Error *error) {
+    const int rank = run->workers.first_failed;
+    if (rank < 0) {
+        return STATUS_OK;
+    }
+    shm_segment_stop(&run->segment);
+    workers_kill(&run->workers);
+    if (run_failure_load(run->request.failure_path, error)) {
+        return error->status;
+    }
+    char who[128];
+    return error_set(
+        error, STATUS_ENVIRONMENT, "%s %s %s%s", board_rank_words(&run->watch.board, rank, false, who, sizeof who),
+        worker_end_words(&run->workers.of_rank[rank], run->arena), place_words(run, rank), last_words(run, rank));
+}
+
+// ---------------------------------------------------------------------------------------------- ranks of a launcher
+
+static Status missing(const Run *run, Error *error) {
+    char whom[160] = "";
+    size_t used = 0;
+    const int world = mesh_world(&run->request.plan.mesh);
+    for (int rank = 0; rank < world && used < sizeof whom; rank++) {
+        if (!post_rank(run->post, rank)->came) {
+            used += (size_t)snprintf(whom + used, sizeof whom - used, "%s%d", used ? ", " : "", rank);
+        }
+    }
+    return used == 0 ? STATUS_OK
+                     : error_set(error, STATUS_ENVIRONMENT, "%s brought no rank %s within %.0f s%s",
+                                 run->launcher->program, whom, ARRIVAL_S, last_words(run, 0));
+}
+
+// mpirun knows which process was first to go; the post sees several go at a time.
+static int rank_lost(const Run *run, const char *line) {
+    static const char mark[] = "process rank ";
+    const char *at = strstr(line, mark);
+    const long rank = at ? strtol(at + sizeof mark - 1, NULL, 10) : -1;
+    return rank >= 0 && rank < mesh_world(&run->request.plan.mesh) ? (int)rank : post_first_lost(run->post);
+}
+
+static Status lost(Run *run, Error *error) {
+    for (double waited_s = 0; waited_s < SETTLE_S && run->workers.running > 0; waited_s += LOOK_S) {
+        post_serve(run->post, LOOK_S);
+        workers_poll(&run->workers);
+    }
+    if (post_failure(run->post)) {
+        return run_failure_parse(post_failure(run->post), error);
+    }
+    const char *line = last_line(run, 0);
+    const int rank = rank_lost(run, line);
+    char who[128];
+    return error_set(error, STATUS_ENVIRONMENT, "%s ended without a word %s%s%s%s%s",
+                     board_rank_words(&run->watch.board, rank, false, who, sizeof who), place_words(run, rank),
+                     *line ? "; " : "", *line ? run->launcher->program : "", *line ? ": " : "", line);
+}
+
+static Status group_check(Run *run, Error *error) {
+    if (post_failure(run->post)) {
+        return run_failure_parse(post_failure(run->post), error);
+    }
+    if (post_first_lost(run->post) >= 0) {
+        return lost(run, error);
+    }
+    const Worker *launcher = &run->workers.of_rank[0];
+    if (launcher->pid > 0) {
+        return STATUS_OK;
+    }
+    post_serve(run->post, 0);
+    if (post_failure(run->post)) {
+        return run_failure_parse(post_failure(run->post), error);
+    }
+    if (run->workers.first_failed >= 0 || !post_result(run->post)) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s %s before the ranks had a result%s", run->launcher->program,
+                         worker_end_words(launcher, run->arena), last_words(run, 0));
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- the loop
+
+// The signal that ends the run; 0 = none.
+static int wait_a_little(Run *run, const sigset_t *signals) {
+    const struct timespec nap = {.tv_nsec = run->post ? 0 : (long)(LOOK_S * 1e9)};
+    if (run->post) {
+        post_serve(run->post, LOOK_S);
+    }
+    const int caught = sigtimedwait(signals, NULL, &nap);
+    return caught > 0 && caught != SIGCHLD ? caught : 0;
+}
+
+Status run_watch(Run *run, const sigset_t *signals, Error *error) {
+    for (double arriving_s = 0; run->workers.running > 0; arriving_s += LOOK_S) {
+        run->caught = wait_a_little(run, signals);
+        if (run->caught) {
+            return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", run->caught);
+        }
+        workers_poll(&run->workers);
+        TRY(run->post ? group_check(run, error) : children_check(run, error));
+        TRY(watch_look(&run->watch, error));
+        if (run->post && arriving_s > fmax(ARRIVAL_S, run->watch.timeout_s)) {
+            TRY(missing(run, error));
+        }
+        const TransportPlace place = board_place(&run->watch.board.ranks[0]);
+        if (!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
+                             run->request.options.steps)) {
+            return error_set(error, STATUS_ENVIRONMENT, "the run was cancelled");
+        }
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- the end
+
+// Its name tells that the process id still belongs to a rank.
+static bool is_worker(pid_t pid) {
+    char path[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+    FILE *file = fopen(path, "r");
+    const bool read = file && fgets(name, sizeof name, file);
+    if (file) {
+        fclose(file);
+    }
+    return read && strncmp(name, "ndtune-worker", strlen("ndtune-worker")) == 0;
+}
+
+void run_ranks_end(const Run *run) {
+    char host[BOARD_HOST_BYTES] = "";
+    if (!run->post || gethostname(host, sizeof host - 1) != 0) {
+        return;
+    }
+    for (int rank = 0; run->watch.board.ranks && rank < mesh_world(&run->watch.board.mesh); rank++) {
+        BoardRank *row = &run->watch.board.ranks[rank];
+        const pid_t pid = (pid_t)atomic_load(&row->process);
+        if (pid > 0 && strcmp(row->host, host) == 0 && is_worker(pid)) {
+            kill(pid, SIGKILL);
+        }
+    }
+}
