@@ -51,6 +51,7 @@ typedef struct Accelerator {
     double kernel_floor_s;      // shortest kernel in a stream
     double kernel_gap_s;        // between dependent kernels of one stream
     double power_w;             // cap that the rates belong to; 0 = unknown
+    double chip_spread;         // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
     int sm_count;
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];

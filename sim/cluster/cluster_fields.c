@@ -34,6 +34,7 @@ static const ClusterField accelerator_fields[] = {
     ACCELERATOR(kernel_floor_s, "s", 0.0, latency_high_s),
     ACCELERATOR(kernel_gap_s, "s", 0.0, latency_high_s),
     ACCELERATOR(power_w, "W", 0.0, 1e5),
+    ACCELERATOR(chip_spread, "1", 0.0, 0.2),
     INTEGER("accelerator.sm_count", ClusterProfile, accelerator.sm_count, "1", 1, 1e6),
 };
 

@@ -41,6 +41,11 @@ KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels
 int task_kernels(const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
 
+// Time of arithmetic on the slowest of that many chips over that on the profile's (slowest_chip.c); how many standard
+// deviations it is below the middle.
+double slowest_chip_factor(const Accelerator *accelerator, int chips);
+double slowest_chip_sigmas(int chips);
+
 // Times a streaming kind's least traffic is moved, and the loss's bytes per logit (traffic.c).
 double traffic_passes(const Target *target, const TrainPlan *plan, const Task *task);
 double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan);

@@ -117,9 +117,11 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     const char *algorithm = "stream";
     if (task->kind == TASK_GEMM) {
         time = gemm_task_time(accelerator, program, task);
+        time.seconds *= slowest_chip_factor(accelerator, mesh_world(&program->plan.mesh));
         algorithm = "tile";
     } else if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
         time = attention_task_time(accelerator, program, task);
+        time.seconds *= slowest_chip_factor(accelerator, mesh_world(&program->plan.mesh));
         algorithm = attention_names[program->plan.attention];
     } else {
         time = stream_time(accelerator, stream_bytes(model->target, program, task), task_kernels(&program->plan, task));

@@ -60,6 +60,22 @@ Test(cost, thin_gemm_is_memory_bound_and_square_one_is_not) {
     cr_assert_lt(gemm_time(&h100, DTYPE_BF16, &square).memory_bound, 0.1);
 }
 
+// Expected lowest of n normal values: tables of order statistics give 0.564 (n = 2), 1.424 (8), 2.044 (30); Blom's
+// approximation is within 5 % of the first and 1 % of the others.
+Test(cost, the_slowest_of_more_chips_is_slower) {
+    cr_assert_eq(slowest_chip_sigmas(1), 0);
+    cr_assert_float_eq(slowest_chip_sigmas(2), 0.564, 0.03);
+    cr_assert_float_eq(slowest_chip_sigmas(8), 1.424, 0.015);
+    cr_assert_float_eq(slowest_chip_sigmas(30), 2.043, 0.01);
+    for (int chips = 1; chips < 1 << 20; chips *= 2) {
+        cr_assert_lt(slowest_chip_sigmas(chips), slowest_chip_sigmas(2 * chips));
+        cr_assert_lt(slowest_chip_sigmas(2 * chips), 6);
+    }
+    const Accelerator accelerator = {.chip_spread = 0.02};
+    cr_assert_eq(slowest_chip_factor(&accelerator, 1), 1);
+    cr_assert_float_eq(slowest_chip_factor(&accelerator, 8), 1 / (1 - 0.02 * 1.424), 0.0005);
+}
+
 Test(cost, odd_rows_in_memory_are_slow_and_an_odd_number_of_tokens_is_not) {
     const Accelerator h100 = machine_h100().accelerator;
     const GemmShape even = {.m = 4096, .n = 4096, .k = 8192, .output_bytes = 2, .trans_a = true};  // a weight gradient
