@@ -50,6 +50,8 @@ typedef struct TuneRequest {
     int attention, fused;               // likewise; TUNE_ANY: the target's own
     bool tp_overlap;
     Dtype precision;
+    int fp8_recipe;  // TUNE_ANY: the target's own
+    bool bf16_master;
     int max_tp;  // 0 = no bound
     double memory_limit_bytes;
     Effort effort;

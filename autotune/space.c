@@ -101,6 +101,8 @@ void space_kernels(const TuneRequest *request, TrainPlan *plan) {
     const Target *target = request->target;
     plan->attention = request->attention != TUNE_ANY ? (AttentionKernel)request->attention : target->default_attention;
     plan->fused = request->fused != TUNE_ANY ? (Fused)request->fused : target->default_fused;
+    plan->fp8_recipe = request->fp8_recipe != TUNE_ANY ? (Fp8Recipe)request->fp8_recipe : target_default_fp8(target);
+    plan->bf16_master = request->bf16_master;
     plan->tp_overlap = request->tp_overlap;
 }
 

@@ -115,14 +115,28 @@ static const char *choose_word(Arena *arena, const WordColumn *column, int *choi
     return arena_format(arena, "%s \"%s\" is not in this version", column->column, column->word);
 }
 
+// Weights loaded in bf16 stay so, unless mixed precision meets sharding: FSDP upcasts what it shards (accelerate 1.14
+// utils/fsdp_utils.py).
+static bool keeps_bf16(const RunRow *row, const TrainPlan *plan) {
+    const bool mixed = strncmp(row->precision, "bf16", strlen("bf16")) == 0;
+    return strstr(row->precision, "weights bfloat16") != NULL && !(mixed && plan_shard_count(plan) > 1);
+}
+
+static const char *choose_formats(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
+    const WordColumn recipe = {"fp8_recipe", row->fp8_recipe, fp8_recipe_names, FP8_RECIPE_COUNT,
+                               (int)target_default_fp8(target)};
+    int choice = FP8_TENSORWISE;
+    const char *reason = plan->precision == DTYPE_FP8 ? choose_word(arena, &recipe, &choice) : NULL;
+    plan->fp8_recipe = (Fp8Recipe)choice;
+    plan->bf16_master = keeps_bf16(row, plan) && target->bf16_optimizer_bytes_per_parameter > 0;
+    return reason;
+}
+
 static const char *choose_precision(Arena *arena, const RunRow *row, const Accelerator *accelerator, TrainPlan *plan) {
     static const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
         if (strcmp(row->dtype[0] ? row->dtype : "bf16", dtype_name(dtypes[i])) == 0) {
             plan->precision = dtypes[i];
-            if (plan->precision == DTYPE_FP8) {
-                return "fp8 arithmetic is not in this version";
-            }
             return cost_supports(accelerator, plan->precision)
                        ? NULL
                        : arena_format(arena, "the profile has no rate for %s", row->dtype);
@@ -206,6 +220,7 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
     reason = reason ? reason : choose_mesh(arena, row, plan);
     reason = reason ? reason : choose_batch(arena, row, plan);
     reason = reason ? reason : choose_precision(arena, row, &request->cluster.accelerator, plan);
+    reason = reason ? reason : choose_formats(arena, row, request->target, plan);
     reason = reason ? reason : choose_kernels(arena, row, request->target, plan);
     if (reason) {
         return reason;
@@ -240,6 +255,8 @@ static void fill_request(RunCase *run) {
     request->world = mesh_world(&run->plan.mesh);
     request->seq = run->plan.seq;
     request->precision = run->plan.precision;
+    request->fp8_recipe = TUNE_ANY;
+    request->bf16_master = run->plan.bf16_master;
     request->micro_batch = run->plan.micro_batch;
     request->global_batch = plan_global_batch(&run->plan);
     request->zero = request->reshard = request->recompute = request->cp_rotate = TUNE_ANY;

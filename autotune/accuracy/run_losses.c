@@ -6,7 +6,8 @@
 #include "autotune/accuracy/run_case.h"
 
 static bool pure_bf16(const RunCase *run) {
-    return strstr(run->row->precision, "weights bfloat16") != NULL && run->request.target->master_fp32;
+    return strstr(run->row->precision, "weights bfloat16") != NULL &&
+           run->request.target->bf16_optimizer_bytes_per_parameter <= 0;
 }
 
 static bool reduces_in_fp32(const RunCase *run) {

@@ -139,7 +139,7 @@ static void choose_sequence(Builder *builder) {
 // "bf16, fp32": what the profile has rates for.
 static const char *precisions_of(const ClusterProfile *cluster, Arena *arena) {
     const char *text = "";
-    for (int dtype = DTYPE_FP32; dtype <= DTYPE_FP16; dtype++) {
+    for (int dtype = DTYPE_FP32; dtype <= DTYPE_FP8; dtype++) {
         if (cluster->accelerator.gemm[dtype].burst_flop_per_s > 0) {
             text = arena_format(arena, "%s%s%s", text, text[0] ? ", " : "", dtype_name((Dtype)dtype));
         }
@@ -148,7 +148,7 @@ static const char *precisions_of(const ClusterProfile *cluster, Arena *arena) {
 }
 
 static Status choose_precision(Builder *builder, Error *error) {
-    static const Dtype words[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32};  // as the option lists them
+    static const Dtype words[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};  // as the option lists them
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
     const GemmRate *rates = request->cluster.accelerator.gemm;
@@ -167,6 +167,36 @@ static Status choose_precision(Builder *builder, Error *error) {
                      error_set(error, STATUS_USAGE, "the profile %s has no rate for %s; it has %s",
                                request->cluster.name, dtype_name(request->precision),
                                precisions_of(&request->cluster, &cli->arena)));
+}
+
+// What goes with a precision and was given with another.
+static Status check_formats(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    const TuneRequest *request = builder->request;
+    const char *precision = dtype_name(request->precision);
+    if (cli_given(cli, OPTION_FP8_RECIPE) && request->precision != DTYPE_FP8) {
+        return cli_blame(cli, OPTION_FP8_RECIPE,
+                         error_set(error, STATUS_USAGE, "--fp8-recipe goes with --precision fp8, not %s", precision));
+    }
+    if (request->bf16_master && request->precision == DTYPE_FP32) {
+        return cli_blame(cli, OPTION_MASTER_WEIGHTS,
+                         error_set(error, STATUS_USAGE,
+                                   "--master-weights bf16 goes with --precision bf16 or fp8, not %s", precision));
+    }
+    return STATUS_OK;
+}
+
+static void say_formats(Builder *builder) {
+    const TuneRequest *request = builder->request;
+    TrainPlan plan = {0};
+    space_kernels(request, &plan);
+    if (request->precision == DTYPE_FP8) {
+        assume(builder, arena_format(&builder->cli->arena, "fp8 with %s scales%s", fp8_recipe_names[plan.fp8_recipe],
+                                     request->fp8_recipe == TUNE_ANY ? ": the target's own" : ""));
+    }
+    if (request->bf16_master) {
+        assume(builder, "parameters, gradients and optimizer state in bf16, without an fp32 master");
+    }
 }
 
 // The value of a plan's enum that an option names; TUNE_ANY for auto and where nothing was said.
@@ -219,6 +249,8 @@ static void read_choices(Builder *builder) {
         request->attention = ATTENTION_FLASH;
     }
     request->fused = choice(cli, OPTION_FUSED, fused_names, FUSED_COUNT);
+    request->fp8_recipe = choice(cli, OPTION_FP8_RECIPE, fp8_recipe_names, FP8_RECIPE_COUNT);
+    request->bf16_master = cli_value(cli, OPTION_MASTER_WEIGHTS)->integer == 1;
     request->tp_overlap = cli_value(cli, OPTION_TP_OVERLAP)->integer == 1;
     request->effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer;
 }
@@ -267,6 +299,7 @@ static void choose_search(Builder *builder) {
         assume(builder,
                arena_format(&cli->arena, "sharding stage of the target (3 where there is something to shard)"));
     }
+    say_formats(builder);
     say_kernels(builder);
     say_overlap(builder);
 }
@@ -377,6 +410,7 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     TRY(choose_precision(&builder, error));
     choose_batch(&builder);
     choose_search(&builder);
+    TRY(check_formats(&builder, error));
     choose_limits(&builder);
     TRY(choose_objective(&builder, error));
     return choose_baseline(&builder, error);

@@ -15,7 +15,8 @@ static uint64_t request_hash(const TuneRequest *request) {
     const int64_t asked[] = {request->world,     request->seq,        request->global_batch, request->micro_batch,
                              request->zero,      request->reshard,    request->recompute,    request->cp_rotate,
                              request->precision, request->max_tp,     request->effort,       request->attention,
-                             request->fused,     request->tp_overlap, request->objective};
+                             request->fused,     request->tp_overlap, request->objective,
+                             request->fp8_recipe, request->bf16_master};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         hash_int(&hash, asked[i]);
     }

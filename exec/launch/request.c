@@ -82,6 +82,8 @@ static const Field plan_fields[] = {
     CHOICE(TrainPlan, recompute, RECOMPUTE_COUNT),
     CHOICE(TrainPlan, cp_rotate, CP_ROTATE_COUNT),
     CHOICE(TrainPlan, precision, DTYPE_COUNT),
+    CHOICE(TrainPlan, fp8_recipe, FP8_RECIPE_COUNT),
+    FLAG(TrainPlan, bf16_master),
     CHOICE(TrainPlan, attention, ATTENTION_COUNT),
     CHOICE(TrainPlan, fused, FUSED_COUNT),
     FLAG(TrainPlan, tp_overlap),

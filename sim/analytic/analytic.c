@@ -102,18 +102,25 @@ static Status make_pipeline(Analytic *analytic, const TrainPlan *plan, const Mem
     return STATUS_OK;
 }
 
+// What precision leaves open.
+static uint64_t format_word(const TrainPlan *plan) {
+    return (uint64_t)plan->fp8_recipe | (uint64_t)plan->bf16_master << 2;
+}
+
 static MemoKey mesh_key(const TrainPlan *plan) {
     const int *size = plan->mesh.size;
     return (MemoKey){.words = {(uint64_t)size[0] << 32 | (uint64_t)size[1], (uint64_t)size[2] << 32 | (uint64_t)size[3],
-                               (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 | (uint64_t)plan->precision}};
+                               (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 | (uint64_t)plan->precision |
+                                   format_word(plan) << 24}};
 }
 
 // The choices that change a micro-step's operations, as bits.
 static uint64_t choice_word(const TrainPlan *plan) {
     return (uint64_t)plan->zero | (uint64_t)plan->reshard << 4 | (uint64_t)plan->recompute << 8 |
            (uint64_t)plan->cp_rotate << 12 | (uint64_t)plan->precision << 16 | (uint64_t)plan->attention << 28 |
-           (uint64_t)plan->fused << 32 | (uint64_t)plan->tp_overlap << 36 | (uint64_t)(plan->grad_accum > 1) << 24 |
-           (uint64_t)(plan->mesh.size[AXIS_DP_REPLICATE] > 1) << 25 | (uint64_t)(plan_shard_count(plan) > 1) << 26;
+           (uint64_t)plan->fused << 32 | (uint64_t)plan->tp_overlap << 36 | format_word(plan) << 37 |
+           (uint64_t)(plan->grad_accum > 1) << 24 | (uint64_t)(plan->mesh.size[AXIS_DP_REPLICATE] > 1) << 25 |
+           (uint64_t)(plan_shard_count(plan) > 1) << 26;
 }
 
 static MemoKey pipeline_key(const TrainPlan *plan, const MeshPiece *mesh) {

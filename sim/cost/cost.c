@@ -48,7 +48,9 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_LOSS_GRADIENT:
         return logits * traffic_loss_bytes_per_logit(target, &program->plan) * loss_gradient_share;
     case TASK_ADAMW:
-        return operand_elements(program, task, 0) * target->optimizer_bytes_per_parameter;
+        return operand_elements(program, task, 0) * (program->plan.bf16_master
+                                                         ? target->bf16_optimizer_bytes_per_parameter
+                                                         : target->optimizer_bytes_per_parameter);
     case TASK_COPY:  // those of the loss are in its bytes per logit
         return task->phase == PHASE_LOSS ? 0 : least;
     default:

@@ -10,6 +10,7 @@ const char *const recompute_names[RECOMPUTE_COUNT] = {"none", "full", "selective
 const char *const cp_rotate_names[CP_ROTATE_COUNT] = {"ring", "allgather"};
 const char *const attention_names[ATTENTION_COUNT] = {"flash", "flash3", "cudnn", "triton", "eager"};
 const char *const fused_names[FUSED_COUNT] = {"fused", "eager", "compiled"};
+const char *const fp8_recipe_names[FP8_RECIPE_COUNT] = {"tensorwise", "rowwise", "delayed"};
 
 void plan_canonical(TrainPlan *plan) {
     if (plan_shard_count(plan) == 1) {
@@ -21,6 +22,10 @@ void plan_canonical(TrainPlan *plan) {
     if (plan->mesh.size[AXIS_CP] == 1) {
         plan->cp_rotate = CP_ROTATE_RING;
     }
+    if (plan->precision != DTYPE_FP8) {
+        plan->fp8_recipe = FP8_TENSORWISE;
+    }
+    plan->bf16_master = plan->bf16_master && plan->precision != DTYPE_FP32;
     plan->tp_overlap = plan->tp_overlap && plan->mesh.size[AXIS_TP] > 1;
 }
 
@@ -45,13 +50,15 @@ char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
     TrainPlan canonical = *plan;
     plan_canonical(&canonical);
     char mesh[MESH_TEXT_BYTES];
-    snprintf(out, PLAN_TEXT_BYTES,
-             "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s attention=%s fused=%s%s",
-             mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum,
-             canonical.zero, reshard_names[canonical.reshard], recompute_names[canonical.recompute],
-             cp_rotate_names[canonical.cp_rotate], dtype_name(canonical.precision),
-             attention_names[canonical.attention], fused_names[canonical.fused],
-             canonical.tp_overlap ? " tp_overlap=on" : "");
+    snprintf(
+        out, PLAN_TEXT_BYTES,
+        "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s attention=%s fused=%s%s%s%s%s",
+        mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum, canonical.zero,
+        reshard_names[canonical.reshard], recompute_names[canonical.recompute], cp_rotate_names[canonical.cp_rotate],
+        dtype_name(canonical.precision), attention_names[canonical.attention], fused_names[canonical.fused],
+        canonical.tp_overlap ? " tp_overlap=on" : "", canonical.bf16_master ? " master=bf16" : "",
+        canonical.precision == DTYPE_FP8 ? " fp8_recipe=" : "",
+        canonical.precision == DTYPE_FP8 ? fp8_recipe_names[canonical.fp8_recipe] : "");
     return out;
 }
 
@@ -61,9 +68,10 @@ void plan_hash(const TrainPlan *plan, Hash *hash) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         hash_int(hash, canonical.mesh.size[axis]);
     }
-    const int64_t choices[] = {canonical.seq,     canonical.micro_batch, canonical.grad_accum, canonical.zero,
-                               canonical.reshard, canonical.recompute,   canonical.cp_rotate,  canonical.precision,
-                               canonical.attention, canonical.fused,     canonical.tp_overlap};
+    const int64_t choices[] = {canonical.seq,       canonical.micro_batch, canonical.grad_accum, canonical.zero,
+                               canonical.reshard,   canonical.recompute,   canonical.cp_rotate,  canonical.precision,
+                               canonical.attention, canonical.fused,       canonical.tp_overlap, canonical.bf16_master,
+                               canonical.fp8_recipe};
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         hash_int(hash, choices[i]);
     }

@@ -28,11 +28,16 @@ typedef enum {
 // How norms, rotary positions, activation and loss run: hand-fused kernels, one kernel per operation, or a compiler.
 typedef enum { FUSED_FUSED, FUSED_EAGER, FUSED_COMPILED, FUSED_COUNT } Fused;
 
-extern const char *const reshard_names[RESHARD_COUNT];      // "always" "never"
-extern const char *const recompute_names[RECOMPUTE_COUNT];  // "none" "full" "selective"
-extern const char *const cp_rotate_names[CP_ROTATE_COUNT];  // "ring" "allgather"
-extern const char *const attention_names[ATTENTION_COUNT];  // "flash" "flash3" "cudnn" "triton" "eager"
-extern const char *const fused_names[FUSED_COUNT];          // "fused" "eager" "compiled"
+// Scales of fp8 operands: one per tensor from its present values (torchao's tensorwise, Transformer Engine's current
+// scaling), one per row, or one per tensor from the largest values of earlier steps.
+typedef enum { FP8_TENSORWISE, FP8_ROWWISE, FP8_DELAYED, FP8_RECIPE_COUNT } Fp8Recipe;
+
+extern const char *const reshard_names[RESHARD_COUNT];        // "always" "never"
+extern const char *const recompute_names[RECOMPUTE_COUNT];    // "none" "full" "selective"
+extern const char *const cp_rotate_names[CP_ROTATE_COUNT];    // "ring" "allgather"
+extern const char *const attention_names[ATTENTION_COUNT];    // "flash" "flash3" "cudnn" "triton" "eager"
+extern const char *const fused_names[FUSED_COUNT];            // "fused" "eager" "compiled"
+extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];  // "tensorwise" "rowwise" "delayed"
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -42,15 +47,23 @@ typedef struct TrainPlan {
     int zero;         // sharding stage 0..3 over dp_shard x cp
     Reshard reshard;  // stage 3 only: free gathered parameters after forward?
     Recompute recompute;
-    CpRotate cp_rotate;  // cp > 1 only
-    Dtype precision;     // compute and gathered-parameter dtype; masters are fp32
+    CpRotate cp_rotate;    // cp > 1 only
+    Dtype precision;       // compute and gathered-parameter dtype; fp8: of the layers' GEMMs, bf16 otherwise
+    bool bf16_master;      // parameters, gradients and optimizer state are bf16 too: no fp32 master
+    Fp8Recipe fp8_recipe;  // precision fp8 only
     AttentionKernel attention;
     Fused fused;
     bool tp_overlap;  // tp > 1: tp collectives run beside the GEMMs they feed (user buffers, async tp)
 } TrainPlan;
 
-enum { PLAN_TEXT_BYTES = 256 };
+enum { PLAN_TEXT_BYTES = 320 };
 
+// Dtype of activations, gathered parameters and gradients before reduction.
+static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
+    return plan->precision == DTYPE_FP8 ? DTYPE_BF16 : plan->precision;
+}
+
+// fp8_recipe tensorwise unless precision is fp8; bf16_master off in fp32;
 // zero = 0 when dp_shard*cp = 1; reshard always unless stage 3; cp_rotate ring when cp = 1; tp_overlap off when tp = 1.
 void plan_canonical(TrainPlan *plan);
 

@@ -72,6 +72,10 @@ CpRotate target_default_rotate(const Target *target) {
     return target->cp_allgather ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING;
 }
 
+Fp8Recipe target_default_fp8(const Target *target) {
+    return target->fp8_flavour == FP8_TRANSFORMER_ENGINE ? FP8_DELAYED : FP8_TENSORWISE;
+}
+
 int target_vocab(const Target *target, const ModelSpec *model, int tp) {
     if (target->vocab_multiple == 0) {
         return model->vocab;
@@ -118,6 +122,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->tp_regathers,
                                 target->fused_softmax,
                                 target->master_fp32,
+                                target->fp8_flavour,
                                 target->replicate_rule,
                                 target->has_tp,
                                 target->has_cp,
@@ -140,6 +145,7 @@ void target_hash(const Target *target, Hash *hash) {
                             target->tp_overlap_exposed,
                             target->bucket_bytes,
                             target->optimizer_bytes_per_parameter,
+                            target->bf16_optimizer_bytes_per_parameter,
                             target->optimizer_temporary_bytes_per_parameter,
                             target->context_bytes,
                             target->communicator_bytes,

@@ -25,6 +25,11 @@ typedef enum { SELECTIVE_NONE, SELECTIVE_CORE, SELECTIVE_OPS } SelectiveFlavour;
 // When dp_replicate > 1 is refused while dp_shard = 1.
 typedef enum { REPLICATE_ANY, REPLICATE_NOT_BESIDE_TP, REPLICATE_NOT_BESIDE_TP_OR_CP } ReplicateRule;
 
+// Who runs the layers' GEMMs in fp8, the head and attention staying as they are. TORCHAO: Float8Linear; inputs are saved
+// in bf16, weights gathered in fp8 where the scale is per tensor. TRANSFORMER_ENGINE: inputs are saved in fp8, fp8 copies
+// of the weights, one of them transposed, live beside the bf16 ones.
+typedef enum { FP8_NONE, FP8_TORCHAO, FP8_TRANSFORMER_ENGINE } Fp8Flavour;
+
 typedef struct Target {
     const char *name;      // "accelerate"
     const char *version;   // "1.14"
@@ -51,6 +56,7 @@ typedef struct Target {
     bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
     bool fused_softmax;  // eager attention's scale, mask and softmax are Megatron's kernel, where it takes the shape
     bool master_fp32;    // fp32 master when precision is lower
+    Fp8Flavour fp8_flavour;
     // legality
     ReplicateRule replicate_rule;
     bool has_tp, has_cp;
@@ -69,6 +75,7 @@ typedef struct Target {
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
     double bucket_bytes;        // of gradients and weights that one collective moves; 0 = a unit at a time
     double optimizer_bytes_per_parameter;
+    double bf16_optimizer_bytes_per_parameter;  // with bf16 masters; 0 = the target has none
     double optimizer_temporary_bytes_per_parameter;
     // memory beyond live bytes
     double context_bytes;         // CUDA context and libraries
@@ -89,6 +96,7 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
 // The stage that zero=auto means for this mesh: 3 where the target shards, 0 where there is nothing to shard over.
 int target_default_zero(const Target *target, const Mesh *mesh);
 CpRotate target_default_rotate(const Target *target);
+Fp8Recipe target_default_fp8(const Target *target);
 
 // Vocabulary entries as the target trains them: padded where it pads, so that tp divides them.
 int target_vocab(const Target *target, const ModelSpec *model, int tp);

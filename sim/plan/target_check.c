@@ -222,6 +222,38 @@ static const char *check_recompute(const Check *check) {
     return arena_format(check->arena, "%s has no selective recompute: use recompute none or full", check->target->name);
 }
 
+static bool has_recipe(Fp8Flavour flavour, Fp8Recipe recipe) {
+    return recipe == FP8_TENSORWISE || recipe == (flavour == FP8_TORCHAO ? FP8_ROWWISE : FP8_DELAYED);
+}
+
+static const char *check_fp8(const Check *check) {
+    const Target *target = check->target;
+    const Fp8Recipe recipe = check->plan->fp8_recipe;
+    if (check->plan->precision != DTYPE_FP8) {
+        return NULL;
+    }
+    if (target->fp8_flavour == FP8_NONE) {
+        return arena_format(check->arena, "%s does not run fp8: use precision bf16", target->name);
+    }
+    if (!has_recipe(target->fp8_flavour, recipe)) {
+        return arena_format(check->arena, "%s has no fp8_recipe=%s: use fp8_recipe %s", target->name,
+                            fp8_recipe_names[recipe],
+                            target->fp8_flavour == FP8_TORCHAO ? "tensorwise or rowwise" : "tensorwise or delayed");
+    }
+    if (target->tp_flavour != TP_SP && axis_size(check, AXIS_TP) > 1) {
+        return arena_format(check->arena, "%s does not run fp8 beside tp=%d: use tp=1 or precision bf16", target->name,
+                            axis_size(check, AXIS_TP));
+    }
+    return NULL;
+}
+
+static const char *check_master(const Check *check) {
+    if (!check->plan->bf16_master || check->target->bf16_optimizer_bytes_per_parameter > 0) {
+        return NULL;
+    }
+    return arena_format(check->arena, "%s has no bf16 master weights: use master weights fp32", check->target->name);
+}
+
 static const char *check_overlap(const Check *check) {
     if (!check->plan->tp_overlap || check->target->tp_overlap_exposed > 0) {
         return NULL;
@@ -252,13 +284,11 @@ static const char *check_token_count(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive,  check_axes,
-                                                          check_replicate, check_zero,
-                                                          check_recompute, check_overlap,
-                                                          check_attention, check_tensor,
-                                                          check_sequence,  check_local_tokens,
-                                                          check_rotation,  check_token_count,
-                                                          check_structure, check_transformers_plan};
+    static const char *(*const rules[])(const Check *) = {
+        check_positive,  check_axes,        check_replicate, check_zero,
+        check_recompute, check_overlap,     check_fp8,       check_master,
+        check_attention, check_tensor,      check_sequence,  check_local_tokens,
+        check_rotation,  check_token_count, check_structure, check_transformers_plan};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

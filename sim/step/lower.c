@@ -19,7 +19,7 @@ int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, D
     lowering->tensors = arena_grow(lowering->arena, lowering->tensors, lowering->tensor_count,
                                    &lowering->tensor_capacity, sizeof(Tensor));
     lowering->tensors[lowering->tensor_count] =
-        (Tensor){.name = name, .role = role, .dtype = dtype, .bytes = elements * dtype_bytes(dtype)};
+        (Tensor){.name = name, .role = role, .dtype = dtype, .bytes = elements * dtype_bytes(dtype), .scale = -1};
     return (int32_t)lowering->tensor_count++;
 }
 
@@ -147,6 +147,8 @@ Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *t
                          .cp = plan->mesh.size[AXIS_CP],
                          .shards = plan->zero > 0 ? plan_shard_count(plan) : 1,
                          .reduce_each = plan->zero >= 2 && !target->deferred_reduce};
+    lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
+    lowering.master_dtype = target->master_fp32 && !plan->bf16_master ? DTYPE_FP32 : plan_activation_dtype(plan);
     lowering.fused_qkv = target->fused_projections || model->fused_qkv;
     lowering.fused_gate_up = target->fused_projections || model->fused_gate_up;
     lowering.dims = tensor_parallel_dims(model, plan, target);

@@ -72,7 +72,8 @@ typedef struct Tensor {
     int64_t bytes;  // of one slot
     int32_t slots;  // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
     bool persistent;
-    bool cheap;  // backward makes it again rather than keep it (a packed copy)
+    int32_t scale;  // of an fp8 tensor: tensor id; -1 = none
+    bool cheap;     // backward makes it again rather than keep it (a packed copy)
 } Tensor;
 
 enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
@@ -113,6 +114,10 @@ typedef struct Lowering {
     int tp, cp;
     int shards;                     // ranks that share a unit: dp_shard * cp from stage 1 on, else 1
     bool fused_qkv, fused_gate_up;  // one GEMM for several parameter slices
+    Fp8Flavour fp8;                 // FP8_NONE unless the plan's precision is fp8
+    int32_t fp8_weights;            // copies of a layer's matrices that its GEMMs read; -1 = they read the weights
+    int32_t weight_scales;          // of weights that are gathered in fp8; -1 = none
+    Dtype master_dtype;             // of masters, moments and shard gradients
     bool reduce_each;               // gradients are reduced on every micro-step into the shard, else once at the end
 } Lowering;
 
@@ -130,6 +135,14 @@ void op_list_pass(Arena *arena, OpList *list, Op *op);         // the same opera
 Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase);
 int lowering_group_size(const Lowering *lowering, int16_t group);
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);
+
+int64_t unit_slice_offset(const Lowering *lowering, const char *slice);  // elements
+
+// ---- fp8 (lower_fp8.c)
+
+bool fp8_gathers_weights(const Lowering *lowering);
+int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements);
+void fp8_choose_weights(Lowering *lowering);
 
 // ---- passes
 

@@ -227,6 +227,9 @@ static void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t
     op_operand(op, op_whole(lowering, o), ACCESS_WRITE);
     op_operand(op, op_whole(lowering, lse), ACCESS_WRITE);
     op_operand(op, probabilities, ACCESS_WRITE);
+    if (fp8_saves_inputs(lowering)) {
+        op_operand(op, op_whole(lowering, attention_projected(lowering)), ACCESS_WRITE);
+    }
 }
 
 static void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients,
@@ -253,6 +256,11 @@ int32_t attention_inner(Lowering *lowering) {
     return tokens_by(lowering, "attention_out", lowering->dims.q_width);
 }
 
+int32_t attention_projected(Lowering *lowering) {
+    return fp8_saves_inputs(lowering) ? tokens_by(lowering, "attention_out_fp8", lowering->dims.q_width)
+                                      : attention_inner(lowering);
+}
+
 int32_t attention_inner_gradient(Lowering *lowering) {
     return tokens_by(lowering, "dattention_out", lowering->dims.q_width);
 }
@@ -270,7 +278,7 @@ int32_t lower_attention(Lowering *lowering, int32_t x) {
     add_qk_norm(lowering, &refs);
     add_rope(lowering, SECTION_LAYER_FORWARD, &refs, false);
     add_attention(lowering, &refs, o, attention_statistics(lowering));
-    return o;
+    return attention_projected(lowering);
 }
 
 Projection lower_attention_backward(Lowering *lowering) {

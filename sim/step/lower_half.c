@@ -15,6 +15,7 @@ Half attention_half(const Lowering *lowering) {
                 d->hidden, NULL, NULL},
         .out_bias = lowering->model->out_bias ? "bo" : NULL,
         .in = "attention_in",
+        .in_scale = "attention_in scale",
         .in_full = "attention_in_full",
         .sum = "attention_sum",
         .sum_between = "attention_sum_between",
@@ -39,6 +40,7 @@ Half mlp_half(const Lowering *lowering) {
                 NULL},
         .out_bias = lowering->model->mlp_bias ? "bdown" : NULL,
         .in = "mlp_in",
+        .in_scale = "mlp_in scale",
         .in_full = "mlp_in_full",
         .sum = "mlp_sum",
         .sum_between = "mlp_sum_between",
@@ -55,16 +57,42 @@ Half mlp_half(const Lowering *lowering) {
     };
 }
 
+// A gather that waits for the scale of what it gathers.
+static void mark_scaled(const Lowering *lowering, Op *mark, OpRef scale) {
+    if (scale.tensor >= 0 && lowering->tp > 1) {
+        op_operand(mark, scale, ACCESS_READ);
+    }
+}
+
+// The output gradient that tp ranks gather, in fp8.
+static HalfGradient gather_in_fp8(Lowering *lowering, const Half *half, OpRef between) {
+    const Section section = SECTION_LAYER_BACKWARD;
+    const int32_t cast = between_by_hidden(lowering, "gradient_fp8");
+    const HalfGradient gradient = {.between = between,
+                                   .full = tokens_by(lowering, "gradient_full_fp8", lowering->dims.hidden)};
+    Op *maker = fp8_add_cast(lowering, section, between, cast);
+    const OpRef scale = fp8_scale_of(lowering, section, maker, cast, "gradient_fp8 scale");
+    mark_scaled(lowering,
+                mark_tp(lowering, section, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, cast),
+                        op_whole(lowering, gradient.full), half->leave_backward),
+                scale);
+    return gradient;
+}
+
 // x, or its norm, as every tp rank sees it.
 int32_t half_begin(Lowering *lowering, const Half *half, OpRef x) {
-    OpRef in = x;
-    if (!norms_behind(lowering)) {
-        const int32_t normed = between_by_hidden(lowering, half->in);
-        add_norm(lowering, SECTION_LAYER_FORWARD, &half->norm, x, normed);
-        in = op_whole(lowering, normed);
+    const Section section = SECTION_LAYER_FORWARD;
+    const bool in_fp8 = activation_dtype(lowering, half->in) == DTYPE_FP8;
+    OpRef in = x, scale = op_absent();
+    if (!norms_behind(lowering) || in_fp8) {
+        const int32_t made = between_by_hidden(lowering, half->in);
+        Op *maker = norms_behind(lowering) ? fp8_add_cast(lowering, section, x, made)
+                                           : add_norm(lowering, section, &half->norm, x, made);
+        scale = fp8_scale_of(lowering, section, maker, made, half->in_scale);
+        in = op_whole(lowering, made);
     }
     const int32_t full = tokens_by(lowering, half->in_full, lowering->dims.hidden);
-    mark_tp(lowering, SECTION_LAYER_FORWARD, MARK_TP_ENTER, in, op_whole(lowering, full), half->enter);
+    mark_scaled(lowering, mark_tp(lowering, section, MARK_TP_ENTER, in, op_whole(lowering, full), half->enter), scale);
     return full;
 }
 
@@ -93,10 +121,11 @@ HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g) {
                                           .x = op_whole(lowering, between_by_hidden(lowering, half->sum_between)),
                                           .residual = op_absent(),
                                           .dx = gradient.between});
-        gradient.full = tokens_by(lowering, half->dsum_full, lowering->dims.hidden);
-    } else {
-        gradient.full = tokens_by(lowering, "dx_full", lowering->dims.hidden);
     }
+    if (fp8_gathers_inputs(lowering)) {
+        return gather_in_fp8(lowering, half, gradient.between);
+    }
+    gradient.full = tokens_by(lowering, norms_behind(lowering) ? half->dsum_full : "dx_full", lowering->dims.hidden);
     mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_LEAVE_BACKWARD, gradient.between,
             op_whole(lowering, gradient.full), half->leave_backward);
     return gradient;

@@ -97,6 +97,11 @@ static void make_buffers(Assembly *assembly) {
                          .persistent = tensor->persistent};
         }
     }
+    for (size_t t = 0; t < lowering->tensor_count; t++) {
+        if (assembly->buffer_of[t] >= 0 && lowering->tensors[t].scale >= 0) {
+            program->buffers[assembly->buffer_of[t]].scale_buffer = assembly->buffer_of[lowering->tensors[t].scale];
+        }
+    }
 }
 
 static void make_events(Assembly *assembly) {

@@ -49,20 +49,25 @@ static void lower_layer_backward(Lowering *lowering) {
     if (!side_by_side(lowering)) {
         gradient = half_gradient(lowering, &attention, g);
     }
-    half_out_backward(lowering, &attention, &gradient, attention_inner(lowering), attention_inner_gradient(lowering));
+    half_out_backward(lowering, &attention, &gradient, attention_projected(lowering),
+                      attention_inner_gradient(lowering));
     const Projection qkv = lower_attention_backward(lowering);
     half_begin_backward(lowering, &attention, &qkv,
                         &(NormBackward){.x = layer_input(lowering), .residual = aside, .dx = g});
 }
 
 void lower_layers(Lowering *lowering) {
+    lower_fp8_begin(lowering);
     lower_begin(lowering);
     mark_unit(lowering, SECTION_LAYER_FORWARD, MARK_UNIT_NEED, UNIT_LAYER);
+    lower_fp8_weights(lowering);
     lower_layer_forward(lowering);
+    lower_fp8_history(lowering, SECTION_TAIL);
     lower_tail(lowering);
     mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_NEED, UNIT_LAYER);
     mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD, UNIT_LAYER);
     lower_layer_backward(lowering);
     mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_GRADIENT, UNIT_LAYER);
     lower_end(lowering);
+    lower_fp8_history(lowering, SECTION_END);
 }

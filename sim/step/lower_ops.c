@@ -6,11 +6,12 @@
 // ---- tensors by name
 
 int32_t tokens_by(Lowering *lowering, const char *name, int64_t width) {
-    return lowering_tensor(lowering, name, ROLE_ACTIVATION, lowering->dims.dtype, lowering->dims.tokens * width);
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
+                           lowering->dims.tokens * width);
 }
 
 int32_t between_by_hidden(Lowering *lowering, const char *name) {
-    return lowering_tensor(lowering, name, ROLE_ACTIVATION, lowering->dims.dtype,
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
                            lowering->dims.tokens_between * lowering->dims.hidden);
 }
 
@@ -45,10 +46,11 @@ OpRef stream_at(const Lowering *lowering, int32_t x, int index) {
 
 // ---- operations
 
-void mark_tp(Lowering *lowering, Section section, Mark mark, OpRef in, OpRef out, const char *name) {
+Op *mark_tp(Lowering *lowering, Section section, Mark mark, OpRef in, OpRef out, const char *name) {
     Op *op = op_mark(lowering, section, mark, name);
     op_operand(op, in, ACCESS_READ);
     op_operand(op, out, ACCESS_WRITE);
+    return op;
 }
 
 void mark_unit(Lowering *lowering, Section section, Mark mark, int unit) {
@@ -61,10 +63,12 @@ typedef struct Gemm {
     OpRef bias;  // tensor -1 where there is none
     int64_t m, n, k;
     bool trans_a, trans_b, accumulate;
+    int unit;
 } Gemm;
 
 static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm) {
     Op *op = op_add(lowering, section, TASK_GEMM, phase, gemm->name);
+    op->task.dtype = lowering->fp8 != FP8_NONE && gemm->unit == UNIT_LAYER ? DTYPE_FP8 : lowering->dims.dtype;
     op->task.m = gemm->m;
     op->task.n = gemm->n;
     op->task.k = gemm->k;
@@ -80,11 +84,18 @@ static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gem
     }
 }
 
+static OpRef linear_weights(const Lowering *lowering, const Linear *linear, bool transposed) {
+    return linear->unit == UNIT_LAYER
+               ? fp8_weight_slice(lowering, linear->first, linear->last, transposed)
+               : unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last);
+}
+
 void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y) {
     add_gemm(lowering, section, section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD,
              &(Gemm){.name = linear->name,
+                     .unit = linear->unit,
                      .a = op_whole(lowering, x),
-                     .b = unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last),
+                     .b = linear_weights(lowering, linear, false),
                      .c = op_whole(lowering, y),
                      .bias = linear->first_bias ? unit_slice(lowering, lowering->weights[linear->unit],
                                                              linear->first_bias, linear->last_bias)
@@ -98,8 +109,9 @@ void add_forward(Lowering *lowering, Section section, const Linear *linear, int3
 void add_input_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t dx) {
     add_gemm(lowering, section, PHASE_BACKWARD,
              &(Gemm){.name = linear->backward_name,
+                     .unit = linear->unit,
                      .a = dy,
-                     .b = unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last),
+                     .b = linear_weights(lowering, linear, true),
                      .c = op_whole(lowering, dx),
                      .bias = op_absent(),
                      .m = lowering->dims.tokens,
@@ -110,6 +122,7 @@ void add_input_gradient(Lowering *lowering, Section section, const Linear *linea
 void add_weight_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t x) {
     add_gemm(lowering, section, PHASE_BACKWARD,
              &(Gemm){.name = linear->weight_name,
+                     .unit = linear->unit,
                      .a = dy,
                      .b = op_whole(lowering, x),
                      .c = unit_slice(lowering, lowering->gradients[linear->unit], linear->first, linear->last),
@@ -133,7 +146,7 @@ static OpRef slice_of(const Lowering *lowering, const int32_t tensors[UNIT_COUNT
     return slice ? unit_slice(lowering, tensors[unit], slice, slice) : op_absent();
 }
 
-void add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y) {
+Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y) {
     const bool layer = lowering->model->norm == NORM_LAYER;
     const OpRef statistics = norm_statistics(lowering, norm);
     Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM : TASK_RMSNORM,
@@ -147,6 +160,7 @@ void add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, in
     }
     op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
     op_operand(op, statistics, ACCESS_WRITE);
+    return op;
 }
 
 void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands) {

@@ -31,6 +31,7 @@ typedef struct Projection {
     int count;
 } Projection;
 
+Dtype activation_dtype(const Lowering *lowering, const char *name);
 int32_t tokens_by(Lowering *lowering, const char *name, int64_t width);
 int32_t between_by_hidden(Lowering *lowering, const char *name);
 int32_t residual_stream(Lowering *lowering);
@@ -38,13 +39,13 @@ int32_t gradient_stream(Lowering *lowering);
 int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows);
 OpRef column(const Lowering *lowering, int32_t tensor, int64_t first_column);
 OpRef stream_at(const Lowering *lowering, int32_t x, int index);
-void mark_tp(Lowering *lowering, Section section, Mark mark, OpRef in, OpRef out, const char *name);
+Op *mark_tp(Lowering *lowering, Section section, Mark mark, OpRef in, OpRef out, const char *name);
 void mark_unit(Lowering *lowering, Section section, Mark mark, int unit);
 void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y);
 void add_input_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t dx);
 void add_weight_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t x);
 Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char *bias, const char *statistics);
-void add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y);
+Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y);
 void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands);
 void add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows);
 void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int64_t elements);
@@ -64,6 +65,7 @@ typedef struct Half {
     const char *in, *in_full, *sum, *sum_between, *sum_normed;
     const char *din, *din_full, *din_part, *dsum, *dsum_full;
     const char *enter, *leave, *enter_backward, *leave_backward;
+    const char *in_scale;
 } Half;
 
 // The gradient of a half's output, before and after every tp rank sees it.
@@ -93,6 +95,20 @@ int32_t lower_mlp(Lowering *lowering, int32_t x);
 int32_t mlp_inner(Lowering *lowering);
 int32_t mlp_inner_gradient(Lowering *lowering);
 Projection lower_mlp_backward(Lowering *lowering);
+
+// What the half's last layer reads: attention's results, in fp8 where they are saved so.
+int32_t attention_projected(Lowering *lowering);
+
+// ---- fp8 (lower_fp8.c)
+
+bool fp8_gathers_inputs(const Lowering *lowering);
+bool fp8_saves_inputs(const Lowering *lowering);
+OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tensor, const char *scale_name);
+Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to);
+OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *last, bool transposed);
+void lower_fp8_weights(Lowering *lowering);
+void lower_fp8_begin(Lowering *lowering);
+void lower_fp8_history(Lowering *lowering, Section section);
 
 // ---- edges (lower_edges.c)
 

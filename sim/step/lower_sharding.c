@@ -54,17 +54,27 @@ static int32_t ring_slots(const Unit *unit, int depth) {
     return unit->instances > 1 ? depth : 1;
 }
 
+// Gathered layers in fp8 keep their vectors in bf16: the buffer is counted in bytes.
+static int64_t gathered_elements(const Lowering *lowering, int u) {
+    const Unit *unit = &lowering->units[u];
+    if (u != UNIT_LAYER || !fp8_gathers_weights(lowering)) {
+        return unit->padded_elements;
+    }
+    const int64_t grain = (int64_t)lowering->shards * STEP_ALIGN_BYTES;
+    return (fp8_weight_bytes(lowering, unit->elements) + grain - 1) / grain * grain;
+}
+
 static void choose_weights(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     const UnitNames *names = &unit_names[u];
-    const Dtype dtype = lowering->dims.dtype;
-    const bool has_master = lowering->target->master_fp32 && dtype != DTYPE_FP32;
-    const Dtype master_dtype = lowering->target->master_fp32 ? DTYPE_FP32 : dtype;
+    const Dtype dtype = lowering->dims.dtype, master_dtype = lowering->master_dtype;
+    const bool has_master = master_dtype != dtype;
     if (gathers(lowering)) {
         const bool kept = lowering->plan->reshard == RESHARD_NEVER;
         const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
-        lowering->weights[u] = unit->gathered =
-            unit_tensor(lowering, names->weights, ROLE_GATHERED, dtype, unit->padded_elements, slots);
+        const bool in_fp8 = u == UNIT_LAYER && fp8_gathers_weights(lowering);
+        lowering->weights[u] = unit->gathered = unit_tensor(
+            lowering, names->weights, ROLE_GATHERED, in_fp8 ? DTYPE_FP8 : dtype, gathered_elements(lowering, u), slots);
         unit->master = persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype, unit->shard_elements,
                                          unit->instances);
         if (has_master && !lowering->target->shard_copies) {
@@ -75,7 +85,7 @@ static void choose_weights(Lowering *lowering, int u) {
     }
     lowering->weights[u] = unit->working =
         persistent_tensor(lowering, names->weights, ROLE_PARAMETER, dtype, unit->padded_elements, unit->instances);
-    unit->master = has_master ? persistent_tensor(lowering, names->master, ROLE_PARAMETER, DTYPE_FP32,
+    unit->master = has_master ? persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype,
                                                   unit->shard_elements, unit->instances)
                               : unit->working;
 }
@@ -90,9 +100,10 @@ static void choose_gradients(Lowering *lowering, int u) {
     lowering->gradients[u] = unit->gradient_full = unit_tensor(
         lowering, names->gradients, ROLE_GRADIENT, lowering->dims.reduce_dtype, unit->padded_elements, slots);
     lowering->tensors[unit->gradient_full].persistent = buffered;
-    unit->gradient_shard = lowering->plan->zero == 0 ? unit->gradient_full
-                                                     : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
-                                                                   DTYPE_FP32, unit->shard_elements, unit->instances);
+    unit->gradient_shard = lowering->plan->zero == 0
+                               ? unit->gradient_full
+                               : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, lowering->master_dtype,
+                                             unit->shard_elements, unit->instances);
 }
 
 void lower_unit_tensors(Lowering *lowering) {
@@ -100,11 +111,12 @@ void lower_unit_tensors(Lowering *lowering) {
         Unit *unit = &lowering->units[u];
         choose_weights(lowering, u);
         choose_gradients(lowering, u);
-        unit->moment1 = persistent_tensor(lowering, unit_names[u].moment1, ROLE_OPTIMIZER, DTYPE_FP32,
+        unit->moment1 = persistent_tensor(lowering, unit_names[u].moment1, ROLE_OPTIMIZER, lowering->master_dtype,
                                           unit->shard_elements, unit->instances);
-        unit->moment2 = persistent_tensor(lowering, unit_names[u].moment2, ROLE_OPTIMIZER, DTYPE_FP32,
+        unit->moment2 = persistent_tensor(lowering, unit_names[u].moment2, ROLE_OPTIMIZER, lowering->master_dtype,
                                           unit->shard_elements, unit->instances);
     }
+    fp8_choose_weights(lowering);
 }
 
 // ---- emitting
@@ -124,16 +136,15 @@ static OpRef place_ref(const Lowering *lowering, const Place *place, int32_t ten
     return ref;
 }
 
-static void place_append(Lowering *lowering, const Place *place, Op op) {
+static Op *place_append(Lowering *lowering, const Place *place, Op op) {
     op.task.unit = (int16_t)place->unit;
     op.task.layer_guard = (int16_t)place->guard;
     op.task.phase = place->phase;
     op.absolute = place->absolute;
-    op_list_append(lowering->arena, place->out, &op);
+    return op_list_append(lowering->arena, place->out, &op);
 }
 
-static void place_copy(Lowering *lowering, const Place *place, LaneId lane, const char *name, int32_t from,
-                       int32_t to) {
+static Op *place_copy(Lowering *lowering, const Place *place, LaneId lane, const char *name, int32_t from, int32_t to) {
     const Tensor *source = &lowering->tensors[from];
     const int64_t elements = source->bytes / dtype_bytes(source->dtype);
     Op op = {.task = {.name = name,
@@ -146,7 +157,7 @@ static void place_copy(Lowering *lowering, const Place *place, LaneId lane, cons
                       .stride = elements}};
     op_operand(&op, place_ref(lowering, place, from), ACCESS_READ);
     op_operand(&op, place_ref(lowering, place, to), ACCESS_WRITE);
-    place_append(lowering, place, op);
+    return place_append(lowering, place, op);
 }
 
 static void place_collective(Lowering *lowering, const Place *place, Op op, OpRef in, OpRef out) {
@@ -161,9 +172,9 @@ static void place_collective(Lowering *lowering, const Place *place, Op op, OpRe
 }
 
 static int32_t gather_out(Lowering *lowering, int u) {
-    Unit *unit = &lowering->units[u];
-    return unit_tensor(lowering, unit_names[u].raw, ROLE_COMMUNICATION, lowering->dims.dtype, unit->padded_elements,
-                       ring_slots(unit, 2));
+    const Tensor weights = lowering->tensors[lowering->weights[u]];
+    return unit_tensor(lowering, unit_names[u].raw, ROLE_COMMUNICATION, weights.dtype,
+                       weights.bytes / dtype_bytes(weights.dtype), ring_slots(&lowering->units[u], 2));
 }
 
 static void emit_gather(Lowering *lowering, const Place *place) {
@@ -176,9 +187,13 @@ static void emit_gather(Lowering *lowering, const Place *place) {
                          place_ref(lowering, place, lowering->weights[place->unit]));
         return;
     }
-    const int32_t part = unit_tensor(lowering, unit_names[place->unit].part, ROLE_COMMUNICATION, lowering->dims.dtype,
-                                     unit->shard_elements, 1);
-    place_copy(lowering, place, LANE_AG, "gather copy in", unit->master, part);
+    const Tensor weights = lowering->tensors[lowering->weights[place->unit]];
+    const int32_t part = unit_tensor(lowering, unit_names[place->unit].part, ROLE_COMMUNICATION, weights.dtype,
+                                     weights.bytes / dtype_bytes(weights.dtype) / lowering->shards, 1);
+    Op *copy = place_copy(lowering, place, LANE_AG, "gather copy in", unit->master, part);
+    if (weights.scale >= 0) {
+        op_operand(copy, op_whole(lowering, weights.scale), ACCESS_READ);
+    }
     place_collective(lowering, place, gather, place_ref(lowering, place, part),
                      place_ref(lowering, place, gather_out(lowering, place->unit)));
 }
@@ -321,7 +336,7 @@ static int32_t reduce_source(Lowering *lowering, const Place *place) {
 
 static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
-    const bool cast = lowering->dims.reduce_dtype != DTYPE_FP32;
+    const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype;
     const bool adds = lowering->reduce_each && !lowering->first;
     const bool replicas = lowering_group_size(lowering, lowering->replicate_group) > 1;
     const bool replicas_each = lowering->reduce_each && lowering->target->replicas_each_step;

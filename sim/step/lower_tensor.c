@@ -16,9 +16,11 @@
 Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const Target *target) {
     const int tp = plan->mesh.size[AXIS_TP];
     const int64_t tokens = plan_local_tokens(plan);
-    const Dtype dtype = plan->precision;
-    const bool whole_fp32 = plan->zero == 0 && target->master_fp32;  // no sharding policy: gradients are as the masters
-    const bool reduces_half = target->reduce_dtype_bf16 != DTYPE_FP32 && !whole_fp32;
+    const Dtype dtype = plan_activation_dtype(plan);
+    // No sharding policy: gradients are as the masters.
+    const bool whole_fp32 = plan->zero == 0 && target->master_fp32 && !plan->bf16_master;
+    const bool whole_half = plan->zero == 0 && plan->bf16_master;
+    const bool reduces_half = (target->reduce_dtype_bf16 != DTYPE_FP32 && !whole_fp32) || whole_half;
     return (Dims){
         .tokens = tokens,
         .tokens_between = target->tp_flavour == TP_SP ? tokens / tp : tokens,
@@ -100,10 +102,14 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
     const bool backward = mark->mark >= MARK_TP_PART_BACKWARD;
     const Phase phase = section != SECTION_TAIL ? mark->task.phase : backward ? PHASE_BACKWARD : PHASE_LOSS;
     Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, mark->task.name, phase);
-    op.task.payload_bytes = lowering->dims.tokens * lowering->dims.hidden * lowering->dims.element;
+    op.task.dtype = lowering->tensors[mark->operands[0].tensor].dtype;
+    op.task.payload_bytes = lowering->dims.tokens * lowering->dims.hidden * dtype_bytes(op.task.dtype);
     op_operand(&op, mark->operands[0], kind == TASK_ALL_REDUCE ? ACCESS_UPDATE : ACCESS_READ);
     if (kind != TASK_ALL_REDUCE) {
         op_operand(&op, mark->operands[1], ACCESS_WRITE);
+    }
+    if (mark->operand_count > 2) {  // the scale that the ranks have agreed on
+        op_operand(&op, mark->operands[2], ACCESS_READ);
     }
     op_list_append(lowering->arena, out, &op);
 }

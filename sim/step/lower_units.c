@@ -189,15 +189,26 @@ static const ParamSlice *find_slice(const Lowering *lowering, const char *name) 
     return NULL;
 }
 
+int64_t unit_slice_offset(const Lowering *lowering, const char *slice) {
+    const ParamSlice *found = find_slice(lowering, slice);
+    ASSERT(found);
+    return found->offset_elements;
+}
+
+static int64_t unit_bytes(const Lowering *lowering, int32_t tensor, int64_t elements) {
+    const bool mixed = tensor == lowering->weights[UNIT_LAYER] && fp8_gathers_weights(lowering);
+    return mixed ? fp8_weight_bytes(lowering, elements) : elements * dtype_bytes(lowering->tensors[tensor].dtype);
+}
+
 // The stretch from one slice to another of the same unit, in a tensor with the unit's flat layout (weights or
 // gradients).
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice) {
     const ParamSlice *first = find_slice(lowering, slice);
     const ParamSlice *last = find_slice(lowering, last_slice);
     ASSERT(first && last);
-    const int element = dtype_bytes(lowering->tensors[tensor].dtype);
+    const int64_t end = last->offset_elements + last->local_rows * last->local_cols;
     OpRef ref = op_whole(lowering, tensor);
-    ref.offset_bytes = first->offset_elements * element;
-    ref.bytes = (last->offset_elements + last->local_rows * last->local_cols) * element - ref.offset_bytes;
+    ref.offset_bytes = unit_bytes(lowering, tensor, first->offset_elements);
+    ref.bytes = unit_bytes(lowering, tensor, end) - ref.offset_bytes;
     return ref;
 }

@@ -66,8 +66,9 @@ static OpRef foreach_temporary(Lowering *lowering) {
     for (int u = 0; u < UNIT_COUNT; u++) {
         elements += lowering->units[u].shard_elements * lowering->units[u].instances;
     }
-    const int64_t fp32_elements = (int64_t)((double)elements * bytes_per_parameter / dtype_bytes(DTYPE_FP32));
-    const int32_t tensor = lowering_tensor(lowering, "optimizer temporary", ROLE_OPTIMIZER, DTYPE_FP32, fp32_elements);
+    const int64_t held = (int64_t)((double)elements * bytes_per_parameter / dtype_bytes(DTYPE_FP32));
+    const int32_t tensor =
+        lowering_tensor(lowering, "optimizer temporary", ROLE_OPTIMIZER, lowering->master_dtype, held);
     lowering->tensors[tensor].slots = 1;
     return op_whole(lowering, tensor);
 }
@@ -98,6 +99,9 @@ static void emit_adamw(Lowering *lowering, Section section, int u) {
     op_operand(op, op_whole(lowering, lowering->norm_tensor), ACCESS_READ);
     op_operand(op, working_ref(lowering, unit), ACCESS_WRITE);
     op_operand(op, temporary, u == UNIT_EMBEDDING ? ACCESS_WRITE : ACCESS_UPDATE);
+    if (u == UNIT_LAYER && lowering->weight_scales >= 0) {
+        op_operand(op, op_whole(lowering, lowering->weight_scales), ACCESS_UPDATE);
+    }
     if (lowering->shards > 1 && unit->gathered < 0) {
         Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather updated weights",
                                   PHASE_OPTIMIZER);

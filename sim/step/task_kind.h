@@ -35,7 +35,8 @@ typedef enum {
     TASK_GEMM,
     // q(u), k(u): rows tokens, stride elements per row; the first inner elements of a head turn; backward: the other way
     TASK_ROPE,
-    // q, k, v, o(u), lse(u), [probabilities of eager attention]: causal block; ring_step 0 starts, later ones merge
+    // q, k, v, o(u), lse(u), [probabilities of eager attention], fp8 copy of o (operand only where it is saved): causal
+    // block; ring_step 0 starts, later ones merge
     TASK_ATTENTION,
     // q, k, v, o, lse, do, dq(u), dk, dv, workspace, [probabilities]: ring_step 0 writes dq, later ones add; dk, dv
     // written
@@ -64,7 +65,8 @@ typedef enum {
     // master(u), m(u), v(u), gradient, scale, [working copy out], [temporary of a foreach optimizer]; the first inner
     // elements of the unit take no weight decay
     TASK_ADAMW,
-    // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast)
+    // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast); scales (operand only
+    // where fp8 is cast by scales known before, read, or found, written)
     TASK_COPY,
     // src -> dst, rows x cols, src packed, dst row stride `stride`
     TASK_UNPACK,
@@ -72,7 +74,7 @@ typedef enum {
     TASK_ACCUMULATE,
     // -> dst
     TASK_ZERO,
-    // part -> whole
+    // part -> whole, scale (operand only where ranks agreed on one)
     TASK_ALL_GATHER,
     // whole -> part (sum)
     TASK_REDUCE_SCATTER,

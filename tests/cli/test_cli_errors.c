@@ -31,6 +31,12 @@ static const Refusal refusals[] = {
     {{"--world", "8", "--model", "7b", "--tokens", "0"}, 1, "such as 300e9 or 2T"},
     {{"--world", "8", "--model", "7b", "--attention", "flahs"}, 1, "hint: did you mean flash?"},
     {{"--world", "8", "--model", "7b", "--recompute", "selective"}, 2, "accelerate has no selective recompute"},
+    {{"--world", "8", "--model", "7b", "--precision", "fp8", "--cluster", "dgx-a100-80g"}, 1, "no rate for fp8"},
+    {{"--world", "8", "--model", "7b", "--precision", "fp8", "--target", "nanotron"}, 2, "nanotron does not run fp8"},
+    {{"--world", "8", "--model", "7b", "--fp8-recipe", "rowwise"}, 1, "--fp8-recipe goes with --precision fp8"},
+    {{"--world", "8", "--model", "7b", "--master-weights", "bf16", "--target", "megatron"},
+     2,
+     "no bf16 master weights"},
     {{"--world", "8", "--model", "7b", "--effort", "estimat"}, 1, "hint: did you mean estimate?"},
     {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--attention", "eager"}, 2, "attention eager does"},
     {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--recompute", "selective"}, 2, "selective"},
@@ -154,7 +160,7 @@ Test(cli_help, every_command_has_an_example_that_parses) {
 
 Test(cli_help, does_not_list_what_this_version_lacks) {
     ProgramRun run = CLI("help", "plan");
-    static const char *const later[] = {"--html", "--launcher", "fp8"};
+    static const char *const later[] = {"--html", "--launcher", "--trace"};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         cr_expect_null(strstr(run.out, later[i]), "%s", later[i]);
     }

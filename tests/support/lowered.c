@@ -15,7 +15,11 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .recompute = request->recompute,
                       .cp_rotate = request->cp_rotate,
                       .fused = target->default_fused,
-                      .precision = request->bf16 ? DTYPE_BF16 : DTYPE_FP32};
+                      .fp8_recipe = request->fp8_recipe,
+                      .bf16_master = request->bf16_master,
+                      .precision = request->fp8    ? DTYPE_FP8
+                                   : request->bf16 ? DTYPE_BF16
+                                                   : DTYPE_FP32};
     cr_assert_eq(mesh_parse(request->mesh ? request->mesh : "dp_shard=1", &plan.mesh, &error), STATUS_OK, "%s",
                  error.message);
     plan.zero = request->zero == 0 ? target_default_zero(target, &plan.mesh) : request->zero < 0 ? 0 : request->zero;
@@ -81,6 +85,9 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
                                         .recompute = (Recompute)draw(seed, RECOMPUTE_COUNT),
                                         .cp_rotate = (CpRotate)draw(seed, CP_ROTATE_COUNT),
                                         .bf16 = draw(seed, 2) == 1,
+                                        .fp8 = draw(seed, 4) == 0,
+                                        .fp8_recipe = (Fp8Recipe)draw(seed, FP8_RECIPE_COUNT),
+                                        .bf16_master = draw(seed, 4) == 0,
                                         .tied = draw(seed, 4) == 0,
                                         .layers = 1 + (int)draw(seed, 4)};
         if (lowered_is_legal(&request, arena)) {

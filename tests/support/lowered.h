@@ -16,6 +16,9 @@ typedef struct LoweredRequest {
     Recompute recompute;
     CpRotate cp_rotate;
     bool bf16;
+    bool fp8;  // over bf16
+    Fp8Recipe fp8_recipe;
+    bool bf16_master;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

@@ -79,6 +79,19 @@ Test(plan, the_text_is_one_stable_line) {
                      "recompute=full cp_rotate=allgather precision=bf16 attention=flash fused=fused");
 }
 
+Test(plan, formats_are_in_the_text_only_where_they_are_a_choice) {
+    TrainPlan plan = example();
+    char text[PLAN_TEXT_BYTES], same[PLAN_TEXT_BYTES];
+    plan_text(&plan, same);
+    plan.fp8_recipe = FP8_ROWWISE;  // without fp8 no choice
+    cr_assert_str_eq(plan_text(&plan, text), same);
+    plan.precision = DTYPE_FP8;
+    plan.bf16_master = true;
+    cr_assert_not_null(strstr(plan_text(&plan, text), "fused=fused master=bf16 fp8_recipe=rowwise"), "%s", text);
+    plan.precision = DTYPE_FP32;
+    cr_assert_null(strstr(plan_text(&plan, text), "master"), "%s", text);
+}
+
 Test(plan, the_text_shows_the_canonical_plan_and_leaves_the_plan_alone) {
     TrainPlan plan = example();
     plan.mesh = (Mesh){{8, 1, 1, 4}};
@@ -91,7 +104,9 @@ Test(plan, the_longest_text_fits) {
     TrainPlan plan = example();
     plan.mesh = (Mesh){{1024, 1024, 1, 1}};
     plan.seq = plan.micro_batch = plan.grad_accum = plan.zero = -2147483647;
+    plan.precision = DTYPE_FP8;
+    plan.tp_overlap = plan.bf16_master = true;
     char text[PLAN_TEXT_BYTES];
     plan_text(&plan, text);
-    cr_assert_not_null(strstr(text, "precision=bf16"), "cut: %s", text);
+    cr_assert_not_null(strstr(text, "fp8_recipe=tensorwise"), "cut: %s", text);
 }

@@ -209,6 +209,33 @@ Test(target_check, a_rotation_must_be_one_that_the_target_runs) {
     check_legal(accelerate, &plan);
 }
 
+Test(target_check, fp8_runs_where_the_target_has_it_with_the_recipes_that_it_has) {
+    const Target *megatron, *torchtitan;
+    Error error = {0};
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    cr_assert_eq(target_find("torchtitan", &torchtitan, &error), STATUS_OK);
+    TrainPlan plan = plan_of(ndtune, 1, 8, 1, 1);
+    plan.precision = DTYPE_FP8;
+    check_reason(ndtune, &plan, "ndtune does not run fp8: use precision bf16");
+    check_legal(accelerate, &plan);
+    plan.fp8_recipe = FP8_DELAYED;
+    check_reason(torchtitan, &plan, "torchtitan has no fp8_recipe=delayed: use fp8_recipe tensorwise or rowwise");
+    plan.fp8_recipe = FP8_ROWWISE;
+    plan.zero = 1;
+    check_reason(megatron, &plan, "megatron has no fp8_recipe=rowwise: use fp8_recipe tensorwise or delayed");
+    plan = plan_of(accelerate, 1, 4, 1, 2);
+    plan.precision = DTYPE_FP8;
+    check_reason(accelerate, &plan, "accelerate does not run fp8 beside tp=2: use tp=1 or precision bf16");
+    check_legal(torchtitan, &plan);
+}
+
+Test(target_check, bf16_masters_are_refused_where_the_target_keeps_fp32_ones) {
+    TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
+    plan.bf16_master = true;
+    check_legal(accelerate, &plan);
+    check_reason(ndtune, &plan, "ndtune has no bf16 master weights: use master weights fp32");
+}
+
 Test(target_check, sizes_must_be_positive) {
     TrainPlan plan = plan_of(ndtune, 1, 8, 1, 1);
     plan.micro_batch = 0;

@@ -1,0 +1,186 @@
+// What fp8 changes: the layers' GEMMs read fp8 operands, everything else stays bf16. Which tensors exist in fp8 follows
+// from where the framework casts:
+//
+//   torchao             casts inside each GEMM and saves bf16 inputs (float8_linear.py); scales per tensor: the weights'
+//                       shards are cast before their gather (fsdp_utils.py), and so is what tp ranks gather
+//                       (float8_tensor_parallel.py); scales per row: all gathers stay bf16
+//   Transformer Engine  saves inputs in fp8 and gathers them so; keeps fp8 copies of the weights, one of them transposed,
+//                       made with the first micro-step (pytorch/module/linear.py)
+//
+// A scale per tensor from present values is the largest value of all tp ranks: one number reduced before the gather.
+// Delayed scales reduce all of them together after forward and after backward. The casts inside GEMMs are in the fitted
+// fp8 GEMM rates. Not modelled: the first projection of layer 0, which accelerate leaves in bf16; reductions of scales of
+// operands that no tp rank gathers; the pass over updated weights that finds their largest values.
+
+#include <string.h>
+
+#include "sim/step/lower_ops.h"
+
+static bool is_named(const char *const *names, const char *name) {
+    while (*names && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+bool fp8_gathers_weights(const Lowering *lowering) {
+    return lowering->fp8 == FP8_TORCHAO && lowering->plan->fp8_recipe == FP8_TENSORWISE && lowering->plan->zero == 3;
+}
+
+static bool copies_weights(const Lowering *lowering) {
+    return lowering->fp8 == FP8_TRANSFORMER_ENGINE;
+}
+
+// Over tp: layer inputs forward, output gradients backward.
+bool fp8_gathers_inputs(const Lowering *lowering) {
+    return lowering->fp8 != FP8_NONE && lowering->plan->fp8_recipe != FP8_ROWWISE && lowering->tp > 1;
+}
+
+bool fp8_saves_inputs(const Lowering *lowering) {
+    return lowering->fp8 == FP8_TRANSFORMER_ENGINE;
+}
+
+static bool reduces_scales(const Lowering *lowering) {
+    return fp8_gathers_inputs(lowering) && lowering->plan->fp8_recipe == FP8_TENSORWISE;
+}
+
+Dtype activation_dtype(const Lowering *lowering, const char *name) {
+    static const char *const inputs[] = {"attention_in", "attention_in_full", "mlp_in", "mlp_in_full", NULL};
+    static const char *const saved[] = {"attention_out_fp8", "activation_out", NULL};
+    static const char *const gradients[] = {"gradient_fp8", "gradient_full_fp8", NULL};
+    const bool gathered = fp8_gathers_inputs(lowering), kept = fp8_saves_inputs(lowering);
+    const bool is_fp8 = ((gathered || kept) && is_named(inputs, name)) || (kept && is_named(saved, name)) ||
+                        (gathered && is_named(gradients, name));
+    return is_fp8 ? DTYPE_FP8 : lowering->dims.dtype;
+}
+
+static int32_t scalar_scale(Lowering *lowering, const char *name, int64_t count) {
+    return lowering_tensor(lowering, name, ROLE_RUNTIME, DTYPE_FP32, count);
+}
+
+static void add_scale_reduce(Lowering *lowering, Section section, LaneId lane, int16_t group, OpRef scale) {
+    const bool backward = section == SECTION_LAYER_BACKWARD || section == SECTION_END;
+    Op op = op_collective(lowering, TASK_ALL_REDUCE, lane, group, "scale reduce",
+                          section == SECTION_TAIL ? PHASE_LOSS
+                          : backward              ? PHASE_BACKWARD
+                                                  : PHASE_FORWARD);
+    op.task.dtype = DTYPE_FP32;
+    op.task.reduce_max = true;
+    op.task.payload_bytes = scale.bytes;
+    op_operand(&op, scale, ACCESS_UPDATE);
+    op_list_append(lowering->arena, &lowering->lists[section], &op);
+}
+
+// The scale of an fp8 tensor that tp ranks gather, written by what makes the tensor and reduced over them.
+OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tensor, const char *scale_name) {
+    if (!reduces_scales(lowering)) {
+        return op_absent();
+    }
+    const int32_t scale = scalar_scale(lowering, scale_name, 1);
+    lowering->tensors[tensor].scale = scale;
+    op_operand(maker, op_whole(lowering, scale), ACCESS_WRITE);
+    add_scale_reduce(lowering, section, LANE_TP, lowering->tp_group, op_whole(lowering, scale));
+    return op_whole(lowering, scale);
+}
+
+// x -> fp8, apart from the operation that made x.
+Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to) {
+    const int64_t elements = lowering->tensors[to].bytes;
+    Op *op = op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_BACKWARD ? PHASE_BACKWARD : PHASE_FORWARD,
+                    "cast to fp8");
+    op->task.rows = 1;
+    op->task.cols = op->task.stride = elements;
+    op_operand(op, x, ACCESS_READ);
+    op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
+    return op;
+}
+
+// ---- weights
+
+// Norms and biases lead a unit and stay bf16.
+static int64_t vector_elements(const Lowering *lowering) {
+    return unit_slice_offset(lowering, "wq");
+}
+
+int64_t fp8_matrix_elements(const Lowering *lowering) {
+    return lowering->units[UNIT_LAYER].elements - vector_elements(lowering);
+}
+
+// Gathered weights in fp8 share one buffer with the vectors, which lead it in bf16.
+int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements) {
+    const int64_t vectors = vector_elements(lowering);
+    const int64_t leading = elements < vectors ? elements : vectors;
+    return leading * dtype_bytes(lowering->dims.dtype) + (elements - leading) * dtype_bytes(DTYPE_FP8);
+}
+
+// Transformer Engine's copies of a layer's matrices, the second one transposed.
+void fp8_choose_weights(Lowering *lowering) {
+    lowering->fp8_weights = -1;
+    lowering->weight_scales = -1;
+    const int32_t layers = lowering->units[UNIT_LAYER].instances;
+    if (copies_weights(lowering)) {
+        lowering->fp8_weights = lowering_tensor(lowering, "layer fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
+                                                2 * fp8_matrix_elements(lowering));
+        lowering->tensors[lowering->fp8_weights].slots = layers;
+        lowering->tensors[lowering->fp8_weights].persistent = true;
+    }
+    if (fp8_gathers_weights(lowering)) {
+        const int64_t matrices = lowering->model->mlp == MLP_GATED ? 7 : 6;
+        lowering->weight_scales = scalar_scale(lowering, "layer weight scales", matrices * layers);
+        lowering->tensors[lowering->weight_scales].slots = 1;
+        lowering->tensors[lowering->weight_scales].persistent = true;
+        lowering->tensors[lowering->weights[UNIT_LAYER]].scale = lowering->weight_scales;
+    }
+}
+
+OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *last, bool transposed) {
+    const OpRef whole = unit_slice(lowering, lowering->weights[UNIT_LAYER], first, last);
+    if (lowering->fp8_weights < 0) {
+        return whole;
+    }
+    OpRef ref = op_whole(lowering, lowering->fp8_weights);
+    ref.offset_bytes = whole.offset_bytes / lowering->dims.element - vector_elements(lowering) +
+                       (transposed ? fp8_matrix_elements(lowering) : 0);
+    ref.bytes = whole.bytes / lowering->dims.element;
+    return ref;
+}
+
+// Once a step, before a layer's first GEMM.
+void lower_fp8_weights(Lowering *lowering) {
+    if (lowering->fp8_weights < 0 || !lowering->first) {
+        return;
+    }
+    const int64_t elements = fp8_matrix_elements(lowering);
+    OpRef matrices = op_whole(lowering, lowering->weights[UNIT_LAYER]);
+    matrices.offset_bytes = vector_elements(lowering) * lowering->dims.element;
+    matrices.bytes = elements * lowering->dims.element;
+    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "cast weights to fp8");
+    op->task.unit = UNIT_LAYER;
+    op->task.rows = 1;
+    op->task.cols = op->task.stride = elements;
+    op_operand(op, matrices, ACCESS_READ);
+    op_operand(op, op_whole(lowering, lowering->fp8_weights), ACCESS_WRITE);
+}
+
+// ---- scales that are reduced apart from a tensor
+
+// torchao's precomputed scales of all weights, of the update before: one reduction over the ranks that share them.
+void lower_fp8_begin(Lowering *lowering) {
+    if (lowering->weight_scales >= 0 && lowering->first && lowering->shards > 1) {
+        add_scale_reduce(lowering, SECTION_BEGIN, LANE_CTL, lowering->shard_group,
+                         op_whole(lowering, lowering->weight_scales));
+    }
+}
+
+// Delayed scaling: the largest values of forward, then of backward, over the ranks that share a layer.
+void lower_fp8_history(Lowering *lowering, Section section) {
+    enum { TENSORS_PER_LAYER = 12 };  // four GEMMs: input, weight, output gradient
+    if (lowering->fp8 == FP8_NONE || lowering->plan->fp8_recipe != FP8_DELAYED || lowering->tp == 1) {
+        return;
+    }
+    const int32_t history =
+        scalar_scale(lowering, "amax history", (int64_t)TENSORS_PER_LAYER * lowering->model->layers);
+    lowering->tensors[history].slots = 1;
+    lowering->tensors[history].persistent = true;
+    add_scale_reduce(lowering, section, LANE_CTL, lowering->tp_group, op_whole(lowering, history));
+}

@@ -1,0 +1,186 @@
+// Number formats: what fp8 and bf16 masters make of a layer's GEMMs, gathers, saved inputs and state. Sources: torchao
+// 0.18 float8/, torchtitan 0.2.2 models/llama3/infra/parallelize.py, Transformer Engine pytorch/module/linear.py.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "sim/memory/memory.h"
+#include "tests/support/lowered.h"
+
+static const double MIB = 1024.0 * 1024.0;
+
+// Llama-2-7B: a layer has 202,375,168 matrix elements and 8,192 in its two norms.
+static const double matrices = 202375168, norms = 8192;
+
+static StepProgram fp8_program(Arena *arena, const char *target, const char *mesh, Fp8Recipe recipe) {
+    return lowered(
+        arena,
+        (LoweredRequest){
+            .model = "llama-2-7b", .target = target, .mesh = mesh, .seq = 8192, .fp8 = true, .fp8_recipe = recipe});
+}
+
+static const Task *task_named(const StepProgram *program, const char *name, Phase phase) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (strcmp(program->tasks[i].name, name) == 0 && program->tasks[i].phase == phase) {
+            return &program->tasks[i];
+        }
+    }
+    cr_assert_fail("no task %s", name);
+    return NULL;
+}
+
+static const Buffer *buffer_named(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        if (strcmp(program->buffers[i].name, name) == 0) {
+            return &program->buffers[i];
+        }
+    }
+    return NULL;
+}
+
+static const Buffer *operand_buffer(const StepProgram *program, const Task *task, int index) {
+    return &program->buffers[task_operand(program, task, index)->ref.buffer];
+}
+
+Test(lowering_formats, fp8_is_the_layers_gemms_and_nothing_else) {
+    static const char *const targets[] = {"torchtitan", "megatron", "accelerate", "axolotl"};
+    for (size_t t = 0; t < sizeof targets / sizeof targets[0]; t++) {
+        Arena arena = {0};
+        const StepProgram program = fp8_program(&arena, targets[t], "dp_shard=2", FP8_TENSORWISE);
+        for (int32_t i = 0; i < program.task_count; i++) {
+            const Task *task = &program.tasks[i];
+            const bool head = strncmp(task->name, "head", 4) == 0;
+            if (task->kind == TASK_GEMM) {
+                cr_assert_eq(task->dtype, head ? DTYPE_BF16 : DTYPE_FP8, "%s %s", targets[t], task->name);
+            } else if (task->kind == TASK_ATTENTION || task->kind == TASK_RMSNORM || task->kind == TASK_SWIGLU) {
+                cr_assert_eq(task->dtype, DTYPE_BF16, "%s %s", targets[t], task->name);
+            }
+        }
+        arena_free(&arena);
+    }
+}
+
+Test(lowering_formats, torchao_gathers_matrices_in_fp8_and_norms_in_bf16_when_scales_are_per_tensor) {
+    Arena arena = {0};
+    const StepProgram tensor = fp8_program(&arena, "torchtitan", "dp_shard=8", FP8_TENSORWISE);
+    const StepProgram row = fp8_program(&arena, "torchtitan", "dp_shard=8", FP8_ROWWISE);
+    const Task *gather = task_named(&tensor, "gather weights", PHASE_FORWARD);
+    while (gather->unit != 1 || gather->kind != TASK_ALL_GATHER) {
+        gather++;
+    }
+    cr_assert_float_eq((double)gather->payload_bytes, matrices + 2 * norms, 8 * 256 - 1);
+    const Unit *layer = &tensor.units[1];
+    cr_assert_eq(tensor.buffers[layer->gathered].dtype, DTYPE_FP8);
+    cr_assert_geq(tensor.buffers[layer->gathered].scale_buffer, 0);
+    cr_assert_eq(row.buffers[row.units[1].gathered].dtype, DTYPE_BF16);
+    cr_assert_eq(row.buffers[row.units[1].gathered].slot_bytes, 2 * row.units[1].padded_elements);
+    arena_free(&arena);
+}
+
+// PrepareFloat8ModuleInput and Float8RowwiseParallel cast before the gather: A/2 = 16 MiB at T=2, C=1, b=1, s=8192 is
+// 2*8192*4096/2 = 32 MiB.
+Test(lowering_formats, tensorwise_tp_gathers_one_byte_per_element_and_reduces_one_scale_each) {
+    Arena arena = {0};
+    static const char *const names[][2] = {{"attention in", "mlp in"}, {"attention gradient", "mlp gradient"}};
+    const StepProgram tensor = fp8_program(&arena, "torchtitan", "tp=2", FP8_TENSORWISE);
+    const StepProgram row = fp8_program(&arena, "torchtitan", "tp=2", FP8_ROWWISE);
+    int scales = 0;
+    for (int half = 0; half < 2; half++) {
+        for (int way = 0; way < 2; way++) {
+            const Phase phase = way == 0 ? PHASE_FORWARD : PHASE_BACKWARD;
+            cr_assert_eq((double)task_named(&tensor, names[way][half], phase)->payload_bytes, 32 * MIB);
+            cr_assert_eq((double)task_named(&row, names[way][half], phase)->payload_bytes, 64 * MIB);
+        }
+    }
+    for (int32_t i = 0; i < tensor.task_count; i++) {
+        scales += strcmp(tensor.tasks[i].name, "scale reduce") == 0 && tensor.tasks[i].lane == LANE_TP;
+    }
+    cr_assert_eq(scales, 4);
+    cr_assert_eq((double)task_named(&tensor, "attention sum", PHASE_FORWARD)->payload_bytes, 64 * MIB);  // stays bf16
+    arena_free(&arena);
+}
+
+Test(lowering_formats, transformer_engine_saves_inputs_in_fp8_and_keeps_two_copies_of_the_weights) {
+    Arena arena = {0};
+    static const char *const inputs[] = {"attention_in", "mlp_in", "activation_out", "attention_out_fp8"};
+    const StepProgram program = fp8_program(&arena, "megatron", "dp_shard=2", FP8_DELAYED);
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        const Buffer *full = buffer_named(&program, arena_format(&arena, "%s_full", inputs[i]));
+        const Buffer *buffer = full ? full : buffer_named(&program, inputs[i]);
+        cr_assert_not_null(buffer, "%s", inputs[i]);
+        cr_assert_eq(buffer->dtype, DTYPE_FP8, "%s", inputs[i]);
+        cr_assert_eq(buffer->slots, program.model.layers, "%s is saved", inputs[i]);
+    }
+    const Buffer *copies = buffer_named(&program, "layer fp8 weights");
+    cr_assert_float_eq((double)copies->slot_bytes, 2 * matrices, 256);
+    cr_assert(copies->persistent);
+    const Task *forward = task_named(&program, "qkv", PHASE_FORWARD);
+    const Task *backward = task_named(&program, "qkv dgrad", PHASE_BACKWARD);
+    cr_assert_eq(operand_buffer(&program, forward, 1), copies);
+    cr_assert_eq(operand_buffer(&program, backward, 1), copies);
+    cr_assert_eq(task_operand(&program, backward, 1)->ref.offset_bytes -
+                     task_operand(&program, forward, 1)->ref.offset_bytes,
+                 (int64_t)matrices);  // the transposed half
+    arena_free(&arena);
+}
+
+Test(lowering_formats, weights_are_cast_once_a_step) {
+    Arena arena = {0};
+    const StepProgram program = lowered(
+        &arena,
+        (LoweredRequest){
+            .target = "megatron", .mesh = "dp_shard=2", .grad_accum = 4, .fp8 = true, .fp8_recipe = FP8_DELAYED});
+    StepCursor cursor = step_cursor_begin(&program);
+    StepInstance instance;
+    int casts = 0;
+    while (step_cursor_next(&cursor, &instance)) {
+        casts += strcmp(program.tasks[instance.task].name, "cast weights to fp8") == 0;
+    }
+    cr_assert_eq(casts, program.model.layers);
+    arena_free(&arena);
+}
+
+static double role_bytes(const StepProgram *program, BufferRole role) {
+    double bytes = 0;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        bytes += buffer->role == role ? (double)buffer->slots * (double)buffer->slot_bytes : 0;
+    }
+    return bytes;
+}
+
+// accuracy-notes.md 4: 6 + 2 + 2 bytes per parameter: weights and moments, gradient, foreach temporary.
+Test(lowering_formats, bf16_masters_take_ten_bytes_per_parameter) {
+    static const char *const meshes[] = {"dp_shard=1", "dp_shard=4"};
+    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
+        Arena arena = {0};
+        const StepProgram program = lowered(
+            &arena,
+            (LoweredRequest){
+                .model = "mistral-7b", .target = "accelerate", .mesh = meshes[i], .bf16 = true, .bf16_master = true});
+        const double shard = (double)model_parameters(&program.model) / (i == 0 ? 1 : 4);
+        cr_assert_float_eq(role_bytes(&program, ROLE_PARAMETER) / shard, 2, 0.001, "%s", meshes[i]);
+        cr_assert_float_eq(role_bytes(&program, ROLE_OPTIMIZER) / shard, 6, 0.001, "%s", meshes[i]);
+        for (int u = 0; u < program.unit_count; u++) {
+            cr_assert_eq(program.buffers[program.units[u].gradient_shard].dtype, DTYPE_BF16);
+        }
+        arena_free(&arena);
+    }
+}
+
+Test(lowering_formats, formats_do_not_change_what_is_computed) {
+    Arena arena = {0};
+    const StepProgram bf16 =
+        lowered(&arena, (LoweredRequest){.target = "torchtitan", .mesh = "dp_shard=2,tp=2", .bf16 = true});
+    const StepProgram fp8 =
+        lowered(&arena, (LoweredRequest){.target = "torchtitan", .mesh = "dp_shard=2,tp=2", .fp8 = true});
+    double flops[2] = {0, 0};
+    const StepProgram *programs[] = {&bf16, &fp8};
+    for (int i = 0; i < 2; i++) {
+        for (int32_t t = 0; t < programs[i]->task_count; t++) {
+            flops[i] += programs[i]->tasks[t].flops;
+        }
+    }
+    cr_assert_eq(flops[0], flops[1]);
+    arena_free(&arena);
+}
