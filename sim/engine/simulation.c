@@ -53,6 +53,7 @@ static void end_task(Simulation *simulation, int32_t index, int lane) {
         keep_span(simulation, index, lane, instance);
     }
     actor->ended[lane]++;
+    actor->done++;
     actor->status[lane] = LANE_IDLE;
     actor->next_ps[lane] = INT64_MAX;
     actor->end_ps[lane] = now;
@@ -174,7 +175,7 @@ static uint32_t start_heads(Simulation *simulation, int32_t index, bool *moved) 
             if (head->issue_ps > simulation->now_ps) {
                 actor->status[lane] = LANE_ISSUING;
                 actor->next_ps[lane] = head->issue_ps;
-                simulation->host_waits++;
+                actor->host_waits++;
             } else {
                 *moved = true;
                 if (simulation->program.tasks[head->task].group < 0) {

@@ -2,7 +2,7 @@
 //   simulation.c   instants: what ends, what starts
 //   rates.c        progress of what runs together
 //   attribution.c  where the representative rank's time went
-//   repetition.c   skipping iterations that would repeat
+//   repetition.c   skipping iterations that would repeat, by the parts of loop_parts.c
 
 #pragma once
 
@@ -27,6 +27,8 @@ typedef struct Actor {
     int64_t update_ps[ENGINE_LANES];
     int64_t start_ps[ENGINE_LANES];
     int64_t end_ps[ENGINE_LANES];  // of the last ended task
+    int64_t host_waits;            // times that a ready task waited for the host
+    int64_t done;                  // tasks ended, skipped ones included
     uint32_t empty;                // idle lanes for which nothing was queued
     bool touched;                  // in the list of this instant
     bool changed;                  // runs something else than before this instant
@@ -76,7 +78,6 @@ typedef struct Simulation {
     Attribution attribution;
     TaskSum *sums;  // per task, on the observed actor
     int64_t events, instances;
-    int64_t host_waits;  // times that a ready task waited for the host
     RateCache *rates;
     Repetition *repetition;
     SpanEntry *spans;

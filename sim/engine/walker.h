@@ -49,7 +49,7 @@ typedef struct Walker {
     int32_t layer, micro_batch;
     int64_t host_ps, position;
     bool ended;
-    Boundary boundaries[WALKER_BOUNDARIES];  // ring
+    Boundary boundaries[WALKER_BOUNDARIES];  // ring, by how many came before
     uint32_t boundary_first, boundary_count;
 } Walker;
 
@@ -67,13 +67,16 @@ static inline const Instance *walker_head(const Walker *walker, int lane, int32_
     return ended < ring->pulled ? &ring->slots[(uint32_t)ended & ring->mask] : NULL;
 }
 
-static inline const Boundary *walker_boundary(const Walker *walker) {
-    return walker->boundary_count ? &walker->boundaries[walker->boundary_first % WALKER_BOUNDARIES] : NULL;
+// The boundary that `number` came before, or NULL when the walk has not been there yet.
+static inline const Boundary *walker_boundary(const Walker *walker, uint32_t number) {
+    const bool noted = number - walker->boundary_first < walker->boundary_count;
+    return noted ? &walker->boundaries[number % WALKER_BOUNDARIES] : NULL;
 }
 
-static inline void walker_drop_boundary(Walker *walker) {
-    walker->boundary_first++;
-    walker->boundary_count--;
+// Nobody will ask for those before `number` again.
+static inline void walker_drop_boundaries(Walker *walker, uint32_t number) {
+    walker->boundary_count -= number - walker->boundary_first;
+    walker->boundary_first = number;
 }
 
 // Moves the walk `count` iterations ahead inside the loop at `depth`: what is queued belongs to later iterations from
