@@ -22,16 +22,19 @@ typedef struct LaneState {
 
 typedef struct Snapshot {
     int32_t loop_run, iteration;  // 0 = none
-    int64_t now_ps, host_ps, host_waits, done;
-    int64_t step_ps;  // now on the step's clock, skipped iterations included
-    bool settled;     // everything before the loop had ended
+    int64_t now_ps, host_ps, done;
+    int64_t slack_ps;  // least of the iteration before it
+    int64_t step_ps;   // now on the step's clock, skipped iterations included
+    bool settled;      // everything before the loop had ended
 } Snapshot;
 
-// One part of a loop: its state at the marker's last boundary.
+enum { MOST_LAG = 2 };
+
+// One part of a loop: its states at the marker's last boundaries, and what a period adds while it repeats.
 typedef struct Watch {
-    Snapshot last;
-    bool matched;  // and at the one before: it repeats from there on
-    int64_t period_ps, done;
+    Snapshot last[MOST_LAG];  // by iteration
+    int32_t lag, matches;     // iterations of a period (0: does not repeat) and how often that was seen in a row
+    int64_t period_ps, done, host_gain_ps, slack_ps;
 } Watch;
 
 typedef struct Totals {
@@ -39,11 +42,11 @@ typedef struct Totals {
     TaskSum *sums;
 } Totals;
 
-// Per loop depth: the parts of its loop, and the totals at the observed part's last boundary once it matched.
+// Per loop depth: the parts of its loop, and what belongs to their last snapshots, by iteration.
 typedef struct Level {
     Watch watches[LOOP_MAX_PARTS];
-    LaneState *lanes;  // actors x lanes, of each watch's last snapshot
-    Totals totals;
+    LaneState *lanes[MOST_LAG];  // actors x lanes
+    Totals totals[MOST_LAG];     // of the observed rank
 } Level;
 
 struct Repetition {
@@ -81,8 +84,10 @@ Repetition *repetition_new(const Simulation *simulation, Arena *arena) {
     find_markers(simulation, arena, repetition);
     repetition->now = ARENA_ARRAY(arena, LaneState, states);
     for (int i = 0; i < STEP_MAX_DEPTH; i++) {
-        repetition->levels[i].lanes = ARENA_ARRAY(arena, LaneState, states);
-        repetition->levels[i].totals.sums = arena_alloc(arena, repetition->sum_bytes);
+        for (int lag = 0; lag < MOST_LAG; lag++) {
+            repetition->levels[i].lanes[lag] = ARENA_ARRAY(arena, LaneState, states);
+            repetition->levels[i].totals[lag].sums = arena_alloc(arena, repetition->sum_bytes);
+        }
     }
     return repetition;
 }
@@ -105,6 +110,14 @@ static void take_lane(const Simulation *simulation, const Actor *actor, int lane
     }
 }
 
+static int32_t slot_of(int32_t iteration) {
+    return (iteration + MOST_LAG) % MOST_LAG;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 // A part of the loop that the boundary ends an iteration of.
 typedef struct Place {
     const LoopRun *run;
@@ -117,7 +130,7 @@ static bool is_member(const Place *place, int32_t actor) {
     return place->parts->of_actor[actor] == place->part;
 }
 
-static Snapshot take_snapshot(const Simulation *simulation, const Boundary *boundary, const Place *place) {
+static Snapshot take_snapshot(Simulation *simulation, const Boundary *boundary, const Place *place) {
     const int lanes = simulation->program.lane_count;
     const Actor *marker = &simulation->actors[place->parts->marker[place->part]];
     Snapshot snapshot = {.loop_run = boundary->loop_run,
@@ -125,14 +138,16 @@ static Snapshot take_snapshot(const Simulation *simulation, const Boundary *boun
                          .now_ps = simulation->now_ps,
                          .host_ps = boundary->host_ps,
                          .done = marker->done,
+                         .slack_ps = INT64_MAX,
                          .step_ps = simulation->now_ps + simulation->skipped_ps,
                          .settled = true};
     for (int32_t i = 0; i < simulation->classes.actors; i++) {
-        const Actor *actor = &simulation->actors[i];
+        Actor *actor = &simulation->actors[i];
         if (!is_member(place, i)) {
             continue;
         }
-        snapshot.host_waits += actor->host_waits;
+        snapshot.slack_ps = least(snapshot.slack_ps, actor->slack_ps[place->depth]);
+        actor->slack_ps[place->depth] = INT64_MAX;
         for (int lane = 0; lane < lanes; lane++) {
             take_lane(simulation, actor, lane, boundary->pulled[lane], &simulation->repetition->now[i * lanes + lane]);
             snapshot.settled &= actor->ended[lane] >= place->run->entered[lane];
@@ -141,37 +156,47 @@ static Snapshot take_snapshot(const Simulation *simulation, const Boundary *boun
     return snapshot;
 }
 
-// Compares the lanes of the part's actors with those of the last snapshot, which they become.
-static bool same_lanes(const Simulation *simulation, const Place *place) {
-    const size_t lanes = (size_t)simulation->program.lane_count, bytes = lanes * sizeof(LaneState);
+// Compares the part's actors with what they were.
+static bool same_lanes(const Simulation *simulation, const Place *place, const LaneState *before) {
+    const size_t lanes = (size_t)simulation->program.lane_count;
     const LaneState *now = simulation->repetition->now;
-    LaneState *last = simulation->repetition->levels[place->depth].lanes;
     bool same = true;
-    for (int32_t i = 0; i < simulation->classes.actors; i++) {
-        if (is_member(place, i)) {
-            const size_t at = (size_t)i * lanes;
-            same = same && memcmp(&last[at], &now[at], bytes) == 0;
-            memcpy(&last[at], &now[at], bytes);
-        }
+    for (int32_t i = 0; same && i < simulation->classes.actors; i++) {
+        const size_t at = (size_t)i * lanes;
+        same = !is_member(place, i) || memcmp(&before[at], &now[at], lanes * sizeof *now) == 0;
     }
     return same;
 }
 
-// Equal states, one iteration apart.
-static bool repeats(const Simulation *simulation, const Place *place, const Snapshot *before, const Snapshot *after) {
-    const bool same = same_lanes(simulation, place);
-    if (!same || before->loop_run != after->loop_run || before->iteration + 1 != after->iteration ||
-        !before->settled) {
+// Equal states, `lag` iterations apart: fills what a period adds.
+static bool repeats(const Simulation *simulation, const Place *place, const Snapshot *now, int32_t lag, Watch *watch) {
+    const Level *level = &simulation->repetition->levels[place->depth];
+    const Snapshot *before = &watch->last[slot_of(now->iteration - lag)];
+    if (before->loop_run != now->loop_run || before->iteration + lag != now->iteration || !before->settled ||
+        !same_lanes(simulation, place, level->lanes[slot_of(before->iteration)])) {
         return false;
     }
-    const int64_t host_gain_ps = after->host_ps - before->host_ps - (after->now_ps - before->now_ps);
-    const bool host_free = after->host_waits == before->host_waits && host_gain_ps < 0;
-    return host_gain_ps == 0 || host_free;
+    watch->period_ps = now->step_ps - before->step_ps;
+    watch->done = now->done - before->done;
+    watch->host_gain_ps = now->host_ps - before->host_ps - (now->now_ps - before->now_ps);
+    watch->slack_ps = now->slack_ps;
+    for (int32_t i = 1; i < lag; i++) {
+        watch->slack_ps = least(watch->slack_ps, watch->last[slot_of(now->iteration - i)].slack_ps);
+    }
+    return watch->host_gain_ps == 0 || watch->slack_ps > 0;
 }
 
 static void take_totals(const Simulation *simulation, Totals *totals) {
     totals->attribution = simulation->attribution;
     memcpy(totals->sums, simulation->sums, simulation->repetition->sum_bytes);
+}
+
+static const Snapshot *newest_of(const Watch *watch) {
+    const Snapshot *newest = &watch->last[0];
+    for (int i = 1; i < MOST_LAG; i++) {
+        newest = watch->last[i].step_ps > newest->step_ps ? &watch->last[i] : newest;
+    }
+    return newest;
 }
 
 // Iterations that may be skipped: the walk, shifted by them, must stay among iterations that are shifts of each other,
@@ -192,15 +217,21 @@ static int32_t skippable(const Simulation *simulation, const Place *place) {
         first = from > first ? from : first;
         last = to < last ? to : last;
     }
+    int64_t count = last - run->iteration, lag = 1;
     for (int32_t part = 0; part < place->parts->count; part++) {
         const Watch *watch = &simulation->repetition->levels[place->depth].watches[part];
-        const int32_t iteration = watch->last.iteration;
-        const bool here = watch->last.loop_run == run->id && watch->matched;
-        if (!here || iteration - 1 < first || iteration < shape->ring_slots) {
+        const Snapshot *newest = newest_of(watch);
+        const int32_t iteration = newest->iteration;
+        const bool here = newest->loop_run == run->id && watch->lag > 0;
+        if (!here || iteration - watch->lag < first || iteration < shape->ring_slots) {
             return 0;
         }
+        lag = watch->lag > lag ? watch->lag : lag;
+        if (watch->host_gain_ps > 0) {
+            count = least(count, (watch->slack_ps - 1) / watch->host_gain_ps * watch->lag);
+        }
     }
-    return last - run->iteration;
+    return (int32_t)(count / lag * lag);
 }
 
 static void add_totals(Simulation *simulation, const Totals *before, int64_t count) {
@@ -232,9 +263,9 @@ static void shift_clocks(Simulation *simulation, int32_t index, int64_t shift_ps
 
 // The simulation's clock stays where it is and that of the step moves on by the observed part's periods; the others move
 // by their own.
-static void skip(Simulation *simulation, const Place *place, int32_t count, int64_t host_period_ps) {
+static void skip(Simulation *simulation, const Place *place, int32_t count) {
     const Level *level = &simulation->repetition->levels[place->depth];
-    const int64_t period = level->watches[place->part].period_ps;
+    const Watch *observed = &level->watches[place->part];
     int32_t kept[ENGINE_LANES];
     for (int lane = 0; lane < ENGINE_LANES; lane++) {
         kept[lane] = simulation->actors[0].ended[lane];
@@ -243,17 +274,18 @@ static void skip(Simulation *simulation, const Place *place, int32_t count, int6
             kept[lane] = ended < kept[lane] ? ended : kept[lane];
         }
     }
-    add_totals(simulation, &level->totals, count);
+    const int64_t periods = count / observed->lag, observed_ps = observed->period_ps * periods;
     for (int32_t i = 0; i < simulation->classes.actors; i++) {
         const Watch *watch = &level->watches[place->parts->of_actor[i]];
-        simulation->actors[i].done += watch->done * count;
-        simulation->instances += watch->done * count;
+        const int64_t of_actor = count / watch->lag;
+        simulation->actors[i].done += watch->done * of_actor;
+        simulation->instances += watch->done * of_actor;
         if (!is_member(place, i)) {
-            shift_clocks(simulation, i, (watch->period_ps - period) * count);
+            shift_clocks(simulation, i, watch->period_ps * of_actor - observed_ps);
         }
     }
-    walker_skip(&simulation->walker, place->depth, count, (host_period_ps - period) * count, kept);
-    simulation->skipped_ps += period * count;
+    walker_skip(&simulation->walker, place->depth, count, observed->host_gain_ps * periods, kept);
+    simulation->skipped_ps += observed_ps;
     simulation->complete = false;
 }
 
@@ -261,7 +293,30 @@ static void skip(Simulation *simulation, const Place *place, int32_t count, int6
 static void forget_levels(Repetition *repetition, int32_t depth) {
     for (int32_t d = depth; d < STEP_MAX_DEPTH; d++) {
         for (int part = 0; part < LOOP_MAX_PARTS; part++) {
-            repetition->levels[d].watches[part].last.loop_run = 0;
+            repetition->levels[d].watches[part] = (Watch){0};
+        }
+    }
+}
+
+// The lag at which the part repeats now.
+static void update_watch(const Simulation *simulation, const Place *place, const Snapshot *now, Watch *watch) {
+    int32_t lag = 0;
+    for (int32_t tried = 1; tried <= MOST_LAG && lag == 0; tried++) {
+        lag = repeats(simulation, place, now, tried, watch) ? tried : 0;
+    }
+    watch->matches = lag == 0 ? 0 : lag == watch->lag ? watch->matches + 1 : 1;
+    watch->lag = lag;
+}
+
+static void keep_snapshot(const Simulation *simulation, const Place *place, const Snapshot *now, Watch *watch) {
+    const size_t lanes = (size_t)simulation->program.lane_count;
+    const Repetition *repetition = simulation->repetition;
+    LaneState *kept = repetition->levels[place->depth].lanes[slot_of(now->iteration)];
+    watch->last[slot_of(now->iteration)] = *now;
+    for (int32_t i = 0; i < simulation->classes.actors; i++) {
+        if (is_member(place, i)) {
+            const size_t at = (size_t)i * lanes;
+            memcpy(&kept[at], &repetition->now[at], lanes * sizeof *kept);
         }
     }
 }
@@ -270,22 +325,19 @@ static void watch_part(Simulation *simulation, const Boundary *boundary, const P
     Repetition *repetition = simulation->repetition;
     Level *level = &repetition->levels[place->depth];
     Watch *watch = &level->watches[place->part];
-    const Snapshot before = watch->last, now = take_snapshot(simulation, boundary, place);
-    const bool observed = is_member(place, simulation->observed), matched_before = watch->matched;
-    watch->last = now;
-    watch->matched = repeats(simulation, place, &before, &now);
-    watch->period_ps = now.step_ps - before.step_ps;
-    watch->done = now.done - before.done;
-    if (!watch->matched || !observed) {
+    const Snapshot now = take_snapshot(simulation, boundary, place);
+    update_watch(simulation, place, &now, watch);
+    keep_snapshot(simulation, place, &now, watch);
+    if (watch->lag == 0 || !is_member(place, simulation->observed)) {
         return;
     }
-    const int32_t count = matched_before ? skippable(simulation, place) : 0;
+    const int32_t count = watch->matches > watch->lag ? skippable(simulation, place) : 0;
     if (count > 0) {
-        const int64_t skipped_ps = watch->period_ps - (now.now_ps - before.now_ps);  // inside the iteration
-        skip(simulation, place, count, now.host_ps - before.host_ps + skipped_ps);
+        add_totals(simulation, &level->totals[slot_of(now.iteration - watch->lag)], count / watch->lag);
+        skip(simulation, place, count);
         forget_levels(repetition, place->depth);
     } else {
-        take_totals(simulation, &level->totals);
+        take_totals(simulation, &level->totals[slot_of(now.iteration)]);
     }
 }
 
@@ -305,7 +357,7 @@ static void at_boundary(Simulation *simulation, const Boundary *boundary, int32_
     if (simulation->actors[marker].end_ps[0] == simulation->now_ps) {
         watch_part(simulation, boundary, &here);
     } else {  // no compute task marks the iteration's end
-        simulation->repetition->levels[here.depth].watches[here.part].last.loop_run = 0;
+        simulation->repetition->levels[here.depth].watches[here.part] = (Watch){0};
     }
 }
 

@@ -160,6 +160,12 @@ static bool needs_met(const Instance *instance, const Actor *actor) {
     return late >= 0;
 }
 
+static void note_slack(Actor *actor, int64_t slack_ps) {
+    for (int depth = 0; depth < STEP_MAX_DEPTH; depth++) {
+        actor->slack_ps[depth] = slack_ps < actor->slack_ps[depth] ? slack_ps : actor->slack_ps[depth];
+    }
+}
+
 // Tries the head of every idle lane. Returns the lanes without a head; *moved when something started.
 static uint32_t start_heads(Simulation *simulation, int32_t index, bool *moved) {
     Actor *actor = &simulation->actors[index];
@@ -175,9 +181,9 @@ static uint32_t start_heads(Simulation *simulation, int32_t index, bool *moved) 
             if (head->issue_ps > simulation->now_ps) {
                 actor->status[lane] = LANE_ISSUING;
                 actor->next_ps[lane] = head->issue_ps;
-                actor->host_waits++;
             } else {
                 *moved = true;
+                note_slack(actor, simulation->now_ps - head->issue_ps);
                 if (simulation->program.tasks[head->task].group < 0) {
                     start_alone(simulation, index, lane, head);
                 } else {
