@@ -1,10 +1,12 @@
 // The search in order: enumerate, screen (search_screen.c), order (search_order.c), settle (search_settle.c), rank.
 // Every candidate is screened with the closed form (within about 3 % of the engine where nothing contends); the
 // promising are simulated. Worlds with more than 200 shapes keep the closed form's times below that rank, unless ranks
-// or links are slow: those only the engine knows, so every shape is simulated.
+// or links are slow: how many wait for them only the engine knows, so every shape is simulated. The closed form then
+// takes all ranks to be as slow, which is what most steps come to.
 
 #include "autotune/search.h"
 
+#include <math.h>
 #include <time.h>
 
 #include "autotune/rank.h"
@@ -32,6 +34,15 @@ static void keep_locked(void *state, const TuneRequest *request, const Predictio
     pthread_mutex_unlock(&locked->lock);
 }
 
+// Of factors per rank; NULL = all 1.
+static double largest(const float *factors, int world) {
+    double most = 1;
+    for (int rank = 0; factors && rank < world; rank++) {
+        most = fmax(most, (double)factors[rank]);
+    }
+    return most;
+}
+
 static void workers_begin(Search *search, const PredictionCache *cache) {
     search->worker_count = parallel_workers(search->request->threads);
     pthread_mutex_init(&search->cache.lock, NULL);
@@ -43,6 +54,11 @@ static void workers_begin(Search *search, const PredictionCache *cache) {
         SearchWorker *worker = &search->workers[i];
         predictor_init(&worker->predictor, search->request, &locked);
         worker->analytic = analytic_new(&search->request->model, &worker->predictor.cost, &worker->arena);
+        if (search->request->handicap_count > 0) {
+            const int world = search->request->world;
+            analytic_set_slowdowns(worker->analytic, largest(worker->predictor.rank_slowdown, world),
+                              largest(worker->predictor.link_slowdown, world));
+        }
     }
 }
 

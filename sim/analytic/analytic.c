@@ -25,16 +25,21 @@ struct Analytic {
     ShareDemand *demands;  // distinct ones of sharding collectives
     size_t demand_count, demand_capacity;
     bool no_contention;
+    Slowdowns slow;
 };
 
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena) {
     Analytic *analytic = ARENA_NEW(arena, Analytic);
-    *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena};
+    *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}};
     return analytic;
 }
 
 void analytic_ignore_contention(Analytic *analytic) {
     analytic->no_contention = true;
+}
+
+void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double link_slowdown) {
+    analytic->slow = (Slowdowns){.compute = compute_slowdown, .links = link_slowdown};
 }
 
 void analytic_free(Analytic *analytic) {
@@ -74,7 +79,7 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh);
     const int world = mesh_world(&plan->mesh);
     MeshPiece *piece = ARENA_NEW(analytic->arena, MeshPiece);
-    shard_costs_add(&analytic->cost, &program, &piece->costs);
+    shard_costs_add(&analytic->cost, &analytic->slow, &program, &piece->costs);
     piece->tp_word = placement_word(&plan->mesh, AXIS_TP, per_node);
     piece->cp_word = placement_word(&plan->mesh, AXIS_CP, per_node);
     piece->node_word = (uint64_t)(world < per_node ? world : per_node);
@@ -93,7 +98,10 @@ static Status make_pipeline(Analytic *analytic, const TrainPlan *plan, const Mem
                             Error *error) {
     StepProgram program;
     TRY(lower(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, error));
-    const TaskCost *costs = cost_program(&analytic->cost, &program, &analytic->scratch);
+    TaskCost *costs = cost_program(&analytic->cost, &program, &analytic->scratch);
+    for (int32_t i = 0; i < program.task_count; i++) {
+        costs[i].seconds *= slowdown_of(&analytic->slow, &program.tasks[i]);
+    }
     Pipeline *pipeline = ARENA_NEW(analytic->arena, Pipeline);
     pipeline_add(pipeline, &program, costs, analytic->arena, &analytic->scratch);
     memo_add(&analytic->pipelines, key, pipeline, analytic->arena);

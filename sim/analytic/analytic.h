@@ -20,6 +20,10 @@ Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *are
 // Every task takes its isolated time, as with the engine's no_contention; otherwise tasks that overlap slow each other
 // down.
 void analytic_ignore_contention(Analytic *analytic);
+
+// Every rank computes and communicates so many times slower (both at least 1): what a step comes to when all wait for one
+// such rank. A bound rather than a value; the engine knows who really waits.
+void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double link_slowdown);
 void analytic_free(Analytic *analytic);
 
 typedef struct Estimate {

@@ -50,7 +50,7 @@ static void add_scalar(const Task *task, const TaskCost *cost, ShardCosts *costs
     costs->edge_host_s += cost->host_s;
 }
 
-void shard_costs_add(const CostModel *cost, const StepProgram *program, ShardCosts *costs) {
+void shard_costs_add(const CostModel *cost, const Slowdowns *slow, const StepProgram *program, ShardCosts *costs) {
     costs->scalars_s = costs->loss_sum_s = costs->edge_host_s = 0;
     for (int32_t i = 0; i < program->task_count; i++) {
         const Task *task = &program->tasks[i];
@@ -58,7 +58,8 @@ void shard_costs_add(const CostModel *cost, const StepProgram *program, ShardCos
         if (kind == SHARD_KINDS && task->phase != PHASE_OPTIMIZER) {
             continue;
         }
-        const TaskCost priced = cost_task(cost, program, task);
+        TaskCost priced = cost_task(cost, program, task);
+        priced.seconds *= slowdown_of(slow, task);
         if (kind == SHARD_KINDS) {
             add_scalar(task, &priced, costs);
         } else {

@@ -38,6 +38,15 @@ typedef struct ShardCosts {
 // SHARD_KINDS when the task is none of them.
 ShardKind shard_kind(const StepProgram *program, const Task *task);
 
+// How many times longer a task takes where every rank is as slow as the slowest.
+typedef struct Slowdowns {
+    double compute, links;
+} Slowdowns;
+
+static inline double slowdown_of(const Slowdowns *slow, const Task *task) {
+    return task_is_collective(task) ? slow->links : slow->compute;
+}
+
 // Prices the sharding tasks of a program that has more than two micro-steps (so that every kind occurs) or of each of
 // several.
-void shard_costs_add(const CostModel *cost, const StepProgram *program, ShardCosts *costs);
+void shard_costs_add(const CostModel *cost, const Slowdowns *slow, const StepProgram *program, ShardCosts *costs);

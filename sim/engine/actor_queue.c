@@ -2,11 +2,14 @@
 
 #include "sim/engine/simulation.h"
 
+enum { MOST_SCANNED = 32 };
+
 void actor_queue_init(ActorQueue *queue, int32_t actors, Arena *arena) {
     queue->key = ARENA_ARRAY(arena, int64_t, actors);
     queue->heap = ARENA_ARRAY(arena, int32_t, actors);
     queue->at = ARENA_ARRAY(arena, int32_t, actors);
     queue->count = actors;
+    queue->scanned = actors <= MOST_SCANNED;
     for (int32_t i = 0; i < actors; i++) {
         queue->key[i] = INT64_MAX;
         queue->heap[i] = i;

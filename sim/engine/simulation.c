@@ -311,10 +311,12 @@ Status simulation_run(Simulation *simulation, Error *error) {
     }
     settle(simulation);
     int64_t next_update = 0;
-    while (queue->key[queue->heap[0]] != INT64_MAX) {
-        simulation->now_ps = queue->key[queue->heap[0]];
-        while (queue->key[queue->heap[0]] == simulation->now_ps) {
-            end_due(simulation, queue->heap[0]);
+    int32_t first = actor_queue_first(queue);
+    while (queue->key[first] != INT64_MAX) {
+        simulation->now_ps = queue->key[first];
+        while (queue->key[first] == simulation->now_ps) {
+            end_due(simulation, first);
+            first = actor_queue_first(queue);
         }
         if (simulation->classes.actors > 1 && simulation->events >= next_update) {
             update_kept(simulation);
@@ -324,6 +326,7 @@ Status simulation_run(Simulation *simulation, Error *error) {
         if (!simulation->options.unroll) {
             repetition_check(simulation);
         }
+        first = actor_queue_first(queue);
     }
     return check_all_ended(simulation, error);
 }

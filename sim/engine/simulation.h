@@ -53,6 +53,7 @@ typedef struct ActorQueue {
     int64_t *key;        // per actor: its earliest next_ps
     int32_t *heap, *at;  // actors by (key, actor); place of an actor in the heap
     int32_t count;
+    bool scanned;  // so few actors that looking at all keys is quicker than keeping the heap
 } ActorQueue;
 
 typedef struct RateCache RateCache;
@@ -105,6 +106,18 @@ void repetition_check(Simulation *simulation);
 void actor_queue_init(ActorQueue *queue, int32_t actors, Arena *arena);
 void actor_queue_sift(ActorQueue *queue, int32_t actor);
 
+// The actor with the least key, of equal ones the lowest.
+static inline int32_t actor_queue_first(const ActorQueue *queue) {
+    if (!queue->scanned) {
+        return queue->heap[0];
+    }
+    int32_t first = 0;
+    for (int32_t i = 1; i < queue->count; i++) {
+        first = queue->key[i] < queue->key[first] ? i : first;
+    }
+    return first;
+}
+
 static inline void actor_queue_update(ActorQueue *queue, int32_t actor, const Actor *state, int lanes) {
     int64_t next = state->next_ps[0];
     for (int lane = 1; lane < lanes; lane++) {
@@ -112,7 +125,7 @@ static inline void actor_queue_update(ActorQueue *queue, int32_t actor, const Ac
     }
     if (next != queue->key[actor]) {
         queue->key[actor] = next;
-        if (queue->count > 1) {
+        if (!queue->scanned) {
             actor_queue_sift(queue, actor);
         }
     }
