@@ -1,7 +1,8 @@
 // What would change the answer: the search is run again, estimates only, under a changed request; where ranks or links
 // are slow, which estimates do not know, with the most promising choice of each shape simulated. The break-even is
 // found by doubling the factor until another shape wins, then by bisection; it is the least such factor where the
-// winner changes once, which is the usual case. The network is what the shapes of this world travel over: the cards
+// winner changes once, which is the usual case. Questions are asked side by side; the searches of one share what its
+// change leaves alone. The network is what the shapes of this world travel over: the cards
 // between the nodes, or the links of a node when there is only one. Measured curves of a profile contradict a changed
 // network and are left out of all searches of that question.
 
@@ -10,7 +11,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "autotune/parallel.h"
 #include "autotune/search.h"
+#include "sim/analytic/analytic.h"
 
 enum { ASKED_FACTOR = 2, SEARCHED_TO = 8, SEQUENCE_GRAIN = 256, SEQUENCE_LEAST = 256 };
 static const double CLOSE_ENOUGH = 1.05;  // bisection ends when the factor is known within 5 %
@@ -18,9 +21,11 @@ static const double CLOSE_ENOUGH = 1.05;  // bisection ends when the factor is k
 typedef struct Asking {
     const TuneRequest *request;
     WhatIfKind kind;
-    const Progress *progress;
-    Arena scratch;  // of one search
+    Arena lasting;    // of what the closed form knows about the request as it is
+    Analytic *known;  // NULL = nothing yet
+    Arena scratch;    // of one search
     Mesh reference;
+    bool referred;  // reference is known
 } Asking;
 
 static void scale_curve(LinkCurve *curve, double factor) {
@@ -67,43 +72,54 @@ static TuneRequest changed(const Asking *asking, double factor) {
     return request;
 }
 
-// One search; *best is copied out of the scratch arena. old: tokens/s of the reference shape there, 0 = cannot run.
-static Status ask(Asking *asking, double factor, Prediction *best, bool *feasible, double *old, Error *error) {
+// What the closed form may keep from search to search: all of it where only the memory limit changes, memory where only
+// the network does.
+static Analytic *analytic_for(Asking *asking, const CostModel *cost) {
+    const TuneRequest *request = asking->request;
+    if (!asking->known) {
+        const CostModel own = {.profile = &request->cluster, .target = request->target};
+        asking->known = analytic_new(&request->model, &own, &asking->lasting);
+    }
+    if (asking->kind == WHAT_IF_MEMORY) {
+        return asking->known;
+    }
+    Analytic *analytic = analytic_new(&request->model, cost, &asking->scratch);
+    if (asking->kind == WHAT_IF_NETWORK) {
+        analytic_share_memory(analytic, asking->known);
+    }
+    return analytic;
+}
+
+// One search; best->best is copied out of the scratch arena.
+static Status ask(Asking *asking, double factor, SearchBest *best, Error *error) {
     const TuneRequest request = changed(asking, factor);
-    TuneResult result;
-    const Status status = search_run(&request, NULL, asking->progress, &asking->scratch, &result, error);
-    if (status == STATUS_OK) {
-        *feasible = result.entry_count > 0;
-        *best = *feasible ? result.entries[0] : (Prediction){0};
-        best->warning_count = 0;  // their texts go with the arena
-        best->memory.peak_phase = best->memory.top_name = "";
-        *old = 0;
-        for (int i = 0; i < result.entry_count; i++) {
-            const bool same = memcmp(&result.entries[i].plan.mesh, &asking->reference, sizeof(Mesh)) == 0;
-            *old = same ? result.entries[i].tokens_per_s : *old;
-        }
+    const CostModel cost = {.profile = &request.cluster, .target = request.target};
+    Analytic *analytic = analytic_for(asking, &cost);
+    const Status status = search_best(&request, analytic, &asking->reference, &asking->scratch, best, error);
+    best->best.warning_count = 0;  // their texts go with the arena
+    best->best.memory.peak_phase = best->best.memory.top_name = "";
+    if (analytic != asking->known) {
+        analytic_free(analytic);
     }
     arena_reset(&asking->scratch);
     return status;
 }
 
-static bool is_reference(const Asking *asking, const Prediction *best, bool feasible) {
-    return feasible && memcmp(&best->plan.mesh, &asking->reference, sizeof(Mesh)) == 0;
+static bool is_reference(const Asking *asking, const SearchBest *best) {
+    return best->feasible && memcmp(&best->best.plan.mesh, &asking->reference, sizeof(Mesh)) == 0;
 }
 
 // Between low, where the reference wins, and high, where *at_high does.
 static Status bisect(Asking *asking, double low, double high, Mesh at_high, WhatIf *question, Error *error) {
     while (high / low > CLOSE_ENOUGH) {
         const double middle = sqrt(low * high);
-        Prediction best;
-        bool feasible;
-        double old;
-        TRY(ask(asking, middle, &best, &feasible, &old, error));
-        if (is_reference(asking, &best, feasible)) {
+        SearchBest best;
+        TRY(ask(asking, middle, &best, error));
+        if (is_reference(asking, &best)) {
             low = middle;
         } else {
             high = middle;
-            at_high = best.plan.mesh;
+            at_high = best.best.plan.mesh;
         }
     }
     question->break_even = high;
@@ -118,26 +134,54 @@ static double most_factor(const Asking *asking) {
 }
 
 static Status answer(Asking *asking, WhatIf *question, Error *error) {
-    Prediction best;
-    bool feasible;
-    double old, low = 1;
-    TRY(ask(asking, 1, &best, &feasible, &old, error));
-    asking->reference = best.plan.mesh;
+    SearchBest best;
+    double low = 1;
+    if (!asking->referred) {
+        TRY(ask(asking, 1, &best, error));
+        asking->reference = best.best.plan.mesh;
+        asking->referred = true;
+    }
     for (double factor = ASKED_FACTOR; factor <= most_factor(asking); factor *= 2) {
-        TRY(ask(asking, factor, &best, &feasible, &old, error));
+        TRY(ask(asking, factor, &best, error));
+        const double old = best.reference_tokens_per_s;
         if (factor == ASKED_FACTOR) {
-            question->best = best;
-            question->feasible = feasible;
-            question->same_shape = is_reference(asking, &best, feasible);
-            question->gain = old > 0 ? best.tokens_per_s / old - 1 : 0;
+            question->best = best.best;
+            question->feasible = best.feasible;
+            question->same_shape = is_reference(asking, &best);
+            question->gain = old > 0 ? best.best.tokens_per_s / old - 1 : 0;
         }
         question->searched_to = factor;
-        if (!is_reference(asking, &best, feasible)) {
-            return bisect(asking, low, factor, best.plan.mesh, question, error);
+        if (!is_reference(asking, &best)) {
+            return bisect(asking, low, factor, best.best.plan.mesh, question, error);
         }
         low = factor;
     }
     return STATUS_OK;
+}
+
+// The network is a piece of its own, because measured curves are left out of it; the others have one answer at factor 1.
+enum { PIECE_NETWORK, PIECE_OTHERS, PIECE_COUNT };
+
+static Status answer_piece(void *context, int worker, int index, Error *error) {
+    Explanation *explanation = context;
+    (void)worker;
+    Asking asking = {.request = explanation->result->request};
+    const int first = index == PIECE_NETWORK ? WHAT_IF_NETWORK : WHAT_IF_MEMORY;
+    const int end = index == PIECE_NETWORK ? WHAT_IF_MEMORY : WHAT_IF_COUNT;
+    Status status = STATUS_OK;
+    for (int kind = first; kind < end && status == STATUS_OK; kind++) {
+        asking.kind = (WhatIfKind)kind;
+        status = answer(&asking, &explanation->questions[kind], error);
+    }
+    if (index == PIECE_OTHERS) {
+        explanation->estimated_best = asking.reference;
+    }
+    if (asking.known) {
+        analytic_free(asking.known);
+    }
+    arena_free(&asking.scratch);
+    arena_free(&asking.lasting);
+    return status;
 }
 
 Status explain_run(const TuneResult *result, const Progress *progress, Explanation *explanation, Error *error) {
@@ -153,11 +197,8 @@ Status explain_run(const TuneResult *result, const Progress *progress, Explanati
         if (kind == WHAT_IF_NETWORK && one_node) {
             question->sentence = "twice the links inside the node";
         }
-        Asking asking = {.request = result->request, .kind = (WhatIfKind)kind, .progress = progress};
-        const Status status = answer(&asking, question, error);
-        explanation->estimated_best = asking.reference;
-        arena_free(&asking.scratch);
-        TRY(status);
     }
-    return STATUS_OK;
+    const ParallelWork work = {
+        parallel_workers(result->request->threads), PIECE_COUNT, answer_piece, explanation, progress, "asking what if"};
+    return parallel_run(&work, error);
 }

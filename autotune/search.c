@@ -7,6 +7,7 @@
 #include "autotune/search.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "autotune/rank.h"
@@ -44,7 +45,7 @@ static double largest(const float *factors, int world) {
 }
 
 static void workers_begin(Search *search, const PredictionCache *cache) {
-    search->worker_count = parallel_workers(search->request->threads);
+    search->worker_count = search->analytic ? 1 : parallel_workers(search->request->threads);
     pthread_mutex_init(&search->cache.lock, NULL);
     search->cache.cache = cache ? *cache : (PredictionCache){0};
     const PredictionCache locked = {.find = search->cache.cache.find ? find_locked : NULL,
@@ -53,11 +54,14 @@ static void workers_begin(Search *search, const PredictionCache *cache) {
     for (int i = 0; i < search->worker_count; i++) {
         SearchWorker *worker = &search->workers[i];
         predictor_init(&worker->predictor, search->request, &locked);
-        worker->analytic = analytic_new(&search->request->model, &worker->predictor.cost, &worker->arena);
+        worker->analytic = search->analytic;
+        if (!worker->analytic) {
+            worker->analytic = analytic_new(&search->request->model, &worker->predictor.cost, &worker->arena);
+        }
         if (search->request->handicap_count > 0) {
             const int world = search->request->world;
             analytic_set_slowdowns(worker->analytic, largest(worker->predictor.rank_slowdown, world),
-                              largest(worker->predictor.link_slowdown, world));
+                                   largest(worker->predictor.link_slowdown, world));
         }
     }
 }
@@ -71,7 +75,9 @@ static void workers_end(Search *search) {
         counts->estimated += worker->counts.estimated;
         counts->simulated += worker->counts.simulated;
         counts->cached += worker->counts.cached;
-        analytic_free(worker->analytic);
+        if (!search->analytic) {
+            analytic_free(worker->analytic);
+        }
         predictor_free(&worker->predictor);
         arena_adopt(search->arena, &worker->arena);
     }
@@ -106,20 +112,59 @@ static Status run_stages(Search *search, Error *error) {
     return STATUS_OK;
 }
 
+static void search_begin(Search *search, const PredictionCache *cache) {
+    const TuneRequest *request = search->request;
+    TuneResult *result = search->result;
+    *result = (TuneResult){.request = request};
+    space_enumerate(request, search->arena, &search->space);
+    search->estimates = ARENA_ARRAY(search->arena, Estimate, search->space.candidate_count);
+    result->candidates = search->space.candidates;
+    result->candidate_count = search->space.candidate_count;
+    result->search.shapes = search->space.mesh_count;
+    result->search.candidates = search->space.candidate_count;
+    workers_begin(search, cache);
+}
+
 Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
                   TuneResult *result, Error *error) {
     const double start_s = now_s();
-    *result = (TuneResult){.request = request};
     Search search = {.request = request, .progress = progress, .arena = arena, .result = result};
-    space_enumerate(request, arena, &search.space);
-    search.estimates = ARENA_ARRAY(arena, Estimate, search.space.candidate_count);
-    result->candidates = search.space.candidates;
-    result->candidate_count = search.space.candidate_count;
-    result->search.shapes = search.space.mesh_count;
-    result->search.candidates = search.space.candidate_count;
-    workers_begin(&search, cache);
+    search_begin(&search, cache);
     const Status status = run_stages(&search, error);
     workers_end(&search);
     result->search.elapsed_s = now_s() - start_s;
+    return status;
+}
+
+static void take_best(const TuneResult *result, const Mesh *reference, SearchBest *best) {
+    best->feasible = result->entry_count > 0;
+    best->best = best->feasible ? result->entries[0] : (Prediction){0};
+    for (int i = 0; i < result->entry_count; i++) {
+        const bool same = memcmp(&result->entries[i].plan.mesh, reference, sizeof *reference) == 0;
+        best->reference_tokens_per_s = same ? result->entries[i].tokens_per_s : best->reference_tokens_per_s;
+    }
+}
+
+Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
+                   SearchBest *best, Error *error) {
+    TuneResult result;
+    Search search = {.request = request, .arena = arena, .result = &result, .analytic = analytic};
+    const bool by_estimate = request->handicap_count == 0 && request->objective != OBJECTIVE_MEMORY;
+    *best = (SearchBest){0};
+    search_begin(&search, NULL);
+    Status status;
+    if (by_estimate) {
+        status = search_screen(&search, error);
+        if (status == STATUS_OK) {
+            search_order(&search);
+            status = search_settle_best(&search, reference, best, error);
+        }
+    } else {
+        status = run_stages(&search, error);
+        if (status == STATUS_OK) {
+            take_best(&result, reference, best);
+        }
+    }
+    workers_end(&search);
     return status;
 }

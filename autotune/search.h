@@ -9,3 +9,16 @@
 // Fills *result (in the arena). A request that nothing satisfies is STATUS_OK with no entries. The cache may be NULL.
 Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
                   TuneResult *result, Error *error);
+
+// What a question about a changed request wants to know.
+typedef struct SearchBest {
+    bool feasible;
+    Prediction best;
+    double reference_tokens_per_s;  // of the reference shape; 0 = it cannot run
+} SearchBest;
+
+// The best plan alone and the reference shape, by estimate where nothing is slow. The closed form's memory is the
+// caller's, for the request's model, cluster and target, so that searches can share it; one thread. The texts of
+// best->best go with the arena.
+Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
+                   SearchBest *best, Error *error);

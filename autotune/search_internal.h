@@ -38,6 +38,7 @@ typedef struct Search {
     int *first_of_shape;   // into space.candidates and into order; mesh_count + 1 entries
     int *shape_order;      // shapes by their best estimate
     double best_estimate;  // tokens per second of the best that seems to fit
+    Analytic *analytic;    // the caller's, for the only worker; NULL = each has its own
 } Search;
 
 // Worth a full breakdown, which decides.
@@ -51,3 +52,6 @@ void search_order(Search *search);
 
 // The exact best of each shape: fills result->entries and result->rejected.
 Status search_settle(Search *search, Error *error);
+
+// Settles shapes by estimate, most promising first, until none of the rest can be the best; and the reference shape.
+Status search_settle_best(Search *search, const Mesh *reference, SearchBest *best, Error *error);

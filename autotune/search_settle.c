@@ -2,6 +2,8 @@
 // are predicted in full, so that the winner is the engine's; memory verdicts of shapes always come from the full
 // breakdown.
 
+#include <string.h>
+
 #include "autotune/prune.h"
 #include "autotune/rank.h"
 #include "autotune/search_internal.h"
@@ -149,6 +151,27 @@ Status search_settle(Search *search, Error *error) {
         } else {
             add_rejection(search, search->shape_order[i]);
         }
+    }
+    return STATUS_OK;
+}
+
+Status search_settle_best(Search *search, const Mesh *reference, SearchBest *best, Error *error) {
+    int (*compare)(const void *, const void *) = rank_order(search->request->objective);
+    for (int place = 0; place < search->space.mesh_count; place++) {
+        const int shape = search->shape_order[place];
+        const bool is_reference = memcmp(&search->space.meshes[shape], reference, sizeof *reference) == 0;
+        const Candidate *first = search->order[search->first_of_shape[shape]];
+        const bool hopeless = best->feasible && first->tokens_per_s < best->best.tokens_per_s;
+        if (hopeless && !is_reference) {
+            continue;
+        }
+        Prediction *found = NULL;
+        TRY(settle_shape(search, &search->workers[0], shape, 0, &found, error));
+        if (found && (!best->feasible || compare(found, &best->best) < 0)) {
+            best->best = *found;
+            best->feasible = true;
+        }
+        best->reference_tokens_per_s = found && is_reference ? found->tokens_per_s : best->reference_tokens_per_s;
     }
     return STATUS_OK;
 }

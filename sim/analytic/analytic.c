@@ -26,16 +26,22 @@ struct Analytic {
     size_t demand_count, demand_capacity;
     bool no_contention;
     Slowdowns slow;
+    Analytic *memory_of;  // whose memory curves these are
 };
 
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena) {
     Analytic *analytic = ARENA_NEW(arena, Analytic);
     *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}};
+    analytic->memory_of = analytic;
     return analytic;
 }
 
 void analytic_ignore_contention(Analytic *analytic) {
     analytic->no_contention = true;
+}
+
+void analytic_share_memory(Analytic *analytic, Analytic *known) {
+    analytic->memory_of = known;
 }
 
 void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double link_slowdown) {
@@ -158,9 +164,10 @@ static MemoKey memory_key(const TrainPlan *plan, const Target *target) {
 
 static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MemoryCurve **made,
                           Error *error) {
-    *made = ARENA_NEW(analytic->arena, MemoryCurve);
-    TRY(memory_curve_make(&analytic->model, plan, analytic->cost.target, analytic->arena, *made, error));
-    memo_add(&analytic->memories, key, *made, analytic->arena);
+    Analytic *owner = analytic->memory_of;
+    *made = ARENA_NEW(owner->arena, MemoryCurve);
+    TRY(memory_curve_make(&analytic->model, plan, analytic->cost.target, owner->arena, *made, error));
+    memo_add(&owner->memories, key, *made, owner->arena);
     return STATUS_OK;
 }
 
@@ -188,7 +195,7 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
         TRY(make_pipeline(analytic, plan, &micro_key, &pipeline, error));
     }
     const MemoKey bytes_key = memory_key(plan, analytic->cost.target);
-    MemoryCurve *memory = memo_find(&analytic->memories, &bytes_key);
+    MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &bytes_key);
     if (!memory) {
         TRY(make_memory(analytic, plan, &bytes_key, &memory, error));
     }

@@ -26,12 +26,12 @@ typedef struct Actor {
     double local_rate[ENGINE_LANES];  // what this rank's sharing would allow
     int64_t update_ps[ENGINE_LANES];
     int64_t start_ps[ENGINE_LANES];
-    int64_t end_ps[ENGINE_LANES];  // of the last ended task
+    int64_t end_ps[ENGINE_LANES];      // of the last ended task
     int64_t slack_ps[STEP_MAX_DEPTH];  // least time between issue and start since the depth's last boundary
-    int64_t done;                  // tasks ended, skipped ones included
-    uint32_t empty;                // idle lanes for which nothing was queued
-    bool touched;                  // in the list of this instant
-    bool changed;                  // runs something else than before this instant
+    int64_t done;                      // tasks ended, skipped ones included
+    uint32_t empty;                    // idle lanes for which nothing was queued
+    bool touched;                      // in the list of this instant
+    bool changed;                      // runs something else than before this instant
 } Actor;
 
 typedef struct Attribution {
