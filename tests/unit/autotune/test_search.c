@@ -298,3 +298,27 @@ Test(search, an_interrupted_search_says_so_with_any_number_of_threads) {
         cr_assert_not_null(strstr(error.message, "interrupted while"), "%s", error.message);
     }
 }
+
+// Four limits: what fits by far to what hardly any shape meets. The closed form knows the request from the first on.
+Test(search, the_best_alone_is_the_best_of_the_whole_search) {
+    request.effort = EFFORT_ESTIMATE;
+    const CostModel cost = {.profile = &request.cluster, .target = request.target};
+    Analytic *analytic = analytic_new(&request.model, &cost, &arena);
+    const double limits[] = {80e9, 60e9, 40e9, 20e9};
+    for (int i = 0; i < 4; i++) {
+        request.memory_limit_bytes = limits[i];
+        run();
+        SearchBest best;
+        const Mesh last =
+            result.entry_count > 0 ? result.entries[result.entry_count - 1].plan.mesh : (Mesh){{8, 1, 1, 1}};
+        cr_assert_eq(search_best(&request, analytic, &last, &arena, &best, &error), STATUS_OK, "%s", error.message);
+        cr_assert_eq(best.feasible, result.entry_count > 0);
+        if (best.feasible) {
+            cr_assert_eq(memcmp(&best.best.plan.mesh, &result.entries[0].plan.mesh, sizeof(Mesh)), 0, "limit %g",
+                         limits[i]);
+            cr_assert_eq(best.best.tokens_per_s, result.entries[0].tokens_per_s);
+            cr_assert_eq(best.reference_tokens_per_s, result.entries[result.entry_count - 1].tokens_per_s);
+        }
+    }
+    analytic_free(analytic);
+}

@@ -134,3 +134,48 @@ Test(repetition, odd_counts_slots_and_depths_give_the_same) {
         }
     }
 }
+
+// Two replicas that meet only after the loop, one 1.5 times slower: each repeats 10 or 15 us by itself, though they drift
+// apart; the reduction starts when the slow one is through, at 61 x 15.
+Test(repetition, ranks_that_do_not_meet_in_a_loop_repeat_each_by_itself) {
+    float slowdown[2] = {1, 1.5f};
+    Small small;
+    small_begin(&small, 60, false, AXIS_BIT(AXIS_DP_REPLICATE));
+    small.builder.program.plan.mesh = (Mesh){{2, 1, 1, 1}};
+    const int32_t x = event_of(&small, "x", 1, small.compute);
+    builder_loop(&small.builder, SEGMENT_LAYERS, "layers", 0, 60, 1);
+    small_kernel(&small, "layer", 10);
+    builder_end(&small.builder);
+    small_kernel(&small, "head", 10);
+    builder_record(&small.builder, x, 0, 0);
+    small_collective(&small, "reduce", small.rs, 5, 0);
+    builder_wait(&small.builder, x, 0, 0);
+    const EngineResult result = small_run(&small, (EngineOptions){.rank_slowdown = slowdown});
+    const EngineResult whole = small_run(&small, (EngineOptions){.rank_slowdown = slowdown, .unroll = true});
+    cr_assert_eq(whole.step_s, result.step_s);
+    cr_assert_float_eq(result.step_s, 920e-6, 1e-12);
+    cr_assert_float_eq(result.compute_s, 915e-6, 1e-12);
+    cr_assert_eq(result.instances, 124);
+    cr_assert_leq(result.events, 30, "%lld", (long long)result.events);
+    small_end(&small);
+}
+
+// The host issues in 6 us what runs for 5, from a lead of 500 us: it is behind from the 500th on, so that the skip ends
+// there and the step is 600 x 6 us of issuing and the last kernel.
+Test(repetition, a_shrinking_lead_of_the_host_is_skipped_as_far_as_it_goes) {
+    Small small;
+    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small_kernel(&small, "wait", 506);
+    small_last_cost(&small)->host_s = 0;
+    builder_loop(&small.builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, 600, 1);
+    small_kernel(&small, "layer", 5);
+    small_last_cost(&small)->host_s = 6e-6;
+    builder_end(&small.builder);
+    const EngineResult result = small_run(&small, (EngineOptions){0});
+    const EngineResult whole = small_run(&small, (EngineOptions){.unroll = true});
+    cr_assert_eq(whole.step_s, result.step_s);
+    cr_assert_float_eq(result.step_s, 3605e-6, 1e-12);
+    cr_assert_eq(result.instances, 601);
+    cr_assert_leq(result.events, 40);
+    small_end(&small);
+}
