@@ -22,7 +22,7 @@ typedef struct RunRecord {
     const char *source;  // "executor", or "command": the user's own framework
     const char *host, *device, *transport, *lanes;
     int64_t seed;
-    int steps;  // done
+    int steps;    // done
     int warm_up;  // of them, that measured_step_s leaves out
     const double *losses, *grad_norms, *step_times_s;
     double measured_step_s;     // median after the warm-up; 0 = no step was done
@@ -49,7 +49,8 @@ typedef struct StoredRequest {
 
 typedef struct StoredRun {
     int64_t id;
-    const char *started_at, *host, *model, *plan, *device, *transport, *state, *failure;
+    const char *started_at, *source, *host, *model, *plan, *device, *transport, *state, *failure;
+    const char *command, *cluster, *target;  // of one run in full; NULL in a list
     int steps;
     double measured_step_s;   // median after the first; 0 = no step was done
     double predicted_step_s;  // 0 = none

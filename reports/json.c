@@ -131,6 +131,23 @@ Status json_run(const RunRecord *run, FILE *out, Error *error) {
     return json_print(object, out, error);
 }
 
+Status json_stored_run(const StoredRun *about, const RunRecord *run, FILE *out, Error *error) {
+    json_t *object =
+        json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:i, s:o, s:o, s:o}", "schema",
+                  "ndtune.stored-run/1", "id", (json_int_t)about->id, "started_at", about->started_at, "source",
+                  about->source, "host", about->host, "command", about->command, "model", about->model, "cluster",
+                  about->cluster, "target", about->target, "plan", about->plan, "state", about->state, "failure",
+                  about->failure, "warm_up", run->warm_up, "loss", numbers(run->losses, run->steps), "step_time_s",
+                  numbers(run->step_times_s, run->steps), "tasks", run_tasks(run));
+    if (object) {
+        const bool measured = run->measured_step_s > 0;
+        json_object_set_new(object, "measured_step_s", measured ? json_real(run->measured_step_s) : json_null());
+        json_object_set_new(object, "predicted_step_s", json_real(about->predicted_step_s));
+        json_object_set_new(object, "peak_bytes", json_integer((json_int_t)run->peak_bytes));
+    }
+    return json_print(object, out, error);
+}
+
 Status json_models(FILE *out, Error *error) {
     int count = 0;
     const ModelPreset *presets = model_presets(&count);

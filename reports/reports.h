@@ -28,18 +28,20 @@ Status table_run(const RunRecord *run, FILE *out, Error *error);
 Status table_explanation(const Explanation *explanation, FILE *out, Error *error);
 Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error);
 Status table_stored(const StoredList *list, FILE *out, Error *error);
+Status table_stored_run(const StoredRun *about, const RunRecord *run, FILE *out, Error *error);
 Status table_models(FILE *out, Error *error);
 Status table_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
 Status table_cluster(const ClusterProfile *profile, FILE *out, Error *error);
 
 // Schemas ndtune.plan/1, ndtune.prediction/1, ndtune.run/1, ndtune.explain/1, ndtune.scaling/1, ndtune.runs/1,
-// ndtune.models/1, ndtune.clusters/1.
+// ndtune.stored-run/1, ndtune.models/1, ndtune.clusters/1.
 Status json_plan(const TuneResult *result, FILE *out, Error *error);
 Status json_prediction(const PredictionReport *report, FILE *out, Error *error);
 Status json_run(const RunRecord *run, FILE *out, Error *error);
 Status json_explanation(const Explanation *explanation, FILE *out, Error *error);
 Status json_scaling(const ScalingCurve *curve, FILE *out, Error *error);
 Status json_stored(const StoredList *list, FILE *out, Error *error);
+Status json_stored_run(const StoredRun *about, const RunRecord *run, FILE *out, Error *error);
 Status json_models(FILE *out, Error *error);
 Status json_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
 

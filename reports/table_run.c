@@ -1,26 +1,38 @@
 // The table of `ndtune run`: the loss curve, measured beside predicted per task, and the memory plan beside what was
 // touched.
 
+#include <math.h>
+
 #include "reports/grid.h"
 #include "reports/reports.h"
+#include "reports/run_tables.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 
-static Status print_steps(const RunRecord *run, FILE *out, Error *error) {
+// A framework of one's own tells step times only.
+static void number_cell(Grid *grid, double value) {
+    if (isnan(value)) {
+        grid_cell(grid, "-");
+    } else {
+        grid_cell(grid, "%.6f", value);
+    }
+}
+
+Status table_run_steps(const RunRecord *run, FILE *out, Error *error) {
     static const GridColumn columns[] = {{"step", true}, {"loss", true}, {"grad norm", true}, {"time", true}};
     Grid *grid = grid_new(columns, 4);
     char time[TEXT_UNIT_BYTES];
     for (int i = 0; i < run->steps; i++) {
         grid_row(grid);
         grid_cell(grid, "%d", i + 1);
-        grid_cell(grid, "%.6f", run->losses[i]);
-        grid_cell(grid, "%.6f", run->grad_norms[i]);
+        number_cell(grid, run->losses[i]);
+        number_cell(grid, run->grad_norms[i]);
         grid_cell(grid, "%s", text_seconds(time, run->step_times_s[i]));
     }
     return grid_print(grid, out, error);
 }
 
-static Status print_tasks(const RunRecord *run, FILE *out, Error *error) {
+Status table_run_tasks(const RunRecord *run, FILE *out, Error *error) {
     static const GridColumn columns[] = {{"task", false},    {"lane", false},     {"per step", true},
                                          {"measured", true}, {"predicted", true}, {"predicted / measured", true}};
     Grid *grid = grid_new(columns, 6);
@@ -56,9 +68,9 @@ Status table_run(const RunRecord *run, FILE *out, Error *error) {
     fprintf(out, "%s, %d ranks on %s over %s, lanes %s, seed %lld\n%s\n\n", run->request->model.name,
             run->request->world, run->device, run->transport, run->lanes, (long long)run->seed,
             plan_text(&run->prediction.plan, plan));
-    TRY(print_steps(run, out, error));
+    TRY(table_run_steps(run, out, error));
     fputc('\n', out);
-    TRY(print_tasks(run, out, error));
+    TRY(table_run_tasks(run, out, error));
     print_summary(run, out);
     fprintf(out, "\nBatch\n");
     words_batch(&run->prediction.plan, out);

@@ -33,8 +33,25 @@ const CommandRow command_table[COMMAND_COUNT] = {
                      "ndtune run --mesh dp_shard=2 --model tiny\n"
                      "ndtune run --mesh dp_shard=2,tp=2 --model tiny --steps 20 --format json\n",
                      cmd_run},
-    [COMMAND_RUNS] = {"runs", "what was asked and what was run, from the store", "runs [--top N] [--db FILE]",
-                      "ndtune runs\nndtune runs --top 0 --format json\n", cmd_runs},
+    [COMMAND_VALIDATE] = {"validate",
+                          "run the best shapes for real, measured beside predicted; without --world and --model those "
+                          "of the last request",
+                          "validate [--top N] [--world N --model NAME|FILE] [--with TARGET -- COMMAND...]",
+                          "ndtune validate --top 3\n"
+                          "ndtune validate --world 4 --model tiny --cluster probed.json --top 0 --repeats 5\n"
+                          "ndtune validate --world 2 --model tiny --with torchtitan -- torchrun "
+                          "--nproc-per-node={world} train.py --tp={tp} --cp={cp}\n",
+                          cmd_validate},
+    [COMMAND_PROBE] = {"probe", "measure this machine and write a cluster profile of it",
+                       "probe [--out FILE] [--cluster NAME to extend] [--world RANKS]",
+                       "ndtune probe --out probed.json\nndtune --world 4 --model tiny --cluster probed.json\n",
+                       cmd_probe},
+    [COMMAND_PREFLIGHT] = {"preflight", "check every rank, group and link of a shape before a long run",
+                           "preflight --mesh AXIS=N,... --model NAME|FILE [options]",
+                           "ndtune preflight --mesh dp_shard=2,tp=2 --model tiny\n", cmd_preflight},
+    [COMMAND_RUNS] = {"runs", "what was asked and what was run, from the store; with a number, that run in full",
+                      "runs [ID] [--top N] [--db FILE]",
+                      "ndtune runs\nndtune runs --top 0 --format json\nndtune runs 3\n", cmd_runs},
     [COMMAND_MODELS] = {"models", "the built-in models", "models [--format table|json|csv]", "ndtune models\n",
                         cmd_models},
     [COMMAND_CLUSTERS] = {"clusters", "the built-in cluster profiles; with a name, every number with its source",

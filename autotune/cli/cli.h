@@ -47,6 +47,9 @@ Status cmd_predict(Cli *cli, Error *error);
 Status cmd_explain(Cli *cli, Error *error);
 Status cmd_runs(Cli *cli, Error *error);
 Status cmd_run(Cli *cli, Error *error);
+Status cmd_validate(Cli *cli, Error *error);
+Status cmd_probe(Cli *cli, Error *error);
+Status cmd_preflight(Cli *cli, Error *error);
 Status cmd_models(Cli *cli, Error *error);
 Status cmd_clusters(Cli *cli, Error *error);
 Status cmd_accuracy(Cli *cli, Error *error);
@@ -83,6 +86,10 @@ void cli_complain(const Cli *cli, const Error *error);
 // A search with progress and cache; the second opens the store, and saves what it finds.
 Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneResult *result, Error *error);
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error);
+
+// Fills in the options that name what is trained from the last request in the store, and says so, where this command
+// line names neither --world nor --model.
+Status last_request_take(Cli *cli, Store *store, Error *error);
 
 // Why no shape of a result can run: always fails.
 Status cli_nothing_feasible(const TuneResult *result, Error *error);

@@ -48,7 +48,7 @@ static Status run_and_save(MeasuredRun *run, Store *store, Error *error) {
 
 Status cmd_run(Cli *cli, Error *error) {
     TuneRequest request;
-    MeasuredRun run = {.cli = cli, .request = &request};
+    MeasuredRun run = {.cli = cli, .request = &request, .warm_up = 1};
     TRY(prepare(cli, &request, &run, error));
     Store *store = NULL;
     TRY(cli_open_store(cli, &store, error));

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "autotune/validate/step_log.h"
+
 // Text of a page: a line must not begin with a control character, and a dash is a minus.
 static void troff_text(FILE *out, const char *text) {
     for (const char *at = text; *at; at++) {
@@ -111,11 +113,38 @@ static const char documents[] =
     "model, cluster, target, target_version, mesh, plan, loss, grad_norm, step_time_s (one number per step), "
     "peak_bytes, planned_peak_bytes, state, failure, "
     "predicted_step_time_s, tasks (name, kind, lane, count, measured_s, predicted_s).\n"
+    ".TP\n.B ndtune.validate/1\n"
+    "request, source (executor, or command: \\-\\-with), shapes (ranked), steps, warm_up, repeats, rows (place in the "
+    "predicted ranking, chosen top or spread, mesh, plan, predicted_step_time_s with predicted_low_s and "
+    "predicted_high_s, measured_step_time_s with its 90 % interval measured_low_s and measured_high_s, noise (what "
+    "repeats differ by), state, reason, runs (median_s, step_time_s, warm_up, known), predicted_time and measured_time "
+    "(terms that sum to the step), peak_bytes, planned_peak_bytes, tasks), kinds (lane, kind, count, measured_s, "
+    "predicted_s: one step of each measured shape, summed), agreement (measured, best_predicted, best_measured, "
+    "regret, "
+    "kendall_tau, median_abs_error, median_bias, in_interval, noise).\n"
+    ".TP\n.B ndtune.preflight/1\n"
+    "mesh, ready, ranks (rank, host, cores, flop_per_s, memory_bytes, clock_offset_s), groups (axes, collective, "
+    "ranks, "
+    "payload_bytes, measured_s, predicted_s, wrong_elements), findings (bad, sentence).\n"
+    ".TP\n.B ndtune.config/1\n"
+    "The file of {config} in a command of validate \\-\\-with: model, mesh, plan, steps.\n"
+    ".TP\n.B ndtune.stored-run/1\n"
+    "Of ndtune runs ID: id, started_at, source, host, command, model, cluster, target, plan, state, failure, warm_up, "
+    "loss, step_time_s, measured_step_s, predicted_step_s, peak_bytes, tasks.\n"
     ".TP\n.B ndtune.runs/1\n"
     "requests (id, asked_at, command, model, cluster, target, world, times_asked, best_plan, best_step_s), runs (id, "
     "started_at, host, model, plan, device, transport, state, failure, steps, measured_step_s, predicted_step_s).\n"
     ".TP\n.B ndtune.models/1, ndtune.clusters/1, ndtune.accuracy/1\n"
     "The lists, and the scores of predictions against measured runs.\n";
+
+// validate --with reads what somebody else's program prints.
+static const char with_command[] =
+    ".SH VALIDATE \\-\\-WITH\n"
+    "In the words of the command, {dp_replicate} {dp_shard} {cp} {tp} {world} {seq} {micro_batch} {grad_accum} "
+    "{global_batch} {zero} {reshard} {recompute} {cp_rotate} {precision} {steps} {layers} {hidden} {heads} {kv_heads} "
+    "{ffn} {vocab} become the numbers of the shape, and {config} a JSON file with all of them; the same are in the "
+    "environment as NDTUNE_DP_SHARD and so on. No shell is involved: sh \\-c 'COMMAND' starts one. Step times are read "
+    "from standard output and error, from the first of these formats that any line has: ";
 
 static const char ending[] =
     ".SH EXIT STATUS\n"
@@ -125,7 +154,8 @@ static const char ending[] =
     ".TP\n.B NO_COLOR\nNo colours, also not on terminals.\n"
     ".TP\n.B NDTUNE_WORKER\nThe ndtune\\-worker to start, else the one beside ndtune.\n"
     ".SH FILES\n"
-    "The store is one SQLite file; the views v_ranking and v_best are made for queries by hand.\n";
+    "The store is one SQLite file; the views v_ranking, v_best and v_accuracy (runs beside their predictions) are made "
+    "for queries by hand.\n";
 
 Status manual_page(FILE *out, const char *version, Error *error) {
     fprintf(out, ".TH NDTUNE 1 \"\" \"ndtune %s\" \"User commands\"\n", version);
@@ -141,6 +171,9 @@ Status manual_page(FILE *out, const char *version, Error *error) {
     man_commands(out);
     man_options(out);
     fputs(documents, out);
+    fputs(with_command, out);
+    troff_text(out, step_log_formats());
+    fputs(". Let one rank print them. A command that fails, or prints none, is stored with that reason.\n", out);
     fputs(ending, out);
     fprintf(out, ".SH EXAMPLES\n");
     for (int i = 0; i < COMMAND_COUNT; i++) {

@@ -94,6 +94,7 @@ static uint64_t measurement_hash(const MeasuredRun *run) {
     plan_hash(&run->run.plan, &hash);
     hash_int(&hash, (int64_t)run->program.template_hash);
     hash_int(&hash, options->steps);
+    hash_int(&hash, run->record.warm_up);
     return hash_end(&hash);
 }
 
@@ -116,7 +117,7 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
                               .transport = options->transport,
                               .lanes = lane_mode_names[options->lanes],
                               .seed = (int64_t)options->seed,
-                              .warm_up = options->steps > 1 ? 1 : 0,
+                              .warm_up = options->steps > run->warm_up ? run->warm_up : 0,
                               .program = &run->program,
                               .prediction = {.plan = *plan}};
     run->record.measurement_hash = measurement_hash(run);

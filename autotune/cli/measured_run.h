@@ -10,6 +10,7 @@ typedef struct MeasuredRun {
     Cli *cli;
     const TuneRequest *request;  // its target has the executor's runtime costs
     const Target *target;        // whose program it is
+    int warm_up;                 // steps that the measured middle leaves out
     RunRequest run;
     StepProgram program;
     RunResult result;

@@ -10,8 +10,12 @@
 #define PLAN COMMAND_BIT(COMMAND_PLAN)
 #define PREDICT COMMAND_BIT(COMMAND_PREDICT)
 #define EXPLAIN COMMAND_BIT(COMMAND_EXPLAIN)
-#define SEARCH (PLAN | EXPLAIN)  // whatever a search takes
+#define VALIDATE COMMAND_BIT(COMMAND_VALIDATE)
+#define PROBE COMMAND_BIT(COMMAND_PROBE)
+#define PREFLIGHT COMMAND_BIT(COMMAND_PREFLIGHT)
+#define SEARCH (PLAN | EXPLAIN | VALIDATE)  // whatever a search takes
 #define RUN COMMAND_BIT(COMMAND_RUN)
+#define REAL (RUN | VALIDATE | PROBE | PREFLIGHT)  // what starts workers
 #define RUNS COMMAND_BIT(COMMAND_RUNS)
 #define HELP COMMAND_BIT(COMMAND_HELP)
 #define LISTS (COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS))
@@ -20,41 +24,46 @@
 
 #define BILLION 1000000000
 
-const char *const command_names[COMMAND_COUNT] = {"plan",   "predict",  "explain",  "run", "runs",
-                                                  "models", "clusters", "accuracy", "help"};
+const char *const command_names[COMMAND_COUNT] = {"plan",      "predict", "explain", "run",      "validate", "probe",
+                                                  "preflight", "runs",    "models",  "clusters", "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
 const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_WORLD] = {"world", VALUE_INTS, "N[,N...]", 1, MESH_MAX_WORLD, "ranks", NULL,
-                      "accelerators to train on; a list gives the scaling curve", GROUP_WHAT, SEARCH},
+                      "accelerators to train on; a list gives the scaling curve; probe: ranks to measure with",
+                      GROUP_WHAT, SEARCH | PROBE},
     [OPTION_MESH] = {"mesh", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL,
                      "the shape, such as dp_shard=8,tp=4; axes not named are 1 (dp_replicate dp_shard cp tp)",
-                     GROUP_WHAT, PREDICT | RUN},
+                     GROUP_WHAT, PREDICT | RUN | PREFLIGHT | PROBE},
     [OPTION_MODEL] = {"model", VALUE_TEXT, "NAME|FILE", 0, 0, NULL, NULL,
                       "a preset (ndtune models lists them) or a Hugging Face config.json", GROUP_WHAT,
-                      SEARCH | PREDICT | RUN},
-    [OPTION_CLUSTER] = {"cluster", VALUE_TEXT, "NAME|FILE", 0, 0, NULL, "dgx-h100; run: local-cpu",
-                        "a cluster profile (ndtune clusters lists them) or a profile file", GROUP_WHAT,
-                        SEARCH | PREDICT | RUN},
+                      SEARCH | PREDICT | RUN | PREFLIGHT},
+    [OPTION_CLUSTER] = {"cluster", VALUE_TEXT, "NAME|FILE", 0, 0, NULL,
+                        "dgx-h100; run, validate, preflight, probe: local-cpu",
+                        "a cluster profile (ndtune clusters lists them) or a profile file; probe: the built-in one "
+                        "that the new one extends",
+                        GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | PROBE},
     [OPTION_SET] = {"set", VALUE_LIST, "KEY=VALUE", 0, 0, NULL, NULL,
                     "change a number of the cluster profile, such as node.gpus=4, or ask what if a rank or node were "
                     "slow: rank.3.slowdown=1.2, node.2.link_slowdown=3; may be repeated",
-                    GROUP_WHAT, SEARCH | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS)},
-    [OPTION_TARGET] = {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL, "accelerate; run: ndtune",
+                    GROUP_WHAT, SEARCH | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS) | PREFLIGHT},
+    [OPTION_TARGET] = {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL,
+                       "accelerate; run, validate, preflight: ndtune",
                        "the framework that trains; run: the one whose program the executor runs", GROUP_WHAT,
-                       SEARCH | PREDICT | RUN},
+                       SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_SEQ] = {"seq", VALUE_INT, "N", 1, 1 << 24, "tokens", "min(4096, the model's); run: 128", "sequence length",
-                    GROUP_WHAT, SEARCH | PREDICT | RUN},
+                    GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_GLOBAL_BATCH] = {"global-batch", VALUE_INT, "N", 1, BILLION, "sequences", "4M tokens, nearest multiple",
                              "sequences per optimizer step; given, every plan meets it exactly", GROUP_WHAT, SEARCH},
     [OPTION_MICRO_BATCH] = {"micro-batch", VALUE_INT, "auto|N", 1, 1 << 20, "sequences", "auto; predict and run: 1",
-                            "sequences per data rank and micro-step", GROUP_CHOICES, SEARCH | PREDICT | RUN},
+                            "sequences per data rank and micro-step", GROUP_CHOICES,
+                            SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_GRAD_ACCUM] = {"grad-accum", VALUE_INT, "N", 1, 1 << 20, "micro-steps", "1",
-                           "micro-steps per optimizer step", GROUP_CHOICES, PREDICT | RUN},
+                           "micro-steps per optimizer step", GROUP_CHOICES, PREDICT | RUN | PREFLIGHT},
     [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL,
                           "bf16 where the cluster has it; run: fp32",
                           "number format of the arithmetic; fp8 is that of the layers' GEMMs, the rest stays bf16",
-                          GROUP_CHOICES, SEARCH | PREDICT | RUN},
+                          GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_FP8_RECIPE] = {"fp8-recipe", VALUE_WORD, "auto|tensorwise|rowwise|delayed", 0, 0, NULL,
                            "auto: the target's own",
                            "scales of fp8: one per tensor, one per row, or one per tensor from earlier steps",
@@ -64,21 +73,22 @@ const OptionRow option_table[OPTION_COUNT] = {
                                SEARCH | PREDICT},
     [OPTION_ZERO] = {"zero", VALUE_WORD, "auto|0|1|2|3", 0, 0, NULL, "auto",
                      "sharding stage over dp_shard x cp (3 = FSDP); auto is the target's own", GROUP_CHOICES,
-                     SEARCH | PREDICT | RUN},
+                     SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_RESHARD] = {"reshard", VALUE_WORD, "auto|always|never", 0, 0, NULL, "auto",
                         "free gathered parameters after forward (stage 3); auto tries both", GROUP_CHOICES,
-                        SEARCH | PREDICT | RUN},
+                        SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_RECOMPUTE] = {"recompute", VALUE_WORD, "auto|none|selective|full", 0, 0, NULL, "auto; run: none",
                           "activation recomputation; auto tries what the target has", GROUP_CHOICES,
-                          SEARCH | PREDICT | RUN},
+                          SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_CP_ROTATE] = {"cp-rotate", VALUE_WORD, "auto|ring|allgather", 0, 0, NULL, "auto",
                           "how context parallelism moves keys and values; auto tries what the target has",
-                          GROUP_CHOICES, SEARCH | PREDICT | RUN},
+                          GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_ATTENTION] = {"attention", VALUE_WORD, "auto|eager|triton|flash|flash3|cudnn", 0, 0, NULL,
                           "auto: the target's own; run: flash", "kernel of the attention", GROUP_CHOICES,
-                          SEARCH | PREDICT | RUN},
+                          SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_FUSED] = {"fused", VALUE_WORD, "auto|eager|fused|compiled", 0, 0, NULL, "auto: the target's own",
-                      "how norms, rotary positions, activation and loss run", GROUP_CHOICES, SEARCH | PREDICT | RUN},
+                      "how norms, rotary positions, activation and loss run", GROUP_CHOICES,
+                      SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_TP_OVERLAP] = {"tp-overlap", VALUE_WORD, "off|on", 0, 0, NULL, "off",
                            "tensor-parallel collectives run beside the GEMMs that they feed", GROUP_CHOICES,
                            SEARCH | PREDICT | RUN},
@@ -98,31 +108,43 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_EFFORT] = {"effort", VALUE_WORD, "simulate|estimate", 0, 0, NULL, "simulate",
                        "simulate the promising plans, or only estimate", GROUP_CHOICES, SEARCH | ACCURACY},
     [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN,
-                       RUN},
-    [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN, RUN},
-    [OPTION_SEED] = {"seed", VALUE_INT, "N", 0, INT64_MAX, NULL, "1", "of weights and data", GROUP_RUN, RUN},
-    [OPTION_LR] = {"lr", VALUE_NUMBER, "X", 0, 1000, NULL, "0.0005", "learning rate, fixed", GROUP_RUN, RUN},
+                       RUN | VALIDATE | PREFLIGHT},
+    [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN, RUN | VALIDATE},
+    [OPTION_SEED] = {"seed", VALUE_INT, "N", 0, INT64_MAX, NULL, "1", "of weights and data", GROUP_RUN, RUN | VALIDATE},
+    [OPTION_LR] = {"lr", VALUE_NUMBER, "X", 0, 1000, NULL, "0.0005", "learning rate, fixed", GROUP_RUN, RUN | VALIDATE},
     [OPTION_DATA] = {"data", VALUE_TEXT, "FILE", 0, 0, NULL, "a synthetic stream that a model can learn",
                      "train on a file of tokens: uint16 or uint32, little-endian, no header; the type follows from the "
                      "vocabulary (uint16 up to 65536) unless the name ends in .u16 or .u32",
-                     GROUP_RUN, RUN},
-    [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu", 0, 0, NULL, "cpu", "what computes", GROUP_RUN, RUN},
+                     GROUP_RUN, RUN | VALIDATE},
+    [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu", 0, 0, NULL, "cpu", "what computes", GROUP_RUN, REAL},
     [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm|mpi", 0, 0, NULL, "mpi where hosts are named, else shm",
-                          "what moves bytes between ranks: shared memory of this machine, or Open MPI", GROUP_RUN, RUN},
+                          "what moves bytes between ranks: shared memory of this machine, or Open MPI", GROUP_RUN,
+                          REAL},
     [OPTION_LAUNCHER] = {"launcher", VALUE_WORD, "auto|local|mpirun|srun|torchrun", 0, 0, NULL, "auto",
-                         "who starts the ranks; auto says what it takes and why", GROUP_RUN, RUN},
+                         "who starts the ranks; auto says what it takes and why", GROUP_RUN, REAL},
     [OPTION_HOSTS] = {"hosts", VALUE_TEXT, "HOST[:N],...", 0, 0, NULL, "this machine",
-                      "hosts for the ranks, as mpirun --host or srun --nodelist take them", GROUP_RUN, RUN},
+                      "hosts for the ranks, as mpirun --host or srun --nodelist take them", GROUP_RUN, REAL},
     [OPTION_HOSTFILE] = {"hostfile", VALUE_TEXT, "FILE", 0, 0, NULL, NULL, "hosts for the ranks, as mpirun reads them",
-                         GROUP_RUN, RUN},
+                         GROUP_RUN, REAL},
     [OPTION_LANES] = {"lanes", VALUE_WORD, "serial|async", 0, 0, NULL, "serial",
-                      "run lanes one after another or really beside each other", GROUP_RUN, RUN},
-    [OPTION_TIMEOUT] = {"timeout", VALUE_NUMBER, "S", 0, 1000000, "seconds", "120",
-                        "longest wait inside a collective before the run is ended", GROUP_RUN, RUN},
-    [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows", "10", "shapes that the table shows; 0 shows all",
-                    GROUP_OUTPUT, PLAN | RUNS},
+                      "run lanes one after another or really beside each other", GROUP_RUN, RUN | VALIDATE},
+    [OPTION_WARM_UP] = {"warm-up", VALUE_INT, "N", 0, 1000000, "steps", "2", "steps of each run that do not count",
+                        GROUP_RUN, VALIDATE},
+    [OPTION_REPEATS] = {"repeats", VALUE_INT, "N", 1, 1000, "runs", "3",
+                        "runs of each shape, round after round over the shapes", GROUP_RUN, VALIDATE},
+    [OPTION_SPREAD] = {"spread", VALUE_INT, "N", 0, MESH_MAX_WORLD, "shapes", "2",
+                       "shapes to run besides the --top ones, spread over the rest of the ranking", GROUP_RUN,
+                       VALIDATE},
+    [OPTION_WITH] = {"with", VALUE_TEXT, "TARGET", 0, 0, NULL, NULL,
+                     "run the command behind -- instead of the executor, and read its step times from what it prints",
+                     GROUP_RUN, VALIDATE},
+    [OPTION_TIMEOUT] = {"timeout", VALUE_NUMBER, "S", 0, 1000000, "seconds", "120; preflight: 20",
+                        "longest wait inside a collective before the run is ended", GROUP_RUN, REAL},
+    [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows", "10; validate: 3",
+                    "shapes that the table shows, or that validate runs; 0 is all", GROUP_OUTPUT,
+                    PLAN | RUNS | VALIDATE},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
-                       GROUP_OUTPUT, SEARCH | PREDICT | RUN | RUNS | LISTS | ACCURACY},
+                       GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY},
     [OPTION_RUNS] = {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
                      "measured runs, a row each: id model layers hidden heads ffn vocab cluster target dp_replicate "
                      "dp_shard cp tp seq_len micro_batch are needed, step_time_s or tokens_per_s_per_gpu measured",
@@ -135,10 +157,13 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_CSV] = {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
                     "plan: every choice of every shape; accuracy: a line per run, measured beside predicted",
                     GROUP_OUTPUT, PLAN | ACCURACY},
+    [OPTION_OUT] = {"out", VALUE_TEXT, "FILE", 0, 0, NULL, "probed.json", "where the profile goes", GROUP_OUTPUT,
+                    PROBE},
     [OPTION_DB] = {"db", VALUE_TEXT, "FILE", 0, 0, NULL, "$XDG_DATA_HOME/ndtune/ndtune.db", "the store", GROUP_OUTPUT,
                    SEARCH | PREDICT | RUN | RUNS},
     [OPTION_NO_CACHE] = {"no-cache", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
-                         "compute predictions that the store already has", GROUP_OUTPUT, SEARCH | PREDICT},
+                         "compute predictions, and measure runs, that the store already has", GROUP_OUTPUT,
+                         SEARCH | PREDICT},
     [OPTION_MAN] = {"man", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "the manual page, in troff", GROUP_OUTPUT, HELP},
     [OPTION_MARKDOWN] = {"markdown", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "the table of options in the README",
                          GROUP_OUTPUT, HELP},
@@ -169,13 +194,12 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"html",  "log", "max-runs", "max-time", "out",
-                                        "trace", "open",     "as",  "with",     NULL};
+    static const char *const later[] = {"html",  "log",  "max-runs", "max-time", "out",
+                                        "trace", "open", "as",       "with",     NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }
 
 const char *command_of_later(const char *name) {
-    static const char *const later[] = {"validate",  "calibrate", "tune",   "probe",
-                                        "preflight", "report",    "export", NULL};
+    static const char *const later[] = {"calibrate", "tune", "report", "export", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }

@@ -213,7 +213,7 @@ static Status check_command(ParseContext *context, int argument, OptionId id, Er
     if (row->commands & COMMAND_BIT(context->command)) {
         return STATUS_OK;
     }
-    char takers[96] = "";
+    char takers[160] = "";
     for (int i = 0; i < COMMAND_COUNT; i++) {
         if (row->commands & COMMAND_BIT(i)) {
             const size_t used = strlen(takers);
@@ -287,7 +287,8 @@ static Status parse_word_argument(ParseContext *context, Options *options, int a
         refuse(context, at, error, "options start with two dashes, not %s", word);
         return option_find(name, &id) ? error_hint(error, "did you mean --%s?", name) : STATUS_USAGE;
     }
-    const bool takes_words = context->command == COMMAND_CLUSTERS || context->command == COMMAND_HELP;
+    const bool takes_words =
+        context->command == COMMAND_CLUSTERS || context->command == COMMAND_RUNS || context->command == COMMAND_HELP;
     if (!takes_words || options->word_count == 1) {
         return refuse(context, at, error, "ndtune %s does not expect the word %s", command_names[context->command],
                       word);
@@ -302,6 +303,11 @@ Status options_parse(ParseContext *context, Options *options, Error *error) {
     context->blame = -1;
     for (int at = context->first; at < context->argc; at++) {
         const char *word = context->argv[at];
+        if (strcmp(word, "--") == 0 && context->command == COMMAND_VALIDATE) {
+            options->tail = context->argv + at + 1;
+            options->tail_count = context->argc - at - 1;
+            break;
+        }
         if (strcmp(word, "-h") == 0) {
             options->values[OPTION_HELP].given = true;
         } else if (strncmp(word, "--", 2) == 0 && word[2] != '\0') {

@@ -15,6 +15,9 @@ typedef enum {
     COMMAND_PREDICT,
     COMMAND_EXPLAIN,
     COMMAND_RUN,
+    COMMAND_VALIDATE,
+    COMMAND_PROBE,
+    COMMAND_PREFLIGHT,
     COMMAND_RUNS,
     COMMAND_MODELS,
     COMMAND_CLUSTERS,
@@ -63,6 +66,10 @@ typedef enum {
     OPTION_HOSTS,
     OPTION_HOSTFILE,
     OPTION_LANES,
+    OPTION_WARM_UP,
+    OPTION_REPEATS,
+    OPTION_SPREAD,
+    OPTION_WITH,
     OPTION_TIMEOUT,
     OPTION_TOP,
     OPTION_FORMAT,
@@ -70,6 +77,7 @@ typedef enum {
     OPTION_OOM,
     OPTION_GROUPS,
     OPTION_CSV,
+    OPTION_OUT,
     OPTION_DB,
     OPTION_NO_CACHE,
     OPTION_MAN,
@@ -131,6 +139,8 @@ typedef struct Options {
     const char *words[OPTIONS_MAX_WORDS];  // after the command, not options
     int word_argument[OPTIONS_MAX_WORDS];
     int word_count;
+    char *const *tail;  // behind "--": somebody else's command line
+    int tail_count;
 } Options;
 
 // What is wrong, and the arguments to underline: argv[blame] alone, -1 = none.

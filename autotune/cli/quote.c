@@ -2,6 +2,7 @@
 
 #include "autotune/cli/quote.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_-+=:,./^";
@@ -44,4 +45,32 @@ char *quote_line(int argc, char *const *argv, Arena *arena) {
         used += strlen(line + used);
     }
     return line;
+}
+
+char **quote_split(const char *line, int *argc, Arena *arena) {
+    char **words = ARENA_ARRAY(arena, char *, strlen(line) / 2 + 2);
+    int count = 0;
+    for (const char *p = line; *p;) {
+        p += strspn(p, " ");
+        if (!*p) {
+            break;
+        }
+        char *word = arena_alloc(arena, strlen(p) + 1);
+        size_t used = 0;
+        bool quoted = false;
+        for (; *p && (quoted || *p != ' '); p++) {
+            if (*p == '\'') {
+                quoted = !quoted;
+            } else if (!quoted && *p == '\\' && p[1]) {
+                word[used++] = *++p;
+            } else {
+                word[used++] = *p;
+            }
+        }
+        word[used] = '\0';
+        words[count++] = word;
+    }
+    words[count] = NULL;
+    *argc = count;
+    return words;
 }

@@ -12,12 +12,12 @@
 
 enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS };
 
-const RequestDefaults run_defaults = {.cluster = "local-cpu",
-                                      .target = "ndtune",
-                                      .seq = 128,
-                                      .fp32 = true,
-                                      .flash = true,
-                                      .single_plan = true};  // DESIGN section 9
+enum { RUN_SEQ = 128 };  // DESIGN section 9
+
+const RequestDefaults run_defaults = {
+    .cluster = "local-cpu", .target = "ndtune", .seq = RUN_SEQ, .fp32 = true, .flash = true, .single_plan = true};
+const RequestDefaults validate_defaults = {
+    .cluster = "local-cpu", .target = "ndtune", .seq = RUN_SEQ, .fp32 = true, .flash = true, .small_batch = true};
 
 typedef struct Builder {
     Cli *cli;
@@ -214,6 +214,11 @@ static void choose_batch(Builder *builder) {
     TuneRequest *request = builder->request;
     request->global_batch = cli_value(cli, OPTION_GLOBAL_BATCH)->integer;
     request->micro_batch = (int)cli_value(cli, OPTION_MICRO_BATCH)->integer;  // 0 when absent or auto
+    if (builder->defaults->small_batch && request->global_batch == 0) {
+        request->global_batch = request->world;
+        assume(builder, arena_format(&cli->arena, "global batch %d, a sequence per rank; change it with --global-batch",
+                                     request->world));
+    }
     if (!builder->defaults->single_plan && request->global_batch == 0) {
         assume(
             builder,

@@ -12,6 +12,7 @@ typedef struct RequestDefaults {
     int seq;           // 0 = min(TUNE_DEFAULT_SEQ, the model's)
     bool fp32;         // else bf16 where the profile has it
     bool flash;        // the one attention kernel of the executor, else the target's
+    bool small_batch;  // without --global-batch: a sequence per rank
     bool single_plan;  // --mesh, --micro-batch and --grad-accum name one plan
 } RequestDefaults;
 
@@ -27,4 +28,5 @@ Status request_mesh(Cli *cli, Mesh *mesh, Error *error);
 Status request_check_world(Cli *cli, const TuneRequest *request, Error *error);
 
 extern const RequestDefaults search_defaults;  // of plan and explain
-extern const RequestDefaults run_defaults;     // of run
+extern const RequestDefaults run_defaults;     // of run and preflight
+extern const RequestDefaults validate_defaults;

@@ -29,16 +29,17 @@ static void read_run(StoredList *list, sqlite3_stmt *row, Arena *arena, size_t *
     list->runs = arena_grow(arena, list->runs, (size_t)list->run_count, capacity, sizeof *list->runs);
     list->runs[list->run_count++] = (StoredRun){.id = sqlite3_column_int64(row, 0),
                                                 .started_at = text_at(row, 1, arena),
-                                                .host = text_at(row, 2, arena),
-                                                .model = text_at(row, 3, arena),
-                                                .plan = text_at(row, 4, arena),
-                                                .device = text_at(row, 5, arena),
-                                                .transport = text_at(row, 6, arena),
-                                                .state = text_at(row, 7, arena),
-                                                .failure = text_at(row, 8, arena),
-                                                .steps = sqlite3_column_int(row, 9),
-                                                .predicted_step_s = sqlite3_column_double(row, 10),
-                                                .measured_step_s = sqlite3_column_double(row, 11)};
+                                                .source = text_at(row, 2, arena),
+                                                .host = text_at(row, 3, arena),
+                                                .model = text_at(row, 4, arena),
+                                                .plan = text_at(row, 5, arena),
+                                                .device = text_at(row, 6, arena),
+                                                .transport = text_at(row, 7, arena),
+                                                .state = text_at(row, 8, arena),
+                                                .failure = text_at(row, 9, arena),
+                                                .steps = sqlite3_column_int(row, 10),
+                                                .predicted_step_s = sqlite3_column_double(row, 11),
+                                                .measured_step_s = sqlite3_column_double(row, 12)};
 }
 
 static Status read_rows(Store *store, const char *sql, int most, RowReader reader, Arena *arena, StoredList *list,
@@ -66,7 +67,7 @@ Status store_list(Store *store, int most, Arena *arena, StoredList *list, Error 
                   "ORDER BY r.last_asked_at DESC, r.id DESC LIMIT ?",
                   most, read_request, arena, list, error));
     return read_rows(store,
-                     "SELECT id, started_at, host, model, plan, device, transport, state, failure, steps, "
+                     "SELECT id, started_at, source, host, model, plan, device, transport, state, failure, steps, "
                      "predicted_step_s, measured_step_s FROM runs ORDER BY id DESC LIMIT ?",
                      most, read_run, arena, list, error);
 }

@@ -33,3 +33,14 @@ Status store_save_run(Store *store, const RunRecord *run, int64_t *run_id, Error
 
 // The newest requests and runs, at most `most` of each; 0 = all. Texts in the arena.
 Status store_list(Store *store, int most, Arena *arena, StoredList *list, Error *error);
+
+// Runs that ended well and repeat each other, newest first, with their task totals; *count <= most.
+Status store_measurements(Store *store, uint64_t measurement_hash, int most, Arena *arena, RunRecord *runs, int *count,
+                          Error *error);
+
+// One run with its steps and tasks; *found says whether there is one of that number.
+Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *about, RunRecord *run, bool *found,
+                         Error *error);
+
+// The command line of what was asked last, as it was typed; NULL = nothing was asked.
+Status store_last_request(Store *store, Arena *arena, const char **command, Error *error);

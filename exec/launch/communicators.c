@@ -3,7 +3,7 @@
 
 #include "exec/launch/communicators.h"
 
-enum { WORLD_ID = -1 };  // no lane of a program has it
+enum { WORLD_ID = -1, AXES_ID = -2 };  // no lane of a program has them
 
 static int find_or_add(CommunicatorSet *set, const Communicator *wanted) {
     for (int i = 0; i < set->count; i++) {
@@ -18,7 +18,48 @@ static int find_or_add(CommunicatorSet *set, const Communicator *wanted) {
     return set->count++;
 }
 
-Status communicators_find(const StepProgram *program, Arena *arena, CommunicatorSet *set, Error *error) {
+static Status too_many(Error *error) {
+    return error_set(error, STATUS_INTERNAL, "the program needs more than %d communicators",
+                     TRANSPORT_MAX_COMMUNICATORS);
+}
+
+static const char *axes_words(AxisMask axes, Arena *arena) {
+    const char *words = "";
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & AXIS_BIT(axis)) {
+            words = arena_format(arena, "%s%s%s", words, words[0] ? " x " : "", axis_names[axis]);
+        }
+    }
+    return words;
+}
+
+// Axes of size 1 join nobody: only masks of the others.
+static Status add_axes(const Mesh *mesh, Arena *arena, CommunicatorSet *set, Error *error) {
+    AxisMask real = 0;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        real |= mesh->size[axis] > 1 ? AXIS_BIT(axis) : 0;
+    }
+    for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {
+        if ((axes & ~real) != 0) {
+            continue;
+        }
+        if (find_or_add(set, &(Communicator){.name = axes_words(axes, arena), .id = AXES_ID, .axes = axes}) < 0) {
+            return too_many(error);
+        }
+    }
+    return STATUS_OK;
+}
+
+int communicators_of_axes(const CommunicatorSet *set, AxisMask axes) {
+    for (int i = 0; i < set->count; i++) {
+        if (set->entries[i].id == AXES_ID && set->entries[i].axes == axes) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+Status communicators_find(const StepProgram *program, WorkerJob job, Arena *arena, CommunicatorSet *set, Error *error) {
     *set = (CommunicatorSet){.of_task = ARENA_ARRAY(arena, int16_t, program->task_count)};
     set->world = find_or_add(set, &(Communicator){.name = "run", .id = WORLD_ID, .axes = AXIS_ALL});
     for (int32_t t = 0; t < program->task_count; t++) {
@@ -32,10 +73,9 @@ Status communicators_find(const StepProgram *program, Arena *arena, Communicator
             set,
             &(Communicator){.name = lane->name, .id = lane->communicator, .axes = program->groups[task->group].axes});
         if (index < 0) {
-            return error_set(error, STATUS_INTERNAL, "the program needs more than %d communicators",
-                             TRANSPORT_MAX_COMMUNICATORS);
+            return too_many(error);
         }
         set->of_task[t] = (int16_t)index;
     }
-    return STATUS_OK;
+    return job == JOB_TRAIN ? STATUS_OK : add_axes(&program->plan.mesh, arena, set, error);
 }

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "exec/launch/request.h"
 #include "exec/transport/transport.h"
 #include "sim/step/step.h"
 
@@ -12,4 +13,8 @@ typedef struct CommunicatorSet {
     int16_t *of_task;  // by task: index of its communicator, -1 for compute tasks
 } CommunicatorSet;
 
-Status communicators_find(const StepProgram *program, Arena *arena, CommunicatorSet *set, Error *error);
+// Training: those of the program's lanes. The other jobs add one for each set of axes that joins ranks.
+Status communicators_find(const StepProgram *program, WorkerJob job, Arena *arena, CommunicatorSet *set, Error *error);
+
+// The communicator of those axes that the other jobs have added; -1 = none.
+int communicators_of_axes(const CommunicatorSet *set, AxisMask axes);

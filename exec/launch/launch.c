@@ -14,6 +14,7 @@
 #include "exec/launch/program_words.h"
 #include "exec/launch/result.h"
 #include "exec/launch/run.h"
+#include "sim/base/json.h"
 #include "sim/base/text.h"
 
 // ---------------------------------------------------------------------------------------------- before
@@ -69,7 +70,7 @@ static Status program_prepare(Run *run, Error *error) {
     TRY(step_lower(&request->model, &request->plan, request->target, run->arena, &run->program, error));
     TRY(memory_plan(&run->program, run->arena, &run->memory, error));
     request->template_hash = run->program.template_hash;
-    return communicators_find(&run->program, run->arena, &run->communicators, error);
+    return communicators_find(&run->program, request->job, run->arena, &run->communicators, error);
 }
 
 static bool over_shm(const Run *run) {
@@ -149,18 +150,23 @@ static void watch_prepare(Run *run) {
     watch_begin(&run->watch, run->arena);
 }
 
-static Status run_all(Run *run, const sigset_t *signals, RunResult *result, Error *error) {
+static Status result_take(Run *run, ExecReader *read, void *result, Error *error) {
+    json_t *root = NULL;
+    TRY(run->post ? json_text_load(post_result(run->post), "rank 0", &root, error)
+                  : json_file_load(run->request.result_path, &root, error));
+    const Status status = read(root, &run->program, run->arena, result, error);
+    json_decref(root);
+    return status;
+}
+
+static Status run_all(Run *run, const sigset_t *signals, ExecReader *read, void *result, Error *error) {
     TRY(program_prepare(run, error));
     TRY(launch_prepare(run, error));
     TRY(request_prepare(run, error));
     TRY(workers_begin(run, error));
     watch_prepare(run);
     TRY(run_watch(run, signals, error));
-    TRY(run->post ? run_result_parse(post_result(run->post), &run->program, run->arena, result, error)
-                  : run_result_load(run->request.result_path, &run->program, run->arena, result, error));
-    result->launcher = run->launcher->name;
-    result->launched_because = run->because;
-    return STATUS_OK;
+    return result_take(run, read, result, error);
 }
 
 // The post goes first: ranks that see it close end by themselves.
@@ -181,7 +187,8 @@ Status exec_check_launch(const LaunchOptions *options, const char *transport, Ar
     return STATUS_OK;
 }
 
-Status exec_run(const RunRequest *request, const ExecOptions *options, Arena *arena, RunResult *result, Error *error) {
+Status exec_job(const RunRequest *request, const ExecOptions *options, ExecReader *read, Arena *arena, void *result,
+                Error *error) {
     static const ExecOptions usual = {0};
     Run run = {.request = *request, .options = options ? options : &usual, .arena = arena, .segment = {.fd = -1}};
     Error unread;
@@ -193,11 +200,19 @@ Status exec_run(const RunRequest *request, const ExecOptions *options, Arena *ar
     sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &signals, &before);
-    const Status status = run_all(&run, &signals, result, error);
+    const Status status = run_all(&run, &signals, read, result, error);
     run_end(&run);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (run.caught) {
         raise(run.caught);
     }
     return status;
+}
+
+static Status read_run(const json_t *root, const StepProgram *program, Arena *arena, void *result, Error *error) {
+    return run_result_take(root, program, arena, result, error);
+}
+
+Status exec_run(const RunRequest *request, const ExecOptions *options, Arena *arena, RunResult *result, Error *error) {
+    return exec_job(request, options, read_run, arena, result, error);
 }

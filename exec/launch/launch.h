@@ -4,6 +4,8 @@
 
 #pragma once
 
+#include <jansson.h>
+
 #include "exec/launch/request.h"
 #include "sim/base/progress.h"
 #include "sim/memory/memory.h"
@@ -32,10 +34,8 @@ typedef struct RunResult {
     int64_t planned_peak_bytes;
     TaskTotal *totals;  // by task of the program: of one step after warm-up, mean over steps and ranks
     int32_t task_count;
-    Timeline timeline;             // of the recorded step; span_count 0 unless options.spans
-    const char *state;             // "ok", "diverged"
-    const char *launcher;          // that started the ranks,
-    const char *launched_because;  // and why it was chosen
+    Timeline timeline;  // of the recorded step; span_count 0 unless options.spans
+    const char *state;  // "ok", "diverged"
 } RunResult;
 
 // NULL when the executor runs this plan; else the reason in words, arena text.
@@ -47,6 +47,13 @@ Status exec_check_backend(const RunOptions *options, Error *error);
 // Who would start the ranks, and why; in words why the wanted one cannot.
 Status exec_check_launch(const LaunchOptions *options, const char *transport, Arena *arena, const char **launcher,
                          const char **because, Error *error);
+
+// Takes what rank 0 brought.
+typedef Status ExecReader(const json_t *root, const StepProgram *program, Arena *arena, void *result, Error *error);
+
+// Any job, its result taken by `read`. Otherwise as exec_run.
+Status exec_job(const RunRequest *request, const ExecOptions *options, ExecReader *read, Arena *arena, void *result,
+                Error *error);
 
 // Needs model, plan, target and options of the request and fills in the rest. Totals and spans refer to the tasks of
 // step_lower of the same model, plan and target.

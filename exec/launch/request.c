@@ -139,9 +139,9 @@ static json_t *request_json(const RunRequest *request) {
     char hash[24], target[128];
     snprintf(hash, sizeof hash, "%016" PRIx64, request->template_hash);
     snprintf(target, sizeof target, "%s@%s", request->target->name, request->target->version);
-    return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "model",
-                     model_json(&request->model), "plan", plan_json(&request->plan), "options",
-                     options_json(&request->options), "target", target, "template_hash", hash, "segment_fd",
+    return json_pack("{s:s, s:i, s:o, s:o, s:o, s:s, s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "job",
+                     (int)request->job, "model", model_json(&request->model), "plan", plan_json(&request->plan),
+                     "options", options_json(&request->options), "target", target, "template_hash", hash, "segment_fd",
                      request->segment_fd, "launcher_pid", request->launcher_pid, "result_path", request->result_path,
                      "failure_path", request->failure_path);
 }
@@ -281,6 +281,9 @@ static Status read_request(const JsonReader *reader, Arena *arena, RunRequest *r
         return error_set(error, STATUS_USAGE, "%s: schema is '%s', this worker reads %s", reader->origin, schema,
                          SCHEMA);
     }
+    int job;
+    TRY(read_int(reader, "job", 0, JOB_COUNT - 1, &job, error));
+    request->job = (WorkerJob)job;
     TRY(read_model(reader, arena, &request->model, error));
     TRY(read_plan(reader, arena, &request->plan, error));
     TRY(read_options(reader, arena, &request->options, error));

@@ -19,6 +19,9 @@ typedef enum {
 } LaneMode;  // issue order on one thread | a thread per communicator
 typedef enum { FAULT_NONE, FAULT_HANG, FAULT_EXIT, FAULT_COUNT } FaultAction;
 
+// What the workers do once they are there: train, measure the machine, check it.
+typedef enum { JOB_TRAIN, JOB_PROBE, JOB_PREFLIGHT, JOB_COUNT } WorkerJob;
+
 extern const char *const lane_mode_names[LANES_COUNT];     // "serial" "async"
 extern const char *const fault_action_names[FAULT_COUNT];  // "none" "hang" "exit"
 
@@ -49,6 +52,7 @@ typedef struct RunOptions {
 RunOptions run_options_default(void);
 
 typedef struct RunRequest {
+    WorkerJob job;
     ModelSpec model;
     TrainPlan plan;
     const Target *target;

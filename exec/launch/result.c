@@ -40,16 +40,6 @@ json_t *run_result_json(const RunRecord *record) {
                      numbers_json(record->end_s, spans));
 }
 
-Status run_result_save(const RunRecord *record, const char *path, Error *error) {
-    json_t *root = run_result_json(record);
-    if (!root) {
-        return error_set(error, STATUS_INTERNAL, "run result: cannot be written as JSON");
-    }
-    const Status status = json_file_save(path, root, error);
-    json_decref(root);
-    return status;
-}
-
 // ---------------------------------------------------------------------------------------------- reading
 
 static double *read_numbers(const json_t *root, const char *key, int64_t count, Arena *arena) {
@@ -136,23 +126,10 @@ static bool read_result(const json_t *root, const StepProgram *program, Arena *a
     return read_totals(root, program, arena, result) && read_timeline(root, program, arena, result);
 }
 
-static Status result_take(json_t *root, const char *origin, const StepProgram *program, Arena *arena, RunResult *result,
-                          Error *error) {
-    const bool read = read_result(root, program, arena, result);
-    json_decref(root);
-    return read ? STATUS_OK : error_set(error, STATUS_INTERNAL, "%s: not a result of this run (%s)", origin, SCHEMA);
-}
-
-Status run_result_load(const char *path, const StepProgram *program, Arena *arena, RunResult *result, Error *error) {
-    json_t *root = NULL;
-    TRY(json_file_load(path, &root, error));
-    return result_take(root, path, program, arena, result, error);
-}
-
-Status run_result_parse(const char *text, const StepProgram *program, Arena *arena, RunResult *result, Error *error) {
-    json_t *root = NULL;
-    TRY(json_text_load(text, "rank 0", &root, error));
-    return result_take(root, "rank 0", program, arena, result, error);
+Status run_result_take(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result, Error *error) {
+    return read_result(root, program, arena, result)
+               ? STATUS_OK
+               : error_set(error, STATUS_INTERNAL, "what rank 0 brought is not a result of this run (%s)", SCHEMA);
 }
 
 // ---------------------------------------------------------------------------------------------- failures

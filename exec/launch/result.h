@@ -1,5 +1,4 @@
-// The result file of a run (schema ndtune.run-result/1), written by rank 0 and read by the launcher; and the failure
-// file.
+// The result of a run (schema ndtune.run-result/1), which rank 0 brings to the launcher; and the failure file.
 
 #pragma once
 
@@ -20,9 +19,7 @@ typedef struct RunRecord {
 } RunRecord;
 
 json_t *run_result_json(const RunRecord *record);  // NULL: cannot be written
-Status run_result_save(const RunRecord *record, const char *path, Error *error);
-Status run_result_load(const char *path, const StepProgram *program, Arena *arena, RunResult *result, Error *error);
-Status run_result_parse(const char *text, const StepProgram *program, Arena *arena, RunResult *result, Error *error);
+Status run_result_take(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result, Error *error);
 
 // The first rank that fails says why; a later one finds the file there and keeps quiet.
 void run_failure_save(const char *path, int rank, const Error *error);

@@ -73,14 +73,5 @@ Status gather_and_save(Session *session, const StepSeries *series, Arena *arena,
     TRY(gather_peak(session, world, arena, &record.peak_bytes, error));
     TRY(gather_totals(session, arena, totals, error));
     TRY(gather_spans(session, series, arena, &record, error));
-    if (session->rank != 0) {
-        return STATUS_OK;
-    }
-    if (!session->post) {
-        return run_result_save(&record, session->request->result_path, error);
-    }
-    json_t *root = run_result_json(&record);
-    const Status status = post_send_json(session->post, POST_RESULT, root, error);
-    json_decref(root);
-    return status;
+    return session->rank == 0 ? session_report(session, run_result_json(&record), error) : STATUS_OK;
 }

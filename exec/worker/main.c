@@ -16,6 +16,8 @@
 #include "exec/launch/result.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/gather_moments.h"
+#include "exec/worker/preflight.h"
+#include "exec/worker/probe.h"
 #include "sim/base/text.h"
 
 // A test preloads a library with this function: while armed, any allocation ends the process (nothing is allocated in a
@@ -63,6 +65,11 @@ static Status session_run(Session *session, Arena *arena, Error *error) {
     return gather_and_save(session, &series, arena, error);
 }
 
+typedef Status Job(Session *session, Arena *arena, Error *error);
+
+static Job *const jobs[JOB_COUNT] = {
+    [JOB_TRAIN] = session_run, [JOB_PROBE] = probe_run, [JOB_PREFLIGHT] = preflight_run};
+
 // Says why once, in the failure file or to the launcher, and stops the other ranks. A rank that was stopped keeps quiet.
 static void failed(Session *session, const Error *error) {
     fprintf(stderr, "rank %d: %s\n", session->rank, error->message);
@@ -85,7 +92,7 @@ static void failed(Session *session, const Error *error) {
 static Status rank_run(const RunRequest *request, int rank, PostClient *post, Arena *arena, Error *error) {
     Session session = {0};
     Status status = session_join(request, rank, post, arena, &session, error);
-    status = status == STATUS_OK ? session_run(&session, arena, error) : status;
+    status = status == STATUS_OK ? jobs[request->job](&session, arena, error) : status;
     if (status != STATUS_OK) {
         failed(&session, error);
     }

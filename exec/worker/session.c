@@ -9,6 +9,7 @@
 #include "exec/launch/program_words.h"
 #include "exec/worker/interpreter.h"
 #include "exec/worker/lanes.h"
+#include "sim/base/json.h"
 
 // Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only where
 // every waiting thread has a core of its own.
@@ -26,7 +27,7 @@ static Status program_open(Session *session, Arena *arena, Error *error) {
                          session->program.template_hash, request->template_hash);
     }
     TRY(memory_plan(&session->program, arena, &session->memory, error));
-    return communicators_find(&session->program, arena, &session->communicators, error);
+    return communicators_find(&session->program, request->job, arena, &session->communicators, error);
 }
 
 static Status transport_join(Session *session, Arena *arena, Error *error) {
@@ -139,4 +140,14 @@ Status session_step(Session *session, StepReport *report, Error *error) {
     report->grad_norm = ((const float *)session_slot(session, program->norm_buffer, 0))[1];
     session->step++;
     return STATUS_OK;
+}
+
+Status session_report(const Session *session, json_t *root, Error *error) {
+    if (!root) {
+        return error_set(error, STATUS_INTERNAL, "the result cannot be written as JSON");
+    }
+    const Status status = session->post ? post_send_json(session->post, POST_RESULT, root, error)
+                                        : json_file_save(session->request->result_path, root, error);
+    json_decref(root);
+    return status;
 }

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <jansson.h>
+
 #include "exec/device/device.h"
 #include "exec/launch/communicators.h"
 #include "exec/launch/request.h"
@@ -48,3 +50,6 @@ Status session_step(Session *session, StepReport *report, Error *error);
 
 // The bytes of a buffer's slot, for tests and for reading results.
 void *session_slot(Session *session, int32_t buffer, int slot);
+
+// Rank 0's result, to the file or by post to the launcher. Frees root; NULL = it could not be made.
+Status session_report(const Session *session, json_t *root, Error *error);

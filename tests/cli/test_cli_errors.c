@@ -61,7 +61,7 @@ static const Refusal refusals[] = {
     {{"--world", "8", "--model", "7b", "--cluster", "local-cpu", "--precision", "bf16"}, 1, "it has fp32"},
     {{"--world", "8"}, 1, "--model is needed"},
     {{"--model", "7b"}, 1, "--world is needed"},
-    {{"validate", "--top", "3"}, 1, "not part of this version"},
+    {{"calibrate", "--top", "3"}, 1, "not part of this version"},
     {{"calibrate"}, 1, "not part of this version"},
     {{"pln"}, 1, "hint: did you mean ndtune plan?"},
     {{"predict", "--model", "7b"}, 1, "--mesh is needed"},
@@ -73,7 +73,7 @@ static const Refusal refusals[] = {
     {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--transport", "shm", "--hosts", "a,b"}, 1,
      "use --transport mpi"},
     {{"clusters", "nowhere"}, 1, "nowhere"},
-    {{"help", "validate"}, 1, "not part of this version"},
+    {{"help", "calibrate"}, 1, "not part of this version"},
     {{NULL}, 1, "needs --world and --model"},
 };
 

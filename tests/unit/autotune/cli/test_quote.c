@@ -31,3 +31,16 @@ Test(quote, a_line_is_ndtune_and_its_words) {
     cr_assert_str_eq(quote_line(3, argv, &arena), "ndtune --model 'a b'");
     arena_free(&arena);
 }
+
+Test(quote, a_quoted_line_splits_into_the_words_it_was_made_of) {
+    Arena arena = {0};
+    char *const argv[] = {"ndtune", "--model", "a b", "it's", "", "{\"x\": 1}", "back\\slash", NULL};
+    int argc = 0;
+    char **words = quote_split(quote_line(7, argv, &arena), &argc, &arena);
+    cr_assert_eq(argc, 7);
+    for (int i = 0; i < 7; i++) {
+        cr_assert_str_eq(words[i], argv[i]);
+    }
+    cr_assert_null(words[7]);
+    arena_free(&arena);
+}

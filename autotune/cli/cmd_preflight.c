@@ -1,0 +1,243 @@
+// ndtune preflight: is everything there that a shape needs? Every rank, every group, every machine, in a few seconds.
+// Exit code 0: nothing that would stop the run; 3: something is wrong, in words.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/cli/cli.h"
+#include "autotune/cli/measured_run.h"
+#include "autotune/cli/request.h"
+#include "exec/launch/preflight.h"
+#include "reports/csv_lines.h"
+#include "reports/grid.h"
+#include "reports/json_objects.h"
+#include "sim/base/text.h"
+#include "sim/cost/cost.h"
+
+static const double TIMEOUT_S = 20;
+
+typedef struct Preflight {
+    Cli *cli;
+    TuneRequest request;
+    MeasuredRun run;
+    PreflightResult result;
+    PreflightFindings findings;
+} Preflight;
+
+static Status prepare(Preflight *preflight, Error *error) {
+    Cli *cli = preflight->cli;
+    TuneRequest *request = &preflight->request;
+    TRY(request_build(cli, &run_defaults, request, error));
+    Mesh mesh;
+    TrainPlan plan;
+    RunOptions options;
+    TRY(request_mesh(cli, &mesh, error));
+    if (mesh_world(&mesh) < 2) {
+        error_set(error, STATUS_USAGE, "one rank has nobody to be checked with");
+        return cli_blame(cli, OPTION_MESH, STATUS_USAGE);
+    }
+    preflight->run.cli = cli;
+    TRY(measured_run_by_executor(&preflight->run, request, error));
+    request_plan(cli, request, &mesh, &plan);
+    measured_run_options(cli, &options);
+    if (!cli_given(cli, OPTION_TIMEOUT)) {
+        options.timeout_s = TIMEOUT_S;
+    }
+    return measured_run_prepare(&preflight->run, &plan, &options, error);
+}
+
+// What the profile promises each collective, on the nodes where the ranks really stand.
+static void predict(Preflight *preflight) {
+    static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
+    PreflightResult *result = &preflight->result;
+    int on_first = 0;
+    for (int rank = 0; rank < result->world; rank++) {
+        on_first += result->ranks[rank].node == 0;
+    }
+    const ClusterProfile profile = cost_shared_profile(&preflight->request.cluster, on_first);
+    for (int g = 0; g < result->group_count; g++) {
+        PreflightGroups *groups = &result->groups[g];
+        const GroupPlacement placement = mesh_group_placement(&result->mesh, groups->axes, on_first);
+        for (int kind = 0; kind < 4; kind++) {
+            if (strcmp(names[kind], groups->collective) == 0 && (placement.nodes == 1 || profile.fabric.nics > 0)) {
+                groups->predicted_s =
+                    cost_collective_s(&profile, (CollectiveKind)kind, &placement, groups->payload_bytes, NULL);
+            }
+        }
+    }
+}
+
+static const char *axes_words(AxisMask axes, Arena *arena) {
+    const char *words = "";
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & AXIS_BIT(axis)) {
+            words = arena_format(arena, "%s%s%s", words, words[0] ? " x " : "", axis_names[axis]);
+        }
+    }
+    return words;
+}
+
+static double slowest(const PreflightGroups *groups, int world) {
+    double seconds = 0;
+    for (int rank = 0; rank < world; rank++) {
+        seconds = groups->seconds[rank] > seconds ? groups->seconds[rank] : seconds;
+    }
+    return seconds;
+}
+
+// ---------------------------------------------------------------------------------------------- table
+
+static Status print_ranks(const PreflightResult *result, Error *error) {
+    static const GridColumn columns[] = {{"rank", true}, {"host", false},       {"cores", true},
+                                         {"GEMM", true}, {"memory free", true}, {"clock", true}};
+    Grid *grid = grid_new(columns, 6);
+    for (int rank = 0; rank < result->world; rank++) {
+        const PreflightRank *row = &result->ranks[rank];
+        char memory[TEXT_UNIT_BYTES];
+        grid_row(grid);
+        grid_cell(grid, "%d", rank);
+        grid_cell(grid, "%s", row->host);
+        grid_cell(grid, "%d", row->cores);
+        grid_cell(grid, "%.1f GFLOP/s", row->flop_per_s / 1e9);
+        grid_cell(grid, "%s", text_bytes(memory, row->memory_bytes));
+        grid_cell(grid, "%+.3f ms", 1e3 * row->clock_offset_s);
+    }
+    return grid_print(grid, stdout, error);
+}
+
+static Status print_groups(const PreflightResult *result, Arena *arena, Error *error) {
+    static const GridColumn columns[] = {{"axes", false},    {"groups", true}, {"collective", false}, {"size", true},
+                                         {"measured", true}, {"rate", true},   {"predicted", true},   {"sums", false}};
+    Grid *grid = grid_new(columns, 8);
+    for (int g = 0; g < result->group_count; g++) {
+        const PreflightGroups *groups = &result->groups[g];
+        const double seconds = slowest(groups, result->world);
+        double wrong = 0;
+        for (int rank = 0; rank < result->world; rank++) {
+            wrong += groups->wrong[rank];
+        }
+        char text[TEXT_UNIT_BYTES];
+        grid_row(grid);
+        grid_cell(grid, "%s", axes_words(groups->axes, arena));
+        grid_cell(grid, "%d", result->world / mesh_group_size(&result->mesh, groups->axes));
+        grid_cell(grid, "%s", groups->collective);
+        grid_cell(grid, "%s", text_bytes(text, groups->payload_bytes));
+        grid_cell(grid, "%s", text_seconds(text, seconds));
+        grid_cell(grid, "%.2f GB/s", groups->payload_bytes / seconds / 1e9);
+        grid_cell(grid, "%s", groups->predicted_s > 0 ? text_seconds(text, groups->predicted_s) : "-");
+        grid_cell(grid, "%s", wrong > 0 ? "wrong" : "exact");
+    }
+    return grid_print(grid, stdout, error);
+}
+
+static Status print_table(const Preflight *preflight, Error *error) {
+    TRY(print_ranks(&preflight->result, error));
+    printf("\n");
+    TRY(print_groups(&preflight->result, &preflight->cli->arena, error));
+    printf("\n");
+    for (int i = 0; i < preflight->findings.count; i++) {
+        const PreflightFinding *finding = &preflight->findings.rows[i];
+        printf("%s: %s\n", finding->bad ? "wrong" : "note", finding->sentence);
+    }
+    printf("%d ranks, %d checks of groups: %s\n", preflight->result.world, preflight->result.group_count,
+           preflight->findings.bad > 0 ? "not ready" : "ready");
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- json, csv
+
+static json_t *ranks_array(const PreflightResult *result) {
+    json_t *rows = json_array();
+    for (int rank = 0; rank < result->world; rank++) {
+        const PreflightRank *row = &result->ranks[rank];
+        json_array_append_new(rows, json_pack("{s:i, s:s, s:i, s:f, s:f, s:f}", "rank", rank, "host", row->host,
+                                              "cores", row->cores, "flop_per_s", row->flop_per_s, "memory_bytes",
+                                              row->memory_bytes, "clock_offset_s", row->clock_offset_s));
+    }
+    return rows;
+}
+
+static json_t *groups_array(const PreflightResult *result, Arena *arena) {
+    json_t *rows = json_array();
+    for (int g = 0; g < result->group_count; g++) {
+        const PreflightGroups *groups = &result->groups[g];
+        double wrong = 0;
+        for (int rank = 0; rank < result->world; rank++) {
+            wrong += groups->wrong[rank];
+        }
+        json_array_append_new(
+            rows,
+            json_pack("{s:s, s:s, s:i, s:f, s:f, s:o, s:f}", "axes", axes_words(groups->axes, arena), "collective",
+                      groups->collective, "ranks", mesh_group_size(&result->mesh, groups->axes), "payload_bytes",
+                      groups->payload_bytes, "measured_s", slowest(groups, result->world), "predicted_s",
+                      groups->predicted_s > 0 ? json_real(groups->predicted_s) : json_null(), "wrong_elements", wrong));
+    }
+    return rows;
+}
+
+static Status print_json(const Preflight *preflight, Error *error) {
+    json_t *findings = json_array();
+    for (int i = 0; i < preflight->findings.count; i++) {
+        const PreflightFinding *finding = &preflight->findings.rows[i];
+        json_array_append_new(findings, json_pack("{s:b, s:s}", "bad", finding->bad, "sentence", finding->sentence));
+    }
+    return json_print(json_pack("{s:s, s:o, s:b, s:o, s:o, s:o}", "schema", "ndtune.preflight/1", "mesh",
+                                json_mesh(&preflight->result.mesh), "ready", preflight->findings.bad == 0, "ranks",
+                                ranks_array(&preflight->result), "groups",
+                                groups_array(&preflight->result, &preflight->cli->arena), "findings", findings),
+                      stdout, error);
+}
+
+static Status print_csv(const Preflight *preflight, Error *error) {
+    const PreflightResult *result = &preflight->result;
+    Csv csv = {.out = stdout};
+    csv_header(&csv, "axes,collective,payload_bytes,rank,host,measured_s,predicted_s,wrong_elements");
+    for (int g = 0; g < result->group_count; g++) {
+        const PreflightGroups *groups = &result->groups[g];
+        for (int rank = 0; rank < result->world; rank++) {
+            csv_text(&csv, axes_words(groups->axes, &preflight->cli->arena));
+            csv_text(&csv, groups->collective);
+            csv_number(&csv, true, groups->payload_bytes);
+            csv_integer(&csv, rank);
+            csv_text(&csv, result->ranks[rank].host);
+            csv_number(&csv, true, groups->seconds[rank]);
+            csv_number(&csv, groups->predicted_s > 0, groups->predicted_s);
+            csv_number(&csv, true, groups->wrong[rank]);
+            csv_end_line(&csv);
+        }
+    }
+    return csv_finish(&csv, error);
+}
+
+static Status print_preflight(const Preflight *preflight, Error *error) {
+    switch (cli_format(preflight->cli)) {
+    case FORMAT_JSON:
+        return print_json(preflight, error);
+    case FORMAT_CSV:
+        return print_csv(preflight, error);
+    case FORMAT_TABLE:
+        break;
+    }
+    return print_table(preflight, error);
+}
+
+Status cmd_preflight(Cli *cli, Error *error) {
+    Preflight preflight = {.cli = cli};
+    TRY(prepare(&preflight, error));
+    const Progress progress = cli_progress(cli);
+    const ExecOptions options = {.progress = &progress, .launch = measured_run_launch(cli)};
+    const Status status = exec_preflight(&preflight.run.run, &options, &cli->arena, &preflight.result, error);
+    cli_progress_clear(cli);
+    TRY(status);
+    predict(&preflight);
+    preflight_findings(&preflight.result, &cli->arena, &preflight.findings);
+    TRY(print_preflight(&preflight, error));
+    if (preflight.findings.bad == 0) {
+        return STATUS_OK;
+    }
+    const char *first = "";
+    for (int i = 0; i < preflight.findings.count && !first[0]; i++) {
+        first = preflight.findings.rows[i].bad ? preflight.findings.rows[i].sentence : "";
+    }
+    return error_set(error, STATUS_ENVIRONMENT, "not ready: %s", first);
+}

@@ -1,0 +1,117 @@
+// ndtune probe: measures this machine through the workers and writes a cluster profile of it. The file is read back
+// before the command says that it is good.
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "autotune/cli/cli.h"
+#include "autotune/cli/measured_run.h"
+#include "autotune/cli/probe_profile.h"
+#include "reports/reports.h"
+#include "sim/base/json.h"
+#include "sim/cluster/cluster.h"
+
+enum { MOST_RANKS = 8 };  // local-cpu's most ranks on one machine
+
+// Two ranks per core, so that groups with a core per rank and groups that share cores are both measured.
+static int usual_ranks(void) {
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 1 ? 2 : 2 * cores > MOST_RANKS ? MOST_RANKS : (int)(2 * cores);
+}
+
+// Pairs below larger groups, where there are enough ranks for both.
+static Status choose_mesh(Cli *cli, Mesh *mesh, Error *error) {
+    if (cli_given(cli, OPTION_MESH)) {
+        TRY(cli_blame(cli, OPTION_MESH, mesh_parse(cli_value(cli, OPTION_MESH)->text, mesh, error)));
+    } else {
+        const int ranks = cli_given(cli, OPTION_WORLD) ? (int)cli_value(cli, OPTION_WORLD)->integer : usual_ranks();
+        const int pairs = ranks > 2 && ranks % 2 == 0 ? 2 : 1;
+        *mesh = (Mesh){{1, ranks / pairs, 1, pairs}};
+    }
+    if (mesh_world(mesh) < 2) {
+        error_set(error, STATUS_USAGE, "one rank has nobody to exchange with: a probe needs at least 2");
+        return cli_blame(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, STATUS_USAGE);
+    }
+    return STATUS_OK;
+}
+
+static const char *profile_name(const char *path, Arena *arena) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const size_t length = strcspn(base, ".");
+    return length > 0 ? arena_format(arena, "%.*s", (int)length, base) : "probed";
+}
+
+static Status save(Cli *cli, const ProbeResult *probe, const char *transport, const char *path, Error *error) {
+    char when[32];
+    const time_t now = time(NULL);
+    struct tm day;
+    strftime(when, sizeof when, "%Y-%m-%d", gmtime_r(&now, &day));
+    const ProbeProfile about = {.name = profile_name(path, &cli->arena),
+                                .extends =
+                                    cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text : "local-cpu",
+                                .when = when,
+                                .program = arena_format(&cli->arena, "ndtune %s", tune_engine_version()),
+                                .transport = transport};
+    json_t *root = NULL;
+    TRY(probe_profile(&about, probe, &cli->arena, &root, error));
+    const Status status = json_file_save(path, root, error);
+    json_decref(root);
+    return cli_blame(cli, OPTION_OUT, status);
+}
+
+static Status print_profile(const Cli *cli, const ClusterProfile *profile, const ProbeResult *probe, const char *path,
+                            Error *error) {
+    switch (cli_format(cli)) {
+    case FORMAT_JSON:
+        return json_clusters(profile, 1, stdout, error);
+    case FORMAT_CSV:
+        return csv_cluster(profile, stdout, error);
+    case FORMAT_TABLE:
+        break;
+    }
+    TRY(table_cluster(profile, stdout, error));
+    printf("\n%d samples of %d ranks on %d machine%s; the profile is %s\n", probe->sample_count, probe->world,
+           probe->nodes, probe->nodes > 1 ? "s" : "", path);
+    return STATUS_OK;
+}
+
+// The parent is asked for before anything is measured.
+static Status check_parent(Cli *cli, Error *error) {
+    if (!cli_given(cli, OPTION_CLUSTER)) {
+        return STATUS_OK;
+    }
+    int count;
+    const char *const *names = cluster_names(&count);
+    const char *wanted = cli_value(cli, OPTION_CLUSTER)->text;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(names[i], wanted) == 0) {
+            return STATUS_OK;
+        }
+    }
+    error_set(error, STATUS_USAGE, "a probed profile extends a built-in one, and %s is none", wanted);
+    error_hint(error, "ndtune clusters lists them");
+    return cli_blame(cli, OPTION_CLUSTER, STATUS_USAGE);
+}
+
+Status cmd_probe(Cli *cli, Error *error) {
+    const char *path = cli_given(cli, OPTION_OUT) ? cli_value(cli, OPTION_OUT)->text : "probed.json";
+    RunOptions options;
+    Mesh mesh;
+    measured_run_options(cli, &options);
+    TRY(check_parent(cli, error));
+    TRY(choose_mesh(cli, &mesh, error));
+    const Progress progress = cli_progress(cli);
+    const ExecOptions exec_options = {.progress = &progress, .launch = measured_run_launch(cli)};
+    ProbeResult probe;
+    const Status status = exec_probe(&mesh, &options, &exec_options, &cli->arena, &probe, error);
+    cli_progress_clear(cli);
+    TRY(status);
+    TRY(save(cli, &probe, options.transport, path, error));
+    ClusterProfile profile;
+    if (cluster_find(path, &cli->arena, &profile, error) != STATUS_OK) {
+        return error_wrap(error, "the probed profile");
+    }
+    return print_profile(cli, &profile, &probe, path, error);
+}

@@ -1,0 +1,181 @@
+// ndtune validate: the best shapes run for real, measured beside predicted. Runs are stored as they end, so a call that
+// was interrupted goes on where it stopped.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/cli/cli.h"
+#include "autotune/cli/measured_run.h"
+#include "autotune/cli/request.h"
+#include "autotune/cli/validate_with.h"
+#include "reports/validation.h"
+
+enum { TOP = 3, SPREAD = 2, STEPS = 10, WARM_UP = 2, REPEATS = 3 };
+
+typedef struct Executor {
+    Cli *cli;
+    Store *store;
+    TuneRequest *request;
+    const Target *target;  // whose program runs
+    Validation *validation;
+    MeasuredRun **of_row;  // NULL until prepared
+} Executor;
+
+static int number_or(const Cli *cli, OptionId id, int usual) {
+    return cli_given(cli, id) ? (int)cli_value(cli, id)->integer : usual;
+}
+
+// The row's plan, checked, lowered and predicted task by task, once.
+static Status row_prepare(Executor *executor, const ValidateRow *row, MeasuredRun **run, Error *error) {
+    MeasuredRun **own = &executor->of_row[row - executor->validation->rows];
+    if (*own) {
+        *run = *own;
+        return STATUS_OK;
+    }
+    Cli *cli = executor->cli;
+    MeasuredRun *made = ARENA_NEW(&cli->arena, MeasuredRun);
+    *made = (MeasuredRun){
+        .cli = cli, .request = executor->request, .target = executor->target, .warm_up = executor->validation->warm_up};
+    RunOptions options;
+    measured_run_options(cli, &options);
+    options.steps = executor->validation->steps;
+    TRY(measured_run_prepare(made, &row->prediction->plan, &options, error));
+    TRY(measured_run_predict(made, error));
+    *own = *run = made;
+    return STATUS_OK;
+}
+
+// Known runs carry the predictions of the profile of their day; those of today stand beside them.
+static void predict_known(const MeasuredRun *run, RunRecord *known) {
+    RunTask *tasks = (RunTask *)known->tasks;
+    int at = 0;
+    for (int32_t i = 0; i < run->program.task_count && at < known->task_count; i++) {
+        if (run->predicted[i].count > 0) {
+            tasks[at++].predicted_s = run->predicted[i].seconds;
+        }
+    }
+}
+
+static int recall(void *state, const ValidateRow *row, RunRecord *runs, int most) {
+    Executor *executor = state;
+    MeasuredRun *run;
+    int count = 0;
+    if (cli_given(executor->cli, OPTION_NO_CACHE) || row_prepare(executor, row, &run, NULL) != STATUS_OK ||
+        store_measurements(executor->store, run->record.measurement_hash, most, &executor->cli->arena, runs, &count,
+                           NULL) != STATUS_OK) {
+        return 0;
+    }
+    for (int i = 0; i < count; i++) {
+        predict_known(run, &runs[i]);
+    }
+    return count;
+}
+
+static void say_progress(const Executor *executor, const ValidateRow *row) {
+    if (executor->cli->interactive) {
+        char mesh[MESH_TEXT_BYTES];
+        fprintf(stderr, "\r\033[Kshape %d of %d, run %d of %d: %s ", (int)(row - executor->validation->rows) + 1,
+                executor->validation->row_count, row->run_count + 1, executor->validation->repeats,
+                mesh_text(&row->prediction->plan.mesh, mesh));
+        fflush(stderr);
+        executor->cli->drawn = true;
+    }
+}
+
+static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Error *error) {
+    Executor *executor = state;
+    MeasuredRun *run;
+    say_progress(executor, row);
+    Status status = row_prepare(executor, row, &run, error);
+    if (status != STATUS_OK) {
+        *record = (RunRecord){.state = status == STATUS_INFEASIBLE ? "refused" : "failed",
+                              .failure = arena_text(&executor->cli->arena, error->message)};
+        return status;
+    }
+    status = measured_run_execute(run, error);
+    *record = run->record;
+    Error store_error = {0};
+    if (*executor->cli->interrupted) {
+        return status;  // the user's doing, not the shape's
+    }
+    if (store_save_run(executor->store, record, NULL, &store_error) != STATUS_OK) {
+        *error = store_error;
+        return STATUS_INTERNAL;
+    }
+    return status == STATUS_INTERNAL ? STATUS_ENVIRONMENT : status;  // a run that breaks is that row's reason
+}
+
+static bool cancelled(void *state) {
+    const Executor *executor = state;
+    return *executor->cli->interrupted;
+}
+
+static Status print_validation(const Cli *cli, const Validation *validation, Error *error) {
+    switch (cli_format(cli)) {
+    case FORMAT_JSON:
+        return json_validation(validation, stdout, error);
+    case FORMAT_CSV:
+        return csv_validation(validation, stdout, error);
+    case FORMAT_TABLE:
+        break;
+    }
+    return table_validation(validation, stdout, error);
+}
+
+static Status run_and_print(Executor *executor, Validation *validation, Error *error) {
+    Cli *cli = executor->cli;
+    executor->validation = validation;
+    executor->of_row = ARENA_ARRAY(&cli->arena, MeasuredRun *, validation->row_count + 1);
+    const ValidateMeans means = {.recall = recall, .run = run_row, .cancelled = cancelled, .state = executor};
+    TRY(cli_given(cli, OPTION_WITH) ? validate_with(cli, executor->store, validation, error)
+                                    : validate_run(validation, &means, &cli->arena, error));
+    cli_progress_clear(cli);
+    validate_summarize(validation, &cli->arena);
+    TRY(print_validation(cli, validation, error));
+    return validation->agreement.count > 0
+               ? STATUS_OK
+               : error_set(error, STATUS_ENVIRONMENT, "none of the %d shapes could be measured", validation->row_count);
+}
+
+static Status validate(Cli *cli, Store *store, Error *error) {
+    TuneRequest request;
+    Executor executor = {.cli = cli, .store = store, .request = &request};
+    MeasuredRun any = {.cli = cli};
+    TRY(last_request_take(cli, store, error));
+    TRY(validate_with_check(cli, error));
+    TRY(request_build(cli, &validate_defaults, &request, error));
+    if (cli->options.list_count > 1) {
+        error_set(error, STATUS_USAGE, "validate runs one world, not a list of them");
+        return cli_blame(cli, OPTION_WORLD, STATUS_USAGE);
+    }
+    if (!cli_given(cli, OPTION_WITH)) {
+        TRY(measured_run_by_executor(&any, &request, error));
+        executor.target = any.target;
+    }
+    TuneResult result;
+    TRY(cli_search_in(cli, store, &request, &result, error));
+    TRY(store_save_result(store, &result, error));
+    if (result.entry_count == 0) {
+        return cli_nothing_feasible(&result, error);
+    }
+    Validation validation = {.source = cli_given(cli, OPTION_WITH) ? "command" : "executor",
+                             .steps = number_or(cli, OPTION_STEPS, STEPS),
+                             .warm_up = number_or(cli, OPTION_WARM_UP, WARM_UP),
+                             .repeats = number_or(cli, OPTION_REPEATS, REPEATS)};
+    if (validation.warm_up >= validation.steps) {
+        error_set(error, STATUS_USAGE, "of %d steps, %d to warm up leave nothing to measure", validation.steps,
+                  validation.warm_up);
+        return cli_blame(cli, cli_given(cli, OPTION_WARM_UP) ? OPTION_WARM_UP : OPTION_STEPS, STATUS_USAGE);
+    }
+    validate_choose(&result, number_or(cli, OPTION_TOP, TOP), number_or(cli, OPTION_SPREAD, SPREAD), &cli->arena,
+                    &validation);
+    return run_and_print(&executor, &validation, error);
+}
+
+Status cmd_validate(Cli *cli, Error *error) {
+    Store *store = NULL;
+    TRY(cli_open_store(cli, &store, error));
+    const Status status = validate(cli, store, error);
+    store_close(store);
+    return status;
+}

@@ -1,0 +1,440 @@
+// Each number of the profile from the samples that determine it alone, by the formula of sim/cost that will read it:
+// rates by division, a latency from the smallest message, a bandwidth as the median over the larger ones, attention's
+// plateau and ramp from two lengths. Rates are those of a core on a busy machine: what one rank reaches alone, times
+// what all at once keep of it. Cores: how many ranks alone the machine is worth, measured, not counted.
+
+#include "autotune/cli/probe_profile.h"
+
+#include <gsl/gsl_sort.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_VALUES = 64, SOURCE_BYTES = 512 };
+static const double LARGE_GEMM = 256;      // every side: burst and peak
+static const double BYTES_PER_ADAMW = 28;  // g, master, m, v in, master, m, v out; ndtune's row of the target table
+static const double BYTES_PER_ADD = 12, BYTES_PER_NORM = 8, BYTES_PER_SWIGLU = 12;
+static const double SMALLEST_LONG_BYTES = 60000;  // messages from here on tell bandwidth
+
+typedef struct Builder {
+    const ProbeProfile *about;
+    const ProbeResult *probe;
+    Arena *arena;
+    json_t *root;
+    double cores;                   // of a node, in ranks alone
+    double gemm_kept, stream_kept;  // share of a lone rank's rate that a core keeps
+    double peak_flop_per_s, sustained_flop_per_s, launch_s, floor_s;
+    double link_s;  // smallest collective inside a node
+} Builder;
+
+// ---------------------------------------------------------------------------------------------- writing
+
+static json_t *section_of(json_t *root, const char *path, const char **leaf) {
+    json_t *at = root;
+    for (const char *dot = strchr(path, '.'); dot; dot = strchr(path, '.')) {
+        char key[32];
+        snprintf(key, sizeof key, "%.*s", (int)(dot - path), path);
+        if (!json_object_get(at, key)) {
+            json_object_set_new(at, key, json_object());
+        }
+        at = json_object_get(at, key);
+        path = dot + 1;
+    }
+    *leaf = path;
+    return at;
+}
+
+__attribute__((format(printf, 4, 5))) static void put(const Builder *builder, const char *path, double value,
+                                                      const char *format, ...) {
+    char detail[SOURCE_BYTES], source[2 * SOURCE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    snprintf(source, sizeof source, "%s; probe of %s on %s, %s", detail, builder->probe->hosts[0].name,
+             builder->about->when, builder->about->program);
+    const char *leaf;
+    json_t *section = section_of(builder->root, path, &leaf);
+    const double rounded = floor(value);
+    json_t *number =
+        value >= rounded && value <= rounded && fabs(value) < 1e15 ? json_integer((json_int_t)value) : json_real(value);
+    json_object_set_new(section, leaf,
+                        json_pack("{s:o, s:s, s:s}", "value", number, "source", source, "grade", "measured"));
+}
+
+// ---------------------------------------------------------------------------------------------- finding
+
+static double median(double *values, int count) {
+    gsl_sort(values, 1, (size_t)count);
+    return count == 0 ? 0 : count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+static double clamp(double value, double low, double high) {
+    return fmin(high, fmax(low, value));
+}
+
+static double gemm_rate(const ProbeSample *sample, double launch_s) {
+    const double flops = 2 * sample->size[0] * sample->size[1] * sample->size[2];
+    return flops / fmax(sample->seconds - launch_s, 1e-9);
+}
+
+static const ProbeSample *find_gemm(const ProbeResult *probe, double m, double n, double k) {
+    for (int i = 0; i < probe->sample_count; i++) {
+        const ProbeSample *sample = &probe->samples[i];
+        if (sample->kind == PROBE_GEMM &&
+            fabs(sample->size[0] - m) + fabs(sample->size[1] - n) + fabs(sample->size[2] - k) < 0.5) {
+            return sample;
+        }
+    }
+    return NULL;
+}
+
+static double stream_bytes(const ProbeSample *sample) {
+    const double per_element = strcmp(sample->name, "adamw") == 0    ? BYTES_PER_ADAMW
+                               : strcmp(sample->name, "norm") == 0   ? BYTES_PER_NORM
+                               : strcmp(sample->name, "swiglu") == 0 ? BYTES_PER_SWIGLU
+                                                                     : BYTES_PER_ADD;
+    return per_element * sample->size[0];
+}
+
+static const ProbeSample *find_collective(const ProbeResult *probe, const char *name, int nodes, int per_node,
+                                          double smallest, int skip) {
+    for (int i = 0; i < probe->sample_count; i++) {
+        const ProbeSample *sample = &probe->samples[i];
+        if (sample->kind == PROBE_COLLECTIVE && strcmp(sample->name, name) == 0 && sample->nodes == nodes &&
+            sample->per_node == per_node && sample->size[0] >= smallest && skip-- == 0) {
+            return sample;
+        }
+    }
+    return NULL;
+}
+
+// ---------------------------------------------------------------------------------------------- cores
+
+// The pair of samples of one kernel: alone, and all at once.
+static bool shared_pair(const ProbeResult *probe, const char *name, const ProbeSample **alone,
+                        const ProbeSample **all) {
+    *alone = *all = NULL;
+    for (int i = 0; i < probe->sample_count; i++) {
+        const ProbeSample *sample = &probe->samples[i];
+        if (sample->kind == PROBE_SHARED && strcmp(sample->name, name) == 0) {
+            *(sample->repeats == 1 ? alone : all) = sample;
+        }
+    }
+    return *alone && *all;
+}
+
+static Status fit_cores(Builder *builder, Error *error) {
+    const ProbeResult *probe = builder->probe;
+    const ProbeSample *alone, *all, *stream_alone, *stream_all;
+    if (!shared_pair(probe, "gemm", &alone, &all) || !shared_pair(probe, "stream", &stream_alone, &stream_all)) {
+        return error_set(error, STATUS_ENVIRONMENT, "the probe has no sample of all ranks at once");
+    }
+    const double ranks = (double)probe->world / probe->nodes;
+    const double worth = ranks * alone->seconds / all->seconds;
+    const double stream_worth = ranks * stream_alone->seconds / stream_all->seconds;
+    builder->cores = clamp(floor(worth + 0.5), 1, fmin(ranks, probe->hosts[0].cores));
+    builder->gemm_kept = fmin(1, worth / builder->cores);
+    builder->stream_kept = fmin(1, stream_worth / builder->cores);
+    put(builder, "node.cores",
+        fmax(builder->cores,
+             ranks < probe->hosts[0].cores && probe->nodes == 1 ? probe->hosts[0].cores : builder->cores),
+        "%.0f ranks of a machine at once are worth %.2f ranks alone (GEMM; streaming %.2f); the system counts %d cores",
+        ranks, worth, stream_worth, probe->hosts[0].cores);
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- kernels
+
+static Status fit_gemm(Builder *builder, Error *error) {
+    const ProbeResult *probe = builder->probe;
+    const ProbeSample *tiny = find_gemm(probe, 1, 1, 1);
+    const ProbeSample *tiles[] = {find_gemm(probe, 128, 128, 256), find_gemm(probe, 64, 128, 256),
+                                  find_gemm(probe, 64, 64, 256)};
+    double rates[MOST_VALUES], peak = 0;
+    int count = 0;
+    for (int i = 0; i < probe->sample_count && count < MOST_VALUES; i++) {
+        const ProbeSample *sample = &probe->samples[i];
+        if (sample->kind == PROBE_GEMM && fmin(sample->size[0], fmin(sample->size[1], sample->size[2])) >= LARGE_GEMM) {
+            rates[count++] = gemm_rate(sample, 0);
+            peak = fmax(peak, rates[count - 1]);
+        }
+    }
+    if (!tiny || !tiles[0] || !tiles[1] || !tiles[2] || count == 0) {
+        return error_set(error, STATUS_ENVIRONMENT, "the probe has not all samples of the GEMM");
+    }
+    const double burst = median(rates, count);
+    builder->launch_s = tiny->seconds;
+    builder->peak_flop_per_s = peak;
+    builder->sustained_flop_per_s = burst * builder->gemm_kept;
+    static const char gemm[] = "accelerator.gemm.fp32.";
+    char path[96];
+    snprintf(path, sizeof path, "%speak_flop_per_s", gemm);
+    put(builder, path, peak, "best of %d GEMM shapes from 256 to 3072 on one core: the datasheet's peak is not known",
+        count);
+    snprintf(path, sizeof path, "%sburst_flop_per_s", gemm);
+    put(builder, path, burst, "median of %d GEMM shapes on one core, others idle", count);
+    snprintf(path, sizeof path, "%ssustained_flop_per_s", gemm);
+    put(builder, path, builder->sustained_flop_per_s, "%.0f %% of that is kept with all cores busy",
+        100 * builder->gemm_kept);
+    snprintf(path, sizeof path, "%slaunch_s", gemm);
+    put(builder, path, tiny->seconds, "GEMM of 1 x 1 x 1, median of %d", tiny->repeats);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%sclass_efficiency_%d", gemm, i + 1);
+        put(builder, path, clamp(gemm_rate(tiles[i], tiny->seconds) / burst, 0.01, 1.5),
+            "GEMM of %.0f x %.0f x %.0f against the large ones", tiles[i]->size[0], tiles[i]->size[1],
+            tiles[i]->size[2]);
+    }
+    return STATUS_OK;
+}
+
+static Status fit_streams(Builder *builder, Error *error) {
+    const ProbeResult *probe = builder->probe;
+    double rates[MOST_VALUES], best = 0, adamw = 0, beyond = 0;
+    int count = 0;
+    for (int i = 0; i < probe->sample_count && count < MOST_VALUES; i++) {
+        const ProbeSample *sample = &probe->samples[i];
+        if (sample->kind != PROBE_STREAM) {
+            continue;
+        }
+        if (strcmp(sample->name, "floor") == 0) {
+            builder->floor_s = sample->seconds;
+            continue;
+        }
+        const double rate = stream_bytes(sample) / fmax(sample->seconds - builder->floor_s, 1e-9);
+        const bool fits_cache = stream_bytes(sample) < 20e6;
+        if (fits_cache) {
+            rates[count++] = rate;
+            best = fmax(best, rate);
+        } else if (strcmp(sample->name, "add") == 0) {
+            beyond = rate;
+        }
+        adamw = strcmp(sample->name, "adamw") == 0 ? sample->size[0] / sample->seconds : adamw;
+    }
+    if (count == 0 || builder->floor_s <= 0) {
+        return error_set(error, STATUS_ENVIRONMENT, "the probe has no samples of streaming kernels");
+    }
+    const double middle = median(rates, count);
+    put(builder, "accelerator.memory_bytes_per_s", best * builder->stream_kept,
+        "best of add, norm, SwiGLU and AdamW inside the caches, one core, %.0f %% kept with all busy; add beyond the "
+        "caches %.1f GB/s",
+        100 * builder->stream_kept, beyond / 1e9);
+    put(builder, "accelerator.memory_efficiency", clamp(middle / best, 0.01, 1),
+        "median of those %d samples against the best; AdamW of 4 M parameters %.2f G parameters/s", count, adamw / 1e9);
+    put(builder, "accelerator.kernel_floor_s", builder->floor_s, "adding 16 elements");
+    for (int i = 0; i < probe->sample_count; i++) {
+        if (probe->samples[i].kind == PROBE_GAP) {
+            put(builder, "accelerator.kernel_gap_s", fmax(0, probe->samples[i].seconds),
+                "median of %d pauses between compute tasks of a rank in real steps", probe->samples[i].repeats);
+        }
+    }
+    return STATUS_OK;
+}
+
+// Rate of an attention sample, counting what the mask lets through.
+static double attention_rate(const Builder *builder, double length, bool causal, int heads, int dim,
+                             const char *direction) {
+    const ProbeResult *probe = builder->probe;
+    for (int i = 0; i < probe->sample_count; i++) {
+        const ProbeSample *sample = &probe->samples[i];
+        if (sample->kind == PROBE_ATTENTION && strcmp(sample->name, direction) == 0 &&
+            fabs(sample->size[0] - length) < 0.5 && (sample->size[1] < 0.5) == causal &&
+            fabs(sample->size[2] - heads) < 0.5 && fabs(sample->size[3] - dim) < 0.5) {
+            const double flops = 4.0 * heads * length * length * dim * (causal ? 0.5 : 1) *
+                                 (strcmp(direction, "backward") == 0 ? 2.5 : 1);  // as sim/cost/compute_attention.c
+            return flops / fmax(sample->seconds - builder->floor_s, 1e-9);
+        }
+    }
+    return 0;
+}
+
+typedef struct Plateau {
+    double rate, ramp;
+} Plateau;
+
+// rate(S) = plateau S / (S + ramp) through two lengths.
+static Plateau plateau_of(double short_length, double short_rate, double long_length, double long_rate) {
+    const double slope = (1 / short_rate - 1 / long_rate) / (1 / short_length - 1 / long_length);
+    if (slope <= 0) {
+        return (Plateau){.rate = 0.5 * (short_rate + long_rate)};
+    }
+    const double plateau = 1 / (1 / long_rate - slope / long_length);
+    return plateau > 0 && plateau < 4 * long_rate ? (Plateau){plateau, slope * plateau} : (Plateau){.rate = long_rate};
+}
+
+static void fit_attention(Builder *builder, int dim, int heads) {
+    static const char *const directions[] = {"forward", "backward"};
+    static const double lengths[] = {128, 512};
+    double causal[4];
+    int count = 0;
+    char path[96];
+    for (int d = 0; d < 2; d++) {
+        const double low = attention_rate(builder, lengths[0], false, heads, dim, directions[d]);
+        const double high = attention_rate(builder, lengths[1], false, heads, dim, directions[d]);
+        if (low <= 0 || high <= 0) {
+            return;
+        }
+        const Plateau plateau = plateau_of(lengths[0], low, lengths[1], high);
+        snprintf(path, sizeof path, "accelerator.attention.cpu-%d.%s_efficiency", dim, directions[d]);
+        put(builder, path, clamp(plateau.rate * builder->gemm_kept / builder->peak_flop_per_s, 0.001, 1),
+            "whole blocks of 128 and 512 tokens: %.0f and %.0f GFLOP/s", low / 1e9, high / 1e9);
+        snprintf(path, sizeof path, "accelerator.attention.cpu-%d.%s_ramp", dim, directions[d]);
+        put(builder, path, clamp(plateau.ramp, 0, 1e6), "the same two");
+        for (int s = 0; s < 2; s++) {
+            const double rate = attention_rate(builder, lengths[s], true, heads, dim, directions[d]);
+            const double keys = 0.5 * lengths[s];
+            const double expected =
+                plateau.rate * keys / (keys + plateau.ramp) * lengths[s] / (lengths[s] + 128);  // compute_attention.c
+            causal[count++] = rate / expected;
+        }
+    }
+    snprintf(path, sizeof path, "accelerator.attention.cpu-%d.causal_factor", dim);
+    put(builder, path, clamp(median(causal, count), 0.1, 2), "causal blocks of 128 and 512 tokens, both directions");
+}
+
+// ---------------------------------------------------------------------------------------------- collectives
+
+// Bytes per second beyond the start-up, of share * payload: median over the long messages. 0 = no such group.
+static double bandwidth_of(const ProbeResult *probe, const char *name, int nodes, int per_node, double share,
+                           double start_s) {
+    double rates[MOST_VALUES];
+    int count = 0;
+    const ProbeSample *sample;
+    for (int i = 0; (sample = find_collective(probe, name, nodes, per_node, SMALLEST_LONG_BYTES, i)); i++) {
+        if (sample->seconds > start_s) {
+            rates[count++] = share * sample->size[0] / (sample->seconds - start_s);
+        }
+    }
+    return median(rates, count);
+}
+
+static double smallest_s(const ProbeResult *probe, const char *name, int nodes, int per_node) {
+    const ProbeSample *sample = find_collective(probe, name, nodes, per_node, 1, 0);
+    return sample ? sample->seconds : 0;
+}
+
+static void fit_node(Builder *builder) {
+    const ProbeResult *probe = builder->probe;
+    int ranks = 2;
+    while (ranks <= probe->world && !find_collective(probe, "all_gather", 1, ranks, 1, 0)) {
+        ranks++;
+    }
+    if (ranks > probe->world) {
+        return;  // one rank per machine
+    }
+    const double share = (ranks - 1.0) / ranks;
+    const double gather_s = smallest_s(probe, "all_gather", 1, ranks),
+                 send_s = smallest_s(probe, "send_recv", 1, ranks);
+    const double gather = bandwidth_of(probe, "all_gather", 1, ranks, share, gather_s);
+    const double scatter = bandwidth_of(probe, "reduce_scatter", 1, ranks, share, gather_s);
+    const char *over = builder->about->transport;
+    builder->link_s = gather_s / ranks;
+    put(builder, "node.link_latency_s", builder->link_s, "all-gather of 4 KB, %d ranks over %s: %.2f us", ranks, over,
+        1e6 * gather_s);
+    put(builder, "node.step_latency_s", builder->link_s, "likewise: start-up and steps alike");
+    put(builder, "node.ring.bandwidth_bytes_per_s", gather, "all-gather of 64 KB to 8 MB, %d ranks over %s", ranks,
+        over);
+    put(builder, "node.reduction_bytes_per_s", scatter < gather ? 1 / (1 / scatter - 1 / gather) : 0,
+        "what reduce-scatter takes beyond all-gather, %d ranks over %s", ranks, over);
+    put(builder, "node.p2p_latency_s", send_s, "exchange of 4 KB, %d ranks over %s", ranks, over);
+    put(builder, "node.p2p.bandwidth_bytes_per_s", bandwidth_of(probe, "send_recv", 1, ranks, 1, send_s),
+        "exchange of 64 KB to 8 MB, %d ranks over %s", ranks, over);
+}
+
+static void fit_fabric(Builder *builder) {
+    const ProbeResult *probe = builder->probe;
+    const int nodes = probe->nodes;
+    const double gather_s = smallest_s(probe, "all_gather", nodes, 1),
+                 send_s = smallest_s(probe, "send_recv", nodes, 1);
+    if (nodes < 2 || gather_s <= 0) {
+        return;
+    }
+    const double share = (nodes - 1.0) / nodes;
+    const double gather = bandwidth_of(probe, "all_gather", nodes, 1, share, gather_s);
+    const double send = bandwidth_of(probe, "send_recv", nodes, 1, 1, send_s), card = fmax(gather, send);
+    const char *over = builder->about->transport;
+    put(builder, "node.accelerators", probe->per_node, "ranks per machine of this probe");
+    put(builder, "fabric.nics", 1, "the network as one card per machine");
+    put(builder, "fabric.nic_bytes_per_s", card, "the better of all-gather and exchange, one rank per machine, %s",
+        over);
+    put(builder, "fabric.efficiency", clamp(gather / card, 0.01, 1), "all-gather of 64 KB to 8 MB: %.1f MB/s",
+        gather / 1e6);
+    put(builder, "fabric.ring_step_latency_s", fmax(0, gather_s - builder->link_s) / (nodes - 1),
+        "all-gather of 4 KB, one rank per machine: %.1f us", 1e6 * gather_s);
+    put(builder, "fabric.p2p_latency_s", send_s, "exchange of 4 KB, one rank per machine");
+    put(builder, "fabric.p2p_efficiency", clamp(send / card, 0.01, 1), "exchange of 64 KB to 8 MB: %.1f MB/s",
+        send / 1e6);
+    put(builder, "fabric.tier1.oversubscription", 1, "no level above the machines of this probe");
+}
+
+// Measured curves of groups that were measured at four sizes.
+static void add_curves(Builder *builder) {
+    static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
+    const ProbeResult *probe = builder->probe;
+    json_t *curves = json_object();
+    for (int k = 0; k < 4; k++) {
+        for (int i = 0; i < probe->sample_count; i++) {
+            const ProbeSample *first = &probe->samples[i];
+            const char *key = arena_format(builder->arena, "%s-%dx%d", names[k], first->nodes, first->per_node);
+            if (first->kind != PROBE_COLLECTIVE || strcmp(first->name, names[k]) != 0 || json_object_get(curves, key)) {
+                continue;
+            }
+            json_t *points = json_array();
+            const ProbeSample *sample;
+            double rising_s = 0;
+            for (int n = 0; (sample = find_collective(probe, names[k], first->nodes, first->per_node, 1, n)); n++) {
+                rising_s = fmax(rising_s, sample->seconds);  // a larger message is never cheaper: cluster_curves.c
+                json_array_append_new(points, json_pack("[f, f]", sample->size[0], rising_s));
+            }
+            char source[SOURCE_BYTES];
+            snprintf(source, sizeof source, "one group alone over %s, medians; probe of %s on %s, %s",
+                     builder->about->transport, probe->hosts[0].name, builder->about->when, builder->about->program);
+            json_object_set_new(curves, key,
+                                json_pack("{s:o, s:s, s:s}", "points", points, "source", source, "grade", "measured"));
+        }
+    }
+    json_object_set_new(builder->root, "curves", curves);
+}
+
+static Status build(Builder *builder, Error *error) {
+    const ProbeResult *probe = builder->probe;
+    const ProbeHost *host = &probe->hosts[0];
+    json_object_set_new(builder->root, "accelerator",
+                        json_pack("{s:s}", "name", arena_format(builder->arena, "core of %.35s", host->processor)));
+    TRY(fit_cores(builder, error));
+    const double ranks = fmax(8, probe->per_node);  // local-cpu's most ranks on one machine
+    put(builder, "accelerator.memory_bytes",
+        floor(0.9 * host->memory_bytes / (probe->nodes > 1 ? probe->per_node : ranks)),
+        "nine tenths of the %.1f GB that were free, for %.0f ranks", host->memory_bytes / 1e9,
+        probe->nodes > 1 ? probe->per_node : ranks);
+    TRY(fit_gemm(builder, error));
+    TRY(fit_streams(builder, error));
+    fit_attention(builder, 16, 16);
+    fit_attention(builder, 64, 4);
+    fit_attention(builder, 128, 4);
+    fit_node(builder);
+    fit_fabric(builder);
+    add_curves(builder);
+    return STATUS_OK;
+}
+
+Status probe_profile(const ProbeProfile *about, const ProbeResult *probe, Arena *arena, json_t **root, Error *error) {
+    const ProbeHost *host = &probe->hosts[0];
+    const char *machines =
+        probe->nodes > 1 ? arena_format(arena, "%d machines like %s", probe->nodes, host->name) : host->name;
+    Builder builder = {.about = about, .probe = probe, .arena = arena};
+    builder.root = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "schema", "ndtune.cluster/1", "name", about->name,
+                             "extends", about->extends, "description",
+                             arena_format(arena, "%s, %s, as ndtune probe measured it with %d ranks", machines,
+                                          host->processor, probe->world),
+                             "stack", arena_format(arena, "%s transport of %s", about->transport, about->program),
+                             "date", about->when);
+    const Status status = build(&builder, error);
+    if (status == STATUS_OK) {
+        *root = builder.root;
+    } else {
+        json_decref(builder.root);
+    }
+    return status;
+}

@@ -1,0 +1,21 @@
+// Step times from what a training framework prints.
+
+#pragma once
+
+#include <stdbool.h>
+
+#include "sim/base/arena.h"
+
+typedef struct StepLog {
+    const char *format;  // "Megatron-LM"; NULL = no line of any known format
+    double *step_s;      // one per line that told one, in order
+    int count;
+    bool average;  // one number for the whole run, its warm-up included
+} StepLog;
+
+// tokens_per_rank: of one step, for frameworks that print tokens per second and device. Lines end with \n or \r. The
+// first format of the table that matches any line is the log's.
+void step_log_read(const char *text, double tokens_per_rank, Arena *arena, StepLog *log);
+
+// The formats in words, for the manual page and for the sentence when nothing was found.
+const char *step_log_formats(void);

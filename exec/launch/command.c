@@ -1,0 +1,196 @@
+// A process group of its own, output to a file of a private directory, a watch loop that sleeps in sigtimedwait as the
+// launcher's does, and a way out that always ends the group.
+
+#define _GNU_SOURCE  // environ in unistd.h
+
+#include "exec/launch/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exec/launch/run_directory.h"
+
+static const long POLL_NS = 100 * 1000 * 1000;
+
+static double clock_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool same_name(const char *setting, const char *other) {
+    const size_t length = strcspn(setting, "=");
+    return strncmp(setting, other, length) == 0 && other[length] == '=';
+}
+
+static char **environment_of(const CommandSetup *setup, Arena *arena) {
+    size_t own = 0, added = 0, kept = 0;
+    while (environ[own]) {
+        own++;
+    }
+    while (setup->environment && setup->environment[added]) {
+        added++;
+    }
+    char **all = ARENA_ARRAY(arena, char *, own + added + 1);
+    for (size_t i = 0; i < own; i++) {
+        bool replaced = false;
+        for (size_t j = 0; j < added; j++) {
+            replaced = replaced || same_name(setup->environment[j], environ[i]);
+        }
+        if (!replaced) {
+            all[kept++] = environ[i];
+        }
+    }
+    for (size_t j = 0; j < added; j++) {
+        all[kept++] = arena_text(arena, setup->environment[j]);
+    }
+    all[kept] = NULL;
+    return all;
+}
+
+static int spawn(const CommandSetup *setup, const char *output_path, Arena *arena, pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGINT);
+    sigaddset(&usual, SIGTERM);
+    sigaddset(&usual, SIGPIPE);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    const int failed =
+        posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv, environment_of(setup, arena));
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return failed;
+}
+
+// The last line that is not empty.
+static const char *last_words(const char *output, Arena *arena) {
+    const char *last = "", *p = output;
+    size_t length = 0;
+    while (*p) {
+        const size_t line = strcspn(p, "\r\n");
+        if (line > 0) {
+            last = p;
+            length = line;
+        }
+        p += line + (p[line] != '\0');
+    }
+    enum { MOST_WORDS = 200 };
+    return arena_format(arena, "%.*s", (int)(length < MOST_WORDS ? length : MOST_WORDS), last);
+}
+
+static const char *output_read(const char *path, Arena *arena) {
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        return "";
+    }
+    fseek(file, 0, SEEK_END);
+    const long bytes = ftell(file);
+    const long first = bytes > COMMAND_OUTPUT_MOST ? bytes - COMMAND_OUTPUT_MOST : 0;
+    fseek(file, first, SEEK_SET);
+    char *text = arena_alloc(arena, (size_t)(bytes - first) + 1);
+    const size_t read = fread(text, 1, (size_t)(bytes - first), file);
+    text[read] = '\0';
+    for (size_t i = 0; i < read; i++) {
+        text[i] = text[i] == '\0' ? ' ' : text[i];
+    }
+    fclose(file);
+    return text;
+}
+
+static Status watch(const CommandSetup *setup, pid_t pid, const sigset_t *signals, int *wait_status, int *caught,
+                    Error *error) {
+    const struct timespec nap = {.tv_nsec = POLL_NS};
+    const double start_s = clock_s();
+    while (waitpid(pid, wait_status, WNOHANG) == 0) {
+        const int signal_number = sigtimedwait(signals, NULL, &nap);
+        if (signal_number > 0 && signal_number != SIGCHLD) {
+            *caught = signal_number;
+            return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", signal_number);
+        }
+        const double elapsed_s = clock_s() - start_s;
+        if (elapsed_s > setup->timeout_s) {
+            return error_set(error, STATUS_ENVIRONMENT, "%s did not end within %.0f s", setup->argv[0],
+                             setup->timeout_s);
+        }
+        if (!progress_update(setup->progress, "seconds", (int64_t)elapsed_s, (int64_t)setup->timeout_s)) {
+            return error_set(error, STATUS_ENVIRONMENT, "the command was cancelled");
+        }
+    }
+    return STATUS_OK;
+}
+
+static void group_end(pid_t pid, bool running) {
+    int wait_status;
+    kill(-pid, SIGKILL);
+    while (running && waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
+    }
+}
+
+static Status ended(const CommandSetup *setup, int wait_status, const char *output, Arena *arena, Error *error) {
+    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) {
+        return STATUS_OK;
+    }
+    const char *words = last_words(output, arena), *before = *words ? "; its last words: " : "";
+    if (WIFSIGNALED(wait_status)) {
+        const int number = WTERMSIG(wait_status);
+        return error_set(error, STATUS_ENVIRONMENT, "%s was killed by signal %d (%s)%s%s", setup->argv[0], number,
+                         strsignal(number), before, words);
+    }
+    return error_set(error, STATUS_ENVIRONMENT, "%s exited with code %d%s%s", setup->argv[0], WEXITSTATUS(wait_status),
+                     before, words);
+}
+
+static Status run_in(const RunDirectory *directory, const CommandSetup *setup, const sigset_t *signals, int *caught,
+                     Arena *arena, const char **output, Error *error) {
+    const char *path = arena_format(arena, "%s/output", directory->path);
+    pid_t pid;
+    const int failed = spawn(setup, path, arena, &pid);
+    if (failed) {
+        return error_set(error, STATUS_ENVIRONMENT, "cannot start %s: %s", setup->argv[0], strerror(failed));
+    }
+    int wait_status = 0;
+    const Status status = watch(setup, pid, signals, &wait_status, caught, error);
+    group_end(pid, status != STATUS_OK);
+    *output = output_read(path, arena);
+    return status == STATUS_OK ? ended(setup, wait_status, *output, arena, error) : status;
+}
+
+Status command_run(const CommandSetup *setup, Arena *arena, const char **output, Error *error) {
+    RunDirectory directory = {0};
+    *output = "";
+    TRY(run_directory_make(arena, &directory, error));
+    sigset_t signals, before;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &signals, &before);
+    int caught = 0;
+    const Status status = run_in(&directory, setup, &signals, &caught, arena, output, error);
+    run_directory_remove(&directory);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (caught) {
+        raise(caught);
+    }
+    return status;
+}

@@ -1,0 +1,89 @@
+// A preflight is a job of the workers like a run, with the user's own model and plan: what it finds holds for that run.
+
+#include "exec/launch/preflight.h"
+
+#include <string.h>
+
+#include "sim/base/json.h"
+#include "sim/memory/memory.h"
+
+static const char SCHEMA[] = "ndtune.preflight-result/1";
+static const char *const collectives[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
+
+static Status broken(Error *error, const char *what) {
+    return error_set(error, STATUS_INTERNAL, "not the result of a preflight (%s): %s", SCHEMA, what);
+}
+
+static Status read_rank(const json_t *row, Arena *arena, PreflightRank *rank, Error *error) {
+    const char *host = "";
+    json_error_t where;
+    if (json_unpack_ex((json_t *)row, &where, 0, "{s:s, s:i, s:i, s:F, s:F, s:F, s:F, s:F, s:F}", "host", &host, "node",
+                       &rank->node, "cores", &rank->cores, "memory_bytes", &rank->memory_bytes, "shared_bytes",
+                       &rank->shared_bytes, "locked_limit_bytes", &rank->locked_limit_bytes, "address_limit_bytes",
+                       &rank->address_limit_bytes, "clock_offset_s", &rank->clock_offset_s, "flop_per_s",
+                       &rank->flop_per_s) != 0) {
+        return broken(error, where.text);
+    }
+    rank->host = arena_text(arena, host);
+    return STATUS_OK;
+}
+
+static Status read_groups(const json_t *row, int world, Arena *arena, PreflightGroups *groups, Error *error) {
+    const char *name = "";
+    int axes = 0;
+    json_t *seconds = NULL, *wrong = NULL;
+    json_error_t where;
+    if (json_unpack_ex((json_t *)row, &where, 0, "{s:i, s:s, s:F, s:o, s:o}", "axes", &axes, "collective", &name,
+                       "payload_bytes", &groups->payload_bytes, "seconds", &seconds, "wrong", &wrong) != 0) {
+        return broken(error, where.text);
+    }
+    for (size_t i = 0; i < sizeof collectives / sizeof collectives[0]; i++) {
+        groups->collective = strcmp(collectives[i], name) == 0 ? collectives[i] : groups->collective;
+    }
+    if (!groups->collective || axes <= 0 || (int)json_array_size(seconds) != world ||
+        (int)json_array_size(wrong) != world) {
+        return broken(error, "a group without its ranks");
+    }
+    groups->axes = (AxisMask)axes;
+    groups->seconds = ARENA_ARRAY(arena, double, world);
+    groups->wrong = ARENA_ARRAY(arena, double, world);
+    for (int rank = 0; rank < world; rank++) {
+        groups->seconds[rank] = json_number_value(json_array_get(seconds, (size_t)rank));
+        groups->wrong[rank] = json_number_value(json_array_get(wrong, (size_t)rank));
+    }
+    return STATUS_OK;
+}
+
+static Status read_root(const json_t *root, Arena *arena, PreflightResult *result, Error *error) {
+    const char *schema = json_string_value(json_object_get(root, "schema"));
+    const json_t *ranks = json_object_get(root, "ranks"), *groups = json_object_get(root, "groups");
+    if (!schema || strcmp(schema, SCHEMA) != 0 || (int)json_array_size(ranks) != result->world) {
+        return broken(error, "another schema or another world");
+    }
+    result->ranks = ARENA_ARRAY(arena, PreflightRank, result->world);
+    for (int rank = 0; rank < result->world; rank++) {
+        TRY(read_rank(json_array_get(ranks, (size_t)rank), arena, &result->ranks[rank], error));
+    }
+    result->group_count = (int)json_array_size(groups);
+    result->groups = ARENA_ARRAY(arena, PreflightGroups, result->group_count + 1);
+    for (int i = 0; i < result->group_count; i++) {
+        TRY(read_groups(json_array_get(groups, (size_t)i), result->world, arena, &result->groups[i], error));
+    }
+    return STATUS_OK;
+}
+
+static Status read_result(const json_t *root, const StepProgram *program, Arena *arena, void *context, Error *error) {
+    PreflightResult *result = context;
+    MemoryPlan memory;
+    TRY(memory_plan(program, arena, &memory, error));
+    result->arena_bytes = (double)memory.arena_bytes;
+    return read_root(root, arena, result, error);
+}
+
+Status exec_preflight(const RunRequest *request, const ExecOptions *options, Arena *arena, PreflightResult *result,
+                      Error *error) {
+    RunRequest job = *request;
+    job.job = JOB_PREFLIGHT;
+    *result = (PreflightResult){.mesh = request->plan.mesh, .world = mesh_world(&request->plan.mesh)};
+    return exec_job(&job, options, read_result, arena, result, error);
+}

@@ -1,0 +1,316 @@
+// Judging a preflight. A group is slow beside its siblings, which did the same at the same time, or beside what the
+// profile promises; one rank that is in slow groups of every axis is named instead of them. Bounds are wide: on a quiet
+// cluster equals differ by a tenth, on a shared machine by a third.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/launch/preflight.h"
+#include "sim/base/text.h"
+
+static const double SLOW_RANK = 0.5;          // of the median rank's rate
+static const double SLOW_GROUP = 2.0;         // times the median group's time
+static const double SLOW_LINK = 4.0;          // times the predicted time, across machines
+static const double SLOWER_THAN_SAID = 2.0;   // likewise, anywhere: worth a word
+static const double CLOCK_SKEW_S = 0.1;       // logs of ranks no longer line up
+static const double SHARED_BYTES = 64 << 20;  // Docker's usual /dev/shm, which is too small for data loaders
+static const double LOCKED_BYTES = 64 << 20;  // below, RDMA cannot register its buffers
+
+typedef struct Judge {
+    const PreflightResult *result;
+    Arena *arena;
+    PreflightFindings *findings;
+    size_t capacity;
+    int *slow_groups, *groups_of;  // by rank: in how many it is, and how many of them are slow
+} Judge;
+
+static void say(Judge *judge, bool bad, const char *sentence) {
+    PreflightFindings *findings = judge->findings;
+    findings->rows =
+        arena_grow(judge->arena, findings->rows, (size_t)findings->count, &judge->capacity, sizeof *findings->rows);
+    findings->rows[findings->count++] = (PreflightFinding){bad, sentence};
+    findings->bad += bad;
+}
+
+static const char *rank_words(const Judge *judge, int rank) {
+    return arena_format(judge->arena, "rank %d on %s", rank, judge->result->ranks[rank].host);
+}
+
+static const char *axes_words(const Judge *judge, AxisMask axes) {
+    const char *words = "";
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & AXIS_BIT(axis)) {
+            words = arena_format(judge->arena, "%s%s%s", words, words[0] ? " x " : "", axis_names[axis]);
+        }
+    }
+    return words;
+}
+
+// "ranks 0 4 on node1, node2"
+static const char *group_words(const Judge *judge, AxisMask axes, int first) {
+    const Mesh *mesh = &judge->result->mesh;
+    const MeshCoordinates at = mesh_coordinates(mesh, first);
+    const char *ranks = "ranks", *hosts = "";
+    for (int i = 0; i < mesh_group_size(mesh, axes); i++) {
+        const int rank = mesh_group_member(mesh, axes, &at, i);
+        const char *host = judge->result->ranks[rank].host;
+        ranks = arena_format(judge->arena, "%s %d", ranks, rank);
+        hosts = strstr(hosts, host) ? hosts : arena_format(judge->arena, "%s%s%s", hosts, hosts[0] ? ", " : "", host);
+    }
+    return arena_format(judge->arena, "%s on %s", ranks, hosts);
+}
+
+static int by_value(const void *a, const void *b) {
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+// The lower one of an even count: of two groups, the faster is the measure.
+static double median(Judge *judge, const double *values, int count) {
+    double *sorted = ARENA_ARRAY(judge->arena, double, count);
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    return sorted[(count - 1) / 2];
+}
+
+static void judge_sums(Judge *judge) {
+    const PreflightResult *result = judge->result;
+    for (int g = 0; g < result->group_count; g++) {
+        const PreflightGroups *groups = &result->groups[g];
+        for (int rank = 0; rank < result->world; rank++) {
+            if (groups->wrong[rank] > 0) {
+                say(judge, true,
+                    arena_format(judge->arena, "%s over %s: %.0f elements came out wrong on %s", groups->collective,
+                                 axes_words(judge, groups->axes), groups->wrong[rank], rank_words(judge, rank)));
+            }
+        }
+    }
+}
+
+static void judge_ranks(Judge *judge) {
+    const PreflightResult *result = judge->result;
+    double *rates = ARENA_ARRAY(judge->arena, double, result->world);
+    for (int rank = 0; rank < result->world; rank++) {
+        rates[rank] = result->ranks[rank].flop_per_s;
+    }
+    const double usual = median(judge, rates, result->world);
+    for (int rank = 0; rank < result->world; rank++) {
+        if (rates[rank] < SLOW_RANK * usual) {
+            say(judge, true,
+                arena_format(judge->arena, "%s computes slowly: %.1f GFLOP/s where the median rank has %.1f",
+                             rank_words(judge, rank), rates[rank] / 1e9, usual / 1e9));
+        }
+    }
+}
+
+typedef struct GroupTimes {
+    double *seconds;  // the slowest member's
+    int *first;       // lowest rank
+    int count, hosts;
+} GroupTimes;
+
+static GroupTimes group_times(Judge *judge, const PreflightGroups *groups) {
+    const PreflightResult *result = judge->result;
+    const int size = mesh_group_size(&result->mesh, groups->axes);
+    GroupTimes times = {.seconds = ARENA_ARRAY(judge->arena, double, result->world / size),
+                        .first = ARENA_ARRAY(judge->arena, int, result->world / size)};
+    for (int rank = 0; rank < result->world; rank++) {
+        const MeshCoordinates at = mesh_coordinates(&result->mesh, rank);
+        if (mesh_group_index(&result->mesh, groups->axes, &at) != 0) {
+            continue;
+        }
+        double slowest = 0;
+        bool spread = false;
+        for (int i = 0; i < size; i++) {
+            const int member = mesh_group_member(&result->mesh, groups->axes, &at, i);
+            slowest = fmax(slowest, groups->seconds[member]);
+            spread = spread || result->ranks[member].node != result->ranks[rank].node;
+        }
+        times.first[times.count] = rank;
+        times.seconds[times.count++] = slowest;
+        times.hosts = spread ? 2 : times.hosts > 1 ? times.hosts : 1;
+    }
+    return times;
+}
+
+// What all collectives over one set of axes say together, so that one disturbed measurement accuses nobody.
+typedef struct AxesTimes {
+    AxisMask axes;
+    GroupTimes last;   // of the last collective, for the groups' first ranks
+    double *slowness;  // [group][collective]: time over that of the median group
+    double *ratios;    // [collective]: median group's time over the predicted one
+    int collectives, predicted;
+    const PreflightGroups *worst;  // furthest from its prediction
+    double worst_ratio, worst_s;
+} AxesTimes;
+
+enum { MOST_COLLECTIVES = 8 };
+
+static AxesTimes axes_times(Judge *judge, int first) {
+    const PreflightResult *result = judge->result;
+    AxesTimes all = {.axes = result->groups[first].axes,
+                     .slowness = ARENA_ARRAY(judge->arena, double, (size_t)result->world *MOST_COLLECTIVES),
+                     .ratios = ARENA_ARRAY(judge->arena, double, MOST_COLLECTIVES)};
+    for (int g = first; g < result->group_count && all.collectives < MOST_COLLECTIVES; g++) {
+        const PreflightGroups *groups = &result->groups[g];
+        if (groups->axes != all.axes) {
+            continue;
+        }
+        all.last = group_times(judge, groups);
+        const double usual = median(judge, all.last.seconds, all.last.count);
+        for (int i = 0; i < all.last.count; i++) {
+            all.slowness[i * MOST_COLLECTIVES + all.collectives] = all.last.seconds[i] / usual;
+        }
+        if (groups->predicted_s > 0) {
+            const double ratio = usual / groups->predicted_s;
+            all.ratios[all.predicted++] = ratio;
+            all.worst = ratio > all.worst_ratio ? groups : all.worst;
+            all.worst_s = ratio > all.worst_ratio ? usual : all.worst_s;
+            all.worst_ratio = fmax(ratio, all.worst_ratio);
+        }
+        all.collectives++;
+    }
+    return all;
+}
+
+static void judge_promise(Judge *judge, const AxesTimes *all) {
+    if (all->predicted == 0) {
+        return;
+    }
+    const double ratio = median(judge, all->ratios, all->predicted);
+    if (ratio <= SLOWER_THAN_SAID) {
+        return;
+    }
+    const bool network = all->last.hosts > 1;
+    char took[TEXT_UNIT_BYTES], promised[TEXT_UNIT_BYTES], size[TEXT_UNIT_BYTES];
+    say(judge, network && ratio > SLOW_LINK,
+        arena_format(
+            judge->arena, "collectives over %s take %.1f times what the profile promises (%s of %s: %s, promised %s)%s",
+            axes_words(judge, all->axes), ratio, all->worst->collective, text_bytes(size, all->worst->payload_bytes),
+            text_seconds(took, all->worst_s), text_seconds(promised, all->worst->predicted_s),
+            network ? ": the network between the machines is slow" : ""));
+}
+
+static void note_group(Judge *judge, AxisMask axes, int first, bool slow) {
+    const Mesh *mesh = &judge->result->mesh;
+    const MeshCoordinates at = mesh_coordinates(mesh, first);
+    for (int i = 0; i < mesh_group_size(mesh, axes); i++) {
+        const int rank = mesh_group_member(mesh, axes, &at, i);
+        judge->groups_of[rank]++;
+        judge->slow_groups[rank] += slow;
+    }
+}
+
+static void judge_groups(Judge *judge, const AxesTimes *all) {
+    for (int i = 0; i < all->last.count; i++) {
+        const double ratio = median(judge, &all->slowness[i * MOST_COLLECTIVES], all->collectives);
+        note_group(judge, all->axes, all->last.first[i], ratio > SLOW_GROUP);
+        if (ratio > SLOW_GROUP) {
+            say(judge, true,
+                arena_format(judge->arena,
+                             "collectives over %s are slow between %s: %.1f times what the other groups "
+                             "take",
+                             axes_words(judge, all->axes), group_words(judge, all->axes, all->last.first[i]), ratio));
+        }
+    }
+}
+
+static void judge_links(Judge *judge) {
+    const PreflightResult *result = judge->result;
+    AxisMask seen[AXIS_ALL] = {0};
+    int seen_count = 0;
+    for (int g = 0; g < result->group_count; g++) {
+        bool known = false;
+        for (int i = 0; i < seen_count; i++) {
+            known = known || seen[i] == result->groups[g].axes;
+        }
+        if (!known && seen_count < (int)AXIS_ALL) {
+            seen[seen_count++] = result->groups[g].axes;
+            const AxesTimes all = axes_times(judge, g);
+            judge_promise(judge, &all);
+            judge_groups(judge, &all);
+        }
+    }
+    int suspects = 0, suspect = -1;
+    for (int rank = 0; rank < result->world; rank++) {
+        if (judge->slow_groups[rank] > 0 && judge->slow_groups[rank] == judge->groups_of[rank]) {
+            suspects++;
+            suspect = rank;
+        }
+    }
+    if (suspects == 1 && judge->groups_of[suspect] > 1) {
+        say(judge, true,
+            arena_format(judge->arena, "%s is in a slow group of every axis, and no other rank is: look there",
+                         rank_words(judge, suspect)));
+    }
+}
+
+// Of the machine that a rank is the first of.
+static void judge_host(Judge *judge, int first) {
+    const PreflightResult *result = judge->result;
+    const PreflightRank *host = &result->ranks[first];
+    int ranks = 0;
+    for (int rank = 0; rank < result->world; rank++) {
+        ranks += result->ranks[rank].node == host->node;
+    }
+    char needed[TEXT_UNIT_BYTES], there[TEXT_UNIT_BYTES];
+    text_bytes(needed, ranks * result->arena_bytes);
+    if (host->memory_bytes > 0 && ranks * result->arena_bytes > host->memory_bytes) {
+        say(judge, true,
+            arena_format(judge->arena, "%s has %s free, its %d ranks will ask for %s", host->host,
+                         text_bytes(there, host->memory_bytes), ranks, needed));
+    }
+    if (host->address_limit_bytes >= 0 && result->arena_bytes > host->address_limit_bytes) {
+        say(judge, true,
+            arena_format(judge->arena, "ulimit -v of %s on %s is less than the %s of a rank",
+                         text_bytes(there, host->address_limit_bytes), host->host,
+                         text_bytes(needed, result->arena_bytes)));
+    }
+    if (host->shared_bytes >= 0 && host->shared_bytes < SHARED_BYTES) {
+        say(judge, false,
+            arena_format(judge->arena, "/dev/shm on %s has only %s free: data loaders will fail there", host->host,
+                         text_bytes(there, host->shared_bytes)));
+    }
+    if (result->ranks[result->world - 1].node > 0 && host->locked_limit_bytes >= 0 &&
+        host->locked_limit_bytes < LOCKED_BYTES) {
+        say(judge, false,
+            arena_format(judge->arena, "ulimit -l on %s is %s: RDMA needs more, best unlimited", host->host,
+                         text_bytes(there, host->locked_limit_bytes)));
+    }
+    if (ranks > host->cores) {
+        say(judge, false,
+            arena_format(judge->arena, "the %d ranks on %s share %d cores", ranks, host->host, host->cores));
+    }
+}
+
+static void judge_hosts(Judge *judge) {
+    const PreflightResult *result = judge->result;
+    int next = 0;
+    for (int rank = 0; rank < result->world; rank++) {
+        const PreflightRank *row = &result->ranks[rank];
+        if (row->node >= next) {
+            next = row->node + 1;
+            judge_host(judge, rank);
+            if (fabs(row->clock_offset_s) > CLOCK_SKEW_S) {
+                say(judge, false,
+                    arena_format(judge->arena, "the clock of %s is %.1f s %s that of %s", row->host,
+                                 fabs(row->clock_offset_s), row->clock_offset_s > 0 ? "ahead of" : "behind",
+                                 result->ranks[0].host));
+            }
+        }
+    }
+}
+
+void preflight_findings(const PreflightResult *result, Arena *arena, PreflightFindings *findings) {
+    *findings = (PreflightFindings){0};
+    Judge judge = {.result = result,
+                   .arena = arena,
+                   .findings = findings,
+                   .slow_groups = ARENA_ARRAY(arena, int, result->world),
+                   .groups_of = ARENA_ARRAY(arena, int, result->world)};
+    judge_sums(&judge);
+    judge_ranks(&judge);
+    judge_links(&judge);
+    judge_hosts(&judge);
+}

@@ -1,0 +1,42 @@
+// Measuring the machine through the workers: what ndtune probe makes a profile of.
+
+#pragma once
+
+#include "exec/launch/launch.h"
+
+typedef enum {
+    PROBE_GEMM,        // size m, n, k
+    PROBE_STREAM,      // size elements of one operand
+    PROBE_ATTENTION,   // size queries (= keys), first query - first key, heads, head_dim; name forward | backward
+    PROBE_SHARED,      // one rank alone, then all at once: name gemm | stream
+    PROBE_COLLECTIVE,  // size payload bytes as sim/cost counts them; name all_gather ... send_recv barrier
+    PROBE_GAP,         // between two tasks of one thread
+    PROBE_KIND_COUNT
+} ProbeKind;
+
+typedef struct ProbeSample {
+    ProbeKind kind;
+    const char *name;
+    double size[4];
+    int nodes, per_node;        // ranks at work
+    double seconds, low, high;  // median and quartiles of one call; shared: mean, fastest and slowest rank
+    int repeats;
+} ProbeSample;
+
+typedef struct ProbeHost {
+    const char *name, *processor;
+    int node, cores;
+    double memory_bytes;  // free for new processes
+} ProbeHost;
+
+typedef struct ProbeResult {
+    ProbeHost *hosts;  // by rank
+    int world, nodes, per_node;
+    ProbeSample *samples;
+    int sample_count;
+} ProbeResult;
+
+// The mesh says which groups are measured: one kind for each set of its axes. Device, transport and the like come from
+// the options. Less than a minute.
+Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions *exec_options, Arena *arena,
+                  ProbeResult *result, Error *error);

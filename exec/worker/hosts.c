@@ -1,0 +1,102 @@
+// From uname, /proc, sysconf and getrlimit. Ranks with the same host name and network namespace stand on one machine.
+// Not read: control groups, NUMA.
+
+#define _GNU_SOURCE  // CPU_COUNT
+
+#include "exec/worker/hosts.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "exec/worker/gather.h"
+
+static int64_t available_bytes(void) {
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[128];
+    long long kib = 0;
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %lld", &kib) != 1) {
+    }
+    if (file) {
+        fclose(file);
+    }
+    return kib * 1024;
+}
+
+static void processor_name(char out[HOST_NAME_BYTES]) {
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[256];
+    snprintf(out, HOST_NAME_BYTES, "unknown processor");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (colon && strncmp(line, "model name", 10) == 0) {
+            snprintf(out, HOST_NAME_BYTES, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+            break;
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+}
+
+static int64_t limit_of(int what) {
+    struct rlimit limit;
+    return getrlimit(what, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? -1 : (int64_t)limit.rlim_cur;
+}
+
+static void host_read(RankHost *host) {
+    struct utsname about = {0};
+    struct statvfs shared;
+    cpu_set_t allowed;
+    uname(&about);
+    snprintf(host->name, sizeof host->name, "%.*s", HOST_NAME_BYTES - 1, about.nodename);
+    processor_name(host->processor);
+    host->cores =
+        sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : sysconf(_SC_NPROCESSORS_ONLN);
+    host->memory_bytes = available_bytes();
+    host->locked_limit_bytes = limit_of(RLIMIT_MEMLOCK);
+    host->address_limit_bytes = limit_of(RLIMIT_AS);
+    host->shared_bytes = statvfs("/dev/shm", &shared) == 0 ? (int64_t)shared.f_bavail * (int64_t)shared.f_frsize : -1;
+}
+
+Status hosts_gather(Session *session, Arena *arena, RankHost **hosts, Error *error) {
+    const int world = mesh_world(&session->request->plan.mesh);
+    RankHost own = {.node = -1};
+    host_read(&own);
+    RankHost *all = ARENA_ARRAY(arena, RankHost, world);
+    TRY(gather(session, &own, all, sizeof own, error));
+    int nodes = 0;
+    for (int rank = 0; rank < world; rank++) {
+        all[rank].node = -1;
+        for (int other = 0; other < rank; other++) {
+            if (strcmp(all[other].name, all[rank].name) == 0) {
+                all[rank].node = all[other].node;
+                all[rank].place++;
+            }
+        }
+        all[rank].node = all[rank].node < 0 ? nodes++ : all[rank].node;
+    }
+    *hosts = all;
+    return STATUS_OK;
+}
+
+void hosts_of_group(const Session *session, const RankHost *hosts, AxisMask axes, int *nodes, int *per_node) {
+    const Mesh *mesh = &session->request->plan.mesh;
+    const int size = mesh_group_size(mesh, axes);
+    *nodes = *per_node = 0;
+    for (int i = 0; i < size; i++) {
+        const int node = hosts[mesh_group_member(mesh, axes, &session->at, i)].node;
+        int members = 0, first = i;
+        for (int j = 0; j < size; j++) {
+            const bool same = hosts[mesh_group_member(mesh, axes, &session->at, j)].node == node;
+            members += same;
+            first = same && j < first ? j : first;
+        }
+        *nodes += first == i;
+        *per_node = members > *per_node ? members : *per_node;
+    }
+}

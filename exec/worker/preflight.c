@@ -1,0 +1,249 @@
+// Values are small whole numbers, so a sum in any order is exact and one wrong bit shows. All groups of an axis work at
+// the same time, as they do in a run. Clocks: after a barrier every rank reads its own; the least difference to rank 0
+// over some rounds is what the barrier cannot explain. A rank that does not answer ends the job through the transport's
+// timeout, which names it.
+
+#include "exec/worker/preflight.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <time.h>
+
+#include "exec/worker/gather.h"
+#include "exec/worker/hosts.h"
+#include "exec/worker/interpreter.h"
+#include "exec/worker/stopwatch.h"
+#include "kernels/kernels.h"
+
+enum {
+    CLOCK_ROUNDS = 20,
+    KINDS = 4,
+    REPEATS = 7,
+    PART_FLOATS_ODD = 3,       // no slot, line or vector divides it
+    PAYLOAD_FLOATS = 1 << 20,  // 4 MB: bandwidth, not latency
+    GEMM_SIDE = 384,
+    GEMM_REPEATS = 15,
+};
+
+static const char *const kind_names[KINDS] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
+
+typedef struct Check {
+    Session *session;
+    int which, size, index;  // collective, members, this rank among them
+    int64_t part;            // floats of one member
+    TransportCall call;
+    float *in, *out;
+} Check;
+
+// What member `index` contributes at place i.
+static float value_of(int64_t i, int index) {
+    return (float)((i * 7 + index * 13) % 64);
+}
+
+static float sum_of(int64_t i, int size) {
+    float sum = 0;
+    for (int index = 0; index < size; index++) {
+        sum += value_of(i, index);
+    }
+    return sum;
+}
+
+static Status check_call(void *context, Error *error) {
+    const Check *check = context;
+    const TransportTable *table = check->session->transports;
+    Status (*const functions[KINDS])(Transport *, const TransportCall *, Error *) = {
+        table->all_gather, table->reduce_scatter, table->all_reduce, table->send_recv};
+    return functions[check->which](check->session->transport, &check->call, error);
+}
+
+static void check_fill(Check *check) {
+    enum { GATHER, SCATTER, REDUCE, SEND };
+    const bool part_in = check->which == GATHER;
+    const int64_t whole = check->part * check->size;
+    for (int64_t i = 0; i < (part_in ? check->part : whole); i++) {
+        check->in[i] = value_of(i, check->index);
+    }
+    check->call.in = check->in;
+    check->call.out = check->out;
+    const bool parts = check->which == GATHER || check->which == SCATTER;
+    check->call.bytes = (parts ? check->part : whole) * (int64_t)sizeof(float);
+}
+
+// Elements that are not what arithmetic says.
+static int64_t check_wrong(const Check *check) {
+    const int64_t part = check->part, whole = part * check->size;
+    const int before = (check->index + check->size - 1) % check->size;
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < (check->which == 1 ? part : whole); i++) {
+        const float expected[KINDS] = {value_of(i % part, (int)(i / part)),
+                                       sum_of(check->index * part + i, check->size), sum_of(i, check->size),
+                                       value_of(i, before)};
+        wrong += check->out[i] < expected[check->which] || check->out[i] > expected[check->which];
+    }
+    return wrong;
+}
+
+typedef struct Finding {
+    double seconds;
+    int64_t wrong;
+} Finding;
+
+static Status check_run(Check *check, Finding *finding, Error *error) {
+    check->part = PART_FLOATS_ODD;
+    check_fill(check);
+    TRY(check_call(check, error));
+    finding->wrong = check_wrong(check);
+    check->part = PAYLOAD_FLOATS / check->size;
+    check_fill(check);
+    Timing timing;
+    TRY(stopwatch_run(check_call, check, REPEATS, 1, &timing, error));
+    finding->wrong += check_wrong(check);
+    finding->seconds = timing.seconds;
+    return STATUS_OK;
+}
+
+static json_t *findings_json(const Finding *all, int world, bool wrong) {
+    json_t *numbers = json_array();
+    for (int rank = 0; rank < world; rank++) {
+        json_array_append_new(numbers,
+                              wrong ? json_integer((json_int_t)all[rank].wrong) : json_real(all[rank].seconds));
+    }
+    return numbers;
+}
+
+// One collective of one set of axes on all its groups.
+static Status check_axes(Session *session, AxisMask axes, int which, Arena *arena, json_t *rows, Error *error) {
+    const Mesh *mesh = &session->request->plan.mesh;
+    const int world = mesh_world(mesh);
+    Check check = {.session = session,
+                   .which = which,
+                   .size = mesh_group_size(mesh, axes),
+                   .index = mesh_group_index(mesh, axes, &session->at),
+                   .call = {.communicator = communicators_of_axes(&session->communicators, axes),
+                            .place = {.step = -1, .task = -1}},
+                   .in = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS),
+                   .out = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS)};
+    Finding own;
+    TRY(check_run(&check, &own, error));
+    Finding *all = ARENA_ARRAY(arena, Finding, world);
+    TRY(gather(session, &own, all, sizeof own, error));
+    json_array_append_new(rows, json_pack("{s:i, s:s, s:I, s:o, s:o}", "axes", (int)axes, "collective",
+                                          kind_names[which], "payload_bytes",
+                                          (json_int_t)(check.part * check.size * (int64_t)sizeof(float)), "seconds",
+                                          findings_json(all, world, false), "wrong", findings_json(all, world, true)));
+    return STATUS_OK;
+}
+
+// Single axes, the sharding group where it is another one, and everybody.
+static Status check_groups(Session *session, json_t *rows, Error *error) {
+    const AxisMask wanted[] = {AXIS_BIT(AXIS_TP), AXIS_BIT(AXIS_CP), AXIS_BIT(AXIS_DP_SHARD), AXIS_SHARD_GROUP,
+                               AXIS_BIT(AXIS_DP_REPLICATE)};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        if (communicators_of_axes(&session->communicators, wanted[i]) < 0) {
+            continue;
+        }
+        for (int which = 0; which < KINDS; which++) {
+            Arena scratch = {0};
+            const Status status = check_axes(session, wanted[i], which, &scratch, rows, error);
+            arena_free(&scratch);
+            TRY(status);
+        }
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- ranks
+
+static Status meet(Session *session, Error *error) {
+    const TransportCall call = {.communicator = session->communicators.world, .place = {.step = -1, .task = -1}};
+    return session->transports->barrier(session->transport, &call, error);
+}
+
+static double wall_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// offsets[rank]: its clock less that of rank 0.
+static Status check_clocks(Session *session, Arena *arena, double *offsets, Error *error) {
+    const int world = mesh_world(&session->request->plan.mesh);
+    double *clocks = ARENA_ARRAY(arena, double, world);
+    for (int round = 0; round < CLOCK_ROUNDS; round++) {
+        TRY(meet(session, error));
+        const double own_s = wall_s();
+        TRY(gather(session, &own_s, clocks, sizeof own_s, error));
+        for (int rank = 0; rank < world; rank++) {
+            const double offset = clocks[rank] - clocks[0];
+            offsets[rank] = round == 0 || fabs(offset) < fabs(offsets[rank]) ? offset : offsets[rank];
+        }
+    }
+    return STATUS_OK;
+}
+
+typedef struct Product {
+    float *a, *b, *c;
+} Product;
+
+static Status multiply(void *context, Error *error) {
+    const Product *product = context;
+    (void)error;
+    kernel_gemm(false, true, GEMM_SIDE, GEMM_SIDE, GEMM_SIDE, product->a, product->b, product->c, false);
+    return STATUS_OK;
+}
+
+// Everybody at once; rates[rank] in FLOP/s.
+static Status check_speed(Session *session, Arena *arena, double *rates, Error *error) {
+    Product product;
+    float **const parts[] = {&product.a, &product.b, &product.c};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        *parts[i] = ARENA_ARRAY(arena, float, GEMM_SIDE *GEMM_SIDE);
+        for (int j = 0; j < GEMM_SIDE * GEMM_SIDE; j++) {
+            (*parts[i])[j] = 0.5f;
+        }
+    }
+    TRY(meet(session, error));
+    Timing timing;
+    TRY(stopwatch_run(multiply, &product, GEMM_REPEATS, 1, &timing, error));
+    const double rate = 2.0 * GEMM_SIDE * GEMM_SIDE * GEMM_SIDE / timing.seconds;
+    return gather(session, &rate, rates, sizeof rate, error);
+}
+
+static json_t *ranks_json(const RankHost *hosts, const double *offsets, const double *rates, int world) {
+    json_t *rows = json_array();
+    for (int rank = 0; rank < world; rank++) {
+        const RankHost *host = &hosts[rank];
+        json_array_append_new(rows,
+                              json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "host", host->name, "node",
+                                        (int)host->node, "cores", (json_int_t)host->cores, "memory_bytes",
+                                        (json_int_t)host->memory_bytes, "shared_bytes", (json_int_t)host->shared_bytes,
+                                        "locked_limit_bytes", (json_int_t)host->locked_limit_bytes,
+                                        "address_limit_bytes", (json_int_t)host->address_limit_bytes, "clock_offset_s",
+                                        offsets[rank], "flop_per_s", rates[rank]));
+    }
+    return rows;
+}
+
+static Status preflight_all(Session *session, Arena *arena, json_t *groups, Error *error) {
+    const int world = mesh_world(&session->request->plan.mesh);
+    double *offsets = ARENA_ARRAY(arena, double, world), *rates = ARENA_ARRAY(arena, double, world);
+    RankHost *hosts;
+    TRY(hosts_gather(session, arena, &hosts, error));
+    TRY(check_clocks(session, arena, offsets, error));
+    TRY(check_speed(session, arena, rates, error));
+    TRY(check_groups(session, groups, error));
+    if (session->rank != 0) {
+        return STATUS_OK;
+    }
+    return session_report(session,
+                          json_pack("{s:s, s:o, s:O}", "schema", "ndtune.preflight-result/1", "ranks",
+                                    ranks_json(hosts, offsets, rates, world), "groups", groups),
+                          error);
+}
+
+Status preflight_run(Session *session, Arena *arena, Error *error) {
+    json_t *groups = json_array();
+    const Status status = preflight_all(session, arena, groups, error);
+    json_decref(groups);
+    return status;
+}

@@ -1,0 +1,103 @@
+// The order of a probe: who is where, kernels of one rank alone, all ranks at once, collectives, and a few real steps
+// for the time between tasks.
+
+#include "exec/worker/probe.h"
+
+#include <stdlib.h>
+
+#include "exec/worker/gather.h"
+#include "exec/worker/interpreter.h"
+
+enum { STEPS = 6 };
+
+void probe_add(Probe *probe, const ProbeTopic *topic, const Timing *timing) {
+    if (probe->samples) {
+        json_array_append_new(probe->samples,
+                              json_pack("{s:s, s:s, s:[f,f,f,f], s:i, s:i, s:f, s:f, s:f, s:i}", "what", topic->what,
+                                        "name", topic->name, "size", topic->size[0], topic->size[1], topic->size[2],
+                                        topic->size[3], "nodes", topic->nodes, "per_node", topic->per_node, "seconds",
+                                        timing->seconds, "low", timing->low, "high", timing->high, "repeats",
+                                        timing->repeats));
+    }
+}
+
+Status probe_meet(Probe *probe, Error *error) {
+    Session *session = probe->session;
+    const TransportCall call = {.communicator = session->communicators.world, .place = {.step = -1, .task = -1}};
+    return session->transports->barrier(session->transport, &call, error);
+}
+
+static int by_value(const void *a, const void *b) {
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+// What passes between the end of one compute task and the start of the next one on the same thread.
+static void add_gap(Probe *probe) {
+    const Recorder *recorder = &probe->session->recorder;
+    const StepProgram *program = &probe->session->program;
+    const int64_t at = (probe->session->step - 1) % recorder->steps_kept * recorder->instances;
+    double *gaps = ARENA_ARRAY(probe->arena, double, recorder->instances);
+    size_t count = 0;
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    bool compute_before = false;
+    for (int64_t i = at; step_cursor_next(&cursor, &instance); i++) {
+        const bool compute = !task_is_collective(&program->tasks[instance.task]);
+        if (compute && compute_before) {
+            gaps[count++] = recorder->start_s[i] - recorder->end_s[i - 1];
+        }
+        compute_before = compute;
+    }
+    if (count > 0) {
+        qsort(gaps, count, sizeof *gaps, by_value);
+        probe_add(probe, &(ProbeTopic){.what = "gap", .name = "between tasks", .nodes = 1, .per_node = 1},
+                  &(Timing){gaps[count / 2], gaps[count / 4], gaps[count - 1 - count / 4], (int)count});
+    }
+}
+
+static Status probe_steps(Probe *probe, Error *error) {
+    for (int i = 0; i < STEPS; i++) {
+        StepReport report;
+        TRY(session_step(probe->session, &report, error));
+    }
+    add_gap(probe);
+    return STATUS_OK;
+}
+
+static json_t *hosts_json(const Probe *probe) {
+    json_t *rows = json_array();
+    for (int rank = 0; rank < probe->world; rank++) {
+        const RankHost *host = &probe->hosts[rank];
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:i, s:I, s:I}", "name", host->name, "processor",
+                                              host->processor, "node", (int)host->node, "cores",
+                                              (json_int_t)host->cores, "memory_bytes", (json_int_t)host->memory_bytes));
+    }
+    return rows;
+}
+
+static Status probe_save(const Probe *probe, Error *error) {
+    return session_report(probe->session,
+                          json_pack("{s:s, s:o, s:O}", "schema", "ndtune.probe-result/1", "hosts", hosts_json(probe),
+                                    "samples", probe->samples),
+                          error);
+}
+
+static Status probe_all(Probe *probe, Error *error) {
+    TRY(hosts_gather(probe->session, probe->arena, &probe->hosts, error));
+    TRY(probe_steps(probe, error));
+    TRY(probe_kernels(probe, error));
+    TRY(probe_together(probe, error));
+    TRY(probe_collectives(probe, error));
+    return probe->session->rank == 0 ? probe_save(probe, error) : STATUS_OK;
+}
+
+Status probe_run(Session *session, Arena *arena, Error *error) {
+    Probe probe = {.session = session,
+                   .arena = arena,
+                   .world = mesh_world(&session->request->plan.mesh),
+                   .samples = session->rank == 0 ? json_array() : NULL};
+    const Status status = probe_all(&probe, error);
+    json_decref(probe.samples);
+    return status;
+}

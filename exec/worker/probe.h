@@ -1,0 +1,37 @@
+// The probe: measures this machine with the executor's own kernels and transport. Rank 0 writes what it found
+// (schema ndtune.probe-result/1, exec/launch/probe.h).
+
+#pragma once
+
+#include <jansson.h>
+
+#include "exec/worker/hosts.h"
+#include "exec/worker/stopwatch.h"
+
+typedef struct Probe {
+    Session *session;
+    Arena *arena;
+    RankHost *hosts;
+    int world;
+    json_t *samples;  // of rank 0; NULL elsewhere
+} Probe;
+
+// What a sample is about, beside its timing.
+typedef struct ProbeTopic {
+    const char *what, *name;
+    double size[4];       // as exec/launch/probe.h says for the kind
+    int nodes, per_node;  // ranks at work
+} ProbeTopic;
+
+void probe_add(Probe *probe, const ProbeTopic *topic, const Timing *timing);
+
+// All ranks meet; those that wait sleep or yield.
+Status probe_meet(Probe *probe, Error *error);
+
+// Kernels of rank 0 while the others wait; then the same two kernels on every rank at once.
+Status probe_kernels(Probe *probe, Error *error);
+Status probe_together(Probe *probe, Error *error);
+// Each collective on every kind of group there is, one group at a time.
+Status probe_collectives(Probe *probe, Error *error);
+
+Status probe_run(Session *session, Arena *arena, Error *error);

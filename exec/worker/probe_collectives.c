@@ -1,0 +1,119 @@
+// Each collective on every kind of group, a kind being how many machines it spans and how many ranks it has on one. One
+// group at a time, the ranks outside waiting, because the cost model adds what siblings share by itself. Calls follow
+// each other at once; repeats are agreed within the group from the first call.
+
+#include <string.h>
+
+#include "exec/worker/interpreter.h"
+#include "exec/worker/probe.h"
+
+static const double BUDGET_S = 0.06;                                         // per sample
+static const int64_t sizes_bytes[] = {4 << 10, 64 << 10, 1 << 20, 8 << 20};  // payload as sim/cost counts it
+enum { SIZES = sizeof sizes_bytes / sizeof sizes_bytes[0] };
+
+typedef struct Exchange {
+    Session *session;
+    TransportCall call;
+    Status (*run)(Transport *transport, const TransportCall *call, Error *error);
+} Exchange;
+
+static Status exchange_call(void *context, Error *error) {
+    const Exchange *exchange = context;
+    return exchange->run(exchange->session->transport, &exchange->call, error);
+}
+
+typedef struct CollectiveRow {
+    const char *name;
+    bool parts;  // bytes of a call are one rank's part of the payload
+} CollectiveRow;
+
+static const CollectiveRow collectives[] = {
+    {"all_gather", true}, {"reduce_scatter", true}, {"all_reduce", false}, {"send_recv", false}, {"barrier", false}};
+enum { BARRIER = 4, COLLECTIVES = 5 };
+
+static void exchange_begin(Exchange *exchange, const TransportTable *table, int which) {
+    Status (*const functions[COLLECTIVES])(Transport *, const TransportCall *, Error *) = {
+        table->all_gather, table->reduce_scatter, table->all_reduce, table->send_recv, table->barrier};
+    exchange->run = functions[which];
+}
+
+// The slowest member's first call decides for all.
+static Status agree(Exchange *exchange, float *seconds, Error *error) {
+    TransportCall call = exchange->call;
+    call.in = call.out = seconds;
+    call.bytes = sizeof *seconds;
+    call.op = REDUCE_MAX;
+    return exchange->session->transports->all_reduce(exchange->session->transport, &call, error);
+}
+
+static Status probe_one(Probe *probe, Exchange *exchange, const ProbeTopic *topic, Error *error) {
+    TRY(exchange_call(exchange, error));
+    const double start_s = interpreter_clock_s();
+    TRY(exchange_call(exchange, error));
+    float first_s = (float)(interpreter_clock_s() - start_s);
+    TRY(agree(exchange, &first_s, error));
+    int repeats, calls;
+    stopwatch_plan(first_s, BUDGET_S, &repeats, &calls);
+    Timing timing;
+    TRY(stopwatch_run(exchange_call, exchange, repeats, calls, &timing, error));
+    probe_add(probe, topic, &timing);
+    return STATUS_OK;
+}
+
+static Status probe_group(Probe *probe, int communicator, ProbeTopic topic, Error *error) {
+    Session *session = probe->session;
+    const int64_t largest = sizes_bytes[SIZES - 1];
+    const int members = topic.nodes * topic.per_node;
+    Exchange exchange = {.session = session,
+                         .call = {.communicator = communicator,
+                                  .in = ARENA_ARRAY(probe->arena, char, largest),
+                                  .out = ARENA_ARRAY(probe->arena, char, largest),
+                                  .place = {.step = -1, .task = -1}}};
+    topic.what = "collective";
+    for (int which = 0; which < COLLECTIVES; which++) {
+        exchange_begin(&exchange, session->transports, which);
+        topic.name = collectives[which].name;
+        for (int s = 0; s < (which == BARRIER ? 1 : SIZES); s++) {
+            const int64_t part = sizes_bytes[s] / members / 64 * 64;
+            exchange.call.bytes = collectives[which].parts ? part : sizes_bytes[s];
+            topic.size[0] = which == BARRIER ? 0 : (double)(collectives[which].parts ? part * members : sizes_bytes[s]);
+            TRY(probe_one(probe, &exchange, &topic, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+Status probe_collectives(Probe *probe, Error *error) {
+    const Session *session = probe->session;
+    const Mesh *mesh = &session->request->plan.mesh;
+    int done[AXIS_ALL][2], done_count = 0;
+    for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {
+        const int communicator = communicators_of_axes(&session->communicators, axes);
+        if (communicator < 0) {
+            continue;
+        }
+        const MeshCoordinates origin = {{0}};
+        Session at_origin = *session;
+        at_origin.at = origin;
+        ProbeTopic topic = {0};
+        hosts_of_group(&at_origin, probe->hosts, axes, &topic.nodes, &topic.per_node);
+        bool known = topic.nodes * topic.per_node != mesh_group_size(mesh, axes);  // spread unevenly: no kind
+        for (int i = 0; i < done_count; i++) {
+            known = known || (done[i][0] == topic.nodes && done[i][1] == topic.per_node);
+        }
+        if (known) {
+            continue;
+        }
+        done[done_count][0] = topic.nodes;
+        done[done_count++][1] = topic.per_node;
+        bool mine = true;
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            mine = mine && ((axes & AXIS_BIT(axis)) || session->at.at[axis] == 0);
+        }
+        if (mine) {
+            TRY(probe_group(probe, communicator, topic, error));
+        }
+        TRY(probe_meet(probe, error));
+    }
+    return STATUS_OK;
+}

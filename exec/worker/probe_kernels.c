@@ -1,0 +1,233 @@
+// Kernels at sizes that models have. A row of a table is a kernel and a size; sizes whose operands fit a cache and ones
+// that do not stand side by side, since both occur. Values are small and normal, so that no slow path is taken.
+
+#include <math.h>
+#include <string.h>
+
+#include "exec/worker/gather.h"
+#include "exec/worker/interpreter.h"
+#include "exec/worker/probe.h"
+#include "kernels/kernels.h"
+
+static const double BUDGET_S = 0.05;      // per sample
+static const double TOGETHER_S = 0.4;     // of all ranks at once: many turns of the scheduler
+enum { BUFFERS = 7, LARGEST = 4 << 20 };  // floats of each
+
+typedef struct Work {
+    float *buffer[BUFFERS];
+    double size[4];
+    bool backward;
+} Work;
+
+typedef struct KernelRow {
+    const char *what, *name;
+    void (*run)(const Work *work);
+    double size[4];
+    bool backward;
+} KernelRow;
+
+static void run_gemm(const Work *work) {
+    kernel_gemm(false, true, (int64_t)work->size[0], (int64_t)work->size[1], (int64_t)work->size[2], work->buffer[0],
+                work->buffer[1], work->buffer[2], false);
+}
+
+// The streams take the elements of one operand.
+static void run_add(const Work *work) {
+    kernel_add((int64_t)work->size[0], work->buffer[0], work->buffer[1], work->buffer[2]);
+}
+
+enum { NORM_COLS = 512 };
+
+static void run_norm(const Work *work) {
+    kernel_rmsnorm((int64_t)work->size[0] / NORM_COLS, NORM_COLS, 1e-5f, work->buffer[0], work->buffer[1],
+                   work->buffer[2], work->buffer[3]);
+}
+
+static void run_swiglu(const Work *work) {
+    const KernelGated shape = {.rows = (int64_t)work->size[0] / NORM_COLS, .cols = NORM_COLS, .stride = NORM_COLS};
+    kernel_gated(&shape, work->buffer[0], work->buffer[1], work->buffer[2]);
+}
+
+static void run_adamw(const Work *work) {
+    static const KernelAdamw options = {.lr = 0, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .step = 10};
+    static const float scale = 1;
+    kernel_adamw((int64_t)work->size[0], 0, &options, &scale, work->buffer[0], work->buffer[1], work->buffer[2],
+                 work->buffer[3]);
+}
+
+// size: queries, distance of the first query from the first key, heads, head_dim; as many keys as queries.
+static void run_attention(const Work *work) {
+    const int heads = (int)work->size[2], dim = (int)work->size[3];
+    const int64_t rows = (int64_t)work->size[0], stride = (int64_t)heads * dim;
+    const KernelAttention shape = {.queries = rows,
+                                   .keys = rows,
+                                   .q_first = (int64_t)work->size[1],
+                                   .heads = heads,
+                                   .kv_heads = heads,
+                                   .head_dim = dim,
+                                   .q_stride = stride,
+                                   .kv_stride = stride,
+                                   .o_stride = stride,
+                                   .lse_stride = rows};
+    float *const q = work->buffer[0], *const k = work->buffer[1], *const v = work->buffer[2];
+    float *const lse = work->buffer[3], *const delta = lse + LARGEST / 2;
+    if (work->backward) {
+        kernel_attention_backward(&shape, q, k, v, work->buffer[0], lse, delta, work->buffer[4], stride,
+                                  work->buffer[5], work->buffer[6], stride);
+    } else {
+        kernel_attention(&shape, q, k, v, work->buffer[4], lse, false);
+    }
+}
+
+#define GEMM(m, n, k)                                                                                                  \
+    { "gemm", "nt", run_gemm, {m, n, k}, false }
+#define STREAM(name, run, count)                                                                                       \
+    { "stream", name, run, {count}, false }
+// Whole blocks, and causal ones.
+#define ATTENTION(dim, heads)                                                                                          \
+    {"attention", "forward", run_attention, {128, 128, heads, dim}, false},                                            \
+        {"attention", "forward", run_attention, {512, 512, heads, dim}, false},                                        \
+        {"attention", "forward", run_attention, {128, 0, heads, dim}, false},                                          \
+        {"attention", "forward", run_attention, {512, 0, heads, dim}, false},                                          \
+        {"attention", "backward", run_attention, {128, 128, heads, dim}, true},                                        \
+        {"attention", "backward", run_attention, {512, 512, heads, dim}, true},                                        \
+        {"attention", "backward", run_attention, {128, 0, heads, dim}, true}, {                                        \
+        "attention", "backward", run_attention, {512, 0, heads, dim}, true                                             \
+    }
+
+static const KernelRow rows[] = {
+    GEMM(1, 1, 1),
+    GEMM(64, 64, 64),
+    GEMM(64, 64, 256),
+    GEMM(64, 128, 256),
+    GEMM(128, 128, 256),
+    GEMM(128, 256, 256),
+    GEMM(128, 1024, 256),
+    GEMM(128, 256, 768),
+    GEMM(256, 768, 768),
+    GEMM(256, 3072, 768),
+    GEMM(256, 768, 3072),
+    GEMM(512, 512, 512),
+    GEMM(1024, 1024, 1024),
+    STREAM("floor", run_add, 16),
+    STREAM("add", run_add, 32 << 10),
+    STREAM("add", run_add, 256 << 10),
+    STREAM("add", run_add, LARGEST),
+    STREAM("norm", run_norm, 32 << 10),
+    STREAM("norm", run_norm, 256 << 10),
+    STREAM("swiglu", run_swiglu, 32 << 10),
+    STREAM("swiglu", run_swiglu, 256 << 10),
+    STREAM("adamw", run_adamw, 64 << 10),
+    STREAM("adamw", run_adamw, 512 << 10),
+    STREAM("adamw", run_adamw, LARGEST),
+    ATTENTION(16, 16),
+    ATTENTION(64, 4),
+    ATTENTION(128, 4),
+};
+
+// All ranks at once, by name: what a full machine leaves of the rate that a rank has alone.
+static const KernelRow shared_rows[] = {GEMM(256, 768, 768), STREAM("add", run_add, 256 << 10)};
+
+static void work_begin(Work *work, Arena *arena) {
+    for (int b = 0; b < BUFFERS; b++) {
+        work->buffer[b] = ARENA_ARRAY(arena, float, LARGEST);
+        for (int i = 0; i < LARGEST; i++) {
+            work->buffer[b][i] = 0.25f + (float)(i % 61) / 64;
+        }
+    }
+}
+
+typedef struct Call {
+    const KernelRow *row;
+    Work *work;
+} Call;
+
+static Status call_kernel(void *context, Error *error) {
+    const Call *call = context;
+    (void)error;
+    call->row->run(call->work);
+    return STATUS_OK;
+}
+
+static void call_prepare(const Call *call) {
+    memcpy(call->work->size, call->row->size, sizeof call->work->size);
+    call->work->backward = call->row->backward;
+    call->row->run(call->work);
+}
+
+static Status probe_row(Probe *probe, const KernelRow *row, Work *work, Error *error) {
+    Call call = {row, work};
+    call_prepare(&call);
+    const double start_s = interpreter_clock_s();
+    row->run(work);
+    int repeats, calls;
+    stopwatch_plan(interpreter_clock_s() - start_s, BUDGET_S, &repeats, &calls);
+    Timing timing;
+    TRY(stopwatch_run(call_kernel, &call, repeats, calls, &timing, error));
+    ProbeTopic topic = {.what = row->what, .name = row->name, .nodes = 1, .per_node = 1};
+    memcpy(topic.size, row->size, sizeof topic.size);
+    probe_add(probe, &topic, &timing);
+    return STATUS_OK;
+}
+
+Status probe_kernels(Probe *probe, Error *error) {
+    if (probe->session->rank == 0) {
+        Work work;
+        work_begin(&work, probe->arena);
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            TRY(probe_row(probe, &rows[i], &work, error));
+        }
+    }
+    return probe_meet(probe, error);
+}
+
+// Calls of one kernel until the time is over: ranks that share a core take turns, which a mean shows and a median hides.
+static double mean_call_s(const KernelRow *row, Work *work) {
+    call_prepare(&(Call){row, work});
+    const double start_s = interpreter_clock_s();
+    int64_t calls = 0;
+    double now_s = start_s;
+    while (now_s - start_s < TOGETHER_S) {
+        row->run(work);
+        calls++;
+        now_s = interpreter_clock_s();
+    }
+    return (now_s - start_s) / (double)calls;
+}
+
+// Rank 0 alone, then everybody; the slower ranks decide what a step sees, so the mean rate over ranks is kept.
+static Status probe_shared(Probe *probe, const KernelRow *row, Work *work, bool all, Error *error) {
+    TRY(probe_meet(probe, error));
+    const double own_s = all || probe->session->rank == 0 ? mean_call_s(row, work) : 0;
+    double *each = ARENA_ARRAY(probe->arena, double, probe->world);
+    TRY(gather(probe->session, &own_s, each, sizeof own_s, error));
+    Timing timing = {.low = INFINITY};
+    double rate = 0;
+    for (int rank = 0; rank < probe->world; rank++) {
+        if (each[rank] > 0) {
+            timing.repeats++;
+            timing.low = fmin(timing.low, each[rank]);
+            timing.high = fmax(timing.high, each[rank]);
+            rate += 1 / each[rank];
+        }
+    }
+    timing.seconds = timing.repeats / rate;
+    int nodes = 1, per_node = 1;
+    if (all) {
+        hosts_of_group(probe->session, probe->hosts, AXIS_ALL, &nodes, &per_node);
+    }
+    ProbeTopic topic = {.what = "shared", .name = row->what, .nodes = nodes, .per_node = per_node};
+    memcpy(topic.size, row->size, sizeof topic.size);
+    probe_add(probe, &topic, &timing);
+    return STATUS_OK;
+}
+
+Status probe_together(Probe *probe, Error *error) {
+    Work work;
+    work_begin(&work, probe->arena);
+    for (size_t i = 0; i < sizeof shared_rows / sizeof shared_rows[0]; i++) {
+        TRY(probe_shared(probe, &shared_rows[i], &work, false, error));
+        TRY(probe_shared(probe, &shared_rows[i], &work, true, error));
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,10 @@
+// The tables of a run that several reports print.
+
+#pragma once
+
+#include <stdio.h>
+
+#include "autotune/run_record.h"
+
+Status table_run_steps(const RunRecord *run, FILE *out, Error *error);
+Status table_run_tasks(const RunRecord *run, FILE *out, Error *error);

@@ -1,0 +1,172 @@
+// The tables of `ndtune validate`.
+
+#include <math.h>
+#include <string.h>
+
+#include "reports/grid.h"
+#include "reports/validation.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+static Status print_rows(const Validation *validation, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"place", true},
+                                         {"mesh", false},
+                                         {"micro x accum", true},
+                                         {"choices", false},
+                                         {"predicted (80 % interval)", true},
+                                         {"measured (90 % interval)", true},
+                                         {"predicted / measured", true},
+                                         {"runs", true},
+                                         {"noise", true},
+                                         {"state", false}};
+    Grid *grid = grid_new(columns, 10);
+    for (int i = 0; i < validation->row_count; i++) {
+        const ValidateRow *row = &validation->rows[i];
+        const TrainPlan *plan = &row->prediction->plan;
+        char words[WORDS_BYTES], middle[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
+        grid_row(grid);
+        grid_cell(grid, "%d", row->place);
+        grid_cell(grid, "%s", words_mesh(&plan->mesh, words));
+        grid_cell(grid, "%d x %d", plan->micro_batch, plan->grad_accum);
+        grid_cell(grid, "zero %d%s%s", plan->zero, plan->reshard == RESHARD_NEVER ? ", reshard never" : "",
+                  plan->recompute == RECOMPUTE_NONE ? "" : ", recompute");
+        grid_cell(grid, "%s", words_interval(row->prediction, words));
+        if (row->measured_s > 0) {
+            grid_cell(grid, "%s (%s .. %s)", text_seconds(middle, row->measured_s), text_seconds(low, row->low_s),
+                      text_seconds(high, row->high_s));
+            grid_cell(grid, "%.2f", row->prediction->step_s / row->measured_s);
+        } else {
+            grid_cell(grid, "-");
+            grid_cell(grid, "-");
+        }
+        grid_cell(grid, "%d%s", row->run_count, row->recalled > 0 ? " *" : "");
+        if (isfinite(row->noise)) {
+            grid_cell(grid, "%.1f %%", 100 * row->noise);
+        } else {
+            grid_cell(grid, "-");
+        }
+        grid_cell(grid, "%s", row->state ? row->state : "not run");
+    }
+    return grid_print(grid, out, error);
+}
+
+static void print_notes(const Validation *validation, FILE *out) {
+    bool recalled = false;
+    for (int i = 0; i < validation->row_count; i++) {
+        recalled = recalled || validation->rows[i].recalled > 0;
+    }
+    if (recalled) {
+        fprintf(out, "* some or all of the runs are known from the store (--no-cache measures again)\n");
+    }
+    for (int i = 0; i < validation->row_count; i++) {
+        const ValidateRow *row = &validation->rows[i];
+        char mesh[WORDS_BYTES];
+        if (row->reason) {
+            fprintf(out, "%s %s: %s\n", words_mesh(&row->prediction->plan.mesh, mesh), row->state, row->reason);
+        }
+    }
+}
+
+static double communication(const double exposed_s[AXIS_COUNT]) {
+    double sum = 0;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        sum += exposed_s[axis];
+    }
+    return sum;
+}
+
+// "1.20 ms | 1.31 ms"
+static void pair_cell(Grid *grid, double predicted_s, double measured_s) {
+    char predicted[TEXT_UNIT_BYTES], measured[TEXT_UNIT_BYTES];
+    grid_cell(grid, "%s | %s", text_seconds(predicted, predicted_s), text_seconds(measured, measured_s));
+}
+
+static Status print_parts(const Validation *validation, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"mesh", false},     {"compute", true},  {"exposed communication", true},
+                                         {"optimizer", true}, {"overhead", true}, {"peak memory", true}};
+    fprintf(out, "\nWhere the step goes, predicted | measured\n");
+    Grid *grid = grid_new(columns, 6);
+    for (int i = 0; i < validation->row_count; i++) {
+        const ValidateRow *row = &validation->rows[i];
+        if (row->run_count == 0) {
+            continue;
+        }
+        const Prediction *prediction = row->prediction;
+        const RunRecord *run = &row->runs[row->run_count - 1];
+        char words[WORDS_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES];
+        grid_row(grid);
+        grid_cell(grid, "%s", words_mesh(&prediction->plan.mesh, words));
+        pair_cell(grid, prediction->compute_s, row->parts.compute_s);
+        pair_cell(grid, communication(prediction->exposed_s), communication(row->parts.exposed_s));
+        pair_cell(grid, prediction->optimizer_s, row->parts.optimizer_s);
+        pair_cell(grid, prediction->overhead_s, row->parts.overhead_s);
+        grid_cell(grid, "%s | %s", text_bytes(planned, (double)run->planned_peak_bytes),
+                  text_bytes(peak, (double)run->peak_bytes));
+    }
+    return grid_print(grid, out, error);
+}
+
+static Status print_kinds(const Validation *validation, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"lane", false},    {"kind", false},     {"tasks", true},
+                                         {"measured", true}, {"predicted", true}, {"predicted / measured", true}};
+    fprintf(out, "\nTasks of one step, summed over the measured shapes\n");
+    Grid *grid = grid_new(columns, 6);
+    for (int i = 0; i < validation->kind_count; i++) {
+        const ValidateKind *kind = &validation->kinds[i];
+        char measured[TEXT_UNIT_BYTES], predicted[TEXT_UNIT_BYTES];
+        grid_row(grid);
+        grid_cell(grid, "%s", kind->lane);
+        grid_cell(grid, "%s", kind->kind);
+        grid_cell(grid, "%lld", (long long)kind->count);
+        grid_cell(grid, "%s", text_seconds(measured, kind->measured_s));
+        grid_cell(grid, "%s", text_seconds(predicted, kind->predicted_s));
+        if (kind->measured_s > 0) {
+            grid_cell(grid, "%.2f", kind->predicted_s / kind->measured_s);
+        }
+    }
+    return grid_print(grid, out, error);
+}
+
+static void print_agreement(const Validation *validation, FILE *out) {
+    const Agreement *agreement = &validation->agreement;
+    if (agreement->count == 0) {
+        fprintf(out, "\nNothing was measured.\n");
+        return;
+    }
+    char best[WORDS_BYTES], chosen[WORDS_BYTES];
+    const ValidateRow *measured = &validation->rows[agreement->best_measured];
+    const ValidateRow *predicted = &validation->rows[agreement->best_predicted];
+    fprintf(out, "\nbest measured: %s; best predicted: %s; regret %.3f\n",
+            words_mesh(&measured->prediction->plan.mesh, best), words_mesh(&predicted->prediction->plan.mesh, chosen),
+            agreement->regret);
+    if (isfinite(agreement->kendall_tau)) {
+        fprintf(out, "order: Kendall's tau %.2f over %d shapes\n", agreement->kendall_tau, agreement->count);
+    }
+    fprintf(out, "step time: median error %.0f %%, median bias %+.0f %%, %d of %d within the predicted interval\n",
+            100 * agreement->median_abs_error, 100 * agreement->median_bias, validation->in_interval, agreement->count);
+    if (isfinite(validation->noise)) {
+        fprintf(out, "repeats of one shape differ by %.1f %% (median)%s\n", 100 * validation->noise,
+                agreement->regret - 1 > 0 && agreement->regret - 1 <= validation->noise
+                    ? ": the regret lies within that noise"
+                    : "");
+    }
+}
+
+Status table_validation(const Validation *validation, FILE *out, Error *error) {
+    const TuneRequest *request = validation->request;
+    fprintf(out,
+            "%s on %d ranks, %s, predicted on profile %s; %d of %d shapes, %d runs of %d steps each, %d to warm up\n\n",
+            request->model.name, request->world,
+            strcmp(validation->source, "command") == 0 ? "run by your command" : "run by the executor",
+            request->cluster.name, validation->row_count, validation->shapes, validation->repeats, validation->steps,
+            validation->warm_up);
+    TRY(print_rows(validation, out, error));
+    print_notes(validation, out);
+    if (validation->kind_count > 0) {
+        TRY(print_parts(validation, out, error));
+        TRY(print_kinds(validation, out, error));
+    }
+    print_agreement(validation, out);
+    words_assumptions(request, out);
+    return STATUS_OK;
+}
