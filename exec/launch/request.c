@@ -282,13 +282,13 @@ static Status read_request(const JsonReader *reader, Arena *arena, RunRequest *r
                          SCHEMA);
     }
     int job;
-    TRY(read_int(reader, "job", 0, JOB_COUNT - 1, &job, error));
-    request->job = (WorkerJob)job;
     TRY(read_model(reader, arena, &request->model, error));
     TRY(read_plan(reader, arena, &request->plan, error));
     TRY(read_options(reader, arena, &request->options, error));
     TRY(json_get_text(reader, "target", arena, &target, error));
     TRY(target_find(target, &request->target, error));
+    TRY(read_int(reader, "job", 0, JOB_COUNT - 1, &job, error));
+    request->job = (WorkerJob)job;
     TRY(read_u64(reader, "template_hash", 16, &request->template_hash, error));
     TRY(read_int(reader, "segment_fd", -1, INT_MAX, &request->segment_fd, error));
     TRY(read_int(reader, "launcher_pid", 0, INT_MAX, &request->launcher_pid, error));
