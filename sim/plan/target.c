@@ -108,6 +108,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->zigzag,
                                 target->cp_ring,
                                 target->cp_allgather,
+                                target->cp_scatters,
                                 target->reduce_dtype_bf16,
                                 target->fused_projections,
                                 target->deferred_reduce,

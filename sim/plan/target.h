@@ -42,6 +42,7 @@ typedef struct Target {
     bool zigzag;           // cp sequence split: zigzag (balanced) or contiguous
     bool cp_ring;          // cp_rotate=ring available
     bool cp_allgather;
+    bool cp_scatters;         // with all-gather: one reduce-scatter brings dKV home, else it travels the ring
     Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
     bool fused_projections;   // one GEMM for q,k,v and one for gate,up
     bool deferred_reduce;     // gradients are reduced on the last micro-step only

@@ -3,7 +3,8 @@
 //
 //   ring        KV travels C-1 hops; while block j computes, hop j+1 is on its way
 //   all-gather  KV of all ranks is gathered once; block 0 (the local one) needs not wait
-//   backward    KV again, and dKV in fp32 travels C hops: each rank adds its share, the last hop brings it home
+//   backward    KV again, and dKV in fp32 travels C hops: each rank adds its share, the last hop brings it home; where
+//               a target gathers and scatters, the blocks' dKV lie side by side and one reduce-scatter brings them home
 //
 // Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; parallelism.md 3.2). Keys and values travel
 // as one packed buffer, token rows [k heads | v heads]. Zigzag or contiguous chunks only change positions, which
@@ -39,17 +40,22 @@ static RingBuffers ring_buffers(Lowering *lowering) {
     return ring;
 }
 
+// In a tensor of all ranks' parts, that of the rank whose keys hop j uses.
+static OpRef part_of_owner(const Lowering *lowering, int32_t tensor, int hop) {
+    OpRef part = op_whole(lowering, tensor);
+    part.bytes /= lowering->cp;
+    part.rank_group = lowering->cp_group;
+    part.rank_shift = (int16_t)hop;
+    part.rank_stride_bytes = part.bytes;
+    return part;
+}
+
 // Keys and values of hop j in the packed layout.
 static void ring_select(const Lowering *lowering, RingBuffers *ring, int hop) {
     const int64_t half_row_bytes = lowering->dims.kv_width * lowering->dims.element;
     const int32_t tensor = hop == 0 ? ring->local : rotates(lowering) ? ring->hop[hop % 2] : ring->gathered;
-    OpRef keys = op_whole(lowering, tensor);
-    if (hop > 0 && !rotates(lowering)) {
-        keys.bytes /= lowering->cp;
-        keys.rank_group = lowering->cp_group;
-        keys.rank_shift = (int16_t)hop;
-        keys.rank_stride_bytes = keys.bytes;
-    }
+    const OpRef keys =
+        hop > 0 && !rotates(lowering) ? part_of_owner(lowering, tensor, hop) : op_whole(lowering, tensor);
     OpRef values = keys;
     values.offset_bytes = half_row_bytes;
     values.bytes -= half_row_bytes;
@@ -100,7 +106,7 @@ static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const 
                 attention->operands[2], values_half(lowering, packed, lowering->dims.element), true);
 }
 
-// Packed fp32 gradient -> dk and dv columns.
+// Packed gradient -> dk and dv columns.
 static void unpack_gradient(Lowering *lowering, OpList *out, const Op *attention, int32_t home) {
     const int64_t width = lowering->dims.kv_width;
     const OpRef packed = op_whole(lowering, home);
@@ -113,7 +119,8 @@ static void unpack_gradient(Lowering *lowering, OpList *out, const Op *attention
     append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dk", PHASE_BACKWARD, width, 2 * width), packed,
                 attention->operands[7], false);
     append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dv", PHASE_BACKWARD, width, 2 * width),
-                values_half(lowering, packed, dtype_bytes(DTYPE_FP32)), attention->operands[8], false);
+                values_half(lowering, packed, dtype_bytes(lowering->tensors[home].dtype)), attention->operands[8],
+                false);
 }
 
 typedef struct Transfer {
@@ -183,6 +190,41 @@ static void ring_forward(Lowering *lowering, OpList *out, const Op *attention) {
     }
 }
 
+// The backward block of a hop, its key and value gradients written to `gradient` (packed, of this element size).
+static Op backward_block(const Lowering *lowering, const Op *attention, const RingBuffers *ring, int hop,
+                         OpRef gradient) {
+    Op block = *attention;
+    set_block(lowering, &block, ring, hop);
+    block.operands[6].access = hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
+    block.operands[7] = gradient;
+    block.operands[8] = values_half(lowering, gradient, dtype_bytes(lowering->tensors[gradient.tensor].dtype));
+    block.operands[7].access = block.operands[8].access = ACCESS_WRITE;
+    block.operands[9].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
+    return block;
+}
+
+// All blocks' dKV side by side, by owner, in the dtype of the keys; summed where they belong (ring-flash-attention's
+// llama3 variant; Transformer Engine's all-gather variant; parallelism.md 2.1).
+static void scattered_backward(Lowering *lowering, OpList *out, const Op *attention) {
+    RingBuffers ring = ring_buffers(lowering);
+    const Dtype dtype = lowering->dims.dtype;
+    const int32_t all = packed_kv(lowering, "dkv of all", ROLE_COMMUNICATION, dtype, lowering->cp);
+    const int32_t home = packed_kv(lowering, "dkv", ROLE_COMMUNICATION, dtype, 1);
+    for (int hop = 0; hop < lowering->cp; hop++) {
+        append_next_kv(lowering, out, &ring, hop, PHASE_BACKWARD);
+        ring_select(lowering, &ring, hop);
+        const Op block = backward_block(lowering, attention, &ring, hop, part_of_owner(lowering, all, hop));
+        op_list_append(lowering->arena, out, &block);
+    }
+    Op reduce =
+        op_collective(lowering, TASK_REDUCE_SCATTER, LANE_CP, lowering->cp_group, "scatter dkv", PHASE_BACKWARD);
+    reduce.task.payload_bytes = lowering->tensors[all].bytes;
+    op_operand(&reduce, op_whole(lowering, all), ACCESS_READ);
+    op_operand(&reduce, op_whole(lowering, home), ACCESS_WRITE);
+    op_list_append(lowering->arena, out, &reduce);
+    unpack_gradient(lowering, out, attention, home);
+}
+
 static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) {
     RingBuffers ring = ring_buffers(lowering);
     const int32_t travel[2] = {packed_kv(lowering, "dkv ring even", ROLE_COMMUNICATION, DTYPE_FP32, 1),
@@ -191,14 +233,8 @@ static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) 
     for (int hop = 0; hop < lowering->cp; hop++) {
         append_next_kv(lowering, out, &ring, hop, PHASE_BACKWARD);
         ring_select(lowering, &ring, hop);
-        Op block = *attention;
-        set_block(lowering, &block, &ring, hop);
-        const OpRef gradient = op_whole(lowering, hop == 0 ? travel[0] : share);
-        block.operands[6].access = hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
-        block.operands[7] = gradient;
-        block.operands[8] = values_half(lowering, gradient, dtype_bytes(DTYPE_FP32));
-        block.operands[7].access = block.operands[8].access = ACCESS_WRITE;
-        block.operands[9].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
+        const Op block =
+            backward_block(lowering, attention, &ring, hop, op_whole(lowering, hop == 0 ? travel[0] : share));
         op_list_append(lowering->arena, out, &block);
         if (hop > 0) {
             Op sum = copy_op(lowering, TASK_ACCUMULATE, "add dkv", PHASE_BACKWARD, 2 * lowering->dims.kv_width, 0);
@@ -223,7 +259,11 @@ void lower_context_parallel(Lowering *lowering) {
             if (in.ops[i]->task.kind == TASK_ATTENTION) {
                 ring_forward(lowering, &out, in.ops[i]);
             } else if (in.ops[i]->task.kind == TASK_ATTENTION_BACKWARD) {
-                ring_backward(lowering, &out, in.ops[i]);
+                if (!rotates(lowering) && lowering->target->cp_scatters) {
+                    scattered_backward(lowering, &out, in.ops[i]);
+                } else {
+                    ring_backward(lowering, &out, in.ops[i]);
+                }
             } else {
                 op_list_pass(lowering->arena, &out, in.ops[i]);
             }

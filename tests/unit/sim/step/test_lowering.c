@@ -144,6 +144,21 @@ Test(lowering, all_gather_rotation_gathers_keys_and_values_once_each_way) {
     arena_free(&arena);
 }
 
+Test(lowering, a_target_that_scatters_brings_gradients_of_keys_and_values_home_at_once) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-2-7b",
+                                                                 .target = "axolotl",
+                                                                 .mesh = "dp_shard=2,cp=4",
+                                                                 .seq = 8192,
+                                                                 .bf16 = true,
+                                                                 .cp_rotate = CP_ROTATE_ALLGATHER});
+    const Tally scattered = tally(&program, TASK_REDUCE_SCATTER, program.cp_group, PHASE_BACKWARD);
+    cr_assert_eq(scattered.count, 1);
+    cr_assert_float_eq(scattered.payload_bytes, 4 * 32 * MIB, 1);  // dKV of all four ranks in bf16
+    cr_assert_eq(tally(&program, TASK_SEND_RECV, program.cp_group, PHASE_BACKWARD).count, 0);
+    arena_free(&arena);
+}
+
 static int64_t count_named(const StepProgram *program, const char *name, Phase phase) {
     int64_t count = 0;
     for (int32_t i = 0; i < program->task_count; i++) {
