@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "exec/data/token_file.h"
+#include "exec/launch/fault.h"
 #include "exec/launch/program_words.h"
 #include "exec/launch/result.h"
 #include "exec/launch/run.h"
@@ -69,6 +70,7 @@ static Status program_prepare(Run *run, Error *error) {
     TRY(data_prepare(run, error));
     TRY(step_lower(&request->model, &request->plan, request->target, run->arena, &run->program, error));
     TRY(memory_plan(&run->program, run->arena, &run->memory, error));
+    TRY(fault_from_environment(&run->program, &request->options.fault, error));
     request->template_hash = run->program.template_hash;
     return communicators_find(&run->program, request->job, run->arena, &run->communicators, error);
 }

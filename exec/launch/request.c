@@ -13,7 +13,7 @@
 static const char SCHEMA[] = "ndtune.run-request/1";
 
 const char *const lane_mode_names[LANES_COUNT] = {"serial", "async"};
-const char *const fault_action_names[FAULT_COUNT] = {"none", "hang", "exit"};
+const char *const fault_action_names[FAULT_COUNT] = {"none", "hang", "exit", "skip", "size", "delay"};
 
 RunOptions run_options_default(void) {
     return (RunOptions){
@@ -124,15 +124,16 @@ static json_t *options_json(const RunOptions *options) {
     char seed[24], jitter[24];
     snprintf(seed, sizeof seed, "%" PRIu64, options->seed);
     snprintf(jitter, sizeof jitter, "%" PRIu64, options->jitter_seed);
-    return json_pack(
-        "{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:s, s:i, s:i, s:i}",
-        "steps", options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2", options->beta2,
-        "eps", options->eps, "weight_decay", options->weight_decay, "clip", options->clip, "data_path",
-        text_or_empty(options->data_path), "device", options->device, "transport", options->transport, "lanes",
-        (int)options->lanes, "jitter_seed", jitter, "timeout_s", options->timeout_s, "threads", options->threads,
-        "spans", options->spans, "poison", options->poison, "moments_path", text_or_empty(options->moments_path),
-        "fault_action", (int)options->fault.action, "fault_rank", options->fault.rank, "fault_task",
-        options->fault.task);
+    return json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:s, s:i, "
+                     "s:i, s:i, s:i, s:f}",
+                     "steps", options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2",
+                     options->beta2, "eps", options->eps, "weight_decay", options->weight_decay, "clip", options->clip,
+                     "data_path", text_or_empty(options->data_path), "device", options->device, "transport",
+                     options->transport, "lanes", (int)options->lanes, "jitter_seed", jitter, "timeout_s",
+                     options->timeout_s, "threads", options->threads, "spans", options->spans, "poison",
+                     options->poison, "moments_path", text_or_empty(options->moments_path), "fault_action",
+                     (int)options->fault.action, "fault_rank", options->fault.rank, "fault_task", options->fault.task,
+                     "fault_step", options->fault.step, "fault_delay_s", options->fault.delay_s);
 }
 
 static json_t *request_json(const RunRequest *request) {
@@ -270,6 +271,8 @@ static Status read_options(const JsonReader *root, Arena *arena, RunOptions *opt
     TRY(read_int(&reader, "fault_rank", -1, INT_MAX, &options->fault.rank, error));
     TRY(read_int(&reader, "fault_task", -1, INT_MAX, &options->fault.task, error));
     options->lanes = (LaneMode)lanes;
+    TRY(read_int(&reader, "fault_step", 0, INT_MAX, &options->fault.step, error));
+    TRY(json_get_double(&reader, "fault_delay_s", 0, 1e9, &options->fault.delay_s, error));
     options->fault.action = (FaultAction)action;
     return STATUS_OK;
 }

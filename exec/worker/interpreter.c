@@ -1,14 +1,12 @@
 // The interpreter: compute tasks go to the device, collectives to the transport, in issue order, which is a valid
-// serial execution of the program (step.h). Fault injection for tests sits here, where every task passes.
+// serial execution of the program (step.h).
 
 #include "exec/worker/interpreter.h"
 
 #include <time.h>
-#include <unistd.h>
 
 #include "exec/launch/program_words.h"
-
-enum { FAULT_EXIT_CODE = 42 };  // no meaning of its own: tells an injected exit from a real one in messages
+#include "exec/worker/strike.h"
 
 double interpreter_clock_s(void) {
     struct timespec now;
@@ -16,17 +14,8 @@ double interpreter_clock_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void fault_strike(const RunFault *fault) {
-    if (fault->action == FAULT_EXIT) {
-        _exit(FAULT_EXIT_CODE);
-    }
-    for (;;) {
-        pause();
-    }
-}
-
 static Status collective_run(Session *session, const StepInstance *instance, const TransportPlace *place,
-                             Error *error) {
+                             FaultAction fault, Error *error) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
     const TransportTable *table = session->transports;
@@ -36,7 +25,7 @@ static Status collective_run(Session *session, const StepInstance *instance, con
         .in = session->devices->address(session->device, &task_operand(program, task, 0)->ref, instance->layer),
         .out = session->devices->address(session->device, &task_operand(program, task, in_place ? 0 : 1)->ref,
                                          instance->layer),
-        .bytes = program_collective_bytes(program, task),
+        .bytes = program_collective_bytes(program, task) / (fault == FAULT_SIZE ? 2 : 1),
         .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
         .place = *place,
     };
@@ -53,19 +42,19 @@ static Status collective_run(Session *session, const StepInstance *instance, con
 }
 
 Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error) {
-    const RunFault *fault = &session->request->options.fault;
     const TransportPlace place = {.step = (int32_t)session->step,
                                   .task = instance->task,
                                   .layer = instance->layer,
                                   .micro_batch = instance->micro_batch,
                                   .ordinal = (int32_t)ordinal};
     session->transports->note(session->transport, &place);
-    if (fault->action != FAULT_NONE && fault->rank == session->rank && fault->task == instance->task) {
-        fault_strike(fault);
+    const FaultAction fault = fault_strike(session, instance);
+    if (fault == FAULT_SKIP) {
+        return STATUS_OK;
     }
     const double start_s = interpreter_clock_s();
     if (task_is_collective(&session->program.tasks[instance->task])) {
-        TRY(collective_run(session, instance, &place, error));
+        TRY(collective_run(session, instance, &place, fault, error));
     } else {
         session->devices->run(session->device, instance);
     }

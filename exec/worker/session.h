@@ -32,6 +32,7 @@ typedef struct Session {
     Recorder recorder;
     Lanes *lanes;         // NULL in serial mode
     int64_t step;         // 0, 1, ...
+    bool fault_struck;    // the fault of a test, strike.h
     double step_begin_s;  // clock at the start of the step: spans count from here
 } Session;
 

@@ -1,0 +1,74 @@
+// Tasks go by name: their numbers change with every program.
+
+#include "exec/launch/fault.h"
+
+#include <string.h>
+
+#include "sim/base/text.h"
+
+enum { PARTS_MOST = 5 };
+
+static const char VARIABLE[] = "NDTUNE_FAULT";
+
+static Status refuse(const char *words, const char *why, Error *error) {
+    return error_set(error, STATUS_USAGE, "%s=%s: %s; it takes ACTION:RANK:TASK[:STEP[:SECONDS]]", VARIABLE, words,
+                     why);
+}
+
+static int split(char *words, char *parts[PARTS_MOST]) {
+    int count = 0;
+    for (char *at = words; at && count < PARTS_MOST; count++) {
+        parts[count] = at;
+        at = strchr(at, ':');
+        if (at) {
+            *at++ = '\0';
+        }
+    }
+    return count;
+}
+
+static FaultAction action_named(const char *name) {
+    int action = FAULT_NONE + 1;
+    while (action < FAULT_COUNT && strcmp(fault_action_names[action], name) != 0) {
+        action++;
+    }
+    return (FaultAction)action;
+}
+
+static int task_named(const StepProgram *program, const char *name) {
+    int task = 0;
+    while (task < program->task_count && strcmp(program->tasks[task].name, name) != 0) {
+        task++;
+    }
+    return task;
+}
+
+Status fault_from_environment(const StepProgram *program, RunFault *fault, Error *error) {
+    const char *words = getenv(VARIABLE);
+    char copy[256], *parts[PARTS_MOST];
+    int64_t rank, step = 1;
+    if (!words) {
+        return STATUS_OK;
+    }
+    snprintf(copy, sizeof copy, "%s", words);
+    const int count = split(copy, parts);
+    *fault = (RunFault){.delay_s = 0};
+    if (count < 3 || (fault->action = action_named(parts[0])) == FAULT_COUNT) {
+        return refuse(words, "the action is hang, exit, skip, size or delay", error);
+    }
+    if (!text_parse_int(parts[1], &rank) || rank < 0 || rank >= mesh_world(&program->plan.mesh)) {
+        return refuse(words, "there is no such rank", error);
+    }
+    if ((fault->task = task_named(program, parts[2])) == program->task_count) {
+        return refuse(words, "the program has no task of this name", error);
+    }
+    if (count > 3 && (!text_parse_int(parts[3], &step) || step < 1 || step > INT32_MAX)) {
+        return refuse(words, "steps count from 1", error);
+    }
+    if (count > 4 && (!text_parse_double(parts[4], &fault->delay_s) || fault->delay_s < 0)) {
+        return refuse(words, "the delay is in seconds", error);
+    }
+    fault->rank = (int)rank;
+    fault->step = (int)step - 1;
+    return STATUS_OK;
+}

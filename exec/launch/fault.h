@@ -1,0 +1,10 @@
+// Faults for tests: NDTUNE_FAULT=ACTION:RANK:TASK[:STEP[:SECONDS]] makes one rank misbehave at the first instance of a
+// task in a step (from 1, default 1): hang, exit, skip the task, size (half the bytes of a collective), delay SECONDS.
+
+#pragma once
+
+#include "exec/launch/request.h"
+#include "sim/step/step.h"
+
+// Leaves *fault alone where the variable is not set. USAGE names what is wrong with it.
+Status fault_from_environment(const StepProgram *program, RunFault *fault, Error *error);

@@ -1,0 +1,36 @@
+// A fault strikes once: at the first instance of its task in its step.
+
+#include "exec/worker/strike.h"
+
+#include <time.h>
+#include <unistd.h>
+
+enum { FAULT_EXIT_CODE = 42 };  // no meaning of its own: tells an injected exit from a real one in messages
+
+static void delay(double seconds) {
+    struct timespec wait = {.tv_sec = (time_t)seconds};
+    wait.tv_nsec = (long)((seconds - (double)wait.tv_sec) * 1e9);
+    nanosleep(&wait, NULL);
+}
+
+FaultAction fault_strike(Session *session, const StepInstance *instance) {
+    const RunFault *fault = &session->request->options.fault;
+    if (fault->action == FAULT_NONE || fault->rank != session->rank || fault->task != instance->task ||
+        fault->step != session->step || session->fault_struck) {
+        return FAULT_NONE;
+    }
+    session->fault_struck = true;
+    switch (fault->action) {
+    case FAULT_HANG:
+        for (;;) {
+            pause();
+        }
+    case FAULT_EXIT:
+        _exit(FAULT_EXIT_CODE);
+    case FAULT_DELAY:
+        delay(fault->delay_s);
+        return FAULT_NONE;
+    default:
+        return fault->action;
+    }
+}

@@ -1,0 +1,9 @@
+// The fault of a test (exec/launch/fault.h), where every task of a rank passes.
+
+#pragma once
+
+#include "exec/worker/session.h"
+
+// Hangs, ends or delays this rank where its fault says so; else what the interpreter has to do wrong: FAULT_SKIP or
+// FAULT_SIZE, mostly FAULT_NONE.
+FaultAction fault_strike(Session *session, const StepInstance *instance);
