@@ -133,6 +133,7 @@ static Status workers_begin(Run *run, Error *error) {
                                  .crowded = world > cores,
                                  .worker = setup.program,
                                  .transport = options->transport,
+                                 .directory = run->directory.path,
                                  .options = run->options->launch};
         setup.argv = run->launcher->argv(&plan, run->arena);
         setup.post_setting = post_setting(run->post);
@@ -145,6 +146,7 @@ static void watch_prepare(Run *run) {
                                    .communicators = run->communicators.entries,
                                    .communicator_count = run->communicators.count,
                                    .ranks = over_shm(run) ? shm_segment_board(&run->segment) : post_board(run->post),
+                                   .ordered = run->request.options.lanes == LANES_SERIAL,
                                    .words = program_words(&run->program)},
                          .post = run->post,
                          .workers = &run->workers,

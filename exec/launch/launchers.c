@@ -43,6 +43,12 @@ static char **end(Words *words, const LaunchPlan *plan, const char *name) {
     return words->words;
 }
 
+static void add_setting(Words *words, const char *name, const char *value) {
+    add(words, "--mca");
+    add(words, name);
+    add(words, value);
+}
+
 // Ranks are bound to nothing: their threads would share the one core that mpirun binds each rank to.
 static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
     static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", POST_VARIABLE};
@@ -62,6 +68,9 @@ static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
     if (plan->options.hostfile || plan->options.hosts) {
         add(&words, plan->options.hostfile ? "--hostfile" : "--host");
         add(&words, plan->options.hostfile ? plan->options.hostfile : plan->options.hosts);
+    } else {  // what killed ranks leave goes with the run's directory, which other hosts do not have
+        add_setting(&words, "orte_tmpdir_base", plan->directory);
+        add_setting(&words, "btl_vader_backing_directory", plan->directory);
     }
     return end(&words, plan, "mpirun");
 }

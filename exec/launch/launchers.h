@@ -11,6 +11,7 @@ typedef struct LaunchPlan {
     bool crowded;        // more ranks than cores on a host
     const char *worker;  // path
     const char *transport;
+    const char *directory;  // of the run, for what a launcher leaves on this machine
     LaunchOptions options;
 } LaunchPlan;
 

@@ -17,6 +17,8 @@
 
 static const char PREFIX[] = "ndtune-run-";
 
+enum { DEPTH_MOST = 8 };
+
 static const char *base_path(void) {
     const char *base = getenv("TMPDIR");
     return base && *base ? base : "/tmp";
@@ -31,18 +33,33 @@ static int open_locked(const char *path) {
     return fd;
 }
 
-// Takes over the descriptor.
-static void remove_locked(const char *path, int fd) {
-    const int lock_fd = dup(fd);
-    DIR *directory = lock_fd >= 0 ? fdopendir(lock_fd) : NULL;
+// Everything below; mpirun makes folders in folders. Takes over the descriptor.
+static void remove_below(int fd, int depth) {
+    const int listed_fd = dup(fd);
+    DIR *directory = listed_fd >= 0 ? fdopendir(listed_fd) : NULL;
     for (const struct dirent *entry = directory ? readdir(directory) : NULL; entry; entry = readdir(directory)) {
-        unlinkat(fd, entry->d_name, 0);  // "." and ".." refuse, which is fine
+        const bool itself = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        if (itself || unlinkat(fd, entry->d_name, 0) == 0 || depth == DEPTH_MOST) {
+            continue;
+        }
+        const int inner_fd = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inner_fd >= 0) {
+            remove_below(inner_fd, depth + 1);
+            unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+        }
     }
     if (directory) {
         closedir(directory);
     }
-    rmdir(path);
     close(fd);
+}
+
+// Takes over the descriptor, and with it the lock: released when all below is gone.
+static void remove_locked(const char *path, int fd) {
+    const int lock_fd = dup(fd);
+    remove_below(fd, 0);
+    rmdir(path);
+    close(lock_fd);
 }
 
 static void sweep(const char *base, Arena *arena) {

@@ -36,7 +36,7 @@ static const char *last_line(const Run *run, int number) {
         fclose(file);
     }
     last[strcspn(last, "\n")] = '\0';
-    return arena_text(run->arena, last);
+    return arena_text(run->arena, last + strspn(last, " \t"));
 }
 
 static const char *last_words(const Run *run, int number) {
@@ -85,12 +85,24 @@ static Status missing(const Run *run, Error *error) {
                                  run->launcher->program, whom, ARRIVAL_S, last_words(run, 0));
 }
 
-// mpirun knows which process was first to go; the post sees several go at a time.
-static int rank_lost(const Run *run, const char *line) {
-    static const char mark[] = "process rank ";
-    const char *at = strstr(line, mark);
-    const long rank = at ? strtol(at + sizeof mark - 1, NULL, 10) : -1;
-    return rank >= 0 && rank < mesh_world(&run->request.plan.mesh) ? (int)rank : post_first_lost(run->post);
+// mpirun knows which process was first to go, and says it in one of two ways; the post may see several go at a time.
+static int rank_lost(const Run *run) {
+    FILE *file = fopen(arena_format(run->arena, "%s/rank-0.err", run->directory.path), "r");
+    char line[256];
+    int rank = -1;
+    while (file && rank < 0 && fgets(line, sizeof line, file)) {
+        const char *killed = strstr(line, "process rank "), *ended = strstr(line, "Process name: [[");
+        if (killed && sscanf(killed, "process rank %d", &rank) != 1) {
+            rank = -1;
+        }
+        if (ended && sscanf(ended, "Process name: [[%*d,%*d],%d]", &rank) != 1) {
+            rank = -1;
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+    return rank >= 0 && rank < mesh_world(&run->request.plan.mesh) ? rank : post_first_lost(run->post);
 }
 
 static Status lost(Run *run, Error *error) {
@@ -102,11 +114,10 @@ static Status lost(Run *run, Error *error) {
         return run_failure_parse(post_failure(run->post), error);
     }
     const char *line = last_line(run, 0);
-    const int rank = rank_lost(run, line);
-    char who[128];
-    return error_set(error, STATUS_ENVIRONMENT, "%s ended without a word %s%s%s%s%s",
-                     board_rank_words(&run->watch.board, rank, false, who, sizeof who), place_words(run, rank),
-                     *line ? "; " : "", *line ? run->launcher->program : "", *line ? ": " : "", line);
+    char who[320];
+    return error_set(error, STATUS_ENVIRONMENT, "%s ended without a word%s%s%s%s",
+                     board_rank_words(&run->watch.board, rank_lost(run), true, who, sizeof who), *line ? "; " : "",
+                     *line ? run->launcher->program : "", *line ? ": " : "", line);
 }
 
 static Status group_check(Run *run, Error *error) {

@@ -10,6 +10,8 @@
 
 static const double LONGEST_LOOK_S = 0.25;    // looks come every 20 ms
 static const double PREPARATION_S = 60;       // lowering and initial weights take long on large models: at least this
+static const double SILENT_SHARE = 0.7;       // of the timeout without a row, where rows come twenty times a second
+static const double LONG_SHARE = 0.5;         // of the timeout: a wait that began when somebody else stood still
 static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks see it themselves, with the place at hand
 
 static double clock_s(void) {
@@ -77,31 +79,56 @@ static bool absent(const Watch *watch, int rank) {
     return ended || watch->progress[rank] == 0;
 }
 
+// The one whose rows have stopped, when somebody stands still.
+static int most_silent(const Watch *watch) {
+    int most = -1;
+    double silent_s = SILENT_SHARE * watch->timeout_s;
+    for (int rank = 0; watch->post && rank < mesh_world(&watch->board.mesh); rank++) {
+        if (!absent(watch, rank) && post_rank(watch->post, rank)->silent_s > silent_s) {
+            most = rank;
+            silent_s = post_rank(watch->post, rank)->silent_s;
+        }
+    }
+    return most;
+}
+
+// The rank that stands still longest, of those that wait for others; -1 = none does.
+static int longest_waiting(const Watch *watch) {
+    int longest = -1;
+    for (int rank = 0; rank < mesh_world(&watch->board.mesh); rank++) {
+        const bool waits = !absent(watch, rank) && waits_in(watch, rank) >= 0;
+        if (waits && (longest < 0 || watch->still_s[rank] > watch->still_s[longest])) {
+            longest = rank;
+        }
+    }
+    return longest;
+}
+
+static int first_beyond_limit(const Watch *watch) {
+    for (int rank = 0; rank < mesh_world(&watch->board.mesh); rank++) {
+        if (!absent(watch, rank) && watch->still_s[rank] > limit_of(watch, rank)) {
+            return rank;
+        }
+    }
+    return -1;
+}
+
+// Somebody stands still too long. Whoever waits knows for whom; else it is that rank itself.
 Status watch_look(Watch *watch, Error *error) {
     count_up(watch);
-    const int world = mesh_world(&watch->board.mesh);
-    int stuck = -1, waiting = -1;
-    for (int rank = 0; rank < world; rank++) {
-        if (absent(watch, rank) || watch->still_s[rank] <= limit_of(watch, rank)) {
-            continue;
-        }
-        if (watch->post && post_rank(watch->post, rank)->silent_s > limit_of(watch, rank)) {
-            return silent(watch, rank, post_rank(watch->post, rank)->silent_s, error);
-        }
-        if (waits_in(watch, rank) >= 0) {
-            waiting = waiting < 0 ? rank : waiting;
-        } else {
-            stuck = stuck < 0 ? rank : stuck;
-        }
+    const int stuck = first_beyond_limit(watch);
+    if (stuck < 0) {
+        return STATUS_OK;
     }
-    if (waiting >= 0) {
+    const int quiet = most_silent(watch), waiting = longest_waiting(watch);
+    if (quiet >= 0) {
+        return silent(watch, quiet, post_rank(watch->post, quiet)->silent_s, error);
+    }
+    if (waiting >= 0 && watch->still_s[waiting] > LONG_SHARE * limit_of(watch, waiting)) {
         return blame_late(&watch->board, waiting, waits_in(watch, waiting), watch->still_s[waiting], error);
     }
-    if (stuck >= 0) {
-        char who[320];
-        board_rank_words(&watch->board, stuck, true, who, sizeof who);
-        return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for nobody", who,
-                         watch->still_s[stuck]);
-    }
-    return STATUS_OK;
+    char who[320];
+    board_rank_words(&watch->board, stuck, true, who, sizeof who);
+    return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for nobody", who,
+                     watch->still_s[stuck]);
 }

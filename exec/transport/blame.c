@@ -48,18 +48,21 @@ static int compare_places(const TransportPlace *a, const TransportPlace *b) {
 }
 
 // Of a circle: somebody who is beyond a collective in which another waits for it.
-static int skipper(const Board *board, const Blame *blame, int world) {
-    for (int rank = 0; rank < world; rank++) {
+static void skipper_find(const Board *board, Blame *blame) {
+    const int world = mesh_world(&board->mesh);
+    for (int rank = 0; rank < world && board->ordered; rank++) {
         for (int other = 0; blame->held_up[rank] && other < world; other++) {
             const int c = waits_in(board, other, rank);
             const TransportPlace here = board_place(&board->ranks[rank]);
             const TransportPlace awaited = c == NOBODY ? here : board_seat_place(seat_of(board, other, c));
             if (compare_places(&here, &awaited) > 0) {
-                return rank;
+                blame->skipper = rank;
+                blame->witness = other;
+                blame->skipped = c;
+                return;
             }
         }
     }
-    return NOBODY;
 }
 
 static int furthest_behind(const Board *board, const Blame *blame, int world) {
@@ -105,7 +108,7 @@ static void follow(const Board *board, int from, Blame *blame) {
 
 void blame_find(const Board *board, int waiting_rank, Blame *blame) {
     const int world = mesh_world(&board->mesh);
-    *blame = (Blame){.held_up = {false}};
+    *blame = (Blame){.skipper = NOBODY};
     follow(board, waiting_rank, blame);
     for (int rank = 0; rank < world; rank++) {
         if (blame->culprit[rank]) {
@@ -113,8 +116,8 @@ void blame_find(const Board *board, int waiting_rank, Blame *blame) {
             return;
         }
     }
-    const int skipped = skipper(board, blame, world);
-    const int guilty = skipped == NOBODY ? furthest_behind(board, blame, world) : skipped;
+    skipper_find(board, blame);
+    const int guilty = blame->skipper == NOBODY ? furthest_behind(board, blame, world) : blame->skipper;
     if (guilty != NOBODY) {
         blame->held_up[guilty] = false;
         blame->culprit[guilty] = true;
@@ -223,11 +226,23 @@ static bool mismatch_of(const Board *board, int rank, Error *error) {
     return false;
 }
 
+static Status skipped_words(const Board *board, const Blame *blame, Error *error) {
+    char who[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
+    board_rank_words(board, blame->skipper, true, who, sizeof who);
+    board_rank_words(board, blame->witness, false, whose, sizeof whose);
+    board_collective_words(board, seat_of(board, blame->witness, blame->skipped), where, sizeof where);
+    return error_set(error, STATUS_ENVIRONMENT, "lane %s: %s skipped a collective: %s waits for it in %s",
+                     board->communicators[blame->skipped].name, who, whose, where);
+}
+
 Status blame_late(const Board *board, int waiting_rank, int communicator, double waited_s, Error *error) {
     char text[WORDS_BYTES], waiting[WORDS_BYTES];
     Words culprits = {.text = ""}, others = {.text = ""};
     Blame blame;
     blame_find(board, waiting_rank, &blame);
+    if (blame.skipper != NOBODY) {
+        return skipped_words(board, &blame, error);
+    }
     for (int rank = 0; rank < mesh_world(&board->mesh); rank++) {
         if (blame.culprit[rank] && mismatch_of(board, rank, error)) {
             return error->status;

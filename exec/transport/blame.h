@@ -7,6 +7,9 @@
 typedef struct Blame {
     bool held_up[TRANSPORT_MAX_WORLD];  // waited for, directly or through others, but waiting themselves
     bool culprit[TRANSPORT_MAX_WORLD];  // waited for and waiting for nobody
+    int skipper;                        // of a circle: went past a collective; -1 = none
+    int witness;                        // who waits there,
+    int skipped;                        // in this communicator
 } Blame;
 
 void blame_find(const Board *board, int waiting_rank, Blame *blame);

@@ -34,6 +34,7 @@ typedef struct Board {
     const Communicator *communicators;
     int communicator_count;
     BoardRank *ranks;  // by rank
+    bool ordered;      // each rank does one thing after another: its place tells what it has behind it
     TransportWords words;
 } Board;
 

@@ -81,6 +81,7 @@ static Status shm_open_transport(const TransportSetup *setup, Arena *arena, Tran
                              .communicators = setup->communicators,
                              .communicator_count = setup->communicator_count,
                              .ranks = shm_board(shm->memory, &shm->layout),
+                             .ordered = !setup->concurrent,
                              .words = setup->words};
         shm->here = &shm->board.ranks[setup->rank];
         board_rank_join(shm->here);

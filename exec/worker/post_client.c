@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ROW_EVERY_MS = 100, CONNECT_MS = 3000, REQUEST_MS = 20000, LAUNCHER_GONE_CODE = 3 };
+enum { ROW_EVERY_MS = 50, CONNECT_MS = 3000, REQUEST_MS = 20000, LAUNCHER_GONE_CODE = 3 };
 
 // ---------------------------------------------------------------------------------------------- joining
 

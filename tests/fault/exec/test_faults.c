@@ -129,8 +129,8 @@ Test(faults, a_hang_in_any_lane_is_traced_to_its_rank) {
         options.fault = (RunFault){.action = FAULT_HANG, .rank = 5, .task = t};
         RunResult result;
         cr_assert(case_try(&plan, &options, &arena, &result, &error) == STATUS_ENVIRONMENT, "%s", error.message);
-        cr_expect(strstr(error.message, "s for rank 5 on "), "lane %s: %s",
-                  program.lanes[program.tasks[t].lane].name, error.message);
+        cr_expect(strstr(error.message, "s for rank 5 on "), "lane %s: %s", program.lanes[program.tasks[t].lane].name,
+                  error.message);
     }
 }
 

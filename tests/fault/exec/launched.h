@@ -1,0 +1,26 @@
+// Runs to hurt: the small plan of the fault tests over either transport, and the processes that belong to it.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include "tests/parity/exec/exec_case.h"
+
+enum { LAUNCHED_RANKS = 4 };
+
+typedef struct Launched {
+    const char *transport;
+    const char *fault;  // NDTUNE_FAULT; NULL = none
+    double timeout_s;
+    int steps;
+    const Progress *progress;
+} Launched;
+
+// dp_shard 2, tp 2. Skips the test where the build has no such transport.
+Status launched_run(const Launched *launched, Arena *arena, Error *error);
+
+// The process of a rank below this test process; 0 = not there.
+pid_t launched_rank(const Launched *launched, int rank);
+
+// Workers and launchers below `ancestor`.
+int launched_processes(pid_t ancestor);

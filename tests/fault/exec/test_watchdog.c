@@ -1,0 +1,198 @@
+// The watchdog over both transports: every kind of fault, injected by rank and task or done to a real process, is named
+// with rank, host, task and collective; the next run goes well; nothing stays; nothing is made up.
+
+#define _GNU_SOURCE  // setenv, kill, gethostname
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/fault/exec/launched.h"
+#include "tests/support/run_program.h"
+
+static const char *const transports[] = {"shm", "mpi"};
+enum { TRANSPORTS = 2, WORDS_MOST = 6 };
+static const double TIMEOUT_S = 1;
+
+static char *directory;
+
+// Everything that a run makes goes below TMPDIR: ours, and Open MPI's session and shared memory.
+static void begin(void) {
+    directory = temp_dir_make();
+    setenv("TMPDIR", directory, 1);
+}
+
+static int entries(void) {
+    DIR *open = opendir(directory);
+    int count = 0;
+    for (const struct dirent *entry = readdir(open); entry; entry = readdir(open)) {
+        if (entry->d_name[0] != '.') {
+            cr_log_warn("left: %s", entry->d_name);
+            count++;
+        }
+    }
+    closedir(open);
+    return count;
+}
+
+static void nothing_stays(void) {
+    cr_expect(launched_processes(getpid()) == 0, "processes stayed");
+    cr_expect(entries() == 0, "files stayed");
+}
+
+static void end(void) {
+    nothing_stays();
+    temp_dir_remove(directory);
+}
+
+TestSuite(watchdog, .init = begin, .fini = end);
+
+static void expect_words(const char *message, const char *const *words, const char *what) {
+    for (int i = 0; i < WORDS_MOST && words[i]; i++) {
+        cr_expect(strstr(message, words[i]), "%s: no '%s' in: %s", what, words[i], message);
+    }
+    char host[65] = "";
+    gethostname(host, sizeof host - 1);
+    cr_expect(strstr(message, host), "%s: no host %s in: %s", what, host, message);
+}
+
+// ---------------------------------------------------------------------------------------------- injected
+
+typedef struct Case {
+    const char *fault;
+    const char *words[WORDS_MOST];
+} Case;
+
+// Task names are those of a plan with dp_shard 2, tp 2; rank 2 shares tp with 3 and ag, rs with 0.
+static const Case cases[] = {
+    {"hang:2:mlp down", {"lane ", " on ", "s for rank 2 on", "task 'mlp down'"}},
+    {"hang:2:gather weights", {"lane ", " of ", "s for rank 2 on", "task 'gather weights'"}},
+    {"skip:2:mlp sum", {"lane tp", "rank 2 on", "skipped"}},
+    {"skip:2:reduce gradients:2", {"lane rs", "rank 2 on", "skipped", "rank 0 on", "step 2"}},
+    {"size:2:reduce gradients", {"lane rs: rank 2 on", "reduce-scatter of", "its size is wrong"}},
+    {"exit:2:mlp down", {"rank 2 on", "code", "42"}},
+};
+
+static void faults_are_named(const char *transport) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        const Launched launched = {transport, cases[i].fault, TIMEOUT_S, 4, NULL};
+        cr_expect(launched_run(&launched, &arena, &error) == STATUS_ENVIRONMENT, "%s: %s", cases[i].fault,
+                  error.message);
+        expect_words(error.message, cases[i].words, cases[i].fault);
+        arena_free(&arena);
+    }
+}
+
+Test(watchdog, faults_over_shm_are_named_with_rank_task_and_collective) {
+    faults_are_named("shm");
+}
+
+Test(watchdog, faults_over_mpi_are_named_with_rank_task_and_collective) {
+    faults_are_named("mpi");
+}
+
+Test(watchdog, a_rank_that_is_late_within_the_timeout_is_no_fault_and_the_next_run_goes_well_after_a_failed_one) {
+    for (int t = 0; t < TRANSPORTS; t++) {
+        Arena arena = {0};
+        Error error = {0};
+        const Launched hangs = {transports[t], "hang:1:head", TIMEOUT_S, 3, NULL};
+        const Launched lags = {transports[t], "delay:1:mlp down:2:2", 6, 3, NULL};
+        cr_expect(launched_run(&hangs, &arena, &error) == STATUS_ENVIRONMENT, "%s", error.message);
+        cr_expect(launched_run(&lags, &arena, &error) == STATUS_OK, "%s: %s", transports[t], error.message);
+        arena_free(&arena);
+    }
+}
+
+// Nobody waits for the only rank.
+Test(watchdog, a_hang_in_compute_is_seen_where_nobody_waits) {
+    Arena arena = {0};
+    Error error = {0};
+    const TrainPlan plan = {.mesh = {{1, 1, 1, 1}}, .seq = CASE_SEQ, .micro_batch = 1, .grad_accum = 1};
+    RunOptions options = case_options();
+    RunResult result;
+    options.timeout_s = 0.5;
+    setenv("NDTUNE_FAULT", "hang:0:swiglu", 1);
+    cr_expect(case_try(&plan, &options, &arena, &result, &error) == STATUS_ENVIRONMENT, "%s", error.message);
+    unsetenv("NDTUNE_FAULT");
+    expect_words(error.message, (const char *[WORDS_MOST]){"rank 0 on", "task 'swiglu'", "stands still"}, "one rank");
+    arena_free(&arena);
+}
+
+Test(watchdog, a_fault_that_names_nothing_is_refused_in_words) {
+    const char *const wrong[] = {"jump:0:head", "hang:9:head", "hang:0:no such task", "hang:0", "hang:0:head:0"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        const Launched launched = {"shm", wrong[i], TIMEOUT_S, 1, NULL};
+        cr_expect(launched_run(&launched, &arena, &error) == STATUS_USAGE && strstr(error.message, wrong[i]), "%s",
+                  error.message);
+        arena_free(&arena);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- real processes
+
+typedef struct Blow {
+    Launched launched;
+    int signal;  // to rank 1; 0: to this process, which runs the launcher
+    bool struck;
+} Blow;
+
+static bool strike_after_2(void *context, const char *label, int64_t done, int64_t total) {
+    (void)label;
+    (void)total;
+    Blow *blow = context;
+    if (done <= 2 || blow->struck) {
+        return true;
+    }
+    const pid_t pid = blow->signal ? launched_rank(&blow->launched, 1) : getpid();
+    if (pid > 0) {
+        kill(pid, blow->signal ? blow->signal : SIGINT);
+        blow->struck = true;
+    }
+    return true;
+}
+
+static void struck(const char *transport, int number, const char *const *words) {
+    Arena arena = {0};
+    Error error = {0};
+    Blow blow = {.signal = number};
+    const Progress progress = {.update = strike_after_2, .context = &blow};
+    blow.launched = (Launched){transport, NULL, TIMEOUT_S, 1000000, &progress};
+    cr_expect(launched_run(&blow.launched, &arena, &error) == STATUS_ENVIRONMENT, "%s", error.message);
+    cr_expect(blow.struck);
+    if (words[0]) {
+        expect_words(error.message, words, transport);
+    }
+    nothing_stays();
+    arena_free(&arena);
+}
+
+Test(watchdog, a_killed_rank_is_named) {
+    struck("shm", SIGKILL, (const char *[WORDS_MOST]){"rank 1 on", "was killed by signal 9", "in step"});
+    struck("mpi", SIGKILL, (const char *[WORDS_MOST]){"rank 1 on", "in step", "ended without a word"});
+}
+
+Test(watchdog, a_stopped_rank_is_named_and_ended) {
+    struck("shm", SIGSTOP, (const char *[WORDS_MOST]){"rank 1 on", "in step", "waited"});
+    struck("mpi", SIGSTOP, (const char *[WORDS_MOST]){"rank 1 on", "in step", "was not heard of"});
+}
+
+static volatile sig_atomic_t interrupts;
+
+static void count_interrupt(int number) {
+    (void)number;
+    interrupts++;
+}
+
+Test(watchdog, an_interrupt_ends_all_ranks_of_mpirun) {
+    signal(SIGINT, count_interrupt);
+    struck("mpi", 0, (const char *[WORDS_MOST]){NULL});
+    cr_expect(interrupts == 1, "%d interrupts", (int)interrupts);
+}
