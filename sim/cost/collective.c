@@ -109,6 +109,7 @@ static CollectiveCost measured(const ClusterProfile *profile, CollectiveKind kin
     cost.seconds = seconds;
     cost.link_s = fmin(cost.link_s, seconds);
     cost.nic_s = fmin(cost.nic_s, seconds);
+    cost.uplink_s = fmin(cost.uplink_s, seconds);
     return cost;
 }
 

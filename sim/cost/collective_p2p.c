@@ -36,7 +36,8 @@ static CollectiveCost p2p_cost(const ClusterProfile *profile, CollectiveKind kin
     cost.link_s = group->per_node > 1 ? cost.link_s : 0;
     cost.ctas = fmin(node->ring_ctas, fabric->p2p_ctas);
     const double start_s = fabric->p2p_latency_s + collective_tiers_latency_s(profile, group, p2p_hops, kind);
-    const double network_s = smooth_max(payload_bytes / flow, collective_tiers_s(profile, group, payload_bytes));
+    cost.uplink_s = collective_tiers_s(profile, group, payload_bytes);
+    const double network_s = smooth_max(payload_bytes / flow, cost.uplink_s);
     cost.seconds = collective_curve_s(start_s, fmax(network_s, cost.link_s), &fabric->p2p);
     return cost;
 }

@@ -38,7 +38,8 @@ static CollectiveCost ring_cost(const ClusterProfile *profile, CollectiveKind ki
     if (group->per_node == 1) {
         cost.link_s = 0;  // one rank per node: nothing passes between the ranks of a node
     }
-    const double network_s = smooth_max(cost.nic_s, collective_tiers_s(profile, group, wire_bytes));
+    cost.uplink_s = collective_tiers_s(profile, group, wire_bytes);
+    const double network_s = smooth_max(cost.nic_s, cost.uplink_s);
     cost.seconds = collective_curve_s(start_s, smooth_max(cost.link_s, network_s) + sum_s, &profile->fabric.ring) +
                    collective_between_nodes_s(profile, group);
     return cost;

@@ -40,9 +40,10 @@ static CollectiveCost tree_cost(const ClusterProfile *profile, CollectiveKind ki
     CollectiveCost cost = {.wire_bytes = fmax(wire_bytes, payload_bytes * passes / group->per_node),
                            .ctas = profile->node.ring_ctas,
                            .link_s = wire_bytes / collective_node_links(profile, group).ring.bandwidth_bytes_per_s,
-                           .nic_s = payload_bytes * passes / own};
+                           .nic_s = payload_bytes * passes / own,
+                           .uplink_s = collective_tiers_s(profile, group, payload_bytes * passes)};
     const double tree_s = fmax(payload_bytes / bandwidth, cost.link_s);  // links of NVLink class are never the limit
-    const double transfer_s = smooth_max(tree_s, collective_tiers_s(profile, group, payload_bytes * passes));
+    const double transfer_s = smooth_max(tree_s, cost.uplink_s);
     cost.seconds = collective_curve_s(start_s, transfer_s, &fabric->tree) + collective_between_nodes_s(profile, group);
     return cost;
 }

@@ -181,6 +181,7 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         const double hbm_s = alone.wire_bytes * profile->interference.hbm_factor / hbm_bytes_per_s;
         cost.use[RESOURCE_NODE_LINK] = (float)clamp_share(alone.link_s / alone.seconds);
         cost.use[RESOURCE_NIC] = (float)clamp_share(alone.nic_s / alone.seconds);
+        cost.use[RESOURCE_UPLINK] = (float)clamp_share(alone.uplink_s / alone.seconds);
         cost.use[RESOURCE_HBM] = (float)clamp_share(hbm_s / alone.seconds);
         cost.sm_share = (float)clamp_share(alone.ctas / accelerator->sm_count);
     }

@@ -19,7 +19,7 @@
 #include "sim/step/step.h"
 
 // Where a task's bytes travel. Sharing happens per resource.
-typedef enum { RESOURCE_NODE_LINK, RESOURCE_NIC, RESOURCE_HBM, RESOURCE_COUNT } Resource;
+typedef enum { RESOURCE_NODE_LINK, RESOURCE_NIC, RESOURCE_UPLINK, RESOURCE_HBM, RESOURCE_COUNT } Resource;
 
 typedef struct TaskCost {
     double seconds;      // alone on the machine, on the task's own lane; 0 = nothing to do (group of one)
@@ -27,7 +27,8 @@ typedef struct TaskCost {
     float sm_share;      // of the accelerator's SMs, 0..1 (compute kernels: 1)
     float memory_bound;  // 1 = limited by memory bandwidth, 0 = by arithmetic
     // Share of each resource that it needs while running alone, 0..1, averaged over its seconds. NODE_LINK: of this
-    // rank's links. NIC: of the part of the node's NICs that this rank's group may use beside its siblings. HBM: of
+    // rank's links. NIC: of the part of the node's NICs that this rank's group may use beside its siblings. UPLINK: likewise
+    // of the narrowest level of the network above the nodes that the group crosses. HBM: of
     // achievable bandwidth (datasheet x memory_efficiency), so a streaming kernel is near 1; a collective's wire bytes
     // are already multiplied by the profile's interference.hbm_factor.
     float use[RESOURCE_COUNT];
@@ -85,6 +86,7 @@ typedef struct CollectiveCost {
     double seconds;
     double link_s;      // of them, at full rate of this rank's node links
     double nic_s;       // of them, at full rate of its group's share of the NICs; 0 inside a node
+    double uplink_s;    // of them, at full rate of its group's share of the narrowest level crossed; 0 below all levels
     double wire_bytes;  // that this rank sends
     double ctas;        // SMs that its kernel holds
 } CollectiveCost;

@@ -16,6 +16,7 @@ static const double most_sm_share =
     0.9;  // collectives never starve a kernel; more channels than SMs is a profile error
 static const double link_precision = 1e-9;
 enum { LINKS = RESOURCE_HBM, MOST_LINK_ROUNDS = 64 };  // links come first; a handful of rounds is usual
+_Static_assert(RESOURCE_NODE_LINK == 0 && LINKS == 3, "resources that are links come first");
 
 ShareDemand share_demand(const Task *task, const TaskCost *cost) {
     ShareDemand demand = {
@@ -74,30 +75,36 @@ static double link_level(const ShareDemand *const *demands, int count, const Lin
     return waiting > 0 ? level : INFINITY;
 }
 
-// Each link in turn until none moves. A level follows the other's along straight pieces, so steps of one piece shrink by
-// one ratio, which tells where they lead.
-static LinkLevels link_levels(const ShareDemand *const *demands, int count) {
-    LinkLevels levels = {{INFINITY, INFINITY}};
+// Settles links 0 to `last` with the others as they are: the last one in turn with those before it until it does not
+// move. Its level follows theirs along straight pieces, so steps of one piece shrink by one ratio, which tells where
+// they lead.
+static void settle_links(const ShareDemand *const *demands, int count, int last, LinkLevels *levels) {
     double before = INFINITY, last_step = 0;
+    levels->link[last] = INFINITY;
     for (int round = 0; round < MOST_LINK_ROUNDS; round++) {
-        levels.link[RESOURCE_NODE_LINK] = link_level(demands, count, &levels, RESOURCE_NODE_LINK);
-        levels.link[RESOURCE_NIC] = link_level(demands, count, &levels, RESOURCE_NIC);
-        const double nic = levels.link[RESOURCE_NIC], step = nic - before;
-        const bool first_alone = round == 0 && isinf(levels.link[RESOURCE_NODE_LINK]);
-        if (first_alone || nic == before || fabs(step) <= link_precision * nic) {
-            break;
+        bool others_full = false;
+        if (last > 0) {
+            settle_links(demands, count, last - 1, levels);
         }
-        const double ratio = last_step < 0 ? step / last_step : 0;
-        const bool leads = ratio > 0 && ratio < 1;
-        before = leads ? nic + step * ratio / (1 - ratio) : nic;
+        for (int link = 0; link < last; link++) {
+            others_full = others_full || isfinite(levels->link[link]);
+        }
+        levels->link[last] = link_level(demands, count, levels, last);
+        const double level = levels->link[last], step = level - before;
+        if ((round == 0 && !others_full) || level == before || fabs(step) <= link_precision * level) {
+            return;
+        }
+        const double ratio = last_step < 0 || last_step > 0 ? step / last_step : 0;
+        const bool leads = (ratio > 0 || ratio < 0) && ratio < 1;
+        before = leads ? level + step * ratio / (1 - ratio) : level;
         last_step = leads || !isfinite(step) ? 0 : step;
-        levels.link[RESOURCE_NIC] = before;
+        levels->link[last] = before;
     }
-    return levels;
 }
 
 static void share_links(const ShareDemand *const *demands, int count, double *rates) {
-    const LinkLevels levels = link_levels(demands, count);
+    LinkLevels levels = {{INFINITY, INFINITY, INFINITY}};
+    settle_links(demands, count, LINKS - 1, &levels);
     for (int i = 0; i < count; i++) {
         rates[i] = demands[i]->collective ? rate_within(demands[i], &levels, LINKS) : 1;
     }

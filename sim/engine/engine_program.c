@@ -75,7 +75,8 @@ static Status compile_tasks(const StepProgram *program, const EngineCosts *costs
                              program->lane_count);
         }
         const bool occupies =
-            cost->seconds > 0 && cost->sm_share + cost->use[RESOURCE_NODE_LINK] + cost->use[RESOURCE_NIC] > 0;
+            cost->seconds > 0 &&
+            cost->sm_share + cost->use[RESOURCE_NODE_LINK] + cost->use[RESOURCE_NIC] + cost->use[RESOURCE_UPLINK] > 0;
         compiled->tasks[i].duration_ps = engine_picoseconds(cost->seconds);
         compiled->tasks[i].host_ps = engine_picoseconds(cost->host_s);
         compiled->tasks[i].lane = task->lane;

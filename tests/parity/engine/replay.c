@@ -109,6 +109,7 @@ static TaskCost flow_cost(const json_t *situation, const json_t *task) {
         bytes_per_s = fmin(bytes_per_s, speed);
         cost.seconds += replay_number(link, "latency_s");
         shared[RESOURCE_NIC] = strcmp(resource, "nic") == 0 ? speed : shared[RESOURCE_NIC];
+        shared[RESOURCE_UPLINK] = strcmp(resource, "uplink") == 0 ? speed : shared[RESOURCE_UPLINK];
         shared[RESOURCE_NODE_LINK] = strcmp(resource, "node_link") == 0 ? speed : shared[RESOURCE_NODE_LINK];
     }
     cost.seconds += bytes / bytes_per_s;

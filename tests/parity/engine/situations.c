@@ -1,4 +1,4 @@
-// Situations written by hand, then drawn ones: flows of random size, limit, start and order over one link or two.
+// Situations written by hand, then drawn ones: flows of random size, limit, start and order over one to three links.
 
 #include "tests/parity/engine/situations.h"
 
@@ -14,8 +14,6 @@ static const double nic = 25e9;
 
 static const char *const start_up_is_spread =
     "the engine spreads a collective's start-up over its whole time: its demand on the link is the average";
-static const char *const uplink_is_no_resource = "an uplink narrower than its NICs is in each collective's time alone; "
-                                                 "different collectives at once do not divide it";
 
 static json_t *add(json_t *list, const char *name, double within, const char *why) {
     json_t *situation =
@@ -140,21 +138,28 @@ static void add_two_links(json_t *list) {
 static void add_uplink(json_t *list) {
     json_t *situation = add(list, "one flow crosses an uplink of half a NIC, one stays below it", same_model, "");
     add_link(situation, "nic", "nic", nic, 0);
-    add_link(situation, "uplink", "", nic / 2, 0);
+    add_link(situation, "uplink", "uplink", nic / 2, 0);
     add_flow(situation, (TaskText){"across", "rep", "nic,uplink", ""}, 50e6);
     add_flow(situation, (TaskText){"below", "ag", "nic", ""}, 80e6);
 
     situation = add(list, "two flows cross an uplink as wide as the NIC", same_model, "");
     add_link(situation, "nic", "nic", nic, 0);
-    add_link(situation, "uplink", "", nic, 0);
+    add_link(situation, "uplink", "uplink", nic, 0);
     add_flow(situation, (TaskText){"gather", "ag", "nic,uplink", ""}, 50e6);
     add_flow(situation, (TaskText){"scatter", "rs", "nic,uplink", ""}, 80e6);
 
-    situation = add(list, "two flows cross an uplink of half a NIC", 0.5 + same_model, uplink_is_no_resource);
+    situation = add(list, "two flows cross an uplink of half a NIC", same_model, "");
     add_link(situation, "nic", "nic", nic, 0);
-    add_link(situation, "uplink", "", nic / 2, 0);
+    add_link(situation, "uplink", "uplink", nic / 2, 0);
     add_flow(situation, (TaskText){"gather", "ag", "nic,uplink", ""}, 50e6);
     add_flow(situation, (TaskText){"scatter", "rs", "nic,uplink", ""}, 50e6);
+
+    situation = add(list, "two flows cross an uplink of half a NIC, a third one stays below it", same_model, "");
+    add_link(situation, "nic", "nic", nic, 0);
+    add_link(situation, "uplink", "uplink", nic / 2, 0);
+    add_flow(situation, (TaskText){"gather", "ag", "nic,uplink", ""}, 50e6);
+    add_flow(situation, (TaskText){"reduce", "rep", "nic,uplink", ""}, 30e6);
+    add_flow(situation, (TaskText){"below", "rs", "nic", ""}, 80e6);
 }
 
 // Gathers a layer ahead of the kernels, scatters behind them: FSDP's backward over one NIC, each on its own communicator.
@@ -197,16 +202,16 @@ static double draw(uint64_t *state) {
     return (double)(*state >> 11) / 9007199254740992.0;
 }
 
-static bool has_node_link(const json_t *situation) {
-    const json_t *second = json_array_get(json_object_get(situation, "links"), 1);
-    return second && strcmp(json_string_value(json_object_get(second, "name")), "nvlink") == 0;
+static bool has_link(const json_t *situation, size_t index, const char *name) {
+    const json_t *link = json_array_get(json_object_get(situation, "links"), index);
+    return link && strcmp(json_string_value(json_object_get(link, "name")), name) == 0;
 }
 
 static void add_drawn_task(json_t *situation, uint64_t *state, int index, int lanes) {
     static const char *const names[] = {"compute", "ag", "rs", "rep", "tp", "cp"};
-    static const char *const routes[] = {"nic", "nic,nvlink", "nvlink"};
-    const int route_count = has_node_link(situation) ? 3 : 1;
-    char name[16], after[16] = "", limit[16], links[32];
+    static const char *const routes[] = {"nic", "nic,nvlink", "nvlink", "nic,uplink", "nic,nvlink,uplink"};
+    const int route_count = has_link(situation, 2, "uplink") ? 5 : has_link(situation, 1, "nvlink") ? 3 : 1;
+    char name[16], after[16] = "", limit[16], links[48];
     snprintf(name, sizeof name, "t%d", index);
     if (index > 0 && draw(state) < 0.4) {
         snprintf(after, sizeof after, "t%d", (int)(draw(state) * index));
@@ -228,13 +233,16 @@ static void add_drawn_task(json_t *situation, uint64_t *state, int index, int la
 
 static void add_drawn(json_t *list) {
     uint64_t state = 20240607;
-    for (int i = 0; i < 80; i++) {
+    for (int i = 0; i < 120; i++) {
         char name[48];
-        snprintf(name, sizeof name, "drawn %d, %s", i, i < 40 ? "one link" : "two links");
+        snprintf(name, sizeof name, "drawn %d, %s", i, i < 40 ? "one link" : i < 80 ? "two links" : "three links");
         json_t *situation = add(list, name, same_model, "");
         add_link(situation, "nic", "nic", nic, 0);
         if (i >= 40) {
             add_link(situation, "nvlink", "node_link", nic * (1 + (int)(draw(&state) * 20)) / 5, 0);
+        }
+        if (i >= 80) {
+            add_link(situation, "uplink", "uplink", nic * (1 + (int)(draw(&state) * 6)) / 4, 0);
         }
         const int tasks = 4 + (int)(draw(&state) * 9), lanes = 3 + (int)(draw(&state) * 4);
         for (int t = 0; t < tasks; t++) {

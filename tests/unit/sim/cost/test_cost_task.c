@@ -182,6 +182,19 @@ Test(cost_task, gather_over_slow_nics_needs_them_more_than_the_links) {
     cr_assert_gt(cost.use[RESOURCE_HBM], 0);
 }
 
+// Both nodes on a leaf of one: everything between them crosses uplinks of a quarter of the NICs.
+Test(cost_task, gather_across_leaves_needs_the_narrow_uplink_most) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    const TaskCost below = bench_cost(&bench, (Task){.kind = TASK_ALL_GATHER, .group = 0, .payload_bytes = 1 << 30});
+    cr_assert_eq(below.use[RESOURCE_UPLINK], 0);
+    bench.profile.fabric.tier[0] = (FabricTier){.nodes = 1, .oversubscription = 4};
+    const TaskCost across = bench_cost(&bench, (Task){.kind = TASK_ALL_GATHER, .group = 0, .payload_bytes = 1 << 30});
+    cr_assert_gt(across.seconds, 3 * below.seconds);
+    cr_assert_gt(across.use[RESOURCE_UPLINK], 0.9);
+    cr_assert_lt(across.use[RESOURCE_NIC], 0.3);
+}
+
 Test(cost_task, gather_inside_a_node_leaves_the_nics_alone) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);

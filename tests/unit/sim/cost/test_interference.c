@@ -20,7 +20,7 @@ static void check(const ShareDemand *demands, int count, const Interference *int
 }
 
 Test(interference, one_task_alone_runs_at_full_rate) {
-    const ShareDemand demands[] = {{.collective = true, .sm_share = 0.25f, .use = {1, 1, 0.5f}}};
+    const ShareDemand demands[] = {{.collective = true, .sm_share = 0.25f, .use = {1, 1, 0, 0.5f}}};
     check(demands, 1, &ideal, (double[]){1});
 }
 
@@ -96,6 +96,24 @@ Test(interference, filling_goes_on_until_nobody_asks_less_than_the_rest) {
     check(demands, 4, &ideal, (double[]){0.3125, 1, 0.3125, 1});
 }
 
+// An uplink of half the NICs: each of two collectives fills it alone, and with it half of the NIC. Half of the uplink each
+// is a quarter of the NIC each, so that a third one, below the uplink, has the other half of the NIC.
+Test(interference, a_narrow_uplink_leaves_the_nic_to_what_stays_below) {
+    const ShareDemand demands[] = {{.collective = true, .use = {0, 0.5f, 1}},
+                                   {.collective = true, .use = {0, 0.5f, 1}},
+                                   {.collective = true, .use = {0, 1, 0}}};
+    check(demands, 3, &ideal, (double[]){0.5, 0.5, 0.5});
+}
+
+// Two that each ask half of the NIC and of the uplink are met by the uplink; of the NIC the third one would leave them a
+// third each: they run at 2/3, it at 1/3.
+Test(interference, an_uplink_that_the_nic_keeps_from_filling_limits_nobody) {
+    const ShareDemand demands[] = {{.collective = true, .use = {0, 0.5f, 0.5f}},
+                                   {.collective = true, .use = {0, 0.5f, 0.5f}},
+                                   {.collective = true, .use = {0, 1, 0}}};
+    check(demands, 3, &ideal, (double[]){2.0 / 3, 2.0 / 3, 1.0 / 3});
+}
+
 // 0.5 + 0.25 + 0.25 fill the NIC and no more.
 Test(interference, demands_that_just_fit_are_all_met) {
     const ShareDemand demands[] = {{.collective = true, .use = {0.5f, 0.5f, 0}},
@@ -116,34 +134,34 @@ Test(interference, a_full_link_stops_only_those_that_need_it) {
 Test(interference, a_kernel_loses_the_sms_of_the_collective_beside_it) {
     const Interference interference = {.hbm_factor = 2.5, .collective_slowdown = 1.10, .residue = 1.03};
     const float share = 24.0f / 132.0f;
-    const ShareDemand demands[] = {{.sm_share = 1}, {.collective = true, .sm_share = share, .use = {0, 1, 0.1f}}};
+    const ShareDemand demands[] = {{.sm_share = 1}, {.collective = true, .sm_share = share, .use = {0, 1, 0, 0.1f}}};
     check(demands, 2, &interference, (double[]){(1 - (double)share) / 1.03, 1 / 1.10});
 }
 
 // A streaming kernel that needs 0.95 of HBM beside 0.30: 1.25 is more than what the SMs cost (1/0.9 = 1.111).
 Test(interference, a_streaming_kernel_loses_memory_bandwidth) {
-    const ShareDemand demands[] = {{.sm_share = 1, .memory_bound = 1, .use = {0, 0, 0.95f}},
-                                   {.collective = true, .sm_share = 0.1f, .use = {1, 0, 0.3f}}};
+    const ShareDemand demands[] = {{.sm_share = 1, .memory_bound = 1, .use = {0, 0, 0, 0.95f}},
+                                   {.collective = true, .sm_share = 0.1f, .use = {1, 0, 0, 0.3f}}};
     check(demands, 2, &ideal, (double[]){1 / ((double)0.95f + (double)0.3f), 1});
 }
 
 // A copy (HBM 0.9, no arithmetic) beside a GEMM (HBM 0.3, all arithmetic): HBM 1.2 is what they lack.
 Test(interference, a_copy_and_a_gemm_mostly_overlap) {
-    const ShareDemand demands[] = {{.sm_share = 1, .memory_bound = 1, .use = {0, 0, 0.9f}},
-                                   {.sm_share = 1, .use = {0, 0, 0.3f}}};
+    const ShareDemand demands[] = {{.sm_share = 1, .memory_bound = 1, .use = {0, 0, 0, 0.9f}},
+                                   {.sm_share = 1, .use = {0, 0, 0, 0.3f}}};
     const double rate = 1 / ((double)0.9f + (double)0.3f);
     check(demands, 2, &ideal, (double[]){rate, rate});
 }
 
 Test(interference, two_gemms_share_the_arithmetic) {
-    const ShareDemand demands[] = {{.sm_share = 1, .use = {0, 0, 0.3f}}, {.sm_share = 1, .use = {0, 0, 0.3f}}};
+    const ShareDemand demands[] = {{.sm_share = 1, .use = {0, 0, 0, 0.3f}}, {.sm_share = 1, .use = {0, 0, 0, 0.3f}}};
     check(demands, 2, &ideal, (double[]){0.5, 0.5});
 }
 
 // The collectives at half rate take half of their memory traffic: 0.8 + 2 x 0.5 x 0.4 = 1.2.
 Test(interference, memory_traffic_of_a_slowed_collective_shrinks) {
-    const ShareDemand demands[] = {{.sm_share = 1, .use = {0, 0, 0.8f}},
-                                   {.collective = true, .use = {1, 0, 0.4f}},
-                                   {.collective = true, .use = {1, 0, 0.4f}}};
+    const ShareDemand demands[] = {{.sm_share = 1, .use = {0, 0, 0, 0.8f}},
+                                   {.collective = true, .use = {1, 0, 0, 0.4f}},
+                                   {.collective = true, .use = {1, 0, 0, 0.4f}}};
     check(demands, 3, &ideal, (double[]){1 / ((double)0.8f + (double)0.4f), 0.5, 0.5});
 }

@@ -207,3 +207,21 @@ Test(schedule, a_cost_that_is_no_time_is_an_error) {
     cr_assert(strstr(error.message, "work"), "%s", error.message);
     small_end(&small);
 }
+
+// A gather and a replica sum that each fill the uplink but a quarter of the NICs; the scatter needs the NICs only. Until 20
+// the first two have half of the uplink each, and the scatter its 0.7 of the NICs beside their quarter.
+Test(schedule, different_collectives_across_an_uplink_slow_each_other) {
+    Small small;
+    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small.interference = (Interference){.hbm_factor = 1, .collective_slowdown = 1, .residue = 1};
+    small_collective(&small, "gather", small.ag, 10, 0.25);
+    small_last_cost(&small)->use[RESOURCE_UPLINK] = 1;
+    small_collective(&small, "sum", LANE_REP, 10, 0.25);
+    small_last_cost(&small)->use[RESOURCE_UPLINK] = 1;
+    small_collective(&small, "scatter", small.rs, 12, 0.7);
+    const EngineResult result = small_run(&small, (EngineOptions){0});
+    same_us(small_end_us(&small, &result, "gather"), 20);
+    same_us(small_end_us(&small, &result, "sum"), 20);
+    same_us(small_end_us(&small, &result, "scatter"), 12);
+    small_end(&small);
+}
