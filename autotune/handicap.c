@@ -64,7 +64,7 @@ Status handicap_parse(const char *assignment, Handicap *handicap, Error *error) 
 }
 
 static int ranks_per_node(const TuneRequest *request) {
-    const Mesh flat = {{1, request->world, 1, 1}};
+    const Mesh flat = {.size = {1, request->world, 1, 1}};
     return cost_ranks_per_node(&request->cluster, &flat);
 }
 

@@ -1,6 +1,6 @@
 // Rank arithmetic of the mesh. Row-major with dp_replicate slowest and tp fastest, as torch's init_device_mesh and
-// Megatron's default order place ranks, so one placement serves all targets. Every function is a loop over the axis
-// table; a new axis is a new row.
+// Megatron's default order place ranks, or with the axes in another order. Every function is a loop over the places of
+// the axes; a new axis is a new row.
 
 #include "sim/mesh/mesh.h"
 
@@ -21,7 +21,8 @@ int mesh_world(const Mesh *mesh) {
 
 MeshCoordinates mesh_coordinates(const Mesh *mesh, int rank) {
     MeshCoordinates at;
-    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+    for (int place = AXIS_COUNT - 1; place >= 0; place--) {
+        const Axis axis = mesh_axis_at(mesh, place);
         at.at[axis] = rank % mesh->size[axis];
         rank /= mesh->size[axis];
     }
@@ -30,7 +31,8 @@ MeshCoordinates mesh_coordinates(const Mesh *mesh, int rank) {
 
 int mesh_rank(const Mesh *mesh, const MeshCoordinates *at) {
     int rank = 0;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        const Axis axis = mesh_axis_at(mesh, place);
         rank = rank * mesh->size[axis] + at->at[axis];
     }
     return rank;
@@ -46,7 +48,8 @@ int mesh_group_size(const Mesh *mesh, AxisMask mask) {
 
 int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at) {
     int index = 0;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        const Axis axis = mesh_axis_at(mesh, place);
         index = mask & AXIS_BIT(axis) ? index * mesh->size[axis] + at->at[axis] : index;
     }
     return index;
@@ -54,7 +57,8 @@ int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at)
 
 int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at, int index) {
     MeshCoordinates member = *at;
-    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+    for (int place = AXIS_COUNT - 1; place >= 0; place--) {
+        const Axis axis = mesh_axis_at(mesh, place);
         if (mask & AXIS_BIT(axis)) {
             member.at[axis] = index % mesh->size[axis];
             index /= mesh->size[axis];
@@ -82,7 +86,7 @@ static int enumerate_axes(int rest, int axis, Mesh mesh, Mesh *meshes, int capac
 }
 
 int mesh_enumerate(int world, Mesh *meshes, int capacity) {
-    return enumerate_axes(world, 0, (Mesh){{1, 1, 1, 1}}, meshes, capacity, 0);
+    return enumerate_axes(world, 0, (Mesh){.size = {1, 1, 1, 1}}, meshes, capacity, 0);
 }
 
 char *mesh_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]) {
@@ -101,6 +105,14 @@ static Status unknown_axis(const char *word, const char *text, Error *error) {
     return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
 }
 
+Axis axis_find(const char *word) {
+    int axis = 0;
+    while (axis < AXIS_COUNT && !text_same_word(word, axis_names[axis])) {
+        axis++;
+    }
+    return (Axis)axis;
+}
+
 // One "axis=size" word.
 static Status parse_axis(char *word, const char *text, Mesh *mesh, bool seen[AXIS_COUNT], Error *error) {
     char *equals = strchr(word, '=');
@@ -108,10 +120,7 @@ static Status parse_axis(char *word, const char *text, Mesh *mesh, bool seen[AXI
         return error_set(error, STATUS_USAGE, "mesh \"%s\": \"%s\" must be axis=size, such as tp=8", text, word);
     }
     *equals = '\0';
-    int axis = 0;
-    while (axis < AXIS_COUNT && !text_same_word(word, axis_names[axis])) {
-        axis++;
-    }
+    const Axis axis = axis_find(word);
     if (axis == AXIS_COUNT) {
         return unknown_axis(word, text, error);
     }
@@ -129,7 +138,7 @@ static Status parse_axis(char *word, const char *text, Mesh *mesh, bool seen[AXI
 }
 
 Status mesh_parse(const char *text, Mesh *mesh, Error *error) {
-    Mesh parsed = {{1, 1, 1, 1}};
+    Mesh parsed = {.size = {1, 1, 1, 1}};
     bool seen[AXIS_COUNT] = {false};
     char words[4 * MESH_TEXT_BYTES];
     const size_t length = strlen(text);

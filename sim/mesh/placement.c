@@ -1,112 +1,222 @@
 // Where the members of a group land when ranks fill nodes in order (collectives.md 6.2: n ranks, p on each of N nodes,
-// q sibling groups in the same node; uneven groups use the largest p). When every axis boundary divides or is divided
-// by the node size, one node is a sub-block of the mesh and the answer is a product; otherwise (tp=3 on 8 per node)
-// every node is looked at.
+// q sibling groups in the same node; uneven groups use the largest p). When every boundary divides or is divided by the
+// node size, one node is a sub-block of the mesh and the answer is a product. Otherwise (tp=3 on 8 per node) the answer
+// is still periodic in the offset of a block within its node, so the work depends on the node size G, not on the world:
+// N by sums over the offsets that a group's blocks run through, p and q by looking at one node of each kind
+// (look_at_nodes). Held against counting every node in tests/property/sim/mesh.
 
 #include "sim/mesh/mesh.h"
+
+enum { MAX_RANKS_PER_NODE = 1024, SLOTS = 2 * MAX_RANKS_PER_NODE };  // as the profile's field table
+
+// Neighbouring axes that are all in the mask, or all not, are one level. Fast to slow, none of size 1.
+typedef struct Level {
+    int64_t size, stride;
+    bool inside;  // the mask
+} Level;
+
+typedef struct Levels {
+    Level of[AXIS_COUNT];
+    int count;
+    int world, node_size;
+} Levels;
+
+static Levels levels_of(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
+    Levels levels = {.world = mesh_world(mesh)};
+    levels.node_size = ranks_per_node < levels.world ? ranks_per_node : levels.world;
+    int64_t stride = 1;
+    for (int place = AXIS_COUNT - 1; place >= 0; place--) {
+        const Axis axis = mesh_axis_at(mesh, place);
+        const bool inside = mask & AXIS_BIT(axis);
+        const int size = mesh->size[axis];
+        if (size > 1 && levels.count > 0 && levels.of[levels.count - 1].inside == inside) {
+            levels.of[levels.count - 1].size *= size;
+        } else if (size > 1) {
+            levels.of[levels.count++] = (Level){size, stride, inside};
+        }
+        stride *= size;
+    }
+    return levels;
+}
 
 static bool divides_either_way(int64_t a, int64_t b) {
     return a % b == 0 || b % a == 0;
 }
 
-// True when each axis's stride and extent nest with the node size.
-static bool is_nested(const Mesh *mesh, int ranks_per_node) {
-    int64_t stride = 1;
-    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
-        stride *= mesh->size[axis];
-        if (!divides_either_way(stride, ranks_per_node)) {
+static bool is_nested(const Levels *levels) {
+    for (int i = 0; i < levels->count; i++) {
+        if (!divides_either_way(levels->of[i].stride * levels->of[i].size, levels->node_size)) {
             return false;
         }
     }
     return true;
 }
 
-static GroupPlacement placement_nested(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
-    GroupPlacement placement = {.size = mesh_group_size(mesh, mask), .per_node = 1, .siblings = 1};
-    int left = ranks_per_node;  // node size over the stride of the axis: how many steps along it stay in the node
-    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
-        const int inside = mesh->size[axis] < left ? mesh->size[axis] : left;
-        *(mask & AXIS_BIT(axis) ? &placement.per_node : &placement.siblings) *= inside;
-        left /= inside;
+static void place_nested(const Levels *levels, GroupPlacement *placement) {
+    int64_t left = levels->node_size;  // over the stride of the level: how many steps along it stay in the node
+    for (int i = 0; i < levels->count; i++) {
+        const int64_t here = levels->of[i].size < left ? levels->of[i].size : left;
+        int *product = levels->of[i].inside ? &placement->per_node : &placement->siblings;
+        *product *= (int)here;
+        left /= here;
     }
-    placement.nodes = placement.size / placement.per_node;
-    return placement;
+    placement->nodes = placement->size / placement->per_node;
 }
 
-// Rank of the first member of the group that `rank` belongs to: the group's name.
-static int group_leader(const Mesh *mesh, AxisMask mask, int rank) {
-    const MeshCoordinates at = mesh_coordinates(mesh, rank);
-    return mesh_group_member(mesh, mask, &at, 0);
+static int64_t gcd(int64_t a, int64_t b) {
+    return b == 0 ? a : gcd(b, a % b);
 }
 
-enum { MAX_RANKS_PER_NODE = 1024 };  // as the profile's field table
+// sums[o] = values[o] + values[o + step] + ... (count of them, indices modulo n): each cycle of offsets is walked once.
+static void sum_along(const int64_t *values, int n, int64_t count, int64_t step, int64_t *sums) {
+    const int cycles = (int)gcd(n, step), length = n / cycles;
+    const int64_t whole = count / length;
+    const int hop = (int)(step % n);
+    const int rest = (int)(count % length);
+    const int reach = (int)((int64_t)hop * rest % n);
+    for (int cycle = 0; cycle < cycles; cycle++) {
+        int64_t total = 0, window = 0;
+        for (int i = 0, at = cycle; i < length; i++, at = (at + hop) % n) {
+            window += i < rest ? values[at] : 0;
+            total += values[at];
+        }
+        for (int i = 0, at = cycle; i < length; i++, at = (at + hop) % n) {
+            sums[at] = whole * total + window;
+            window += values[(at + reach) % n] - values[at];
+        }
+    }
+}
+
+// Nodes that a group touches, at its worst. touched[o]: nodes of a block of members that begins at offset o of a node;
+// the next level repeats the block and counts once the nodes in which one block ends and the next begins.
+static int most_nodes(const Levels *levels) {
+    const int n = levels->node_size;
+    int64_t touched[MAX_RANKS_PER_NODE], begins[MAX_RANKS_PER_NODE], shared[MAX_RANKS_PER_NODE];
+    int64_t sums[MAX_RANKS_PER_NODE], joints[MAX_RANKS_PER_NODE];
+    for (int o = 0; o < n; o++) {
+        touched[o] = 1;
+        begins[o] = o == 0;
+    }
+    int64_t extent = 0;  // from the first member of a block to its last
+    for (int i = 0; i < levels->count; i++) {
+        const Level *level = &levels->of[i];
+        if (!level->inside) {  // groups begin at each step of it: backwards, because sums look ahead
+            sum_along(begins, n, level->size, n - level->stride % n, sums);
+            for (int o = 0; o < n; o++) {
+                begins[o] = sums[o] > 0;
+            }
+            continue;
+        }
+        for (int o = 0; o < n; o++) {
+            shared[o] = (o + extent) / n == (o + level->stride) / n;
+        }
+        sum_along(touched, n, level->size, level->stride, sums);
+        sum_along(shared, n, level->size - 1, level->stride, joints);
+        for (int o = 0; o < n; o++) {
+            touched[o] = sums[o] - joints[o];
+        }
+        extent += (level->size - 1) * level->stride;
+    }
+    int64_t most = 1;
+    for (int o = 0; o < n; o++) {
+        most = begins[o] && touched[o] > most ? touched[o] : most;
+    }
+    return (int)most;
+}
+
+// First member of the group of a rank: the group's name.
+static int64_t group_leader(const Levels *levels, int64_t rank) {
+    int64_t leader = rank;
+    for (int i = 0; i < levels->count; i++) {
+        const Level *level = &levels->of[i];
+        leader -= level->inside ? rank / level->stride % level->size * level->stride : 0;
+    }
+    return leader;
+}
 
 // Counts one node's groups: how many there are and how many members the largest has.
-static void count_node(const Mesh *mesh, AxisMask mask, int first, int end, GroupPlacement *placement) {
-    int leaders[MAX_RANKS_PER_NODE];
-    const int count = end - first;
-    for (int i = 0; i < count; i++) {
-        leaders[i] = group_leader(mesh, mask, first + i);
+static void look_at_node(const Levels *levels, int64_t node, GroupPlacement *placement) {
+    int64_t leader_at[SLOTS];  // a small hash table; -1 = free
+    int members_at[SLOTS];
+    int slots = 2;
+    while (slots < 2 * levels->node_size) {
+        slots *= 2;
     }
+    for (int slot = 0; slot < slots; slot++) {
+        leader_at[slot] = -1;
+        members_at[slot] = 0;
+    }
+    const int64_t first = node * levels->node_size;
+    const int64_t end = first + levels->node_size < levels->world ? first + levels->node_size : levels->world;
     int groups = 0;
-    for (int i = 0; i < count; i++) {
-        int members = 0;
-        bool seen = false;
-        for (int j = 0; j < count; j++) {
-            members += leaders[j] == leaders[i];
-            seen = seen || (leaders[j] == leaders[i] && j < i);
+    for (int64_t rank = first; rank < end; rank++) {
+        const int64_t leader = group_leader(levels, rank);
+        int slot = (int)(leader % slots);
+        while (leader_at[slot] >= 0 && leader_at[slot] != leader) {
+            slot = (slot + 1) % slots;
         }
-        groups += !seen;
-        placement->per_node = members > placement->per_node ? members : placement->per_node;
+        groups += leader_at[slot] < 0;
+        leader_at[slot] = leader;
+        members_at[slot]++;
+        placement->per_node = members_at[slot] > placement->per_node ? members_at[slot] : placement->per_node;
     }
     placement->siblings = groups > placement->siblings ? groups : placement->siblings;
 }
 
-// Members of a group are ascending ranks, so the nodes it touches are the changes of rank / ranks_per_node along it.
-static int nodes_touched(const Mesh *mesh, AxisMask mask, int leader, int ranks_per_node) {
-    const MeshCoordinates at = mesh_coordinates(mesh, leader);
-    const int size = mesh_group_size(mesh, mask);
-    int nodes = 0;
-    int node_before = -1;
-    for (int index = 0; index < size; index++) {
-        const int node = mesh_group_member(mesh, mask, &at, index) / ranks_per_node;
-        nodes += node != node_before;
-        node_before = node;
-    }
-    return nodes;
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
 }
 
-static GroupPlacement placement_counted(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
-    GroupPlacement placement = {.size = mesh_group_size(mesh, mask), .nodes = 1, .per_node = 1, .siblings = 1};
-    const int world = mesh_world(mesh);
-    ASSERT(ranks_per_node <= MAX_RANKS_PER_NODE);
-    for (int first = 0; first < world; first += ranks_per_node) {
-        count_node(mesh, mask, first, first + ranks_per_node < world ? first + ranks_per_node : world, &placement);
+// One node of each kind. A stride is large from the node size on, so a node holds at most one multiple of the smallest
+// large stride B inside. Without one, what it looks like depends on its first rank modulo the largest small stride: the
+// first nodes of each block of B have all of those remainders, and so do as many blocks as B takes to come back to the
+// same offset. With a multiple of a large stride, it depends on where that lies in the node and on whether the level of
+// that stride wraps there, which twice as many multiples show. The last node may be short.
+static void look_at_nodes(const Levels *levels, GroupPlacement *placement) {
+    const int64_t n = levels->node_size, nodes = (levels->world + n - 1) / n;
+    int large = 0;
+    while (large < levels->count && levels->of[large].stride < n) {
+        large++;
     }
-    for (int rank = 0; rank < world; rank++) {
-        if (group_leader(mesh, mask, rank) == rank) {
-            const int nodes = nodes_touched(mesh, mask, rank, ranks_per_node);
-            placement.nodes = nodes > placement.nodes ? nodes : placement.nodes;
+    const int64_t block = large < levels->count ? levels->of[large].stride : levels->world;
+    const int64_t small = large > 0 ? levels->of[large - 1].stride : 1;
+    const int64_t blocks = least(levels->world / block, n / gcd(block, n));
+    for (int64_t m = 0; m < blocks; m++) {
+        const int64_t first = (m * block + n - 1) / n;
+        const int64_t end = least(nodes, first + least(small / gcd(small, n), block / n + 1));
+        for (int64_t node = first; node < end; node++) {
+            look_at_node(levels, node, placement);
         }
     }
-    return placement;
+    for (int i = large; i < levels->count; i++) {
+        const int64_t stride = levels->of[i].stride;
+        const int64_t multiples = least(levels->world / stride - 1, 2 * n / gcd(stride, n));
+        for (int64_t m = 1; m <= multiples; m++) {
+            look_at_node(levels, m * stride / n, placement);
+        }
+    }
+    look_at_node(levels, nodes - 1, placement);
 }
 
-// Last member minus first, plus one: every axis of the mask at its far end.
-static int group_span(const Mesh *mesh, AxisMask mask) {
-    int span = 1, stride = 1;
-    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
-        span += mask & AXIS_BIT(axis) ? (mesh->size[axis] - 1) * stride : 0;
-        stride *= mesh->size[axis];
+// Last member minus first, plus one: every level of the mask at its far end.
+static int group_span(const Levels *levels) {
+    int64_t span = 1;
+    for (int i = 0; i < levels->count; i++) {
+        span += levels->of[i].inside ? (levels->of[i].size - 1) * levels->of[i].stride : 0;
     }
-    return span;
+    return (int)span;
 }
 
 GroupPlacement mesh_group_placement(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
-    const int world = mesh_world(mesh);
-    const int node_size = ranks_per_node < world ? ranks_per_node : world;
-    GroupPlacement placement =
-        is_nested(mesh, node_size) ? placement_nested(mesh, mask, node_size) : placement_counted(mesh, mask, node_size);
-    placement.span = group_span(mesh, mask);
+    ASSERT(ranks_per_node <= MAX_RANKS_PER_NODE);
+    const Levels levels = levels_of(mesh, mask, ranks_per_node);
+    GroupPlacement placement = {.size = mesh_group_size(mesh, mask), .per_node = 1, .siblings = 1};
+    if (is_nested(&levels)) {
+        place_nested(&levels, &placement);
+    } else {
+        placement.nodes = most_nodes(&levels);
+        look_at_nodes(&levels, &placement);
+    }
+    placement.span = group_span(&levels);
     return placement;
 }

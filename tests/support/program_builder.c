@@ -10,7 +10,7 @@ ProgramBuilder builder_begin(Arena *arena, int layers) {
     builder.program.target = &plain_target;
     builder.program.layers = layers;
     builder.program.model.layers = layers;
-    builder.program.plan.mesh = (Mesh){{1, 1, 1, 1}};
+    builder.program.plan.mesh = (Mesh){.size = {1, 1, 1, 1}};
     builder.program.loss_buffer = builder.program.norm_buffer = -1;
     return builder;
 }

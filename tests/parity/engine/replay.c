@@ -51,7 +51,7 @@ static void begin(Building *building, Replay *replay, int ranks) {
     memset(replay, 0, sizeof *replay);
     building->tasks = 0;
     building->builder = builder_begin(&replay->arena, 1);
-    building->builder.program.plan.mesh = (Mesh){{1, ranks, 1, 1}};
+    building->builder.program.plan.mesh = (Mesh){.size = {1, ranks, 1, 1}};
     for (int lane = 0; lane < LANES; lane++) {
         builder_lane(&building->builder, lane_names[lane], lane - 1);
     }

@@ -44,7 +44,7 @@ static TrainPlan family_plan(const Family *family, const Mesh *mesh, int grad_ac
 }
 
 static RunResult one_rank(const Family *family) {
-    const Mesh mesh = {{1, 1, 1, 1}};
+    const Mesh mesh = {.size = {1, 1, 1, 1}};
     const TrainPlan plan = family_plan(family, &mesh, 1);
     const RunRequest request = family_request(family, &plan);
     return case_run_request(&request, &arena);
@@ -129,7 +129,7 @@ static void varieties_agree(const RunRequest *base, const Variety *varieties, in
 }
 
 static RunRequest request_of(int seq) {
-    const TrainPlan plan = {.mesh = {{1, 1, 1, 1}}, .seq = seq, .micro_batch = 1, .grad_accum = 1};
+    const TrainPlan plan = {.mesh = {.size = {1, 1, 1, 1}}, .seq = seq, .micro_batch = 1, .grad_accum = 1};
     const RunOptions options = case_options();
     return case_request(&plan, &options);
 }

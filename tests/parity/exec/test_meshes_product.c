@@ -65,7 +65,7 @@ static void check_mesh(Tally *tally, const Mesh *mesh) {
 
 static void world_product(int world) {
     TrainPlan plan;
-    const Mesh single = {{1, 1, 1, 1}};
+    const Mesh single = {.size = {1, 1, 1, 1}};
     Tally tally = {.options = case_options()};
     case_plan(&single, 1, &plan);
     tally.reference = case_run(&plan, &tally.options, &arena);

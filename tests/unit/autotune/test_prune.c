@@ -38,7 +38,7 @@ Test(prune, a_legal_plan_passes) {
 
 Test(prune, max_tp_names_both_numbers) {
     const char *reason = NULL;
-    plan.mesh = (Mesh){{1, 2, 1, 4}};
+    plan.mesh = (Mesh){.size = {1, 2, 1, 4}};
     request.max_tp = 2;
     cr_assert_str_eq(rule_name(NULL, &reason), "max-tp");
     cr_assert_str_eq(reason, "tp=4 is over --max-tp 2");
@@ -46,7 +46,7 @@ Test(prune, max_tp_names_both_numbers) {
 
 Test(prune, an_illegal_plan_gets_the_reason_of_the_target) {
     const char *reason = NULL;
-    plan.mesh = (Mesh){{1, 1, 1, 64}};  // 64 tensor ranks for 32 heads
+    plan.mesh = (Mesh){.size = {1, 1, 1, 64}};  // 64 tensor ranks for 32 heads
     plan.zero = 0;
     cr_assert_str_eq(rule_name(NULL, &reason), "legality");
     cr_assert_not_null(strstr(reason, "tp=64"));

@@ -44,7 +44,7 @@ Test(launch, runs_every_legal_shape_of_its_own_target) {
 
 Test(launch, refuses_other_precisions_in_words) {
     const ModelSpec model = case_model();
-    TrainPlan plan = plan_of((Mesh){{1, 2, 1, 1}});
+    TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 1}});
     plan.precision = DTYPE_BF16;
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
     cr_assert(reason && strstr(reason, "not in bf16"), "%s", reason ? reason : "runs it");
@@ -53,7 +53,7 @@ Test(launch, refuses_other_precisions_in_words) {
 Test(launch, refuses_head_sizes_that_the_kernels_do_not_take) {
     ModelSpec model = case_model();
     model.head_dim = 12;
-    const TrainPlan plan = plan_of((Mesh){{1, 1, 1, 1}});
+    const TrainPlan plan = plan_of((Mesh){.size = {1, 1, 1, 1}});
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
     cr_assert(reason && strstr(reason, "head_dim"), "%s", reason ? reason : "runs it");
 }
@@ -61,7 +61,7 @@ Test(launch, refuses_head_sizes_that_the_kernels_do_not_take) {
 Test(launch, runs_models_of_every_type) {
     const char *const models[] = {"gpt2",     "gpt-neox-20b", "mpt-7b",     "gemma-7b", "qwen2.5-7b",
                                   "qwen3-8b", "phi-3-mini",   "mistral-7b", "olmo2-7b", "llama-3-8b"};
-    TrainPlan plan = plan_of((Mesh){{1, 1, 1, 1}});
+    TrainPlan plan = plan_of((Mesh){.size = {1, 1, 1, 1}});
     plan.seq = 128;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         ModelSpec model;
@@ -74,11 +74,11 @@ Test(launch, runs_models_of_every_type) {
 
 Test(launch, refuses_kernels_and_overlap_that_it_does_not_have_in_words) {
     const ModelSpec model = case_model();
-    TrainPlan plan = plan_of((Mesh){{1, 2, 1, 1}});
+    TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 1}});
     plan.attention = ATTENTION_EAGER;
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
     cr_expect(reason && strstr(reason, "eager"), "%s", reason ? reason : "runs it");
-    plan = plan_of((Mesh){{1, 1, 1, 2}});
+    plan = plan_of((Mesh){.size = {1, 1, 1, 2}});
     plan.tp_overlap = true;
     reason = exec_check(&model, &plan, target_of("megatron"), &arena);
     cr_expect(reason && strstr(reason, "tp_overlap"), "%s", reason ? reason : "runs it");
@@ -96,7 +96,7 @@ Test(launch, an_absent_device_is_a_matter_of_the_environment) {
 
 static RunRequest request_of(void) {
     RunRequest request = {.model = case_model(),
-                          .plan = plan_of((Mesh){{1, 2, 2, 2}}),
+                          .plan = plan_of((Mesh){.size = {1, 2, 2, 2}}),
                           .target = target_of("ndtune"),
                           .options = case_options(),
                           .template_hash = UINT64_C(0xfedcba9876543210),

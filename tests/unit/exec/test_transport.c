@@ -88,22 +88,22 @@ static void mesh_is_right(Mesh mesh) {
 }
 
 Test(transport, every_mask_of_2_ranks_moves_and_sums_exactly) {
-    mesh_is_right((Mesh){{1, 2, 1, 1}});
-    mesh_is_right((Mesh){{1, 1, 1, 2}});
+    mesh_is_right((Mesh){.size = {1, 2, 1, 1}});
+    mesh_is_right((Mesh){.size = {1, 1, 1, 2}});
 }
 
 Test(transport, every_mask_of_4_ranks_moves_and_sums_exactly) {
-    mesh_is_right((Mesh){{2, 1, 1, 2}});
-    mesh_is_right((Mesh){{1, 1, 4, 1}});
+    mesh_is_right((Mesh){.size = {2, 1, 1, 2}});
+    mesh_is_right((Mesh){.size = {1, 1, 4, 1}});
 }
 
 Test(transport, every_mask_of_8_ranks_moves_and_sums_exactly) {
-    mesh_is_right((Mesh){{2, 1, 2, 2}});
-    mesh_is_right((Mesh){{1, 8, 1, 1}});
+    mesh_is_right((Mesh){.size = {2, 1, 2, 2}});
+    mesh_is_right((Mesh){.size = {1, 8, 1, 1}});
 }
 
 Test(transport, every_mask_of_6_ranks_moves_and_sums_exactly) {
-    mesh_is_right((Mesh){{1, 3, 1, 2}});
+    mesh_is_right((Mesh){.size = {1, 3, 1, 2}});
 }
 
 // ---------------------------------------------------------------------------------------------- order, lanes, lateness

@@ -1,13 +1,16 @@
-// What must hold for every mesh of a world and every set of axes: rank <-> coordinates, groups partition the world,
-// placement agrees with counting on a drawn-out node map, text and back. Worlds are exhaustive, so there is no seed.
+// What must hold for every mesh of a world, in every order of its axes, and every set of axes: rank <-> coordinates,
+// groups partition the world, placement agrees with counting on a drawn-out node map, text and back. Small worlds are
+// exhaustive; beyond them placement is checked on drawn cases (NDTUNE_SEED repeats them).
 
 #include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/mesh/mesh.h"
 
 static const int worlds[] = {1, 2, 6, 7, 24, 32, 56, 96};
-enum { WORLD_COUNT = sizeof worlds / sizeof worlds[0], MAX_MESHES = 512, MAX_RANKS = 128 };
+enum { WORLD_COUNT = sizeof worlds / sizeof worlds[0], MAX_MESHES = 512, MAX_RANKS = 128, ORDERS = 24 };
 
 typedef void (*MeshCheck)(const Mesh *mesh);
 
@@ -22,8 +25,42 @@ static void for_every_mesh(MeshCheck check) {
     }
 }
 
+// The permutations of four axes; the first is the default.
+static AxisOrder order_number(int number) {
+    Axis left[AXIS_COUNT] = {AXIS_DP_REPLICATE, AXIS_DP_SHARD, AXIS_CP, AXIS_TP}, slow_to_fast[AXIS_COUNT];
+    int blocks = ORDERS;
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        blocks /= AXIS_COUNT - place;
+        const int pick = number / blocks;
+        number %= blocks;
+        slow_to_fast[place] = left[pick];
+        memmove(left + pick, left + pick + 1, (size_t)(AXIS_COUNT - 1 - pick) * sizeof *left);
+    }
+    return axis_order(slow_to_fast);
+}
+
+static MeshCheck check_of_orders;
+
+// Every order that arranges the ranks of the shape differently.
+static void in_every_order(const Mesh *shape) {
+    for (int number = 0; number < ORDERS; number++) {
+        Mesh mesh = *shape;
+        mesh.order = order_number(number);
+        Mesh canonical = mesh;
+        mesh_canonical_order(&canonical);
+        if (memcmp(&mesh.order, &canonical.order, sizeof mesh.order) == 0) {
+            check_of_orders(&mesh);
+        }
+    }
+}
+
+static void for_every_order(MeshCheck check) {
+    check_of_orders = check;
+    for_every_mesh(in_every_order);
+}
+
 static bool same_mesh(const Mesh *a, const Mesh *b) {
-    return memcmp(a->size, b->size, sizeof a->size) == 0;
+    return memcmp(a, b, sizeof *a) == 0;
 }
 
 Test(mesh_property, enumeration_has_the_product_no_duplicates_and_a_stable_order) {
@@ -55,7 +92,7 @@ static void check_round_trip(const Mesh *mesh) {
 }
 
 Test(mesh_property, rank_and_coordinates_are_inverse) {
-    for_every_mesh(check_round_trip);
+    for_every_order(check_round_trip);
 }
 
 static void check_partition(const Mesh *mesh) {
@@ -81,7 +118,36 @@ static void check_partition(const Mesh *mesh) {
 }
 
 Test(mesh_property, groups_of_any_axes_partition_the_world) {
-    for_every_mesh(check_partition);
+    for_every_order(check_partition);
+}
+
+static bool arrange_alike(const Mesh *a, const Mesh *b) {
+    for (int rank = 0; rank < mesh_world(a); rank++) {
+        const MeshCoordinates left = mesh_coordinates(a, rank), right = mesh_coordinates(b, rank);
+        if (memcmp(&left, &right, sizeof left) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_canonical(const Mesh *shape) {
+    Mesh canonical[ORDERS];
+    for (int i = 0; i < ORDERS; i++) {
+        Mesh mesh = *shape;
+        mesh.order = order_number(i);
+        canonical[i] = mesh;
+        mesh_canonical_order(&canonical[i]);
+        cr_assert(arrange_alike(&mesh, &canonical[i]), "the canonical order moves ranks");
+        cr_assert_eq(mesh_has_default_order(&mesh), arrange_alike(&mesh, shape));
+        for (int j = 0; j < i; j++) {
+            cr_assert_eq(same_mesh(&canonical[i], &canonical[j]), arrange_alike(&canonical[i], &canonical[j]));
+        }
+    }
+}
+
+Test(mesh_property, orders_that_arrange_the_ranks_alike_have_one_canonical_form) {
+    for_every_mesh(check_canonical);
 }
 
 // The placement by definition, with nothing clever: who is on which node.
@@ -131,7 +197,68 @@ static void check_placement(const Mesh *mesh) {
 }
 
 Test(mesh_property, placement_equals_counting_on_a_node_map) {
-    for_every_mesh(check_placement);
+    for_every_order(check_placement);
+}
+
+// By counting, without the tables of placement_drawn: node by node and group by group over the whole world.
+static GroupPlacement placement_counted(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
+    enum { LARGE = 1 << 14 };
+    static int last_node[LARGE], touched[LARGE], here[LARGE];
+    GroupPlacement placement = {.size = mesh_group_size(mesh, mask)};
+    const int world = mesh_world(mesh);
+    cr_assert_lt(world, LARGE);
+    memset(touched, 0, sizeof touched);
+    int groups = 0;
+    for (int rank = 0; rank < world; rank++) {
+        const int node = rank / ranks_per_node;
+        groups = rank % ranks_per_node == 0 ? 0 : groups;
+        const MeshCoordinates at = mesh_coordinates(mesh, rank);
+        const int leader = mesh_group_member(mesh, mask, &at, 0);
+        const bool first_here = touched[leader] == 0 || last_node[leader] != node;
+        touched[leader] += first_here;
+        here[leader] = first_here ? 1 : here[leader] + 1;
+        groups += first_here;
+        last_node[leader] = node;
+        placement.nodes = touched[leader] > placement.nodes ? touched[leader] : placement.nodes;
+        placement.per_node = here[leader] > placement.per_node ? here[leader] : placement.per_node;
+        placement.siblings = groups > placement.siblings ? groups : placement.siblings;
+    }
+    return placement;
+}
+
+static uint64_t seed_begin(void) {
+    const char *given = getenv("NDTUNE_SEED");
+    const uint64_t seed = given ? strtoull(given, NULL, 10) : 20261119;
+    cr_log_info("NDTUNE_SEED=%" PRIu64, seed);
+    return seed;
+}
+
+static uint64_t seed_next(uint64_t *seed) {
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 33;
+}
+
+Test(mesh_property, placement_of_larger_worlds_equals_counting) {
+    uint64_t seed = seed_begin();
+    for (int round = 0; round < 1500; round++) {
+        Mesh mesh = {.size = {1, 1, 1, 1}, .order = order_number((int)(seed_next(&seed) % ORDERS))};
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 12, 16, 25, 33, 127, 500};
+            const int size = sizes[seed_next(&seed) % (sizeof sizes / sizeof *sizes)];
+            mesh.size[axis] = mesh_world(&mesh) * size < 1 << 14 ? size : 1;
+        }
+        static const int node_sizes[] = {2, 3, 4, 6, 8, 8, 8, 16, 18, 36, 72};
+        const int per_node = node_sizes[seed_next(&seed) % (sizeof node_sizes / sizeof *node_sizes)];
+        const AxisMask mask = (AxisMask)(seed_next(&seed) % (AXIS_ALL + 1));
+        const GroupPlacement counted = placement_counted(&mesh, mask, per_node);
+        const GroupPlacement found = mesh_group_placement(&mesh, mask, per_node);
+        char text[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
+        cr_assert(found.size == counted.size && found.nodes == counted.nodes && found.per_node == counted.per_node &&
+                      found.siblings == counted.siblings,
+                  "%s order %s mask %u on %d per node: n N p q %d %d %d %d, counted %d %d %d %d",
+                  mesh_text(&mesh, text), mesh_order_text(&mesh, order), mask, per_node, found.size, found.nodes,
+                  found.per_node, found.siblings, counted.size, counted.nodes, counted.per_node, counted.siblings);
+    }
 }
 
 static void check_text(const Mesh *mesh) {
@@ -139,9 +266,11 @@ static void check_text(const Mesh *mesh) {
     Mesh parsed;
     Error error = {0};
     cr_assert_eq(mesh_parse(mesh_text(mesh, text), &parsed, &error), STATUS_OK, "%s", error.message);
-    cr_assert(same_mesh(mesh, &parsed));
+    cr_assert_eq(axis_order_parse(mesh_order_text(mesh, text), &parsed.order, &error), STATUS_OK, "%s", error.message);
+    mesh_canonical_order(&parsed);
+    cr_assert(same_mesh(mesh, &parsed), "%s", text);
 }
 
 Test(mesh_property, text_parses_back) {
-    for_every_mesh(check_text);
+    for_every_order(check_text);
 }

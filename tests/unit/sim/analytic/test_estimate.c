@@ -69,7 +69,7 @@ Test(estimate, every_choice_of_a_plan_is_part_of_a_key) {
     others[3].recompute = RECOMPUTE_NONE;
     others[4].fused = FUSED_EAGER;
     others[5].attention = ATTENTION_EAGER;
-    others[6].mesh = (Mesh){{2, 4, 1, 1}};
+    others[6].mesh = (Mesh){.size = {2, 4, 1, 1}};
     for (int i = 0; i < 7; i++) {
         cr_assert_neq(estimate_of(&setup, &others[i]).step_s, base.step_s, "choice %d", i);
     }
@@ -90,7 +90,7 @@ Test(estimate, an_illegal_plan_is_an_error_in_words) {
     static Setup setup;
     set_up(&setup);
     TrainPlan plan = fsdp;
-    plan.mesh = (Mesh){{1, 1, 1, 3}};
+    plan.mesh = (Mesh){.size = {1, 1, 1, 3}};
     plan.zero = 0;
     Estimate estimate;
     Error error = {0};

@@ -130,7 +130,7 @@ Test(cost, send_recv_takes_only_p2p) {
 
 Test(cost, single_node_profile_holds_the_whole_world) {
     ClusterProfile h100 = machine_h100();
-    const Mesh mesh = {{1, 16, 1, 1}};
+    const Mesh mesh = {.size = {1, 16, 1, 1}};
     cr_assert_eq(cost_ranks_per_node(&h100, &mesh), 8);
     h100.fabric.nics = 0;
     cr_assert_eq(cost_ranks_per_node(&h100, &mesh), 16);

@@ -5,7 +5,7 @@
 
 #include "sim/mesh/mesh.h"
 
-static const Mesh example = {{2, 3, 2, 4}};  // 48 ranks
+static const Mesh example = {.size = {2, 3, 2, 4}};  // 48 ranks
 
 Test(mesh, tp_is_fastest_and_dp_replicate_slowest) {
     cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){{0, 0, 0, 1}}), 1);
@@ -52,7 +52,7 @@ Test(mesh, every_ordered_factorization_is_counted) {
 }
 
 Test(mesh, a_full_list_is_left_alone_but_counted) {
-    Mesh meshes[3] = {{{9, 9, 9, 9}}, {{9, 9, 9, 9}}, {{9, 9, 9, 9}}};
+    Mesh meshes[3] = {{.size = {9, 9, 9, 9}}, {.size = {9, 9, 9, 9}}, {.size = {9, 9, 9, 9}}};
     cr_assert_eq(mesh_enumerate(7, meshes, 2), 4);
     cr_assert_eq(meshes[0].size[AXIS_TP], 7);
     cr_assert_eq(meshes[1].size[AXIS_CP], 7);
@@ -65,13 +65,13 @@ Test(mesh, text_names_all_axes) {
 }
 
 Test(mesh, the_longest_text_fits) {
-    const Mesh mesh = {{MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD}};
+    const Mesh mesh = {.size = {MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD}};
     char text[MESH_TEXT_BYTES];
     cr_assert_eq(strlen(mesh_text(&mesh, text)), strlen("dp_replicate=,dp_shard=,cp=,tp=") + 4 * strlen("1048576"));
 }
 
 Test(mesh, axes_that_are_not_named_are_one) {
-    Mesh mesh = {{0}};
+    Mesh mesh = {.size = {0}};
     Error error = {0};
     cr_assert_eq(mesh_parse("tp=2,dp_shard=8", &mesh, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(mesh.size[AXIS_DP_REPLICATE], 1);
@@ -81,7 +81,7 @@ Test(mesh, axes_that_are_not_named_are_one) {
 }
 
 static void check_refused(const char *text, const char *message, const char *hint) {
-    Mesh mesh = {{7, 7, 7, 7}};
+    Mesh mesh = {.size = {7, 7, 7, 7}};
     Error error = {0};
     cr_assert_eq(mesh_parse(text, &mesh, &error), STATUS_USAGE, "%s was taken", text);
     cr_assert_str_eq(error.message, message);

@@ -27,7 +27,7 @@ Test(plan, a_plan_that_uses_everything_is_canonical_already) {
 
 Test(plan, nothing_to_shard_over_means_stage_zero_and_nothing_to_reshard) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){{8, 1, 1, 4}};
+    plan.mesh = (Mesh){.size = {8, 1, 1, 4}};
     plan_canonical(&plan);
     cr_assert_eq(plan.zero, 0);
     cr_assert_eq(plan.reshard, RESHARD_ALWAYS);
@@ -35,7 +35,7 @@ Test(plan, nothing_to_shard_over_means_stage_zero_and_nothing_to_reshard) {
 
 Test(plan, a_context_parallel_group_is_something_to_shard_over) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){{1, 1, 4, 1}};
+    plan.mesh = (Mesh){.size = {1, 1, 4, 1}};
     plan_canonical(&plan);
     cr_assert_eq(plan.zero, 3);
 }
@@ -65,7 +65,7 @@ Test(plan, cp_and_tp_do_not_multiply_the_batch) {
 
 Test(plan, a_large_batch_does_not_overflow) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){{1024, 1024, 1, 1}};
+    plan.mesh = (Mesh){.size = {1024, 1024, 1, 1}};
     plan.grad_accum = 1024;
     plan.seq = 1 << 20;
     cr_assert_eq(plan_tokens_per_step(&plan), (INT64_C(3) << 30) << 20);
@@ -94,7 +94,7 @@ Test(plan, formats_are_in_the_text_only_where_they_are_a_choice) {
 
 Test(plan, the_text_shows_the_canonical_plan_and_leaves_the_plan_alone) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){{8, 1, 1, 4}};
+    plan.mesh = (Mesh){.size = {8, 1, 1, 4}};
     char text[PLAN_TEXT_BYTES];
     cr_assert_not_null(strstr(plan_text(&plan, text), "zero=0 reshard=always"));
     cr_assert_eq(plan.zero, 3);
@@ -102,7 +102,7 @@ Test(plan, the_text_shows_the_canonical_plan_and_leaves_the_plan_alone) {
 
 Test(plan, the_longest_text_fits) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){{1024, 1024, 1, 1}};
+    plan.mesh = (Mesh){.size = {1024, 1024, 1, 1}};
     plan.seq = plan.micro_batch = plan.grad_accum = plan.zero = -2147483647;
     plan.precision = DTYPE_FP8;
     plan.tp_overlap = plan.bf16_master = true;

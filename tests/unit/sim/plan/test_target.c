@@ -68,9 +68,9 @@ Test(target, every_row_states_its_costs) {
 
 Test(target, the_default_stage_shards_where_there_is_something_to_shard_over) {
     const Target *target = find("accelerate");
-    cr_assert_eq(target_default_zero(target, &(Mesh){{1, 8, 1, 1}}), 3);
-    cr_assert_eq(target_default_zero(target, &(Mesh){{1, 1, 2, 1}}), 3);
-    cr_assert_eq(target_default_zero(target, &(Mesh){{8, 1, 1, 4}}), 0);
+    cr_assert_eq(target_default_zero(target, &(Mesh){.size = {1, 8, 1, 1}}), 3);
+    cr_assert_eq(target_default_zero(target, &(Mesh){.size = {1, 1, 2, 1}}), 3);
+    cr_assert_eq(target_default_zero(target, &(Mesh){.size = {8, 1, 1, 4}}), 0);
 }
 
 Test(target, the_default_rotation_is_one_that_the_target_runs) {

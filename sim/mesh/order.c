@@ -1,0 +1,116 @@
+// The order of the mesh's dimensions. Which orders a framework can run is the target's matter (sim/plan).
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/base/text.h"
+#include "sim/mesh/mesh.h"
+
+AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]) {
+    AxisOrder order;
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        order.shift[place] = (uint8_t)(((int)slow_to_fast[place] + AXIS_COUNT - place) % AXIS_COUNT);
+    }
+    return order;
+}
+
+void mesh_canonical_order(Mesh *mesh) {
+    Axis slow_to_fast[AXIS_COUNT];
+    int next = 0;  // place of the next axis larger than 1 in the order as it is
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        slow_to_fast[place] = (Axis)place;
+        if (mesh->size[place] > 1) {
+            while (mesh->size[mesh_axis_at(mesh, next)] == 1) {
+                next++;
+            }
+            slow_to_fast[place] = mesh_axis_at(mesh, next++);
+        }
+    }
+    mesh->order = axis_order(slow_to_fast);
+}
+
+bool mesh_has_default_order(const Mesh *mesh) {
+    Mesh canonical = *mesh;
+    mesh_canonical_order(&canonical);
+    const AxisOrder usual = {{0}};
+    return memcmp(&canonical.order, &usual, sizeof usual) == 0;
+}
+
+bool mesh_same_shape(const Mesh *a, const Mesh *b) {
+    return memcmp(a->size, b->size, sizeof a->size) == 0;
+}
+
+char *mesh_order_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]) {
+    if (mesh_has_default_order(mesh)) {
+        snprintf(out, MESH_TEXT_BYTES, "default");
+        return out;
+    }
+    out[0] = '\0';
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        const Axis axis = mesh_axis_at(mesh, place);
+        if (mesh->size[axis] > 1) {
+            const size_t used = strlen(out);
+            snprintf(out + used, MESH_TEXT_BYTES - used, "%s%s", used ? "," : "", axis_names[axis]);
+        }
+    }
+    return out;
+}
+
+// The axes of the list, slow to fast; how many, or -1 with the error set.
+static int parse_list(const char *text, Axis named[AXIS_COUNT], Error *error) {
+    char words[2 * MESH_TEXT_BYTES];
+    snprintf(words, sizeof words, "%s", text);
+    int count = 0;
+    for (char *word = words; word;) {
+        char *comma = strchr(word, ',');
+        if (comma) {
+            *comma = '\0';
+        }
+        const Axis axis = axis_find(word);
+        if (axis == AXIS_COUNT) {
+            error_set(error, STATUS_USAGE,
+                      "rank order \"%.80s\": unknown axis \"%.40s\"; it is \"default\" or a list of dp_replicate, "
+                      "dp_shard, cp, tp from slow to fast",
+                      text, word);
+            const char *nearest = text_nearest(word, axis_names, AXIS_COUNT);
+            if (nearest) {
+                error_hint(error, "did you mean %s?", nearest);
+            }
+            return -1;
+        }
+        for (int i = 0; i < count; i++) {
+            if (named[i] == axis) {
+                error_set(error, STATUS_USAGE, "rank order \"%.80s\": %s is named twice", text, axis_names[axis]);
+                return -1;
+            }
+        }
+        named[count++] = axis;
+        word = comma ? comma + 1 : NULL;
+    }
+    return count;
+}
+
+Status axis_order_parse(const char *text, AxisOrder *order, Error *error) {
+    *order = (AxisOrder){{0}};
+    if (text_same_word(text, "default")) {
+        return STATUS_OK;
+    }
+    Axis named[AXIS_COUNT], slow_to_fast[AXIS_COUNT];
+    const int count = parse_list(text, named, error);
+    if (count < 0) {
+        return error->status;
+    }
+    int place = 0;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        bool is_named = false;
+        for (int i = 0; i < count; i++) {
+            is_named = is_named || named[i] == (Axis)axis;
+        }
+        if (!is_named) {
+            slow_to_fast[place++] = (Axis)axis;
+        }
+    }
+    memcpy(slow_to_fast + place, named, (size_t)count * sizeof *named);
+    *order = axis_order(slow_to_fast);
+    return STATUS_OK;
+}
