@@ -106,7 +106,7 @@ static Status ask(Asking *asking, double factor, SearchBest *best, Error *error)
 }
 
 static bool is_reference(const Asking *asking, const SearchBest *best) {
-    return best->feasible && memcmp(&best->best.plan.mesh, &asking->reference, sizeof(Mesh)) == 0;
+    return best->feasible && mesh_same_shape(&best->best.plan.mesh, &asking->reference);
 }
 
 // Between low, where the reference wins, and high, where *at_high does.

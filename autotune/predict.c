@@ -107,6 +107,11 @@ static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *p
                                           plan->mesh.size[critical[i]], group.nodes));
         }
     }
+    if (request->target->rank_order_note && !mesh_has_default_order(&plan->mesh)) {
+        char order[MESH_TEXT_BYTES];
+        warn(prediction, arena_format(arena, "rank order %s: %s", mesh_order_text(&plan->mesh, order),
+                                      request->target->rank_order_note));
+    }
     const double share = prediction->memory.reserved_bytes / request->memory_limit_bytes;
     if (prediction->fits && share > CLOSE_TO_LIMIT) {
         warn(prediction, arena_format(arena,

@@ -15,7 +15,7 @@
 enum {
     TUNE_ANY = -1,                          // of zero, reshard, recompute, cp_rotate: search decides
     TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,  // tokens per step when no global batch is given (DESIGN section 9: 4M)
-    PREDICTION_MAX_WARNINGS = 5,
+    PREDICTION_MAX_WARNINGS = 6,
     TUNE_DEFAULT_SEQ = 4096  // or the model's maximum, whichever is less (DESIGN section 9)
 };
 
@@ -49,6 +49,8 @@ typedef struct TuneRequest {
     int reshard, recompute, cp_rotate;  // a value of the plan's enums or TUNE_ANY
     int attention, fused;               // likewise; TUNE_ANY: the target's own
     bool tp_overlap;
+    bool any_order;   // of the axes over the ranks: searched among those that the target can run
+    AxisOrder order;  // where it is not
     Dtype precision;
     int fp8_recipe;  // TUNE_ANY: the target's own
     bool bf16_master;

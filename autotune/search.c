@@ -140,7 +140,7 @@ static void take_best(const TuneResult *result, const Mesh *reference, SearchBes
     best->feasible = result->entry_count > 0;
     best->best = best->feasible ? result->entries[0] : (Prediction){0};
     for (int i = 0; i < result->entry_count; i++) {
-        const bool same = memcmp(&result->entries[i].plan.mesh, reference, sizeof *reference) == 0;
+        const bool same = mesh_same_shape(&result->entries[i].plan.mesh, reference);
         best->reference_tokens_per_s = same ? result->entries[i].tokens_per_s : best->reference_tokens_per_s;
     }
 }

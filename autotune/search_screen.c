@@ -70,16 +70,19 @@ static bool is_thriftiest(const TrainPlan *plan) {
 // Estimates the thriftiest choice of each rotation at the smallest micro-batch, with and without accumulation.
 static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape, FarOver *far, Error *error) {
     int smallest[ACCUMULATIONS] = {0};
+    bool looked[CP_ROTATE_COUNT][ACCUMULATIONS] = {{false}};
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         const TrainPlan *plan = &candidate->plan;
         int *micro_batch = &smallest[accumulates(plan)];
         *micro_batch = *micro_batch > 0 ? *micro_batch : plan->micro_batch;
         const char *reason = NULL;
-        if (plan->micro_batch != *micro_batch || !is_thriftiest(plan) ||
+        bool *looked_at = &looked[plan->cp_rotate][accumulates(plan)];
+        if (*looked_at || plan->micro_batch != *micro_batch || !is_thriftiest(plan) ||
             prune(search->request, plan, NULL, &worker->arena, &reason)) {
             continue;
         }
+        *looked_at = true;  // other rank orders need as much
         TRY(estimate_candidate(search, worker, candidate, error));
         if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes) {
             far->of[plan->cp_rotate][accumulates(plan)] = candidate;

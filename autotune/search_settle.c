@@ -159,7 +159,7 @@ Status search_settle_best(Search *search, const Mesh *reference, SearchBest *bes
     int (*compare)(const void *, const void *) = rank_order(search->request->objective);
     for (int place = 0; place < search->space.mesh_count; place++) {
         const int shape = search->shape_order[place];
-        const bool is_reference = memcmp(&search->space.meshes[shape], reference, sizeof *reference) == 0;
+        const bool is_reference = mesh_same_shape(&search->space.meshes[shape], reference);
         const Candidate *first = search->order[search->first_of_shape[shape]];
         const bool hopeless = best->feasible && first->tokens_per_s < best->best.tokens_per_s;
         if (hopeless && !is_reference) {

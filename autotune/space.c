@@ -1,9 +1,11 @@
 // Enumerates candidates. Micro-batches are powers of two, and with a given global batch also the divisors of one
 // rank's share, up to SPACE_MAX_MICRO_BATCH. Given a global batch every candidate meets it exactly; else each (shape,
-// micro-batch) takes the nearest multiple. Not searched in this version: other orders of the dimensions, sharding
-// stages beside the target's usual one.
+// micro-batch) takes the nearest multiple. Not searched in this version: sharding stages
+// beside the target's usual one.
 
 #include "autotune/space.h"
+
+#include "autotune/rank_orders.h"
 
 typedef struct SpaceBuilder {
     const TuneRequest *request;
@@ -23,13 +25,13 @@ int64_t space_default_batch(int seq) {
     return sequences > 0 ? sequences : 1;
 }
 
-static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_of_shape) {
+static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_alike) {
     Space *space = builder->space;
     plan_canonical(&plan);
     Hash hash = hash_begin();
     plan_hash(&plan, &hash);
     const uint64_t identity = hash_end(&hash);
-    for (size_t i = first_of_shape; i < (size_t)space->candidate_count; i++) {
+    for (size_t i = first_alike; i < (size_t)space->candidate_count; i++) {
         if (space->candidates[i].content_hash == identity) {
             return;
         }
@@ -54,8 +56,10 @@ static int choices(int asked, int count, const bool *available, int *values) {
     return found;
 }
 
-static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_of_shape) {
+// The choices that may come to the same plan.
+static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan) {
     const TuneRequest *request = builder->request;
+    const size_t first_alike = (size_t)builder->space->candidate_count;
     const bool reshards[RESHARD_COUNT] = {true, plan.zero == 3};
     const bool recomputes[RECOMPUTE_COUNT] = {true, true, request->target->selective_flavour != SELECTIVE_NONE};
     const bool several = plan.mesh.size[AXIS_CP] > 1;
@@ -74,7 +78,7 @@ static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, size_t
                 plan.recompute = (Recompute)recompute[i];
                 plan.reshard = (Reshard)reshard[j];
                 plan.cp_rotate = (CpRotate)rotate[k];
-                add_candidate(builder, shape, plan, first_of_shape);
+                add_candidate(builder, shape, plan, first_alike);
             }
         }
     }
@@ -114,17 +118,21 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     plan.precision = request->precision;
     space_kernels(request, &plan);
     plan.zero = request->zero != TUNE_ANY ? request->zero : target_default_zero(request->target, &plan.mesh);
+    AxisOrder orders[AXIS_ORDERS];
+    const int order_count = rank_orders_find(request, &plan.mesh, orders);
     const int64_t data_ranks = (int64_t)plan.mesh.size[AXIS_DP_REPLICATE] * plan.mesh.size[AXIS_DP_SHARD];
     const int lowest = request->micro_batch > 0 ? request->micro_batch : 1;
     const int highest = request->micro_batch > 0 ? request->micro_batch : SPACE_MAX_MICRO_BATCH;
     for (int micro_batch = lowest; micro_batch <= highest; micro_batch++) {
         plan.micro_batch = micro_batch;
         plan.grad_accum = accumulation(request, data_ranks, micro_batch);
-        if (plan.grad_accum > 0) {
-            add_choices(builder, shape, plan, first);
+        for (int i = 0; i < order_count && plan.grad_accum > 0; i++) {
+            plan.mesh.order = orders[i];
+            add_choices(builder, shape, plan);
         }
     }
     if ((size_t)builder->space->candidate_count == first) {  // the batch rule will say why
+        plan.mesh.order = orders[0];
         plan.micro_batch = lowest;
         plan.grad_accum = 1;
         add_candidate(builder, shape, plan, first);

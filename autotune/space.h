@@ -11,7 +11,7 @@ enum { SPACE_MAX_MICRO_BATCH = 64 };  // larger micro-batches gain nothing that 
 typedef struct Space {
     Mesh *meshes;
     int mesh_count;
-    Candidate *candidates;  // by shape, then micro-batch, recompute, reshard, rotation; canonical, no plan twice
+    Candidate *candidates;  // by shape, micro-batch, rank order, recompute, reshard, rotation; canonical, no plan twice
     int candidate_count;
 } Space;
 

@@ -25,7 +25,7 @@ static void add_entry(Grid *grid, const TuneRequest *request, int place, const P
     char text[WORDS_BYTES], tokens[TEXT_UNIT_BYTES], reserved[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
     grid_row(grid);
     grid_cell(grid, "%d", place);
-    grid_cell(grid, "%s", words_mesh(&entry->plan.mesh, text));
+    grid_cell(grid, "%s", words_layout(&entry->plan.mesh, text));
     grid_cell(grid, "%d x %d", entry->plan.micro_batch, entry->plan.grad_accum);
     grid_cell(grid, "%s", recompute_names[entry->plan.recompute]);
     grid_cell(grid, "%s", entry->plan.zero == 3 ? reshard_names[entry->plan.reshard] : "-");
@@ -67,7 +67,7 @@ static Status print_entries(const TuneResult *result, int rows, FILE *out, Error
 static void print_verdict(const TuneResult *result, FILE *out) {
     const Prediction *best = &result->entries[0];
     char mesh[WORDS_BYTES];
-    fprintf(out, "\n%sBest: --mesh %s%s", colour(out, COLOUR_GOOD), words_mesh(&best->plan.mesh, mesh),
+    fprintf(out, "\n%sBest: %s%s", colour(out, COLOUR_GOOD), words_mesh_options(&best->plan.mesh, mesh),
             colour(out, COLOUR_END));
     if (result->request->objective == OBJECTIVE_MEMORY) {
         fprintf(out, ", the least memory");

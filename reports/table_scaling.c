@@ -24,7 +24,7 @@ static void add_point(Grid *grid, const ScalingPoint *point) {
         grid_cell(grid, "nothing runs");
         return;
     }
-    grid_cell(grid, "%s", words_mesh(&best->plan.mesh, text));
+    grid_cell(grid, "%s", words_layout(&best->plan.mesh, text));
     grid_cell(grid, "%d x %d", best->plan.micro_batch, best->plan.grad_accum);
     grid_cell(grid, "%lld", (long long)plan_global_batch(&best->plan));
     grid_cell(grid, "%s", words_interval(best, text));
@@ -40,8 +40,8 @@ static void print_best(const ScalingCurve *curve, FILE *out) {
     const ScalingPoint *best = &curve->points[curve->best];
     static const char *const praise[OBJECTIVE_COUNT] = {"fastest", "least memory", "least cost per token"};
     char mesh[WORDS_BYTES];
-    fprintf(out, "\n%sBest (%s): world %d, --mesh %s%s\n", colour(out, COLOUR_GOOD), praise[best->request->objective],
-            best->request->world, words_mesh(&best->best.plan.mesh, mesh), colour(out, COLOUR_END));
+    fprintf(out, "\n%sBest (%s): world %d, %s%s\n", colour(out, COLOUR_GOOD), praise[best->request->objective],
+            best->request->world, words_mesh_options(&best->best.plan.mesh, mesh), colour(out, COLOUR_END));
 }
 
 Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error) {

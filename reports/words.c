@@ -22,6 +22,24 @@ char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]) {
     return out;
 }
 
+char *words_layout(const Mesh *mesh, char out[WORDS_BYTES]) {
+    words_mesh(mesh, out);
+    if (!mesh_has_default_order(mesh)) {
+        char order[MESH_TEXT_BYTES];
+        const size_t used = strlen(out);
+        snprintf(out + used, WORDS_BYTES - used, " by %s", mesh_order_text(mesh, order));
+    }
+    return out;
+}
+
+char *words_mesh_options(const Mesh *mesh, char out[WORDS_BYTES]) {
+    char shape[WORDS_BYTES], order[MESH_TEXT_BYTES];
+    const bool usual = mesh_has_default_order(mesh);
+    snprintf(out, WORDS_BYTES, "--mesh %s%s%s", words_mesh(mesh, shape), usual ? "" : " --rank-order ",
+             usual ? "" : mesh_order_text(mesh, order));
+    return out;
+}
+
 char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]) {
     char step[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
     snprintf(out, WORDS_BYTES, "%s (%s .. %s)", text_seconds(step, prediction->step_s),
@@ -142,12 +160,12 @@ Baseline words_baseline(const TuneResult *result) {
     const Mesh *wanted = &result->request->baseline;
     for (int i = 0; i < result->entry_count; i++) {
         const Prediction *entry = &result->entries[i];
-        if (memcmp(&entry->plan.mesh, wanted, sizeof *wanted) == 0) {
+        if (mesh_same_shape(&entry->plan.mesh, wanted)) {
             return (Baseline){entry, i + 1, result->entries[0].tokens_per_s / entry->tokens_per_s - 1, NULL};
         }
     }
     for (int i = 0; i < result->rejected_count; i++) {
-        if (memcmp(&result->rejected[i].plan.mesh, wanted, sizeof *wanted) == 0) {
+        if (mesh_same_shape(&result->rejected[i].plan.mesh, wanted)) {
             return (Baseline){.reason = result->rejected[i].reason};
         }
     }

@@ -11,6 +11,10 @@ enum { WORDS_BYTES = 256 };
 // "dp_shard=16,tp=2": the axes that are not 1, as --mesh takes them; "dp_shard=1" for one rank.
 char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]);
 
+// The same, with " by tp,dp_shard" where the ranks are not in the default order; and as options of the command line.
+char *words_layout(const Mesh *mesh, char out[WORDS_BYTES]);
+char *words_mesh_options(const Mesh *mesh, char out[WORDS_BYTES]);
+
 // "11.2 s (8.96 to 16.2)"
 char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]);
 

@@ -92,6 +92,11 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_TP_OVERLAP] = {"tp-overlap", VALUE_WORD, "off|on", 0, 0, NULL, "off",
                            "tensor-parallel collectives run beside the GEMMs that they feed", GROUP_CHOICES,
                            SEARCH | PREDICT | RUN},
+    [OPTION_RANK_ORDER] = {"rank-order", VALUE_TEXT, "auto|default|AXIS,...", 0, 0, NULL,
+                           "auto; predict and run: default",
+                           "the axes over the ranks from slow to fast, such as dp_shard,tp,cp; auto tries the orders "
+                           "that the target can run and that place groups differently",
+                           GROUP_CHOICES, SEARCH | PREDICT | RUN},
     [OPTION_MAX_TP] = {"max-tp", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", "none", "largest tensor-parallel size",
                        GROUP_CHOICES, SEARCH},
     [OPTION_MEMORY_LIMIT] = {"memory-limit", VALUE_BYTES, "BYTES", 0, 0, NULL, "the accelerator's memory",

@@ -277,6 +277,21 @@ static void say_overlap(Builder *builder) {
     }
 }
 
+static Status choose_order(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    TuneRequest *request = builder->request;
+    const char *text = cli_given(cli, OPTION_RANK_ORDER) ? cli_value(cli, OPTION_RANK_ORDER)->text : "auto";
+    if (text_same_word(text, "auto")) {
+        request->any_order = !builder->defaults->single_plan;
+        return STATUS_OK;
+    }
+    TRY(cli_blame(cli, OPTION_RANK_ORDER, axis_order_parse(text, &request->order, error)));
+    if (!text_same_word(text, "default")) {
+        assume(builder, arena_format(&cli->arena, "ranks are laid out by %s, from slow to fast", text));
+    }
+    return STATUS_OK;
+}
+
 static void choose_search(Builder *builder) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
@@ -287,7 +302,8 @@ static void choose_search(Builder *builder) {
     } choices[] = {{request->micro_batch == 0, "micro-batch", " 1"},
                    {request->recompute == TUNE_ANY, "recompute", " none"},
                    {request->reshard == TUNE_ANY, "reshard", " always"},
-                   {request->cp_rotate == TUNE_ANY, "cp rotation", " of the target"}};
+                   {request->cp_rotate == TUNE_ANY, "cp rotation", " of the target"},
+                   {request->any_order && request->target->rank_order_rule != RANK_ORDER_FIXED, "rank order", ""}};
     const bool single = builder->defaults->single_plan;
     const char *open = "";
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
@@ -414,6 +430,7 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     choose_sequence(&builder);
     TRY(choose_precision(&builder, error));
     choose_batch(&builder);
+    TRY(choose_order(&builder, error));
     choose_search(&builder);
     TRY(check_formats(&builder, error));
     choose_limits(&builder);
@@ -424,6 +441,7 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
 void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
     memset(plan, 0, sizeof *plan);
     plan->mesh = *mesh;
+    plan->mesh.order = request->order;
     plan->seq = request->seq;
     plan->micro_batch = request->micro_batch > 0 ? request->micro_batch : 1;
     plan->grad_accum = cli_given(cli, OPTION_GRAD_ACCUM) ? (int)cli_value(cli, OPTION_GRAD_ACCUM)->integer : 1;

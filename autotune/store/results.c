@@ -16,9 +16,13 @@ static uint64_t request_hash(const TuneRequest *request) {
                              request->zero,      request->reshard,    request->recompute,    request->cp_rotate,
                              request->precision, request->max_tp,     request->effort,       request->attention,
                              request->fused,     request->tp_overlap, request->objective,
-                             request->fp8_recipe, request->bf16_master};
+                             request->fp8_recipe, request->bf16_master, request->any_order};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         hash_int(&hash, asked[i]);
+    }
+    const Mesh asked_order = {.order = request->order};
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        hash_int(&hash, mesh_axis_at(&asked_order, place));
     }
     hash_double(&hash, request->memory_limit_bytes);
     handicap_hash(request, &hash);

@@ -109,8 +109,9 @@ static json_t *model_json(const ModelSpec *model) {
 }
 
 static json_t *plan_json(const TrainPlan *plan) {
-    char mesh[MESH_TEXT_BYTES];
-    json_t *object = json_pack("{s:s}", "mesh", mesh_text(&plan->mesh, mesh));
+    char mesh[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
+    json_t *object =
+        json_pack("{s:s, s:s}", "mesh", mesh_text(&plan->mesh, mesh), "order", mesh_order_text(&plan->mesh, order));
     fields_write(object, FIELDS(plan_fields), plan);
     return object;
 }
@@ -227,10 +228,13 @@ static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model,
 
 static Status read_plan(const JsonReader *root, Arena *arena, TrainPlan *plan, Error *error) {
     JsonReader reader;
-    const char *mesh;
+    const char *mesh, *order;
     TRY(read_object(root, "plan", &reader, error));
     TRY(json_get_text(&reader, "mesh", arena, &mesh, error));
+    TRY(json_get_text(&reader, "order", arena, &order, error));
     TRY(mesh_parse(mesh, &plan->mesh, error));
+    TRY(axis_order_parse(order, &plan->mesh.order, error));
+    mesh_canonical_order(&plan->mesh);
     return fields_read(&reader, FIELDS(plan_fields), plan, error);
 }
 

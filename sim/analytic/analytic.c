@@ -63,7 +63,7 @@ enum { ALL_VARIANTS = 3 };
 
 static uint64_t placement_word(const Mesh *mesh, Axis axis, int ranks_per_node) {
     const GroupPlacement at = mesh_group_placement(mesh, AXIS_BIT(axis), ranks_per_node);
-    return (uint64_t)at.nodes << 40 | (uint64_t)at.per_node << 20 | (uint64_t)at.siblings;
+    return (uint64_t)at.nodes << 43 | (uint64_t)at.per_node << 32 | (uint64_t)at.siblings << 21 | (uint64_t)at.span;
 }
 
 // Meshes whose collectives occupy the same share their contention.
@@ -123,9 +123,14 @@ static uint64_t format_word(const TrainPlan *plan) {
 
 static MemoKey mesh_key(const TrainPlan *plan) {
     const int *size = plan->mesh.size;
-    return (MemoKey){.words = {(uint64_t)size[0] << 32 | (uint64_t)size[1], (uint64_t)size[2] << 32 | (uint64_t)size[3],
-                               (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 | (uint64_t)plan->precision |
-                                   format_word(plan) << 24}};
+    uint64_t order = 0;
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        order = order << 4 | (uint64_t)mesh_axis_at(&plan->mesh, place);
+    }
+    return (MemoKey){
+        .words = {(uint64_t)size[0] << 32 | (uint64_t)size[1], (uint64_t)size[2] << 32 | (uint64_t)size[3],
+                  order << 32 | (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 | (uint64_t)plan->precision |
+                   format_word(plan) << 24}};
 }
 
 // The choices that change a micro-step's operations, as bits.

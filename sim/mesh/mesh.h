@@ -44,10 +44,13 @@ static inline Axis mesh_axis_at(const Mesh *mesh, int place) {  // place 0 is th
 
 AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]);
 
+enum { AXIS_ORDERS = 24 };                        // permutations of the axes
+void axis_orders(AxisOrder orders[AXIS_ORDERS]);  // all, in lexicographic order, so the default one first
+
 // Axes of size 1 move no rank: they go to their default places, so meshes that arrange all ranks alike are equal, and
 // all zero where that is the default arrangement.
 void mesh_canonical_order(Mesh *mesh);
-bool mesh_has_default_order(const Mesh *mesh);  // arranges the ranks so
+bool mesh_has_default_order(const Mesh *mesh);       // arranges the ranks so
 bool mesh_same_shape(const Mesh *a, const Mesh *b);  // equal sizes, in whatever order
 
 // A group is the ranks that differ only along the axes of mask, ordered as the mesh orders them (slow axis first).
@@ -70,7 +73,8 @@ GroupPlacement mesh_group_placement(const Mesh *mesh, AxisMask mask, int ranks_p
 // capacity meshes, returns how many exist.
 int mesh_enumerate(int world, Mesh *meshes, int capacity);
 
-// "dp_shard=8,tp=2" (axes not named are 1) and back, all four axes named, without the order. Errors name the word and what is allowed.
+// "dp_shard=8,tp=2" (axes not named are 1) and back, all four axes named, without the order. Errors name the word and
+// what is allowed.
 Status mesh_parse(const char *text, Mesh *mesh, Error *error);
 char *mesh_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]);
 

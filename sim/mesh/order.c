@@ -14,6 +14,43 @@ AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]) {
     return order;
 }
 
+// The next permutation in lexicographic order, which begins with the default order; false after the last.
+static bool next_permutation(Axis axes[AXIS_COUNT]) {
+    int pivot = AXIS_COUNT - 2;
+    while (pivot >= 0 && axes[pivot] >= axes[pivot + 1]) {
+        pivot--;
+    }
+    if (pivot < 0) {
+        return false;
+    }
+    for (int low = pivot + 1, high = AXIS_COUNT - 1; low < high; low++, high--) {
+        const Axis kept = axes[low];
+        axes[low] = axes[high];
+        axes[high] = kept;
+    }
+    int other = pivot + 1;
+    while (axes[other] < axes[pivot]) {
+        other++;
+    }
+    const Axis kept = axes[pivot];
+    axes[pivot] = axes[other];
+    axes[other] = kept;
+    return true;
+}
+
+_Static_assert(AXIS_COUNT == 4 && AXIS_ORDERS == 4 * 3 * 2, "every permutation has its place");
+
+void axis_orders(AxisOrder orders[AXIS_ORDERS]) {
+    Axis axes[AXIS_COUNT];
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        axes[axis] = (Axis)axis;
+    }
+    int count = 0;
+    do {
+        orders[count++] = axis_order(axes);
+    } while (next_permutation(axes));
+}
+
 void mesh_canonical_order(Mesh *mesh) {
     Axis slow_to_fast[AXIS_COUNT];
     int next = 0;  // place of the next axis larger than 1 in the order as it is

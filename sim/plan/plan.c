@@ -13,6 +13,7 @@ const char *const fused_names[FUSED_COUNT] = {"fused", "eager", "compiled"};
 const char *const fp8_recipe_names[FP8_RECIPE_COUNT] = {"tensorwise", "rowwise", "delayed"};
 
 void plan_canonical(TrainPlan *plan) {
+    mesh_canonical_order(&plan->mesh);
     if (plan_shard_count(plan) == 1) {
         plan->zero = 0;
     }
@@ -49,16 +50,18 @@ int plan_shard_count(const TrainPlan *plan) {
 char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
     TrainPlan canonical = *plan;
     plan_canonical(&canonical);
-    char mesh[MESH_TEXT_BYTES];
+    const bool reordered = !mesh_has_default_order(&canonical.mesh);
+    char mesh[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
     snprintf(
         out, PLAN_TEXT_BYTES,
-        "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s attention=%s fused=%s%s%s%s%s",
+        "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s attention=%s fused=%s%s%s%s%s%s%s",
         mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum, canonical.zero,
         reshard_names[canonical.reshard], recompute_names[canonical.recompute], cp_rotate_names[canonical.cp_rotate],
         dtype_name(canonical.precision), attention_names[canonical.attention], fused_names[canonical.fused],
         canonical.tp_overlap ? " tp_overlap=on" : "", canonical.bf16_master ? " master=bf16" : "",
         canonical.precision == DTYPE_FP8 ? " fp8_recipe=" : "",
-        canonical.precision == DTYPE_FP8 ? fp8_recipe_names[canonical.fp8_recipe] : "");
+        canonical.precision == DTYPE_FP8 ? fp8_recipe_names[canonical.fp8_recipe] : "",
+        reordered ? " order=" : "", reordered ? mesh_order_text(&canonical.mesh, order) : "");
     return out;
 }
 
@@ -74,5 +77,10 @@ void plan_hash(const TrainPlan *plan, Hash *hash) {
                                canonical.fp8_recipe};
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         hash_int(hash, choices[i]);
+    }
+    if (!mesh_has_default_order(&canonical.mesh)) {  // else as before there were orders
+        for (int place = 0; place < AXIS_COUNT; place++) {
+            hash_int(hash, mesh_axis_at(&canonical.mesh, place));
+        }
     }
 }

@@ -63,8 +63,8 @@ static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
     return plan->precision == DTYPE_FP8 ? DTYPE_BF16 : plan->precision;
 }
 
-// fp8_recipe tensorwise unless precision is fp8; bf16_master off in fp32;
-// zero = 0 when dp_shard*cp = 1; reshard always unless stage 3; cp_rotate ring when cp = 1; tp_overlap off when tp = 1.
+// Axes of size 1 in their default places; fp8_recipe tensorwise unless precision is fp8; bf16_master off in fp32; zero =
+// 0 when dp_shard*cp = 1; reshard always unless stage 3; cp_rotate ring when cp = 1; tp_overlap off when tp = 1.
 void plan_canonical(TrainPlan *plan);
 
 int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch * R * S * grad_accum
@@ -72,6 +72,7 @@ int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
 int plan_local_tokens(const TrainPlan *plan);         // tokens of one rank and micro-step: micro_batch * seq / cp
 int plan_shard_count(const TrainPlan *plan);          // F = dp_shard * cp
 
-// One line, stable, canonical: "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 ..."
+// One line, stable, canonical: "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 ...", with
+// " order=tp,dp_shard" where the axes are not in their default order.
 char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]);
 void plan_hash(const TrainPlan *plan, Hash *hash);

@@ -63,6 +63,39 @@ Status target_find(const char *name_and_version, const Target **target, Error *e
                      rows);
 }
 
+// Place of the axis from the slowest; -1 where it is 1 and moves nothing.
+static int place_of(const Mesh *mesh, Axis axis) {
+    for (int place = 0; place < AXIS_COUNT && mesh->size[axis] > 1; place++) {
+        if (mesh_axis_at(mesh, place) == axis) {
+            return place;
+        }
+    }
+    return -1;
+}
+
+// Slices of a group of dp and cp are whole instances only where dp is its slow part; nothing lies inside dp.
+static bool dp_is_one(const Mesh *mesh) {
+    const int replicate = place_of(mesh, AXIS_DP_REPLICATE), shard = place_of(mesh, AXIS_DP_SHARD);
+    const int cp = place_of(mesh, AXIS_CP), tp = place_of(mesh, AXIS_TP);
+    if (replicate < 0) {
+        return true;
+    }
+    const bool tp_between = (replicate < tp) && (tp < shard), cp_between = (replicate < cp) && (cp < shard);
+    return (shard < 0 || replicate < shard) && (cp < 0 || replicate < cp) && !tp_between && !cp_between;
+}
+
+bool target_takes_order(const Target *target, const Mesh *mesh) {
+    switch (target->rank_order_rule) {
+    case RANK_ORDER_ANY:
+        return true;
+    case RANK_ORDER_DP_AS_ONE:
+        return dp_is_one(mesh);
+    case RANK_ORDER_FIXED:
+        break;
+    }
+    return mesh_has_default_order(mesh);
+}
+
 int target_default_zero(const Target *target, const Mesh *mesh) {
     const bool shards = mesh->size[AXIS_DP_SHARD] * mesh->size[AXIS_CP] > 1;
     return shards ? target->max_zero : 0;
@@ -125,6 +158,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->master_fp32,
                                 target->fp8_flavour,
                                 target->replicate_rule,
+                                target->rank_order_rule,
                                 target->has_tp,
                                 target->has_cp,
                                 target->shard_needs_fsdp,

@@ -30,6 +30,10 @@ typedef enum { REPLICATE_ANY, REPLICATE_NOT_BESIDE_TP, REPLICATE_NOT_BESIDE_TP_O
 // of the weights, one of them transposed, live beside the bf16 ones.
 typedef enum { FP8_NONE, FP8_TORCHAO, FP8_TRANSFORMER_ENGINE } Fp8Flavour;
 
+// In which orders the axes may be laid over the ranks. DP_AS_ONE: dp_replicate and dp_shard are one dimension, which is
+// cut into instances after cp has been joined to it.
+typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrderRule;
+
 typedef struct Target {
     const char *name;      // "accelerate"
     const char *version;   // "1.14"
@@ -60,6 +64,8 @@ typedef struct Target {
     Fp8Flavour fp8_flavour;
     // legality
     ReplicateRule replicate_rule;
+    RankOrderRule rank_order_rule;
+    const char *rank_order_note;  // what setting another order takes; NULL = no more than any other choice
     bool has_tp, has_cp;
     bool shard_needs_fsdp;  // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
@@ -93,6 +99,9 @@ const Target *target_table(int *count);
 // divisibility of the model and sequence, stage and rotation against the row; never memory.
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason);
+
+// Can its groups be laid over the ranks in the mesh's order?
+bool target_takes_order(const Target *target, const Mesh *mesh);
 
 // The stage that zero=auto means for this mesh: 3 where the target shards, 0 where there is nothing to shard over.
 int target_default_zero(const Target *target, const Mesh *mesh);

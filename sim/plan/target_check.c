@@ -69,6 +69,25 @@ static const char *check_axes(const Check *check) {
     return NULL;
 }
 
+static const char *check_order(const Check *check) {
+    const Target *target = check->target;
+    const Mesh *mesh = &check->plan->mesh;
+    if (target_takes_order(target, mesh)) {
+        return NULL;
+    }
+    char order[MESH_TEXT_BYTES];
+    if (target->rank_order_rule == RANK_ORDER_FIXED) {
+        return arena_format(check->arena,
+                            "%s lays its mesh over the ranks in one order (dp_replicate, dp_shard, cp, tp from slow to "
+                            "fast), not %s: use rank order default",
+                            target->name, mesh_order_text(mesh, order));
+    }
+    return arena_format(check->arena,
+                        "%s has one data-parallel dimension, and its %d instances (dp_replicate) are slices of it and "
+                        "cp together: rank order %s must name dp_replicate before cp and right before dp_shard",
+                        target->name, axis_size(check, AXIS_DP_REPLICATE), mesh_order_text(mesh, order));
+}
+
 static const char *check_replicate(const Check *check) {
     const int replicate = axis_size(check, AXIS_DP_REPLICATE);
     const int cp = axis_size(check, AXIS_CP);
@@ -288,7 +307,8 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
         check_positive,  check_axes,        check_replicate, check_zero,
         check_recompute, check_overlap,     check_fp8,       check_master,
         check_attention, check_tensor,      check_sequence,  check_local_tokens,
-        check_rotation,  check_token_count, check_structure, check_transformers_plan};
+        check_rotation,  check_token_count, check_structure, check_transformers_plan,
+        check_order};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

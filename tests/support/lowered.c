@@ -22,6 +22,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                                                    : DTYPE_FP32};
     cr_assert_eq(mesh_parse(request->mesh ? request->mesh : "dp_shard=1", &plan.mesh, &error), STATUS_OK, "%s",
                  error.message);
+    plan.mesh.order = request->order;
     plan.zero = request->zero == 0 ? target_default_zero(target, &plan.mesh) : request->zero < 0 ? 0 : request->zero;
     plan_canonical(&plan);
     return plan;
@@ -70,6 +71,8 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
                                           "megatron", "nanotron",   "deepspeed", "fsdp1",          "accelerate@1.13"};
     enum { CAPACITY = 256 };
     Mesh meshes[CAPACITY];
+    AxisOrder orders[AXIS_ORDERS];
+    axis_orders(orders);
     for (;;) {
         const int world = 1 << draw(seed, 31 - (uint32_t)__builtin_clz((unsigned)max_world) + 1);
         const int count = mesh_enumerate(world, meshes, CAPACITY);
@@ -84,6 +87,7 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
                                         .reshard = (Reshard)draw(seed, RESHARD_COUNT),
                                         .recompute = (Recompute)draw(seed, RECOMPUTE_COUNT),
                                         .cp_rotate = (CpRotate)draw(seed, CP_ROTATE_COUNT),
+                                        .order = orders[draw(seed, 2) ? draw(seed, AXIS_ORDERS) : 0],
                                         .bf16 = draw(seed, 2) == 1,
                                         .fp8 = draw(seed, 4) == 0,
                                         .fp8_recipe = (Fp8Recipe)draw(seed, FP8_RECIPE_COUNT),

@@ -15,6 +15,7 @@ typedef struct LoweredRequest {
     Reshard reshard;
     Recompute recompute;
     CpRotate cp_rotate;
+    AxisOrder order;
     bool bf16;
     bool fp8;  // over bf16
     Fp8Recipe fp8_recipe;

@@ -137,7 +137,8 @@ Test(faults, a_hang_in_any_lane_is_traced_to_its_rank) {
 // ---------------------------------------------------------------------------------------------- from outside
 
 static Status run_long(const Progress *progress, Error *error) {
-    RunRequest request = {.model = case_model(), .plan = plan_of((Mesh){.size = {1, 2, 1, 2}}), .options = case_options()};
+    RunRequest request = {
+        .model = case_model(), .plan = plan_of((Mesh){.size = {1, 2, 1, 2}}), .options = case_options()};
     request.options.steps = 1000000;
     const ExecOptions options = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker", .progress = progress};
     RunResult result;
@@ -254,7 +255,8 @@ Test(faults, an_interrupt_is_delivered_after_everything_is_cleaned_up) {
 }
 
 Test(faults, a_missing_worker_program_is_told_with_a_hint) {
-    RunRequest request = {.model = case_model(), .plan = plan_of((Mesh){.size = {1, 2, 1, 1}}), .options = case_options()};
+    RunRequest request = {
+        .model = case_model(), .plan = plan_of((Mesh){.size = {1, 2, 1, 1}}), .options = case_options()};
     const ExecOptions options = {.worker_path = "/nowhere/ndtune-worker"};
     RunResult result;
     Error error = {0};

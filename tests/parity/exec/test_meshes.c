@@ -101,6 +101,45 @@ Test(meshes, world_12_trains_as_one_rank) {
 }
 #endif
 
+// Orders in which the axes of the shard group lie apart, tp is slow, replicas are fast.
+static void orders_train_as_one_rank(const int size[AXIS_COUNT], const char *const *orders, int count) {
+    const RunResult reference = one_rank();
+    const RunOptions options = case_options();
+    for (int i = 0; i < count; i++) {
+        Mesh mesh;
+        Error error = {0};
+        memcpy(mesh.size, size, sizeof mesh.size);
+        cr_assert_eq(axis_order_parse(orders[i], &mesh.order, &error), STATUS_OK, "%s", error.message);
+        const TrainPlan plan = spread_plan(&mesh, i + 3);
+        const RunResult run = case_run(&plan, &options, &arena);
+        const Deviation deviation = case_deviation(&run, &reference);
+        char text[PLAN_TEXT_BYTES];
+        plan_text(&plan, text);
+        cr_expect_not(mesh_has_default_order(&plan.mesh), "%s", text);
+        cr_expect(deviation.loss_first <= 2e-6 && deviation.norm_first <= 2e-6, "%s: step 1 loss %.2e norm %.2e", text,
+                  deviation.loss_first, deviation.norm_first);
+        cr_expect(deviation.loss_last <= 1e-4 && deviation.norm_last <= 1e-4, "%s: step 20 loss %.2e norm %.2e", text,
+                  deviation.loss_last, deviation.norm_last);
+        cr_expect(run.peak_bytes == run.planned_peak_bytes, "%s", text);
+    }
+}
+
+Test(meshes, other_rank_orders_of_world_4_train_as_one_rank) {
+    static const char *const tp_slow[] = {"tp,dp_shard,cp"}, *const cp_slow[] = {"cp,dp_shard"};
+    orders_train_as_one_rank((const int[]){1, 2, 1, 2}, tp_slow, 1);
+    orders_train_as_one_rank((const int[]){1, 1, 2, 2}, tp_slow, 1);
+    orders_train_as_one_rank((const int[]){1, 2, 2, 1}, cp_slow, 1);
+}
+
+Test(meshes, other_rank_orders_of_world_8_train_as_one_rank) {
+    static const char *const shard_apart[] = {"dp_shard,tp,cp", "cp,tp,dp_shard", "tp,cp,dp_shard"};
+    orders_train_as_one_rank((const int[]){1, 2, 2, 2}, shard_apart, 3);
+    static const char *const replicas_inside[] = {"dp_shard,dp_replicate,tp", "tp,dp_shard,dp_replicate"};
+    orders_train_as_one_rank((const int[]){2, 2, 1, 2}, replicas_inside, 2);
+    static const char *const one_ring[] = {"cp,dp_replicate"};
+    orders_train_as_one_rank((const int[]){2, 1, 4, 1}, one_ring, 1);
+}
+
 Test(meshes, the_loss_falls) {
     const RunResult run = one_rank(&twos);
     cr_assert(run.loss[CASE_STEPS - 1] < run.loss[0] - 1.0, "%g to %g", run.loss[0], run.loss[CASE_STEPS - 1]);

@@ -14,7 +14,8 @@ TuneRequest request_for(Arena *arena, int world, const char *model, const char *
                            .recompute = TUNE_ANY,
                            .cp_rotate = TUNE_ANY,
                            .attention = TUNE_ANY,
-                           .fused = TUNE_ANY};
+                           .fused = TUNE_ANY,
+                           .any_order = true};
     Error error = {0};
     cr_assert_eq(model_find(model, arena, &request.model, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(cluster_find(cluster, arena, &request.cluster, &error), STATUS_OK, "%s", error.message);

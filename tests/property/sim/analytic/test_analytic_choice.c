@@ -122,7 +122,7 @@ Test(analytic_choice, screening_picks_the_engines_best_shape_in_95_of_100_reques
         }
         requests++;
         plans += search.plans;
-        const bool equal = memcmp(&search.estimated.mesh, &search.simulated.mesh, sizeof(Mesh)) == 0;
+        const bool equal = mesh_same_shape(&search.estimated.mesh, &search.simulated.mesh);
         const double regret = search.simulated_of_estimated_s / search.simulated.step_s;
         same += equal;
         tied += !equal && regret < tie;

@@ -59,7 +59,11 @@ bool random_plan(Random *random, const RandomRequest *request, Arena *arena, Tra
         plan->zero = 3;
     }
     plan->zero = plan->zero < request->target->max_zero ? plan->zero : request->target->max_zero;
+    AxisOrder orders[AXIS_ORDERS];
+    axis_orders(orders);
+    plan->mesh.order = orders[random_below(random, 2) ? random_below(random, AXIS_ORDERS) : 0];
     plan_canonical(plan);
+    plan->mesh.order = target_takes_order(request->target, &plan->mesh) ? plan->mesh.order : orders[0];
     const char *reason;
     target_check(request->target, &request->model, plan, arena, &reason);
     return reason == NULL && plan->mesh.size[AXIS_TP] <= request->profile.node.accelerators;

@@ -10,7 +10,7 @@
 #include "sim/mesh/mesh.h"
 
 static const int worlds[] = {1, 2, 6, 7, 24, 32, 56, 96};
-enum { WORLD_COUNT = sizeof worlds / sizeof worlds[0], MAX_MESHES = 512, MAX_RANKS = 128, ORDERS = 24 };
+enum { WORLD_COUNT = sizeof worlds / sizeof worlds[0], MAX_MESHES = 512, MAX_RANKS = 128 };
 
 typedef void (*MeshCheck)(const Mesh *mesh);
 
@@ -25,25 +25,17 @@ static void for_every_mesh(MeshCheck check) {
     }
 }
 
-// The permutations of four axes; the first is the default.
 static AxisOrder order_number(int number) {
-    Axis left[AXIS_COUNT] = {AXIS_DP_REPLICATE, AXIS_DP_SHARD, AXIS_CP, AXIS_TP}, slow_to_fast[AXIS_COUNT];
-    int blocks = ORDERS;
-    for (int place = 0; place < AXIS_COUNT; place++) {
-        blocks /= AXIS_COUNT - place;
-        const int pick = number / blocks;
-        number %= blocks;
-        slow_to_fast[place] = left[pick];
-        memmove(left + pick, left + pick + 1, (size_t)(AXIS_COUNT - 1 - pick) * sizeof *left);
-    }
-    return axis_order(slow_to_fast);
+    AxisOrder orders[AXIS_ORDERS];
+    axis_orders(orders);
+    return orders[number];
 }
 
 static MeshCheck check_of_orders;
 
 // Every order that arranges the ranks of the shape differently.
 static void in_every_order(const Mesh *shape) {
-    for (int number = 0; number < ORDERS; number++) {
+    for (int number = 0; number < AXIS_ORDERS; number++) {
         Mesh mesh = *shape;
         mesh.order = order_number(number);
         Mesh canonical = mesh;
@@ -132,8 +124,8 @@ static bool arrange_alike(const Mesh *a, const Mesh *b) {
 }
 
 static void check_canonical(const Mesh *shape) {
-    Mesh canonical[ORDERS];
-    for (int i = 0; i < ORDERS; i++) {
+    Mesh canonical[AXIS_ORDERS];
+    for (int i = 0; i < AXIS_ORDERS; i++) {
         Mesh mesh = *shape;
         mesh.order = order_number(i);
         canonical[i] = mesh;
@@ -241,7 +233,7 @@ static uint64_t seed_next(uint64_t *seed) {
 Test(mesh_property, placement_of_larger_worlds_equals_counting) {
     uint64_t seed = seed_begin();
     for (int round = 0; round < 1500; round++) {
-        Mesh mesh = {.size = {1, 1, 1, 1}, .order = order_number((int)(seed_next(&seed) % ORDERS))};
+        Mesh mesh = {.size = {1, 1, 1, 1}, .order = order_number((int)(seed_next(&seed) % AXIS_ORDERS))};
         for (int axis = 0; axis < AXIS_COUNT; axis++) {
             static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 12, 16, 25, 33, 127, 500};
             const int size = sizes[seed_next(&seed) % (sizeof sizes / sizeof *sizes)];

@@ -32,7 +32,10 @@ static int draw_int(int low, int high) {
 
 // Few values for each choice, so that equal plans are common.
 static TrainPlan draw_plan(void) {
-    return (TrainPlan){.mesh = {{draw_int(1, 2), draw_int(1, 2), draw_int(1, 2), draw_int(1, 2)}},
+    AxisOrder orders[AXIS_ORDERS];
+    axis_orders(orders);
+    return (TrainPlan){.mesh = {.size = {draw_int(1, 2), draw_int(1, 2), draw_int(1, 2), draw_int(1, 2)},
+                                .order = orders[draw_int(0, 2) ? 0 : draw_int(0, AXIS_ORDERS - 1)]},
                        .seq = 1024 * draw_int(1, 2),
                        .micro_batch = draw_int(1, 2),
                        .grad_accum = draw_int(1, 2),
@@ -44,10 +47,9 @@ static TrainPlan draw_plan(void) {
 }
 
 static bool same_plan(const TrainPlan *a, const TrainPlan *b) {
-    return memcmp(a->mesh.size, b->mesh.size, sizeof a->mesh.size) == 0 && a->seq == b->seq &&
-           a->micro_batch == b->micro_batch && a->grad_accum == b->grad_accum && a->zero == b->zero &&
-           a->reshard == b->reshard && a->recompute == b->recompute && a->cp_rotate == b->cp_rotate &&
-           a->precision == b->precision;
+    return memcmp(&a->mesh, &b->mesh, sizeof a->mesh) == 0 && a->seq == b->seq && a->micro_batch == b->micro_batch &&
+           a->grad_accum == b->grad_accum && a->zero == b->zero && a->reshard == b->reshard &&
+           a->recompute == b->recompute && a->cp_rotate == b->cp_rotate && a->precision == b->precision;
 }
 
 static uint64_t hash_of(const TrainPlan *plan) {
@@ -121,6 +123,7 @@ Test(plan_property, a_reason_is_one_sentence_of_words_or_nothing) {
         cr_assert_eq(target_find(draw_int(0, 1) ? "accelerate" : "ndtune", &target, &error), STATUS_OK);
         TrainPlan plan = draw_plan();
         plan.mesh.size[AXIS_TP] = draw_int(1, 9);
+        plan.mesh.order = draw_int(0, 7) ? (AxisOrder){{0}} : plan.mesh.order;
         plan.seq = draw_int(1, 4096);
         const char *reason = NULL;
         target_check(target, &model, &plan, &arena, &reason);

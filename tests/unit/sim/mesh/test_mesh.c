@@ -116,3 +116,52 @@ Test(mesh, a_product_that_would_overflow_is_refused) {
     cr_assert_eq(mesh_parse("dp_replicate=1048576,dp_shard=1048576,cp=1048576,tp=1048576", &mesh, &error),
                  STATUS_USAGE);
 }
+
+// (cp, tp, dp_shard) from slow to fast on 2 x 3 x 4: dp_shard stride 1, tp stride 3, cp stride 12.
+static Mesh reordered(void) {
+    return (Mesh){.size = {1, 3, 2, 4},
+                  .order = axis_order((const Axis[]){AXIS_DP_REPLICATE, AXIS_CP, AXIS_TP, AXIS_DP_SHARD})};
+}
+
+Test(mesh, another_order_gives_the_axes_other_strides) {
+    const Mesh mesh = reordered();
+    cr_assert_eq(mesh_rank(&mesh, &(MeshCoordinates){{0, 1, 0, 0}}), 1);
+    cr_assert_eq(mesh_rank(&mesh, &(MeshCoordinates){{0, 0, 0, 1}}), 3);
+    cr_assert_eq(mesh_rank(&mesh, &(MeshCoordinates){{0, 0, 1, 0}}), 12);
+}
+
+Test(mesh, a_shard_group_whose_axes_are_apart_has_two_strides) {
+    const Mesh mesh = reordered();
+    const MeshCoordinates at = {{0, 0, 0, 2}};  // tp 2: the ranks 6, 7, 8 and 18, 19, 20
+    static const int members[] = {6, 7, 8, 18, 19, 20};
+    cr_assert_eq(mesh_group_size(&mesh, AXIS_SHARD_GROUP), 6);
+    for (int i = 0; i < 6; i++) {
+        cr_assert_eq(mesh_group_member(&mesh, AXIS_SHARD_GROUP, &at, i), members[i]);
+    }
+}
+
+static void check_order(const char *text, const char *canonical) {
+    Mesh mesh = {.size = {1, 4, 2, 4}};
+    Error error = {0};
+    char written[MESH_TEXT_BYTES];
+    cr_assert_eq(axis_order_parse(text, &mesh.order, &error), STATUS_OK, "%s", error.message);
+    cr_assert_str_eq(mesh_order_text(&mesh, written), canonical);
+}
+
+Test(mesh, axes_that_an_order_does_not_name_come_before_it) {
+    check_order("tp,cp", "dp_shard,tp,cp");
+    check_order("dp_shard", "cp,tp,dp_shard");
+    check_order("dp-shard,cp,tp,dp_replicate", "default");
+    check_order("default", "default");
+}
+
+Test(mesh, orders_that_are_none_are_refused) {
+    AxisOrder order;
+    Error error = {0};
+    cr_assert_eq(axis_order_parse("tp,shard", &order, &error), STATUS_USAGE);
+    cr_assert_str_eq(error.message, "rank order \"tp,shard\": unknown axis \"shard\"; it is \"default\" or a list of "
+                                    "dp_replicate, dp_shard, cp, tp from slow to fast");
+    cr_assert_eq(axis_order_parse("tp,tp", &order, &error), STATUS_USAGE);
+    cr_assert_str_eq(error.message, "rank order \"tp,tp\": tp is named twice");
+    cr_assert_eq(axis_order_parse("", &order, &error), STATUS_USAGE);
+}

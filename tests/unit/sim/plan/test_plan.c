@@ -110,3 +110,30 @@ Test(plan, the_longest_text_fits) {
     plan_text(&plan, text);
     cr_assert_not_null(strstr(text, "fp8_recipe=tensorwise"), "cut: %s", text);
 }
+
+static uint64_t plan_number(const TrainPlan *plan) {
+    Hash hash = hash_begin();
+    plan_hash(plan, &hash);
+    return hash_end(&hash);
+}
+
+Test(plan, another_order_of_the_axes_is_another_plan) {
+    const TrainPlan usual = example();
+    TrainPlan plan = example();
+    plan.mesh.order = axis_order((const Axis[]){AXIS_DP_SHARD, AXIS_TP, AXIS_CP, AXIS_DP_REPLICATE});
+    char text[PLAN_TEXT_BYTES];
+    cr_assert_str_eq(strstr(plan_text(&plan, text), " order="), " order=dp_shard,tp,cp,dp_replicate");
+    cr_assert_null(strstr(plan_text(&usual, text), " order="), "%s", text);
+    cr_assert_neq(plan_number(&plan), plan_number(&usual));
+}
+
+Test(plan, axes_of_size_1_make_no_other_order) {
+    TrainPlan plan = example(), usual;
+    plan.mesh = (Mesh){.size = {1, 4, 1, 2},
+                       .order = axis_order((const Axis[]){AXIS_DP_SHARD, AXIS_CP, AXIS_TP, AXIS_DP_REPLICATE})};
+    usual = plan;
+    usual.mesh.order = (AxisOrder){{0}};
+    char text[PLAN_TEXT_BYTES], usual_text[PLAN_TEXT_BYTES];
+    cr_assert_str_eq(plan_text(&plan, text), plan_text(&usual, usual_text));
+    cr_assert_eq(plan_number(&plan), plan_number(&usual));
+}

@@ -103,3 +103,47 @@ Test(target, the_hash_tells_rows_and_changed_costs_apart) {
     row.gradient_buffer = !row.gradient_buffer;
     cr_assert_neq(whole, hash_of(&row));
 }
+
+static bool takes(const char *name, const int size[AXIS_COUNT], const char *order) {
+    const Target *target = NULL;
+    Error error = {0};
+    Mesh mesh;
+    memcpy(mesh.size, size, sizeof mesh.size);
+    cr_assert_eq(target_find(name, &target, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(axis_order_parse(order, &mesh.order, &error), STATUS_OK, "%s", error.message);
+    return target_takes_order(target, &mesh);
+}
+
+Test(target, frameworks_with_one_order_take_what_arranges_the_ranks_so) {
+    static const char *const fixed[] = {"accelerate", "torchtitan", "axolotl", "nanotron", "deepspeed", "fsdp1"};
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        cr_assert(takes(fixed[i], (const int[]){2, 4, 1, 2}, "default"), "%s", fixed[i]);
+        cr_assert(takes(fixed[i], (const int[]){1, 4, 1, 2}, "cp,dp_shard,dp_replicate,tp"), "%s", fixed[i]);
+        cr_assert_not(takes(fixed[i], (const int[]){1, 4, 1, 2}, "tp,dp_shard"), "%s", fixed[i]);
+    }
+}
+
+// Megatron: order= is a permutation of tp, cp, dp; with instances, slices of a dp-cp group must be whole.
+Test(target, megatron_takes_orders_in_which_data_parallelism_is_one_dimension) {
+    static const int one[] = {1, 4, 2, 2}, instances[] = {2, 2, 2, 2}, no_cp[] = {2, 2, 1, 2};
+    cr_assert(takes("megatron", one, "cp,tp,dp_shard"));
+    cr_assert(takes("megatron", one, "tp,dp_shard,cp"));
+    cr_assert(takes("megatron", instances, "tp,dp_replicate,dp_shard,cp"));
+    cr_assert(takes("megatron", instances, "dp_replicate,dp_shard,tp,cp"));
+    cr_assert(takes("megatron", no_cp, "tp,dp_replicate,dp_shard"));
+    cr_assert_not(takes("megatron", instances, "cp,dp_replicate,dp_shard,tp"), "slices would be of dp only");
+    cr_assert_not(takes("megatron", instances, "dp_replicate,tp,dp_shard,cp"), "tp inside dp");
+    cr_assert_not(takes("megatron", no_cp, "dp_shard,dp_replicate,tp"), "instances inside a shard group");
+    cr_assert_not(takes("megatron@2022", no_cp, "tp,dp_replicate,dp_shard"));
+}
+
+Test(target, our_executor_takes_every_order) {
+    AxisOrder orders[AXIS_ORDERS];
+    axis_orders(orders);
+    const Target *target = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find("ndtune", &target, &error), STATUS_OK, "%s", error.message);
+    for (int i = 0; i < AXIS_ORDERS; i++) {
+        cr_assert(target_takes_order(target, &(Mesh){.size = {2, 2, 2, 2}, .order = orders[i]}));
+    }
+}
