@@ -18,7 +18,7 @@ RunRequest flavour_request(const Target *target, const TrainPlan *plan) {
 
 static RunResult one_rank(const Target *target, Arena *arena) {
     TrainPlan plan;
-    const Mesh single = {{1, 1, 1, 1}};
+    const Mesh single = {.size = {1, 1, 1, 1}};
     case_plan(&single, 1, &plan);
     RunRequest request = flavour_request(target, &plan);
     Error error = {0};
