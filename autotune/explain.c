@@ -9,7 +9,6 @@
 #include "autotune/explain.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "autotune/parallel.h"
 #include "autotune/search.h"

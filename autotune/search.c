@@ -7,7 +7,6 @@
 #include "autotune/search.h"
 
 #include <math.h>
-#include <string.h>
 #include <time.h>
 
 #include "autotune/rank.h"

@@ -2,8 +2,6 @@
 // are predicted in full, so that the winner is the engine's; memory verdicts of shapes always come from the full
 // breakdown.
 
-#include <string.h>
-
 #include "autotune/prune.h"
 #include "autotune/rank.h"
 #include "autotune/search_internal.h"

@@ -127,10 +127,9 @@ static MemoKey mesh_key(const TrainPlan *plan) {
     for (int place = 0; place < AXIS_COUNT; place++) {
         order = order << 4 | (uint64_t)mesh_axis_at(&plan->mesh, place);
     }
-    return (MemoKey){
-        .words = {(uint64_t)size[0] << 32 | (uint64_t)size[1], (uint64_t)size[2] << 32 | (uint64_t)size[3],
-                  order << 32 | (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 | (uint64_t)plan->precision |
-                   format_word(plan) << 24}};
+    return (MemoKey){.words = {(uint64_t)size[0] << 32 | (uint64_t)size[1], (uint64_t)size[2] << 32 | (uint64_t)size[3],
+                               order << 32 | (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 |
+                                   (uint64_t)plan->precision | format_word(plan) << 24}};
 }
 
 // The choices that change a micro-step's operations, as bits.

@@ -52,16 +52,17 @@ char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
     plan_canonical(&canonical);
     const bool reordered = !mesh_has_default_order(&canonical.mesh);
     char mesh[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
-    snprintf(
-        out, PLAN_TEXT_BYTES,
-        "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s attention=%s fused=%s%s%s%s%s%s%s",
-        mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum, canonical.zero,
-        reshard_names[canonical.reshard], recompute_names[canonical.recompute], cp_rotate_names[canonical.cp_rotate],
-        dtype_name(canonical.precision), attention_names[canonical.attention], fused_names[canonical.fused],
-        canonical.tp_overlap ? " tp_overlap=on" : "", canonical.bf16_master ? " master=bf16" : "",
-        canonical.precision == DTYPE_FP8 ? " fp8_recipe=" : "",
-        canonical.precision == DTYPE_FP8 ? fp8_recipe_names[canonical.fp8_recipe] : "",
-        reordered ? " order=" : "", reordered ? mesh_order_text(&canonical.mesh, order) : "");
+    snprintf(out, PLAN_TEXT_BYTES,
+             "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s attention=%s "
+             "fused=%s%s%s%s%s%s%s",
+             mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum,
+             canonical.zero, reshard_names[canonical.reshard], recompute_names[canonical.recompute],
+             cp_rotate_names[canonical.cp_rotate], dtype_name(canonical.precision),
+             attention_names[canonical.attention], fused_names[canonical.fused],
+             canonical.tp_overlap ? " tp_overlap=on" : "", canonical.bf16_master ? " master=bf16" : "",
+             canonical.precision == DTYPE_FP8 ? " fp8_recipe=" : "",
+             canonical.precision == DTYPE_FP8 ? fp8_recipe_names[canonical.fp8_recipe] : "", reordered ? " order=" : "",
+             reordered ? mesh_order_text(&canonical.mesh, order) : "");
     return out;
 }
 

@@ -304,11 +304,10 @@ static const char *check_token_count(const Check *check) {
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
     static const char *(*const rules[])(const Check *) = {
-        check_positive,  check_axes,        check_replicate, check_zero,
-        check_recompute, check_overlap,     check_fp8,       check_master,
-        check_attention, check_tensor,      check_sequence,  check_local_tokens,
-        check_rotation,  check_token_count, check_structure, check_transformers_plan,
-        check_order};
+        check_positive,          check_axes,         check_replicate, check_zero,        check_recompute,
+        check_overlap,           check_fp8,          check_master,    check_attention,   check_tensor,
+        check_sequence,          check_local_tokens, check_rotation,  check_token_count, check_structure,
+        check_transformers_plan, check_order};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

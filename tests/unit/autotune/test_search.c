@@ -310,7 +310,7 @@ Test(search, the_best_alone_is_the_best_of_the_whole_search) {
         run();
         SearchBest best;
         const Mesh last =
-            result.entry_count > 0 ? result.entries[result.entry_count - 1].plan.mesh : (Mesh){{8, 1, 1, 1}};
+            result.entry_count > 0 ? result.entries[result.entry_count - 1].plan.mesh : (Mesh){.size = {8, 1, 1, 1}};
         cr_assert_eq(search_best(&request, analytic, &last, &arena, &best, &error), STATUS_OK, "%s", error.message);
         cr_assert_eq(best.feasible, result.entry_count > 0);
         if (best.feasible) {
