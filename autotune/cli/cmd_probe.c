@@ -28,7 +28,7 @@ static Status choose_mesh(Cli *cli, Mesh *mesh, Error *error) {
     } else {
         const int ranks = cli_given(cli, OPTION_WORLD) ? (int)cli_value(cli, OPTION_WORLD)->integer : usual_ranks();
         const int pairs = ranks > 2 && ranks % 2 == 0 ? 2 : 1;
-        *mesh = (Mesh){{1, ranks / pairs, 1, pairs}};
+        *mesh = (Mesh){.size = {1, ranks / pairs, 1, pairs}};
     }
     if (mesh_world(mesh) < 2) {
         error_set(error, STATUS_USAGE, "one rank has nobody to exchange with: a probe needs at least 2");

@@ -93,10 +93,10 @@ const OptionRow option_table[OPTION_COUNT] = {
                            "tensor-parallel collectives run beside the GEMMs that they feed", GROUP_CHOICES,
                            SEARCH | PREDICT | RUN},
     [OPTION_RANK_ORDER] = {"rank-order", VALUE_TEXT, "auto|default|AXIS,...", 0, 0, NULL,
-                           "auto; predict and run: default",
+                           "auto; one shape: default",
                            "the axes over the ranks from slow to fast, such as dp_shard,tp,cp; auto tries the orders "
                            "that the target can run and that place groups differently",
-                           GROUP_CHOICES, SEARCH | PREDICT | RUN},
+                           GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_MAX_TP] = {"max-tp", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", "none", "largest tensor-parallel size",
                        GROUP_CHOICES, SEARCH},
     [OPTION_MEMORY_LIMIT] = {"memory-limit", VALUE_BYTES, "BYTES", 0, 0, NULL, "the accelerator's memory",
