@@ -141,6 +141,11 @@ typedef struct KernelAdamw {
 void kernel_adamw(int64_t count, int64_t undecayed, const KernelAdamw *options, const float *scale,
                   const float *gradient, float *master, float *moment1, float *moment2);
 
+// What the BLAS took the processor for ("SkylakeX"); and whether it took an AVX-512 processor for an older one, which
+// OPENBLAS_CORETYPE in the environment makes it do: its products then run at half the speed.
+const char *kernel_blas_name(void);
+bool kernel_blas_is_slow(void);
+
 // Threads of every following kernel of this process; 1 until called. Call it before the first kernel: it starts the
 // threads and lets the BLAS take its buffers, so that no later kernel has to. Kernels may be called from several threads
 // at once: one call at a time gets the helpers, the others run on their own thread.

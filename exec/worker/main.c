@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "exec/worker/gather_moments.h"
 #include "exec/worker/preflight.h"
 #include "exec/worker/probe.h"
+#include "kernels/kernels.h"
 #include "sim/base/text.h"
 
 // A test preloads a library with this function: while armed, any allocation ends the process (nothing is allocated in a
@@ -162,7 +164,17 @@ static Status join(const char *launcher_name, Arena *arena, Error *error) {
     return status;
 }
 
+// OPENBLAS_CORETYPE set by hand is often an older core, which halves GEMM on AVX-512 machines (executor.md 6.1).
+// OpenBLAS reads it when it is loaded, so this process begins anew without it.
+static void core_type_shed(char **argv) {
+    if (getenv("OPENBLAS_CORETYPE") && kernel_blas_is_slow()) {
+        unsetenv("OPENBLAS_CORETYPE");
+        execv("/proc/self/exe", argv);  // where that fails the run is slow, not wrong
+    }
+}
+
 int main(int argc, char **argv) {
+    core_type_shed(argv);
     int64_t rank = -1;
     const bool child = argc == 4 && strcmp(argv[1], "run") == 0 && text_parse_int(argv[3], &rank) && rank >= 0;
     if (!child && (argc != 3 || strcmp(argv[1], "join") != 0)) {

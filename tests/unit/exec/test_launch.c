@@ -84,6 +84,21 @@ Test(launch, refuses_kernels_and_overlap_that_it_does_not_have_in_words) {
     cr_expect(reason && strstr(reason, "tp_overlap"), "%s", reason ? reason : "runs it");
 }
 
+// OpenBLAS, asked to, tells at start which core it takes the processor for.
+Test(launch, a_worker_sheds_a_core_type_that_slows_the_products) {
+    const char *const words[] = {"ndtune-worker", NULL};
+    const char *const environment[] = {"OPENBLAS_CORETYPE=Haswell", "OPENBLAS_VERBOSE=2", NULL};
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw")) {
+        cr_skip_test("this processor has no AVX-512: Haswell is no slower than what OpenBLAS takes");
+    }
+    ProgramRun run = program_run(words, environment, 30);
+    const char *slow = strstr(run.err, "Core: Haswell"), *fast = slow ? strstr(slow + 1, "Core: ") : NULL;
+    cr_expect(slow, "%s", run.err);
+    cr_expect(fast && strncmp(fast, "Core: Haswell", 13) != 0, "%s", run.err);
+    cr_expect_eq(run.exit_code, 1);
+    program_run_free(&run);
+}
+
 Test(launch, an_absent_device_is_a_matter_of_the_environment) {
     RunOptions options = run_options_default();
     Error error = {0};
