@@ -188,17 +188,30 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
     return cost;
 }
 
+static int ranks_on_node(const CostModel *model, const StepProgram *program) {
+    const Mesh *mesh = &program->plan.mesh;
+    const int world = mesh_world(mesh), per_node = cost_ranks_per_node(model->profile, mesh);
+    return world < per_node ? world : per_node;
+}
+
+// A collective inside a node is copies and sums all the time, one across nodes while bytes pass inside the node.
+static double core_share(const CostModel *model, const StepProgram *program, const Task *task, const TaskCost *cost) {
+    const bool collective = task_is_collective(task);
+    const double share = cost_core_share(model->profile, ranks_on_node(model, program), collective);
+    const bool leaves_node = collective && cost->use[RESOURCE_NIC] > 0;
+    return cost->seconds > 0 ? share * (leaves_node ? (double)cost->use[RESOURCE_NODE_LINK] : 1) : 0;
+}
+
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task) {
     TaskCost cost =
         task_is_collective(task) ? collective_task_cost(model, program, task) : compute_task_cost(model, program, task);
     cost.host_s = task_host_s(model->target, &program->plan, task);
+    cost.use[RESOURCE_CORES] = (float)core_share(model, program, task, &cost);
     return cost;
 }
 
 ClusterProfile program_profile(const CostModel *model, const StepProgram *program) {
-    const Mesh *mesh = &program->plan.mesh;
-    const int world = mesh_world(mesh), per_node = cost_ranks_per_node(model->profile, mesh);
-    return cost_shared_profile(model->profile, world < per_node ? world : per_node);
+    return cost_shared_profile(model->profile, ranks_on_node(model, program));
 }
 
 TaskCost cost_task(const CostModel *model, const StepProgram *program, const Task *task) {

@@ -8,7 +8,8 @@
 //   of an
 //     axis run it at once and divide the node's NICs (collectives.md 6.2, q siblings). The engine must not divide
 //     again.
-//   - Isolated time of a task on a CPU profile already contains the other ranks on the same cores (cpu_sharing.c).
+//   - Isolated time of a task on a CPU profile already contains the other ranks on the same cores (cpu_sharing.c), all
+//     of them busy; what a rank itself runs at the same time shares its part of the cores through use[].
 //   - DIFFERENT tasks that run at the same time on a rank share through use[] and sm_share: the engine's business.
 
 #pragma once
@@ -19,7 +20,14 @@
 #include "sim/step/step.h"
 
 // Where a task's bytes travel. Sharing happens per resource.
-typedef enum { RESOURCE_NODE_LINK, RESOURCE_NIC, RESOURCE_UPLINK, RESOURCE_HBM, RESOURCE_COUNT } Resource;
+typedef enum {
+    RESOURCE_NODE_LINK,
+    RESOURCE_NIC,
+    RESOURCE_UPLINK,
+    RESOURCE_HBM,
+    RESOURCE_CORES,
+    RESOURCE_COUNT
+} Resource;
 
 typedef struct TaskCost {
     double seconds;      // alone on the machine, on the task's own lane; 0 = nothing to do (group of one)
@@ -31,6 +39,8 @@ typedef struct TaskCost {
     // of the narrowest level of the network above the nodes that the group crosses. HBM: of
     // achievable bandwidth (datasheet x memory_efficiency), so a streaming kernel is near 1; a collective's wire bytes
     // are already multiplied by the profile's interference.hbm_factor.
+    // CORES: of the CPU cores that are this rank's part of its node; on a CPU a collective is copies that a core makes,
+    // and a rank that waits for others burns none. 0 on a GPU.
     float use[RESOURCE_COUNT];
     const char *algorithm;  // "ring" "tree" "nvls" "p2p" "measured" "tile" "flash" "stream"; static text
 } TaskCost;
@@ -72,6 +82,9 @@ double cost_memory_bound_s(const Accelerator *accelerator, double bytes);
 
 // The machine as one of ranks_on_node ranks sees it. GPU profiles: unchanged. CPU profiles: see cpu_sharing.c.
 ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_node);
+
+// What a kernel, or one thread, needs of the cores that are a rank's part of its node; 0 on a GPU.
+double cost_core_share(const ClusterProfile *profile, int ranks_on_node, bool one_thread);
 
 typedef enum {
     COLLECTIVE_ALL_GATHER,

@@ -5,7 +5,9 @@
 //   more ranks than cores    all take turns: rates divide by ranks/cores and latencies multiply by it, collectives too,
 //                            which are copies by the same cores (reference executor.md 6.3: 8 MB reduce-scatter of 2,
 //                            4, 8 ranks on 2 cores 0.094, 0.35, 1.5 ms; 64 MB all-reduce 6.6, 15.6, 41 ms)
-// Not modelled: memory channels that saturate before the cores do, caches, kernels too small for several threads.
+// So a rank has cores/ranks of them as its own part, and what it runs at the same time (its lanes) shares that part: a
+// kernel is as many threads as it has whole cores, a collective one (cost_core_share).
+// Not modelled: that a rank which waits lends its part to the others; memory channels that saturate before the cores do, caches, kernels too small for several threads.
 
 #include "sim/cost/cost.h"
 
@@ -31,6 +33,14 @@ static void latencies_scale(ClusterProfile *profile, double turns) {
     profile->node.link_latency_s *= turns;
     profile->node.step_latency_s *= turns;
     profile->node.p2p_latency_s *= turns;
+}
+
+double cost_core_share(const ClusterProfile *profile, int ranks_on_node, bool one_thread) {
+    if (profile->accelerator.device_class != DEVICE_CLASS_CPU || ranks_on_node < 1) {
+        return 0;
+    }
+    const double part = fmax(1, profile->node.cores) / ranks_on_node;
+    return one_thread ? fmin(1, 1 / part) : fmax(1, floor(part)) / fmax(1, part);
 }
 
 ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_node) {

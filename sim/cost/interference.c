@@ -5,6 +5,7 @@
 //   collective beside a kernel     its link rate / collective_slowdown
 //   kernels beside each other      1 / max(1, sum of their HBM, sum of their arithmetic shares): a copy and a GEMM
 //                                  mostly overlap
+//   anything on the cores of a CPU  1 / max(1, sum of what it all needs of the rank's part of the cores)
 // Not modelled: wave quantisation of the SMs left over, priorities, L2 contention beyond the residue, two kernels'
 // SMs.
 
@@ -112,9 +113,10 @@ static void share_links(const ShareDemand *const *demands, int count, double *ra
 
 void share_rates(const ShareDemand *const *demands, int count, const Interference *interference, double *rates) {
     share_links(demands, count, rates);
-    double sm_taken = 0, hbm = 0, arithmetic = 0;
+    double sm_taken = 0, hbm = 0, arithmetic = 0, cores = 0;
     int kernels = 0, collectives = 0;
     for (int i = 0; i < count; i++) {
+        cores += demands[i]->use[RESOURCE_CORES];
         if (demands[i]->collective) {
             sm_taken += demands[i]->sm_share;
             hbm += rates[i] * demands[i]->use[RESOURCE_HBM];
@@ -130,6 +132,7 @@ void share_rates(const ShareDemand *const *demands, int count, const Interferenc
     const double kernel_slow = kernels + collectives > 1 ? fmax(fmax(1, sm), fmax(hbm, arithmetic)) * residue : 1;
     const double collective_slow = kernels > 0 ? fmax(1, interference->collective_slowdown) : 1;
     for (int i = 0; i < count; i++) {
-        rates[i] /= demands[i]->collective ? collective_slow : kernel_slow;
+        const double slow = demands[i]->collective ? collective_slow : kernel_slow;
+        rates[i] /= demands[i]->use[RESOURCE_CORES] > 0 ? fmax(slow, cores) : slow;
     }
 }

@@ -74,9 +74,10 @@ static Status compile_tasks(const StepProgram *program, const EngineCosts *costs
             return error_set(error, STATUS_INTERNAL, "task %s is on lane %d of %d", task->name, task->lane,
                              program->lane_count);
         }
-        const bool occupies =
-            cost->seconds > 0 &&
-            cost->sm_share + cost->use[RESOURCE_NODE_LINK] + cost->use[RESOURCE_NIC] + cost->use[RESOURCE_UPLINK] > 0;
+        const bool occupies = cost->seconds > 0 && cost->sm_share + cost->use[RESOURCE_NODE_LINK] +
+                                                           cost->use[RESOURCE_NIC] + cost->use[RESOURCE_UPLINK] +
+                                                           cost->use[RESOURCE_CORES] >
+                                                       0;
         compiled->tasks[i].duration_ps = engine_picoseconds(cost->seconds);
         compiled->tasks[i].host_ps = engine_picoseconds(cost->host_s);
         compiled->tasks[i].lane = task->lane;

@@ -162,3 +162,18 @@ Test(cost, sharing_leaves_gpus_and_cores_that_suffice_alone) {
     cr_assert_eq(cpu_shared.accelerator.gemm[DTYPE_FP32].sustained_flop_per_s, 270e9);
     cr_assert_eq(cpu_shared.node.ring.bandwidth_bytes_per_s, 10e9);
 }
+
+// Four cores: one rank has them all, two have two each, eight half a core each; three have one whole core of 4/3.
+Test(cost, a_rank_has_its_part_of_the_cores) {
+    ClusterProfile profile = {.accelerator = {.device_class = DEVICE_CLASS_CPU}, .node = {.cores = 4}};
+    static const struct {
+        int ranks;
+        double kernel, thread;
+    } cases[] = {{1, 1, 0.25}, {2, 1, 0.5}, {3, 0.75, 0.75}, {4, 1, 1}, {8, 1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cr_assert_float_eq(cost_core_share(&profile, cases[i].ranks, false), cases[i].kernel, 1e-12);
+        cr_assert_float_eq(cost_core_share(&profile, cases[i].ranks, true), cases[i].thread, 1e-12);
+    }
+    profile.accelerator.device_class = DEVICE_CLASS_GPU;
+    cr_assert_eq(cost_core_share(&profile, 2, false), 0);
+}

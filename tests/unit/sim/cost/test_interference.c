@@ -165,3 +165,18 @@ Test(interference, memory_traffic_of_a_slowed_collective_shrinks) {
                                    {.collective = true, .use = {1, 0, 0, 0.4f}}};
     check(demands, 3, &ideal, (double[]){1 / ((double)0.8f + (double)0.4f), 0.5, 0.5});
 }
+
+// Four ranks on two cores: whatever a rank runs needs its whole part. A kernel and a copy then take turns.
+Test(interference, a_collective_of_copies_takes_the_cores_from_the_kernel) {
+    const ShareDemand demands[] = {{.sm_share = 1, .use = {[RESOURCE_CORES] = 1}},
+                                   {.collective = true, .use = {[RESOURCE_CORES] = 1}}};
+    check(demands, 1, &ideal, (double[]){1});
+    check(demands, 2, &ideal, (double[]){0.5, 0.5});
+}
+
+// Two threads of four cores' half and one thread: 1 + 1/2 of the part.
+Test(interference, one_thread_of_copies_takes_its_share_of_several_cores) {
+    const ShareDemand demands[] = {{.sm_share = 1, .use = {[RESOURCE_CORES] = 1}},
+                                   {.collective = true, .use = {[RESOURCE_CORES] = 0.5f}}};
+    check(demands, 2, &ideal, (double[]){2.0 / 3, 2.0 / 3});
+}
