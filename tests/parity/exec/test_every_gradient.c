@@ -105,8 +105,10 @@ static void compare(const Gradients *run, const Gradients *reference, const char
                 worst = isfinite(difference) ? fmax(worst, difference) : INFINITY;
             }
             cr_expect(largest > 0, "%s %d has no gradient", slice->name, i / unit->slice_count);
-            cr_expect(worst <= BOUND * largest, "%s: %s %d: off by %.1e of the largest %.1e", words, slice->name,
-                      i / unit->slice_count, worst / largest, largest);
+            // A key bias has none where keys do not turn (the softmax does not see it): rounding, next to other biases'.
+            const bool noise = strcmp(slice->name, "bk") == 0 && program->model.position != POSITION_ROTARY;
+            cr_expect(worst <= BOUND * largest || (noise && worst < 1e-8), "%s: %s %d: off by %.1e of the largest %.1e",
+                      words, slice->name, i / unit->slice_count, worst / largest, largest);
             at += elements;
         }
     }
@@ -213,5 +215,51 @@ Test(every_gradient, of_every_model_type_in_other_targets_programs_is_that_of_on
             }
         }
         cr_expect_geq(runs, 2, "%s runs in %d other programs", exec_families[f], runs);
+    }
+}
+
+typedef struct TypedCase {
+    const char *type;
+    Case one;
+} TypedCase;
+
+static RunRequest typed_request(const TypedCase *typed) {
+    RunRequest request = request_of(&typed->one);
+    request.model = exec_family(request.model, typed->type);
+    return request;
+}
+
+// Norms, biases, positions and their gradients under every flavour of tensor and context parallelism.
+Test(every_gradient, of_other_model_types_is_that_of_one_rank_in_every_targets_program) {
+    static const TypedCase cases[] = {
+        {"gpt2", {"ndtune", "dp_shard=2,cp=2,tp=2", 2, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false}},
+        {"gpt2", {"megatron", "cp=2,tp=2", 2, 1, RECOMPUTE_SELECTIVE, CP_ROTATE_RING, false}},
+        {"gpt2", {"deepspeed", "dp_shard=2,tp=2", 2, 2, RECOMPUTE_FULL, CP_ROTATE_RING, false}},
+        {"gpt2", {"accelerate", "dp_shard=2,cp=2", 1, 3, RECOMPUTE_FULL, CP_ROTATE_ALLGATHER, false}},
+        {"gpt_neox", {"accelerate", "dp_shard=2,tp=2", 1, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false}},
+        {"gpt_neox", {"torchtitan", "cp=2,tp=2", 2, 3, RECOMPUTE_SELECTIVE, CP_ROTATE_ALLGATHER, false}},
+        {"gpt_neox", {"nanotron", "dp_shard=2,tp=2", 2, 1, RECOMPUTE_FULL, CP_ROTATE_RING, false}},
+        {"mpt", {"axolotl", "cp=4", 1, 3, RECOMPUTE_NONE, CP_ROTATE_RING, false}},
+        {"mpt", {"megatron@2022", "dp_shard=2,tp=2", 2, 1, RECOMPUTE_SELECTIVE, CP_ROTATE_RING, false}},
+        {"mpt", {"deepspeed", "tp=4", 2, 2, RECOMPUTE_NONE, CP_ROTATE_RING, false}},
+        {"gemma", {"accelerate", "dp_shard=2,tp=2", 1, 3, RECOMPUTE_NONE, CP_ROTATE_RING, false}},
+        {"gemma", {"torchtitan", "cp=2,tp=2", 1, 3, RECOMPUTE_FULL, CP_ROTATE_ALLGATHER, false}},
+        {"qwen3", {"accelerate", "cp=2,tp=2", 1, 3, RECOMPUTE_FULL, CP_ROTATE_ALLGATHER, false}},
+        {"qwen3", {"torchtitan", "dp_shard=2,tp=2", 2, 3, RECOMPUTE_SELECTIVE, CP_ROTATE_RING, false}},
+        {"qwen3", {"megatron", "cp=2,tp=2", 1, 1, RECOMPUTE_NONE, CP_ROTATE_ALLGATHER, false}},
+        {"qwen2", {"axolotl", "cp=2,tp=2", 1, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false}},
+        {"olmo2", {"accelerate", "dp_shard=2,cp=2", 2, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false}},
+        {"olmo2", {"torchtitan", "cp=4", 1, 3, RECOMPUTE_SELECTIVE, CP_ROTATE_ALLGATHER, false}},
+        {"phi3", {"fsdp1", "dp_replicate=2,dp_shard=2", 2, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false}},
+    };
+    const Case single = {.target = "ndtune", .mesh = "dp_shard=1", .grad_accum = 1};
+    Gradients reference = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (i == 0 || strcmp(cases[i].type, cases[i - 1].type) != 0) {
+            reference = gradients_of(typed_request(&(TypedCase){cases[i].type, single}));
+        }
+        const Gradients run = gradients_of(typed_request(&cases[i]));
+        const char *words = arena_format(&arena, "%s %s %s", cases[i].type, cases[i].one.target, cases[i].one.mesh);
+        compare(&run, &reference, words);
     }
 }
