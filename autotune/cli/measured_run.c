@@ -37,7 +37,8 @@ LaunchOptions measured_run_launch(const Cli *cli) {
 // Said where somebody else than ndtune starts the ranks.
 static void launch_note(const MeasuredRun *run, const LaunchOptions *launch) {
     const char *launcher, *because;
-    if (exec_check_launch(launch, run->run.options.transport, &run->cli->arena, &launcher, &because, NULL) ==
+    if (exec_check_backend(&run->run.options, NULL) == STATUS_OK &&
+        exec_check_launch(launch, run->run.options.transport, &run->cli->arena, &launcher, &because, NULL) ==
             STATUS_OK &&
         strcmp(launcher, "local") != 0) {
         fprintf(stderr, "ranks are started by %s: %s\n", launcher, because);

@@ -1,4 +1,4 @@
-// A launcher for tests to kill: two ranks, as many steps as there is time for. Its worker is the first word.
+// A launcher for tests to kill: two ranks, as many steps as there is time for. WORKER [TRANSPORT [TIMEOUT]]
 
 #include <stdio.h>
 
@@ -12,6 +12,8 @@ int main(int argc, char **argv) {
                           .options = run_options_default()};
     const ExecOptions options = {.worker_path = argc > 1 ? argv[1] : NULL};
     request.options.steps = 1 << 30;
+    request.options.transport = argc > 2 ? argv[2] : "shm";
+    request.options.timeout_s = argc > 3 ? strtod(argv[3], NULL) : 120;
     Status status = model_find("tiny", &arena, &request.model, &error);
     status = status == STATUS_OK ? target_find("ndtune", &request.target, &error) : status;
     status = status == STATUS_OK ? exec_run(&request, &options, &arena, &result, &error) : status;

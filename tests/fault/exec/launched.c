@@ -7,8 +7,11 @@
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "exec/transport/transport.h"
@@ -147,5 +150,58 @@ static bool count_one(pid_t pid, void *context) {
 int launched_processes(pid_t ancestor) {
     int count = 0;
     visit(ancestor, count_one, &count);
+    return count;
+}
+
+// ---------------------------------------------------------------------------------------------- a launcher of its own
+
+static bool is_alive(pid_t pid) {
+    char line[512];
+    read_proc(pid, "stat", line, sizeof line);
+    const char *state = strrchr(line, ')');
+    return state && state[2] != 'Z' && state[2] != 'X';
+}
+
+static bool add_to_crew(pid_t pid, void *context) {
+    Crew *crew = context;
+    if (crew->count < CREW_MOST && is_alive(pid)) {
+        crew->pids[crew->count++] = pid;
+    }
+    return false;
+}
+
+Crew crew_start(const char *transport, const char *timeout_s) {
+    Error error = {0};
+    Crew crew = {0};
+    if (transport_check(transport, &error) != STATUS_OK) {
+        cr_skip_test("%s", error.message);
+    }
+    char *const words[] = {LAUNCH_FOREVER, (char *)(uintptr_t)WORKER, (char *)(uintptr_t)transport,
+                           (char *)(uintptr_t)timeout_s, NULL};
+    cr_assert(posix_spawn(&crew.launcher, LAUNCH_FOREVER, NULL, NULL, words, environ) == 0);
+    int ranks = 0;
+    for (int i = 0; i < 300 && ranks < 2; i++) {
+        Wanted first = {strcmp(transport, "mpi") == 0, 0}, second = {first.mpi, 1};
+        nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
+        ranks = (visit(crew.launcher, is_wanted, &first) > 0) + (visit(crew.launcher, is_wanted, &second) > 0);
+    }
+    cr_assert(ranks == 2, "%d ranks came", ranks);
+    nanosleep(&(struct timespec){.tv_sec = 2}, NULL);  // into the steps
+    crew.pids[crew.count++] = crew.launcher;
+    visit(crew.launcher, add_to_crew, &crew);
+    return crew;
+}
+
+void crew_signal(const Crew *crew, int number) {
+    for (int i = 0; i < crew->count; i++) {
+        kill(crew->pids[i], number);
+    }
+}
+
+int crew_alive(const Crew *crew) {
+    int count = 0;
+    for (int i = 0; i < crew->count; i++) {
+        count += is_alive(crew->pids[i]);
+    }
     return count;
 }

@@ -24,3 +24,17 @@ pid_t launched_rank(const Launched *launched, int rank);
 
 // Workers and launchers below `ancestor`.
 int launched_processes(pid_t ancestor);
+
+enum { CREW_MOST = 16 };
+
+// A launcher (launch_forever) with everything below it.
+typedef struct Crew {
+    pid_t launcher;
+    int count;
+    pid_t pids[CREW_MOST];  // the launcher first
+} Crew;
+
+// Starts it and waits until both ranks are there; skips the test where the build has no such transport.
+Crew crew_start(const char *transport, const char *timeout_s);
+void crew_signal(const Crew *crew, int number);
+int crew_alive(const Crew *crew);  // without the dead that nobody has reaped yet

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -195,4 +196,47 @@ Test(watchdog, an_interrupt_ends_all_ranks_of_mpirun) {
     signal(SIGINT, count_interrupt);
     struck("mpi", 0, (const char *[WORDS_MOST]){NULL});
     cr_expect(interrupts == 1, "%d interrupts", (int)interrupts);
+}
+
+static void wait_a_moment(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+}
+
+static void sweep(void) {
+    Arena arena = {0};
+    Error error = {0};
+    const Launched next = {"shm", NULL, 30, 1, NULL};
+    cr_expect(launched_run(&next, &arena, &error) == STATUS_OK, "%s", error.message);
+    arena_free(&arena);
+}
+
+Test(watchdog, a_killed_launcher_takes_mpirun_and_its_ranks_along) {
+    const Crew crew = crew_start("mpi", "60");
+    kill(crew.launcher, SIGKILL);
+    waitpid(crew.launcher, NULL, 0);
+    int alive = crew_alive(&crew);
+    for (int i = 0; i < 150 && alive > 0; i++) {
+        wait_a_moment();
+        alive = crew_alive(&crew);
+    }
+    cr_expect(crew.count >= 4 && alive == 0, "%d of %d live on", alive, crew.count);
+    sweep();
+}
+
+// The machine sleeps, or a debugger holds everybody: nobody is late.
+static void suspended_is_no_fault(const char *transport) {
+    const Crew crew = crew_start(transport, "1");
+    crew_signal(&crew, SIGSTOP);
+    nanosleep(&(struct timespec){.tv_sec = 3}, NULL);
+    crew_signal(&crew, SIGCONT);
+    nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+    cr_expect(crew_alive(&crew) == crew.count, "%s: %d of %d live on", transport, crew_alive(&crew), crew.count);
+    kill(crew.launcher, SIGTERM);
+    waitpid(crew.launcher, NULL, 0);
+    nothing_stays();
+}
+
+Test(watchdog, a_suspended_run_goes_on) {
+    suspended_is_no_fault("shm");
+    suspended_is_no_fault("mpi");
 }
