@@ -21,7 +21,7 @@ KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShap
 typedef struct AttentionShape {
     AttentionKernel kernel;
     int64_t sequences;
-    int heads, head_dim;
+    int heads, kv_heads, head_dim;  // kv_heads 0: as many as heads
     double queries, keys;
     double visible_share;
     bool diagonal;  // the block holds the causal diagonal, where tiles are half empty

@@ -1,7 +1,7 @@
 // Flash-type attention: plateau rate, a ramp over the visible key positions, a loss on the causal diagonal and
 // occupancy. Formula: reference hardware.md 5.2. Slices of a ring use the same formula with their own queries and keys:
 // short slices pay the ramp, which is the real price of a high context-parallel degree. Not modelled: masks other than
-// causal, dropout, the smaller key traffic of grouped queries (the kernels are limited by arithmetic).
+// causal, dropout.
 
 #include "sim/cost/compute.h"
 
@@ -67,7 +67,10 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double lines = (double)shape->sequences * shape->heads;  // independent (sequence, head) problems
     const double flops = 4 * lines * shape->queries * shape->keys * shape->head_dim * shape->visible_share *
                          (shape->backward ? backward_flops : 1);
-    const double bytes = 2 * lines * (shape->queries + shape->keys) * shape->head_dim * dtype_bytes(dtype);  // q o k v
+    const double query_bytes = 2 * lines * shape->queries * shape->head_dim * dtype_bytes(dtype);  // q o
+    const double key_bytes = 2 * (double)shape->sequences * (shape->kv_heads > 0 ? shape->kv_heads : shape->heads) *
+                             shape->keys * shape->head_dim * dtype_bytes(dtype);  // k v
+    const double bytes = query_bytes + key_bytes;
     const double floor_s = accelerator->kernel_floor_s;
     const double memory_s = bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
     if (flops <= 0) {

@@ -81,6 +81,7 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
     const AttentionShape shape = {.kernel = program->plan.attention,
                                   .sequences = task->sequences,
                                   .heads = task->heads,
+                                  .kv_heads = task->kv_heads,
                                   .head_dim = task->head_dim,
                                   .queries = queries,
                                   .keys = (double)task->cols,

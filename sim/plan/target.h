@@ -46,13 +46,16 @@ typedef struct Target {
     bool zigzag;           // cp sequence split: zigzag (balanced) or contiguous
     bool cp_ring;          // cp_rotate=ring available
     bool cp_allgather;
+    bool cp_half_gradients;   // with ring: dKV travels in the compute dtype, not in fp32
     bool cp_scatters;         // with all-gather: one reduce-scatter brings dKV home, else it travels the ring
     Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
     bool fused_projections;   // one GEMM for q,k,v and one for gate,up
     bool deferred_reduce;     // gradients are reduced on the last micro-step only
     bool gradient_buffer;     // whole gradients have memory of their own from the start, accumulated or not
     bool late_reduce;         // stage 1 reduces when backward has ended, not beside it
-    bool replicas_each_step;  // reduced on every micro-step, over dp_replicate too
+    bool
+        replicas_each_step;  // reduced on every micro-step, over dp_replicate too; at stage 0 nothing is left for the end
+    bool half_gradients;     // weight gradients have whole buffers in the compute dtype, added to the fp32 ones
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)

@@ -129,6 +129,13 @@ static Variant lower_optimizer(Lowering *lowering) {
     return variant;
 }
 
+// At stage 0 (DDP) a single micro-step leaves nothing to choose.
+static bool reduces_each_step(const TrainPlan *plan, const Target *target) {
+    const int data_ranks = plan->mesh.size[AXIS_DP_REPLICATE] * plan_shard_count(plan);
+    const bool replicas = plan->zero == 0 && target->replicas_each_step && plan->grad_accum > 1 && data_ranks > 1;
+    return !target->deferred_reduce && (plan->zero >= 2 || replicas);
+}
+
 Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                   StepProgram *program, Error *error) {
     const char *reason = NULL;
@@ -146,7 +153,7 @@ Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *t
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
                          .shards = plan->zero > 0 ? plan_shard_count(plan) : 1,
-                         .reduce_each = plan->zero >= 2 && !target->deferred_reduce};
+                         .reduce_each = reduces_each_step(plan, target)};
     lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
     lowering.master_dtype = target->master_fp32 && !plan->bf16_master ? DTYPE_FP32 : plan_activation_dtype(plan);
     lowering.fused_qkv = target->fused_projections || model->fused_qkv;

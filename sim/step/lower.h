@@ -102,7 +102,7 @@ typedef struct Lowering {
     Tensor *tensors;
     size_t tensor_count, tensor_capacity;
     int32_t weights[UNIT_COUNT];    // tensor that forward and backward read
-    int32_t gradients[UNIT_COUNT];  // tensor that weight gradients are written to
+    int32_t gradients[UNIT_COUNT];  // tensor that weight gradients are written to; the unit's whole gradient or before it
     Unit units[UNIT_COUNT];         // their buffer fields hold tensor ids until the lanes pass
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;
@@ -129,6 +129,8 @@ Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, cons
 Op *op_mark(Lowering *lowering, Section section, Mark mark, const char *name);
 OpRef op_whole(const Lowering *lowering, int32_t tensor);
 OpRef op_absent(void);
+OpRef own_slice(const Lowering *lowering, int32_t tensor);  // this rank's shard inside a whole tensor
+OpRef shard_gradient(const Lowering *lowering, const Unit *unit);
 void op_operand(Op *op, OpRef ref, Access access);
 Op *op_list_append(Arena *arena, OpList *list, const Op *op);  // a copy
 void op_list_pass(Arena *arena, OpList *list, Op *op);         // the same operation

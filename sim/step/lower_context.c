@@ -3,7 +3,7 @@
 //
 //   ring        KV travels C-1 hops; while block j computes, hop j+1 is on its way
 //   all-gather  KV of all ranks is gathered once; block 0 (the local one) needs not wait
-//   backward    KV again, and dKV in fp32 travels C hops: each rank adds its share, the last hop brings it home; where
+//   backward    KV again, and dKV (fp32, or as the keys) travels C hops: each rank adds its share, the last hop brings it home; where
 //               a target gathers and scatters, the blocks' dKV lie side by side and one reduce-scatter brings them home
 //
 // Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; parallelism.md 3.2). Keys and values travel
@@ -227,9 +227,11 @@ static void scattered_backward(Lowering *lowering, OpList *out, const Op *attent
 
 static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) {
     RingBuffers ring = ring_buffers(lowering);
-    const int32_t travel[2] = {packed_kv(lowering, "dkv ring even", ROLE_COMMUNICATION, DTYPE_FP32, 1),
-                               packed_kv(lowering, "dkv ring odd", ROLE_COMMUNICATION, DTYPE_FP32, 1)};
-    const int32_t share = packed_kv(lowering, "dkv block", ROLE_COMMUNICATION, DTYPE_FP32, 1);
+    const bool half = rotates(lowering) && lowering->target->cp_half_gradients;
+    const Dtype dtype = half ? lowering->dims.dtype : DTYPE_FP32;
+    const int32_t travel[2] = {packed_kv(lowering, "dkv ring even", ROLE_COMMUNICATION, dtype, 1),
+                               packed_kv(lowering, "dkv ring odd", ROLE_COMMUNICATION, dtype, 1)};
+    const int32_t share = packed_kv(lowering, "dkv block", ROLE_COMMUNICATION, dtype, 1);
     for (int hop = 0; hop < lowering->cp; hop++) {
         append_next_kv(lowering, out, &ring, hop, PHASE_BACKWARD);
         ring_select(lowering, &ring, hop);
@@ -238,7 +240,7 @@ static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) 
         op_list_append(lowering->arena, out, &block);
         if (hop > 0) {
             Op sum = copy_op(lowering, TASK_ACCUMULATE, "add dkv", PHASE_BACKWARD, 2 * lowering->dims.kv_width, 0);
-            sum.task.dtype = DTYPE_FP32;
+            sum.task.dtype = dtype;
             append_copy(lowering, out, sum, op_whole(lowering, share), op_whole(lowering, travel[hop % 2]), true);
         }
         append_transfer(lowering, out,

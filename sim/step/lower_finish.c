@@ -57,8 +57,10 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
         const int32_t to = task_operand(program, task, 1)->ref.buffer;
         return plane + task->rows * task->cols * dtype_bytes(program->buffers[to].dtype);
     }
-    case TASK_ACCUMULATE:
-        return plane + 2 * task->rows * task->cols * dtype_bytes(DTYPE_FP32);
+    case TASK_ACCUMULATE: {
+        const int32_t to = task_operand(program, task, 1)->ref.buffer;
+        return plane + 2 * task->rows * task->cols * dtype_bytes(program->buffers[to].dtype);
+    }
     case TASK_ADAMW:  // p, g, m, v in; p, m, v out
         return 7 * task->cols * dtype_bytes(program->buffers[task_operand(program, task, 1)->ref.buffer].dtype);
     default:

@@ -3,13 +3,13 @@
 // 3.1):
 //
 //   stage   weights read      gradient written            shard gradient            after the update
-//   0       whole             whole, summed over steps    -  (all-reduce at the end)
+//   0       whole             whole, summed over steps    -  (all-reduce at the end, or each step and then summed)
 //   1       whole             whole, summed over steps    reduce-scatter at the end  all-gather of weights
 //   2       whole             one layer at a time         reduce-scatter each step   all-gather of weights
 //   3       gathered          one layer at a time         reduce-scatter each step
 //
 // A target that defers its reduction sums whole gradients over micro-steps at any stage; one with a gradient buffer has
-// memory for all of them from the start; one that reduces late does so behind the last backward (stage 1). dp_replicate
+// memory for all of them from the start and reduces in it; one that reduces late does so behind the last backward (stage 1). dp_replicate
 // adds an all-reduce of the shard at the end.
 
 #include "sim/step/lower.h"
@@ -17,18 +17,19 @@
 // ---- what the units' tensors are
 
 typedef struct UnitNames {
-    const char *weights, *gradients, *master, *working, *moment1, *moment2, *shard_gradient, *part, *raw, *reduce_in,
-        *reduce_out;
+    const char *weights, *gradients, *half_gradients, *master, *working, *moment1, *moment2, *shard_gradient, *part,
+        *raw, *reduce_in, *reduce_out;
 } UnitNames;
 
 static const UnitNames unit_names[UNIT_COUNT] = {
-    {"embedding weights", "embedding gradients", "embedding master", "embedding working shard", "embedding moment 1",
-     "embedding moment 2", "embedding shard gradient", "embedding gather in", "embedding gather out",
-     "embedding reduce in", "embedding reduce out"},
-    {"layer weights", "layer gradients", "layer master", "layer working shard", "layer moment 1", "layer moment 2",
-     "layer shard gradient", "layer gather in", "layer gather out", "layer reduce in", "layer reduce out"},
-    {"head weights", "head gradients", "head master", "head working shard", "head moment 1", "head moment 2",
-     "head shard gradient", "head gather in", "head gather out", "head reduce in", "head reduce out"},
+    {"embedding weights", "embedding gradients", "embedding half gradients", "embedding master",
+     "embedding working shard", "embedding moment 1", "embedding moment 2", "embedding shard gradient",
+     "embedding gather in", "embedding gather out", "embedding reduce in", "embedding reduce out"},
+    {"layer weights", "layer gradients", "layer half gradients", "layer master", "layer working shard",
+     "layer moment 1", "layer moment 2", "layer shard gradient", "layer gather in", "layer gather out",
+     "layer reduce in", "layer reduce out"},
+    {"head weights", "head gradients", "head half gradients", "head master", "head working shard", "head moment 1",
+     "head moment 2", "head shard gradient", "head gather in", "head gather out", "head reduce in", "head reduce out"},
 };
 
 static int32_t unit_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements,
@@ -90,20 +91,31 @@ static void choose_weights(Lowering *lowering, int u) {
                               : unit->working;
 }
 
+static bool adds_half_gradients(const Lowering *lowering) {
+    return lowering->target->half_gradients && lowering->dims.reduce_dtype != lowering->dims.dtype;
+}
+
 static void choose_gradients(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     const UnitNames *names = &unit_names[u];
+    const Dtype reduce_dtype = lowering->dims.reduce_dtype;
     const bool buffered = lowering->target->gradient_buffer;
     const bool summed =
-        buffered || lowering->plan->zero == 0 || (!lowering->reduce_each && lowering->plan->grad_accum > 1);
+        buffered || (!lowering->reduce_each && (lowering->plan->zero == 0 || lowering->plan->grad_accum > 1));
     const int32_t slots = summed ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
-    lowering->gradients[u] = unit->gradient_full = unit_tensor(
-        lowering, names->gradients, ROLE_GRADIENT, lowering->dims.reduce_dtype, unit->padded_elements, slots);
+    unit->gradient_full =
+        unit_tensor(lowering, names->gradients, ROLE_GRADIENT, reduce_dtype, unit->padded_elements, slots);
     lowering->tensors[unit->gradient_full].persistent = buffered;
-    unit->gradient_shard = lowering->plan->zero == 0
-                               ? unit->gradient_full
-                               : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, lowering->master_dtype,
-                                             unit->shard_elements, unit->instances);
+    lowering->gradients[u] = adds_half_gradients(lowering)
+                                 ? persistent_tensor(lowering, names->half_gradients, ROLE_GRADIENT,
+                                                     lowering->dims.dtype, unit->padded_elements, unit->instances)
+                                 : unit->gradient_full;
+    // A gradient buffer is reduced in place: the shard is a part of it.
+    const bool in_place = (lowering->plan->zero == 0 && !lowering->reduce_each) ||
+                          (buffered && lowering->plan->zero > 0 && reduce_dtype == lowering->master_dtype);
+    unit->gradient_shard = in_place ? unit->gradient_full
+                                    : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
+                                                  lowering->master_dtype, unit->shard_elements, unit->instances);
 }
 
 void lower_unit_tensors(Lowering *lowering) {
@@ -117,6 +129,21 @@ void lower_unit_tensors(Lowering *lowering) {
                                           unit->shard_elements, unit->instances);
     }
     fp8_choose_weights(lowering);
+}
+
+OpRef own_slice(const Lowering *lowering, int32_t tensor) {
+    OpRef ref = op_whole(lowering, tensor);
+    if (lowering->shards > 1) {
+        ref.bytes /= lowering->shards;
+        ref.rank_group = lowering->shard_group;
+        ref.rank_stride_bytes = ref.bytes;
+    }
+    return ref;
+}
+
+OpRef shard_gradient(const Lowering *lowering, const Unit *unit) {
+    return unit->gradient_shard == unit->gradient_full ? own_slice(lowering, unit->gradient_shard)
+                                                       : op_whole(lowering, unit->gradient_shard);
 }
 
 // ---- emitting
@@ -265,7 +292,7 @@ static void emit_norm_gradient_sum(Lowering *lowering, const Place *place) {
     if (lowering->tp == 1 || unit->partial_elements == 0) {
         return;
     }
-    OpRef norms = place_ref(lowering, place, lowering->gradients[place->unit]);
+    OpRef norms = place_ref(lowering, place, unit->gradient_full);
     norms.bytes = unit->partial_elements * dtype_bytes(lowering->dims.reduce_dtype);
     place_collective(
         lowering, place,
@@ -280,25 +307,31 @@ static void emit_zero_padding(Lowering *lowering, const Place *place) {
         return;
     }
     OpRef tail = place_ref(lowering, place, lowering->gradients[place->unit]);
-    tail.offset_bytes = unit->elements * dtype_bytes(lowering->dims.reduce_dtype);
+    const Dtype dtype = lowering->tensors[tail.tensor].dtype;
+    tail.offset_bytes = unit->elements * dtype_bytes(dtype);
     tail.bytes -= tail.offset_bytes;
     Op op = {.task = {.name = "zero padding",
                       .kind = TASK_ZERO,
                       .lane = LANE_COMPUTE,
                       .group = -1,
-                      .dtype = lowering->dims.reduce_dtype,
+                      .dtype = dtype,
                       .rows = 1,
                       .cols = unit->padded_elements - unit->elements}};
     op_operand(&op, tail, ACCESS_WRITE);
     place_append(lowering, place, op);
 }
 
-static void emit_replica_sum(Lowering *lowering, const Place *place, int32_t tensor) {
+static OpRef indexed(const Place *place, OpRef ref) {
+    ref.index = (int16_t)place->index;
+    return ref;
+}
+
+static void emit_replica_sum(Lowering *lowering, const Place *place, OpRef gradient) {
     if (lowering_group_size(lowering, lowering->replicate_group) > 1) {
         place_collective(lowering, place,
                          op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->replicate_group,
                                        "replica gradient sum", PHASE_REDUCE),
-                         place_ref(lowering, place, tensor), op_absent());
+                         gradient, op_absent());
     }
 }
 
@@ -325,12 +358,12 @@ static void emit_shard_gradient(Lowering *lowering, const Place *place, int32_t 
 static int32_t reduce_source(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
     if (!lowering->target->shard_copies) {
-        return lowering->gradients[place->unit];
+        return unit->gradient_full;
     }
     // One buffer, so that one reduction is in flight: the next copy-in waits for it.
     const int32_t source = unit_tensor(lowering, unit_names[place->unit].reduce_in, ROLE_COMMUNICATION,
                                        lowering->dims.reduce_dtype, unit->padded_elements, 1);
-    place_copy(lowering, place, LANE_COMPUTE, "reduce copy in", lowering->gradients[place->unit], source);
+    place_copy(lowering, place, LANE_COMPUTE, "reduce copy in", unit->gradient_full, source);
     return source;
 }
 
@@ -348,16 +381,17 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     place_collective(
         lowering, place,
         op_collective(lowering, TASK_REDUCE_SCATTER, LANE_RS, lowering->shard_group, "reduce gradients", PHASE_REDUCE),
-        place_ref(lowering, place, source), place_ref(lowering, place, part));
+        place_ref(lowering, place, source),
+        part == unit->gradient_full ? indexed(place, own_slice(lowering, part)) : place_ref(lowering, place, part));
     const bool replicas_first = replicas_each || (cast && lowering->last && !lowering->reduce_each);
     if (replicas_first) {
-        emit_replica_sum(lowering, place, part);
+        emit_replica_sum(lowering, place, place_ref(lowering, place, part));
     }
     if (cast || adds) {
         emit_shard_gradient(lowering, place, part, replicas_first && replicas ? LANE_REP : LANE_RS);
     }
     if (lowering->last && !replicas_first) {
-        emit_replica_sum(lowering, place, unit->gradient_shard);
+        emit_replica_sum(lowering, place, indexed(place, shard_gradient(lowering, unit)));
     }
 }
 
@@ -371,23 +405,60 @@ void lower_late_reduce(Lowering *lowering, Section section, int unit) {
     }
 }
 
+// Into the fp32 buffer, on every micro-step.
+static void emit_half_gradient(Lowering *lowering, const Place *place) {
+    const Unit *unit = &lowering->units[place->unit];
+    const int32_t half = lowering->gradients[place->unit];
+    if (half == unit->gradient_full) {
+        return;
+    }
+    emit_zero_padding(lowering, place);
+    if (lowering->first) {
+        place_copy(lowering, place, LANE_COMPUTE, "gradient cast", half, unit->gradient_full);
+        return;
+    }
+    Op op = {.task = {.name = "gradient add",
+                      .kind = TASK_ACCUMULATE,
+                      .lane = LANE_COMPUTE,
+                      .group = -1,
+                      .dtype = lowering->tensors[half].dtype,
+                      .rows = 1,
+                      .cols = unit->padded_elements}};
+    op_operand(&op, place_ref(lowering, place, half), ACCESS_READ);
+    op_operand(&op, place_ref(lowering, place, unit->gradient_full), ACCESS_UPDATE);
+    place_append(lowering, place, op);
+}
+
+// Stage 0 has no shard: all data ranks reduce the whole gradient.
+static void emit_all_reduce(Lowering *lowering, const Place *place) {
+    const Unit *unit = &lowering->units[place->unit];
+    if (lowering_group_size(lowering, lowering->data_group) > 1) {
+        place_collective(
+            lowering, place,
+            op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->data_group, "gradient sum", PHASE_REDUCE),
+            place_ref(lowering, place, unit->gradient_full), op_absent());
+    }
+    if (lowering->reduce_each) {
+        emit_shard_gradient(lowering, place, unit->gradient_full, LANE_REP);
+    }
+}
+
 static void emit_unit_gradient(Lowering *lowering, OpList *out, int unit) {
+    const Place place = {.unit = unit, .phase = PHASE_REDUCE, .out = out};
+    emit_half_gradient(lowering, &place);
     if (!lowering->reduce_each && !lowering->last) {
         return;
     }
-    const Place place = {.unit = unit, .phase = PHASE_REDUCE, .out = out};
-    emit_zero_padding(lowering, &place);
-    emit_norm_gradient_sum(lowering, &place);
-    if (reduces_late(lowering)) {
-        return;
+    if (lowering->gradients[unit] == lowering->units[unit].gradient_full) {
+        emit_zero_padding(lowering, &place);
     }
+    emit_norm_gradient_sum(lowering, &place);
     if (lowering->plan->zero > 0) {
-        emit_reduce_scatter(lowering, &place);
-    } else if (lowering_group_size(lowering, lowering->data_group) > 1) {
-        place_collective(
-            lowering, &place,
-            op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->data_group, "gradient sum", PHASE_REDUCE),
-            place_ref(lowering, &place, lowering->gradients[unit]), op_absent());
+        if (!reduces_late(lowering)) {
+            emit_reduce_scatter(lowering, &place);
+        }
+    } else {
+        emit_all_reduce(lowering, &place);
     }
 }
 
@@ -423,7 +494,7 @@ void lower_sharding(Lowering *lowering) {
     for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
         OpList in = lowering->lists[section];
         OpList out = {0};
-        if (!lowering->first && !lowering->reduce_each) {
+        if (!lowering->first && !lowering->reduce_each && !adds_half_gradients(lowering)) {
             accumulate_gradients(lowering, &in);
         }
         for (size_t i = 0; i < in.count; i++) {

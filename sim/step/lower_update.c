@@ -19,7 +19,7 @@ static void emit_square_sum(Lowering *lowering, Section section, int u) {
     op->task.replicated = unit->replicated_elements;
     op->task.accumulate = true;
     op->task.dtype = lowering->tensors[unit->gradient_shard].dtype;
-    op_operand(op, op_whole(lowering, unit->gradient_shard), ACCESS_READ);
+    op_operand(op, shard_gradient(lowering, unit), ACCESS_READ);
     op_operand(op, op_whole(lowering, lowering->norm_square_tensor), ACCESS_UPDATE);
 }
 
@@ -32,17 +32,6 @@ static void emit_scalar_sum(Lowering *lowering, int16_t group, int32_t tensor, c
     op.task.payload_bytes = lowering->tensors[tensor].bytes;
     op_operand(&op, op_whole(lowering, tensor), ACCESS_UPDATE);
     op_list_append(lowering->arena, &lowering->lists[SECTION_UPDATE], &op);
-}
-
-// This rank's shard inside a whole tensor.
-static OpRef own_slice(const Lowering *lowering, int32_t tensor) {
-    OpRef ref = op_whole(lowering, tensor);
-    if (lowering->shards > 1) {
-        ref.bytes /= lowering->shards;
-        ref.rank_group = lowering->shard_group;
-        ref.rank_stride_bytes = ref.bytes;
-    }
-    return ref;
 }
 
 static OpRef master_ref(const Lowering *lowering, const Unit *unit) {
@@ -95,7 +84,7 @@ static void emit_adamw(Lowering *lowering, Section section, int u) {
     op_operand(op, master_ref(lowering, unit), ACCESS_UPDATE);
     op_operand(op, op_whole(lowering, unit->moment1), ACCESS_UPDATE);
     op_operand(op, op_whole(lowering, unit->moment2), ACCESS_UPDATE);
-    op_operand(op, op_whole(lowering, unit->gradient_shard), ACCESS_READ);
+    op_operand(op, shard_gradient(lowering, unit), ACCESS_READ);
     op_operand(op, op_whole(lowering, lowering->norm_tensor), ACCESS_READ);
     op_operand(op, working_ref(lowering, unit), ACCESS_WRITE);
     op_operand(op, temporary, u == UNIT_EMBEDDING ? ACCESS_WRITE : ACCESS_UPDATE);

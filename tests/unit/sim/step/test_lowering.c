@@ -352,3 +352,70 @@ Test(lowering, a_root_unit_is_gathered_before_forward_and_again_before_backward)
     cr_assert_eq(backward, 2);
     arena_free(&arena);
 }
+
+static int64_t count_in_micro_batch(const StepProgram *program, const char *name, int micro_batch) {
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    int64_t count = 0;
+    while (step_cursor_next(&cursor, &instance)) {
+        count += instance.micro_batch == micro_batch && strcmp(program->tasks[instance.task].name, name) == 0;
+    }
+    return count;
+}
+
+// torchtitan never enters no_sync, accelerate's accumulate() does (parallelism.md 1.2).
+Test(lowering, pure_replicas_are_reduced_on_every_micro_step_where_the_framework_does_not_defer) {
+    static const char *const targets[] = {"torchtitan@0.2", "torchtitan@head", "fsdp1", "accelerate", "megatron"};
+    for (size_t t = 0; t < sizeof targets / sizeof targets[0]; t++) {
+        Arena arena = {0};
+        const StepProgram program =
+            lowered(&arena, (LoweredRequest){.target = targets[t], .mesh = "dp_replicate=4", .grad_accum = 3});
+        const int units = program.model.layers + 2;
+        for (int micro_batch = 0; micro_batch < 3; micro_batch++) {
+            cr_assert_eq(count_in_micro_batch(&program, "gradient sum", micro_batch),
+                         t < 3 || micro_batch == 2 ? units : 0, "%s, micro-step %d", targets[t], micro_batch);
+        }
+        arena_free(&arena);
+    }
+}
+
+// Its reduce-scatter writes into the buffer that it reads: 4 bytes per parameter once, not 4 + 4/F.
+Test(lowering, megatron_reduces_in_its_gradient_buffer) {
+    Arena arena = {0};
+    const StepProgram program =
+        lowered(&arena, (LoweredRequest){.target = "megatron", .mesh = "dp_shard=4", .bf16 = true, .grad_accum = 2});
+    for (int u = 0; u < program.unit_count; u++) {
+        cr_assert_eq(program.units[u].gradient_shard, program.units[u].gradient_full);
+    }
+    arena_free(&arena);
+}
+
+// FP32GradientAccumulator: 2 bytes per parameter beside the 4 of the buffer, added on every micro-step.
+Test(lowering, nanotron_adds_whole_bf16_gradients_to_its_fp32_buffer) {
+    Arena arena = {0};
+    const StepProgram program =
+        lowered(&arena, (LoweredRequest){.target = "nanotron", .mesh = "dp_shard=2", .bf16 = true, .grad_accum = 3});
+    const int units = program.model.layers + 2;
+    cr_assert_eq(count_in_micro_batch(&program, "gradient cast", 0), units);
+    cr_assert_eq(count_in_micro_batch(&program, "gradient add", 1), units);
+    cr_assert_eq(count_in_micro_batch(&program, "gradient add", 2), units);
+    double held = 0;
+    for (int32_t i = 0; i < program.buffer_count; i++) {
+        const Buffer *buffer = &program.buffers[i];
+        held += buffer->role == ROLE_GRADIENT ? (double)buffer->slots * (double)buffer->slot_bytes : 0;
+    }
+    cr_assert_float_eq(held / (double)model_parameters(&program.model), 6, 0.001);
+    arena_free(&arena);
+}
+
+// Transformer Engine's buffers of the ring have the dtype of keys and values.
+Test(lowering, megatron_rotates_gradients_of_keys_and_values_in_bf16) {
+    Arena arena = {0};
+    const StepProgram program = lowered(
+        &arena,
+        (LoweredRequest){.model = "llama-2-7b", .target = "megatron", .mesh = "cp=4,tp=2", .seq = 8192, .bf16 = true});
+    const Tally backward = tally(&program, TASK_SEND_RECV, program.cp_group, PHASE_BACKWARD);
+    cr_assert_eq(backward.count, 3 + 4);
+    cr_assert_float_eq(backward.payload_bytes, (3 * 16 + 4 * 16) * MIB, 1);
+    arena_free(&arena);
+}
