@@ -354,15 +354,29 @@ static void wait_reduced(int unit, Clocks *clocks) {
     }
 }
 
-// Scatters of all units in a row, layers first.
+// `count` tasks in a row on a lane: behind what it has done, behind the first input, not before the host issues them (the
+// last one at issued_s), the last one not before its input.
+static double run_lane(double lane_s, double first_s, double last_s, double issued_s, int count, double seconds) {
+    return later(later(lane_s, first_s) + count * seconds, later(last_s, issued_s) + seconds);
+}
+
+// Scatters of all units, layers first; behind each, on its own lane, the sum over replicas.
 static void reduce_late(const Pipeline *pipeline, const ShardCosts *costs, Clocks *clocks) {
     static const int order[SHARD_UNITS] = {1, 2, 0};
-    clocks->rs = later(later(clocks->rs, clocks->gradient), clocks->host);
     for (int i = 0; i < SHARD_UNITS; i++) {
-        const double *unit_s = costs->seconds[order[i]];
+        const double *unit_s = costs->seconds[order[i]], *host_s = costs->host_s[order[i]];
         const int count = order[i] == 1 ? pipeline->layers : 1;
-        clocks->rs += count * (unit_s[SHARD_SCATTER] + unit_s[SHARD_CAST]);
+        const double scatter_s = unit_s[SHARD_SCATTER] + unit_s[SHARD_CAST], sum_s = unit_s[SHARD_REPLICA];
+        const double scatter_host_s = host_s[SHARD_SCATTER] + host_s[SHARD_CAST];
+        const double before_s = later(clocks->gradient, clocks->host + scatter_host_s);
+        clocks->host += count * (scatter_host_s + host_s[SHARD_REPLICA]);
+        const double first_s = later(clocks->rs, before_s) + scatter_s;
+        clocks->rs = run_lane(clocks->rs, before_s, before_s, clocks->host - host_s[SHARD_REPLICA], count, scatter_s);
         clocks->reduced[order[i]] = clocks->rs;
+        if (sum_s > 0) {
+            clocks->rep = run_lane(clocks->rep, first_s, clocks->rs, clocks->host, count, sum_s);
+            clocks->reduced[order[i]] = clocks->rep;
+        }
     }
 }
 
