@@ -173,8 +173,9 @@ Status store_open(const char *path, Store **store, Error *error) {
                          STORE_PATH_BYTES - 1);
     }
     struct stat about;
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) {
-        return error_set(error, STATUS_ENVIRONMENT, "store %s: is a folder, not a file", path);
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
+        return error_set(error, STATUS_ENVIRONMENT, "store %s: is a %s, not a file", path,
+                         S_ISDIR(about.st_mode) ? "folder" : "device or pipe");
     }
     TRY(make_folders(path, error));
     Store *opened = calloc(1, sizeof *opened);

@@ -42,6 +42,9 @@ static Status bytes_load(const char *bytes, size_t count, const char *origin, js
     }
     json_error_t parse_error;
     json_t *tree = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &parse_error);
+    if (!tree && count == 0) {
+        return error_set(error, STATUS_USAGE, "%s:1:1: empty; a JSON object is needed", origin);
+    }
     if (!tree) {
         return error_set(error, STATUS_USAGE, "%s:%d:%d: %s", origin, parse_error.line, parse_error.column,
                          parse_error.text);

@@ -51,6 +51,8 @@ static const Refusal refusals[] = {
     {{"--world", "8", "--model", "7b", "--rank-order", "tp,shard"}, 1, "unknown axis \"shard\""},
     {{"--world", "8", "--model", "7b", "--rank-order", "tp,cp,tp"}, 1, "tp is named twice"},
     {{"predict", "--model", "7b", "--mesh", "dp_shard=4,tp=2", "--rank-order", "tp,dp_shard"}, 2, "in one order"},
+    {{"--world", "8", "--model", "/dev/null"}, 1, "/dev/null:1:1: empty; a JSON object"},
+    {{"--world", "8", "--model", "7b", "--db", "/dev/null"}, 3, "is a device or pipe, not a file"},
     {{"help", "--completion", "zsh"}, 1, "--completion takes bash"},
     {{"--world", "8", "--model", "7bb"}, 1, "hint: did you mean 7b?"},
     {{"--world", "8", "--model", "/no/such/config.json"}, 3, "/no/such/config.json"},
