@@ -9,6 +9,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/probe_profile.h"
+#include "exec/launch/launchers.h"
 #include "reports/reports.h"
 #include "sim/base/json.h"
 #include "sim/cluster/cluster.h"
@@ -21,14 +22,21 @@ static int usual_ranks(void) {
     return cores < 1 ? 2 : 2 * cores > MOST_RANKS ? MOST_RANKS : (int)(2 * cores);
 }
 
-// Pairs below larger groups, where there are enough ranks for both.
-static Status choose_mesh(Cli *cli, Mesh *mesh, Error *error) {
+// On each machine pairs below larger groups, where there are enough ranks for both; machines are the slowest axis, so
+// that there are groups of one rank per machine too.
+static Status choose_mesh(Cli *cli, const char *transport, Mesh *mesh, Error *error) {
+    const LaunchOptions launch = measured_run_launch(cli);
+    const Launcher *launcher;
+    const char *because;
+    TRY(launcher_choose(&launch, transport, &cli->arena, &launcher, &because, error));
+    const int hosts = launcher_hosts(launcher, &launch);
     if (cli_given(cli, OPTION_MESH)) {
         TRY(cli_blame(cli, OPTION_MESH, mesh_parse(cli_value(cli, OPTION_MESH)->text, mesh, error)));
     } else {
         const int ranks = cli_given(cli, OPTION_WORLD) ? (int)cli_value(cli, OPTION_WORLD)->integer : usual_ranks();
-        const int pairs = ranks > 2 && ranks % 2 == 0 ? 2 : 1;
-        *mesh = (Mesh){.size = {1, ranks / pairs, 1, pairs}};
+        const int machines = ranks % hosts == 0 ? hosts : 1, each = ranks / machines;
+        const int pairs = each % 2 == 0 && ranks > 2 ? 2 : 1;
+        *mesh = (Mesh){.size = {machines, each / pairs, 1, pairs}};
     }
     if (mesh_world(mesh) < 2) {
         error_set(error, STATUS_USAGE, "one rank has nobody to exchange with: a probe needs at least 2");
@@ -77,6 +85,20 @@ static Status print_profile(const Cli *cli, const ClusterProfile *profile, const
     return STATUS_OK;
 }
 
+// What waits for other ranks takes longer on a busy machine, and a profile would keep that.
+static void warn_if_busy(void) {
+    double load = 0;
+    FILE *file = fopen("/proc/loadavg", "r");
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (file && fscanf(file, "%lf", &load) == 1 && load > 0.5 * (double)cores) {
+        fprintf(stderr, "ndtune: this machine is busy (load %.1f on %ld cores): collectives will look slow\n", load,
+                cores);
+    }
+    if (file) {
+        fclose(file);
+    }
+}
+
 // The parent is asked for before anything is measured.
 static Status check_parent(Cli *cli, Error *error) {
     if (!cli_given(cli, OPTION_CLUSTER)) {
@@ -101,7 +123,8 @@ Status cmd_probe(Cli *cli, Error *error) {
     Mesh mesh;
     measured_run_options(cli, &options);
     TRY(check_parent(cli, error));
-    TRY(choose_mesh(cli, &mesh, error));
+    TRY(choose_mesh(cli, options.transport, &mesh, error));
+    warn_if_busy();
     const Progress progress = cli_progress(cli);
     const ExecOptions exec_options = {.progress = &progress, .launch = measured_run_launch(cli)};
     ProbeResult probe;

@@ -1,7 +1,7 @@
 // Each number of the profile from the samples that determine it alone, by the formula of sim/cost that will read it:
 // rates by division, a latency from the smallest message, a bandwidth as the median over the larger ones, attention's
 // plateau and ramp from two lengths. Rates are those of a core on a busy machine: what one rank reaches alone, times
-// what all at once keep of it. Cores: how many ranks alone the machine is worth, measured, not counted.
+// what all at once keep of it (memory, caches, hyperthreads), both per second of computing.
 
 #include "autotune/cli/probe_profile.h"
 
@@ -22,7 +22,6 @@ typedef struct Builder {
     const ProbeResult *probe;
     Arena *arena;
     json_t *root;
-    double cores;                   // of a node, in ranks alone
     double gemm_kept, stream_kept;  // share of a lone rank's rate that a core keeps
     double peak_flop_per_s, sustained_flop_per_s, launch_s, floor_s;
     double link_s;  // smallest collective inside a node
@@ -125,23 +124,30 @@ static bool shared_pair(const ProbeResult *probe, const char *name, const ProbeS
     return *alone && *all;
 }
 
+// Machines of a probe that run on one kernel (namespaces, containers) share its cores.
+static int machines_of_kernel(const ProbeResult *probe) {
+    int machines = 0;
+    for (int rank = 0; rank < probe->world; rank++) {
+        const ProbeHost *host = &probe->hosts[rank];
+        machines += host->node == machines && strcmp(host->boot, probe->hosts[0].boot) == 0;
+    }
+    return machines > 0 ? machines : 1;
+}
+
 static Status fit_cores(Builder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     const ProbeSample *alone, *all, *stream_alone, *stream_all;
     if (!shared_pair(probe, "gemm", &alone, &all) || !shared_pair(probe, "stream", &stream_alone, &stream_all)) {
         return error_set(error, STATUS_ENVIRONMENT, "the probe has no sample of all ranks at once");
     }
-    const double ranks = (double)probe->world / probe->nodes;
-    const double worth = ranks * alone->seconds / all->seconds;
-    const double stream_worth = ranks * stream_alone->seconds / stream_all->seconds;
-    builder->cores = clamp(floor(worth + 0.5), 1, fmin(ranks, probe->hosts[0].cores));
-    builder->gemm_kept = fmin(1, worth / builder->cores);
-    builder->stream_kept = fmin(1, stream_worth / builder->cores);
-    put(builder, "node.cores",
-        fmax(builder->cores,
-             ranks < probe->hosts[0].cores && probe->nodes == 1 ? probe->hosts[0].cores : builder->cores),
-        "%.0f ranks of a machine at once are worth %.2f ranks alone (GEMM; streaming %.2f); the system counts %d cores",
-        ranks, worth, stream_worth, probe->hosts[0].cores);
+    const int machines = machines_of_kernel(probe);
+    builder->gemm_kept = clamp(alone->seconds / all->seconds, 0.05, 1);
+    builder->stream_kept = clamp(stream_alone->seconds / stream_all->seconds, 0.05, 1);
+    put(builder, "node.cores", fmax(1, floor((double)probe->hosts[0].cores / machines)),
+        "the system counts %d cores%s; with %d ranks at once a core keeps %.0f %% of its GEMM rate, %.0f %% of "
+        "streaming",
+        probe->hosts[0].cores, machines > 1 ? ", which the machines of this probe share (one kernel)" : "",
+        probe->world, 100 * builder->gemm_kept, 100 * builder->stream_kept);
     return STATUS_OK;
 }
 

@@ -19,12 +19,14 @@ typedef struct ProbeSample {
     const char *name;
     double size[4];
     int nodes, per_node;        // ranks at work
-    double seconds, low, high;  // median and quartiles of one call; shared: mean, fastest and slowest rank
+    double seconds, low, high;  // median and quartiles of one call; shared: mean, fastest and slowest rank. Of
+                                // kernels the time that the thread was computing
     int repeats;
 } ProbeSample;
 
 typedef struct ProbeHost {
     const char *name, *processor;
+    const char *boot;  // hosts with the same one share their cores
     int node, cores;
     double memory_bytes;  // free for new processes
 } ProbeHost;

@@ -43,6 +43,16 @@ static void processor_name(char out[HOST_NAME_BYTES]) {
     }
 }
 
+static void boot_name(char out[HOST_NAME_BYTES]) {
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file && fgets(out, HOST_NAME_BYTES, file)) {
+        out[strcspn(out, "\n")] = '\0';
+    }
+    if (file) {
+        fclose(file);
+    }
+}
+
 static int64_t limit_of(int what) {
     struct rlimit limit;
     return getrlimit(what, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? -1 : (int64_t)limit.rlim_cur;
@@ -55,6 +65,7 @@ static void host_read(RankHost *host) {
     uname(&about);
     snprintf(host->name, sizeof host->name, "%.*s", HOST_NAME_BYTES - 1, about.nodename);
     processor_name(host->processor);
+    boot_name(host->boot);
     host->cores =
         sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : sysconf(_SC_NPROCESSORS_ONLN);
     host->memory_bytes = available_bytes();

@@ -96,7 +96,7 @@ static Status check_run(Check *check, Finding *finding, Error *error) {
     check->part = PAYLOAD_FLOATS / check->size;
     check_fill(check);
     Timing timing;
-    TRY(stopwatch_run(check_call, check, REPEATS, 1, &timing, error));
+    TRY(stopwatch_run(check_call, check, &(StopwatchPlan){interpreter_clock_s, REPEATS, 1}, &timing, error));
     finding->wrong += check_wrong(check);
     finding->seconds = timing.seconds;
     return STATUS_OK;
@@ -204,7 +204,7 @@ static Status check_speed(Session *session, Arena *arena, double *rates, Error *
     }
     TRY(meet(session, error));
     Timing timing;
-    TRY(stopwatch_run(multiply, &product, GEMM_REPEATS, 1, &timing, error));
+    TRY(stopwatch_run(multiply, &product, &(StopwatchPlan){interpreter_clock_s, GEMM_REPEATS, 1}, &timing, error));
     const double rate = 2.0 * GEMM_SIDE * GEMM_SIDE * GEMM_SIDE / timing.seconds;
     return gather(session, &rate, rates, sizeof rate, error);
 }

@@ -52,10 +52,9 @@ static Status probe_one(Probe *probe, Exchange *exchange, const ProbeTopic *topi
     TRY(exchange_call(exchange, error));
     float first_s = (float)(interpreter_clock_s() - start_s);
     TRY(agree(exchange, &first_s, error));
-    int repeats, calls;
-    stopwatch_plan(first_s, BUDGET_S, &repeats, &calls);
+    const StopwatchPlan plan = stopwatch_plan(interpreter_clock_s, first_s, BUDGET_S);
     Timing timing;
-    TRY(stopwatch_run(exchange_call, exchange, repeats, calls, &timing, error));
+    TRY(stopwatch_run(exchange_call, exchange, &plan, &timing, error));
     probe_add(probe, topic, &timing);
     return STATUS_OK;
 }

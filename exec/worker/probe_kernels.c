@@ -158,12 +158,11 @@ static void call_prepare(const Call *call) {
 static Status probe_row(Probe *probe, const KernelRow *row, Work *work, Error *error) {
     Call call = {row, work};
     call_prepare(&call);
-    const double start_s = interpreter_clock_s();
+    const double start_s = stopwatch_cpu_s();
     row->run(work);
-    int repeats, calls;
-    stopwatch_plan(interpreter_clock_s() - start_s, BUDGET_S, &repeats, &calls);
+    const StopwatchPlan plan = stopwatch_plan(stopwatch_cpu_s, stopwatch_cpu_s() - start_s, BUDGET_S);
     Timing timing;
-    TRY(stopwatch_run(call_kernel, &call, repeats, calls, &timing, error));
+    TRY(stopwatch_run(call_kernel, &call, &plan, &timing, error));
     ProbeTopic topic = {.what = row->what, .name = row->name, .nodes = 1, .per_node = 1};
     memcpy(topic.size, row->size, sizeof topic.size);
     probe_add(probe, &topic, &timing);
@@ -181,21 +180,20 @@ Status probe_kernels(Probe *probe, Error *error) {
     return probe_meet(probe, error);
 }
 
-// Calls of one kernel until the time is over: ranks that share a core take turns, which a mean shows and a median hides.
+// Calls of one kernel until the time is over, each by the time that it was computing: what a rank's neighbours cost it
+// beyond their turns on a core.
 static double mean_call_s(const KernelRow *row, Work *work) {
     call_prepare(&(Call){row, work});
-    const double start_s = interpreter_clock_s();
+    const double start_s = interpreter_clock_s(), cpu_s = stopwatch_cpu_s();
     int64_t calls = 0;
-    double now_s = start_s;
-    while (now_s - start_s < TOGETHER_S) {
+    while (interpreter_clock_s() - start_s < TOGETHER_S) {
         row->run(work);
         calls++;
-        now_s = interpreter_clock_s();
     }
-    return (now_s - start_s) / (double)calls;
+    return (stopwatch_cpu_s() - cpu_s) / (double)calls;
 }
 
-// Rank 0 alone, then everybody; the slower ranks decide what a step sees, so the mean rate over ranks is kept.
+// Rank 0 alone, then everybody: the mean rate over ranks.
 static Status probe_shared(Probe *probe, const KernelRow *row, Work *work, bool all, Error *error) {
     TRY(probe_meet(probe, error));
     const double own_s = all || probe->session->rank == 0 ? mean_call_s(row, work) : 0;

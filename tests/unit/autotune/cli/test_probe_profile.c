@@ -65,6 +65,7 @@ static void begin(void) {
     for (int rank = 0; rank < 4; rank++) {
         hosts[rank] = (ProbeHost){.name = rank < 2 ? "one" : "two",
                                   .processor = "Some Processor",
+                                  .boot = "kernel",
                                   .node = rank / 2,
                                   .cores = 2,
                                   .memory_bytes = 2e10};
@@ -81,9 +82,9 @@ static void begin(void) {
     add_stream("swiglu", 256 << 10, 12);
     add_stream("adamw", 64 << 10, 28);
     add_shared("gemm", 1e-3, 1);
-    add_shared("gemm", 2e-3, 4);  // two ranks of a machine are worth one: the machines share a core each
+    add_shared("gemm", 1e-3, 4);
     add_shared("stream", 1e-3, 1);
-    add_shared("stream", 2e-3, 4);
+    add_shared("stream", 1e-3, 4);
     add(PROBE_GAP, "between tasks", 3e-7);
     add_collectives(1, 2, latency_s, ring);
     add_collectives(2, 1, network_latency_s, network);
@@ -125,10 +126,24 @@ Test(probe_profile, rates_and_latencies_come_back) {
     near(profile.fabric.p2p_latency_s, network_latency_s, "network exchange");
 }
 
-Test(probe_profile, machines_that_share_cores_get_as_many_as_they_are_worth) {
+Test(probe_profile, machines_on_one_kernel_share_its_cores) {
     build();
-    cr_assert_eq(profile.node.cores, 1);
+    cr_assert_eq(profile.node.cores, 1);  // two cores, two machines
     cr_assert_eq(profile.node.accelerators, 2);
+    hosts[2].boot = hosts[3].boot = "another kernel";
+    build();
+    cr_assert_eq(profile.node.cores, 2);
+}
+
+Test(probe_profile, a_busy_core_keeps_what_all_ranks_at_once_kept) {
+    for (int i = 0; i < probe.sample_count; i++) {
+        if (samples[i].kind == PROBE_SHARED && samples[i].repeats == 4) {
+            samples[i].seconds = 1.25e-3;
+        }
+    }
+    build();
+    near(profile.accelerator.gemm[DTYPE_FP32].sustained_flop_per_s, 0.8 * rate, "GEMM");
+    near(profile.accelerator.memory_bytes_per_s, 0.8 * memory, "memory");
 }
 
 Test(probe_profile, what_was_measured_is_predicted) {
