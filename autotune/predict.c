@@ -9,6 +9,7 @@
 
 #include "autotune/handicap.h"
 #include "autotune/interval.h"
+#include "autotune/predict_serial.h"
 #include "sim/engine/engine.h"
 
 static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (DESIGN section 13)
@@ -24,6 +25,7 @@ void predictor_init(Predictor *predictor, const TuneRequest *request, const Pred
     cluster_hash(&request->cluster, &predictor->identity);
     target_hash(request->target, &predictor->identity);
     handicap_hash(request, &predictor->identity);
+    hash_int(&predictor->identity, request->serial_lanes);
     predictor->rank_slowdown = handicap_factors(request, false, &predictor->lasting);
     predictor->link_slowdown = handicap_factors(request, true, &predictor->lasting);
 }
@@ -174,11 +176,15 @@ static Status lower(Predictor *predictor, const TrainPlan *plan, StepProgram *pr
 }
 
 static Status simulate(Predictor *predictor, const StepProgram *program, Prediction *prediction, Error *error) {
+    prediction->origin = ORIGIN_ENGINE;
+    if (predictor->request->serial_lanes) {
+        predict_serial(&predictor->cost, program, &predictor->scratch, prediction, NULL);
+        return STATUS_OK;
+    }
     const EngineOptions options = {.rank_slowdown = predictor->rank_slowdown,
                                    .link_slowdown = predictor->link_slowdown};
     EngineResult engine = {0};
     TRY(engine_run(program, &predictor->cost, &options, &predictor->scratch, &engine, error));
-    prediction->origin = ORIGIN_ENGINE;
     prediction->step_s = engine.step_s;
     prediction->compute_s = engine.compute_s;
     memcpy(prediction->exposed_s, engine.exposed_s, sizeof prediction->exposed_s);

@@ -51,6 +51,7 @@ typedef struct TuneRequest {
     bool tp_overlap;
     bool any_order;   // of the axes over the ranks: searched among those that the target can run
     AxisOrder order;  // where it is not
+    bool serial_lanes;  // our executor on CPUs: lanes one after another, nothing overlaps
     Dtype precision;
     int fp8_recipe;  // TUNE_ANY: the target's own
     bool bf16_master;

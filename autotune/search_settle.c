@@ -2,6 +2,8 @@
 // are predicted in full, so that the winner is the engine's; memory verdicts of shapes always come from the full
 // breakdown.
 
+#include <limits.h>
+
 #include "autotune/prune.h"
 #include "autotune/rank.h"
 #include "autotune/search_internal.h"
@@ -53,6 +55,9 @@ static bool is_close(const Search *search, const Candidate *candidate) {
 // 70b on 1024 ranks with one slow instead of four found the same best plan in all but two, at places 78 and 86 and within
 // 1 %; two choices of each found the same in all.
 static int choices_to_simulate(const TuneRequest *request, int place) {
+    if (request->serial_lanes && request->effort == EFFORT_SIMULATE) {
+        return INT_MAX;  // the closed form lets lanes overlap
+    }
     const bool promising = request->effort == EFFORT_SIMULATE && place < SIMULATED_MAX;
     if (request->handicap_count > 0) {
         return promising && place < HANDICAPPED_TWICE ? BEST_PER_SHAPE : 1;

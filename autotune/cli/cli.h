@@ -24,6 +24,7 @@ typedef struct Cli {
     bool interactive;                          // standard error is a terminal
     bool drawn;                                // a progress line is on the terminal
     double drawn_s;                            // when it was drawn last
+    bool launch_said;                          // who starts the ranks, once
 } Cli;
 
 typedef struct CommandRow {

@@ -9,6 +9,7 @@
 #include "autotune/cli/request.h"
 #include "autotune/handicap.h"
 #include "autotune/predict.h"
+#include "autotune/predict_serial.h"
 #include "autotune/validate/exposure.h"
 #include "autotune/validate/measurement.h"
 #include "sim/engine/engine.h"
@@ -35,12 +36,13 @@ LaunchOptions measured_run_launch(const Cli *cli) {
 }
 
 // Said where somebody else than ndtune starts the ranks.
-static void launch_note(const MeasuredRun *run, const LaunchOptions *launch) {
+static void launch_note(MeasuredRun *run, const LaunchOptions *launch) {
     const char *launcher, *because;
-    if (exec_check_backend(&run->run.options, NULL) == STATUS_OK &&
+    if (!run->cli->launch_said && exec_check_backend(&run->run.options, NULL) == STATUS_OK &&
         exec_check_launch(launch, run->run.options.transport, &run->cli->arena, &launcher, &because, NULL) ==
             STATUS_OK &&
         strcmp(launcher, "local") != 0) {
+        run->cli->launch_said = true;
         fprintf(stderr, "ranks are started by %s: %s\n", launcher, because);
     }
 }
@@ -78,6 +80,7 @@ Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *e
     run->request = request;
     run->target = request->target;
     request->target = mixed;
+    request_serial(run->cli, request);
     return STATUS_OK;
 }
 
@@ -129,6 +132,11 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
 static Status predict_tasks(MeasuredRun *run, Error *error) {
     const CostModel cost = {.profile = &run->request->cluster, .target = run->request->target};
     Arena *arena = &run->cli->arena;
+    if (run->request->serial_lanes) {
+        Prediction again;  // the totals are what is wanted
+        predict_serial(&cost, &run->program, arena, &again, run->predicted);
+        return STATUS_OK;
+    }
     const EngineOptions options = {.keep_spans = true,
                                    .unroll = true,
                                    .rank_slowdown = handicap_factors(run->request, false, arena),

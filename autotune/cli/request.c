@@ -417,6 +417,21 @@ static Status choose_world(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
+void request_serial(const Cli *cli, TuneRequest *request) {
+    const bool async = cli_given(cli, OPTION_LANES) && strcmp(cli_value(cli, OPTION_LANES)->text, "async") == 0;
+    request->serial_lanes = request->cluster.accelerator.device_class == DEVICE_CLASS_CPU && !async &&
+                            request->handicap_count == 0;  // who waits for a slow rank is the engine's to say
+}
+
+static void find_lanes(Builder *builder) {
+    if (strcmp(builder->request->target->name, run_defaults.target) == 0) {
+        request_serial(builder->cli, builder->request);
+    }
+    if (builder->request->serial_lanes) {
+        assume(builder, "the executor on CPUs: lanes run one after another, nothing overlaps");
+    }
+}
+
 Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *request, Error *error) {
     *request = (TuneRequest){.command = cli->line};
     Builder builder = {cli, defaults, request, ARENA_ARRAY(&cli->arena, const char *, MAX_ASSUMPTIONS)};
@@ -426,6 +441,7 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     TRY(find_cluster(&builder, error));
     TRY(find_handicaps(&builder, error));
     TRY(find_target(&builder, error));
+    find_lanes(&builder);
     TRY(request_check_world(cli, request, error));
     choose_sequence(&builder);
     TRY(choose_precision(&builder, error));

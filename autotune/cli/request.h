@@ -19,6 +19,9 @@ typedef struct RequestDefaults {
 // Fills *request (texts in cli->arena). Points at the words at fault.
 Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *request, Error *error);
 
+// Our executor on CPUs runs lanes one after another unless --lanes async: then nothing overlaps.
+void request_serial(const Cli *cli, TuneRequest *request);
+
 // The plan that --mesh and its companions name, canonical.
 void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, TrainPlan *plan);
 

@@ -1,5 +1,5 @@
 // The rule of sim/engine/attribution.c on measured spans: the compute lane busy -> compute or optimizer; idle while a
-// collective runs -> the slowest axis of its group (the control lane: overhead); idle otherwise -> overhead. Where
+// collective runs -> its term (step_terms.h); idle otherwise -> overhead. Where
 // several collectives fill a gap at once, the moment belongs to the one that began first. Lanes in issue order on one
 // thread are the special case in which every collective is exposed whole.
 
@@ -7,27 +7,12 @@
 
 #include <stdlib.h>
 
+#include "autotune/step_terms.h"
+
 typedef struct Piece {
     double start_s, end_s;
-    int term;  // axis, or one of the following
+    int term;  // of step_terms.h
 } Piece;
-
-enum { TERM_COMPUTE = AXIS_COUNT, TERM_OPTIMIZER, TERM_OVERHEAD };
-
-static int term_of(const StepProgram *program, const Task *task) {
-    if (!task_is_collective(task)) {
-        return task->phase == PHASE_OPTIMIZER ? TERM_OPTIMIZER : TERM_COMPUTE;
-    }
-    if (task->lane == LANE_CTL) {
-        return TERM_OVERHEAD;
-    }
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (program->groups[task->group].axes & AXIS_BIT(axis)) {
-            return axis;
-        }
-    }
-    return TERM_OVERHEAD;
-}
 
 static int by_start(const void *a, const void *b) {
     const Piece *left = a, *right = b;
@@ -35,7 +20,7 @@ static int by_start(const void *a, const void *b) {
 }
 
 typedef struct Sums {
-    double seconds[TERM_OVERHEAD + 1];
+    double seconds[TERM_COUNT];
 } Sums;
 
 // Collectives, by start, between two moments at which the compute lane works. *next: the first that may reach in.
@@ -78,7 +63,7 @@ void exposure_of(const StepProgram *program, const Timeline *timeline, Arena *ar
         for (; i < count && timeline->spans[i].rank == rank; i++) {
             const Span *span = &timeline->spans[i];
             const Task *task = &program->tasks[span->task];
-            const Piece piece = {span->start_s, span->end_s, term_of(program, task)};
+            const Piece piece = {span->start_s, span->end_s, step_term(program, task)};
             if (task_is_collective(task)) {
                 moves[move_count++] = piece;
             } else {

@@ -1,0 +1,18 @@
+// The rule of sim/engine/attribution.c for whole tasks.
+
+#include "autotune/step_terms.h"
+
+int step_term(const StepProgram *program, const Task *task) {
+    if (!task_is_collective(task)) {
+        return task->phase == PHASE_OPTIMIZER ? TERM_OPTIMIZER : TERM_COMPUTE;
+    }
+    if (task->lane == LANE_CTL) {
+        return TERM_OVERHEAD;
+    }
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (program->groups[task->group].axes & AXIS_BIT(axis)) {
+            return axis;
+        }
+    }
+    return TERM_OVERHEAD;
+}
