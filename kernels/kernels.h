@@ -141,6 +141,13 @@ typedef struct KernelAdamw {
 void kernel_adamw(int64_t count, int64_t undecayed, const KernelAdamw *options, const float *scale,
                   const float *gradient, float *master, float *moment1, float *moment2);
 
+// x[i] = scale * philox_normal(key, stream, first + i) (philox.h): initial weights.
+typedef struct KernelNormal {
+    uint64_t key, stream, first;
+    float scale;
+} KernelNormal;
+void kernel_normal(const KernelNormal *stream, int64_t count, float *x);
+
 // What the BLAS took the processor for ("SkylakeX"); and whether it took an AVX-512 processor for an older one, which
 // OPENBLAS_CORETYPE in the environment makes it do: its products then run at half the speed.
 const char *kernel_blas_name(void);

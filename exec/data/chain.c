@@ -4,7 +4,7 @@
 
 #include "exec/data/chain.h"
 
-#include "exec/data/philox.h"
+#include "kernels/philox.h"
 
 enum { DATA_STATES = 64, STREAM_SUCCESSORS = 1, STREAM_SEQUENCES = 2, STREAM_SHIFT = 48 };
 

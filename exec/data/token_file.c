@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exec/data/philox.h"
+#include "kernels/philox.h"
 
 enum { STREAM_PLACES = 3, STREAM_SHIFT = 48 };  // chain.c has streams 1 and 2
 

@@ -163,8 +163,8 @@ static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, 
     cpu->sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1);
     cpu->positions = ARENA_ARRAY(arena, int32_t, plan_local_tokens(&setup->program->plan));
     positions_begin(cpu);
-    state_begin(cpu);
     kernel_set_threads(setup->threads);
+    state_begin(cpu);
     *device = cpu;
     return STATUS_OK;
 }

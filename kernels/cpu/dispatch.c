@@ -43,4 +43,5 @@ DISPATCH(kernel_column_sum);
 DISPATCH(kernel_copy_rows);
 DISPATCH(kernel_zero);
 DISPATCH(kernel_square_sum);
+DISPATCH(kernel_normal);
 DISPATCH(kernel_adamw);

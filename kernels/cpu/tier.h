@@ -36,5 +36,6 @@
 #define kernel_copy_rows TIER_NAME(kernel_copy_rows)
 #define kernel_zero TIER_NAME(kernel_zero)
 #define kernel_square_sum TIER_NAME(kernel_square_sum)
+#define kernel_normal TIER_NAME(kernel_normal)
 #define kernel_adamw TIER_NAME(kernel_adamw)
 #endif

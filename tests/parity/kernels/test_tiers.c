@@ -28,6 +28,7 @@ TIERS(kernel_loss_max);
 TIERS(kernel_loss_sum);
 TIERS(kernel_loss_gradient);
 TIERS(kernel_square_sum);
+TIERS(kernel_normal);
 TIERS(kernel_adamw);
 
 typedef enum Tier { BASE, AVX2, AVX512, TIER_COUNT } Tier;
@@ -178,6 +179,19 @@ Test(tiers, activations_and_column_sums_agree) {
 
 Test(tiers, rmsnorm_and_gated_activations_agree) {
     each_tier(rows_on);
+}
+
+static void normal_on(Tier tier) {
+    const KernelNormal stream = {UINT64_C(0x123456789abcdef0), 77, UINT64_C(0x1ffffff00), 0.25f};
+    float got[2][1000];
+    for (int side = 0; side < 2; side++) {
+        (side ? kernel_normal : OF(tier, kernel_normal))(&stream, 1000, got[side]);
+    }
+    cr_assert_arr_eq(got[0], got[1], sizeof got[0], "tier %s", tier_names[tier]);
+}
+
+Test(tiers, normal_numbers_have_the_same_bits) {
+    each_tier(normal_on);
 }
 
 static void loss_on(Tier tier) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "exec/data/chain.h"
-#include "exec/data/philox.h"
+#include "kernels/philox.h"
 #include "exec/device/initial.h"
 
 // Known answers of the authors' library (Random123, kat_vectors, philox4x32 10 rounds).

@@ -67,6 +67,7 @@ static void run_streaming(Work *w) {
     kernel_activation_backward(KERNEL_GELU_TANH, SIZE, w->a, w->b, w->c);
     kernel_gated(&gated, w->a, w->b, w->c);
     kernel_gated_backward(&gated, w->a, w->b, w->b, w->c, w->d);
+    kernel_normal(&(KernelNormal){1, 2, 3, 0.5f}, SIZE, w->c);
     kernel_add_bias(ROWS, COLS, w->a, w->b, w->b, w->c);
     kernel_fill_rows(ROWS, COLS, w->b, w->c);
     kernel_column_sum(ROWS, COLS, w->a, w->c, false);
