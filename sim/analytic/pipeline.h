@@ -57,7 +57,8 @@ typedef struct Pipeline {
     int8_t beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];
     int8_t edge_beside[MICRO_VARIANTS][LAYER_PASSES][SHARD_UNITS][BACKGROUNDS];
     int32_t layers;
-    bool guarded;  // some operation is
+    bool guarded;     // some operation is
+    bool sums_whole;  // replicas sum whole gradients inside the micro-step: nothing is scattered
     bool shared_communicator, copies;
     bool late_reduce;  // scatters run behind the last backward
     Axis reduce_axis;  // of waits for the last reduction

@@ -323,6 +323,16 @@ static void add_sums(Pipeline *pipeline, MicroVariant variant) {
     }
 }
 
+// Is there a sum over replicas, and nothing scattered before it?
+static bool sums_whole(const Pipeline *pipeline) {
+    bool sums = false, scatters = false;
+    for (int32_t i = 0; i < pipeline->op_count; i++) {
+        sums |= pipeline->ops[i].kind == SHARD_REPLICA;
+        scatters |= pipeline->ops[i].kind == SHARD_SCATTER;
+    }
+    return sums && !scatters;
+}
+
 static int background_of(uint8_t kind) {
     return kind == SHARD_GATHER ? 0 : kind == SHARD_SCATTER ? 1 : kind == SHARD_REPLICA ? 2 : BACKGROUNDS;
 }
@@ -390,4 +400,5 @@ void pipeline_add(Pipeline *pipeline, const StepProgram *program, const TaskCost
             add_micro_step(&builder, variant++, s);
         }
     }
+    pipeline->sums_whole = sums_whole(pipeline);
 }

@@ -82,7 +82,7 @@ static inline void run_block(const Pipeline *pipeline, const PipelineOp *op, dou
         later(clocks->compute + compute[BLOCK_COMPUTE] * slow, clocks->block_end + compute[BLOCK_BEFORE] * slow);
     clocks->hidden += clocks->compute + block->length_s * slow - followed;
     double end = own, complete = block_own(gradient, clocks, issue_s, slow);
-    if (!pipeline->copies) {  // otherwise copies on the compute lane do the waiting
+    if (!pipeline->copies || pipeline->sums_whole) {  // otherwise copies on the compute lane do the waiting
         const double weights_s = clocks->ready[op->unit];
         const double gradients_s = slot_time(clocks->scattered[op->unit], op, run->layer, run->scattered_slot);
         if (later(weights_s, gradients_s) > block_never_s / 2) {
@@ -151,6 +151,18 @@ static inline void run_padding(const Pipeline *pipeline, const PipelineOp *op, c
     }
 }
 
+// Over replicas: of the shard behind a scatter, or of whole gradients, whose buffer it then keeps.
+static inline void run_sum(const Pipeline *pipeline, const PipelineOp *op, double seconds, Run *run) {
+    Clocks *clocks = &run->clocks;
+    const double source = later(clocks->reduced[op->unit], clocks->gradient);
+    clocks->rep = later(later(clocks->rep, clocks->host), source) + seconds * run->factors.collective[2];
+    clocks->reduced[op->unit] = clocks->rep;
+    if (pipeline->sums_whole) {
+        push(clocks->scattered[op->unit], clocks->rep);
+        run->scattered_slot = op->unit == 1 ? run->layer & 1 : run->scattered_slot;
+    }
+}
+
 static inline void run_op(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs, Run *run) {
     Clocks *clocks = &run->clocks;
     const double issue_s = clocks->host;
@@ -184,16 +196,16 @@ static inline void run_op(const Pipeline *pipeline, const PipelineOp *op, const 
         }
         run_scatter(pipeline, op, unit_s, run);
         break;
-    case SHARD_REPLICA: {
-        const double source = later(clocks->reduced[op->unit], clocks->gradient);
-        clocks->rep = later(later(clocks->rep, clocks->host), source) + seconds * run->factors.collective[2];
-        clocks->reduced[op->unit] = clocks->rep;
+    case SHARD_REPLICA:
+        run_sum(pipeline, op, seconds, run);
         break;
-    }
     default: {  // cast, add
         double *lane = op->replica_lane ? &clocks->rep : &clocks->rs;
         *lane = later(*lane, clocks->host) + seconds;
         clocks->reduced[op->unit] = *lane;
+        if (pipeline->sums_whole && op->replica_lane) {
+            clocks->scattered[op->unit][0] = *lane;  // it reads what was summed
+        }
     }
     }
 }
