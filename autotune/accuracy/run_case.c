@@ -77,19 +77,27 @@ static bool is_target(const Target *target, const char *name) {
     return named && (name[name_bytes] == '\0' || strcmp(name + name_bytes + 1, target->version) == 0);
 }
 
-// Rows seldom say the version: the one that runs the row's attention kernel by itself, else the default one.
+// Whether a run of that date was of this version: an old one as long as it was current, the others of any date.
+static bool is_of_date(const Target *target, const char *date) {
+    return !target->until || (date[0] != '\0' && strcmp(date, target->until) < 0);
+}
+
+// Rows seldom say the version: the one that was current on the row's date, then the one that runs the row's attention
+// kernel by itself, else the default one.
 static const char *find_target(Arena *arena, const RunRow *row, const Target **target) {
-    int count = 0;
+    const bool versioned = strchr(row->target, '@') != NULL;
+    int count = 0, best = -1;
     const Target *rows = target_table(&count);
     for (int i = 0; i < count; i++) {
-        if (!is_target(&rows[i], row->target)) {
+        if (!is_target(&rows[i], row->target) || (!versioned && !is_of_date(&rows[i], row->date))) {
             continue;
         }
-        if (strcmp(attention_names[rows[i].default_attention], row->attention) == 0) {
+        const bool runs_kernel = strcmp(attention_names[rows[i].default_attention], row->attention) == 0;
+        const int fit = (rows[i].until ? 2 : 0) + (runs_kernel ? 1 : 0);
+        if (fit > best) {
+            best = fit;
             *target = &rows[i];
-            return NULL;
         }
-        *target = *target ? *target : &rows[i];
     }
     return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
 }

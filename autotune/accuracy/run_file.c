@@ -32,6 +32,7 @@ typedef struct Column {
 static const Column columns[] = {
     TEXT("id", id, true),
     TEXT("source", source, false),
+    TEXT("date", date, false),
     TEXT("model", model, true),
     TEXT("mlp", mlp, false),
     NUMBER("params_b", params_b, 1000000),

@@ -13,6 +13,7 @@ enum { RUN_UNKNOWN = -1 };  // of zero, sp, tp_overlap and cp_degree columns; ot
 
 typedef struct RunRow {
     const char *id, *source;
+    const char *date;  // "YYYY-MM-DD" or "YYYY-MM"
     int line;
     // what was trained
     const char *model, *mlp;

@@ -148,6 +148,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->fused_projections,
                                 target->deferred_reduce,
                                 target->gradient_buffer,
+                                target->gradient_copies,
                                 target->late_reduce,
                                 target->replicas_each_step,
                                 target->shared_shard_lane,

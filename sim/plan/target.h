@@ -37,6 +37,7 @@ typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrde
 typedef struct Target {
     const char *name;      // "accelerate"
     const char *version;   // "1.14"
+    const char *until;     // "YYYY-MM": runs from before that month are of this version; NULL = of any date
     const char *evidence;  // "unvalidated" until measured runs stand behind it
     // what it runs
     TpFlavour tp_flavour;
@@ -52,6 +53,7 @@ typedef struct Target {
     bool fused_projections;   // one GEMM for q,k,v and one for gate,up
     bool deferred_reduce;     // gradients are reduced on the last micro-step only
     bool gradient_buffer;     // whole gradients have memory of their own from the start, accumulated or not
+    int gradient_copies;      // whole gradients in the working dtype kept beside that buffer
     bool late_reduce;         // stage 1 reduces when backward has ended, not beside it
     bool
         replicas_each_step;  // reduced on every micro-step, over dp_replicate too; at stage 0 nothing is left for the end

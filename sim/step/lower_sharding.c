@@ -18,18 +18,20 @@
 
 typedef struct UnitNames {
     const char *weights, *gradients, *half_gradients, *master, *working, *moment1, *moment2, *shard_gradient, *part,
-        *raw, *reduce_in, *reduce_out;
+        *raw, *reduce_in, *reduce_out, *copies;
 } UnitNames;
 
 static const UnitNames unit_names[UNIT_COUNT] = {
     {"embedding weights", "embedding gradients", "embedding half gradients", "embedding master",
      "embedding working shard", "embedding moment 1", "embedding moment 2", "embedding shard gradient",
-     "embedding gather in", "embedding gather out", "embedding reduce in", "embedding reduce out"},
+     "embedding gather in", "embedding gather out", "embedding reduce in", "embedding reduce out",
+     "embedding gradient copies"},
     {"layer weights", "layer gradients", "layer half gradients", "layer master", "layer working shard",
      "layer moment 1", "layer moment 2", "layer shard gradient", "layer gather in", "layer gather out",
-     "layer reduce in", "layer reduce out"},
+     "layer reduce in", "layer reduce out", "layer gradient copies"},
     {"head weights", "head gradients", "head half gradients", "head master", "head working shard", "head moment 1",
-     "head moment 2", "head shard gradient", "head gather in", "head gather out", "head reduce in", "head reduce out"},
+     "head moment 2", "head shard gradient", "head gather in", "head gather out", "head reduce in", "head reduce out",
+     "head gradient copies"},
 };
 
 static int32_t unit_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements,
@@ -118,11 +120,22 @@ static void choose_gradients(Lowering *lowering, int u) {
                                                   lowering->master_dtype, unit->shard_elements, unit->instances);
 }
 
+// Autograd's own gradients and the buckets they are reduced in, where the target keeps them beside its buffer: no task
+// of the step touches them.
+static void keep_gradient_copies(Lowering *lowering, int u) {
+    const Unit *unit = &lowering->units[u];
+    if (lowering->target->gradient_copies > 0) {
+        persistent_tensor(lowering, unit_names[u].copies, ROLE_GRADIENT, lowering->dims.dtype, unit->padded_elements,
+                          unit->instances * lowering->target->gradient_copies);
+    }
+}
+
 void lower_unit_tensors(Lowering *lowering) {
     for (int u = 0; u < UNIT_COUNT; u++) {
         Unit *unit = &lowering->units[u];
         choose_weights(lowering, u);
         choose_gradients(lowering, u);
+        keep_gradient_copies(lowering, u);
         unit->moment1 = persistent_tensor(lowering, unit_names[u].moment1, ROLE_OPTIMIZER, lowering->master_dtype,
                                           unit->shard_elements, unit->instances);
         unit->moment2 = persistent_tensor(lowering, unit_names[u].moment2, ROLE_OPTIMIZER, lowering->master_dtype,

@@ -112,6 +112,21 @@ Test(run_case, without_a_version_the_default_one_is_taken) {
     cr_assert_str_eq(case_from((RunLine){.target = "torchtitan@head"}).request.target->version, "head");
 }
 
+Test(run_case, a_run_older_than_a_version_is_of_the_one_before) {
+    const char *line = run_line(&arena, (RunLine){.target = "accelerate"});
+    const char *const dates[] = {"2024-10-02", "2024-10", "2025-04-02", ""};
+    const char *const versions[] = {"1.0", "1.0", "1.14", "1.14"};
+    for (size_t i = 0; i < sizeof dates / sizeof dates[0]; i++) {
+        const char *text = arena_format(&arena, "date,%s%s,%s", RUNS_HEADER, dates[i], line);
+        const RunFile file = run_file_of(&arena, text);
+        RunMapper *mapper = run_mapper_new(&arena);
+        RunCase run;
+        run_case_build(mapper, &file.rows[0], &run);
+        cr_assert_null(run.skipped, "%s", run.skipped);
+        cr_expect_str_eq(run.request.target->version, versions[i], "%s", dates[i]);
+    }
+}
+
 Test(run_case, a_vocabulary_is_padded_by_the_targets_that_pad_it) {
     char line[1024];
     snprintf(line, sizeof line, "%s", run_line(&arena, (RunLine){.target = "megatron", .dp_shard = 1, .tp = 8}));

@@ -23,8 +23,8 @@ Test(target, a_version_may_be_named) {
 
 // Every row of the table, default version first.
 #define ROWS                                                                                                           \
-    "accelerate@1.14, accelerate@1.13, ndtune@1, axolotl@0.18, torchtitan@0.2, torchtitan@head, "                      \
-    "megatron@core, megatron@2022, nanotron@0.4, deepspeed@0.19, fsdp1@2.0"
+    "accelerate@1.14, accelerate@1.13, accelerate@1.0, ndtune@1, axolotl@0.18, torchtitan@0.2, "                       \
+    "torchtitan@head, megatron@core, megatron@2022, nanotron@0.4, deepspeed@0.19, fsdp1@2.0"
 
 static void check_refused(const char *name, const char *sentence, const char *hint) {
     const Target *target = NULL;
@@ -37,10 +37,13 @@ static void check_refused(const char *name, const char *sentence, const char *hi
 
 Test(target, a_version_that_is_not_modelled_is_refused_with_those_that_are) {
     check_refused("accelerate@1.9",
-                  "target accelerate: version \"1.9\" is not modelled; available: accelerate@1.14, accelerate@1.13",
+                  "target accelerate: version \"1.9\" is not modelled; available: accelerate@1.14, accelerate@1.13, "
+                  "accelerate@1.0",
                   "");
-    check_refused("accelerate@",
-                  "target accelerate: version \"\" is not modelled; available: accelerate@1.14, accelerate@1.13", "");
+    check_refused(
+        "accelerate@",
+        "target accelerate: version \"\" is not modelled; available: accelerate@1.14, accelerate@1.13, accelerate@1.0",
+        "");
 }
 
 Test(target, an_unknown_name_gets_the_list_and_a_suggestion) {
