@@ -509,10 +509,11 @@ static void add_sums(const Step *step, MicroVariant variant, int count, Pipeline
 // A micro-step repeats when whatever the next one waits for has moved as far as the compute lane, or not at all.
 static bool step_repeats(const Clocks *now, const Clocks *before) {
     const double period = now->compute - before->compute;
-    double moved[2 + 2 * SHARD_UNITS] = {now->ag - before->ag, now->rs - before->rs};
+    enum { LANES = 3 };
+    double moved[LANES + 2 * SHARD_UNITS] = {now->ag - before->ag, now->rs - before->rs, now->rep - before->rep};
     for (int unit = 0; unit < SHARD_UNITS; unit++) {
-        moved[2 + 2 * unit] = now->released[unit][0] - before->released[unit][0];
-        moved[3 + 2 * unit] = now->scattered[unit][0] - before->scattered[unit][0];
+        moved[LANES + 2 * unit] = now->released[unit][0] - before->released[unit][0];
+        moved[LANES + 1 + 2 * unit] = now->scattered[unit][0] - before->scattered[unit][0];
     }
     bool repeats = true;
     for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
