@@ -32,6 +32,7 @@ CASES = [
     case("shard2_cp2_tp2", dict(dp_shard=2, cp=2, tp=2)),
     case("replicate2_shard2_tp2", dict(dp_replicate=2, dp_shard=2, tp=2)),
     case("replicate4", dict(dp_replicate=4)),
+    case("replicate4_accumulate", dict(dp_replicate=4), grad_accum=2),
 ]
 for one in CASES:
     one["load"] = "fp32"    # training.dtype

@@ -110,3 +110,28 @@ Test(torchtitan_traces, a_step_issues_the_same_collectives_in_the_same_order) {
     };
     traces_compare(&(Comparison){"torchtitan", is_compared, known, sizeof known / sizeof known[0], 15});
 }
+
+static int64_t gradient_bytes(const EventList *list, int micro_batch) {
+    int64_t bytes = 0;
+    for (int i = 0; i < list->count; i++) {
+        const TraceEvent *event = &list->events[i];
+        const bool sum = trace_is(event->kind, "all_reduce") && trace_is(event->phase, "backward");
+        bytes += sum && event->micro_batch == micro_batch ? event->bytes : 0;
+    }
+    return bytes;
+}
+
+// torchtitan's DDP never enters no_sync: each micro-step reduces every fp32 gradient.
+Test(torchtitan_traces, replicas_alone_reduce_all_gradients_on_every_micro_step) {
+    static Trace trace;
+    static EventList ours;
+    Arena arena = {0};
+    trace_read("torchtitan", "replicate4_accumulate", &trace);
+    const StepProgram program = lowered(&arena, trace.request);
+    trace_of_program(&program, &ours);
+    for (int micro_batch = 0; micro_batch < 2; micro_batch++) {
+        cr_assert_eq(gradient_bytes(&trace.list, micro_batch), trace.parameter_bytes, "micro-step %d", micro_batch);
+        cr_assert_eq(gradient_bytes(&ours, micro_batch), trace.parameter_bytes, "micro-step %d", micro_batch);
+    }
+    arena_free(&arena);
+}
