@@ -23,7 +23,7 @@ enum {
     SMALL_REDUCE_BYTES = 4096,  // below, everybody sends everything and sums it: one exchange instead of two
     ROW_BYTES = 256 << 10,      // staged of each member at a time: some rows stay in a second-level cache
     MESSAGE_BYTES = 64 << 20,   // most in one message: MPI counts in int
-    YIELDS = 2000,              // looks before sleeping between them: about a millisecond
+    YIELDS = 100,               // looks before sleeping between them: some 50 us where nobody else wants the core
     TAG_BITS = 30,              // Open MPI's tags go up to INT_MAX
 };
 static const long NAP_NS = 50 * 1000;

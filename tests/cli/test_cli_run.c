@@ -1,7 +1,11 @@
 // ndtune run: real training steps on this machine, as scripts use them.
 
+#define _GNU_SOURCE  // setenv in strict C
+
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/cli/cli.h"
@@ -105,4 +109,35 @@ Test(cli_run, an_illegal_shape_is_exit_2_in_words) {
     cr_assert_eq(run.exit_code, 2, "%s", run.err);
     cr_assert_not_null(strstr(run.err, "tp=3"), "%s", run.err);
     program_run_free(&run);
+}
+
+// The latest run of the store.
+static json_t *latest_run(const char *db) {
+    json_t *root = CLI_JSON(0, "runs", "--db", db, "--format", "json");
+    json_t *run = json_incref(json_array_get(json_object_get(root, "runs"), 0));
+    json_decref(root);
+    cr_assert_not_null(run);
+    return run;
+}
+
+Test(cli_run, a_failed_run_is_stored_with_its_reason_and_the_next_one_goes_well) {
+    char *folder = temp_dir_make(), db[512];
+    snprintf(db, sizeof db, "%s/test.db", folder);
+    setenv("NDTUNE_FAULT", "hang:1:mlp down", 1);
+    ProgramRun failed = CLI("run", "--mesh", "tp=2", "--model", "tiny", "--steps", "2", "--db", db, "--timeout", "0.5");
+    unsetenv("NDTUNE_FAULT");
+    cr_expect_eq(failed.exit_code, 3, "%d: %s", failed.exit_code, failed.err);
+    json_t *run = latest_run(db);
+    const char *reason = json_string_value(json_object_get(run, "failure"));
+    cr_expect_str_eq(json_string_value(json_object_get(run, "state")), "failed");
+    cr_expect(reason && strstr(reason, "for rank 1 on") && strstr(reason, "mlp down") && strstr(failed.err, reason),
+              "%s", reason ? reason : "no reason");
+    json_decref(run);
+    json_decref(
+        CLI_JSON(0, "run", "--mesh", "tp=2", "--model", "tiny", "--steps", "1", "--db", db, "--format", "json"));
+    run = latest_run(db);
+    cr_expect_str_eq(json_string_value(json_object_get(run, "state")), "ok");
+    json_decref(run);
+    program_run_free(&failed);
+    temp_dir_remove(folder);
 }

@@ -114,7 +114,7 @@ Test(watchdog, a_rank_that_is_late_within_the_timeout_is_no_fault_and_the_next_r
 Test(watchdog, a_hang_in_compute_is_seen_where_nobody_waits) {
     Arena arena = {0};
     Error error = {0};
-    const TrainPlan plan = {.mesh = {{1, 1, 1, 1}}, .seq = CASE_SEQ, .micro_batch = 1, .grad_accum = 1};
+    const TrainPlan plan = {.mesh = {.size = {1, 1, 1, 1}}, .seq = CASE_SEQ, .micro_batch = 1, .grad_accum = 1};
     RunOptions options = case_options();
     RunResult result;
     options.timeout_s = 0.5;

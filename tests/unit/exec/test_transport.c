@@ -110,7 +110,7 @@ Test(transport, every_mask_of_6_ranks_moves_and_sums_exactly) {
 
 // Rounding differs with the order of a sum: the bits of rank order, on every rank.
 Test(transport, sums_run_in_rank_order_on_every_rank) {
-    Crew crew = {.mesh = {{1, 8, 1, 1}}, .work = check_order};
+    Crew crew = {.mesh = {.size = {1, 8, 1, 1}}, .work = check_order};
     crew.count = check_communicators(crew.communicators);
     crew_open(&crew);
     crew_run(&crew);
@@ -133,7 +133,7 @@ static void two_lanes(CheckRank *rank) {
 }
 
 Test(transport, communicators_do_not_disturb_each_other) {
-    Crew crew = {.mesh = {{1, 2, 1, 2}}, .work = two_lanes, .count = 2};
+    Crew crew = {.mesh = {.size = {1, 2, 1, 2}}, .work = two_lanes, .count = 2};
     crew.communicators[0] = (Communicator){.name = "one", .id = 0, .axes = AXIS_ALL};
     crew.communicators[1] = (Communicator){.name = "two", .id = 1, .axes = AXIS_ALL};
     crew_open(&crew);
@@ -152,7 +152,7 @@ static void one_is_missing(CheckRank *rank) {
 }
 
 Test(transport, a_late_rank_is_named_within_the_timeout) {
-    Crew crew = {.mesh = {{1, 4, 1, 1}}, .work = one_is_missing, .count = 1, .timeout_s = 0.2};
+    Crew crew = {.mesh = {.size = {1, 4, 1, 1}}, .work = one_is_missing, .count = 1, .timeout_s = 0.2};
     crew.communicators[0] = (Communicator){.name = "ag", .axes = AXIS_ALL};
     crew_open(&crew);
     crew_run(&crew);
@@ -191,7 +191,7 @@ static void one_halves(CheckRank *rank) {
 }
 
 static void rank_2_is_told(void (*work)(CheckRank *rank), const char *words) {
-    Crew crew = {.mesh = {{1, 4, 1, 1}}, .work = work, .count = 1};
+    Crew crew = {.mesh = {.size = {1, 4, 1, 1}}, .work = work, .count = 1};
     crew.communicators[0] = (Communicator){.name = "ag", .axes = AXIS_ALL};
     crew_open(&crew);
     crew_run(&crew);
