@@ -55,6 +55,7 @@ typedef struct TuneRequest {
     Dtype precision;
     int fp8_recipe;  // TUNE_ANY: the target's own
     bool bf16_master;
+    ReduceDtype reduce_dtype;
     int max_tp;  // 0 = no bound
     double memory_limit_bytes;
     Effort effort;

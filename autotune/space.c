@@ -107,6 +107,7 @@ void space_kernels(const TuneRequest *request, TrainPlan *plan) {
     plan->fused = request->fused != TUNE_ANY ? (Fused)request->fused : target->default_fused;
     plan->fp8_recipe = request->fp8_recipe != TUNE_ANY ? (Fp8Recipe)request->fp8_recipe : target_default_fp8(target);
     plan->bf16_master = request->bf16_master;
+    plan->reduce_dtype = request->reduce_dtype;
     plan->tp_overlap = request->tp_overlap;
 }
 

@@ -36,15 +36,16 @@ static json_t *axis_list(const Mesh *mesh) {
 }
 
 json_t *json_train_plan(const TrainPlan *plan) {
-    return json_pack(
-        "{s:i, s:i, s:i, s:I, s:I, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:s?, s:o}", "seq", plan->seq,
-        "micro_batch", plan->micro_batch, "grad_accum", plan->grad_accum, "global_batch",
-        (json_int_t)plan_global_batch(plan), "tokens_per_step", (json_int_t)plan_tokens_per_step(plan), "zero",
-        plan->zero, "recompute", recompute_names[plan->recompute], "reshard", reshard_names[plan->reshard], "cp_rotate",
-        cp_rotate_names[plan->cp_rotate], "precision", dtype_name(plan->precision), "attention",
-        attention_names[plan->attention], "fused", fused_names[plan->fused], "tp_overlap", plan->tp_overlap,
-        "master_weights", plan->bf16_master ? "bf16" : "fp32", "fp8_recipe",
-        plan->precision == DTYPE_FP8 ? fp8_recipe_names[plan->fp8_recipe] : NULL, "order", axis_list(&plan->mesh));
+    return json_pack("{s:i, s:i, s:i, s:I, s:I, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:s?, s:o, s:s}", "seq",
+                     plan->seq, "micro_batch", plan->micro_batch, "grad_accum", plan->grad_accum, "global_batch",
+                     (json_int_t)plan_global_batch(plan), "tokens_per_step", (json_int_t)plan_tokens_per_step(plan),
+                     "zero", plan->zero, "recompute", recompute_names[plan->recompute], "reshard",
+                     reshard_names[plan->reshard], "cp_rotate", cp_rotate_names[plan->cp_rotate], "precision",
+                     dtype_name(plan->precision), "attention", attention_names[plan->attention], "fused",
+                     fused_names[plan->fused], "tp_overlap", plan->tp_overlap, "master_weights",
+                     plan->bf16_master ? "bf16" : "fp32", "fp8_recipe",
+                     plan->precision == DTYPE_FP8 ? fp8_recipe_names[plan->fp8_recipe] : NULL, "order",
+                     axis_list(&plan->mesh), "reduce_dtype", reduce_dtype_names[plan->reduce_dtype]);
 }
 
 json_t *json_model(const ModelSpec *model) {

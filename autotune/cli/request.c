@@ -256,6 +256,7 @@ static void read_choices(Builder *builder) {
     request->fused = choice(cli, OPTION_FUSED, fused_names, FUSED_COUNT);
     request->fp8_recipe = choice(cli, OPTION_FP8_RECIPE, fp8_recipe_names, FP8_RECIPE_COUNT);
     request->bf16_master = cli_value(cli, OPTION_MASTER_WEIGHTS)->integer == 1;
+    request->reduce_dtype = (ReduceDtype)cli_value(cli, OPTION_REDUCE_DTYPE)->integer;
     request->tp_overlap = cli_value(cli, OPTION_TP_OVERLAP)->integer == 1;
     request->effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer;
 }

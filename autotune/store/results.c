@@ -16,7 +16,7 @@ static uint64_t request_hash(const TuneRequest *request) {
                              request->zero,        request->reshard,    request->recompute,    request->cp_rotate,
                              request->precision,   request->max_tp,     request->effort,       request->attention,
                              request->fused,       request->tp_overlap, request->objective,    request->fp8_recipe,
-                             request->bf16_master, request->any_order,  request->serial_lanes};
+                             request->bf16_master, request->any_order,  request->serial_lanes, request->reduce_dtype};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         hash_int(&hash, asked[i]);
     }

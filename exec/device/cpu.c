@@ -146,7 +146,8 @@ static Status program_check(const StepProgram *program, Error *error) {
     }
     for (int32_t b = 0; b < program->buffer_count; b++) {
         const Dtype dtype = program->buffers[b].dtype;
-        if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32) {
+        const bool travels = program->buffers[b].role == ROLE_COMMUNICATION;  // cast before and after
+        if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32 && !(travels && dtype == DTYPE_BF16)) {
             return error_set(error, STATUS_USAGE, "the cpu device computes in fp32, buffer '%s' is %s",
                              program->buffers[b].name, dtype_name(dtype));
         }

@@ -57,6 +57,8 @@ CpuTask cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backward
     cpu_column_sum, cpu_gemm, cpu_rope, cpu_gated, cpu_gated_backward, cpu_activation, cpu_activation_backward;
 // cpu_tasks_attention.c
 CpuTask cpu_attention, cpu_attention_backward;
+// cpu_tasks_cast.c
+CpuTask cpu_copy, cpu_accumulate;
 // cpu_tasks_step.c
-CpuTask cpu_add, cpu_loss_max, cpu_loss_sum, cpu_loss_gradient, cpu_square_sum, cpu_clip, cpu_adamw, cpu_copy,
-    cpu_unpack, cpu_accumulate, cpu_zero;
+CpuTask cpu_add, cpu_loss_max, cpu_loss_sum, cpu_loss_gradient, cpu_square_sum, cpu_clip, cpu_adamw, cpu_unpack,
+    cpu_zero;

@@ -95,18 +95,9 @@ void cpu_adamw(const CpuCall *call) {
     }
 }
 
-void cpu_copy(const CpuCall *call) {
-    const Task *task = call->task;
-    kernel_copy_rows(task->rows, task->cols, task->stride, task->cols, cpu_floats(call, 0), cpu_floats(call, 1));
-}
-
 void cpu_unpack(const CpuCall *call) {
     const Task *task = call->task;
     kernel_copy_rows(task->rows, task->cols, task->cols, task->stride, cpu_floats(call, 0), cpu_floats(call, 1));
-}
-
-void cpu_accumulate(const CpuCall *call) {
-    kernel_add(cpu_elements(call, 1), cpu_floats(call, 1), cpu_floats(call, 0), cpu_floats(call, 1));
 }
 
 void cpu_zero(const CpuCall *call) {

@@ -84,6 +84,7 @@ static const Field plan_fields[] = {
     CHOICE(TrainPlan, precision, DTYPE_COUNT),
     CHOICE(TrainPlan, fp8_recipe, FP8_RECIPE_COUNT),
     FLAG(TrainPlan, bf16_master),
+    CHOICE(TrainPlan, reduce_dtype, REDUCE_DTYPE_COUNT),
     CHOICE(TrainPlan, attention, ATTENTION_COUNT),
     CHOICE(TrainPlan, fused, FUSED_COUNT),
     FLAG(TrainPlan, tp_overlap),

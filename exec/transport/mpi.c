@@ -267,12 +267,12 @@ static char *readable(const void *data) {
 }
 
 // Staged rows of the others and the own one in place, in member order.
-static void reduce(const MpiMember *member, const void *own, int64_t bytes, ReduceOp op, void *out) {
-    const float *rows[TRANSPORT_MAX_WORLD];
+static void reduce(const MpiMember *member, const void *own, int64_t bytes, Reduction how, void *out) {
+    const void *rows[TRANSPORT_MAX_WORLD];
     for (int i = 0; i < member->size; i++) {
         rows[i] = i == member->index ? own : (const void *)(member->staging + (int64_t)i * ROW_BYTES);
     }
-    reduce_rows(rows, member->size, bytes / (int64_t)sizeof(float), op, out);
+    reduce_rows(rows, member->size, bytes, how, out);
 }
 
 static Status all_gather(Transport *mpi, const TransportCall *call, Error *error) {
@@ -295,7 +295,7 @@ static Status reduce_scatter(Transport *mpi, const TransportCall *call, Error *e
         const Way out = {readable(in + at), call->bytes, bytes, INT64_MAX};
         const Way rows = {member->staging, ROW_BYTES, bytes, INT64_MAX};
         TRY(exchange(mpi, call, &out, &rows, error));
-        reduce(member, own + at, bytes, call->op, (char *)call->out + at);
+        reduce(member, own + at, bytes, reduction_of(call), (char *)call->out + at);
     }
     return STATUS_OK;
 }
@@ -310,7 +310,7 @@ static Status all_reduce_shared(Transport *mpi, const TransportCall *call, int64
     char *out = (char *)call->out + at;
     const Way parts = {readable(in), share, share, bytes}, rows = {member->staging, ROW_BYTES, mine, INT64_MAX};
     TRY(exchange(mpi, call, &parts, &rows, error));
-    reduce(member, in + first, mine, call->op, out + first);
+    reduce(member, in + first, mine, reduction_of(call), out + first);
     const Way sums = {out + first, 0, mine, INT64_MAX}, all = {out, share, share, bytes};
     return exchange(mpi, call, &sums, &all, error);
 }
@@ -327,7 +327,7 @@ static Status all_reduce(Transport *mpi, const TransportCall *call, Error *error
     const Way out = {readable(call->in), 0, call->bytes, INT64_MAX},
               rows = {member->staging, ROW_BYTES, call->bytes, INT64_MAX};
     TRY(exchange(mpi, call, &out, &rows, error));
-    reduce(member, call->in, call->bytes, call->op, call->out);
+    reduce(member, call->in, call->bytes, reduction_of(call), call->out);
     return STATUS_OK;
 }
 

@@ -4,25 +4,58 @@
 
 #include <string.h>
 
-enum { SUM_BLOCK = 1024 };  // floats
+#include "sim/base/bf16.h"
 
-void reduce_rows(const float *const *rows, int row_count, int64_t count, ReduceOp op, float *out) {
+enum { SUM_BLOCK = 1024 };  // elements
+
+static void add(const float *x, int64_t count, float *sum) {
+    for (int64_t i = 0; i < count; i++) {
+        sum[i] += x[i];
+    }
+}
+
+static void widen(const uint16_t *x, int64_t count, float *out) {
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = bf16_value(x[i]);
+    }
+}
+
+// Elements [first, first + count) of a row as fp32: in place, or widened into room.
+static const float *block_of(const void *row, int64_t first, int64_t count, Dtype dtype, float *room) {
+    if (dtype == DTYPE_FP32) {
+        return (const float *)row + first;
+    }
+    widen((const uint16_t *)row + first, count, room);
+    return room;
+}
+
+static void store(const float *sum, int64_t first, int64_t count, Dtype dtype, void *out) {
+    if (dtype == DTYPE_FP32) {
+        memcpy((float *)out + first, sum, (size_t)count * sizeof(float));
+        return;
+    }
+    uint16_t *halves = (uint16_t *)out + first;
+    for (int64_t i = 0; i < count; i++) {
+        halves[i] = bf16_of(sum[i]);
+    }
+}
+
+void reduce_rows(const void *const *rows, int row_count, int64_t bytes, Reduction how, void *out) {
+    const int64_t count = bytes / dtype_bytes(how.dtype);
     for (int64_t first = 0; first < count; first += SUM_BLOCK) {
         const int64_t n = count - first < SUM_BLOCK ? count - first : SUM_BLOCK;
-        float sum[SUM_BLOCK];
-        memcpy(sum, rows[0] + first, (size_t)n * sizeof(float));
+        float sum[SUM_BLOCK], room[SUM_BLOCK];
+        memcpy(sum, block_of(rows[0], first, n, how.dtype, room), (size_t)n * sizeof(float));
         for (int i = 1; i < row_count; i++) {
-            const float *x = rows[i] + first;
-            if (op == REDUCE_SUM) {
-                for (int64_t j = 0; j < n; j++) {
-                    sum[j] += x[j];
-                }
-            } else {
-                for (int64_t j = 0; j < n; j++) {
-                    sum[j] = x[j] > sum[j] ? x[j] : sum[j];
-                }
+            const float *x = block_of(rows[i], first, n, how.dtype, room);
+            if (how.op == REDUCE_SUM) {
+                add(x, n, sum);
+                continue;
+            }
+            for (int64_t j = 0; j < n; j++) {
+                sum[j] = x[j] > sum[j] ? x[j] : sum[j];
             }
         }
-        memcpy(out + first, sum, (size_t)n * sizeof(float));
+        store(sum, first, n, how.dtype, out);
     }
 }

@@ -4,5 +4,15 @@
 
 #include "exec/transport/transport.h"
 
+// How one call combines, and elements of what.
+typedef struct Reduction {
+    ReduceOp op;
+    Dtype dtype;  // fp32, or bf16: combined in fp32, rounded once
+} Reduction;
+
+static inline Reduction reduction_of(const TransportCall *call) {
+    return (Reduction){call->op, call->dtype};
+}
+
 // out[i] = combined over rows 0, 1, ... in this order; out may be one of the rows.
-void reduce_rows(const float *const *rows, int row_count, int64_t count, ReduceOp op, float *out);
+void reduce_rows(const void *const *rows, int row_count, int64_t bytes, Reduction how, void *out);

@@ -220,16 +220,16 @@ static int64_t least(int64_t a, int64_t b) {
 
 // A stretch of the halves of the round just passed.
 typedef struct Stretch {
-    int64_t offset_bytes, count;
+    int64_t offset_bytes, bytes;
 } Stretch;
 
 // out = sum or max over members, in rank order, of their stretches.
-static void reduce(const Transport *shm, const ShmMember *member, Stretch stretch, ReduceOp op, float *out) {
-    const float *rows[TRANSPORT_MAX_WORLD];
+static void reduce(const Transport *shm, const ShmMember *member, Stretch stretch, Reduction how, void *out) {
+    const void *rows[TRANSPORT_MAX_WORLD];
     for (int i = 0; i < member->size; i++) {
-        rows[i] = (const float *)(const void *)(half(shm, member, i, member->rounds - 1) + stretch.offset_bytes);
+        rows[i] = half(shm, member, i, member->rounds - 1) + stretch.offset_bytes;
     }
-    reduce_rows(rows, member->size, stretch.count, op, out);
+    reduce_rows(rows, member->size, stretch.bytes, how, out);
 }
 
 static Status all_gather(Transport *shm, const TransportCall *call, Error *error) {
@@ -266,8 +266,7 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
             copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at, bytes);
         }
         TRY(gate_pass(shm, member, call, error));
-        reduce(shm, member, (Stretch){member->index * share, bytes / (int64_t)sizeof(float)}, call->op,
-               (float *)(void *)(out + at));
+        reduce(shm, member, (Stretch){member->index * share, bytes}, reduction_of(call), out + at);
     }
     return STATUS_OK;
 }
@@ -281,7 +280,7 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
     TRY(gate_pass(shm, member, call, error));
     char *shared = half(shm, member, member->index, member->rounds);
-    reduce(shm, member, (Stretch){member->index * share, mine / unit}, call->op, (float *)(void *)shared);
+    reduce(shm, member, (Stretch){member->index * share, mine}, reduction_of(call), shared);
     TRY(gate_pass(shm, member, call, error));
     for (int i = 0; i < member->size; i++) {
         const int64_t first = least(bytes, i * share);
@@ -304,8 +303,7 @@ static Status all_reduce(Transport *shm, const TransportCall *call, Error *error
         }
         copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
         TRY(gate_pass(shm, member, call, error));
-        reduce(shm, member, (Stretch){0, bytes / (int64_t)sizeof(float)}, call->op,
-               (float *)(void *)((char *)call->out + at));
+        reduce(shm, member, (Stretch){0, bytes}, reduction_of(call), (char *)call->out + at);
     }
     return STATUS_OK;
 }

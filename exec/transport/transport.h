@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/dtype.h"
 #include "sim/base/error.h"
 #include "sim/mesh/mesh.h"
 
@@ -67,7 +68,8 @@ extern const char *const collective_names[COLLECTIVE_COUNT];  // "all-gather" ..
 
 // Sizes: all_gather: bytes of one part, out holds one part per rank of the group; reduce_scatter: bytes of one part, in
 // holds one per rank; all_reduce: bytes of the data, in == out allowed; send_recv: bytes of the message, to the next
-// rank of the group and from the one before. Reductions take fp32. in may be the own part of out (all_gather), out that
+// rank of the group and from the one before. Reductions take fp32, or bf16 which they sum in fp32 and
+// round once. in may be the own part of out (all_gather), out that
 // of in (reduce_scatter).
 typedef struct TransportCall {
     int communicator;  // index into the setup's communicators
@@ -75,6 +77,7 @@ typedef struct TransportCall {
     void *out;
     int64_t bytes;
     ReduceOp op;
+    Dtype dtype;  // reductions only
     TransportPlace place;
 } TransportCall;
 

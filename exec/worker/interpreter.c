@@ -27,6 +27,7 @@ static Status collective_run(Session *session, const StepInstance *instance, con
                                          instance->layer),
         .bytes = program_collective_bytes(program, task) / (fault == FAULT_SIZE ? 2 : 1),
         .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
+        .dtype = task->dtype,
         .place = *place,
     };
     switch (task->kind) {

@@ -118,7 +118,7 @@ static Status make_pipeline(Analytic *analytic, const TrainPlan *plan, const Mem
 
 // What precision leaves open.
 static uint64_t format_word(const TrainPlan *plan) {
-    return (uint64_t)plan->fp8_recipe | (uint64_t)plan->bf16_master << 2;
+    return (uint64_t)plan->fp8_recipe | (uint64_t)plan->bf16_master << 2 | (uint64_t)plan->reduce_dtype << 3;
 }
 
 static MemoKey mesh_key(const TrainPlan *plan) {

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT] = {"auto", "fp32", "bf16"};
 const char *const reshard_names[RESHARD_COUNT] = {"always", "never"};
 const char *const recompute_names[RECOMPUTE_COUNT] = {"none", "full", "selective"};
 const char *const cp_rotate_names[CP_ROTATE_COUNT] = {"ring", "allgather"};
@@ -16,6 +17,9 @@ void plan_canonical(TrainPlan *plan) {
     mesh_canonical_order(&plan->mesh);
     if (plan_shard_count(plan) == 1) {
         plan->zero = 0;
+    }
+    if (plan->zero == 0) {
+        plan->reduce_dtype = REDUCE_DTYPE_TARGET;
     }
     if (plan->zero != 3) {
         plan->reshard = RESHARD_ALWAYS;
@@ -50,18 +54,20 @@ int plan_shard_count(const TrainPlan *plan) {
 char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
     TrainPlan canonical = *plan;
     plan_canonical(&canonical);
+    const bool reduces = canonical.reduce_dtype != REDUCE_DTYPE_TARGET;
     const bool reordered = !mesh_has_default_order(&canonical.mesh);
     char mesh[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
     snprintf(out, PLAN_TEXT_BYTES,
              "%s seq=%d mb=%d ga=%d zero=%d reshard=%s recompute=%s cp_rotate=%s precision=%s attention=%s "
-             "fused=%s%s%s%s%s%s%s",
+             "fused=%s%s%s%s%s%s%s%s%s",
              mesh_text(&canonical.mesh, mesh), canonical.seq, canonical.micro_batch, canonical.grad_accum,
              canonical.zero, reshard_names[canonical.reshard], recompute_names[canonical.recompute],
              cp_rotate_names[canonical.cp_rotate], dtype_name(canonical.precision),
              attention_names[canonical.attention], fused_names[canonical.fused],
              canonical.tp_overlap ? " tp_overlap=on" : "", canonical.bf16_master ? " master=bf16" : "",
              canonical.precision == DTYPE_FP8 ? " fp8_recipe=" : "",
-             canonical.precision == DTYPE_FP8 ? fp8_recipe_names[canonical.fp8_recipe] : "", reordered ? " order=" : "",
+             canonical.precision == DTYPE_FP8 ? fp8_recipe_names[canonical.fp8_recipe] : "", reduces ? " reduce=" : "",
+             reduces ? reduce_dtype_names[canonical.reduce_dtype] : "", reordered ? " order=" : "",
              reordered ? mesh_order_text(&canonical.mesh, order) : "");
     return out;
 }
@@ -72,10 +78,10 @@ void plan_hash(const TrainPlan *plan, Hash *hash) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         hash_int(hash, canonical.mesh.size[axis]);
     }
-    const int64_t choices[] = {canonical.seq,       canonical.micro_batch, canonical.grad_accum, canonical.zero,
-                               canonical.reshard,   canonical.recompute,   canonical.cp_rotate,  canonical.precision,
-                               canonical.attention, canonical.fused,       canonical.tp_overlap, canonical.bf16_master,
-                               canonical.fp8_recipe};
+    const int64_t choices[] = {canonical.seq,        canonical.micro_batch, canonical.grad_accum, canonical.zero,
+                               canonical.reshard,    canonical.recompute,   canonical.cp_rotate,  canonical.precision,
+                               canonical.attention,  canonical.fused,       canonical.tp_overlap, canonical.bf16_master,
+                               canonical.fp8_recipe, canonical.reduce_dtype};
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         hash_int(hash, choices[i]);
     }

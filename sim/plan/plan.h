@@ -32,12 +32,17 @@ typedef enum { FUSED_FUSED, FUSED_EAGER, FUSED_COMPILED, FUSED_COUNT } Fused;
 // scaling), one per row, or one per tensor from the largest values of earlier steps.
 typedef enum { FP8_TENSORWISE, FP8_ROWWISE, FP8_DELAYED, FP8_RECIPE_COUNT } Fp8Recipe;
 
-extern const char *const reshard_names[RESHARD_COUNT];        // "always" "never"
-extern const char *const recompute_names[RECOMPUTE_COUNT];    // "none" "full" "selective"
-extern const char *const cp_rotate_names[CP_ROTATE_COUNT];    // "ring" "allgather"
-extern const char *const attention_names[ATTENTION_COUNT];    // "flash" "flash3" "cudnn" "triton" "eager"
-extern const char *const fused_names[FUSED_COUNT];            // "fused" "eager" "compiled"
-extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];  // "tensorwise" "rowwise" "delayed"
+// Dtype of gradients while they are reduced over dp_shard x cp and dp_replicate: the target's own, or said here. It may
+// be narrower than what they are computed in (PyTorch's MixedPrecisionPolicy(reduce_dtype)).
+typedef enum { REDUCE_DTYPE_TARGET, REDUCE_DTYPE_FP32, REDUCE_DTYPE_BF16, REDUCE_DTYPE_COUNT } ReduceDtype;
+
+extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];  // "auto" "fp32" "bf16"
+extern const char *const reshard_names[RESHARD_COUNT];            // "always" "never"
+extern const char *const recompute_names[RECOMPUTE_COUNT];        // "none" "full" "selective"
+extern const char *const cp_rotate_names[CP_ROTATE_COUNT];        // "ring" "allgather"
+extern const char *const attention_names[ATTENTION_COUNT];        // "flash" "flash3" "cudnn" "triton" "eager"
+extern const char *const fused_names[FUSED_COUNT];                // "fused" "eager" "compiled"
+extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed"
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -47,10 +52,11 @@ typedef struct TrainPlan {
     int zero;         // sharding stage 0..3 over dp_shard x cp
     Reshard reshard;  // stage 3 only: free gathered parameters after forward?
     Recompute recompute;
-    CpRotate cp_rotate;    // cp > 1 only
-    Dtype precision;       // compute and gathered-parameter dtype; fp8: of the layers' GEMMs, bf16 otherwise
-    bool bf16_master;      // parameters, gradients and optimizer state are bf16 too: no fp32 master
-    Fp8Recipe fp8_recipe;  // precision fp8 only
+    CpRotate cp_rotate;        // cp > 1 only
+    Dtype precision;           // compute and gathered-parameter dtype; fp8: of the layers' GEMMs, bf16 otherwise
+    bool bf16_master;          // parameters, gradients and optimizer state are bf16 too: no fp32 master
+    Fp8Recipe fp8_recipe;      // precision fp8 only
+    ReduceDtype reduce_dtype;  // stages 1 to 3 only
     AttentionKernel attention;
     Fused fused;
     bool tp_overlap;  // tp > 1: tp collectives run beside the GEMMs they feed (user buffers, async tp)
@@ -63,8 +69,9 @@ static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
     return plan->precision == DTYPE_FP8 ? DTYPE_BF16 : plan->precision;
 }
 
-// Axes of size 1 in their default places; fp8_recipe tensorwise unless precision is fp8; bf16_master off in fp32; zero =
-// 0 when dp_shard*cp = 1; reshard always unless stage 3; cp_rotate ring when cp = 1; tp_overlap off when tp = 1.
+// Axes of size 1 in their default places; reduce_dtype the target's in stage 0; fp8_recipe tensorwise unless precision is
+// fp8; bf16_master off in fp32; zero = 0 when dp_shard*cp = 1; reshard always unless stage 3; cp_rotate ring when
+// cp = 1; tp_overlap off when tp = 1.
 void plan_canonical(TrainPlan *plan);
 
 int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch * R * S * grad_accum

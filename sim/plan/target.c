@@ -145,6 +145,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->cp_scatters,
                                 target->half_gradients,
                                 target->reduce_dtype_bf16,
+                                target->reduces_fp32_only,
                                 target->fused_projections,
                                 target->deferred_reduce,
                                 target->gradient_buffer,

@@ -50,6 +50,7 @@ typedef struct Target {
     bool cp_half_gradients;   // with ring: dKV travels in the compute dtype, not in fp32
     bool cp_scatters;         // with all-gather: one reduce-scatter brings dKV home, else it travels the ring
     Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
+    bool reduces_fp32_only;   // reduce_dtype=bf16 is refused
     bool fused_projections;   // one GEMM for q,k,v and one for gate,up
     bool deferred_reduce;     // gradients are reduced on the last micro-step only
     bool gradient_buffer;     // whole gradients have memory of their own from the start, accumulated or not

@@ -289,6 +289,19 @@ static const char *check_attention(const Check *check) {
     return arena_format(check->arena, "attention=eager cannot be split over cp=%d: use cp=1 or another kernel", cp);
 }
 
+static const char *check_reduce_dtype(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    if (plan->reduce_dtype != REDUCE_DTYPE_BF16) {
+        return NULL;
+    }
+    if (check->target->reduces_fp32_only) {
+        return arena_format(check->arena, "%s reduces gradients in fp32 only: use reduce_dtype fp32 or auto",
+                            check->target->name);
+    }
+    return plan->precision == DTYPE_FP16 ? "fp16 gradients do not fit bf16's digits: use reduce_dtype fp32 or auto"
+                                         : NULL;
+}
+
 static const char *check_token_count(const Check *check) {
     const int64_t tokens = (int64_t)check->plan->micro_batch * check->plan->seq / axis_size(check, AXIS_CP);
     const int64_t most =
@@ -304,10 +317,10 @@ static const char *check_token_count(const Check *check) {
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
     static const char *(*const rules[])(const Check *) = {
-        check_positive,          check_axes,         check_replicate, check_zero,        check_recompute,
-        check_overlap,           check_fp8,          check_master,    check_attention,   check_tensor,
-        check_sequence,          check_local_tokens, check_rotation,  check_token_count, check_structure,
-        check_transformers_plan, check_order};
+        check_positive,          check_axes,         check_replicate,   check_zero,        check_recompute,
+        check_overlap,           check_fp8,          check_master,      check_attention,   check_tensor,
+        check_sequence,          check_local_tokens, check_rotation,    check_token_count, check_structure,
+        check_transformers_plan, check_order,        check_reduce_dtype};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

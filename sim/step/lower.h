@@ -88,7 +88,7 @@ typedef struct Dims {
     int heads, kv_heads, head_dim;
     int64_t q_width, kv_width;
     bool vocab_split;
-    Dtype dtype, reduce_dtype;
+    Dtype dtype, gradient_dtype, reduce_dtype;  // of gradients: as computed and summed, and on the way
     int element;  // bytes of dtype
 } Dims;
 

@@ -94,27 +94,27 @@ static void choose_weights(Lowering *lowering, int u) {
 }
 
 static bool adds_half_gradients(const Lowering *lowering) {
-    return lowering->target->half_gradients && lowering->dims.reduce_dtype != lowering->dims.dtype;
+    return lowering->target->half_gradients && lowering->dims.gradient_dtype != lowering->dims.dtype;
 }
 
 static void choose_gradients(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     const UnitNames *names = &unit_names[u];
-    const Dtype reduce_dtype = lowering->dims.reduce_dtype;
     const bool buffered = lowering->target->gradient_buffer;
     const bool summed =
         buffered || (!lowering->reduce_each && (lowering->plan->zero == 0 || lowering->plan->grad_accum > 1));
     const int32_t slots = summed ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
-    unit->gradient_full =
-        unit_tensor(lowering, names->gradients, ROLE_GRADIENT, reduce_dtype, unit->padded_elements, slots);
+    unit->gradient_full = unit_tensor(lowering, names->gradients, ROLE_GRADIENT, lowering->dims.gradient_dtype,
+                                      unit->padded_elements, slots);
     lowering->tensors[unit->gradient_full].persistent = buffered;
     lowering->gradients[u] = adds_half_gradients(lowering)
                                  ? persistent_tensor(lowering, names->half_gradients, ROLE_GRADIENT,
                                                      lowering->dims.dtype, unit->padded_elements, unit->instances)
                                  : unit->gradient_full;
     // A gradient buffer is reduced in place: the shard is a part of it.
-    const bool in_place = (lowering->plan->zero == 0 && !lowering->reduce_each) ||
-                          (buffered && lowering->plan->zero > 0 && reduce_dtype == lowering->master_dtype);
+    const bool in_place =
+        (lowering->plan->zero == 0 && !lowering->reduce_each) ||
+        (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype);
     unit->gradient_shard = in_place ? unit->gradient_full
                                     : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
                                                   lowering->master_dtype, unit->shard_elements, unit->instances);
@@ -306,7 +306,7 @@ static void emit_norm_gradient_sum(Lowering *lowering, const Place *place) {
         return;
     }
     OpRef norms = place_ref(lowering, place, unit->gradient_full);
-    norms.bytes = unit->partial_elements * dtype_bytes(lowering->dims.reduce_dtype);
+    norms.bytes = unit->partial_elements * dtype_bytes(lowering->dims.gradient_dtype);
     place_collective(
         lowering, place,
         op_collective(lowering, TASK_ALL_REDUCE, LANE_TP, lowering->tp_group, "norm gradient sum", PHASE_REDUCE), norms,
@@ -370,7 +370,8 @@ static void emit_shard_gradient(Lowering *lowering, const Place *place, int32_t 
 
 static int32_t reduce_source(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
-    if (!lowering->target->shard_copies) {
+    const bool as_computed = lowering->dims.gradient_dtype == lowering->dims.reduce_dtype;
+    if (!lowering->target->shard_copies && as_computed) {
         return unit->gradient_full;
     }
     // One buffer, so that one reduction is in flight: the next copy-in waits for it.

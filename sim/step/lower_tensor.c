@@ -20,7 +20,14 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     // No sharding policy: gradients are as the masters.
     const bool whole_fp32 = plan->zero == 0 && target->master_fp32 && !plan->bf16_master;
     const bool whole_half = plan->zero == 0 && plan->bf16_master;
+    const bool half = dtype == DTYPE_BF16 || dtype == DTYPE_FP16;
     const bool reduces_half = (target->reduce_dtype_bf16 != DTYPE_FP32 && !whole_fp32) || whole_half;
+    const Dtype reduces[REDUCE_DTYPE_COUNT] = {
+        [REDUCE_DTYPE_TARGET] = half && reduces_half ? dtype : DTYPE_FP32,
+        [REDUCE_DTYPE_FP32] = DTYPE_FP32,
+        [REDUCE_DTYPE_BF16] = DTYPE_BF16,
+    };
+    const Dtype reduce = reduces[plan->zero > 0 ? plan->reduce_dtype : REDUCE_DTYPE_TARGET];
     return (Dims){
         .tokens = tokens,
         .tokens_between = target->tp_flavour == TP_SP ? tokens / tp : tokens,
@@ -36,7 +43,8 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
         .kv_width = (int64_t)model->kv_heads / tp * model->head_dim,
         .vocab_split = target->tp_flavour != TP_HF,
         .dtype = dtype,
-        .reduce_dtype = reduces_half && (dtype == DTYPE_BF16 || dtype == DTYPE_FP16) ? dtype : DTYPE_FP32,
+        .gradient_dtype = half ? reduce : DTYPE_FP32,
+        .reduce_dtype = reduce,
         .element = dtype_bytes(dtype),
     };
 }

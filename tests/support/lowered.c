@@ -17,6 +17,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .fused = target->default_fused,
                       .fp8_recipe = request->fp8_recipe,
                       .bf16_master = request->bf16_master,
+                      .reduce_dtype = request->reduce_dtype,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};
@@ -67,8 +68,9 @@ bool lowered_is_legal(const LoweredRequest *request, Arena *arena) {
 }
 
 LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
-    static const char *const targets[] = {"ndtune",   "accelerate", "axolotl",   "torchtitan@0.2", "torchtitan@head",
-                                          "megatron", "nanotron",   "deepspeed", "fsdp1",          "accelerate@1.13"};
+    static const char *const targets[] = {"ndtune",          "accelerate",      "axolotl",      "torchtitan@0.2",
+                                          "torchtitan@head", "megatron",        "nanotron",     "deepspeed",
+                                          "fsdp1",           "accelerate@1.13", "megatron@2022"};
     enum { CAPACITY = 256 };
     Mesh meshes[CAPACITY];
     AxisOrder orders[AXIS_ORDERS];
@@ -92,6 +94,7 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
                                         .fp8 = draw(seed, 4) == 0,
                                         .fp8_recipe = (Fp8Recipe)draw(seed, FP8_RECIPE_COUNT),
                                         .bf16_master = draw(seed, 4) == 0,
+                                        .reduce_dtype = (ReduceDtype)draw(seed, REDUCE_DTYPE_COUNT),
                                         .tied = draw(seed, 4) == 0,
                                         .layers = 1 + (int)draw(seed, 4)};
         if (lowered_is_legal(&request, arena)) {

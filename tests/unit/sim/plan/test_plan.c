@@ -92,6 +92,15 @@ Test(plan, formats_are_in_the_text_only_where_they_are_a_choice) {
     cr_assert_null(strstr(plan_text(&plan, text), "master"), "%s", text);
 }
 
+Test(plan, the_format_of_reductions_is_a_choice_where_gradients_are_sharded) {
+    TrainPlan plan = example();
+    char text[PLAN_TEXT_BYTES];
+    plan.reduce_dtype = REDUCE_DTYPE_BF16;
+    cr_assert_not_null(strstr(plan_text(&plan, text), "fused=fused reduce=bf16"), "%s", text);
+    plan.zero = 0;
+    cr_assert_null(strstr(plan_text(&plan, text), "reduce="), "%s", text);
+}
+
 Test(plan, the_text_shows_the_canonical_plan_and_leaves_the_plan_alone) {
     TrainPlan plan = example();
     plan.mesh = (Mesh){.size = {8, 1, 1, 4}};
@@ -106,9 +115,10 @@ Test(plan, the_longest_text_fits) {
     plan.seq = plan.micro_batch = plan.grad_accum = plan.zero = -2147483647;
     plan.precision = DTYPE_FP8;
     plan.tp_overlap = plan.bf16_master = true;
+    plan.reduce_dtype = REDUCE_DTYPE_BF16;
     char text[PLAN_TEXT_BYTES];
     plan_text(&plan, text);
-    cr_assert_not_null(strstr(text, "fp8_recipe=tensorwise"), "cut: %s", text);
+    cr_assert_not_null(strstr(text, "fp8_recipe=tensorwise reduce=bf16"), "cut: %s", text);
 }
 
 static uint64_t plan_number(const TrainPlan *plan) {

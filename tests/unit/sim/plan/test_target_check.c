@@ -236,6 +236,20 @@ Test(target_check, bf16_masters_are_refused_where_the_target_keeps_fp32_ones) {
     check_reason(ndtune, &plan, "ndtune has no bf16 master weights: use master weights fp32");
 }
 
+Test(target_check, bf16_reductions_are_refused_where_the_target_has_none) {
+    const Target *torchtitan;
+    Error error = {0};
+    cr_assert_eq(target_find("torchtitan", &torchtitan, &error), STATUS_OK);
+    TrainPlan plan = plan_of(torchtitan, 1, 8, 1, 1);
+    plan.reduce_dtype = REDUCE_DTYPE_BF16;
+    check_reason(torchtitan, &plan, "torchtitan reduces gradients in fp32 only: use reduce_dtype fp32 or auto");
+    check_legal(ndtune, &plan);
+    plan.precision = DTYPE_FP16;
+    check_reason(ndtune, &plan, "fp16 gradients do not fit bf16's digits: use reduce_dtype fp32 or auto");
+    plan.reduce_dtype = REDUCE_DTYPE_FP32;
+    check_legal(ndtune, &plan);
+}
+
 Test(target_check, sizes_must_be_positive) {
     TrainPlan plan = plan_of(ndtune, 1, 8, 1, 1);
     plan.micro_batch = 0;

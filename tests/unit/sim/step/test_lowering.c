@@ -100,6 +100,37 @@ Test(lowering, accelerate_reduces_gradients_of_fp16_in_fp16) {
     arena_free(&arena);
 }
 
+// 2 ranks of dp_shard: a layer's gradient travels whole into the reduction, in the format that was asked for.
+Test(lowering, fp32_gradients_may_be_reduced_in_bf16) {
+    Arena arena = {0};
+    const char *const targets[] = {"ndtune", "accelerate"};
+    for (int i = 0; i < 2; i++) {
+        LoweredRequest request = {.target = targets[i], .mesh = "dp_shard=2"};
+        const StepProgram full = lowered(&arena, request);
+        request.reduce_dtype = REDUCE_DTYPE_BF16;
+        const StepProgram half = lowered(&arena, request);
+        const Tally whole = tally(&full, TASK_REDUCE_SCATTER, full.shard_group, PHASE_REDUCE),
+                    cut = tally(&half, TASK_REDUCE_SCATTER, half.shard_group, PHASE_REDUCE);
+        cr_expect_eq(cut.count, whole.count);
+        cr_expect_float_eq(cut.payload_bytes, whole.payload_bytes / 2, 1);
+        const Unit *layer = &half.units[1];
+        cr_expect_eq(half.buffers[layer->gradient_full].dtype, DTYPE_FP32);
+        cr_expect_eq(half.buffers[layer->gradient_shard].dtype, DTYPE_FP32);
+    }
+    arena_free(&arena);
+}
+
+Test(lowering, bf16_gradients_may_be_reduced_in_fp32) {
+    Arena arena = {0};
+    LoweredRequest request = {.target = "accelerate", .mesh = "dp_shard=2", .bf16 = true};
+    const StepProgram half = lowered(&arena, request);
+    request.reduce_dtype = REDUCE_DTYPE_FP32;
+    const StepProgram full = lowered(&arena, request);
+    cr_expect_float_eq(tally(&full, TASK_REDUCE_SCATTER, full.shard_group, PHASE_REDUCE).payload_bytes,
+                       2 * tally(&half, TASK_REDUCE_SCATTER, half.shard_group, PHASE_REDUCE).payload_bytes, 1);
+    arena_free(&arena);
+}
+
 Test(lowering, replicas_all_reduce_the_shard_of_a_layer) {
     Arena arena = {0};
     const StepProgram program = example(&arena, "ndtune");
