@@ -3,8 +3,9 @@
 //
 //   ring        KV travels C-1 hops; while block j computes, hop j+1 is on its way
 //   all-gather  KV of all ranks is gathered once; block 0 (the local one) needs not wait
-//   backward    KV again, and dKV (fp32, or as the keys) travels C hops: each rank adds its share, the last hop brings it home; where
-//               a target gathers and scatters, the blocks' dKV lie side by side and one reduce-scatter brings them home
+//   backward    KV again, and dKV (fp32, or as the keys) travels C hops: each rank adds its share, the last hop brings
+//               it home; where a target gathers and scatters, the blocks' dKV lie side by side and one reduce-scatter
+//               brings them home
 //
 // Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; parallelism.md 3.2). Keys and values travel
 // as one packed buffer, token rows [k heads | v heads]. Zigzag or contiguous chunks only change positions, which

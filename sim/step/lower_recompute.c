@@ -143,6 +143,39 @@ static void make_present(Rematerialiser *maker, int32_t tensor) {
     }
 }
 
+// Whether making one tensor again writes the other.
+static bool passes_through(Rematerialiser *maker, int32_t tensor, int32_t other) {
+    for (size_t t = 0; t < maker->lowering->tensor_count; t++) {
+        maker->needed[t] = false;
+    }
+    maker->needed[tensor] = true;
+    close_over_inputs(maker);
+    for (size_t i = 0; i < maker->forward->count; i++) {
+        const Op *op = maker->forward->ops[i];
+        for (int k = 0; k < op->operand_count; k++) {
+            if (maker->repeated[i] && touches(&op->operands[k], ACCESS_WRITE) && op->operands[k].tensor == other) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// Backward sends keys and values round the ring once more, in the buffers of forward's ring. What later operations need
+// and forward made with the help of those buffers is made again before backward fills them.
+static void make_before(Rematerialiser *maker, const OpList *backward, size_t first, int32_t overwritten) {
+    for (size_t i = first; i < backward->count; i++) {
+        const Op *op = backward->ops[i];
+        for (int k = 0; k < op->operand_count; k++) {
+            const int32_t tensor = op->operands[k].tensor;
+            if (touches(&op->operands[k], ACCESS_READ) && tensor != overwritten && missing(maker, tensor) &&
+                passes_through(maker, tensor, overwritten)) {
+                make_present(maker, tensor);
+            }
+        }
+    }
+}
+
 void lower_recompute(Lowering *lowering) {
     const OpList backward = lowering->lists[SECTION_LAYER_BACKWARD];
     const OpList *forward = &lowering->lists[SECTION_LAYER_FORWARD];
@@ -160,6 +193,11 @@ void lower_recompute(Lowering *lowering) {
         for (int k = 0; k < op->operand_count; k++) {
             if (touches(&op->operands[k], ACCESS_READ) && missing(&maker, op->operands[k].tensor)) {
                 make_present(&maker, op->operands[k].tensor);
+            }
+        }
+        for (int k = 0; k < op->operand_count; k++) {
+            if (touches(&op->operands[k], ACCESS_WRITE) && missing(&maker, op->operands[k].tensor)) {
+                make_before(&maker, &backward, i + 1, op->operands[k].tensor);
             }
         }
         note_writes(&maker, op);

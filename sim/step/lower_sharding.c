@@ -9,8 +9,8 @@
 //   3       gathered          one layer at a time         reduce-scatter each step
 //
 // A target that defers its reduction sums whole gradients over micro-steps at any stage; one with a gradient buffer has
-// memory for all of them from the start and reduces in it; one that reduces late does so behind the last backward (stage 1). dp_replicate
-// adds an all-reduce of the shard at the end.
+// memory for all of them from the start and reduces in it; one that reduces late does so behind the last backward
+// (stage 1). dp_replicate adds an all-reduce of the shard at the end.
 
 #include "sim/step/lower.h"
 

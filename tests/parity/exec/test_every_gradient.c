@@ -177,6 +177,11 @@ Test(every_gradient, of_other_targets_programs_is_that_of_one_rank) {
         {"torchtitan", "dp_shard=2,cp=2", 2, 3, RECOMPUTE_SELECTIVE, CP_ROTATE_ALLGATHER, false},
         {"torchtitan@head", "dp_replicate=2,dp_shard=2,tp=2", 2, 3, RECOMPUTE_SELECTIVE, CP_ROTATE_RING, false},
         {"megatron", "cp=2,tp=2", 2, 1, RECOMPUTE_SELECTIVE, CP_ROTATE_RING, false},
+        {"megatron", "cp=4", 1, 1, RECOMPUTE_SELECTIVE, CP_ROTATE_RING, false},  // the ring's buffers are used twice
+        {"megatron", "cp=4", 2, 1, RECOMPUTE_SELECTIVE, CP_ROTATE_ALLGATHER, false},
+        {"ndtune", "cp=8", 1, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false},
+        {"accelerate", "cp=4", 1, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false},
+        {"nanotron", "dp_shard=2,tp=2", 2, 1, RECOMPUTE_NONE, CP_ROTATE_RING, false},
         {"megatron", "dp_shard=2,cp=2", 1, 1, RECOMPUTE_NONE, CP_ROTATE_ALLGATHER, true},
         {"megatron@2022", "dp_shard=2,tp=2", 2, 1, RECOMPUTE_SELECTIVE, CP_ROTATE_RING, true},
         {"nanotron", "dp_shard=2,tp=2", 2, 1, RECOMPUTE_FULL, CP_ROTATE_RING, false},
