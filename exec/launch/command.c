@@ -81,15 +81,30 @@ static int spawn(const CommandSetup *setup, const char *output_path, Arena *aren
     return failed;
 }
 
-// The last line that is not empty.
+// Frames and rules say nothing.
+static bool worth_reading(const char *line, size_t length) {
+    return strspn(line, "-=*#_ \t") < length;
+}
+
+// "RuntimeError: why": the last such line of a Python program says more than what its launcher prints after it.
+static bool names_error(const char *line, size_t length) {
+    static const char mark[] = "Error: ";
+    const char *at = strstr(line, mark);
+    return at && at + sizeof mark <= line + length;
+}
+
+// The last line that names an error, else the last one worth reading.
 static const char *last_words(const char *output, Arena *arena) {
     const char *last = "", *p = output;
     size_t length = 0;
+    bool error_found = false;
     while (*p) {
         const size_t line = strcspn(p, "\r\n");
-        if (line > 0) {
+        const bool error_here = names_error(p, line);
+        if (error_here || (!error_found && worth_reading(p, line))) {
             last = p;
             length = line;
+            error_found = error_here;
         }
         p += line + (p[line] != '\0');
     }
