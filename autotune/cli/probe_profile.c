@@ -1,7 +1,8 @@
 // Each number of the profile from the samples that determine it alone, by the formula of sim/cost that will read it:
 // rates by division, a latency from the smallest message, a bandwidth as the median over the larger ones, attention's
 // plateau and ramp from two lengths. Rates are those of a core on a busy machine: what one rank reaches alone, times
-// what all at once keep of it (memory, caches, hyperthreads), both per second of computing.
+// what all at once keep of it (memory, caches, hyperthreads), both per second of computing. Collectives by the lower
+// quartile of their repeats: what else the machine does only adds.
 
 #include "autotune/cli/probe_profile.h"
 
@@ -308,8 +309,8 @@ static double bandwidth_of(const ProbeResult *probe, const char *name, int nodes
     int count = 0;
     const ProbeSample *sample;
     for (int i = 0; (sample = find_collective(probe, name, nodes, per_node, SMALLEST_LONG_BYTES, i)); i++) {
-        if (sample->seconds > start_s) {
-            rates[count++] = share * sample->size[0] / (sample->seconds - start_s);
+        if (sample->low > start_s) {
+            rates[count++] = share * sample->size[0] / (sample->low - start_s);
         }
     }
     return median(rates, count);
@@ -317,7 +318,7 @@ static double bandwidth_of(const ProbeResult *probe, const char *name, int nodes
 
 static double smallest_s(const ProbeResult *probe, const char *name, int nodes, int per_node) {
     const ProbeSample *sample = find_collective(probe, name, nodes, per_node, 1, 0);
-    return sample ? sample->seconds : 0;
+    return sample ? sample->low : 0;
 }
 
 static void fit_node(Builder *builder) {
@@ -390,11 +391,11 @@ static void add_curves(Builder *builder) {
             const ProbeSample *sample;
             double rising_s = 0;
             for (int n = 0; (sample = find_collective(probe, names[k], first->nodes, first->per_node, 1, n)); n++) {
-                rising_s = fmax(rising_s, sample->seconds);  // a larger message is never cheaper: cluster_curves.c
+                rising_s = fmax(rising_s, sample->low);  // a larger message is never cheaper: cluster_curves.c
                 json_array_append_new(points, json_pack("[f, f]", sample->size[0], rising_s));
             }
             char source[SOURCE_BYTES];
-            snprintf(source, sizeof source, "one group alone over %s, medians; probe of %s on %s, %s",
+            snprintf(source, sizeof source, "one group alone over %s, lower quartiles; probe of %s on %s, %s",
                      builder->about->transport, probe->hosts[0].name, builder->about->when, builder->about->program);
             json_object_set_new(curves, key,
                                 json_pack("{s:o, s:s, s:s}", "points", points, "source", source, "grade", "measured"));

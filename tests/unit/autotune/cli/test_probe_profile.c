@@ -23,7 +23,14 @@ static const double latency_s = 4e-6, network_latency_s = 1e-4;
 
 static ProbeSample *add(ProbeKind kind, const char *name, double seconds) {
     ProbeSample *sample = &samples[probe.sample_count++];
-    *sample = (ProbeSample){.kind = kind, .name = name, .nodes = 1, .per_node = 1, .seconds = seconds, .repeats = 9};
+    *sample = (ProbeSample){.kind = kind,
+                            .name = name,
+                            .nodes = 1,
+                            .per_node = 1,
+                            .seconds = seconds,
+                            .low = seconds,
+                            .high = seconds,
+                            .repeats = 9};
     return sample;
 }
 
