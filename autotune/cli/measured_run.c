@@ -93,6 +93,10 @@ static uint64_t measurement_hash(const MeasuredRun *run) {
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         hash_text(&hash, words[i]);
     }
+    const LaunchOptions launch = measured_run_launch(run->cli);
+    hash_text(&hash, launch.launcher);
+    hash_text(&hash, launch.hosts ? launch.hosts : "");
+    hash_text(&hash, launch.hostfile ? launch.hostfile : "");
     model_hash(&run->run.model, &hash);
     target_hash(run->run.target, &hash);
     plan_hash(&run->run.plan, &hash);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/cli/cli.h"
 
@@ -31,6 +33,23 @@ static const char *text(const json_t *object, const char *key) {
     const char *value = json_string_value(json_object_get(object, key));
     cr_assert_not_null(value, "%s", key);
     return value;
+}
+
+// Rank 1 is killed where the request has these words; any other rank is the real worker.
+static void use_worker_that_dies(const char *words) {
+    char self[400], path[600];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    cr_assert_gt(length, 0);
+    self[length] = '\0';
+    *strrchr(self, '/') = '\0';  // tests/bin
+    snprintf(path, sizeof path, "%s/worker", folder);
+    FILE *script = fopen(path, "w");
+    fprintf(script,
+            "#!/bin/sh\n[ \"$3\" = 1 ] && grep -q '%s' \"$2\" && kill -9 $$\nexec %s/../../bin/ndtune-worker \"$@\"\n",
+            words, self);
+    fclose(script);
+    chmod(path, 0700);
+    setenv("NDTUNE_WORKER", path, 1);
 }
 
 Test(cli_validate, one_object_keeps_the_contract) {
@@ -164,14 +183,34 @@ Test(cli_validate, words_that_cannot_be_meant_are_usage_errors) {
 
 Test(cli_validate, runs_that_all_fail_are_stored_with_their_reason) {
     setenv("NDTUNE_WORKER", "/bin/false", 1);
-    ProgramRun run = CLI("validate", "--world", "2", "--model", "tiny", "--layers", "1", "--top", "2", "--spread", "0",
-                         "--db", db);
+    ProgramRun run =
+        CLI("validate", "--world", "2", "--model", "tiny", "--layers", "1", "--top", "2", "--spread", "0", "--db", db);
     cr_assert_eq(run.exit_code, 3, "%s", run.err);
     json_t *stored = CLI_JSON(0, "runs", "2", "--db", db, "--format", "json");  // the second shape was tried as well
     cr_assert_str_eq(text(stored, "state"), "failed");
     cr_assert_not_null(strstr(text(stored, "failure"), "exited with code 1"), "%s", text(stored, "failure"));
     json_decref(stored);
     program_run_free(&run);
+}
+
+Test(cli_validate, a_rank_that_dies_in_one_shape_is_named_and_the_others_are_measured) {
+    use_worker_that_dies("cp=2");
+    json_t *root = CLI_JSON(0, "validate", "--world", "2", "--top", "0", "--db", db, QUICK);
+    size_t i, failed = 0;
+    json_t *row;
+    json_array_foreach(rows_of(root), i, row) {
+        if (cli_number(json_object_get(row, "mesh"), "cp") > 1) {
+            cr_assert_str_eq(text(row, "state"), "failed");
+            cr_assert_not_null(strstr(text(row, "reason"), "rank 1"), "%s", text(row, "reason"));
+            cr_assert_not_null(strstr(text(row, "reason"), "signal 9"), "%s", text(row, "reason"));
+            failed++;
+        } else {
+            cr_assert_str_eq(text(row, "state"), "ok", "%s", json_string_value(json_object_get(row, "reason")));
+        }
+    }
+    cr_assert_eq(failed, 1);
+    cr_assert_gt(json_array_size(rows_of(root)), 2);
+    json_decref(root);
 }
 
 Test(cli_validate, a_run_that_is_not_there_is_a_usage_error) {
@@ -195,6 +234,28 @@ Test(cli_validate, preflight_checks_every_group_exactly) {
         cr_assert_gt(cli_number(group, "measured_s"), 0);
     }
     json_decref(root);
+}
+
+Test(cli_validate, preflight_works_over_mpi_too) {
+    ProgramRun run = CLI("preflight", "--launcher", "mpirun", "--transport", "mpi", "--mesh", "tp=2", "--model", "tiny",
+                         "--layers", "1", "--timeout", "60", "--format", "csv");
+    const bool lacks = strstr(run.err, "is not installed") || strstr(run.err, "not part of this build");
+    if (lacks) {
+        program_run_free(&run);
+        cr_skip_test("no Open MPI here");
+    }
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_assert_not_null(strstr(run.out, "tp,all_reduce"), "%s", run.out);
+    program_run_free(&run);
+}
+
+Test(cli_validate, preflight_names_a_rank_that_dies) {
+    use_worker_that_dies("tp=2");
+    ProgramRun run = CLI("preflight", "--mesh", "tp=2", "--model", "tiny", "--layers", "1");
+    cr_assert_eq(run.exit_code, 3, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "rank 1"), "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "signal 9"), "%s", run.err);
+    program_run_free(&run);
 }
 
 Test(cli_validate, preflight_names_what_is_missing) {
