@@ -63,6 +63,22 @@ static Status print_sources(const Accuracy *accuracy, FILE *out, Error *error) {
     return grid_print(grid, out, error);
 }
 
+static Status print_halves(const Accuracy *accuracy, FILE *out, Error *error) {
+    static const GridColumn columns[] = {
+        {"target", false}, {"half", false}, {"rows", true},        {"median", true},
+        {"90th", true},    {"bias", true},  {"in interval", true}, {"one MFU: median", true},
+        {"90th", true},    {"MFU", true}};
+    Grid *grid = grid_new(columns, 10);
+    for (int i = 0; i < accuracy->step_by_half.count; i++) {
+        const ScoreRow *row = &accuracy->step_by_half.rows[i];
+        grid_row(grid);
+        grid_cell(grid, "%s", row->target ? row->target : "all");
+        grid_cell(grid, "%s", row->half);
+        step_cells(grid, &row->score);
+    }
+    return grid_print(grid, out, error);
+}
+
 static void memory_row(Grid *grid, const ScoreRow *row) {
     grid_row(grid);
     grid_cell(grid, "%s", row->target ? row->target : "all");
@@ -164,6 +180,10 @@ Status table_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
     TRY(print_steps(accuracy, out, error));
     fputc('\n', out);
     TRY(print_sources(accuracy, out, error));
+    if (accuracy->step_by_half.count > 0) {
+        fputc('\n', out);
+        TRY(print_halves(accuracy, out, error));
+    }
     fprintf(out, "\nPeak memory (what nobody named is held against live bytes)\n");
     TRY(print_memory(accuracy, out, error));
     print_verdicts(accuracy, out);

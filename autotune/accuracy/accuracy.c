@@ -45,6 +45,25 @@ static const RunCase **predicted_rows(const RunFile *file, const RunCase *cases,
     return rows;
 }
 
+// Targets and all of them, by half; rows that are in none are left out.
+static void score_halves(Accuracy *accuracy, const RunCase *const *timed, int count, Arena *arena) {
+    const RunCase **halved = ARENA_ARRAY(arena, const RunCase *, count);
+    int halved_count = 0;
+    for (int i = 0; i < count; i++) {
+        if (timed[i]->row->half) {
+            halved[halved_count++] = timed[i];
+        }
+    }
+    const ScoreTable by_target =
+        score_table(halved, halved_count, (ScoreSplit){.target = true, .half = true}, false, arena);
+    const ScoreTable all = score_table(halved, halved_count, (ScoreSplit){.half = true}, false, arena);
+    accuracy->step_by_half = (ScoreTable){ARENA_ARRAY(arena, ScoreRow, by_target.count + all.count), 0};
+    for (int i = 0; i < by_target.count + all.count; i++) {
+        accuracy->step_by_half.rows[accuracy->step_by_half.count++] =
+            i < by_target.count ? by_target.rows[i] : all.rows[i - by_target.count];
+    }
+}
+
 static void score_steps(Accuracy *accuracy, const RunCase *const *runs, int count, Arena *arena) {
     const RunCase **timed = ARENA_ARRAY(arena, const RunCase *, count);
     int timed_count = 0;
@@ -57,6 +76,7 @@ static void score_steps(Accuracy *accuracy, const RunCase *const *runs, int coun
     accuracy->step_by = score_table(timed, timed_count, (ScoreSplit){.target = true, .cluster = true}, false, arena);
     accuracy->step_by_target = score_table(timed, timed_count, (ScoreSplit){.target = true}, false, arena);
     accuracy->step_by_source = score_table(timed, timed_count, (ScoreSplit){.source = true}, false, arena);
+    score_halves(accuracy, timed, timed_count, arena);
 }
 
 static void score_memories(Accuracy *accuracy, const RunCase *const *runs, int count, Arena *arena) {

@@ -23,7 +23,7 @@ typedef struct ErrorScore {
 } ErrorScore;
 
 typedef struct ScoreRow {
-    const char *target, *cluster, *source, *kind;  // NULL where the score is not split by it
+    const char *target, *cluster, *source, *kind, *half;  // NULL where the score is not split by it
     ErrorScore score;
 } ScoreRow;
 
@@ -68,7 +68,8 @@ typedef struct Accuracy {
     int scored;
     ErrorScore step;
     ScoreTable step_by, step_by_source, step_by_target;
-    ErrorScore memory;  // of known kinds
+    ScoreTable step_by_half;  // rows of groups that say one
+    ErrorScore memory;        // of known kinds
     ScoreTable memory_by, memory_by_kind;
     OomScore oom;
     RankingScore ranking;

@@ -198,10 +198,17 @@ static void group_read(const char *ids, const RunFile *runs, const RunRow *const
     }
 }
 
+static void set_half(const char *half, const RunGroup *group, const RunFile *runs) {
+    for (int i = 0; i < group->row_count; i++) {
+        RunRow *row = &runs->rows[group->rows[i]];
+        row->half = row->half ? row->half : half;
+    }
+}
+
 Status run_groups_read(const char *path, const RunFile *runs, Arena *arena, RunGroups *groups, Error *error) {
     CsvTable table;
     TRY(csv_load(path, arena, &table, error));
-    const int name = csv_column(&table, "group"), ids = csv_column(&table, "ids");
+    const int name = csv_column(&table, "group"), ids = csv_column(&table, "ids"), half = csv_column(&table, "half");
     if (name < 0 || ids < 0) {
         return error_set(error, STATUS_USAGE, "%s:1: the header lacks columns that are needed: %s%s%s", path,
                          name < 0 ? "group" : "", name < 0 && ids < 0 ? ", " : "", ids < 0 ? "ids" : "");
@@ -211,6 +218,9 @@ Status run_groups_read(const char *path, const RunFile *runs, Arena *arena, RunG
     for (int i = 0; i < groups->count; i++) {
         groups->groups[i].name = csv_field(&table, i, name)->text;
         group_read(csv_field(&table, i, ids)->text, runs, sorted, arena, &groups->groups[i]);
+        if (half >= 0 && csv_field(&table, i, half)->text[0] != '\0') {
+            set_half(csv_field(&table, i, half)->text, &groups->groups[i], runs);
+        }
     }
     return STATUS_OK;
 }

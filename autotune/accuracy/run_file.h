@@ -31,6 +31,7 @@ typedef struct RunRow {
     double step_time_s, tokens_per_s_per_gpu, peak_mem_gb;
     const char *mem_kind;
     int64_t usable, oom_certain;
+    const char *half;  // of a set of runs that constants were fitted on in part: what its group says; NULL
 } RunRow;
 
 typedef struct RunFile {
@@ -58,5 +59,6 @@ typedef struct RunGroups {
     int count;
 } RunGroups;
 
-// Columns "group" and "ids" (separated by spaces).
+// Columns "group" and "ids" (separated by spaces); with a column "half" ("fitted", "held") the groups' rows get its word,
+// of several groups the first one's.
 Status run_groups_read(const char *path, const RunFile *runs, Arena *arena, RunGroups *groups, Error *error);

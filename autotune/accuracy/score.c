@@ -114,7 +114,8 @@ static ScoreRow labels_of(const RunCase *run, ScoreSplit split) {
     return (ScoreRow){.target = split.target ? run->request.target->name : NULL,
                       .cluster = split.cluster ? run->request.cluster.name : NULL,
                       .source = split.source ? run->row->source : NULL,
-                      .kind = split.kind ? memory_kind_names[kind] : NULL};
+                      .kind = split.kind ? memory_kind_names[kind] : NULL,
+                      .half = split.half ? run->row->half : NULL};
 }
 
 static bool same_text(const char *a, const char *b) {
@@ -123,7 +124,7 @@ static bool same_text(const char *a, const char *b) {
 
 static bool same_labels(const ScoreRow *a, const ScoreRow *b) {
     return same_text(a->target, b->target) && same_text(a->cluster, b->cluster) && same_text(a->source, b->source) &&
-           same_text(a->kind, b->kind);
+           same_text(a->kind, b->kind) && same_text(a->half, b->half);
 }
 
 static int compare_text(const char *a, const char *b) {
@@ -138,6 +139,10 @@ static int compare_rows(const void *a, const void *b) {
     }
     if (left->score.n != right->score.n) {
         return right->score.n - left->score.n;
+    }
+    const int by_half = compare_text(left->half, right->half);
+    if (by_half != 0) {
+        return by_half;
     }
     const int by_cluster = compare_text(left->cluster, right->cluster);
     const int by_source = compare_text(left->source, right->source);

@@ -136,7 +136,8 @@ static const char documents[] =
     "requests (id, asked_at, command, model, cluster, target, world, times_asked, best_plan, best_step_s), runs (id, "
     "started_at, host, model, plan, device, transport, state, failure, steps, measured_step_s, predicted_step_s).\n"
     ".TP\n.B ndtune.models/1, ndtune.clusters/1, ndtune.accuracy/1\n"
-    "The lists, and the scores of predictions against measured runs.\n";
+    "The lists, and the scores of predictions against measured runs: a column half in the groups file (fitted, held) splits "
+    "them by what constants were fitted on.\n";
 
 // validate --with reads what somebody else's program prints.
 static const char with_command[] =
