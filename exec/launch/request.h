@@ -41,7 +41,7 @@ typedef struct RunOptions {
     const char *device, *transport;
     LaneMode lanes;
     uint64_t jitter_seed;  // 0 = off: random waits before and after tasks
-    double timeout_s;      // longest wait inside a collective
+    double timeout_s;      // longest that a rank may stand still, waiting or in a task
     int threads;           // per rank; 0 = cores / world, at least 1
     bool spans;            // bring back a span per task instance of one step
     bool poison;           // fill the arena with NaN first

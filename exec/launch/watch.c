@@ -9,7 +9,8 @@
 #include <time.h>
 
 static const double LONGEST_LOOK_S = 0.25;    // looks come every 20 ms
-static const double PREPARATION_S = 60;       // lowering and initial weights take long on large models: at least this
+static const double MEETING_S = 60;           // before the first step ranks wait for the slowest of them: at least this
+static const double PREPARATION_S = 600;      // initial weights of a large model, or the kernels that a probe measures
 static const double SILENT_SHARE = 0.7;       // of the timeout without a row, where rows come twenty times a second
 static const double LONG_SHARE = 0.5;         // of the timeout: a wait that began when somebody else stood still
 static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks see it themselves, with the place at hand
@@ -39,12 +40,6 @@ static void count_up(Watch *watch) {
     }
 }
 
-static double limit_of(const Watch *watch, int rank) {
-    const bool preparing = board_place(&watch->board.ranks[rank]).step < 0;
-    const double limit_s = preparing ? fmax(watch->timeout_s, PREPARATION_S) : watch->timeout_s;
-    return watch->post && !preparing ? limit_s : limit_s + RANKS_KNOW_BETTER_S;
-}
-
 // The communicator in which the rank waits; -1 = in none.
 static int waits_in(const Watch *watch, int rank) {
     for (int c = 0; c < watch->board.communicator_count; c++) {
@@ -53,6 +48,13 @@ static int waits_in(const Watch *watch, int rank) {
         }
     }
     return -1;
+}
+
+static double limit_of(const Watch *watch, int rank) {
+    const bool preparing = board_place(&watch->board.ranks[rank]).step < 0;
+    const double least_s = !preparing ? 0 : waits_in(watch, rank) >= 0 ? MEETING_S : PREPARATION_S;
+    const double limit_s = fmax(watch->timeout_s, least_s);
+    return watch->post && !preparing ? limit_s : limit_s + RANKS_KNOW_BETTER_S;
 }
 
 static Status silent(const Watch *watch, int rank, double silent_s, Error *error) {
