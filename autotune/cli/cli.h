@@ -92,6 +92,9 @@ Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Erro
 // line names neither --world nor --model.
 Status last_request_take(Cli *cli, Store *store, Error *error);
 
+// A line on standard error when others use this machine while something is measured on it.
+void cli_warn_if_busy(const char *consequence);
+
 // Why no shape of a result can run: always fails.
 Status cli_nothing_feasible(const TuneResult *result, Error *error);
 

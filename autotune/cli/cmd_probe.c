@@ -85,20 +85,6 @@ static Status print_profile(const Cli *cli, const ClusterProfile *profile, const
     return STATUS_OK;
 }
 
-// What waits for other ranks takes longer on a busy machine, and a profile would keep that.
-static void warn_if_busy(void) {
-    double load = 0;
-    FILE *file = fopen("/proc/loadavg", "r");
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (file && fscanf(file, "%lf", &load) == 1 && load > 0.5 * (double)cores) {
-        fprintf(stderr, "ndtune: this machine is busy (load %.1f on %ld cores): collectives will look slow\n", load,
-                cores);
-    }
-    if (file) {
-        fclose(file);
-    }
-}
-
 // The parent is asked for before anything is measured.
 static Status check_parent(Cli *cli, Error *error) {
     if (!cli_given(cli, OPTION_CLUSTER)) {
@@ -124,7 +110,7 @@ Status cmd_probe(Cli *cli, Error *error) {
     measured_run_options(cli, &options);
     TRY(check_parent(cli, error));
     TRY(choose_mesh(cli, options.transport, &mesh, error));
-    warn_if_busy();
+    cli_warn_if_busy("collectives will look slow");
     const Progress progress = cli_progress(cli);
     const ExecOptions exec_options = {.progress = &progress, .launch = measured_run_launch(cli)};
     ProbeResult probe;

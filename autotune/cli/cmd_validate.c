@@ -126,6 +126,7 @@ static Status run_and_print(Executor *executor, Validation *validation, Error *e
     Cli *cli = executor->cli;
     executor->validation = validation;
     executor->of_row = ARENA_ARRAY(&cli->arena, MeasuredRun *, validation->row_count + 1);
+    cli_warn_if_busy("steps will be slow and repeats will differ");
     const ValidateMeans means = {.recall = recall, .run = run_row, .cancelled = cancelled, .state = executor};
     TRY(cli_given(cli, OPTION_WITH) ? validate_with(cli, executor->store, validation, error)
                                     : validate_run(validation, &means, &cli->arena, error));

@@ -1,0 +1,20 @@
+// What is measured while others use the machine is slower than the machine is; a user should know before believing it.
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "autotune/cli/cli.h"
+
+static const double MOST_LOAD = 0.5;  // per core, before we add our own
+
+void cli_warn_if_busy(const char *consequence) {
+    double load = 0;
+    FILE *file = fopen("/proc/loadavg", "r");
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (file && fscanf(file, "%lf", &load) == 1 && load > MOST_LOAD * (double)cores) {
+        fprintf(stderr, "ndtune: this machine is busy (load %.1f on %ld cores): %s\n", load, cores, consequence);
+    }
+    if (file) {
+        fclose(file);
+    }
+}
