@@ -167,6 +167,12 @@ static double shared_start_s(const CostModel *model, const Task *task, const Gro
     return collective_between_nodes_s(model->profile, group) * (1 - (double)task->payload_bytes / bucket_bytes);
 }
 
+// Functional collectives gather and scatter the first dimension: along the sequence a copy puts the parts in order.
+static double tp_copy_s(const CostModel *model, const Task *task) {
+    const bool copies = model->target->tp_copies && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE;
+    return copies ? stream_time(&model->profile->accelerator, 2.0 * (double)task->payload_bytes, 1).seconds : 0;
+}
+
 static TaskCost collective_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     const ClusterProfile *profile = model->profile;
     const Accelerator *accelerator = &profile->accelerator;
@@ -177,7 +183,8 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
     const CollectiveCost alone =
         cost_collective(profile, collective_kind(task->kind), &placement, (double)task->payload_bytes, &cost.algorithm);
     if (alone.seconds > 0) {
-        cost.seconds = (alone.seconds - shared_start_s(model, task, &placement)) * exposed_share(model, program, task);
+        cost.seconds = (alone.seconds - shared_start_s(model, task, &placement) + tp_copy_s(model, task)) *
+                       exposed_share(model, program, task);
         const double hbm_bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
         const double hbm_s = alone.wire_bytes * profile->interference.hbm_factor / hbm_bytes_per_s;
         cost.use[RESOURCE_NODE_LINK] = (float)clamp_share(alone.link_s / alone.seconds);

@@ -157,6 +157,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->backward_prefetch,
                                 target->root_unit,
                                 target->tp_reduce_overlaps,
+                                target->tp_copies,
                                 target->tp_regathers,
                                 target->fused_softmax,
                                 target->master_fp32,

@@ -64,6 +64,7 @@ typedef struct Target {
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
     bool root_unit;           // embedding, final norm and head are one unit, gathered for the whole forward
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
+    bool tp_copies;           // TP_SP: a copy orders what was gathered or will be scattered along the sequence
     bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
     bool fused_softmax;  // eager attention's scale, mask and softmax are Megatron's kernel, where it takes the shape
     bool master_fp32;    // fp32 master when precision is lower

@@ -135,6 +135,22 @@ Test(cost_task, what_nothing_explains_is_added_to_layers_and_not_to_the_optimize
     cr_assert_eq(bench_cost(&bench, adamw).seconds, adamw_s);
 }
 
+Test(cost_task, functional_collectives_along_the_sequence_cost_a_copy) {
+    Bench bench;
+    Target copying = fused;
+    copying.tp_copies = true;
+    const Task gather = {.kind = TASK_ALL_GATHER, .lane = LANE_TP, .dtype = DTYPE_BF16, .payload_bytes = 100000000};
+    Task sum = gather;
+    sum.kind = TASK_ALL_REDUCE;
+    bench_begin(&bench, machine_h100(), &fused);
+    const double gather_s = bench_cost(&bench, gather).seconds, sum_s = bench_cost(&bench, sum).seconds;
+    const Accelerator accelerator = bench.profile.accelerator;
+    bench_begin(&bench, machine_h100(), &copying);
+    const double copy_s = cost_memory_bound_s(&accelerator, 200e6);
+    cr_assert_float_eq(bench_cost(&bench, gather).seconds, gather_s + copy_s, 1e-9);
+    cr_assert_eq(bench_cost(&bench, sum).seconds, sum_s);
+}
+
 Test(cost_task, units_in_one_bucket_share_its_start_between_nodes) {
     Bench bench;
     Target bucketed = fused;
