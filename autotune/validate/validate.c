@@ -97,7 +97,7 @@ static void summarize_row(ValidateRow *row, Arena *arena) {
         }
     }
     measurement_interval(all, count, arena, &row->low_s, &row->high_s);
-    row->measured_s = measurement_median(medians, row->run_count, 0, arena);
+    row->measured_s = measurement_median(all, count, 0, arena);
     row->parts = row->run_count > 0 ? row->runs[row->run_count - 1].parts : (StepParts){0};
 }
 

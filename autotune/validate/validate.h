@@ -18,8 +18,8 @@ typedef struct ValidateRow {
     int run_count, recalled;
     const char *state;  // "ok"; else "diverged" "failed" "refused" of the last run, with the reason
     const char *reason;
-    double measured_s;     // median of the runs' medians; 0 = nothing was measured
-    double low_s, high_s;  // of the median of all steps
+    double measured_s;     // median of the steps of all runs; 0 = nothing was measured
+    double low_s, high_s;  // of that median
     double noise;          // spread of the runs' medians; NAN of fewer than two
     StepParts parts;       // of the last run
 } ValidateRow;

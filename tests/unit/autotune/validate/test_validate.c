@@ -137,6 +137,8 @@ Test(validate, an_interruption_ends_it_with_what_there_is) {
 
 Test(validate, the_summary_takes_medians_after_the_warm_up) {
     cr_assert_eq(run(2, 0), STATUS_OK);
+    cr_assert_leq(validation.rows[0].low_s, validation.rows[0].measured_s);
+    cr_assert_geq(validation.rows[0].high_s, validation.rows[0].measured_s);
     cr_assert_float_eq(validation.rows[0].measured_s, 1.01, 1e-12);  // runs of 1.00, 1.01 and 1.02 s
     cr_assert_float_eq(validation.rows[0].noise, 0.02, 1e-12);
     cr_assert_float_eq(validation.agreement.regret, 1, 1e-12);
