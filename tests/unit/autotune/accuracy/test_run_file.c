@@ -121,6 +121,19 @@ Test(run_file, groups_name_rows_by_id_and_count_ids_that_are_not_there) {
     cr_assert_eq(groups.groups[0].unknown_ids, 1);
 }
 
+Test(run_file, a_row_is_of_the_half_of_its_first_group_that_says_one) {
+    const char *lines = arena_format(&arena, "%s%s%s", run_line(&arena, (RunLine){.id = "a"}),
+                                     run_line(&arena, (RunLine){.id = "b"}), run_line(&arena, (RunLine){.id = "c"}));
+    const RunFile runs = run_file_of(&arena, arena_format(&arena, "%s%s", RUNS_HEADER, lines));
+    RunGroups groups;
+    Error error = {0};
+    const char *text = "group,half,ids\r\ng0,,a b\r\ng1,fitted,a\r\ng2,held,a b\r\n";
+    cr_assert_eq(read_groups(&runs, text, &groups, &error), STATUS_OK, "%s", error.message);
+    cr_assert_str_eq(runs.rows[0].half, "fitted");
+    cr_assert_str_eq(runs.rows[1].half, "held");
+    cr_assert_null(runs.rows[2].half);
+}
+
 Test(run_file, groups_without_their_columns_are_refused) {
     const RunFile runs = run_file_of(&arena, RUNS_HEADER);
     RunGroups groups;

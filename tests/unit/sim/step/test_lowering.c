@@ -450,3 +450,31 @@ Test(lowering, megatron_rotates_gradients_of_keys_and_values_in_bf16) {
     cr_assert_float_eq(backward.payload_bytes, (3 * 16 + 4 * 16) * MIB, 1);
     arena_free(&arena);
 }
+
+static int last_task(const StepProgram *program, TaskKind kind, Phase phase) {
+    int last = -1;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        last = program->tasks[i].kind == kind && program->tasks[i].phase == phase ? i : last;
+    }
+    return last;
+}
+
+static int first_task(const StepProgram *program, TaskKind kind) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (program->tasks[i].kind == kind) {
+            return i;
+        }
+    }
+    return program->task_count;
+}
+
+Test(lowering, a_target_that_reduces_late_scatters_behind_the_last_backward) {
+    Arena arena = {0};
+    LoweredRequest request = {.target = "nanotron", .mesh = "dp_shard=4", .zero = 1, .bf16 = true, .grad_accum = 2};
+    const StepProgram late = lowered(&arena, request);
+    cr_assert_gt(first_task(&late, TASK_REDUCE_SCATTER), last_task(&late, TASK_GEMM, PHASE_BACKWARD));
+    request.target = "megatron";
+    const StepProgram beside = lowered(&arena, request);
+    cr_assert_lt(first_task(&beside, TASK_REDUCE_SCATTER), last_task(&beside, TASK_GEMM, PHASE_BACKWARD));
+    arena_free(&arena);
+}
