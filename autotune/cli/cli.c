@@ -42,6 +42,15 @@ const CommandRow command_table[COMMAND_COUNT] = {
                           "ndtune validate --world 2 --model tiny --with torchtitan -- torchrun "
                           "--nproc-per-node={world} train.py --tp={tp} --cp={cp}\n",
                           cmd_validate},
+    [COMMAND_EXPORT] =
+        {"export",
+         "a plan as the config file of a framework: of --mesh, or the best of a world, or the best of "
+         "the last request",
+         "export [--as FORMAT] [--mesh AXIS=N,... | --world N] [--model NAME|FILE] [options]",
+         "ndtune export --world 32 --model 7b --out accelerate.yaml\n"
+         "ndtune export --as torchtitan-toml --mesh dp_shard=8,tp=4 --model llama-3-8b --global-batch 64\n"
+         "ndtune export --as sbatch --target megatron --out train.sbatch\n",
+         cmd_export},
     [COMMAND_PROBE] = {"probe", "measure this machine and write a cluster profile of it",
                        "probe [--out FILE] [--cluster NAME to extend] [--world RANKS]",
                        "ndtune probe --out probed.json\nndtune --world 4 --model tiny --cluster probed.json\n",

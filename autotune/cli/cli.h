@@ -49,6 +49,7 @@ Status cmd_explain(Cli *cli, Error *error);
 Status cmd_runs(Cli *cli, Error *error);
 Status cmd_run(Cli *cli, Error *error);
 Status cmd_validate(Cli *cli, Error *error);
+Status cmd_export(Cli *cli, Error *error);
 Status cmd_probe(Cli *cli, Error *error);
 Status cmd_preflight(Cli *cli, Error *error);
 Status cmd_models(Cli *cli, Error *error);
@@ -89,7 +90,7 @@ Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneRes
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error);
 
 // Fills in the options that name what is trained from the last request in the store, and says so, where this command
-// line names neither --world nor --model.
+// line names neither --world nor --model. Export takes the choices and the cluster along, too.
 Status last_request_take(Cli *cli, Store *store, Error *error);
 
 // A line on standard error when others use this machine while something is measured on it.

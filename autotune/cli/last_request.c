@@ -24,6 +24,23 @@ static void take(Cli *cli, const Options *old, const OptionId *ids, size_t count
     }
 }
 
+// A file is written of what was asked, with all of its choices. What goes to the output is this call's own.
+static void take_everything(Cli *cli, const Options *old) {
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const OptionId id = (OptionId)i;
+        if (option_table[i].group != GROUP_OUTPUT && option_table[i].commands & COMMAND_BIT(cli->command)) {
+            take(cli, old, &id, 1);
+        }
+    }
+    if (cli->options.set_count == 0) {
+        cli->options.set_count = old->set_count;
+        for (int i = 0; i < old->set_count; i++) {
+            cli->options.sets[i] = old->sets[i];
+            cli->options.set_argument[i] = -1;
+        }
+    }
+}
+
 static Status parse_old(const char *line, Arena *arena, Options *old, Error *error) {
     int argc = 0;
     char **argv = quote_split(line, &argc, arena);
@@ -53,6 +70,9 @@ Status last_request_take(Cli *cli, Store *store, Error *error) {
     Options *old = ARENA_NEW(&cli->arena, Options);
     TRY(parse_old(line, &cli->arena, old, error));
     take(cli, old, what, sizeof what / sizeof what[0]);
+    if (cli->command == COMMAND_EXPORT) {
+        take_everything(cli, old);
+    }
     if (old->list_count > 0 && cli->options.list_count == 0) {
         cli->options.list[0] = old->list[0];
         cli->options.list_count = 1;

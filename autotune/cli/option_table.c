@@ -13,7 +13,8 @@
 #define VALIDATE COMMAND_BIT(COMMAND_VALIDATE)
 #define PROBE COMMAND_BIT(COMMAND_PROBE)
 #define PREFLIGHT COMMAND_BIT(COMMAND_PREFLIGHT)
-#define SEARCH (PLAN | EXPLAIN | VALIDATE)  // whatever a search takes
+#define EXPORT COMMAND_BIT(COMMAND_EXPORT)
+#define SEARCH (PLAN | EXPLAIN | VALIDATE | EXPORT)  // whatever a search takes
 #define RUN COMMAND_BIT(COMMAND_RUN)
 #define REAL (RUN | VALIDATE | PROBE | PREFLIGHT)  // what starts workers
 #define RUNS COMMAND_BIT(COMMAND_RUNS)
@@ -24,8 +25,9 @@
 
 #define BILLION 1000000000
 
-const char *const command_names[COMMAND_COUNT] = {"plan",      "predict", "explain", "run",      "validate", "probe",
-                                                  "preflight", "runs",    "models",  "clusters", "accuracy", "help"};
+const char *const command_names[COMMAND_COUNT] = {"plan",     "predict",  "explain",   "run",  "validate",
+                                                  "export",   "probe",    "preflight", "runs", "models",
+                                                  "clusters", "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
 const OptionRow option_table[OPTION_COUNT] = {
@@ -34,7 +36,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                       GROUP_WHAT, SEARCH | PROBE},
     [OPTION_MESH] = {"mesh", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL,
                      "the shape, such as dp_shard=8,tp=4; axes not named are 1 (dp_replicate dp_shard cp tp)",
-                     GROUP_WHAT, PREDICT | RUN | PREFLIGHT | PROBE},
+                     GROUP_WHAT, PREDICT | RUN | PREFLIGHT | PROBE | EXPORT},
     [OPTION_MODEL] = {"model", VALUE_TEXT, "NAME|FILE", 0, 0, NULL, NULL,
                       "a preset (ndtune models lists them) or a Hugging Face config.json", GROUP_WHAT,
                       SEARCH | PREDICT | RUN | PREFLIGHT},
@@ -59,7 +61,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                             "sequences per data rank and micro-step", GROUP_CHOICES,
                             SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_GRAD_ACCUM] = {"grad-accum", VALUE_INT, "N", 1, 1 << 20, "micro-steps", "1",
-                           "micro-steps per optimizer step", GROUP_CHOICES, PREDICT | RUN | PREFLIGHT},
+                           "micro-steps per optimizer step", GROUP_CHOICES, PREDICT | RUN | PREFLIGHT | EXPORT},
     [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL,
                           "bf16 where the cluster has it; run: fp32",
                           "number format of the arithmetic; fp8 is that of the layers' GEMMs, the rest stays bf16",
@@ -152,7 +154,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                     "shapes that the table shows, or that validate runs; 0 is all", GROUP_OUTPUT,
                     PLAN | RUNS | VALIDATE},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
-                       GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY},
+                       GROUP_OUTPUT, (SEARCH & ~EXPORT) | PREDICT | REAL | RUNS | LISTS | ACCURACY},
     [OPTION_RUNS] = {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
                      "measured runs, a row each: id model layers hidden heads ffn vocab cluster target dp_replicate "
                      "dp_shard cp tp seq_len micro_batch are needed, step_time_s or tokens_per_s_per_gpu measured",
@@ -165,8 +167,12 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_CSV] = {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
                     "plan: every choice of every shape; accuracy: a line per run, measured beside predicted",
                     GROUP_OUTPUT, PLAN | ACCURACY},
-    [OPTION_OUT] = {"out", VALUE_TEXT, "FILE", 0, 0, NULL, "probed.json", "where the profile goes", GROUP_OUTPUT,
-                    PROBE},
+    [OPTION_AS] = {"as", VALUE_WORD,
+                   "accelerate-yaml|accelerate-python|hf-trainer|axolotl|torchtitan-toml|torchtitan-python|megatron|"
+                   "automodel|nanotron|deepspeed|sbatch",
+                   0, 0, NULL, "the target's usual one", "what the file is written for", GROUP_OUTPUT, EXPORT},
+    [OPTION_OUT] = {"out", VALUE_TEXT, "FILE", 0, 0, NULL, "probed.json; export: standard output",
+                    "where the profile or the config file goes", GROUP_OUTPUT, PROBE | EXPORT},
     [OPTION_DB] = {"db", VALUE_TEXT, "FILE", 0, 0, NULL, "$XDG_DATA_HOME/ndtune/ndtune.db", "the store", GROUP_OUTPUT,
                    SEARCH | PREDICT | RUN | RUNS},
     [OPTION_NO_CACHE] = {"no-cache", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
@@ -202,12 +208,11 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"html",  "log",  "max-runs", "max-time", "out",
-                                        "trace", "open", "as",       "with",     NULL};
+    static const char *const later[] = {"html", "log", "max-runs", "max-time", "out", "trace", "open", "with", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }
 
 const char *command_of_later(const char *name) {
-    static const char *const later[] = {"calibrate", "tune", "report", "export", NULL};
+    static const char *const later[] = {"calibrate", "tune", "report", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }

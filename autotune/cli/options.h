@@ -16,6 +16,7 @@ typedef enum {
     COMMAND_EXPLAIN,
     COMMAND_RUN,
     COMMAND_VALIDATE,
+    COMMAND_EXPORT,
     COMMAND_PROBE,
     COMMAND_PREFLIGHT,
     COMMAND_RUNS,
@@ -79,6 +80,7 @@ typedef enum {
     OPTION_OOM,
     OPTION_GROUPS,
     OPTION_CSV,
+    OPTION_AS,
     OPTION_OUT,
     OPTION_DB,
     OPTION_NO_CACHE,
@@ -129,7 +131,7 @@ typedef struct OptionValue {
     int argument;      // index in argv of the value (or of the option, for flags)
 } OptionValue;
 
-enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 8, OPTIONS_MAX_LIST = 64 };
+enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 16, OPTIONS_MAX_LIST = 64 };
 
 typedef struct Options {
     OptionValue values[OPTION_COUNT];

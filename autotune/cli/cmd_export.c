@@ -1,0 +1,122 @@
+// ndtune export: a plan as the config file of a framework. The plan is the one that --mesh names, or the best of a world,
+// or the best of what was asked last.
+
+#include <stdio.h>
+
+#include "autotune/cli/cli.h"
+#include "autotune/cli/request.h"
+#include "autotune/predict.h"
+#include "autotune/prune.h"
+#include "reports/export/export.h"
+#include "reports/words.h"
+
+typedef struct ExportCall {
+    const ExportFormat *format;
+    ExportJob job;
+} ExportCall;
+
+// --as without --target: the format's own target.
+static Status choose_format(Cli *cli, const ExportFormat **format, Error *error) {
+    OptionValue *target = &cli->options.values[OPTION_TARGET];
+    *format = NULL;
+    if (!cli_given(cli, OPTION_AS)) {
+        return STATUS_OK;
+    }
+    TRY(cli_blame(cli, OPTION_AS, export_find(cli_value(cli, OPTION_AS)->text, format, error)));
+    if (!target->given && (*format)->target) {
+        *target = (OptionValue){.given = true, .text = (*format)->target, .argument = -1};
+    }
+    return STATUS_OK;
+}
+
+// The accumulation that makes --global-batch; where none does, the batch rule says so.
+static void hold_batch(const Cli *cli, const TuneRequest *request, TrainPlan *plan) {
+    const int64_t each = plan_global_batch(plan) / plan->grad_accum;
+    if (request->global_batch >= each && !cli_given(cli, OPTION_GRAD_ACCUM)) {
+        plan->grad_accum = (int)(request->global_batch / each);
+    }
+}
+
+static Status predict_in(Cli *cli, Store *store, const TuneRequest *request, const TrainPlan *plan,
+                         Prediction *prediction, Error *error) {
+    const PredictionCache cache = store_cache(store);
+    Predictor predictor;
+    predictor_init(&predictor, request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache);
+    const Status status = predict_plan(&predictor, plan, false, &cli->arena, prediction, error);
+    predictor_free(&predictor);
+    return status;
+}
+
+static Status one_plan(Cli *cli, Store *store, TuneRequest *request, Prediction *prediction, Error *error) {
+    static const RequestDefaults defaults = {.cluster = "dgx-h100", .target = "accelerate", .single_plan = true};
+    TRY(request_build(cli, &defaults, request, error));
+    if (cli_given(cli, OPTION_WORLD) && cli_value(cli, OPTION_WORLD)->integer != request->world) {
+        return cli_blame(cli, OPTION_WORLD,
+                         error_set(error, STATUS_USAGE, "--mesh has %d ranks: leave --world away", request->world));
+    }
+    Mesh mesh;
+    TrainPlan plan;
+    TRY(request_mesh(cli, &mesh, error));
+    request_plan(cli, request, &mesh, &plan);
+    hold_batch(cli, request, &plan);
+    const char *reason = NULL;
+    if (prune(request, &plan, NULL, &cli->arena, &reason)) {
+        return error_set(error, STATUS_USAGE, "this plan is not legal: %s", reason);
+    }
+    TRY(predict_in(cli, store, request, &plan, prediction, error));
+    prune(request, &plan, &prediction->memory, &cli->arena, &reason);
+    return reason ? error_set(error, STATUS_INFEASIBLE, "this plan does not fit: %s", reason) : STATUS_OK;
+}
+
+static Status best_plan(Cli *cli, Store *store, TuneRequest *request, Prediction *prediction, Error *error) {
+    if (cli->options.list_count > 1) {
+        return cli_blame(cli, OPTION_WORLD,
+                         error_set(error, STATUS_USAGE, "ndtune export takes one world, not a list"));
+    }
+    TRY(request_build(cli, &search_defaults, request, error));
+    if (!cli_given(cli, OPTION_RANK_ORDER)) {
+        request->any_order = false;  // no file can say another than the framework's own
+    }
+    TuneResult result;
+    TRY(cli_search_in(cli, store, request, &result, error));
+    TRY(store_save_result(store, &result, error));
+    if (result.entry_count == 0) {
+        return cli_nothing_feasible(&result, error);
+    }
+    *prediction = result.entries[0];
+    return STATUS_OK;
+}
+
+static Status write_file(const void *what, FILE *out, Error *error) {
+    const ExportCall *call = what;
+    return export_write(call->format, &call->job, out, error);
+}
+
+static Status find_and_write(Cli *cli, Store *store, Error *error) {
+    const bool named = cli_given(cli, OPTION_MESH) || cli_given(cli, OPTION_WORLD) || cli_given(cli, OPTION_MODEL);
+    if (!named) {
+        TRY(last_request_take(cli, store, error));
+    }
+    ExportCall call;
+    TRY(choose_format(cli, &call.format, error));
+    TuneRequest request;
+    Prediction prediction = {0};
+    TRY(cli_given(cli, OPTION_MESH) ? one_plan(cli, store, &request, &prediction, error)
+                                    : best_plan(cli, store, &request, &prediction, error));
+    if (!call.format) {
+        TRY(cli_blame(cli, OPTION_TARGET, export_usual(request.target, &call.format, error)));
+    }
+    words_assumptions(&request, stderr);
+    const char *path = cli_given(cli, OPTION_OUT) ? cli_value(cli, OPTION_OUT)->text : NULL;
+    call.job = (ExportJob){
+        .request = &request, .prediction = &prediction, .command = cli->line, .file_name = path, .arena = &cli->arena};
+    return path ? cli_write_file(cli, path, write_file, &call, error) : write_file(&call, stdout, error);
+}
+
+Status cmd_export(Cli *cli, Error *error) {
+    Store *store = NULL;
+    TRY(cli_open_store(cli, &store, error));
+    const Status status = find_and_write(cli, store, error);
+    store_close(store);
+    return status;
+}

@@ -1,0 +1,89 @@
+// The same as objects of accelerate, in a module that a training script imports: ParallelismConfig and the FSDP plugin are
+// made when it is imported, the Accelerator when train.py asks for it.
+
+#include "reports/export/export_text.h"
+#include "reports/export/formats.h"
+
+// Trainer, launcher and Python alike: context parallelism is SDPA's.
+const char *accelerate_python_refuse(const ExportJob *job) {
+    if (export_axis(job, AXIS_CP) > 1 && job->plan->attention != ATTENTION_FLASH) {
+        return arena_format(job->arena, "accelerate's cp=%d is that of SDPA: use --attention flash, not %s",
+                            export_axis(job, AXIS_CP), attention_names[job->plan->attention]);
+    }
+    return NULL;
+}
+
+void parallelism_config_write(const ExportJob *job, FILE *out) {
+    fprintf(out,
+            "\nparallelism_config = ParallelismConfig(\n"
+            "    dp_replicate_size=%d,\n"
+            "    dp_shard_size=%d,\n"
+            "    cp_size=%d,\n"
+            "    tp_size=%d,\n",
+            export_axis(job, AXIS_DP_REPLICATE), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_CP),
+            export_axis(job, AXIS_TP));
+    if (export_axis(job, AXIS_CP) > 1) {
+        fprintf(out, "    cp_handler=TorchContextParallelConfig(cp_comm_strategy=\"%s\"),\n",
+                job->plan->cp_rotate == CP_ROTATE_RING ? "alltoall" : "allgather");
+    }
+    fputs(")\n", out);
+}
+
+static void write_plugin(const ExportJob *job, FILE *out) {
+    if (!export_shards(job)) {
+        fputs("\nfsdp_plugin = None  # nothing to shard over\n", out);
+        return;
+    }
+    fprintf(out,
+            "\nfsdp_plugin = FullyShardedDataParallelPlugin(\n"
+            "    fsdp_version=2,\n"
+            "    auto_wrap_policy=\"transformer_based_wrap\",\n"
+            "    transformer_cls_names_to_wrap=[\"%s\"],\n"
+            "    reshard_after_forward=%s,\n"
+            "    activation_checkpointing=%s,\n"
+            "    state_dict_type=\"SHARDED_STATE_DICT\",\n"
+            ")\n",
+            export_layer_class(&job->request->model), job->plan->reshard == RESHARD_ALWAYS ? "True" : "False",
+            job->plan->recompute == RECOMPUTE_FULL ? "True" : "False");
+}
+
+void accelerate_python_write(const ExportJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    bool known = false;
+    fputs("\nfrom accelerate import Accelerator\n"
+          "from accelerate.parallelism_config import ParallelismConfig\n"
+          "from accelerate.utils import FullyShardedDataParallelPlugin, TorchContextParallelConfig\n\n"
+          "MODEL = ",
+          out);
+    export_quoted(export_model_path(job, &known), out);
+    fprintf(out,
+            "\nSEQUENCE_LENGTH = %d\n"
+            "MICRO_BATCH = %d  # sequences of one DataLoader batch\n"
+            "ACCUMULATION = %d\n"
+            "GLOBAL_BATCH = %lld\n",
+            plan->seq, plan->micro_batch, plan->grad_accum, (long long)plan_global_batch(plan));
+    parallelism_config_write(job, out);
+    write_plugin(job, out);
+    fprintf(out,
+            "\n\ndef make_accelerator():\n"
+            "    return Accelerator(\n"
+            "        mixed_precision=\"%s\",\n"
+            "        gradient_accumulation_steps=ACCUMULATION,\n"
+            "        parallelism_config=%s,\n"
+            "        fsdp_plugin=fsdp_plugin,\n"
+            "    )\n",
+            plan->precision == DTYPE_FP32 ? "no" : dtype_name(plan->precision),
+            mesh_world(&plan->mesh) > 1 ? "parallelism_config" : "None");
+    fprintf(out,
+            "\n\ndef model_arguments(accelerator):  # of from_pretrained\n"
+            "    arguments = {\"attn_implementation\": \"%s\"}\n",
+            export_attention(plan));
+    if (export_axis(job, AXIS_TP) > 1) {
+        fputs("    arguments.update(tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh)\n", out);
+    }
+    fputs("    return arguments\n", out);
+    if (plan->recompute == RECOMPUTE_FULL && !export_shards(job)) {
+        fputs("\n# No FSDP to recompute activations: call model.gradient_checkpointing_enable() before prepare().\n",
+              out);
+    }
+}

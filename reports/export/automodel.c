@@ -1,0 +1,62 @@
+// NeMo Automodel's YAML (0.7, recipes/_dist_utils.py): transformers' modules under FSDP2, as accelerate has them, so its
+// plans are those of accelerate. The ring cannot be chosen there (components/distributed/context_parallel/sharder.py), and
+// replicas alone are refused (mesh_utils.py).
+
+#include "reports/export/export_text.h"
+#include "reports/export/formats.h"
+
+const char *automodel_refuse(const ExportJob *job) {
+    const int cp = export_axis(job, AXIS_CP), replicate = export_axis(job, AXIS_DP_REPLICATE);
+    if (cp > 1 && job->plan->cp_rotate == CP_ROTATE_RING) {
+        return arena_format(job->arena, "nemo-automodel's cp=%d gathers keys and values: use --cp-rotate allgather",
+                            cp);
+    }
+    if (replicate > 1 && export_axis(job, AXIS_DP_SHARD) == 1) {
+        return arena_format(
+            job->arena, "nemo-automodel refuses dp_replicate=%d with dp_shard=1: use dp_shard=%d with dp_replicate=1",
+            replicate, replicate);
+    }
+    return NULL;
+}
+
+void automodel_notes(const ExportJob *job, FILE *out) {
+    (void)job;
+    fputs("The figures are those of accelerate, whose modules and sharding it shares; gradients are reduced in bf16 as "
+          "there.\n",
+          out);
+}
+
+void automodel_write(const ExportJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    const int replicate = export_axis(job, AXIS_DP_REPLICATE);
+    bool known = false;
+    fprintf(out,
+            "step_scheduler:\n"
+            "  global_batch_size: %lld\n"
+            "  local_batch_size: %d\n"
+            "  max_steps: 100  # yours, as dataset, optimizer and loss_fn\n",
+            (long long)plan_global_batch(plan), plan->micro_batch);
+    fputs("model:\n"
+          "  _target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained\n"
+          "  pretrained_model_name_or_path: ",
+          out);
+    export_quoted(export_model_path(job, &known), out);
+    fprintf(out, "\n  attn_implementation: %s\n", export_attention(plan));
+    fprintf(out,
+            "distributed:\n"
+            "  strategy: fsdp2\n"
+            "  dp_size: %d\n"
+            "  dp_replicate_size: %d\n"
+            "  tp_size: %d\n"
+            "  cp_size: %d\n"
+            "  sequence_parallel: false\n"
+            "  activation_checkpointing: %s\n"
+            "  reshard_after_forward: true\n"
+            "  mp_policy:\n"
+            "    param_dtype: bfloat16\n"
+            "    reduce_dtype: bfloat16\n"
+            "dataset:\n"
+            "  seq_length: %d\n",
+            replicate * export_axis(job, AXIS_DP_SHARD), replicate, export_axis(job, AXIS_TP),
+            export_axis(job, AXIS_CP), export_bool(plan->recompute == RECOMPUTE_FULL), plan->seq);
+}

@@ -1,0 +1,71 @@
+// Arguments of transformers' Trainer. FSDP2 is switched on by the environment, as accelerate launch does it: transformers
+// 4.57 reads fsdp_version nowhere (training_args.py), and Accelerator() builds its plugin from these variables.
+
+#include "reports/export/export_text.h"
+#include "reports/export/formats.h"
+
+static void write_environment(const ExportJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    if (!export_shards(job)) {
+        return;
+    }
+    fprintf(out,
+            "os.environ.update(\n"
+            "    ACCELERATE_USE_FSDP=\"true\",\n"
+            "    FSDP_VERSION=\"2\",\n"
+            "    FSDP_AUTO_WRAP_POLICY=\"TRANSFORMER_BASED_WRAP\",\n"
+            "    FSDP_TRANSFORMER_CLS_TO_WRAP=\"%s\",\n"
+            "    FSDP_RESHARD_AFTER_FORWARD=\"%s\",\n"
+            "    FSDP_ACTIVATION_CHECKPOINTING=\"%s\",\n"
+            "    FSDP_STATE_DICT_TYPE=\"SHARDED_STATE_DICT\",\n"
+            ")\n",
+            export_layer_class(&job->request->model), export_bool(plan->reshard == RESHARD_ALWAYS),
+            export_bool(plan->recompute == RECOMPUTE_FULL));
+}
+
+static void write_arguments(const ExportJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    fprintf(out,
+            "\n\ndef training_arguments(**more):  # output_dir, learning_rate and so on\n"
+            "    return TrainingArguments(\n"
+            "        per_device_train_batch_size=%d,\n"
+            "        gradient_accumulation_steps=%d,\n",
+            plan->micro_batch, plan->grad_accum);
+    if (plan->precision != DTYPE_FP32) {
+        fprintf(out, "        %s=True,\n", dtype_name(plan->precision));
+    }
+    if (plan->recompute == RECOMPUTE_FULL && !export_shards(job)) {
+        fputs("        gradient_checkpointing=True,  # no FSDP to do it\n", out);
+    }
+    if (plan->fused == FUSED_COMPILED) {
+        fputs("        torch_compile=True,\n", out);
+    }
+    fputs("        parallelism_config=parallelism_config,\n"
+          "        **more,\n"
+          "    )\n",
+          out);
+}
+
+void hf_trainer_write(const ExportJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    bool known = false;
+    fputs("\nimport os\n\n", out);
+    write_environment(job, out);
+    fputs("\nfrom accelerate.parallelism_config import ParallelismConfig  # noqa: E402\n"
+          "from accelerate.utils import TorchContextParallelConfig  # noqa: E402\n"
+          "from transformers import TrainingArguments  # noqa: E402\n\n"
+          "MODEL = ",
+          out);
+    export_quoted(export_model_path(job, &known), out);
+    fprintf(out, "\nSEQUENCE_LENGTH = %d\nGLOBAL_BATCH = %lld\n", plan->seq, (long long)plan_global_batch(plan));
+    parallelism_config_write(job, out);
+    fprintf(out,
+            "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"}\n",
+            export_attention(plan));
+    if (export_axis(job, AXIS_TP) > 1) {
+        fputs("    arguments.update(tp_plan=\"auto\", device_mesh=parallelism_config.get_device_mesh(\"cuda\"))\n",
+              out);
+    }
+    fputs("    return arguments\n", out);
+    write_arguments(job, out);
+}

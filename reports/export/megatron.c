@@ -1,0 +1,112 @@
+// A script with Megatron-LM's flags (main branch of 2026-08, megatron/training/arguments.py). The data-parallel size is
+// what the other sizes leave; replicas of sharded groups are instances of its distributed optimizer. The plan is that of
+// the optimizer sharded (stage 1), not of its FSDP.
+
+#include <stdlib.h>
+
+#include "reports/export/export_text.h"
+#include "reports/export/formats.h"
+
+const char *megatron_refuse(const ExportJob *job) {
+    const ModelSpec *model = &job->request->model;
+    const bool activation =
+        model->mlp == MLP_GATED ? model->activation == ACTIVATION_SILU : model->activation != ACTIVATION_SILU;
+    if (!activation || model->residual != RESIDUAL_PRE_NORM || model->position == POSITION_ALIBI ||
+        model->qk_norm == QK_NORM_WHOLE || model->scaled_embeddings) {
+        return arena_format(job->arena,
+                            "no flags of Megatron-LM describe the layers of %s: use a llama, qwen or gpt2 model",
+                            model->name);
+    }
+    return NULL;
+}
+
+static void write_model(const ExportJob *job, FILE *out) {
+    const ModelSpec *model = &job->request->model;
+    fprintf(out,
+            "MODEL=(\n"
+            "    --use-mcore-models --transformer-impl transformer_engine\n"
+            "    --num-layers %d --hidden-size %d --ffn-hidden-size %d\n"
+            "    --num-attention-heads %d --group-query-attention --num-query-groups %d --kv-channels %d\n"
+            "    --max-position-embeddings %d --seq-length %d\n"
+            "    --normalization %s --norm-epsilon %g\n",
+            model->layers, model->hidden, model->ffn, model->heads, model->kv_heads, model->head_dim,
+            job->plan->seq > model->max_seq ? job->plan->seq : model->max_seq, job->plan->seq,
+            model->norm == NORM_RMS ? "RMSNorm" : "LayerNorm", model->norm_eps);
+    if (model->position == POSITION_ROTARY) {
+        fprintf(out, "    --position-embedding-type rope --rotary-base %.0f\n", model->rope_theta);
+    } else {
+        fputs("    --position-embedding-type learned_absolute\n", out);
+    }
+    fprintf(out, "%s%s%s%s%s", model->mlp == MLP_GATED ? "    --swiglu\n" : "",
+            model->mlp_bias ? "" : "    --disable-bias-linear\n",
+            model->qkv_bias && !model->mlp_bias ? "    --add-qkv-bias\n" : "",
+            model->qk_norm == QK_NORM_HEAD ? "    --qk-layernorm\n" : "",
+            model->tied_embeddings ? "" : "    --untie-embeddings-and-output-weights\n");
+    fputs(")\n", out);
+}
+
+static void write_sharding(const ExportJob *job, FILE *out) {
+    const int replicate = export_axis(job, AXIS_DP_REPLICATE);
+    if (job->plan->zero == 0) {
+        fputs(mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP) ? "    --overlap-grad-reduce\n" : "", out);
+        return;
+    }
+    fputs("    --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather\n", out);
+    if (replicate > 1) {
+        fprintf(out, "    --num-distributed-optimizer-instances %d\n", replicate);
+    }
+}
+
+static void write_parallelism(const ExportJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP);
+    fprintf(out,
+            "PARALLELISM=(\n"
+            "    --tensor-model-parallel-size %d --context-parallel-size %d --pipeline-model-parallel-size 1\n",
+            tp, cp);
+    if (tp > 1) {
+        fprintf(out, "    --sequence-parallel%s\n", plan->tp_overlap ? " --tp-comm-overlap" : "");
+    }
+    if (cp > 1) {
+        fprintf(out, "    --cp-comm-type %s\n", plan->cp_rotate == CP_ROTATE_RING ? "p2p" : "all_gather");
+    }
+    write_sharding(job, out);
+    fputs(")\n", out);
+}
+
+static void write_training(const ExportJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    fprintf(out,
+            "TRAINING=(\n"
+            "    --micro-batch-size %d --global-batch-size %lld --train-iters 100  # and your learning rate\n"
+            "    --attention-backend %s\n",
+            plan->micro_batch, (long long)plan_global_batch(plan),
+            plan->attention == ATTENTION_FLASH ? "flash" : "fused");
+    if (plan->precision != DTYPE_FP32) {
+        fprintf(out, "    --%s\n", plan->precision == DTYPE_FP16 ? "fp16" : "bf16");
+    }
+    if (plan->precision == DTYPE_FP8) {
+        fprintf(out, "    --fp8-format hybrid --fp8-recipe %s\n", fp8_recipe_names[plan->fp8_recipe]);
+    }
+    if (plan->recompute == RECOMPUTE_FULL) {
+        fputs("    --recompute-granularity full --recompute-method uniform --recompute-num-layers 1\n", out);
+    } else if (plan->recompute == RECOMPUTE_SELECTIVE) {
+        fputs("    --recompute-granularity selective --recompute-modules core_attn\n", out);
+    }
+    fputs(")\n", out);
+}
+
+void megatron_write(const ExportJob *job, FILE *out) {
+    fputs("#!/bin/bash\n", out);
+    export_header_write("megatron", job, out);
+    fputs("set -euo pipefail\nexport CUDA_DEVICE_MAX_CONNECTIONS=1  # the order of tp's collectives and GEMMs\n\n",
+          out);
+    write_model(job, out);
+    write_parallelism(job, out);
+    write_training(job, out);
+    fputs("DATA=(--data-path \"$DATA_PATH\" --tokenizer-type HuggingFaceTokenizer --tokenizer-model "
+          "\"$TOKENIZER_MODEL\")\n\n",
+          out);
+    launch_torchrun(job, "pretrain_gpt.py", out);
+    fputs(" \\\n    \"${MODEL[@]}\" \"${PARALLELISM[@]}\" \"${TRAINING[@]}\" \"${DATA[@]}\"\n", out);
+}

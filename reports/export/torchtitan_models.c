@@ -1,0 +1,57 @@
+// Which of torchtitan's models (its llama3 and qwen3 folders, v0.2.2) has the sizes of the plan's, and both of its formats'
+// checks. A Llama that torchtitan does not know is written with the arguments to register it under.
+
+#include "reports/export/torchtitan_models.h"
+
+#include <string.h>
+
+#include "reports/export/export_text.h"
+#include "reports/export/formats.h"
+
+const TitanModel *torchtitan_model(const ModelSpec *model) {
+    static const TitanModel models[] = {
+        {"llama3", "8B", 32, 4096, 128256},     {"llama3", "70B", 80, 8192, 128256},
+        {"llama3", "405B", 126, 16384, 128256}, {"qwen3", "0.6B", 28, 1024, 151936},
+        {"qwen3", "1.7B", 28, 2048, 151936},    {"qwen3", "4B", 36, 2560, 151936},
+        {"qwen3", "8B", 36, 4096, 151936},      {"qwen3", "14B", 40, 5120, 151936},
+        {"qwen3", "32B", 64, 5120, 151936},
+    };
+    const char *folder = model->type && strcmp(model->type, "qwen3") == 0 ? "qwen3" : "llama3";
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        const TitanModel *row = &models[i];
+        if (strcmp(row->folder, folder) == 0 && row->layers == model->layers && row->hidden == model->hidden &&
+            row->vocab == model->vocab) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static bool is_llama(const ModelSpec *model) {
+    return !model->type || strcmp(model->type, "llama") == 0;
+}
+
+const char *torchtitan_refuse(const ExportJob *job) {
+    const ModelSpec *model = &job->request->model;
+    if (!torchtitan_model(model) && !is_llama(model)) {
+        return arena_format(
+            job->arena, "torchtitan has no model of the type and sizes of %s: use a llama or qwen3 model", model->name);
+    }
+    if (job->plan->tp_overlap && job->plan->fused != FUSED_COMPILED) {
+        return "torchtitan's asynchronous tensor parallelism needs torch.compile: use --fused compiled";
+    }
+    return NULL;
+}
+
+// torchtitan's FFN width: 2/3 of 4*dim times the multiplier, rounded up to a multiple; given is what yields ffn exactly.
+void torchtitan_notes(const ExportJob *job, FILE *out) {
+    const ModelSpec *model = &job->request->model;
+    if (torchtitan_model(model)) {
+        return;
+    }
+    fprintf(out,
+            "Model: register %s among torchtitan's llama3 flavors: dim %d, n_layers %d, n_heads %d, n_kv_heads %d, "
+            "feed-forward width %d, vocab_size %d, rope_theta %.0f.\n",
+            model->name, model->hidden, model->layers, model->heads, model->kv_heads, model->ffn, model->vocab,
+            model->rope_theta);
+}

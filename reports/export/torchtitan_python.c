@@ -1,0 +1,69 @@
+// A recipe for torchtitan after 0.2 (config/configs.py and models/llama3/config_registry.py of its main branch, 2026-08):
+// a function that returns Trainer.Config, found by --module and --config. It starts from the model's own recipe and sets
+// what the plan decides; batches are counted in tokens there.
+
+#include "reports/export/export_text.h"
+#include "reports/export/formats.h"
+#include "reports/export/torchtitan_models.h"
+
+static void write_training(const ExportJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    fprintf(out,
+            "    config.training = replace(\n"
+            "        config.training,\n"
+            "        num_tokens_per_microbatch_per_dp_rank=%d * %d,\n"
+            "        num_tokens_per_train_step=%lld * %d,\n"
+            "        max_context_length=%d,\n"
+            "        dtype=\"%s\",\n"
+            "        mixed_precision_param=\"%s\",\n"
+            "        mixed_precision_reduce=\"float32\",\n"
+            "    )\n",
+            plan->micro_batch, plan->seq, (long long)plan_global_batch(plan), plan->seq, plan->seq,
+            plan->bf16_master ? "bfloat16" : "float32", plan->precision == DTYPE_FP32 ? "float32" : "bfloat16");
+}
+
+static void write_parallelism(const ExportJob *job, FILE *out) {
+    fprintf(out,
+            "    config.parallelism = ParallelismConfig(\n"
+            "        data_parallel_replicate_degree=%d,\n"
+            "        data_parallel_shard_degree=%d,\n"
+            "        context_parallel_degree=%d,\n"
+            "        tensor_parallel_degree=%d,\n"
+            "        fsdp_reshard_after_forward=\"%s\",\n"
+            "    )\n",
+            export_axis(job, AXIS_DP_REPLICATE), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_CP),
+            export_axis(job, AXIS_TP), reshard_names[job->plan->reshard]);
+}
+
+void torchtitan_python_write(const ExportJob *job, FILE *out) {
+    static const char *const checkpoints[RECOMPUTE_COUNT] = {[RECOMPUTE_NONE] = "None",
+                                                             [RECOMPUTE_FULL] = "FullAC.Config()",
+                                                             [RECOMPUTE_SELECTIVE] = "SelectiveAC.Config()"};
+    const TrainPlan *plan = job->plan;
+    const TitanModel *known = torchtitan_model(&job->request->model);
+    const char *folder = known ? known->folder : "llama3";
+    fprintf(out,
+            "\nfrom dataclasses import replace\n\n"
+            "from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss\n"
+            "from torchtitan.config import CompileConfig, ParallelismConfig\n"
+            "from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC  # noqa: F401\n"
+            "from torchtitan.models.common.config_utils import decoder_vocab_size\n"
+            "from torchtitan.models.%s import model_registry\n"
+            "from torchtitan.models.%s.config_registry import %s_debugmodel\n"
+            "from torchtitan.trainer import Trainer\n\n\n"
+            "def train() -> Trainer.Config:\n"
+            "    config = %s_debugmodel()  # yours: data, optimizer, tokenizer\n"
+            "    config.model_spec = model_registry(",
+            folder, folder, folder, folder);
+    export_quoted(known ? known->flavor : job->request->model.name, out);
+    fputs(")\n"
+          "    config.loss = ChunkedLossWrapper.Config(\n"
+          "        loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))\n"
+          "    )\n",
+          out);
+    write_training(job, out);
+    write_parallelism(job, out);
+    fprintf(out, "    config.activation_checkpoint = %s\n", checkpoints[plan->recompute]);
+    fprintf(out, "    config.compile = CompileConfig(enable=%s, enable_async_tensor_parallel=%s)\n    return config\n",
+            plan->fused == FUSED_COMPILED ? "True" : "False", plan->tp_overlap ? "True" : "False");
+}

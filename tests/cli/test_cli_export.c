@@ -1,0 +1,100 @@
+// ndtune export as people call it: whose plan it takes, where the file goes, what is refused.
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reports/export/export.h"
+#include "tests/cli/cli.h"
+
+TestSuite(cli_export, .timeout = 300);
+
+#define DEEPSPEED "export", "--as", "deepspeed", "--model", "tiny", "--zero", "1"
+
+Test(cli_export, accumulation_holds_the_global_batch) {
+    json_t *root = CLI_JSON(0, DEEPSPEED, "--mesh", "dp_shard=4", "--micro-batch", "2", "--global-batch", "64");
+    cr_expect_eq(cli_number(root, "train_batch_size"), 64);
+    cr_expect_eq(cli_number(root, "train_micro_batch_size_per_gpu"), 2);
+    cr_expect_eq(cli_number(root, "gradient_accumulation_steps"), 8);
+    json_decref(root);
+}
+
+Test(cli_export, a_batch_that_no_accumulation_makes_is_refused) {
+    ProgramRun run = CLI(DEEPSPEED, "--mesh", "dp_shard=4", "--micro-batch", "2", "--global-batch", "60");
+    cr_expect_eq(run.exit_code, 1);
+    cr_expect(strstr(run.err, "nearest"), "%s", run.err);
+    cr_expect_str_empty(run.out);
+    program_run_free(&run);
+}
+
+Test(cli_export, the_option_lists_every_format) {
+    int count = 0;
+    const ExportFormat *formats = export_formats(&count);
+    ProgramRun run = CLI("export", "--as", "nothing-like-it");
+    cr_expect_eq(run.exit_code, 1);
+    for (int i = 0; i < count; i++) {
+        cr_expect(strstr(run.err, formats[i].name), "%s is not in: %s", formats[i].name, run.err);
+    }
+    program_run_free(&run);
+}
+
+Test(cli_export, the_best_of_a_world_is_the_first_entry_of_its_plan) {
+    json_t *plan = CLI_JSON(0, "plan", "--world", "8", "--model", "tiny", "--target", "deepspeed", "--global-batch",
+                            "64", "--format", "json");
+    const json_t *best = json_array_get(json_object_get(plan, "entries"), 0);
+    json_t *file =
+        CLI_JSON(0, "export", "--world", "8", "--model", "tiny", "--target", "deepspeed", "--global-batch", "64");
+    cr_expect_eq(cli_number(file, "train_micro_batch_size_per_gpu"),
+                 cli_number(json_object_get(best, "plan"), "micro_batch"));
+    cr_expect_eq(cli_number(json_object_get(file, "zero_optimization"), "stage"),
+                 cli_number(json_object_get(best, "plan"), "zero"));
+    cr_expect_eq(cli_number(file, "train_batch_size"), 64);
+    json_decref(file);
+    json_decref(plan);
+}
+
+Test(cli_export, without_words_it_goes_on_with_the_last_request) {
+    char *folder = temp_dir_make();
+    char db[512], out[512];
+    snprintf(db, sizeof db, "%s/here.db", folder);
+    snprintf(out, sizeof out, "%s/a file.yaml", folder);
+    ProgramRun plan =
+        CLI("--world", "8", "--model", "tiny", "--global-batch", "64", "--cluster", "dgx-a100-80g", "--db", db);
+    cr_assert_eq(plan.exit_code, 0, "%s", plan.err);
+    ProgramRun file = CLI("export", "--db", db, "--out", out);
+    cr_assert_eq(file.exit_code, 0, "%s", file.err);
+    cr_expect_str_empty(file.out);
+    cr_expect(strstr(file.err, "going on with the last request: ndtune --world 8"), "%s", file.err);
+    FILE *in = fopen(out, "r");
+    cr_assert_not_null(in);
+    char text[4096] = "";
+    cr_expect_gt(fread(text, 1, sizeof text - 1, in), 0);
+    fclose(in);
+    cr_expect(strstr(text, "8 ranks on 1 node of dgx-a100-80g"), "%s", text);
+    cr_expect(strstr(text, "Batch: 64 sequences"), "%s", text);
+    cr_expect(strstr(text, "a file.yaml' train.py"), "%s", text);  // quoted, as it has a blank
+    program_run_free(&plan);
+    program_run_free(&file);
+    temp_dir_remove(folder);
+}
+
+Test(cli_export, what_a_file_cannot_say_ends_with_exit_code_1_and_no_file) {
+    char *folder = temp_dir_make();
+    char out[512];
+    snprintf(out, sizeof out, "%s/no.yaml", folder);
+    ProgramRun run = CLI("export", "--as", "accelerate-yaml", "--mesh", "tp=4", "--model", "tiny", "--out", out);
+    cr_expect_eq(run.exit_code, 1, "%s", run.err);
+    cr_expect(strstr(run.err, "--as accelerate-python"), "%s", run.err);
+    cr_expect_neq(access(out, F_OK), 0);
+    program_run_free(&run);
+    temp_dir_remove(folder);
+}
+
+Test(cli_export, a_plan_that_does_not_fit_is_no_file) {
+    ProgramRun run = CLI("export", "--mesh", "dp_replicate=8", "--model", "70b");
+    cr_expect_eq(run.exit_code, 2);
+    cr_expect(strstr(run.err, "does not fit"), "%s", run.err);
+    cr_expect_str_empty(run.out);
+    program_run_free(&run);
+}

@@ -1,0 +1,281 @@
+// Every format, byte by byte, and what formats refuse. With NDTUNE_GOLDEN_OUT=FOLDER the files that this version writes
+// are put there, to be compared and, where the change was meant, taken over.
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/export/export.h"
+#include "reports/export/export_text.h"
+#include "sim/base/text.h"
+
+TestSuite(export_files, .timeout = 60);
+
+typedef struct Golden {
+    const char *file, *format, *target, *model;
+    TrainPlan plan;
+} Golden;
+
+#define PLAN(r, s, c, t, ...)                                                                                          \
+    { .mesh = {.size = {r, s, c, t}}, .seq = 4096, .precision = DTYPE_BF16, __VA_ARGS__ }
+#define EAGER_FULL .recompute = RECOMPUTE_FULL, .fused = FUSED_EAGER
+
+static const Golden goldens[] = {
+    {"accelerate_hybrid.yaml", "accelerate-yaml", "accelerate", "llama-3-8b",
+     PLAN(2, 8, 1, 4, .micro_batch = 2, .grad_accum = 4, .zero = 3, EAGER_FULL)},
+    {"accelerate_ring.yaml", "accelerate-yaml", "accelerate", "qwen3-8b",
+     PLAN(1, 4, 2, 1, .micro_batch = 1, .grad_accum = 16, .zero = 3, .cp_rotate = CP_ROTATE_RING,
+          .reshard = RESHARD_NEVER, .fused = FUSED_COMPILED)},
+    {"accelerate_replicas.yaml", "accelerate-yaml", "accelerate", "gpt2",
+     PLAN(8, 1, 1, 1, .micro_batch = 4, .grad_accum = 2, EAGER_FULL)},
+    {"accelerate_tensor.py", "accelerate-python", "accelerate", "llama-3-8b",
+     PLAN(1, 1, 1, 8, .micro_batch = 1, .grad_accum = 8, EAGER_FULL)},
+    {"accelerate_all_axes.py", "accelerate-python", "accelerate", "llama-3-8b",
+     PLAN(2, 2, 2, 2, .micro_batch = 1, .grad_accum = 8, .zero = 3, .cp_rotate = CP_ROTATE_ALLGATHER, EAGER_FULL)},
+    {"hf_trainer.py", "hf-trainer", "accelerate", "mistral-7b",
+     PLAN(1, 8, 1, 2, .micro_batch = 2, .grad_accum = 4, .zero = 3, EAGER_FULL)},
+    {"axolotl_context.yaml", "axolotl", "axolotl", "llama-2-7b",
+     PLAN(1, 8, 2, 1, .micro_batch = 1, .grad_accum = 8, .zero = 3, .cp_rotate = CP_ROTATE_RING, EAGER_FULL)},
+    {"torchtitan_fp8.toml",
+     "torchtitan-toml",
+     "torchtitan",
+     "llama-3-8b",
+     {.mesh = {.size = {1, 8, 1, 1}},
+      .seq = 8192,
+      .micro_batch = 1,
+      .grad_accum = 4,
+      .zero = 3,
+      .precision = DTYPE_FP8,
+      .fp8_recipe = FP8_ROWWISE,
+      .recompute = RECOMPUTE_SELECTIVE,
+      .fused = FUSED_COMPILED}},
+    {"torchtitan_unknown_model.toml", "torchtitan-toml", "torchtitan", "llama-2-7b",
+     PLAN(2, 4, 2, 2, .micro_batch = 1, .grad_accum = 4, .zero = 3, .cp_rotate = CP_ROTATE_ALLGATHER,
+          .fused = FUSED_COMPILED, .tp_overlap = true)},
+    {"torchtitan.py", "torchtitan-python", "torchtitan@head", "llama-3-70b",
+     PLAN(1, 32, 1, 8, .micro_batch = 1, .grad_accum = 2, .zero = 3, .recompute = RECOMPUTE_FULL,
+          .fused = FUSED_COMPILED)},
+    {"megatron.sh", "megatron", "megatron", "llama-3-70b",
+     PLAN(2, 4, 2, 8, .micro_batch = 1, .grad_accum = 16, .zero = 1, .recompute = RECOMPUTE_SELECTIVE,
+          .attention = ATTENTION_CUDNN, .cp_rotate = CP_ROTATE_RING)},
+    {"automodel.yaml", "automodel", "accelerate", "qwen2.5-7b",
+     PLAN(2, 4, 1, 2, .micro_batch = 1, .grad_accum = 4, .zero = 3, EAGER_FULL)},
+    {"nanotron.yaml", "nanotron", "nanotron", "llama-3.2-1b",
+     PLAN(1, 16, 1, 2, .micro_batch = 2, .grad_accum = 4, .zero = 1, .recompute = RECOMPUTE_FULL)},
+    {"deepspeed.json", "deepspeed", "deepspeed", "pythia-6.9b",
+     PLAN(1, 8, 1, 2, .micro_batch = 2, .grad_accum = 4, .zero = 2, EAGER_FULL)},
+    {"train.sbatch", "sbatch", "torchtitan", "llama-3-8b",
+     PLAN(1, 16, 1, 1, .micro_batch = 1, .grad_accum = 4, .zero = 3, .fused = FUSED_COMPILED)},
+};
+
+// What a test exports: everything that a file depends on, by hand.
+typedef struct Case {
+    Arena arena;
+    TuneRequest request;
+    Prediction prediction;
+    ExportJob job;
+} Case;
+
+static void case_fill(Case *made, const char *model, const char *target, const TrainPlan *plan) {
+    *made = (Case){.prediction = {.plan = *plan,
+                                  .step_s = 2.0,
+                                  .step_low_s = 1.6,
+                                  .step_high_s = 2.9,
+                                  .tokens_per_s = 125000,
+                                  .memory = {.reserved_bytes = 62.0 * (1 << 30)}}};
+    Error error = {0};
+    TuneRequest *request = &made->request;
+    request->model_asked = model;
+    request->memory_limit_bytes = 80.0 * (1 << 30);
+    snprintf(request->cluster.name, sizeof request->cluster.name, "box");
+    request->cluster.node.accelerators = 8;
+    cr_assert_eq(model_find(text_is_path(model) ? "llama-3-8b" : model, &made->arena, &request->model, &error), 0, "%s",
+                 error.message);
+    cr_assert_eq(target_find(target, &request->target, &error), STATUS_OK, "%s", error.message);
+    made->job = (ExportJob){.request = request,
+                            .prediction = &made->prediction,
+                            .command = "ndtune export --as 'it'",
+                            .arena = &made->arena};
+}
+
+// The text of a file, or NULL where it is refused.
+static char *exported(const char *format_name, const Case *from, Error *error) {
+    const ExportFormat *format = NULL;
+    cr_assert_eq(export_find(format_name, &format, error), STATUS_OK, "%s", error->message);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    const Status status = export_write(format, &from->job, out, error);
+    fclose(out);
+    if (status != STATUS_OK) {
+        cr_assert_eq(status, STATUS_USAGE);
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static char *stored(const char *file) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/golden/export/%s", NDTUNE_SOURCE_DIR, file);
+    FILE *in = fopen(path, "rb");
+    char *text = calloc(1 << 16, 1);
+    if (in) {
+        fread(text, 1, (1 << 16) - 1, in);
+        fclose(in);
+    }
+    return text;
+}
+
+static void put_aside(const char *file, const char *text) {
+    const char *folder = getenv("NDTUNE_GOLDEN_OUT");
+    if (!folder) {
+        return;
+    }
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    FILE *out = fopen(path, "wb");
+    cr_assert_not_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+Test(export_files, every_file_is_its_golden_one) {
+    for (size_t i = 0; i < sizeof goldens / sizeof goldens[0]; i++) {
+        const Golden *golden = &goldens[i];
+        Case made;
+        Error error = {0};
+        case_fill(&made, golden->model, golden->target, &golden->plan);
+        char *text = exported(golden->format, &made, &error);
+        cr_assert_not_null(text, "%s: %s", golden->file, error.message);
+        put_aside(golden->file, text);
+        char *expected = stored(golden->file);
+        cr_expect_str_eq(text, expected, "%s differs", golden->file);
+        free(expected);
+        free(text);
+        arena_free(&made.arena);
+    }
+}
+
+Test(export_files, every_format_has_a_golden_file) {
+    int count = 0;
+    const ExportFormat *formats = export_formats(&count);
+    for (int i = 0; i < count; i++) {
+        bool found = false;
+        for (size_t k = 0; k < sizeof goldens / sizeof goldens[0]; k++) {
+            found = found || strcmp(goldens[k].format, formats[i].name) == 0;
+        }
+        cr_expect(found, "%s", formats[i].name);
+    }
+}
+
+Test(export_files, what_a_format_cannot_express_is_refused_in_a_sentence) {
+    static const AxisOrder tp_slow = {.shift = {3, 3, 3, 3}};  // tp, dp_replicate, dp_shard, cp
+    TrainPlan reordered = PLAN(2, 8, 1, 2, .micro_batch = 1, .grad_accum = 1, .zero = 3, EAGER_FULL);
+    reordered.mesh.order = tp_slow;
+    const struct {
+        const char *format, *target, *words;
+        TrainPlan plan;
+    } cases[] = {
+        {"accelerate-yaml", "accelerate", "--as accelerate-python", PLAN(1, 1, 1, 8, .fused = FUSED_EAGER)},
+        {"accelerate-yaml", "accelerate", "rank-order default", reordered},
+        {"accelerate-yaml", "torchtitan", "--target accelerate@1.14", PLAN(1, 8, 1, 1, .zero = 3)},
+        {"accelerate-yaml", "accelerate", "whole nodes of 8", PLAN(1, 12, 1, 1, .zero = 3, .fused = FUSED_EAGER)},
+        {"accelerate-python", "accelerate", "--fused fused", PLAN(1, 8, 1, 1, .zero = 3, .fused = FUSED_FUSED)},
+        {"accelerate-yaml",
+         "accelerate",
+         "--precision fp8",
+         {.mesh = {.size = {1, 8, 1, 1}}, .seq = 4096, .precision = DTYPE_FP8, .zero = 3, .fused = FUSED_EAGER}},
+        {"axolotl", "axolotl", "--reshard never",
+         PLAN(1, 8, 1, 1, .zero = 3, .reshard = RESHARD_NEVER, .fused = FUSED_EAGER)},
+        {"axolotl", "axolotl", "--micro-batch 1",
+         PLAN(1, 8, 2, 1, .zero = 3, .micro_batch = 2, .grad_accum = 1, .fused = FUSED_EAGER)},
+        {"torchtitan-toml", "torchtitan", "--fused compiled",
+         PLAN(1, 8, 1, 2, .zero = 3, .tp_overlap = true, .fused = FUSED_EAGER)},
+        {"automodel", "accelerate", "--cp-rotate allgather",
+         PLAN(1, 8, 2, 1, .zero = 3, .cp_rotate = CP_ROTATE_RING, .fused = FUSED_EAGER)},
+        {"nanotron", "nanotron", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 1)},
+        {"deepspeed", "deepspeed", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 3, .fused = FUSED_EAGER)},
+        {"deepspeed", "deepspeed", "--zero 2", PLAN(1, 8, 1, 2, .zero = 3, .fused = FUSED_EAGER)},
+        {"sbatch", "fsdp1", "no config file of fsdp1", PLAN(1, 8, 1, 1, .zero = 3)},
+        {"sbatch", "deepspeed", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 3, .fused = FUSED_EAGER)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Case made;
+        Error error = {0};
+        case_fill(&made, "llama-3-8b", cases[i].target, &cases[i].plan);
+        char *text = exported(cases[i].format, &made, &error);
+        cr_expect_null(text, "case %zu was written", i);
+        cr_expect(strstr(error.message, cases[i].words), "case %zu: %s", i, error.message);
+        free(text);
+        arena_free(&made.arena);
+    }
+}
+
+// JSON's strings are those of YAML's, TOML's and Python's double quotes as far as export_quoted goes.
+Test(export_files, a_quoted_text_reads_back_as_it_was) {
+    static const char *const texts[] = {"plain",
+                                        "a \"b\" \\ 'c'",
+                                        "line\nbreak\r\ttab\x01",
+                                        "caf\xc3\xa9 \xe2\x80\xa8 end",
+                                        "\x7f and \xc2\x85",
+                                        "\xf0\x9f\x98\x80",
+                                        "#{}[]: - %"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *out = open_memstream(&text, &bytes);
+        export_quoted(texts[i], out);
+        fclose(out);
+        cr_expect_null(strchr(text, '\n'));
+        json_t *read = json_loads(text, JSON_DECODE_ANY, NULL);
+        cr_assert_not_null(read, "%s", text);
+        cr_expect_str_eq(json_string_value(read), texts[i]);
+        json_decref(read);
+        free(text);
+    }
+}
+
+// Lines of a file that begin with none of the words are as many as without the hostile name.
+static int lines_with(const char *text, const char *start) {
+    int count = 0;
+    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        count += strncmp(line, start, strlen(start)) == 0;
+    }
+    return count;
+}
+
+Test(export_files, the_name_of_a_model_ends_no_string_and_no_comment) {
+    static const char hostile[] = "/m\"'\nimport os; os.system('x')\nEND_OF_FILE\n/config.json";
+    static const char *const names[] = {"accelerate-python", "hf-trainer", "axolotl",
+                                        "automodel",         "nanotron",   "sbatch"};
+    static const char *const targets[] = {"accelerate", "accelerate", "axolotl", "accelerate", "nanotron", "axolotl"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const bool nanotron = strcmp(names[i], "nanotron") == 0;
+        const TrainPlan plan = PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = nanotron ? 1 : 3,
+                                    .fused = nanotron ? FUSED_FUSED : FUSED_EAGER);
+        Case made;
+        Error error = {0};
+        case_fill(&made, hostile, targets[i], &plan);
+        made.job.command = hostile;
+        made.job.file_name = "a b\n'c";
+        char *text = exported(names[i], &made, &error);
+        cr_assert_not_null(text, "%s", error.message);
+        cr_expect_eq(lines_with(text, "import os; "), 0, "%s", text);
+        cr_expect_eq(lines_with(text, "END_OF_FILE"), strcmp(names[i], "sbatch") == 0, "%s", text);
+        cr_expect(strstr(text, "\"/m\\\"'\\u000aimport os; os.system('x')\\u000aEND_OF_FILE\\u000a\""), "%s", text);
+        free(text);
+        arena_free(&made.arena);
+    }
+}
+
+Test(export_files, a_path_that_is_no_utf8_is_refused) {
+    Case made;
+    Error error = {0};
+    const TrainPlan plan = PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = 3, .fused = FUSED_EAGER);
+    case_fill(&made, "/m\xff/config.json", "accelerate", &plan);
+    cr_expect_null(exported("accelerate-yaml", &made, &error));
+    cr_expect(strstr(error.message, "UTF-8"), "%s", error.message);
+    arena_free(&made.arena);
+}
