@@ -21,9 +21,7 @@ const char *automodel_refuse(const ExportJob *job) {
 
 void automodel_notes(const ExportJob *job, FILE *out) {
     (void)job;
-    fputs("The figures are those of accelerate, whose modules and sharding it shares; gradients are reduced in bf16 as "
-          "there.\n",
-          out);
+    fputs("The figures are those of accelerate, whose modules and sharding it shares.\n", out);
 }
 
 void automodel_write(const ExportJob *job, FILE *out) {
@@ -54,9 +52,10 @@ void automodel_write(const ExportJob *job, FILE *out) {
             "  reshard_after_forward: true\n"
             "  mp_policy:\n"
             "    param_dtype: bfloat16\n"
-            "    reduce_dtype: bfloat16\n"
+            "    reduce_dtype: %s\n"
             "dataset:\n"
             "  seq_length: %d\n",
             replicate * export_axis(job, AXIS_DP_SHARD), replicate, export_axis(job, AXIS_TP),
-            export_axis(job, AXIS_CP), export_bool(plan->recompute == RECOMPUTE_FULL), plan->seq);
+            export_axis(job, AXIS_CP), export_bool(plan->recompute == RECOMPUTE_FULL),
+            plan->reduce_dtype == REDUCE_DTYPE_FP32 ? "float32" : "bfloat16", plan->seq);
 }

@@ -29,8 +29,8 @@ struct ExportFormat {
     const char *file_name;  // usual
     const char *versions;   // of the framework that read the file, in words
     const char *comment;    // what a comment line begins with; NULL: write() places the header itself
-    unsigned precisions, recomputes, attentions, fuseds;  // bit 1 << value of the plan's enum
-    bool never_reshards, bf16_master, tp_overlap;
+    unsigned precisions, recomputes, attentions, fuseds;         // bit 1 << value of the plan's enum
+    bool never_reshards, bf16_master, reduce_dtype, tp_overlap;  // takes choices other than the usual one
     // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
     const char *(*refuse)(const ExportJob *job);
     // What the user's own code has to do, one line each; NULL = nothing.

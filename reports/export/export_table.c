@@ -135,6 +135,7 @@ static const ExportFormat formats[] = {
      .recomputes = NONE | FULL,
      .attentions = BIT(ATTENTION_FLASH),
      .fuseds = EAGER,
+     .reduce_dtype = true,
      .refuse = automodel_refuse,
      .notes = automodel_notes,
      .write = automodel_write,
@@ -176,6 +177,7 @@ static const ExportFormat formats[] = {
      .fuseds = ~0u,
      .never_reshards = true,
      .bf16_master = true,
+     .reduce_dtype = true,
      .tp_overlap = true,
      .refuse = sbatch_refuse,
      .write = sbatch_write,
@@ -245,6 +247,8 @@ static const char *refuse_columns(const ExportFormat *format, const ExportJob *j
         {!(format->fuseds & BIT(plan->fused)), "fused", fused_names[plan->fused], "auto"},
         {plan->reshard == RESHARD_NEVER && !format->never_reshards, "reshard", "never", "always"},
         {plan->bf16_master && !format->bf16_master, "master-weights", "bf16", "fp32"},
+        {plan->reduce_dtype != REDUCE_DTYPE_TARGET && !format->reduce_dtype, "reduce-dtype",
+         reduce_dtype_names[plan->reduce_dtype], "auto"},
         {plan->tp_overlap && !format->tp_overlap, "tp-overlap", "on", "off"},
     };
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {

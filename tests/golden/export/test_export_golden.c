@@ -187,6 +187,8 @@ Test(export_files, what_a_format_cannot_express_is_refused_in_a_sentence) {
          "accelerate",
          "--precision fp8",
          {.mesh = {.size = {1, 8, 1, 1}}, .seq = 4096, .precision = DTYPE_FP8, .zero = 3, .fused = FUSED_EAGER}},
+        {"accelerate-yaml", "accelerate", "--reduce-dtype auto",
+         PLAN(1, 8, 1, 1, .zero = 3, .reduce_dtype = REDUCE_DTYPE_FP32, .fused = FUSED_EAGER)},
         {"axolotl", "axolotl", "--reshard never",
          PLAN(1, 8, 1, 1, .zero = 3, .reshard = RESHARD_NEVER, .fused = FUSED_EAGER)},
         {"axolotl", "axolotl", "--micro-batch 1",
