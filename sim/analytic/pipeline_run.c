@@ -8,12 +8,8 @@
 
 #include "sim/analytic/pipeline.h"
 
-enum { LEAST_LAYERS = 3 };
-
-enum { MOST_MIDDLE_STEPS = 6 };
-
-static const double pace_tolerance_s = 1e-9;
-static const double step_tolerance = 1e-4;  // of a micro-step
+enum { LEAST_LAYERS = 3, MOST_MIDDLE_STEPS = 6 };
+static const double pace_tolerance_s = 1e-9, step_tolerance = 1e-4;  // the second of a micro-step
 
 // Only doubles, so that the pace of all of them is one loop.
 typedef struct Clocks {
@@ -225,11 +221,10 @@ static void keep_pace(Clocks *clocks, const Clocks *before, double times) {
     }
 }
 
-// Advance over one layer of what the next layers wait for.
 enum { PACE_COMPUTE, PACE_HOST, PACE_AG, PACE_RS, PACE_RELEASED, PACE_SCATTERED, PACE_COUNT };
 
 typedef struct Pace {
-    double s[PACE_COUNT];
+    double s[PACE_COUNT];  // advance over one layer of what the next layers wait for
 } Pace;
 
 static Pace pace_of(const Clocks *now, const Clocks *before) {
@@ -436,8 +431,8 @@ static Clocks clocks_at_zero(void) {
     Clocks clocks = {0};
     for (int unit = 0; unit < SHARD_UNITS; unit++) {
         clocks.ready[unit] = clocks.reduced[unit] = clocks.reduce_input[unit] = block_never_s;
-        clocks.released[unit][0] = clocks.released[unit][1] = block_never_s;
-        clocks.scattered[unit][0] = clocks.scattered[unit][1] = block_never_s;
+        clocks.released[unit][0] = clocks.released[unit][1] = clocks.scattered[unit][0] = block_never_s;
+        clocks.scattered[unit][1] = block_never_s;
     }
     clocks.gradient = clocks.block_end = block_never_s;
     return clocks;
