@@ -5,8 +5,8 @@
 
 #include "kernels/kernels.h"
 
-// The counter's high word: unit, tensor of the unit, layer.
-enum { UNIT_SHIFT = 56, TENSOR_SHIFT = 32 };
+// The counter's high word: part of the model, tensor of the part, layer.
+enum { PART_SHIFT = 56, TENSOR_SHIFT = 32 };
 
 static int64_t global_index(const ParamSlice *slice, int tp_index, int64_t local) {
     const int64_t row = local / slice->local_cols, col = local % slice->local_cols;
@@ -48,11 +48,11 @@ void initial_parameters(const StepProgram *program, uint64_t seed, const Initial
         const int64_t offset = slice->offset_elements, elements = slice->local_rows * slice->local_cols;
         const int64_t begin = offset > first ? offset : first;
         const int64_t end = offset + elements < first + count ? offset + elements : first + count;
-        const uint64_t unit_index = (uint64_t)(unit - program->units);
-        KernelNormal numbers = {
-            .key = seed,
-            .stream = unit_index << UNIT_SHIFT | (uint64_t)slice->tensor << TENSOR_SHIFT | (uint32_t)stretch->instance,
-            .scale = (float)(slice->init_std / 65536.0)};  // 65536: philox_normal's standard deviation
+        KernelNormal numbers = {.key = seed,
+                                .stream = (uint64_t)slice->part << PART_SHIFT |
+                                          (uint64_t)slice->tensor << TENSOR_SHIFT | (uint32_t)stretch->instance,
+                                .scale =
+                                    (float)(slice->init_std / 65536.0)};  // 65536: philox_normal's standard deviation
         if (begin < end) {
             fill_slice(slice, stretch->tp_index, &numbers, begin - offset, end - offset, out + (begin - first));
         }

@@ -23,7 +23,11 @@ typedef struct Builder {
     PipelineSection section;
 } Builder;
 
-static const uint8_t section_unit[PIPELINE_SECTIONS] = {0, 1, 2, 1, 0};
+// With a root unit the tail is its too.
+static int section_unit(const Builder *builder) {
+    static const uint8_t units[PIPELINE_SECTIONS] = {0, 1, 2, 1, 0};
+    return units[builder->section] < builder->program->unit_count ? units[builder->section] : 0;
+}
 
 static PipelineOp *append_op(Builder *builder, PipelineOp op) {
     Pipeline *pipeline = builder->pipeline;
@@ -160,7 +164,7 @@ static void close_block(Builder *builder) {
         .first_slot = builder->first_slot};
     const Block measured = block_measure(&tasks);
     const int32_t block = block_index(builder, &measured);
-    const int unit = section_unit[builder->section];
+    const int unit = section_unit(builder);
     append_op(builder, (PipelineOp){.kind = SHARD_KINDS,
                                     .unit = (uint8_t)unit,
                                     .ring = gradient_depth(builder, unit),
@@ -262,7 +266,7 @@ static void add_task(Builder *builder, int32_t index) {
 
 // Where weights are read in place, not copied first, the section's last block that reads them frees their buffer.
 static void mark_release(const Builder *builder, OpRange range) {
-    const int unit = section_unit[builder->section];
+    const int unit = section_unit(builder);
     if (builder->program->units[unit].gathered < 0 || builder->pipeline->copies) {
         return;
     }

@@ -156,6 +156,7 @@ void target_hash(const Target *target, Hash *hash) {
                                 target->shard_copies,
                                 target->backward_prefetch,
                                 target->root_unit,
+                                target->root_kept,
                                 target->tp_reduce_overlaps,
                                 target->tp_copies,
                                 target->tp_regathers,

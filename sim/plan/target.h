@@ -63,6 +63,7 @@ typedef struct Target {
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
     bool root_unit;           // embedding, final norm and head are one unit, gathered for the whole forward
+    bool root_kept;           // and kept until its gradient is copied out, not gathered again for backward
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
     bool tp_copies;           // TP_SP: a copy orders what was gathered or will be scattered along the sequence
     bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again

@@ -89,6 +89,7 @@ static const Target targets[] = {
         .version = "1.0",    // transformers' Trainer over FSDP version 1, before fsdp_version 2 (accelerate 1.6)
         .until = "2025-04",  // accelerate 1.6 came out in April 2025
         .root_unit = true,
+        .root_kept = true,  // tests/frameworks: fsdp1
         .evidence = "34 published runs of one stack",
         .tp_flavour = TP_AR,
         .recompute_flavour = RECOMPUTE_BLOCK,  // gradient_checkpointing: a layer's input is all that stays
@@ -437,6 +438,8 @@ static const Target targets[] = {
     {
         .name = "fsdp1",
         .version = "2.0",
+        .root_unit = true,  // tests/frameworks: traces of fsdp1
+        .root_kept = true,  // FSDP's _post_forward_reshard spares the root
         .evidence = "243 published runs",
         .tp_flavour = TP_AR,
         .recompute_flavour = RECOMPUTE_BLOCK,

@@ -76,6 +76,7 @@ typedef struct Tensor {
     bool cheap;     // backward makes it again rather than keep it (a packed copy)
 } Tensor;
 
+// Also the parts of a model. With a root unit the first one is all of embedding, final norm and head: there are two.
 enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
 enum { MAX_SLICES = 32 };
 
@@ -102,8 +103,11 @@ typedef struct Lowering {
     Tensor *tensors;
     size_t tensor_count, tensor_capacity;
     int32_t weights[UNIT_COUNT];    // tensor that forward and backward read
-    int32_t gradients[UNIT_COUNT];  // tensor that weight gradients are written to; the unit's whole gradient or before it
+    int32_t gradients[UNIT_COUNT];  // tensor that weight gradients are written to: the whole gradient or before it
     Unit units[UNIT_COUNT];         // their buffer fields hold tensor ids until the lanes pass
+    int32_t unit_count;
+    int head_unit;  // that the final norm and an untied head are in
+    int part;       // of the model that slices are being added for
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;
     Group groups[8];

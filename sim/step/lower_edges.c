@@ -56,11 +56,11 @@ void lower_begin(Lowering *lowering) {
 void lower_tail(Lowering *lowering) {
     const Dims *d = &lowering->dims;
     const Section section = SECTION_TAIL;
-    const int head_unit = lowering->model->tied_embeddings ? UNIT_EMBEDDING : UNIT_HEAD;
+    const int head_unit = lowering->model->tied_embeddings ? UNIT_EMBEDDING : lowering->head_unit;
     const char *head_slice = lowering->model->tied_embeddings ? "embed" : "lm_head";
     const Linear head = {"head",    head_slice, head_slice, "head dgrad", "head wgrad",
                          head_unit, d->hidden,  d->vocab,   NULL,         NULL};
-    const Norm norm = norm_of(lowering, UNIT_HEAD, "final_norm", "final_norm_bias", "head_rstd");
+    const Norm norm = norm_of(lowering, lowering->head_unit, "final_norm", "final_norm_bias", "head_rstd");
     const int32_t h = between_by_hidden(lowering, "head_in");
     const int32_t h_full = tokens_by(lowering, "head_in_full", d->hidden);
     const int32_t logits = lowering_tensor(lowering, "logits", ROLE_LOGITS, d->dtype, d->tokens * d->vocab);

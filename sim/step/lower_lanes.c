@@ -326,9 +326,9 @@ static void copy_tables(Assembly *assembly) {
         program->slices[i] = lowering->slices[i];
     }
     program->slice_count = lowering->slice_count;
-    program->units = ARENA_ARRAY(lowering->arena, Unit, UNIT_COUNT);
-    program->unit_count = UNIT_COUNT;
-    for (int u = 0; u < UNIT_COUNT; u++) {
+    program->units = ARENA_ARRAY(lowering->arena, Unit, lowering->unit_count);
+    program->unit_count = lowering->unit_count;
+    for (int32_t u = 0; u < lowering->unit_count; u++) {
         Unit unit = lowering->units[u];
         int32_t *const tensors[] = {&unit.master,  &unit.moment1,  &unit.moment2,      &unit.gradient_shard,
                                     &unit.working, &unit.gathered, &unit.gradient_full};

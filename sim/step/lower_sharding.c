@@ -21,7 +21,7 @@ typedef struct UnitNames {
         *raw, *reduce_in, *reduce_out, *copies;
 } UnitNames;
 
-static const UnitNames unit_names[UNIT_COUNT] = {
+static const UnitNames edge_and_layer_names[UNIT_COUNT] = {
     {"embedding weights", "embedding gradients", "embedding half gradients", "embedding master",
      "embedding working shard", "embedding moment 1", "embedding moment 2", "embedding shard gradient",
      "embedding gather in", "embedding gather out", "embedding reduce in", "embedding reduce out",
@@ -33,6 +33,15 @@ static const UnitNames unit_names[UNIT_COUNT] = {
      "head moment 2", "head shard gradient", "head gather in", "head gather out", "head reduce in", "head reduce out",
      "head gradient copies"},
 };
+
+static const UnitNames root_names = {
+    "root weights",   "root gradients",  "root half gradients", "root master",    "root working shard",
+    "root moment 1",  "root moment 2",   "root shard gradient", "root gather in", "root gather out",
+    "root reduce in", "root reduce out", "root gradient copies"};
+
+static const UnitNames *unit_names(const Lowering *lowering, int u) {
+    return u == UNIT_EMBEDDING && lowering->target->root_unit ? &root_names : &edge_and_layer_names[u];
+}
 
 static int32_t unit_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements,
                            int32_t slots) {
@@ -69,7 +78,7 @@ static int64_t gathered_elements(const Lowering *lowering, int u) {
 
 static void choose_weights(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
-    const UnitNames *names = &unit_names[u];
+    const UnitNames *names = unit_names(lowering, u);
     const Dtype dtype = lowering->dims.dtype, master_dtype = lowering->master_dtype;
     const bool has_master = master_dtype != dtype;
     if (gathers(lowering)) {
@@ -99,7 +108,7 @@ static bool adds_half_gradients(const Lowering *lowering) {
 
 static void choose_gradients(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
-    const UnitNames *names = &unit_names[u];
+    const UnitNames *names = unit_names(lowering, u);
     const bool buffered = lowering->target->gradient_buffer;
     const bool summed =
         buffered || (!lowering->reduce_each && (lowering->plan->zero == 0 || lowering->plan->grad_accum > 1));
@@ -125,21 +134,21 @@ static void choose_gradients(Lowering *lowering, int u) {
 static void keep_gradient_copies(Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
     if (lowering->target->gradient_copies > 0) {
-        persistent_tensor(lowering, unit_names[u].copies, ROLE_GRADIENT, lowering->dims.dtype, unit->padded_elements,
-                          unit->instances * lowering->target->gradient_copies);
+        persistent_tensor(lowering, unit_names(lowering, u)->copies, ROLE_GRADIENT, lowering->dims.dtype,
+                          unit->padded_elements, unit->instances * lowering->target->gradient_copies);
     }
 }
 
 void lower_unit_tensors(Lowering *lowering) {
-    for (int u = 0; u < UNIT_COUNT; u++) {
+    for (int u = 0; u < lowering->unit_count; u++) {
         Unit *unit = &lowering->units[u];
         choose_weights(lowering, u);
         choose_gradients(lowering, u);
         keep_gradient_copies(lowering, u);
-        unit->moment1 = persistent_tensor(lowering, unit_names[u].moment1, ROLE_OPTIMIZER, lowering->master_dtype,
-                                          unit->shard_elements, unit->instances);
-        unit->moment2 = persistent_tensor(lowering, unit_names[u].moment2, ROLE_OPTIMIZER, lowering->master_dtype,
-                                          unit->shard_elements, unit->instances);
+        unit->moment1 = persistent_tensor(lowering, unit_names(lowering, u)->moment1, ROLE_OPTIMIZER,
+                                          lowering->master_dtype, unit->shard_elements, unit->instances);
+        unit->moment2 = persistent_tensor(lowering, unit_names(lowering, u)->moment2, ROLE_OPTIMIZER,
+                                          lowering->master_dtype, unit->shard_elements, unit->instances);
     }
     fp8_choose_weights(lowering);
 }
@@ -213,7 +222,7 @@ static void place_collective(Lowering *lowering, const Place *place, Op op, OpRe
 
 static int32_t gather_out(Lowering *lowering, int u) {
     const Tensor weights = lowering->tensors[lowering->weights[u]];
-    return unit_tensor(lowering, unit_names[u].raw, ROLE_COMMUNICATION, weights.dtype,
+    return unit_tensor(lowering, unit_names(lowering, u)->raw, ROLE_COMMUNICATION, weights.dtype,
                        weights.bytes / dtype_bytes(weights.dtype), ring_slots(&lowering->units[u], 2));
 }
 
@@ -228,8 +237,8 @@ static void emit_gather(Lowering *lowering, const Place *place) {
         return;
     }
     const Tensor weights = lowering->tensors[lowering->weights[place->unit]];
-    const int32_t part = unit_tensor(lowering, unit_names[place->unit].part, ROLE_COMMUNICATION, weights.dtype,
-                                     weights.bytes / dtype_bytes(weights.dtype) / lowering->shards, 1);
+    const int32_t part = unit_tensor(lowering, unit_names(lowering, place->unit)->part, ROLE_COMMUNICATION,
+                                     weights.dtype, weights.bytes / dtype_bytes(weights.dtype) / lowering->shards, 1);
     Op *copy = place_copy(lowering, place, LANE_AG, "gather copy in", unit->master, part);
     if (weights.scale >= 0) {
         op_operand(copy, op_whole(lowering, weights.scale), ACCESS_READ);
@@ -245,25 +254,20 @@ static void emit_copy_out(Lowering *lowering, const Place *place) {
     }
 }
 
-static void gather_root(Lowering *lowering, OpList *out, Phase phase) {
-    for (int u = 0; u < UNIT_COUNT; u++) {
-        if (u != UNIT_LAYER) {
-            const Place place = {.unit = u, .phase = phase, .out = out};
-            emit_gather(lowering, &place);
-            emit_copy_out(lowering, &place);
-        }
-    }
+// With a root unit, what the embedding's place does to it: the head's has nothing to do.
+static bool is_in_root(const Lowering *lowering, const Op *mark) {
+    return mark->task.unit == UNIT_HEAD && lowering->head_unit != UNIT_HEAD;
+}
+
+static void gather_edge(Lowering *lowering, OpList *out, int unit, Phase phase) {
+    const Place place = {.unit = unit, .phase = phase, .out = out};
+    emit_gather(lowering, &place);
+    emit_copy_out(lowering, &place);
 }
 
 static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section section) {
     const bool backward = section == SECTION_LAYER_BACKWARD;
-    if (!gathers(lowering) || (backward && lowering->plan->reshard == RESHARD_NEVER)) {
-        return;
-    }
-    if (lowering->target->root_unit && mark->task.unit != UNIT_LAYER) {
-        if (mark->task.unit == UNIT_EMBEDDING) {  // the head comes along
-            gather_root(lowering, out, PHASE_FORWARD);
-        }
+    if (!gathers(lowering) || is_in_root(lowering, mark) || (backward && lowering->plan->reshard == RESHARD_NEVER)) {
         return;
     }
     Place place = {.unit = mark->task.unit, .phase = backward ? PHASE_BACKWARD : PHASE_FORWARD, .out = out};
@@ -278,14 +282,15 @@ static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section s
 }
 
 // FSDP2 issues the first backward gather before the head's backward, and gathers the embedding again although nothing
-// reads it. A root unit with embedding and head in it was freed after forward and is gathered again first, in the open.
+// reads it. A root unit with embedding and head in it was freed after forward and is gathered again first, in the open;
+// FSDP version 1 keeps it instead.
 static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark) {
     if (!gathers(lowering) || !lowering->target->backward_prefetch || lowering->plan->reshard == RESHARD_NEVER) {
         return;
     }
     if (mark->task.unit == UNIT_HEAD) {
-        if (lowering->target->root_unit) {
-            gather_root(lowering, out, PHASE_BACKWARD);
+        if (lowering->target->root_unit && !lowering->target->root_kept) {
+            gather_edge(lowering, out, UNIT_EMBEDDING, PHASE_BACKWARD);
         }
         emit_gather(lowering, &(Place){.unit = UNIT_LAYER,
                                        .index = lowering->model->layers - 1,
@@ -293,9 +298,7 @@ static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark)
                                        .phase = PHASE_BACKWARD,
                                        .out = out});
     } else if (mark->task.unit == UNIT_EMBEDDING && !lowering->target->root_unit) {
-        const Place place = {.unit = UNIT_EMBEDDING, .phase = PHASE_BACKWARD, .out = out};
-        emit_gather(lowering, &place);
-        emit_copy_out(lowering, &place);
+        gather_edge(lowering, out, UNIT_EMBEDDING, PHASE_BACKWARD);
     }
 }
 
@@ -375,9 +378,12 @@ static int32_t reduce_source(Lowering *lowering, const Place *place) {
         return unit->gradient_full;
     }
     // One buffer, so that one reduction is in flight: the next copy-in waits for it.
-    const int32_t source = unit_tensor(lowering, unit_names[place->unit].reduce_in, ROLE_COMMUNICATION,
+    const int32_t source = unit_tensor(lowering, unit_names(lowering, place->unit)->reduce_in, ROLE_COMMUNICATION,
                                        lowering->dims.reduce_dtype, unit->padded_elements, 1);
-    place_copy(lowering, place, LANE_COMPUTE, "reduce copy in", unit->gradient_full, source);
+    Op *copy = place_copy(lowering, place, LANE_COMPUTE, "reduce copy in", unit->gradient_full, source);
+    if (place->unit == UNIT_EMBEDDING && lowering->target->root_kept && gathers(lowering)) {
+        op_operand(copy, op_whole(lowering, lowering->weights[UNIT_EMBEDDING]), ACCESS_READ);  // it is freed here
+    }
     return source;
 }
 
@@ -388,10 +394,11 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const bool replicas = lowering_group_size(lowering, lowering->replicate_group) > 1;
     const bool replicas_each = lowering->reduce_each && lowering->target->replicas_each_step;
     const int32_t source = reduce_source(lowering, place);
-    const int32_t part = cast || adds ? unit_tensor(lowering, unit_names[place->unit].reduce_out, ROLE_COMMUNICATION,
-                                                    lowering->dims.reduce_dtype, unit->shard_elements,
-                                                    replicas && (cast || replicas_each) ? unit->instances : 1)
-                                      : unit->gradient_shard;
+    const int32_t part = cast || adds
+                             ? unit_tensor(lowering, unit_names(lowering, place->unit)->reduce_out, ROLE_COMMUNICATION,
+                                           lowering->dims.reduce_dtype, unit->shard_elements,
+                                           replicas && (cast || replicas_each) ? unit->instances : 1)
+                             : unit->gradient_shard;
     place_collective(
         lowering, place,
         op_collective(lowering, TASK_REDUCE_SCATTER, LANE_RS, lowering->shard_group, "reduce gradients", PHASE_REDUCE),
@@ -457,8 +464,13 @@ static void emit_all_reduce(Lowering *lowering, const Place *place) {
     }
 }
 
-static void emit_unit_gradient(Lowering *lowering, OpList *out, int unit) {
+// A root unit is reduced at the end of backward: the head's gradient waits for the embedding's.
+static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
+    const int unit = mark->task.unit;
     const Place place = {.unit = unit, .phase = PHASE_REDUCE, .out = out};
+    if (is_in_root(lowering, mark)) {
+        return;
+    }
     emit_half_gradient(lowering, &place);
     if (!lowering->reduce_each && !lowering->last) {
         return;
@@ -476,25 +488,13 @@ static void emit_unit_gradient(Lowering *lowering, OpList *out, int unit) {
     }
 }
 
-// A root unit is reduced at the end of backward: the head's gradient waits for the embedding's.
-static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
-    const bool root = lowering->target->root_unit && mark->task.unit != UNIT_LAYER;
-    if (root && mark->task.unit == UNIT_HEAD) {
-        return;
-    }
-    if (root) {
-        emit_unit_gradient(lowering, out, UNIT_HEAD);
-    }
-    emit_unit_gradient(lowering, out, mark->task.unit);
-}
-
 // Whole gradients that are summed over micro-steps: every write after the first micro-step adds.
 static void accumulate_gradients(Lowering *lowering, OpList *list) {
     for (size_t i = 0; i < list->count; i++) {
         Op *op = list->ops[i];
         for (int k = 0; k < op->operand_count; k++) {
             OpRef *ref = &op->operands[k];
-            for (int u = 0; u < UNIT_COUNT; u++) {
+            for (int u = 0; u < lowering->unit_count; u++) {
                 if (ref->tensor == lowering->gradients[u] && ref->access == ACCESS_WRITE) {
                     ref->access = ACCESS_UPDATE;
                     op->task.accumulate = true;

@@ -22,12 +22,21 @@ typedef struct SliceSpec {
     bool partial;  // a tp rank's gradient is a part of the sum
 } SliceSpec;
 
+static int32_t slices_of_part(const Lowering *lowering) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < lowering->slice_count; i++) {
+        count += lowering->slices[i].part == lowering->part;
+    }
+    return count;
+}
+
 static void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
     const int tp = lowering->tp;
     ASSERT(lowering->slice_count < MAX_SLICES);
     lowering->slices[lowering->slice_count] = (ParamSlice){
         .name = spec->name,
-        .tensor = unit->slice_count,
+        .part = lowering->part,
+        .tensor = slices_of_part(lowering),
         .split = spec->split,
         .trainable = true,
         .decay = spec->fill == FILL_NORMAL,
@@ -152,27 +161,58 @@ static void add_layer_slices(Lowering *lowering, Unit *unit) {
     add_matrix(lowering, unit, "wdown", SPLIT_COLS, hidden, model->ffn);
 }
 
-void lower_units(Lowering *lowering) {
+static ParamSplit vocabulary_split(const Lowering *lowering) {
+    return lowering->dims.vocab_split ? SPLIT_ROWS : SPLIT_NONE;
+}
+
+static void add_embedding_slices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
-    const ParamSplit vocabulary = lowering->dims.vocab_split ? SPLIT_ROWS : SPLIT_NONE;
-
-    Unit *embedding = begin_unit(lowering, UNIT_EMBEDDING, "embedding", 1);
+    lowering->part = UNIT_EMBEDDING;
     if (model->position == POSITION_LEARNED) {
-        add_matrix(lowering, embedding, "positions", SPLIT_NONE, model->max_seq, model->hidden);
+        add_matrix(lowering, unit, "positions", SPLIT_NONE, model->max_seq, model->hidden);
     }
-    add_matrix(lowering, embedding, "embed", vocabulary, model->vocab, model->hidden);
-    end_unit(lowering, embedding);
+    add_matrix(lowering, unit, "embed", vocabulary_split(lowering), model->vocab, model->hidden);
+}
 
-    Unit *layer = begin_unit(lowering, UNIT_LAYER, "layer", model->layers);
+static void add_final_norm_slices(Lowering *lowering, Unit *unit) {
+    lowering->part = UNIT_HEAD;
+    add_norm_slices(lowering, unit, "final_norm", "final_norm_bias");
+}
+
+static void add_head_slices(Lowering *lowering, Unit *unit) {
+    const ModelSpec *model = lowering->model;
+    lowering->part = UNIT_HEAD;
+    if (!model->tied_embeddings) {
+        add_matrix(lowering, unit, "lm_head", vocabulary_split(lowering), model->vocab, model->hidden);
+    }
+}
+
+void lower_units(Lowering *lowering) {
+    const bool root = lowering->target->root_unit;
+    lowering->unit_count = root ? UNIT_HEAD : UNIT_COUNT;
+    lowering->head_unit = root ? UNIT_EMBEDDING : UNIT_HEAD;
+
+    Unit *edge = begin_unit(lowering, UNIT_EMBEDDING, root ? "root" : "embedding", 1);
+    if (root) {
+        add_final_norm_slices(lowering, edge);
+    }
+    add_embedding_slices(lowering, edge);
+    if (root) {
+        add_head_slices(lowering, edge);
+    }
+    end_unit(lowering, edge);
+
+    Unit *layer = begin_unit(lowering, UNIT_LAYER, "layer", lowering->model->layers);
+    lowering->part = UNIT_LAYER;
     add_layer_slices(lowering, layer);
     end_unit(lowering, layer);
 
-    Unit *head = begin_unit(lowering, UNIT_HEAD, "head", 1);
-    add_norm_slices(lowering, head, "final_norm", "final_norm_bias");
-    if (!model->tied_embeddings) {
-        add_matrix(lowering, head, "lm_head", vocabulary, model->vocab, model->hidden);
+    if (!root) {
+        Unit *head = begin_unit(lowering, UNIT_HEAD, "head", 1);
+        add_final_norm_slices(lowering, head);
+        add_head_slices(lowering, head);
+        end_unit(lowering, head);
     }
-    end_unit(lowering, head);
 }
 
 static const ParamSlice *find_slice(const Lowering *lowering, const char *name) {

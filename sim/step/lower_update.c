@@ -52,7 +52,7 @@ static OpRef foreach_temporary(Lowering *lowering) {
         return op_absent();
     }
     int64_t elements = 0;
-    for (int u = 0; u < UNIT_COUNT; u++) {
+    for (int32_t u = 0; u < lowering->unit_count; u++) {
         elements += lowering->units[u].shard_elements * lowering->units[u].instances;
     }
     const int64_t held = (int64_t)((double)elements * bytes_per_parameter / dtype_bytes(DTYPE_FP32));
@@ -113,8 +113,10 @@ void lower_update(Lowering *lowering) {
         [UNIT_LAYER] = SECTION_NORM_LAYER, [UNIT_HEAD] = SECTION_UPDATE, [UNIT_EMBEDDING] = SECTION_UPDATE};
     static const int order[UNIT_COUNT] = {UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
     for (int i = 0; i < UNIT_COUNT; i++) {
-        lower_late_reduce(lowering, norm_section[order[i]], order[i]);
-        emit_square_sum(lowering, norm_section[order[i]], order[i]);
+        if (order[i] < lowering->unit_count) {
+            lower_late_reduce(lowering, norm_section[order[i]], order[i]);
+            emit_square_sum(lowering, norm_section[order[i]], order[i]);
+        }
     }
     emit_scalar_sum(lowering, lowering->data_group, lowering->loss_tensor, "loss sum over ranks");
     emit_scalar_sum(lowering, lowering->norm_group, lowering->norm_square_tensor, "norm sum over ranks");
@@ -124,6 +126,8 @@ void lower_update(Lowering *lowering) {
     op_operand(clip, op_whole(lowering, lowering->norm_square_tensor), ACCESS_READ);
     op_operand(clip, op_whole(lowering, lowering->norm_tensor), ACCESS_WRITE);
     emit_adamw(lowering, SECTION_UPDATE, UNIT_EMBEDDING);
-    emit_adamw(lowering, SECTION_UPDATE, UNIT_HEAD);
+    if (lowering->head_unit == UNIT_HEAD) {
+        emit_adamw(lowering, SECTION_UPDATE, UNIT_HEAD);
+    }
     emit_adamw(lowering, SECTION_UPDATE_LAYER, UNIT_LAYER);
 }

@@ -97,8 +97,8 @@ typedef struct Task {
     bool scaled;       // embedding
     bool alibi;        // attention: scores lose slope * distance (Press et al. 2022)
     Activation activation;
-    Dtype dtype;       // of the arithmetic's inputs, or of the payload
-    int64_t m, n, k;   // GEMM
+    Dtype dtype;      // of the arithmetic's inputs, or of the payload
+    int64_t m, n, k;  // GEMM
     int64_t rows, cols,
         inner;  // the others; see the kinds; attention: rows = local tokens, cols = keys per sequence of this block
     int64_t stride, kv_stride;  // elements per token row of q (and o: heads*head_dim) and of k, v
@@ -161,8 +161,9 @@ typedef struct Segment {
 typedef enum { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLS } ParamSplit;
 
 typedef struct ParamSlice {
-    const char *name;  // "wq": stable, part of the initialisation key
-    int32_t tensor;    // stable id inside a unit, with the layer it keys initial values
+    const char *name;  // "wq"
+    int32_t part;      // embedding, layer or head, whatever unit it is in
+    int32_t tensor;    // stable id inside the part; with part and layer it keys initial values
     ParamSplit split;
     bool trainable;
     bool decay;  // AdamW weight decay applies (not to norms)
@@ -173,10 +174,10 @@ typedef struct ParamSlice {
     double init_value;
 } ParamSlice;
 
-// What is gathered and reduced together: embedding, one decoder layer, final norm + head. All flat: slices back to
-// back.
+// What is gathered and reduced together: embedding, one decoder layer, final norm + head; or the edges in one, and one
+// decoder layer. All flat: slices back to back.
 typedef struct Unit {
-    const char *name;   // "embedding" "layer" "head"
+    const char *name;   // "embedding" "layer" "head", or "root" "layer"
     int32_t instances;  // layers for "layer", else 1
     int32_t first_slice, slice_count;
     int64_t elements;             // tp-local, without padding

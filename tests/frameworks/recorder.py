@@ -57,6 +57,9 @@ ORIGINS = [
     ("synchronize_rng_states", "random state"),
     ("foreach_all_gather", "fsdp gather"),
     ("foreach_reduce", "fsdp reduce"),
+    ("_all_gather_flat_param", "fsdp gather"),    # FSDP version 1, as the next two
+    ("_reduce_grad", "fsdp reduce"),
+    ("_reduce_grad_no_shard", "fsdp reduce"),
     ("_templated_ring_attention_backward", "ring backward"),
     ("_templated_ring_attention", "ring"),
     ("clip_grad_norm_", "clip"),
@@ -153,8 +156,13 @@ class Recorder(TorchDispatchMode):
             if module is None and owner is not None:
                 if type(owner).__name__ == "FSDPParamGroup":
                     module = owner._module_fqn or ""
+                elif type(owner).__name__ == "FlatParamHandle":
+                    module = self.names[id(owner._fully_sharded_module)]
                 elif isinstance(owner, torch.nn.Module) and id(owner) in self.names:
                     module = self.names[id(owner)]
+            handle = frame.f_locals.get("handle")    # of FSDP version 1, whose hooks are functions
+            if module is None and type(handle).__name__ == "FlatParamHandle":
+                module = self.names[id(handle._fully_sharded_module)]
             frame = frame.f_back
         if phase != "backward" or origin.startswith("fsdp"):
             place = place_of(module) if module is not None else place
@@ -322,7 +330,7 @@ def write_trace(script, case, everyone, path):
         backend=f"gloo, {len(everyone)} CPU processes",
         mesh={axis: case["mesh"].get(axis, 1) for axis in AXES}, model={**MODEL, **case["model"]}, seq=SEQUENCE,
         micro_batch=MICRO_BATCH, grad_accum=case["grad_accum"], precision=case["precision"],
-        load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"],
+        load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"], no_sync=case["no_sync"],
         step="second of two", losses=first["losses"], norms=first["norms"], gradient_dtypes=first["gradient_dtypes"],
         storage=first["storage"], most_unsharded_layers=first["most_unsharded"],
         columns=["micro_batch", "phase", "place", "kind", "axes", "bytes", "dtype", "origin"])
@@ -336,7 +344,7 @@ def write_trace(script, case, everyone, path):
 def case(name, mesh, **choices):
     """load: dtype in which from_pretrained makes the weights; nd_parallel.py asks for bf16."""
     defaults = dict(precision="bf16", load="bf16", recompute="none", grad_accum=1, rotate="allgather", reshard=True,
-                    model={}, ram_efficient=False)
+                    model={}, ram_efficient=False, no_sync=False)
     return dict(name=name, mesh=mesh, **{**defaults, **choices})
 
 

@@ -80,7 +80,22 @@ static bool is_zero(const ModelSpec *model, const ParamSlice *slice) {
     return strcmp(slice->name, "bk") == 0 && model->position != POSITION_ROTARY;
 }
 
-// Tensor by tensor, in the order of the file.
+// Where a tensor is in the file. Targets with a root unit have another order.
+static int64_t offset_of(const StepProgram *program, const ParamSlice *wanted, int layer) {
+    int64_t at = 0;
+    for (int32_t u = 0; u < program->unit_count; u++) {
+        const Unit *unit = &program->units[u];
+        for (int32_t i = 0; i < unit->instances * unit->slice_count; i++) {
+            const ParamSlice *slice = &program->slices[unit->first_slice + i % unit->slice_count];
+            if (strcmp(slice->name, wanted->name) == 0 && i / unit->slice_count == layer) {
+                return at;
+            }
+            at += slice->global_rows * slice->global_cols;
+        }
+    }
+    return -1;
+}
+
 static void compare(const Gradients *run, const Gradients *reference, const char *words) {
     const StepProgram *program = &reference->program;
     const double largest_of_all = largest_of(reference->elements, reference->count);
@@ -92,16 +107,18 @@ static void compare(const Gradients *run, const Gradients *reference, const char
             const ParamSlice *slice = &program->slices[unit->first_slice + i % unit->slice_count];
             const int64_t elements = slice->global_rows * slice->global_cols;
             const double largest = largest_of(reference->elements + at, elements);
+            const int64_t own_at = offset_of(&run->program, slice, i / unit->slice_count);
+            cr_assert_geq(own_at, 0, "%s has no %s", words, slice->name);
+            const float *own = run->elements + own_at;
             if (is_zero(&program->model, slice)) {
-                const double own = largest_of(run->elements + at, elements);
-                cr_expect(fmax(own, largest) <= 1e-6 * largest_of_all, "%s: %s is not 0 but %.1e", words, slice->name,
-                          own);
+                const double more = fmax(largest_of(own, elements), largest);
+                cr_expect(more <= 1e-6 * largest_of_all, "%s: %s is not 0 but %.1e", words, slice->name, more);
                 at += elements;
                 continue;
             }
             double worst = 0;
-            for (int64_t k = at; k < at + elements; k++) {
-                const double difference = fabs((double)run->elements[k] - reference->elements[k]);
+            for (int64_t k = 0; k < elements; k++) {
+                const double difference = fabs((double)own[k] - reference->elements[at + k]);
                 worst = isfinite(difference) ? fmax(worst, difference) : INFINITY;
             }
             cr_expect(largest > 0, "%s %d has no gradient", slice->name, i / unit->slice_count);

@@ -100,6 +100,41 @@ int norms_are_reduced_apart(Trace *trace) {
     return changed;
 }
 
+int loss_is_summed_elsewhere(Trace *trace) {
+    TraceEvent loss = {.phase = "optimizer", .kind = "all_reduce", .bytes = 4, .dtype = "fp32"};
+    for (int axis = AXIS_DP_REPLICATE; axis <= AXIS_CP; axis++) {
+        if (trace_size(trace, axis) > 1) {
+            snprintf(loss.axes + strlen(loss.axes), TRACE_TEXT - strlen(loss.axes), "%s%s", loss.axes[0] ? "+" : "",
+                     axis_names[axis]);
+        }
+    }
+    if (!loss.axes[0]) {
+        return 0;
+    }
+    int at = 0;
+    while (at < trace->list.count && !trace_is(trace->list.events[at].origin, "clip")) {
+        at++;
+    }
+    trace_insert(&trace->list, at, &loss);
+    return 1;
+}
+
+// ---- what a rank holds
+
+static int64_t buffer_bytes(const StepProgram *program, int32_t buffer) {
+    return buffer < 0 ? 0 : program->buffers[buffer].slots * program->buffers[buffer].slot_bytes;
+}
+
+Held program_holds(const StepProgram *program) {
+    Held held = {0};
+    for (int32_t u = 0; u < program->unit_count; u++) {
+        const Unit *unit = &program->units[u];
+        held.master_bytes += buffer_bytes(program, unit->master);
+        held.moment_bytes += buffer_bytes(program, unit->moment1) + buffer_bytes(program, unit->moment2);
+    }
+    return held;
+}
+
 // ---- the comparison
 
 static bool apply_known(const Comparison *comparison, Trace *trace) {

@@ -32,7 +32,16 @@ void trace_remove(EventList *list, int at);
 void trace_insert(EventList *list, int at, const TraceEvent *event);
 int64_t trace_bytes(const EventList *list, const char *phase, const char *kind);
 
-// ---- differences of every framework on FSDP2
+typedef struct Held {
+    int64_t master_bytes, moment_bytes;
+} Held;
+
+Held program_holds(const StepProgram *program);
+
+// ---- differences of several frameworks
+
+// The step itself does not sum the loss over ranks; ours does, before the norm.
+int loss_is_summed_elsewhere(Trace *trace);
 
 // PyTorch gathers the embedding as layer 0's prefetch, before the collectives of layer 0; ours are issued after them
 // (emit_backward_begin in lower_sharding.c): a guard open in one layer only would cost the engine its repetition.

@@ -122,10 +122,6 @@ Test(accelerate_traces, replicas_alone_reduce_the_same_gradient_bytes_in_fp32) {
 
 // ---- what a rank holds
 
-static int64_t buffer_bytes(const StepProgram *program, int32_t buffer) {
-    return buffer < 0 ? 0 : program->buffers[buffer].slots * program->buffers[buffer].slot_bytes;
-}
-
 // Except where tensor parallelism met weights that were loaded in bf16: accelerate's upcast assigns .data, which a
 // DTensor's local part does not follow. Those runs have neither fp32 master nor fp32 moments, whatever mixed_precision
 // says.
@@ -135,19 +131,14 @@ Test(accelerate_traces, parameters_and_moments_of_a_rank_have_the_bytes_of_the_p
         Arena arena = {0};
         trace_read("accelerate", names[i], &trace);
         const StepProgram program = lowered(&arena, trace.request);
-        int64_t masters = 0, moments = 0;
-        for (int32_t u = 0; u < program.unit_count; u++) {
-            const Unit *unit = &program.units[u];
-            masters += buffer_bytes(&program, unit->master);
-            moments += buffer_bytes(&program, unit->moment1) + buffer_bytes(&program, unit->moment2);
-        }
+        const Held held = program_holds(&program);
         // The root's copy of a tied head is nobody's in the optimizer: it has no moments.
         const int64_t twice_tied = trace_is(names[i], "shard4_tied") ? 1024 * 256 * 4 / 4 : 0;
         const int halves = trace_size(&trace, AXIS_TP) > 1 && trace.loads_bf16 ? 2 : 1;
-        cr_assert_eq(halves * trace.parameter_bytes, masters + twice_tied, "%s: %lld and %lld", names[i],
-                     (long long)trace.parameter_bytes, (long long)masters);
-        cr_assert_eq(halves * trace.moment_bytes, moments, "%s: %lld and %lld", names[i], (long long)trace.moment_bytes,
-                     (long long)moments);
+        cr_assert_eq(halves * trace.parameter_bytes, held.master_bytes + twice_tied, "%s: %lld and %lld", names[i],
+                     (long long)trace.parameter_bytes, (long long)held.master_bytes);
+        cr_assert_eq(halves * trace.moment_bytes, held.moment_bytes, "%s: %lld and %lld", names[i],
+                     (long long)trace.moment_bytes, (long long)held.moment_bytes);
         cr_assert(trace_is(trace.parameter_dtype, halves == 2 ? "bf16" : "fp32"), "%s", names[i]);
         arena_free(&arena);
     }

@@ -90,6 +90,14 @@ static Recompute recompute_of(const json_t *root) {
     return (Recompute)choice;
 }
 
+// no_sync is what transformers' Trainer does over FSDP version 1: a target of its own.
+static const char *target_of(const json_t *root, const char *framework) {
+    if (strcmp(framework, "fsdp1") == 0) {
+        return json_is_true(json_object_get(root, "no_sync")) ? "accelerate@1.0" : "fsdp1";
+    }
+    return strcmp(framework, "torchtitan") == 0 ? "torchtitan@0.2" : framework;
+}
+
 static void read_plan(const json_t *root, Trace *trace, const char *framework) {
     Error error = {0};
     const json_t *mesh = json_object_get(root, "mesh");
@@ -100,12 +108,13 @@ static void read_plan(const json_t *root, Trace *trace, const char *framework) {
              (int)number_of(mesh, "tp"));
     cr_assert_eq(mesh_parse(trace->mesh, &trace->sizes, &error), STATUS_OK, "%s", error.message);
     trace->layers = (int)number_of(model, "num_hidden_layers");
-    trace->most_whole_layers = (int)number_of(root, "most_unsharded_layers");
+    const json_t *whole = json_object_get(root, "most_unsharded_layers");
+    trace->most_whole_layers = json_is_null(whole) ? -1 : (int)json_integer_value(whole);
     trace->loads_bf16 = strcmp(text_of(root, "load"), "bf16") == 0;
     const bool keeps = !flag_of(root, "reshard");
     trace->request = (LoweredRequest){
         .model = "tiny",
-        .target = strcmp(framework, "torchtitan") == 0 ? "torchtitan@0.2" : framework,
+        .target = target_of(root, framework),
         .mesh = trace->mesh,
         .seq = (int)number_of(root, "seq"),
         .micro_batch = (int)number_of(root, "micro_batch"),

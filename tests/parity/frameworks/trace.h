@@ -13,7 +13,7 @@ enum { TRACE_TEXT = 32, TRACE_NAME = 64, TRACE_MAX_EVENTS = 512 };
 typedef struct TraceEvent {
     int micro_batch;
     char phase[TRACE_TEXT];   // "forward" "recompute" "backward" "optimizer"
-    char place[TRACE_TEXT];   // "embedding" "layer 3" "head" ""
+    char place[TRACE_TEXT];   // "embedding" "layer 3" "head" "root" ""
     char kind[TRACE_TEXT];    // "all_gather" "reduce_scatter" "all_reduce" "transfer"
     char axes[TRACE_TEXT];    // "dp_shard+cp": the axes that the group spans
     int64_t bytes;            // of the whole tensor
@@ -33,7 +33,7 @@ typedef struct Trace {
     Mesh sizes;
     bool loads_bf16;  // from_pretrained(dtype=bfloat16)
     int layers;
-    int most_whole_layers;                  // decoder layers whose parameters were whole at the same time
+    int most_whole_layers;  // decoder layers whose parameters were whole at the same time; -1 = not recorded
     int64_t parameter_bytes, moment_bytes;  // of rank 0
     char parameter_dtype[TRACE_TEXT];
     EventList list;

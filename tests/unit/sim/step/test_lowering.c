@@ -369,18 +369,62 @@ Test(lowering, megatron_gathers_projection_inputs_again_in_backward) {
     arena_free(&arena);
 }
 
+static int root_gathers(const StepProgram *program, Phase phase) {
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        const bool root = task->unit >= 0 && strcmp(program->units[task->unit].name, "root") == 0;
+        count += root && task->kind == TASK_ALL_GATHER && task->phase == phase;
+    }
+    return count;
+}
+
 Test(lowering, a_root_unit_is_gathered_before_forward_and_again_before_backward) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, (LoweredRequest){.target = "accelerate@1.13", .mesh = "dp_shard=4"});
-    int64_t forward = 0, backward = 0;
+    cr_assert_eq(program.unit_count, 2);
+    cr_assert_eq(root_gathers(&program, PHASE_FORWARD), 1);  // embedding, norm and head at once
+    cr_assert_eq(root_gathers(&program, PHASE_BACKWARD), 1);
+    arena_free(&arena);
+}
+
+// FSDP version 1 spares the root after forward and frees it when its gradient is ready: the last one.
+Test(lowering, a_kept_root_is_gathered_once_and_held_until_its_gradient_is_copied_out) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "fsdp1", .mesh = "dp_shard=4"});
+    cr_assert_eq(root_gathers(&program, PHASE_FORWARD), 1);
+    cr_assert_eq(root_gathers(&program, PHASE_BACKWARD), 0);
+    int32_t last = -1;  // task that reads the gathered root
     for (int32_t i = 0; i < program.task_count; i++) {
         const Task *task = &program.tasks[i];
-        const bool edge = task->kind == TASK_ALL_GATHER && task->unit != 1;
-        forward += edge && task->phase == PHASE_FORWARD;
-        backward += edge && task->phase == PHASE_BACKWARD;
+        for (int k = 0; k < task->operand_count; k++) {
+            const Operand *operand = task_operand(&program, task, k);
+            last = operand->access == ACCESS_READ && operand->ref.buffer == program.units[0].gathered ? i : last;
+        }
     }
-    cr_assert_eq(forward, 2);  // embedding and head
-    cr_assert_eq(backward, 2);
+    cr_assert_geq(last, 0);
+    cr_assert_str_eq(program.tasks[last].name, "reduce copy in");
+    cr_assert_eq(program.tasks[last].unit, 0);
+    arena_free(&arena);
+}
+
+// Parts of a root unit begin as they do in units of their own.
+Test(lowering, a_root_unit_keeps_the_keys_of_initial_values) {
+    Arena arena = {0};
+    const LoweredRequest apart = {.model = "gpt2", .target = "accelerate", .mesh = "dp_shard=4", .bf16 = true};
+    LoweredRequest root = apart;
+    root.target = "accelerate@1.13";
+    const StepProgram a = lowered(&arena, apart), b = lowered(&arena, root);
+    cr_assert_eq(a.slice_count, b.slice_count);
+    for (int32_t i = 0; i < a.slice_count; i++) {
+        int32_t k = 0;
+        while (k < b.slice_count && strcmp(a.slices[i].name, b.slices[k].name) != 0) {
+            k++;
+        }
+        cr_assert_lt(k, b.slice_count);
+        cr_assert_eq(a.slices[i].part, b.slices[k].part, "%s", a.slices[i].name);
+        cr_assert_eq(a.slices[i].tensor, b.slices[k].tensor, "%s", a.slices[i].name);
+    }
     arena_free(&arena);
 }
 
@@ -401,7 +445,7 @@ Test(lowering, pure_replicas_are_reduced_on_every_micro_step_where_the_framework
         Arena arena = {0};
         const StepProgram program =
             lowered(&arena, (LoweredRequest){.target = targets[t], .mesh = "dp_replicate=4", .grad_accum = 3});
-        const int units = program.model.layers + 2;
+        const int units = program.model.layers + program.unit_count - 1;
         for (int micro_batch = 0; micro_batch < 3; micro_batch++) {
             cr_assert_eq(count_in_micro_batch(&program, "gradient sum", micro_batch),
                          t < 3 || micro_batch == 2 ? units : 0, "%s, micro-step %d", targets[t], micro_batch);
