@@ -121,6 +121,18 @@ static void curves_drop(ClusterProfile *profile, bool all, Arena *arena) {
     profile->curve_count = count;
 }
 
+// What two nodes reach by trees was measured on the cards as they were: it is a share of them.
+static void scale_tree(ClusterProfile *profile, const ClusterSlots *slots, double factor, const char *source,
+                       Arena *arena) {
+    const int index = slot_find(slots, "fabric.tree.bandwidth_bytes_per_s");
+    profile->fabric.tree.bandwidth_bytes_per_s *= factor;
+    const Provenance row = {.path = slots->rows[index].path,
+                            .value = profile->fabric.tree.bandwidth_bytes_per_s,
+                            .source = arena_format(arena, "scaled with the cards, %s", source),
+                            .grade = GRADE_USER};
+    provenance_replace(profile, index, &row, arena);
+}
+
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error) {
     const char *equals = strchr(assignment, '=');
     if (!equals || equals == assignment) {
@@ -148,6 +160,9 @@ Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena
                             .source = arena_format(arena, "set by the user: %s", assignment),
                             .grade = GRADE_USER};
     provenance_replace(profile, index, &row, arena);
+    if (strcmp(slot->path, "fabric.nic_bytes_per_s") == 0 && before > 0) {
+        scale_tree(profile, &slots, value / before, row.source, arena);
+    }
     const bool of_node = strncmp(slot->path, "node.", 5) == 0;
     if (profile->curve_count > 0 && (of_node || strncmp(slot->path, "fabric.", 7) == 0)) {
         curves_drop(profile, of_node, arena);

@@ -74,9 +74,9 @@ typedef struct Bound {
 
 static const Bound bounds[] = {{"accelerate", 0.025, 0.15},
                                {"fsdp1", 0.03, 0.12},
-                               {"megatron", 0.06, 0.20},
+                               {"megatron", 0.06, 0.185},
                                {"nanotron", 0.05, 0.32},
-                               {"torchtitan", 0.105, 0.33}};
+                               {"torchtitan", 0.10, 0.33}};
 
 static const ErrorScore *score_of(const char *target) {
     for (int i = 0; i < accuracy.step_by_target.count; i++) {
@@ -95,7 +95,7 @@ Test(published_runs, step_times_of_every_target_stay_within_the_stated_errors) {
         cr_expect_leq(score->p90_abs, bounds[i].p90, "%s: 90th percentile %.3f", bounds[i].target, score->p90_abs);
     }
     cr_expect_leq(accuracy.step.median_abs, 0.05, "all: median %.3f", accuracy.step.median_abs);
-    cr_expect_leq(accuracy.step.p90_abs, 0.21, "all: 90th percentile %.3f", accuracy.step.p90_abs);
+    cr_expect_leq(accuracy.step.p90_abs, 0.20, "all: 90th percentile %.3f", accuracy.step.p90_abs);
 }
 
 Test(published_runs, intervals_hold_four_runs_of_five_of_every_target) {

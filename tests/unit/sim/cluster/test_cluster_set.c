@@ -60,6 +60,13 @@ Test(cluster_set, gigabits_of_a_node_are_shared_by_its_cards) {
     cr_assert_eq(profile.fabric.nic_bytes_per_s, 800e9 / 8.0 / 4.0);
 }
 
+Test(cluster_set, trees_keep_their_share_of_slower_cards) {
+    const double before = profile.fabric.tree.bandwidth_bytes_per_s, card = profile.fabric.nic_bytes_per_s;
+    set("fabric.node_gbps=800");
+    cr_assert_float_eq(profile.fabric.tree.bandwidth_bytes_per_s, before * profile.fabric.nic_bytes_per_s / card, 1);
+    cr_assert_eq(row_of("fabric.tree.bandwidth_bytes_per_s")->value, profile.fabric.tree.bandwidth_bytes_per_s);
+}
+
 Test(cluster_set, gigabits_of_a_card_are_its_own) {
     set("fabric.nic_gbps=100");
     cr_assert_eq(profile.fabric.nic_bytes_per_s, 12.5e9);
