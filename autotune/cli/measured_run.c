@@ -67,6 +67,7 @@ void measured_run_options(const Cli *cli, RunOptions *options) {
     if (cli_given(cli, OPTION_LANES)) {
         options->lanes = (LaneMode)cli_value(cli, OPTION_LANES)->integer;
     }
+    options->bitwise = cli_given(cli, OPTION_BITWISE);
     if (cli_given(cli, OPTION_TIMEOUT)) {
         options->timeout_s = cli_value(cli, OPTION_TIMEOUT)->number;
     }
@@ -88,8 +89,7 @@ Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *e
 static uint64_t measurement_hash(const MeasuredRun *run) {
     Hash hash = hash_begin();
     const RunOptions *options = &run->run.options;
-    const char *const words[] = {run->record.host, options->device, options->transport,
-                                 lane_mode_names[options->lanes]};
+    const char *const words[] = {run->record.host, options->device, options->transport, run->record.lanes};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         hash_text(&hash, words[i]);
     }
@@ -111,6 +111,9 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
     const TuneRequest *request = run->request;
     run->run = (RunRequest){.model = request->model, .plan = *plan, .target = run->target, .options = *options};
     const char *reason = exec_check(&request->model, plan, request->target, arena);
+    if (!reason && options->bitwise) {
+        reason = exec_check_bitwise(&request->model, plan);
+    }
     if (reason) {
         return error_set(error, STATUS_INFEASIBLE, "the executor does not run this plan: %s", reason);
     }
@@ -118,16 +121,17 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
     run->predicted = ARENA_ARRAY(arena, TaskTotal, run->program.task_count);
     struct utsname host = {0};
     uname(&host);
-    run->record = (RunRecord){.request = request,
-                              .source = "executor",
-                              .host = arena_text(arena, host.nodename),
-                              .device = options->device,
-                              .transport = options->transport,
-                              .lanes = lane_mode_names[options->lanes],
-                              .seed = (int64_t)options->seed,
-                              .warm_up = options->steps > run->warm_up ? run->warm_up : 0,
-                              .program = &run->program,
-                              .prediction = {.plan = *plan}};
+    run->record = (RunRecord){
+        .request = request,
+        .source = "executor",
+        .host = arena_text(arena, host.nodename),
+        .device = options->device,
+        .transport = options->transport,
+        .lanes = arena_format(arena, "%s%s", lane_mode_names[options->lanes], options->bitwise ? ", bitwise" : ""),
+        .seed = (int64_t)options->seed,
+        .warm_up = options->steps > run->warm_up ? run->warm_up : 0,
+        .program = &run->program,
+        .prediction = {.plan = *plan}};
     run->record.measurement_hash = measurement_hash(run);
     return STATUS_OK;
 }

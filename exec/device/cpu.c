@@ -54,6 +54,8 @@ struct Device {
     char *mapping;
     int64_t mapping_bytes;
     char *arena;
+    CpuTask *const *tasks;
+    ExactSum *sums;  // bitwise: one for each 4 bytes of the arena; else NULL
     int64_t step;
     DataSource data;
     int32_t *sequence;
@@ -80,6 +82,25 @@ static Status arena_map(Device *cpu, Error *error) {
             memcpy(cpu->arena + i, &quiet_nan, 4);
         }
     }
+    return STATUS_OK;
+}
+
+static int64_t sums_bytes(const Device *cpu) {
+    return cpu->setup.memory->arena_bytes * DEVICE_SUM_BYTES;
+}
+
+static Status sums_map(Device *cpu, Error *error) {
+    if (!cpu->setup.bitwise) {
+        return STATUS_OK;
+    }
+    void *sums =
+        mmap(NULL, (size_t)sums_bytes(cpu), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (sums == MAP_FAILED) {
+        char size[TEXT_UNIT_BYTES];
+        return error_set(error, STATUS_ENVIRONMENT, "cannot map exact sums of %s: %s",
+                         text_bytes(size, (double)sums_bytes(cpu)), strerror(errno));
+    }
+    cpu->sums = sums;
     return STATUS_OK;
 }
 
@@ -133,12 +154,12 @@ static void state_begin(Device *cpu) {
 }
 
 // What this device cannot run is refused here, before the first task.
-static Status program_check(const StepProgram *program, Error *error) {
+static Status program_check(const StepProgram *program, CpuTask *const *tasks, Error *error) {
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
-        if (!task_is_collective(task) && !cpu_tasks[task->kind]) {
-            return error_set(error, STATUS_INTERNAL, "task '%s': the cpu device has no %s", task->name,
-                             task_kind_name(task->kind));
+        if (!task_is_collective(task) && !tasks[task->kind]) {
+            return error_set(error, STATUS_INTERNAL, "task '%s': the cpu device has no %s%s", task->name,
+                             tasks == cpu_tasks ? "" : "bitwise ", task_kind_name(task->kind));
         }
         if (task->operand_count > CPU_MAX_OPERANDS) {
             return error_set(error, STATUS_INTERNAL, "task '%s' has %d operands", task->name, task->operand_count);
@@ -156,11 +177,13 @@ static Status program_check(const StepProgram *program, Error *error) {
 }
 
 static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, Error *error) {
-    TRY(program_check(setup->program, error));
     Device *cpu = ARENA_NEW(arena, Device);
     cpu->setup = *setup;
+    cpu->tasks = setup->bitwise ? cpu_exact_tasks : cpu_tasks;
+    TRY(program_check(setup->program, cpu->tasks, error));
     TRY(data_open(&setup->data, &cpu->data, error));
     TRY(arena_map(cpu, error));
+    TRY(sums_map(cpu, error));
     cpu->sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1);
     cpu->positions = ARENA_ARRAY(arena, int32_t, plan_local_tokens(&setup->program->plan));
     positions_begin(cpu);
@@ -173,6 +196,9 @@ static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, 
 static void cpu_close(Device *cpu) {
     data_close(&cpu->data);
     munmap(cpu->mapping, (size_t)cpu->mapping_bytes);
+    if (cpu->sums) {
+        munmap(cpu->sums, (size_t)sums_bytes(cpu));
+    }
 }
 
 static void cpu_begin_step(Device *cpu, int64_t step) {
@@ -187,6 +213,19 @@ static void *cpu_address(Device *cpu, const BufferRef *ref, int layer) {
     while (end > peak && !atomic_compare_exchange_weak(&cpu->peak_bytes, &peak, end)) {
     }
     return cpu->arena + offset;
+}
+
+static ExactSum *sums_behind(const Device *cpu, const char *at) {
+    return cpu->sums ? cpu->sums + (at - cpu->arena) / (int64_t)sizeof(float) : NULL;
+}
+
+static void *cpu_sums(Device *cpu, const BufferRef *ref, int layer) {
+    return sums_behind(cpu, cpu_address(cpu, ref, layer));
+}
+
+static void cpu_round(Device *cpu, const BufferRef *ref, int layer) {
+    char *at = cpu_address(cpu, ref, layer);
+    exact_round(ref->bytes / (int64_t)sizeof(float), sums_behind(cpu, at), (float *)(void *)at);
 }
 
 static int64_t cpu_peak_bytes(const Device *cpu) {
@@ -205,12 +244,14 @@ static void cpu_run(Device *cpu, const StepInstance *instance) {
                     .step = cpu->step,
                     .data = &cpu->data,
                     .sequence = cpu->sequence,
-                    .positions = cpu->positions};
+                    .positions = cpu->positions,
+                    .bitwise = cpu->setup.bitwise};
     for (int i = 0; i < task->operand_count; i++) {
         const BufferRef *ref = &task_operand(program, task, i)->ref;
         call.operand[i] = ref->buffer < 0 ? NULL : cpu_address(cpu, ref, instance->layer);
+        call.sums[i] = call.operand[i] ? sums_behind(cpu, call.operand[i]) : NULL;
     }
-    cpu_tasks[task->kind](&call);
+    cpu->tasks[task->kind](&call);
 }
 
 static void cpu_synchronize(Device *cpu) {
@@ -225,5 +266,7 @@ const DeviceTable device_cpu = {
     .run = cpu_run,
     .synchronize = cpu_synchronize,
     .address = cpu_address,
+    .sums = cpu_sums,
+    .round = cpu_round,
     .peak_bytes = cpu_peak_bytes,
 };

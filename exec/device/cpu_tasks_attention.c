@@ -2,24 +2,9 @@
 // sequence chunks (zigzag: two each), so a task is a loop over sequences and visible pairs of chunks. Blocks merge by
 // log-sum-exp (Milakov and Gimelshein 2018), in ring order. Masked pairs are skipped, never computed.
 
-#include "exec/device/cpu.h"
+#include "exec/device/cpu_attention.h"
 
-#include "kernels/kernels.h"
-
-typedef struct Blocks {
-    const CpuCall *call;
-    SequenceChunks query, key;
-    int64_t local;  // rows of one sequence
-    int64_t o_stride;
-} Blocks;
-
-typedef struct Pair {
-    KernelAttention shape;
-    int64_t q_row, k_row;  // first rows, over all sequences
-    int64_t lse_at;
-} Pair;
-
-static Blocks blocks_of(const CpuCall *call) {
+Blocks attention_blocks(const CpuCall *call) {
     const Task *task = call->task;
     const int owner = step_ring_owner(call->program, task->ring_step, call->at);
     return (Blocks){.call = call,
@@ -29,12 +14,11 @@ static Blocks blocks_of(const CpuCall *call) {
                     .o_stride = (int64_t)task->heads * task->head_dim};
 }
 
-static bool pair_visible(const Blocks *blocks, int query, int key) {
+bool attention_visible(const Blocks *blocks, int query, int key) {
     return blocks->key.start[key] <= blocks->query.start[query] + blocks->query.length - 1;
 }
 
-// lse is [sequence][head][local row].
-static Pair pair_of(const Blocks *blocks, int sequence, int query, int key) {
+Pair attention_pair(const Blocks *blocks, int sequence, int query, int key) {
     const Task *task = blocks->call->task;
     const int64_t in_sequence = (int64_t)query * blocks->query.length;
     return (Pair){.shape = {.queries = blocks->query.length,
@@ -56,17 +40,17 @@ static Pair pair_of(const Blocks *blocks, int sequence, int query, int key) {
 }
 
 void cpu_attention(const CpuCall *call) {
-    const Blocks blocks = blocks_of(call);
+    const Blocks blocks = attention_blocks(call);
     const float *q = cpu_floats(call, 0), *k = cpu_floats(call, 1), *v = cpu_floats(call, 2);
     float *o = cpu_floats(call, 3), *lse = cpu_floats(call, 4);
     for (int s = 0; s < call->task->sequences; s++) {
         for (int i = 0; i < blocks.query.count; i++) {
             bool merge = call->task->ring_step > 0;  // a query chunk always sees keys of its own rank, ring step 0
             for (int j = 0; j < blocks.key.count; j++) {
-                if (!pair_visible(&blocks, i, j)) {
+                if (!attention_visible(&blocks, i, j)) {
                     continue;
                 }
-                const Pair at = pair_of(&blocks, s, i, j);
+                const Pair at = attention_pair(&blocks, s, i, j);
                 kernel_attention(&at.shape, q + at.q_row * at.shape.q_stride, k + at.k_row * at.shape.kv_stride,
                                  v + at.k_row * at.shape.kv_stride, o + at.q_row * at.shape.o_stride, lse + at.lse_at,
                                  merge);
@@ -95,7 +79,7 @@ static void backward_begin(const Blocks *blocks) {
     zero_rows(task->rows, blocks->o_stride, task->stride, cpu_floats(call, 6));
     for (int s = 0; s < task->sequences; s++) {
         for (int i = 0; i < blocks->query.count; i++) {
-            const Pair at = pair_of(blocks, s, i, 0);
+            const Pair at = attention_pair(blocks, s, i, 0);
             const int64_t o_at = at.q_row * at.shape.o_stride;
             kernel_attention_delta(&at.shape, cpu_floats(call, 3) + o_at, cpu_floats(call, 5) + o_at,
                                    cpu_floats(call, 9) + at.lse_at);
@@ -113,13 +97,13 @@ static void backward_pair(const CpuCall *call, const Pair *at) {
 }
 
 void cpu_attention_backward(const CpuCall *call) {
-    const Blocks blocks = blocks_of(call);
+    const Blocks blocks = attention_blocks(call);
     backward_begin(&blocks);
     for (int s = 0; s < call->task->sequences; s++) {
         for (int i = 0; i < blocks.query.count; i++) {
             for (int j = 0; j < blocks.key.count; j++) {
-                if (pair_visible(&blocks, i, j)) {
-                    const Pair at = pair_of(&blocks, s, i, j);
+                if (attention_visible(&blocks, i, j)) {
+                    const Pair at = attention_pair(&blocks, s, i, j);
                     backward_pair(call, &at);
                 }
             }

@@ -114,7 +114,7 @@ static KernelGated gated_shape(const Task *task) {
 
 void cpu_gated(const CpuCall *call) {
     const KernelGated shape = gated_shape(call->task);
-    kernel_gated(&shape, cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 2));
+    (call->bitwise ? exact_gated : kernel_gated)(&shape, cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 2));
 }
 
 void cpu_gated_backward(const CpuCall *call) {
@@ -122,7 +122,8 @@ void cpu_gated_backward(const CpuCall *call) {
     const KernelGated shape = gated_shape(task);
     float *const dgate = cpu_floats(call, task->operand_count - 2);  // behind the values operand, where there is one
     float *const dup = cpu_floats(call, task->operand_count - 1);
-    kernel_gated_backward(&shape, cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 2), dgate, dup);
+    (call->bitwise ? exact_gated_backward : kernel_gated_backward)(&shape, cpu_floats(call, 0), cpu_floats(call, 1),
+                                                                   cpu_floats(call, 2), dgate, dup);
 }
 
 void cpu_activation(const CpuCall *call) {

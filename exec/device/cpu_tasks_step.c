@@ -55,6 +55,15 @@ void cpu_square_sum(const CpuCall *call) {
                       cpu_floats(call, 1), call->task->accumulate);
 }
 
+// What every tp rank holds is the first one's to count.
+void cpu_exact_square_sum(const CpuCall *call) {
+    int64_t first, count;
+    shard_of(call, &first, &count);
+    const int64_t skipped = call->at->at[AXIS_TP] > 0 ? leading(call->task->replicated, first, count) : 0;
+    exact_square_sum(count - skipped, cpu_floats(call, 0) + skipped, call->task->accumulate, call->sums[1],
+                     cpu_floats(call, 1));
+}
+
 void cpu_clip(const CpuCall *call) {
     const float norm = sqrtf(cpu_floats(call, 0)[0]);
     float *const out = cpu_floats(call, 1);
@@ -87,8 +96,9 @@ void cpu_adamw(const CpuCall *call) {
                                  .weight_decay = (float)numbers->weight_decay,
                                  .step = call->step + 1};
     const Unit *unit = &call->program->units[call->task->unit];
-    kernel_adamw(count, leading(undecayed_lead(call->program, unit), first, count), &options, cpu_floats(call, 4),
-                 cpu_floats(call, 3), cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 2));
+    (call->bitwise ? exact_adamw : kernel_adamw)(count, leading(undecayed_lead(call->program, unit), first, count),
+                                                 &options, cpu_floats(call, 4), cpu_floats(call, 3),
+                                                 cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 2));
     float *const working = cpu_optional(call, 5);
     if (working) {
         kernel_copy_rows(1, count, count, count, cpu_floats(call, 0), working);

@@ -28,7 +28,7 @@ void cpu_load_tokens(const CpuCall *call) {
     }
 }
 
-static KernelEmbed vocabulary(const CpuCall *call) {
+KernelEmbed cpu_vocabulary(const CpuCall *call) {
     const Task *task = call->task;
     return (KernelEmbed){.rows = task->rows,
                          .cols = task->cols,
@@ -38,12 +38,12 @@ static KernelEmbed vocabulary(const CpuCall *call) {
 }
 
 void cpu_embed(const CpuCall *call) {
-    const KernelEmbed shape = vocabulary(call);
+    const KernelEmbed shape = cpu_vocabulary(call);
     kernel_embed(&shape, cpu_ints(call, 0), cpu_floats(call, 1), cpu_floats(call, 2), false);
 }
 
 void cpu_embed_backward(const CpuCall *call) {
-    const KernelEmbed shape = vocabulary(call);
+    const KernelEmbed shape = cpu_vocabulary(call);
     kernel_embed_backward(&shape, cpu_ints(call, 0), cpu_floats(call, 1), cpu_floats(call, 2), call->task->accumulate);
 }
 

@@ -21,12 +21,15 @@ typedef struct DeviceSetup {
     const MemoryPlan *memory;
     MeshCoordinates at;
     int threads;
-    bool poison;  // fills the arena with NaN first: a read before a write shows in the loss
+    bool bitwise;  // keeps an exact sum behind every float (kernels/exact.h): equal bits on every mesh
+    bool poison;   // fills the arena with NaN first: a read before a write shows in the loss
     DeviceNumbers numbers;
     DataSetup data;
 } DeviceSetup;
 
 typedef struct Device Device;
+
+enum { DEVICE_SUM_BYTES = 4 };  // two 8-byte integers for 4 bytes of fp32
 
 typedef struct DeviceTable {
     const char *name;
@@ -38,6 +41,9 @@ typedef struct DeviceTable {
     void (*run)(Device *device, const StepInstance *instance);
     void (*synchronize)(Device *device);
     void *(*address)(Device *device, const BufferRef *ref, int layer);  // for collectives; host-readable on the cpu
+    // Bitwise: the exact sums behind an access, DEVICE_SUM_BYTES for each byte of it; and its floats from them.
+    void *(*sums)(Device *device, const BufferRef *ref, int layer);
+    void (*round)(Device *device, const BufferRef *ref, int layer);
     int64_t (*peak_bytes)(const Device *device);  // highest arena byte addressed so far, rounded up to STEP_ALIGN_BYTES
 } DeviceTable;
 

@@ -40,3 +40,17 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     }
     return NULL;
 }
+
+// Other parts have no exact sums.
+const char *exec_check_bitwise(const ModelSpec *model, const TrainPlan *plan) {
+    const bool biased = model->qkv_bias || model->out_bias || model->mlp_bias || model->norm_bias;
+    if (model->norm != NORM_RMS || model->mlp != MLP_GATED || model->position != POSITION_ROTARY ||
+        model->residual == RESIDUAL_POST_NORM || model->qk_norm != QK_NORM_NONE || biased) {
+        return "bitwise runs models of the Llama type: RMS norms, norms in front, a gated feed-forward, rotary "
+               "positions, no norm of queries and keys, no biases; such as tiny or llama-3.2-1b";
+    }
+    if (plan->zero > 0 && plan->reduce_dtype == REDUCE_DTYPE_BF16) {
+        return "bitwise reduces gradients exactly, not in bf16: use reduce_dtype fp32";
+    }
+    return NULL;
+}

@@ -20,6 +20,8 @@
 
 // ---------------------------------------------------------------------------------------------- before
 
+enum { EXACT_BYTES = 4 };  // behind each byte of a bitwise run (device.h, DEVICE_SUM_BYTES)
+
 static Status room_check(const Run *run, Error *error) {
     FILE *file = fopen("/proc/meminfo", "r");
     if (!file) {
@@ -30,7 +32,8 @@ static Status room_check(const Run *run, Error *error) {
     while (fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %lld", &free_kib) != 1) {
     }
     fclose(file);
-    const double needed = (double)run->memory.arena_bytes * mesh_world(&run->request.plan.mesh);
+    const double copies = run->request.options.bitwise ? 1 + EXACT_BYTES : 1;
+    const double needed = copies * (double)run->memory.arena_bytes * mesh_world(&run->request.plan.mesh);
     if (free_kib >= 0 && needed > (double)free_kib * 1024) {
         char have[TEXT_UNIT_BYTES], want[TEXT_UNIT_BYTES];
         return error_set(error, STATUS_INFEASIBLE, "the ranks need %s together, this machine has %s available",
@@ -63,6 +66,9 @@ static Status program_prepare(Run *run, Error *error) {
     RunRequest *request = &run->request;
     plan_canonical(&request->plan);
     const char *reason = exec_check(&request->model, &request->plan, request->target, run->arena);
+    if (!reason && request->options.bitwise) {
+        reason = exec_check_bitwise(&request->model, &request->plan);
+    }
     if (reason) {
         return error_set(error, STATUS_INFEASIBLE, "%s", reason);
     }

@@ -41,6 +41,9 @@ typedef struct RunResult {
 // NULL when the executor runs this plan; else the reason in words, arena text.
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena);
 
+// The same for what a bitwise run (RunOptions) needs on top.
+const char *exec_check_bitwise(const ModelSpec *model, const TrainPlan *plan);
+
 // ENVIRONMENT for a device or transport that this build does not have, USAGE for one that nobody has.
 Status exec_check_backend(const RunOptions *options, Error *error);
 

@@ -126,16 +126,17 @@ static json_t *options_json(const RunOptions *options) {
     char seed[24], jitter[24];
     snprintf(seed, sizeof seed, "%" PRIu64, options->seed);
     snprintf(jitter, sizeof jitter, "%" PRIu64, options->jitter_seed);
-    return json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:s, s:i, "
-                     "s:i, s:i, s:i, s:f}",
+    return json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:b, s:s, "
+                     "s:s, s:i, s:i, s:i, s:i, s:f}",
                      "steps", options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2",
                      options->beta2, "eps", options->eps, "weight_decay", options->weight_decay, "clip", options->clip,
                      "data_path", text_or_empty(options->data_path), "device", options->device, "transport",
                      options->transport, "lanes", (int)options->lanes, "jitter_seed", jitter, "timeout_s",
-                     options->timeout_s, "threads", options->threads, "spans", options->spans, "poison",
-                     options->poison, "moments_path", text_or_empty(options->moments_path), "fault_action",
-                     (int)options->fault.action, "fault_rank", options->fault.rank, "fault_task", options->fault.task,
-                     "fault_step", options->fault.step, "fault_delay_s", options->fault.delay_s);
+                     options->timeout_s, "threads", options->threads, "spans", options->spans, "bitwise",
+                     options->bitwise, "poison", options->poison, "moments_path", text_or_empty(options->moments_path),
+                     "weights_path", text_or_empty(options->weights_path), "fault_action", (int)options->fault.action,
+                     "fault_rank", options->fault.rank, "fault_task", options->fault.task, "fault_step",
+                     options->fault.step, "fault_delay_s", options->fault.delay_s);
 }
 
 static json_t *request_json(const RunRequest *request) {
@@ -270,8 +271,10 @@ static Status read_options(const JsonReader *root, Arena *arena, RunOptions *opt
     TRY(json_get_double(&reader, "timeout_s", 0, 1e9, &options->timeout_s, error));
     TRY(read_int(&reader, "threads", 0, 4096, &options->threads, error));
     TRY(json_get_bool_or(&reader, "spans", false, &options->spans, error));
+    TRY(json_get_bool_or(&reader, "bitwise", false, &options->bitwise, error));
     TRY(json_get_bool_or(&reader, "poison", false, &options->poison, error));
     TRY(read_text_or_null(&reader, "moments_path", arena, &options->moments_path, error));
+    TRY(read_text_or_null(&reader, "weights_path", arena, &options->weights_path, error));
     TRY(read_int(&reader, "fault_action", 0, FAULT_COUNT - 1, &action, error));
     TRY(read_int(&reader, "fault_rank", -1, INT_MAX, &options->fault.rank, error));
     TRY(read_int(&reader, "fault_task", -1, INT_MAX, &options->fault.task, error));

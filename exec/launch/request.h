@@ -40,13 +40,14 @@ typedef struct RunOptions {
     const char *data_path;  // tokens (exec/data/token_file.h); NULL = a chain that a model can learn
     const char *device, *transport;
     LaneMode lanes;
-    uint64_t jitter_seed;  // 0 = off: random waits before and after tasks
-    double timeout_s;      // longest that a rank may stand still, waiting or in a task
-    int threads;           // per rank; 0 = cores / world, at least 1
-    bool spans;            // bring back a span per task instance of one step
-    bool poison;           // fill the arena with NaN first
-    const char
-        *moments_path;  // rank 0 writes the first moments there after the last step; NULL = not (gather_moments.h)
+    uint64_t jitter_seed;      // 0 = off: random waits before and after tasks
+    double timeout_s;          // longest that a rank may stand still, waiting or in a task
+    int threads;               // per rank; 0 = cores / world, at least 1
+    bool spans;                // bring back a span per task instance of one step
+    bool bitwise;              // exact sums: equal bits on every mesh, slowly
+    bool poison;               // fill the arena with NaN first
+    const char *moments_path;  // rank 0 writes the first moments there after the last step; NULL = not (gather_state.h)
+    const char *weights_path;  // likewise the weights
     RunFault fault;
 } RunOptions;
 

@@ -303,7 +303,7 @@ static Status reduce_scatter(Transport *mpi, const TransportCall *call, Error *e
 // Every member reduces its share of a chunk, then everybody collects the shares.
 static Status all_reduce_shared(Transport *mpi, const TransportCall *call, int64_t at, int64_t bytes, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
-    const int64_t unit = (int64_t)sizeof(float);
+    const int64_t unit = reduction_unit(reduction_of(call));
     const int64_t share = (bytes / unit + member->size - 1) / member->size * unit;
     const int64_t first = least(bytes, member->index * share), mine = least(share, bytes - first);
     const char *in = (const char *)call->in + at;

@@ -40,7 +40,21 @@ static void store(const float *sum, int64_t first, int64_t count, Dtype dtype, v
     }
 }
 
+static void add_integers(const void *const *rows, int row_count, int64_t count, int64_t *out) {
+    for (int64_t i = 0; i < count; i++) {
+        int64_t sum = 0;
+        for (int row = 0; row < row_count; row++) {
+            sum += ((const int64_t *)rows[row])[i];
+        }
+        out[i] = sum;
+    }
+}
+
 void reduce_rows(const void *const *rows, int row_count, int64_t bytes, Reduction how, void *out) {
+    if (how.op == REDUCE_SUM_INT64) {
+        add_integers(rows, row_count, bytes / (int64_t)sizeof(int64_t), out);
+        return;
+    }
     const int64_t count = bytes / dtype_bytes(how.dtype);
     for (int64_t first = 0; first < count; first += SUM_BLOCK) {
         const int64_t n = count - first < SUM_BLOCK ? count - first : SUM_BLOCK;

@@ -14,5 +14,10 @@ static inline Reduction reduction_of(const TransportCall *call) {
     return (Reduction){call->op, call->dtype};
 }
 
+// Of one element: what is cut between ranks is cut in these.
+static inline int64_t reduction_unit(Reduction how) {
+    return how.op == REDUCE_SUM_INT64 ? (int64_t)sizeof(int64_t) : (int64_t)sizeof(float);  // bf16 in pairs
+}
+
 // out[i] = combined over rows 0, 1, ... in this order; out may be one of the rows.
 void reduce_rows(const void *const *rows, int row_count, int64_t bytes, Reduction how, void *out);

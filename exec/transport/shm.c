@@ -274,7 +274,7 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
 // A chunk in two rounds: each member reduces its share of it, then everybody collects the shares.
 static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64_t at, int64_t bytes, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
-    const int64_t unit = (int64_t)sizeof(float);
+    const int64_t unit = reduction_unit(reduction_of(call));
     const int64_t share = (bytes / unit + member->size - 1) / member->size * unit;
     const int64_t mine = least(share, bytes - least(bytes, member->index * share));
     copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);

@@ -53,7 +53,8 @@ typedef struct TransportSetup {
     TransportWords words;
 } TransportSetup;
 
-typedef enum { REDUCE_SUM, REDUCE_MAX } ReduceOp;
+// SUM_INT64: of 8-byte integers, which no dtype names.
+typedef enum { REDUCE_SUM, REDUCE_MAX, REDUCE_SUM_INT64 } ReduceOp;
 
 typedef enum {
     COLLECTIVE_ALL_GATHER,

@@ -14,11 +14,45 @@ double interpreter_clock_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static Status transport_run(Session *session, const Task *task, const TransportCall *call, Error *error) {
+    const TransportTable *table = session->transports;
+    switch (task->kind) {
+    case TASK_ALL_GATHER:
+        return table->all_gather(session->transport, call, error);
+    case TASK_REDUCE_SCATTER:
+        return table->reduce_scatter(session->transport, call, error);
+    case TASK_ALL_REDUCE:
+        return table->all_reduce(session->transport, call, error);
+    default:
+        return table->send_recv(session->transport, call, error);
+    }
+}
+
+// In a bitwise run sums travel as integers and are rounded behind the last rank's part. A message on a ring is values
+// (keys) or part of a sum (their gradients): both go.
+static Status exact_run(Session *session, const StepInstance *instance, const TransportCall *floats, Error *error) {
+    const StepProgram *program = &session->program;
+    const Task *task = &program->tasks[instance->task];
+    const BufferRef *in = &task_operand(program, task, 0)->ref;
+    const BufferRef *out = &task_operand(program, task, task->kind == TASK_ALL_REDUCE ? 0 : 1)->ref;
+    TransportCall call = *floats;
+    call.in = session->devices->sums(session->device, in, instance->layer);
+    call.out = session->devices->sums(session->device, out, instance->layer);
+    call.bytes *= DEVICE_SUM_BYTES;
+    call.op = REDUCE_SUM_INT64;
+    if (task->kind == TASK_SEND_RECV) {
+        TRY(transport_run(session, task, floats, error));
+        return transport_run(session, task, &call, error);
+    }
+    TRY(transport_run(session, task, &call, error));
+    session->devices->round(session->device, out, instance->layer);
+    return STATUS_OK;
+}
+
 static Status collective_run(Session *session, const StepInstance *instance, const TransportPlace *place,
                              FaultAction fault, Error *error) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
-    const TransportTable *table = session->transports;
     const bool in_place = task->kind == TASK_ALL_REDUCE;
     const TransportCall call = {
         .communicator = session->communicators.of_task[instance->task],
@@ -30,16 +64,9 @@ static Status collective_run(Session *session, const StepInstance *instance, con
         .dtype = task->dtype,
         .place = *place,
     };
-    switch (task->kind) {
-    case TASK_ALL_GATHER:
-        return table->all_gather(session->transport, &call, error);
-    case TASK_REDUCE_SCATTER:
-        return table->reduce_scatter(session->transport, &call, error);
-    case TASK_ALL_REDUCE:
-        return table->all_reduce(session->transport, &call, error);
-    default:
-        return table->send_recv(session->transport, &call, error);
-    }
+    const bool whole = task->kind == TASK_ALL_GATHER || task->reduce_max;
+    return session->request->options.bitwise && !whole ? exact_run(session, instance, &call, error)
+                                                       : transport_run(session, task, &call, error);
 }
 
 Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error) {

@@ -16,7 +16,7 @@
 #include "exec/launch/launchers.h"
 #include "exec/launch/result.h"
 #include "exec/worker/gather.h"
-#include "exec/worker/gather_moments.h"
+#include "exec/worker/gather_state.h"
 #include "exec/worker/preflight.h"
 #include "exec/worker/probe.h"
 #include "kernels/kernels.h"
@@ -61,8 +61,12 @@ static Status session_run(Session *session, Arena *arena, Error *error) {
                                .step_time_s = ARENA_ARRAY(arena, double, steps),
                                .steps = steps};
     TRY(steps_run(session, &series, error));
-    if (session->request->options.moments_path) {
-        TRY(gather_moments(session, session->request->options.moments_path, arena, error));
+    const char *const paths[] = {[GATHER_MOMENTS] = session->request->options.moments_path,
+                                 [GATHER_WEIGHTS] = session->request->options.weights_path};
+    for (int state = GATHER_MOMENTS; state <= GATHER_WEIGHTS; state++) {
+        if (paths[state]) {
+            TRY(gather_state(session, (GatherState)state, paths[state], arena, error));
+        }
     }
     return gather_and_save(session, &series, arena, error);
 }

@@ -67,6 +67,7 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
         .memory = &session->memory,
         .at = session->at,
         .threads = options->threads > 0 ? options->threads : 1,
+        .bitwise = options->bitwise,
         .poison = options->poison,
         .data = {.seed = options->seed, .vocab = session->request->model.vocab, .path = options->data_path},
         .numbers = {.seed = options->seed,

@@ -60,6 +60,29 @@ Test(cli_run, the_program_of_another_target_starts_at_the_same_loss) {
     json_decref(own);
 }
 
+Test(cli_run, bitwise_gives_every_shape_the_same_losses) {
+    static const char *const meshes[] = {"dp_shard=1", "tp=2", "cp=2"};
+    json_t *runs[3];
+    for (int i = 0; i < 3; i++) {
+        runs[i] = CLI_JSON(0, "run", "--mesh", meshes[i], "--model", "tiny", "--layers", "1", "--seq", "16", "--steps",
+                           "2", "--bitwise", "--format", "json");
+        cr_expect_str_eq(json_string_value(json_object_get(runs[i], "lanes")), "serial, bitwise");
+        cr_expect(json_equal(json_object_get(runs[i], "loss"), json_object_get(runs[0], "loss")), "%s", meshes[i]);
+        cr_expect(json_equal(json_object_get(runs[i], "grad_norm"), json_object_get(runs[0], "grad_norm")), "%s",
+                  meshes[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        json_decref(runs[i]);
+    }
+}
+
+Test(cli_run, bitwise_refuses_a_model_without_exact_sums) {
+    ProgramRun run = CLI("run", "--mesh", "dp_shard=2", "--model", "gpt2", "--layers", "1", "--bitwise");
+    cr_assert_eq(run.exit_code, 2, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "models of the Llama type"), "%s", run.err);
+    program_run_free(&run);
+}
+
 Test(cli_run, what_the_executor_has_not_is_exit_2_in_words) {
     ProgramRun run = CLI("run", "--mesh", "tp=2", "--model", "tiny", "--target", "megatron", "--tp-overlap", "on");
     cr_assert_eq(run.exit_code, 2, "%s", run.err);

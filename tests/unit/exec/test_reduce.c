@@ -1,4 +1,4 @@
-// Rows combined in order, in fp32 and in bf16.
+// Rows combined in order, in fp32, in bf16 and as integers.
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -46,5 +46,19 @@ Test(reduce, the_largest_of_bf16_rows_is_exact) {
     reduce_rows(all, 2, sizeof out, (Reduction){REDUCE_MAX, DTYPE_BF16}, out);
     for (int i = 0; i < COUNT; i++) {
         cr_assert_eq(bf16_value(out[i]), (float)(i % 5 > i % 3 ? i % 5 : i % 3));
+    }
+}
+
+Test(reduce, integers_keep_every_bit) {
+    static int64_t rows[3][COUNT], out[COUNT];
+    const void *const all[] = {rows[0], rows[1], rows[2]};
+    for (int i = 0; i < COUNT; i++) {
+        rows[0][i] = INT64_C(1) << 61;
+        rows[1][i] = i;
+        rows[2][i] = -(INT64_C(1) << 60) - 1;
+    }
+    reduce_rows(all, 3, sizeof out, (Reduction){REDUCE_SUM_INT64, DTYPE_FP32}, out);
+    for (int i = 0; i < COUNT; i++) {
+        cr_assert_eq(out[i], (INT64_C(1) << 60) + i - 1);
     }
 }

@@ -129,6 +129,37 @@ static void all_reduce_in_place(const Seat *seat, int64_t count, ReduceOp op) {
     free(data);
 }
 
+// Too wide for fp32 and for a double.
+static int64_t integer(int rank, int64_t i) {
+    return (rank - 3) * (INT64_C(1) << 58) + 7 * i + rank;
+}
+
+static int64_t integer_sum(const Seat *seat, int64_t i) {
+    int64_t sum = 0;
+    for (int k = 0; k < seat->size; k++) {
+        sum += integer(seat->ranks[k], i);
+    }
+    return sum;
+}
+
+static void integers(const Seat *seat, int64_t count, ReduceOp op) {
+    const int64_t part = (count + seat->size - 1) / seat->size, all = part * seat->size;
+    int64_t *in = malloc((size_t)all * sizeof *in), *out = malloc((size_t)all * sizeof *out);
+    for (int64_t i = 0; i < all; i++) {
+        in[i] = integer(seat->rank->rank, i);
+    }
+    call(seat, seat->rank->table->all_reduce, (const float *)(void *)in, (float *)(void *)out, 2 * all, op);
+    for (int64_t i = 0; i < all; i++) {
+        expect(seat, out[i] == integer_sum(seat, i));
+    }
+    call(seat, seat->rank->table->reduce_scatter, (const float *)(void *)in, (float *)(void *)out, 2 * part, op);
+    for (int64_t i = 0; i < part; i++) {
+        expect(seat, out[i] == integer_sum(seat, seat->index * part + i));
+    }
+    free(in);
+    free(out);
+}
+
 static void send_recv(const Seat *seat, int64_t count, ReduceOp op) {
     float *out = elements(seat->rank->rank, count), *in = elements(-1, count);
     call(seat, seat->rank->table->send_recv, out, in, count, op);
@@ -154,7 +185,7 @@ static const Check checks[] = {
     {all_gather, REDUCE_SUM},     {all_gather_in_place, REDUCE_SUM},     {reduce_scatter, REDUCE_SUM},
     {reduce_scatter, REDUCE_MAX}, {reduce_scatter_in_place, REDUCE_SUM}, {all_reduce, REDUCE_SUM},
     {all_reduce, REDUCE_MAX},     {all_reduce_in_place, REDUCE_SUM},     {send_recv, REDUCE_SUM},
-    {barrier, REDUCE_SUM},
+    {barrier, REDUCE_SUM},        {integers, REDUCE_SUM_INT64},
 };
 
 // One element; around the sizes where the methods change; more than is staged at a time, with a rest.

@@ -1,13 +1,18 @@
 // Shards become flat units again (one per tp rank), flat units become tensors. Replicas hold the same: the first is
 // taken.
 
-#include "exec/worker/gather_moments.h"
+#include "exec/worker/gather_state.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "exec/worker/gather.h"
+
+typedef struct Destination {
+    GatherState state;
+    FILE *file;  // rank 0's; NULL elsewhere
+} Destination;
 
 // All ranks' shards of one instance of a unit.
 typedef struct Shards {
@@ -46,34 +51,47 @@ static void write_slice(const Shards *shards, const ParamSlice *slice, FILE *fil
     }
 }
 
-static Status gather_unit(Session *session, const Unit *unit, FILE *file, Arena *arena, Error *error) {
+// This rank's shard of the moments or of the weights; stages 0 to 2 keep all weights.
+static const float *shard_at(Session *session, const Unit *unit, GatherState state, int instance) {
+    if (state == GATHER_MOMENTS) {
+        return session_slot(session, unit->moment1, instance);
+    }
+    const bool whole =
+        session->program.buffers[unit->master].slot_bytes >= unit->padded_elements * (int64_t)sizeof(float);
+    const int shard = session->request->plan.zero > 0
+                          ? mesh_group_index(&session->request->plan.mesh, AXIS_SHARD_GROUP, &session->at)
+                          : 0;
+    return (const float *)session_slot(session, unit->master, instance) + (whole ? shard * unit->shard_elements : 0);
+}
+
+static Status gather_unit(Session *session, const Unit *unit, const Destination *to, Arena *arena, Error *error) {
     const TrainPlan *plan = &session->request->plan;
     const int count = plan->zero > 0 ? plan_shard_count(plan) : 1;
     float *whole = ARENA_ARRAY(arena, float, unit->shard_elements *mesh_world(&plan->mesh));
     const Shards shards = {unit, whole, shard_owners(plan, count, arena), count};
     for (int instance = 0; instance < unit->instances; instance++) {
-        TRY(gather(session, session_slot(session, unit->moment1, instance), whole,
+        TRY(gather(session, shard_at(session, unit, to->state, instance), whole,
                    unit->shard_elements * (int64_t)sizeof(float), error));
-        for (int32_t s = 0; file && s < unit->slice_count; s++) {
-            write_slice(&shards, &session->program.slices[unit->first_slice + s], file);
+        for (int32_t s = 0; to->file && s < unit->slice_count; s++) {
+            write_slice(&shards, &session->program.slices[unit->first_slice + s], to->file);
         }
     }
     return STATUS_OK;
 }
 
-static Status gather_units(Session *session, FILE *file, Arena *arena, Error *error) {
+static Status gather_units(Session *session, const Destination *to, Arena *arena, Error *error) {
     for (int32_t u = 0; u < session->program.unit_count; u++) {
-        TRY(gather_unit(session, &session->program.units[u], file, arena, error));
+        TRY(gather_unit(session, &session->program.units[u], to, arena, error));
     }
     return STATUS_OK;
 }
 
-Status gather_moments(Session *session, const char *path, Arena *arena, Error *error) {
+Status gather_state(Session *session, GatherState state, const char *path, Arena *arena, Error *error) {
     FILE *file = session->rank == 0 ? fopen(path, "wb") : NULL;
     if (session->rank == 0 && !file) {
         return error_set(error, STATUS_ENVIRONMENT, "%s: cannot be written: %s", path, strerror(errno));
     }
-    Status status = gather_units(session, file, arena, error);
+    Status status = gather_units(session, &(Destination){state, file}, arena, error);
     if (file && (ferror(file) | fclose(file)) != 0 && status == STATUS_OK) {
         status = error_set(error, STATUS_ENVIRONMENT, "%s: cannot be written whole", path);
     }

@@ -1,0 +1,23 @@
+// What an attention task of the CPU device is made of: visible pairs of a query chunk and a key chunk in one sequence.
+
+#pragma once
+
+#include "exec/device/cpu.h"
+#include "kernels/kernels.h"
+
+typedef struct Blocks {
+    const CpuCall *call;
+    SequenceChunks query, key;
+    int64_t local;  // rows of one sequence
+    int64_t o_stride;
+} Blocks;
+
+typedef struct Pair {
+    KernelAttention shape;
+    int64_t q_row, k_row;  // first rows, over all sequences
+    int64_t lse_at;        // lse is [sequence][head][local row]
+} Pair;
+
+Blocks attention_blocks(const CpuCall *call);
+bool attention_visible(const Blocks *blocks, int query, int key);
+Pair attention_pair(const Blocks *blocks, int sequence, int query, int key);

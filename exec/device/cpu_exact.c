@@ -1,0 +1,231 @@
+// Tasks of a bitwise run on the CPU: what some mesh splits is summed exactly (kernels/exact.h), and the sums stay behind
+// the floats until all ranks' parts are in (interpreter.c). The others are the usual tasks: a row or an element by
+// itself. Model parts without a task here are refused (launch/check.c).
+
+#include "exec/device/cpu_attention.h"
+
+#include <string.h>
+
+static void gemm(const CpuCall *call) {
+    const Task *task = call->task;
+    exact_gemm((const bool[]){task->trans_a, task->trans_b}, (const int64_t[]){task->m, task->n, task->k},
+               cpu_floats(call, 0), cpu_floats(call, 1), task->accumulate, call->sums[2], cpu_floats(call, 2));
+}
+
+// The other tp ranks hold zeros where this one holds a row.
+static void embed(const CpuCall *call) {
+    cpu_embed(call);
+    exact_take(cpu_elements(call, 2), cpu_floats(call, 2), call->sums[2]);
+}
+
+static void embed_backward(const CpuCall *call) {
+    const KernelEmbed shape = cpu_vocabulary(call);
+    exact_embed_backward(&shape, cpu_ints(call, 0), cpu_floats(call, 1), call->task->accumulate, call->sums[2],
+                         cpu_floats(call, 2));
+}
+
+// dx is the usual kernel's; its dw is written over.
+static void rmsnorm_backward(const CpuCall *call) {
+    const Task *task = call->task;
+    cpu_rmsnorm_backward(call);
+    const ExactNorm norm = {task->rows, task->cols, cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 3)};
+    exact_rmsnorm_weight(&norm, task->accumulate, call->sums[6], cpu_floats(call, 6));
+}
+
+static ExactLoss loss_shape(const CpuCall *call) {
+    const Task *task = call->task;
+    return (ExactLoss){task->rows, task->cols, cpu_vocab_first(call, task->cols), cpu_ints(call, 1),
+                       cpu_floats(call, 2)};
+}
+
+static void loss_sum(const CpuCall *call) {
+    const ExactLoss shape = loss_shape(call);
+    exact_loss_sum(&shape, cpu_floats(call, 0), call->sums[3], cpu_floats(call, 3));
+}
+
+static void loss_gradient(const CpuCall *call) {
+    const ExactLoss shape = loss_shape(call);
+    const float gradient = (float)(1.0 / (double)plan_tokens_per_step(&call->program->plan));
+    exact_loss_gradient(&shape, cpu_floats(call, 3), gradient, cpu_floats(call, 0));
+    exact_loss(shape.rows, cpu_floats(call, 3), call->task->accumulate, call->sums[4], cpu_floats(call, 4));
+}
+
+static void copy(const CpuCall *call) {
+    const Task *task = call->task;
+    cpu_copy(call);
+    for (int64_t row = 0; row < task->rows; row++) {
+        memcpy(call->sums[1] + row * task->cols, call->sums[0] + row * task->stride,
+               (size_t)task->cols * sizeof(ExactSum));
+    }
+}
+
+static void unpack(const CpuCall *call) {
+    const Task *task = call->task;
+    cpu_unpack(call);
+    for (int64_t row = 0; row < task->rows; row++) {
+        memcpy(call->sums[1] + row * task->stride, call->sums[0] + row * task->cols,
+               (size_t)task->cols * sizeof(ExactSum));
+    }
+}
+
+// A part of a gradient joins the sum of those before it, which other ranks have parts of too; elsewhere values are added.
+static void add(const CpuCall *call) {
+    if (call->task->phase == PHASE_BACKWARD && call->operand[0] == call->operand[2]) {
+        exact_accumulate(cpu_elements(call, 2), call->sums[1], call->sums[2], cpu_floats(call, 2));
+    } else {
+        cpu_add(call);
+    }
+}
+
+static void accumulate(const CpuCall *call) {
+    exact_accumulate(cpu_elements(call, 1), call->sums[0], call->sums[1], cpu_floats(call, 1));
+}
+
+static void zero(const CpuCall *call) {
+    cpu_zero(call);
+    memset(call->sums[0], 0, (size_t)cpu_elements(call, 0) * sizeof(ExactSum));
+}
+
+// ---------------------------------------------------------------------------------------------- attention
+
+static ExactAttention attention_out(const CpuCall *call, const Pair *at) {
+    const int64_t o = at->q_row * at->shape.o_stride;
+    return (ExactAttention){cpu_floats(call, 3) + o, cpu_floats(call, 4) + at->lse_at, call->sums[3] + o,
+                            call->sums[4] + at->lse_at};
+}
+
+typedef void PairBody(const CpuCall *call, const Pair *at);
+
+// Each query chunk with the same chunk of the keys at hand.
+static void own_pairs(const Blocks *blocks, PairBody *body) {
+    for (int s = 0; s < blocks->call->task->sequences; s++) {
+        for (int i = 0; i < blocks->query.count; i++) {
+            const Pair at = attention_pair(blocks, s, i, i);
+            body(blocks->call, &at);
+        }
+    }
+}
+
+static void visible_pairs(const Blocks *blocks, PairBody *body) {
+    for (int s = 0; s < blocks->call->task->sequences; s++) {
+        for (int i = 0; i < blocks->query.count; i++) {
+            for (int j = 0; j < blocks->key.count; j++) {
+                if (attention_visible(blocks, i, j)) {
+                    const Pair at = attention_pair(blocks, s, i, j);
+                    body(blocks->call, &at);
+                }
+            }
+        }
+    }
+}
+
+static void pair_begin(const CpuCall *call, const Pair *at) {
+    const ExactAttention out = attention_out(call, at);
+    exact_attention_begin(&at->shape, cpu_floats(call, 0) + at->q_row * at->shape.q_stride,
+                          cpu_floats(call, 1) + at->k_row * at->shape.kv_stride, &out);
+}
+
+static void pair_forward(const CpuCall *call, const Pair *at) {
+    const ExactAttention out = attention_out(call, at);
+    const int64_t kv = at->k_row * at->shape.kv_stride;
+    exact_attention_block(&at->shape, cpu_floats(call, 0) + at->q_row * at->shape.q_stride, cpu_floats(call, 1) + kv,
+                          cpu_floats(call, 2) + kv, &out);
+}
+
+static void pair_end(const CpuCall *call, const Pair *at) {
+    const ExactAttention out = attention_out(call, at);
+    exact_attention_end(&at->shape, &out);
+}
+
+static void attention(const CpuCall *call) {
+    const Blocks blocks = attention_blocks(call);
+    if (call->task->ring_step == 0) {
+        own_pairs(&blocks, pair_begin);
+    }
+    visible_pairs(&blocks, pair_forward);
+    if (call->task->ring_step == call->program->plan.mesh.size[AXIS_CP] - 1) {
+        own_pairs(&blocks, pair_end);
+    }
+}
+
+static void pair_delta(const CpuCall *call, const Pair *at) {
+    const int64_t o = at->q_row * at->shape.o_stride;
+    kernel_attention_delta(&at->shape, cpu_floats(call, 3) + o, cpu_floats(call, 5) + o,
+                           cpu_floats(call, 9) + at->lse_at);
+}
+
+static void pair_backward(const CpuCall *call, const Pair *at) {
+    const KernelAttention *shape = &at->shape;
+    const int64_t q = at->q_row * shape->q_stride, kv = at->k_row * shape->kv_stride;
+    const ExactAttentionBackward work = {.q = cpu_floats(call, 0) + q,
+                                         .k = cpu_floats(call, 1) + kv,
+                                         .v = cpu_floats(call, 2) + kv,
+                                         .d_o = cpu_floats(call, 5) + at->q_row * shape->o_stride,
+                                         .lse = cpu_floats(call, 4) + at->lse_at,
+                                         .delta = cpu_floats(call, 9) + at->lse_at,
+                                         .dq = call->sums[6] + q,
+                                         .dk = call->sums[7] + kv,
+                                         .dv = call->sums[8] + kv};
+    exact_attention_backward(shape, &work);
+}
+
+typedef struct Rows {
+    int operand;
+    int64_t cols, stride;
+} Rows;
+
+static void zero_sums(const CpuCall *call, Rows rows) {
+    for (int64_t row = 0; row < call->task->rows; row++) {
+        memset(call->sums[rows.operand] + row * rows.stride, 0, (size_t)rows.cols * sizeof(ExactSum));
+    }
+}
+
+static void round_sums(const CpuCall *call, Rows rows) {
+    for (int64_t row = 0; row < call->task->rows; row++) {
+        const int64_t at = row * rows.stride;
+        exact_round(rows.cols, call->sums[rows.operand] + at, cpu_floats(call, rows.operand) + at);
+    }
+}
+
+static void attention_backward(const CpuCall *call) {
+    const Task *task = call->task;
+    const Blocks blocks = attention_blocks(call);
+    const int64_t kv_width = (int64_t)task->kv_heads * task->head_dim;
+    const Rows gradients[] = {
+        {6, blocks.o_stride, task->stride}, {7, kv_width, task->kv_stride}, {8, kv_width, task->kv_stride}};
+    for (int i = task->ring_step == 0 ? 0 : 1; i < 3; i++) {  // dq is begun once, dk and dv with every block
+        zero_sums(call, gradients[i]);
+    }
+    if (task->ring_step == 0) {
+        own_pairs(&blocks, pair_delta);
+    }
+    visible_pairs(&blocks, pair_backward);
+    for (int i = 0; i < 3; i++) {
+        round_sums(call, gradients[i]);
+    }
+}
+
+CpuTask *const cpu_exact_tasks[TASK_KIND_COUNT] = {
+    [TASK_LOAD_TOKENS] = cpu_load_tokens,
+    [TASK_EMBED] = embed,
+    [TASK_EMBED_BACKWARD] = embed_backward,
+    [TASK_RMSNORM] = cpu_rmsnorm,
+    [TASK_RMSNORM_BACKWARD] = rmsnorm_backward,
+    [TASK_GEMM] = gemm,
+    [TASK_ROPE] = cpu_rope,
+    [TASK_ATTENTION] = attention,
+    [TASK_ATTENTION_BACKWARD] = attention_backward,
+    [TASK_SWIGLU] = cpu_gated,
+    [TASK_SWIGLU_BACKWARD] = cpu_gated_backward,
+    [TASK_ADD] = add,
+    [TASK_LOSS_MAX] = cpu_loss_max,
+    [TASK_LOSS_SUM] = loss_sum,
+    [TASK_LOSS_GRADIENT] = loss_gradient,
+    [TASK_SQUARE_SUM] = cpu_exact_square_sum,
+    [TASK_CLIP] = cpu_clip,
+    [TASK_ADAMW] = cpu_adamw,
+    [TASK_COPY] = copy,
+    [TASK_UNPACK] = unpack,
+    [TASK_ACCUMULATE] = accumulate,
+    [TASK_ZERO] = zero,
+};

@@ -1,9 +1,0 @@
-// The first moments of all parameters, whole, in one file: float32, unit by unit, instance by instance, tensor by
-// tensor, each in its global row-major layout. The file does not depend on the mesh. With beta1 = 0 a first moment is
-// the clipped gradient of the last step, so this is how tests see every gradient of every rank.
-
-#pragma once
-
-#include "exec/worker/session.h"
-
-Status gather_moments(Session *session, const char *path, Arena *arena, Error *error);
