@@ -13,6 +13,7 @@
 typedef struct ExportCall {
     const ExportFormat *format;
     ExportJob job;
+    bool json;  // the file inside an object
 } ExportCall;
 
 // --as without --target: the format's own target.
@@ -89,10 +90,15 @@ static Status best_plan(Cli *cli, Store *store, TuneRequest *request, Prediction
 
 static Status write_file(const void *what, FILE *out, Error *error) {
     const ExportCall *call = what;
-    return export_write(call->format, &call->job, out, error);
+    return call->json ? export_json(call->format, &call->job, out, error)
+                      : export_write(call->format, &call->job, out, error);
 }
 
 static Status find_and_write(Cli *cli, Store *store, Error *error) {
+    if (cli_format(cli) == FORMAT_CSV) {
+        error_set(error, STATUS_USAGE, "a config file is no table: --format csv has nothing to write");
+        return cli_blame(cli, OPTION_FORMAT, STATUS_USAGE);
+    }
     const bool named = cli_given(cli, OPTION_MESH) || cli_given(cli, OPTION_WORLD) || cli_given(cli, OPTION_MODEL);
     if (!named) {
         TRY(last_request_take(cli, store, error));
@@ -108,6 +114,7 @@ static Status find_and_write(Cli *cli, Store *store, Error *error) {
     }
     words_assumptions(&request, stderr);
     const char *path = cli_given(cli, OPTION_OUT) ? cli_value(cli, OPTION_OUT)->text : NULL;
+    call.json = cli_format(cli) == FORMAT_JSON;
     call.job = (ExportJob){
         .request = &request, .prediction = &prediction, .command = cli->line, .file_name = path, .arena = &cli->arena};
     return path ? cli_write_file(cli, path, write_file, &call, error) : write_file(&call, stdout, error);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "autotune/validate/step_log.h"
+#include "reports/export/export.h"
 
 // Text of a page: a line must not begin with a control character, and a dash is a minus.
 static void troff_text(FILE *out, const char *text) {
@@ -110,6 +111,8 @@ static const char documents[] =
     "difference), "
     "estimated_best, what_if (change, factor, feasible, mesh, same_shape, gain, break_even_factor, break_even_mesh, "
     "searched_to_factor).\n"
+    ".TP\n.B ndtune.export/1\n"
+    "format, file_name, versions (of the framework, in words), content (the file), prediction.\n"
     ".TP\n.B ndtune.run/1\n"
     "model, cluster, target, target_version, mesh, plan, loss, grad_norm, step_time_s (one number per step), "
     "peak_bytes, planned_peak_bytes, state, failure, "
@@ -136,7 +139,8 @@ static const char documents[] =
     "requests (id, asked_at, command, model, cluster, target, world, times_asked, best_plan, best_step_s), runs (id, "
     "started_at, host, model, plan, device, transport, state, failure, steps, measured_step_s, predicted_step_s).\n"
     ".TP\n.B ndtune.models/1, ndtune.clusters/1, ndtune.accuracy/1\n"
-    "The lists, and the scores of predictions against measured runs: a column half in the groups file (fitted, held) splits "
+    "The lists, and the scores of predictions against measured runs: a column half in the groups file (fitted, held) "
+    "splits "
     "them by what constants were fitted on.\n";
 
 // validate --with reads what somebody else's program prints.
@@ -159,6 +163,29 @@ static const char ending[] =
     "The store is one SQLite file; the views v_ranking, v_best and v_accuracy (runs beside their predictions) are made "
     "for queries by hand.\n";
 
+// What export writes, from the table of formats.
+static void man_formats(FILE *out) {
+    fputs(".SH EXPORT\n"
+          "The plan is that of \\-\\-mesh, or the best of \\-\\-world and \\-\\-model, or the best of the last request "
+          "in the "
+          "store. \\-\\-target alone picks the first of its formats. The accumulation of \\-\\-mesh is the one that "
+          "makes "
+          "\\-\\-global\\-batch, unless \\-\\-grad\\-accum says another. What a format cannot hold is refused.\n",
+          out);
+    int count = 0;
+    const ExportFormat *formats = export_formats(&count);
+    for (int i = 0; i < count; i++) {
+        fputs(".TP\n", out);
+        troff_line(out, ".B ", formats[i].name);
+        troff_text(out, formats[i].file_name);
+        fputs(", for ", out);
+        troff_text(out, formats[i].versions);
+        fputs(formats[i].target ? "; plans of " : "; plans of any target with a format", out);
+        troff_text(out, formats[i].target ? formats[i].target : "");
+        fputs(".\n", out);
+    }
+}
+
 Status manual_page(FILE *out, const char *version, Error *error) {
     fprintf(out, ".TH NDTUNE 1 \"\" \"ndtune %s\" \"User commands\"\n", version);
     fprintf(out, ".SH NAME\nndtune \\- which mesh shape to train a large transformer with\n");
@@ -176,6 +203,7 @@ Status manual_page(FILE *out, const char *version, Error *error) {
     fputs(with_command, out);
     troff_text(out, step_log_formats());
     fputs(". Let one rank print them. A command that fails, or prints none, is stored with that reason.\n", out);
+    man_formats(out);
     fputs(ending, out);
     fprintf(out, ".SH EXAMPLES\n");
     for (int i = 0; i < COMMAND_COUNT; i++) {

@@ -157,7 +157,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                     "shapes that the table shows, or that validate runs; 0 is all", GROUP_OUTPUT,
                     PLAN | RUNS | VALIDATE},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
-                       GROUP_OUTPUT, (SEARCH & ~EXPORT) | PREDICT | REAL | RUNS | LISTS | ACCURACY},
+                       GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY},
     [OPTION_RUNS] = {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
                      "measured runs, a row each: id model layers hidden heads ffn vocab cluster target dp_replicate "
                      "dp_shard cp tp seq_len micro_batch are needed, step_time_s or tokens_per_s_per_gpu measured",

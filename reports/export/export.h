@@ -26,6 +26,7 @@ typedef struct ExportJob {
 struct ExportFormat {
     const char *name;       // "accelerate-yaml"
     const char *target;     // whose plans it takes: "accelerate@1.14"; the first row of a target is its usual format
+    const char *also;       // another version of the target whose file is the same; NULL
     const char *file_name;  // usual
     const char *versions;   // of the framework that read the file, in words
     const char *comment;    // what a comment line begins with; NULL: write() places the header itself
@@ -51,3 +52,6 @@ Status export_usual(const Target *target, const ExportFormat **format, Error *er
 
 // Writes the whole file. USAGE with one sentence where the format cannot express the plan.
 Status export_write(const ExportFormat *format, const ExportJob *job, FILE *out, Error *error);
+
+// The same inside one JSON object, beside the prediction.
+Status export_json(const ExportFormat *format, const ExportJob *job, FILE *out, Error *error);

@@ -24,6 +24,7 @@
 static const ExportFormat formats[] = {
     {.name = "accelerate-yaml",
      .target = "accelerate@1.14",
+     .also = "1.13",
      .file_name = "accelerate.yaml",
      .versions = "accelerate >= 1.12 (checked with 1.14); torch >= 2.6",
      .comment = "# ",
@@ -39,6 +40,7 @@ static const ExportFormat formats[] = {
      .program = "%s train.py"},
     {.name = "accelerate-python",
      .target = "accelerate@1.14",
+     .also = "1.13",
      .file_name = "parallel_accelerate.py",
      .versions = "accelerate >= 1.12 (checked with 1.14); torch >= 2.6",
      .comment = "# ",
@@ -54,6 +56,7 @@ static const ExportFormat formats[] = {
      .program = "train.py  # which imports %s"},
     {.name = "hf-trainer",
      .target = "accelerate@1.14",
+     .also = "1.13",
      .file_name = "trainer_arguments.py",
      .versions = "transformers >= 4.56 (checked with 4.57), accelerate >= 1.12; torch >= 2.6",
      .comment = "# ",
@@ -69,7 +72,7 @@ static const ExportFormat formats[] = {
     {.name = "axolotl",
      .target = "axolotl",
      .file_name = "axolotl.yaml",
-     .versions = "axolotl >= 0.15 (checked with 0.19)",
+     .versions = "axolotl 0.19",
      .comment = "# ",
      .precisions = BF16 | FP16 | FP32,
      .recomputes = NONE | FULL,
@@ -116,7 +119,7 @@ static const ExportFormat formats[] = {
     {.name = "megatron",
      .target = "megatron@core",
      .file_name = "megatron.sh",
-     .versions = "Megatron-LM with megatron-core >= 0.15",
+     .versions = "Megatron-LM (its main branch of 2026-08)",
      .precisions = BF16 | FP16 | FP32 | FP8,
      .recomputes = NONE | FULL | SELECTIVE,
      .attentions = BIT(ATTENTION_CUDNN) | BIT(ATTENTION_FLASH),
@@ -128,8 +131,9 @@ static const ExportFormat formats[] = {
      .program = "bash %s  # in Megatron-LM, with DATA_PATH and TOKENIZER_MODEL set"},
     {.name = "automodel",
      .target = "accelerate@1.14",
+     .also = "1.13",
      .file_name = "automodel.yaml",
-     .versions = "nemo-automodel >= 0.5 (checked with 0.7)",
+     .versions = "nemo-automodel 0.7",
      .comment = "# ",
      .precisions = BF16,
      .recomputes = NONE | FULL,
@@ -157,7 +161,7 @@ static const ExportFormat formats[] = {
     {.name = "deepspeed",
      .target = "deepspeed",
      .file_name = "deepspeed.json",
-     .versions = "DeepSpeed >= 0.16.4 (checked with 0.19)",
+     .versions = "DeepSpeed >= 0.16.4 (checked with 0.19.8)",
      .precisions = BF16 | FP16 | FP32,
      .recomputes = NONE | FULL,
      .attentions = OF_TRANSFORMERS,
@@ -209,15 +213,16 @@ Status export_find(const char *name, const ExportFormat **format, Error *error) 
     return nearest ? error_hint(error, "did you mean --as %s?", nearest) : STATUS_USAGE;
 }
 
-// "accelerate@1.14" of a row: the same name, and the same version where the row has one.
+// "accelerate@1.14" of a row: the same name, and one of its versions where the row has any.
 static bool takes(const ExportFormat *format, const Target *target) {
     if (!format->target) {
         return true;
     }
     const size_t length = strcspn(format->target, "@");
     const char *version = format->target[length] == '@' ? format->target + length + 1 : NULL;
-    return strlen(target->name) == length && strncmp(target->name, format->target, length) == 0 &&
-           (!version || strcmp(version, target->version) == 0);
+    const bool same_version = !version || strcmp(version, target->version) == 0 ||
+                              (format->also && strcmp(format->also, target->version) == 0);
+    return same_version && strlen(target->name) == length && strncmp(target->name, format->target, length) == 0;
 }
 
 Status export_usual(const Target *target, const ExportFormat **format, Error *error) {

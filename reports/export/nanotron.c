@@ -39,7 +39,7 @@ static void write_model(const ExportJob *job, FILE *out) {
             "    num_attention_heads: %d\n"
             "    num_key_value_heads: %d\n"
             "    max_position_embeddings: %d\n"
-            "    rms_norm_eps: %g\n"
+            "    rms_norm_eps: %.8f\n"
             "    rope_theta: %.1f\n"
             "    tie_word_embeddings: %s\n"
             "    vocab_size: %d\n",

@@ -43,7 +43,6 @@ const char *torchtitan_refuse(const ExportJob *job) {
     return NULL;
 }
 
-// torchtitan's FFN width: 2/3 of 4*dim times the multiplier, rounded up to a multiple; given is what yields ffn exactly.
 void torchtitan_notes(const ExportJob *job, FILE *out) {
     const ModelSpec *model = &job->request->model;
     if (torchtitan_model(model)) {

@@ -98,3 +98,16 @@ Test(cli_export, a_plan_that_does_not_fit_is_no_file) {
     cr_expect_str_empty(run.out);
     program_run_free(&run);
 }
+
+Test(cli_export, as_json_it_is_the_same_file_beside_its_prediction) {
+    ProgramRun file = CLI("export", "--mesh", "dp_shard=4", "--model", "tiny");
+    cr_assert_eq(file.exit_code, 0, "%s", file.err);
+    json_t *root = CLI_JSON(0, "export", "--mesh", "dp_shard=4", "--model", "tiny", "--format", "json");
+    cr_expect_str_eq(json_string_value(json_object_get(root, "schema")), "ndtune.export/1");
+    cr_expect_str_eq(json_string_value(json_object_get(root, "file_name")), "accelerate.yaml");
+    const char *content = json_string_value(json_object_get(root, "content")), *from = strstr(content, "compute_env");
+    cr_expect(from && strstr(file.out, from), "%s", content);  // below the header, which names the command
+    cr_expect_gt(cli_number(json_object_get(root, "prediction"), "step_time_s"), 0);
+    json_decref(root);
+    program_run_free(&file);
+}

@@ -1,0 +1,378 @@
+#!/usr/bin/env python3
+"""Exports many plans with ndtune and lets the real packages read them.
+
+Each reader returns the sizes that the package itself reports after loading the file: mesh, micro-batch, accumulation,
+global batch. They have to be those that were asked for. Packages rarely live in one environment, so the script is run in
+each of them (--only FORMAT), and exports.json keeps the answers of all. README.md says how.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import typing
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+HERE = Path(__file__).resolve().parent
+MODEL = "llama-3-8b"
+BATCH = 128
+
+# dp_replicate, dp_shard, cp, tp, further options
+MESHES = [
+    (1, 8, 1, 1, []),
+    (1, 8, 1, 1, ["--recompute", "full", "--micro-batch", "2"]),
+    (2, 8, 1, 1, ["--recompute", "full"]),
+    (1, 8, 2, 1, []),
+    (1, 4, 2, 4, ["--recompute", "full"]),
+    (1, 8, 1, 4, ["--reshard", "never"]),
+    (2, 4, 1, 2, []),
+    (2, 2, 2, 2, []),
+    (1, 1, 4, 2, []),
+    (8, 1, 1, 1, ["--micro-batch", "4", "--model", "tinyllama-1.1b"]),
+    (1, 1, 1, 8, []),
+    (1, 8, 2, 1, ["--cp-rotate", "ring"]),
+    (1, 8, 1, 1, ["--zero", "1"]),
+    (1, 8, 1, 2, ["--zero", "2"]),
+    (4, 8, 1, 2, ["--zero", "1"]),
+    (1, 1, 1, 1, ["--model", "tinyllama-1.1b"]),
+]
+
+
+def module_of(path):
+    spec = importlib.util.spec_from_file_location("exported", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def mesh_of(config):
+    return [config.dp_replicate_size, config.dp_shard_size, config.cp_size, config.tp_size]
+
+
+def plugin_of():
+    """What FSDP was switched on with, as Accelerator() builds it from the environment."""
+    from accelerate.utils import FullyShardedDataParallelPlugin
+
+    if os.environ.get("ACCELERATE_USE_FSDP") != "true":
+        return None
+    return plugin_words(FullyShardedDataParallelPlugin())
+
+
+def plugin_words(plugin):
+    return plugin and {
+        "version": plugin.fsdp_version,
+        "reshard": bool(plugin.reshard_after_forward),
+        "recompute": bool(plugin.activation_checkpointing),
+        "layers": list(plugin.transformer_cls_names_to_wrap),
+    }
+
+
+def read_accelerate_yaml(path, text):
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    from accelerate.parallelism_config import ParallelismConfig
+    from accelerate.utils.launch import prepare_multi_gpu_env, prepare_simple_launcher_cmd_env
+
+    args = launch_command_parser().parse_args(["--config_file", str(path), "train.py"])
+    args, defaults, _ = _validate_launch_command(args)
+    if args.num_processes > 1:
+        environment = prepare_multi_gpu_env(args)
+    else:
+        environment = prepare_simple_launcher_cmd_env(args)[1]
+    with mock.patch.dict(os.environ, {key: value for key, value in environment.items()}, clear=True):
+        if os.environ.get("ACCELERATE_USE_PARALLELISM_CONFIG") == "true":
+            mesh = mesh_of(ParallelismConfig())
+        else:
+            mesh = [args.num_processes, 1, 1, 1]  # MULTI_GPU: plain replicas
+        told = {"mesh": mesh, "world": args.num_processes, "precision": os.environ["ACCELERATE_MIXED_PRECISION"]}
+        told["fsdp"] = plugin_of()
+        told["rotate"] = os.environ.get("PARALLELISM_CONFIG_CP_COMM_STRATEGY")
+    return told
+
+
+def read_accelerate_python(path, text):
+    module = module_of(path)
+    told = {"mesh": mesh_of(module.parallelism_config), "micro_batch": module.MICRO_BATCH}
+    told["accumulation"], told["batch"] = module.ACCUMULATION, module.GLOBAL_BATCH
+    told["fsdp"] = plugin_words(module.fsdp_plugin)
+    handler = module.parallelism_config.cp_handler
+    told["rotate"] = handler and handler.cp_comm_strategy
+    return told
+
+
+def read_hf_trainer(path, text):
+    with mock.patch.dict(os.environ):
+        for name in [name for name in os.environ if name.startswith(("FSDP_", "ACCELERATE_"))]:
+            del os.environ[name]
+        module = module_of(path)
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = module.training_arguments(output_dir=folder, report_to=[], use_cpu=True)
+        mesh = mesh_of(arguments.parallelism_config)
+        told = {"mesh": mesh, "micro_batch": arguments.per_device_train_batch_size}
+        told["accumulation"] = arguments.gradient_accumulation_steps
+        told["batch"] = told["micro_batch"] * told["accumulation"] * mesh[0] * mesh[1]
+        told["fsdp"] = plugin_of()
+    return told
+
+
+def without_kernels(*names):
+    """Kernels that need a GPU to be built and that no config touches."""
+    for name in names:
+        if name not in sys.modules and importlib.util.find_spec(name.split(".")[0]) is None:
+            sys.modules[name] = mock.MagicMock(__spec__=None, __version__="2.8.0")
+
+
+def read_axolotl(path, text):
+    import yaml
+    without_kernels("ring_flash_attn")
+    from accelerate.parallelism_config import ParallelismConfig
+    from axolotl.utils.config import validate_config
+    from axolotl.utils.dict import DictDefault
+    from axolotl.utils.distributed import _get_parallel_config_kwargs
+
+    world = int(re.search(r"(\d+) ranks on", text).group(1))
+    cfg = validate_config(
+        DictDefault(yaml.safe_load(text)),
+        capabilities={"bf16": True, "fp8": True, "tf32": True, "n_gpu": world, "n_node": 1, "compute_capability": "sm_90"},
+        env_capabilities={"torch_version": version("torch").split("+")[0]},
+    )
+    sizes = _get_parallel_config_kwargs(world, cfg.tensor_parallel_size, cfg.context_parallel_size, cfg.dp_shard_size,
+                                        cfg.dp_replicate_size, bool(cfg.fsdp_config))
+    mesh = mesh_of(ParallelismConfig(**sizes))
+    told = {"mesh": mesh, "micro_batch": cfg.micro_batch_size, "accumulation": cfg.gradient_accumulation_steps}
+    told["batch"] = cfg.micro_batch_size * cfg.gradient_accumulation_steps * world // (mesh[2] * mesh[3])
+    told["rotate"] = str(cfg.ring_attn_func.value) if cfg.ring_attn_func and mesh[2] > 1 else None
+    return told
+
+
+def read_torchtitan_toml(path, text):
+    from torchtitan.config import ConfigManager
+    from torchtitan.distributed import ParallelDims
+
+    config = ConfigManager().parse_args(["--job.config_file", str(path)])
+    p, training = config.parallelism, config.training
+    world = int(re.search(r"(\d+) ranks on", text).group(1))
+    dims = ParallelDims(dp_replicate=p.data_parallel_replicate_degree, dp_shard=p.data_parallel_shard_degree,
+                        cp=p.context_parallel_degree, tp=p.tensor_parallel_degree, pp=p.pipeline_parallel_degree,
+                        ep=p.expert_parallel_degree, etp=p.expert_tensor_parallel_degree, world_size=world)
+    told = {"mesh": [dims.dp_replicate, dims.dp_shard, dims.cp, dims.tp], "micro_batch": training.local_batch_size}
+    told["batch"] = training.global_batch_size
+    told["accumulation"] = training.global_batch_size // (training.local_batch_size * dims.dp_replicate * dims.dp_shard)
+    return told
+
+
+def read_torchtitan_python(path, text):
+    """The recipe against torchtitan's own config classes. Its models and trainer need a PyTorch from after 2.11 and stand
+    aside: this says that names and sizes are right, not that the model builds."""
+    import torch  # noqa: F401  # which cannot be loaded twice, as all that the patch forgets
+    import torchtitan.config
+
+    aside = ["torchtitan.components.loss", "torchtitan.distributed.activation_checkpoint", "torchtitan.models.llama3",
+             "torchtitan.models.common.config_utils", "torchtitan.models.llama3.config_registry", "torchtitan.trainer"]
+    with mock.patch.dict(sys.modules, {name: mock.MagicMock() for name in aside}):
+        registry = sys.modules["torchtitan.models.llama3.config_registry"]
+        registry.llama3_debugmodel.return_value = SimpleNamespace(training=torchtitan.config.TrainingConfig())
+        config = module_of(path).train()
+        recompute = config.activation_checkpoint
+        classes = sys.modules["torchtitan.distributed.activation_checkpoint"]
+        told_recompute = "full" if recompute is classes.FullAC.Config() else recompute and "selective"
+    p, training = config.parallelism, config.training
+    mesh = [p.data_parallel_replicate_degree, p.data_parallel_shard_degree, p.context_parallel_degree,
+            p.tensor_parallel_degree]
+    micro = training.num_tokens_per_microbatch_per_dp_rank // training.max_context_length
+    batch = training.num_tokens_per_train_step // training.max_context_length
+    return {"mesh": mesh, "micro_batch": micro, "batch": batch, "accumulation": batch // (micro * mesh[0] * mesh[1]),
+            "reshard": p.fsdp_reshard_after_forward, "recompute": told_recompute}
+
+
+def megatron_flags(path, world):
+    """The words that the script hands to pretrain_gpt.py."""
+    shell = 'torchrun() { printf "%s\\0" "$@"; }; . "$1"'
+    environment = dict(os.environ, DATA_PATH="data", TOKENIZER_MODEL="tokenizer", NODE_RANK="0", MASTER_ADDR="host")
+    out = subprocess.run(["bash", "-c", shell, "bash", str(path)], env=environment, check=True, capture_output=True)
+    words = out.stdout.decode().split("\0")[:-1]
+    return words[words.index("pretrain_gpt.py") + 1:]
+
+
+def read_megatron(path, text):
+    if not hasattr(typing, "override"):  # Python 3.12's, which the training package imports
+        import typing_extensions
+
+        typing.override = typing_extensions.override
+    from megatron.core.num_microbatches_calculator import ConstantNumMicroBatchesCalculator
+    from megatron.training.arguments import add_megatron_arguments
+
+    world = int(re.search(r"(\d+) ranks on", text).group(1))
+    args = add_megatron_arguments(argparse.ArgumentParser(allow_abbrev=False)).parse_args(megatron_flags(path, world))
+    tp, cp = args.tensor_model_parallel_size, args.context_parallel_size
+    dp = world // (tp * cp * args.pipeline_model_parallel_size)
+    instances = args.num_distributed_optimizer_instances
+    steps = ConstantNumMicroBatchesCalculator(args.global_batch_size, args.micro_batch_size, dp, False, 0)
+    # Without the sharded optimizer all data-parallel ranks are alike: the file cannot tell replicas from shards.
+    mesh = [instances, dp // instances, cp, tp] if args.use_distributed_optimizer else [None, dp, cp, tp]
+    return {"mesh": mesh, "micro_batch": args.micro_batch_size, "accumulation": steps.get(),
+            "batch": args.global_batch_size, "zero": int(args.use_distributed_optimizer)}
+
+
+def read_automodel(path, text):
+    import yaml
+    from nemo_automodel.recipes._dist_utils import parse_distributed_section
+
+    config = yaml.safe_load(text)
+    sizes = parse_distributed_section(config["distributed"])["parallelism_sizes"]
+    scheduler = config["step_scheduler"]
+    mesh = [sizes.dp_replicate_size, sizes.dp_size // sizes.dp_replicate_size, sizes.cp_size, sizes.tp_size]
+    told = {"mesh": mesh, "micro_batch": scheduler["local_batch_size"], "batch": scheduler["global_batch_size"]}
+    told["accumulation"] = told["batch"] // (told["micro_batch"] * sizes.dp_size)
+    return told
+
+
+def read_nanotron(path, text):
+    without_kernels("flash_attn.flash_attn_interface", "flash_attn.layers.rotary", "flash_attn.layers",
+                    "flash_attn.modules.mha", "flash_attn.modules", "flash_attn", "ring_flash_attn")
+    from nanotron.config import get_config_from_file
+
+    config = get_config_from_file(str(path))
+    assert type(config.model.model_config).__name__ == "LlamaConfig", config.model.model_config
+    dp = config.parallelism.dp
+    tokens = config.tokens
+    return {"mesh": [None, dp, config.parallelism.context_parallel_size, config.parallelism.tp],
+            "micro_batch": tokens.micro_batch_size, "accumulation": tokens.batch_accumulation_per_replica,
+            "batch": config.global_batch_size, "zero": config.optimizer.zero_stage}
+
+
+def read_deepspeed(path, text):
+    from deepspeed.runtime import config as settings
+
+    world = int(re.search(r"(\d+) ranks on", text).group(1))
+    tp = json.loads(text).get("tensor_parallel", {}).get("autotp_size", 1)
+    ranks = mock.Mock()
+    ranks.get_data_parallel_world_size.return_value = world // tp
+    del ranks.get_sequence_parallel_world_size
+    with mock.patch.object(settings.dist, "get_rank", return_value=0):
+        config = settings.DeepSpeedConfig(str(path), mpu=ranks)
+    told_tp = max(1, config.tensor_parallel_config.autotp_size)
+    return {"mesh": [None, world // told_tp, 1, told_tp],
+            "micro_batch": config.train_micro_batch_size_per_gpu, "accumulation": config.gradient_accumulation_steps,
+            "batch": config.train_batch_size, "zero": config.zero_config.stage}
+
+
+def read_sbatch(path, text):
+    """The script under a shell whose Slurm is two functions: it has to write the file and start the launcher."""
+    shell = 'scontrol() { echo host; }; srun() { printf "%s" "${*: -1}" > launched; }; . "$1"'
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["bash", "-c", shell, "bash", str(path)], cwd=folder, check=True,
+                       env=dict(os.environ, SLURM_JOB_NODELIST="host"))
+        launched = (Path(folder) / "launched").read_text()
+        assert "accelerate launch" in launched, launched
+        inner = Path(folder) / "accelerate.yaml"
+        return read_accelerate_yaml(inner, inner.read_text())
+
+
+READERS = {  # format: reader, packages
+    "accelerate-yaml": (read_accelerate_yaml, ["accelerate", "torch"]),
+    "accelerate-python": (read_accelerate_python, ["accelerate", "torch"]),
+    "hf-trainer": (read_hf_trainer, ["transformers", "accelerate", "torch"]),
+    "axolotl": (read_axolotl, ["axolotl", "accelerate", "transformers"]),
+    "torchtitan-toml": (read_torchtitan_toml, ["torchtitan", "torch"]),
+    "torchtitan-python": (read_torchtitan_python, ["torchtitan", "torch"]),
+    "megatron": (read_megatron, ["megatron-core", "torch"]),
+    "automodel": (read_automodel, ["nemo-automodel", "torch"]),
+    "nanotron": (read_nanotron, ["nanotron", "torch"]),
+    "deepspeed": (read_deepspeed, ["deepspeed", "torch"]),
+    "sbatch": (read_sbatch, ["accelerate", "torch"]),
+}
+
+
+def export(ndtune, name, mesh, options, path, data):
+    axes = ",".join(f"{axis}={size}" for axis, size in zip(("dp_replicate", "dp_shard", "cp", "tp"), mesh))
+    words = [ndtune, "export", "--as", name, "--mesh", axes, "--global-batch", str(BATCH), "--out", str(path), "--cluster",
+             "dgx-h200", "--seq", "2048", *options, *([] if "--model" in options else ["--model", MODEL])]
+    return subprocess.run(words, capture_output=True, text=True, env=dict(os.environ, XDG_DATA_HOME=data))
+
+
+def check(told, mesh, options):
+    micro = int(options[options.index("--micro-batch") + 1]) if "--micro-batch" in options else 1
+    asked = {"batch": BATCH, "micro_batch": micro, "accumulation": BATCH // (micro * mesh[0] * mesh[1])}
+    asked["world"] = mesh[0] * mesh[1] * mesh[2] * mesh[3]
+    for key, value in asked.items():
+        assert told.get(key, value) == value, f"{key} is {told[key]}, not {value}"
+    seen = list(told["mesh"])
+    if seen[0] is None:  # one data-parallel dimension: replicas and shards together
+        seen, mesh = seen[1:], [mesh[0] * mesh[1], *mesh[2:]]
+    assert seen == list(mesh), f"mesh is {seen}, not {list(mesh)}"
+    if "--zero" in options and "zero" in told:
+        assert told["zero"] == int(options[options.index("--zero") + 1]), told
+    assert told.get("precision", "bf16") == "bf16", told
+    if "recompute" in told:
+        assert told["recompute"] == ("full" if "full" in options else None), told
+        assert told["reshard"] == ("never" if "never" in options else "always"), told
+    fsdp = told.get("fsdp")
+    if fsdp:
+        assert fsdp["version"] == 2 and fsdp["layers"] == ["LlamaDecoderLayer"], fsdp
+        assert fsdp["reshard"] == ("never" not in options), fsdp
+        assert fsdp["recompute"] == ("full" in options), fsdp
+    if told.get("rotate"):
+        ring = "ring" in options
+        assert told["rotate"] in (("alltoall", "batch_ring") if ring else ("allgather", "varlen_llama3")), told
+
+
+def versions_of(packages, more):
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "source"
+    found.update(pair.split("=", 1) for pair in more)
+    return found
+
+
+def check_format(name, ndtune, more):
+    reader, packages = READERS[name]
+    row = {"versions": versions_of(packages, more), "read": [], "refused": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for *mesh, options in MESHES:
+            if name == "torchtitan-python" and "--model" in options:
+                continue  # a model that its registry does not have
+            path = Path(folder) / f"file{len(row['read'])}{'.py' if 'python' in name or name == 'hf-trainer' else ''}"
+            path = path.with_suffix(path.suffix or {"deepspeed": ".json", "torchtitan-toml": ".toml"}.get(name, ".yaml"))
+            run = export(ndtune, name, mesh, options, path, folder)
+            label = "x".join(map(str, mesh)) + ("".join(" " + word for word in options))
+            if run.returncode != 0:
+                sentence = run.stderr.strip().splitlines()
+                sentence = [line for line in sentence if "error: " in line and "~~" not in line][-1].split("error: ")[1]
+                assert run.returncode in (1, 2), run.stderr
+                row["refused"].append({"mesh": label, "why": sentence})
+                continue
+            told = reader(path, path.read_text())
+            check(told, mesh, options)
+            row["read"].append({"mesh": label, "told": told})
+            print(f"{name}: {label}: {told}")
+    assert row["read"], f"{name}: nothing was read"
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ndtune", default=str(HERE.parents[1] / "build/release/bin/ndtune"))
+    parser.add_argument("--only", action="append", choices=READERS, help="a format; may be repeated; default: all")
+    parser.add_argument("--version", action="append", default=[], metavar="PACKAGE=VERSION",
+                        help="of a package that is read from its sources")
+    parser.add_argument("--results", default=str(HERE / "exports.json"))
+    args = parser.parse_args()
+    results = json.loads(Path(args.results).read_text()) if Path(args.results).exists() else {}
+    for name in args.only or READERS:
+        results[name] = check_format(name, args.ndtune, args.version)
+    results = {name: results[name] for name in READERS if name in results}
+    Path(args.results).write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
