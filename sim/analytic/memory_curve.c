@@ -100,6 +100,10 @@ static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, cons
 static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *scratch,
                           MemoryCurve *curve, Error *error) {
     TrainPlan plans[3] = {*plan, *plan, *plan};
+    for (int i = 0; i < 3; i++) {
+        plans[i].mesh.order =
+            (AxisOrder){0};  // bytes are the same in any, and a neighbour may not be legal in the plan's
+    }
     for (int i = 0; i < 3 && plan->zero > 0; i++) {
         plans[i].mesh.size[AXIS_DP_SHARD] = i == 2 ? 4 : 2;  // large shards: least rounding
     }

@@ -283,11 +283,6 @@ static void run_layers(const Pipeline *pipeline, OpRange range, int step, const 
     Pace pace = {0}, pace_before;
     run->layer = step > 0 ? 0 : pipeline->layers - 1;
     for (int count = 1; count <= alike; count++) {
-        if (count + 1 < LEAST_LAYERS) {
-            run_section(pipeline, range, costs, run);
-            run->layer += step;
-            continue;
-        }
         const Clocks before = run->clocks;
         run_section(pipeline, range, costs, run);
         run->layer += step;
@@ -501,30 +496,34 @@ static void add_sums(const Step *step, MicroVariant variant, int count, Pipeline
     }
 }
 
-// A micro-step repeats when whatever the next one waits for has moved as far as the compute lane, or not at all.
-static bool step_repeats(const Clocks *now, const Clocks *before) {
-    const double period = now->compute - before->compute;
-    enum { LANES = 3 };
-    double moved[LANES + 2 * SHARD_UNITS] = {now->ag - before->ag, now->rs - before->rs, now->rep - before->rep};
+static bool is_still_or(double moved_s, double period_s) {
+    return moved_s == 0 || fabs(moved_s - period_s) < step_tolerance * period_s;
+}
+
+// A micro-step repeats when whatever the next one waits for has moved as far as the compute lane, or not at all. Where
+// the host has not, the compute lane may only be falling behind it: its own advance must be that of the step before.
+static bool step_repeats(const Clocks *now, const Clocks *before, double period_before_s) {
+    const double period_s = now->compute - before->compute;
+    bool repeats = is_still_or(now->ag - before->ag, period_s) && is_still_or(now->rs - before->rs, period_s) &&
+                   is_still_or(now->rep - before->rep, period_s);
     for (int unit = 0; unit < SHARD_UNITS; unit++) {
-        moved[LANES + 2 * unit] = now->released[unit][0] - before->released[unit][0];
-        moved[LANES + 1 + 2 * unit] = now->scattered[unit][0] - before->scattered[unit][0];
+        repeats &= is_still_or(now->released[unit][0] - before->released[unit][0], period_s) &&
+                   is_still_or(now->scattered[unit][0] - before->scattered[unit][0], period_s);
     }
-    bool repeats = true;
-    for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
-        repeats &= moved[i] == 0 || fabs(moved[i] - period) < step_tolerance * period;
-    }
-    return repeats;
+    return repeats && (fabs(now->host - before->host - period_s) < step_tolerance * period_s ||
+                       fabs(period_before_s - period_s) < step_tolerance * period_s);
 }
 
 static void run_middle_steps(const Step *step, int count, Run *run) {
+    double period_s = 0;
     for (int done = 1; done <= count; done++) {
         const Clocks before = run->clocks;
         run_micro_step(step, MICRO_MIDDLE, run);
-        if (done == MOST_MIDDLE_STEPS || step_repeats(&run->clocks, &before)) {
+        if (done == MOST_MIDDLE_STEPS || step_repeats(&run->clocks, &before, period_s)) {
             keep_pace(&run->clocks, &before, count - done);
             return;
         }
+        period_s = run->clocks.compute - before.compute;
     }
 }
 

@@ -55,6 +55,23 @@ Test(estimate, a_known_key_allocates_nothing_and_gives_the_same) {
     tear_down(&setup);
 }
 
+// Slices of one data-parallel dimension where dp_shard is 1; with 2 shards, as the memory of a neighbour has, it is none.
+Test(estimate, an_order_that_is_legal_in_this_mesh_only_is_estimated) {
+    static Setup setup;
+    set_up(&setup);
+    Error error = {0};
+    TrainPlan plan = {
+        .mesh = {{2, 1, 2, 2}}, .seq = 2048, .micro_batch = 1, .grad_accum = 4, .zero = 1, .precision = DTYPE_BF16};
+    cr_assert_eq(target_find("megatron", &setup.cost.target, &error), STATUS_OK);
+    analytic_free(setup.analytic);
+    setup.analytic = analytic_new(&setup.model, &setup.cost, &setup.arena);
+    cr_assert_eq(axis_order_parse("tp,dp_replicate,cp", &plan.mesh.order, &error), STATUS_OK, "%s", error.message);
+    const double peak_bytes = estimate_of(&setup, &plan).peak_bytes;
+    plan.mesh.order = (AxisOrder){0};
+    cr_assert_eq(peak_bytes, estimate_of(&setup, &plan).peak_bytes);
+    tear_down(&setup);
+}
+
 Test(estimate, every_choice_of_a_plan_is_part_of_a_key) {
     static Setup setup;
     set_up(&setup);
