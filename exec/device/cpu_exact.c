@@ -1,5 +1,5 @@
-// Tasks of a bitwise run on the CPU: what some mesh splits is summed exactly (kernels/exact.h), and the sums stay behind
-// the floats until all ranks' parts are in (interpreter.c). The others are the usual tasks: a row or an element by
+// Tasks of a bitwise run on the CPU: what some mesh splits is summed exactly (kernels/exact.h), and the sums stay
+// behind the floats until all ranks' parts are in (interpreter.c). The others are the usual tasks: a row or an element by
 // itself. Model parts without a task here are refused (launch/check.c).
 
 #include "exec/device/cpu_attention.h"
@@ -68,7 +68,8 @@ static void unpack(const CpuCall *call) {
     }
 }
 
-// A part of a gradient joins the sum of those before it, which other ranks have parts of too; elsewhere values are added.
+// A part of a gradient joins the sum of those before it, of which other ranks have parts too; elsewhere values are
+// added.
 static void add(const CpuCall *call) {
     if (call->task->phase == PHASE_BACKWARD && call->operand[0] == call->operand[2]) {
         exact_accumulate(cpu_elements(call, 2), call->sums[1], call->sums[2], cpu_floats(call, 2));

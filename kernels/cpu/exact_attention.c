@@ -1,6 +1,6 @@
 // Causal attention of one block, plainly: a score is a double sum over head_dim in order, what is summed over keys
-// (outputs, query gradients) or queries (key and value gradients) is summed exactly, so blocks may come in any order and
-// any split. No matrix of scores.
+// (outputs, query gradients) or queries (key and value gradients) is summed exactly, so blocks may come in any order
+// and any split. No matrix of scores.
 
 #include "kernels/exact.h"
 
