@@ -1,6 +1,6 @@
 // Tasks of a bitwise run on the CPU: what some mesh splits is summed exactly (kernels/exact.h), and the sums stay
-// behind the floats until all ranks' parts are in (interpreter.c). The others are the usual tasks: a row or an element by
-// itself. Model parts without a task here are refused (launch/check.c).
+// behind the floats until all ranks' parts are in (interpreter.c). The others are the usual tasks: a row or an element
+// by itself. Model parts without a task here are refused (launch/check.c).
 
 #include "exec/device/cpu_attention.h"
 
