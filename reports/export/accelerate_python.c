@@ -29,6 +29,10 @@ void parallelism_config_write(const ExportJob *job, FILE *out) {
     fputs(")\n", out);
 }
 
+static const char *torch_dtype(Dtype dtype) {
+    return dtype == DTYPE_FP32 ? "torch.float32" : dtype == DTYPE_FP16 ? "torch.float16" : "torch.bfloat16";
+}
+
 static void write_plugin(const ExportJob *job, FILE *out) {
     if (!export_shards(job)) {
         fputs("\nfsdp_plugin = None  # nothing to shard over\n", out);
@@ -41,15 +45,24 @@ static void write_plugin(const ExportJob *job, FILE *out) {
             "    transformer_cls_names_to_wrap=[\"%s\"],\n"
             "    reshard_after_forward=%s,\n"
             "    activation_checkpointing=%s,\n"
-            "    state_dict_type=\"SHARDED_STATE_DICT\",\n"
-            ")\n",
+            "    state_dict_type=\"SHARDED_STATE_DICT\",\n",
             export_layer_class(&job->request->model), job->plan->reshard == RESHARD_ALWAYS ? "True" : "False",
             job->plan->recompute == RECOMPUTE_FULL ? "True" : "False");
+    if (job->plan->reduce_dtype != REDUCE_DTYPE_TARGET) {
+        const char *param = torch_dtype(job->plan->precision);
+        fprintf(out,
+                "    mixed_precision_policy=MixedPrecisionPolicy(param_dtype=%s, reduce_dtype=%s, output_dtype=%s),\n",
+                param, torch_dtype(job->plan->reduce_dtype == REDUCE_DTYPE_FP32 ? DTYPE_FP32 : DTYPE_BF16), param);
+    }
+    fputs(")\n", out);
 }
 
 void accelerate_python_write(const ExportJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     bool known = false;
+    if (plan->reduce_dtype != REDUCE_DTYPE_TARGET) {
+        fputs("\nimport torch\nfrom torch.distributed.fsdp import MixedPrecisionPolicy", out);
+    }
     fputs("\nfrom accelerate import Accelerator\n"
           "from accelerate.parallelism_config import ParallelismConfig\n"
           "from accelerate.utils import FullyShardedDataParallelPlugin, TorchContextParallelConfig\n\n"

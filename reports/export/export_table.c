@@ -49,6 +49,7 @@ static const ExportFormat formats[] = {
      .attentions = OF_TRANSFORMERS,
      .fuseds = EAGER,
      .never_reshards = true,
+     .reduce_dtype = true,
      .refuse = accelerate_python_refuse,
      .notes = accelerate_notes,
      .write = accelerate_python_write,
@@ -124,6 +125,7 @@ static const ExportFormat formats[] = {
      .recomputes = NONE | FULL | SELECTIVE,
      .attentions = BIT(ATTENTION_CUDNN) | BIT(ATTENTION_FLASH),
      .fuseds = FUSED,
+     .reduce_dtype = true,
      .tp_overlap = true,
      .refuse = megatron_refuse,
      .write = megatron_write,
@@ -239,6 +241,15 @@ Status export_usual(const Target *target, const ExportFormat **format, Error *er
         target->name, target->version);
 }
 
+// Are gradients to be reduced in another format than the target's own?
+static bool other_reduction(const ExportJob *job) {
+    const TrainPlan *plan = job->plan;
+    const bool own_fp32 = plan->precision == DTYPE_FP32 || (plan_activation_dtype(plan) == DTYPE_BF16 &&
+                                                            job->request->target->reduce_dtype_bf16 == DTYPE_FP32);
+    const ReduceDtype own = own_fp32 ? REDUCE_DTYPE_FP32 : REDUCE_DTYPE_BF16;
+    return plan->reduce_dtype != REDUCE_DTYPE_TARGET && plan->reduce_dtype != own;
+}
+
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ExportJob *job) {
     const TrainPlan *plan = job->plan;
@@ -252,8 +263,7 @@ static const char *refuse_columns(const ExportFormat *format, const ExportJob *j
         {!(format->fuseds & BIT(plan->fused)), "fused", fused_names[plan->fused], "auto"},
         {plan->reshard == RESHARD_NEVER && !format->never_reshards, "reshard", "never", "always"},
         {plan->bf16_master && !format->bf16_master, "master-weights", "bf16", "fp32"},
-        {plan->reduce_dtype != REDUCE_DTYPE_TARGET && !format->reduce_dtype, "reduce-dtype",
-         reduce_dtype_names[plan->reduce_dtype], "auto"},
+        {other_reduction(job) && !format->reduce_dtype, "reduce-dtype", reduce_dtype_names[plan->reduce_dtype], "auto"},
         {plan->tp_overlap && !format->tp_overlap, "tp-overlap", "on", "off"},
     };
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {

@@ -164,7 +164,7 @@ static void header_batch(const ExportJob *job, FILE *out) {
 static void header_figures(const ExportJob *job, FILE *out) {
     const Prediction *prediction = job->prediction;
     char interval[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
-    fprintf(out, "Predicted (80 %% interval; %s): step %s, %s tokens/s, memory %s of %s per accelerator.\n",
+    fprintf(out, "Predicted (80 %% interval; evidence: %s): step %s, %s tokens/s, memory %s of %s per accelerator.\n",
             job->request->target->evidence, words_interval(prediction, interval),
             text_count(rate, prediction->tokens_per_s), text_bytes(memory, prediction->memory.reserved_bytes),
             text_bytes(limit, job->request->memory_limit_bytes));

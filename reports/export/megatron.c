@@ -37,6 +37,7 @@ static void write_model(const ExportJob *job, FILE *out) {
     } else {
         fputs("    --position-embedding-type learned_absolute\n", out);
     }
+    fputs("    --attention-dropout 0 --hidden-dropout 0\n", out);  // the plan has none, Megatron's default is 0.1
     fprintf(out, "%s%s%s%s%s", model->mlp == MLP_GATED ? "    --swiglu\n" : "",
             model->mlp_bias ? "" : "    --disable-bias-linear\n",
             model->qkv_bias && !model->mlp_bias ? "    --add-qkv-bias\n" : "",
@@ -51,7 +52,8 @@ static void write_sharding(const ExportJob *job, FILE *out) {
         fputs(mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP) ? "    --overlap-grad-reduce\n" : "", out);
         return;
     }
-    fputs("    --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather\n", out);
+    fprintf(out, "    --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather%s\n",
+            job->plan->reduce_dtype == REDUCE_DTYPE_BF16 ? " --grad-reduce-in-bf16" : "");
     if (replicate > 1) {
         fprintf(out, "    --num-distributed-optimizer-instances %d\n", replicate);
     }

@@ -28,6 +28,7 @@ BATCH = 128
 MESHES = [
     (1, 8, 1, 1, []),
     (1, 8, 1, 1, ["--recompute", "full", "--micro-batch", "2"]),
+    (1, 8, 1, 1, ["--reduce-dtype", "fp32"]),
     (2, 8, 1, 1, ["--recompute", "full"]),
     (1, 8, 2, 1, []),
     (1, 4, 2, 4, ["--recompute", "full"]),
@@ -101,6 +102,8 @@ def read_accelerate_python(path, text):
     told = {"mesh": mesh_of(module.parallelism_config), "micro_batch": module.MICRO_BATCH}
     told["accumulation"], told["batch"] = module.ACCUMULATION, module.GLOBAL_BATCH
     told["fsdp"] = plugin_words(module.fsdp_plugin)
+    policy = module.fsdp_plugin and module.fsdp_plugin.mixed_precision_policy
+    told["reduce"] = policy and str(policy.reduce_dtype)
     handler = module.parallelism_config.cp_handler
     told["rotate"] = handler and handler.cp_comm_strategy
     return told
@@ -313,6 +316,8 @@ def check(told, mesh, options):
     if "recompute" in told:
         assert told["recompute"] == ("full" if "full" in options else None), told
         assert told["reshard"] == ("never" if "never" in options else "always"), told
+    if "--reduce-dtype" in options and "reduce" in told:
+        assert told["reduce"] == "torch.float32", told
     fsdp = told.get("fsdp")
     if fsdp:
         assert fsdp["version"] == 2 and fsdp["layers"] == ["LlamaDecoderLayer"], fsdp
