@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "exec/transport/board.h"
+#include "exec/transport/clock.h"
 #include "exec/transport/reduce.h"
 
 enum {
@@ -148,12 +149,6 @@ static void mpi_close(Transport *mpi) {
 }
 
 // ---------------------------------------------------------------------------------------------- waiting
-
-static double clock_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void wait_a_little(int looks) {
     if (looks < YIELDS) {

@@ -16,7 +16,7 @@ static inline Reduction reduction_of(const TransportCall *call) {
 
 // Of one element: what is cut between ranks is cut in these.
 static inline int64_t reduction_unit(Reduction how) {
-    return how.op == REDUCE_SUM_INT64 ? (int64_t)sizeof(int64_t) : (int64_t)sizeof(float);  // bf16 in pairs
+    return how.op == REDUCE_SUM_INT64 ? (int64_t)sizeof(int64_t) : dtype_bytes(how.dtype);
 }
 
 // out[i] = combined over rows 0, 1, ... in this order; out may be one of the rows.

@@ -17,11 +17,15 @@
 #include <unistd.h>
 
 #include "exec/transport/blame.h"
+#include "exec/transport/clock.h"
 #include "exec/transport/reduce.h"
 #include "exec/transport/shm_segment.h"
 
 static const int64_t SMALL_REDUCE_BYTES = 4096;  // below, every rank sums everything: one gate instead of two
 static const long SLICE_NS = 50 * 1000 * 1000;   // longest sleep between looks at the stop flag and the clock
+// Parts of a slot begin at multiples of a vector; the smallest slot has one of these for the most ranks there can be.
+enum { SHARE_GRAIN = 32 };
+_Static_assert(SHM_SLOT_BYTES_LEAST / TRANSPORT_MAX_WORLD >= SHARE_GRAIN, "a share of a slot must not be empty");
 // A longer time between two looks means that this process stood still itself (stopped, suspended, starved): it does not
 // count as waiting for others.
 static const double LONGEST_LOOK_S = 0.25;
@@ -101,12 +105,6 @@ static void shm_close(Transport *shm) {
 }
 
 // ---------------------------------------------------------------------------------------------- the gate
-
-static double clock_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static bool shm_poll(const Transport *shm) {
     return !shm->memory || atomic_load_explicit(&((ShmHead *)shm->memory)->stopped, memory_order_relaxed) == 0;
@@ -258,8 +256,7 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
         copy(out, in, call->bytes);
         return STATUS_OK;
     }
-    const int64_t share =
-        shm->layout.slot_bytes / member->size / SHM_LINE_BYTES * SHM_LINE_BYTES;  // of each destination in a slot
+    const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // of each in a slot
     for (int64_t at = 0; at < call->bytes; at += share) {
         const int64_t bytes = least(share, call->bytes - at);
         for (int i = 0; i < member->size; i++) {

@@ -19,7 +19,7 @@ static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653102);  // "ndtune1" an
 // Staging: large enough that a round's fixed cost (about 1 us, executor.md 6.3) is small beside copying it, small
 // enough that both halves stay in a core's second-level cache; the sum over ranks stays below what a container's
 // default /dev/shm (64 MiB) holds.
-static const int64_t SLOT_BYTES_MOST = 256 << 10, SLOT_BYTES_LEAST = 8 << 10, SLOTS_BYTES_MOST = 40 << 20;
+static const int64_t SLOT_BYTES_MOST = 256 << 10, SLOTS_BYTES_MOST = 40 << 20;
 
 static int64_t line_up(int64_t bytes, int64_t unit) {
     return (bytes + unit - 1) / unit * unit;
@@ -28,7 +28,7 @@ static int64_t line_up(int64_t bytes, int64_t unit) {
 ShmLayout shm_layout(const Mesh *mesh, int count) {
     ShmLayout layout = {.world = mesh_world(mesh), .communicators = count, .slot_bytes = SLOT_BYTES_MOST};
     const int64_t seats = (int64_t)count * layout.world;
-    while (layout.slot_bytes > SLOT_BYTES_LEAST && seats * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
+    while (layout.slot_bytes > SHM_SLOT_BYTES_LEAST && seats * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
         layout.slot_bytes /= 2;
     }
     layout.board_at = line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);

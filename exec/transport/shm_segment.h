@@ -7,7 +7,7 @@
 #include "exec/transport/board.h"
 #include "exec/transport/shm.h"
 
-enum { SHM_LINE_BYTES = 64, SHM_NO_RANK = -1 };
+enum { SHM_LINE_BYTES = 64, SHM_NO_RANK = -1, SHM_SLOT_BYTES_LEAST = 8 << 10 };
 
 typedef struct ShmHead {
     uint64_t magic;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "sim/base/bf16.h"
+
 int check_communicators(Communicator communicators[CHECK_COMMUNICATORS_MOST]) {
     int count = 0;
     for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {
@@ -160,6 +162,34 @@ static void integers(const Seat *seat, int64_t count, ReduceOp op) {
     free(out);
 }
 
+// Whole numbers up to 128 are exact in bf16; an odd count of them is no number of floats.
+static float half_element(int rank, int64_t i) {
+    return (float)((rank * 31 + i * 7) % 256 - 128);
+}
+
+static void all_reduce_bf16(const Seat *seat, int64_t count, ReduceOp op) {
+    uint16_t *data = malloc((size_t)count * sizeof *data);
+    for (int64_t i = 0; i < count; i++) {
+        data[i] = bf16_of(half_element(seat->rank->rank, i));
+    }
+    const TransportCall call = {.communicator = seat->communicator,
+                                .in = data,
+                                .out = data,
+                                .bytes = count * (int64_t)sizeof *data,
+                                .op = op,
+                                .dtype = DTYPE_BF16,
+                                .place = {.task = -1}};
+    expect(seat, seat->rank->table->all_reduce(seat->rank->transport, &call, &seat->rank->error) == STATUS_OK);
+    for (int64_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (int k = 0; k < seat->size; k++) {
+            sum += half_element(seat->ranks[k], i);
+        }
+        expect(seat, data[i] == bf16_of(sum));
+    }
+    free(data);
+}
+
 static void send_recv(const Seat *seat, int64_t count, ReduceOp op) {
     float *out = elements(seat->rank->rank, count), *in = elements(-1, count);
     call(seat, seat->rank->table->send_recv, out, in, count, op);
@@ -182,10 +212,18 @@ typedef struct Check {
 } Check;
 
 static const Check checks[] = {
-    {all_gather, REDUCE_SUM},     {all_gather_in_place, REDUCE_SUM},     {reduce_scatter, REDUCE_SUM},
-    {reduce_scatter, REDUCE_MAX}, {reduce_scatter_in_place, REDUCE_SUM}, {all_reduce, REDUCE_SUM},
-    {all_reduce, REDUCE_MAX},     {all_reduce_in_place, REDUCE_SUM},     {send_recv, REDUCE_SUM},
-    {barrier, REDUCE_SUM},        {integers, REDUCE_SUM_INT64},
+    {all_gather, REDUCE_SUM},
+    {all_gather_in_place, REDUCE_SUM},
+    {reduce_scatter, REDUCE_SUM},
+    {reduce_scatter, REDUCE_MAX},
+    {reduce_scatter_in_place, REDUCE_SUM},
+    {all_reduce, REDUCE_SUM},
+    {all_reduce, REDUCE_MAX},
+    {all_reduce_in_place, REDUCE_SUM},
+    {send_recv, REDUCE_SUM},
+    {all_reduce_bf16, REDUCE_SUM},
+    {barrier, REDUCE_SUM},
+    {integers, REDUCE_SUM_INT64},
 };
 
 // One element; around the sizes where the methods change; more than is staged at a time, with a rest.
