@@ -1,13 +1,12 @@
-// A process group of its own, output to a file of a private directory, a watch loop that sleeps in sigtimedwait as the
-// launcher's does, and a way out that always ends the group.
+// A process group of its own, output to a file of a private directory, a watch loop as the launcher's, and a way out
+// that always ends the group.
 
-#define _GNU_SOURCE  // environ in unistd.h
+#define _GNU_SOURCE  // environ in unistd.h, memmem
 
 #include "exec/launch/command.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -17,14 +16,11 @@
 #include <unistd.h>
 
 #include "exec/launch/run_directory.h"
+#include "exec/launch/signals.h"
+#include "exec/transport/clock.h"
 
-static const long POLL_NS = 100 * 1000 * 1000;
-
-static double clock_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+static const double LOOK_S = 0.1;
+static const double END_S = 5;  // a command that is asked to end may take this long to end what it started
 
 static bool same_name(const char *setting, const char *other) {
     const size_t length = strcspn(setting, "=");
@@ -59,23 +55,14 @@ static char **environment_of(const CommandSetup *setup, Arena *arena) {
 static int spawn(const CommandSetup *setup, const char *output_path, Arena *arena, pid_t *pid) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none, usual;
-    sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGINT);
-    sigaddset(&usual, SIGTERM);
-    sigaddset(&usual, SIGPIPE);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &usual);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    int failed = signals_of_child(true, &attributes);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    const int failed =
-        posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv, environment_of(setup, arena));
+    failed = failed ? failed
+                    : posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv,
+                                   environment_of(setup, arena));
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return failed;
@@ -89,7 +76,7 @@ static bool worth_reading(const char *line, size_t length) {
 // "RuntimeError: why": the last such line of a Python program says more than what its launcher prints after it.
 static bool names_error(const char *line, size_t length) {
     static const char mark[] = "Error: ";
-    const char *at = strstr(line, mark);
+    const char *at = memmem(line, length, mark, sizeof mark - 1);
     return at && at + sizeof mark <= line + length;
 }
 
@@ -131,15 +118,13 @@ static const char *output_read(const char *path, Arena *arena) {
     return text;
 }
 
-static Status watch(const CommandSetup *setup, pid_t pid, const sigset_t *signals, int *wait_status, int *caught,
+static Status watch(const CommandSetup *setup, pid_t pid, const HeldSignals *held, int *wait_status, int *caught,
                     Error *error) {
-    const struct timespec nap = {.tv_nsec = POLL_NS};
     const double start_s = clock_s();
     while (waitpid(pid, wait_status, WNOHANG) == 0) {
-        const int signal_number = sigtimedwait(signals, NULL, &nap);
-        if (signal_number > 0 && signal_number != SIGCHLD) {
-            *caught = signal_number;
-            return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", signal_number);
+        *caught = signals_wait(held, LOOK_S);
+        if (*caught) {
+            return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", *caught);
         }
         const double elapsed_s = clock_s() - start_s;
         if (elapsed_s > setup->timeout_s) {
@@ -153,8 +138,18 @@ static Status watch(const CommandSetup *setup, pid_t pid, const sigset_t *signal
     return STATUS_OK;
 }
 
+// Asks first: torchrun starts its workers in sessions of their own, which it ends and a signal to its group does not.
 static void group_end(pid_t pid, bool running) {
+    const struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
+    const double end_s = clock_s() + END_S;
     int wait_status;
+    if (running) {
+        kill(-pid, SIGTERM);
+    }
+    while (running && clock_s() < end_s) {
+        nanosleep(&nap, NULL);
+        running = waitpid(pid, &wait_status, WNOHANG) == 0;
+    }
     kill(-pid, SIGKILL);
     while (running && waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
     }
@@ -174,7 +169,7 @@ static Status ended(const CommandSetup *setup, int wait_status, const char *outp
                      before, words);
 }
 
-static Status run_in(const RunDirectory *directory, const CommandSetup *setup, const sigset_t *signals, int *caught,
+static Status run_in(const RunDirectory *directory, const CommandSetup *setup, const HeldSignals *held, int *caught,
                      Arena *arena, const char **output, Error *error) {
     const char *path = arena_format(arena, "%s/output", directory->path);
     pid_t pid;
@@ -183,7 +178,7 @@ static Status run_in(const RunDirectory *directory, const CommandSetup *setup, c
         return error_set(error, STATUS_ENVIRONMENT, "cannot start %s: %s", setup->argv[0], strerror(failed));
     }
     int wait_status = 0;
-    const Status status = watch(setup, pid, signals, &wait_status, caught, error);
+    const Status status = watch(setup, pid, held, &wait_status, caught, error);
     group_end(pid, status != STATUS_OK);
     *output = output_read(path, arena);
     return status == STATUS_OK ? ended(setup, wait_status, *output, arena, error) : status;
@@ -193,19 +188,11 @@ Status command_run(const CommandSetup *setup, Arena *arena, const char **output,
     RunDirectory directory = {0};
     *output = "";
     TRY(run_directory_make(arena, &directory, error));
-    sigset_t signals, before;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGHUP);
-    sigaddset(&signals, SIGCHLD);
-    pthread_sigmask(SIG_BLOCK, &signals, &before);
+    HeldSignals held;
+    signals_hold(&held);
     int caught = 0;
-    const Status status = run_in(&directory, setup, &signals, &caught, arena, output, error);
+    const Status status = run_in(&directory, setup, &held, &caught, arena, output, error);
     run_directory_remove(&directory);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (caught) {
-        raise(caught);
-    }
+    signals_release(&held, caught);
     return status;
 }

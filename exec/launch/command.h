@@ -1,5 +1,5 @@
 // Runs somebody else's program, such as the user's own training framework, and brings back what it printed. Whatever
-// happens, everything that it started in its process group is ended.
+// happens, it is asked to end and then everything in its process group is ended.
 
 #pragma once
 

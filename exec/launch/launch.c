@@ -1,13 +1,11 @@
 // One run: a private directory, a nameless shared segment or a post, workers or their launcher, and a way out that
-// always reaps and removes. SIGINT and SIGTERM are held back meanwhile and delivered again once nothing is left behind.
+// always reaps and removes. Signals that would end it are held back meanwhile and delivered again once nothing is left
+// behind.
 
 #include "exec/launch/launch.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exec/data/token_file.h"
@@ -169,13 +167,13 @@ static Status result_take(Run *run, ExecReader *read, void *result, Error *error
     return status;
 }
 
-static Status run_all(Run *run, const sigset_t *signals, ExecReader *read, void *result, Error *error) {
+static Status run_all(Run *run, const HeldSignals *held, ExecReader *read, void *result, Error *error) {
     TRY(program_prepare(run, error));
     TRY(launch_prepare(run, error));
     TRY(request_prepare(run, error));
     TRY(workers_begin(run, error));
     watch_prepare(run);
-    TRY(run_watch(run, signals, error));
+    TRY(run_watch(run, held, error));
     return result_take(run, read, result, error);
 }
 
@@ -203,19 +201,11 @@ Status exec_job(const RunRequest *request, const ExecOptions *options, ExecReade
     Run run = {.request = *request, .options = options ? options : &usual, .arena = arena, .segment = {.fd = -1}};
     Error unread;
     error = error ? error : &unread;
-    sigset_t signals, before;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGHUP);
-    sigaddset(&signals, SIGCHLD);
-    pthread_sigmask(SIG_BLOCK, &signals, &before);
-    const Status status = run_all(&run, &signals, read, result, error);
+    HeldSignals held;
+    signals_hold(&held);
+    const Status status = run_all(&run, &held, read, result, error);
     run_end(&run);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (run.caught) {
-        raise(run.caught);
-    }
+    signals_release(&held, run.caught);
     return status;
 }
 

@@ -16,8 +16,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "exec/transport/clock.h"
 
 enum { STRANGERS = 64, SETTING_BYTES = 1024, SEND_TIMEOUT_S = 5, BACKLOG = 128 };
 
@@ -40,12 +41,6 @@ struct Post {
     double served_s;  // clock of the last look
     char token[POST_TOKEN_BYTES], setting[SETTING_BYTES];
 };
-
-static double clock_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 // ---------------------------------------------------------------------------------------------- open and close
 

@@ -32,3 +32,4 @@ typedef struct PostHello {
 } PostHello;
 
 static const char POST_VARIABLE[] = "NDTUNE_POST";  // "PORT TOKEN ADDRESS ADDRESS ...", in the environment of the ranks
+static const char WORKER_PROCESS_NAME[] = "ndtune-worker";  // of a rank in /proc/PID/comm, by which its host ends it

@@ -2,11 +2,10 @@
 
 #pragma once
 
-#include <signal.h>
-
 #include "exec/launch/communicators.h"
 #include "exec/launch/launchers.h"
 #include "exec/launch/run_directory.h"
+#include "exec/launch/signals.h"
 #include "exec/launch/watch.h"
 
 typedef struct Run {
@@ -28,8 +27,8 @@ typedef struct Run {
     int caught;  // signal to deliver again; 0 = none
 } Run;
 
-// Until the run has ended well; else why not, in words. Signals are blocked by the caller.
-Status run_watch(Run *run, const sigset_t *signals, Error *error);
+// Until the run has ended well; else why not, in words.
+Status run_watch(Run *run, const HeldSignals *held, Error *error);
 
 // Ends processes of this machine that their launcher left behind: stopped ones cannot end themselves.
 void run_ranks_end(const Run *run);

@@ -2,20 +2,21 @@
 // a launcher started them, and turns whatever goes wrong into one sentence: what a rank said, else how its process
 // ended, else what the board shows.
 
-#define _GNU_SOURCE  // sigtimedwait, gethostname in strict C
+#define _GNU_SOURCE  // gethostname in strict C
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exec/launch/program_words.h"
 #include "exec/launch/result.h"
 #include "exec/launch/run.h"
+#include "exec/transport/clock.h"
 
 static const double LOOK_S = 0.02;   // progress is drawn this often; a worker's end wakes the watch at once
 static const double SETTLE_S = 3;    // after a rank was lost, for the words of its launcher
 static const double ARRIVAL_S = 60;  // all ranks have come by then: mpirun over ssh takes seconds, not minutes
+static const double LONGEST_LOOK_S = 0.25;  // a longer time between looks was a pause of this process
 
 // ---------------------------------------------------------------------------------------------- words
 
@@ -71,7 +72,7 @@ static Status children_check(Run *run, Error *error) {
 
 // ---------------------------------------------------------------------------------------------- ranks of a launcher
 
-static Status missing(const Run *run, Error *error) {
+static Status missing(const Run *run, double waited_s, Error *error) {
     char whom[160] = "";
     size_t used = 0;
     const int world = mesh_world(&run->request.plan.mesh);
@@ -82,7 +83,7 @@ static Status missing(const Run *run, Error *error) {
     }
     return used == 0 ? STATUS_OK
                      : error_set(error, STATUS_ENVIRONMENT, "%s brought no rank %s within %.0f s%s",
-                                 run->launcher->program, whom, ARRIVAL_S, last_words(run, 0));
+                                 run->launcher->program, whom, waited_s, last_words(run, 0));
 }
 
 // mpirun knows which process was first to go, and says it in one of two ways; the post may see several go at a time.
@@ -106,7 +107,8 @@ static int rank_lost(const Run *run) {
 }
 
 static Status lost(Run *run, Error *error) {
-    for (double waited_s = 0; waited_s < SETTLE_S && run->workers.running > 0; waited_s += LOOK_S) {
+    const double end_s = clock_s() + SETTLE_S;
+    while (run->workers.running > 0 && clock_s() < end_s) {
         post_serve(run->post, LOOK_S);
         workers_poll(&run->workers);
     }
@@ -145,26 +147,28 @@ static Status group_check(Run *run, Error *error) {
 // ---------------------------------------------------------------------------------------------- the loop
 
 // The signal that ends the run; 0 = none.
-static int wait_a_little(Run *run, const sigset_t *signals) {
-    const struct timespec nap = {.tv_nsec = run->post ? 0 : (long)(LOOK_S * 1e9)};
+static int wait_a_little(Run *run, const HeldSignals *held) {
     if (run->post) {
         post_serve(run->post, LOOK_S);
     }
-    const int caught = sigtimedwait(signals, NULL, &nap);
-    return caught > 0 && caught != SIGCHLD ? caught : 0;
+    return signals_wait(held, run->post ? 0 : LOOK_S);
 }
 
-Status run_watch(Run *run, const sigset_t *signals, Error *error) {
-    for (double arriving_s = 0; run->workers.running > 0; arriving_s += LOOK_S) {
-        run->caught = wait_a_little(run, signals);
+Status run_watch(Run *run, const HeldSignals *held, Error *error) {
+    double waited_s = 0, looked_s = clock_s();
+    while (run->workers.running > 0) {
+        run->caught = wait_a_little(run, held);
         if (run->caught) {
             return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", run->caught);
         }
         workers_poll(&run->workers);
         TRY(run->post ? group_check(run, error) : children_check(run, error));
         TRY(watch_look(&run->watch, error));
-        if (run->post && arriving_s > fmax(ARRIVAL_S, run->watch.timeout_s)) {
-            TRY(missing(run, error));
+        const double now_s = clock_s();
+        waited_s += fmin(now_s - looked_s, LONGEST_LOOK_S);  // by the clock: every row that comes ends a look
+        looked_s = now_s;
+        if (run->post && waited_s > fmax(ARRIVAL_S, run->watch.timeout_s)) {
+            TRY(missing(run, waited_s, error));
         }
         const TransportPlace place = board_place(&run->watch.board.ranks[0]);
         if (!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
@@ -186,7 +190,7 @@ static bool is_worker(pid_t pid) {
     if (file) {
         fclose(file);
     }
-    return read && strncmp(name, "ndtune-worker", strlen("ndtune-worker")) == 0;
+    return read && strncmp(name, WORKER_PROCESS_NAME, strlen(WORKER_PROCESS_NAME)) == 0;
 }
 
 void run_ranks_end(const Run *run) {

@@ -6,7 +6,8 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
+
+#include "exec/transport/clock.h"
 
 static const double LONGEST_LOOK_S = 0.25;    // looks come every 20 ms
 static const double MEETING_S = 60;           // before the first step ranks wait for the slowest of them: at least this
@@ -14,12 +15,6 @@ static const double PREPARATION_S = 600;      // initial weights of a large mode
 static const double SILENT_SHARE = 0.7;       // of the timeout without a row, where rows come twenty times a second
 static const double LONG_SHARE = 0.5;         // of the timeout: a wait that began when somebody else stood still
 static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks see it themselves, with the place at hand
-
-static double clock_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 void watch_begin(Watch *watch, Arena *arena) {
     const int world = mesh_world(&watch->board.mesh);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "exec/launch/post_wire.h"
+#include "exec/launch/signals.h"
 
 static const char WORKER_NAME[] = "ndtune-worker";
 
@@ -121,22 +122,6 @@ static int spawn_actions(const WorkersSetup *setup, const char *words_path, posi
                                  : posix_spawn_file_actions_adddup2(actions, setup->segment_fd, WORKER_SEGMENT_FD);
 }
 
-// Signals that the launcher blocks or a parent ignores work normally in the worker.
-static int spawn_attributes(bool group, posix_spawnattr_t *attributes) {
-    sigset_t none, usual;
-    sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGINT);
-    sigaddset(&usual, SIGTERM);
-    sigaddset(&usual, SIGPIPE);
-    int failed = posix_spawnattr_init(attributes);
-    failed = failed ? failed : posix_spawnattr_setsigmask(attributes, &none);
-    failed = failed ? failed : posix_spawnattr_setsigdefault(attributes, &usual);
-    const short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
-    return failed ? failed
-                  : posix_spawnattr_setflags(attributes, group ? (short)(flags | POSIX_SPAWN_SETPGROUP) : flags);
-}
-
 // number: the rank, 0 for a launcher.
 static Status process_spawn(const WorkersSetup *setup, int number, Arena *arena, pid_t *pid, Error *error) {
     const char *request = setup->argv ? "" : setup->request_path;
@@ -146,7 +131,7 @@ static Status process_spawn(const WorkersSetup *setup, int number, Arena *arena,
     char **environment = worker_environment(setup, arena);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    int failed = spawn_attributes(setup->argv != NULL, &attributes);
+    int failed = signals_of_child(setup->argv != NULL, &attributes);
     failed = failed ? failed : spawn_actions(setup, words_path, &actions);
     if (!failed) {
         failed = setup->argv ? posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv, environment)

@@ -76,6 +76,12 @@ typedef Status Job(Session *session, Arena *arena, Error *error);
 static Job *const jobs[JOB_COUNT] = {
     [JOB_TRAIN] = session_run, [JOB_PROBE] = probe_run, [JOB_PREFLIGHT] = preflight_run};
 
+static void failure_post(PostClient *post, int rank, const Error *error) {
+    json_t *root = run_failure_json(rank, error);
+    post_send_json(post, POST_FAILURE, root, NULL);
+    json_decref(root);
+}
+
 // Says why once, in the failure file or to the launcher, and stops the other ranks. A rank that was stopped keeps quiet.
 static void failed(Session *session, const Error *error) {
     fprintf(stderr, "rank %d: %s\n", session->rank, error->message);
@@ -83,9 +89,7 @@ static void failed(Session *session, const Error *error) {
         return;
     }
     if (session->post) {
-        json_t *root = run_failure_json(session->rank, error);
-        post_send_json(session->post, POST_FAILURE, root, NULL);
-        json_decref(root);
+        failure_post(session->post, session->rank, error);
     } else {
         run_failure_save(session->request->failure_path, session->rank, error);
     }
@@ -161,9 +165,12 @@ static Status join(const char *launcher_name, Arena *arena, Error *error) {
     TRY(post_join(&post, setting, rank, &text, error));
     Status status = run_request_parse(text, arena, &request, error);
     free(text);
-    TRY(status);
-    TRY(segment_open(&request, error));
-    status = rank_run(&request, rank, &post, arena, error);
+    status = status == STATUS_OK ? segment_open(&request, error) : status;
+    if (status == STATUS_OK) {
+        status = rank_run(&request, rank, &post, arena, error);
+    } else {
+        failure_post(&post, rank, error);
+    }
     post_leave(&post);
     return status;
 }
@@ -185,7 +192,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: ndtune-worker run REQUEST.json RANK | join LAUNCHER (ndtune starts it)\n");
         return status_exit_code(STATUS_USAGE);
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives who started it
+    prctl(PR_SET_PDEATHSIG, SIGKILL);        // no rank outlives who started it
+    prctl(PR_SET_NAME, WORKER_PROCESS_NAME);  // by which its launcher knows it, whatever the file is called
     Error error = {0};
     Arena arena = {0};
     const Status status = child ? child_run(argv[2], (int)rank, &arena, &error) : join(argv[2], &arena, &error);

@@ -35,7 +35,8 @@ Status launched_run(const Launched *launched, Arena *arena, Error *error) {
     } else {
         unsetenv("NDTUNE_FAULT");
     }
-    const ExecOptions options = {.worker_path = WORKER, .progress = launched->progress};
+    const ExecOptions options = {.worker_path = getenv("NDTUNE_WORKER") ? NULL : WORKER,
+                                 .progress = launched->progress};
     RunResult result;
     TRY(target_find("ndtune", &request.target, error));
     const Status status = exec_run(&request, &options, arena, &result, error);

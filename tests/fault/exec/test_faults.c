@@ -254,6 +254,36 @@ Test(faults, an_interrupt_is_delivered_after_everything_is_cleaned_up) {
     nothing_stays();
 }
 
+static bool hang_up_after_2(void *context, const char *label, int64_t done, int64_t total) {
+    (void)label;
+    (void)total;
+    bool *sent = context;
+    if (done > 2 && !*sent) {
+        kill(getpid(), SIGHUP);
+        *sent = true;
+    }
+    return done <= 6;
+}
+
+// As under nohup.
+Test(faults, a_run_goes_on_when_a_signal_comes_that_its_launcher_ignores) {
+    bool sent = false;
+    Error error = {0};
+    signal(SIGHUP, SIG_IGN);
+    const Progress progress = {.update = hang_up_after_2, .context = &sent};
+    cr_assert(run_long(&progress, &error) == STATUS_ENVIRONMENT);
+    cr_expect(sent && strstr(error.message, "cancelled"), "%s", error.message);
+}
+
+Test(faults, a_run_ends_well_where_the_ends_of_children_are_ignored) {
+    RunOptions options = case_options();
+    options.steps = 1;
+    const TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 1}});
+    signal(SIGCHLD, SIG_IGN);
+    case_run(&plan, &options, &arena);
+    signal(SIGCHLD, SIG_DFL);
+}
+
 Test(faults, a_missing_worker_program_is_told_with_a_hint) {
     RunRequest request = {
         .model = case_model(), .plan = plan_of((Mesh){.size = {1, 2, 1, 1}}), .options = case_options()};

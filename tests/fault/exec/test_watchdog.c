@@ -126,7 +126,7 @@ Test(watchdog, a_hang_in_compute_is_seen_where_nobody_waits) {
 }
 
 Test(watchdog, a_fault_that_names_nothing_is_refused_in_words) {
-    const char *const wrong[] = {"jump:0:head", "hang:9:head", "hang:0:no such task", "hang:0", "hang:0:head:0"};
+    const char *const wrong[] = {"jump:0:head", "hang:9:head", "hang:0:no such task", "hang:0", "hang:0:head:0", "delay:0:head:1:1:1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         Arena arena = {0};
         Error error = {0};
@@ -183,6 +183,25 @@ Test(watchdog, a_killed_rank_is_named) {
 Test(watchdog, a_stopped_rank_is_named_and_ended) {
     struck("shm", SIGSTOP, (const char *[WORDS_MOST]){"rank 1 on", "in step", "waited"});
     struck("mpi", SIGSTOP, (const char *[WORDS_MOST]){"rank 1 on", "in step", "was not heard of"});
+}
+
+// The launcher ends what mpirun leaves by what a rank calls itself, not by the name of its file.
+Test(watchdog, a_stopped_rank_is_ended_whatever_its_program_is_called) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/rank", directory);
+    cr_assert(symlink(NDTUNE_BIN_DIR "/ndtune-worker", path) == 0);
+    setenv("NDTUNE_WORKER", path, 1);
+    Arena arena = {0};
+    Error error = {0};
+    Blow blow = {.signal = SIGSTOP};
+    const Progress progress = {.update = strike_after_2, .context = &blow};
+    blow.launched = (Launched){"mpi", NULL, TIMEOUT_S, 1000000, &progress};
+    cr_expect(launched_run(&blow.launched, &arena, &error) == STATUS_ENVIRONMENT, "%s", error.message);
+    cr_expect(blow.struck);
+    cr_expect(strstr(error.message, "was not heard of"), "%s", error.message);
+    unlink(path);
+    unsetenv("NDTUNE_WORKER");
+    arena_free(&arena);
 }
 
 static volatile sig_atomic_t interrupts;
