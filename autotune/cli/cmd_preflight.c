@@ -67,16 +67,6 @@ static void predict(Preflight *preflight) {
     }
 }
 
-static const char *axes_words(AxisMask axes, Arena *arena) {
-    const char *words = "";
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (axes & AXIS_BIT(axis)) {
-            words = arena_format(arena, "%s%s%s", words, words[0] ? " x " : "", axis_names[axis]);
-        }
-    }
-    return words;
-}
-
 static double slowest(const PreflightGroups *groups, int world) {
     double seconds = 0;
     for (int rank = 0; rank < world; rank++) {
@@ -118,7 +108,7 @@ static Status print_groups(const PreflightResult *result, Arena *arena, Error *e
         }
         char text[TEXT_UNIT_BYTES];
         grid_row(grid);
-        grid_cell(grid, "%s", axes_words(groups->axes, arena));
+        grid_cell(grid, "%s", mesh_axes_words(groups->axes, arena));
         grid_cell(grid, "%d", result->world / mesh_group_size(&result->mesh, groups->axes));
         grid_cell(grid, "%s", groups->collective);
         grid_cell(grid, "%s", text_bytes(text, groups->payload_bytes));
@@ -167,7 +157,7 @@ static json_t *groups_array(const PreflightResult *result, Arena *arena) {
         }
         json_array_append_new(
             rows,
-            json_pack("{s:s, s:s, s:i, s:f, s:f, s:o, s:f}", "axes", axes_words(groups->axes, arena), "collective",
+            json_pack("{s:s, s:s, s:i, s:f, s:f, s:o, s:f}", "axes", mesh_axes_words(groups->axes, arena), "collective",
                       groups->collective, "ranks", mesh_group_size(&result->mesh, groups->axes), "payload_bytes",
                       groups->payload_bytes, "measured_s", slowest(groups, result->world), "predicted_s",
                       groups->predicted_s > 0 ? json_real(groups->predicted_s) : json_null(), "wrong_elements", wrong));
@@ -195,7 +185,7 @@ static Status print_csv(const Preflight *preflight, Error *error) {
     for (int g = 0; g < result->group_count; g++) {
         const PreflightGroups *groups = &result->groups[g];
         for (int rank = 0; rank < result->world; rank++) {
-            csv_text(&csv, axes_words(groups->axes, &preflight->cli->arena));
+            csv_text(&csv, mesh_axes_words(groups->axes, &preflight->cli->arena));
             csv_text(&csv, groups->collective);
             csv_number(&csv, true, groups->payload_bytes);
             csv_integer(&csv, rank);

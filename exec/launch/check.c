@@ -25,6 +25,10 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     if (reason) {
         return reason;
     }
+    if (mesh_world(&plan->mesh) > TRANSPORT_MAX_WORLD) {
+        return arena_format(arena, "the executor runs up to %d ranks, the mesh has %d", TRANSPORT_MAX_WORLD,
+                            mesh_world(&plan->mesh));
+    }
     if (plan->attention == ATTENTION_EAGER) {
         return "the executor never stores attention's probabilities, which attention eager does: use attention flash";
     }

@@ -23,16 +23,6 @@ static Status too_many(Error *error) {
                      TRANSPORT_MAX_COMMUNICATORS);
 }
 
-static const char *axes_words(AxisMask axes, Arena *arena) {
-    const char *words = "";
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (axes & AXIS_BIT(axis)) {
-            words = arena_format(arena, "%s%s%s", words, words[0] ? " x " : "", axis_names[axis]);
-        }
-    }
-    return words;
-}
-
 // Axes of size 1 join nobody: only masks of the others.
 static Status add_axes(const Mesh *mesh, Arena *arena, CommunicatorSet *set, Error *error) {
     AxisMask real = 0;
@@ -43,7 +33,7 @@ static Status add_axes(const Mesh *mesh, Arena *arena, CommunicatorSet *set, Err
         if ((axes & ~real) != 0) {
             continue;
         }
-        if (find_or_add(set, &(Communicator){.name = axes_words(axes, arena), .id = AXES_ID, .axes = axes}) < 0) {
+        if (find_or_add(set, &(Communicator){.name = mesh_axes_words(axes, arena), .id = AXES_ID, .axes = axes}) < 0) {
             return too_many(error);
         }
     }

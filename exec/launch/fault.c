@@ -6,7 +6,7 @@
 
 #include "sim/base/text.h"
 
-enum { PARTS_MOST = 5 };
+enum { PARTS_MOST = 5, PARTS_ROOM };
 
 static const char VARIABLE[] = "NDTUNE_FAULT";
 
@@ -15,9 +15,9 @@ static Status refuse(const char *words, const char *why, Error *error) {
                      why);
 }
 
-static int split(char *words, char *parts[PARTS_MOST]) {
+static int split(char *words, char *parts[PARTS_ROOM]) {
     int count = 0;
-    for (char *at = words; at && count < PARTS_MOST; count++) {
+    for (char *at = words; at && count < PARTS_ROOM; count++) {
         parts[count] = at;
         at = strchr(at, ':');
         if (at) {
@@ -45,7 +45,7 @@ static int task_named(const StepProgram *program, const char *name) {
 
 Status fault_from_environment(const StepProgram *program, RunFault *fault, Error *error) {
     const char *words = getenv(VARIABLE);
-    char copy[256], *parts[PARTS_MOST];
+    char copy[256], *parts[PARTS_ROOM];
     int64_t rank, step = 1;
     if (!words) {
         return STATUS_OK;
@@ -55,6 +55,9 @@ Status fault_from_environment(const StepProgram *program, RunFault *fault, Error
     *fault = (RunFault){.delay_s = 0};
     if (count < 3 || (fault->action = action_named(parts[0])) == FAULT_COUNT) {
         return refuse(words, "the action is hang, exit, skip, size or delay", error);
+    }
+    if (count > PARTS_MOST || strlen(words) >= sizeof copy) {
+        return refuse(words, "there is more than it takes", error);
     }
     if (!text_parse_int(parts[1], &rank) || rank < 0 || rank >= mesh_world(&program->plan.mesh)) {
         return refuse(words, "there is no such rank", error);

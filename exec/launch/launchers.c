@@ -1,8 +1,6 @@
 // The launchers and the choice among them. Options of mpirun: Open MPI 4.1 manual, and executor.md 6.3 for ranks beyond
 // the cores; of srun: Slurm 22.05 manual; of torchrun: PyTorch's torch.distributed.run.
 
-#define _GNU_SOURCE  // secure lookups in PATH need access(2) only; strchrnul
-
 #include "exec/launch/launchers.h"
 
 #include <string.h>
@@ -165,8 +163,9 @@ Status launcher_choose(const LaunchOptions *options, const char *transport, Aren
         *why = hosts ? "hosts are named" : "transport mpi starts with mpirun outside of Slurm";
     }
     TRY(choose_named(&wanted, transport, launcher, error));
-    if (hosts && strcmp(transport, "mpi") != 0) {
-        error_set(error, STATUS_USAGE, "transport %s does not leave this machine, and hosts are named", transport);
+    if ((hosts || launcher_hosts(*launcher, options) > 1) && strcmp(transport, "mpi") != 0) {
+        error_set(error, STATUS_USAGE, "transport %s does not leave this machine, and %s", transport,
+                  hosts ? "hosts are named" : "the Slurm job has several");
         return error_hint(error, "use --transport mpi");
     }
     if ((*launcher)->program && !in_path((*launcher)->program)) {

@@ -37,14 +37,15 @@ static const char *rank_words(const Judge *judge, int rank) {
     return arena_format(judge->arena, "rank %d on %s", rank, judge->result->ranks[rank].host);
 }
 
-static const char *axes_words(const Judge *judge, AxisMask axes) {
-    const char *words = "";
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (axes & AXIS_BIT(axis)) {
-            words = arena_format(judge->arena, "%s%s%s", words, words[0] ? " x " : "", axis_names[axis]);
+static bool host_named_before(const Judge *judge, AxisMask axes, const MeshCoordinates *at, int index) {
+    const Mesh *mesh = &judge->result->mesh;
+    const char *host = judge->result->ranks[mesh_group_member(mesh, axes, at, index)].host;
+    for (int i = 0; i < index; i++) {
+        if (strcmp(judge->result->ranks[mesh_group_member(mesh, axes, at, i)].host, host) == 0) {
+            return true;
         }
     }
-    return words;
+    return false;
 }
 
 // "ranks 0 4 on node1, node2"
@@ -56,7 +57,9 @@ static const char *group_words(const Judge *judge, AxisMask axes, int first) {
         const int rank = mesh_group_member(mesh, axes, &at, i);
         const char *host = judge->result->ranks[rank].host;
         ranks = arena_format(judge->arena, "%s %d", ranks, rank);
-        hosts = strstr(hosts, host) ? hosts : arena_format(judge->arena, "%s%s%s", hosts, hosts[0] ? ", " : "", host);
+        if (!host_named_before(judge, axes, &at, i)) {
+            hosts = arena_format(judge->arena, "%s%s%s", hosts, hosts[0] ? ", " : "", host);
+        }
     }
     return arena_format(judge->arena, "%s on %s", ranks, hosts);
 }
@@ -82,7 +85,7 @@ static void judge_sums(Judge *judge) {
             if (groups->wrong[rank] > 0) {
                 say(judge, true,
                     arena_format(judge->arena, "%s over %s: %.0f elements came out wrong on %s", groups->collective,
-                                 axes_words(judge, groups->axes), groups->wrong[rank], rank_words(judge, rank)));
+                                 mesh_axes_words(groups->axes, judge->arena), groups->wrong[rank], rank_words(judge, rank)));
             }
         }
     }
@@ -187,7 +190,7 @@ static void judge_promise(Judge *judge, const AxesTimes *all) {
     say(judge, network && ratio > SLOW_LINK,
         arena_format(
             judge->arena, "collectives over %s take %.1f times what the profile promises (%s of %s: %s, promised %s)%s",
-            axes_words(judge, all->axes), ratio, all->worst->collective, text_bytes(size, all->worst->payload_bytes),
+            mesh_axes_words(all->axes, judge->arena), ratio, all->worst->collective, text_bytes(size, all->worst->payload_bytes),
             text_seconds(took, all->worst_s), text_seconds(promised, all->worst->predicted_s),
             network ? ": the network between the machines is slow" : ""));
 }
@@ -211,7 +214,7 @@ static void judge_groups(Judge *judge, const AxesTimes *all) {
                 arena_format(judge->arena,
                              "collectives over %s are slow between %s: %.1f times what the other groups "
                              "take",
-                             axes_words(judge, all->axes), group_words(judge, all->axes, all->last.first[i]), ratio));
+                             mesh_axes_words(all->axes, judge->arena), group_words(judge, all->axes, all->last.first[i]), ratio));
         }
     }
 }

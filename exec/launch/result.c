@@ -134,9 +134,28 @@ Status run_result_take(const json_t *root, const StepProgram *program, Arena *ar
 
 // ---------------------------------------------------------------------------------------------- failures
 
-json_t *run_failure_json(int rank, const Error *error) {
+static void to_ascii(char *text) {
+    for (; *text; text++) {
+        *text = (unsigned char)*text < 0x80 ? *text : '?';
+    }
+}
+
+static json_t *failure_json(int rank, const Error *error) {
     return json_pack("{s:i, s:i, s:s, s:s}", "rank", rank, "status", (int)error->status, "message", error->message,
                      "hint", error->hint);
+}
+
+// Paths and host names are any bytes, a long message may end within a letter, and JSON takes UTF-8 only: a failure is
+// told all the same.
+json_t *run_failure_json(int rank, const Error *error) {
+    json_t *root = failure_json(rank, error);
+    if (root) {
+        return root;
+    }
+    Error plain = *error;
+    to_ascii(plain.message);
+    to_ascii(plain.hint);
+    return failure_json(rank, &plain);
 }
 
 // link() puts a finished file in place and fails where one is: a second failure can neither replace nor cut short the

@@ -1,4 +1,4 @@
-// From uname, /proc, sysconf and getrlimit. Ranks with the same host name and network namespace stand on one machine.
+// From uname, /proc, sysconf and getrlimit. Ranks with the same host name stand on one machine.
 // Not read: control groups, NUMA.
 
 #define _GNU_SOURCE  // CPU_COUNT

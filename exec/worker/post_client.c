@@ -90,6 +90,15 @@ static char *request_receive(int fd) {
     return text;
 }
 
+// "PORT TOKEN ADDRESS ...": the token is nobody's business.
+static Status unreachable(const char *setting, Error *error) {
+    const char *token = strchr(setting, ' '), *addresses = token ? strchr(token + 1, ' ') : NULL;
+    return error_set(error, STATUS_ENVIRONMENT,
+                     "cannot reach the launcher on port %.*s of any of its addresses%s: a firewall between the hosts "
+                     "must let TCP through",
+                     (int)strcspn(setting, " "), setting, addresses ? addresses : "");
+}
+
 Status post_join(PostClient *client, const char *setting, int rank, char **request, Error *error) {
     char words[1024], *rest = words;
     *client = (PostClient){.fd = -1};
@@ -111,8 +120,7 @@ Status post_join(PostClient *client, const char *setting, int rank, char **reque
     }
     pthread_mutex_init(&client->sending, NULL);
     return *request ? STATUS_OK
-                    : error_set(error, STATUS_ENVIRONMENT, "cannot reach the launcher at %s",
-                                strchr(setting, ' ') ? strrchr(setting, ' ') + 1 : setting);
+                    : unreachable(setting, error);
 }
 
 // ---------------------------------------------------------------------------------------------- the thread

@@ -134,7 +134,7 @@ static Status check_axes(Session *session, AxisMask axes, int which, Arena *aren
     return STATUS_OK;
 }
 
-// Single axes, the sharding group where it is another one, and everybody.
+// Single axes, and the sharding group where it is another one.
 static Status check_groups(Session *session, json_t *rows, Error *error) {
     const AxisMask wanted[] = {AXIS_BIT(AXIS_TP), AXIS_BIT(AXIS_CP), AXIS_BIT(AXIS_DP_SHARD), AXIS_SHARD_GROUP,
                                AXIS_BIT(AXIS_DP_REPLICATE)};

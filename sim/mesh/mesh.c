@@ -164,3 +164,13 @@ Status mesh_parse(const char *text, Mesh *mesh, Error *error) {
     *mesh = parsed;
     return STATUS_OK;
 }
+
+const char *mesh_axes_words(AxisMask axes, Arena *arena) {
+    const char *words = "";
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & AXIS_BIT(axis)) {
+            words = arena_format(arena, "%s%s%s", words, words[0] ? " x " : "", axis_names[axis]);
+        }
+    }
+    return words;
+}

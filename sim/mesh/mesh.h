@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/base/arena.h"
 #include "sim/base/error.h"
 
 typedef enum { AXIS_DP_REPLICATE, AXIS_DP_SHARD, AXIS_CP, AXIS_TP, AXIS_COUNT } Axis;
@@ -77,6 +78,8 @@ int mesh_enumerate(int world, Mesh *meshes, int capacity);
 // what is allowed.
 Status mesh_parse(const char *text, Mesh *mesh, Error *error);
 char *mesh_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]);
+
+const char *mesh_axes_words(AxisMask axes, Arena *arena);  // "dp_shard x tp"
 
 // "tp,dp_shard": slow to fast, the axes larger than 1; "default" where that is the arrangement. Read back, axes that
 // are not named come before the named ones, in their default order.

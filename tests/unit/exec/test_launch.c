@@ -1,5 +1,7 @@
 // The launcher's parts that need no worker: what it refuses, its files, its choice of a typical step.
 
+#define _GNU_SOURCE  // setenv
+
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -40,6 +42,14 @@ Test(launch, runs_every_legal_shape_of_its_own_target) {
         const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
         cr_expect(!reason, "%s", reason);
     }
+}
+
+Test(launch, refuses_more_ranks_than_a_run_can_watch) {
+    const ModelSpec model = case_model();
+    TrainPlan plan = plan_of((Mesh){.size = {512, 1, 1, 1}});
+    plan.micro_batch = 1;
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+    cr_assert(reason && strstr(reason, "up to 256 ranks") && strstr(reason, "512"), "%s", reason ? reason : "runs it");
 }
 
 Test(launch, refuses_other_precisions_in_words) {
@@ -178,6 +188,31 @@ Test(launch, the_first_failure_is_the_one_that_is_told) {
     temp_dir_remove(directory);
     cr_assert(read.status == STATUS_ENVIRONMENT);
     cr_assert_str_eq(read.message, "rank 3: no room");
+}
+
+// Paths and host names may be any bytes, JSON is UTF-8.
+Test(launch, a_failure_whose_words_are_no_utf8_is_told) {
+    char *directory = temp_dir_make();
+    const char *path = arena_format(&arena, "%s/failure.json", directory);
+    Error failure, read = {0};
+    error_set(&failure, STATUS_ENVIRONMENT, "caf\xe9.u16: cannot be read");
+    error_hint(&failure, "name \xff differently");
+    run_failure_save(path, 2, &failure);
+    cr_assert(run_failure_load(path, &read));
+    temp_dir_remove(directory);
+    cr_assert_str_eq(read.message, "rank 2: caf?.u16: cannot be read");
+    cr_assert_str_eq(read.hint, "name ? differently");
+}
+
+Test(launch, a_transport_of_one_machine_is_refused_in_a_job_of_several) {
+    const LaunchOptions options = {.launcher = "srun"};
+    const char *launcher, *why;
+    Error error = {0};
+    setenv("SLURM_JOB_NUM_NODES", "2", 1);
+    cr_expect(exec_check_launch(&options, "shm", &arena, &launcher, &why, &error) == STATUS_USAGE);
+    unsetenv("SLURM_JOB_NUM_NODES");
+    cr_expect(strstr(error.message, "transport shm does not leave this machine"), "%s", error.message);
+    cr_expect(strstr(error.hint, "--transport mpi"), "%s", error.hint);
 }
 
 Test(launch, the_typical_step_is_the_median_after_warm_up) {

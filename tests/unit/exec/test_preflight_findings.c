@@ -93,6 +93,14 @@ Test(preflight_findings, a_slow_link_names_the_group_by_ranks_and_hosts) {
     cr_assert_eq(findings.bad, 1);
 }
 
+Test(preflight_findings, a_host_whose_name_begins_anothers_is_named_too) {
+    for (int rank = 0; rank < WORLD; rank++) {
+        result.ranks[rank].host = rank < 4 ? "node10" : "node1";
+    }
+    slow_down(2, 2);  // dp_shard groups: 0 2 4 6 and 1 3 5 7
+    says(true, "collectives over dp_shard are slow", "ranks 0 2 4 6 on node10, node1:");
+}
+
 Test(preflight_findings, a_rank_in_slow_groups_of_every_axis_is_named_alone) {
     slow_down(0, 2);
     slow_down(2, 2);  // dp_shard groups: 0 2 4 6 and 1 3 5 7
