@@ -58,4 +58,6 @@ typedef struct LayerFactors {
     double collective[BACKGROUNDS];
 } LayerFactors;
 
+static const LayerFactors no_factors = {.block = 1, .collective = {1, 1, 1}};
+
 LayerFactors layer_factors(const LayerResponse *response, const BackgroundRates rates, const LayerWork *work);

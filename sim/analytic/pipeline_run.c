@@ -4,7 +4,6 @@
 // for is slower than compute; then the rest follow by that pace.
 
 #include <math.h>
-#include <string.h>
 
 #include "sim/analytic/pipeline.h"
 
@@ -32,10 +31,6 @@ typedef struct Run {
     int layer;
     LayerFactors factors;  // of the section at hand
 } Run;
-
-static const ShardKind background_kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
-
-static const LayerFactors no_factors = {.block = 1, .collective = {1, 1, 1}};
 
 enum { CLOCK_COUNT = sizeof(Clocks) / sizeof(double) };
 
@@ -433,51 +428,6 @@ static Clocks clocks_at_zero(void) {
     return clocks;
 }
 
-// Variants whose layers have the same collectives beside them have the same factors.
-static bool same_beside(const Step *step, MicroVariant variant, MicroVariant other, int pass) {
-    const Pipeline *pipeline = step->pipeline;
-    const bool adds = step->costs->seconds[1][SHARD_ADD] > 0 && pipeline->beside[variant][pass][1];
-    return !(adds && other == MICRO_FIRST) &&
-           memcmp(pipeline->beside[variant][pass], pipeline->beside[other][pass], sizeof pipeline->beside[0][0]) == 0 &&
-           memcmp(pipeline->edge_beside[variant][pass], pipeline->edge_beside[other][pass],
-                  sizeof pipeline->edge_beside[0][0]) == 0;
-}
-
-static void find_factors(Step *step, MicroVariant variant) {
-    const Pipeline *pipeline = step->pipeline;
-    const PipelineContention *contention = step->contention;
-    for (int pass = 0; pass < LAYER_PASSES; pass++) {
-        step->factors[variant][pass] = no_factors;
-        if (!contention) {
-            continue;
-        }
-        if ((variant == MICRO_MIDDLE || variant == MICRO_LAST) && same_beside(step, variant, variant - 1, pass)) {
-            step->factors[variant][pass] = step->factors[variant - 1][pass];
-            continue;
-        }
-        const double *layer_s = step->costs->seconds[1];
-        LayerWork work = {.take_turns = pipeline->shared_communicator};
-        for (int i = 0; i < BACKGROUNDS; i++) {
-            double edges_s = 0;
-            for (int unit = 0; unit < SHARD_UNITS; unit++) {
-                edges_s +=
-                    pipeline->edge_beside[variant][pass][unit][i] * step->costs->seconds[unit][background_kinds[i]];
-            }
-            work.collective_s[i] =
-                pipeline->beside[variant][pass][i] * layer_s[background_kinds[i]] + edges_s / pipeline->layers;
-        }
-        if (pipeline->copies) {
-            work.copies_s = (work.collective_s[0] > 0 ? layer_s[SHARD_COPY_OUT] : 0) +
-                            (work.collective_s[1] > 0 ? layer_s[SHARD_REDUCE_COPY] : 0);
-        }
-        const bool reduces = work.collective_s[1] > 0;
-        work.lane_kernels_s =
-            (work.collective_s[0] > 0 ? layer_s[SHARD_COPY_IN] : 0) +
-            (reduces ? later(layer_s[SHARD_CAST], variant == MICRO_FIRST ? 0 : layer_s[SHARD_ADD]) : 0);
-        step->factors[variant][pass] = layer_factors(&contention->response[pass], contention->rates, &work);
-    }
-}
-
 static void add_sums(const Step *step, MicroVariant variant, int count, PipelineTimes *times) {
     const Pipeline *pipeline = step->pipeline;
     for (int pass = 0; pass <= LAYER_PASSES; pass++) {
@@ -527,48 +477,6 @@ static void run_middle_steps(const Step *step, int count, Run *run) {
     }
 }
 
-static void update_contention(const ShardCosts *costs, const Interference *interference,
-                              PipelineContention *contention) {
-    const ShareDemand *active[2] = {&costs->demand[SHARD_ADAMW], &costs->demand[SHARD_REGATHER]};
-    double rates[2] = {1, 1};
-    if (costs->seconds[1][SHARD_REGATHER] > 0) {
-        share_rates(active, 2, interference, rates);
-    }
-    contention->update_slow = 1 / rates[0];
-    contention->regather_slow = 1 / rates[1];
-}
-
-void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs, const Interference *interference,
-                              PipelineContention *contention) {
-    ShareDemand demands[BACKGROUNDS];
-    int occurs = 0;
-    for (int i = 0; i < BACKGROUNDS; i++) {
-        demands[i] = costs->demand[background_kinds[i]];
-        occurs |= demands[i].collective ? 1 << i : 0;
-    }
-    update_contention(costs, interference, contention);
-    for (int set = 0; set < BACKGROUND_SETS; set++) {
-        const bool turns = pipeline->shared_communicator && (set & 3) == 3;
-        if ((set & ~occurs) || turns) {
-            continue;
-        }
-        background_rates(demands, set, interference, contention->rates[set]);
-        for (int pass = 0; pass < LAYER_PASSES; pass++) {
-            contention->response[pass].isolated_s = pipeline->isolated_s[pass];
-            contention->response[pass].beside[set] = fluid_run(&pipeline->fluid[pass], demands, set, interference);
-        }
-    }
-    for (int pass = 0; pass < LAYER_PASSES && costs->seconds[1][SHARD_COPY_IN] + costs->seconds[1][SHARD_ADD] > 0;
-         pass++) {
-        const ShardKind kind = costs->seconds[1][SHARD_COPY_IN] > 0 ? SHARD_COPY_IN : SHARD_ADD;
-        const ShareDemand kernel[BACKGROUNDS] = {costs->demand[kind]};
-        const FluidResponse beside = fluid_run(&pipeline->fluid[pass], kernel, 1, interference);
-        LayerResponse *response = &contention->response[pass];
-        response->kernel_delay =
-            beside.rate[0] > 0 ? (1 - response->beside[0].seconds / beside.seconds) / beside.rate[0] : 0;
-    }
-}
-
 void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
                   int micro_steps, PipelineTimes *times) {
     Step step = {.pipeline = pipeline, .costs = costs, .contention = contention};
@@ -576,12 +484,12 @@ void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const Pipel
     const Clocks *clocks = &run.clocks;
     *times = (PipelineTimes){0};
     if (micro_steps == 1) {
-        find_factors(&step, MICRO_ONLY);
+        pipeline_factors(pipeline, costs, contention, MICRO_ONLY, step.factors);
         run_micro_step(&step, MICRO_ONLY, &run);
         add_sums(&step, MICRO_ONLY, 1, times);
     } else {
         for (MicroVariant variant = MICRO_FIRST; variant <= MICRO_LAST; variant++) {
-            find_factors(&step, variant);
+            pipeline_factors(pipeline, costs, contention, variant, step.factors);
         }
         run_micro_step(&step, MICRO_FIRST, &run);
         run_middle_steps(&step, micro_steps - 2, &run);
