@@ -142,8 +142,8 @@ static Status validate(Cli *cli, Store *store, Error *error) {
     TuneRequest request;
     Executor executor = {.cli = cli, .store = store, .request = &request};
     MeasuredRun any = {.cli = cli};
-    TRY(last_request_take(cli, store, error));
     TRY(validate_with_check(cli, error));
+    TRY(last_request_take(cli, store, error));
     TRY(request_build(cli, &validate_defaults, &request, error));
     if (cli->options.list_count > 1) {
         error_set(error, STATUS_USAGE, "validate runs one world, not a list of them");

@@ -1,6 +1,7 @@
 // Commands that go on with what was asked last: where neither --world nor --model is given, both and what goes with them
 // come from the last request in the store. What trains (target) and on what (cluster) comes along only from a request
-// for our own executor: a ranking for a GPU cluster names what to run here, not where.
+// for our own executor: a ranking for a GPU cluster names what to run here, not where. The command line becomes the one
+// that says all this, so that what is stored can be typed again and gone on with.
 
 #include <stdio.h>
 #include <string.h>
@@ -9,39 +10,78 @@
 #include "autotune/cli/quote.h"
 #include "autotune/cli/request.h"
 
-static const OptionId what[] = {OPTION_WORLD,        OPTION_MODEL,       OPTION_LAYERS,   OPTION_SEQ,
-                                OPTION_GLOBAL_BATCH, OPTION_ZERO,        OPTION_RESHARD,  OPTION_RECOMPUTE,
-                                OPTION_MAX_TP,       OPTION_MICRO_BATCH, OPTION_CP_ROTATE};
-static const OptionId where[] = {OPTION_CLUSTER, OPTION_PRECISION, OPTION_MEMORY_LIMIT};
+static const OptionId what[] = {OPTION_WORLD,        OPTION_MODEL,       OPTION_LAYERS,    OPTION_SEQ,
+                                OPTION_GLOBAL_BATCH, OPTION_ZERO,        OPTION_RESHARD,   OPTION_RECOMPUTE,
+                                OPTION_MAX_TP,       OPTION_MICRO_BATCH, OPTION_CP_ROTATE, OPTION_REDUCE_DTYPE,
+                                OPTION_RANK_ORDER,   OPTION_OBJECTIVE};
+static const OptionId where[] = {OPTION_CLUSTER,        OPTION_PRECISION, OPTION_MEMORY_LIMIT, OPTION_FP8_RECIPE,
+                                 OPTION_MASTER_WEIGHTS, OPTION_ATTENTION, OPTION_FUSED,        OPTION_TP_OVERLAP};
 
-static void take(Cli *cli, const Options *old, const OptionId *ids, size_t count) {
+// Words for the command line.
+typedef struct Taken {
+    char *words[2 * (OPTION_COUNT + OPTIONS_MAX_SETS)];
+    int count;
+} Taken;
+
+static void take_word(Cli *cli, OptionId id, const char *text, Taken *taken) {
+    taken->words[taken->count++] = arena_format(&cli->arena, "--%s", option_table[id].name);
+    taken->words[taken->count++] = arena_text(&cli->arena, text);
+}
+
+static void take(Cli *cli, const Options *old, const OptionId *ids, size_t count, Taken *taken) {
     for (size_t i = 0; i < count; i++) {
         OptionValue *own = &cli->options.values[ids[i]];
-        if (!own->given && old->values[ids[i]].given) {
+        const bool takes = option_table[ids[i]].commands & COMMAND_BIT(cli->command);
+        if (takes && !own->given && old->values[ids[i]].given) {
             *own = old->values[ids[i]];
             own->argument = -1;  // not on this command line
+            if (ids[i] == OPTION_WORLD) {
+                own->text = arena_format(&cli->arena, "%lld", (long long)own->integer);  // the first of a list
+            }
+            take_word(cli, ids[i], own->text, taken);
         }
+    }
+}
+
+// What --set changed in the cluster that comes along, before what this command line changes in it.
+static void take_sets(Cli *cli, const Options *old, Taken *taken) {
+    Options *own = &cli->options;
+    const int room = OPTIONS_MAX_SETS - own->set_count;
+    const int count = old->set_count < room ? old->set_count : room;
+    memmove(own->sets + count, own->sets, (size_t)own->set_count * sizeof *own->sets);
+    memmove(own->set_argument + count, own->set_argument, (size_t)own->set_count * sizeof *own->set_argument);
+    own->set_count += count;
+    for (int i = 0; i < count; i++) {
+        own->sets[i] = old->sets[i];
+        own->set_argument[i] = -1;
+        take_word(cli, OPTION_SET, own->sets[i], taken);
     }
 }
 
 // A file is written of what was asked, with all of its choices. What goes to the output is this call's own.
-static void take_everything(Cli *cli, const Options *old) {
+static void take_everything(Cli *cli, const Options *old, Taken *taken) {
     for (int i = 0; i < OPTION_COUNT; i++) {
         const OptionId id = (OptionId)i;
-        if (option_table[i].group != GROUP_OUTPUT && option_table[i].commands & COMMAND_BIT(cli->command)) {
-            take(cli, old, &id, 1);
-        }
-    }
-    if (cli->options.set_count == 0) {
-        cli->options.set_count = old->set_count;
-        for (int i = 0; i < old->set_count; i++) {
-            cli->options.sets[i] = old->sets[i];
-            cli->options.set_argument[i] = -1;
+        if (option_table[i].group != GROUP_OUTPUT && option_table[i].type != VALUE_LIST) {
+            take(cli, old, &id, 1, taken);
         }
     }
 }
 
-static Status parse_old(const char *line, Arena *arena, Options *old, Error *error) {
+// The command, what was taken, and the rest as typed.
+static void complete_line(Cli *cli, const Taken *taken) {
+    char **argv = ARENA_ARRAY(&cli->arena, char *, cli->argc + taken->count);
+    int count = 0;
+    for (int i = 0; i < cli->argc; i++) {
+        argv[count++] = cli->argv[i];
+        for (int t = 0; i == 1 && t < taken->count; t++) {
+            argv[count++] = taken->words[t];
+        }
+    }
+    cli->line = quote_line(count, argv, &cli->arena);
+}
+
+static Status parse_old(const char *line, Arena *arena, Options *old, CommandId *command, Error *error) {
     int argc = 0;
     char **argv = quote_split(line, &argc, arena);
     ParseContext context = {.argc = argc, .argv = argv, .first = 1, .command = COMMAND_PLAN};
@@ -51,10 +91,18 @@ static Status parse_old(const char *line, Arena *arena, Options *old, Error *err
             context.first = 2;
         }
     }
+    *command = context.command;
     if (options_parse(&context, old, error) != STATUS_OK) {
         return error_wrap(error, "the last request, %s", line);
     }
     return STATUS_OK;
+}
+
+// What validate runs unless it is told otherwise is our own executor.
+static bool is_for_executor(const Options *old, CommandId command) {
+    const OptionValue *target = &old->values[OPTION_TARGET];
+    return target->given ? strncmp(target->text, run_defaults.target, strlen(run_defaults.target)) == 0
+                         : command == COMMAND_VALIDATE && !old->values[OPTION_WITH].given;
 }
 
 Status last_request_take(Cli *cli, Store *store, Error *error) {
@@ -68,20 +116,26 @@ Status last_request_take(Cli *cli, Store *store, Error *error) {
         return error_hint(error, "ndtune %s --world 2 --model tiny", command_names[cli->command]);
     }
     Options *old = ARENA_NEW(&cli->arena, Options);
-    TRY(parse_old(line, &cli->arena, old, error));
-    take(cli, old, what, sizeof what / sizeof what[0]);
-    if (cli->command == COMMAND_EXPORT) {
-        take_everything(cli, old);
-    }
+    Taken *taken = ARENA_NEW(&cli->arena, Taken);
+    CommandId command;
+    TRY(parse_old(line, &cli->arena, old, &command, error));
+    take(cli, old, what, sizeof what / sizeof what[0], taken);
     if (old->list_count > 0 && cli->options.list_count == 0) {
         cli->options.list[0] = old->list[0];
         cli->options.list_count = 1;
         cli->options.values[OPTION_WORLD].integer = old->list[0];
     }
-    const OptionValue *target = &old->values[OPTION_TARGET];
-    if (target->given && strncmp(target->text, run_defaults.target, strlen(run_defaults.target)) == 0) {
-        take(cli, old, where, sizeof where / sizeof where[0]);
+    const bool own_cluster = cli_given(cli, OPTION_CLUSTER), everything = cli->command == COMMAND_EXPORT;
+    const bool same_place = everything || is_for_executor(old, command);
+    if (everything) {
+        take_everything(cli, old, taken);
+    } else if (same_place) {
+        take(cli, old, where, sizeof where / sizeof where[0], taken);
     }
+    if (same_place && !own_cluster) {
+        take_sets(cli, old, taken);
+    }
+    complete_line(cli, taken);
     fprintf(stderr, "ndtune: going on with the last request: %s\n", line);
     return STATUS_OK;
 }

@@ -211,7 +211,7 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"html", "log", "max-runs", "max-time", "out", "trace", "open", "with", NULL};
+    static const char *const later[] = {"html", "log", "max-runs", "max-time", "trace", "open", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }
 

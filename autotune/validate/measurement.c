@@ -23,15 +23,15 @@ double measurement_median(const double *values, int count, int warm_up, Arena *a
 
 // Largest number of values to leave out at either end of `count` sorted ones.
 static int left_out(int count) {
-    double term = pow(0.5, count), below = 0;  // P(B = 0)
+    double log_term = count * log(0.5), below = 0;  // of P(B = 0), which underflows from 1075 values on
     int out = 0;
     for (int k = 0; k < count / 2; k++) {
-        below += term;
+        below += exp(log_term);
         if (2 * below > 1 - COVERAGE) {
             break;
         }
         out = k;
-        term *= (double)(count - k) / (k + 1);
+        log_term += log((double)(count - k) / (k + 1));
     }
     return out;
 }

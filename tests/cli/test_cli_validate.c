@@ -121,6 +121,21 @@ Test(cli_validate, without_a_world_the_last_request_goes_on) {
     json_decref(plan);
 }
 
+Test(cli_validate, the_last_request_may_itself_have_gone_on) {
+    json_t *plan = CLI_JSON(0, "--world", "2", "--model", "tiny", "--seq", "64", "--db", db, "--target", "ndtune",
+                            "--cluster", "local-cpu", "--reduce-dtype", "bf16", "--set", "node.cores=1", "--format",
+                            "json");
+    for (int i = 0; i < 2; i++) {
+        json_t *root = CLI_JSON(0, "validate", "--top", "1", "--spread", "0", "--db", db, "--layers", "1", "--steps",
+                                "3", "--repeats", "1", "--format", "json");
+        const json_t *request = json_object_get(root, "request");
+        cr_assert_str_eq(text(request, "reduce_dtype"), "bf16");
+        cr_assert_not_null(strstr(text(request, "command"), "--set node.cores=1"), "%s", text(request, "command"));
+        json_decref(root);
+    }
+    json_decref(plan);
+}
+
 Test(cli_validate, an_empty_store_has_nothing_to_go_on_with) {
     ProgramRun run = CLI("validate", "--db", db);
     cr_assert_eq(run.exit_code, 1, "%s", run.err);

@@ -44,6 +44,17 @@ Test(measurement, of_few_values_the_interval_is_their_range) {
     cr_assert_eq(high, 3);
 }
 
+Test(measurement, an_interval_of_thousands_is_narrow_and_not_empty) {
+    enum { COUNT = 4000 };
+    double values[COUNT], low, high;
+    for (int i = 0; i < COUNT; i++) {
+        values[i] = i;
+    }
+    measurement_interval(values, COUNT, &arena, &low, &high);
+    cr_assert_float_eq(low, 1947, 2);  // normal: 2000 - 1.645 sqrt(4000) / 2 = 1948
+    cr_assert_float_eq(high, COUNT - 1 - low, 0.1);
+}
+
 Test(measurement, the_spread_of_repeats_is_the_largest_over_the_smallest) {
     const double values[] = {1.1, 1.0, 1.25};
     cr_assert_float_eq(measurement_spread(values, 3), 0.25, 1e-15);
