@@ -102,7 +102,9 @@ static const char documents[] =
     "memory "
     "(terms that sum to peak_bytes, reserved_bytes, limit_bytes), time (terms that sum to step_time_s), cost "
     "(usd_per_hour, "
-    "usd_per_billion_tokens; with \\-\\-tokens also tokens, training_s, training_usd).\n"
+    "usd_per_billion_tokens; with \\-\\-tokens also tokens, training_s, training_usd), origin (estimate or engine), "
+    "engine_version, peak_phase and largest_buffer (what is alive where memory is largest). Of ndtune predict also "
+    "request.\n"
     ".TP\n.B ndtune.scaling/1\n"
     "request (of the first world), best_world, worlds (world, feasible, reason, best, efficiency, training_s, "
     "training_usd).\n"
@@ -115,7 +117,7 @@ static const char documents[] =
     "format, file_name, versions (of the framework, in words), content (the file), prediction.\n"
     ".TP\n.B ndtune.run/1\n"
     "model, cluster, target, target_version, mesh, plan, loss, grad_norm, step_time_s (one number per step), "
-    "peak_bytes, planned_peak_bytes, state, failure, "
+    "host, device, transport, lanes, seed, peak_bytes, planned_peak_bytes, state, failure, "
     "predicted_step_time_s, tasks (name, kind, lane, count, measured_s, predicted_s).\n"
     ".TP\n.B ndtune.validate/1\n"
     "request, source (executor, or command: \\-\\-with), shapes (ranked), steps, warm_up, repeats, rows (place in the "
@@ -138,9 +140,11 @@ static const char documents[] =
     ".TP\n.B ndtune.runs/1\n"
     "requests (id, asked_at, command, model, cluster, target, world, times_asked, best_plan, best_step_s), runs (id, "
     "started_at, host, model, plan, device, transport, state, failure, steps, measured_step_s, predicted_step_s).\n"
+    ".TP\n.B ndtune.cluster/1\n"
+    "Of ndtune clusters NAME and ndtune probe: the profile file, each number with value, source and grade.\n"
     ".TP\n.B ndtune.models/1, ndtune.clusters/1, ndtune.accuracy/1\n"
-    "The lists, and the scores of predictions against measured runs: a column half in the groups file (fitted, held) "
-    "splits "
+    "The lists models and clusters, and the scores of predictions against measured runs: a column half in the groups "
+    "file (fitted, held) splits "
     "them by what constants were fitted on.\n";
 
 // validate --with reads what somebody else's program prints.

@@ -77,8 +77,7 @@ static LayerWork layer_work(const Pipeline *pipeline, const ShardCosts *costs, M
         work.copies_s = (gathers ? layer_s[SHARD_COPY_OUT] : 0) + (reduces ? layer_s[SHARD_REDUCE_COPY] : 0);
     }
     const double add_s = variant == MICRO_FIRST ? 0 : layer_s[SHARD_ADD];
-    work.lane_kernels_s =
-        (gathers ? layer_s[SHARD_COPY_IN] : 0) + (reduces ? fmax(layer_s[SHARD_CAST], add_s) : 0);
+    work.lane_kernels_s = (gathers ? layer_s[SHARD_COPY_IN] : 0) + (reduces ? fmax(layer_s[SHARD_CAST], add_s) : 0);
     return work;
 }
 

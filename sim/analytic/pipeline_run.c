@@ -357,13 +357,30 @@ static double run_lane(double lane_s, double first_s, double last_s, double issu
     return later(later(lane_s, first_s) + count * seconds, later(last_s, issued_s) + seconds);
 }
 
+// Scatters run beside the sums of the units before them for as long as both have work.
+static LayerFactors late_factors(const PipelineContention *contention, const double layer_s[SHARD_KINDS]) {
+    enum { SCATTER_AND_SUM = 6 };
+    const double scatter_s = layer_s[SHARD_SCATTER], sum_s = layer_s[SHARD_REPLICA];
+    LayerFactors factors = no_factors;
+    if (contention && scatter_s > 0 && sum_s > 0) {
+        const double *rates = contention->rates[SCATTER_AND_SUM];
+        const double both_s = fmin(scatter_s / rates[1], sum_s / rates[2]);
+        factors.collective[1] = 1 + both_s * (1 - rates[1]) / scatter_s;
+        factors.collective[2] = 1 + both_s * (1 - rates[2]) / sum_s;
+    }
+    return factors;
+}
+
 // Scatters of all units, layers first; behind each, on its own lane, the sum over replicas.
-static void reduce_late(const Pipeline *pipeline, const ShardCosts *costs, Clocks *clocks) {
+static void reduce_late(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
+                        Clocks *clocks) {
     static const int order[SHARD_UNITS] = {1, 2, 0};
+    const LayerFactors factors = late_factors(contention, costs->seconds[1]);
     for (int i = 0; i < SHARD_UNITS; i++) {
         const double *unit_s = costs->seconds[order[i]], *host_s = costs->host_s[order[i]];
         const int count = order[i] == 1 ? pipeline->layers : 1;
-        const double scatter_s = unit_s[SHARD_SCATTER] + unit_s[SHARD_CAST], sum_s = unit_s[SHARD_REPLICA];
+        const double scatter_s = unit_s[SHARD_SCATTER] * factors.collective[1] + unit_s[SHARD_CAST];
+        const double sum_s = unit_s[SHARD_REPLICA] * factors.collective[2];
         const double scatter_host_s = host_s[SHARD_SCATTER] + host_s[SHARD_CAST];
         const double before_s = later(clocks->gradient, clocks->host + scatter_host_s);
         clocks->host += count * (scatter_host_s + host_s[SHARD_REPLICA]);
@@ -384,7 +401,7 @@ static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, c
     double busy = costs->zero_s + costs->clip_s;
     clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
     if (pipeline->late_reduce) {
-        reduce_late(pipeline, costs, clocks);
+        reduce_late(pipeline, costs, contention, clocks);
     }
     wait_reduced(1, clocks);
     run_kernels(costs->seconds[1][SHARD_SQUARE], costs->host_s[1][SHARD_SQUARE], pipeline->layers, clocks);
