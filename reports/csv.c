@@ -5,7 +5,8 @@
 
 static const char plan_header[] =
     "state,place,dp_replicate,dp_shard,cp,tp,seq,micro_batch,grad_accum,global_batch,zero,recompute,reshard,cp_rotate,"
-    "precision,master_weights,fp8_recipe,attention,fused,tp_overlap,order,"
+    "precision,master_weights,fp8_recipe,reduce_dtype,attention,fused,tp_overlap,"
+    "order,"
     "step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,compute_s,exposed_dp_replicate_s,exposed_dp_"
     "shard_s,"
     "exposed_cp_s,exposed_tp_s,optimizer_s,overhead_s,peak_bytes,reserved_bytes,pareto,rule,reason";
@@ -24,6 +25,7 @@ static void plan_fields(Csv *csv, const TrainPlan *plan) {
     csv_text(csv, dtype_name(plan->precision));
     csv_text(csv, plan->bf16_master ? "bf16" : "fp32");
     csv_text(csv, plan->precision == DTYPE_FP8 ? fp8_recipe_names[plan->fp8_recipe] : NULL);
+    csv_text(csv, reduce_dtype_names[plan->reduce_dtype]);
     csv_text(csv, attention_names[plan->attention]);
     csv_text(csv, fused_names[plan->fused]);
     csv_text(csv, plan->tp_overlap ? "on" : "off");
