@@ -119,10 +119,13 @@ int target_vocab(const Target *target, const ModelSpec *model, int tp) {
 
 Target target_run_by(const Target *program, const Target *runner) {
     Target mixed = *program;
+    mixed.evidence = runner->evidence;
     mixed.host_s_per_op = runner->host_s_per_op;
+    mixed.other_share = runner->other_share;
     mixed.step_fixed_s = runner->step_fixed_s;
     mixed.memory_passes = runner->memory_passes;
     mixed.loss_bytes_per_logit = runner->loss_bytes_per_logit;
+    mixed.bucket_bytes = runner->bucket_bytes;
     mixed.optimizer_bytes_per_parameter = runner->optimizer_bytes_per_parameter;
     mixed.context_bytes = runner->context_bytes;
     mixed.communicator_bytes = runner->communicator_bytes;

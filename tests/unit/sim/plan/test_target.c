@@ -150,3 +150,19 @@ Test(target, our_executor_takes_every_order) {
         cr_assert(target_takes_order(target, &(Mesh){.size = {2, 2, 2, 2}, .order = orders[i]}));
     }
 }
+
+// Nanotron's row has a share of time that nothing explains and reduces in pieces; our executor has neither.
+Test(target, the_program_of_one_runs_at_the_costs_of_the_other) {
+    const Target *program = NULL, *runner = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find("nanotron", &program, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(target_find("ndtune", &runner, &error), STATUS_OK, "%s", error.message);
+    cr_assert_gt(program->other_share + program->bucket_bytes, 0);
+    const Target mixed = target_run_by(program, runner);
+    cr_assert_eq(mixed.other_share, runner->other_share);
+    cr_assert_eq(mixed.bucket_bytes, runner->bucket_bytes);
+    cr_assert_eq(mixed.host_s_per_op, runner->host_s_per_op);
+    cr_assert_str_eq(mixed.evidence, runner->evidence);
+    cr_assert_str_eq(mixed.name, "nanotron");
+    cr_assert_eq(mixed.half_gradients, program->half_gradients);
+}
