@@ -69,23 +69,57 @@ static Status one_plan(Cli *cli, Store *store, TuneRequest *request, Prediction 
     return reason ? error_set(error, STATUS_INFEASIBLE, "this plan does not fit: %s", reason) : STATUS_OK;
 }
 
-static Status best_plan(Cli *cli, Store *store, TuneRequest *request, Prediction *prediction, Error *error) {
+// The search leaves out what no file of the format can say, so that its best choice of a shape can be written.
+static Status narrow(Cli *cli, const ExportFormat *format, TuneRequest *request, Error *error) {
+    if (!format->target) {  // a file around the usual one
+        TRY(cli_blame(cli, OPTION_TARGET, export_usual(request->target, &format, error)));
+    }
+    if (!format->never_reshards && request->reshard == TUNE_ANY) {
+        request->reshard = RESHARD_ALWAYS;
+    }
+    if (!cli_given(cli, OPTION_RANK_ORDER)) {
+        request->any_order = false;
+    }
+    return STATUS_OK;
+}
+
+// The best entry that the format can write; better ones are named with what is in their way.
+static Status take_first(Cli *cli, const TuneResult *result, ExportCall *call, Prediction *prediction, Error *error) {
+    char mesh[MESH_TEXT_BYTES];
+    Error best = {0};
+    for (int i = 0; i < result->entry_count; i++) {
+        const ExportJob job = {
+            .request = result->request, .prediction = &result->entries[i], .command = cli->line, .arena = &cli->arena};
+        Error why = {0};
+        if (export_check(call->format, &job, &why) == STATUS_OK) {
+            *prediction = result->entries[i];
+            return STATUS_OK;
+        }
+        best = i == 0 ? why : best;
+        fprintf(stderr, "ndtune: place %d, %s, is passed over: %s\n", i + 1,
+                mesh_text(&result->entries[i].plan.mesh, mesh), why.message);
+    }
+    return error_set(error, STATUS_USAGE, "no shape that fits can be written; of the best: %s", best.message);
+}
+
+static Status best_plan(Cli *cli, Store *store, ExportCall *call, TuneRequest *request, Prediction *prediction,
+                        Error *error) {
     if (cli->options.list_count > 1) {
         return cli_blame(cli, OPTION_WORLD,
                          error_set(error, STATUS_USAGE, "ndtune export takes one world, not a list"));
     }
     TRY(request_build(cli, &search_defaults, request, error));
-    if (!cli_given(cli, OPTION_RANK_ORDER)) {
-        request->any_order = false;  // no file can say another than the framework's own
+    if (!call->format) {
+        TRY(cli_blame(cli, OPTION_TARGET, export_usual(request->target, &call->format, error)));
     }
+    TRY(narrow(cli, call->format, request, error));
     TuneResult result;
     TRY(cli_search_in(cli, store, request, &result, error));
     TRY(store_save_result(store, &result, error));
     if (result.entry_count == 0) {
         return cli_nothing_feasible(&result, error);
     }
-    *prediction = result.entries[0];
-    return STATUS_OK;
+    return take_first(cli, &result, call, prediction, error);
 }
 
 static Status write_file(const void *what, FILE *out, Error *error) {
@@ -108,7 +142,7 @@ static Status find_and_write(Cli *cli, Store *store, Error *error) {
     TuneRequest request;
     Prediction prediction = {0};
     TRY(cli_given(cli, OPTION_MESH) ? one_plan(cli, store, &request, &prediction, error)
-                                    : best_plan(cli, store, &request, &prediction, error));
+                                    : best_plan(cli, store, &call, &request, &prediction, error));
     if (!call.format) {
         TRY(cli_blame(cli, OPTION_TARGET, export_usual(request.target, &call.format, error)));
     }

@@ -50,6 +50,9 @@ Status export_find(const char *name, const ExportFormat **format, Error *error);
 // The usual format of a target; USAGE where there is none.
 Status export_usual(const Target *target, const ExportFormat **format, Error *error);
 
+// Can the format express the plan? USAGE with one sentence where it cannot.
+Status export_check(const ExportFormat *format, const ExportJob *job, Error *error);
+
 // Writes the whole file. USAGE with one sentence where the format cannot express the plan.
 Status export_write(const ExportFormat *format, const ExportJob *job, FILE *out, Error *error);
 

@@ -310,18 +310,26 @@ static void place_on_nodes(ExportJob *job) {
     job->nodes = (world + job->ranks_per_node - 1) / job->ranks_per_node;
 }
 
+// Fills in what follows from the plan, then asks every rule.
+static Status prepare(const ExportFormat *format, ExportJob *job, Error *error) {
+    job->plan = &job->prediction->plan;
+    place_on_nodes(job);
+    const char *reason = refuse_target(format, job);
+    reason = reason ? reason : refuse_text(job);
+    reason = reason ? reason : refuse_layout(format, job);
+    reason = reason ? reason : refuse_columns(format, job);
+    reason = reason || !format->refuse ? reason : format->refuse(job);
+    return reason ? error_set(error, STATUS_USAGE, "%s", reason) : STATUS_OK;
+}
+
+Status export_check(const ExportFormat *format, const ExportJob *asked, Error *error) {
+    ExportJob job = *asked;
+    return prepare(format, &job, error);
+}
+
 Status export_write(const ExportFormat *format, const ExportJob *asked, FILE *out, Error *error) {
     ExportJob job = *asked;
-    job.plan = &job.prediction->plan;
-    place_on_nodes(&job);
-    const char *reason = refuse_target(format, &job);
-    reason = reason ? reason : refuse_text(&job);
-    reason = reason ? reason : refuse_layout(format, &job);
-    reason = reason ? reason : refuse_columns(format, &job);
-    reason = reason || !format->refuse ? reason : format->refuse(&job);
-    if (reason) {
-        return error_set(error, STATUS_USAGE, "%s", reason);
-    }
+    TRY(prepare(format, &job, error));
     if (format->comment) {
         char *header = export_header(format, &job);
         if (!header) {

@@ -54,6 +54,17 @@ Test(cli_export, the_best_of_a_world_is_the_first_entry_of_its_plan) {
     json_decref(plan);
 }
 
+Test(cli_export, a_world_gives_a_file_even_where_better_shapes_cannot_be_written) {
+    ProgramRun run =
+        CLI("export", "--world", "32", "--model", "llama-3-8b", "--target", "deepspeed", "--effort", "estimate");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    json_t *file = json_loads(run.out, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert_not_null(file, "%s", run.out);
+    cr_expect(strstr(run.err, "place 1, ") == NULL || strstr(run.err, "is passed over: DeepSpeed"), "%s", run.err);
+    json_decref(file);
+    program_run_free(&run);
+}
+
 Test(cli_export, without_words_it_goes_on_with_the_last_request) {
     char *folder = temp_dir_make();
     char db[512], out[512];
