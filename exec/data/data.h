@@ -10,6 +10,7 @@ typedef struct DataSetup {
     uint64_t seed;
     int32_t vocab;     // the model's own, not what a target pads it to
     const char *path;  // NULL = the chain
+    int64_t tokens;    // that the file has where the run was started; 0 = not compared
 } DataSetup;
 
 typedef struct DataSource {

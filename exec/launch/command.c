@@ -60,9 +60,9 @@ static int spawn(const CommandSetup *setup, const char *output_path, Arena *aren
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    failed = failed ? failed
-                    : posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv,
-                                   environment_of(setup, arena));
+    failed = failed
+                 ? failed
+                 : posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv, environment_of(setup, arena));
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return failed;

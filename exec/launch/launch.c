@@ -55,6 +55,7 @@ static Status data_prepare(Run *run, Error *error) {
                             .sequences = plan_global_batch(&request->plan),
                             .count = request->plan.seq + 1};
     const Status status = token_file_check(&file, &need, error);
+    request->options.data_tokens = file.count;
     token_file_close(&file);
     return status;
 }

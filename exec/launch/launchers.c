@@ -191,14 +191,26 @@ static int count_lines(const char *path) {
     return count;
 }
 
+// Of "a:2,b,a": two; what follows a colon are the slots.
+static int count_names(const char *hosts) {
+    int count = 0;
+    for (const char *at = hosts; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        const size_t length = strcspn(at, ":,");
+        bool known = length == 0;
+        for (const char *before = hosts; before < at && !known; before += strcspn(before, ",") + 1) {
+            known = strcspn(before, ":,") == length && strncmp(before, at, length) == 0;
+        }
+        count += !known;
+    }
+    return count;
+}
+
 int launcher_hosts(const Launcher *launcher, const LaunchOptions *options) {
     int count = 1;
     if (options->hostfile) {
         count = count_lines(options->hostfile);
     } else if (options->hosts) {
-        for (const char *at = options->hosts; *at; at++) {
-            count += *at == ',';
-        }
+        count = count_names(options->hosts);
     } else if (launcher->hosts && strcmp(launcher->name, "srun") == 0 && getenv("SLURM_JOB_NUM_NODES")) {
         count = (int)strtol(getenv("SLURM_JOB_NUM_NODES"), NULL, 10);
     }

@@ -85,7 +85,8 @@ static void judge_sums(Judge *judge) {
             if (groups->wrong[rank] > 0) {
                 say(judge, true,
                     arena_format(judge->arena, "%s over %s: %.0f elements came out wrong on %s", groups->collective,
-                                 mesh_axes_words(groups->axes, judge->arena), groups->wrong[rank], rank_words(judge, rank)));
+                                 mesh_axes_words(groups->axes, judge->arena), groups->wrong[rank],
+                                 rank_words(judge, rank)));
             }
         }
     }
@@ -188,11 +189,12 @@ static void judge_promise(Judge *judge, const AxesTimes *all) {
     const bool network = all->last.hosts > 1;
     char took[TEXT_UNIT_BYTES], promised[TEXT_UNIT_BYTES], size[TEXT_UNIT_BYTES];
     say(judge, network && ratio > SLOW_LINK,
-        arena_format(
-            judge->arena, "collectives over %s take %.1f times what the profile promises (%s of %s: %s, promised %s)%s",
-            mesh_axes_words(all->axes, judge->arena), ratio, all->worst->collective, text_bytes(size, all->worst->payload_bytes),
-            text_seconds(took, all->worst_s), text_seconds(promised, all->worst->predicted_s),
-            network ? ": the network between the machines is slow" : ""));
+        arena_format(judge->arena,
+                     "collectives over %s take %.1f times what the profile promises (%s of %s: %s, promised %s)%s",
+                     mesh_axes_words(all->axes, judge->arena), ratio, all->worst->collective,
+                     text_bytes(size, all->worst->payload_bytes), text_seconds(took, all->worst_s),
+                     text_seconds(promised, all->worst->predicted_s),
+                     network ? ": the network between the machines is slow" : ""));
 }
 
 static void note_group(Judge *judge, AxisMask axes, int first, bool slow) {
@@ -214,7 +216,8 @@ static void judge_groups(Judge *judge, const AxesTimes *all) {
                 arena_format(judge->arena,
                              "collectives over %s are slow between %s: %.1f times what the other groups "
                              "take",
-                             mesh_axes_words(all->axes, judge->arena), group_words(judge, all->axes, all->last.first[i]), ratio));
+                             mesh_axes_words(all->axes, judge->arena),
+                             group_words(judge, all->axes, all->last.first[i]), ratio));
         }
     }
 }

@@ -126,17 +126,18 @@ static json_t *options_json(const RunOptions *options) {
     char seed[24], jitter[24];
     snprintf(seed, sizeof seed, "%" PRIu64, options->seed);
     snprintf(jitter, sizeof jitter, "%" PRIu64, options->jitter_seed);
-    return json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:b, s:s, "
-                     "s:s, s:i, s:i, s:i, s:i, s:f}",
-                     "steps", options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2",
-                     options->beta2, "eps", options->eps, "weight_decay", options->weight_decay, "clip", options->clip,
-                     "data_path", text_or_empty(options->data_path), "device", options->device, "transport",
-                     options->transport, "lanes", (int)options->lanes, "jitter_seed", jitter, "timeout_s",
-                     options->timeout_s, "threads", options->threads, "spans", options->spans, "bitwise",
-                     options->bitwise, "poison", options->poison, "moments_path", text_or_empty(options->moments_path),
-                     "weights_path", text_or_empty(options->weights_path), "fault_action", (int)options->fault.action,
-                     "fault_rank", options->fault.rank, "fault_task", options->fault.task, "fault_step",
-                     options->fault.step, "fault_delay_s", options->fault.delay_s);
+    return json_pack(
+        "{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:I, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:b, s:s, "
+        "s:s, s:i, s:i, s:i, s:i, s:f}",
+        "steps", options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2", options->beta2,
+        "eps", options->eps, "weight_decay", options->weight_decay, "clip", options->clip, "data_path",
+        text_or_empty(options->data_path), "data_tokens", (json_int_t)options->data_tokens, "device", options->device,
+        "transport", options->transport, "lanes", (int)options->lanes, "jitter_seed", jitter, "timeout_s",
+        options->timeout_s, "threads", options->threads, "spans", options->spans, "bitwise", options->bitwise, "poison",
+        options->poison, "moments_path", text_or_empty(options->moments_path), "weights_path",
+        text_or_empty(options->weights_path), "fault_action", (int)options->fault.action, "fault_rank",
+        options->fault.rank, "fault_task", options->fault.task, "fault_step", options->fault.step, "fault_delay_s",
+        options->fault.delay_s);
 }
 
 static json_t *request_json(const RunRequest *request) {
@@ -264,6 +265,7 @@ static Status read_options(const JsonReader *root, Arena *arena, RunOptions *opt
     TRY(read_int(&reader, "steps", 1, INT_MAX, &options->steps, error));
     TRY(read_numbers(&reader, options, error));
     TRY(read_text_or_null(&reader, "data_path", arena, &options->data_path, error));
+    TRY(json_get_int(&reader, "data_tokens", 0, INT64_MAX, &options->data_tokens, error));
     TRY(json_get_text(&reader, "device", arena, &options->device, error));
     TRY(json_get_text(&reader, "transport", arena, &options->transport, error));
     TRY(read_int(&reader, "lanes", 0, LANES_COUNT - 1, &lanes, error));

@@ -38,6 +38,7 @@ typedef struct RunOptions {
     uint64_t seed;
     double lr, beta1, beta2, eps, weight_decay, clip;
     const char *data_path;  // tokens (exec/data/token_file.h); NULL = a chain that a model can learn
+    int64_t data_tokens;    // of that file, counted by the launcher; 0 = no file
     const char *device, *transport;
     LaneMode lanes;
     uint64_t jitter_seed;      // 0 = off: random waits before and after tasks

@@ -13,9 +13,9 @@
 #include "exec/launch/run.h"
 #include "exec/transport/clock.h"
 
-static const double LOOK_S = 0.02;   // progress is drawn this often; a worker's end wakes the watch at once
-static const double SETTLE_S = 3;    // after a rank was lost, for the words of its launcher
-static const double ARRIVAL_S = 60;  // all ranks have come by then: mpirun over ssh takes seconds, not minutes
+static const double LOOK_S = 0.02;          // progress is drawn this often; a worker's end wakes the watch at once
+static const double SETTLE_S = 3;           // after a rank was lost, for the words of its launcher
+static const double ARRIVAL_S = 60;         // all ranks have come by then: mpirun over ssh takes seconds, not minutes
 static const double LONGEST_LOOK_S = 0.25;  // a longer time between looks was a pause of this process
 
 // ---------------------------------------------------------------------------------------------- words

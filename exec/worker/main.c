@@ -192,7 +192,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: ndtune-worker run REQUEST.json RANK | join LAUNCHER (ndtune starts it)\n");
         return status_exit_code(STATUS_USAGE);
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);        // no rank outlives who started it
+    prctl(PR_SET_PDEATHSIG, SIGKILL);         // no rank outlives who started it
     prctl(PR_SET_NAME, WORKER_PROCESS_NAME);  // by which its launcher knows it, whatever the file is called
     Error error = {0};
     Arena arena = {0};

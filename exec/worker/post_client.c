@@ -119,8 +119,7 @@ Status post_join(PostClient *client, const char *setting, int rank, char **reque
         }
     }
     pthread_mutex_init(&client->sending, NULL);
-    return *request ? STATUS_OK
-                    : unreachable(setting, error);
+    return *request ? STATUS_OK : unreachable(setting, error);
 }
 
 // ---------------------------------------------------------------------------------------------- the thread

@@ -62,21 +62,23 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
     if (!session->devices) {
         return error->status;
     }
-    const DeviceSetup setup = {
-        .program = &session->program,
-        .memory = &session->memory,
-        .at = session->at,
-        .threads = options->threads > 0 ? options->threads : 1,
-        .bitwise = options->bitwise,
-        .poison = options->poison,
-        .data = {.seed = options->seed, .vocab = session->request->model.vocab, .path = options->data_path},
-        .numbers = {.seed = options->seed,
-                    .lr = options->lr,
-                    .beta1 = options->beta1,
-                    .beta2 = options->beta2,
-                    .eps = options->eps,
-                    .weight_decay = options->weight_decay,
-                    .clip = options->clip}};
+    const DeviceSetup setup = {.program = &session->program,
+                               .memory = &session->memory,
+                               .at = session->at,
+                               .threads = options->threads > 0 ? options->threads : 1,
+                               .bitwise = options->bitwise,
+                               .poison = options->poison,
+                               .data = {.seed = options->seed,
+                                        .vocab = session->request->model.vocab,
+                                        .path = options->data_path,
+                                        .tokens = options->data_tokens},
+                               .numbers = {.seed = options->seed,
+                                           .lr = options->lr,
+                                           .beta1 = options->beta1,
+                                           .beta2 = options->beta2,
+                                           .eps = options->eps,
+                                           .weight_decay = options->weight_decay,
+                                           .clip = options->clip}};
     return session->devices->open(&setup, arena, &session->device, error);
 }
 

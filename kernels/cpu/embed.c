@@ -1,5 +1,6 @@
-// Rows of a table (token or position embeddings), and their gradient. The gradient is cut by columns, each thread walking all
-// rows in order: rows of equal entries then add in order for any number of threads, without atomics or sorting.
+// Rows of a table (token or position embeddings), and their gradient. The gradient is cut by columns, each thread
+// walking all rows in order: rows of equal entries then add in order for any number of threads, without atomics or
+// sorting.
 
 #include "kernels/cpu/tier.h"
 

@@ -1,8 +1,7 @@
 // Rotary positions (Su et al. 2021), pairs (i, i + d/2) of the first d elements of a head, angle = position *
-// theta^(-2i/d). Angles, sines
-// and cosines are made in double once per row and pair and shared by the heads: reduced by pi/2 in three parts (Cody
-// and Waite 1980) and summed by Taylor series, because libm's are not vectorised. Exact to float rounding for angles
-// below 2^20.
+// theta^(-2i/d). Angles, sines and cosines are made in double once per row and pair and shared by the heads: reduced by
+// pi/2 in three parts (Cody and Waite 1980) and summed by Taylor series, because libm's are not vectorised. Exact to
+// float rounding for angles below 2^20.
 
 #include "kernels/cpu/tier.h"
 

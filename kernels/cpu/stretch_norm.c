@@ -1,5 +1,5 @@
-// RMS norm of stretches of a row, in place: queries and keys by head (qwen3) or whole (olmo2). The formulas are those of
-// norm.c; a stretch counts as a row.
+// RMS norm of stretches of a row, in place: queries and keys by head (qwen3) or whole (olmo2). The formulas are those
+// of norm.c; a stretch counts as a row.
 
 #include "kernels/cpu/tier.h"
 

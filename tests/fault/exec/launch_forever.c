@@ -8,8 +8,9 @@ int main(int argc, char **argv) {
     Arena arena = {0};
     Error error = {0};
     RunResult result;
-    RunRequest request = {.plan = {.mesh = {.size = {1, 2, 1, 1}}, .seq = 64, .micro_batch = 1, .grad_accum = 1, .zero = 3},
-                          .options = run_options_default()};
+    RunRequest request = {
+        .plan = {.mesh = {.size = {1, 2, 1, 1}}, .seq = 64, .micro_batch = 1, .grad_accum = 1, .zero = 3},
+        .options = run_options_default()};
     const ExecOptions options = {.worker_path = argc > 1 ? argv[1] : NULL};
     request.options.steps = 1 << 30;
     request.options.transport = argc > 2 ? argv[2] : "shm";

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/launch/launchers.h"
 #include "exec/launch/result.h"
 #include "exec/worker/recorder.h"
 #include "tests/parity/exec/exec_case.h"
@@ -134,6 +135,7 @@ static RunRequest request_of(void) {
     request.plan.recompute = RECOMPUTE_FULL;
     request.plan.tp_overlap = true;
     request.options.seed = UINT64_MAX;
+    request.options.data_tokens = INT64_C(1) << 40;
     request.options.lr = 0.1;  // not a dyadic fraction: shows that digits survive
     request.options.lanes = LANES_ASYNC;
     request.options.fault = (RunFault){.action = FAULT_HANG, .rank = 1, .task = 7};
@@ -158,6 +160,7 @@ Test(launch, a_request_survives_its_file) {
     cr_assert_eq(read.target, written.target);
     cr_assert_eq(read.template_hash, written.template_hash);
     cr_assert_eq(read.options.seed, UINT64_MAX);
+    cr_assert_eq(read.options.data_tokens, INT64_C(1) << 40);
     cr_assert(read.options.lr == 0.1 && read.options.lanes == LANES_ASYNC);
     cr_assert(read.options.fault.action == FAULT_HANG && read.options.fault.rank == 1 && read.options.fault.task == 7);
     cr_assert_str_eq(read.failure_path, written.failure_path);
@@ -213,6 +216,15 @@ Test(launch, a_transport_of_one_machine_is_refused_in_a_job_of_several) {
     unsetenv("SLURM_JOB_NUM_NODES");
     cr_expect(strstr(error.message, "transport shm does not leave this machine"), "%s", error.message);
     cr_expect(strstr(error.hint, "--transport mpi"), "%s", error.hint);
+}
+
+Test(launch, a_host_that_is_named_twice_is_one_host) {
+    const Launcher *mpirun = NULL;
+    Error error = {0};
+    cr_assert(launcher_find("mpirun", &mpirun, &error) == STATUS_OK);
+    cr_expect_eq(launcher_hosts(mpirun, &(LaunchOptions){.hosts = "a:2,b,a"}), 2);
+    cr_expect_eq(launcher_hosts(mpirun, &(LaunchOptions){.hosts = "node1,node10"}), 2);
+    cr_expect_eq(launcher_hosts(mpirun, &(LaunchOptions){.hosts = "localhost,localhost"}), 1);
 }
 
 Test(launch, the_typical_step_is_the_median_after_warm_up) {

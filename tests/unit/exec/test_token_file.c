@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/data/token_file.h"
+#include "exec/data/data.h"
 
 static char path[64];
 
@@ -121,6 +121,18 @@ Test(token_file, one_that_is_good_is_accepted) {
     Error error = {0};
     cr_assert(token_file_check(&file, &need, &error) == STATUS_OK, "%s", error.message);
     token_file_close(&file);
+}
+
+Test(token_file, another_one_on_another_host_is_refused_in_words) {
+    DataSetup setup = {.vocab = 65536, .path = file_of(".bin", words, sizeof words), .tokens = 8};
+    DataSource source;
+    Error error = {0};
+    cr_assert(data_open(&setup, &source, &error) == STATUS_OK, "%s", error.message);
+    data_close(&source);
+    setup.tokens = 9;
+    cr_expect(data_open(&setup, &source, &error) == STATUS_ENVIRONMENT);
+    cr_expect(strstr(error.message, "8 tokens for this rank, and 9 where"), "%s", error.message);
+    cr_expect(strstr(error.hint, "every host"), "%s", error.hint);
 }
 
 Test(token_file, an_absent_file_a_folder_and_half_a_token_are_refused_in_words) {
