@@ -146,7 +146,7 @@ static int64_t integer_sum(const Seat *seat, int64_t i) {
 
 static void integers(const Seat *seat, int64_t count, ReduceOp op) {
     const int64_t part = (count + seat->size - 1) / seat->size, all = part * seat->size;
-    int64_t *in = malloc((size_t)all * sizeof *in), *out = malloc((size_t)all * sizeof *out);
+    int64_t *in = calloc((size_t)all, sizeof *in), *out = calloc((size_t)all, sizeof *out);
     for (int64_t i = 0; i < all; i++) {
         in[i] = integer(seat->rank->rank, i);
     }

@@ -192,7 +192,7 @@ Test(cluster_read, group_sizes_are_counts_that_ascend) {
 Test(cluster_read, there_are_at_most_four_group_sizes) {
     json_t *groups = json_object();
     for (int i = 2; i < 8; i++) {
-        char key[8];
+        char key[16];
         snprintf(key, sizeof key, "%d", i);
         json_object_set_new(groups, key, json_object());
     }

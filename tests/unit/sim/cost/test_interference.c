@@ -8,7 +8,7 @@
 static const Interference ideal = {.hbm_factor = 1, .collective_slowdown = 1, .residue = 1};
 
 static void check(const ShareDemand *demands, int count, const Interference *interference, const double *expected) {
-    const ShareDemand *list[SHARE_MAX_ACTIVE];
+    const ShareDemand *list[SHARE_MAX_ACTIVE] = {0};
     double rates[SHARE_MAX_ACTIVE];
     for (int i = 0; i < count; i++) {
         list[i] = &demands[i];
