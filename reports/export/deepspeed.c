@@ -41,8 +41,9 @@ static void write_header(const ExportJob *job, FILE *out) {
     Error none = {0};
     char *header = export_find("deepspeed", &self, &none) == STATUS_OK ? export_header(self, job) : NULL;
     const char *comma = "";
+    char *rest = NULL;
     fputs("{\n    \"_comment\": [", out);
-    for (char *line = header ? strtok(header, "\n") : NULL; line; line = strtok(NULL, "\n")) {
+    for (char *line = header ? strtok_r(header, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
         fprintf(out, "%s\n        ", comma);
         export_quoted(line, out);
         comma = ",";
