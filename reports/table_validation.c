@@ -155,10 +155,11 @@ static void print_agreement(const Validation *validation, FILE *out) {
 Status table_validation(const Validation *validation, FILE *out, Error *error) {
     const TuneRequest *request = validation->request;
     fprintf(out,
-            "%s on %d ranks, %s, predicted on profile %s; %d of %d shapes, %d runs of %d steps each, %d to warm up\n\n",
+            "%s on %d ranks, %s, predicted on profile %s; %d of %d shapes, %d run%s of %d steps%s, %d to warm up\n\n",
             request->model.name, request->world,
             strcmp(validation->source, "command") == 0 ? "run by your command" : "run by the executor",
-            request->cluster.name, validation->row_count, validation->shapes, validation->repeats, validation->steps,
+            request->cluster.name, validation->row_count, validation->shapes, validation->repeats,
+            validation->repeats > 1 ? "s" : "", validation->steps, validation->repeats > 1 ? " each" : "",
             validation->warm_up);
     TRY(print_rows(validation, out, error));
     print_notes(validation, out);

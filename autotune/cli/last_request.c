@@ -109,8 +109,9 @@ Status last_request_take(Cli *cli, Store *store, Error *error) {
     if (cli_given(cli, OPTION_WORLD) || cli_given(cli, OPTION_MODEL)) {
         return STATUS_OK;
     }
-    const char *line = NULL;
-    TRY(store_last_request(store, &cli->arena, &line, error));
+    const bool everything = cli->command == COMMAND_EXPORT;
+    const char *line = NULL;  // a file is for somebody else's framework: what was run here in between is not meant
+    TRY(store_last_request(store, everything ? run_defaults.target : NULL, &cli->arena, &line, error));
     if (!line) {
         error_set(error, STATUS_USAGE, "the store has no request to go on with: name --world and --model");
         return error_hint(error, "ndtune %s --world 2 --model tiny", command_names[cli->command]);
@@ -125,7 +126,7 @@ Status last_request_take(Cli *cli, Store *store, Error *error) {
         cli->options.list_count = 1;
         cli->options.values[OPTION_WORLD].integer = old->list[0];
     }
-    const bool own_cluster = cli_given(cli, OPTION_CLUSTER), everything = cli->command == COMMAND_EXPORT;
+    const bool own_cluster = cli_given(cli, OPTION_CLUSTER);
     const bool same_place = everything || is_for_executor(old, command);
     if (everything) {
         take_everything(cli, old, taken);

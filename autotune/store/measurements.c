@@ -58,6 +58,13 @@ static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
     return sqlite3_column_int64(row, 0);
 }
 
+// After the last step of a statement that reads.
+static Status read_status(Store *store, int code, Error *error) {
+    return code == SQLITE_ROW || code == SQLITE_DONE
+               ? STATUS_OK
+               : store_error(store->db, store->path, "reading what is stored", error);
+}
+
 static Status read_tasks(Store *store, int64_t run_id, Arena *arena, RunRecord *run, Error *error) {
     sqlite3_stmt *statement = NULL;
     TRY(store_prepare(store,
@@ -68,15 +75,17 @@ static Status read_tasks(Store *store, int64_t run_id, Arena *arena, RunRecord *
     bind_int(statement, &place, run_id);
     RunTask *tasks = NULL;
     size_t capacity = 0;
-    while (sqlite3_step(statement) == SQLITE_ROW) {
+    int code;
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         tasks = arena_grow(arena, tasks, (size_t)run->task_count, &capacity, sizeof *tasks);
         tasks[run->task_count++] = (RunTask){text_at(statement, 0, arena),        text_at(statement, 1, arena),
                                              text_at(statement, 2, arena),        sqlite3_column_int64(statement, 3),
                                              sqlite3_column_double(statement, 4), sqlite3_column_double(statement, 5)};
     }
     run->tasks = tasks;
+    const Status status = read_status(store, code, error);
     sqlite3_finalize(statement);
-    return STATUS_OK;
+    return status;
 }
 
 Status store_measurements(Store *store, uint64_t measurement_hash, int most, Arena *arena, RunRecord *runs, int *count,
@@ -91,10 +100,12 @@ Status store_measurements(Store *store, uint64_t measurement_hash, int most, Are
     bind_hash(statement, &place, measurement_hash);
     bind_int(statement, &place, most);
     Status status = STATUS_OK;
-    while (status == STATUS_OK && sqlite3_step(statement) == SQLITE_ROW) {
+    int code = SQLITE_ROW;
+    while (status == STATUS_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
         const int64_t id = read_record(statement, arena, &runs[*count]);
         status = read_tasks(store, id, arena, &runs[(*count)++], error);
     }
+    status = status == STATUS_OK ? read_status(store, code, error) : status;
     sqlite3_finalize(statement);
     return status;
 }
@@ -108,8 +119,9 @@ Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *abou
                       &statement, error));
     int place = 1;
     bind_int(statement, &place, id);
-    *found = sqlite3_step(statement) == SQLITE_ROW;
-    Status status = STATUS_OK;
+    const int code = sqlite3_step(statement);
+    *found = code == SQLITE_ROW;
+    Status status = read_status(store, code, error);
     if (*found) {
         enum { AFTER = FIRST_PART + 7 };
         read_record(statement, arena, run);
@@ -135,14 +147,20 @@ Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *abou
     return status;
 }
 
-Status store_last_request(Store *store, Arena *arena, const char **command, Error *error) {
+Status store_last_request(Store *store, const char *but_target, Arena *arena, const char **command, Error *error) {
     sqlite3_stmt *statement = NULL;
     *command = NULL;
-    TRY(store_prepare(store, "SELECT command FROM requests ORDER BY last_asked_at DESC, id DESC LIMIT 1", &statement,
-                      error));
-    if (sqlite3_step(statement) == SQLITE_ROW) {
+    TRY(store_prepare(store,
+                      "SELECT command FROM requests WHERE ?1 IS NULL OR target NOT LIKE ?1 || '@%' "
+                      "ORDER BY last_asked_at DESC, id DESC LIMIT 1",
+                      &statement, error));
+    int place = 1;
+    bind_text(statement, &place, but_target);
+    const int code = sqlite3_step(statement);
+    if (code == SQLITE_ROW) {
         *command = text_at(statement, 0, arena);
     }
+    const Status status = read_status(store, code, error);
     sqlite3_finalize(statement);
-    return STATUS_OK;
+    return status;
 }

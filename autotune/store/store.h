@@ -42,5 +42,5 @@ Status store_measurements(Store *store, uint64_t measurement_hash, int most, Are
 Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *about, RunRecord *run, bool *found,
                          Error *error);
 
-// The command line of what was asked last, as it was typed; NULL = nothing was asked.
-Status store_last_request(Store *store, Arena *arena, const char **command, Error *error);
+// The command line of what was asked last, of any target or of any but the one named; NULL = nothing was.
+Status store_last_request(Store *store, const char *but_target, Arena *arena, const char **command, Error *error);

@@ -56,9 +56,8 @@ typedef struct Target {
     bool gradient_buffer;     // whole gradients have memory of their own from the start, accumulated or not
     int gradient_copies;      // whole gradients in the working dtype kept beside that buffer
     bool late_reduce;         // stage 1 reduces when backward has ended, not beside it
-    bool
-        replicas_each_step;  // reduced on every micro-step, over dp_replicate too; at stage 0 nothing is left for the end
-    bool half_gradients;     // weight gradients have whole buffers in the compute dtype, added to the fp32 ones
+    bool replicas_each_step;  // reduced on every micro-step over dp_replicate too; at stage 0 none are left for the end
+    bool half_gradients;      // weight gradients have whole buffers in the compute dtype, added to the fp32 ones
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)

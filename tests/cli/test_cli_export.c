@@ -73,6 +73,8 @@ Test(cli_export, without_words_it_goes_on_with_the_last_request) {
     ProgramRun plan =
         CLI("--world", "8", "--model", "tiny", "--global-batch", "64", "--cluster", "dgx-a100-80g", "--db", db);
     cr_assert_eq(plan.exit_code, 0, "%s", plan.err);
+    ProgramRun here = CLI("--world", "2", "--model", "tiny", "--target", "ndtune", "--db", db);  // as validate does
+    cr_assert_eq(here.exit_code, 0, "%s", here.err);
     ProgramRun file = CLI("export", "--db", db, "--out", out);
     cr_assert_eq(file.exit_code, 0, "%s", file.err);
     cr_expect_str_empty(file.out);
@@ -86,6 +88,7 @@ Test(cli_export, without_words_it_goes_on_with_the_last_request) {
     cr_expect(strstr(text, "Batch: 64 sequences"), "%s", text);
     cr_expect(strstr(text, "a file.yaml' train.py"), "%s", text);  // quoted, as it has a blank
     program_run_free(&plan);
+    program_run_free(&here);
     program_run_free(&file);
     temp_dir_remove(folder);
 }
