@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/probe_profile.h"
+#include "exec/launch/cores.h"
 #include "exec/launch/launchers.h"
 #include "reports/reports.h"
 #include "sim/base/json.h"
@@ -18,8 +18,8 @@ enum { MOST_RANKS = 8 };  // local-cpu's most ranks on one machine
 
 // Two ranks per core, so that groups with a core per rank and groups that share cores are both measured.
 static int usual_ranks(void) {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 1 ? 2 : 2 * cores > MOST_RANKS ? MOST_RANKS : (int)(2 * cores);
+    const int cores = cores_allowed();
+    return 2 * cores > MOST_RANKS ? MOST_RANKS : 2 * cores;
 }
 
 // On each machine pairs below larger groups, where there are enough ranks for both; machines are the slowest axis, so

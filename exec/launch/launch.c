@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "exec/data/token_file.h"
+#include "exec/launch/cores.h"
 #include "exec/launch/fault.h"
 #include "exec/launch/program_words.h"
 #include "exec/launch/result.h"
@@ -86,15 +87,16 @@ static bool over_shm(const Run *run) {
 
 static Status launch_prepare(Run *run, Error *error) {
     RunRequest *request = &run->request;
-    TRY(launcher_choose(&run->options->launch, request->options.transport, run->arena, &run->launcher, &run->because,
+    const char *because;
+    TRY(launcher_choose(&run->options->launch, request->options.transport, run->arena, &run->launcher, &because,
                         error));
     run->hosts = launcher_hosts(run->launcher, &run->options->launch);
     if (run->hosts == 1) {
         TRY(room_check(run, error));
     }
     if (request->options.threads == 0) {
-        const long threads = sysconf(_SC_NPROCESSORS_ONLN) * run->hosts / mesh_world(&request->plan.mesh);
-        request->options.threads = threads < 1 ? 1 : (int)threads;
+        const int threads = cores_allowed() * run->hosts / mesh_world(&request->plan.mesh);
+        request->options.threads = threads < 1 ? 1 : threads;
     }
     request->segment_fd = -1;
     request->launcher_pid = getpid();
@@ -123,7 +125,7 @@ static Status request_prepare(Run *run, Error *error) {
 static Status workers_begin(Run *run, Error *error) {
     const RunOptions *options = &run->request.options;
     const int world = mesh_world(&run->request.plan.mesh);
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN) * run->hosts;
+    const int cores = cores_allowed() * run->hosts;
     WorkersSetup setup = {.request_path = run->request_path,
                           .directory = run->directory.path,
                           .world = world,

@@ -13,7 +13,6 @@ typedef struct Run {
     const ExecOptions *options;
     Arena *arena;
     const Launcher *launcher;
-    const char *because;  // why this launcher
     int hosts;
     StepProgram program;
     MemoryPlan memory;

@@ -1,18 +1,15 @@
-// From uname, /proc, sysconf and getrlimit. Ranks with the same host name stand on one machine.
+// From uname, /proc, statvfs and getrlimit. Ranks with the same host name stand on one machine.
 // Not read: control groups, NUMA.
-
-#define _GNU_SOURCE  // CPU_COUNT
 
 #include "exec/worker/hosts.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
+#include "exec/launch/cores.h"
 #include "exec/worker/gather.h"
 
 static int64_t available_bytes(void) {
@@ -61,13 +58,11 @@ static int64_t limit_of(int what) {
 static void host_read(RankHost *host) {
     struct utsname about = {0};
     struct statvfs shared;
-    cpu_set_t allowed;
     uname(&about);
     snprintf(host->name, sizeof host->name, "%.*s", HOST_NAME_BYTES - 1, about.nodename);
     processor_name(host->processor);
     boot_name(host->boot);
-    host->cores =
-        sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : sysconf(_SC_NPROCESSORS_ONLN);
+    host->cores = cores_allowed();
     host->memory_bytes = available_bytes();
     host->locked_limit_bytes = limit_of(RLIMIT_MEMLOCK);
     host->address_limit_bytes = limit_of(RLIMIT_AS);

@@ -4,8 +4,8 @@
 #include "exec/worker/session.h"
 
 #include <inttypes.h>
-#include <unistd.h>
 
+#include "exec/launch/cores.h"
 #include "exec/launch/program_words.h"
 #include "exec/worker/interpreter.h"
 #include "exec/worker/lanes.h"
@@ -33,8 +33,8 @@ static Status program_open(Session *session, Arena *arena, Error *error) {
 static Status transport_join(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
     const RunOptions *options = &request->options;
-    const bool own_cores = options->lanes == LANES_SERIAL &&
-                           mesh_world(&request->plan.mesh) * (long)options->threads <= sysconf(_SC_NPROCESSORS_ONLN);
+    const bool own_cores =
+        options->lanes == LANES_SERIAL && mesh_world(&request->plan.mesh) * (long)options->threads <= cores_allowed();
     board_rank_begin(&session->row);
     if (session->post) {
         TRY(post_watch(session->post, &session->row, error));

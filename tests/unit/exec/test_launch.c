@@ -1,11 +1,13 @@
 // The launcher's parts that need no worker: what it refuses, its files, its choice of a typical step.
 
-#define _GNU_SOURCE  // setenv
+#define _GNU_SOURCE  // setenv, sched_setaffinity
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
+#include "exec/launch/cores.h"
 #include "exec/launch/launchers.h"
 #include "exec/launch/result.h"
 #include "exec/worker/recorder.h"
@@ -216,6 +218,21 @@ Test(launch, a_transport_of_one_machine_is_refused_in_a_job_of_several) {
     unsetenv("SLURM_JOB_NUM_NODES");
     cr_expect(strstr(error.message, "transport shm does not leave this machine"), "%s", error.message);
     cr_expect(strstr(error.hint, "--transport mpi"), "%s", error.hint);
+}
+
+Test(launch, the_cores_are_those_that_this_process_may_use) {
+    cpu_set_t before, one;
+    cr_assert(sched_getaffinity(0, sizeof before, &before) == 0);
+    cr_expect_eq(cores_allowed(), CPU_COUNT(&before));
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++) {
+        if (CPU_ISSET(i, &before)) {
+            CPU_SET(i, &one);
+        }
+    }
+    cr_assert(sched_setaffinity(0, sizeof one, &one) == 0);
+    cr_expect_eq(cores_allowed(), 1);
+    sched_setaffinity(0, sizeof before, &before);
 }
 
 Test(launch, a_host_that_is_named_twice_is_one_host) {

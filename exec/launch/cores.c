@@ -1,0 +1,16 @@
+// The affinity mask, which children inherit. Not read: quotas of control groups, which give all cores for a part of the
+// time.
+
+#define _GNU_SOURCE  // CPU_COUNT
+
+#include "exec/launch/cores.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+int cores_allowed(void) {
+    cpu_set_t allowed;
+    const long there = sysconf(_SC_NPROCESSORS_ONLN);
+    const int count = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : (int)there;
+    return count < 1 ? 1 : count;
+}
