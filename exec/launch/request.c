@@ -151,10 +151,15 @@ static json_t *request_json(const RunRequest *request) {
                      "failure_path", request->failure_path);
 }
 
+static Status unwritable(Error *error) {
+    return error_set(error, STATUS_USAGE,
+                     "the run cannot be handed to its workers: a path or a name in it is not UTF-8");
+}
+
 Status run_request_save(const RunRequest *request, const char *path, Error *error) {
     json_t *root = request_json(request);
     if (!root) {
-        return error_set(error, STATUS_INTERNAL, "run request: cannot be written as JSON");
+        return unwritable(error);
     }
     const Status status = json_file_save(path, root, error);
     json_decref(root);
@@ -166,7 +171,7 @@ Status run_request_text(const RunRequest *request, Arena *arena, const char **te
     char *words = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
     json_decref(root);
     if (!words) {
-        return error_set(error, STATUS_INTERNAL, "run request: cannot be written as JSON");
+        return unwritable(error);
     }
     *text = arena_text(arena, words);
     free(words);

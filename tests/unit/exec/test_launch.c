@@ -168,6 +168,15 @@ Test(launch, a_request_survives_its_file) {
     cr_assert_str_eq(read.failure_path, written.failure_path);
 }
 
+Test(launch, a_request_with_a_path_that_json_cannot_hold_is_refused_in_words) {
+    RunRequest request = request_of();
+    const char *text;
+    Error error = {0};
+    request.options.data_path = "caf\xe9.u16";
+    cr_assert(run_request_text(&request, &arena, &text, &error) == STATUS_USAGE);
+    cr_assert(strstr(error.message, "not UTF-8"), "%s", error.message);
+}
+
 Test(launch, a_request_with_a_missing_field_is_refused_by_name) {
     char *directory = temp_dir_make();
     const char *path = arena_format(&arena, "%s/request.json", directory);
