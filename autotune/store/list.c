@@ -6,11 +6,6 @@
 
 typedef void (*RowReader)(StoredList *list, sqlite3_stmt *row, Arena *arena, size_t *capacity);
 
-static const char *text_at(sqlite3_stmt *row, int column, Arena *arena) {
-    const unsigned char *text = sqlite3_column_text(row, column);
-    return text ? arena_text(arena, (const char *)text) : NULL;
-}
-
 static void read_request(StoredList *list, sqlite3_stmt *row, Arena *arena, size_t *capacity) {
     list->requests = arena_grow(arena, list->requests, (size_t)list->request_count, capacity, sizeof *list->requests);
     list->requests[list->request_count++] = (StoredRequest){.id = sqlite3_column_int64(row, 0),

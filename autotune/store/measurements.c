@@ -6,11 +6,6 @@
 
 #include "autotune/store/store_internal.h"
 
-static const char *text_at(sqlite3_stmt *row, int column, Arena *arena) {
-    const unsigned char *text = sqlite3_column_text(row, column);
-    return text ? arena_text(arena, (const char *)text) : NULL;
-}
-
 // "[1.5,null]" as numbers, null as NAN.
 static const double *numbers_at(sqlite3_stmt *row, int column, int count, Arena *arena) {
     double *numbers = ARENA_ARRAY(arena, double, count > 0 ? count : 1);

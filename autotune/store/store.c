@@ -113,6 +113,11 @@ Status store_transaction(Store *store, StoreWork work, void *context, Error *err
     return status;
 }
 
+const char *text_at(sqlite3_stmt *row, int column, Arena *arena) {
+    const unsigned char *text = sqlite3_column_text(row, column);
+    return text ? arena_text(arena, (const char *)text) : NULL;
+}
+
 void bind_text(sqlite3_stmt *statement, int *place, const char *text) {
     if (text) {
         sqlite3_bind_text(statement, (*place)++, text, -1, SQLITE_TRANSIENT);

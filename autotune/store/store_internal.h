@@ -47,6 +47,8 @@ void bind_int(sqlite3_stmt *statement, int *place, int64_t value);
 void bind_double(sqlite3_stmt *statement, int *place, double value);
 void bind_hash(sqlite3_stmt *statement, int *place, uint64_t value);
 
+const char *text_at(sqlite3_stmt *row, int column, Arena *arena);  // NULL where SQL has NULL
+
 uint64_t store_model_hash(const ModelSpec *model);
 uint64_t store_profile_hash(const ClusterProfile *cluster);
 void store_target_text(const Target *target, char *out, size_t bytes);  // "accelerate@1.14"
