@@ -16,7 +16,7 @@ static const double SLOW_TAIL = 1.25;
 static const double UNVALIDATED_SPREAD = 0.232;
 
 void interval_of(double step_s, const ClusterProfile *cluster, const Target *target, double *low_s, double *high_s) {
-    double spread = hypot(cluster->relative_uncertainty, target->relative_uncertainty);
+    double spread = hypot(cluster->relative_uncertainty, target->runtime.relative_uncertainty);
     if (strcmp(target->evidence, "unvalidated") == 0) {
         spread = fmax(spread, UNVALIDATED_SPREAD);
     }

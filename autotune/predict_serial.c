@@ -26,7 +26,7 @@ void predict_serial(const CostModel *cost, const StepProgram *program, Arena *ar
     }
     prediction->compute_s = terms[TERM_COMPUTE];
     prediction->optimizer_s = terms[TERM_OPTIMIZER];
-    prediction->overhead_s = terms[TERM_OVERHEAD] + cost->target->step_fixed_s;
+    prediction->overhead_s = terms[TERM_OVERHEAD] + cost->target->runtime.step_fixed_s;
     prediction->step_s = prediction->compute_s + prediction->optimizer_s + prediction->overhead_s;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         prediction->exposed_s[axis] = terms[axis];

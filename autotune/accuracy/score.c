@@ -38,7 +38,7 @@ bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_byte
         }
     }
     const MemoryBreakdown *memory = &run->prediction.memory;
-    const double reserved = memory->peak_bytes * (1 + run->request.target->allocator_slack);
+    const double reserved = memory->peak_bytes * (1 + run->request.target->runtime.allocator_slack);
     *measured_bytes = run->row->peak_mem_gb * GIB;
     *predicted_bytes = *kind == MEMORY_KIND_DEVICE     ? memory->reserved_bytes
                        : *kind == MEMORY_KIND_RESERVED ? reserved

@@ -206,7 +206,7 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
     PipelineTimes times;
     const PipelineContention *contention = analytic->no_contention ? NULL : contention_of(analytic, pipeline, mesh);
     pipeline_run(pipeline, &mesh->costs, contention, plan->grad_accum, &times);
-    fill_estimate(&times, analytic->cost.target->step_fixed_s, estimate);
+    fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
     memory_curve_at(memory, plan->micro_batch, mesh->shard_share, estimate);
     return STATUS_OK;
 }

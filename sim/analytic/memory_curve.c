@@ -128,7 +128,7 @@ Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Ta
     MemoryBreakdown breakdown;
     MemoryPlane planned = {0};
     Status status = take_breakdown(model, &first, target, &scratch, &breakdown, error);
-    *curve = (MemoryCurve){.slack = target->allocator_slack};
+    *curve = (MemoryCurve){.slack = target->runtime.allocator_slack};
     if (status == STATUS_OK && target_plans_memory(target)) {
         planned.fixed_bytes = breakdown.peak_bytes;
         curve->planes = &planned;
@@ -138,7 +138,7 @@ Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Ta
     }
     if (status == STATUS_OK) {
         const MemoryPlane *planes = curve->planes;
-        curve->fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + target->allocator_slack);
+        curve->fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + target->runtime.allocator_slack);
         curve->planes = ARENA_ARRAY(arena, MemoryPlane, curve->count);
         memcpy(curve->planes, planes, (size_t)curve->count * sizeof *planes);
     }

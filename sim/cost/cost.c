@@ -50,7 +50,7 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_ADAMW:
         return operand_elements(program, task, 0) * (program->plan.bf16_master
                                                          ? target->bf16_optimizer_bytes_per_parameter
-                                                         : target->optimizer_bytes_per_parameter);
+                                                         : target->runtime.optimizer_bytes_per_parameter);
     case TASK_COPY:  // those of the loss are in its bytes per logit
         return task->phase == PHASE_LOSS ? 0 : least;
     default:
@@ -110,7 +110,7 @@ static double other_factor(const Target *target, const Task *task) {
     case TASK_ACCUMULATE:
         return 1;
     default:
-        return 1 + target->other_share;
+        return 1 + target->runtime.other_share;
     }
 }
 
@@ -159,7 +159,7 @@ static double exposed_share(const CostModel *model, const StepProgram *program, 
 
 // Gradients and weights travel in the target's buckets: units smaller than one share its start-up between nodes.
 static double shared_start_s(const CostModel *model, const Task *task, const GroupPlacement *group) {
-    const double bucket_bytes = model->target->bucket_bytes;
+    const double bucket_bytes = model->target->runtime.bucket_bytes;
     const bool sharding = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
     if (!sharding || bucket_bytes <= (double)task->payload_bytes || group->nodes == 1) {
         return 0;

@@ -114,7 +114,7 @@ static int refused_softmax(const Target *target, const TrainPlan *plan, const Ta
 
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool autograd = plan->fused == FUSED_EAGER && task->phase == PHASE_BACKWARD;
-    const double factor = target->memory_passes > 0 ? 1 : host_factor[plan->fused];
+    const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
     const int operations = task_kernels(plan, task) + refused_softmax(target, plan, task);
-    return target->host_s_per_op * factor * operations * (autograd ? autograd_host_factor : 1);
+    return target->runtime.host_s_per_op * factor * operations * (autograd ? autograd_host_factor : 1);
 }

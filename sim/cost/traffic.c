@@ -47,8 +47,8 @@ double traffic_passes(const Target *target, const TrainPlan *plan, const Task *t
     if (is_one_kernel(task->kind)) {
         return one_kernel_passes(plan, task);
     }
-    if (target->memory_passes > 0) {
-        return fmax(1, target->memory_passes);
+    if (target->runtime.memory_passes > 0) {
+        return fmax(1, target->runtime.memory_passes);
     }
     const Passes *row = &passes[plan->fused];
     switch (task->kind) {
@@ -63,5 +63,6 @@ double traffic_passes(const Target *target, const TrainPlan *plan, const Task *t
 }
 
 double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan) {
-    return target->loss_bytes_per_logit > 0 ? target->loss_bytes_per_logit : passes[plan->fused].loss_bytes_per_logit;
+    return target->runtime.loss_bytes_per_logit > 0 ? target->runtime.loss_bytes_per_logit
+                                                    : passes[plan->fused].loss_bytes_per_logit;
 }

@@ -115,7 +115,7 @@ Status engine_run(const StepProgram *program, const CostModel *cost, const Engin
     Arena scratch = {0};
     const EngineCosts costs = {.tasks = cost_program(cost, program, &scratch),
                                .interference = cost->profile->interference,
-                               .step_fixed_s = cost->target->step_fixed_s};
+                               .step_fixed_s = cost->target->runtime.step_fixed_s};
     const Status status = engine_run_costs(program, &costs, options, arena, result, error);
     arena_free(&scratch);
     return status;

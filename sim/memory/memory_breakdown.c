@@ -175,9 +175,9 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
     const Status status = trace_build(&trace, program, options, &scratch, error);
     if (status == STATUS_OK) {
         trace_break_down(&trace, breakdown, &scratch);
-        breakdown->reserved_bytes = target->context_bytes +
-                                    communicator_count(program, &scratch) * target->communicator_bytes +
-                                    breakdown->peak_bytes * (1 + target->allocator_slack);
+        breakdown->reserved_bytes = target->runtime.context_bytes +
+                                    communicator_count(program, &scratch) * target->runtime.communicator_bytes +
+                                    breakdown->peak_bytes * (1 + target->runtime.allocator_slack);
     }
     arena_free(&scratch);
     return status;
@@ -218,6 +218,6 @@ Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdow
     const double rest = (double)plan.arena_bytes - breakdown->peak_bytes;
     breakdown->runtime += rest;
     breakdown->peak_bytes += rest;
-    breakdown->reserved_bytes += rest * (1 + program->target->allocator_slack);
+    breakdown->reserved_bytes += rest * (1 + program->target->runtime.allocator_slack);
     return STATUS_OK;
 }

@@ -120,17 +120,7 @@ int target_vocab(const Target *target, const ModelSpec *model, int tp) {
 Target target_run_by(const Target *program, const Target *runner) {
     Target mixed = *program;
     mixed.evidence = runner->evidence;
-    mixed.host_s_per_op = runner->host_s_per_op;
-    mixed.other_share = runner->other_share;
-    mixed.step_fixed_s = runner->step_fixed_s;
-    mixed.memory_passes = runner->memory_passes;
-    mixed.loss_bytes_per_logit = runner->loss_bytes_per_logit;
-    mixed.bucket_bytes = runner->bucket_bytes;
-    mixed.optimizer_bytes_per_parameter = runner->optimizer_bytes_per_parameter;
-    mixed.context_bytes = runner->context_bytes;
-    mixed.communicator_bytes = runner->communicator_bytes;
-    mixed.allocator_slack = runner->allocator_slack;
-    mixed.relative_uncertainty = runner->relative_uncertainty;
+    mixed.runtime = runner->runtime;
     return mixed;
 }
 
@@ -181,20 +171,20 @@ void target_hash(const Target *target, Hash *hash) {
     for (int fused = 0; fused < FUSED_COUNT; fused++) {
         hash_int(hash, target->loss_fp32_copies[fused]);
     }
-    const double costs[] = {target->host_s_per_op,
-                            target->other_share,
-                            target->step_fixed_s,
-                            target->memory_passes,
-                            target->loss_bytes_per_logit,
+    const double costs[] = {target->runtime.host_s_per_op,
+                            target->runtime.other_share,
+                            target->runtime.step_fixed_s,
+                            target->runtime.memory_passes,
+                            target->runtime.loss_bytes_per_logit,
                             target->tp_overlap_exposed,
-                            target->bucket_bytes,
-                            target->optimizer_bytes_per_parameter,
+                            target->runtime.bucket_bytes,
+                            target->runtime.optimizer_bytes_per_parameter,
                             target->bf16_optimizer_bytes_per_parameter,
                             target->optimizer_temporary_bytes_per_parameter,
-                            target->context_bytes,
-                            target->communicator_bytes,
-                            target->allocator_slack,
-                            target->relative_uncertainty};
+                            target->runtime.context_bytes,
+                            target->runtime.communicator_bytes,
+                            target->runtime.allocator_slack,
+                            target->runtime.relative_uncertainty};
     for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
         hash_double(hash, costs[i]);
     }

@@ -34,6 +34,22 @@ typedef enum { FP8_NONE, FP8_TORCHAO, FP8_TRANSFORMER_ENGINE } Fp8Flavour;
 // cut into instances after cp has been joined to it.
 typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrderRule;
 
+// What running a program costs beyond its tasks, explicit (DESIGN section 5); belongs to who runs it, not to the program.
+typedef struct TargetRuntime {
+    double host_s_per_op;  // host time to issue one operation
+    double other_share;    // of layers' device time on top: what nothing that is modelled explains
+    double step_fixed_s;   // step edges: data, logging, zero_grad
+    double memory_passes;  // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
+    double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
+    double bucket_bytes;          // of gradients and weights that one collective moves; 0 = a unit at a time
+    double optimizer_bytes_per_parameter;
+    // memory beyond live bytes
+    double context_bytes;         // CUDA context and libraries
+    double communicator_bytes;    // per communicator
+    double allocator_slack;       // reserved / allocated - 1
+    double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
+} TargetRuntime;
+
 typedef struct Target {
     const char *name;      // "accelerate"
     const char *version;   // "1.14"
@@ -79,23 +95,11 @@ typedef struct Target {
     int vocab_multiple;  // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
     AttentionKernel default_attention;
     Fused default_fused;
-    // runtime costs, explicit (DESIGN section 5)
-    double host_s_per_op;  // host time to issue one operation
-    double other_share;    // of layers' device time on top: what nothing that is modelled explains
-    double step_fixed_s;   // step edges: data, logging, zero_grad
-    double memory_passes;  // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
-    double loss_bytes_per_logit;        // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
-    double bucket_bytes;        // of gradients and weights that one collective moves; 0 = a unit at a time
-    double optimizer_bytes_per_parameter;
-    double bf16_optimizer_bytes_per_parameter;  // with bf16 masters; 0 = the target has none
+    double bf16_optimizer_bytes_per_parameter;  // traffic with bf16 masters; 0 = the target has none
     double optimizer_temporary_bytes_per_parameter;
-    // memory beyond live bytes
-    double context_bytes;         // CUDA context and libraries
-    double communicator_bytes;    // per communicator
-    double allocator_slack;       // reserved / allocated - 1
-    double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
+    TargetRuntime runtime;
 } Target;
 
 // "accelerate", "accelerate@1.14", "ndtune". USAGE with a suggestion otherwise.

@@ -32,19 +32,22 @@ static const Target targets[] = {
         .max_zero = 3,
         .default_attention = ATTENTION_FLASH,  // SDPA picks FlashAttention 2
         .default_fused = FUSED_EAGER,
-        .host_s_per_op = 13e-6,  // hardware.md 5.3 and 6: B200 eager Llama-3.2-1B, 615 kernels in 8.1 ms
-        .other_share = 0.03,     // fitted on half of the groups of one source (fms-acceleration), 1 to 4 A100
-        .step_fixed_s = 10e-3,   // estimated: half of fsdp1's 20 ms lower end (accuracy-notes.md 2); without it
-                                 // the accelerate rows score no worse (3, "step constant")
+        .runtime.host_s_per_op = 13e-6,  // hardware.md 5.3 and 6: B200 eager Llama-3.2-1B, 615 kernels in 8.1 ms
+        .runtime.other_share = 0.03,     // fitted on half of the groups of one source (fms-acceleration), 1 to 4 A100
+        .runtime.step_fixed_s = 10e-3,   // estimated: half of fsdp1's 20 ms lower end (accuracy-notes.md 2); without it
+                                         // the accelerate rows score no worse (3, "step constant")
         .loss_fp32_copies = {[FUSED_EAGER] = 2, [FUSED_COMPILED] = 1},  // upcast logits, log-softmax; fused: none
-        .optimizer_bytes_per_parameter = 60.0,           // accuracy-notes.md 2: fsdp1 and accelerate, foreach AdamW
+        .runtime.optimizer_bytes_per_parameter = 60.0,   // accuracy-notes.md 2: fsdp1 and accelerate, foreach
+                                                         // AdamW
         .bf16_optimizer_bytes_per_parameter = 20.0,      // accuracy-notes.md 2: pure bf16
         .optimizer_temporary_bytes_per_parameter = 4.0,  // foreach temporary: accuracy-notes.md 4, "12+4+4"
-        .context_bytes = 0.7e9,        // estimated: CUDA 12 context, cuBLAS workspaces and loaded modules
-        .communicator_bytes = 0.25e9,  // estimated: 24 channels x 10 MB of LL, LL128, Simple buffers (collectives.md 2)
-        .allocator_slack = 0.05,       // parallelism.md 6.2: reserved 5 to 10 % over allocated (estimated there too)
-        .relative_uncertainty = 0.12,  // with a GPU profile's 0.20 this gives 0.23, the width of -20/+45 % at 80 %
-                                       // (accuracy-notes.md 1.1, uncalibrated)
+        .runtime.context_bytes = 0.7e9,        // estimated: CUDA 12 context, cuBLAS workspaces and loaded modules
+        .runtime.communicator_bytes = 0.25e9,  // estimated: 24 channels x 10 MB of LL, LL128, Simple buffers
+                                               // (collectives.md 2)
+        .runtime.allocator_slack = 0.05,       // parallelism.md 6.2: reserved 5 to 10 % over allocated (estimated there
+                                               // too)
+        .runtime.relative_uncertainty = 0.12,  // with a GPU profile's 0.20 this gives 0.23, the width of -20/+45 % at
+                                               // 80 % (accuracy-notes.md 1.1, uncalibrated)
     },
     {
         .name = "accelerate",
@@ -72,17 +75,17 @@ static const Target targets[] = {
         .max_zero = 3,
         .default_attention = ATTENTION_FLASH,
         .default_fused = FUSED_EAGER,
-        .host_s_per_op = 13e-6,
-        .other_share = 0.03,
-        .step_fixed_s = 10e-3,
+        .runtime.host_s_per_op = 13e-6,
+        .runtime.other_share = 0.03,
+        .runtime.step_fixed_s = 10e-3,
         .loss_fp32_copies = {[FUSED_EAGER] = 2, [FUSED_COMPILED] = 1},
-        .optimizer_bytes_per_parameter = 60.0,
+        .runtime.optimizer_bytes_per_parameter = 60.0,
         .bf16_optimizer_bytes_per_parameter = 20.0,
         .optimizer_temporary_bytes_per_parameter = 4.0,
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.05,
-        .relative_uncertainty = 0.12,
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.05,
+        .runtime.relative_uncertainty = 0.12,
     },
     {
         .name = "accelerate",
@@ -110,17 +113,17 @@ static const Target targets[] = {
         .max_zero = 3,
         .default_attention = ATTENTION_FLASH,
         .default_fused = FUSED_EAGER,
-        .host_s_per_op = 13e-6,
-        .other_share = 0.03,
-        .step_fixed_s = 10e-3,
+        .runtime.host_s_per_op = 13e-6,
+        .runtime.other_share = 0.03,
+        .runtime.step_fixed_s = 10e-3,
         .loss_fp32_copies = {[FUSED_EAGER] = 2, [FUSED_COMPILED] = 1},
-        .optimizer_bytes_per_parameter = 60.0,
+        .runtime.optimizer_bytes_per_parameter = 60.0,
         .bf16_optimizer_bytes_per_parameter = 20.0,
         .optimizer_temporary_bytes_per_parameter = 4.0,
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.0,  // what it reports is what lives, to the last per mille (fms-acceleration)
-        .relative_uncertainty = 0.10,
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.0,  // what it reports is what lives, to the last per mille (fms-acceleration)
+        .runtime.relative_uncertainty = 0.10,
     },
     {
         .name = "ndtune",
@@ -147,16 +150,18 @@ static const Target targets[] = {
         .max_zero = 3,
         .default_attention = ATTENTION_FLASH,
         .default_fused = FUSED_FUSED,
-        .host_s_per_op = 3e-6,  // estimated: one interpreted task, no allocation, no Python
-        .step_fixed_s = 0.0,
-        .memory_passes = 1.0,          // one pass per kernel: kernels.h
-        .loss_bytes_per_logit = 16.0,  // fp32 logits: max reads 4, sum reads 4, gradient reads and writes 8 (kernels.h)
-        .optimizer_bytes_per_parameter = 28.0,  // fused AdamW: g, master, m, v in, master, m, v out; hardware.md 5.3
+        .runtime.host_s_per_op = 3e-6,  // estimated: one interpreted task, no allocation, no Python
+        .runtime.step_fixed_s = 0.0,
+        .runtime.memory_passes = 1.0,          // one pass per kernel: kernels.h
+        .runtime.loss_bytes_per_logit = 16.0,  // fp32 logits: max reads 4, sum reads 4, gradient reads and writes 8
+                                               // (kernels.h)
+        .runtime.optimizer_bytes_per_parameter = 28.0,  // fused AdamW: g, master, m, v in, master, m, v out;
+                                                        // hardware.md 5.3
         .optimizer_temporary_bytes_per_parameter = 0.0,
-        .context_bytes = 0.0,  // the executor reports its arena, which the planner gives exactly
-        .communicator_bytes = 0.0,
-        .allocator_slack = 0.0,
-        .relative_uncertainty = 0.10,  // estimated: no framework between the program and the machine
+        .runtime.context_bytes = 0.0,  // the executor reports its arena, which the planner gives exactly
+        .runtime.communicator_bytes = 0.0,
+        .runtime.allocator_slack = 0.0,
+        .runtime.relative_uncertainty = 0.10,  // estimated: no framework between the program and the machine
     },
     {
         .name = "axolotl",
@@ -184,17 +189,17 @@ static const Target targets[] = {
         .max_zero = 3,
         .default_attention = ATTENTION_FLASH,  // flash_attention_2 is required beside cp (2.2)
         .default_fused = FUSED_EAGER,
-        .host_s_per_op = 13e-6,  // as accelerate: the same modules
-        .other_share = 0.03,
-        .step_fixed_s = 10e-3,
+        .runtime.host_s_per_op = 13e-6,  // as accelerate: the same modules
+        .runtime.other_share = 0.03,
+        .runtime.step_fixed_s = 10e-3,
         .loss_fp32_copies = {[FUSED_EAGER] = 2, [FUSED_COMPILED] = 1},  // upcast logits, log-softmax; fused: none
-        .optimizer_bytes_per_parameter = 60.0,
+        .runtime.optimizer_bytes_per_parameter = 60.0,
         .bf16_optimizer_bytes_per_parameter = 20.0,
         .optimizer_temporary_bytes_per_parameter = 4.0,
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.05,
-        .relative_uncertainty = 0.15,  // estimated: accelerate's, and no run of its own to compare with
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.05,
+        .runtime.relative_uncertainty = 0.15,  // estimated: accelerate's, and no run of its own to compare with
     },
     {
         .name = "torchtitan",
@@ -227,17 +232,18 @@ static const Target targets[] = {
         .max_zero = 3,
         .default_attention = ATTENTION_FLASH,  // SDPA (2.1)
         .default_fused = FUSED_COMPILED,       // its published recipes compile each block
-        .host_s_per_op = 13e-6,                // accuracy-notes.md 2
+        .runtime.host_s_per_op = 13e-6,        // accuracy-notes.md 2
         .tp_overlap_exposed = 0.65,            // async TP (accuracy-notes.md 2)
-        .step_fixed_s = 5e-3,                  // estimated: no Trainer around the step
+        .runtime.step_fixed_s = 5e-3,          // estimated: no Trainer around the step
         .loss_fp32_copies =
             {[FUSED_FUSED] = 3, [FUSED_EAGER] = 3, [FUSED_COMPILED] = 3},  // accuracy-notes.md 4: 9.5-12 B
-        .optimizer_bytes_per_parameter = 40.0,                             // accuracy-notes.md 2
+        .runtime.optimizer_bytes_per_parameter = 40.0,                     // accuracy-notes.md 2
         .bf16_optimizer_bytes_per_parameter = 20.0,                        // training.dtype=bfloat16
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.15,  // its reserved memory over live bytes; 0.2 fits half of its groups better, fewer fit
-        .relative_uncertainty = 0.15,  // accuracy-notes.md 1.1: -15 to +27 % at 80 % even when fitted
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.15,  // its reserved memory over live bytes; 0.2 fits half of its groups better,
+                                          // fewer fit
+        .runtime.relative_uncertainty = 0.15,  // accuracy-notes.md 1.1: -15 to +27 % at 80 % even when fitted
     },
     {
         .name = "torchtitan",
@@ -270,15 +276,15 @@ static const Target targets[] = {
         .max_zero = 3,
         .default_attention = ATTENTION_FLASH,
         .default_fused = FUSED_COMPILED,
-        .host_s_per_op = 13e-6,
+        .runtime.host_s_per_op = 13e-6,
         .tp_overlap_exposed = 0.65,  // async TP (2.1), as 0.2
-        .step_fixed_s = 5e-3,
-        .optimizer_bytes_per_parameter = 40.0,
+        .runtime.step_fixed_s = 5e-3,
+        .runtime.optimizer_bytes_per_parameter = 40.0,
         .bf16_optimizer_bytes_per_parameter = 20.0,
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.05,
-        .relative_uncertainty = 0.15,
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.05,
+        .runtime.relative_uncertainty = 0.15,
     },
     {
         .name = "megatron",
@@ -315,17 +321,17 @@ static const Target targets[] = {
         .vocab_multiple = 128,                 // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)
         .default_attention = ATTENTION_CUDNN,  // Transformer Engine
         .default_fused = FUSED_FUSED,
-        .host_s_per_op = 13e-6,        // accuracy-notes.md 2: the eager Megatron-DeepSpeed stack had 29.5 us
-        .step_fixed_s = 6e-3,          // accuracy-notes.md 2: 3 to 9 ms
-        .tp_overlap_exposed = 0.2,     // user buffers (accuracy-notes.md 2; chosen there, not fitted)
-        .loss_bytes_per_logit = 44.0,  // accuracy-notes.md 2: vocabulary-parallel
+        .runtime.host_s_per_op = 13e-6,        // accuracy-notes.md 2: the eager Megatron-DeepSpeed stack had 29.5 us
+        .runtime.step_fixed_s = 6e-3,          // accuracy-notes.md 2: 3 to 9 ms
+        .tp_overlap_exposed = 0.2,             // user buffers (accuracy-notes.md 2; chosen there, not fitted)
+        .runtime.loss_bytes_per_logit = 44.0,  // accuracy-notes.md 2: vocabulary-parallel
         .loss_fp32_copies =
             {[FUSED_FUSED] = 2, [FUSED_EAGER] = 2, [FUSED_COMPILED] = 2},  // fp32 logits and their softmax
-        .optimizer_bytes_per_parameter = 50.0,                             // accuracy-notes.md 2
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.05,
-        .relative_uncertainty = 0.12,
+        .runtime.optimizer_bytes_per_parameter = 50.0,                     // accuracy-notes.md 2
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.05,
+        .runtime.relative_uncertainty = 0.12,
     },
     {
         .name = "megatron",
@@ -352,15 +358,16 @@ static const Target targets[] = {
         .vocab_multiple = 128,
         .default_attention = ATTENTION_EAGER,
         .default_fused = FUSED_FUSED,
-        .host_s_per_op = 29.5e-6,  // accuracy-notes.md 2, stable in both halves
-        .step_fixed_s = 0,         // vTrain single node: steps are micro-steps and the optimizer, nothing is left
-        .loss_bytes_per_logit = 44.0,
+        .runtime.host_s_per_op = 29.5e-6,  // accuracy-notes.md 2, stable in both halves
+        .runtime.step_fixed_s = 0,         // vTrain single node: steps are micro-steps and the optimizer, nothing is
+                                           // left
+        .runtime.loss_bytes_per_logit = 44.0,
         .loss_fp32_copies = {[FUSED_FUSED] = 2, [FUSED_EAGER] = 2, [FUSED_COMPILED] = 2},  // as core
-        .optimizer_bytes_per_parameter = 50.0,
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.05,
-        .relative_uncertainty = 0.14,
+        .runtime.optimizer_bytes_per_parameter = 50.0,
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.05,
+        .runtime.relative_uncertainty = 0.14,
     },
     {
         .name = "nanotron",
@@ -391,18 +398,20 @@ static const Target targets[] = {
         .vocab_multiple = 1,  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         .default_attention = ATTENTION_FLASH,
         .default_fused = FUSED_FUSED,
-        .host_s_per_op = 39e-6,  // fitted on steps of micro-batch 1 at tp 4 and 8; 35 us in accuracy-notes.md 2
-        .other_share = 0.15,     // fitted with aws-p5, same half, one source; 0.15 to 0.28 in accuracy-notes.md 2
-        .step_fixed_s = 35e-3,   // accuracy-notes.md 2: 30 to 40 ms
+        .runtime.host_s_per_op = 39e-6,  // fitted on steps of micro-batch 1 at tp 4 and 8; 35 us in accuracy-notes.md 2
+        .runtime.other_share = 0.15,     // fitted with aws-p5, same half, one source; 0.15 to 0.28 in accuracy-notes.md
+                                         // 2
+        .runtime.step_fixed_s = 35e-3,   // accuracy-notes.md 2: 30 to 40 ms
         .loss_fp32_copies = {[FUSED_FUSED] = 3,
                              [FUSED_EAGER] = 3,
-                             [FUSED_COMPILED] = 3},  // 14 B per logit, from micro-batch 1 to 2 at tp 1
-        .bucket_bytes = 550e6,                       // accuracy-notes.md 2: its reductions run in pieces of about that
-        .optimizer_bytes_per_parameter = 46.0,       // accuracy-notes.md 2
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.05,
-        .relative_uncertainty = 0.20,  // accuracy-notes.md 1.1: the long lower tail
+                             [FUSED_COMPILED] = 3},     // 14 B per logit, from micro-batch 1 to 2 at tp 1
+        .runtime.bucket_bytes = 550e6,                  // accuracy-notes.md 2: its reductions run in pieces of
+                                                        // about that
+        .runtime.optimizer_bytes_per_parameter = 46.0,  // accuracy-notes.md 2
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.05,
+        .runtime.relative_uncertainty = 0.20,  // accuracy-notes.md 1.1: the long lower tail
     },
     {
         .name = "deepspeed",
@@ -426,14 +435,15 @@ static const Target targets[] = {
         .max_zero = 3,
         .default_attention = ATTENTION_FLASH,
         .default_fused = FUSED_EAGER,
-        .host_s_per_op = 13e-6,
-        .step_fixed_s = 20e-3,                                          // estimated between accelerate's and fsdp1's
+        .runtime.host_s_per_op = 13e-6,
+        .runtime.step_fixed_s = 20e-3,                                  // estimated between accelerate's and
+                                                                        // fsdp1's
         .loss_fp32_copies = {[FUSED_EAGER] = 2, [FUSED_COMPILED] = 1},  // upcast logits, log-softmax; fused: none
-        .optimizer_bytes_per_parameter = 28.0,                          // FusedAdam
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.05,
-        .relative_uncertainty = 0.20,  // hardware.md 6, worked gap: 15 to 25 % unexplained for its eager runs
+        .runtime.optimizer_bytes_per_parameter = 28.0,                  // FusedAdam
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.05,
+        .runtime.relative_uncertainty = 0.20,  // hardware.md 6, worked gap: 15 to 25 % unexplained for its eager runs
     },
     {
         .name = "fsdp1",
@@ -459,16 +469,16 @@ static const Target targets[] = {
         .max_zero = 3,
         .default_attention = ATTENTION_FLASH,
         .default_fused = FUSED_FUSED,
-        .host_s_per_op = 13e-6,
-        .step_fixed_s = 25e-3,         // accuracy-notes.md 2: 20 to 35 ms
-        .loss_bytes_per_logit = 26.0,  // accuracy-notes.md 2
-        .optimizer_bytes_per_parameter =
+        .runtime.host_s_per_op = 13e-6,
+        .runtime.step_fixed_s = 25e-3,         // accuracy-notes.md 2: 20 to 35 ms
+        .runtime.loss_bytes_per_logit = 26.0,  // accuracy-notes.md 2
+        .runtime.optimizer_bytes_per_parameter =
             28.0,  // fused AdamW (hardware.md 5.3); where it shows, in DDP runs, no more fits
         .bf16_optimizer_bytes_per_parameter = 20.0,  // accuracy-notes.md 2: pure bf16
-        .context_bytes = 0.7e9,
-        .communicator_bytes = 0.25e9,
-        .allocator_slack = 0.05,
-        .relative_uncertainty = 0.10,
+        .runtime.context_bytes = 0.7e9,
+        .runtime.communicator_bytes = 0.25e9,
+        .runtime.allocator_slack = 0.05,
+        .runtime.relative_uncertainty = 0.10,
     },
 };
 

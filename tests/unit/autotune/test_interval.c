@@ -8,7 +8,7 @@
 Test(interval, unvalidated_is_minus_20_plus_45_percent) {
     // spread 0.232: exp(-1.2816 * 0.75 * 0.232) = 0.800, exp(1.2816 * 1.25 * 0.232) = 1.450
     const ClusterProfile cluster = {.relative_uncertainty = 0.05};
-    const Target target = {.evidence = "unvalidated", .relative_uncertainty = 0.05};
+    const Target target = {.evidence = "unvalidated", .runtime.relative_uncertainty = 0.05};
     double low_s = 0, high_s = 0;
     interval_of(10, &cluster, &target, &low_s, &high_s);
     cr_assert_float_eq(low_s, 8.00, 0.01);
@@ -18,7 +18,7 @@ Test(interval, unvalidated_is_minus_20_plus_45_percent) {
 Test(interval, evidence_narrows_it_to_what_profile_and_target_say) {
     // spread hypot(0.06, 0.08) = 0.1: exp(-0.09612) = 0.90836, exp(0.16019) = 1.17374
     const ClusterProfile cluster = {.relative_uncertainty = 0.06};
-    const Target target = {.evidence = "120 runs", .relative_uncertainty = 0.08};
+    const Target target = {.evidence = "120 runs", .runtime.relative_uncertainty = 0.08};
     double low_s = 0, high_s = 0;
     interval_of(1, &cluster, &target, &low_s, &high_s);
     cr_assert_float_eq(low_s, 0.90836, 1e-5);

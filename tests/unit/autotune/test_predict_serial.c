@@ -91,7 +91,7 @@ Test(predict_serial, totals_of_the_tasks_sum_to_the_step) {
     TaskTotal *totals = ARENA_ARRAY(&arena, TaskTotal, program.task_count);
     Prediction prediction = {0};
     predict_serial(&cost, &program, &arena, &prediction, totals);
-    double sum = request.target->step_fixed_s;
+    double sum = request.target->runtime.step_fixed_s;
     for (int32_t i = 0; i < program.task_count; i++) {
         sum += totals[i].seconds;
     }

@@ -5,7 +5,7 @@
 
 #include "sim/cost/compute.h"
 
-static const Target bare = {.name = "bare", .host_s_per_op = 1e-6};
+static const Target bare = {.name = "bare", .runtime.host_s_per_op = 1e-6};
 static const TrainPlan eager = {.fused = FUSED_EAGER}, fused = {.fused = FUSED_FUSED};
 
 static int kernels(const TrainPlan *plan, TaskKind kind, Activation activation) {
@@ -43,7 +43,7 @@ Test(cost_models, scaled_embeddings_are_one_more_kernel_when_eager) {
 }
 
 Test(cost_models, a_target_with_traffic_of_its_own_keeps_it_for_its_chains_only) {
-    const Target measured = {.memory_passes = 3};
+    const Target measured = {.runtime.memory_passes = 3};
     const Task rms = {.kind = TASK_QK_NORM}, layer = {.kind = TASK_LAYERNORM};
     cr_assert_eq(traffic_passes(&measured, &eager, &rms), 3);
     cr_assert_eq(traffic_passes(&measured, &eager, &layer), 1);

@@ -9,16 +9,16 @@
 
 static const Target fused = {.name = "fused",
                              .zigzag = true,
-                             .host_s_per_op = 1e-6,
-                             .memory_passes = 1,
-                             .loss_bytes_per_logit = 16,
-                             .optimizer_bytes_per_parameter = 28};
+                             .runtime.host_s_per_op = 1e-6,
+                             .runtime.memory_passes = 1,
+                             .runtime.loss_bytes_per_logit = 16,
+                             .runtime.optimizer_bytes_per_parameter = 28};
 static const Target eager = {.name = "eager",
                              .zigzag = false,
-                             .host_s_per_op = 10e-6,
-                             .memory_passes = 3,
-                             .loss_bytes_per_logit = 32,
-                             .optimizer_bytes_per_parameter = 60};
+                             .runtime.host_s_per_op = 10e-6,
+                             .runtime.memory_passes = 3,
+                             .runtime.loss_bytes_per_logit = 32,
+                             .runtime.optimizer_bytes_per_parameter = 60};
 
 typedef struct Bench {
     ClusterProfile profile;
@@ -124,7 +124,7 @@ Test(cost_task, a_softmax_kernel_that_refuses_the_shape_costs_host_time) {
 Test(cost_task, what_nothing_explains_is_added_to_layers_and_not_to_the_optimizer) {
     Bench bench;
     Target other = fused;
-    other.other_share = 0.25;
+    other.runtime.other_share = 0.25;
     const Task gemm = {.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 4096};
     const Task adamw = {.kind = TASK_ADAMW};
     bench_begin(&bench, machine_h100(), &fused);
@@ -154,7 +154,7 @@ Test(cost_task, functional_collectives_along_the_sequence_cost_a_copy) {
 Test(cost_task, units_in_one_bucket_share_its_start_between_nodes) {
     Bench bench;
     Target bucketed = fused;
-    bucketed.bucket_bytes = 400e6;
+    bucketed.runtime.bucket_bytes = 400e6;
     ClusterProfile profile = machine_h100();
     profile.fabric.group_latency_s = 1e-3;
     const Task reduce = {.kind = TASK_REDUCE_SCATTER, .lane = LANE_RS, .dtype = DTYPE_FP32, .payload_bytes = 100000000};

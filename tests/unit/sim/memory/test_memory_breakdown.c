@@ -94,9 +94,9 @@ Test(memory_breakdown, reserved_adds_slack_context_and_one_buffer_per_communicat
     ProgramBuilder builder = builder_begin(&arena, 12);
     StepProgram *program = example_prefetch(&builder, &(PrefetchOptions){.layers = 12, .micro_batches = 2});
     Target target = *program->target;
-    target.allocator_slack = 0.5;
-    target.context_bytes = 1000;
-    target.communicator_bytes = 100;
+    target.runtime.allocator_slack = 0.5;
+    target.runtime.context_bytes = 1000;
+    target.runtime.communicator_bytes = 100;
     program->target = &target;
     const double peak = breakdown_of(program, &arena).peak_bytes;
     cr_assert_eq(breakdown_of(program, &arena).reserved_bytes, 1.5 * peak + 1000, "a group of one has no communicator");

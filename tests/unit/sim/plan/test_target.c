@@ -59,11 +59,11 @@ Test(target, every_row_states_its_costs) {
     for (int i = 0; i < count; i++) {
         const Target *row = &table[i];
         cr_assert_not_null(row->evidence, "%s", row->name);
-        cr_assert_gt(row->host_s_per_op, 0.0);
-        cr_assert_geq(row->memory_passes, 0.0);
-        cr_assert_geq(row->loss_bytes_per_logit, 0.0);
-        cr_assert_geq(row->optimizer_bytes_per_parameter, 28.0, "AdamW touches seven fp32 arrays");
-        cr_assert_gt(row->relative_uncertainty, 0.0);
+        cr_assert_gt(row->runtime.host_s_per_op, 0.0);
+        cr_assert_geq(row->runtime.memory_passes, 0.0);
+        cr_assert_geq(row->runtime.loss_bytes_per_logit, 0.0);
+        cr_assert_geq(row->runtime.optimizer_bytes_per_parameter, 28.0, "AdamW touches seven fp32 arrays");
+        cr_assert_gt(row->runtime.relative_uncertainty, 0.0);
         cr_assert_eq(row->has_cp, row->cp_ring || row->cp_allgather, "%s", row->name);
         cr_assert(row->max_zero >= 0 && row->max_zero <= 3);
     }
@@ -91,7 +91,7 @@ Test(target, the_hash_tells_rows_and_changed_costs_apart) {
     Target row = *find("accelerate");
     const uint64_t before = hash_of(&row);
     cr_assert_neq(before, hash_of(find("ndtune")));
-    row.host_s_per_op *= 2.0;
+    row.runtime.host_s_per_op *= 2.0;
     const uint64_t slower = hash_of(&row);
     cr_assert_neq(before, slower);
     row.deferred_reduce = !row.deferred_reduce;
@@ -157,11 +157,11 @@ Test(target, the_program_of_one_runs_at_the_costs_of_the_other) {
     Error error = {0};
     cr_assert_eq(target_find("nanotron", &program, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(target_find("ndtune", &runner, &error), STATUS_OK, "%s", error.message);
-    cr_assert_gt(program->other_share + program->bucket_bytes, 0);
+    cr_assert_gt(program->runtime.other_share + program->runtime.bucket_bytes, 0);
     const Target mixed = target_run_by(program, runner);
-    cr_assert_eq(mixed.other_share, runner->other_share);
-    cr_assert_eq(mixed.bucket_bytes, runner->bucket_bytes);
-    cr_assert_eq(mixed.host_s_per_op, runner->host_s_per_op);
+    cr_assert_eq(mixed.runtime.other_share, runner->runtime.other_share);
+    cr_assert_eq(mixed.runtime.bucket_bytes, runner->runtime.bucket_bytes);
+    cr_assert_eq(mixed.runtime.host_s_per_op, runner->runtime.host_s_per_op);
     cr_assert_str_eq(mixed.evidence, runner->evidence);
     cr_assert_str_eq(mixed.name, "nanotron");
     cr_assert_eq(mixed.half_gradients, program->half_gradients);
