@@ -6,11 +6,12 @@
 
 #include "autotune/cli/probe_profile.h"
 
-#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "autotune/accuracy/statistics.h"
 
 enum { MOST_VALUES = 64, SOURCE_BYTES = 512 };
 static const double LARGE_GEMM = 256;      // every side: burst and peak
@@ -64,11 +65,6 @@ __attribute__((format(printf, 4, 5))) static void put(const Builder *builder, co
 }
 
 // ---------------------------------------------------------------------------------------------- finding
-
-static double median(double *values, int count) {
-    gsl_sort(values, 1, (size_t)count);
-    return count == 0 ? 0 : count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
-}
 
 static double clamp(double value, double low, double high) {
     return fmin(high, fmax(low, value));
@@ -171,7 +167,7 @@ static Status fit_gemm(Builder *builder, Error *error) {
     if (!tiny || !tiles[0] || !tiles[1] || !tiles[2] || count == 0) {
         return error_set(error, STATUS_ENVIRONMENT, "the probe has not all samples of the GEMM");
     }
-    const double burst = median(rates, count);
+    const double burst = statistics_median(rates, count);
     builder->launch_s = tiny->seconds;
     builder->peak_flop_per_s = peak;
     builder->sustained_flop_per_s = burst * builder->gemm_kept;
@@ -222,7 +218,7 @@ static Status fit_streams(Builder *builder, Error *error) {
     if (count == 0 || builder->floor_s <= 0) {
         return error_set(error, STATUS_ENVIRONMENT, "the probe has no samples of streaming kernels");
     }
-    const double middle = median(rates, count);
+    const double middle = statistics_median(rates, count);
     put(builder, "accelerator.memory_bytes_per_s", best * builder->stream_kept,
         "best of add, norm, SwiGLU and AdamW inside the caches, one core, %.0f %% kept with all busy; add beyond the "
         "caches %.1f GB/s",
@@ -297,7 +293,8 @@ static void fit_attention(Builder *builder, int dim, int heads) {
         }
     }
     snprintf(path, sizeof path, "accelerator.attention.cpu-%d.causal_factor", dim);
-    put(builder, path, clamp(median(causal, count), 0.1, 2), "causal blocks of 128 and 512 tokens, both directions");
+    put(builder, path, clamp(statistics_median(causal, count), 0.1, 2),
+        "causal blocks of 128 and 512 tokens, both directions");
 }
 
 // ---------------------------------------------------------------------------------------------- collectives
@@ -313,7 +310,7 @@ static double bandwidth_of(const ProbeResult *probe, const char *name, int nodes
             rates[count++] = share * sample->size[0] / (sample->low - start_s);
         }
     }
-    return median(rates, count);
+    return statistics_median(rates, count);
 }
 
 static double smallest_s(const ProbeResult *probe, const char *name, int nodes, int per_node) {
