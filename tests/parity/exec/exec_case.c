@@ -5,7 +5,10 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 ModelSpec case_model(void) {
     return (ModelSpec){.name = "test",
@@ -41,6 +44,14 @@ bool case_plan(const Mesh *mesh, int grad_accum, TrainPlan *plan) {
     return CASE_BATCH % parts == 0;
 }
 
+TrainPlan case_sharded_plan(Mesh mesh) {
+    TrainPlan plan;
+    case_plan(&mesh, 1, &plan);
+    plan.zero = 3;
+    plan_canonical(&plan);
+    return plan;
+}
+
 RunRequest case_request(const TrainPlan *plan, const RunOptions *options) {
     RunRequest request = {.model = case_model(), .plan = *plan, .options = *options};
     Error error = {0};
@@ -49,6 +60,25 @@ RunRequest case_request(const TrainPlan *plan, const RunOptions *options) {
 }
 
 static const ExecOptions built = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker"};
+
+RunResult case_run_keeping(RunRequest *request, const char **kept, Arena *arena, char **content, int64_t *bytes) {
+    char path[] = "/tmp/ndtune-state-XXXXXX";
+    const int fd = mkstemp(path);
+    cr_assert(fd >= 0);
+    close(fd);
+    *kept = path;
+    const RunResult run = case_run_request(request, arena);
+    *kept = NULL;
+    FILE *file = fopen(path, "rb");
+    cr_assert(file && fseek(file, 0, SEEK_END) == 0);
+    *bytes = ftell(file);
+    rewind(file);
+    *content = ARENA_ARRAY(arena, char, *bytes);
+    cr_assert_eq(fread(*content, 1, (size_t)*bytes, file), (size_t)*bytes);
+    fclose(file);
+    unlink(path);
+    return run;
+}
 
 Status case_try(const TrainPlan *plan, const RunOptions *options, Arena *arena, RunResult *result, Error *error) {
     const RunRequest request = case_request(plan, options);

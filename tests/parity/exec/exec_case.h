@@ -14,12 +14,16 @@ RunOptions case_options(void);
 
 // A plan of the batch on this mesh; micro_batch follows from grad_accum. False when 8 sequences cannot be split so.
 bool case_plan(const Mesh *mesh, int grad_accum, TrainPlan *plan);
+TrainPlan case_sharded_plan(Mesh mesh);  // one micro-step, stage 3, canonical
 
 RunRequest case_request(const TrainPlan *plan, const RunOptions *options);  // of case_model on target ndtune
 
 // Runs it; fails the test with the error otherwise.
 RunResult case_run(const TrainPlan *plan, const RunOptions *options, Arena *arena);
 RunResult case_run_request(const RunRequest *request, Arena *arena);
+
+// The same with a state file: kept is the option that names it (moments_path, weights_path). *bytes of its content.
+RunResult case_run_keeping(RunRequest *request, const char **kept, Arena *arena, char **content, int64_t *bytes);
 Status case_try(const TrainPlan *plan, const RunOptions *options, Arena *arena, RunResult *result, Error *error);
 
 typedef struct Deviation {

@@ -4,9 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/parity/exec/exec_case.h"
 
@@ -26,25 +24,9 @@ typedef struct Outcome {
     int64_t bytes;
 } Outcome;
 
-static void read_file(const char *path, Outcome *outcome) {
-    FILE *file = fopen(path, "rb");
-    cr_assert(file && fseek(file, 0, SEEK_END) == 0);
-    outcome->bytes = ftell(file);
-    rewind(file);
-    outcome->weights = ARENA_ARRAY(&arena, char, outcome->bytes);
-    cr_assert_eq(fread(outcome->weights, 1, (size_t)outcome->bytes, file), (size_t)outcome->bytes);
-    fclose(file);
-}
-
 static Outcome outcome_of(RunRequest request) {
-    char path[] = "/tmp/ndtune-weights-XXXXXX";
-    const int fd = mkstemp(path);
-    cr_assert(fd >= 0);
-    close(fd);
-    request.options.weights_path = path;
-    Outcome outcome = {.run = case_run_request(&request, &arena)};
-    read_file(path, &outcome);
-    unlink(path);
+    Outcome outcome;
+    outcome.run = case_run_keeping(&request, &request.options.weights_path, &arena, &outcome.weights, &outcome.bytes);
     return outcome;
 }
 

@@ -4,9 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/parity/exec/exec_case.h"
 #include "tests/parity/exec/exec_families.h"
@@ -36,34 +34,21 @@ static const Target *target_of(const char *name) {
     return target;
 }
 
-static void read_file(const char *path, Gradients *gradients) {
-    FILE *file = fopen(path, "rb");
-    cr_assert(file && fseek(file, 0, SEEK_END) == 0);
-    gradients->count = ftell(file) / (long)sizeof(float);
-    rewind(file);
-    gradients->elements = ARENA_ARRAY(&arena, float, gradients->count);
-    cr_assert_eq(fread(gradients->elements, sizeof(float), (size_t)gradients->count, file), (size_t)gradients->count);
-    fclose(file);
-}
-
 static Gradients gradients_of(RunRequest request) {
-    char path[] = "/tmp/ndtune-gradients-XXXXXX";
-    const int fd = mkstemp(path);
-    cr_assert(fd >= 0);
-    close(fd);
     request.options.steps = 1;
     request.options.lr = 0;
     request.options.beta1 = 0;
     request.options.clip = 1e30;
-    request.options.moments_path = path;
-    case_run_request(&request, &arena);
     Gradients gradients = {0};
+    char *content;
+    int64_t bytes;
+    case_run_keeping(&request, &request.options.moments_path, &arena, &content, &bytes);
+    gradients.elements = (float *)(void *)content;
+    gradients.count = bytes / (int64_t)sizeof(float);
     Error error = {0};
     plan_canonical(&request.plan);
     cr_assert(step_lower(&request.model, &request.plan, request.target, &arena, &gradients.program, &error) ==
               STATUS_OK);
-    read_file(path, &gradients);
-    unlink(path);
     return gradients;
 }
 

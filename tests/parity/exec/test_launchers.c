@@ -38,16 +38,8 @@ static void end(void) {
 
 TestSuite(launchers, .init = begin, .fini = end);
 
-static TrainPlan plan_of(Mesh shape) {
-    TrainPlan plan;
-    case_plan(&shape, 1, &plan);
-    plan.zero = 3;
-    plan_canonical(&plan);
-    return plan;
-}
-
 static RunResult run_by(Mesh shape, const char *transport, LaunchOptions launch) {
-    const TrainPlan plan = plan_of(shape);
+    const TrainPlan plan = case_sharded_plan(shape);
     RunOptions options = case_options();
     options.steps = STEPS;
     options.transport = transport;
@@ -192,7 +184,7 @@ Test(launchers, two_nodes_train_as_one_rank_and_as_shared_memory) {
 
 // What both ranks of a node send across in one step where dp_shard spans the nodes.
 static double bytes_across(void) {
-    const TrainPlan plan = plan_of(mesh);
+    const TrainPlan plan = case_sharded_plan(mesh);
     const ModelSpec model = case_model();
     const Target *target;
     StepProgram program;
