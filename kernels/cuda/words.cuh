@@ -1,0 +1,178 @@
+// Every word of the GPU that is not plain C: shared memory, shuffles, barriers, matrix pieces, asynchronous copies,
+// atomics, wide loads, bf16 rounding. Kernels use these, threadIdx, blockIdx, blockDim, gridDim, __syncthreads() and
+// __syncwarp(), nothing else of CUDA, so that tests can run them on the CPU with this header replaced
+// (tests/support/cuda_host). sm_80 and newer. PTX ISA 8: sections 9.7.14 (mma, ldmatrix), 9.7.9.25 (cp.async).
+// All shared memory is dynamic: its bytes are part of a launch's shape.
+
+#pragma once
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+enum { WARP = 32 };
+
+// The block's dynamic shared memory, 128-byte aligned.
+template <typename T>
+static __device__ __forceinline__ T *word_shared() {
+    extern __shared__ __align__(128) unsigned char word_shared_bytes[];
+    return reinterpret_cast<T *>(word_shared_bytes);
+}
+
+static __device__ __forceinline__ uint32_t word_shared_address(const void *shared) {
+    return (uint32_t)__cvta_generic_to_shared(shared);
+}
+
+// ---- bits
+
+static __device__ __forceinline__ float word_float(uint32_t bits) {
+    return __uint_as_float(bits);
+}
+
+static __device__ __forceinline__ uint32_t word_bits(float x) {
+    return __float_as_uint(x);
+}
+
+// Two floats as bf16, rounded to nearest even: low in the lower half.
+static __device__ __forceinline__ uint32_t word_bf16_pair(float low, float high) {
+    uint32_t pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+// 2^x, about 2 ulp.
+static __device__ __forceinline__ float word_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// ---- 16 bytes of global memory at a 16-byte address
+
+struct alignas(16) Word16 {
+    uint32_t word[4];
+};
+
+static __device__ __forceinline__ Word16 word_load16(const void *at) {
+    const uint4 x = *reinterpret_cast<const uint4 *>(at);
+    return Word16{{x.x, x.y, x.z, x.w}};
+}
+
+// What is read once only: not kept in L1. The memory must not be written by this kernel.
+static __device__ __forceinline__ Word16 word_load16_once(const void *at) {
+    Word16 x;
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(x.word[0]), "=r"(x.word[1]), "=r"(x.word[2]), "=r"(x.word[3])
+        : "l"(__cvta_generic_to_global(at)));
+    return x;
+}
+
+static __device__ __forceinline__ void word_store16(void *at, Word16 x) {
+    *reinterpret_cast<uint4 *>(at) = make_uint4(x.word[0], x.word[1], x.word[2], x.word[3]);
+}
+
+// ---- the 32 lanes of a warp; all of them must come here
+
+static __device__ __forceinline__ float word_shuffle_xor(float x, int lanes) {
+    return __shfl_xor_sync(0xFFFFFFFFu, x, lanes);
+}
+
+static __device__ __forceinline__ double word_shuffle_xor(double x, int lanes) {
+    return __shfl_xor_sync(0xFFFFFFFFu, x, lanes);
+}
+
+static __device__ __forceinline__ uint32_t word_shuffle_xor(uint32_t x, int lanes) {
+    return __shfl_xor_sync(0xFFFFFFFFu, x, lanes);
+}
+
+static __device__ __forceinline__ float word_shuffle(float x, int lane) {
+    return __shfl_sync(0xFFFFFFFFu, x, lane);
+}
+
+static __device__ __forceinline__ uint32_t word_shuffle(uint32_t x, int lane) {
+    return __shfl_sync(0xFFFFFFFFu, x, lane);
+}
+
+// Bit i: lane i's condition.
+static __device__ __forceinline__ uint32_t word_ballot(bool condition) {
+    return __ballot_sync(0xFFFFFFFFu, condition);
+}
+
+// Four 8 x 8 matrices of 16-bit elements: lane 8 j + i gives the shared address of row i of matrix j (16 bytes there,
+// 16-byte aligned). x[j] of lane l: elements 2 (l % 4) and the next of row l / 4 of matrix j.
+static __device__ __forceinline__ void word_ldmatrix4(uint32_t x[4], const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(word_shared_address(row))
+                 : "memory");
+}
+
+// The same of the transposed matrices: rows 2 (l % 4) and the next of column l / 4.
+static __device__ __forceinline__ void word_ldmatrix4_transposed(uint32_t x[4], const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(word_shared_address(row))
+                 : "memory");
+}
+
+// c += a b in fp32: a 16 x 16, b 16 x 8, bf16. With g = lane / 4 and t = 2 (lane % 4):
+//   a[0] (g, t..) a[1] (g+8, t..) a[2] (g, t+8..) a[3] (g+8, t+8..);  b[0] (t.., g) b[1] (t+8.., g);
+//   c[0] (g, t) c[1] (g, t+1) c[2] (g+8, t) c[3] (g+8, t+1).
+static __device__ __forceinline__ void word_mma(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// ---- asynchronous copies of 16 bytes from global to shared memory, in groups
+
+// `inside` false: nothing is read, zeros arrive. The address must be one of the buffer in any case.
+static __device__ __forceinline__ void word_copy16(void *shared, const void *global, bool inside) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(word_shared_address(shared)),
+                 "l"(__cvta_generic_to_global(global)), "r"(inside ? 16 : 0)
+                 : "memory");
+}
+
+// Ends a group of this thread's copies.
+static __device__ __forceinline__ void word_copy_commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until at most `pending` of this thread's latest groups are under way. Other threads' copies: a barrier behind.
+template <int pending>
+static __device__ __forceinline__ void word_copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// ---- between threads and blocks
+
+// Barrier `id` (1 to 15; 0 is __syncthreads) of `threads` threads, a multiple of 32.
+static __device__ __forceinline__ void word_barrier(int id, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// *at += x without an order: never where equal inputs must give equal bits.
+static __device__ __forceinline__ void word_add(float *at, float x) {
+    asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(at)), "f"(x) : "memory");
+}
+
+// Integers add up to the same in any order. Returns what was there.
+static __device__ __forceinline__ uint32_t word_add(uint32_t *at, uint32_t x) {
+    return atomicAdd(at, x);
+}
+
+static __device__ __forceinline__ int32_t word_max(int32_t *at, int32_t x) {
+    return atomicMax(at, x);
+}
+
+// For waiting on another block: load until it shows the value. Release behind the writes that it announces: by one
+// thread, behind a barrier of the block.
+static __device__ __forceinline__ uint32_t word_load_acquire(const uint32_t *at) {
+    uint32_t x;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(__cvta_generic_to_global(at)) : "memory");
+    return x;
+}
+
+static __device__ __forceinline__ void word_store_release(uint32_t *at, uint32_t x) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(at)), "r"(x) : "memory");
+}
