@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "autotune/cli/quote.h"
 #include "sim/base/text.h"
@@ -94,6 +95,16 @@ Status cli_open_store(Cli *cli, Store **store, Error *error) {
     char path[STORE_PATH_BYTES];
     TRY(store_default_path(path, error));
     return store_open(path, store, error);
+}
+
+Status cli_open_existing_store(Cli *cli, Store **store, Error *error) {
+    const OptionValue *db = cli_value(cli, OPTION_DB);
+    if (db->given && access(db->text, F_OK) != 0) {
+        cli->blame = db->argument;
+        return error_set(error, STATUS_USAGE, "there is no store %s; plan, predict, run and validate make one",
+                         db->text);
+    }
+    return cli_open_store(cli, store, error);
 }
 
 char *cli_command_names(char out[COMMAND_NAMES_BYTES]) {

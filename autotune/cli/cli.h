@@ -77,6 +77,8 @@ Format cli_format(const Cli *cli);
 
 // Opens --db or the default store.
 Status cli_open_store(Cli *cli, Store **store, Error *error);
+// As cli_open_store, for a command that only reads: a --db that is not there is a mistake, not a new store.
+Status cli_open_existing_store(Cli *cli, Store **store, Error *error);
 
 // A line on standard error while something takes long; quiet unless that is a terminal. Cancels after Ctrl-C.
 Progress cli_progress(Cli *cli);

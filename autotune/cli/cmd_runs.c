@@ -57,7 +57,7 @@ static Status all_runs(Cli *cli, Store *store, Error *error) {
 
 Status cmd_runs(Cli *cli, Error *error) {
     Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
+    TRY(cli_open_existing_store(cli, &store, error));
     const Status status = cli->options.word_count > 0 ? one_run(cli, store, error) : all_runs(cli, store, error);
     store_close(store);
     return status;

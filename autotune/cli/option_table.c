@@ -154,7 +154,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                      "run the command behind -- instead of the executor, and read its step times from what it prints",
                      GROUP_RUN, VALIDATE},
     [OPTION_TIMEOUT] =
-        {"timeout", VALUE_NUMBER, "S", 0, 1000000, "seconds", "120; preflight: 20; validate --with: 3600",
+        {"timeout", VALUE_ABOVE, "S", 0, 1000000, "seconds", "120; preflight: 20; validate --with: 3600",
          "longest time that a rank may stand still, waiting or in one task, before the run is ended; of a "
          "command behind --, its longest run",
          GROUP_RUN, REAL},

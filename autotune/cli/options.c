@@ -123,6 +123,17 @@ static Status parse_number(ParseContext *context, const OptionRow *row, OptionVa
                   row->name, row->low, row->high, unit_text(row, unit), value->text);
 }
 
+static Status parse_above(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+    if (text_parse_double(value->text, &value->number) && value->number > (double)row->low &&
+        value->number <= (double)row->high) {
+        return STATUS_OK;
+    }
+    char unit[WORD_BYTES];
+    return refuse(context, value->argument, error,
+                  "--%s takes a number above %" PRId64 ", at most %" PRId64 "%s, not \"%s\"", row->name, row->low,
+                  row->high, unit_text(row, unit), value->text);
+}
+
 static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
     if (!text_parse_bytes(value->text, &value->integer) || value->integer <= 0) {
         return refuse(context, value->argument, error, "--%s takes a size such as 70GiB, 80GB or 80e9, not \"%s\"",
@@ -174,6 +185,8 @@ static Status parse_value(ParseContext *context, Options *options, const OptionR
         return parse_count(context, row, value, error);
     case VALUE_NUMBER:
         return parse_number(context, row, value, error);
+    case VALUE_ABOVE:
+        return parse_above(context, row, value, error);
     case VALUE_BYTES:
         return parse_bytes(context, row, value, error);
     case VALUE_WORD:

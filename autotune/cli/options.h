@@ -98,6 +98,7 @@ typedef enum {
     VALUE_INT,     // low..high; "auto" where the words say so
     VALUE_INTS,    // a list of such numbers, rising: "8,16,32"
     VALUE_NUMBER,  // low..high
+    VALUE_ABOVE,   // a number above low, at most high
     VALUE_BYTES,   // "80e9" "64GiB"
     VALUE_COUNT,   // "300e9" "2T"
     VALUE_WORD,    // one of words
@@ -111,7 +112,7 @@ typedef struct OptionRow {
     const char *name;  // without the dashes
     ValueType type;
     const char *value;     // what help calls the value: "N" "FILE"; words separated by | where they are the values
-    int64_t low, high;     // VALUE_INT and VALUE_NUMBER, inclusive
+    int64_t low, high;     // VALUE_INT and VALUE_NUMBER, inclusive; VALUE_ABOVE excludes low
     const char *unit;      // "tokens"; NULL
     const char *fallback;  // the default in words; NULL = none or "required"
     const char *help;
@@ -128,7 +129,7 @@ typedef struct OptionValue {
     bool automatic;    // VALUE_INT given as "auto"
     const char *text;  // as typed
     int64_t integer;   // VALUE_INT, VALUE_BYTES; VALUE_INTS: the first; VALUE_WORD: index among the words
-    double number;     // VALUE_NUMBER, VALUE_COUNT
+    double number;     // VALUE_NUMBER, VALUE_ABOVE, VALUE_COUNT
     int argument;      // index in argv of the value (or of the option, for flags)
 } OptionValue;
 

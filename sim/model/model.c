@@ -3,6 +3,7 @@
 #include "sim/model/model.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "sim/base/text.h"
 #include "sim/model/model_config.h"
@@ -49,6 +50,9 @@ Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Erro
             *model = presets[i].spec;
             return STATUS_OK;
         }
+    }
+    if (access(name_or_path, R_OK) == 0) {
+        return model_config_load(name_or_path, arena, model, error);
     }
     return unknown_model(name_or_path, error);
 }

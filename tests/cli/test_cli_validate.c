@@ -229,6 +229,8 @@ Test(cli_validate, a_rank_that_dies_in_one_shape_is_named_and_the_others_are_mea
 }
 
 Test(cli_validate, a_run_that_is_not_there_is_a_usage_error) {
+    ProgramRun stored = CLI("predict", "--model", "tiny", "--mesh", "tp=1", "--db", db);  // makes the store
+    program_run_free(&stored);
     ProgramRun run = CLI("runs", "7", "--db", db);
     cr_assert_eq(run.exit_code, 1);
     cr_assert_not_null(strstr(run.err, "no run 7"), "%s", run.err);
