@@ -6,13 +6,11 @@
 #include "exec/device/cpu.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "exec/device/initial.h"
-#include "kernels/kernels.h"
+#include "exec/device/placement.h"
 #include "sim/base/text.h"
 
 CpuTask *const cpu_tasks[TASK_KIND_COUNT] = {
@@ -51,16 +49,15 @@ CpuTask *const cpu_tasks[TASK_KIND_COUNT] = {
 
 struct Device {
     DeviceSetup setup;
+    Placement placement;
     char *mapping;
     int64_t mapping_bytes;
-    char *arena;
     CpuTask *const *tasks;
     ExactSum *sums;  // bitwise: one for each 4 bytes of the arena; else NULL
     int64_t step;
     DataSource data;
     int32_t *sequence;
     int32_t *positions;
-    atomic_llong peak_bytes;  // lanes may run in threads
 };
 
 static Status arena_map(Device *cpu, Error *error) {
@@ -75,11 +72,11 @@ static Status arena_map(Device *cpu, Error *error) {
         return error_set(error, STATUS_ENVIRONMENT, "cannot map an arena of %s: %s", text_bytes(size, (double)wanted),
                          strerror(errno));
     }
-    cpu->arena = cpu->mapping + page + inside - wanted;
+    cpu->placement.arena = cpu->mapping + page + inside - wanted;
     if (cpu->setup.poison) {
         const uint32_t quiet_nan = 0x7FC0DEAD;  // IEEE 754: exponent all ones, quiet bit, any payload
         for (int64_t i = 0; i + 4 <= wanted; i += 4) {
-            memcpy(cpu->arena + i, &quiet_nan, 4);
+            memcpy(cpu->placement.arena + i, &quiet_nan, 4);
         }
     }
     return STATUS_OK;
@@ -104,53 +101,21 @@ static Status sums_map(Device *cpu, Error *error) {
     return STATUS_OK;
 }
 
-static void positions_begin(Device *cpu) {
-    const StepProgram *program = cpu->setup.program;
-    const SequenceChunks chunks = step_chunks(program, cpu->setup.at.at[AXIS_CP]);
-    int32_t *next = cpu->positions;
-    for (int s = 0; s < program->plan.micro_batch; s++) {
-        for (int c = 0; c < chunks.count; c++) {
-            for (int i = 0; i < chunks.length; i++) {
-                *next++ = chunks.start[c] + i;
-            }
-        }
-    }
-}
-
-static char *slot_address(const Device *cpu, int32_t buffer, int slot) {
-    return cpu->arena + cpu->setup.memory->offset_bytes[buffer] + slot * cpu->setup.program->buffers[buffer].slot_bytes;
-}
-
-// Fills one buffer of a unit: its shard of the flat parameter where a slot is shard-sized, all of it otherwise.
-static void parameters_begin(Device *cpu, const Unit *unit, int32_t buffer) {
-    const StepProgram *program = cpu->setup.program;
-    if (buffer < 0 || !program->buffers[buffer].persistent) {
-        return;
-    }
-    int64_t first = 0, shard = 0;
-    const int64_t elements = program->buffers[buffer].slot_bytes / (int64_t)sizeof(float);
-    if (elements < unit->padded_elements) {
-        step_shard_range(program, unit, &cpu->setup.at, &first, &shard);
-    }
-    for (int32_t i = 0; i < unit->instances; i++) {
-        const InitialStretch stretch = {unit, i, cpu->setup.at.at[AXIS_TP], first, elements};
-        initial_parameters(program, cpu->setup.numbers.seed, &stretch, (float *)(void *)slot_address(cpu, buffer, i));
-    }
+static void parameters_take(void *context, int32_t buffer, const InitialStretch *stretch) {
+    Device *cpu = context;
+    char *slot = placement_slot(&cpu->placement, buffer, stretch->instance);
+    initial_parameters(cpu->setup.program, cpu->setup.numbers.seed, stretch, (float *)(void *)slot);
 }
 
 static void state_begin(Device *cpu) {
     const StepProgram *program = cpu->setup.program;
     for (int32_t b = 0; b < program->buffer_count; b++) {
         if (program->buffers[b].persistent) {
-            memset(slot_address(cpu, b, 0), 0, (size_t)(program->buffers[b].slots * program->buffers[b].slot_bytes));
+            memset(placement_slot(&cpu->placement, b, 0), 0,
+                   (size_t)(program->buffers[b].slots * program->buffers[b].slot_bytes));
         }
     }
-    for (int32_t u = 0; u < program->unit_count; u++) {
-        parameters_begin(cpu, &program->units[u], program->units[u].master);
-        if (program->units[u].working != program->units[u].master) {
-            parameters_begin(cpu, &program->units[u], program->units[u].working);
-        }
-    }
+    placement_parameters(&cpu->placement, parameters_take, cpu);
 }
 
 // What this device cannot run is refused here, before the first task.
@@ -161,7 +126,7 @@ static Status program_check(const StepProgram *program, CpuTask *const *tasks, E
             return error_set(error, STATUS_INTERNAL, "task '%s': the cpu device has no %s%s", task->name,
                              tasks == cpu_tasks ? "" : "bitwise ", task_kind_name(task->kind));
         }
-        if (task->operand_count > CPU_MAX_OPERANDS) {
+        if (task->operand_count > TASK_MAX_OPERANDS) {
             return error_set(error, STATUS_INTERNAL, "task '%s' has %d operands", task->name, task->operand_count);
         }
     }
@@ -179,6 +144,7 @@ static Status program_check(const StepProgram *program, CpuTask *const *tasks, E
 static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, Error *error) {
     Device *cpu = ARENA_NEW(arena, Device);
     cpu->setup = *setup;
+    cpu->placement = (Placement){.program = setup->program, .memory = setup->memory, .at = setup->at};
     cpu->tasks = setup->bitwise ? cpu_exact_tasks : cpu_tasks;
     TRY(program_check(setup->program, cpu->tasks, error));
     TRY(data_open(&setup->data, &cpu->data, error));
@@ -186,7 +152,7 @@ static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, 
     TRY(sums_map(cpu, error));
     cpu->sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1);
     cpu->positions = ARENA_ARRAY(arena, int32_t, plan_local_tokens(&setup->program->plan));
-    positions_begin(cpu);
+    placement_positions(&cpu->placement, cpu->positions);
     kernel_set_threads(setup->threads);
     state_begin(cpu);
     *device = cpu;
@@ -206,17 +172,11 @@ static void cpu_begin_step(Device *cpu, int64_t step) {
 }
 
 static void *cpu_address(Device *cpu, const BufferRef *ref, int layer) {
-    const int64_t offset =
-        cpu->setup.memory->offset_bytes[ref->buffer] + step_ref_offset(cpu->setup.program, ref, layer, &cpu->setup.at);
-    const long long end = offset + ref->bytes;
-    long long peak = atomic_load_explicit(&cpu->peak_bytes, memory_order_relaxed);
-    while (end > peak && !atomic_compare_exchange_weak(&cpu->peak_bytes, &peak, end)) {
-    }
-    return cpu->arena + offset;
+    return placement_at(&cpu->placement, ref, layer);
 }
 
 static ExactSum *sums_behind(const Device *cpu, const char *at) {
-    return cpu->sums ? cpu->sums + (at - cpu->arena) / (int64_t)sizeof(float) : NULL;
+    return cpu->sums ? cpu->sums + (at - cpu->placement.arena) / (int64_t)sizeof(float) : NULL;
 }
 
 static void *cpu_sums(Device *cpu, const BufferRef *ref, int layer) {
@@ -229,33 +189,32 @@ static void cpu_round(Device *cpu, const BufferRef *ref, int layer) {
 }
 
 static int64_t cpu_peak_bytes(const Device *cpu) {
-    const int64_t peak = atomic_load(&cpu->peak_bytes);
-    return (peak + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
+    return placement_peak_bytes(&cpu->placement);
 }
 
 static void cpu_run(Device *cpu, const StepInstance *instance) {
-    const StepProgram *program = cpu->setup.program;
-    const Task *task = &program->tasks[instance->task];
-    CpuCall call = {.program = program,
-                    .task = task,
-                    .instance = instance,
-                    .at = &cpu->setup.at,
-                    .numbers = &cpu->setup.numbers,
-                    .step = cpu->step,
-                    .data = &cpu->data,
-                    .sequence = cpu->sequence,
-                    .positions = cpu->positions,
-                    .bitwise = cpu->setup.bitwise};
-    for (int i = 0; i < task->operand_count; i++) {
-        const BufferRef *ref = &task_operand(program, task, i)->ref;
-        call.operand[i] = ref->buffer < 0 ? NULL : cpu_address(cpu, ref, instance->layer);
+    TaskCall call = {.numbers = &cpu->setup.numbers,
+                     .step = cpu->step,
+                     .data = &cpu->data,
+                     .sequence = cpu->sequence,
+                     .positions = cpu->positions,
+                     .bitwise = cpu->setup.bitwise};
+    placement_call(&cpu->placement, instance, &call);
+    for (int i = 0; cpu->sums && i < call.task->operand_count; i++) {
         call.sums[i] = call.operand[i] ? sums_behind(cpu, call.operand[i]) : NULL;
     }
-    cpu->tasks[task->kind](&call);
+    cpu->tasks[call.task->kind](&call);
 }
 
-static void cpu_synchronize(Device *cpu) {
-    (void)cpu;  // every task is done when run returns
+static Status cpu_synchronize(Device *cpu, Error *error) {
+    (void)cpu, (void)error;  // every task is done when run returns
+    return STATUS_OK;
+}
+
+static Status cpu_read(Device *cpu, const BufferRef *ref, int layer, void *out, Error *error) {
+    (void)error;
+    memcpy(out, cpu_address(cpu, ref, layer), (size_t)ref->bytes);
+    return STATUS_OK;
 }
 
 const DeviceTable device_cpu = {
@@ -266,6 +225,7 @@ const DeviceTable device_cpu = {
     .run = cpu_run,
     .synchronize = cpu_synchronize,
     .address = cpu_address,
+    .read = cpu_read,
     .sums = cpu_sums,
     .round = cpu_round,
     .peak_bytes = cpu_peak_bytes,

@@ -2,55 +2,55 @@
 // behind the floats until all ranks' parts are in (interpreter.c). The others are the usual tasks: a row or an element
 // by itself. Model parts without a task here are refused (launch/check.c).
 
-#include "exec/device/cpu_attention.h"
+#include "exec/device/attention_pairs.h"
+#include "exec/device/cpu.h"
 
 #include <string.h>
 
-static void gemm(const CpuCall *call) {
+static void gemm(const TaskCall *call) {
     const Task *task = call->task;
     exact_gemm((const bool[]){task->trans_a, task->trans_b}, (const int64_t[]){task->m, task->n, task->k},
-               cpu_floats(call, 0), cpu_floats(call, 1), task->accumulate, call->sums[2], cpu_floats(call, 2));
+               call_floats(call, 0), call_floats(call, 1), task->accumulate, call->sums[2], call_floats(call, 2));
 }
 
 // The other tp ranks hold zeros where this one holds a row.
-static void embed(const CpuCall *call) {
+static void embed(const TaskCall *call) {
     cpu_embed(call);
-    exact_take(cpu_elements(call, 2), cpu_floats(call, 2), call->sums[2]);
+    exact_take(call_elements(call, 2), call_floats(call, 2), call->sums[2]);
 }
 
-static void embed_backward(const CpuCall *call) {
-    const KernelEmbed shape = cpu_vocabulary(call);
-    exact_embed_backward(&shape, cpu_ints(call, 0), cpu_floats(call, 1), call->task->accumulate, call->sums[2],
-                         cpu_floats(call, 2));
+static void embed_backward(const TaskCall *call) {
+    const KernelEmbed shape = call_vocabulary(call);
+    exact_embed_backward(&shape, call_ints(call, 0), call_floats(call, 1), call->task->accumulate, call->sums[2],
+                         call_floats(call, 2));
 }
 
 // dx is the usual kernel's; its dw is written over.
-static void rmsnorm_backward(const CpuCall *call) {
+static void rmsnorm_backward(const TaskCall *call) {
     const Task *task = call->task;
     cpu_rmsnorm_backward(call);
-    const ExactNorm norm = {task->rows, task->cols, cpu_floats(call, 0), cpu_floats(call, 1), cpu_floats(call, 3)};
-    exact_rmsnorm_weight(&norm, task->accumulate, call->sums[6], cpu_floats(call, 6));
+    const ExactNorm norm = {task->rows, task->cols, call_floats(call, 0), call_floats(call, 1), call_floats(call, 3)};
+    exact_rmsnorm_weight(&norm, task->accumulate, call->sums[6], call_floats(call, 6));
 }
 
-static ExactLoss loss_shape(const CpuCall *call) {
+static ExactLoss loss_shape(const TaskCall *call) {
     const Task *task = call->task;
-    return (ExactLoss){task->rows, task->cols, cpu_vocab_first(call, task->cols), cpu_ints(call, 1),
-                       cpu_floats(call, 2)};
+    return (ExactLoss){task->rows, task->cols, call_vocab_first(call, task->cols), call_ints(call, 1),
+                       call_floats(call, 2)};
 }
 
-static void loss_sum(const CpuCall *call) {
+static void loss_sum(const TaskCall *call) {
     const ExactLoss shape = loss_shape(call);
-    exact_loss_sum(&shape, cpu_floats(call, 0), call->sums[3], cpu_floats(call, 3));
+    exact_loss_sum(&shape, call_floats(call, 0), call->sums[3], call_floats(call, 3));
 }
 
-static void loss_gradient(const CpuCall *call) {
+static void loss_gradient(const TaskCall *call) {
     const ExactLoss shape = loss_shape(call);
-    const float gradient = (float)(1.0 / (double)plan_tokens_per_step(&call->program->plan));
-    exact_loss_gradient(&shape, cpu_floats(call, 3), gradient, cpu_floats(call, 0));
-    exact_loss(shape.rows, cpu_floats(call, 3), call->task->accumulate, call->sums[4], cpu_floats(call, 4));
+    exact_loss_gradient(&shape, call_floats(call, 3), call_loss_gradient(call), call_floats(call, 0));
+    exact_loss(shape.rows, call_floats(call, 3), call->task->accumulate, call->sums[4], call_floats(call, 4));
 }
 
-static void copy(const CpuCall *call) {
+static void copy(const TaskCall *call) {
     const Task *task = call->task;
     cpu_copy(call);
     for (int64_t row = 0; row < task->rows; row++) {
@@ -59,7 +59,7 @@ static void copy(const CpuCall *call) {
     }
 }
 
-static void unpack(const CpuCall *call) {
+static void unpack(const TaskCall *call) {
     const Task *task = call->task;
     cpu_unpack(call);
     for (int64_t row = 0; row < task->rows; row++) {
@@ -70,32 +70,32 @@ static void unpack(const CpuCall *call) {
 
 // A part of a gradient joins the sum of those before it, of which other ranks have parts too; elsewhere values are
 // added.
-static void add(const CpuCall *call) {
+static void add(const TaskCall *call) {
     if (call->task->phase == PHASE_BACKWARD && call->operand[0] == call->operand[2]) {
-        exact_accumulate(cpu_elements(call, 2), call->sums[1], call->sums[2], cpu_floats(call, 2));
+        exact_accumulate(call_elements(call, 2), call->sums[1], call->sums[2], call_floats(call, 2));
     } else {
         cpu_add(call);
     }
 }
 
-static void accumulate(const CpuCall *call) {
-    exact_accumulate(cpu_elements(call, 1), call->sums[0], call->sums[1], cpu_floats(call, 1));
+static void accumulate(const TaskCall *call) {
+    exact_accumulate(call_elements(call, 1), call->sums[0], call->sums[1], call_floats(call, 1));
 }
 
-static void zero(const CpuCall *call) {
+static void zero(const TaskCall *call) {
     cpu_zero(call);
-    memset(call->sums[0], 0, (size_t)cpu_elements(call, 0) * sizeof(ExactSum));
+    memset(call->sums[0], 0, (size_t)call_elements(call, 0) * sizeof(ExactSum));
 }
 
 // ---------------------------------------------------------------------------------------------- attention
 
-static ExactAttention attention_out(const CpuCall *call, const Pair *at) {
+static ExactAttention attention_out(const TaskCall *call, const Pair *at) {
     const int64_t o = at->q_row * at->shape.o_stride;
-    return (ExactAttention){cpu_floats(call, 3) + o, cpu_floats(call, 4) + at->lse_at, call->sums[3] + o,
+    return (ExactAttention){call_floats(call, 3) + o, call_floats(call, 4) + at->lse_at, call->sums[3] + o,
                             call->sums[4] + at->lse_at};
 }
 
-typedef void PairBody(const CpuCall *call, const Pair *at);
+typedef void PairBody(const TaskCall *call, const Pair *at);
 
 // Each query chunk with the same chunk of the keys at hand.
 static void own_pairs(const Blocks *blocks, PairBody *body) {
@@ -120,25 +120,25 @@ static void visible_pairs(const Blocks *blocks, PairBody *body) {
     }
 }
 
-static void pair_begin(const CpuCall *call, const Pair *at) {
+static void pair_begin(const TaskCall *call, const Pair *at) {
     const ExactAttention out = attention_out(call, at);
-    exact_attention_begin(&at->shape, cpu_floats(call, 0) + at->q_row * at->shape.q_stride,
-                          cpu_floats(call, 1) + at->k_row * at->shape.kv_stride, &out);
+    exact_attention_begin(&at->shape, call_floats(call, 0) + at->q_row * at->shape.q_stride,
+                          call_floats(call, 1) + at->k_row * at->shape.kv_stride, &out);
 }
 
-static void pair_forward(const CpuCall *call, const Pair *at) {
+static void pair_forward(const TaskCall *call, const Pair *at) {
     const ExactAttention out = attention_out(call, at);
     const int64_t kv = at->k_row * at->shape.kv_stride;
-    exact_attention_block(&at->shape, cpu_floats(call, 0) + at->q_row * at->shape.q_stride, cpu_floats(call, 1) + kv,
-                          cpu_floats(call, 2) + kv, &out);
+    exact_attention_block(&at->shape, call_floats(call, 0) + at->q_row * at->shape.q_stride, call_floats(call, 1) + kv,
+                          call_floats(call, 2) + kv, &out);
 }
 
-static void pair_end(const CpuCall *call, const Pair *at) {
+static void pair_end(const TaskCall *call, const Pair *at) {
     const ExactAttention out = attention_out(call, at);
     exact_attention_end(&at->shape, &out);
 }
 
-static void attention(const CpuCall *call) {
+static void attention(const TaskCall *call) {
     const Blocks blocks = attention_blocks(call);
     if (call->task->ring_step == 0) {
         own_pairs(&blocks, pair_begin);
@@ -149,21 +149,21 @@ static void attention(const CpuCall *call) {
     }
 }
 
-static void pair_delta(const CpuCall *call, const Pair *at) {
+static void pair_delta(const TaskCall *call, const Pair *at) {
     const int64_t o = at->q_row * at->shape.o_stride;
-    kernel_attention_delta(&at->shape, cpu_floats(call, 3) + o, cpu_floats(call, 5) + o,
-                           cpu_floats(call, 9) + at->lse_at);
+    kernel_attention_delta(&at->shape, call_floats(call, 3) + o, call_floats(call, 5) + o,
+                           call_floats(call, 9) + at->lse_at);
 }
 
-static void pair_backward(const CpuCall *call, const Pair *at) {
+static void pair_backward(const TaskCall *call, const Pair *at) {
     const KernelAttention *shape = &at->shape;
     const int64_t q = at->q_row * shape->q_stride, kv = at->k_row * shape->kv_stride;
-    const ExactAttentionBackward work = {.q = cpu_floats(call, 0) + q,
-                                         .k = cpu_floats(call, 1) + kv,
-                                         .v = cpu_floats(call, 2) + kv,
-                                         .d_o = cpu_floats(call, 5) + at->q_row * shape->o_stride,
-                                         .lse = cpu_floats(call, 4) + at->lse_at,
-                                         .delta = cpu_floats(call, 9) + at->lse_at,
+    const ExactAttentionBackward work = {.q = call_floats(call, 0) + q,
+                                         .k = call_floats(call, 1) + kv,
+                                         .v = call_floats(call, 2) + kv,
+                                         .d_o = call_floats(call, 5) + at->q_row * shape->o_stride,
+                                         .lse = call_floats(call, 4) + at->lse_at,
+                                         .delta = call_floats(call, 9) + at->lse_at,
                                          .dq = call->sums[6] + q,
                                          .dk = call->sums[7] + kv,
                                          .dv = call->sums[8] + kv};
@@ -175,20 +175,20 @@ typedef struct Rows {
     int64_t cols, stride;
 } Rows;
 
-static void zero_sums(const CpuCall *call, Rows rows) {
+static void zero_sums(const TaskCall *call, Rows rows) {
     for (int64_t row = 0; row < call->task->rows; row++) {
         memset(call->sums[rows.operand] + row * rows.stride, 0, (size_t)rows.cols * sizeof(ExactSum));
     }
 }
 
-static void round_sums(const CpuCall *call, Rows rows) {
+static void round_sums(const TaskCall *call, Rows rows) {
     for (int64_t row = 0; row < call->task->rows; row++) {
         const int64_t at = row * rows.stride;
-        exact_round(rows.cols, call->sums[rows.operand] + at, cpu_floats(call, rows.operand) + at);
+        exact_round(rows.cols, call->sums[rows.operand] + at, call_floats(call, rows.operand) + at);
     }
 }
 
-static void attention_backward(const CpuCall *call) {
+static void attention_backward(const TaskCall *call) {
     const Task *task = call->task;
     const Blocks blocks = attention_blocks(call);
     const int64_t kv_width = (int64_t)task->kv_heads * task->head_dim;

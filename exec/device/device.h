@@ -31,16 +31,35 @@ typedef struct Device Device;
 
 enum { DEVICE_SUM_BYTES = 4 };  // two 8-byte integers for 4 bytes of fp32
 
+// A collective's operands in host memory; one of an all-reduce is both.
+typedef struct DeviceStage {
+    void *in, *out;
+} DeviceStage;
+
+// Work is ordered by lanes, as the program says (step.h). A device that runs a task to its end when asked leaves wait,
+// record, stage, unstage and stream NULL: then the order of the calls is all the order there is, and what address
+// returns is host memory.
 typedef struct DeviceTable {
     const char *name;
     Status (*open)(const DeviceSetup *setup, Arena *arena, Device **device, Error *error);
     void (*close)(Device *device);
     void (*begin_step)(Device *device, int64_t step);  // 0, 1, ...: selects data and the optimizer's step
     // Runs one compute task; may return before it is done. Tasks that the program leaves unordered may run from several
-    // threads.
+    // threads. What fails is kept and said by the next stage or synchronize.
     void (*run)(Device *device, const StepInstance *instance);
-    void (*synchronize)(Device *device);
-    void *(*address)(Device *device, const BufferRef *ref, int layer);  // for collectives; host-readable on the cpu
+    // Around every task, compute or collective: what follows on its lane waits for the task's events; what its lane was
+    // given so far is what its records stand for. Once all records that a task waits for were made.
+    void (*wait)(Device *device, const StepInstance *instance);
+    void (*record)(Device *device, const StepInstance *instance);
+    // A collective whose transport reads host memory: waits for its lane and brings what it reads; then takes what it
+    // wrote. The memory is the lane's own: one collective of a lane at a time.
+    Status (*stage)(Device *device, const StepInstance *instance, DeviceStage *stage, Error *error);
+    Status (*unstage)(Device *device, const StepInstance *instance, Error *error);
+    void *(*stream)(Device *device, int lane);  // what a transport that reads device memory orders its work on
+    Status (*synchronize)(Device *device, Error *error);
+    void *(*address)(Device *device, const BufferRef *ref, int layer);
+    // Bytes of an access, to host memory, behind everything that was given to the device before.
+    Status (*read)(Device *device, const BufferRef *ref, int layer, void *out, Error *error);
     // Bitwise: the exact sums behind an access, DEVICE_SUM_BYTES for each byte of it; and its floats from them.
     void *(*sums)(Device *device, const BufferRef *ref, int layer);
     void (*round)(Device *device, const BufferRef *ref, int layer);

@@ -52,26 +52,29 @@ static void write_slice(const Shards *shards, const ParamSlice *slice, FILE *fil
 }
 
 // This rank's shard of the moments or of the weights; stages 0 to 2 keep all weights.
-static const float *shard_at(Session *session, const Unit *unit, GatherState state, int instance) {
+static SlotBytes shard_at(const Session *session, const Unit *unit, GatherState state, int instance) {
+    const int64_t bytes = unit->shard_elements * (int64_t)sizeof(float);
     if (state == GATHER_MOMENTS) {
-        return session_slot(session, unit->moment1, instance);
+        return (SlotBytes){unit->moment1, instance, 0, bytes};
     }
     const bool whole =
         session->program.buffers[unit->master].slot_bytes >= unit->padded_elements * (int64_t)sizeof(float);
     const int shard = session->request->plan.zero > 0
                           ? mesh_group_index(&session->request->plan.mesh, AXIS_SHARD_GROUP, &session->at)
                           : 0;
-    return (const float *)session_slot(session, unit->master, instance) + (whole ? shard * unit->shard_elements : 0);
+    return (SlotBytes){unit->master, instance, whole ? shard * bytes : 0, bytes};
 }
 
 static Status gather_unit(Session *session, const Unit *unit, const Destination *to, Arena *arena, Error *error) {
     const TrainPlan *plan = &session->request->plan;
     const int count = plan->zero > 0 ? plan_shard_count(plan) : 1;
+    float *own = ARENA_ARRAY(arena, float, unit->shard_elements);
     float *whole = ARENA_ARRAY(arena, float, unit->shard_elements *mesh_world(&plan->mesh));
     const Shards shards = {unit, whole, shard_owners(plan, count, arena), count};
     for (int instance = 0; instance < unit->instances; instance++) {
-        TRY(gather(session, shard_at(session, unit, to->state, instance), whole,
-                   unit->shard_elements * (int64_t)sizeof(float), error));
+        const SlotBytes from = shard_at(session, unit, to->state, instance);
+        TRY(session_read(session, &from, own, error));
+        TRY(gather(session, own, whole, from.bytes, error));
         for (int32_t s = 0; to->file && s < unit->slice_count; s++) {
             write_slice(&shards, &session->program.slices[unit->first_slice + s], to->file);
         }

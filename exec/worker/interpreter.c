@@ -49,24 +49,59 @@ static Status exact_run(Session *session, const StepInstance *instance, const Tr
     return STATUS_OK;
 }
 
-static Status collective_run(Session *session, const StepInstance *instance, const TransportPlace *place,
-                             FaultAction fault, Error *error) {
+static TransportCall collective_call(Session *session, const StepInstance *instance, const TransportPlace *place) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
-    const bool in_place = task->kind == TASK_ALL_REDUCE;
-    const TransportCall call = {
+    const int out = task->kind == TASK_ALL_REDUCE ? 0 : 1;
+    return (TransportCall){
         .communicator = session->communicators.of_task[instance->task],
         .in = session->devices->address(session->device, &task_operand(program, task, 0)->ref, instance->layer),
-        .out = session->devices->address(session->device, &task_operand(program, task, in_place ? 0 : 1)->ref,
-                                         instance->layer),
-        .bytes = program_collective_bytes(program, task) / (fault == FAULT_SIZE ? 2 : 1),
+        .out = session->devices->address(session->device, &task_operand(program, task, out)->ref, instance->layer),
+        .bytes = program_collective_bytes(program, task),
         .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
         .dtype = task->dtype,
         .place = *place,
     };
+}
+
+// The transport reads host memory, the device has its own.
+static Status staged_run(Session *session, const StepInstance *instance, TransportCall *call, Error *error) {
+    DeviceStage stage;
+    TRY(session->devices->stage(session->device, instance, &stage, error));
+    call->in = stage.in;
+    call->out = stage.out;
+    TRY(transport_run(session, &session->program.tasks[instance->task], call, error));
+    return session->devices->unstage(session->device, instance, error);
+}
+
+static Status collective_run(Session *session, const StepInstance *instance, const TransportPlace *place,
+                             FaultAction fault, Error *error) {
+    const Task *task = &session->program.tasks[instance->task];
+    TransportCall call = collective_call(session, instance, place);
+    call.bytes /= fault == FAULT_SIZE ? 2 : 1;
+    if (session->devices->stage) {
+        return staged_run(session, instance, &call, error);
+    }
     const bool whole = task->kind == TASK_ALL_GATHER || task->reduce_max;
     return session->request->options.bitwise && !whole ? exact_run(session, instance, &call, error)
                                                        : transport_run(session, task, &call, error);
+}
+
+static Status task_run(Session *session, const StepInstance *instance, const TransportPlace *place, FaultAction fault,
+                       Error *error) {
+    const DeviceTable *devices = session->devices;
+    if (devices->wait) {
+        devices->wait(session->device, instance);
+    }
+    if (task_is_collective(&session->program.tasks[instance->task])) {
+        TRY(collective_run(session, instance, place, fault, error));
+    } else {
+        devices->run(session->device, instance);
+    }
+    if (devices->record) {
+        devices->record(session->device, instance);
+    }
+    return STATUS_OK;
 }
 
 Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error) {
@@ -81,11 +116,7 @@ Status interpreter_run_instance(Session *session, const StepInstance *instance, 
         return STATUS_OK;
     }
     const double start_s = interpreter_clock_s();
-    if (task_is_collective(&session->program.tasks[instance->task])) {
-        TRY(collective_run(session, instance, &place, fault, error));
-    } else {
-        session->devices->run(session->device, instance);
-    }
+    TRY(task_run(session, instance, &place, fault, error));
     recorder_span(&session->recorder, &(RecorderSpan){.step = session->step,
                                                       .ordinal = ordinal,
                                                       .task = instance->task,

@@ -112,6 +112,15 @@ void *session_slot(Session *session, int32_t buffer, int slot) {
     return session->devices->address(session->device, &ref, 0);
 }
 
+Status session_read(Session *session, const SlotBytes *from, void *out, Error *error) {
+    const BufferRef ref = {.buffer = from->buffer,
+                           .layer_offset = (int16_t)from->slot,
+                           .rank_group = -1,
+                           .offset_bytes = from->first_byte,
+                           .bytes = from->bytes};
+    return session->devices->read(session->device, &ref, 0, out, error);
+}
+
 // Ranks start a step together and agree on the slowest one's time.
 static Status step_agree(Session *session, double own_s, double *slowest_s, Error *error) {
     float seconds = (float)own_s;
@@ -135,12 +144,14 @@ Status session_step(Session *session, StepReport *report, Error *error) {
     TRY(session->transports->barrier(session->transport, &meet, error));
     session->step_begin_s = interpreter_clock_s();
     TRY(session->lanes ? lanes_run_step(session, error) : interpreter_run_serial(session, error));
-    session->devices->synchronize(session->device);
+    TRY(session->devices->synchronize(session->device, error));
     TRY(step_agree(session, interpreter_clock_s() - session->step_begin_s, &report->step_time_s, error));
     const StepProgram *program = &session->program;
-    const float loss = *(const float *)session_slot(session, program->loss_buffer, 0);
+    float loss, norm;
+    TRY(session_read(session, &(SlotBytes){program->loss_buffer, 0, 0, sizeof loss}, &loss, error));
+    TRY(session_read(session, &(SlotBytes){program->norm_buffer, 0, sizeof norm, sizeof norm}, &norm, error));
     report->loss = (double)loss / (double)plan_tokens_per_step(&program->plan);
-    report->grad_norm = ((const float *)session_slot(session, program->norm_buffer, 0))[1];
+    report->grad_norm = norm;
     session->step++;
     return STATUS_OK;
 }

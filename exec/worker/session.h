@@ -49,8 +49,16 @@ void session_close(Session *session);
 // Runs the next step. Allocates nothing.
 Status session_step(Session *session, StepReport *report, Error *error);
 
-// The bytes of a buffer's slot, for tests and for reading results.
+// A buffer's slot where the device has it.
 void *session_slot(Session *session, int32_t buffer, int slot);
+
+// Bytes of a buffer's slot, from first_byte.
+typedef struct SlotBytes {
+    int32_t buffer;
+    int slot;
+    int64_t first_byte, bytes;
+} SlotBytes;
+Status session_read(Session *session, const SlotBytes *from, void *out, Error *error);
 
 // Rank 0's result, to the file or by post to the launcher. Frees root; NULL = it could not be made.
 Status session_report(const Session *session, json_t *root, Error *error);

@@ -1,12 +1,12 @@
-// What an attention task of the CPU device is made of: visible pairs of a query chunk and a key chunk in one sequence.
+// What an attention task is made of: visible pairs of a query chunk and a key chunk in one sequence. A task is this
+// rank's queries against the keys of one ring owner; both consist of sequence chunks (zigzag: two each).
 
 #pragma once
 
-#include "exec/device/cpu.h"
-#include "kernels/kernels.h"
+#include "exec/device/task_call.h"
 
 typedef struct Blocks {
-    const CpuCall *call;
+    const TaskCall *call;
     SequenceChunks query, key;
     int64_t local;  // rows of one sequence
     int64_t o_stride;
@@ -18,6 +18,6 @@ typedef struct Pair {
     int64_t lse_at;        // lse is [sequence][head][local row]
 } Pair;
 
-Blocks attention_blocks(const CpuCall *call);
+Blocks attention_blocks(const TaskCall *call);
 bool attention_visible(const Blocks *blocks, int query, int key);
 Pair attention_pair(const Blocks *blocks, int sequence, int query, int key);

@@ -1,0 +1,38 @@
+// Pairs of chunks as the mesh and the program cut them.
+
+#include "exec/device/attention_pairs.h"
+
+Blocks attention_blocks(const TaskCall *call) {
+    const Task *task = call->task;
+    const int owner = step_ring_owner(call->program, task->ring_step, call->at);
+    return (Blocks){.call = call,
+                    .query = step_chunks(call->program, call->at->at[AXIS_CP]),
+                    .key = step_chunks(call->program, owner),
+                    .local = task->rows / task->sequences,
+                    .o_stride = (int64_t)task->heads * task->head_dim};
+}
+
+bool attention_visible(const Blocks *blocks, int query, int key) {
+    return blocks->key.start[key] <= blocks->query.start[query] + blocks->query.length - 1;
+}
+
+Pair attention_pair(const Blocks *blocks, int sequence, int query, int key) {
+    const Task *task = blocks->call->task;
+    const int64_t in_sequence = (int64_t)query * blocks->query.length;
+    return (Pair){.shape = {.queries = blocks->query.length,
+                            .keys = blocks->key.length,
+                            .q_first = blocks->query.start[query],
+                            .k_first = blocks->key.start[key],
+                            .heads = task->heads,
+                            .kv_heads = task->kv_heads,
+                            .head_dim = task->head_dim,
+                            .q_stride = task->stride,
+                            .kv_stride = task->kv_stride,
+                            .o_stride = blocks->o_stride,
+                            .lse_stride = blocks->local,
+                            .alibi_heads = task->alibi ? blocks->call->program->model.heads : 0,
+                            .alibi_first = blocks->call->at->at[AXIS_TP] * task->heads},
+                  .q_row = sequence * blocks->local + in_sequence,
+                  .k_row = sequence * blocks->local + (int64_t)key * blocks->key.length,
+                  .lse_at = (int64_t)sequence * task->heads * blocks->local + in_sequence};
+}

@@ -1,0 +1,74 @@
+// Offsets come from the memory plan, slots and slices of ranks from step_ref_offset.
+
+#include "exec/device/placement.h"
+
+char *placement_at(Placement *placement, const BufferRef *ref, int layer) {
+    const int64_t offset =
+        placement->memory->offset_bytes[ref->buffer] + step_ref_offset(placement->program, ref, layer, &placement->at);
+    const long long end = offset + ref->bytes;
+    long long peak = atomic_load_explicit(&placement->peak_bytes, memory_order_relaxed);
+    while (end > peak && !atomic_compare_exchange_weak(&placement->peak_bytes, &peak, end)) {
+    }
+    return placement->arena + offset;
+}
+
+char *placement_slot(const Placement *placement, int32_t buffer, int slot) {
+    return placement->arena + placement->memory->offset_bytes[buffer] +
+           slot * placement->program->buffers[buffer].slot_bytes;
+}
+
+int64_t placement_peak_bytes(const Placement *placement) {
+    const int64_t peak = atomic_load(&placement->peak_bytes);
+    return (peak + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
+}
+
+void placement_call(Placement *placement, const StepInstance *instance, TaskCall *call) {
+    const StepProgram *program = placement->program;
+    const Task *task = &program->tasks[instance->task];
+    call->program = program;
+    call->task = task;
+    call->instance = instance;
+    call->at = &placement->at;
+    for (int i = 0; i < task->operand_count; i++) {
+        const BufferRef *ref = &task_operand(program, task, i)->ref;
+        call->operand[i] = ref->buffer < 0 ? NULL : placement_at(placement, ref, instance->layer);
+    }
+}
+
+void placement_positions(const Placement *placement, int32_t *positions) {
+    const SequenceChunks chunks = step_chunks(placement->program, placement->at.at[AXIS_CP]);
+    for (int s = 0; s < placement->program->plan.micro_batch; s++) {
+        for (int c = 0; c < chunks.count; c++) {
+            for (int i = 0; i < chunks.length; i++) {
+                *positions++ = chunks.start[c] + i;
+            }
+        }
+    }
+}
+
+// One buffer of a unit: its shard of the flat parameter where a slot is shard-sized, all of it otherwise.
+static void take_buffer(const Placement *placement, const Unit *unit, int32_t buffer, PlacementTake *take,
+                        void *context) {
+    const StepProgram *program = placement->program;
+    if (buffer < 0 || !program->buffers[buffer].persistent) {
+        return;
+    }
+    int64_t first = 0, shard = 0;
+    const int64_t elements = program->buffers[buffer].slot_bytes / dtype_bytes(program->buffers[buffer].dtype);
+    if (elements < unit->padded_elements) {
+        step_shard_range(program, unit, &placement->at, &first, &shard);
+    }
+    for (int32_t i = 0; i < unit->instances; i++) {
+        take(context, buffer, &(InitialStretch){unit, i, placement->at.at[AXIS_TP], first, elements});
+    }
+}
+
+void placement_parameters(const Placement *placement, PlacementTake *take, void *context) {
+    for (int32_t u = 0; u < placement->program->unit_count; u++) {
+        const Unit *unit = &placement->program->units[u];
+        take_buffer(placement, unit, unit->master, take, context);
+        if (unit->working != unit->master) {
+            take_buffer(placement, unit, unit->working, take, context);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// Where the memory plan puts a rank's operands: the part of a device that is the same everywhere.
+
+#pragma once
+
+#include <stdatomic.h>
+
+#include "exec/device/initial.h"
+#include "exec/device/task_call.h"
+
+typedef struct Placement {
+    const StepProgram *program;
+    const MemoryPlan *memory;
+    MeshCoordinates at;
+    char *arena;              // the device's memory, of memory->arena_bytes
+    atomic_llong peak_bytes;  // lanes may run in threads
+} Placement;
+
+char *placement_at(Placement *placement, const BufferRef *ref, int layer);
+char *placement_slot(const Placement *placement, int32_t buffer, int slot);
+// Highest arena byte addressed so far, rounded up to STEP_ALIGN_BYTES.
+int64_t placement_peak_bytes(const Placement *placement);
+// Fills in what the instance says of the call: program, task, instance, at and operands.
+void placement_call(Placement *placement, const StepInstance *instance, TaskCall *call);
+
+// Global positions of this rank's token rows in one micro-batch.
+void placement_positions(const Placement *placement, int32_t *positions);
+
+// Hands over every slot of a parameter buffer that begins with initial values: its stretch of a unit.
+typedef void PlacementTake(void *context, int32_t buffer, const InitialStretch *stretch);
+void placement_parameters(const Placement *placement, PlacementTake *take, void *context);

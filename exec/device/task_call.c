@@ -1,0 +1,127 @@
+// Shapes of kernels as they follow from a task and the rank that runs it. No kernel is called here.
+
+#include "exec/device/task_call.h"
+
+#include <math.h>
+
+// ---------------------------------------------------------------------------------------------- tokens
+
+// Sequence of this micro-batch and data coordinate, counted over the global batch of one step.
+static int64_t global_sequence(const TaskCall *call, int local) {
+    const Mesh *mesh = &call->program->plan.mesh;
+    const int data_ranks = mesh->size[AXIS_DP_REPLICATE] * mesh->size[AXIS_DP_SHARD];
+    const int data_index = call->at->at[AXIS_DP_REPLICATE] * mesh->size[AXIS_DP_SHARD] + call->at->at[AXIS_DP_SHARD];
+    return ((int64_t)call->instance->micro_batch * data_ranks + data_index) * call->task->sequences + local;
+}
+
+void call_load_tokens(const TaskCall *call, int32_t *tokens, int32_t *targets) {
+    const SequenceChunks chunks = step_chunks(call->program, call->at->at[AXIS_CP]);
+    for (int s = 0; s < call->task->sequences; s++) {
+        data_sequence(call->data, call->step, global_sequence(call, s), call->program->plan.seq + 1, call->sequence);
+        for (int c = 0; c < chunks.count; c++) {
+            for (int i = 0; i < chunks.length; i++) {
+                *tokens++ = call->sequence[chunks.start[c] + i];
+                *targets++ = call->sequence[chunks.start[c] + i + 1];
+            }
+        }
+    }
+}
+
+KernelEmbed call_vocabulary(const TaskCall *call) {
+    const Task *task = call->task;
+    return (KernelEmbed){.rows = task->rows,
+                         .cols = task->cols,
+                         .first = call_vocab_first(call, task->inner),
+                         .range = task->inner,
+                         .scale = task->scaled ? sqrtf((float)task->cols) : 1.0f};
+}
+
+KernelEmbed call_position_table(const TaskCall *call) {
+    const Task *task = call->task;
+    return (KernelEmbed){.rows = task->rows, .cols = task->cols, .range = task->inner, .scale = 1.0f};
+}
+
+const int32_t *call_position_entries(const TaskCall *call) {
+    const bool split = call->task->rows < plan_local_tokens(&call->program->plan);
+    return call->positions + (split ? call->at->at[AXIS_TP] * call->task->rows : 0);
+}
+
+// ---------------------------------------------------------------------------------------------- layers
+
+QkStretches call_qk_stretches(const TaskCall *call) {
+    const Task *task = call->task;
+    const bool heads = task->inner == task->head_dim;
+    const int64_t q_width = (int64_t)task->heads * task->head_dim, k_width = (int64_t)task->kv_heads * task->head_dim;
+    const int q_parts = heads ? task->heads : 1, k_parts = heads ? task->kv_heads : 1;
+    return (QkStretches){
+        .q = {task->rows, q_parts, q_width / q_parts, task->stride, q_width + k_width, q_parts + k_parts},
+        .k = {task->rows, k_parts, k_width / k_parts, task->kv_stride, q_width + k_width, q_parts + k_parts},
+        .k_before = q_width,
+        .k_rstd = q_parts};
+}
+
+QkTurns call_turns(const TaskCall *call) {
+    const Task *task = call->task;
+    QkTurns turns = {.q = {.heads = task->heads,
+                           .head_dim = task->head_dim,
+                           .turning = (int)task->inner,
+                           .stride = task->stride,
+                           .theta = call->program->model.rope_theta,
+                           .backward = task->backward}};
+    turns.k = turns.q;
+    turns.k.heads = task->kv_heads;
+    turns.k.stride = task->kv_stride;
+    return turns;
+}
+
+KernelGated call_gated_shape(const TaskCall *call) {
+    static const KernelActivation activations[ACTIVATION_COUNT] = {[ACTIVATION_SILU] = KERNEL_SILU,
+                                                                   [ACTIVATION_GELU] = KERNEL_GELU,
+                                                                   [ACTIVATION_GELU_NEW] = KERNEL_GELU_TANH,
+                                                                   [ACTIVATION_GELU_TANH] = KERNEL_GELU_TANH};
+    const Task *task = call->task;
+    return (KernelGated){activations[task->activation], task->rows, task->cols, task->stride};
+}
+
+// ---------------------------------------------------------------------------------------------- loss and optimizer
+
+float call_loss_gradient(const TaskCall *call) {
+    return (float)(1.0 / (double)plan_tokens_per_step(&call->program->plan));
+}
+
+// Elements of the leading stretch [0, lead) of a unit that lie in this rank's shard.
+static ShardStretch shard_stretch(const TaskCall *call, int64_t lead) {
+    int64_t first, count;
+    step_shard_range(call->program, &call->program->units[call->task->unit], call->at, &first, &count);
+    const int64_t here = lead - first;
+    return (ShardStretch){count, here < 0 ? 0 : here < count ? here : count};
+}
+
+ShardStretch call_replicated_stretch(const TaskCall *call) {
+    return shard_stretch(call, call->task->replicated);
+}
+
+// Norms lead a unit and take no weight decay.
+ShardStretch call_undecayed_stretch(const TaskCall *call) {
+    const StepProgram *program = call->program;
+    const Unit *unit = &program->units[call->task->unit];
+    int64_t lead = 0;
+    for (int32_t s = 0; s < unit->slice_count; s++) {
+        const ParamSlice *slice = &program->slices[unit->first_slice + s];
+        if (slice->decay) {
+            break;
+        }
+        lead = slice->offset_elements + slice->local_rows * slice->local_cols;
+    }
+    return shard_stretch(call, lead);
+}
+
+KernelAdamw call_adamw_options(const TaskCall *call) {
+    const DeviceNumbers *numbers = call->numbers;
+    return (KernelAdamw){.lr = (float)numbers->lr,
+                         .beta1 = (float)numbers->beta1,
+                         .beta2 = (float)numbers->beta2,
+                         .eps = (float)numbers->eps,
+                         .weight_decay = (float)numbers->weight_decay,
+                         .step = call->step + 1};
+}

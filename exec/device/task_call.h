@@ -1,0 +1,88 @@
+// A task with its operands resolved, and what follows from task, program and rank alone: the same on every device, so
+// that a device's task files hold kernel calls and nothing else.
+
+#pragma once
+
+#include "exec/data/data.h"
+#include "exec/device/device.h"
+#include "kernels/exact.h"
+#include "kernels/kernels.h"
+
+enum { TASK_MAX_OPERANDS = 12 };
+
+typedef struct TaskCall {
+    const StepProgram *program;
+    const Task *task;
+    const StepInstance *instance;
+    const MeshCoordinates *at;
+    const DeviceNumbers *numbers;
+    int64_t step;
+    const DataSource *data;
+    int32_t *sequence;                  // host: room for seq + 1 tokens
+    const int32_t *positions;           // of this rank's local token rows in one micro-batch, where the device computes
+    char *operand[TASK_MAX_OPERANDS];   // NULL where absent
+    ExactSum *sums[TASK_MAX_OPERANDS];  // bitwise: behind the operand's floats
+    bool bitwise;
+} TaskCall;
+
+static inline float *call_floats(const TaskCall *call, int index) {
+    return (float *)(void *)call->operand[index];
+}
+
+static inline int32_t *call_ints(const TaskCall *call, int index) {
+    return (int32_t *)(void *)call->operand[index];
+}
+
+// An operand that some models or targets leave out: not there, or absent.
+static inline float *call_optional(const TaskCall *call, int index) {
+    return index < call->task->operand_count ? call_floats(call, index) : NULL;
+}
+
+static inline Dtype call_dtype(const TaskCall *call, int index) {
+    return call->program->buffers[task_operand(call->program, call->task, index)->ref.buffer].dtype;
+}
+
+// Elements that the operand spans.
+static inline int64_t call_elements(const TaskCall *call, int index) {
+    return task_operand(call->program, call->task, index)->ref.bytes / dtype_bytes(call_dtype(call, index));
+}
+
+// First vocabulary entry of this rank when its task is split by vocabulary into ranges of this many.
+static inline int64_t call_vocab_first(const TaskCall *call, int64_t range) {
+    return call->task->vocab_split ? call->at->at[AXIS_TP] * range : 0;
+}
+
+// TASK_LOAD_TOKENS, into host memory: sequences of the global batch, as far as this rank's chunks of them go.
+void call_load_tokens(const TaskCall *call, int32_t *tokens, int32_t *targets);
+
+KernelEmbed call_vocabulary(const TaskCall *call);
+// The position table, and the first of this task's positions: forward, a tp rank may have its own stretch of the local
+// tokens only.
+KernelEmbed call_position_table(const TaskCall *call);
+const int32_t *call_position_entries(const TaskCall *call);
+
+// Stretches of the queries and of the keys, as parts of one packed row behind each other.
+typedef struct QkStretches {
+    KernelStretches q, k;
+    int64_t k_before, k_rstd;  // where those of the keys begin in a row
+} QkStretches;
+QkStretches call_qk_stretches(const TaskCall *call);
+
+typedef struct QkTurns {
+    KernelRope q, k;
+} QkTurns;
+QkTurns call_turns(const TaskCall *call);
+
+KernelGated call_gated_shape(const TaskCall *call);
+
+// Gradients are scaled by 1 / tokens of the global step, so those of ranks and micro-batches simply add up.
+float call_loss_gradient(const TaskCall *call);
+
+// This rank's shard of the task's unit: its elements, and how many at its head every tp rank holds (square sum) or take
+// no weight decay (AdamW).
+typedef struct ShardStretch {
+    int64_t count, lead;
+} ShardStretch;
+ShardStretch call_replicated_stretch(const TaskCall *call);
+ShardStretch call_undecayed_stretch(const TaskCall *call);
+KernelAdamw call_adamw_options(const TaskCall *call);
