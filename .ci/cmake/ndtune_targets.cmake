@@ -3,20 +3,22 @@
 add_library(ndtune_language INTERFACE)
 target_include_directories(ndtune_language INTERFACE ${PROJECT_SOURCE_DIR})  # "sim/mesh/mesh.h", from the root
 target_compile_definitions(ndtune_language INTERFACE _POSIX_C_SOURCE=200809L)
-target_compile_options(ndtune_language INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes)
+# nvcc passes what it does not know to nobody: C and C++ only (C++ is for what runs kernels/cuda on the CPU in tests).
+target_compile_options(ndtune_language INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wshadow>
+                       $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>)
 target_link_libraries(ndtune_language INTERFACE m)
 if(NDTUNE_WERROR)
-    target_compile_options(ndtune_language INTERFACE -Werror)
+    target_compile_options(ndtune_language INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 endif()
 if(NDTUNE_SANITIZE)
-    target_compile_options(ndtune_language INTERFACE -fsanitize=${NDTUNE_SANITIZE} -fno-omit-frame-pointer
-                           -fno-sanitize-recover=all)
+    target_compile_options(ndtune_language INTERFACE
+                           "$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${NDTUNE_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
     target_link_options(ndtune_language INTERFACE -fsanitize=${NDTUNE_SANITIZE})
 endif()
 
 # Flags of a product target. sim and autotune must give the same digits everywhere: no fused multiply-add.
 function(ndtune_product_flags name)
-    target_compile_options(${name} PRIVATE -Wconversion)
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:C>:-Wconversion>)
     file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
     if(here MATCHES "^(sim|autotune)")
         target_compile_options(${name} PRIVATE -ffp-contract=off)

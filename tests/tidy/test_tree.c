@@ -62,7 +62,7 @@ static bool is_built(const char *compile_commands, const Tree *lists, const char
 
 Test(tree, every_source_file_is_built) {
     const char *const list_names_only[] = {"CMakeLists.txt", NULL};
-    const char *const sources_only[] = {".c", ".cu", NULL};
+    const char *const sources_only[] = {".c", ".cu", ".cpp", NULL};
     Complaints complaints = complaints_none();
     char *compile_commands = file_read(NDTUNE_BUILD_DIR "/compile_commands.json");
     Tree lists = tree_load(tree_all_folders, list_names_only);

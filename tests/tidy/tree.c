@@ -12,7 +12,7 @@
 
 const char *const tree_product_folders[] = {"sim", "autotune", "exec", "kernels", "reports", NULL};
 const char *const tree_all_folders[] = {"sim", "autotune", "exec", "kernels", "reports", "tests", NULL};
-const char *const tree_code_suffixes[] = {".c", ".h", ".cu", NULL};
+const char *const tree_code_suffixes[] = {".c", ".h", ".cu", ".cuh", ".cpp", NULL};
 
 char *file_read(const char *path) {
     FILE *file = fopen(path, "rb");

@@ -1,0 +1,22 @@
+// A stand-in for the CUDA runtime, for tests only: kernels/cuda/*.cu run on the CPU, one fiber per GPU thread, and
+// streams are queues that run when somebody waits for them. Every choice that a GPU leaves open (which thread, block or
+// stream goes next) is drawn from one seed, so that a missing barrier or event shows as wrong data and can be repeated.
+// What a GPU would do to a wrong program and this cannot: races inside one fiber's stretch between two waits.
+
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Of everything that follows on any thread; 1 until called.
+void cuda_host_seed(uint64_t seed);
+
+// Blocks that have run since the start: that a test ran something at all.
+uint64_t cuda_host_blocks(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,39 @@
+// Fibers: a function on a stack of its own that gives the processor back by name. By hand on x86-64, ucontext elsewhere.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+struct FiberPlace {  // where a stack was left
+#if defined(__x86_64__)
+    void *stack_pointer;
+#else
+    ucontext_t context;
+#endif
+    void *fake_stack;  // of the address sanitizer
+    const void *bottom;
+    size_t bytes;
+};
+
+typedef void FiberBody(void *context);
+
+struct Fiber {
+    FiberPlace place;
+    char *stack;
+    FiberBody *body;
+    void *context;
+    FiberPlace *home;  // of who resumed it last
+    bool finished;
+};
+
+enum { FIBER_STACK_BYTES = 256 * 1024 };
+
+void fiber_begin(Fiber *fiber, char *stack, FiberBody *body, void *context);
+// Runs the fiber until it leaves or its body returns. Not from another fiber.
+void fiber_resume(Fiber *fiber);
+void fiber_leave(Fiber *fiber);
