@@ -157,6 +157,7 @@ static const char *choose_precision(Arena *arena, const RunRow *row, const Accel
 static const char *choose_kernels(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
     const WordColumn words[] = {
         {"recompute", row->recompute, recompute_names, RECOMPUTE_COUNT, RECOMPUTE_NONE},
+        {"reshard", row->reshard, reshard_names, RESHARD_COUNT, RESHARD_ALWAYS},
         {"attention", row->attention, attention_names, ATTENTION_COUNT, (int)target->default_attention},
         {"fused", row->fused, fused_names, FUSED_COUNT, (int)target->default_fused},
         {"cp_algo", row->cp_algo, cp_rotate_names, CP_ROTATE_COUNT, (int)target_default_rotate(target)}};
@@ -168,9 +169,10 @@ static const char *choose_kernels(Arena *arena, const RunRow *row, const Target 
         }
     }
     plan->recompute = (Recompute)choices[0];
-    plan->attention = (AttentionKernel)choices[1];
-    plan->fused = (Fused)choices[2];
-    plan->cp_rotate = (CpRotate)choices[3];
+    plan->reshard = (Reshard)choices[1];
+    plan->attention = (AttentionKernel)choices[2];
+    plan->fused = (Fused)choices[3];
+    plan->cp_rotate = (CpRotate)choices[4];
     plan->tp_overlap = row->tp_overlap == 1;
     return NULL;
 }
@@ -269,6 +271,10 @@ static void fill_request(RunCase *run) {
     request->global_batch = plan_global_batch(&run->plan);
     request->zero = request->reshard = request->recompute = request->cp_rotate = TUNE_ANY;
     request->attention = request->fused = TUNE_ANY;
+    // lanes one after another, as our executor runs them on CPUs unless the row says otherwise
+    request->serial_lanes = strcmp(request->target->name, "ndtune") == 0 &&
+                            request->cluster.accelerator.device_class == DEVICE_CLASS_CPU &&
+                            strcmp(run->row->lanes, "async") != 0;
     request->memory_limit_bytes = memory_limit_bytes(run->row, &request->cluster);
 }
 

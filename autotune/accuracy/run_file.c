@@ -47,6 +47,8 @@ static const Column columns[] = {
     TEXT("overrides", overrides, false),
     NUMBER("gpu_mem_gb", gpu_mem_gb, 1000000),
     TEXT("target", target, true),
+    TEXT("reshard", reshard, false),
+    TEXT("lanes", lanes, false),
     TEXT("recompute", recompute, false),
     TEXT("attention", attention, false),
     TEXT("precision", precision, false),
@@ -167,6 +169,14 @@ static Status check_ids(const RunFile *file, Arena *arena, Error *error) {
     return STATUS_OK;
 }
 
+// A profile file is named as seen from the folder of the run file.
+static void place_cluster(const char *path, Arena *arena, RunRow *row) {
+    const char *slash = strrchr(path, '/');
+    if (slash && row->cluster[0] != '/' && text_is_path(row->cluster)) {
+        row->cluster = arena_format(arena, "%.*s%s", (int)(slash + 1 - path), path, row->cluster);
+    }
+}
+
 Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error) {
     *file = (RunFile){.path = path};
     CsvTable table;
@@ -177,6 +187,7 @@ Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error
     file->count = table.row_count;
     for (int i = 0; i < file->count; i++) {
         TRY(row_read(&table, i, &layout, &file->rows[i], error));
+        place_cluster(path, arena, &file->rows[i]);
     }
     return check_ids(file, arena, error);
 }

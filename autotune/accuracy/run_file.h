@@ -23,7 +23,7 @@ typedef struct RunRow {
     const char *cluster, *overrides;
     double gpu_mem_gb;
     // how
-    const char *target, *recompute, *attention, *precision, *dtype, *fused, *cp_algo, *fp8_recipe;
+    const char *target, *reshard, *lanes, *recompute, *attention, *precision, *dtype, *fused, *cp_algo, *fp8_recipe;
     int64_t mesh[AXIS_COUNT], pp, world;
     int64_t seq, micro_batch, grad_accum, global_batch;
     int64_t zero, sp, tp_overlap;

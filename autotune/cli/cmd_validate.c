@@ -122,6 +122,27 @@ static Status print_validation(const Cli *cli, const Validation *validation, Err
     return table_validation(validation, stdout, error);
 }
 
+static Status write_runs(const void *runs, FILE *out, Error *error) {
+    return csv_validation_runs(runs, out, error);
+}
+
+// The runs as a run file, for accuracy and calibration.
+static Status save_runs(Cli *cli, const Validation *validation, Error *error) {
+    if (!cli_given(cli, OPTION_CSV)) {
+        return STATUS_OK;
+    }
+    const char *overrides = "";
+    for (int i = 0; i < cli->options.set_count; i++) {
+        overrides = arena_format(&cli->arena, "%s%s%s", overrides, i > 0 ? ";" : "", cli->options.sets[i]);
+    }
+    const bool file = cli_given(cli, OPTION_CLUSTER);
+    const ValidationRuns runs = {.validation = validation,
+                                 .cluster = file ? cli_value(cli, OPTION_CLUSTER)->text : validate_defaults.cluster,
+                                 .overrides = overrides};
+    return cli_blame(cli, OPTION_CSV,
+                     cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_runs, &runs, error));
+}
+
 static Status run_and_print(Executor *executor, Validation *validation, Error *error) {
     Cli *cli = executor->cli;
     executor->validation = validation;
@@ -133,6 +154,7 @@ static Status run_and_print(Executor *executor, Validation *validation, Error *e
     cli_progress_clear(cli);
     validate_summarize(validation, &cli->arena);
     TRY(print_validation(cli, validation, error));
+    TRY(save_runs(cli, validation, error));
     return validation->agreement.count > 0
                ? STATUS_OK
                : error_set(error, STATUS_ENVIRONMENT, "none of the %d shapes could be measured", validation->row_count);

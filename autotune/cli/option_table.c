@@ -173,8 +173,9 @@ const OptionRow option_table[OPTION_COUNT] = {
                        "sets of runs that differ in the plan only: columns group and ids (separated by spaces)",
                        GROUP_WHAT, ACCURACY},
     [OPTION_CSV] = {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
-                    "plan: every choice of every shape; accuracy: a line per run, measured beside predicted",
-                    GROUP_OUTPUT, PLAN | ACCURACY},
+                    "plan: every choice of every shape; accuracy: a line per run, measured beside predicted; validate: the "
+                    "runs, as accuracy --runs reads them",
+                    GROUP_OUTPUT, PLAN | ACCURACY | VALIDATE},
     [OPTION_AS] = {"as", VALUE_WORD,
                    "accelerate-yaml|accelerate-python|hf-trainer|axolotl|torchtitan-toml|torchtitan-python|megatron|"
                    "automodel|nanotron|deepspeed|sbatch",

@@ -108,6 +108,20 @@ Test(cli_validate, what_was_measured_is_not_run_again_until_it_is_wished) {
     json_decref(runs);
 }
 
+Test(cli_validate, the_runs_are_a_file_that_accuracy_predicts_as_validate_did) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/runs.csv", folder);
+    json_t *root = CLI_JSON(0, "validate", "--world", "2", "--top", "1", "--spread", "0", "--max-tp", "1", "--reshard",
+                            "never", "--set", "node.cores=1", "--csv", path, QUICK);
+    json_t *score = CLI_JSON(0, "accuracy", "--runs", path, "--format", "json");
+    const json_t *row = json_array_get(rows_of(root), 0), *step = json_object_get(score, "step_time");
+    const double error = cli_number(row, "predicted_step_time_s") / cli_number(row, "measured_step_time_s") - 1;
+    cr_assert_eq(cli_number(score, "scored"), 1);
+    cr_assert_float_eq(cli_number(step, "median_bias"), error, 1e-6, "%g", error);
+    json_decref(root);
+    json_decref(score);
+}
+
 Test(cli_validate, without_a_world_the_last_request_goes_on) {
     json_t *plan = CLI_JSON(0, "--world", "2", "--model", "tiny", "--seq", "64", "--db", db, "--cluster", "dgx-h100",
                             "--format", "json");

@@ -46,6 +46,23 @@ Test(run_file, columns_that_are_missing_are_named_and_unknown) {
     cr_assert_eq(file.rows[0].usable, 1, "a user's own rows are all meant to be scored");
 }
 
+Test(run_file, a_profile_file_is_one_beside_the_run_file) {
+    char *folder = temp_dir_make();
+    RunFile file;
+    Error error = {0};
+    const char *path = run_text_file(&arena, folder, "runs.csv",
+                                     "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,"
+                                     "tp,seq_len,micro_batch\n"
+                                     "a,m,1,1,1,1,1,mine.json,ndtune,1,1,1,1,1,1\n"
+                                     "b,m,1,1,1,1,1,/tmp/mine.json,ndtune,1,1,1,1,1,1\n"
+                                     "c,m,1,1,1,1,1,dgx-h100,ndtune,1,1,1,1,1,1\n");
+    cr_assert_eq(run_file_read(path, &arena, &file, &error), STATUS_OK, "%s", error.message);
+    cr_assert_str_eq(file.rows[0].cluster, arena_format(&arena, "%s/mine.json", folder));
+    cr_assert_str_eq(file.rows[1].cluster, "/tmp/mine.json");
+    cr_assert_str_eq(file.rows[2].cluster, "dgx-h100");
+    temp_dir_remove(folder);
+}
+
 Test(run_file, needed_columns_are_named_all_at_once) {
     RunFile file;
     Error error = {0};
