@@ -41,6 +41,33 @@ function(ndtune_library name)
     ndtune_product_flags(${name})
 endfunction()
 
+# ndtune_source_version(sim_header ENGINE_VERSION "engine_version.h" PATHS sim autotune/*.c ...)
+# Sets the variable to a header, made anew whenever one of the sources changes, that defines the name as the version of
+# that code (source_version.cmake). The header is a source of the target that includes it, below include/.
+function(ndtune_source_version variable name header)
+    cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "PATHS")
+    set(sources "")
+    foreach(path IN LISTS arg_PATHS)
+        if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${path})
+            file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path}/*.c ${PROJECT_SOURCE_DIR}/${path}/*.h
+                 ${PROJECT_SOURCE_DIR}/${path}/*.cu ${PROJECT_SOURCE_DIR}/${path}/*.cuh)
+        else()
+            file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path})
+        endif()
+        list(APPEND sources ${found})
+    endforeach()
+    list(JOIN arg_PATHS " " paths)
+    set(output ${CMAKE_CURRENT_BINARY_DIR}/include/${header})
+    set(script ${PROJECT_SOURCE_DIR}/.ci/cmake/source_version.cmake)
+    add_custom_command(
+        OUTPUT ${output}
+        COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} "-DPATHS=${paths}" -DNAME=${name} -DVERSION=${PROJECT_VERSION}
+                -DOUTPUT=${output} -P ${script}
+        DEPENDS ${sources} ${script}
+        VERBATIM)
+    set(${variable} ${output} PARENT_SCOPE)
+endfunction()
+
 # ndtune_program(ndtune SOURCES main.c ... LIBS ... [FOREIGN ...]): an installed executable.
 function(ndtune_program name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;FOREIGN")

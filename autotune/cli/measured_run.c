@@ -103,6 +103,7 @@ static uint64_t measurement_hash(const MeasuredRun *run) {
     hash_int(&hash, (int64_t)run->program.template_hash);
     hash_int(&hash, options->steps);
     hash_int(&hash, run->record.warm_up);
+    hash_text(&hash, executor_version());
     return hash_end(&hash);
 }
 

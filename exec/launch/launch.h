@@ -38,6 +38,9 @@ typedef struct RunResult {
     const char *state;  // "ok", "diverged"
 } RunResult;
 
+// "0.1.0+3fa94c21d0b7": what was measured under another version was measured with other code.
+const char *executor_version(void);
+
 // NULL when the executor runs this plan; else the reason in words, arena text.
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena);
 
