@@ -184,7 +184,7 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         cost_collective(profile, collective_kind(task->kind), &placement, (double)task->payload_bytes, &cost.algorithm);
     if (alone.seconds > 0) {
         cost.seconds = (alone.seconds - shared_start_s(model, task, &placement) + tp_copy_s(model, task)) *
-                       exposed_share(model, program, task);
+                       exposed_share(model, program, task) * (1 + model->target->runtime.collective_share);
         const double hbm_bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
         const double hbm_s = alone.wire_bytes * profile->interference.hbm_factor / hbm_bytes_per_s;
         cost.use[RESOURCE_NODE_LINK] = (float)clamp_share(alone.link_s / alone.seconds);
@@ -210,9 +210,17 @@ static double core_share(const CostModel *model, const StepProgram *program, con
     return cost->seconds > 0 ? share * (leaves_node ? (double)cost->use[RESOURCE_NODE_LINK] : 1) : 0;
 }
 
+// Beyond taking turns, which cpu_sharing.c counts.
+static double crowding_factor(const CostModel *model, const StepProgram *program) {
+    const bool cpu = model->profile->accelerator.device_class == DEVICE_CLASS_CPU;
+    const double turns = cpu ? ranks_on_node(model, program) / fmax(1, model->profile->node.cores) : 1;
+    return turns > 1 ? 1 + model->target->runtime.crowding_share * (turns - 1) : 1;
+}
+
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task) {
     TaskCost cost =
         task_is_collective(task) ? collective_task_cost(model, program, task) : compute_task_cost(model, program, task);
+    cost.seconds *= crowding_factor(model, program);
     cost.host_s = task_host_s(model->target, &program->plan, task);
     cost.use[RESOURCE_CORES] = (float)core_share(model, program, task, &cost);
     return cost;

@@ -174,6 +174,8 @@ void target_hash(const Target *target, Hash *hash) {
     const double costs[] = {target->runtime.host_s_per_op,
                             target->runtime.other_share,
                             target->runtime.step_fixed_s,
+                            target->runtime.collective_share,
+                            target->runtime.crowding_share,
                             target->runtime.memory_passes,
                             target->runtime.loss_bytes_per_logit,
                             target->tp_overlap_exposed,

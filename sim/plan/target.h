@@ -39,6 +39,8 @@ typedef struct TargetRuntime {
     double host_s_per_op;  // host time to issue one operation
     double other_share;    // of layers' device time on top: what nothing that is modelled explains
     double step_fixed_s;   // step edges: data, logging, zero_grad
+    double collective_share;  // of a collective's time on top: ranks that come late, what the runner does around it
+    double crowding_share;  // of a task's time on top per rank that waits for the same core of a CPU: switching, cold caches
     double memory_passes;  // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     double bucket_bytes;          // of gradients and weights that one collective moves; 0 = a unit at a time

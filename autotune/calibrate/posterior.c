@@ -1,0 +1,169 @@
+// What a posterior says of its coordinates in words, draws from it, and the time of any plan under it.
+
+#include <gsl/gsl_linalg.h>
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autotune/calibrate/calibrate_internal.h"
+
+static const double MOVES = 0.01;      // d log time / d theta of a shape that can teach a parameter
+static const double IDENTIFIED = 0.5;  // posterior over prior sd
+static const double WEAK = 0.9;
+static const double STEP = 0.02;  // of theta in a difference
+
+// ---------------------------------------------------------------------------------------------- verdicts
+
+static void count_teachers(const FitBlock *block, int coordinate, CalibrationCoordinate *at) {
+    const size_t width = (size_t)block->coordinates->count;
+    const char *sets[8];
+    int last = -1;
+    for (int i = 0; i < block->row_count; i++) {
+        const FitRow *row = &block->rows[i];
+        if (fabs(block->jacobian[(size_t)i * width + (size_t)coordinate]) < MOVES || row->shape == last) {
+            continue;
+        }
+        const ShapeData *shape = &block->shapes[block->chosen[row->shape]];
+        bool known = false;
+        for (int s = 0; s < at->sets; s++) {
+            known = known || strcmp(sets[s], shape->set) == 0;
+        }
+        if (!known && at->sets < (int)(sizeof sets / sizeof sets[0])) {
+            sets[at->sets++] = shape->set;
+        }
+        at->shapes++;
+        at->runs += shape->runs;
+        last = row->shape;
+    }
+}
+
+void judge_block(const FitBlock *block, Arena *arena, CalibrationPosterior *posterior) {
+    for (int i = 0; i < block->active_count; i++) {
+        CalibrationCoordinate *at = &posterior->at[block->active[i]];
+        count_teachers(block, block->active[i], at);
+        const double left = at->sd / at->prior_sd;
+        at->verdict = at->shapes == 0 || left > WEAK ? VERDICT_UNTAUGHT
+                      : left > IDENTIFIED            ? VERDICT_WEAK
+                                                     : VERDICT_IDENTIFIED;
+        const char *once = at->sets == 1 ? ", one run set only" : "";
+        at->verdict_words =
+            at->shapes == 0                   ? "no run that may teach it moves with it: left at its prior"
+            : at->verdict == VERDICT_UNTAUGHT ? "the runs cannot tell it from the others: close to its prior"
+            : at->verdict == VERDICT_WEAK     ? arena_format(arena, "partly, by %d plans%s", at->shapes, once)
+                                              : arena_format(arena, "identified by %d plans%s", at->shapes, once);
+    }
+}
+
+void judge_untaught(CalibrationPosterior *posterior) {
+    for (int i = 0; i < posterior->count; i++) {
+        if (!posterior->at[i].verdict_words) {
+            posterior->at[i].verdict = VERDICT_UNTAUGHT;
+            posterior->at[i].verdict_words =
+                "only runs of our executor teach the machine, and there are none: left as it is";
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- draws
+
+struct CalibrationDraws {
+    gsl_rng *generator;
+    gsl_vector *mean, *draw;
+    gsl_matrix *factor;  // Cholesky, lower
+    int count;
+};
+
+Status calibration_draws_new(const CalibrationPosterior *posterior, uint64_t seed, CalibrationDraws **draws,
+                             Error *error) {
+    const size_t n = (size_t)posterior->count;
+    CalibrationDraws *made = calloc(1, sizeof *made);
+    if (!made || n == 0) {
+        free(made);
+        return error_set(error, STATUS_INTERNAL, "calibration: nothing to draw from");
+    }
+    *made = (CalibrationDraws){gsl_rng_alloc(gsl_rng_mt19937), gsl_vector_alloc(n), gsl_vector_alloc(n),
+                               gsl_matrix_alloc(n, n), posterior->count};
+    gsl_rng_set(made->generator, (unsigned long)seed);
+    for (size_t i = 0; i < n; i++) {
+        gsl_vector_set(made->mean, i, posterior->mean[i]);
+        for (size_t j = 0; j < n; j++) {
+            gsl_matrix_set(made->factor, i, j, posterior->covariance[i * n + j]);
+        }
+    }
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    const int code = gsl_linalg_cholesky_decomp1(made->factor);
+    gsl_set_error_handler(handler);
+    if (code != GSL_SUCCESS) {
+        calibration_draws_free(made);
+        return error_set(error, STATUS_INTERNAL, "calibration: the covariance is not positive");
+    }
+    *draws = made;
+    return STATUS_OK;
+}
+
+void calibration_draw(CalibrationDraws *draws, double theta[CALIBRATION_MAX]) {
+    gsl_ran_multivariate_gaussian(draws->generator, draws->mean, draws->factor, draws->draw);
+    for (int i = 0; i < draws->count; i++) {
+        theta[i] = gsl_vector_get(draws->draw, (size_t)i);
+    }
+}
+
+double calibration_draw_normal(CalibrationDraws *draws) {
+    return gsl_ran_gaussian_ziggurat(draws->generator, 1);
+}
+
+void calibration_draws_free(CalibrationDraws *draws) {
+    if (draws) {
+        gsl_rng_free(draws->generator);
+        gsl_vector_free(draws->mean);
+        gsl_vector_free(draws->draw);
+        gsl_matrix_free(draws->factor);
+        free(draws);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- of any plan
+
+Status calibrate_sensitivity(const CalibrationPosterior *posterior, const CalibrationCase *what, Arena *scratch,
+                             CalibrationSensitivity *sensitivity, Error *error) {
+    *sensitivity = (CalibrationSensitivity){0};
+    Arena engine = {0};
+    ShapeData shape = {.what = *what};
+    double logs[OBSERVE_COUNT], theta[CALIBRATION_MAX];
+    memcpy(theta, posterior->mean, sizeof theta);
+    arena_reset(scratch);
+    Status status = step_lower(what->model, &what->plan, what->target, scratch, &shape.program, error);
+    if (status == STATUS_OK) {
+        status = theta_predict_shape(posterior, &shape, theta, &engine, logs, error);
+        sensitivity->log_step = logs[OBSERVE_STEP];
+    }
+    for (int i = 0; i < posterior->count && status == STATUS_OK; i++) {
+        const CalibrationCoordinate *at = &posterior->at[i];
+        if (at->target && !calibration_same_runner(at->target, what->runner)) {
+            continue;
+        }
+        double sides[2];
+        for (int side = 0; side < 2 && status == STATUS_OK; side++) {
+            theta[i] = posterior->mean[i] + (side == 0 ? STEP : -STEP);
+            status = theta_predict_shape(posterior, &shape, theta, &engine, logs, error);
+            sides[side] = logs[OBSERVE_STEP];
+        }
+        theta[i] = posterior->mean[i];
+        sensitivity->gradient[i] = (sides[0] - sides[1]) / (2 * STEP);
+    }
+    arena_free(&engine);
+    return status;
+}
+
+double calibration_log_sd(const CalibrationPosterior *posterior, const CalibrationSensitivity *sensitivity) {
+    double variance = posterior->misfit_sd * posterior->misfit_sd;
+    const int n = posterior->count;
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < n; j++) {
+            variance += sensitivity->gradient[i] * posterior->covariance[i * n + j] * sensitivity->gradient[j];
+        }
+    }
+    return sqrt(fmax(variance, 0));
+}

@@ -1,0 +1,278 @@
+// What a calibration finds, says and refuses, on runs of machines that are known.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/autotune/calibrate/generated_runs.h"
+
+static Arena arena;
+static Generated generated;
+static Calibration calibration;
+static Error error;
+
+static void begin(void) {
+    arena = (Arena){0};
+    error = (Error){0};
+    generated_begin(&generated, "ndtune", &arena);
+}
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(calibrate, .init = begin, .fini = end, .timeout = 120);
+
+static void fit(bool hold_out) {
+    CalibrationInput input = generated_input(&generated);
+    input.hold_out = hold_out;
+    cr_assert_eq(calibrate_fit(&input, &arena, &calibration, &error), STATUS_OK, "%s", error.message);
+}
+
+static double found(const char *name) {
+    return calibration.posterior.mean[generated_coordinate(&calibration.posterior, name)];
+}
+
+static const CalibrationCoordinate *coordinate(const char *name) {
+    return &calibration.posterior.at[generated_coordinate(&calibration.posterior, name)];
+}
+
+Test(calibrate, runs_that_equal_the_prediction_leave_the_profile_as_it_is) {
+    uint64_t seed = 1;
+    generated_runs(&generated, NULL, 0, 2, 0, 0, &seed);
+    fit(false);
+    for (int i = 0; i < calibration.posterior.count; i++) {
+        cr_assert_float_eq(calibration.posterior.mean[i], 0, 1e-3, "%s", calibration.posterior.at[i].parameter->name);
+    }
+}
+
+Test(calibrate, a_slower_chip_is_found) {
+    const Truth truth[] = {{"gemm_rate", -0.3}};
+    uint64_t seed = 2;
+    generated_runs(&generated, truth, 1, 3, 0.01, 0.01, &seed);
+    fit(false);
+    const CalibrationCoordinate *at = coordinate("gemm_rate");
+    cr_assert_float_eq(found("gemm_rate"), -0.3, 0.1, "found %g", found("gemm_rate"));
+    cr_assert_eq(at->verdict, VERDICT_IDENTIFIED, "%s: sd %g of %g", at->verdict_words, at->sd, at->prior_sd);
+}
+
+Test(calibrate, late_ranks_are_told_from_a_slow_chip) {
+    const Truth truth[] = {{"collective_overhead", 1.0}};
+    uint64_t seed = 3;
+    generated_runs(&generated, truth, 1, 3, 0.01, 0.01, &seed);
+    fit(false);
+    cr_assert_float_eq(found("gemm_rate"), 0, 0.1, "gemm %g", found("gemm_rate"));
+    cr_assert_lt(calibration.fit.after_median, 0.05);
+    cr_assert_gt(found("collective_overhead") - found("node_bandwidth"), 0.5, "overhead %g, bandwidth %g",
+                 found("collective_overhead"), found("node_bandwidth"));
+}
+
+Test(calibrate, what_the_runs_do_not_move_stays_at_its_prior_and_is_said_so) {
+    uint64_t seed = 4;
+    generated_runs(&generated, NULL, 0, 2, 0.01, 0.01, &seed);
+    fit(false);
+    const CalibrationCoordinate *at = coordinate("host_launch");  // lanes in series: the host is not waited for
+    cr_assert_eq(at->verdict, VERDICT_UNTAUGHT);
+    cr_assert_eq(at->shapes, 0);
+    cr_assert_float_eq(at->sd, at->prior_sd, 1e-9);
+    cr_assert(strstr(at->verdict_words, "no run"), "%s", at->verdict_words);
+}
+
+Test(calibrate, a_parameter_taught_by_one_set_of_runs_is_marked) {
+    uint64_t seed = 5;
+    generated_runs(&generated, NULL, 0, 2, 0.01, 0.01, &seed);
+    fit(false);
+    cr_assert_eq(coordinate("gemm_rate")->sets, 1);
+    cr_assert(strstr(coordinate("gemm_rate")->verdict_words, "one run set only"));
+}
+
+Test(calibrate, one_wild_run_changes_little_and_is_named) {
+    const Truth truth[] = {{"gemm_rate", -0.2}};
+    uint64_t seed = 6;
+    generated_runs(&generated, truth, 1, 3, 0.01, 0.01, &seed);
+    fit(false);
+    const double before = found("gemm_rate");
+    generated.samples[4].step_s *= 5;
+    fit(false);
+    cr_assert_float_eq(found("gemm_rate"), before, 0.03, "%g without, %g with", before, found("gemm_rate"));
+    cr_assert_eq(calibration.outlier_count, 1, "%d", calibration.outlier_count);
+    cr_assert_str_eq(calibration.outliers[0].id, generated.samples[4].id);
+    cr_assert(calibration.outliers[0].against_repeats);
+}
+
+Test(calibrate, a_shape_that_the_others_contradict_is_named) {
+    uint64_t seed = 7;
+    generated_runs(&generated, NULL, 0, 1, 0.01, 0.01, &seed);
+    generated.samples[6].step_s *= 3;
+    fit(false);
+    cr_assert_eq(calibration.outlier_count, 1, "%d", calibration.outlier_count);
+    cr_assert_str_eq(calibration.outliers[0].id, generated.samples[6].id);
+    cr_assert_not(calibration.outliers[0].against_repeats);
+}
+
+Test(calibrate, the_order_of_the_runs_changes_nothing) {
+    const Truth truth[] = {{"gemm_rate", -0.2}, {"memory_rate", 0.2}};
+    uint64_t seed = 8;
+    generated_runs(&generated, truth, 2, 2, 0.03, 0.02, &seed);
+    fit(true);
+    const Calibration first = calibration;
+    for (int i = generated.count - 1; i > 0; i--) {
+        const int other = (int)(generated_uniform(&seed) * (i + 1));
+        const CalibrationSample kept = generated.samples[i];
+        generated.samples[i] = generated.samples[other];
+        generated.samples[other] = kept;
+    }
+    fit(true);
+    for (int i = 0; i < first.posterior.count; i++) {
+        cr_assert_eq(memcmp(&first.posterior.mean[i], &calibration.posterior.mean[i], sizeof(double)), 0);
+        cr_assert_eq(memcmp(&first.posterior.at[i].sd, &calibration.posterior.at[i].sd, sizeof(double)), 0);
+    }
+    cr_assert_eq(memcmp(&first.held_out, &calibration.held_out, sizeof first.held_out), 0);
+}
+
+Test(calibrate, the_number_of_threads_changes_nothing) {
+    const Truth truth[] = {{"gemm_rate", -0.2}};
+    uint64_t seed = 9;
+    generated_runs(&generated, truth, 1, 2, 0.03, 0.02, &seed);
+    fit(false);
+    const CalibrationPosterior first = calibration.posterior;
+    CalibrationInput input = generated_input(&generated);
+    input.threads = 1;
+    cr_assert_eq(calibrate_fit(&input, &arena, &calibration, &error), STATUS_OK);
+    cr_assert_eq(memcmp(first.mean, calibration.posterior.mean, sizeof first.mean), 0);
+}
+
+Test(calibrate, held_out_error_falls_where_the_profile_was_wrong) {
+    const Truth truth[] = {{"gemm_rate", -0.4}, {"memory_rate", -0.3}, {"collective_overhead", 0.6}};
+    uint64_t seed = 10;
+    generated_runs(&generated, truth, 3, 2, 0.02, 0.02, &seed);
+    fit(true);
+    cr_assert_eq(calibration.held_out.shapes, GENERATED_SHAPES);
+    cr_assert_gt(calibration.held_out.before_median, 0.15);
+    cr_assert_lt(calibration.held_out.after_median, 0.06, "%g", calibration.held_out.after_median);
+}
+
+Test(calibrate, a_held_out_shape_does_not_teach_its_own_prediction) {
+    uint64_t seed = 11;
+    generated_runs(&generated, NULL, 0, 1, 0, 0.01, &seed);
+    generated.samples[3].step_s *= 2;  // nothing else knows
+    fit(true);
+    const CalibrationShape *shape = &calibration.shapes[calibration.shape_of[3]];
+    cr_assert_float_eq(log(shape->held_out_s / shape->before_s), 0, 0.05, "%g of %g", shape->held_out_s,
+                       shape->before_s);
+}
+
+Test(calibrate, too_few_plans_are_refused_in_one_sentence) {
+    uint64_t seed = 12;
+    generated_runs(&generated, NULL, 0, 2, 0, 0, &seed);
+    generated.count = 2;  // both of one plan
+    const CalibrationInput input = generated_input(&generated);
+    cr_assert_eq(calibrate_fit(&input, &arena, &calibration, &error), STATUS_USAGE);
+    cr_assert_str_eq(error.message,
+                     "2 runs of 1 plan with a step time: a calibration needs runs of at least 2 different plans");
+}
+
+Test(calibrate, spans_tell_what_step_times_cannot) {
+    const Truth truth[] = {{"attention_rate", -0.3}};
+    uint64_t seed = 13;
+    generated_runs(&generated, truth, 1, 1, 0.03, 0.03, &seed);
+    fit(false);
+    const double without = coordinate("attention_rate")->sd;
+    generated_spans(&generated, truth, 1);
+    fit(false);
+    cr_assert_eq(calibration.span_runs, generated.count);
+    cr_assert_lt(coordinate("attention_rate")->sd, 0.5 * without, "%g of %g", coordinate("attention_rate")->sd,
+                 without);
+    cr_assert_float_eq(found("attention_rate"), -0.3, 0.1, "%g", found("attention_rate"));
+}
+
+Test(calibrate, the_gradient_is_what_the_prediction_does) {
+    uint64_t seed = 14;
+    generated_runs(&generated, NULL, 0, 1, 0, 0, &seed);
+    fit(false);
+    Arena scratch = {0};
+    CalibrationSensitivity here;
+    cr_assert_eq(calibrate_sensitivity(&calibration.posterior, &generated.cases[12], &scratch, &here, &error),
+                 STATUS_OK);
+    const int gemm = generated_coordinate(&calibration.posterior, "gemm_rate");
+    const Truth slower[] = {{"gemm_rate", calibration.posterior.mean[gemm] - 0.1}};
+    const double then_s = generated_step_s(&generated, &generated.cases[12], slower, 1);
+    cr_assert_float_eq(here.log_step - 0.1 * here.gradient[gemm], log(then_s), 0.01);
+    cr_assert_lt(here.gradient[gemm], -0.3);  // most of a step is GEMMs
+    arena_free(&scratch);
+}
+
+Test(calibrate, draws_of_one_seed_are_the_same_and_spread_as_the_covariance_says) {
+    uint64_t seed = 15;
+    generated_runs(&generated, NULL, 0, 1, 0.02, 0.02, &seed);
+    fit(false);
+    enum { DRAWS = 4000 };
+    const CalibrationPosterior *posterior = &calibration.posterior;
+    double sum[CALIBRATION_MAX] = {0}, squares[CALIBRATION_MAX] = {0}, first[CALIBRATION_MAX], theta[CALIBRATION_MAX];
+    for (int round = 0; round < 2; round++) {
+        CalibrationDraws *draws = NULL;
+        cr_assert_eq(calibration_draws_new(posterior, 42, &draws, &error), STATUS_OK, "%s", error.message);
+        for (int d = 0; d < DRAWS; d++) {
+            calibration_draw(draws, theta);
+            for (int i = 0; i < posterior->count; i++) {
+                sum[i] += theta[i];
+                squares[i] += pow(theta[i] - posterior->mean[i], 2);
+            }
+        }
+        cr_assert(round == 0 || memcmp(first, theta, (size_t)posterior->count * sizeof *theta) == 0);
+        memcpy(first, theta, sizeof first);
+        calibration_draws_free(draws);
+    }
+    for (int i = 0; i < posterior->count; i++) {
+        const double sd = sqrt(squares[i] / (2 * DRAWS));
+        cr_assert_float_eq(sum[i] / (2 * DRAWS), posterior->mean[i], 0.06 * posterior->at[i].sd);
+        cr_assert_float_eq(sd / posterior->at[i].sd, 1, 0.05, "%s", posterior->at[i].parameter->name);
+    }
+}
+
+Test(calibrate, runs_of_a_framework_never_move_the_machine) {
+    generated_begin(&generated, "accelerate", &arena);
+    const Truth truth[] = {{"layer_overhead", 0.2}};
+    uint64_t seed = 16;
+    generated_runs(&generated, truth, 1, 2, 0.01, 0.01, &seed);
+    fit(false);
+    for (int i = 0; i < calibration.posterior.count; i++) {
+        const CalibrationCoordinate *at = &calibration.posterior.at[i];
+        if (!at->target) {
+            cr_assert_float_eq(calibration.posterior.mean[i], 0, 1e-12, "%s", at->parameter->name);
+            cr_assert_float_eq(at->sd, at->prior_sd, 1e-9);
+            cr_assert_eq(at->verdict, VERDICT_UNTAUGHT);
+        }
+    }
+    cr_assert_lt(calibration.fit.after_median, 0.03, "%g", calibration.fit.after_median);
+    cr_assert_gt(found("layer_overhead"), 0.08, "%g", found("layer_overhead"));
+}
+
+Test(calibrate, a_framework_s_total_is_known_better_than_the_machine_under_it) {
+    generated_begin(&generated, "accelerate", &arena);
+    uint64_t seed = 17;
+    generated_runs(&generated, NULL, 0, 2, 0.01, 0.01, &seed);
+    fit(false);
+    Arena scratch = {0};
+    CalibrationSensitivity here;
+    cr_assert_eq(calibrate_sensitivity(&calibration.posterior, &generated.cases[1], &scratch, &here, &error),
+                 STATUS_OK);
+    const int gemm = generated_coordinate(&calibration.posterior, "gemm_rate");
+    cr_assert_lt(calibration_log_sd(&calibration.posterior, &here),
+                 0.8 * fabs(here.gradient[gemm]) * calibration.posterior.at[gemm].prior_sd);
+    arena_free(&scratch);
+}
+
+Test(calibrate, reserved_memory_teaches_the_allocator_alone) {
+    generated_begin(&generated, "accelerate", &arena);
+    uint64_t seed = 18;
+    generated_runs(&generated, NULL, 0, 1, 0, 0, &seed);
+    fit(false);
+    const double untaught = coordinate("allocator")->sd;
+    for (int i = 0; i < generated.count; i++) {
+        generated.samples[i].reserved_bytes = 60e9;
+    }
+    fit(false);
+    cr_assert_lt(coordinate("allocator")->sd, untaught);
+    cr_assert_gt(found("allocator"), 0);
+}
