@@ -26,6 +26,8 @@ Status table_plan(const TuneResult *result, int rows, FILE *out, Error *error);
 Status table_prediction(const PredictionReport *report, FILE *out, Error *error);
 Status table_run(const RunRecord *run, FILE *out, Error *error);
 Status table_explanation(const Explanation *explanation, FILE *out, Error *error);
+// Time and memory of best and runner_up, term by term, under these names.
+Status table_comparison(const Explanation *explanation, const char *const names[2], FILE *out, Error *error);
 Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error);
 Status table_stored(const StoredList *list, FILE *out, Error *error);
 Status table_stored_run(const StoredRun *about, const RunRecord *run, FILE *out, Error *error);

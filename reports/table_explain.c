@@ -9,9 +9,23 @@
 #include "reports/words.h"
 #include "sim/base/text.h"
 
-static Status print_times(const Explanation *explanation, FILE *out, Error *error) {
+// Headings of the two compared columns, "best, ms".
+typedef struct Headings {
+    char text[2][WORDS_BYTES];
+} Headings;
+
+static Headings headings(const char *const names[2], const char *unit) {
+    Headings both;
+    for (int i = 0; i < 2; i++) {
+        snprintf(both.text[i], sizeof both.text[i], "%s, %s", names[i], unit);
+    }
+    return both;
+}
+
+static Status print_times(const Explanation *explanation, const char *const names[2], FILE *out, Error *error) {
+    const Headings both = headings(names, "ms");
     const GridColumn columns[] = {
-        {"time per million tokens", false}, {"best, ms", true}, {"next, ms", true}, {"difference, ms", true}};
+        {"time per million tokens", false}, {both.text[0], true}, {both.text[1], true}, {"difference, ms", true}};
     Grid *grid = grid_new(columns, 4);
     for (int i = 0; i < EXPLAIN_TIME_TERMS; i++) {
         const ExplainTerm term = explain_time_term(explanation, i);
@@ -27,9 +41,10 @@ static Status print_times(const Explanation *explanation, FILE *out, Error *erro
     return grid_print(grid, out, error);
 }
 
-static Status print_memory(const Explanation *explanation, FILE *out, Error *error) {
+static Status print_memory(const Explanation *explanation, const char *const names[2], FILE *out, Error *error) {
+    const Headings both = headings(names, "GiB");
     const GridColumn columns[] = {
-        {"memory per accelerator", false}, {"best, GiB", true}, {"next, GiB", true}, {"difference, GiB", true}};
+        {"memory per accelerator", false}, {both.text[0], true}, {both.text[1], true}, {"difference, GiB", true}};
     const double gib = 1024.0 * 1024 * 1024;
     Grid *grid = grid_new(columns, 4);
     for (int i = 0; i < EXPLAIN_MEMORY_TERMS; i++) {
@@ -44,6 +59,12 @@ static Status print_memory(const Explanation *explanation, FILE *out, Error *err
         grid_cell(grid, "%+.2f", (term.next - term.best) / gib);
     }
     return grid_print(grid, out, error);
+}
+
+Status table_comparison(const Explanation *explanation, const char *const names[2], FILE *out, Error *error) {
+    TRY(print_times(explanation, names, out, error));
+    fputc('\n', out);
+    return print_memory(explanation, names, out, error);
 }
 
 static void print_heads(const Explanation *explanation, FILE *out) {
@@ -104,9 +125,7 @@ Status table_explanation(const Explanation *explanation, FILE *out, Error *error
             request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version);
     print_heads(explanation, out);
     if (explanation->runner_up) {
-        TRY(print_times(explanation, out, error));
-        fputc('\n', out);
-        TRY(print_memory(explanation, out, error));
+        TRY(table_comparison(explanation, (const char *const[]){"best", "next"}, out, error));
     }
     char mesh[WORDS_BYTES];
     fprintf(out,

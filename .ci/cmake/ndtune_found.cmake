@@ -31,6 +31,7 @@ macro(ndtune_need name module package enables)
 endmacro()
 
 ndtune_need(jansson jansson libjansson-dev "JSON: profiles, models, results")
+ndtune_need(yaml yaml-0.1 libyaml-dev "YAML: the config files that explain --from reads")
 ndtune_need(sqlite3 sqlite3 libsqlite3-dev "the store of predictions and runs")
 ndtune_need(smartcols smartcols libsmartcols-dev "terminal tables")
 ndtune_need(gsl gsl libgsl-dev "statistics of the accuracy scores")

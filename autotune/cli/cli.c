@@ -24,11 +24,15 @@ const CommandRow command_table[COMMAND_COUNT] = {
                          "ndtune predict --mesh dp_shard=8 --model llama-3-8b --micro-batch 2\n"
                          "ndtune predict --mesh dp_shard=16,tp=4 --model 70b --recompute full --format json\n",
                          cmd_predict},
-    [COMMAND_EXPLAIN] = {"explain", "why the best shape beats the next one, and what would change the answer",
-                         "explain --world N --model NAME|FILE [options]",
-                         "ndtune explain --world 32 --model 7b\n"
-                         "ndtune explain --world 64 --model 70b --cluster aws-p5 --format json\n",
-                         cmd_explain},
+    [COMMAND_EXPLAIN] =
+        {"explain",
+         "why the best shape beats the next one, and what would change the answer; with --from, what to "
+         "change in a config that you train with",
+         "explain --world N --model NAME|FILE [--from FILE] [options]",
+         "ndtune explain --world 32 --model 7b\n"
+         "ndtune explain --world 64 --model 70b --cluster aws-p5 --format json\n"
+         "ndtune explain --from accelerate.yaml --model llama-3-8b --micro-batch 2 --grad-accum 8\n",
+         cmd_explain},
     [COMMAND_RUN] = {"run", "train one shape for real on this machine, measured beside predicted",
                      "run --mesh AXIS=N,... --model NAME|FILE [options]",
                      "ndtune run --mesh dp_shard=2 --model tiny\n"

@@ -1,8 +1,10 @@
-// ndtune explain: why the best shape beats the next one, and what would change the answer.
+// ndtune explain: why the best shape beats the next one, and what would change the answer; with --from, what to change in
+// a config file.
 
 #include <stdio.h>
 
 #include "autotune/cli/cli.h"
+#include "autotune/cli/explain_from.h"
 #include "autotune/cli/request.h"
 #include "autotune/explain.h"
 #include "reports/reports.h"
@@ -23,6 +25,17 @@ Status cmd_explain(Cli *cli, Error *error) {
     if (cli->options.list_count > 1) {
         return cli_blame(cli, OPTION_WORLD,
                          error_set(error, STATUS_USAGE, "ndtune explain takes one world, not a list"));
+    }
+    if (cli_given(cli, OPTION_FROM)) {
+        return explain_from(cli, error);
+    }
+    static const OptionId of_from[] = {OPTION_FROM_FORMAT, OPTION_GRAD_ACCUM};
+    for (size_t i = 0; i < sizeof of_from / sizeof of_from[0]; i++) {
+        if (cli_given(cli, of_from[i])) {
+            return cli_blame(cli, of_from[i],
+                             error_set(error, STATUS_USAGE, "--%s of ndtune explain goes with --from",
+                                       option_table[of_from[i]].name));
+        }
     }
     TuneRequest request;
     TRY(request_build(cli, &search_defaults, &request, error));

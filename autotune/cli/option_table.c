@@ -63,7 +63,8 @@ const OptionRow option_table[OPTION_COUNT] = {
                             "auto; predict, run, preflight: 1", "sequences per data rank and micro-step", GROUP_CHOICES,
                             SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_GRAD_ACCUM] = {"grad-accum", VALUE_INT, "N", 1, 1 << 20, "micro-steps", "1",
-                           "micro-steps per optimizer step", GROUP_CHOICES, PREDICT | RUN | PREFLIGHT | EXPORT},
+                           "micro-steps per optimizer step", GROUP_CHOICES,
+                           PREDICT | RUN | PREFLIGHT | EXPORT | EXPLAIN},
     [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL,
                           "bf16 where the cluster has it; run, validate, preflight: fp32",
                           "number format of the arithmetic; fp8 is that of the layers' GEMMs, the rest stays bf16",
@@ -119,6 +120,13 @@ const OptionRow option_table[OPTION_COUNT] = {
                          GROUP_OUTPUT, PLAN},
     [OPTION_EFFORT] = {"effort", VALUE_WORD, "simulate|estimate", 0, 0, NULL, "simulate",
                        "simulate the promising plans, or only estimate", GROUP_CHOICES, SEARCH | ACCURACY},
+    [OPTION_FROM] =
+        {"from", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
+         "explain a config file that you train with: accelerate or axolotl YAML, torchtitan TOML, DeepSpeed "
+         "JSON; --micro-batch, --grad-accum, --seq, --recompute and --world then say what it does not hold",
+         GROUP_WHAT, EXPLAIN},
+    [OPTION_FROM_FORMAT] = {"from-format", VALUE_WORD, "auto|accelerate|axolotl|torchtitan|deepspeed", 0, 0, NULL,
+                            "auto: by its keys", "whose config the file of --from is", GROUP_WHAT, EXPLAIN},
     [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN,
                        RUN | VALIDATE | PREFLIGHT},
     [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN, RUN | VALIDATE},

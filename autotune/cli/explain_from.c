@@ -1,0 +1,243 @@
+// ndtune explain --from FILE: the plan of somebody's config file, predicted, and what to change in it. What the file says
+// stands in for the options that say the same; the search is free in what a shape goes with, and keeps the file's batch,
+// sequence length, precision and kernels.
+
+#include "autotune/cli/explain_from.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/advice.h"
+#include "autotune/cli/request.h"
+#include "autotune/import/import.h"
+#include "autotune/prune.h"
+#include "reports/export/export.h"
+#include "reports/import_report.h"
+
+static int word_of(const Cli *cli, OptionId id, const char *const *names, int count) {
+    for (int i = 0; i < count && cli_given(cli, id); i++) {
+        if (strcmp(cli_value(cli, id)->text, names[i]) == 0) {
+            return i;
+        }
+    }
+    return IMPORT_UNSAID;
+}
+
+static int dtype_of(const Cli *cli) {
+    for (int dtype = DTYPE_FP32; dtype <= DTYPE_FP8; dtype++) {
+        if (cli_given(cli, OPTION_PRECISION) &&
+            strcmp(cli_value(cli, OPTION_PRECISION)->text, dtype_name((Dtype)dtype)) == 0) {
+            return dtype;
+        }
+    }
+    return IMPORT_UNSAID;
+}
+
+// What the command line says about the plan of the file.
+static ImportChoices given_choices(const Cli *cli) {
+    ImportChoices given = import_nothing_said;
+    given.world = (int)cli_value(cli, OPTION_WORLD)->integer;
+    given.seq = (int)cli_value(cli, OPTION_SEQ)->integer;
+    given.micro_batch = (int)cli_value(cli, OPTION_MICRO_BATCH)->integer;
+    given.grad_accum = (int)cli_value(cli, OPTION_GRAD_ACCUM)->integer;
+    given.global_batch = cli_value(cli, OPTION_GLOBAL_BATCH)->integer;
+    given.zero = cli_given(cli, OPTION_ZERO) ? (int)cli_value(cli, OPTION_ZERO)->integer - 1 : IMPORT_UNSAID;
+    given.reshard = word_of(cli, OPTION_RESHARD, reshard_names, RESHARD_COUNT);
+    given.recompute = word_of(cli, OPTION_RECOMPUTE, recompute_names, RECOMPUTE_COUNT);
+    given.cp_rotate = word_of(cli, OPTION_CP_ROTATE, cp_rotate_names, CP_ROTATE_COUNT);
+    given.precision = dtype_of(cli);
+    given.attention = word_of(cli, OPTION_ATTENTION, attention_names, ATTENTION_COUNT);
+    given.fused = word_of(cli, OPTION_FUSED, fused_names, FUSED_COUNT);
+    given.fp8_recipe = word_of(cli, OPTION_FP8_RECIPE, fp8_recipe_names, FP8_RECIPE_COUNT);
+    given.reduce_dtype = word_of(cli, OPTION_REDUCE_DTYPE, reduce_dtype_names, REDUCE_DTYPE_COUNT);
+    given.bf16_master =
+        cli_given(cli, OPTION_MASTER_WEIGHTS) ? cli_value(cli, OPTION_MASTER_WEIGHTS)->integer == 1 : IMPORT_UNSAID;
+    given.tp_overlap =
+        cli_given(cli, OPTION_TP_OVERLAP) ? cli_value(cli, OPTION_TP_OVERLAP)->integer == 1 : IMPORT_UNSAID;
+    return given;
+}
+
+static void say_number(Cli *cli, OptionId id, int64_t number) {
+    if (number > 0) {
+        cli->options.values[id] = (OptionValue){.given = true,
+                                                .text = arena_format(&cli->arena, "%lld", (long long)number),
+                                                .integer = number,
+                                                .argument = -1};
+    }
+}
+
+static void say_word(Cli *cli, OptionId id, int value, const char *text) {
+    if (value != IMPORT_UNSAID) {
+        cli->options.values[id] = (OptionValue){.given = true, .text = text, .argument = -1};
+        char word[64];
+        for (int i = 0; option_word(option_table[id].value, i, word, sizeof word); i++) {
+            cli->options.values[id].integer = strcmp(word, text) == 0 ? i : cli->options.values[id].integer;
+        }
+    }
+}
+
+// The options as if the command line had said what the file says; what a shape goes with is left to the search.
+static void say_options(Cli *cli, const Import *import) {
+    static const OptionId of_the_search[] = {OPTION_MICRO_BATCH, OPTION_GRAD_ACCUM, OPTION_ZERO,
+                                             OPTION_RESHARD,     OPTION_RECOMPUTE,  OPTION_CP_ROTATE};
+    const ImportChoices *said = &import->said;
+    for (size_t i = 0; i < sizeof of_the_search / sizeof of_the_search[0]; i++) {
+        cli->options.values[of_the_search[i]] = (OptionValue){0};
+    }
+    say_number(cli, OPTION_WORLD, said->world);
+    cli->options.list[0] = said->world;
+    cli->options.list_count = 1;
+    say_number(cli, OPTION_SEQ, said->seq);
+    say_number(cli, OPTION_GLOBAL_BATCH, said->global_batch);
+    if (!cli_given(cli, OPTION_TARGET)) {
+        cli->options.values[OPTION_TARGET] = (OptionValue){.given = true, .text = import->target, .argument = -1};
+    }
+    const bool dtype = said->precision != IMPORT_UNSAID;
+    say_word(cli, OPTION_PRECISION, said->precision, dtype ? dtype_name((Dtype)said->precision) : NULL);
+    say_word(cli, OPTION_ATTENTION, said->attention, said->attention >= 0 ? attention_names[said->attention] : NULL);
+    say_word(cli, OPTION_FUSED, said->fused, said->fused >= 0 ? fused_names[said->fused] : NULL);
+    say_word(cli, OPTION_FP8_RECIPE, said->precision == DTYPE_FP8 ? said->fp8_recipe : IMPORT_UNSAID,
+             said->fp8_recipe >= 0 ? fp8_recipe_names[said->fp8_recipe] : NULL);
+    say_word(cli, OPTION_REDUCE_DTYPE, said->reduce_dtype,
+             said->reduce_dtype >= 0 ? reduce_dtype_names[said->reduce_dtype] : NULL);
+    say_word(cli, OPTION_MASTER_WEIGHTS, said->bf16_master == 1 ? 1 : IMPORT_UNSAID, "bf16");
+    say_word(cli, OPTION_TP_OVERLAP, said->tp_overlap == 1 ? 1 : IMPORT_UNSAID, "on");
+}
+
+static void plan_of(const Cli *cli, const TuneRequest *request, const Import *import, TrainPlan *plan) {
+    TrainPlan usual;
+    const Mesh mesh = {.size = {import->said.size[AXIS_DP_REPLICATE], import->said.size[AXIS_DP_SHARD],
+                                import->said.size[AXIS_CP], import->said.size[AXIS_TP]}};
+    request_plan(cli, request, &mesh, &usual);
+    import_plan(import, &usual, plan);
+}
+
+static Status print_report(const Cli *cli, const ImportReport *report, Error *error) {
+    switch (cli_format(cli)) {
+    case FORMAT_JSON:
+        return json_import(report, stdout, error);
+    case FORMAT_CSV:
+        return csv_import(report, stdout, error);
+    case FORMAT_TABLE:
+        break;
+    }
+    return table_import(report, stdout, error);
+}
+
+// What a newer version of the framework makes of the same plan.
+static Status predict_successor(Cli *cli, const TuneRequest *request, ImportReport *report, Error *error) {
+    TuneRequest *newer = ARENA_NEW(&cli->arena, TuneRequest);
+    *newer = *request;
+    TRY(target_find(report->import->successor, &newer->target, error));
+    const char *reason = NULL;
+    const TrainPlan *plan = &report->advice->own.plan;
+    if (prune(newer, plan, NULL, &cli->arena, &reason)) {
+        return STATUS_OK;
+    }
+    Predictor predictor;
+    predictor_init(&predictor, newer, NULL);
+    report->successor = ARENA_NEW(&cli->arena, Prediction);
+    report->successor_target = newer->target;
+    const Status status = predict_plan(&predictor, plan, false, &cli->arena, report->successor, error);
+    predictor_free(&predictor);
+    return status;
+}
+
+// Can a file of the target say it? A target without a file of its own can say all.
+typedef struct Writable {
+    Cli *cli;
+    const TuneRequest *request;
+    const ExportFormat *format;
+} Writable;
+
+static bool is_writable(const void *state, const Prediction *prediction) {
+    const Writable *writable = state;
+    const ExportJob job = {.request = writable->request,
+                           .prediction = prediction,
+                           .command = writable->cli->line,
+                           .arena = &writable->cli->arena};
+    Error why = {0};
+    return !writable->format || export_check(writable->format, &job, &why) == STATUS_OK;
+}
+
+// The search of a target that has stages of sharding to choose from looks at each of them.
+static Status search_stages(Cli *cli, Store *store, TuneRequest *request, const AdviceFilter *filter, TuneResult *best,
+                            Error *error) {
+    const Target *target = request->target;
+    double most = -1;
+    const bool chooses = !target->shard_needs_fsdp && target->max_zero > 1;
+    for (int stage = chooses ? 1 : TUNE_ANY; stage <= (chooses ? target->max_zero : TUNE_ANY); stage++) {
+        TuneRequest *narrowed = ARENA_NEW(&cli->arena, TuneRequest);
+        TuneResult result;
+        *narrowed = *request;
+        narrowed->zero = stage;
+        TRY(cli_search_in(cli, store, narrowed, &result, error));
+        const Prediction *first = advice_best(&result, filter);
+        const double rate = first ? first->tokens_per_s : 0;
+        if (rate > most) {
+            most = rate;
+            *best = result;
+        }
+    }
+    return store_save_result(store, best, error);
+}
+
+static Status report_advice(Cli *cli, const Import *import, const TuneRequest *request, AdviceReport *advice,
+                            Error *error) {
+    const char *cluster =
+        cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text : search_defaults.cluster;
+    ImportReport report = {.import = import, .request = request, .cluster_asked = cluster, .advice = advice};
+    if (import->successor && advice->legal) {
+        TRY(predict_successor(cli, request, &report, error));
+    }
+    TRY(print_report(cli, &report, error));
+    if (import->refusal || advice->reason) {
+        return error_set(error, STATUS_INFEASIBLE, "the plan of %s %s: %s", import->path,
+                         import->refusal || !advice->legal ? "cannot run" : "does not fit",
+                         import->refusal ? import->refusal : advice->reason);
+    }
+    return STATUS_OK;
+}
+
+static Status advise_in(Cli *cli, Store *store, const Import *import, TuneRequest *request, Error *error) {
+    const PredictionCache cache = store_cache(store);
+    Writable writable = {.cli = cli, .request = request};
+    Error none = {0};
+    if (export_usual(request->target, &writable.format, &none) != STATUS_OK) {
+        writable.format = NULL;
+    }
+    const AdviceFilter filter = {is_writable, &writable};
+    TuneResult result;
+    TRY(search_stages(cli, store, request, &filter, &result, error));
+    TrainPlan plan;
+    if (!import->refusal) {
+        plan_of(cli, request, import, &plan);
+    }
+    const AdviceQuestion question = {.result = &result,
+                                     .plan = import->refusal ? NULL : &plan,
+                                     .filter = filter,
+                                     .cache = cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache};
+    AdviceReport advice;
+    TRY(advise(&question, &cli->arena, &advice, error));
+    return report_advice(cli, import, request, &advice, error);
+}
+
+Status explain_from(Cli *cli, Error *error) {
+    const char *format = cli_given(cli, OPTION_FROM_FORMAT) ? cli_value(cli, OPTION_FROM_FORMAT)->text : NULL;
+    Import import;
+    TRY(cli_blame(cli, OPTION_FROM,
+                  import_load(cli_value(cli, OPTION_FROM)->text, format, &cli->arena, &import, error)));
+    const ImportChoices given = given_choices(cli);
+    import_settle(&import, &given);
+    if (import.said.world == 0) {
+        return error_set(error, STATUS_USAGE, "%s: %s", import.path, import.refusal);
+    }
+    say_options(cli, &import);
+    TuneRequest request;
+    TRY(request_build(cli, &search_defaults, &request, error));
+    Store *store = NULL;
+    TRY(cli_open_store(cli, &store, error));
+    const Status status = advise_in(cli, store, &import, &request, error);
+    store_close(store);
+    return status;
+}

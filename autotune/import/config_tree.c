@@ -1,0 +1,94 @@
+// Loading, and the few operations on trees.
+
+#include "autotune/import/config_tree.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+ConfigNode *config_node(Arena *arena, NodeKind kind, int line) {
+    ConfigNode *node = ARENA_NEW(arena, ConfigNode);
+    node->kind = kind;
+    node->line = line;
+    node->text = "";
+    return node;
+}
+
+void config_append(ConfigNode *parent, ConfigNode *child) {
+    ConfigNode **end = &parent->first;
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = child;
+}
+
+ConfigNode *config_child(const ConfigNode *map, const char *key) {
+    ConfigNode *found = NULL;
+    for (ConfigNode *child = map && map->kind == NODE_MAP ? map->first : NULL; child; child = child->next) {
+        if (child->key && strcmp(child->key, key) == 0) {
+            found = child;
+        }
+    }
+    return found;
+}
+
+Status config_malformed(const ConfigSource *source, int line, const char *format, ...) {
+    char sentence[ERROR_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    return error_set(source->error, STATUS_USAGE, "%s:%d: %s", source->path, line, sentence);
+}
+
+static Status read_whole(const char *path, Arena *arena, char **text, Error *error) {
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, strerror(errno));
+    }
+    *text = arena_alloc(arena, CONFIG_MAX_BYTES + 2);
+    const size_t bytes = fread(*text, 1, CONFIG_MAX_BYTES + 1, file);
+    const int failed = ferror(file) ? errno : 0;
+    fclose(file);
+    (*text)[bytes] = '\0';
+    if (failed) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, strerror(failed));
+    }
+    if (bytes > CONFIG_MAX_BYTES) {
+        return error_set(error, STATUS_USAGE, "%s is larger than %d MiB: no config file", path, CONFIG_MAX_BYTES >> 20);
+    }
+    const char *zero = memchr(*text, '\0', bytes);
+    return zero ? error_set(error, STATUS_USAGE, "%s holds a zero byte: no config file", path) : STATUS_OK;
+}
+
+static bool ends_in(const char *path, const char *ending) {
+    const size_t length = strlen(path), tail = strlen(ending);
+    return length > tail && strcmp(path + length - tail, ending) == 0;
+}
+
+static ConfigSyntax syntax_of(const char *path, const char *text) {
+    if (ends_in(path, ".json") || ends_in(path, ".toml")) {
+        return ends_in(path, ".json") ? SYNTAX_JSON : SYNTAX_TOML;
+    }
+    const bool yaml = ends_in(path, ".yaml") || ends_in(path, ".yml");
+    const char first = text[strspn(text, " \t\r\n")];
+    return yaml ? SYNTAX_YAML : first == '{' ? SYNTAX_JSON : first == '[' ? SYNTAX_TOML : SYNTAX_YAML;
+}
+
+Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Arena *arena, ConfigNode **root,
+                    Error *error) {
+    static Status (*const parsers[])(const ConfigSource *, ConfigNode **) = {
+        [SYNTAX_YAML] = config_yaml, [SYNTAX_JSON] = config_json, [SYNTAX_TOML] = config_toml};
+    const ConfigSource source = {.text = text, .path = path, .arena = arena, .error = error};
+    TRY(parsers[syntax](&source, root));
+    return (*root)->kind == NODE_MAP
+               ? STATUS_OK
+               : config_malformed(&source, (*root)->line, "a config file is a map of keys, and this is none");
+}
+
+Status config_load(const char *path, Arena *arena, ConfigNode **root, ConfigSyntax *syntax, Error *error) {
+    char *text = NULL;
+    TRY(read_whole(path, arena, &text, error));
+    *syntax = syntax_of(path, text);
+    return config_parse(text, path, *syntax, arena, root, error);
+}

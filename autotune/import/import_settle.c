@@ -1,0 +1,189 @@
+// The arithmetic of an imported config: what the command line adds, the axis that takes what is left of the world, the
+// batch. What contradicts itself is said in one sentence, with the product that does not come out.
+
+#include <stddef.h>
+#include <string.h>
+
+#include "autotune/import/import.h"
+
+static const struct {
+    size_t at;
+    const char *option;
+    int unsaid;
+} merged[] = {{offsetof(ImportChoices, world), "world", 0},
+              {offsetof(ImportChoices, seq), "seq", 0},
+              {offsetof(ImportChoices, micro_batch), "micro-batch", 0},
+              {offsetof(ImportChoices, grad_accum), "grad-accum", 0},
+              {offsetof(ImportChoices, zero), "zero", IMPORT_UNSAID},
+              {offsetof(ImportChoices, reshard), "reshard", IMPORT_UNSAID},
+              {offsetof(ImportChoices, recompute), "recompute", IMPORT_UNSAID},
+              {offsetof(ImportChoices, cp_rotate), "cp-rotate", IMPORT_UNSAID},
+              {offsetof(ImportChoices, precision), "precision", IMPORT_UNSAID},
+              {offsetof(ImportChoices, attention), "attention", IMPORT_UNSAID},
+              {offsetof(ImportChoices, fused), "fused", IMPORT_UNSAID},
+              {offsetof(ImportChoices, fp8_recipe), "fp8-recipe", IMPORT_UNSAID},
+              {offsetof(ImportChoices, reduce_dtype), "reduce-dtype", IMPORT_UNSAID},
+              {offsetof(ImportChoices, bf16_master), "master-weights", IMPORT_UNSAID},
+              {offsetof(ImportChoices, tp_overlap), "tp-overlap", IMPORT_UNSAID}};
+
+static int *field(const ImportChoices *choices, size_t at) {
+    return (int *)(void *)((char *)choices + at);
+}
+
+static void merge(Import *import, const ImportChoices *given) {
+    for (size_t i = 0; i < sizeof merged / sizeof merged[0]; i++) {
+        int *said = field(&import->said, merged[i].at);
+        const int asked = *field(given, merged[i].at);
+        if (asked == merged[i].unsaid) {
+            continue;
+        }
+        if (*said != merged[i].unsaid && *said != asked) {
+            import_find(import, FINDING_ASSUMED, NULL, "--%s replaces what the file says", merged[i].option);
+        }
+        *said = asked;
+    }
+    if (given->global_batch > 0) {
+        import->said.global_batch = given->global_batch;
+        import->said.grad_accum = given->grad_accum;  // follows, unless it was said beside it
+    }
+}
+
+static void refuse(Import *import, const char *sentence) {
+    import->refusal = sentence;
+    import_find(import, FINDING_REFUSED, NULL, "%s", sentence);
+}
+
+static const char *product_text(const Import *import) {
+    const int *size = import->said.size;
+    return arena_format(import->arena, "dp_replicate %d x dp_shard %d x cp %d x tp %d", size[AXIS_DP_REPLICATE],
+                        size[AXIS_DP_SHARD], size[AXIS_CP], size[AXIS_TP]);
+}
+
+// The world from its batch, where the file has all three numbers of that.
+static int64_t world_of_batch(const ImportChoices *said) {
+    const int64_t each = (int64_t)said->micro_batch * said->grad_accum;
+    const bool known = said->global_batch > 0 && each > 0 && said->global_batch % each == 0;
+    return known ? said->global_batch / each * said->size[AXIS_CP] * said->size[AXIS_TP] : 0;
+}
+
+static void settle_mesh(Import *import) {
+    ImportChoices *said = &import->said;
+    int64_t product = 1;
+    int rest = -1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        said->size[axis] = said->size[axis] == 0 ? 1 : said->size[axis];
+        if (said->size[axis] < 0) {
+            rest = axis;
+        } else if (product <= MESH_MAX_WORLD) {
+            product *= said->size[axis];
+        }
+    }
+    if (product > MESH_MAX_WORLD) {
+        refuse(import, arena_format(import->arena, "the sizes make more than %d ranks", MESH_MAX_WORLD));
+        return;
+    }
+    if (said->world == 0) {
+        const int64_t found = rest < 0 ? product : world_of_batch(said);
+        said->world = found > 0 && found <= MESH_MAX_WORLD ? (int)found : 0;
+    }
+    if (said->world == 0) {
+        refuse(import, "neither the file nor --world says how many ranks train");
+        return;
+    }
+    if (rest >= 0 && said->world % product != 0) {
+        refuse(import, arena_format(import->arena, "the axes with a size make %lld, which does not divide %d ranks",
+                                    (long long)product, said->world));
+        return;
+    }
+    if (rest >= 0) {
+        said->size[rest] = (int)(said->world / product);
+    } else if (product != said->world) {
+        refuse(import, arena_format(import->arena, "%s = %lld, and the world has %d ranks", product_text(import),
+                                    (long long)product, said->world));
+    }
+}
+
+static void assume_one(Import *import, int *number, const char *what, const char *option) {
+    if (*number == 0) {
+        *number = 1;
+        import_find(import, FINDING_ASSUMED, NULL, "%s 1: the file does not hold it; say it with --%s", what, option);
+    }
+}
+
+// micro_batch x dp_replicate x dp_shard x grad_accum = global_batch: two of micro-batch, accumulation and batch give the
+// third.
+static void settle_batch(Import *import) {
+    ImportChoices *said = &import->said;
+    const int64_t ranks = (int64_t)said->size[AXIS_DP_REPLICATE] * said->size[AXIS_DP_SHARD];
+    if (said->global_batch > 0 && said->micro_batch == 0 && said->grad_accum > 0) {
+        const int64_t micro = said->global_batch / (ranks * said->grad_accum);
+        said->micro_batch = micro > 0 ? (int)micro : 1;
+    }
+    assume_one(import, &said->micro_batch, "micro-batch", "micro-batch");
+    const int64_t each = ranks * said->micro_batch;
+    if (said->global_batch > 0 && said->grad_accum == 0) {
+        said->grad_accum = said->global_batch >= each ? (int)(said->global_batch / each) : 1;
+    }
+    assume_one(import, &said->grad_accum, "accumulation", "grad-accum");
+    const int64_t batch = each * said->grad_accum;
+    if (said->global_batch > 0 && said->global_batch != batch) {
+        refuse(import,
+               arena_format(import->arena,
+                            "micro-batch %d x dp_replicate %d x dp_shard %d x accumulation %d = %lld sequences, "
+                            "and the global batch is %lld",
+                            said->micro_batch, said->size[AXIS_DP_REPLICATE], said->size[AXIS_DP_SHARD],
+                            said->grad_accum, (long long)batch, (long long)said->global_batch));
+    }
+    said->global_batch = batch;
+    const int sharing = said->size[AXIS_CP] * said->size[AXIS_TP];
+    if (sharing > 1) {
+        import_find(import, FINDING_TRAP, NULL,
+                    "the %d ranks of cp x tp work on the same sequences: a step has %lld sequences, not the %lld of "
+                    "micro-batch x accumulation x world",
+                    sharing, (long long)batch, (long long)batch * sharing);
+    }
+}
+
+// torchtitan reduces over replicas on every micro-step (its issue 1929); who accumulates there pays each time.
+static void say_reductions(Import *import) {
+    const Target *target = NULL;
+    Error none = {0};
+    const ImportChoices *said = &import->said;
+    if (target_find(import->target, &target, &none) == STATUS_OK && target->replicas_each_step &&
+        said->size[AXIS_DP_REPLICATE] > 1 && said->grad_accum > 1) {
+        import_find(import, FINDING_TRAP, NULL,
+                    "gradients are reduced over dp_replicate %d on every one of the %d micro-steps, not once a step",
+                    said->size[AXIS_DP_REPLICATE], said->grad_accum);
+    }
+}
+
+void import_settle(Import *import, const ImportChoices *given) {
+    merge(import, given);
+    settle_mesh(import);
+    if (!import->refusal) {
+        settle_batch(import);
+        say_reductions(import);
+    }
+}
+
+void import_plan(const Import *import, const TrainPlan *usual, TrainPlan *plan) {
+    const ImportChoices *said = &import->said;
+    *plan = *usual;
+    memset(&plan->mesh.order, 0, sizeof plan->mesh.order);
+    memcpy(plan->mesh.size, said->size, sizeof plan->mesh.size);
+    plan->micro_batch = said->micro_batch;
+    plan->grad_accum = said->grad_accum;
+    plan->seq = said->seq > 0 ? said->seq : usual->seq;
+    plan->zero = said->zero != IMPORT_UNSAID ? said->zero : usual->zero;
+    plan->reshard = said->reshard != IMPORT_UNSAID ? (Reshard)said->reshard : usual->reshard;
+    plan->recompute = said->recompute != IMPORT_UNSAID ? (Recompute)said->recompute : usual->recompute;
+    plan->cp_rotate = said->cp_rotate != IMPORT_UNSAID ? (CpRotate)said->cp_rotate : usual->cp_rotate;
+    plan->precision = said->precision != IMPORT_UNSAID ? (Dtype)said->precision : usual->precision;
+    plan->attention = said->attention != IMPORT_UNSAID ? (AttentionKernel)said->attention : usual->attention;
+    plan->fused = said->fused != IMPORT_UNSAID ? (Fused)said->fused : usual->fused;
+    plan->fp8_recipe = said->fp8_recipe != IMPORT_UNSAID ? (Fp8Recipe)said->fp8_recipe : usual->fp8_recipe;
+    plan->reduce_dtype = said->reduce_dtype != IMPORT_UNSAID ? (ReduceDtype)said->reduce_dtype : usual->reduce_dtype;
+    plan->bf16_master = said->bf16_master != IMPORT_UNSAID ? said->bf16_master == 1 : usual->bf16_master;
+    plan->tp_overlap = said->tp_overlap != IMPORT_UNSAID ? said->tp_overlap == 1 : usual->tp_overlap;
+    plan_canonical(plan);
+}

@@ -1,0 +1,299 @@
+// axolotl's YAML (0.19, utils/schemas; parallelism.md 2.2). Its schema has some hundred keys about data, adapters and
+// logging; those known here as of no matter to the plan are passed over, others are named.
+
+#include <string.h>
+
+#include "autotune/import/import.h"
+
+static const char *const of_no_matter[] = {"base_model",
+                                           "base_model_config",
+                                           "tokenizer_config",
+                                           "tokenizer_type",
+                                           "model_type",
+                                           "processor_type",
+                                           "trust_remote_code",
+                                           "datasets",
+                                           "test_datasets",
+                                           "dataset_prepared_path",
+                                           "val_set_size",
+                                           "eval_sample_packing",
+                                           "eval_steps",
+                                           "evals_per_epoch",
+                                           "save_steps",
+                                           "saves_per_epoch",
+                                           "save_total_limit",
+                                           "save_first_step",
+                                           "output_dir",
+                                           "num_epochs",
+                                           "max_steps",
+                                           "optimizer",
+                                           "optim_args",
+                                           "lr_scheduler",
+                                           "learning_rate",
+                                           "warmup_steps",
+                                           "warmup_ratio",
+                                           "weight_decay",
+                                           "max_grad_norm",
+                                           "adam_beta1",
+                                           "adam_beta2",
+                                           "adam_epsilon",
+                                           "adam_eps",
+                                           "logging_steps",
+                                           "wandb_project",
+                                           "wandb_entity",
+                                           "wandb_watch",
+                                           "wandb_name",
+                                           "wandb_log_model",
+                                           "wandb_run_id",
+                                           "mlflow_tracking_uri",
+                                           "mlflow_experiment_name",
+                                           "use_tensorboard",
+                                           "seed",
+                                           "tf32",
+                                           "special_tokens",
+                                           "tokens",
+                                           "chat_template",
+                                           "train_on_inputs",
+                                           "group_by_length",
+                                           "early_stopping_patience",
+                                           "resume_from_checkpoint",
+                                           "auto_resume_from_checkpoints",
+                                           "local_rank",
+                                           "strict",
+                                           "hub_model_id",
+                                           "hub_strategy",
+                                           "push_dataset_to_hub",
+                                           "dataset_processes",
+                                           "dataset_num_proc",
+                                           "dataloader_num_workers",
+                                           "dataloader_pin_memory",
+                                           "dataloader_prefetch_factor",
+                                           "shuffle_merged_datasets",
+                                           "plugins",
+                                           "heads_k_stride",
+                                           "ddp_timeout",
+                                           "debug",
+                                           "gradient_checkpointing_kwargs",
+                                           "pad_to_sequence_len",
+                                           "is_llama_derived_model",
+                                           "is_mistral_derived_model",
+                                           NULL};
+
+static Status read_precision(Import *import, Error *error) {
+    const char *bf16 = NULL;
+    int fp16 = 0, bits = 0;
+    TRY(import_word(import, "bf16", &bf16, error));
+    if (bf16 && strcmp(bf16, "full") == 0) {
+        import_find(import, FINDING_UNMODELLED, "bf16", "bf16: full keeps no fp32 master: the prediction has one");
+    } else {
+        TRY(import_bool(import, "bf16", &bits, error));
+    }
+    TRY(import_bool(import, "fp16", &fp16, error));
+    const bool is_auto = import_has(import, "bf16") && !bf16;
+    import->said.precision = bits || is_auto || (bf16 && strcmp(bf16, "full") == 0) ? DTYPE_BF16
+                             : fp16                                                 ? DTYPE_FP16
+                                                                                    : DTYPE_FP32;
+    if (bits && fp16) {
+        import_find(import, FINDING_REFUSED, "fp16", "bf16 and fp16 are both on");
+    }
+    int fp8 = 0;
+    TRY(import_bool(import, "fp8", &fp8, error));
+    if (fp8) {
+        import_find(import, FINDING_UNMODELLED, "fp8", "fp8 under axolotl: predicted in bf16");
+    }
+    return STATUS_OK;
+}
+
+static Status read_attention(Import *import, Error *error) {
+    static const ImportWord words[] = {{"flash_attention_2", ATTENTION_FLASH},
+                                       {"flash_attention_3", ATTENTION_FLASH3},
+                                       {"sdpa", ATTENTION_FLASH},
+                                       {"eager", ATTENTION_EAGER},
+                                       {"xformers", ATTENTION_FLASH},
+                                       {NULL, 0}};
+    static const char *const switches[] = {"flash_attention", "sdp_attention", "xformers_attention", "eager_attention"};
+    TRY(import_choice(import, "attn_implementation", words, &import->said.attention, error));
+    for (int i = 0; i < 4; i++) {
+        int on = 0;
+        TRY(import_bool(import, switches[i], &on, error));
+        if (on && import->said.attention == IMPORT_UNSAID) {
+            import->said.attention = i < 3 ? ATTENTION_FLASH : ATTENTION_EAGER;
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status read_recompute(Import *import, Error *error) {
+    const char *kind = NULL;
+    int of_layers = 0, of_fsdp = 0;
+    TRY(import_word(import, "gradient_checkpointing", &kind, error));
+    if (kind && (strcmp(kind, "unsloth") == 0 || strcmp(kind, "offload") == 0 || strcmp(kind, "offload_disk") == 0)) {
+        of_layers = 1;
+        import_find(import, FINDING_UNMODELLED, "gradient_checkpointing",
+                    "activations kept on the CPU: predicted as recomputed from what stays on the accelerator");
+    } else {
+        TRY(import_bool(import, "gradient_checkpointing", &of_layers, error));
+    }
+    TRY(import_bool(import, "fsdp_config.activation_checkpointing", &of_fsdp, error));
+    TRY(import_bool(import, "fsdp_config.fsdp_activation_checkpointing", &of_fsdp, error));
+    import->said.recompute = of_layers || of_fsdp ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+    if (of_layers && of_fsdp) {
+        import_find(
+            import, FINDING_TRAP, "gradient_checkpointing",
+            "gradient_checkpointing and FSDP's activation_checkpointing are both on: layers are recomputed twice; "
+            "the prediction counts once");
+    }
+    return STATUS_OK;
+}
+
+static Status read_adapters(Import *import, Error *error) {
+    static const char *const switches[] = {"load_in_8bit", "load_in_4bit"};
+    static const char *const of_lora[] = {"lora_r",
+                                          "lora_alpha",
+                                          "lora_dropout",
+                                          "lora_target_modules",
+                                          "lora_target_linear",
+                                          "lora_fan_in_fan_out",
+                                          "lora_modules_to_save",
+                                          "lora_model_dir",
+                                          "peft_use_dora",
+                                          "lora_mlp_kernel",
+                                          "lora_qkv_kernel",
+                                          "lora_o_kernel",
+                                          "qlora_sharded_model_loading",
+                                          "peft",
+                                          NULL};
+    const char *adapter = NULL;
+    TRY(import_word(import, "adapter", &adapter, error));
+    if (adapter) {
+        import_find(
+            import, FINDING_UNMODELLED, "adapter",
+            "adapter %s: the prediction trains every parameter, so it needs more memory and more time than your "
+            "run",
+            adapter);
+    }
+    for (int i = 0; i < 2; i++) {
+        int on = 0;
+        TRY(import_bool(import, switches[i], &on, error));
+        if (on) {
+            import_find(import, FINDING_UNMODELLED, switches[i], "%s: the prediction keeps weights in full precision",
+                        switches[i]);
+        }
+    }
+    import_known(import, of_lora);
+    return STATUS_OK;
+}
+
+// Unset sizes are filled in: with nothing but dp_replicate 1 dp_shard takes what is left, else dp_replicate does.
+static Status read_sizes(Import *import, bool fsdp, Error *error) {
+    static const char *const names[AXIS_COUNT] = {"dp_replicate_size", "dp_shard_size", "context_parallel_size",
+                                                  "tensor_parallel_size"};
+    int *size = import->said.size;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        TRY(import_int(import, names[axis], 1, MESH_MAX_WORLD, &size[axis], error));
+    }
+    TRY(import_int(import, "sequence_parallel_degree", 1, MESH_MAX_WORLD, &size[AXIS_CP], error));
+    if (!fsdp && size[AXIS_DP_SHARD] == 0) {
+        size[AXIS_DP_SHARD] = 1;
+        size[AXIS_DP_REPLICATE] = size[AXIS_DP_REPLICATE] ? size[AXIS_DP_REPLICATE] : -1;
+    } else if (size[AXIS_DP_SHARD] == 0) {
+        size[AXIS_DP_SHARD] = -1;
+    } else if (size[AXIS_DP_REPLICATE] == 0) {
+        size[AXIS_DP_REPLICATE] = -1;
+    }
+    return STATUS_OK;
+}
+
+static Status read_context(Import *import, Error *error) {
+    static const ImportWord rings[] = {{"batch_ring", CP_ROTATE_RING},
+                                       {"varlen_llama3", CP_ROTATE_ALLGATHER},
+                                       {"batch_zigzag", CP_ROTATE_RING},
+                                       {"batch_stripe", CP_ROTATE_RING},
+                                       {NULL, 0}};
+    int packs = 0;
+    TRY(import_bool(import, "sample_packing", &packs, error));
+    import->said.cp_rotate = packs ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING;
+    TRY(import_choice(import, "ring_attn_func", rings, &import->said.cp_rotate, error));
+    const int cp = import->said.size[AXIS_CP];
+    if (cp > 1 && packs && import->said.micro_batch > 1) {
+        import_find(import, FINDING_REFUSED, "micro_batch_size",
+                    "packed sequences with context_parallel_size %d take micro_batch_size 1", cp);
+    }
+    if (!packs) {
+        import_find(import, FINDING_ASSUMED, "sample_packing",
+                    "every sequence is sequence_len long; without sample_packing most are padded");
+    }
+    return STATUS_OK;
+}
+
+static Status read_fsdp(Import *import, Error *error) {
+    static const char *const known[] = {"fsdp", "fsdp_config", NULL};
+    int version = 1, reshards = 1, offload = 0;
+    TRY(import_int(import, "fsdp_version", 1, 2, &version, error));
+    TRY(import_bool(import, "fsdp_config.reshard_after_forward", &reshards, error));
+    TRY(import_bool(import, "fsdp_config.fsdp_reshard_after_forward", &reshards, error));
+    TRY(import_bool(import, "fsdp_config.offload_params", &offload, error));
+    TRY(import_bool(import, "fsdp_config.fsdp_offload_params", &offload, error));
+    if (offload) {
+        import_find(
+            import, FINDING_UNMODELLED, "fsdp_config",
+            "offloading to the CPU: the prediction keeps all on the accelerator, so it needs more memory and less "
+            "time than your run");
+    }
+    if (!reshards) {
+        import_find(import, FINDING_TRAP, "fsdp_config",
+                    "reshard_after_forward: false may be lost: axolotl hands on only true, and accelerate's default is "
+                    "true");
+    }
+    import_known(import, known);
+    import->said.zero = 3;
+    import->said.reshard = RESHARD_ALWAYS;
+    import->flavour = version == 2 ? "axolotl config, FSDP version 2" : "axolotl config, FSDP version 1";
+    if (version == 1) {
+        import->target = "accelerate@1.0";
+        import->successor = "axolotl";
+        import_find(import, FINDING_TRAP, "fsdp_config",
+                    "no fsdp_version: 2, so this is FSDP version 1, without tensor or context parallelism");
+    }
+    return STATUS_OK;
+}
+
+static Status read_deepspeed(Import *import, Error *error) {
+    const char *file = NULL;
+    TRY(import_word(import, "deepspeed", &file, error));
+    return !file ? STATUS_OK
+                 : error_set(error, STATUS_USAGE,
+                             "%s:%d: this trains with DeepSpeed: give %s to --from, with --world, --micro-batch, "
+                             "--grad-accum and --seq",
+                             import->path, import_at(import, "deepspeed")->line, file);
+}
+
+Status axolotl_read(Import *import, Error *error) {
+    ImportChoices *said = &import->said;
+    import->unknown_kind = FINDING_UNKNOWN;
+    import->unknown_words = import->unknown_words_below =
+        "no key that ndtune knows: what it sets is not in the prediction";
+    import->target = "axolotl";
+    import->flavour = "axolotl config, data-parallel replicas (DDP)";
+    said->zero = 0;
+    said->grad_accum = 1;
+    import_known(import, of_no_matter);
+    TRY(read_deepspeed(import, error));
+    TRY(import_int(import, "micro_batch_size", 1, 1 << 20, &said->micro_batch, error));
+    TRY(import_int(import, "gradient_accumulation_steps", 1, 1 << 20, &said->grad_accum, error));
+    TRY(import_int(import, "sequence_len", 1, 1 << 24, &said->seq, error));
+    TRY(read_precision(import, error));
+    TRY(read_attention(import, error));
+    TRY(read_recompute(import, error));
+    TRY(read_adapters(import, error));
+    int compiles = 0;
+    const char *mode = NULL;
+    TRY(import_bool(import, "torch_compile", &compiles, error));
+    TRY(import_word(import, "torch_compile_backend", &mode, error));
+    said->fused = compiles ? FUSED_COMPILED : FUSED_EAGER;
+    const bool fsdp =
+        import_has(import, "fsdp") || import_has(import, "fsdp_config") || import_has(import, "dp_shard_size");
+    TRY(read_sizes(import, fsdp, error));
+    TRY(read_context(import, error));
+    return fsdp ? read_fsdp(import, error) : STATUS_OK;
+}

@@ -1,0 +1,180 @@
+// DeepSpeed's JSON (0.19: runtime/config.py, runtime/zero/config.py). It holds no sequence length and no model. Keys that it
+// does not have are dropped at the top and refused inside zero_optimization (its models forbid extra fields).
+
+#include <string.h>
+
+#include "autotune/import/import.h"
+
+static const char *const of_no_matter[] = {"steps_per_print",
+                                           "wall_clock_breakdown",
+                                           "dump_state",
+                                           "gradient_clipping",
+                                           "optimizer",
+                                           "scheduler",
+                                           "communication_data_type",
+                                           "prescale_gradients",
+                                           "gradient_predivide_factor",
+                                           "sparse_gradients",
+                                           "amp",
+                                           "flops_profiler",
+                                           "tensorboard",
+                                           "wandb",
+                                           "comet",
+                                           "csv_monitor",
+                                           "comms_logger",
+                                           "checkpoint",
+                                           "data_types",
+                                           "aio",
+                                           "monitor_config",
+                                           "zero_allow_untested_optimizer",
+                                           "zero_force_ds_cpu_optimizer",
+                                           "memory_breakdown",
+                                           "timers",
+                                           "seq_parallel_communication_data_type",
+                                           "autotuning",
+                                           "elasticity",
+                                           "fp16",
+                                           "bf16",
+                                           "torch_autocast",
+                                           "disable_allgather",
+                                           "graph_harvesting",
+                                           NULL};
+
+static const char *const of_zero[] = {"zero_optimization.contiguous_gradients",
+                                      "zero_optimization.reduce_scatter",
+                                      "zero_optimization.reduce_bucket_size",
+                                      "zero_optimization.use_multi_rank_bucket_allreduce",
+                                      "zero_optimization.allgather_partitions",
+                                      "zero_optimization.allgather_bucket_size",
+                                      "zero_optimization.overlap_comm",
+                                      "zero_optimization.load_from_fp32_weights",
+                                      "zero_optimization.elastic_checkpoint",
+                                      "zero_optimization.sub_group_size",
+                                      "zero_optimization.prefetch_bucket_size",
+                                      "zero_optimization.stage3_prefetch_bucket_size",
+                                      "zero_optimization.stage3_param_persistence_threshold",
+                                      "zero_optimization.stage3_model_persistence_threshold",
+                                      "zero_optimization.stage3_max_live_parameters",
+                                      "zero_optimization.stage3_max_reuse_distance",
+                                      "zero_optimization.stage3_gather_16bit_weights_on_model_save",
+                                      "zero_optimization.stage3_module_granularity_threshold",
+                                      "zero_optimization.stage3_use_all_reduce_for_fetch_params",
+                                      "zero_optimization.module_granularity_threshold",
+                                      "zero_optimization.use_all_reduce_for_fetch_params",
+                                      "zero_optimization.ignore_unused_parameters",
+                                      "zero_optimization.legacy_stage1",
+                                      "zero_optimization.round_robin_gradients",
+                                      "zero_optimization.zero_hpz_partition_size",
+                                      "zero_optimization.zero_quantized_weights",
+                                      "zero_optimization.zero_quantized_nontrainable_weights",
+                                      "zero_optimization.zero_quantized_gradients",
+                                      "zero_optimization.mics_hierarchical_params_gather",
+                                      "zero_optimization.memory_efficient_linear",
+                                      "zero_optimization.pipeline_loading_checkpoint",
+                                      "zero_optimization.override_module_apply",
+                                      "zero_optimization.log_trace_cache_warnings",
+                                      NULL};
+
+static Status read_precision(Import *import, Error *error) {
+    int bf16 = 0, fp16 = 0;
+    TRY(import_bool(import, "bf16.enabled", &bf16, error));
+    TRY(import_bool(import, "fp16.enabled", &fp16, error));
+    const ConfigNode *nodes[] = {import_at(import, "bf16.enabled"), import_at(import, "fp16.enabled")};
+    const bool both_auto = nodes[0] && strcmp(nodes[0]->text, "auto") == 0;
+    const bool fp16_auto = nodes[1] && strcmp(nodes[1]->text, "auto") == 0;
+    if (bf16 && fp16) {
+        import_find(import, FINDING_REFUSED, "fp16.enabled", "bf16 and fp16 are both on");
+    }
+    if (bf16 || fp16 || !(both_auto || fp16_auto)) {  // "auto" is for transformers' Trainer to fill in
+        import->said.precision = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
+    }
+    return STATUS_OK;
+}
+
+static Status read_batch(Import *import, Error *error) {
+    ImportChoices *said = &import->said;
+    TRY(import_big(import, "train_batch_size", 1, 1000000000, &said->global_batch, error));
+    TRY(import_int(import, "train_micro_batch_size_per_gpu", 1, 1 << 20, &said->micro_batch, error));
+    return import_int(import, "gradient_accumulation_steps", 1, 1 << 20, &said->grad_accum, error);
+}
+
+static Status read_offload(Import *import, Error *error) {
+    static const char *const maps[] = {"zero_optimization.offload_optimizer", "zero_optimization.offload_param"};
+    for (int i = 0; i < 2; i++) {
+        const char *device = "none";
+        if (import_has(import, maps[i])) {
+            TRY(import_word(import, arena_format(import->arena, "%s.device", maps[i]), &device, error));
+        }
+        if (!import_same_word(device, "none")) {
+            import_find(
+                import, FINDING_UNMODELLED, maps[i],
+                "offloading to %s: the prediction keeps all on the accelerator, so it needs more memory and less "
+                "time than your run",
+                device);
+        }
+        import_known(import, (const char *const[]){maps[i], NULL});
+    }
+    return STATUS_OK;
+}
+
+static Status read_groups(Import *import, Error *error) {
+    int hpz = 1, mics = -1;
+    TRY(import_int(import, "zero_optimization.zero_hpz_partition_size", 1, MESH_MAX_WORLD, &hpz, error));
+    TRY(import_int(import, "zero_optimization.mics_shard_size", -1, MESH_MAX_WORLD, &mics, error));
+    if (hpz > 1) {
+        import_find(import, FINDING_UNMODELLED, "zero_optimization.zero_hpz_partition_size",
+                    "a second copy of the parameters in groups of %d: the prediction gathers over all ranks", hpz);
+    }
+    if (mics > 0) {
+        import_find(import, FINDING_TRAP, "zero_optimization.mics_shard_size",
+                    "MiCS is gone since DeepSpeed 0.19.8; where it works, predicted as shards over %d ranks", mics);
+        import->said.size[AXIS_DP_SHARD] = mics;
+        import->said.size[AXIS_DP_REPLICATE] = -1;
+    }
+    return STATUS_OK;
+}
+
+static Status read_zero(Import *import, Error *error) {
+    int stage = 0;
+    TRY(import_int(import, "zero_optimization.stage", 0, 3, &stage, error));
+    import->said.zero = stage;
+    import->said.size[stage > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
+    import_known(import, of_zero);
+    TRY(read_groups(import, error));
+    TRY(read_offload(import, error));
+    int tp = 1;
+    TRY(import_int(import, "tensor_parallel.autotp_size", 0, MESH_MAX_WORLD, &tp, error));
+    static const char *const known[] = {"tensor_parallel", NULL};
+    import_known(import, known);
+    import->said.size[AXIS_TP] = tp > 0 ? tp : 1;
+    if (import->said.size[AXIS_TP] > 1 && stage == 3) {
+        import_find(import, FINDING_REFUSED, "tensor_parallel.autotp_size",
+                    "tensor parallelism goes with stages 0 to 2, and zero_optimization.stage is 3");
+    }
+    return STATUS_OK;
+}
+
+Status deepspeed_read(Import *import, Error *error) {
+    import->unknown_kind = FINDING_UNKNOWN;
+    import->unknown_words = "no key of DeepSpeed's, which drops it without a word";
+    import->unknown_words_below =
+        "no key of DeepSpeed's there; a field of zero_optimization that it does not know stops it";
+    import->target = "deepspeed";
+    import->flavour = "DeepSpeed config";
+    import_known(import, of_no_matter);
+    TRY(read_precision(import, error));
+    TRY(read_batch(import, error));
+    TRY(read_zero(import, error));
+    if (import_has(import, "activation_checkpointing")) {
+        static const char *const known[] = {"activation_checkpointing", NULL};
+        import_find(
+            import, FINDING_TRAP, "activation_checkpointing",
+            "the section recomputes nothing by itself: only a model that calls deepspeed.checkpointing reads it, "
+            "others need gradient_checkpointing_enable()");
+        import_known(import, known);
+    }
+    import_find(import, FINDING_ASSUMED, NULL,
+                "no activation is recomputed: the file cannot say it; --recompute full where your script calls "
+                "gradient_checkpointing_enable()");
+    return STATUS_OK;
+}

@@ -1,0 +1,21 @@
+// Reports of ndtune explain --from: a config file, its prediction, what to change.
+
+#pragma once
+
+#include <stdio.h>
+
+#include "autotune/advice.h"
+#include "autotune/import/import.h"
+
+typedef struct ImportReport {
+    const Import *import;
+    const TuneRequest *request;
+    const char *cluster_asked;  // its name or file
+    const AdviceReport *advice;
+    Prediction *successor;           // of the same plan under import->successor; NULL
+    const Target *successor_target;  // its row
+} ImportReport;
+
+Status table_import(const ImportReport *report, FILE *out, Error *error);
+Status json_import(const ImportReport *report, FILE *out, Error *error);  // ndtune.explain-from/1
+Status csv_import(const ImportReport *report, FILE *out, Error *error);

@@ -1,0 +1,148 @@
+// The table of explain --from: yours and the best beside each other, single changes with what each gains, and what was
+// found in the file.
+
+#include <string.h>
+
+#include "reports/colour.h"
+#include "reports/explain_terms.h"
+#include "reports/export/export.h"
+#include "reports/grid.h"
+#include "reports/import_report.h"
+#include "reports/reports.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+static void print_plan(const char *name, const Prediction *prediction, const TuneRequest *request, FILE *out) {
+    char plan[PLAN_TEXT_BYTES], interval[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES],
+        limit[TEXT_UNIT_BYTES];
+    fprintf(out, "%-6s%s\n", name, plan_text(&prediction->plan, plan));
+    if (prediction->step_s > 0) {
+        fprintf(out, "      step %s, %s tokens/s, %s of %s per accelerator\n", words_interval(prediction, interval),
+                text_count(rate, prediction->tokens_per_s), text_bytes(memory, prediction->memory.reserved_bytes),
+                text_bytes(limit, request->memory_limit_bytes));
+    }
+}
+
+static void print_verdict(const ImportReport *report, const Explanation *pair, FILE *out) {
+    const AdviceReport *advice = report->advice;
+    if (report->import->refusal || advice->reason) {
+        fprintf(out, "\n%sYours %s:%s %s\n", colour(out, COLOUR_BAD), advice->legal ? "does not fit" : "cannot run",
+                colour(out, COLOUR_END), report->import->refusal ? report->import->refusal : advice->reason);
+        return;
+    }
+    if (!advice->best) {
+        return;
+    }
+    if (advice->gain < 0.005) {
+        fprintf(out, "\nYours is as fast as the best that was found.\n");
+        return;
+    }
+    fprintf(out, "\nThe best makes %.1f %% more tokens per second than yours", 100 * advice->gain);
+    ExplainTerm most = {0};
+    for (int i = 0; i + 1 < EXPLAIN_TIME_TERMS; i++) {  // the last is the sum
+        const ExplainTerm term = explain_time_term(pair, i);
+        most = term.next - term.best > most.next - most.best ? term : most;
+    }
+    if (most.name) {
+        fprintf(out, ", most of all by less %s", most.name);
+    }
+    fputs(".\n", out);
+}
+
+static Status print_changes(const ImportReport *report, FILE *out, Error *error) {
+    const AdviceReport *advice = report->advice;
+    const GridColumn columns[] = {
+        {"one change", false}, {"tokens/s", true}, {"step", true}, {"memory", true}, {"in the file", false}};
+    if (advice->change_count == 0) {
+        return STATUS_OK;
+    }
+    fputs("\nSingle changes, with the same global batch\n", out);
+    Grid *grid = grid_new(columns, 5);
+    for (int i = 0; i < advice->change_count; i++) {
+        const Advice *change = &advice->changes[i];
+        char step[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES];
+        grid_row(grid);
+        grid_cell(grid, "%s", change->change);
+        if (advice->own.fits) {
+            grid_cell(grid, "%+.1f %%", 100 * change->gain);
+        } else {
+            grid_cell(grid, "%s", text_count(step, change->prediction.tokens_per_s));
+        }
+        grid_cell(grid, "%s", text_seconds(step, change->prediction.step_s));
+        grid_cell(grid, "%s%s", text_bytes(memory, change->prediction.memory.reserved_bytes),
+                  change->reason ? ", does not fit" : "");
+        grid_cell(grid, "%s", report->import->keys[change->kind]);
+    }
+    return grid_print(grid, out, error);
+}
+
+static void print_findings(const Import *import, FILE *out) {
+    static const char *const headings[FINDING_KIND_COUNT] = {
+        "Refused by the framework", "Traps", "Keys that do nothing", "Not in the prediction", "Taken for granted"};
+    for (int kind = 0; kind < FINDING_KIND_COUNT; kind++) {
+        bool first = true;
+        for (int i = 0; i < import->finding_count; i++) {
+            const ImportFinding *finding = &import->findings[i];
+            if ((int)finding->kind != kind) {
+                continue;
+            }
+            if (first) {
+                fprintf(out, "\n%s\n", headings[kind]);
+                first = false;
+            }
+            fputs("  ", out);
+            if (finding->line > 0) {
+                fprintf(out, "line %d, %s: ", finding->line, finding->key);
+            }
+            fprintf(out, "%s\n", finding->sentence);
+        }
+    }
+}
+
+static void print_next(const ImportReport *report, FILE *out) {
+    const TuneRequest *request = report->request;
+    const AdviceReport *advice = report->advice;
+    if (report->successor && advice->own.tokens_per_s > 0) {
+        fprintf(out, "\nThe same plan under %s@%s: %+.1f %% tokens per second; --target %s searches its shapes.\n",
+                report->successor_target->name, report->successor_target->version,
+                100 * (report->successor->tokens_per_s / advice->own.tokens_per_s - 1), report->import->successor);
+    }
+    const ExportFormat *format = NULL;
+    Error none = {0};
+    if (advice->best && export_usual(request->target, &format, &none) == STATUS_OK) {
+        char mesh[WORDS_BYTES];
+        const TrainPlan *plan = &advice->best->plan;
+        fprintf(out,
+                "\nThe best as a file: ndtune export --as %s %s --model %s --cluster %s --seq %d --micro-batch %d "
+                "--grad-accum %d --recompute %s --reshard %s\n",
+                format->name, words_mesh_options(&plan->mesh, mesh), request->model_asked, report->cluster_asked,
+                plan->seq, plan->micro_batch, plan->grad_accum, recompute_names[plan->recompute],
+                reshard_names[plan->reshard]);
+    }
+}
+
+Status table_import(const ImportReport *report, FILE *out, Error *error) {
+    const TuneRequest *request = report->request;
+    const AdviceReport *advice = report->advice;
+    const Explanation pair = {.best = advice->best, .runner_up = &advice->own};
+    fprintf(out, "%s: %s%s\n", report->import->path, report->import->flavour,
+            report->import->recognised ? ", by its keys (--from-format says otherwise)" : "");
+    fprintf(out, "%s on %d x %s (%s), for %s %s\n\n", request->model.name, request->world,
+            request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version);
+    if (!report->import->refusal) {
+        print_plan("yours", &advice->own, request, out);
+    }
+    if (advice->best) {
+        print_plan("best", advice->best, request, out);
+    }
+    print_verdict(report, &pair, out);
+    if (advice->best && advice->own.step_s > 0) {
+        fputc('\n', out);
+        TRY(table_comparison(&pair, (const char *const[]){"best", "yours"}, out, error));
+    }
+    TRY(print_changes(report, out, error));
+    print_findings(report->import, out);
+    print_next(report, out);
+    words_assumptions(request, out);
+    return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the result could not be written") : STATUS_OK;
+}

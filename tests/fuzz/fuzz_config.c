@@ -1,0 +1,52 @@
+// Any bytes as a config file of each syntax and framework. A refusal is one sentence; what is taken and settles without
+// refusal is a mesh that makes the world and a batch that its factors make.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/import/import.h"
+#include "tests/fuzz/fuzz.h"
+
+static void check_error(const Error *error) {
+    ASSERT(error->status == STATUS_USAGE);
+    ASSERT(error->message[0] != '\0' && !strchr(error->hint, '\n'));
+}
+
+static void check_import(Import *import) {
+    const ImportChoices given = import_nothing_said;
+    import_settle(import, &given);
+    for (int i = 0; i < import->finding_count; i++) {
+        ASSERT(import->findings[i].sentence[0] != '\0');
+    }
+    if (import->refusal) {
+        return;
+    }
+    const TrainPlan usual = {.seq = 128};
+    TrainPlan plan;
+    import_plan(import, &usual, &plan);
+    ASSERT(mesh_world(&plan.mesh) == import->said.world);
+    ASSERT(plan_global_batch(&plan) == import->said.global_batch);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const ConfigSyntax syntaxes[] = {SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML};
+    static const char *const formats[] = {"auto", "accelerate", "axolotl", "torchtitan", "deepspeed"};
+    for (size_t s = 0; s < 3; s++) {
+        for (size_t f = 0; f < 5; f++) {
+            Arena arena = {0};
+            Error error = {0};
+            ConfigNode *root = NULL;
+            Import import;
+            char *text = arena_alloc(&arena, size + 1);
+            memcpy(text, data, size);
+            if (config_parse(text, "file", syntaxes[s], &arena, &root, &error) != STATUS_OK ||
+                import_tree(root, "file", formats[f], &arena, &import, &error) != STATUS_OK) {
+                check_error(&error);
+            } else {
+                check_import(&import);
+            }
+            arena_free(&arena);
+        }
+    }
+    return 0;
+}

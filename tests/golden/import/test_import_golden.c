@@ -1,0 +1,308 @@
+// Whole files, read: the plan, and what is said about it. The plans are derived by hand from the rules of each framework;
+// what a framework does with a key was read in its source (accelerate 1.14, torchtitan 0.2.2) or its documentation.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "autotune/import/import.h"
+
+TestSuite(import_files, .timeout = 60);
+
+typedef struct Said {
+    FindingKind kind;
+    const char *key;  // NULL: of no key
+    int line;
+} Said;
+
+typedef struct Golden {
+    const char *file, *format, *target;
+    int world, micro_batch, grad_accum;  // of the command line; 0 = not given
+    const char *plan;                    // how plan_text begins; NULL: none
+    int said_count;
+    Said said[6];  // all findings but those about what was assumed
+} Golden;
+
+static const Golden goldens[] = {
+    // 2 x 8 x 2 = 32 processes; version 2 has no backward prefetch to choose; 2 ranks share sequences.
+    {"accelerate_fsdp2.yaml",
+     "accelerate",
+     "accelerate",
+     0,
+     1,
+     16,
+     "dp_replicate=2,dp_shard=8,cp=1,tp=2 seq=4096 mb=1 ga=16 zero=3 reshard=always recompute=full",
+     2,
+     {{FINDING_TRAP, "fsdp_config.fsdp_backward_prefetch", 10}, {FINDING_TRAP, NULL, 0}}},
+    // HYBRID_SHARD: a replica on each of 4 machines, 32 / 4 = 8 shards.
+    {"accelerate_fsdp1.yaml",
+     "accelerate",
+     "accelerate@1.0",
+     0,
+     2,
+     4,
+     "dp_replicate=4,dp_shard=8,cp=1,tp=1 seq=4096 mb=2 ga=4 zero=3 reshard=always recompute=none",
+     2,
+     {{FINDING_TRAP, "fsdp_config", 5}, {FINDING_UNKNOWN, "fsdp_config.fsdp_backward_prefetch_policy", 7}}},
+    // 8 x 8 = 64, not 16.
+    {"accelerate_wrong_product.yaml", "accelerate", "accelerate", 0, 0, 0, NULL, 1, {{FINDING_REFUSED, NULL, 0}}},
+    // varlen_llama3 gathers under packing; two kinds of checkpointing.
+    {"axolotl_fsdp2.yaml",
+     "axolotl",
+     "axolotl",
+     16,
+     0,
+     0,
+     "dp_replicate=2,dp_shard=4,cp=2,tp=1 seq=8192 mb=1 ga=4 zero=3 reshard=always recompute=full cp_rotate=allgather",
+     3,
+     {{FINDING_TRAP, "gradient_checkpointing", 34}, {FINDING_UNKNOWN, "liger_rms_norm", 5}, {FINDING_TRAP, NULL, 0}}},
+    {"axolotl_lora.yaml",
+     "axolotl",
+     "accelerate@1.0",
+     16,
+     0,
+     0,
+     "dp_replicate=1,dp_shard=16,cp=1,tp=1 seq=4096 mb=2 ga=4 zero=3 reshard=always recompute=full",
+     2,
+     {{FINDING_UNMODELLED, "adapter", 4}, {FINDING_TRAP, "fsdp_config", 21}}},
+    // shard -1 takes 64 / (2 x 2); a batch_size of before 0.2 is dropped; the rotation is not looked at.
+    {"torchtitan_llama3_8b.toml",
+     "torchtitan",
+     "torchtitan@0.2",
+     64,
+     0,
+     0,
+     "dp_replicate=1,dp_shard=16,cp=2,tp=2 seq=8192 mb=1 ga=1 zero=3 reshard=always recompute=selective "
+     "cp_rotate=allgather",
+     4,
+     {{FINDING_TRAP, "quantize.linear.float8", 42},
+      {FINDING_TRAP, "parallelism.context_parallel_rotate_method", 32},
+      {FINDING_UNKNOWN, "training.batch_size", 22},
+      {FINDING_TRAP, NULL, 0}}},
+    // 128 / (2 x 8) = 8 ranks.
+    {"deepspeed_zero3.json",
+     "deepspeed",
+     "deepspeed",
+     0,
+     0,
+     0,
+     "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=4096 mb=2 ga=8 zero=3 reshard=always recompute=none",
+     2,
+     {{FINDING_TRAP, "activation_checkpointing", 19}, {FINDING_UNKNOWN, "zero_force_ds_cpu_optimiser", 22}}},
+    {"deepspeed_trainer.json",
+     "deepspeed",
+     "deepspeed",
+     8,
+     2,
+     4,
+     "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=4096 mb=2 ga=4 zero=2 reshard=always recompute=none",
+     1,
+     {{FINDING_UNMODELLED, "zero_optimization.offload_optimizer", 7}}},
+};
+
+static bool same_finding(const Said *said, const ImportFinding *finding) {
+    const bool same_key = said->key ? finding->key && strcmp(said->key, finding->key) == 0 : !finding->key;
+    return said->kind == finding->kind && same_key && said->line == finding->line;
+}
+
+static void check_findings(const Golden *golden, const Import *import) {
+    int expected = 0, found = 0;
+    for (; expected < golden->said_count; expected++) {
+        bool there = false;
+        for (int i = 0; i < import->finding_count; i++) {
+            there = there || same_finding(&golden->said[expected], &import->findings[i]);
+        }
+        cr_expect(there, "%s: %s %s is not said", golden->file, finding_names[golden->said[expected].kind],
+                  golden->said[expected].key ? golden->said[expected].key : "");
+    }
+    for (int i = 0; i < import->finding_count; i++) {
+        found += import->findings[i].kind != FINDING_ASSUMED;
+    }
+    cr_expect_eq(found, expected, "%s: %d findings, not %d", golden->file, found, expected);
+    for (int i = 0; found != expected && i < import->finding_count; i++) {
+        cr_log_error("%s: %s", finding_names[import->findings[i].kind], import->findings[i].sentence);
+    }
+}
+
+static void check_file(const Golden *golden) {
+    Arena arena = {0};
+    Import import;
+    Error error = {0};
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/golden/import/files/%s", NDTUNE_SOURCE_DIR, golden->file);
+    cr_assert_eq(import_load(path, "auto", &arena, &import, &error), STATUS_OK, "%s", error.message);
+    cr_expect_str_eq(import.format->name, golden->format, "%s", golden->file);
+    cr_expect_str_eq(import.target, golden->target, "%s", golden->file);
+    ImportChoices given = import_nothing_said;
+    given.world = golden->world;
+    given.micro_batch = golden->micro_batch;
+    given.grad_accum = golden->grad_accum;
+    import_settle(&import, &given);
+    check_findings(golden, &import);
+    cr_assert_eq(import.refusal == NULL, golden->plan != NULL, "%s: %s", golden->file, import.refusal);
+    if (golden->plan) {
+        const TrainPlan usual = {.seq = 4096, .precision = DTYPE_BF16};
+        TrainPlan plan;
+        char text[PLAN_TEXT_BYTES];
+        import_plan(&import, &usual, &plan);
+        cr_expect_eq(strncmp(plan_text(&plan, text), golden->plan, strlen(golden->plan)), 0, "%s: %s", golden->file,
+                     text);
+    }
+    arena_free(&arena);
+}
+
+Test(import_files, every_file_is_the_plan_that_its_framework_would_run) {
+    for (size_t i = 0; i < sizeof goldens / sizeof goldens[0]; i++) {
+        check_file(&goldens[i]);
+    }
+}
+
+// One text of one format: what becomes of it.
+static Status read_text(const char *text, ConfigSyntax syntax, const char *format, Arena *arena, Import *import,
+                        Error *error) {
+    ConfigNode *root = NULL;
+    TRY(config_parse(text, "file", syntax, arena, &root, error));
+    return import_tree(root, "file", format, arena, import, error);
+}
+
+Test(import_files, what_cannot_be_read_names_line_key_and_value) {
+    static const struct {
+        const char *text, *format, *words;
+        ConfigSyntax syntax;
+    } cases[] = {
+        {"distributed_type: FSDP\nnum_processes: many\n", "accelerate",
+         "file:2: num_processes takes a whole number from -1 to 1048576, not \"many\"", SYNTAX_YAML},
+        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 3}\n", "accelerate",
+         "file:2: fsdp_config.fsdp_version takes", SYNTAX_YAML},
+        {"num_processes: 2\n", "accelerate", "distributed_type is missing", SYNTAX_YAML},
+        {"distributed_type: MEGATRON_LM\n", "accelerate", "file:1: distributed_type MEGATRON_LM is none", SYNTAX_YAML},
+        {"distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: z.json\n", "accelerate",
+         "file:3: the plan is in z.json", SYNTAX_YAML},
+        {"base_model: x\ndeepspeed: zero3.json\n", "axolotl", "file:2: this trains with DeepSpeed: give zero3.json",
+         SYNTAX_YAML},
+        {"base_model: x\nsample_packing: maybe\n", "axolotl",
+         "file:2: sample_packing takes true or false, not \"maybe\"", SYNTAX_YAML},
+        {"[parallelism]\ndata_parallel_shard_degree = 0\n", "torchtitan",
+         "file:2: parallelism.data_parallel_shard_degree "
+         "takes -1 or a size, not 0",
+         SYNTAX_TOML},
+        {"[activation_checkpoint]\nmode = \"some\"\n", "torchtitan",
+         "none, full, selective, memory_budget, not \"some\"", SYNTAX_TOML},
+        {"{\"zero_optimization\": {\"stage\": 4}}", "deepspeed",
+         "zero_optimization.stage takes a whole number from 0 to 3", SYNTAX_JSON},
+        {"{\"zero_optimization\": {\"stage\": [3]}}", "deepspeed", "not a list", SYNTAX_JSON},
+        {"a: 1\n", NULL, "no key of accelerate, axolotl, torchtitan or deepspeed", SYNTAX_YAML},
+        {"num_processes: 1\nbase_model: x\n", NULL, "more than one framework", SYNTAX_YAML},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        Error error = {0};
+        const Status status = read_text(cases[i].text, cases[i].syntax, cases[i].format, &arena, &import, &error);
+        cr_expect_eq(status, STATUS_USAGE, "case %zu", i);
+        cr_expect(strstr(error.message, cases[i].words), "case %zu: %s", i, error.message);
+        arena_free(&arena);
+    }
+}
+
+// A trap each: the kind, and words of its sentence.
+Test(import_files, every_trap_has_its_sentence) {
+    static const struct {
+        const char *text, *format, *words;
+        ConfigSyntax syntax;
+        FindingKind kind;
+    } cases[] = {
+        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n", "accelerate", "the whole model is one unit",
+         SYNTAX_YAML, FINDING_TRAP},
+        {"distributed_type: MULTI_GPU\nfsdp_config: {fsdp_version: 2}\n", "accelerate", "trains whole replicas",
+         SYNTAX_YAML, FINDING_TRAP},
+        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\nparallelism_config: {tp_size: 2}\n", "accelerate",
+         "the key is parallelism_config_tp_size", SYNTAX_YAML, FINDING_TRAP},
+        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 1}\nparallelism_config: {parallelism_config_tp_size: "
+         "2}\n",
+         "accelerate", "with fsdp_version: 2 only", SYNTAX_YAML, FINDING_REFUSED},
+        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_sharding_strategy: HYBRID_SHARD}\n", "accelerate",
+         "version 2 does not look at fsdp_sharding_strategy", SYNTAX_YAML, FINDING_TRAP},
+        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_offload_params: true}\n", "accelerate",
+         "offloading to the CPU", SYNTAX_YAML, FINDING_UNMODELLED},
+        {"distributed_type: FSDP\nnum_proceses: 2\n", "accelerate", "refuses a file with an unknown key", SYNTAX_YAML,
+         FINDING_REFUSED},
+        {"distributed_type: FSDP\nnum_processes: 2\nnum_processes: 4\n", "accelerate", "stands twice", SYNTAX_YAML,
+         FINDING_TRAP},
+        {"base_model: x\nfsdp_version: 2\nfsdp_config: {reshard_after_forward: false}\n", "axolotl", "may be lost",
+         SYNTAX_YAML, FINDING_TRAP},
+        {"base_model: x\nsample_packing: true\ncontext_parallel_size: 2\nmicro_batch_size: 2\n", "axolotl",
+         "take micro_batch_size 1", SYNTAX_YAML, FINDING_REFUSED},
+        {"base_model: x\nload_in_4bit: true\n", "axolotl", "full precision", SYNTAX_YAML, FINDING_UNMODELLED},
+        {"[parallelism]\nenable_async_tensor_parallel = true\n", "torchtitan", "needs compile.enable", SYNTAX_TOML,
+         FINDING_REFUSED},
+        {"[parallelism]\npipeline_parallel_degree = 2\n", "torchtitan", "pipeline parallelism is no axis", SYNTAX_TOML,
+         FINDING_UNMODELLED},
+        {"[training]\nseq_len = 1\n", "torchtitan", "torchtitan's default", SYNTAX_TOML, FINDING_UNMODELLED},
+        {"{\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}", "deepspeed", "both on", SYNTAX_JSON,
+         FINDING_REFUSED},
+        {"{\"zero_optimization\": {\"stage\": 3, \"stge3_x\": 1}}", "deepspeed", "stops it", SYNTAX_JSON,
+         FINDING_UNKNOWN},
+        {"{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 8}}", "deepspeed", "groups of 8",
+         SYNTAX_JSON, FINDING_UNMODELLED},
+        {"{\"tensor_parallel\": {\"autotp_size\": 2}, \"zero_optimization\": {\"stage\": 3}}", "deepspeed",
+         "stages 0 to 2", SYNTAX_JSON, FINDING_REFUSED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        Error error = {0};
+        cr_assert_eq(read_text(cases[i].text, cases[i].syntax, cases[i].format, &arena, &import, &error), STATUS_OK,
+                     "%s", error.message);
+        bool said = false;
+        for (int k = 0; k < import.finding_count; k++) {
+            said = said ||
+                   (import.findings[k].kind == cases[i].kind && strstr(import.findings[k].sentence, cases[i].words));
+        }
+        cr_expect(said, "case %zu: %s", i, cases[i].words);
+        arena_free(&arena);
+    }
+}
+
+static Import settled(const char *text, ConfigSyntax syntax, const char *format, const ImportChoices *given,
+                      Arena *arena) {
+    Import import;
+    Error error = {0};
+    cr_assert_eq(read_text(text, syntax, format, arena, &import, &error), STATUS_OK, "%s", error.message);
+    import_settle(&import, given);
+    return import;
+}
+
+Test(import_files, arithmetic_that_does_not_come_out_is_refused_with_its_numbers) {
+    Arena arena = {0};
+    ImportChoices given = import_nothing_said;
+    given.world = 8;
+    Import import = settled("[parallelism]\ntensor_parallel_degree = 3\n", SYNTAX_TOML, "torchtitan", &given, &arena);
+    cr_expect_str_eq(import.refusal, "the axes with a size make 3, which does not divide 8 ranks");
+    given.world = 4;
+    import = settled("[training]\nlocal_batch_size = 2\nglobal_batch_size = 12\n", SYNTAX_TOML, "torchtitan", &given,
+                     &arena);
+    cr_expect_str_eq(import.refusal,
+                     "micro-batch 2 x dp_replicate 1 x dp_shard 4 x accumulation 1 = 8 sequences, and the "
+                     "global batch is 12");
+    given.world = 0;
+    import = settled("[training]\nlocal_batch_size = 2\n", SYNTAX_TOML, "torchtitan", &given, &arena);
+    cr_expect(strstr(import.refusal, "--world"), "%s", import.refusal);
+    arena_free(&arena);
+}
+
+Test(import_files, the_command_line_replaces_what_the_file_says_and_says_so) {
+    Arena arena = {0};
+    ImportChoices given = import_nothing_said;
+    given.world = 8;
+    given.seq = 1024;
+    const Import import =
+        settled("[training]\nseq_len = 4096\nlocal_batch_size = 1\n[activation_checkpoint]\nmode = \"full\"\n",
+                SYNTAX_TOML, "torchtitan", &given, &arena);
+    cr_expect_eq(import.said.seq, 1024);
+    bool said = false;
+    for (int i = 0; i < import.finding_count; i++) {
+        said = said || strstr(import.findings[i].sentence, "--seq replaces");
+    }
+    cr_expect(said);
+    arena_free(&arena);
+}

@@ -1,0 +1,156 @@
+// What ndtune export writes, explain --from reads back as the same plan: over plans made at random, of every format that
+// both know. The seed is printed; NDTUNE_SEED repeats a failure.
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autotune/import/import.h"
+#include "reports/export/export.h"
+
+TestSuite(import_round_trip, .timeout = 60);
+
+enum { PLANS = 400 };
+
+static uint64_t next(uint64_t *state) {  // splitmix64 (Vigna)
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int pick(uint64_t *seed, int count) {
+    return (int)(next(seed) % (uint64_t)count);
+}
+
+static TrainPlan any_plan(uint64_t *seed, const Target *target) {
+    static const int sizes[] = {1, 1, 2, 4, 8}, seqs[] = {512, 2048, 4096, 8192};
+    static const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};
+    TrainPlan plan = {.seq = seqs[pick(seed, 4)],
+                      .micro_batch = 1 + pick(seed, 4),
+                      .grad_accum = 1 + pick(seed, 8),
+                      .zero = pick(seed, 4),
+                      .reshard = (Reshard)pick(seed, RESHARD_COUNT),
+                      .recompute = (Recompute)pick(seed, RECOMPUTE_COUNT),
+                      .cp_rotate = (CpRotate)pick(seed, CP_ROTATE_COUNT),
+                      .precision = dtypes[pick(seed, 4)],
+                      .bf16_master = pick(seed, 4) == 0,
+                      .fp8_recipe = (Fp8Recipe)pick(seed, 2),
+                      .attention = (AttentionKernel)pick(seed, ATTENTION_COUNT),
+                      .fused = (Fused)pick(seed, FUSED_COUNT),
+                      .tp_overlap = pick(seed, 4) == 0};
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        plan.mesh.size[axis] = sizes[pick(seed, 5)];
+    }
+    if (target->shard_needs_fsdp) {
+        plan.zero = target_default_zero(target, &plan.mesh);
+    }
+    if (plan.zero == 0) {  // replicas are replicas, however they are called
+        plan.mesh.size[AXIS_DP_REPLICATE] *= plan.mesh.size[AXIS_DP_SHARD];
+        plan.mesh.size[AXIS_DP_SHARD] = 1;
+    }
+    plan_canonical(&plan);
+    return plan;
+}
+
+static char *exported(const ExportFormat *format, const ExportJob *job) {
+    char *text = NULL;
+    size_t bytes = 0;
+    Error error = {0};
+    FILE *out = open_memstream(&text, &bytes);
+    cr_assert_eq(export_write(format, job, out, &error), STATUS_OK, "%s", error.message);
+    fclose(out);
+    return text;
+}
+
+typedef struct Pair {
+    const char *exporter, *importer, *target;
+    ConfigSyntax syntax;
+    bool holds_batch, holds_seq, holds_recompute, holds_attention;  // else the script does
+} Pair;
+
+// What is in the user's script comes from the command line.
+static ImportChoices of_the_script(const Pair *pair, const TrainPlan *plan) {
+    ImportChoices given = import_nothing_said;
+    given.seq = pair->holds_seq ? 0 : plan->seq;
+    given.micro_batch = pair->holds_batch ? 0 : plan->micro_batch;
+    given.grad_accum = pair->holds_batch ? 0 : plan->grad_accum;
+    const bool in_fsdp = plan_shard_count(plan) > 1;
+    given.recompute = pair->holds_recompute && in_fsdp ? IMPORT_UNSAID : (int)plan->recompute;
+    given.attention = pair->holds_attention ? IMPORT_UNSAID : (int)plan->attention;
+    const bool alone = pair->syntax != SYNTAX_YAML || strcmp(pair->importer, "accelerate") != 0;
+    given.world = alone ? mesh_world(&plan->mesh) : 0;
+    return given;
+}
+
+static void check_plan(const Pair *pair, const ExportFormat *format, const TuneRequest *request, const TrainPlan *plan,
+                       Arena *arena) {
+    const Prediction prediction = {.plan = *plan, .step_s = 1, .tokens_per_s = 1};
+    const ExportJob job = {.request = request, .prediction = &prediction, .command = "ndtune", .arena = arena};
+    char *text = exported(format, &job);
+    ConfigNode *root = NULL;
+    Import import;
+    Error error = {0};
+    cr_assert_eq(config_parse(text, "file", pair->syntax, arena, &root, &error), STATUS_OK, "%s\n%s", error.message,
+                 text);
+    cr_assert_eq(import_tree(root, "file", "auto", arena, &import, &error), STATUS_OK, "%s\n%s", error.message, text);
+    cr_assert_str_eq(import.format->name, pair->importer, "%s", text);
+    const ImportChoices given = of_the_script(pair, plan);
+    import_settle(&import, &given);
+    cr_assert_null(import.refusal, "%s\n%s", import.refusal, text);
+    // An exporter writes nothing that the framework refuses, drops or does otherwise, and nothing that a reader does not know.
+    for (int i = 0; i < import.finding_count; i++) {
+        const FindingKind kind = import.findings[i].kind;
+        const bool arithmetic = import.findings[i].line == 0;
+        cr_expect(kind == FINDING_ASSUMED || arithmetic, "%s: %s\n%s", finding_names[kind], import.findings[i].sentence,
+                  text);
+    }
+    TrainPlan usual = {.seq = 1, .precision = DTYPE_BF16, .zero = plan->zero, .fused = plan->fused}, read;
+    import_plan(&import, &usual, &read);
+    char expected[PLAN_TEXT_BYTES], got[PLAN_TEXT_BYTES];
+    cr_expect_str_eq(plan_text(&read, got), plan_text(plan, expected), "%s: %s is not %s\n%s", pair->exporter, got,
+                     expected, text);
+    free(text);
+}
+
+static void check_pair(const Pair *pair, uint64_t *seed) {
+    const ExportFormat *format = NULL;
+    Error error = {0};
+    TuneRequest request = {.model_asked = "llama-3-8b", .memory_limit_bytes = 1};
+    Arena lasting = {0};
+    cr_assert_eq(export_find(pair->exporter, &format, &error), STATUS_OK);
+    cr_assert_eq(model_find("llama-3-8b", &lasting, &request.model, &error), STATUS_OK);
+    cr_assert_eq(target_find(pair->target, &request.target, &error), STATUS_OK);
+    request.cluster.node.accelerators = 8;
+    int written = 0;
+    for (int i = 0; i < PLANS; i++) {
+        Arena arena = {0};
+        const TrainPlan plan = any_plan(seed, request.target);
+        const Prediction prediction = {.plan = plan};
+        const ExportJob job = {.request = &request, .prediction = &prediction, .command = "ndtune", .arena = &arena};
+        const char *reason = NULL;
+        target_check(request.target, &request.model, &plan, &arena, &reason);
+        if (!reason && mesh_world(&plan.mesh) > 1 && export_check(format, &job, &(Error){0}) == STATUS_OK) {
+            check_plan(pair, format, &request, &plan, &arena);
+            written++;
+        }
+        arena_free(&arena);
+    }
+    cr_expect_gt(written, 5, "%s wrote only %d plans", pair->exporter, written);
+    arena_free(&lasting);
+}
+
+Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
+    static const Pair pairs[] = {
+        {"accelerate-yaml", "accelerate", "accelerate", SYNTAX_YAML, false, false, true, false},
+        {"axolotl", "axolotl", "axolotl", SYNTAX_YAML, true, true, true, true},
+        {"torchtitan-toml", "torchtitan", "torchtitan", SYNTAX_TOML, true, true, true, true},
+        {"deepspeed", "deepspeed", "deepspeed", SYNTAX_JSON, true, false, false, false},
+    };
+    const char *text = getenv("NDTUNE_SEED");
+    uint64_t seed = text ? strtoull(text, NULL, 10) : 20261120;
+    cr_log_info("NDTUNE_SEED=%llu", (unsigned long long)seed);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        check_pair(&pairs[i], &seed);
+    }
+}
