@@ -26,7 +26,9 @@ static json_t *change_object(const ImportReport *report, const Advice *change) {
                      prediction->memory.reserved_bytes);
 }
 
-static json_t *term_list(const ImportReport *report, int count, ExplainTerm (*term_of)(const Explanation *, int)) {
+typedef ExplainTerm (*TermOf)(const Explanation *explanation, int index);
+
+static json_t *term_list(const ImportReport *report, int count, TermOf term_of) {
     const AdviceReport *advice = report->advice;
     const Explanation pair = {.best = advice->best, .runner_up = &advice->own};
     json_t *list = json_array();
