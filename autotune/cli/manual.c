@@ -171,6 +171,8 @@ static const char ending[] =
     ".TP\n.B XDG_DATA_HOME\nThe store is ndtune/ndtune.db below it, else below ~/.local/share.\n"
     ".TP\n.B NO_COLOR\nNo colours, also not on terminals.\n"
     ".TP\n.B NDTUNE_WORKER\nThe ndtune\\-worker to start, else the one beside ndtune.\n"
+    ".TP\n.B NDTUNE_NCCL_SHARE_GPU\n1: several ranks of \\-\\-transport nccl may share a GPU; each looks like a host of its "
+    "own to NCCL, over sockets. For correctness only: its times mean nothing.\n"
     ".SH FILES\n"
     "The store is one SQLite file; the views v_ranking, v_best and v_accuracy (runs beside their predictions) are made "
     "for queries by hand.\n";

@@ -15,7 +15,7 @@
 #include "sim/engine/engine.h"
 
 static const char *measured_run_transport(const Cli *cli) {
-    static const char *const words[] = {"shm", "mpi"};  // in the order of the option's
+    static const char *const words[] = {"shm", "mpi", "nccl"};  // in the order of the option's
     const bool hosts = cli_given(cli, OPTION_HOSTS) || cli_given(cli, OPTION_HOSTFILE);
     return words[cli_given(cli, OPTION_TRANSPORT) ? cli_value(cli, OPTION_TRANSPORT)->integer : hosts];
 }

@@ -137,9 +137,10 @@ const OptionRow option_table[OPTION_COUNT] = {
                      "vocabulary (uint16 up to 65536) unless the name ends in .u16 or .u32",
                      GROUP_RUN, RUN | VALIDATE},
     [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu", 0, 0, NULL, "cpu", "what computes", GROUP_RUN, REAL},
-    [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm|mpi", 0, 0, NULL, "mpi where hosts are named, else shm",
-                          "what moves bytes between ranks: shared memory of this machine, or Open MPI", GROUP_RUN,
-                          REAL},
+    [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm|mpi|nccl", 0, 0, NULL, "mpi where hosts are named, else shm",
+                          "what moves bytes between ranks: shared memory of this machine, Open MPI, or NCCL with a "
+                          "GPU per rank",
+                          GROUP_RUN, REAL},
     [OPTION_LAUNCHER] = {"launcher", VALUE_WORD, "auto|local|mpirun|srun|torchrun", 0, 0, NULL, "auto",
                          "who starts the ranks; auto says what it takes and why", GROUP_RUN, REAL},
     [OPTION_HOSTS] = {"hosts", VALUE_TEXT, "HOST[:N],...", 0, 0, NULL, "this machine",

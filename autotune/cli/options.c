@@ -144,7 +144,7 @@ static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionVal
 
 // Words of the whole contract that this version lacks: refused as such, never listed.
 static bool is_later_word(const OptionRow *row, const char *text) {
-    static const char *const later[][2] = {{"device", "cuda"}, {"transport", "nccl"}};
+    static const char *const later[][2] = {{"device", "cuda"}};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         if (strcmp(later[i][0], row->name) == 0 && strcmp(later[i][1], text) == 0) {
             return true;

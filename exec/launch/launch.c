@@ -81,8 +81,13 @@ static Status program_prepare(Run *run, Error *error) {
     return communicators_find(&run->program, request->job, run->arena, &run->communicators, error);
 }
 
-static bool over_shm(const Run *run) {
-    return strcmp(run->request.options.transport, "shm") == 0;
+static bool over(const Run *run, const char *transport) {
+    return strcmp(run->request.options.transport, transport) == 0;
+}
+
+// Ranks of nccl that are this program's children show themselves in a segment too.
+static bool has_segment(const Run *run) {
+    return over(run, "shm") || (over(run, "nccl") && !run->launcher->program);
 }
 
 static Status launch_prepare(Run *run, Error *error) {
@@ -101,7 +106,7 @@ static Status launch_prepare(Run *run, Error *error) {
     request->segment_fd = -1;
     request->launcher_pid = getpid();
     request->result_path = request->failure_path = "";
-    if (over_shm(run)) {
+    if (has_segment(run)) {
         TRY(shm_segment_create(&request->plan.mesh, run->communicators.count, &run->segment, error));
         request->segment_fd = run->launcher->program ? run->segment.fd : WORKER_SEGMENT_FD;
     }
@@ -152,8 +157,9 @@ static void watch_prepare(Run *run) {
     run->watch = (Watch){.board = {.mesh = run->request.plan.mesh,
                                    .communicators = run->communicators.entries,
                                    .communicator_count = run->communicators.count,
-                                   .ranks = over_shm(run) ? shm_segment_board(&run->segment) : post_board(run->post),
-                                   .ordered = run->request.options.lanes == LANES_SERIAL,
+                                   .ranks = has_segment(run) ? shm_segment_board(&run->segment) : post_board(run->post),
+                                   // A rank of nccl issues what its streams do later.
+                                   .ordered = run->request.options.lanes == LANES_SERIAL && !over(run, "nccl"),
                                    .words = program_words(&run->program)},
                          .post = run->post,
                          .workers = &run->workers,

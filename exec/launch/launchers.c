@@ -96,10 +96,11 @@ static char **torchrun_argv(const LaunchPlan *plan, Arena *arena) {
 }
 
 static const Launcher launchers[] = {
-    {.name = "local", .shm = true},
-    {"mpirun", "mpirun", "Open MPI, package openmpi-bin", "OMPI_COMM_WORLD_RANK", true, true, true, mpirun_argv},
-    {"srun", "srun", "Slurm, package slurm-client", "SLURM_PROCID", true, true, true, srun_argv},
-    {"torchrun", "torchrun", "PyTorch", "RANK", false, true, false, torchrun_argv},
+    {.name = "local", .others = true},
+    {"mpirun", "mpirun", "Open MPI, package openmpi-bin", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", true,
+     true, true, mpirun_argv},
+    {"srun", "srun", "Slurm, package slurm-client", "SLURM_PROCID", "SLURM_LOCALID", true, true, true, srun_argv},
+    {"torchrun", "torchrun", "PyTorch", "RANK", "LOCAL_RANK", false, true, false, torchrun_argv},
 };
 
 Status launcher_find(const char *name, const Launcher **launcher, Error *error) {
@@ -131,7 +132,7 @@ static Status choose_named(const LaunchOptions *options, const char *transport, 
     TRY(launcher_find(options->launcher, launcher, error));
     const Launcher *row = *launcher;
     const bool mpi = strcmp(transport, "mpi") == 0;
-    if (mpi ? !row->mpi : !row->shm) {
+    if (mpi ? !row->mpi : !row->others) {
         error_set(error, STATUS_USAGE, "launcher %s starts no ranks of transport %s", row->name, transport);
         return error_hint(error, mpi ? "use --launcher mpirun or srun" : "use --launcher local");
     }
@@ -149,12 +150,15 @@ Status launcher_choose(const LaunchOptions *options, const char *transport, Aren
                        const char **why, Error *error) {
     LaunchOptions wanted = *options;
     const char *job = getenv("SLURM_JOB_ID");
-    const bool hosts = options->hosts || options->hostfile;
+    const char *nodes = getenv("SLURM_JOB_NUM_NODES");
+    const bool hosts = options->hosts || options->hostfile, shm = strcmp(transport, "shm") == 0;
+    const bool mpi = strcmp(transport, "mpi") == 0, leaves = mpi || (!shm && nodes && strtol(nodes, NULL, 10) > 1);
     if (wanted.launcher && strcmp(wanted.launcher, "auto") != 0) {
         *why = "as asked";
-    } else if (strcmp(transport, "mpi") != 0 && !hosts) {
+    } else if (!leaves && !hosts) {
         wanted.launcher = "local";
-        *why = arena_format(arena, "ranks of transport %s are processes of this machine", transport);
+        *why = arena_format(arena, "ranks of transport %s are processes of this machine%s", transport,
+                            shm ? "" : " where no hosts are named");
     } else if (job && !hosts && in_path("srun")) {
         wanted.launcher = "srun";
         *why = arena_format(arena, "this is Slurm job %s", job);
@@ -163,10 +167,10 @@ Status launcher_choose(const LaunchOptions *options, const char *transport, Aren
         *why = hosts ? "hosts are named" : "transport mpi starts with mpirun outside of Slurm";
     }
     TRY(choose_named(&wanted, transport, launcher, error));
-    if ((hosts || launcher_hosts(*launcher, options) > 1) && strcmp(transport, "mpi") != 0) {
+    if ((hosts || launcher_hosts(*launcher, options) > 1) && shm) {
         error_set(error, STATUS_USAGE, "transport %s does not leave this machine, and %s", transport,
                   hosts ? "hosts are named" : "the Slurm job has several");
-        return error_hint(error, "use --transport mpi");
+        return error_hint(error, "use --transport mpi, or nccl on GPUs");
     }
     if ((*launcher)->program && !in_path((*launcher)->program)) {
         return error_set(error, STATUS_ENVIRONMENT, "%s is not installed (%s)", (*launcher)->program,

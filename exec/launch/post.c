@@ -37,6 +37,8 @@ struct Post {
     BoardRank *board;
     const char *request;
     char *failure, *result;
+    char *shared;  // what rank 0 has for all others; NULL before it came
+    size_t shared_bytes;
     int first_lost;
     double served_s;  // clock of the last look
     char token[POST_TOKEN_BYTES], setting[SETTING_BYTES];
@@ -149,17 +151,32 @@ void post_close(Post *post) {
     free(post->board);
     free(post->failure);
     free(post->result);
+    free(post->shared);
 }
 
 // ---------------------------------------------------------------------------------------------- frames
 
-// The request is small and the rank waits for it: a blocking send with a time limit.
-static bool request_send(const Post *post, int fd) {
-    const PostFrame frame = {.kind = POST_REQUEST, .bytes = (uint32_t)strlen(post->request)};
+// What ranks get is small and they wait for it: a blocking send with a time limit.
+static bool frame_send(int fd, PostKind kind, const void *body, size_t bytes) {
+    const PostFrame frame = {.kind = (uint32_t)kind, .bytes = (uint32_t)bytes};
     const struct timeval limit = {.tv_sec = SEND_TIMEOUT_S};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     return send(fd, &frame, sizeof frame, MSG_NOSIGNAL | MSG_MORE) == (ssize_t)sizeof frame &&
-           send(fd, post->request, frame.bytes, MSG_NOSIGNAL) == (ssize_t)frame.bytes;
+           send(fd, body, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+// A rank that cannot be reached is found lost by its line.
+static void share(Post *post, const char *body, size_t bytes) {
+    if (post->shared || !(post->shared = malloc(bytes + 1))) {
+        return;
+    }
+    memcpy(post->shared, body, bytes);
+    post->shared_bytes = bytes;
+    for (int rank = 1; rank < post->world; rank++) {
+        if (post->ranks[rank].fd >= 0) {
+            frame_send(post->ranks[rank].fd, POST_SHARE, post->shared, bytes);
+        }
+    }
 }
 
 static bool hello(Post *post, Line *line, const PostFrame *frame, const char *body) {
@@ -171,7 +188,8 @@ static bool hello(Post *post, Line *line, const PostFrame *frame, const char *bo
     said.token[POST_TOKEN_BYTES - 1] = '\0';
     const bool known = strcmp(said.token, post->token) == 0 && said.row_bytes == sizeof(BoardRank) && said.rank >= 0 &&
                        said.rank < post->world && !post->ranks[said.rank].came;
-    if (!known || !request_send(post, line->fd)) {
+    if (!known || !frame_send(line->fd, POST_REQUEST, post->request, strlen(post->request)) ||
+        (post->shared && !frame_send(line->fd, POST_SHARE, post->shared, post->shared_bytes))) {
         return false;
     }
     line->rank = said.rank;
@@ -206,6 +224,9 @@ static bool frame_take(Post *post, Line *line, const PostFrame *frame, const cha
     case POST_RESULT:
         keep_first(&post->result, body, frame->bytes);
         return true;
+    case POST_SHARE:
+        share(post, body, frame->bytes);
+        return line->rank == 0;
     case POST_GOODBYE:
         rank->done = true;
         return true;

@@ -17,6 +17,7 @@ typedef enum {
     POST_ROW,      // rank: BoardRank
     POST_FAILURE,  // rank: JSON
     POST_RESULT,   // rank 0: JSON
+    POST_SHARE,    // rank 0: bytes that every other rank gets in turn, once
     POST_GOODBYE,  // rank: it is done and ends well
 } PostKind;
 

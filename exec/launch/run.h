@@ -17,7 +17,7 @@ typedef struct Run {
     StepProgram program;
     MemoryPlan memory;
     CommunicatorSet communicators;
-    ShmSegment segment;  // transport shm
+    ShmSegment segment;  // transport shm; nccl with local ranks
     RunDirectory directory;
     const char *request_path;
     Post *post;  // NULL where the ranks are this program's own children

@@ -13,7 +13,8 @@ typedef struct Known {
 static const Known known[] = {
     {"shm", "", true},
     {"mpi", "Open MPI was not found when it was configured (package libopenmpi-dev)", NDTUNE_HAVE_MPI},
-    {"nccl", "it is not written yet", false},
+    {"nccl", "no nccl.h of 2.28 or newer and cuda.h when it was configured (CUDA toolkit, package libnccl-dev)",
+     NDTUNE_HAVE_NCCL},
 };
 
 Status transport_check(const char *name, Error *error) {
@@ -21,7 +22,7 @@ Status transport_check(const char *name, Error *error) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].built) {
             const size_t used = strlen(built);
-            snprintf(built + used, sizeof built - used, "%s%s", used ? " and " : "", known[i].name);
+            snprintf(built + used, sizeof built - used, "%s%s", used ? ", " : "", known[i].name);
         }
     }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

@@ -3,8 +3,8 @@
 // A communicator is (id, axes): the ranks that differ along the axes form one group, and the groups of one communicator
 // are independent. Every rank opens the same communicators in the same order and calls its collectives in the same
 // order; different communicators may be used from different threads at the same time. Sums run in the order of the
-// group's ranks, so every member gets the same bits. A call that waits longer than the timeout, or whose run is
-// stopped, returns an error in words.
+// group's ranks (nccl: in an order of its own), and every member gets the same bits. A call that waits longer than the
+// timeout, or whose run is stopped, returns an error in words.
 
 #pragma once
 
@@ -45,8 +45,12 @@ typedef struct TransportSetup {
     int rank;
     const Communicator *communicators;
     int communicator_count;
-    int segment_fd;         // shm: descriptor of the shared segment; one rank may go without, -1
-    struct BoardRank *row;  // mpi: where this rank shows itself (board.h); shm has it in the segment
+    int local_rank;         // among the ranks of its machine, as who started it says; nccl: its GPU
+    int segment_fd;         // shm, nccl on one machine: descriptor of the shared segment; one rank may go without, -1
+    struct BoardRank *row;  // where this rank shows itself (board.h) when there is no segment
+    // Without a segment: rank 0's bytes become everybody's, before ranks can talk (nccl: its id).
+    Status (*share)(void *context, void *data, size_t bytes, Error *error);
+    void *share_context;
     double timeout_s;
     int spins;        // polls before sleeping; 0 where cores are fewer than waiting threads
     bool concurrent;  // different communicators are used from different threads
@@ -80,6 +84,9 @@ typedef struct TransportCall {
     ReduceOp op;
     Dtype dtype;  // reductions only
     TransportPlace place;
+    // nccl: not NULL = the operands are the device's and the call is put into this stream of it and returns; NULL = they
+    // are the host's and it returns when they are done. Others take host memory and no stream.
+    void *stream;
 } TransportCall;
 
 typedef struct Transport Transport;
@@ -97,6 +104,11 @@ typedef struct TransportTable {
     void (*note)(Transport *transport, const TransportPlace *place);  // this rank is here now
     bool (*stop)(Transport *transport);        // stops every rank of the run; true for the first rank that does
     bool (*poll)(const Transport *transport);  // false once the run is stopped
+    // Waits for everything that was put into streams; NULL where calls return when they are done.
+    Status (*finish)(Transport *transport, Error *error);
+    // Device memory that this transport moves best, the same bytes on every rank, once, kept until close; NULL where any
+    // memory will do.
+    Status (*memory)(Transport *transport, int64_t bytes, void **memory, Error *error);
 } TransportTable;
 
 // OK when the worker of this build has it, ENVIRONMENT when it could have it, USAGE for any other name; in words.

@@ -6,11 +6,17 @@
 #if NDTUNE_HAVE_MPI
 #include "exec/transport/mpi.h"
 #endif
+#if NDTUNE_HAVE_NCCL
+#include "exec/transport/nccl.h"
+#endif
 
 static const TransportTable *const transports[] = {
     &transport_shm,
 #if NDTUNE_HAVE_MPI
     &transport_mpi,
+#endif
+#if NDTUNE_HAVE_NCCL
+    &transport_nccl,
 #endif
 };
 

@@ -79,6 +79,10 @@ static Status collective_run(Session *session, const StepInstance *instance, con
     const Task *task = &session->program.tasks[instance->task];
     TransportCall call = collective_call(session, instance, place);
     call.bytes /= fault == FAULT_SIZE ? 2 : 1;
+    if (session->transports->finish && session->devices->stream) {
+        call.stream = session->devices->stream(session->device, task->lane);
+        return transport_run(session, task, &call, error);
+    }
     if (session->devices->stage) {
         return staged_run(session, instance, &call, error);
     }

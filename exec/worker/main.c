@@ -98,15 +98,14 @@ static void failed(Session *session, const Error *error) {
     }
 }
 
-// post: NULL for a child of the launcher.
-static Status rank_run(const RunRequest *request, int rank, PostClient *post, Arena *arena, Error *error) {
+static Status rank_run(const RunRequest *request, const RankPlace *place, Arena *arena, Error *error) {
     Session session = {0};
-    Status status = session_join(request, rank, post, arena, &session, error);
+    Status status = session_join(request, place, arena, &session, error);
     status = status == STATUS_OK ? jobs[request->job](&session, arena, error) : status;
     if (status != STATUS_OK) {
         failed(&session, error);
     }
-    if (status != STATUS_OK && (session.lanes || post)) {
+    if (status != STATUS_OK && (session.lanes || place->post)) {
         _exit(status_exit_code(status));  // other lanes may still sit in a task, MPI in the middle of a message
     }
     session_close(&session);
@@ -119,7 +118,7 @@ static Status child_run(const char *path, int rank, Arena *arena, Error *error) 
     if (request.launcher_pid > 0 && getppid() != request.launcher_pid) {
         return error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");  // before prctl could tell
     }
-    return rank_run(&request, rank, NULL, arena, error);
+    return rank_run(&request, &(RankPlace){.rank = rank, .local_rank = rank}, arena, error);
 }
 
 // ---------------------------------------------------------------------------------------------- joining a run
@@ -139,16 +138,18 @@ static Status segment_open(RunRequest *request, Error *error) {
     return error_hint(error, "ranks of transport shm run on the launcher's machine; across machines use transport mpi");
 }
 
-static Status join_rank(const char *launcher_name, int *rank, Error *error) {
+static Status join_rank(const char *launcher_name, RankPlace *rank, Error *error) {
     const Launcher *launcher;
-    int64_t number;
+    int64_t number, local = 0;
     TRY(launcher_find(launcher_name, &launcher, error));
     const char *place = launcher->rank_variable ? getenv(launcher->rank_variable) : NULL;
     if (!place || !text_parse_int(place, &number) || number < 0) {
         return error_set(error, STATUS_ENVIRONMENT, "%s gave this process no rank in %s", launcher_name,
                          launcher->rank_variable ? launcher->rank_variable : "its environment");
     }
-    *rank = (int)number;
+    const char *local_place = getenv(launcher->local_variable);
+    rank->rank = (int)number;
+    rank->local_rank = local_place && text_parse_int(local_place, &local) && local >= 0 ? (int)local : 0;
     return STATUS_OK;
 }
 
@@ -156,20 +157,20 @@ static Status join(const char *launcher_name, Arena *arena, Error *error) {
     RunRequest request;
     PostClient post;
     char *text;
-    int rank = -1;
+    RankPlace place = {.post = &post};
     const char *setting = getenv(POST_VARIABLE);
-    TRY(join_rank(launcher_name, &rank, error));
+    TRY(join_rank(launcher_name, &place, error));
     if (!setting) {
         return error_set(error, STATUS_ENVIRONMENT, "%s does not say where the launcher is", POST_VARIABLE);
     }
-    TRY(post_join(&post, setting, rank, &text, error));
+    TRY(post_join(&post, setting, place.rank, &text, error));
     Status status = run_request_parse(text, arena, &request, error);
     free(text);
     status = status == STATUS_OK ? segment_open(&request, error) : status;
     if (status == STATUS_OK) {
-        status = rank_run(&request, rank, &post, arena, error);
+        status = rank_run(&request, &place, arena, error);
     } else {
-        failure_post(&post, rank, error);
+        failure_post(&post, place.rank, error);
     }
     post_leave(&post);
     return status;

@@ -12,9 +12,10 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ROW_EVERY_MS = 50, CONNECT_MS = 3000, REQUEST_MS = 20000, LAUNCHER_GONE_CODE = 3 };
+enum { ROW_EVERY_MS = 50, CONNECT_MS = 3000, REQUEST_MS = 20000, SHARE_MS = 120000, LAUNCHER_GONE_CODE = 3 };
 
 // ---------------------------------------------------------------------------------------------- joining
 
@@ -101,7 +102,7 @@ static Status unreachable(const char *setting, Error *error) {
 
 Status post_join(PostClient *client, const char *setting, int rank, char **request, Error *error) {
     char words[1024], *rest = words;
-    *client = (PostClient){.fd = -1};
+    *client = (PostClient){.fd = -1, .rank = rank};
     *request = NULL;
     snprintf(words, sizeof words, "%s", setting);
     const char *port = strtok_r(rest, " ", &rest), *token = strtok_r(rest, " ", &rest);
@@ -131,12 +132,24 @@ static bool row_send(PostClient *client) {
     return sent;
 }
 
-// Nothing comes from the launcher after the request but its end.
+// True when the launcher is gone; what else comes from it is post_share's, which is on its way to read it.
+static bool line_ended(int fd) {
+    struct pollfd set = {.fd = fd, .events = POLLIN};
+    if (poll(&set, 1, ROW_EVERY_MS) != 1) {
+        return false;
+    }
+    char first;
+    const bool more = (set.revents & POLLIN) && recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+    if (more) {
+        nanosleep(&(struct timespec){.tv_nsec = ROW_EVERY_MS * 1000000L}, NULL);
+    }
+    return !more;
+}
+
 static void *watch_main(void *argument) {
     PostClient *client = argument;
     while (!atomic_load(&client->closing)) {
-        struct pollfd set = {.fd = client->fd, .events = POLLIN};
-        const bool ended = poll(&set, 1, ROW_EVERY_MS) == 1 && (set.revents & (POLLIN | POLLHUP | POLLERR));
+        const bool ended = line_ended(client->fd);
         if (!atomic_load(&client->closing) && (ended || !row_send(client))) {
             _exit(LAUNCHER_GONE_CODE);
         }
@@ -151,6 +164,23 @@ Status post_watch(PostClient *client, BoardRank *row, Error *error) {
     }
     client->watching = true;
     return STATUS_OK;
+}
+
+Status post_share(void *context, void *data, size_t bytes, Error *error) {
+    PostClient *client = context;
+    if (client->rank == 0) {
+        pthread_mutex_lock(&client->sending);
+        const bool sent = send_frame(client->fd, POST_SHARE, data, bytes);
+        pthread_mutex_unlock(&client->sending);
+        return sent ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");
+    }
+    PostFrame frame;
+    struct pollfd set = {.fd = client->fd, .events = POLLIN};
+    const bool came = poll(&set, 1, SHARE_MS) == 1 && receive_all(client->fd, &frame, sizeof frame) &&
+                      frame.kind == POST_SHARE && frame.bytes == bytes && receive_all(client->fd, data, bytes);
+    return came ? STATUS_OK
+                : error_set(error, STATUS_ENVIRONMENT, "rank %d got no word from rank 0 within %d s", client->rank,
+                            SHARE_MS / 1000);
 }
 
 static bool text_send(PostClient *client, PostKind kind, const char *text) {

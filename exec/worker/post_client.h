@@ -10,7 +10,7 @@
 #include "exec/launch/post_wire.h"
 
 typedef struct PostClient {
-    int fd;
+    int fd, rank;
     pthread_t thread;
     pthread_mutex_t sending;
     BoardRank *row;
@@ -21,5 +21,7 @@ typedef struct PostClient {
 // setting: the value of POST_VARIABLE. *request: its text, to be freed.
 Status post_join(PostClient *client, const char *setting, int rank, char **request, Error *error);
 Status post_watch(PostClient *client, BoardRank *row, Error *error);  // starts the thread
+// Rank 0's bytes become everybody's, once; other ranks wait for them.
+Status post_share(void *client, void *data, size_t bytes, Error *error);
 Status post_send_json(PostClient *client, PostKind kind, const json_t *root, Error *error);
 void post_leave(PostClient *client);  // says goodbye

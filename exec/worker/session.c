@@ -45,6 +45,9 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
     }
     const TransportSetup setup = {.mesh = request->plan.mesh,
                                   .rank = session->rank,
+                                  .local_rank = session->local_rank,
+                                  .share = session->post ? post_share : NULL,
+                                  .share_context = session->post,
                                   .communicators = session->communicators.entries,
                                   .communicator_count = session->communicators.count,
                                   .segment_fd = request->segment_fd,
@@ -82,10 +85,12 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
     return session->devices->open(&setup, arena, &session->device, error);
 }
 
-Status session_join(const RunRequest *request, int rank, PostClient *post, Arena *arena, Session *session,
-                    Error *error) {
-    *session =
-        (Session){.request = request, .rank = rank, .post = post, .at = mesh_coordinates(&request->plan.mesh, rank)};
+Status session_join(const RunRequest *request, const RankPlace *place, Arena *arena, Session *session, Error *error) {
+    *session = (Session){.request = request,
+                         .rank = place->rank,
+                         .local_rank = place->local_rank,
+                         .post = place->post,
+                         .at = mesh_coordinates(&request->plan.mesh, place->rank)};
     TRY(program_open(session, arena, error));
     TRY(transport_join(session, arena, error));
     TRY(device_begin(session, arena, error));
@@ -94,7 +99,7 @@ Status session_join(const RunRequest *request, int rank, PostClient *post, Arena
 }
 
 Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error) {
-    return session_join(request, rank, NULL, arena, session, error);
+    return session_join(request, &(RankPlace){.rank = rank, .local_rank = rank}, arena, session, error);
 }
 
 void session_close(Session *session) {
@@ -144,6 +149,9 @@ Status session_step(Session *session, StepReport *report, Error *error) {
     TRY(session->transports->barrier(session->transport, &meet, error));
     session->step_begin_s = interpreter_clock_s();
     TRY(session->lanes ? lanes_run_step(session, error) : interpreter_run_serial(session, error));
+    if (session->transports->finish) {  // first: a stream that waits for a rank that hangs never ends
+        TRY(session->transports->finish(session->transport, error));
+    }
     TRY(session->devices->synchronize(session->device, error));
     TRY(step_agree(session, interpreter_clock_s() - session->step_begin_s, &report->step_time_s, error));
     const StepProgram *program = &session->program;

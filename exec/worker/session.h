@@ -16,17 +16,23 @@
 
 typedef struct Lanes Lanes;  // threads of the async mode, lanes.h
 
+// Which rank this process is, and whom it reports to.
+typedef struct RankPlace {
+    int rank, local_rank;  // local: among those of its machine
+    PostClient *post;      // to a launcher that did not start this process itself; NULL else
+} RankPlace;
+
 typedef struct Session {
     const RunRequest *request;
-    int rank;
+    int rank, local_rank;
     MeshCoordinates at;
     StepProgram program;
     MemoryPlan memory;
     CommunicatorSet communicators;
     const TransportTable *transports;
     Transport *transport;
-    PostClient *post;  // to a launcher that did not start this process itself; NULL else
-    BoardRank row;     // transport mpi: where this rank shows itself
+    PostClient *post;  // of its place
+    BoardRank row;     // where this rank shows itself when there is no segment
     const DeviceTable *devices;
     Device *device;
     Recorder recorder;
@@ -41,9 +47,8 @@ typedef struct StepReport {
 } StepReport;
 
 Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error);
-// The same for a rank that came by post.
-Status session_join(const RunRequest *request, int rank, PostClient *post, Arena *arena, Session *session,
-                    Error *error);
+// The same for a rank that others may have started.
+Status session_join(const RunRequest *request, const RankPlace *place, Arena *arena, Session *session, Error *error);
 void session_close(Session *session);
 
 // Runs the next step. Allocates nothing.

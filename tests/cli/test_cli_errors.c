@@ -73,7 +73,6 @@ static const Refusal refusals[] = {
     {{"predict", "--model", "7b"}, 1, "--mesh is needed"},
     {{"predict", "--model", "7b", "--mesh", "dp_sahrd=8"}, 1, "dp_shard"},
     {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--device", "cuda"}, 1, "not part of this version"},
-    {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--transport", "nccl"}, 1, "not part of this version"},
     {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--launcher", "torchrun", "--hosts", "a,b"},
      1,
      "use --launcher mpirun or srun"},

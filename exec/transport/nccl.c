@@ -1,0 +1,224 @@
+// Moving: a collective goes into a stream between two writes that count it, which is how the watchdog sees what the GPU
+// does. Host memory goes through two halves of a staging buffer, chunk by chunk. Bytes travel as int8; sums of bf16 are
+// NCCL's (each step rounds), of int64 exact, which bitwise runs rely on. Sources: executor.md 4.1, 4.4.
+
+#include "exec/transport/nccl.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "exec/transport/nccl_state.h"
+#include "exec/transport/reduce.h"
+#include "exec/transport/shm.h"
+
+// ---------------------------------------------------------------------------------------------- NCCL's calls
+
+static ncclDataType_t type_of(const TransportCall *call) {
+    if (call->op == REDUCE_SUM_INT64) {
+        return ncclInt64;
+    }
+    ASSERT(call->dtype == DTYPE_FP32 || call->dtype == DTYPE_BF16);
+    return call->dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32;
+}
+
+static ncclRedOp_t op_of(const TransportCall *call) {
+    return call->op == REDUCE_MAX ? ncclMax : ncclSum;
+}
+
+static size_t count_of(const TransportCall *call) {
+    return (size_t)(call->bytes / reduction_unit(reduction_of(call)));
+}
+
+typedef ncclResult_t Body(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call, CUstream stream);
+
+static ncclResult_t all_gather(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
+                               CUstream stream) {
+    return nccl->all_gather(call->in, call->out, (size_t)call->bytes, ncclInt8, lane->comm, stream);
+}
+
+static ncclResult_t reduce_scatter(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
+                                   CUstream stream) {
+    return nccl->reduce_scatter(call->in, call->out, count_of(call), type_of(call), op_of(call), lane->comm, stream);
+}
+
+static ncclResult_t all_reduce(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
+                               CUstream stream) {
+    return nccl->all_reduce(call->in, call->out, count_of(call), type_of(call), op_of(call), lane->comm, stream);
+}
+
+// The group is ended even where a part of it was refused: NCCL counts them.
+static ncclResult_t send_recv(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
+                              CUstream stream) {
+    const int next = (lane->index + 1) % lane->size, before = (lane->index + lane->size - 1) % lane->size;
+    const ncclResult_t started = nccl->group_start();
+    if (started != ncclSuccess) {
+        return started;
+    }
+    const ncclResult_t sent = nccl->send(call->in, (size_t)call->bytes, ncclInt8, next, lane->comm, stream);
+    const ncclResult_t received = nccl->recv(call->out, (size_t)call->bytes, ncclInt8, before, lane->comm, stream);
+    const ncclResult_t ended = nccl->group_end();
+    return sent != ncclSuccess && sent != ncclInProgress           ? sent
+           : received != ncclSuccess && received != ncclInProgress ? received
+                                                                   : ended;
+}
+
+// NCCL has none: a sum over one number is one.
+static ncclResult_t barrier(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call, CUstream stream) {
+    return nccl->all_reduce(call->in, call->out, 1, ncclInt32, ncclSum, lane->comm, stream);
+}
+
+static Body *const bodies[COLLECTIVE_COUNT] = {
+    [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
+    [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
+    [COLLECTIVE_BARRIER] = barrier,
+};
+
+// ---------------------------------------------------------------------------------------------- into a stream
+
+static Status count_write(Transport *nccl, const NcclLane *lane, CUstream stream, size_t at, unsigned number,
+                          Error *error) {
+    return nccl_cuda_try(nccl, nccl->cuda.stream_write(stream, lane->counts_at + at, number, 0), "a counter", error);
+}
+
+// shown: the collective that this call is (part of), for the board.
+static Status put(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call,
+                  const TransportCall *shown, Error *error) {
+    const CUstream stream = shown->stream ? shown->stream : lane->stream;
+    const unsigned number = lane_watch_note(&lane->watch, kind, shown);
+    TRY(count_write(nccl, lane, stream, offsetof(LaneCounts, begun), number, error));
+    TRY(nccl_try(nccl, lane, bodies[kind](&nccl->nccl, lane, call, stream), collective_names[kind], error));
+    TRY(nccl_settle(nccl, lane, collective_names[kind], error));  // only then it is in the stream
+    return count_write(nccl, lane, stream, offsetof(LaneCounts, ended), number, error);
+}
+
+static CUdeviceptr place_of(const void *memory) {
+    return (CUdeviceptr)(uintptr_t)memory;
+}
+
+static Status copy(Transport *nccl, CUdeviceptr to, CUdeviceptr from, int64_t bytes, CUstream stream, Error *error) {
+    return to == from || bytes == 0
+               ? STATUS_OK
+               : nccl_cuda_try(nccl, nccl->cuda.copy(to, from, (size_t)bytes, stream), "a copy", error);
+}
+
+// ---------------------------------------------------------------------------------------------- host memory
+
+static void *pointer_of(CUdeviceptr at) {
+    return (void *)(uintptr_t)at;
+}
+
+// Parts of a collective's operands lie call->bytes apart in host memory and close together in the staging buffer.
+static Status staged(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
+    enum { GRAIN = 256 };
+    const int in_parts = kind == COLLECTIVE_REDUCE_SCATTER ? lane->size : 1;
+    const int out_parts = kind == COLLECTIVE_ALL_GATHER ? lane->size : 1;
+    const int64_t most = NCCL_STAGING_BYTES / lane->size / GRAIN * GRAIN;
+    const CUdeviceptr in = nccl->staging, out = nccl->staging + NCCL_STAGING_BYTES;
+    for (int64_t at = 0; at < call->bytes; at += most) {
+        const int64_t bytes = call->bytes - at < most ? call->bytes - at : most;
+        for (int i = 0; i < in_parts; i++) {
+            const char *from = (const char *)call->in + i * call->bytes + at;
+            TRY(copy(nccl, in + (CUdeviceptr)(i * bytes), place_of(from), bytes, lane->stream, error));
+        }
+        TransportCall chunk = *call;
+        chunk.in = pointer_of(in);
+        chunk.out = pointer_of(out);
+        chunk.bytes = bytes;
+        TRY(put(nccl, lane, kind, &chunk, call, error));
+        for (int i = 0; i < out_parts; i++) {
+            const char *to = (const char *)call->out + i * call->bytes + at;
+            TRY(copy(nccl, place_of(to), out + (CUdeviceptr)(i * bytes), bytes, lane->stream, error));
+        }
+        TRY(nccl_stream_wait(nccl, lane, error));
+    }
+    return STATUS_OK;
+}
+
+static Status meet(Transport *nccl, NcclLane *lane, const TransportCall *call, Error *error) {
+    TransportCall shown = *call, sum = *call;
+    shown.stream = NULL;
+    shown.bytes = 0;
+    sum.in = sum.out = pointer_of(nccl->staging);
+    TRY(put(nccl, lane, COLLECTIVE_BARRIER, &sum, &shown, error));
+    return nccl_stream_wait(nccl, lane, error);
+}
+
+// ---------------------------------------------------------------------------------------------- the table
+
+static Status alone(Transport *nccl, CollectiveKind kind, const TransportCall *call, Error *error) {
+    if (kind == COLLECTIVE_BARRIER || call->in == call->out || call->bytes == 0) {
+        return STATUS_OK;
+    }
+    if (call->stream) {
+        return copy(nccl, place_of(call->out), place_of(call->in), call->bytes, call->stream, error);
+    }
+    memmove(call->out, call->in, (size_t)call->bytes);
+    return STATUS_OK;
+}
+
+Status nccl_run(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
+    TRY(nccl_torn(nccl, error));
+    Status status;
+    if (!lane->comm) {
+        status = alone(nccl, kind, call, error);
+    } else if (kind == COLLECTIVE_BARRIER) {
+        status = meet(nccl, lane, call, error);
+    } else {
+        status =
+            call->stream ? put(nccl, lane, kind, call, call, error) : staged(nccl, lane, kind, call, error);
+    }
+    if (status != STATUS_OK) {
+        nccl_abort(nccl);
+    }
+    return status;
+}
+
+static Status run(Transport *nccl, CollectiveKind kind, const TransportCall *call, Error *error) {
+    return nccl_run(nccl, &nccl->lanes[call->communicator], kind, call, error);
+}
+
+static Status nccl_all_gather(Transport *nccl, const TransportCall *call, Error *error) {
+    return run(nccl, COLLECTIVE_ALL_GATHER, call, error);
+}
+
+static Status nccl_reduce_scatter(Transport *nccl, const TransportCall *call, Error *error) {
+    return run(nccl, COLLECTIVE_REDUCE_SCATTER, call, error);
+}
+
+static Status nccl_all_reduce(Transport *nccl, const TransportCall *call, Error *error) {
+    return run(nccl, COLLECTIVE_ALL_REDUCE, call, error);
+}
+
+static Status nccl_send_recv(Transport *nccl, const TransportCall *call, Error *error) {
+    return run(nccl, COLLECTIVE_SEND_RECV, call, error);
+}
+
+static Status nccl_barrier(Transport *nccl, const TransportCall *call, Error *error) {
+    return run(nccl, COLLECTIVE_BARRIER, call, error);
+}
+
+static void nccl_note(Transport *nccl, const TransportPlace *place) {
+    board_note(nccl->row, place);
+}
+
+// Without a segment of this process only: the launcher ends the others.
+static bool nccl_stop(Transport *nccl) {
+    const bool first = atomic_exchange(&nccl->stopped, 1) == 0;
+    return nccl->segment ? transport_shm.stop(nccl->segment) : first;
+}
+
+const TransportTable transport_nccl = {
+    .name = "nccl",
+    .open = nccl_open,
+    .close = nccl_close,
+    .all_gather = nccl_all_gather,
+    .reduce_scatter = nccl_reduce_scatter,
+    .all_reduce = nccl_all_reduce,
+    .send_recv = nccl_send_recv,
+    .barrier = nccl_barrier,
+    .note = nccl_note,
+    .stop = nccl_stop,
+    .poll = nccl_poll,
+    .finish = nccl_finish,
+    .memory = nccl_memory,
+};

@@ -1,0 +1,117 @@
+// Each function is a row: its symbol, its place in the table. Libraries stay open until the process ends, since NCCL's
+// own threads run in them.
+
+#include "exec/transport/nccl_library.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "exec/transport/nccl_choice.h"
+
+typedef struct Symbol {
+    const char *name;
+    size_t at;
+    bool may_lack;
+} Symbol;
+
+#define NCCL_SYMBOL(name, member)                                                                                      \
+    { #name, offsetof(NcclLibrary, member), false }
+#define NCCL_NEWER(name, member)                                                                                       \
+    { #name, offsetof(NcclLibrary, member), true }
+#define CUDA_SYMBOL(name, member)                                                                                      \
+    { name, offsetof(CudaDriver, member), false }
+
+static const Symbol nccl_symbols[] = {
+    NCCL_SYMBOL(ncclGetVersion, get_version),
+    NCCL_SYMBOL(ncclGetUniqueId, get_unique_id),
+    NCCL_SYMBOL(ncclCommInitRankConfig, comm_init_rank_config),
+    NCCL_SYMBOL(ncclCommSplit, comm_split),
+    NCCL_SYMBOL(ncclCommFinalize, comm_finalize),
+    NCCL_SYMBOL(ncclCommDestroy, comm_destroy),
+    NCCL_SYMBOL(ncclCommAbort, comm_abort),
+    NCCL_SYMBOL(ncclCommGetAsyncError, comm_get_async_error),
+    NCCL_SYMBOL(ncclGetErrorString, get_error_string),
+    NCCL_SYMBOL(ncclGetLastError, get_last_error),
+    NCCL_SYMBOL(ncclAllGather, all_gather),
+    NCCL_SYMBOL(ncclReduceScatter, reduce_scatter),
+    NCCL_SYMBOL(ncclAllReduce, all_reduce),
+    NCCL_SYMBOL(ncclSend, send),
+    NCCL_SYMBOL(ncclRecv, recv),
+    NCCL_SYMBOL(ncclGroupStart, group_start),
+    NCCL_SYMBOL(ncclGroupEnd, group_end),
+    NCCL_NEWER(ncclMemAlloc, mem_alloc),
+    NCCL_NEWER(ncclMemFree, mem_free),
+    NCCL_NEWER(ncclCommWindowRegister, comm_window_register),
+    NCCL_NEWER(ncclCommWindowDeregister, comm_window_deregister),
+};
+
+// Names that cuda.h gives another version of by a macro are written out.
+static const Symbol cuda_symbols[] = {
+    CUDA_SYMBOL("cuInit", init),
+    CUDA_SYMBOL("cuDriverGetVersion", driver_get_version),
+    CUDA_SYMBOL("cuDeviceGetCount", device_get_count),
+    CUDA_SYMBOL("cuDeviceGet", device_get),
+    CUDA_SYMBOL("cuDevicePrimaryCtxRetain", primary_retain),
+    CUDA_SYMBOL("cuDevicePrimaryCtxRelease_v2", primary_release),
+    CUDA_SYMBOL("cuCtxSetCurrent", context_set),
+    CUDA_SYMBOL("cuCtxGetStreamPriorityRange", priority_range),
+    CUDA_SYMBOL("cuStreamCreateWithPriority", stream_create),
+    CUDA_SYMBOL("cuStreamDestroy_v2", stream_destroy),
+    CUDA_SYMBOL("cuStreamQuery", stream_query),
+    CUDA_SYMBOL("cuStreamWriteValue32_v2", stream_write),
+    CUDA_SYMBOL("cuMemAlloc_v2", mem_alloc),
+    CUDA_SYMBOL("cuMemFree_v2", mem_free),
+    CUDA_SYMBOL("cuMemHostAlloc", host_alloc),
+    CUDA_SYMBOL("cuMemFreeHost", host_free),
+    CUDA_SYMBOL("cuMemHostGetDevicePointer_v2", host_device_pointer),
+    CUDA_SYMBOL("cuMemcpyAsync", copy),
+    CUDA_SYMBOL("cuGetErrorString", get_error_string),
+};
+
+static Status symbols_load(void *handle, const char *file, const Symbol *symbols, size_t count, void *table,
+                           Error *error) {
+    for (size_t i = 0; i < count; i++) {
+        void *found = dlsym(handle, symbols[i].name);
+        if (!found && !symbols[i].may_lack) {
+            return error_set(error, STATUS_ENVIRONMENT, "transport nccl: %s has no %s: it is too old", file,
+                             symbols[i].name);
+        }
+        memcpy((char *)table + symbols[i].at, &found, sizeof found);  // ISO C has no cast to a function pointer
+    }
+    return STATUS_OK;
+}
+
+static Status opened(void *handle, const char *file, const char *what, Error *error) {
+    return handle ? STATUS_OK
+                  : error_set(error, STATUS_ENVIRONMENT, "transport nccl: no %s on this machine (%s)", file, what);
+}
+
+Status nccl_library_open(NcclLibrary *library, Error *error) {
+    static const char file[] = "libnccl.so.2";
+    *library = (NcclLibrary){0};
+    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    TRY(opened(handle, file, "NVIDIA's NCCL: package libnccl2, or LD_LIBRARY_PATH to where it is", error));
+    TRY(symbols_load(handle, file, nccl_symbols, sizeof nccl_symbols / sizeof *nccl_symbols, library, error));
+    if (library->get_version(&library->version) != ncclSuccess) {
+        return error_set(error, STATUS_ENVIRONMENT, "transport nccl: %s does not say its version", file);
+    }
+    return nccl_check_version(library->version, error);
+}
+
+Status cuda_driver_open(CudaDriver *driver, Error *error) {
+    static const char file[] = "libcuda.so.1";
+    *driver = (CudaDriver){0};
+    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    TRY(opened(handle, file, "the NVIDIA driver: this machine has no usable GPU", error));
+    TRY(symbols_load(handle, file, cuda_symbols, sizeof cuda_symbols / sizeof *cuda_symbols, driver, error));
+    const CUresult result = driver->init(0);
+    if (result != CUDA_SUCCESS) {
+        const char *text = NULL;
+        driver->get_error_string(result, &text);
+        return error_set(error, STATUS_ENVIRONMENT, "transport nccl: the NVIDIA driver does not start: %s",
+                         text ? text : "no reason given");
+    }
+    driver->driver_get_version(&driver->version);
+    return STATUS_OK;
+}

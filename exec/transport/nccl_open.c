@@ -1,0 +1,368 @@
+// Opening: the GPU of this rank, the id that rank 0 makes, one communicator of all ranks, and one split from it for each
+// lane: nothing shared between them, so that aborting one leaves no other in doubt (executor.md 4.1). Rank 0's id comes
+// through the run's segment, or through whoever started the ranks: no MPI.
+
+#define _GNU_SOURCE  // setenv in strict C
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "exec/transport/nccl_state.h"
+#include "exec/transport/shm.h"
+#include "exec/transport/shm_segment.h"
+#include "sim/base/hash.h"
+
+static const double START_S = 60;  // all ranks have met by then: drivers and contexts take seconds
+static const Communicator START = {.name = "start", .id = -1, .axes = AXIS_ALL};
+
+static bool share_gpu(void) {
+    const char *wanted = getenv("NDTUNE_NCCL_SHARE_GPU");
+    return wanted && strcmp(wanted, "1") == 0;
+}
+
+// ---------------------------------------------------------------------------------------------- the GPU
+
+static void settings_set(int rank) {
+    NcclSetting settings[NCCL_SETTINGS_MOST];
+    const int count = nccl_settings(share_gpu(), settings);
+    char own[32];
+    snprintf(own, sizeof own, "ndtune-rank-%d", rank);
+    for (int i = 0; i < count; i++) {
+        setenv(settings[i].name, settings[i].value ? settings[i].value : own, 0);
+    }
+}
+
+static Status gpu_take(Transport *nccl, Error *error) {
+    const TransportSetup *setup = &nccl->setup;
+    NcclPlace place = {.local_rank = setup->local_rank,
+                       .local_ranks = setup->segment_fd >= 0 ? mesh_world(&setup->mesh) : 0,
+                       .share_gpu = share_gpu()};
+    int gpu;
+    CUcontext context;
+    TRY(nccl_cuda_try(nccl, nccl->cuda.device_get_count(&place.gpus), "counting GPUs", error));
+    TRY(nccl_place(&place, &gpu, error));
+    TRY(nccl_cuda_try(nccl, nccl->cuda.device_get(&nccl->gpu, gpu), "a GPU", error));
+    TRY(nccl_cuda_try(nccl, nccl->cuda.primary_retain(&context, nccl->gpu), "a context on the GPU", error));
+    nccl->has_context = true;
+    return nccl_cuda_try(nccl, nccl->cuda.context_set(context), "a context on the GPU", error);
+}
+
+static Status memory_take(Transport *nccl, Error *error) {
+    const size_t counts_bytes = (size_t)nccl->lane_count * sizeof(LaneCounts);
+    nccl->start_seat = aligned_alloc(BOARD_LINE_BYTES, sizeof(BoardSeat));
+    if (!nccl->start_seat) {
+        return error_set(error, STATUS_INTERNAL, "no memory for a seat");
+    }
+    memset(nccl->start_seat, 0, sizeof *nccl->start_seat);
+    void *counts = NULL;
+    CUdeviceptr at;
+    TRY(nccl_cuda_try(nccl, nccl->cuda.mem_alloc(&nccl->staging, 2 * (size_t)NCCL_STAGING_BYTES), "staging memory",
+                      error));
+    TRY(nccl_cuda_try(nccl, nccl->cuda.host_alloc(&counts, counts_bytes, CU_MEMHOSTALLOC_DEVICEMAP), "counters",
+                      error));
+    nccl->counts = counts;
+    TRY(nccl_cuda_try(nccl, nccl->cuda.host_device_pointer(&at, counts, 0), "counters", error));
+    for (int i = 0; i < nccl->lane_count; i++) {
+        nccl->lanes[i].counts_at = at + (CUdeviceptr)((size_t)i * sizeof(LaneCounts));
+    }
+    return STATUS_OK;
+}
+
+static Status stream_make(Transport *nccl, NcclLane *lane, Error *error) {
+    int least = 0, greatest = 0;
+    nccl->cuda.priority_range(&least, &greatest);
+    return nccl_cuda_try(nccl,
+                         nccl->cuda.stream_create(&lane->stream, CU_STREAM_NON_BLOCKING,
+                                                  lane->choice.high_priority ? greatest : least),
+                         "a stream", error);
+}
+
+// ---------------------------------------------------------------------------------------------- the other ranks
+
+static Status segment_join(Transport *nccl, Arena *arena, Error *error) {
+    TransportSetup setup = nccl->setup;
+    setup.timeout_s = nccl->limit_s;
+    setup.spins = 0;
+    TRY(transport_shm.open(&setup, arena, &nccl->segment, error));
+    const ShmLayout layout = shm_layout(&setup.mesh, setup.communicator_count);
+    TRY(shm_segment_attach(setup.segment_fd, &layout, &nccl->board_memory, error));
+    nccl->board_bytes = layout.bytes;
+    nccl->board = (Board){.mesh = setup.mesh,
+                          .communicators = setup.communicators,
+                          .communicator_count = setup.communicator_count,
+                          .ranks = shm_board(nccl->board_memory, &layout),
+                          .words = setup.words};
+    nccl->row = &nccl->board.ranks[setup.rank];
+    return STATUS_OK;
+}
+
+static Status id_gather(Transport *nccl, ncclUniqueId *id, Arena *arena, Error *error) {
+    const TransportSetup *setup = &nccl->setup;
+    ncclUniqueId *all = ARENA_ARRAY(arena, ncclUniqueId, mesh_world(&setup->mesh));
+    int world = 0;
+    while (world < setup->communicator_count && setup->communicators[world].axes != AXIS_ALL) {
+        world++;
+    }
+    ASSERT(world < setup->communicator_count);
+    const TransportCall call = {
+        .communicator = world, .in = id, .out = all, .bytes = sizeof *id, .place = {.step = -1, .task = -1}};
+    TRY(transport_shm.all_gather(nccl->segment, &call, error));
+    *id = all[0];
+    return STATUS_OK;
+}
+
+static Status id_exchange(Transport *nccl, ncclUniqueId *id, Arena *arena, Error *error) {
+    const TransportSetup *setup = &nccl->setup;
+    memset(id, 0, sizeof *id);
+    if (setup->rank == 0) {
+        TRY(nccl_try(nccl, NULL, nccl->nccl.get_unique_id(id), "an id for the run", error));
+    }
+    if (mesh_world(&setup->mesh) == 1) {
+        return STATUS_OK;
+    }
+    if (nccl->segment) {
+        return id_gather(nccl, id, arena, error);
+    }
+    ASSERT(setup->share);
+    return setup->share(setup->share_context, id, sizeof *id, error);
+}
+
+// ---------------------------------------------------------------------------------------------- communicators
+
+static ncclConfig_t config_of(const NcclLane *lane) {
+    static const int policies[] = {[NCCL_POLICY_DEFAULT] = NCCL_CTA_POLICY_DEFAULT,
+                                   [NCCL_POLICY_EFFICIENCY] = NCCL_CTA_POLICY_EFFICIENCY,
+                                   [NCCL_POLICY_ZERO] = NCCL_CTA_POLICY_ZERO};
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    config.splitShare = 0;
+    config.commName = lane->spec->name;
+    if (lane->choice.policy != NCCL_POLICY_DEFAULT) {
+        config.CTAPolicy = policies[lane->choice.policy];
+    }
+    if (lane->choice.most_ctas > 0) {
+        config.maxCTAs = lane->choice.most_ctas;
+    }
+    return config;
+}
+
+static Status start_open(Transport *nccl, Arena *arena, Error *error) {
+    const TransportSetup *setup = &nccl->setup;
+    NcclLane *start = &nccl->lanes[setup->communicator_count];
+    ncclUniqueId id;
+    ncclConfig_t config = config_of(start);
+    TRY(id_exchange(nccl, &id, arena, error));
+    TRY(nccl_try(
+        nccl, start,
+        nccl->nccl.comm_init_rank_config(&start->comm, mesh_world(&setup->mesh), id, setup->rank, &config),
+        "to meet the other ranks", error));
+    return nccl_settle(nccl, start, "to meet the other ranks", error);
+}
+
+// By the hosts' names, which every rank tells every other.
+static Status hosts_find(Transport *nccl, uint64_t *hosts, Error *error) {
+    NcclLane *start = &nccl->lanes[nccl->setup.communicator_count];
+    Hash hash = hash_begin();
+    hash_text(&hash, nccl->row->host);
+    const uint64_t own = hash_end(&hash);
+    return nccl_run(
+        nccl, start, COLLECTIVE_ALL_GATHER,
+        &(TransportCall){.in = &own, .out = hosts, .bytes = sizeof own, .place = {.step = -1, .task = -1}}, error);
+}
+
+static bool one_host(const TransportSetup *setup, const NcclLane *lane, const uint64_t *hosts) {
+    const MeshCoordinates at = mesh_coordinates(&setup->mesh, setup->rank);
+    bool one = true;
+    for (int i = 0; i < lane->size; i++) {
+        one = one && hosts[mesh_group_member(&setup->mesh, lane->spec->axes, &at, i)] == hosts[setup->rank];
+    }
+    return one;
+}
+
+// Splitting is a collective of all ranks: the same lanes in the same order.
+static Status lane_split(Transport *nccl, NcclLane *lane, Error *error) {
+    const TransportSetup *setup = &nccl->setup;
+    const MeshCoordinates at = mesh_coordinates(&setup->mesh, setup->rank);
+    NcclLane *start = &nccl->lanes[setup->communicator_count];
+    const int color = mesh_group_index(&setup->mesh, AXIS_ALL & ~lane->spec->axes, &at);
+    ncclConfig_t config = config_of(lane);
+    TRY(nccl_try(nccl, start, nccl->nccl.comm_split(start->comm, color, lane->index, &lane->comm, &config),
+                 lane->spec->name, error));
+    TRY(nccl_settle(nccl, start, lane->spec->name, error));
+    return nccl_settle(nccl, lane, "to meet its group", error);
+}
+
+static Status lanes_open(Transport *nccl, Arena *arena, Error *error) {
+    const TransportSetup *setup = &nccl->setup;
+    uint64_t *hosts = ARENA_ARRAY(arena, uint64_t, mesh_world(&setup->mesh));
+    TRY(hosts_find(nccl, hosts, error));
+    for (int i = 0; i < setup->communicator_count; i++) {
+        NcclLane *lane = &nccl->lanes[i];
+        lane->choice = nccl_choose(&(NcclFacts){.version = nccl->nccl.version,
+                                                .driver = nccl->cuda.version,
+                                                .lane = lane->spec->name,
+                                                .size = lane->size,
+                                                .one_host = one_host(setup, lane, hosts),
+                                                .share_gpu = share_gpu()});
+        if (lane->size > 1) {
+            TRY(stream_make(nccl, lane, error));
+            TRY(lane_split(nccl, lane, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+static void lanes_begin(Transport *nccl, Arena *arena) {
+    const TransportSetup *setup = &nccl->setup;
+    const MeshCoordinates at = mesh_coordinates(&setup->mesh, setup->rank);
+    for (int i = 0; i < nccl->lane_count; i++) {
+        NcclLane *lane = &nccl->lanes[i];
+        const bool start = i == setup->communicator_count;
+        lane->spec = start ? &START : &setup->communicators[i];
+        lane->size = mesh_group_size(&setup->mesh, lane->spec->axes);
+        lane->index = mesh_group_index(&setup->mesh, lane->spec->axes, &at);
+        lane_watch_begin(&lane->watch, nccl->row, start ? nccl->start_seat : &nccl->row->seats[i], &nccl->counts[i],
+                         arena);
+    }
+}
+
+static Status setup_check(const TransportSetup *setup, Error *error) {
+    if (mesh_world(&setup->mesh) > TRANSPORT_MAX_WORLD || setup->communicator_count > TRANSPORT_MAX_COMMUNICATORS) {
+        return error_set(error, STATUS_USAGE, "transport nccl runs up to %d ranks and %d communicators, not %d and %d",
+                         TRANSPORT_MAX_WORLD, TRANSPORT_MAX_COMMUNICATORS, mesh_world(&setup->mesh),
+                         setup->communicator_count);
+    }
+    return setup->concurrent ? error_set(error, STATUS_USAGE,
+                                         "transport nccl takes calls from one thread: its lanes are streams already")
+                             : STATUS_OK;
+}
+
+Status nccl_open(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error) {
+    TRY(setup_check(setup, error));
+    Transport *nccl = ARENA_NEW(arena, Transport);
+    *transport = nccl;
+    nccl->setup = *setup;
+    nccl->limit_s = fmax(setup->timeout_s, START_S);
+    nccl->row = setup->row;
+    nccl->lane_count = setup->communicator_count + 1;
+    nccl->lanes = ARENA_ARRAY(arena, NcclLane, nccl->lane_count);
+    if (setup->segment_fd >= 0 && mesh_world(&setup->mesh) > 1) {
+        TRY(segment_join(nccl, arena, error));
+    } else {
+        ASSERT(nccl->row);
+        board_rank_join(nccl->row);
+    }
+    settings_set(setup->rank);
+    TRY(cuda_driver_open(&nccl->cuda, error));
+    TRY(gpu_take(nccl, error));
+    TRY(nccl_library_open(&nccl->nccl, error));
+    TRY(memory_take(nccl, error));
+    NcclLane *start = &nccl->lanes[setup->communicator_count];
+    lanes_begin(nccl, arena);
+    start->choice.high_priority = true;
+    TRY(stream_make(nccl, start, error));
+    TRY(start_open(nccl, arena, error));
+    TRY(lanes_open(nccl, arena, error));
+    nccl->limit_s = setup->timeout_s;
+    return nccl_shower_start(nccl, error);
+}
+
+// ---------------------------------------------------------------------------------------------- the arena
+
+// A symmetric window lies at the same offset on every rank: the same size everywhere.
+static Status sizes_agree(Transport *nccl, int64_t bytes, Error *error) {
+    int64_t all[TRANSPORT_MAX_WORLD];
+    TRY(nccl_run(nccl, &nccl->lanes[nccl->setup.communicator_count], COLLECTIVE_ALL_GATHER,
+                 &(TransportCall){.in = &bytes, .out = all, .bytes = sizeof bytes, .place = {.step = -1, .task = -1}},
+                 error));
+    for (int rank = 0; rank < mesh_world(&nccl->setup.mesh); rank++) {
+        if (all[rank] != bytes) {
+            return error_set(error, STATUS_INTERNAL, "the arena of rank %d has %lld bytes, that of rank %d %lld", rank,
+                             (long long)all[rank], nccl->setup.rank, (long long)bytes);
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status windows_register(Transport *nccl, Error *error) {
+    for (int i = 0; i < nccl->lane_count; i++) {
+        NcclLane *lane = &nccl->lanes[i];
+        if (lane->comm && lane->choice.windows && nccl->nccl.comm_window_register) {
+            TRY(nccl_try(nccl, lane,
+                         nccl->nccl.comm_window_register(lane->comm, nccl->memory, (size_t)nccl->memory_bytes,
+                                                         &lane->window, NCCL_WIN_COLL_SYMMETRIC),
+                         "a window", error));
+            TRY(nccl_settle(nccl, lane, "a window", error));
+        }
+    }
+    return STATUS_OK;
+}
+
+Status nccl_memory(Transport *nccl, int64_t bytes, void **memory, Error *error) {
+    *memory = NULL;
+    if (!nccl->nccl.mem_alloc || !nccl->nccl.mem_free) {
+        return STATUS_OK;
+    }
+    ASSERT(!nccl->memory);
+    TRY(sizes_agree(nccl, bytes, error));
+    const int64_t grain = NCCL_WIN_REQUIRED_ALIGNMENT;
+    nccl->memory_bytes = (bytes + grain - 1) / grain * grain;
+    TRY(nccl_try(nccl, NULL, nccl->nccl.mem_alloc(&nccl->memory, (size_t)nccl->memory_bytes), "memory for the arena",
+                 error));
+    TRY(windows_register(nccl, error));
+    *memory = nccl->memory;
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- close
+
+static void lane_close(Transport *nccl, NcclLane *lane) {
+    Error unread;
+    if (lane->comm && !nccl->torn) {
+        if (lane->window) {
+            nccl->nccl.comm_window_deregister(lane->comm, lane->window);
+        }
+        const bool quiet = nccl_try(nccl, lane, nccl->nccl.comm_finalize(lane->comm), "close", &unread) == STATUS_OK &&
+                           nccl_settle(nccl, lane, "close", &unread) == STATUS_OK;
+        if (quiet) {
+            nccl->nccl.comm_destroy(lane->comm);
+        } else {
+            nccl->nccl.comm_abort(lane->comm);
+        }
+        lane->comm = NULL;
+    }
+    if (lane->stream) {
+        nccl->cuda.stream_destroy(lane->stream);
+    }
+}
+
+void nccl_close(Transport *nccl) {
+    nccl_shower_stop(nccl);
+    if (!nccl_poll(nccl)) {
+        nccl_abort(nccl);
+    }
+    for (int i = 0; i < nccl->lane_count; i++) {
+        lane_close(nccl, &nccl->lanes[i]);
+    }
+    if (nccl->memory) {
+        nccl->nccl.mem_free(nccl->memory);
+    }
+    if (nccl->staging) {
+        nccl->cuda.mem_free(nccl->staging);
+    }
+    if (nccl->counts) {
+        nccl->cuda.host_free(nccl->counts);
+    }
+    free(nccl->start_seat);
+    if (nccl->has_context) {
+        nccl->cuda.primary_release(nccl->gpu);
+    }
+    if (nccl->board_memory) {
+        munmap(nccl->board_memory, (size_t)nccl->board_bytes);
+    }
+    if (nccl->segment) {
+        transport_shm.close(nccl->segment);
+    }
+}

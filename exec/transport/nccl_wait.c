@@ -1,0 +1,219 @@
+// Waiting for streams and for NCCL, which works on its own: looks at the counters, the stop flag, NCCL's asynchronous
+// errors and the clock. Communicators are non-blocking, so that no call of NCCL holds this thread, which alone talks to
+// NCCL: an abort is safe then (executor.md 4.4). The other thread only copies counters to the board.
+
+#define _GNU_SOURCE  // sched_yield
+
+#include <math.h>
+#include <sched.h>
+#include <time.h>
+
+#include "exec/transport/blame.h"
+#include "exec/transport/clock.h"
+#include "exec/transport/nccl_state.h"
+#include "exec/transport/shm.h"
+
+enum { YIELDS = 400, LOOKS_PER_CLOCK = 32, SHOW_EVERY_MS = 20 };
+static const long NAP_NS = 20 * 1000;
+static const double LONGEST_LOOK_S = 0.25;  // a longer pause was this process's own
+
+// ---------------------------------------------------------------------------------------------- words
+
+void nccl_abort(Transport *nccl) {
+    for (int i = 0; i < nccl->lane_count && !nccl->torn; i++) {
+        if (nccl->lanes[i].comm) {
+            nccl->nccl.comm_abort(nccl->lanes[i].comm);
+        }
+    }
+    nccl->torn = true;
+}
+
+Status nccl_torn(const Transport *nccl, Error *error) {
+    return nccl->torn ? error_set(error, STATUS_ENVIRONMENT, "transport nccl: its communicators were aborted before")
+                      : STATUS_OK;
+}
+
+Status nccl_cuda_try(Transport *nccl, CUresult result, const char *what, Error *error) {
+    if (result == CUDA_SUCCESS) {
+        return STATUS_OK;
+    }
+    const char *text = NULL;
+    nccl->cuda.get_error_string(result, &text);
+    return error_set(error, STATUS_ENVIRONMENT, "transport nccl, %s: rank %d: CUDA says: %s", what, nccl->setup.rank,
+                     text ? text : "no reason given");
+}
+
+Status nccl_try(Transport *nccl, const NcclLane *lane, ncclResult_t result, const char *what, Error *error) {
+    if (result == ncclSuccess || result == ncclInProgress) {
+        return STATUS_OK;
+    }
+    const char *last = nccl->nccl.get_last_error(lane ? lane->comm : NULL);
+    const bool more = last && *last;
+    error_set(error, STATUS_ENVIRONMENT, "%s%s, %s: rank %d: NCCL says: %s%s%s", lane ? "lane " : "transport nccl",
+              lane ? lane->spec->name : "", what, nccl->setup.rank, nccl->nccl.get_error_string(result),
+              more ? ": " : "", more ? last : "");
+    return error->status;
+}
+
+// What the stream of this lane has not ended, and for whom it waits as far as can be seen from here.
+static Status late(Transport *nccl, NcclLane *lane, const char *what, double waited_s, Error *error) {
+    const int communicator = (int)(lane - nccl->lanes);
+    nccl_shower_stop(nccl);
+    lane_watch_show(&lane->watch);
+    const bool inside = atomic_load(&lane->watch.seat->inside) != 0;
+    if (nccl->board.ranks && communicator < nccl->setup.communicator_count && inside) {
+        return blame_late(&nccl->board, nccl->setup.rank, communicator, waited_s, error);
+    }
+    char words[256];
+    const Board board = {.words = nccl->setup.words};
+    board_collective_words(&board, lane->watch.seat, words, sizeof words);
+    return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: rank %d on %s waited %.1f s for %s", lane->spec->name,
+                     inside ? words : what, nccl->setup.rank, nccl->row->host, waited_s,
+                     lane->size > 1 ? "the others of its group" : "its GPU");
+}
+
+// ---------------------------------------------------------------------------------------------- waiting
+
+// A wait that is under way.
+typedef struct Wait {
+    Transport *nccl;
+    NcclLane *lane;
+    const char *what;
+    int looks;
+    double waited_s, looked_s;
+} Wait;
+
+// One more look that found nothing new: the clock, the stop flag, what NCCL has to say.
+static Status wait_more(Wait *wait, Error *error) {
+    Transport *nccl = wait->nccl;
+    wait->looks++;
+    if (wait->looks % LOOKS_PER_CLOCK == 0) {
+        const double now_s = clock_s();
+        wait->waited_s += wait->looked_s > 0 ? fmin(now_s - wait->looked_s, LONGEST_LOOK_S) : 0;
+        wait->looked_s = now_s;
+        ncclResult_t result = ncclSuccess;
+        if (!nccl_poll(nccl)) {
+            return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
+                             wait->lane->spec->name);
+        }
+        if (wait->lane->comm) {
+            TRY(nccl_try(nccl, wait->lane, nccl->nccl.comm_get_async_error(wait->lane->comm, &result), wait->what,
+                         error));
+            TRY(nccl_try(nccl, wait->lane, result, wait->what, error));
+        }
+        if (wait->waited_s > nccl->limit_s) {
+            return late(nccl, wait->lane, wait->what, wait->waited_s, error);
+        }
+    }
+    if (wait->looks < YIELDS) {
+        sched_yield();
+    } else {
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    }
+    return STATUS_OK;
+}
+
+Status nccl_settle(Transport *nccl, const NcclLane *lane, const char *what, Error *error) {
+    Wait wait = {.nccl = nccl, .lane = &nccl->lanes[lane - nccl->lanes], .what = what};
+    for (;;) {
+        ncclResult_t result = ncclSuccess;
+        TRY(nccl_try(nccl, lane, nccl->nccl.comm_get_async_error(lane->comm, &result), what, error));
+        TRY(nccl_try(nccl, lane, result, what, error));
+        if (result == ncclSuccess) {
+            return STATUS_OK;
+        }
+        TRY(wait_more(&wait, error));
+    }
+}
+
+Status nccl_stream_wait(Transport *nccl, NcclLane *lane, Error *error) {
+    Wait wait = {.nccl = nccl, .lane = lane, .what = "its own stream"};
+    for (;;) {
+        const CUresult result = nccl->cuda.stream_query(lane->stream);
+        if (result != CUDA_ERROR_NOT_READY) {
+            return nccl_cuda_try(nccl, result, "a stream", error);
+        }
+        TRY(wait_more(&wait, error));
+    }
+}
+
+// Of lanes that are not idle, one whose stream is inside a collective, else any.
+static NcclLane *busy_lane(const Transport *nccl) {
+    NcclLane *busy = NULL;
+    for (int i = 0; i < nccl->lane_count; i++) {
+        NcclLane *lane = &nccl->lanes[i];
+        const bool idle = !lane->comm || lane_watch_idle(&lane->watch);
+        const LaneCounts *counts = lane->watch.counts;
+        if (!idle && (!busy || atomic_load(&counts->begun) != atomic_load(&counts->ended))) {
+            busy = lane;
+        }
+    }
+    return busy;
+}
+
+static unsigned all_ended(const Transport *nccl) {
+    unsigned sum = 0;
+    for (int i = 0; i < nccl->lane_count; i++) {
+        sum += atomic_load(&nccl->lanes[i].watch.counts->ended);
+    }
+    return sum;
+}
+
+// The time counts from the last collective that ended, on any lane.
+static Status finish(Transport *nccl, Error *error) {
+    Wait wait = {.nccl = nccl, .what = "the end of the step"};
+    unsigned ended = all_ended(nccl);
+    for (wait.lane = busy_lane(nccl); wait.lane; wait.lane = busy_lane(nccl)) {
+        if (all_ended(nccl) != ended) {
+            ended = all_ended(nccl);
+            wait.waited_s = 0;
+        }
+        TRY(wait_more(&wait, error));
+    }
+    return STATUS_OK;
+}
+
+Status nccl_finish(Transport *nccl, Error *error) {
+    TRY(nccl_torn(nccl, error));
+    const Status status = finish(nccl, error);
+    if (status != STATUS_OK) {
+        nccl_abort(nccl);
+    }
+    return status;
+}
+
+bool nccl_poll(const Transport *nccl) {
+    return atomic_load_explicit(&((Transport *)(uintptr_t)nccl)->stopped, memory_order_relaxed) == 0 &&
+           (!nccl->segment || transport_shm.poll(nccl->segment));
+}
+
+// ---------------------------------------------------------------------------------------------- the board
+
+static void *shower_main(void *argument) {
+    Transport *nccl = argument;
+    while (!atomic_load(&nccl->closing)) {
+        for (int i = 0; i < nccl->setup.communicator_count; i++) {
+            if (nccl->lanes[i].comm) {
+                lane_watch_show(&nccl->lanes[i].watch);
+            }
+        }
+        nanosleep(&(struct timespec){.tv_nsec = SHOW_EVERY_MS * 1000000L}, NULL);
+    }
+    return NULL;
+}
+
+Status nccl_shower_start(Transport *nccl, Error *error) {
+    if (pthread_create(&nccl->shower, NULL, shower_main, nccl) != 0) {
+        return error_set(error, STATUS_ENVIRONMENT, "transport nccl: cannot start the thread that keeps the board");
+    }
+    nccl->showing = true;
+    return STATUS_OK;
+}
+
+void nccl_shower_stop(Transport *nccl) {
+    if (nccl->showing) {
+        atomic_store(&nccl->closing, 1);
+        pthread_join(nccl->shower, NULL);
+        nccl->showing = false;
+    }
+}

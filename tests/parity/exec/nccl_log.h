@@ -1,0 +1,24 @@
+// What the NCCL stand-in (tests/support/nccl_recording) wrote of a run: the calls of each rank, in order.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sim/base/arena.h"
+
+typedef struct NcclCall {
+    char comm[96], lane[32], words[64];  // words: "call all_gather", "split", "abort" ...
+    int rank, size;                      // in the communicator
+    size_t count;
+    int type, op, depth, to, from, color, share;  // -9: the line does not say
+} NcclCall;
+
+typedef struct NcclLog {
+    NcclCall *calls;
+    int count;
+} NcclLog;
+
+// Of one rank of the run; fails the test where the rank wrote none.
+NcclLog nccl_log_read(const char *directory, int rank, Arena *arena);
+bool nccl_log_has(const NcclLog *log, const char *words);

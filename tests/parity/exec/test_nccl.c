@@ -1,0 +1,334 @@
+// The real worker over transport nccl, with the recording stand-ins of tests/support/nccl_recording as the machine's
+// driver and NCCL, and compute on the CPU: the bits of shm, and exactly the collectives that the program says. Then what
+// is refused, and what happens when NCCL fails or a rank hangs.
+
+#define _GNU_SOURCE  // setenv
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "exec/launch/program_words.h"
+#include "tests/parity/exec/exec_case.h"
+#include "tests/parity/exec/nccl_log.h"
+#include "tests/support/run_program.h"
+
+enum { STEPS = 2, FP32 = 7, BYTES = 0 };  // of ncclDataType_t
+
+static Arena arena;
+static char *directory;
+
+static void begin(void) {
+    directory = temp_dir_make();
+    setenv("NDTUNE_NCCL_RECORDING", directory, 1);
+    setenv("LD_LIBRARY_PATH", NCCL_STAND_IN, 1);
+}
+
+static void end(void) {
+    temp_dir_remove(directory);
+    arena_free(&arena);
+}
+
+TestSuite(nccl, .init = begin, .fini = end);
+
+static RunOptions options_over(const char *transport) {
+    RunOptions options = case_options();
+    options.steps = STEPS;
+    options.transport = transport;
+    return options;
+}
+
+static Status try_mesh(Mesh mesh, const RunOptions *options, LaunchOptions launch, RunResult *result, Error *error) {
+    const TrainPlan plan = case_sharded_plan(mesh);
+    const RunRequest request = case_request(&plan, options);
+    const ExecOptions how = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker", .launch = launch};
+    return exec_run(&request, &how, &arena, result, error);
+}
+
+static RunResult run_mesh(Mesh mesh, const char *transport, LaunchOptions launch) {
+    const RunOptions options = options_over(transport);
+    RunResult result = {0};
+    Error error = {0};
+    cr_assert(try_mesh(mesh, &options, launch, &result, &error) == STATUS_OK, "%s: %s %s", transport, error.message,
+              error.hint);
+    return result;
+}
+
+static void equal_bits(const RunResult *run, const RunResult *reference) {
+    for (int i = 0; i < STEPS; i++) {
+        cr_expect(run->loss[i] == reference->loss[i] && run->grad_norm[i] == reference->grad_norm[i],
+                  "step %d: loss %.9g and %.9g, norm %.9g and %.9g", i + 1, run->loss[i], reference->loss[i],
+                  run->grad_norm[i], reference->grad_norm[i]);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- the program's calls
+
+static StepProgram program_of(Mesh mesh) {
+    const TrainPlan plan = case_sharded_plan(mesh);
+    const ModelSpec model = case_model();
+    const Target *target;
+    StepProgram program;
+    Error error = {0};
+    cr_assert(target_find("ndtune", &target, &error) == STATUS_OK);
+    cr_assert(step_lower(&model, &plan, target, &arena, &program, &error) == STATUS_OK, "%s", error.message);
+    return program;
+}
+
+// Calls of the program's lanes: not those of the start, nor the run's own.
+static const NcclCall *next_call(const NcclLog *log, int *at) {
+    while (*at < log->count) {
+        const NcclCall *call = &log->calls[(*at)++];
+        const bool own = strcmp(call->lane, "start") != 0 && strcmp(call->lane, "run") != 0;
+        if (own && strncmp(call->words, "call ", 5) == 0) {
+            return call;
+        }
+    }
+    return NULL;
+}
+
+static const char *words_of(TaskKind kind) {
+    return kind == TASK_ALL_GATHER       ? "call all_gather"
+           : kind == TASK_REDUCE_SCATTER ? "call reduce_scatter"
+           : kind == TASK_ALL_REDUCE     ? "call all_reduce"
+                                         : "call send_recv";
+}
+
+static void call_is(const NcclCall *call, const StepProgram *program, const Task *task, int rank) {
+    const MeshCoordinates at = mesh_coordinates(&program->plan.mesh, rank);
+    const Group *group = &program->groups[task->group];
+    const bool whole = task->kind == TASK_ALL_GATHER || task->kind == TASK_SEND_RECV;
+    const int64_t bytes = program_collective_bytes(program, task);
+    const int index = mesh_group_index(&program->plan.mesh, group->axes, &at);
+    cr_expect_str_eq(call->words, words_of(task->kind), "'%s'", task->name);
+    cr_expect_str_eq(call->lane, program->lanes[task->lane].name, "'%s'", task->name);
+    cr_expect(call->size == group->size && call->rank == index, "'%s': %d of %d", task->name, call->rank, call->size);
+    cr_expect(call->count == (size_t)(whole ? bytes : bytes / 4), "'%s': %zu of %lld bytes", task->name, call->count,
+              (long long)bytes);
+    cr_expect(call->type == (whole ? BYTES : FP32), "'%s': type %d", task->name, call->type);
+    if (task->kind == TASK_SEND_RECV) {
+        cr_expect(call->depth == 1 && call->to == (index + 1) % group->size &&
+                      call->from == (index + group->size - 1) % group->size,
+                  "'%s': to %d, from %d", task->name, call->to, call->from);
+    } else {
+        cr_expect(call->depth == 0 && (whole || call->op == (task->reduce_max ? 2 : 0)), "'%s'", task->name);
+    }
+}
+
+// Every collective instance of a group of several, in issue order, and nothing else.
+static void calls_are_the_programs(const StepProgram *program, const NcclLog *log, int rank) {
+    int at = 0;
+    for (int step = 0; step < STEPS; step++) {
+        StepCursor cursor = step_cursor_begin(program);
+        StepInstance instance;
+        while (step_cursor_next(&cursor, &instance)) {
+            const Task *task = &program->tasks[instance.task];
+            if (!task_is_collective(task) || program->groups[task->group].size == 1) {
+                continue;
+            }
+            const NcclCall *call = next_call(log, &at);
+            cr_assert(call, "rank %d: no call for '%s' of step %d", rank, task->name, step);
+            call_is(call, program, task, rank);
+        }
+    }
+    cr_expect(!next_call(log, &at), "rank %d: more calls than the program has", rank);
+}
+
+// The members of a communicator call the same things in the same order.
+static void members_agree(const NcclLog *log, const NcclLog *other) {
+    int at = 0, there = 0;
+    for (; at < log->count; at++) {
+        const NcclCall *call = &log->calls[at], *match = NULL;
+        bool member = false;
+        for (int i = 0; i < other->count; i++) {
+            member = member || strcmp(other->calls[i].comm, call->comm) == 0;
+        }
+        if (!member || strncmp(call->words, "call", 4) != 0) {
+            continue;
+        }
+        // Both logs name the communicators that both are in, in one order.
+        while (there < other->count && (strcmp(other->calls[there].comm, call->comm) != 0 ||
+                                        strncmp(other->calls[there].words, "call", 4) != 0)) {
+            there++;
+        }
+        match = there < other->count ? &other->calls[there++] : NULL;
+        cr_expect(match && strcmp(match->words, call->words) == 0 && match->count == call->count &&
+                      match->type == call->type && match->op == call->op,
+                  "%s: %s of %zu has no partner", call->comm, call->words, call->count);
+    }
+}
+
+static void splits_share_nothing(const NcclLog *log) {
+    int splits = 0;
+    for (int i = 0; i < log->count; i++) {
+        const NcclCall *call = &log->calls[i];
+        splits += strncmp(call->words, "split", 5) == 0;
+        cr_expect(call->share != 1, "%s shares resources", call->lane);
+    }
+    cr_expect(splits > 0 && nccl_log_has(log, "destroy") && !nccl_log_has(log, "abort"));
+}
+
+static void trains_as_shm(Mesh mesh) {
+    const RunResult reference = run_mesh(mesh, "shm", (LaunchOptions){0});
+    const RunResult run = run_mesh(mesh, "nccl", (LaunchOptions){0});
+    const StepProgram program = program_of(mesh);
+    const NcclLog first = nccl_log_read(directory, 0, &arena);
+    equal_bits(&run, &reference);
+    for (int rank = 0; rank < mesh_world(&mesh); rank++) {
+        const NcclLog log = nccl_log_read(directory, rank, &arena);
+        cr_expect(!nccl_log_has(&log, "VIOLATION"), "rank %d", rank);
+        calls_are_the_programs(&program, &log, rank);
+        splits_share_nothing(&log);
+        members_agree(&log, &first);
+    }
+}
+
+Test(nccl, shards_and_tensor_parts_make_the_programs_calls_and_the_bits_of_shm) {
+    trains_as_shm((Mesh){.size = {1, 2, 1, 2}});
+}
+
+Test(nccl, replicas_and_rings_make_the_programs_calls_and_the_bits_of_shm) {
+    trains_as_shm((Mesh){.size = {2, 1, 2, 1}});
+}
+
+Test(nccl, a_ring_of_four_makes_the_programs_calls_and_the_bits_of_shm) {
+    trains_as_shm((Mesh){.size = {1, 1, 4, 1}});
+}
+
+Test(nccl, ranks_of_mpirun_get_the_id_through_the_post) {
+    const char *name, *because;
+    Error error = {0};
+    const LaunchOptions mpirun = {.launcher = "mpirun"};
+    if (exec_check_launch(&mpirun, "nccl", &arena, &name, &because, &error) != STATUS_OK) {
+        cr_skip_test("%s", error.message);
+    }
+    const Mesh mesh = {.size = {1, 2, 1, 1}};
+    const RunResult reference = run_mesh(mesh, "shm", (LaunchOptions){0});
+    const RunResult run = run_mesh(mesh, "nccl", mpirun);
+    equal_bits(&run, &reference);
+}
+
+// ---------------------------------------------------------------------------------------------- failures
+
+static void failure_says(const RunOptions *options, const char *const *words) {
+    RunResult result = {0};
+    Error error = {0};
+    const Mesh mesh = {.size = {1, 2, 1, 2}};
+    cr_assert(try_mesh(mesh, options, (LaunchOptions){0}, &result, &error) == STATUS_ENVIRONMENT, "%s", error.message);
+    for (int i = 0; words[i]; i++) {
+        cr_expect(strstr(error.message, words[i]) || strstr(error.hint, words[i]), "no '%s' in: %s (%s)", words[i],
+                  error.message, error.hint);
+    }
+}
+
+static int task_named(const char *name) {
+    const StepProgram program = program_of((Mesh){.size = {1, 2, 1, 2}});
+    for (int t = 0; t < program.task_count; t++) {
+        if (strcmp(program.tasks[t].name, name) == 0) {
+            return t;
+        }
+    }
+    cr_assert_fail("no task '%s'", name);
+    return -1;
+}
+
+// After its abort a rank calls nothing more.
+static int aborts_end_everything(int ranks) {
+    int aborted = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        const NcclLog log = nccl_log_read(directory, rank, &arena);
+        bool over = false;
+        for (int i = 0; i < log.count; i++) {
+            over = over || strcmp(log.calls[i].words, "abort") == 0;
+            cr_expect(!over || strcmp(log.calls[i].words, "abort") == 0, "rank %d: %s after an abort", rank,
+                      log.calls[i].words);
+        }
+        aborted += over;
+        cr_expect(!nccl_log_has(&log, "VIOLATION"), "rank %d", rank);
+    }
+    return aborted;
+}
+
+Test(nccl, a_rank_that_hangs_is_named_and_the_others_abort) {
+    RunOptions options = options_over("nccl");
+    options.timeout_s = 1;
+    options.fault = (RunFault){.action = FAULT_HANG, .rank = 2, .task = task_named("mlp down")};
+    failure_says(&options, (const char *[]){"lane ", "for rank 2", "'mlp down'", NULL});
+    aborts_end_everything(4);  // how many had time to is the launcher's affair
+}
+
+Test(nccl, a_rank_that_ends_is_named_with_its_task) {
+    RunOptions options = options_over("nccl");
+    options.fault = (RunFault){.action = FAULT_EXIT, .rank = 2, .task = task_named("mlp down")};
+    failure_says(&options, (const char *[]){"rank 2 on ", "exited with code 42", "'mlp down'", NULL});
+}
+
+Test(nccl, an_error_that_comes_later_is_told_in_nccls_words_with_rank_and_lane) {
+    const RunOptions options = options_over("nccl");
+    setenv("NDTUNE_NCCL_FAIL", "1:3", 1);
+    failure_says(&options, (const char *[]){"lane ", "rank 1: NCCL says: remote process exited",
+                                            "socket closed by its peer", NULL});
+    cr_expect_gt(aborts_end_everything(2), 0);
+}
+
+Test(nccl, a_rank_with_another_size_is_told) {
+    RunOptions options = options_over("nccl");
+    options.timeout_s = 5;
+    const StepProgram program = program_of((Mesh){.size = {1, 2, 1, 2}});
+    int gather = 0;
+    while (program.tasks[gather].kind != TASK_ALL_GATHER) {
+        gather++;
+    }
+    options.fault = (RunFault){.action = FAULT_SIZE, .rank = 2, .task = gather};
+    failure_says(&options, (const char *[]){"NCCL says: invalid usage", NULL});
+}
+
+// ---------------------------------------------------------------------------------------------- refusals
+
+Test(nccl, ranks_that_would_share_a_gpu_are_refused_in_words_that_name_shm) {
+    const RunOptions options = options_over("nccl");
+    setenv("NDTUNE_STAND_IN_GPUS", "2", 1);
+    failure_says(&options, (const char *[]){"one rank per GPU", "4 ranks on this machine and 2 GPUs",
+                                            "--transport shm", NULL});
+}
+
+Test(nccl, ranks_share_a_gpu_where_that_is_asked_for) {
+    setenv("NDTUNE_STAND_IN_GPUS", "1", 1);
+    setenv("NDTUNE_NCCL_SHARE_GPU", "1", 1);
+    const Mesh mesh = {.size = {1, 2, 1, 1}};
+    const RunResult reference = run_mesh(mesh, "shm", (LaunchOptions){0});
+    const RunResult run = run_mesh(mesh, "nccl", (LaunchOptions){0});
+    equal_bits(&run, &reference);
+}
+
+Test(nccl, a_library_that_is_too_old_is_refused_with_both_versions) {
+    const RunOptions options = options_over("nccl");
+    setenv("NDTUNE_NCCL_VERSION", "21705", 1);
+    failure_says(&options, (const char *[]){"needs NCCL 2.18.0 or newer", "2.17.5", NULL});
+}
+
+// An empty file is found first and is no library, whatever this machine has.
+static void missing_library_is_told(const char *library, const char *folders, const char *words) {
+    char path[512], setting[1024];
+    snprintf(path, sizeof path, "%s/%s", directory, library);
+    FILE *file = fopen(path, "w");
+    cr_assert(file);
+    fclose(file);
+    snprintf(setting, sizeof setting, "LD_LIBRARY_PATH=%s%s", directory, folders);
+    const char *const run[] = {"ndtune", "run", "--model", "tiny", "--mesh", "dp_shard=2", "--transport", "nccl",
+                               "--seq",  "16",  NULL};
+    const char *const environment[] = {setting, NULL};
+    ProgramRun ended = program_run(run, environment, 50);
+    cr_expect_eq(ended.exit_code, 3, "%d", ended.exit_code);
+    cr_expect(strstr(ended.err, words), "%s", ended.err);
+    program_run_free(&ended);
+}
+
+Test(nccl, a_machine_without_the_driver_is_told_in_a_sentence) {
+    missing_library_is_told("libcuda.so.1", "", "transport nccl: no libcuda.so.1 on this machine (the NVIDIA driver");
+}
+
+Test(nccl, a_machine_without_nccl_is_told_in_a_sentence) {
+    missing_library_is_told("libnccl.so.2", ":" NCCL_STAND_IN, "transport nccl: no libnccl.so.2 on this machine");
+}

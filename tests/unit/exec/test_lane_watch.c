@@ -1,0 +1,112 @@
+// What streams count becomes what the board shows, so that blame finds on GPUs whom it finds on CPUs. Streams are
+// counters that the test moves.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "exec/transport/blame.h"
+#include "exec/transport/lane_watch.h"
+
+enum { RANKS = 3 };
+
+static Arena arena;
+static BoardRank rows[RANKS];
+static LaneCounts counts[RANKS];
+static LaneWatch watches[RANKS];
+static const Communicator lane = {.name = "rs", .axes = AXIS_BIT(AXIS_DP_SHARD)};
+
+static void begin(void) {
+    for (int rank = 0; rank < RANKS; rank++) {
+        board_rank_begin(&rows[rank]);
+        lane_watch_begin(&watches[rank], &rows[rank], &rows[rank].seats[0], &counts[rank], &arena);
+    }
+}
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(lane_watch, .init = begin, .fini = end);
+
+static void note(int rank, int task, int64_t bytes) {
+    const TransportCall call = {.bytes = bytes, .place = {.step = 0, .task = task, .ordinal = task}};
+    lane_watch_note(&watches[rank], COLLECTIVE_REDUCE_SCATTER, &call);
+}
+
+static void stream_is_at(int rank, unsigned begun, unsigned ended) {
+    atomic_store(&counts[rank].begun, begun);
+    atomic_store(&counts[rank].ended, ended);
+    lane_watch_show(&watches[rank]);
+}
+
+static Board board_of(void) {
+    return (Board){.mesh = {.size = {1, RANKS, 1, 1}}, .communicators = &lane, .communicator_count = 1, .ranks = rows};
+}
+
+Test(lane_watch, what_is_only_put_into_a_stream_is_not_shown) {
+    note(0, 1, 64);
+    cr_expect(!lane_watch_show(&watches[0]) && !lane_watch_idle(&watches[0]));
+    cr_expect_eq(atomic_load(&rows[0].seats[0].inside), 0);
+    cr_expect_eq(atomic_load(&rows[0].progress), 0);
+}
+
+Test(lane_watch, the_seat_shows_the_collective_that_the_stream_is_in) {
+    for (int task = 1; task <= 5; task++) {
+        note(0, task, 100 * task);
+    }
+    stream_is_at(0, 3, 2);
+    BoardSeat *seat = &rows[0].seats[0];
+    cr_expect(atomic_load(&seat->inside) == 1 && atomic_load(&seat->rounds) == 3 && atomic_load(&seat->task) == 3);
+    cr_expect_eq(atomic_load(&seat->bytes), 300);
+    cr_expect_eq(atomic_load(&rows[0].progress), 1);
+    stream_is_at(0, 5, 5);
+    cr_expect(atomic_load(&seat->inside) == 0 && atomic_load(&seat->rounds) == 5 && lane_watch_idle(&watches[0]));
+    cr_expect_eq(atomic_load(&rows[0].progress), 2);
+}
+
+// Hosts run ahead by different counts; only the streams tell who is missing.
+Test(lane_watch, blame_finds_the_rank_whose_stream_has_not_begun) {
+    for (int task = 1; task <= 9; task++) {
+        note(0, task, 64);
+        note(2, task, 64);
+    }
+    note(1, 1, 64);
+    note(1, 2, 64);
+    stream_is_at(0, 2, 1);
+    stream_is_at(2, 2, 1);
+    stream_is_at(1, 1, 1);
+    const Board board = board_of();
+    Blame blame;
+    blame_find(&board, 0, &blame);
+    cr_expect(blame.culprit[1] && !blame.culprit[0] && !blame.culprit[2]);
+    Error error = {0};
+    blame_late(&board, 2, 0, 5.0, &error);
+    cr_expect(strstr(error.message, "lane rs, reduce-scatter of 64 B") && strstr(error.message, "for rank 1"), "%s",
+              error.message);
+}
+
+Test(lane_watch, blame_finds_streams_in_different_collectives) {
+    note(0, 1, 64);
+    note(1, 1, 64);
+    note(2, 2, 32);
+    for (int rank = 0; rank < RANKS; rank++) {
+        stream_is_at(rank, 1, 0);
+    }
+    const Board board = board_of();
+    Error error = {0};
+    blame_late(&board, 0, 0, 5.0, &error);
+    cr_expect(strstr(error.message, "rank 2 is in reduce-scatter of 32 B"), "%s", error.message);
+}
+
+Test(lane_watch, numbers_that_wrap_still_count) {
+    LaneWatch *watch = &watches[0];
+    atomic_store(&watch->noted, UINT32_MAX);
+    stream_is_at(0, UINT32_MAX, UINT32_MAX);
+    cr_expect(lane_watch_idle(watch));
+    note(0, 7, 64);
+    cr_expect(!lane_watch_idle(watch));
+    stream_is_at(0, 0, UINT32_MAX);
+    cr_expect_eq(atomic_load(&rows[0].seats[0].task), 7);
+    stream_is_at(0, 0, 0);
+    cr_expect(lane_watch_idle(watch));
+}
