@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_model.h"
+#include "autotune/target_on_cluster.h"
 #include "sim/base/text.h"
 #include "sim/cost/cost.h"
 
@@ -20,6 +21,8 @@ typedef struct KnownCluster {
 
 struct RunMapper {
     Arena *arena;
+    const char *given_name;  // of a profile that stands for the built-in one of that name; NULL = none
+    const ClusterProfile *given;
     KnownCluster *clusters;
     size_t cluster_count, cluster_capacity;
 };
@@ -30,19 +33,29 @@ RunMapper *run_mapper_new(Arena *arena) {
     return mapper;
 }
 
+void run_mapper_give(RunMapper *mapper, const char *name, const ClusterProfile *profile) {
+    mapper->given_name = name;
+    mapper->given = profile;
+}
+
 // Returns the reason why it cannot be had, NULL when *cluster is filled.
-static const char *load_cluster(Arena *arena, const char *name, const char *overrides, ClusterProfile *profile) {
+static const char *load_cluster(const RunMapper *mapper, const char *name, const char *overrides,
+                                ClusterProfile *profile) {
+    Arena *arena = mapper->arena;
     Error error = {0};
     int count = 0;
     const char *const *names = cluster_names(&count);
-    bool known = text_is_path(name);
+    const bool given = mapper->given_name && strcmp(mapper->given_name, name) == 0;
+    bool known = given || text_is_path(name);
     for (int i = 0; i < count && !known; i++) {
         known = strcmp(names[i], name) == 0;
     }
     if (!known) {
         return arena_format(arena, "cluster \"%s\" is not in this version", name);
     }
-    if (cluster_find(name, arena, profile, &error) != STATUS_OK) {
+    if (given) {
+        *profile = *mapper->given;
+    } else if (cluster_find(name, arena, profile, &error) != STATUS_OK) {
         return arena_text(arena, error.message);
     }
     char *text = arena_text(arena, overrides), *rest = NULL;
@@ -63,7 +76,7 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
         }
     }
     KnownCluster known = {.key = key};
-    known.skipped = load_cluster(mapper->arena, row->cluster, row->overrides, &known.profile);
+    known.skipped = load_cluster(mapper, row->cluster, row->overrides, &known.profile);
     mapper->clusters = arena_grow(mapper->arena, mapper->clusters, mapper->cluster_count, &mapper->cluster_capacity,
                                   sizeof *mapper->clusters);
     mapper->clusters[mapper->cluster_count++] = known;
@@ -283,6 +296,9 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     const char *reason = row->usable == 1 ? NULL : "marked as not usable";
     reason = reason ? reason : find_target(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
+    if (!reason) {
+        run->request.target = target_on_cluster(run->request.target, &run->request.cluster, mapper->arena);
+    }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
     reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);
     run->skipped = reason;

@@ -28,5 +28,8 @@ const RunLoss *run_case_losses(int *count);
 typedef struct RunMapper RunMapper;
 RunMapper *run_mapper_new(Arena *arena);
 
+// Rows whose cluster has this name get this profile; both outlive the mapper.
+void run_mapper_give(RunMapper *mapper, const char *name, const ClusterProfile *profile);
+
 // Fills *run; what it holds lives in the mapper's arena.
 void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run);

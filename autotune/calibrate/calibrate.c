@@ -1,5 +1,5 @@
-// From samples to a posterior, in the order in which runs may teach: first the machine and our executor's own costs from
-// runs of our executor, then each framework's costs from its runs with the machine held. What the held machine's
+// From samples to a posterior, in the order in which runs may teach: first the machine and our executor's own costs
+// from runs of our executor, then each framework's costs from its runs with the machine held. What the held machine's
 // uncertainty does to a framework's costs stays in the covariance (a cut posterior: framework runs never move the
 // machine, yet a framework's total is known although neither part is).
 

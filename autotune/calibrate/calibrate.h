@@ -1,6 +1,6 @@
-// Calibration: a few log-scale factors (theta) on the cost parameters that matter, fitted to measured runs. theta = 0 is
-// the profile as it is; a number of the profile is multiplied by exp(theta). One table (parameters.c) says which numbers
-// a theta scales, how wide its prior is and whose runs may teach it:
+// Calibration: a few log-scale factors (theta) on the cost parameters that matter, fitted to measured runs. theta = 0
+// is the profile as it is; a number of the profile is multiplied by exp(theta). One table (parameters.c) says which
+// numbers a theta scales, how wide its prior is and whose runs may teach it:
 //   runs of our executor   the chip and its links, and what running our executor costs
 //   runs of a framework    what running that framework costs on this machine; never the machine
 // From samples to a Posterior: calibrate_fit. From a Posterior: draws of theta, the log time of any plan with its
@@ -167,6 +167,22 @@ Status calibrate_sensitivity(const CalibrationPosterior *posterior, const Calibr
 
 // sd of the log step time of a plan that was never run: the posterior's part and the misfit.
 double calibration_log_sd(const CalibrationPosterior *posterior, const CalibrationSensitivity *sensitivity);
+
+// ---------------------------------------------------------------------------------------------- calibrated profiles
+
+// The base profile under the posterior's mean: every changed number graded fitted with the runs in its source, what the
+// runners cost in `targets`, the covariance in `calibration`. date: YYYY-MM-DD.
+Status calibration_child(const Calibration *calibration, const CalibrationInput *input, const char *date, Arena *arena,
+                         ClusterProfile *child, Error *error);
+
+// What a calibrated profile (calibration not NULL) knows of itself: mean 0 at its own numbers. Wider where one set of
+// runs taught.
+Status calibration_of_profile(const ClusterProfile *cluster, Arena *arena, CalibrationPosterior *posterior,
+                              Error *error);
+
+// 80 % interval of a run of this plan, predicted to take step_s. scratch is reset.
+Status calibrated_interval(const CalibrationPosterior *posterior, const CalibrationCase *what, double step_s,
+                           Arena *scratch, double *low_s, double *high_s, Error *error);
 
 // Is it our executor's row, or a program with its runtime?
 bool calibration_is_executor(const Target *runner);

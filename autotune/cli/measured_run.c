@@ -10,6 +10,7 @@
 #include "autotune/handicap.h"
 #include "autotune/predict.h"
 #include "autotune/predict_serial.h"
+#include "autotune/target_on_cluster.h"
 #include "autotune/validate/exposure.h"
 #include "autotune/validate/measurement.h"
 #include "sim/engine/engine.h"
@@ -76,6 +77,7 @@ void measured_run_options(const Cli *cli, RunOptions *options) {
 Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *error) {
     const Target *executor;
     TRY(target_find(run_defaults.target, &executor, error));
+    executor = target_on_cluster(executor, &request->cluster, &run->cli->arena);
     Target *mixed = ARENA_NEW(&run->cli->arena, Target);
     *mixed = target_run_by(request->target, executor);
     run->request = request;

@@ -8,6 +8,7 @@
 
 #include "autotune/handicap.h"
 #include "autotune/space.h"
+#include "autotune/target_on_cluster.h"
 #include "sim/base/text.h"
 
 enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS };
@@ -110,6 +111,7 @@ static Status find_target(Builder *builder, Error *error) {
     const bool given = cli_given(cli, OPTION_TARGET);
     const char *name = given ? cli_value(cli, OPTION_TARGET)->text : builder->defaults->target;
     TRY(cli_blame(cli, OPTION_TARGET, target_find(name, &request->target, error)));
+    request->target = target_on_cluster(request->target, &request->cluster, &cli->arena);
     assume(builder,
            arena_format(&cli->arena, "target %s@%s, evidence: %s%s", request->target->name, request->target->version,
                         request->target->evidence, given ? "" : "; change it with --target"));

@@ -40,7 +40,7 @@ typedef struct AttentionRate {
     double causal_factor;  // cc
 } AttentionRate;
 
-enum { CLUSTER_MAX_ATTENTION = 8, CLUSTER_MAX_GROUPS = 4, CLUSTER_TIERS = 2 };
+enum { CLUSTER_MAX_ATTENTION = 8, CLUSTER_MAX_GROUPS = 4, CLUSTER_TIERS = 2, CLUSTER_MAX_TARGETS = 4 };
 
 typedef struct Accelerator {
     char name[48];
@@ -140,6 +140,38 @@ typedef struct Interference {
     double residue;              // of a kernel beside any collective (power, L2)
 } Interference;
 
+// What running a target costs on this machine, as its runs taught: stands for those numbers of the target's own row
+// (sim/plan/target.h, TargetRuntime). autotune/target_on_cluster.h applies it.
+typedef struct ClusterTarget {
+    char name[48];  // "accelerate@1.14"
+    double host_s_per_op, other_share, collective_share, crowding_share, step_fixed_s;
+    double memory_passes, loss_bytes_per_logit, optimizer_bytes_per_parameter;
+    double allocator_slack;
+    double relative_uncertainty;
+} ClusterTarget;
+
+// How the fitted numbers of a profile came about, and how sure they are. Log factors are over the parent's numbers; the
+// covariance is of the log factors around the profile's own numbers (autotune/calibrate).
+typedef struct ClusterCalibrated {
+    const char *name, *target;  // "gemm_rate"; "ndtune@1" or NULL = the machine's
+    double log_factor, sd, prior_sd;
+    int plans;            // that could teach it
+    bool one_set;         // of one run set
+    const char *verdict;  // in words
+} ClusterCalibrated;
+
+typedef struct ClusterCalibration {
+    const char *parent, *parent_hash, *date;
+    const char *const *runs;  // ids
+    int run_count, shapes;
+    double misfit_sd, noise_sd;              // of log step times: of a plan, of a repeat
+    int held_out_shapes;                     // 0 = too few to hold one out
+    double held_out_before, held_out_after;  // median |predicted / measured - 1|
+    const ClusterCalibrated *parameters;
+    int count;
+    const double *covariance;  // count x count
+} ClusterCalibration;
+
 typedef struct Provenance {
     const char *path;    // "accelerator.gemm.bf16.sustained_flop_per_s"
     double value;        // of a curve: how many points it has
@@ -159,6 +191,9 @@ typedef struct ClusterProfile {
     Interference interference;
     const MeasuredCurve *curves;
     int curve_count;
+    ClusterTarget targets[CLUSTER_MAX_TARGETS];  // runners that were calibrated on this machine
+    int target_count;
+    const ClusterCalibration *calibration;  // NULL = nobody calibrated it
     double price_usd_per_accelerator_hour;  // 0 = unknown
     double relative_uncertainty;            // one-sigma of step time for uncalibrated predictions on this profile
     const Provenance *provenance;           // one row per number in field-table order, then one per curve
@@ -172,6 +207,10 @@ const char *const *cluster_names(int *count);
 // "fabric.node_gbps=800", "node.gpus=4", or any path of the field table: "KEY=VALUE". Marks the field GRADE_USER. A
 // change below node or fabric drops the measured curves that it would contradict.
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error);
+
+// Provenance of a profile whose numbers, curves or targets were changed in place: what equals `before` keeps its own; the
+// rest is of `source`, fitted, and rounded to six digits.
+void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Arena *arena);
 
 // JSON text of the profile; reading it back gives the same profile. Caller frees (free).
 Status cluster_write(const ClusterProfile *profile, char **text, Error *error);

@@ -125,7 +125,30 @@ static const ClusterField group_fields[] = {
     GROUP(p2p.pipelining, "1", 0.0, 100.0),          GROUP(p2p.ceiling, "1", 0.0, 1000.0),
 };
 
+#define TARGET(name, unit, high) NUMBER(#name, ClusterTarget, name, unit, 0.0, high)
+#define ON_TOP(name) NUMBER(#name, ClusterTarget, name, "1", -0.9, 100.0)
+static const ClusterField target_fields[] = {
+    TARGET(host_s_per_op, "s", latency_high_s),
+    ON_TOP(other_share),
+    ON_TOP(collective_share),
+    ON_TOP(crowding_share),
+    TARGET(step_fixed_s, "s", 1000.0),
+    TARGET(memory_passes, "1", 1000.0),
+    TARGET(loss_bytes_per_logit, "bytes", 1e4),
+    TARGET(optimizer_bytes_per_parameter, "bytes", 1e4),
+    TARGET(allocator_slack, "1", 10.0),
+    TARGET(relative_uncertainty, "1", 2.0),
+};
+
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+
+const char *cluster_target_key(const char *name, Arena *arena) {
+    char *key = arena_text(arena, name);
+    for (char *p = key; *p; p++) {
+        *p = *p == '.' ? '_' : *p;  // a dot would begin another section
+    }
+    return key;
+}
 
 unsigned cluster_dtypes(const ClusterProfile *profile) {
     unsigned mask = 0;
@@ -155,7 +178,7 @@ ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *aren
     Accelerator *accelerator = &profile->accelerator;
     const int most = COUNT(accelerator_fields) + DTYPE_COUNT * COUNT(gemm_fields) +
                      CLUSTER_MAX_ATTENTION * COUNT(attention_fields) + CLUSTER_MAX_GROUPS * COUNT(group_fields) +
-                     COUNT(system_fields);
+                     CLUSTER_MAX_TARGETS * COUNT(target_fields) + COUNT(system_fields);
     ClusterSlots slots = {.rows = ARENA_ARRAY(arena, ClusterSlot, most)};
     slots_add(&slots, &(Section){"", accelerator_fields, COUNT(accelerator_fields), profile}, arena);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
@@ -173,6 +196,11 @@ ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *aren
         GroupRate *rate = &profile->node.groups[i];
         const char *prefix = arena_format(arena, "node.groups.%d.", rate->ranks);
         slots_add(&slots, &(Section){prefix, group_fields, COUNT(group_fields), rate}, arena);
+    }
+    for (int i = 0; i < profile->target_count; i++) {
+        ClusterTarget *target = &profile->targets[i];
+        const char *prefix = arena_format(arena, "targets.%s.", cluster_target_key(target->name, arena));
+        slots_add(&slots, &(Section){prefix, target_fields, COUNT(target_fields), target}, arena);
     }
     slots_add(&slots, &(Section){"", system_fields, COUNT(system_fields), profile}, arena);
     return slots;

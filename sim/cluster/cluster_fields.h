@@ -47,6 +47,9 @@ ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *aren
 // The dtypes that the profile supports: those with a peak rate.
 unsigned cluster_dtypes(const ClusterProfile *profile);
 
+// The key of a target below "targets": "accelerate@1_14".
+const char *cluster_target_key(const char *name, Arena *arena);
+
 double cluster_slot_value(const ClusterSlot *slot);
 void cluster_slot_store(const ClusterSlot *slot, double value);
 
@@ -64,6 +67,10 @@ extern const char *const curve_kind_names[CURVE_KIND_COUNT];
 Status cluster_curves_read(const JsonReader *root, Arena *arena, ClusterProfile *profile, Error *error);
 const char *cluster_curve_path(const MeasuredCurve *curve, Arena *arena);
 json_t *cluster_curve_points(const MeasuredCurve *curve);
+
+// The section "calibration" (cluster_calibration.c); absent: NULL.
+Status cluster_calibration_read(const JsonReader *root, Arena *arena, ClusterProfile *profile, Error *error);
+json_t *cluster_calibration_json(const ClusterCalibration *calibration);
 
 typedef struct EmbeddedProfile {
     const char *name;

@@ -167,6 +167,31 @@ static Status read_groups(const Reading *reading, Error *error) {
     return STATUS_OK;
 }
 
+// Whose running costs were calibrated here: the keys of targets, "name@version" with _ for the version's dots.
+static Status read_targets(const Reading *reading, Error *error) {
+    static const char path[] = "targets";
+    ClusterProfile *profile = reading->profile;
+    const char *key;
+    json_t *costs;
+    json_object_foreach(value_at(reading->root, path), key, costs) {
+        if (profile->target_count == CLUSTER_MAX_TARGETS) {
+            return error_at(reading, path, error, arena_format(reading->arena, "more than %d", CLUSTER_MAX_TARGETS),
+                            NULL);
+        }
+        ClusterTarget *target = &profile->targets[profile->target_count];
+        const char *at = strchr(key, '@');
+        if (!at || at == key || at[1] == '\0' || strlen(key) >= sizeof target->name || strchr(key, '.')) {
+            return error_at(reading, path, error, "keys are name@version with _ for ., such as accelerate@1_14", key);
+        }
+        snprintf(target->name, sizeof target->name, "%s", key);
+        for (char *p = target->name + (at - key); *p; p++) {
+            *p = *p == '_' ? '.' : *p;
+        }
+        profile->target_count++;
+    }
+    return STATUS_OK;
+}
+
 static Status read_grade(const Reading *reading, const JsonReader *leaf, Grade *grade, Error *error) {
     const char *name = NULL;
     TRY(json_get_text(leaf, "grade", reading->arena, &name, error));
@@ -256,8 +281,9 @@ static Status refuse_unknown(const Reading *reading, json_t *object, const char 
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        if (prefix[0] == '\0' && (strcmp(key, "curves") == 0 || strcmp(key, "extends") == 0)) {
-            continue;  // read by cluster_curves.c and cluster_extend.c, just as strictly
+        if (prefix[0] == '\0' &&
+            (strcmp(key, "curves") == 0 || strcmp(key, "extends") == 0 || strcmp(key, "calibration") == 0)) {
+            continue;  // read by cluster_curves.c, cluster_extend.c, cluster_calibration.c, just as strictly
         }
         const char *path = arena_format(reading->arena, "%s%s%s", prefix, prefix[0] == '\0' ? "" : ".", key);
         const int kind = strchr(key, '.') ? -1 : path_kind(reading, path);
@@ -295,8 +321,10 @@ static Status read_root(Reading *reading, Error *error) {
     TRY(read_dtypes(reading, &dtypes, error));
     TRY(read_kernels(reading, error));
     TRY(read_groups(reading, error));
+    TRY(read_targets(reading, error));
     const JsonReader root = reader_at(reading, reading->root, "");
     TRY(cluster_curves_read(&root, reading->arena, reading->profile, error));
+    TRY(cluster_calibration_read(&root, reading->arena, reading->profile, error));
     reading->slots = cluster_slots(reading->profile, dtypes, reading->arena);
     TRY(refuse_unknown(reading, reading->root, "", error));
     TRY(read_provenance(reading, error));

@@ -66,6 +66,9 @@ static json_t *profile_json(const ClusterProfile *profile, const ClusterSlots *s
     for (int i = 0; i < profile->curve_count; i++) {
         put_leaf(root, &profile->provenance[slots->count + i], "points", cluster_curve_points(&profile->curves[i]));
     }
+    if (profile->calibration) {
+        json_object_set_new(root, "calibration", cluster_calibration_json(profile->calibration));
+    }
     return root;
 }
 

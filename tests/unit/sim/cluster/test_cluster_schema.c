@@ -18,6 +18,8 @@ static void begin(void) {
     profile.accelerator.attention[0] = (AttentionRate){.kernel = "flash", .head_dim = 128};
     profile.node.group_count = 1;
     profile.node.groups[0].ranks = 2;
+    profile.target_count = 1;
+    snprintf(profile.targets[0].name, sizeof profile.targets[0].name, "ndtune@1");
     slots = cluster_slots(&profile, 1u << DTYPE_BF16, &arena);
 }
 
@@ -93,7 +95,7 @@ Test(cluster_schema, nothing_is_described_that_does_not_exist) {
 Test(cluster_schema, a_file_that_extends_nothing_needs_every_section) {
     json_t *always = json_object_get(schema, "required");
     json_t *otherwise = json_object_get(json_object_get(schema, "then"), "required");
-    const size_t optional = 2;  // extends, curves
+    const size_t optional = 4;  // extends, curves, targets, calibration
     cr_assert_eq(json_array_size(always) + json_array_size(otherwise) + optional,
                  json_object_size(json_object_get(schema, "properties")));
 }

@@ -1,0 +1,13 @@
+// A target as it runs on one machine: what its runs there taught stands for the numbers of its row.
+
+#pragma once
+
+#include "sim/base/arena.h"
+#include "sim/cluster/cluster.h"
+#include "sim/plan/target.h"
+
+// The row itself where the profile was not calibrated for it, else a copy in the arena.
+const Target *target_on_cluster(const Target *target, const ClusterProfile *cluster, Arena *arena);
+
+// The entry of a runner, made of its runtime, in place of the one that the profile has; false: no room for one more.
+bool target_to_cluster(const Target *target, ClusterProfile *cluster);

@@ -1,0 +1,59 @@
+// Where the numbers of a profile come from, after a program has changed them: a fit scales many fields at once, and
+// each must say so.
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/cluster/cluster_fields.h"
+
+// Six digits are far below what a fit knows and keep a file readable.
+static double rounded(double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", value);
+    return strtod(text, NULL);
+}
+
+static const Provenance *row_of(const ClusterProfile *profile, const char *path) {
+    for (int i = 0; i < profile->provenance_count; i++) {
+        if (strcmp(profile->provenance[i].path, path) == 0) {
+            return &profile->provenance[i];
+        }
+    }
+    return NULL;
+}
+
+static bool same_curve(const MeasuredCurve *a, const MeasuredCurve *b) {
+    return a->count == b->count && memcmp(a->seconds, b->seconds, (size_t)a->count * sizeof *a->seconds) == 0 &&
+           memcmp(a->bytes, b->bytes, (size_t)a->count * sizeof *a->bytes) == 0;
+}
+
+void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Arena *arena) {
+    const ClusterSlots slots = cluster_slots(profile, cluster_dtypes(profile), arena);
+    Provenance *rows = ARENA_ARRAY(arena, Provenance, slots.count + profile->curve_count);
+    for (int i = 0; i < slots.count; i++) {
+        const ClusterSlot *slot = &slots.rows[i];
+        const Provenance *old = row_of(before, slot->path);
+        double value = cluster_slot_value(slot);
+        if (old && !(value < old->value || value > old->value)) {
+            rows[i] = *old;
+            continue;
+        }
+        value = slot->field->type == FIELD_INTEGER ? value
+                                                   : fmin(fmax(rounded(value), slot->field->low), slot->field->high);
+        cluster_slot_store(slot, value);
+        rows[i] = (Provenance){.path = slot->path, .value = value, .source = source, .grade = GRADE_FITTED};
+    }
+    for (int i = 0; i < profile->curve_count; i++) {
+        const char *path = cluster_curve_path(&profile->curves[i], arena);
+        const Provenance *old = row_of(before, path);
+        const bool kept = old && i < before->curve_count && same_curve(&profile->curves[i], &before->curves[i]);
+        rows[slots.count + i] =
+            kept ? *old
+                 : (Provenance){
+                       .path = path, .value = profile->curves[i].count, .source = source, .grade = GRADE_FITTED};
+    }
+    profile->provenance = rows;
+    profile->provenance_count = slots.count + profile->curve_count;
+}
