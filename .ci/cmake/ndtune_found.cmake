@@ -56,6 +56,22 @@ else()
     ndtune_found_row(mpi "no" "no transport mpi (packages libopenmpi-dev openmpi-bin)")
 endif()
 
+# The charts of the HTML report: Vega's modules as Debian lays them out, bundled by esbuild.
+option(NDTUNE_CHARTS "bundle the charts of the HTML report where esbuild and node-vega are found" ON)
+find_program(NDTUNE_ESBUILD esbuild)
+find_path(NDTUNE_NODE_MODULES vega-interpreter/package.json PATHS /usr/share/nodejs /usr/lib/nodejs)
+set(NDTUNE_HAVE_CHARTS OFF)
+if(NDTUNE_CHARTS AND NDTUNE_ESBUILD AND NDTUNE_NODE_MODULES)
+    set(NDTUNE_HAVE_CHARTS ON)
+    file(READ ${NDTUNE_NODE_MODULES}/vega/package.json vega)
+    string(JSON vega GET "${vega}" version)
+    ndtune_found_row(vega "${vega}" "the charts of the HTML report")
+elseif(NOT NDTUNE_CHARTS)
+    ndtune_found_row(vega "off" "the HTML report has text and tables, no charts (NDTUNE_CHARTS=OFF)")
+else()
+    ndtune_found_row(vega "no" "the HTML report has text and tables, no charts (packages node-vega esbuild)")
+endif()
+
 # Libraries whose users are not written yet: shown, so that nobody wonders, and not needed.
 foreach(row "hwloc|hwloc|the probe")
     string(REPLACE "|" ";" row "${row}")

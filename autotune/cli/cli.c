@@ -56,6 +56,13 @@ const CommandRow command_table[COMMAND_COUNT] = {
          "ndtune export --as torchtitan-toml --mesh dp_shard=8,tp=4 --model llama-3-8b --global-batch 64\n"
          "ndtune export --as sbatch --target megatron --out train.sbatch\n",
          cmd_export},
+    [COMMAND_REPORT] = {"report",
+                        "one HTML page of an answer: of the last request, of a stored run, or of what is asked here",
+                        "report [--html FILE] [--open] [--run ID | --world N --model NAME|FILE]",
+                        "ndtune report --open\n"
+                        "ndtune report --world 32 --model 7b --html 7b.html\n"
+                        "ndtune report --run 3\n",
+                        cmd_report},
     [COMMAND_PROBE] = {"probe", "measure this machine and write a cluster profile of it",
                        "probe [--out FILE] [--cluster NAME to extend] [--world RANKS]",
                        "ndtune probe --out probed.json\nndtune --world 4 --model tiny --cluster probed.json\n",

@@ -50,6 +50,7 @@ Status cmd_runs(Cli *cli, Error *error);
 Status cmd_run(Cli *cli, Error *error);
 Status cmd_validate(Cli *cli, Error *error);
 Status cmd_export(Cli *cli, Error *error);
+Status cmd_report(Cli *cli, Error *error);
 Status cmd_probe(Cli *cli, Error *error);
 Status cmd_preflight(Cli *cli, Error *error);
 Status cmd_models(Cli *cli, Error *error);
@@ -94,6 +95,12 @@ Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Erro
 // Fills in the options that name what is trained from the last request in the store, and says so, where this command
 // line names neither --world nor --model. Export takes the choices and the cluster along, too.
 Status last_request_take(Cli *cli, Store *store, Error *error);
+
+// Makes the options of the last request those of this call, but for what goes to the output, and says which they are;
+// *command is what was asked.
+Status last_request_become(Cli *cli, Store *store, CommandId *command, Error *error);
+// The same for any command line of the store.
+Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *error);
 
 // A line on standard error when others use this machine while something is measured on it.
 void cli_warn_if_busy(const char *consequence);

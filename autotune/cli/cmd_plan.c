@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "autotune/cli/cli.h"
+#include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/scaling.h"
 #include "reports/reports.h"
@@ -33,6 +34,7 @@ static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error
                       cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_candidates, &result, error)));
     }
     TRY(store_save_result(store, &result, error));
+    TRY(report_page_option(cli, store, &result, false, error));
     return result.entry_count > 0 ? STATUS_OK : cli_nothing_feasible(&result, error);
 }
 
@@ -69,7 +71,7 @@ static Status plan_point(Cli *cli, Store *store, const TuneRequest *first, int w
 }
 
 static Status plan_curve(Cli *cli, Store *store, const TuneRequest *first, Error *error) {
-    static const OptionId of_one_world[] = {OPTION_BASELINE, OPTION_CSV, OPTION_TOP};
+    static const OptionId of_one_world[] = {OPTION_BASELINE, OPTION_CSV, OPTION_HTML, OPTION_TOP};
     for (size_t i = 0; i < sizeof of_one_world / sizeof of_one_world[0]; i++) {
         if (cli_given(cli, of_one_world[i])) {
             error_set(error, STATUS_USAGE, "--%s belongs to one world, not to a list",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "autotune/cli/cli.h"
+#include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/predict.h"
 #include "autotune/prune.h"
@@ -37,6 +38,19 @@ static Status predict_and_save(Cli *cli, const TuneRequest *request, const Train
     return status;
 }
 
+static Status write_html(Cli *cli, const PredictionReport *report, const PruneRule *rule, Error *error) {
+    if (!cli_given(cli, OPTION_HTML)) {
+        return STATUS_OK;
+    }
+    TuneResult result;
+    report_page_single(cli, report->request, report->prediction, rule ? rule->name : NULL, report->reason, &result);
+    Store *store = NULL;
+    TRY(cli_open_store(cli, &store, error));
+    const Status status = report_page_option(cli, store, &result, true, error);
+    store_close(store);
+    return status;
+}
+
 Status cmd_predict(Cli *cli, Error *error) {
     static const RequestDefaults defaults = {.cluster = "dgx-h100", .target = "accelerate", .single_plan = true};
     TuneRequest request;
@@ -51,10 +65,11 @@ Status cmd_predict(Cli *cli, Error *error) {
     report.legal = !rule;
     if (report.legal) {
         TRY(predict_and_save(cli, &request, &plan, &prediction, error));
-        prune(&request, &plan, &prediction.memory, &cli->arena, &report.reason);
+        rule = prune(&request, &plan, &prediction.memory, &cli->arena, &report.reason);
     }
     TRY(print_prediction(cli, &report, error));
+    TRY(write_html(cli, &report, rule, error));
     return report.reason ? error_set(error, STATUS_INFEASIBLE, "this plan %s: %s",
-                                     rule ? "is not legal" : "does not fit", report.reason)
+                                     report.legal ? "does not fit" : "is not legal", report.reason)
                          : STATUS_OK;
 }

@@ -6,11 +6,12 @@
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/measured_run.h"
+#include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/validate_with.h"
 #include "reports/validation.h"
 
-enum { TOP = 3, SPREAD = 2, STEPS = 10, WARM_UP = 2, REPEATS = 3 };
+enum { TOP = 3, SPREAD = 2, REPEATS = 3 };
 
 typedef struct Executor {
     Cli *cli;
@@ -143,7 +144,20 @@ static Status save_runs(Cli *cli, const Validation *validation, Error *error) {
                      cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_runs, &runs, error));
 }
 
-static Status run_and_print(Executor *executor, Validation *validation, Error *error) {
+static Status write_html(const Executor *executor, const TuneResult *result, const Validation *validation,
+                         Error *error) {
+    Cli *cli = executor->cli;
+    if (!cli_given(cli, OPTION_HTML)) {
+        return STATUS_OK;
+    }
+    const ReportPage page = {.result = result,
+                             .validation = validation,
+                             .executed = executor->target,
+                             .path = cli_value(cli, OPTION_HTML)->text};
+    return report_page_write(cli, executor->store, &page, NULL, error);
+}
+
+static Status run_and_print(Executor *executor, const TuneResult *result, Validation *validation, Error *error) {
     Cli *cli = executor->cli;
     executor->validation = validation;
     executor->of_row = ARENA_ARRAY(&cli->arena, MeasuredRun *, validation->row_count + 1);
@@ -155,6 +169,7 @@ static Status run_and_print(Executor *executor, Validation *validation, Error *e
     validate_summarize(validation, &cli->arena);
     TRY(print_validation(cli, validation, error));
     TRY(save_runs(cli, validation, error));
+    TRY(write_html(executor, result, validation, error));
     return validation->agreement.count > 0
                ? STATUS_OK
                : error_set(error, STATUS_ENVIRONMENT, "none of the %d shapes could be measured", validation->row_count);
@@ -182,8 +197,8 @@ static Status validate(Cli *cli, Store *store, Error *error) {
         return cli_nothing_feasible(&result, error);
     }
     Validation validation = {.source = cli_given(cli, OPTION_WITH) ? "command" : "executor",
-                             .steps = number_or(cli, OPTION_STEPS, STEPS),
-                             .warm_up = number_or(cli, OPTION_WARM_UP, WARM_UP),
+                             .steps = number_or(cli, OPTION_STEPS, VALIDATE_STEPS),
+                             .warm_up = number_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP),
                              .repeats = number_or(cli, OPTION_REPEATS, REPEATS)};
     if (validation.warm_up >= validation.steps) {
         error_set(error, STATUS_USAGE, "of %d steps, %d to warm up leave nothing to measure", validation.steps,
@@ -192,7 +207,7 @@ static Status validate(Cli *cli, Store *store, Error *error) {
     }
     validate_choose(&result, number_or(cli, OPTION_TOP, TOP), number_or(cli, OPTION_SPREAD, SPREAD), &cli->arena,
                     &validation);
-    return run_and_print(&executor, &validation, error);
+    return run_and_print(&executor, &result, &validation, error);
 }
 
 Status cmd_validate(Cli *cli, Error *error) {

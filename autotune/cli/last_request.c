@@ -140,3 +140,31 @@ Status last_request_take(Cli *cli, Store *store, Error *error) {
     fprintf(stderr, "ndtune: going on with the last request: %s\n", line);
     return STATUS_OK;
 }
+
+Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *error) {
+    Options *old = ARENA_NEW(&cli->arena, Options);
+    TRY(parse_old(line, &cli->arena, old, command, error));
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (option_table[i].group == GROUP_OUTPUT && !(i == OPTION_TOKENS || i == OPTION_BASELINE)) {
+            old->values[i] = cli->options.values[i];
+        }
+        old->values[i].argument = -1;  // nothing of it is on this command line
+    }
+    for (int i = 0; i < old->set_count; i++) {
+        old->set_argument[i] = -1;
+    }
+    cli->options = *old;
+    cli->line = line;
+    return STATUS_OK;
+}
+
+Status last_request_become(Cli *cli, Store *store, CommandId *command, Error *error) {
+    const char *line = NULL;
+    TRY(store_last_request(store, NULL, &cli->arena, &line, error));
+    if (!line) {
+        error_set(error, STATUS_USAGE, "the store has no request to go on with: name --world and --model");
+        return error_hint(error, "ndtune %s --world 32 --model 7b", command_names[cli->command]);
+    }
+    fprintf(stderr, "ndtune: of the last request: %s\n", line);
+    return last_request_read(cli, line, command, error);
+}

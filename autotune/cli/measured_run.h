@@ -6,6 +6,8 @@
 #include "autotune/run_record.h"
 #include "exec/launch/launch.h"
 
+enum { VALIDATE_STEPS = 10, VALIDATE_WARM_UP = 2 };  // of a run of validate, unless it is told otherwise
+
 typedef struct MeasuredRun {
     Cli *cli;
     const TuneRequest *request;  // its target has the executor's runtime costs

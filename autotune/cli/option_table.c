@@ -14,7 +14,8 @@
 #define PROBE COMMAND_BIT(COMMAND_PROBE)
 #define PREFLIGHT COMMAND_BIT(COMMAND_PREFLIGHT)
 #define EXPORT COMMAND_BIT(COMMAND_EXPORT)
-#define SEARCH (PLAN | EXPLAIN | VALIDATE | EXPORT)  // whatever a search takes
+#define REPORT COMMAND_BIT(COMMAND_REPORT)
+#define SEARCH (PLAN | EXPLAIN | VALIDATE | EXPORT | REPORT)  // whatever a search takes
 #define RUN COMMAND_BIT(COMMAND_RUN)
 #define REAL (RUN | VALIDATE | PROBE | PREFLIGHT)  // what starts workers
 #define RUNS COMMAND_BIT(COMMAND_RUNS)
@@ -26,7 +27,7 @@
 #define BILLION 1000000000
 
 const char *const command_names[COMMAND_COUNT] = {"plan",     "predict",  "explain",   "run",  "validate",
-                                                  "export",   "probe",    "preflight", "runs", "models",
+                                                  "export",   "report",   "probe",    "preflight", "runs", "models",
                                                   "clusters", "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
@@ -115,9 +116,9 @@ const OptionRow option_table[OPTION_COUNT] = {
                           GROUP_CHOICES, SEARCH},
     [OPTION_TOKENS] = {"tokens", VALUE_COUNT, "N", 1, 0, "tokens", NULL,
                        "tokens to train on, such as 300e9 or 2T: adds the days and, with a price, the cost",
-                       GROUP_OUTPUT, PLAN | PREDICT},
+                       GROUP_OUTPUT, PLAN | PREDICT | REPORT},
     [OPTION_BASELINE] = {"baseline", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL, "a shape to compare the best one with",
-                         GROUP_OUTPUT, PLAN},
+                         GROUP_OUTPUT, PLAN | REPORT},
     [OPTION_EFFORT] = {"effort", VALUE_WORD, "simulate|estimate", 0, 0, NULL, "simulate",
                        "simulate the promising plans, or only estimate", GROUP_CHOICES, SEARCH | ACCURACY},
     [OPTION_FROM] =
@@ -185,6 +186,13 @@ const OptionRow option_table[OPTION_COUNT] = {
                     "plan: every choice of every shape; accuracy: a line per run, measured beside predicted; validate: the "
                     "runs, as accuracy --runs reads them",
                     GROUP_OUTPUT, PLAN | ACCURACY | VALIDATE},
+    [OPTION_HTML] = {"html", VALUE_TEXT, "FILE", 0, 0, NULL, "report: ndtune-report.html",
+                     "one page with charts that opens from disk: the answer, why, where time and memory go, every "
+                     "candidate, what was measured",
+                     GROUP_OUTPUT, PLAN | PREDICT | VALIDATE | REPORT},
+    [OPTION_RUN] = {"run", VALUE_INT, "ID", 1, INT64_MAX, NULL, "the last request",
+                    "the page of a stored run: its plan, predicted and measured", GROUP_OUTPUT, REPORT},
+    [OPTION_OPEN] = {"open", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "show the page in the browser", GROUP_OUTPUT, REPORT},
     [OPTION_AS] = {"as", VALUE_WORD,
                    "accelerate-yaml|accelerate-python|hf-trainer|axolotl|torchtitan-toml|torchtitan-python|megatron|"
                    "automodel|nanotron|deepspeed|sbatch",
@@ -226,11 +234,11 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"html", "log", "max-runs", "max-time", "trace", "open", NULL};
+    static const char *const later[] = {"log", "max-runs", "max-time", "trace", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }
 
 const char *command_of_later(const char *name) {
-    static const char *const later[] = {"calibrate", "tune", "report", NULL};
+    static const char *const later[] = {"calibrate", "tune", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }

@@ -83,16 +83,13 @@ static Status read_tasks(Store *store, int64_t run_id, Arena *arena, RunRecord *
     return status;
 }
 
-Status store_measurements(Store *store, uint64_t measurement_hash, int most, Arena *arena, RunRecord *runs, int *count,
-                          Error *error) {
+static Status read_runs(Store *store, const char *sql, uint64_t key, int most, Arena *arena, RunRecord *runs,
+                        int *count, Error *error) {
     *count = 0;
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "SELECT " RUN_COLUMNS " FROM runs WHERE measurement_hash = ? AND state = 'ok' AND "
-                      "measured_step_s > 0 ORDER BY id DESC LIMIT ?",
-                      &statement, error));
+    TRY(store_prepare(store, sql, &statement, error));
     int place = 1;
-    bind_hash(statement, &place, measurement_hash);
+    bind_hash(statement, &place, key);
     bind_int(statement, &place, most);
     Status status = STATUS_OK;
     int code = SQLITE_ROW;
@@ -103,6 +100,20 @@ Status store_measurements(Store *store, uint64_t measurement_hash, int most, Are
     status = status == STATUS_OK ? read_status(store, code, error) : status;
     sqlite3_finalize(statement);
     return status;
+}
+
+#define GOOD_RUNS(key)                                                                                                 \
+    "SELECT " RUN_COLUMNS " FROM runs WHERE " key " = ? AND state = 'ok' AND measured_step_s > 0 ORDER BY id DESC "    \
+    "LIMIT ?"
+
+Status store_measurements(Store *store, uint64_t measurement_hash, int most, Arena *arena, RunRecord *runs, int *count,
+                          Error *error) {
+    return read_runs(store, GOOD_RUNS("measurement_hash"), measurement_hash, most, arena, runs, count, error);
+}
+
+Status store_runs_of(Store *store, uint64_t content_hash, int most, Arena *arena, RunRecord *runs, int *count,
+                     Error *error) {
+    return read_runs(store, GOOD_RUNS("content_hash"), content_hash, most, arena, runs, count, error);
 }
 
 Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *about, RunRecord *run, bool *found,

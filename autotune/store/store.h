@@ -38,6 +38,19 @@ Status store_list(Store *store, int most, Arena *arena, StoredList *list, Error 
 Status store_measurements(Store *store, uint64_t measurement_hash, int most, Arena *arena, RunRecord *runs, int *count,
                           Error *error);
 
+// Runs of a prediction that ended well, newest first, with their task totals; *count <= most.
+Status store_runs_of(Store *store, uint64_t content_hash, int most, Arena *arena, RunRecord *runs, int *count,
+                     Error *error);
+
+// The recorded step of a program: of one run, or of the newest run of a prediction or measurement that has one (either
+// hash may be 0). *found: there is one, and its spans are the program's tasks.
+typedef struct TimelineQuery {
+    int64_t run_id;  // 0 = by hash
+    uint64_t content_hash, measurement_hash;
+} TimelineQuery;
+Status store_timeline(Store *store, const TimelineQuery *query, const StepProgram *program, Arena *arena,
+                      Timeline *timeline, bool *found, Error *error);
+
 // One run with its steps and tasks; *found says whether there is one of that number.
 Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *about, RunRecord *run, bool *found,
                          Error *error);

@@ -1,0 +1,164 @@
+// ndtune report: one HTML page of the last request, of a stored run, or of what is asked here.
+
+#include <errno.h>
+#include <jansson.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "autotune/cli/cli.h"
+#include "autotune/cli/measured_run.h"
+#include "autotune/cli/report_page.h"
+#include "autotune/cli/request.h"
+#include "autotune/predict.h"
+#include "autotune/prune.h"
+#include "reports/html/html.h"
+#include "reports/json_objects.h"
+#include "sim/base/text.h"
+
+extern char **environ;
+
+static const char usual_path[] = "ndtune-report.html";
+
+// The one plan of run and predict.
+static Status predict_single(Cli *cli, Store *store, const TuneRequest *request, TuneResult *result, Error *error) {
+    Mesh mesh;
+    TRY(request_mesh(cli, &mesh, error));
+    Prediction *prediction = ARENA_NEW(&cli->arena, Prediction);
+    request_plan(cli, request, &mesh, &prediction->plan);
+    const char *reason = NULL;
+    const PruneRule *rule = prune(request, &prediction->plan, NULL, &cli->arena, &reason);
+    if (!rule) {
+        const PredictionCache cache = store_cache(store);
+        const TrainPlan plan = prediction->plan;
+        Predictor predictor;
+        predictor_init(&predictor, request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache);
+        const Status status = predict_plan(&predictor, &plan, false, &cli->arena, prediction, error);
+        predictor_free(&predictor);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        rule = prune(request, &plan, &prediction->memory, &cli->arena, &reason);
+    }
+    report_page_single(cli, request, prediction, rule ? rule->name : NULL, reason, result);
+    return STATUS_OK;
+}
+
+// Asks again what `command` asked, with the options as they are now.
+static Status ask(Cli *cli, Store *store, CommandId command, TuneRequest *request, ReportPage *page, Error *error) {
+    static const RequestDefaults single = {.cluster = "dgx-h100", .target = "accelerate", .single_plan = true};
+    const bool real = command == COMMAND_RUN || command == COMMAND_VALIDATE;
+    page->one_plan = command == COMMAND_RUN || command == COMMAND_PREDICT;
+    const RequestDefaults *defaults = command == COMMAND_RUN        ? &run_defaults
+                                      : command == COMMAND_VALIDATE ? &validate_defaults
+                                      : command == COMMAND_PREDICT  ? &single
+                                                                    : &search_defaults;
+    TRY(request_build(cli, defaults, request, error));
+    if (cli->options.list_count > 1) {
+        error_set(error, STATUS_USAGE, "a page is of one world, not of a list: %s", cli->line);
+        return error_hint(error, "ndtune report --world N --model NAME");
+    }
+    if (real && !cli_given(cli, OPTION_WITH)) {
+        MeasuredRun any = {.cli = cli};
+        TRY(measured_run_by_executor(&any, request, error));
+        page->executed = any.target;
+    }
+    TuneResult *result = ARENA_NEW(&cli->arena, TuneResult);
+    page->result = result;
+    if (page->one_plan) {
+        return predict_single(cli, store, request, result, error);
+    }
+    TRY(cli_search_in(cli, store, request, result, error));
+    return store_save_result(store, result, error);
+}
+
+static Status become_run(Cli *cli, Store *store, CommandId *command, ReportPage *page, Error *error) {
+    const int64_t id = cli_value(cli, OPTION_RUN)->integer;
+    StoredRun about;
+    RunRecord run;
+    bool found = false;
+    TRY(store_run_in_full(store, id, &cli->arena, &about, &run, &found, error));
+    if (!found) {
+        error_set(error, STATUS_USAGE, "the store has no run %lld", (long long)id);
+        error_hint(error, "ndtune runs lists them");
+        return cli_blame(cli, OPTION_RUN, STATUS_USAGE);
+    }
+    page->run_id = id;
+    page->again = arena_format(&cli->arena, "ndtune report --run %lld", (long long)id);
+    return last_request_read(cli, about.command, command, error);
+}
+
+static Status refuse_beside_run(Cli *cli, Error *error) {
+    static const OptionId asked[] = {OPTION_WORLD, OPTION_MODEL};
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        if (cli_given(cli, OPTION_RUN) && cli_given(cli, asked[i])) {
+            error_set(error, STATUS_USAGE, "a stored run says itself what was asked: --%s does not go with --run",
+                      option_table[asked[i]].name);
+            return cli_blame(cli, asked[i], STATUS_USAGE);
+        }
+    }
+    if (cli_format(cli) == FORMAT_CSV) {
+        error_set(error, STATUS_USAGE, "a page is no table: --format csv has nothing to write");
+        return cli_blame(cli, OPTION_FORMAT, STATUS_USAGE);
+    }
+    return STATUS_OK;
+}
+
+static Status say(const Cli *cli, const ReportPage *page, const Validation *validation, Error *error) {
+    struct stat about = {0};
+    stat(page->path, &about);
+    const TuneResult *result = page->result;
+    const int measured = validation ? validation->agreement.count : 0;
+    if (cli_format(cli) == FORMAT_JSON) {
+        return json_print(json_pack("{s:s, s:s, s:I, s:b, s:o, s:i, s:i, s:i}", "schema", "ndtune.report/1", "html",
+                                    page->path, "bytes", (json_int_t)about.st_size, "charts", html_has_charts(),
+                                    "request", json_request(result->request), "entries", result->entry_count,
+                                    "candidates", result->candidate_count, "measured", measured),
+                          stdout, error);
+    }
+    char size[TEXT_UNIT_BYTES];
+    printf("%s: %s, %d shape%s ranked, %d measured\n", page->path, text_bytes(size, (double)about.st_size),
+           result->entry_count, result->entry_count == 1 ? "" : "s", measured);
+    return STATUS_OK;
+}
+
+static Status open_page(const char *path, Error *error) {
+    char *const words[] = {"xdg-open", (char *)path, NULL};
+    pid_t browser;
+    const int code = posix_spawnp(&browser, words[0], NULL, NULL, words, environ);
+    if (code != 0) {
+        return error_set(error, STATUS_ENVIRONMENT, "the page is written, but xdg-open could not be started: %s",
+                         strerror(code));
+    }
+    return STATUS_OK;
+}
+
+static Status make(Cli *cli, Store *store, Error *error) {
+    TRY(refuse_beside_run(cli, error));
+    ReportPage page = {.path = cli_given(cli, OPTION_HTML) ? cli_value(cli, OPTION_HTML)->text : usual_path};
+    CommandId command = COMMAND_PLAN;
+    if (cli_given(cli, OPTION_RUN)) {
+        TRY(become_run(cli, store, &command, &page, error));
+    } else if (!cli_given(cli, OPTION_WORLD) && !cli_given(cli, OPTION_MODEL)) {
+        TRY(last_request_become(cli, store, &command, error));
+    }
+    TuneRequest request;
+    const Validation *validation = NULL;
+    TRY(ask(cli, store, command, &request, &page, error));
+    TRY(report_page_write(cli, store, &page, &validation, error));
+    TRY(say(cli, &page, validation, error));
+    if (cli_given(cli, OPTION_OPEN)) {
+        TRY(open_page(page.path, error));
+    }
+    return page.result->entry_count > 0 ? STATUS_OK : cli_nothing_feasible(page.result, error);
+}
+
+Status cmd_report(Cli *cli, Error *error) {
+    Store *store = NULL;
+    TRY(cli_open_store(cli, &store, error));
+    const Status status = make(cli, store, error);
+    store_close(store);
+    return status;
+}

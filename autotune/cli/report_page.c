@@ -1,0 +1,191 @@
+// Gathers for the page: what would change the answer, a simulated step of the best plan, and of the store the runs of
+// the ranked plans and the recorded step of the best.
+
+#include "autotune/cli/report_page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/cli/measured_run.h"
+#include "autotune/explain.h"
+#include "autotune/predict_timeline.h"
+#include "reports/html/html.h"
+
+enum {
+    ASKED_CANDIDATES = 20000,  // beyond, the further searches of explain take longer than anybody waits for a page
+    RECALLED_ENTRIES = 64,     // of the ranking, looked up in the store
+    RECALLED_RUNS = 16         // of each
+};
+
+typedef struct Gathering {
+    Cli *cli;
+    Store *store;
+    const ReportPage *page;
+    HtmlReport report;
+    Explanation explanation;
+    StepProgram program;
+    Timeline simulated, measured;
+} Gathering;
+
+static Status ask_questions(Gathering *gathering, Error *error) {
+    HtmlReport *report = &gathering->report;
+    const TuneResult *result = report->result;
+    if (gathering->page->one_plan) {
+        report->explanation_missing =
+            "One plan was predicted, nothing was searched: ndtune explain --world N asks what would change the answer.";
+    } else if (result->entry_count == 0) {
+        report->explanation_missing = "Nothing runs; a larger world, more memory or shorter sequences would be needed.";
+    } else if (result->candidate_count > ASKED_CANDIDATES) {
+        report->explanation_missing = arena_format(
+            report->arena, "With %d candidates this takes its time and was not asked: ndtune explain answers it.",
+            result->candidate_count);
+    } else {
+        const Progress progress = cli_progress(gathering->cli);
+        const Status status = explain_run(result, &progress, &gathering->explanation, error);
+        cli_progress_clear(gathering->cli);
+        report->explanation = &gathering->explanation;
+        return status;
+    }
+    return STATUS_OK;
+}
+
+// By what validate would know a run of this plan again, whatever the profile said on its day; 0 = our executor does not
+// run it.
+static uint64_t measurement_of(const Gathering *gathering, const Prediction *entry) {
+    if (!gathering->page->executed) {
+        return 0;
+    }
+    Cli *cli = gathering->cli;
+    MeasuredRun run = {.cli = cli, .request = gathering->report.result->request, .target = gathering->page->executed};
+    RunOptions options;
+    measured_run_options(cli, &options);
+    options.steps = cli_given(cli, OPTION_STEPS) ? (int)cli_value(cli, OPTION_STEPS)->integer : VALIDATE_STEPS;
+    run.warm_up = cli_given(cli, OPTION_WARM_UP) ? (int)cli_value(cli, OPTION_WARM_UP)->integer : VALIDATE_WARM_UP;
+    return measured_run_prepare(&run, &entry->plan, &options, NULL) == STATUS_OK ? run.record.measurement_hash : 0;
+}
+
+static Status recall_row(const Gathering *gathering, int place, ValidateRow *row, Error *error) {
+    Arena *arena = gathering->report.arena;
+    const Prediction *entry = &gathering->report.result->entries[place];
+    *row = (ValidateRow){.prediction = entry, .place = place + 1, .state = "ok"};
+    row->runs = ARENA_ARRAY(arena, RunRecord, RECALLED_RUNS);
+    const uint64_t measurement = measurement_of(gathering, entry);
+    if (measurement != 0) {
+        TRY(store_measurements(gathering->store, measurement, RECALLED_RUNS, arena, row->runs, &row->run_count, error));
+    }
+    if (row->run_count == 0) {
+        TRY(store_runs_of(gathering->store, entry->content_hash, RECALLED_RUNS, arena, row->runs, &row->run_count,
+                          error));
+    }
+    row->recalled = row->run_count;
+    return STATUS_OK;
+}
+
+static Status recall_runs(Gathering *gathering, Error *error) {
+    const TuneResult *result = gathering->report.result;
+    Arena *arena = gathering->report.arena;
+    const int most = result->entry_count < RECALLED_ENTRIES ? result->entry_count : RECALLED_ENTRIES;
+    Validation *validation = ARENA_NEW(arena, Validation);
+    *validation = (Validation){.request = result->request,
+                               .source = "executor",
+                               .shapes = result->entry_count,
+                               .rows = ARENA_ARRAY(arena, ValidateRow, most)};
+    for (int i = 0; i < most; i++) {
+        ValidateRow *row = &validation->rows[validation->row_count];
+        TRY(recall_row(gathering, i, row, error));
+        if (row->run_count > 0) {
+            validation->source = row->runs[0].source;
+            validation->row_count++;
+        }
+    }
+    validate_summarize(validation, arena);
+    gathering->report.validation = validation->row_count > 0 ? validation : NULL;
+    return STATUS_OK;
+}
+
+static Status gather_timelines(Gathering *gathering, Error *error) {
+    HtmlReport *report = &gathering->report;
+    if (report->result->entry_count == 0) {
+        return STATUS_OK;
+    }
+    const Prediction *best = &report->result->entries[0];
+    HtmlTimeline *simulated = &report->simulated;
+    TRY(predict_timeline(report->result->request, &best->plan, report->arena, &gathering->program,
+                         &gathering->simulated, &simulated->rank, error));
+    simulated->program = &gathering->program;
+    simulated->timeline = &gathering->simulated;
+    const TimelineQuery query = {.run_id = gathering->page->run_id,
+                                 .content_hash = best->content_hash,
+                                 .measurement_hash = measurement_of(gathering, best)};
+    bool found = false;
+    TRY(store_timeline(gathering->store, &query, &gathering->program, report->arena, &gathering->measured, &found,
+                       error));
+    if (found) {
+        report->measured = (HtmlTimeline){&gathering->program, &gathering->measured, simulated->rank};
+    }
+    return STATUS_OK;
+}
+
+static Status write_page(const void *what, FILE *out, Error *error) {
+    return html_report(what, out, error);
+}
+
+Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const Validation **validation, Error *error) {
+    Gathering *gathering = ARENA_NEW(&cli->arena, Gathering);
+    *gathering = (Gathering){.cli = cli, .store = store, .page = page};
+    HtmlReport *report = &gathering->report;
+    const char *command = page->result->request->command;
+    const bool has_html = strstr(command, "--html");
+    *report = (HtmlReport){.result = page->result,
+                           .validation = page->validation,
+                           .again = page->again ? page->again
+                                                : arena_format(&cli->arena, "%s%s", command,
+                                                               has_html ? "" : " --html report.html"),
+                           .arena = &cli->arena};
+    TRY(ask_questions(gathering, error));
+    if (!page->validation) {
+        TRY(recall_runs(gathering, error));
+    }
+    TRY(gather_timelines(gathering, error));
+    if (validation) {
+        *validation = report->validation;
+    }
+    return cli_blame(cli, OPTION_HTML, cli_write_file(cli, page->path, write_page, report, error));
+}
+
+Status report_page_option(Cli *cli, Store *store, const TuneResult *result, bool one_plan, Error *error) {
+    if (!cli_given(cli, OPTION_HTML)) {
+        return STATUS_OK;
+    }
+    const ReportPage page = {.result = result, .one_plan = one_plan, .path = cli_value(cli, OPTION_HTML)->text};
+    return report_page_write(cli, store, &page, NULL, error);
+}
+
+void report_page_single(Cli *cli, const TuneRequest *request, const Prediction *prediction, const char *rule,
+                        const char *reason, TuneResult *result) {
+    Candidate *candidate = ARENA_NEW(&cli->arena, Candidate);
+    const MemoryBreakdown *memory = &prediction->memory;
+    *candidate = (Candidate){.plan = prediction->plan,
+                             .state = reason ? CANDIDATE_REJECTED : CANDIDATE_SIMULATED,
+                             .rule = rule,
+                             .reason = reason,
+                             .step_s = prediction->step_s,
+                             .tokens_per_s = prediction->tokens_per_s,
+                             .peak_bytes = memory->peak_bytes,
+                             .reserved_bytes = memory->reserved_bytes,
+                             .content_hash = prediction->content_hash,
+                             .prediction = reason ? NULL : prediction};
+    *result = (TuneResult){.request = request,
+                           .candidates = candidate,
+                           .candidate_count = 1,
+                           .search = {.shapes = 1, .candidates = 1, .pruned = reason != NULL, .simulated = !reason}};
+    if (reason) {
+        result->rejected = ARENA_NEW(&cli->arena, Rejection);
+        result->rejected[0] = (Rejection){prediction->plan, rule, reason};
+        result->rejected_count = 1;
+    } else {
+        result->entries = ARENA_NEW(&cli->arena, Prediction);
+        result->entries[0] = *prediction;
+        result->entry_count = 1;
+    }
+}

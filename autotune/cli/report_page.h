@@ -1,0 +1,26 @@
+// The HTML page of an answer: asks, simulates and looks up what the page shows beside the answer itself.
+
+#pragma once
+
+#include "autotune/cli/cli.h"
+#include "autotune/validate/validate.h"
+
+typedef struct ReportPage {
+    const TuneResult *result;
+    const Validation *validation;  // NULL = what the store has measured of the entries
+    const Target *executed;        // whose programs our executor runs for this request; NULL = it does not
+    int64_t run_id;                // the run whose step is laid under the simulated one; 0 = the newest of the best plan
+    bool one_plan;                 // no search was asked for
+    const char *again;             // the command that makes the page again; NULL = the request's, with --html
+    const char *path;
+} ReportPage;
+
+// *validation: what the page shows as measured; NULL = not wanted.
+Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const Validation **validation, Error *error);
+
+// For --html of plan and predict, which have their answer: nothing without that option.
+Status report_page_option(Cli *cli, Store *store, const TuneResult *result, bool one_plan, Error *error);
+
+// A plan that was predicted alone, as a result with one entry, or with the one reason why it cannot run.
+void report_page_single(Cli *cli, const TuneRequest *request, const Prediction *prediction, const char *rule,
+                        const char *reason, TuneResult *result);

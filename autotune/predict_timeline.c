@@ -1,0 +1,47 @@
+// The engine's spans, or, where lanes run one after another, the tasks' own times laid end to end. Steps of many
+// instances keep the engine's sample of them (first and last iterations).
+
+#include "autotune/predict_timeline.h"
+
+#include "autotune/handicap.h"
+#include "sim/engine/engine.h"
+
+enum { MOST_UNROLLED = 2000000 };  // instances: 80 MB of spans
+
+static void lay_serial(const CostModel *cost, const StepProgram *program, Arena *arena, Timeline *timeline) {
+    const TaskCost *costs = cost_program(cost, program, arena);
+    *timeline = (Timeline){.origin = TIMELINE_SIMULATED, .complete = true};
+    timeline->spans = ARENA_ARRAY(arena, Span, step_instance_count(program));
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    while (step_cursor_next(&cursor, &instance)) {
+        const double start_s = timeline->step_s;
+        timeline->step_s += costs[instance.task].seconds;
+        timeline->spans[timeline->span_count++] = (Span){.task = instance.task,
+                                                         .layer = instance.layer,
+                                                         .micro_batch = instance.micro_batch,
+                                                         .start_s = start_s,
+                                                         .end_s = timeline->step_s};
+    }
+    timeline->step_s += cost->target->runtime.step_fixed_s;
+}
+
+Status predict_timeline(const TuneRequest *request, const TrainPlan *plan, Arena *arena, StepProgram *program,
+                        Timeline *timeline, int *rank, Error *error) {
+    const CostModel cost = {.profile = &request->cluster, .target = request->target};
+    TRY(step_lower(&request->model, plan, request->target, arena, program, error));
+    *rank = 0;
+    if (request->serial_lanes) {
+        lay_serial(&cost, program, arena, timeline);
+        return STATUS_OK;
+    }
+    const EngineOptions options = {.keep_spans = true,
+                                   .unroll = step_instance_count(program) <= MOST_UNROLLED,
+                                   .rank_slowdown = handicap_factors(request, false, arena),
+                                   .link_slowdown = handicap_factors(request, true, arena)};
+    EngineResult engine = {0};
+    TRY(engine_run(program, &cost, &options, arena, &engine, error));
+    *timeline = engine.timeline;
+    *rank = engine.representative;
+    return STATUS_OK;
+}

@@ -1,0 +1,10 @@
+// One plan's step as the spans that its prediction is made of.
+
+#pragma once
+
+#include "autotune/result.h"
+#include "sim/step/timeline.h"
+
+// Lowers the plan (canonical and legal) and times every span of one rank, *rank: the slowest that the engine found.
+Status predict_timeline(const TuneRequest *request, const TrainPlan *plan, Arena *arena, StepProgram *program,
+                        Timeline *timeline, int *rank, Error *error);

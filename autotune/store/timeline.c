@@ -1,0 +1,76 @@
+// The recorded step of a run, read back as a Timeline. Spans are stored by rank and in issue order, under the names of
+// their tasks; walking the program beside them gives each its task again.
+
+#include <string.h>
+
+#include "autotune/store/store_internal.h"
+
+// The run to read; 0 = there is none.
+static Status find_run(Store *store, const TimelineQuery *query, int64_t *run_id, Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store,
+                      "SELECT id FROM runs r WHERE (id = ?1 OR (?1 = 0 AND (content_hash = ?2 OR measurement_hash = ?3 "
+                      "AND ?4))) AND EXISTS (SELECT 1 FROM spans s WHERE s.run_id = r.id) ORDER BY id DESC LIMIT 1",
+                      &statement, error));
+    int place = 1;
+    bind_int(statement, &place, query->run_id);
+    bind_hash(statement, &place, query->content_hash);
+    bind_hash(statement, &place, query->measurement_hash);
+    bind_int(statement, &place, query->measurement_hash != 0);
+    const int code = sqlite3_step(statement);
+    *run_id = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    const Status status = code == SQLITE_ROW || code == SQLITE_DONE
+                              ? STATUS_OK
+                              : store_error(store->db, store->path, "reading what is stored", error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+// Reads the spans; false in *matches where one is not the program's next task.
+static Status read_spans(Store *store, int64_t run_id, const StepProgram *program, Arena *arena, Timeline *timeline,
+                         bool *matches, Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store,
+                      "SELECT rank, task, layer, micro_batch, start_s, end_s FROM spans WHERE run_id = ? ORDER BY rowid",
+                      &statement, error));
+    int place = 1;
+    bind_int(statement, &place, run_id);
+    StepCursor cursor = step_cursor_begin(program);
+    size_t capacity = 0;
+    int rank = -1, code = SQLITE_ROW;
+    *matches = true;
+    while (*matches && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        Span span = {.rank = sqlite3_column_int(statement, 0),
+                     .layer = sqlite3_column_int(statement, 2),
+                     .micro_batch = sqlite3_column_int(statement, 3),
+                     .start_s = sqlite3_column_double(statement, 4),
+                     .end_s = sqlite3_column_double(statement, 5)};
+        if (span.rank != rank) {
+            cursor = step_cursor_begin(program);
+            rank = span.rank;
+        }
+        StepInstance instance;
+        *matches = step_cursor_next(&cursor, &instance) && instance.layer == span.layer &&
+                   instance.micro_batch == span.micro_batch &&
+                   strcmp(program->tasks[instance.task].name, (const char *)sqlite3_column_text(statement, 1)) == 0;
+        span.task = instance.task;
+        timeline->spans =
+            arena_grow(arena, timeline->spans, (size_t)timeline->span_count, &capacity, sizeof *timeline->spans);
+        timeline->spans[timeline->span_count++] = span;
+        timeline->step_s = span.end_s > timeline->step_s ? span.end_s : timeline->step_s;
+    }
+    const Status status = code == SQLITE_ROW || code == SQLITE_DONE
+                              ? STATUS_OK
+                              : store_error(store->db, store->path, "reading what is stored", error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+Status store_timeline(Store *store, const TimelineQuery *query, const StepProgram *program, Arena *arena,
+                      Timeline *timeline, bool *found, Error *error) {
+    int64_t run_id = 0;
+    *found = false;
+    *timeline = (Timeline){.origin = TIMELINE_MEASURED, .complete = true};
+    TRY(find_run(store, query, &run_id, error));
+    return run_id > 0 ? read_spans(store, run_id, program, arena, timeline, found, error) : STATUS_OK;
+}

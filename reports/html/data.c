@@ -1,0 +1,228 @@
+// The data behind charts and the table of candidates, as columns: thousands of candidates stay a few hundred KB. The
+// best HTML_DETAILED carry their whole prediction, in the words of --format json.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/html/markup.h"
+#include "reports/html/sections.h"
+#include "reports/json_objects.h"
+#include "reports/words.h"
+
+enum { MOST_REASON_BYTES = 300000 };
+
+// Texts that many rows share, each once.
+typedef struct Dictionary {
+    json_t *texts, *places;
+    size_t bytes;
+} Dictionary;
+
+static Dictionary dictionary(void) {
+    return (Dictionary){.texts = json_array(), .places = json_object()};
+}
+
+// Index of the text; -1 of none, -2 where there is no room for more.
+static int place_of(Dictionary *words, const char *text) {
+    if (!text) {
+        return -1;
+    }
+    const json_t *known = json_object_get(words->places, text);
+    if (known) {
+        return (int)json_integer_value(known);
+    }
+    const size_t length = strlen(text);
+    if (words->bytes + length > MOST_REASON_BYTES) {
+        return -2;
+    }
+    words->bytes += length;
+    const int place = (int)json_array_size(words->texts);
+    json_array_append_new(words->texts, json_string(text));
+    json_object_set_new(words->places, text, json_integer(place));
+    return place;
+}
+
+static json_t *close_dictionary(Dictionary *words) {
+    json_decref(words->places);
+    return words->texts;
+}
+
+static void append(json_t *columns, const char *name, json_t *value) {
+    json_t *column = json_object_get(columns, name);
+    if (!column) {
+        column = json_array();
+        json_object_set_new(columns, name, column);
+    }
+    json_array_append_new(column, value);
+}
+
+static void append_mesh(json_t *columns, const Mesh *mesh) {
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        append(columns, axis_names[axis], json_integer(mesh->size[axis]));
+    }
+}
+
+static json_t *positive(double value) {
+    return value > 0 && isfinite(value) ? json_real(value) : json_null();
+}
+
+// ---- predictions in full
+
+typedef struct Details {
+    const Prediction *of[HTML_DETAILED];
+    int count;
+} Details;
+
+static int detail_of(const Details *details, uint64_t content_hash) {
+    for (int i = 0; i < details->count; i++) {
+        if (details->of[i]->content_hash == content_hash) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// The ranked shapes first, then further choices that were simulated.
+static void choose_details(const TuneResult *result, const Candidate *const *ranked, int count, Details *details) {
+    details->count = 0;
+    for (int i = 0; i < result->entry_count && details->count < HTML_DETAILED; i++) {
+        details->of[details->count++] = &result->entries[i];
+    }
+    for (int i = 0; i < count && details->count < HTML_DETAILED; i++) {
+        if (ranked[i]->prediction && detail_of(details, ranked[i]->content_hash) < 0) {
+            details->of[details->count++] = ranked[i]->prediction;
+        }
+    }
+}
+
+static json_t *detail_object(const TuneResult *result, const Prediction *prediction, int place) {
+    json_t *object = json_prediction_object(result->request, prediction, true, NULL);
+    static const char *const same_for_all[] = {"schema", "model", "cluster", "target", "target_version", "evidence",
+                                               "legal",  "feasible", "reasons", "engine_version"};
+    for (size_t i = 0; i < sizeof same_for_all / sizeof same_for_all[0]; i++) {
+        json_object_del(object, same_for_all[i]);
+    }
+    char text[WORDS_BYTES];
+    json_object_set_new(object, "name", json_string(words_layout(&prediction->plan.mesh, text)));
+    json_object_set_new(object, "pareto", json_boolean(prediction->pareto));
+    if (place > 0) {
+        json_object_set_new(object, "place", json_integer(place));
+    }
+    return object;
+}
+
+static json_t *details_array(const TuneResult *result, const Details *details) {
+    json_t *array = json_array();
+    for (int i = 0; i < details->count; i++) {
+        json_array_append_new(array, detail_object(result, details->of[i], i < result->entry_count ? i + 1 : 0));
+    }
+    return array;
+}
+
+// ---- candidates
+
+// Fastest first, then what needs less memory, then the order of the search; rejected ones last.
+static int compare_candidates(const void *left, const void *right) {
+    const Candidate *a = *(const Candidate *const *)left, *b = *(const Candidate *const *)right;
+    const bool a_out = a->state == CANDIDATE_REJECTED, b_out = b->state == CANDIDATE_REJECTED;
+    if (a_out != b_out) {
+        return a_out ? 1 : -1;
+    }
+    if (a->tokens_per_s != b->tokens_per_s) {
+        return a->tokens_per_s > b->tokens_per_s ? -1 : 1;
+    }
+    if (a->reserved_bytes != b->reserved_bytes) {
+        return a->reserved_bytes < b->reserved_bytes ? -1 : 1;
+    }
+    return a < b ? -1 : a > b;
+}
+
+static const Candidate **rank_candidates(const HtmlReport *report) {
+    const TuneResult *result = report->result;
+    const Candidate **ranked = ARENA_ARRAY(report->arena, const Candidate *, result->candidate_count);
+    for (int i = 0; i < result->candidate_count; i++) {
+        ranked[i] = &result->candidates[i];
+    }
+    qsort(ranked, (size_t)result->candidate_count, sizeof *ranked, compare_candidates);
+    return ranked;
+}
+
+static json_t *candidate_columns(const Candidate *const *ranked, int count, const Details *details, Dictionary *rules,
+                                 Dictionary *reasons) {
+    json_t *columns = json_object();
+    for (int i = 0; i < count; i++) {
+        const Candidate *candidate = ranked[i];
+        const TrainPlan *plan = &candidate->plan;
+        append_mesh(columns, &plan->mesh);
+        append(columns, "micro_batch", json_integer(plan->micro_batch));
+        append(columns, "grad_accum", json_integer(plan->grad_accum));
+        append(columns, "recompute", json_integer(plan->recompute));
+        append(columns, "reshard", json_integer(plan->zero == 3 ? (int)plan->reshard : -1));
+        append(columns, "rotate", json_integer(plan->mesh.size[AXIS_CP] > 1 ? (int)plan->cp_rotate : -1));
+        append(columns, "state", json_integer(candidate->state));
+        append(columns, "step_s", positive(candidate->step_s));
+        append(columns, "tokens_per_s", positive(candidate->tokens_per_s));
+        append(columns, "reserved_bytes", json_integer((json_int_t)llround(candidate->reserved_bytes)));
+        append(columns, "rule", json_integer(place_of(rules, candidate->rule)));
+        append(columns, "reason", json_integer(place_of(reasons, candidate->reason)));
+        append(columns, "detail", json_integer(detail_of(details, candidate->content_hash)));
+        char order[MESH_TEXT_BYTES];
+        append(columns, "order",
+               mesh_has_default_order(&plan->mesh) ? json_null() : json_string(mesh_order_text(&plan->mesh, order)));
+    }
+    return columns;
+}
+
+static json_t *shape_columns(const TuneResult *result, Dictionary *rules, Dictionary *reasons) {
+    json_t *columns = json_object();
+    for (int i = 0; i < result->rejected_count; i++) {
+        const Rejection *rejection = &result->rejected[i];
+        append_mesh(columns, &rejection->plan.mesh);
+        append(columns, "rule", json_integer(place_of(rules, rejection->rule)));
+        append(columns, "reason", json_integer(place_of(reasons, rejection->reason)));
+    }
+    return columns;
+}
+
+static json_t *names_array(const char *const *names, int count) {
+    json_t *array = json_array();
+    for (int i = 0; i < count; i++) {
+        json_array_append_new(array, json_string(names[i]));
+    }
+    return array;
+}
+
+static json_t *validation_array(const Validation *validation) {
+    json_t *array = json_array();
+    for (int i = 0; validation && i < validation->row_count; i++) {
+        const ValidateRow *row = &validation->rows[i];
+        char mesh[WORDS_BYTES];
+        json_array_append_new(
+            array, json_pack("{s:i, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:i}", "place", row->place, "name",
+                             words_layout(&row->prediction->plan.mesh, mesh), "predicted_s", row->prediction->step_s,
+                             "predicted_low_s", row->prediction->step_low_s, "predicted_high_s",
+                             row->prediction->step_high_s, "measured_s", positive(row->measured_s), "measured_low_s",
+                             positive(row->low_s), "measured_high_s", positive(row->high_s), "runs", row->run_count));
+    }
+    return array;
+}
+
+Status report_data(const HtmlReport *report, FILE *out, Error *error) {
+    const TuneResult *result = report->result;
+    const Candidate **ranked = rank_candidates(report);
+    const int count = result->candidate_count < HTML_MOST_CANDIDATES ? result->candidate_count : HTML_MOST_CANDIDATES;
+    Details details;
+    choose_details(result, ranked, count, &details);
+    Dictionary rules = dictionary(), reasons = dictionary();
+    json_t *shapes = shape_columns(result, &rules, &reasons);
+    json_t *candidates = candidate_columns(ranked, count, &details, &rules, &reasons);
+    json_t *root = json_pack(
+        "{s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.report-data/1",
+        "request", json_request(result->request), "entry_count", result->entry_count, "candidate_count",
+        result->candidate_count, "details", details_array(result, &details), "candidates", candidates, "shapes", shapes,
+        "rules", close_dictionary(&rules), "reasons", close_dictionary(&reasons), "validation",
+        validation_array(report->validation), "timeline", timeline_data(report), "recompute_names",
+        names_array(recompute_names, RECOMPUTE_COUNT), "reshard_names", names_array(reshard_names, RESHARD_COUNT),
+        "rotate_names", names_array(cp_rotate_names, CP_ROTATE_COUNT));
+    return markup_json(root, out, error);
+}

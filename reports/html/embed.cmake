@@ -1,0 +1,35 @@
+# cmake -DOUTPUT=... -DPAGE=... -DSTYLE=... -DSCRIPT=... [-DCHARTS=...] -P embed.cmake: the files of the page as C strings, and the
+# hashes that its content security policy names. Without CHARTS the page has none.
+function(embed name file)
+    if(file)
+        file(READ ${file} text)
+        file(SHA256 ${file} hex)
+    else()
+        set(text "")
+        string(SHA256 hex "")
+    endif()
+    string(REPLACE "\\" "\\\\" text "${text}")
+    string(REPLACE "\"" "\\\"" text "${text}")
+    string(REPLACE "?" "\\?" text "${text}")  # C17 has trigraphs
+    string(REPLACE "\n" "\\n\"\n    \"" text "${text}")
+    set(base64 "")
+    set(digits "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+    foreach(at RANGE 0 60 6)  # six hexadecimal digits are four of base 64; the last group holds two bytes
+        string(SUBSTRING "${hex}00" ${at} 6 group)
+        math(EXPR number "0x${group}")
+        foreach(shift 18 12 6 0)
+            math(EXPR digit "(${number} >> ${shift}) & 63")
+            string(SUBSTRING "${digits}" ${digit} 1 letter)
+            string(APPEND base64 "${letter}")
+        endforeach()
+    endforeach()
+    string(SUBSTRING "${base64}" 0 43 base64)
+    file(APPEND ${OUTPUT} "static const char asset_${name}[] =\n    \"${text}\";\n"
+                          "static const char asset_${name}_sha256[] = \"${base64}=\";\n")
+endfunction()
+
+file(WRITE ${OUTPUT} "// Made by reports/html/embed.cmake.\n#pragma once\n")
+embed(page "${PAGE}")
+embed(style "${STYLE}")
+embed(script "${SCRIPT}")
+embed(charts "${CHARTS}")

@@ -1,0 +1,36 @@
+// One self-contained page of an answer: opens from disk, asks no network, reads without its script. What is measured,
+// simulated and asked further is the caller's; the page arranges it.
+
+#pragma once
+
+#include <stdio.h>
+
+#include "autotune/explain.h"
+#include "autotune/result.h"
+#include "autotune/validate/validate.h"
+#include "sim/base/error.h"
+#include "sim/step/timeline.h"
+
+// One step of the best plan.
+typedef struct HtmlTimeline {
+    const StepProgram *program;
+    const Timeline *timeline;
+    int rank;  // whose lanes are shown
+} HtmlTimeline;
+
+typedef struct HtmlReport {
+    const TuneResult *result;         // one entry or many, or none with the reasons
+    const Explanation *explanation;   // NULL = not asked, for the reason below
+    const char *explanation_missing;  // a sentence; NULL where it was asked
+    const Validation *validation;     // NULL = nothing was measured
+    HtmlTimeline simulated, measured;  // program NULL = there is none
+    const char *again;                // the command that makes this page again
+    Arena *arena;                     // of texts
+} HtmlReport;
+
+enum { HTML_DETAILED = 200, HTML_MOST_CANDIDATES = 8000 };  // the best in full; rows at all: the page stays below 2 MB
+
+Status html_report(const HtmlReport *report, FILE *out, Error *error);
+
+// Was the chart runtime there when ndtune was built?
+bool html_has_charts(void);

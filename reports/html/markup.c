@@ -1,0 +1,142 @@
+// Escaping, and tables in which it cannot be forgotten. HTML: the five characters that mean something in elements and
+// attributes (WHATWG HTML 13.1.2). JSON in a script element: '<', '>' and '&' as \u escapes, so that no content can
+// close or comment out the element (WHATWG HTML 4.12.1.3).
+
+#include "reports/html/markup.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void markup_text(const char *text, FILE *out) {
+    for (; text && *text; text++) {
+        switch (*text) {
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        case '&':
+            fputs("&amp;", out);
+            break;
+        case '"':
+            fputs("&quot;", out);
+            break;
+        case '\'':
+            fputs("&#39;", out);
+            break;
+        default:
+            fputc(*text, out);
+        }
+    }
+}
+
+static void format_escaped(FILE *out, const char *format, va_list arguments) {
+    va_list again;
+    va_copy(again, arguments);
+    const int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (text) {
+        vsnprintf(text, (size_t)length + 1, format, arguments);
+        markup_text(text, out);
+    }
+    free(text);
+}
+
+void markup_format(FILE *out, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    format_escaped(out, format, arguments);
+    va_end(arguments);
+}
+
+static int dump_escaped(const char *text, size_t length, void *out) {
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '<' || text[i] == '>' || text[i] == '&') {
+            fprintf(out, "\\u%04x", (unsigned)text[i]);
+        } else {
+            fputc(text[i], out);
+        }
+    }
+    return 0;
+}
+
+Status markup_json(json_t *root, FILE *out, Error *error) {
+    if (!root) {
+        return error_set(error, STATUS_INTERNAL,
+                         "the data of the page could not be built: out of memory, or text that is not UTF-8");
+    }
+    const int failed = json_dump_callback(root, dump_escaped, out, JSON_COMPACT | JSON_ENSURE_ASCII);
+    json_decref(root);
+    return failed ? error_set(error, STATUS_INTERNAL, "the data of the page could not be written: out of memory")
+                  : STATUS_OK;
+}
+
+void markup_lines(LineWriter writer, const void *what, FILE *out) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *lines = open_memstream(&text, &bytes);
+    if (!lines) {
+        return;
+    }
+    writer(what, lines);
+    fclose(lines);
+    for (char *line = text, *next; line && *line; line = next) {
+        const size_t length = strcspn(line, "\n");
+        next = line + length + (line[length] == '\n');
+        line[length] = '\0';
+        line += strspn(line, " ");
+        if (*line) {
+            fputs("<p>", out);
+            markup_text(line, out);
+            fputs("</p>\n", out);
+        }
+    }
+    free(text);
+}
+
+MarkupTable table_begin(const char *id, const char *caption, const MarkupColumn *columns, int count, FILE *out) {
+    fprintf(out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"");
+    markup_text(caption, out);
+    fprintf(out, "\"><table id=\"%s\"><caption>", id);
+    markup_text(caption, out);
+    fputs("</caption>\n<thead><tr>", out);
+    for (int i = 0; i < count; i++) {
+        fprintf(out, "<th scope=\"col\"%s>", columns[i].number ? " class=\"number\"" : "");
+        markup_text(columns[i].name, out);
+        fputs("</th>", out);
+    }
+    fputs("</tr></thead>\n<tbody>\n", out);
+    return (MarkupTable){.out = out, .columns = columns, .count = count, .column = -1};
+}
+
+static void close_row(MarkupTable *table) {
+    if (table->column >= 0) {
+        fputs("</tr>\n", table->out);
+    }
+}
+
+void table_row(MarkupTable *table, const char *attributes) {
+    close_row(table);
+    fprintf(table->out, "<tr%s%s>", attributes ? " " : "", attributes ? attributes : "");
+    table->column = 0;
+}
+
+void table_cell(MarkupTable *table, const char *format, ...) {
+    ASSERT(table->column >= 0 && table->column < table->count);
+    const bool head = table->column == 0, number = table->columns[table->column].number;
+    fprintf(table->out, "<%s%s>", head ? "th scope=\"row\"" : "td", number ? " class=\"number\"" : "");
+    va_list arguments;
+    va_start(arguments, format);
+    format_escaped(table->out, format, arguments);
+    va_end(arguments);
+    fputs(head ? "</th>" : "</td>", table->out);
+    table->column++;
+}
+
+void table_end(MarkupTable *table) {
+    close_row(table);
+    fputs("</tbody></table></div>\n", table->out);
+}

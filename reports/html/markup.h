@@ -1,0 +1,36 @@
+// Text inside markup. Whatever comes from outside (names, paths, reasons, files) passes through here.
+
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "sim/base/error.h"
+
+void markup_text(const char *text, FILE *out);  // escaped for elements and quoted attributes; NULL = nothing
+void markup_format(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));  // formatted, escaped
+
+// Compact JSON that cannot end the script element around it. Frees root; NULL root = out of memory or not UTF-8.
+Status markup_json(json_t *root, FILE *out, Error *error);
+
+// What a writer prints to a file, as paragraphs: a <p> per line.
+typedef void (*LineWriter)(const void *what, FILE *out);
+void markup_lines(LineWriter writer, const void *what, FILE *out);
+
+typedef struct MarkupColumn {
+    const char *name;
+    bool number;  // aligned right
+} MarkupColumn;
+
+typedef struct MarkupTable {
+    FILE *out;
+    const MarkupColumn *columns;
+    int count, column;  // of the open row
+} MarkupTable;
+
+// id: of the <table>; the first cell of each row is its header.
+MarkupTable table_begin(const char *id, const char *caption, const MarkupColumn *columns, int count, FILE *out);
+void table_row(MarkupTable *table, const char *attributes);  // attributes of the <tr>, trusted; NULL = none
+void table_cell(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void table_end(MarkupTable *table);

@@ -1,0 +1,98 @@
+// The page: template/page.html with its places filled. Style, script and charts are embedded files; a strict content
+// security policy names their hashes, so that nothing else on the page can run.
+
+#include <string.h>
+
+#include "reports/html/html_assets.h"
+#include "reports/html/markup.h"
+#include "reports/html/sections.h"
+
+typedef struct Place {
+    const char *name;  // {{name}} in the template
+    SectionWriter write;
+} Place;
+
+static void write_style(const HtmlReport *report, FILE *out) {
+    (void)report;
+    fputs(asset_style, out);
+}
+
+static void write_script(const HtmlReport *report, FILE *out) {
+    (void)report;
+    fputs(asset_script, out);
+}
+
+static void write_charts(const HtmlReport *report, FILE *out) {
+    (void)report;
+    fputs(asset_charts, out);
+}
+
+// 'sha256-...' of what the elements of the page hold.
+static void write_style_policy(const HtmlReport *report, FILE *out) {
+    (void)report;
+    fprintf(out, "'sha256-%s'", asset_style_sha256);
+}
+
+static void write_script_policy(const HtmlReport *report, FILE *out) {
+    (void)report;
+    fprintf(out, "'sha256-%s' 'sha256-%s'", asset_script_sha256, asset_charts_sha256);
+}
+
+static void write_charts_note(const HtmlReport *report, FILE *out) {
+    (void)report;
+    if (!html_has_charts()) {
+        fputs("<p class=\"note\" id=\"no-charts\">This page has no charts: the chart runtime (Debian packages node-vega "
+              "and esbuild) was missing when ndtune was built. Every number is in the text and the tables.</p>\n",
+              out);
+    }
+}
+
+static void write_charts_class(const HtmlReport *report, FILE *out) {
+    (void)report;
+    fputs(html_has_charts() ? "charts" : "no-charts", out);
+}
+
+static const Place places[] = {
+    {"title", section_title},           {"style", write_style},
+    {"style-policy", write_style_policy}, {"script", write_script},
+    {"script-policy", write_script_policy}, {"charts", write_charts},
+    {"charts-note", write_charts_note}, {"charts-class", write_charts_class},
+    {"verdict", section_verdict},       {"config", section_config},
+    {"compare", section_compare},       {"time", section_time},
+    {"memory", section_memory},         {"timeline", section_timeline},
+    {"candidates", section_candidates}, {"measured", section_measured},
+    {"rejected", section_rejected},     {"batch", section_batch},
+    {"sensitivity", section_sensitivity}, {"cost", section_cost},
+    {"assumptions", section_assumptions}, {"sources", section_sources},
+    {"provenance", section_provenance},
+};
+
+bool html_has_charts(void) {
+    return asset_charts[0] != '\0';
+}
+
+static Status write_place(const HtmlReport *report, const char *name, size_t length, FILE *out, Error *error) {
+    if (length == 4 && strncmp(name, "data", length) == 0) {
+        return report_data(report, out, error);
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (strlen(places[i].name) == length && strncmp(places[i].name, name, length) == 0) {
+            places[i].write(report, out);
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_INTERNAL, "the page has no text for {{%.*s}}", (int)length, name);
+}
+
+Status html_report(const HtmlReport *report, FILE *out, Error *error) {
+    const char *text = asset_page;
+    for (const char *open; (open = strstr(text, "{{"));) {
+        const char *name = open + 2, *close = strstr(name, "}}");
+        ASSERT(close);
+        fwrite(text, 1, (size_t)(open - text), out);
+        TRY(write_place(report, name, (size_t)(close - name), out, error));
+        text = close + 2;
+    }
+    fputs(text, out);
+    return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the page could not be written") : STATUS_OK;
+}

@@ -1,0 +1,172 @@
+// From the data of the page to the rows of each chart.
+const GIB = 1073741824;
+const axes = ['dp_replicate', 'dp_shard', 'cp', 'tp'];
+const most = 12;  // shapes in the charts that list them
+
+const ranked = (data) => data.details.slice(0, data.entry_count);
+// Two orders of the ranks of one shape have different names; equal ones do not come twice.
+const label = (entry) => entry.name;
+
+export function ranking(data, page) {
+    const entries = ranked(data).slice(0, most);
+    if (entries.length === 0) { return null; }
+    return {
+        data: {shapes: entries.map(function (entry) {
+            const tokens = entry.tokens_per_s * entry.step_time_s;
+            const low = tokens / entry.step_time_high_s, high = tokens / entry.step_time_low_s;
+            return {name: label(entry), place: entry.place, tokens: entry.tokens_per_s, low: low, high: high,
+                tip: label(entry) + '\n' + page.format.count(entry.tokens_per_s) + ' tokens/s, ' + page.format.count(low) + ' to ' + page.format.count(high)};
+        })},
+        signals: {rows: entries.length},
+        summary: 'Fastest: ' + label(entries[0]) + ' with ' + page.format.count(entries[0].tokens_per_s) + ' tokens per second.'
+    };
+}
+
+export function meshMap(data, page) {
+    const cells = new Map();
+    ranked(data).forEach((entry) => cells.set(axes.map((axis) => entry.mesh[axis]).join(), {
+        sizes: axes.map((axis) => entry.mesh[axis]), tokens: entry.tokens_per_s,
+        tip: label(entry) + '\nplace ' + entry.place + ', ' + page.format.count(entry.tokens_per_s) + ' tokens/s, ' + page.format.bytes(entry.memory.reserved_bytes)
+    }));
+    const shapes = data.shapes;
+    (shapes.tp || []).forEach((tp, i) => cells.set(axes.map((axis) => shapes[axis][i]).join(), {
+        sizes: axes.map((axis) => shapes[axis][i]), tokens: 0, rule: data.rules[shapes.rule[i]],
+        tip: axes.filter((axis) => shapes[axis][i] > 1).map((axis) => axis + '=' + shapes[axis][i]).join(',') + '\n' +
+            (shapes.reason[i] >= 0 ? data.reasons[shapes.reason[i]] : 'rejected by rule ' + data.rules[shapes.rule[i]])
+    }));
+    if (cells.size < 2) { return null; }
+    const list = Array.from(cells.values()), best = Math.max(...list.map((cell) => cell.tokens));
+    list.forEach(function (cell) {
+        const [replicate, shard, cp, tp] = cell.sizes;
+        cell.column = cp + '×' + tp;
+        cell.order = cp * 1e7 + tp;
+        cell.row = replicate;
+        cell.relative = best > 0 ? cell.tokens / best : 0;
+        cell.text = cell.tokens > 0 ? page.format.count(cell.tokens) : {memory: 'no room', legality: 'illegal', batch: 'batch'}[cell.rule] || cell.rule;
+        cell.shard = shard;
+    });
+    const columns = new Set(list.map((cell) => cell.column)).size, rows = new Set(list.map((cell) => cell.row)).size;
+    return {data: {cells: list}, signals: {columns: columns, rows: rows},
+        summary: list.filter((cell) => cell.tokens > 0).length + ' of ' + list.length + ' shapes can run.'};
+}
+
+const timeTerms = [['compute', (t) => t.compute_s]].concat(
+    axes.map((axis) => ['exposed ' + axis, (t) => t.exposed_communication_s[axis]]),
+    [['optimizer', (t) => t.optimizer_s], ['overhead', (t) => t.overhead_s]]);
+
+export function time(data, page) {
+    const entries = ranked(data).slice(0, most), terms = [];
+    if (entries.length === 0) { return null; }
+    entries.forEach(function (entry) {
+        const million = 1e6 / (entry.tokens_per_s * entry.step_time_s);
+        timeTerms.forEach(function ([term, value], at) {
+            const seconds = value(entry.time);
+            terms.push({name: label(entry), place: entry.place, term: term, order: at, value: 1e3 * million * seconds,
+                tip: label(entry) + '\n' + term + ': ' + page.format.seconds(seconds) + ' of ' + page.format.seconds(entry.step_time_s) + ', ' +
+                    page.format.percent(seconds / entry.step_time_s)});
+        });
+    });
+    const first = entries[0];
+    return {data: {terms: terms}, signals: {rows: entries.length, names: timeTerms.map((term) => term[0])},
+        summary: 'Of the best, compute is ' + page.format.percent(first.time.compute_s / first.step_time_s) + '.'};
+}
+
+const memoryTerms = ['parameters', 'gradients', 'optimizer', 'activations', 'logits', 'gathered_parameters', 'communication', 'runtime'];
+
+export function memory(data, page) {
+    const entries = ranked(data).slice(0, most), terms = [];
+    if (entries.length === 0) { return null; }
+    const names = memoryTerms.map((key) => key.replace('_', ' ')).concat(['allocator, context']);
+    entries.forEach(function (entry) {
+        const parts = memoryTerms.map((key) => entry.memory[key]).concat([entry.memory.reserved_bytes - entry.memory.peak_bytes]);
+        parts.forEach((bytes, at) => terms.push({name: label(entry), place: entry.place, term: names[at], order: at, value: bytes / GIB,
+            tip: label(entry) + '\n' + names[at] + ': ' + page.format.bytes(bytes) + ' of ' + page.format.bytes(entry.memory.reserved_bytes)}));
+    });
+    return {data: {terms: terms}, signals: {rows: entries.length, names: names, limit: data.request.memory_limit_bytes / GIB},
+        summary: 'The best reserves ' + page.format.bytes(entries[0].memory.reserved_bytes) + ' of ' + page.format.bytes(data.request.memory_limit_bytes) + '.'};
+}
+
+// Spans of one origin; which is 'blocks' or 'window'.
+function spansOf(data, origin, which) {
+    const line = data.timeline[origin];
+    if (!line) { return []; }
+    const from = which === 'window' && line.window ? line.window : line.blocks;
+    return (from.lane || []).map(function (lane, i) {
+        const phase = data.timeline.phases[from.phase[i]];
+        const what = from.task ? line.tasks[from.task[i]] : phase + ' (' + from.tasks[i] + ' tasks, busy ' + (from.busy_ns[i] / 1e6).toPrecision(3) + ' ms)';
+        return {origin: origin, row: origin + ' · ' + line.lanes[lane], lane: line.lanes[lane], phase: phase, what: what, layer: from.layer[i],
+            micro_batch: from.micro_batch[i], start: from.start_ns[i] / 1e6, end: (from.start_ns[i] + from.length_ns[i]) / 1e6};
+    });
+}
+
+export function timelineSpans(data, which) {
+    const spans = spansOf(data, 'simulated', which).concat(spansOf(data, 'measured', which));
+    spans.forEach((span) => {
+        span.tip = span.what + '\n' + span.row + ', ' + span.phase + ', layer ' + span.layer + ', micro-batch ' + span.micro_batch +
+            '\n' + span.start.toFixed(3) + ' to ' + span.end.toFixed(3) + ' ms (' + (span.end - span.start).toPrecision(3) + ' ms)';
+    });
+    return spans;
+}
+
+export function timeline(data, page) {
+    const line = data.timeline.simulated;
+    if (!line) { return null; }
+    const spans = timelineSpans(data, 'blocks');
+    const rows = [];
+    ['simulated', 'measured'].forEach((origin) => (data.timeline[origin] ? data.timeline[origin].lanes : []).forEach(function (lane) {
+        if (spans.some((span) => span.row === origin + ' · ' + lane)) { rows.push(origin + ' · ' + lane); }
+    }));
+    const end = 1e3 * Math.max(line.step_s, data.timeline.measured ? data.timeline.measured.step_s : 0);
+    return {data: {spans: spans}, signals: {rows: rows, phases: data.timeline.phases, domain: [0, end], whole: [0, end]},
+        summary: 'A step of ' + page.format.seconds(line.step_s) + ' on ' + rows.length + ' lanes.'};
+}
+
+export function front(data, page) {
+    const points = page.rows.filter((row) => !row.rejected && row.tokens_per_s && row.reserved_bytes).map((row) => ({
+        index: row.index, tokens: row.tokens_per_s, memory: row.reserved_bytes / GIB, best: row.best,
+        tip: row.mesh + '\nmicro-batch ' + row.micro_batch + ' × ' + row.grad_accum + ', recompute ' + row.recompute + '\n' +
+            page.format.count(row.tokens_per_s) + ' tokens/s, ' + page.format.bytes(row.reserved_bytes)
+    }));
+    if (points.length < 2) { return null; }
+    const byMemory = points.slice().sort((a, b) => a.memory - b.memory || b.tokens - a.tokens);
+    const line = [];
+    byMemory.forEach((point) => { if (line.length === 0 || point.tokens > line[line.length - 1].tokens) { line.push(point); } });
+    const runs = [];
+    (data.validation || []).forEach(function (run) {
+        const entry = ranked(data).find((one) => one.place === run.place);
+        if (entry && run.measured_s) {
+            const tokens = entry.tokens_per_s * entry.step_time_s / run.measured_s;
+            runs.push({memory: entry.memory.reserved_bytes / GIB, predicted: entry.tokens_per_s, tokens: tokens,
+                tip: run.name + '\nmeasured ' + page.format.count(tokens) + ' tokens/s, predicted ' + page.format.count(entry.tokens_per_s)});
+        }
+    });
+    return {data: {points: points, line: line, runs: runs}, signals: {limit: data.request.memory_limit_bytes / GIB},
+        summary: points.length + ' choices fit, ' + line.length + ' of them on the front.'};
+}
+
+export function measured(data, page) {
+    const runs = (data.validation || []).filter((run) => run.measured_s);
+    if (runs.length === 0) { return null; }
+    const ends = runs.flatMap((run) => [run.predicted_low_s, run.predicted_high_s, run.measured_low_s || run.measured_s, run.measured_high_s || run.measured_s]);
+    const low = Math.min(...ends) * 0.9, high = Math.max(...ends) * 1.1;
+    return {
+        data: {runs: runs.map((run) => ({name: run.name, predicted: run.predicted_s, low: run.predicted_low_s, high: run.predicted_high_s,
+            measured: run.measured_s, measured_low: run.measured_low_s || run.measured_s, measured_high: run.measured_high_s || run.measured_s,
+            tip: run.name + '\npredicted ' + page.format.seconds(run.predicted_s) + ', measured ' + page.format.seconds(run.measured_s) +
+                '\n' + page.format.percent(run.predicted_s / run.measured_s - 1) + ' off'})),
+        diagonal: [{at: low}, {at: high}]},
+        signals: {ends: [low, high]}, summary: runs.length + ' measured plans.'
+    };
+}
+
+export function rejected(data) {
+    const counts = new Map();
+    const all = data.candidates;
+    (all.state || []).forEach(function (state, i) {
+        const name = state === 0 ? 'rejected: ' + data.rules[all.rule[i]] : ['', 'estimated only', 'simulated'][state];
+        counts.set(name, (counts.get(name) || 0) + 1);
+    });
+    if (counts.size < 2) { return null; }
+    const list = Array.from(counts, ([name, count]) => ({name: name, count: count, out: name.startsWith('rejected'), tip: name + ': ' + count}));
+    return {data: {groups: list}, signals: {rows: list.length}, summary: list.map((group) => group.name + ' ' + group.count).join(', ') + '.'};
+}

@@ -1,0 +1,133 @@
+// The charts of the page: Vega specs from ../charts with rows from chart_rows.js. Expressions are interpreted, not
+// compiled, so the page needs no unsafe-eval.
+import {transforms} from 'vega-dataflow';
+import * as basic from 'vega-transforms';
+import * as viewing from 'vega-view-transforms';
+import * as encoding from 'vega-encode';
+import {View} from 'vega-view';
+import {parse} from 'vega-parser';
+import {expressionInterpreter} from 'vega-interpreter';
+import ranking from '../charts/ranking.json';
+import meshMap from '../charts/mesh_map.json';
+import time from '../charts/time.json';
+import memory from '../charts/memory.json';
+import timeline from '../charts/timeline.json';
+import front from '../charts/front.json';
+import measured from '../charts/measured.json';
+import rejected from '../charts/rejected.json';
+import * as rows from './chart_rows.js';
+import {controlTimeline} from './timeline.js';
+
+Object.assign(transforms, basic, viewing, encoding);
+
+// A chart: its spec, and the data sets and signals that it is given; null = nothing to draw.
+const charts = {
+    'ranking': {spec: ranking, fill: rows.ranking},
+    'mesh-map': {spec: meshMap, fill: rows.meshMap},
+    'time': {spec: time, fill: rows.time},
+    'memory': {spec: memory, fill: rows.memory},
+    'timeline': {spec: timeline, fill: rows.timeline, renderer: 'canvas', control: controlTimeline},
+    'front': {spec: front, fill: rows.front, renderer: 'canvas'},
+    'measured': {spec: measured, fill: rows.measured},
+    'rejected': {spec: rejected, fill: rows.rejected}
+};
+
+const page = window.ndtune, tip = document.getElementById('tip');
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+
+function themeConfig() {
+    const ink = colour('ink'), muted = colour('muted'), line = colour('line');
+    const font = getComputedStyle(document.body).fontFamily;
+    return {
+        background: null, font: font,
+        axis: {labelColor: muted, titleColor: muted, gridColor: line, domainColor: line, tickColor: line, labelFont: font,
+            titleFont: font, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 'normal', labelLimit: 260, gridOpacity: 0.7},
+        legend: {labelColor: ink, titleColor: muted, labelFont: font, titleFont: font, labelFontSize: 12, titleFontSize: 12,
+            titleFontWeight: 'normal', symbolType: 'square', labelLimit: 300, orient: 'top', direction: 'horizontal', offset: 6},
+        text: {fill: ink, font: font}
+    };
+}
+
+const palette = () => ({
+    ink: colour('ink'), muted: colour('muted'), line: colour('line'), paper: colour('paper'), accent: colour('accent'),
+    soft: colour('accent-soft'), warning: colour('warning'),
+    series: ['compute', 'dp_replicate', 'dp_shard', 'cp', 'tp', 'optimizer', 'overhead'].map((name) => colour('series-' + name))
+});
+
+function showTip(handler, event, item, value) {
+    if (value === null || value === undefined || value === '') {
+        tip.hidden = true;
+        return;
+    }
+    tip.textContent = String(value);
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    tip.style.left = Math.max(4, Math.min(event.clientX + 14, window.innerWidth - box.width - 8)) + 'px';
+    tip.style.top = Math.max(4, Math.min(event.clientY + 14, window.innerHeight - box.height - 8)) + 'px';
+}
+
+function build(chart) {
+    const place = chart.figure.querySelector('.drawing');
+    if (chart.view) { chart.view.finalize(); }
+    place.replaceChildren();
+    const spec = structuredClone(chart.spec), given = chart.given;
+    spec.signals = (spec.signals || []).filter((signal) => !(signal.name in given.signals) && signal.name !== 'palette').concat(
+        [{name: 'palette', value: palette()}], Object.entries(given.signals).map(([name, value]) => ({name: name, value: value})));
+    spec.data.forEach((set) => { if (set.name in given.data) { set.values = given.data[set.name]; } });
+    spec.padding = {left: 2, right: 14, top: 4, bottom: 10};
+    chart.view = new View(parse(spec, themeConfig(), {ast: true}), {
+        expr: expressionInterpreter, renderer: chart.renderer || 'svg', container: place, hover: true
+    });
+    chart.view.tooltip(showTip).width(Math.max(320, place.clientWidth));
+    chart.view.run();
+    const drawn = place.querySelector('svg, canvas');
+    const caption = chart.figure.querySelector('figcaption').textContent;
+    if (chart.control) {  // what can be focused has a role and a name of its own
+        place.setAttribute('role', 'application');
+        place.setAttribute('aria-label', caption);
+    }
+    drawn.setAttribute('role', 'img');
+    drawn.setAttribute('aria-label', caption + ' ' + given.summary);
+    if (chart.control) { chart.control(chart, place); }
+}
+
+const shown = [];
+document.querySelectorAll('figure[data-chart]').forEach(function (figure) {
+    const chart = Object.assign({figure: figure}, charts[figure.dataset.chart]);
+    chart.given = chart.fill(page.data, page);
+    if (chart.given) { shown.push(chart); }
+});
+page.charts = shown;
+
+function mount(at) {
+    if (at === shown.length) {
+        document.documentElement.dataset.ready = 'charts';
+        return;
+    }
+    shown[at].figure.hidden = false;
+    build(shown[at]);
+    setTimeout(() => mount(at + 1), 0);
+}
+mount(0);
+
+const rebuild = () => shown.filter((chart) => chart.view).forEach(build);
+page.themeListeners.push(rebuild);
+
+let resizing = 0;
+window.addEventListener('resize', function () {
+    clearTimeout(resizing);
+    resizing = setTimeout(() => shown.filter((chart) => chart.view).forEach((chart) =>
+        chart.view.width(Math.max(320, chart.figure.querySelector('.drawing').clientWidth)).runAsync()), 150);
+});
+
+// Paper is white and as wide as it is.
+let before = null;
+window.addEventListener('beforeprint', function () {
+    before = document.documentElement.dataset.theme || '';
+    document.documentElement.dataset.theme = 'light';
+    rebuild();
+});
+window.addEventListener('afterprint', function () {
+    if (before) { document.documentElement.dataset.theme = before; } else { delete document.documentElement.dataset.theme; }
+    rebuild();
+});

@@ -1,0 +1,163 @@
+// Why this one: the best beside the runner-up, the rules of thumb and the user's baseline, term by term. Times are per
+// million tokens, because two shapes need not take the same number of tokens in a step.
+
+#include "reports/html/markup.h"
+#include "reports/html/sections.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+enum { MOST_RIVALS = 6 };
+
+typedef struct Rival {
+    const char *name;
+    Mesh mesh;
+    const Prediction *entry;  // NULL = it cannot run
+    int place;
+    const char *reason;
+} Rival;
+
+static void find_rival(const TuneResult *result, Rival *rival) {
+    for (int i = 0; i < result->entry_count; i++) {
+        if (mesh_same_shape(&result->entries[i].plan.mesh, &rival->mesh)) {
+            rival->entry = &result->entries[i];
+            rival->place = i + 1;
+            return;
+        }
+    }
+    for (int i = 0; i < result->rejected_count; i++) {
+        if (mesh_same_shape(&result->rejected[i].plan.mesh, &rival->mesh)) {
+            rival->reason = result->rejected[i].reason;
+        }
+    }
+}
+
+typedef struct Rivals {
+    const TuneResult *result;
+    Arena *arena;
+    Rival rows[MOST_RIVALS];
+    int count;
+} Rivals;
+
+// A shape is listed once, under all of its names.
+static void add_rival(Rivals *rivals, const char *name, Mesh mesh) {
+    for (int i = 0; i < rivals->count; i++) {
+        Rival *row = &rivals->rows[i];
+        if (mesh_same_shape(&row->mesh, &mesh)) {
+            row->name = arena_format(rivals->arena, "%s; %s", row->name, name);
+            return;
+        }
+    }
+    Rival *row = &rivals->rows[rivals->count];
+    *row = (Rival){.name = name, .mesh = mesh};
+    find_rival(rivals->result, row);
+    rivals->count += row->entry || row->reason;
+}
+
+static void collect_rivals(Rivals *rivals) {
+    const TuneResult *result = rivals->result;
+    const TuneRequest *request = result->request;
+    const int world = request->world, node = request->cluster.node.accelerators;
+    add_rival(rivals, "best", result->entries[0].plan.mesh);
+    if (mesh_world(&request->baseline) > 0) {
+        add_rival(rivals, "your baseline", request->baseline);
+    }
+    if (result->entry_count > 1) {
+        add_rival(rivals, "runner-up", result->entries[1].plan.mesh);
+    }
+    add_rival(rivals, "plain FSDP *", (Mesh){.size = {1, world, 1, 1}});
+    if (world > node && world % node == 0) {
+        add_rival(rivals, "HSDP, a shard per node *", (Mesh){.size = {world / node, node, 1, 1}});
+        add_rival(rivals, "tp in the node, FSDP across *", (Mesh){.size = {1, world / node, 1, node}});
+    }
+}
+
+static double per_million(const Prediction *entry, double seconds) {
+    return 1e9 * seconds / (double)plan_tokens_per_step(&entry->plan);  // ms per million tokens
+}
+
+static void write_row(MarkupTable *table, const TuneResult *result, const Rival *rival) {
+    const Prediction *best = &result->entries[0], *entry = rival->entry;
+    char mesh[WORDS_BYTES];
+    table_row(table, NULL);
+    table_cell(table, "%s", rival->name);
+    table_cell(table, "%s", words_mesh(&rival->mesh, mesh));
+    if (!entry) {
+        table_cell(table, "cannot run: %s", rival->reason);
+        for (int i = 3; i < table->count; i++) {
+            table_cell(table, "–");
+        }
+        return;
+    }
+    double exposed = 0;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        exposed += entry->exposed_s[axis];
+    }
+    char reserved[TEXT_UNIT_BYTES], tokens[TEXT_UNIT_BYTES];
+    table_cell(table, "%d", rival->place);
+    table_cell(table, "%s", text_count(tokens, entry->tokens_per_s));
+    table_cell(table, "%+.1f %%", 100 * (entry->tokens_per_s / best->tokens_per_s - 1));
+    table_cell(table, "%.2f", per_million(entry, entry->compute_s));
+    table_cell(table, "%.2f", per_million(entry, exposed));
+    table_cell(table, "%.2f", per_million(entry, entry->optimizer_s));
+    table_cell(table, "%.2f", per_million(entry, entry->overhead_s));
+    table_cell(table, "%d × %d", entry->plan.micro_batch, entry->plan.grad_accum);
+    table_cell(table, "%s", text_bytes(reserved, entry->memory.reserved_bytes));
+}
+
+// The term that decides between the best and the next.
+static void write_reason(const TuneResult *result, FILE *out) {
+    const Prediction *best = &result->entries[0], *next = &result->entries[1];
+    const char *names[] = {"compute", "optimizer", "overhead", NULL, NULL, NULL, NULL};
+    double gain[3 + AXIS_COUNT] = {per_million(next, next->compute_s) - per_million(best, best->compute_s),
+                                   per_million(next, next->optimizer_s) - per_million(best, best->optimizer_s),
+                                   per_million(next, next->overhead_s) - per_million(best, best->overhead_s)};
+    int most = 0;
+    for (int i = 0; i < 3 + AXIS_COUNT; i++) {
+        if (i >= 3) {
+            names[i] = axis_names[i - 3];
+            gain[i] = per_million(next, next->exposed_s[i - 3]) - per_million(best, best->exposed_s[i - 3]);
+        }
+        most = gain[i] > gain[most] ? i : most;
+    }
+    if (gain[most] > 0) {
+        fputs("<p>What it saves over the runner-up, it saves most of all in ", out);
+        markup_format(out, most < 3 ? "%s" : "exposed %s communication", names[most]);
+        markup_format(out, ": %.2f ms per million tokens.", gain[most]);
+        fputs("</p>\n", out);
+    }
+}
+
+void section_compare(const HtmlReport *report, FILE *out) {
+    const TuneResult *result = report->result;
+    if (result->entry_count == 0) {
+        fputs("<p>Nothing runs, so there is nothing to compare.</p>\n", out);
+        return;
+    }
+    static const MarkupColumn columns[] = {{"", false},
+                                           {"mesh", false},
+                                           {"place", true},
+                                           {"tokens/s", true},
+                                           {"against best", true},
+                                           {"compute", true},
+                                           {"exposed communication", true},
+                                           {"optimizer", true},
+                                           {"overhead", true},
+                                           {"micro × accum", true},
+                                           {"memory", true}};
+    if (result->entry_count > 1) {
+        write_reason(result, out);
+    }
+    Rivals rivals = {.result = result, .arena = report->arena};
+    collect_rivals(&rivals);
+    MarkupTable table =
+        table_begin("table-compare", "The best against its rivals; milliseconds per million tokens, GiB per accelerator", columns,
+                    (int)(sizeof columns / sizeof columns[0]), out);
+    for (int i = 0; i < rivals.count; i++) {
+        write_row(&table, result, &rivals.rows[i]);
+    }
+    table_end(&table);
+    fputs("<p>* A rule of thumb: what people run when nobody has calculated.</p>\n", out);
+    if (mesh_world(&result->request->baseline) == 0) {
+        fputs("<p>Your own shape stands here too with <code>--baseline AXIS=N,…</code>.</p>\n", out);
+    }
+}

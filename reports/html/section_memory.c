@@ -1,0 +1,85 @@
+// Does it fit, and what breaks it: the contributors at the peak against the limit, and the nearest choice of the same
+// shape that does not fit.
+
+#include <string.h>
+
+#include "reports/html/markup.h"
+#include "reports/html/sections.h"
+#include "reports/memory_terms.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+enum { ROWS = 12 };
+static const double GIB = 1024.0 * 1024 * 1024;
+
+// Of the choices of the best shape that do not fit, the one that is closest.
+static const Candidate *nearest_misfit(const TuneResult *result) {
+    const Candidate *nearest = NULL;
+    for (int i = 0; i < result->candidate_count; i++) {
+        const Candidate *candidate = &result->candidates[i];
+        if (candidate->state == CANDIDATE_REJECTED && candidate->rule && strcmp(candidate->rule, "memory") == 0 &&
+            mesh_same_shape(&candidate->plan.mesh, &result->entries[0].plan.mesh) && candidate->reserved_bytes > 0 &&
+            (!nearest || candidate->reserved_bytes < nearest->reserved_bytes)) {
+            nearest = candidate;
+        }
+    }
+    return nearest;
+}
+
+static void write_headroom(const HtmlReport *report, const Prediction *best, FILE *out) {
+    const double limit = report->result->request->memory_limit_bytes, reserved = best->memory.reserved_bytes;
+    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
+    fputs("<p>", out);
+    markup_format(out, "It fits: %s of %s are reserved, %s (%.0f %%) are left. ", text_bytes(a, reserved),
+                  text_bytes(b, limit), text_bytes(c, limit - reserved), 100 * (1 - reserved / limit));
+    markup_format(out, "The peak is in the %s phase, where the largest buffer is %s with %s.", best->memory.peak_phase,
+                  best->memory.top_name, text_bytes(a, best->memory.top_bytes));
+    fputs("</p>\n", out);
+    const Candidate *misfit = nearest_misfit(report->result);
+    if (misfit) {
+        fputs("<p>What breaks it: ", out);
+        markup_format(out, "micro-batch %d with recompute %s", misfit->plan.micro_batch,
+                      recompute_names[misfit->plan.recompute]);
+        markup_format(out, "%s %s.", misfit->plan.reshard == RESHARD_NEVER ? ", reshard never," : "", misfit->reason);
+        fputs("</p>\n", out);
+    } else {
+        fputs("<p>No choice of this shape that was tried breaks the limit.</p>\n", out);
+    }
+}
+
+static void write_row(MarkupTable *table, const Prediction *entry) {
+    char mesh[WORDS_BYTES];
+    MemoryTerm terms[MEMORY_TERMS];
+    memory_terms(&entry->memory, terms);
+    table_row(table, NULL);
+    table_cell(table, "%s", words_layout(&entry->plan.mesh, mesh));
+    for (int i = 0; i < MEMORY_TERMS; i++) {
+        table_cell(table, "%.2f", terms[i].bytes / GIB);
+    }
+    table_cell(table, "%.2f", entry->memory.peak_bytes / GIB);
+    table_cell(table, "%.2f", (entry->memory.reserved_bytes - entry->memory.peak_bytes) / GIB);
+    table_cell(table, "%.2f", entry->memory.reserved_bytes / GIB);
+}
+
+void section_memory(const HtmlReport *report, FILE *out) {
+    const TuneResult *result = report->result;
+    const Prediction *best = report_best(report);
+    if (!best) {
+        fputs("<p>No shape fits and runs; <a href=\"#rejected\">the reasons</a> name what breaks each.</p>\n", out);
+        return;
+    }
+    write_headroom(report, best, out);
+    fputs("<details><summary>Table behind the chart</summary>\n", out);
+    static const MarkupColumn columns[] = {
+        {"mesh", false},      {"parameters", true},   {"gradients", true},
+        {"optimizer", true},  {"activations", true},  {"logits", true},
+        {"gathered parameters", true}, {"communication", true}, {"runtime", true},
+        {"peak", true},       {"allocator, context, communicators", true}, {"reserved", true}};
+    MarkupTable table = table_begin("table-memory", "GiB per accelerator, alive at the peak", columns,
+                                    (int)(sizeof columns / sizeof columns[0]), out);
+    for (int i = 0; i < result->entry_count && i < ROWS; i++) {
+        write_row(&table, &result->entries[i]);
+    }
+    table_end(&table);
+    fputs("</details>\n", out);
+}

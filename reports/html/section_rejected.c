@@ -1,0 +1,44 @@
+// What was rejected and why, and what the search did with the rest.
+
+#include <string.h>
+
+#include "reports/html/markup.h"
+#include "reports/html/sections.h"
+#include "reports/words.h"
+
+enum { MOST_ROWS = 300 };
+
+static void write_ledger(const TuneResult *result, FILE *out) {
+    const SearchCounts *search = &result->search;
+    fputs("<p>", out);
+    markup_format(out, "%d shapes: %d ranked, %d rejected. %d choices: %d rejected, %d estimated, %d simulated and %d "
+                       "known from the store, in %.3f s.",
+                  search->shapes, result->entry_count, result->rejected_count, search->candidates, search->pruned,
+                  search->estimated, search->simulated, search->cached, search->elapsed_s);
+    fputs("</p>\n", out);
+}
+
+void section_rejected(const HtmlReport *report, FILE *out) {
+    const TuneResult *result = report->result;
+    write_ledger(result, out);
+    if (result->rejected_count == 0) {
+        fputs("<p>No shape was rejected.</p>\n", out);
+        return;
+    }
+    static const MarkupColumn columns[] = {{"mesh", false}, {"rule", false}, {"why", false}};
+    MarkupTable table = table_begin("table-rejected", "Shapes that were rejected", columns, 3, out);
+    for (int i = 0; i < result->rejected_count && i < MOST_ROWS; i++) {
+        const Rejection *rejection = &result->rejected[i];
+        char mesh[WORDS_BYTES];
+        table_row(&table, NULL);
+        table_cell(&table, "%s", words_mesh(&rejection->plan.mesh, mesh));
+        table_cell(&table, "%s", rejection->rule);
+        table_cell(&table, "%s", rejection->reason);
+    }
+    table_end(&table);
+    if (result->rejected_count > MOST_ROWS) {
+        fputs("<p>", out);
+        markup_format(out, "%d further shapes were rejected; ", result->rejected_count - MOST_ROWS);
+        fputs("<code>ndtune plan --csv FILE</code> has the reason of each.</p>\n", out);
+    }
+}

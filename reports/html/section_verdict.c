@@ -1,0 +1,150 @@
+// What to run and how sure that is: the answer in two sentences, then the numbers that people quote.
+
+#include <string.h>
+
+#include "reports/html/markup.h"
+#include "reports/html/sections.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+static const double CLOSE = 0.95;  // of the best's tokens per second: what prediction alone cannot tell apart
+
+void section_title(const HtmlReport *report, FILE *out) {
+    const TuneRequest *request = report->result->request;
+    markup_format(out, "%s on %d × %s", request->model.name, request->world, request->cluster.accelerator.name);
+}
+
+// The measured row of the best plan, where there is one.
+static const ValidateRow *measured_best(const HtmlReport *report) {
+    for (int i = 0; report->validation && i < report->validation->row_count; i++) {
+        const ValidateRow *row = &report->validation->rows[i];
+        if (row->place == 1 && row->measured_s > 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static void write_badge(const HtmlReport *report, const Prediction *best, FILE *out) {
+    const TuneRequest *request = report->result->request;
+    fputs("<p class=\"badges\">", out);
+    if (measured_best(report)) {
+        fputs("<span class=\"badge good\">measured</span> ", out);
+    }
+    fprintf(out, "<span class=\"badge\">%s</span> <span class=\"badge\">evidence: ",
+            best->origin == ORIGIN_ESTIMATE ? "estimated" : "simulated");
+    markup_text(request->target->evidence, out);
+    fputs("</span></p>\n", out);
+}
+
+static void write_lead(const TuneResult *result, FILE *out) {
+    const Prediction *best = &result->entries[0];
+    if (result->entry_count == 1) {
+        fputs("<p>It is the only shape that can run.</p>\n", out);
+        return;
+    }
+    char next[WORDS_BYTES];
+    const double lead = best->tokens_per_s / result->entries[1].tokens_per_s - 1;
+    int close = 0;
+    for (int i = 1; i < result->entry_count; i++) {
+        close += result->entries[i].tokens_per_s > CLOSE * best->tokens_per_s;
+    }
+    fputs("<p>", out);
+    words_layout(&result->entries[1].plan.mesh, next);
+    if (result->request->objective == OBJECTIVE_MEMORY) {
+        markup_format(out, "It needs the least memory of all shapes; the next is %s. ", next);
+    } else if (lead < 0.0005) {
+        markup_format(out, "It is level with the next shape, %s. ", next);
+    } else {
+        markup_format(out, "It is %.1f %% faster than the next shape, %s. ", 100 * lead, next);
+    }
+    if (close > 0) {
+        markup_format(out,
+                      "%d other shape%s within 5 %%, less than the interval is wide: measure before choosing among "
+                      "them (ndtune validate).",
+                      close, close == 1 ? " lies" : "s lie");
+    } else {
+        fputs("No other shape is within 5 %.", out);
+    }
+    fputs("</p>\n", out);
+}
+
+static void card(const char *name, const char *value, const char *note, FILE *out) {
+    fputs("<div class=\"card\"><dt>", out);
+    markup_text(name, out);
+    fputs("</dt><dd><strong>", out);
+    markup_text(value, out);
+    fputs("</strong><span>", out);
+    markup_text(note, out);
+    fputs("</span></dd></div>\n", out);
+}
+
+static void write_cards(const HtmlReport *report, const Prediction *best, FILE *out) {
+    const TuneRequest *request = report->result->request;
+    Arena *arena = report->arena;
+    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
+    fputs("<dl class=\"cards\">\n", out);
+    card("Tokens per second", text_count(a, best->tokens_per_s),
+         arena_format(arena, "%s per accelerator",
+                      text_count(b, best->tokens_per_s / mesh_world(&best->plan.mesh))),
+         out);
+    text_seconds(b, best->step_low_s);
+    card("Step", text_seconds(a, best->step_s),
+         arena_format(arena, "80 %% interval %s to %s", b, text_seconds(c, best->step_high_s)), out);
+    card("MFU", arena_format(arena, "%.1f %%", 100 * best->mfu),
+         arena_format(arena, "HFU %.1f %%, recomputation counted", 100 * best->hfu), out);
+    card("Memory", text_bytes(a, best->memory.reserved_bytes),
+         arena_format(arena, "of %s, %.0f %%", text_bytes(b, request->memory_limit_bytes),
+                      100 * best->memory.reserved_bytes / request->memory_limit_bytes),
+         out);
+    const ValidateRow *row = measured_best(report);
+    if (row) {
+        card("Measured step", text_seconds(a, row->measured_s),
+             arena_format(arena, "predicted %+.1f %% off, %d run%s", 100 * (best->step_s / row->measured_s - 1),
+                          row->run_count, row->run_count == 1 ? "" : "s"),
+             out);
+    }
+    fputs("</dl>\n", out);
+}
+
+static void write_nothing(const TuneResult *result, FILE *out) {
+    fputs("<p class=\"verdict\">No shape can run.</p>\n", out);
+    if (result->rejected_count > 0) {
+        char mesh[WORDS_BYTES];
+        markup_format(out, "%s: ", words_mesh(&result->rejected[0].plan.mesh, mesh));
+        markup_text(result->rejected[0].reason, out);
+        fputs(". <a href=\"#rejected\">All reasons</a>.\n", out);
+    }
+}
+
+void section_verdict(const HtmlReport *report, FILE *out) {
+    const TuneResult *result = report->result;
+    const Prediction *best = report_best(report);
+    if (!best) {
+        write_nothing(result, out);
+        return;
+    }
+    char mesh[WORDS_BYTES];
+    const TrainPlan *plan = &best->plan;
+    fputs("<p class=\"verdict\">Run <strong>", out);
+    markup_text(words_layout(&plan->mesh, mesh), out);
+    fputs("</strong></p>\n<p class=\"choices\">", out);
+    markup_format(out, "with micro-batch %d, accumulation %d, recompute %s", plan->micro_batch, plan->grad_accum,
+                  recompute_names[plan->recompute]);
+    if (plan->zero == 3) {
+        markup_format(out, ", reshard %s", reshard_names[plan->reshard]);
+    }
+    if (plan->mesh.size[AXIS_CP] > 1) {
+        markup_format(out, ", cp rotation %s", cp_rotate_names[plan->cp_rotate]);
+    }
+    markup_format(out, ", sequences of %d tokens, %s", plan->seq, dtype_name(plan->precision));
+    fputs("</p>\n", out);
+    write_badge(report, best, out);
+    write_lead(result, out);
+    write_cards(report, best, out);
+    for (int i = 0; i < best->warning_count; i++) {
+        fputs("<p class=\"warning\"><strong>Warning:</strong> ", out);
+        markup_text(best->warnings[i], out);
+        fputs("</p>\n", out);
+    }
+}

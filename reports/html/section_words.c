@@ -1,0 +1,111 @@
+// Sections that are sentences: the batch arithmetic, what would change the answer, cost, assumptions.
+
+#include "reports/html/markup.h"
+#include "reports/html/sections.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+static void write_batch(const void *what, FILE *out) {
+    const HtmlReport *report = what;
+    const Prediction *best = report_best(report);
+    words_batch(&best->plan, out);
+    words_network(&best->plan.mesh, report->result->request->cluster.node.accelerators, out);
+}
+
+void section_batch(const HtmlReport *report, FILE *out) {
+    if (!report_best(report)) {
+        fputs("<p>No plan, no batch.</p>\n", out);
+        return;
+    }
+    markup_lines(write_batch, report, out);
+}
+
+static void write_question(MarkupTable *table, const Explanation *explanation, const WhatIf *question) {
+    char mesh[WORDS_BYTES];
+    table_row(table, NULL);
+    table_cell(table, "%s", question->sentence);
+    if (question->searched_to == 0) {
+        table_cell(table, "not asked, there is too little to change");
+        table_cell(table, "–");
+        return;
+    }
+    if (!question->feasible) {
+        table_cell(table, "no shape can run");
+    } else if (question->same_shape) {
+        table_cell(table, "the same shape, %s tokens/s", text_count(mesh, question->best.tokens_per_s));
+    } else if (question->gain > 0) {
+        char old[WORDS_BYTES];
+        table_cell(table, "%s, %.1f %% faster there than %s", words_mesh(&question->best.plan.mesh, mesh),
+                   100 * question->gain, words_mesh(&explanation->estimated_best, old));
+    } else {
+        table_cell(table, "%s", words_mesh(&question->best.plan.mesh, mesh));
+    }
+    if (question->break_even > 0) {
+        table_cell(table, "%.2f times: from there on %s", question->break_even,
+                   words_mesh(&question->break_even_mesh, mesh));
+    } else {
+        table_cell(table, "none up to %.0f times", question->searched_to);
+    }
+}
+
+void section_sensitivity(const HtmlReport *report, FILE *out) {
+    const Explanation *explanation = report->explanation;
+    if (!explanation) {
+        fputs("<p>", out);
+        markup_text(report->explanation_missing ? report->explanation_missing : "This was not asked.", out);
+        fputs("</p>\n", out);
+        return;
+    }
+    char mesh[WORDS_BYTES];
+    fputs("<p>", out);
+    markup_format(out, "These searches only estimate; by estimate alone the best is %s.",
+                  words_mesh(&explanation->estimated_best, mesh));
+    fputs("</p>\n", out);
+    static const MarkupColumn columns[] = {{"what if", false}, {"best then", false}, {"break-even", false}};
+    MarkupTable table = table_begin("table-sensitivity", "Changes of the request, and their winners", columns, 3, out);
+    for (int i = 0; i < WHAT_IF_COUNT; i++) {
+        write_question(&table, explanation, &explanation->questions[i]);
+    }
+    table_end(&table);
+}
+
+static void write_training(const void *what, FILE *out) {
+    const HtmlReport *report = what;
+    words_training(report->result->request, report_best(report), out);
+}
+
+void section_cost(const HtmlReport *report, FILE *out) {
+    const TuneRequest *request = report->result->request;
+    const Prediction *best = report_best(report);
+    const double price = request->cluster.price_usd_per_accelerator_hour, hour = 3600;
+    if (!best) {
+        fputs("<p>What cannot run costs nothing.</p>\n", out);
+        return;
+    }
+    fputs("<p>", out);
+    const double hours = request->world * 1e9 / best->tokens_per_s / hour;
+    markup_format(out, "A billion tokens take %.3g accelerator-hours", hours);
+    if (price > 0) {
+        markup_format(out, ", $%.2f at $%.2f per accelerator and hour (change it with --set price=).", hours * price,
+                      price);
+    } else {
+        fputs("; the profile has no price, <code>--set price=USD_PER_ACCELERATOR_HOUR</code> gives one.", out);
+    }
+    fputs("</p>\n", out);
+    if (request->tokens > 0) {
+        markup_lines(write_training, report, out);
+    } else {
+        fputs("<p><code>--tokens N</code> adds the days and the cost to that many tokens.</p>\n", out);
+    }
+}
+
+void section_assumptions(const HtmlReport *report, FILE *out) {
+    const TuneRequest *request = report->result->request;
+    fputs("<ul id=\"assumptions-list\">\n", out);
+    for (int i = 0; i < request->assumption_count; i++) {
+        fputs("<li>", out);
+        markup_text(request->assumptions[i], out);
+        fputs("</li>\n", out);
+    }
+    fputs("</ul>\n", out);
+}

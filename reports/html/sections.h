@@ -1,0 +1,36 @@
+// What fills the places of template/page.html, a file each.
+
+#pragma once
+
+#include <jansson.h>
+
+#include "reports/html/html.h"
+
+// Each writes what belongs into the place that section_table names; nothing to say is said in a sentence.
+typedef void (*SectionWriter)(const HtmlReport *report, FILE *out);
+
+void section_title(const HtmlReport *report, FILE *out);
+void section_verdict(const HtmlReport *report, FILE *out);
+void section_config(const HtmlReport *report, FILE *out);
+void section_compare(const HtmlReport *report, FILE *out);
+void section_time(const HtmlReport *report, FILE *out);
+void section_memory(const HtmlReport *report, FILE *out);
+void section_timeline(const HtmlReport *report, FILE *out);
+void section_candidates(const HtmlReport *report, FILE *out);
+void section_measured(const HtmlReport *report, FILE *out);
+void section_rejected(const HtmlReport *report, FILE *out);
+void section_batch(const HtmlReport *report, FILE *out);
+void section_sensitivity(const HtmlReport *report, FILE *out);
+void section_cost(const HtmlReport *report, FILE *out);
+void section_assumptions(const HtmlReport *report, FILE *out);
+void section_sources(const HtmlReport *report, FILE *out);
+void section_provenance(const HtmlReport *report, FILE *out);
+
+// The data behind the charts and the table of candidates (ndtune.report-data/1).
+Status report_data(const HtmlReport *report, FILE *out, Error *error);
+json_t *timeline_data(const HtmlReport *report);
+
+// The best entry, or NULL.
+static inline const Prediction *report_best(const HtmlReport *report) {
+    return report->result->entry_count > 0 ? &report->result->entries[0] : NULL;
+}

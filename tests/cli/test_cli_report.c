@@ -1,0 +1,177 @@
+// ndtune report and --html as people call them: the page of an answer, of the last request, of a run.
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/cli/cli.h"
+
+static char *folder, db[512], html[512];
+
+static void begin(void) {
+    folder = temp_dir_make();
+    snprintf(db, sizeof db, "%s/test.db", folder);
+    snprintf(html, sizeof html, "%s/page.html", folder);
+}
+
+static void end(void) {
+    temp_dir_remove(folder);
+}
+
+TestSuite(cli_report, .init = begin, .fini = end, .timeout = 600);
+
+#define PLAN "--world", "8", "--model", "tiny", "--global-batch", "64"
+#define REAL "--model", "tiny", "--layers", "1", "--steps", "3"
+
+// The data of the page that was written; the caller frees.
+static json_t *data_of_page(void) {
+    static const char open[] = "id=\"report-data\">";
+    FILE *file = fopen(html, "rb");
+    cr_assert_not_null(file, "%s was not written", html);
+    fseek(file, 0, SEEK_END);
+    const size_t bytes = (size_t)ftell(file);
+    rewind(file);
+    char *text = calloc(bytes + 1, 1);
+    cr_assert_eq(fread(text, 1, bytes, file), bytes);
+    fclose(file);
+    char *from = strstr(text, open);
+    cr_assert_not_null(from);
+    from += strlen(open);
+    *strstr(from, "</script>") = '\0';
+    json_t *data = json_loads(from, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert_not_null(data);
+    free(text);
+    return data;
+}
+
+static const json_t *at(const json_t *object, const char *key, size_t place) {
+    return json_array_get(json_object_get(object, key), place);
+}
+
+Test(cli_report, the_page_of_a_plan_has_the_numbers_of_its_json) {
+    json_t *plan = CLI_JSON(0, PLAN, "--html", html, "--db", db, "--format", "json");
+    json_t *data = data_of_page();
+    const json_t *entries = json_object_get(plan, "entries");
+    cr_assert_eq(json_array_size(entries), (size_t)cli_number(data, "entry_count"));
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        const json_t *entry = json_array_get(entries, i), *shown = at(data, "details", i);
+        cr_expect_eq(cli_number(shown, "step_time_s"), cli_number(entry, "step_time_s"));
+        cr_expect_eq(cli_number(shown, "tokens_per_s"), cli_number(entry, "tokens_per_s"));
+        cr_expect(json_equal(json_object_get(shown, "memory"), json_object_get(entry, "memory")));
+        cr_expect(json_equal(json_object_get(shown, "time"), json_object_get(entry, "time")));
+    }
+    cr_assert_eq(json_array_size(json_object_get(json_object_get(data, "shapes"), "tp")),
+                 json_array_size(json_object_get(plan, "rejected")));
+    const json_t *simulated = json_object_get(json_object_get(data, "timeline"), "simulated");
+    cr_assert_float_eq(cli_number(simulated, "step_s"), cli_number(json_array_get(entries, 0), "step_time_s"), 1e-9);
+    json_decref(data);
+    json_decref(plan);
+}
+
+Test(cli_report, goes_on_with_the_last_request_and_says_which) {
+    ProgramRun plan = CLI(PLAN, "--db", db);
+    cr_assert_eq(plan.exit_code, 0, "%s", plan.err);
+    program_run_free(&plan);
+    ProgramRun run = CLI("report", "--html", html, "--db", db, "--format", "json");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "of the last request: ndtune --world 8 --model tiny"), "%s", run.err);
+    json_t *root = json_loads(run.out, 0, NULL);
+    program_run_free(&run);
+    cr_assert_str_eq(json_string_value(json_object_get(root, "schema")), "ndtune.report/1");
+    struct stat about;
+    cr_assert_eq(stat(html, &about), 0);
+    cr_assert_eq(cli_number(root, "bytes"), (double)about.st_size);
+    cr_assert_eq(cli_number(root, "measured"), 0);
+    json_decref(root);
+    json_t *data = data_of_page();
+    cr_assert_eq(cli_number(json_object_get(data, "request"), "global_batch"), 64);
+    json_decref(data);
+}
+
+Test(cli_report, one_predicted_plan_is_a_page) {
+    ProgramRun run = CLI("predict", "--mesh", "dp_shard=8", "--model", "tiny", "--html", html, "--db", db);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+    json_t *data = data_of_page();
+    cr_assert_eq(cli_number(data, "candidate_count"), 1);
+    json_decref(data);
+}
+
+Test(cli_report, a_plan_that_does_not_fit_is_a_page_and_exit_2) {
+    ProgramRun run = CLI("predict", "--mesh", "dp_replicate=8", "--model", "70b", "--html", html, "--db", db);
+    cr_assert_eq(run.exit_code, 2, "%s", run.err);
+    program_run_free(&run);
+    json_t *data = data_of_page();
+    cr_assert_eq(cli_number(data, "entry_count"), 0);
+    json_decref(data);
+}
+
+Test(cli_report, a_file_that_cannot_be_written_is_said_in_words) {
+    ProgramRun run =
+        CLI("predict", "--mesh", "dp_shard=8", "--model", "tiny", "--html", "/no/such/folder/page.html", "--db", db);
+    cr_assert_eq(run.exit_code, 3);
+    cr_assert_not_null(strstr(run.err, "/no/such/folder/page.html"), "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "cannot be written"), "%s", run.err);
+    cr_assert_not_null(strstr(run.out, "step"), "the answer itself is printed: %s", run.out);
+    program_run_free(&run);
+}
+
+Test(cli_report, what_cannot_be_meant_is_refused) {
+    static const struct {
+        const char *words[12];
+        const char *says;
+    } cases[] = {{{"report", "--db", db}, "the store has no request to go on with"},
+                 {{"report", "--run", "7", "--db", db}, "the store has no run 7"},
+                 {{"report", "--run", "7", "--world", "8", "--db", db}, "--world does not go with --run"},
+                 {{"report", "--world", "8", "--model", "tiny", "--format", "csv"}, "a page is no table"},
+                 {{"--world", "8,16", "--model", "tiny", "--html", "x"}, "--html belongs to one world"},
+                 {{"report", "--world", "8,16", "--model", "tiny", "--html", "x"}, "a page is of one world"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ProgramRun run = cli_words(cases[i].words);
+        cr_expect_eq(run.exit_code, 1, "%s", run.err);
+        cr_expect_not_null(strstr(run.err, cases[i].says), "%s", run.err);
+        program_run_free(&run);
+    }
+}
+
+Test(cli_report, the_page_of_a_run_lays_its_measured_step_under_the_simulated_one) {
+    ProgramRun run = CLI("run", "--mesh", "dp_shard=2", REAL, "--db", db);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+    json_t *root = CLI_JSON(0, "report", "--run", "1", "--html", html, "--db", db, "--format", "json");
+    cr_assert_eq(cli_number(root, "measured"), 1);
+    json_decref(root);
+    json_t *data = data_of_page();
+    const json_t *timeline = json_object_get(data, "timeline");
+    const json_t *measured = json_object_get(timeline, "measured"), *simulated = json_object_get(timeline, "simulated");
+    const json_t *lane = json_object_get(json_object_get(measured, "blocks"), "lane");
+    cr_assert_gt(json_array_size(lane), 20);
+    cr_assert_eq(json_array_size(lane), json_array_size(json_object_get(json_object_get(simulated, "blocks"), "lane")),
+                 "the same tasks, simulated and measured");
+    cr_assert_gt(cli_number(at(data, "validation", 0), "measured_s"), 0);
+    json_decref(data);
+    setenv("PATH", folder, 1);
+    run = CLI("report", "--run", "1", "--html", html, "--open", "--db", db);
+    cr_assert_eq(run.exit_code, 3);
+    cr_assert_not_null(strstr(run.err, "the page is written, but xdg-open could not be started"), "%s", run.err);
+    cr_assert_not_null(strstr(run.out, "page.html: "), "%s", run.out);
+    program_run_free(&run);
+}
+
+Test(cli_report, a_validated_request_is_one_command_and_the_store_has_it_again) {
+    json_t *root = CLI_JSON(0, "validate", "--world", "2", "--top", "2", "--spread", "0", REAL, "--repeats", "1",
+                            "--warm-up", "1", "--html", html, "--db", db, "--format", "json");
+    json_t *data = data_of_page();
+    cr_assert_eq(json_array_size(json_object_get(data, "validation")), 2);
+    json_t *again = CLI_JSON(0, "report", "--html", html, "--db", db, "--format", "json");
+    cr_assert_eq(cli_number(again, "measured"), 2);
+    json_t *second = data_of_page();
+    cr_assert_eq(cli_number(at(data, "validation", 0), "measured_s"), cli_number(at(second, "validation", 0), "measured_s"));
+    json_decref(second);
+    json_decref(again);
+    json_decref(data);
+    json_decref(root);
+}

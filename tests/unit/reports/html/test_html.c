@@ -1,0 +1,211 @@
+// The page as a whole: its sections, its data, its size, and that names do nothing.
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/reports/html/page.h"
+
+static Page page;
+
+static void begin(void) {
+    page_begin(&page);
+}
+
+static void end(void) {
+    page_end(&page);
+}
+
+TestSuite(html, .init = begin, .fini = end);
+
+static double number(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    cr_assert(json_is_number(value), "%s", key);
+    return json_number_value(value);
+}
+
+static const json_t *detail(const json_t *data, size_t place) {
+    return json_array_get(json_object_get(data, "details"), place);
+}
+
+#define SAYS(words) cr_expect_not_null(strstr(page.text, words), "the page does not say: %s", words)
+
+Test(html, has_every_section_in_the_order_in_which_people_ask) {
+    static const char *const sections[] = {"answer",   "config",   "compare",     "time",     "memory",
+                                           "timeline", "candidates", "measured",  "rejected", "batch",
+                                           "sensitivity", "cost",   "assumptions", "sources", "provenance"};
+    page_write(&page);
+    const char *at = page.text;
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        char open[64];
+        snprintf(open, sizeof open, "<section id=\"%s\"", sections[i]);
+        at = strstr(at, open);
+        cr_assert_not_null(at, "%s is missing or out of order", sections[i]);
+    }
+}
+
+Test(html, headings_are_one_h1_and_then_h2) {
+    page_write(&page);
+    const char *h1 = strstr(page.text, "<h1>");
+    cr_assert_not_null(h1);
+    cr_assert_null(strstr(h1 + 1, "<h1>"));
+    cr_assert_gt(strstr(page.text, "<h2"), h1);
+}
+
+Test(html, leaves_no_place_of_the_template_open) {
+    page_write(&page);
+    char *body = page_between(&page, "<body>", "<script");
+    cr_assert_null(strstr(body, "{{"), "%s", strstr(body, "{{"));
+    free(body);
+}
+
+Test(html, the_numbers_are_those_of_the_answer) {
+    page_write(&page);
+    json_t *data = page_data(&page);
+    const json_t *first = detail(data, 0);
+    cr_expect_eq(number(data, "entry_count"), 2);
+    cr_expect_eq(number(first, "step_time_s"), 1.0);
+    cr_expect_eq(number(first, "tokens_per_s"), 1e6);
+    cr_expect_eq(number(json_object_get(first, "memory"), "reserved_bytes"), 400);
+    cr_expect_eq(number(json_object_get(first, "mesh"), "tp"), 2);
+    json_decref(data);
+    SAYS("<strong>1.00 M</strong>");
+    SAYS("<strong>1.00 s</strong>");
+    SAYS("80 % interval 800 ms to 1.45 s");
+    SAYS("25.0 % faster than the next shape, dp_shard=8");
+    SAYS("micro-batch 2 x 1 dp_replicate x 4 dp_shard x 4 accumulation");
+    SAYS("does not fit by 1 GiB, &quot;really&quot;");
+}
+
+Test(html, a_model_with_markup_for_a_name_does_nothing) {
+    static const char name[] = "</script><img onerror=alert(1) src=x>";
+    snprintf(page.fixture.request.model.name, sizeof page.fixture.request.model.name, "%s", name);
+    page.fixture.request.model_asked = name;
+    page.fixture.request.command = name;
+    page.fixture.assumptions[0] = name;
+    page.fixture.rejected[0].reason = name;
+    page_write(&page);
+    cr_assert_null(strstr(page.text, "<img"));
+    SAYS("&lt;img onerror=alert(1) src=x&gt;");
+    json_t *data = page_data(&page);
+    cr_assert_str_eq(json_string_value(json_object_get(json_object_get(data, "request"), "model")), name);
+    json_decref(data);
+}
+
+Test(html, asks_nothing_of_any_network_and_runs_only_what_its_policy_names) {
+    page_write(&page);
+    char *policy = page_between(&page, "Content-Security-Policy\" content=\"", "\"");
+    cr_expect_not_null(strstr(policy, "default-src 'none'"), "%s", policy);
+    cr_expect_not_null(strstr(policy, "script-src 'sha256-"), "%s", policy);
+    cr_expect_null(strstr(policy, "unsafe"), "%s", policy);
+    cr_expect_null(strstr(policy, "http"), "%s", policy);
+    free(policy);
+    char *markup = page_between(&page, "</style>", "<script");
+    static const char *const outside[] = {" src=", "<link", "<iframe", "http:", "https:", " style=", " onclick="};
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        cr_expect_null(strstr(markup, outside[i]), "%s", outside[i]);
+    }
+    free(markup);
+}
+
+Test(html, one_plan_alone_is_a_page) {
+    page.fixture.result.entry_count = 1;
+    page.fixture.result.rejected_count = 0;
+    page_write(&page);
+    SAYS("It is the only shape that can run.");
+    SAYS("No shape was rejected.");
+    json_decref(page_data(&page));
+}
+
+Test(html, no_plan_at_all_is_a_page_with_the_reasons) {
+    page.fixture.result.entry_count = 0;
+    page_write(&page);
+    SAYS("No shape can run.");
+    SAYS("does not fit by 1 GiB");
+    json_decref(page_data(&page));
+}
+
+Test(html, without_measured_runs_says_how_to_get_them) {
+    page_write(&page);
+    SAYS("The store has no measured run of these plans");
+    SAYS("ndtune validate --top 3");
+}
+
+Test(html, measured_runs_stand_beside_their_predictions) {
+    static const double steps[] = {1.0, 1.25, 1.25};
+    RunRecord run = {.source = "executor", .state = "ok", .steps = 3, .warm_up = 1, .step_times_s = steps,
+                     .measured_step_s = 1.25};
+    ValidateRow row = {.prediction = &page.fixture.entries[0], .place = 1, .runs = &run, .run_count = 1, .state = "ok"};
+    Validation validation = {.request = &page.fixture.request, .source = "executor", .rows = &row, .row_count = 1};
+    validate_summarize(&validation, &page.arena);
+    page.report.validation = &validation;
+    page_write(&page);
+    SAYS("<td class=\"number\">-20.0 %</td>");  // 1.00 predicted / 1.25 measured
+    SAYS("Median error 20.0 %, bias -20.0 %; 1 of 1 within the predicted interval");
+    json_t *data = page_data(&page);
+    const json_t *shown = json_array_get(json_object_get(data, "validation"), 0);
+    cr_expect_eq(number(shown, "measured_s"), 1.25);
+    json_decref(data);
+}
+
+// Candidates as a large search leaves them: every reason another text.
+static void fill_candidates(int count) {
+    Candidate *candidates = ARENA_ARRAY(&page.arena, Candidate, count);
+    for (int i = 0; i < count; i++) {
+        const bool out = i % 3 == 0;
+        candidates[i] = (Candidate){.plan = page.fixture.entries[0].plan,
+                                    .state = out ? CANDIDATE_REJECTED : CANDIDATE_ESTIMATED,
+                                    .rule = out ? "memory" : NULL,
+                                    .reason = out ? arena_format(&page.arena, "needs %d.%03d GiB of 79.1 GiB, by much", i, i)
+                                                  : NULL,
+                                    .step_s = 1.0 + i / 997.0,
+                                    .tokens_per_s = 1e6 / (1.0 + i / 997.0),
+                                    .reserved_bytes = 1e9 + i,
+                                    .content_hash = (uint64_t)i + 100};
+    }
+    page.fixture.result.candidates = candidates;
+    page.fixture.result.candidate_count = count;
+}
+
+static size_t candidates_shown(void) {
+    page_write(&page);
+    json_t *data = page_data(&page);
+    const size_t count = json_array_size(json_object_get(json_object_get(data, "candidates"), "tp"));
+    json_decref(data);
+    return count;
+}
+
+Test(html, five_thousand_candidates_stay_below_two_megabytes) {
+    fill_candidates(5000);
+    cr_assert_eq(candidates_shown(), 5000);
+    cr_assert_lt(strlen(page.text), 2u << 20);
+}
+
+Test(html, more_candidates_than_fit_are_counted) {
+    fill_candidates(3 * HTML_MOST_CANDIDATES);
+    cr_assert_eq(candidates_shown(), (size_t)HTML_MOST_CANDIDATES);
+    cr_assert_lt(strlen(page.text), 2u << 20);
+    SAYS("The page holds 8000 of 24000 candidates");
+}
+
+Test(html, candidates_that_run_come_first_and_fastest) {
+    fill_candidates(100);
+    page_write(&page);
+    json_t *data = page_data(&page);
+    const json_t *columns = json_object_get(data, "candidates");
+    const json_t *state = json_object_get(columns, "state"), *speed = json_object_get(columns, "tokens_per_s");
+    for (size_t i = 1; i < json_array_size(state); i++) {
+        const int before = (int)json_integer_value(json_array_get(state, i - 1));
+        const int here = (int)json_integer_value(json_array_get(state, i));
+        cr_assert(before != CANDIDATE_REJECTED || here == CANDIDATE_REJECTED);
+        cr_assert(before != here || json_number_value(json_array_get(speed, i - 1)) >=
+                                        json_number_value(json_array_get(speed, i)));
+    }
+    json_decref(data);
+}
+
+Test(html, charts_are_there_exactly_where_the_build_has_them) {
+    page_write(&page);
+    cr_assert_eq(html_has_charts(), strstr(page.text, "id=\"no-charts\"") == NULL);
+    cr_assert_eq(html_has_charts(), strstr(page.text, "<html lang=\"en\" class=\"charts\">") != NULL);
+}
