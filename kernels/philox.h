@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "kernels/inline.h"
+
 typedef struct Philox {
     uint32_t word[4];
 } Philox;
@@ -14,7 +16,7 @@ enum { PHILOX_ROUNDS = 10 };
 static const uint32_t PHILOX_MULTIPLIER0 = 0xD2511F53u, PHILOX_MULTIPLIER1 = 0xCD9E8D57u;
 static const uint32_t PHILOX_WEYL0 = 0x9E3779B9u, PHILOX_WEYL1 = 0xBB67AE85u;
 
-static inline Philox philox(uint64_t key, uint64_t high, uint64_t low) {
+KERNEL_INLINE Philox philox(uint64_t key, uint64_t high, uint64_t low) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     Philox x = {{(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)}};
     for (int round = 0; round < PHILOX_ROUNDS; round++) {
@@ -31,11 +33,11 @@ static inline Philox philox(uint64_t key, uint64_t high, uint64_t low) {
 // 1) / 12).
 enum { PHILOX_NORMAL_MEAN = -393210 };  // -12 * 65535 / 2
 
-static inline int32_t philox_halves(uint32_t word) {
+KERNEL_INLINE int32_t philox_halves(uint32_t word) {
     return (int32_t)(word & 0xFFFF) + (int32_t)(word >> 16);
 }
 
-static inline int32_t philox_normal(uint64_t key, uint64_t high, uint64_t index) {
+KERNEL_INLINE int32_t philox_normal(uint64_t key, uint64_t high, uint64_t index) {
     const Philox a = philox(key, high, 2 * index), b = philox(key, high, 2 * index + 1);
     const uint32_t words[6] = {a.word[0], a.word[1], a.word[2], a.word[3], b.word[0], b.word[1]};
     int32_t sum = PHILOX_NORMAL_MEAN;

@@ -9,7 +9,7 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-enum { WARP = 32 };
+static const int WARP = 32;
 
 // The block's dynamic shared memory, 128-byte aligned.
 template <typename T>

@@ -20,7 +20,7 @@
 #define blockDim (host_lane->threads)
 #define gridDim (host_lane->blocks)
 
-enum { WARP = 32 };
+static const int WARP = 32;
 
 static inline void __syncthreads() {
     host_barrier(0, 0);

@@ -1,0 +1,140 @@
+// The kernels of kernels.h on a GPU: the same shapes, layouts and promises, with a place to run and the format of what
+// lies in memory. Storage is fp32 or bf16, arithmetic and sums are fp32 (squares and losses fp64), narrowing rounds to
+// nearest even. rstd, mean, row maxima, sums and losses are fp32, tokens and positions int32.
+// Every function puts work into the stream and returns a cudaError_t (0: launched). None allocates; what needs room
+// takes it from the workspace, whose size a function of the same name with _workspace tells. Sums have a fixed order:
+// equal inputs on equal devices give equal bits. Pointers need the alignment of their elements; rows at 16-byte
+// addresses are faster.
+
+#pragma once
+
+#include "kernels/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;  // cudaStream_t is a pointer to it
+
+typedef enum { KERNEL_FP32, KERNEL_BF16, KERNEL_STORES } KernelStore;
+
+typedef struct KernelCuda {
+    struct CUstream_st *stream;
+    int processors;   // streaming multiprocessors of the device
+    void *workspace;  // of this stream, 256-byte aligned
+    int64_t workspace_bytes;
+} KernelCuda;
+
+static inline int64_t kernel_store_bytes(KernelStore store) {
+    return store == KERNEL_BF16 ? 2 : 4;
+}
+
+// ---- rows of tables; table and x are `store`
+int kernel_cuda_embed(const KernelCuda *at, KernelStore store, const KernelEmbed *shape, const int32_t *entries,
+                      const void *table, void *x, bool accumulate);
+// dx is `store`, dtable `sums`. Rows are sorted by entry by counting, in time rows^2: 0.5 ms for 65,536 on an H200, by
+// arithmetic.
+int64_t kernel_cuda_embed_backward_workspace(const KernelEmbed *shape);
+int kernel_cuda_embed_backward(const KernelCuda *at, KernelStore store, KernelStore sums, const KernelEmbed *shape,
+                               const int32_t *entries, const void *dx, void *dtable, bool accumulate);
+
+// ---- norms; dw is `sums`, all else `store`. add: NULL, or x + add is normed and written to added (may be x or add).
+typedef struct KernelCudaNorm {
+    int64_t rows, cols;  // cols: at most KERNEL_CUDA_NORM_COLS in backward
+    float eps;
+    const void *x, *add, *w, *bias;  // bias: layer norm only, may be NULL
+    void *added, *y;
+    float *mean, *rstd;  // mean NULL: RMS norm
+} KernelCudaNorm;
+int kernel_cuda_norm(const KernelCuda *at, KernelStore store, const KernelCudaNorm *norm);
+
+enum { KERNEL_CUDA_NORM_COLS = 40 * 1024 };
+typedef struct KernelCudaNormBackward {
+    int64_t rows, cols;
+    const void *dy, *x, *w;
+    const float *mean, *rstd;  // mean NULL: RMS norm
+    const void *residual;      // may be NULL
+    void *dx, *dw;             // dx may be residual
+    bool accumulate;           // dw
+} KernelCudaNormBackward;
+int64_t kernel_cuda_norm_backward_workspace(const KernelCuda *at, const KernelCudaNormBackward *norm);
+int kernel_cuda_norm_backward(const KernelCuda *at, KernelStore store, KernelStore sums,
+                              const KernelCudaNormBackward *norm);
+
+int kernel_cuda_stretch_norm(const KernelCuda *at, KernelStore store, const KernelStretches *shape, float eps,
+                             const void *w, void *x, void *before, float *rstd);
+int64_t kernel_cuda_stretch_norm_backward_workspace(const KernelCuda *at, const KernelStretches *shape);
+int kernel_cuda_stretch_norm_backward(const KernelCuda *at, KernelStore store, KernelStore sums,
+                                      const KernelStretches *shape, const void *w, const void *before,
+                                      const float *rstd, void *dx, void *dw, bool accumulate);
+
+// ---- within rows
+int kernel_cuda_rope(const KernelCuda *at, KernelStore store, int64_t rows, const KernelRope *shape,
+                     const int32_t *position, void *x);
+int kernel_cuda_activation(const KernelCuda *at, KernelStore store, KernelActivation activation, int64_t count,
+                           const void *x, void *y);
+int kernel_cuda_activation_backward(const KernelCuda *at, KernelStore store, KernelActivation activation, int64_t count,
+                                    const void *dy, const void *x, void *dx);
+int kernel_cuda_gated(const KernelCuda *at, KernelStore store, const KernelGated *shape, const void *gate,
+                      const void *up, void *s);
+int kernel_cuda_gated_backward(const KernelCuda *at, KernelStore store, const KernelGated *shape, const void *ds,
+                               const void *gate, const void *up, void *dgate, void *dup);
+
+// ---- cross-entropy in the three steps of kernels.h, logits of one vocabulary range at a time
+typedef struct KernelCudaLoss {
+    int64_t rows, cols, first;
+    const int32_t *targets;
+    float *row_max, *sum_exp, *target_logit;
+} KernelCudaLoss;
+int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, const void *logits);
+int kernel_cuda_loss_sum(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, const void *logits);
+// Both steps in one reading, where no rank has to be asked between them. merged > 0: row_max, sum_exp and target_logit
+// hold those of the `merged` columns before `first`, and become those of all.
+int kernel_cuda_loss_max_sum(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, const void *logits,
+                             int64_t merged);
+// total NULL: the gradient only (the other ranges of the same rows).
+int kernel_cuda_loss_gradient(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, void *logits,
+                              float gradient, float *total, bool accumulate);
+
+// ---- elements
+int kernel_cuda_add(const KernelCuda *at, KernelStore store, int64_t count, const void *a, const void *b, void *c);
+int kernel_cuda_add_bias(const KernelCuda *at, KernelStore store, int64_t rows, int64_t cols, const void *a,
+                         const void *b, const void *bias, void *c);
+int kernel_cuda_fill_rows(const KernelCuda *at, KernelStore store, int64_t rows, int64_t cols, const void *row,
+                          void *x);
+int64_t kernel_cuda_column_sum_workspace(const KernelCuda *at, int64_t rows, int64_t cols);
+int kernel_cuda_column_sum(const KernelCuda *at, KernelStore store, KernelStore sums_store, int64_t rows, int64_t cols,
+                           const void *x, void *sums, bool accumulate);
+int kernel_cuda_zero(const KernelCuda *at, int64_t bytes, void *x);
+
+// From one format to another, or the same.
+typedef struct KernelCudaCopy {
+    KernelStore from, to;
+    int64_t rows, cols, src_stride, dst_stride;  // elements
+} KernelCudaCopy;
+int kernel_cuda_copy_rows(const KernelCuda *at, const KernelCudaCopy *copy, const void *src, void *dst);
+int kernel_cuda_accumulate(const KernelCuda *at, KernelStore from, KernelStore to, int64_t count, const void *src,
+                           void *dst);
+
+int64_t kernel_cuda_square_sum_workspace(const KernelCuda *at);
+int kernel_cuda_square_sum(const KernelCuda *at, KernelStore store, int64_t count, int64_t light, double light_weight,
+                           const void *x, float *sum, bool accumulate);
+// out = {min(1, clip / norm), norm} of *norm_square.
+int kernel_cuda_clip(const KernelCuda *at, float clip, const float *norm_square, float *out);
+
+// The state (master and moments) is `state`; working NULL, or a copy of the master in bf16, written in the same pass.
+// scale lies in device memory.
+typedef struct KernelCudaUpdate {
+    KernelStore gradients, state;
+    int64_t count, undecayed;
+    const float *scale;
+    const void *gradient;
+    void *master, *moment1, *moment2, *working;
+} KernelCudaUpdate;
+int kernel_cuda_adamw(const KernelCuda *at, const KernelAdamw *options, const KernelCudaUpdate *update);
+
+int kernel_cuda_normal(const KernelCuda *at, KernelStore store, const KernelNormal *stream, int64_t count, void *x);
+
+#ifdef __cplusplus
+}
+#endif

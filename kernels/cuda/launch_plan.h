@@ -1,0 +1,140 @@
+// How large a launch is for given sizes, as pure functions. Work is counted in packs: PACK elements that a thread moves
+// at once (16 bytes of bf16, 32 of fp32), or single elements where rows do not lie at 16-byte addresses.
+// Grids are capped at some blocks per processor, kernels stride over the rest, so no size is too large for a grid.
+
+#pragma once
+
+#include "kernels/cuda/launch_shape.h"
+
+enum {
+    PACK = 8,
+    FLAT_THREADS = 256,
+    FLAT_BLOCKS = 32,  // per processor: four times what is resident, so that the last wave is short
+    ROW_THREADS = 512,
+    ROW_KEPT = 4,  // packs of a row that a thread keeps in registers
+    BACKWARD_WARPS = 32,  // per processor, in kernels that keep sums over rows
+    STRETCH_WARPS = 8,
+    COLUMN_PACKS = 32,  // of a block of column sums: packs across, rows at a time
+    COLUMN_GROUPS = 8,
+    FINISH_COLUMNS = 32,
+    SQUARE_BLOCKS = 4,  // per processor
+    SORT_ROWS = 256,    // that a block places
+    WARP_THREADS = 32
+};
+
+static inline int64_t launch_at_most(int64_t x, int64_t limit) {
+    return x < limit ? x : limit;
+}
+
+static inline int64_t launch_at_least(int64_t x, int64_t limit) {
+    return x > limit ? x : limit;
+}
+
+static inline int64_t launch_parts(int64_t x, int64_t part) {
+    return (x + part - 1) / part;
+}
+
+static inline bool launch_is_wide(uint64_t addresses, int64_t strides) {
+    return addresses % 16 == 0 && strides % PACK == 0;
+}
+
+// Threads of a block that walks one row: a warp at least.
+static inline uint32_t launch_row_threads(int64_t packs) {
+    return (uint32_t)launch_at_most(launch_parts(launch_at_least(packs, 1), WARP_THREADS) * WARP_THREADS, ROW_THREADS);
+}
+
+// `packs` pieces in a row, whoever takes them.
+static inline LaunchShape launch_flat(int64_t packs, int processors) {
+    const int64_t blocks = launch_at_least(launch_parts(packs, FLAT_THREADS), 1);
+    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, (int64_t)processors * FLAT_BLOCKS), 1, 1, FLAT_THREADS, 0};
+    return shape;
+}
+
+// Rows of packs: x over the packs of a row, y over rows.
+static inline LaunchShape launch_plane(int64_t rows, int64_t packs, int processors) {
+    const uint32_t threads = (uint32_t)launch_at_most(launch_row_threads(packs), FLAT_THREADS);
+    const int64_t across = launch_at_most(launch_parts(launch_at_least(packs, 1), threads), (int64_t)processors * FLAT_BLOCKS);
+    const int64_t down = launch_parts((int64_t)processors * FLAT_BLOCKS * FLAT_THREADS / threads, across);
+    const LaunchShape shape = {
+        (uint32_t)across,
+        (uint32_t)launch_at_most(launch_at_least(rows, 1), launch_at_most(launch_at_least(down, 1), LAUNCH_MAX_GRID_YZ)), 1,
+        threads, 0};
+    return shape;
+}
+
+// A block for each row, with a float per warp and `shared_floats` more.
+static inline LaunchShape launch_rows(int64_t rows, int64_t packs, int64_t shared_floats) {
+    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), LAUNCH_MAX_GRID_X), 1, 1,
+                               launch_row_threads(packs), (uint32_t)((WARP_THREADS + shared_floats) * 4)};
+    return shape;
+}
+
+// Blocks that each walk every grid_x-th row and keep a sum per column in shared memory.
+static inline LaunchShape launch_row_sums(int64_t rows, int64_t cols, int64_t packs, int processors) {
+    const uint32_t threads = (uint32_t)launch_at_least(launch_row_threads(packs), 128);
+    const int64_t blocks = (int64_t)processors * (BACKWARD_WARPS * WARP_THREADS / threads);
+    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), blocks), 1, 1, threads,
+                               (uint32_t)((WARP_THREADS + cols) * 4)};
+    return shape;
+}
+
+// A stretch's columns in shared memory, rounded up to full turns of a warp.
+static inline int64_t launch_stretch_room(int64_t width, int pack) {
+    return launch_parts(width, pack * WARP_THREADS) * pack * WARP_THREADS;
+}
+
+// Warps with a stretch each; each keeps a sum per column of a stretch in shared memory.
+static inline LaunchShape launch_stretch_sums(int64_t stretches, int64_t room, int processors) {
+    const int64_t most = LAUNCH_SHARED_BYTES / (room * 4);
+    const int64_t warps = most >= STRETCH_WARPS ? STRETCH_WARPS : most >= 4 ? 4 : most >= 2 ? 2 : 1;
+    const int64_t blocks = launch_parts(launch_at_least(stretches, 1), warps);
+    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, processors * (BACKWARD_WARPS / warps)), 1, 1,
+                               (uint32_t)(warps * WARP_THREADS), (uint32_t)(warps * room * 4)};
+    return shape;
+}
+
+// Column sums: x over the columns, y over parts of the rows; the parts' sums add up in a second launch.
+static inline LaunchShape launch_columns(int64_t rows, int64_t cols, int width, int processors) {
+    const int64_t across = launch_parts(launch_at_least(cols, 1), COLUMN_PACKS * width);
+    const int64_t wanted = launch_parts((int64_t)processors * 4, across);
+    const int64_t most = launch_parts(launch_at_least(rows, 1), COLUMN_GROUPS);
+    const LaunchShape shape = {(uint32_t)across, (uint32_t)launch_at_most(wanted, launch_at_most(most, 1024)), 1,
+                               COLUMN_PACKS * COLUMN_GROUPS, (uint32_t)(COLUMN_GROUPS * COLUMN_PACKS * width * 4)};
+    return shape;
+}
+
+static inline LaunchShape launch_columns_finish(int64_t cols) {
+    const LaunchShape shape = {(uint32_t)launch_parts(launch_at_least(cols, 1), FINISH_COLUMNS), 1, 1,
+                               FINISH_COLUMNS * COLUMN_GROUPS, FINISH_COLUMNS * COLUMN_GROUPS * 4};
+    return shape;
+}
+
+static inline LaunchShape launch_squares(int64_t packs, int processors) {
+    const int64_t blocks = launch_at_least(launch_parts(packs, FLAT_THREADS), 1);
+    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, (int64_t)processors * SQUARE_BLOCKS), 1, 1, FLAT_THREADS,
+                               WARP_THREADS * 8};
+    return shape;
+}
+
+// Rows in turn, with the frequency (double), sine and cosine of half a head's turning elements.
+static inline LaunchShape launch_rope(int64_t rows, int64_t packs, int64_t half, int processors) {
+    const uint32_t threads = (uint32_t)launch_at_most(launch_row_threads(packs), FLAT_THREADS);
+    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), (int64_t)processors * 16), 1, 1, threads,
+                               (uint32_t)(half * 16)};
+    return shape;
+}
+
+static inline LaunchShape launch_sort(int64_t rows) {
+    const LaunchShape shape = {(uint32_t)launch_parts(launch_at_least(rows, 1), SORT_ROWS), 1, 1, SORT_ROWS,
+                               SORT_ROWS * 4};
+    return shape;
+}
+
+// A warp for each row and turn of a warp over its packs.
+static inline LaunchShape launch_runs(int64_t rows, int64_t packs) {
+    const int64_t warps = rows * launch_parts(launch_at_least(packs, 1), WARP_THREADS);
+    const LaunchShape shape = {
+        (uint32_t)launch_at_most(launch_parts(warps, FLAT_THREADS / WARP_THREADS), LAUNCH_MAX_GRID_X), 1, 1, FLAT_THREADS,
+        0};
+    return shape;
+}

@@ -1,0 +1,143 @@
+// Backward of the norms, formulas as in kernels/cpu/norm.c. A block walks every grid_x-th row: two sums along the row,
+// dx, and dy x^ added to its column sums in shared memory, where every column belongs to one thread. The blocks' sums
+// add up in a second launch.
+
+#include "kernels/cuda/columns.cuh"
+
+template <typename T>
+struct NormBack {
+    int64_t rows, cols;
+    const T *dy, *x, *w;
+    const float *mean, *rstd;
+    const T *residual;
+    T *dx;
+    float *parts;
+};
+
+template <int W>
+struct NormPack {
+    float dy[W], x[W], w[W];
+};
+
+template <int W, typename T>
+static __device__ __forceinline__ void back_load(const NormBack<T> &n, int64_t row, int64_t col, NormPack<W> &pack) {
+    pack_load<W>(n.dy + row * n.cols + col, pack.dy);
+    pack_load<W>(n.x + row * n.cols + col, pack.x);
+    pack_load<W>(n.w + col, pack.w);
+}
+
+// dx = (residual) + r dy w - (x - mean) pull - drop, and the column sums.
+template <int W, typename T>
+static __device__ __forceinline__ void back_store(const NormBack<T> &n, int64_t row, int64_t col, const float four[4],
+                                                  const NormPack<W> &pack, float *sums) {
+    const float mean = four[0], rstd = four[1], pull = four[2], drop = four[3];
+    float dx[W], residual[W] = {};
+    if (n.residual) {
+        pack_load<W>(n.residual + row * n.cols + col, residual);
+    }
+#pragma unroll
+    for (int k = 0; k < W; k++) {
+        const float from_mean = pack.x[k] - mean;
+        dx[k] = residual[k] + (pack.dy[k] * pack.w[k] * rstd - from_mean * pull - drop);
+        sums[k * blockDim.x] += pack.dy[k] * (from_mean * rstd);
+    }
+    pack_store<W>(n.dx + row * n.cols + col, dx);
+}
+
+// The sums of pack i of this thread lie at stride blockDim.x: no two threads of a warp in one bank.
+template <int W>
+static __device__ __forceinline__ float *back_sums(float *room, int64_t round) {
+    return room + WARP + round * blockDim.x * W + threadIdx.x;
+}
+
+template <int W, bool MEAN, typename T>
+static __device__ __forceinline__ void back_row(const NormBack<T> &n, int64_t row, float *room) {
+    const int64_t packs = n.cols / W;
+    const float rstd = n.rstd[row], mean = MEAN ? n.mean[row] : 0.0f;
+    float along = 0.0f, level = 0.0f;
+    NormPack<W> kept = {};
+    for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
+        back_load<W>(n, row, pack * W, kept);
+#pragma unroll
+        for (int k = 0; k < W; k++) {
+            const float g = kept.dy[k] * kept.w[k];
+            along += g * (kept.x[k] - mean);
+            level += g;
+        }
+    }
+    along = block_sum(along, room) / (float)n.cols;
+    level = MEAN ? block_sum(level, room) / (float)n.cols : 0.0f;
+    const float four[4] = {mean, rstd, along * rstd * rstd * rstd, level * rstd};
+    if (packs <= (int64_t)blockDim.x) {  // a pack per thread: still in registers
+        if (threadIdx.x < packs) {
+            back_store<W>(n, row, threadIdx.x * (int64_t)W, four, kept, back_sums<W>(room, 0));
+        }
+        return;
+    }
+    for (int64_t pack = threadIdx.x, round = 0; pack < packs; pack += blockDim.x, round++) {
+        back_load<W>(n, row, pack * W, kept);
+        back_store<W>(n, row, pack * W, four, kept, back_sums<W>(room, round));
+    }
+}
+
+template <int W, bool MEAN, typename T>
+static __global__ void __launch_bounds__(ROW_THREADS, 1) norm_backward_kernel(NormBack<T> n) {
+    float *room = word_shared<float>();
+    const int64_t packs = n.cols / W;
+    for (int64_t pack = threadIdx.x, round = 0; pack < packs; pack += blockDim.x, round++) {
+        for (int k = 0; k < W; k++) {
+            back_sums<W>(room, round)[k * blockDim.x] = 0.0f;
+        }
+    }
+    for (int64_t row = blockIdx.x; row < n.rows; row += gridDim.x) {
+        back_row<W, MEAN>(n, row, room);
+    }
+    for (int64_t pack = threadIdx.x, round = 0; pack < packs; pack += blockDim.x, round++) {
+        float sum[W];
+        for (int k = 0; k < W; k++) {
+            sum[k] = back_sums<W>(room, round)[k * blockDim.x];
+        }
+        pack_store<W>(n.parts + blockIdx.x * n.cols + pack * W, sum);
+    }
+}
+
+// A last round of few packs takes the room of a full one.
+static LaunchShape back_shape(int64_t rows, int64_t cols, int width, int processors) {
+    const uint32_t threads = launch_row_sums(rows, cols, cols / width, processors).threads;
+    const int64_t rounds = launch_parts(launch_at_least(cols / width, 1), threads);
+    return launch_row_sums(rows, rounds * threads * width, cols / width, processors);
+}
+
+int64_t kernel_cuda_norm_backward_workspace(const KernelCuda *at, const KernelCudaNormBackward *norm) {
+    const int64_t wide = back_shape(norm->rows, norm->cols, PACK, at->processors).grid_x;
+    const int64_t narrow = back_shape(norm->rows, norm->cols, 1, at->processors).grid_x;
+    return launch_at_least(wide, narrow) * norm->cols * (int64_t)sizeof(float);
+}
+
+int kernel_cuda_norm_backward(const KernelCuda *at, KernelStore store, KernelStore sums,
+                              const KernelCudaNormBackward *norm) {
+    const int missing = workspace_missing(at, kernel_cuda_norm_backward_workspace(at, norm));
+    if (missing || norm->cols > KERNEL_CUDA_NORM_COLS) {
+        return missing ? missing : (int)cudaErrorInvalidValue;
+    }
+    const bool wide = launch_is_wide(address(norm->dy) | address(norm->x) | address(norm->w) |
+                                         address(norm->residual) | address(norm->dx) | address(at->workspace),
+                                     norm->cols);
+    const LaunchShape shape = back_shape(norm->rows, norm->cols, wide ? PACK : 1, at->processors);
+    const int error = with_store(store, [&](auto element) {
+        using T = decltype(element);
+        const NormBack<T> n = {norm->rows,  norm->cols,          (const T *)norm->dy,
+                               (const T *)norm->x, (const T *)norm->w, norm->mean,
+                               norm->rstd,  (const T *)norm->residual, (T *)norm->dx,
+                               (float *)at->workspace};
+        if (norm->mean) {
+            return wide ? launch(norm_backward_kernel<PACK, true, T>, shape, at->stream, n)
+                        : launch(norm_backward_kernel<1, true, T>, shape, at->stream, n);
+        }
+        return wide ? launch(norm_backward_kernel<PACK, false, T>, shape, at->stream, n)
+                    : launch(norm_backward_kernel<1, false, T>, shape, at->stream, n);
+    });
+    return error ? error
+                 : columns_finish(at, sums, shape.grid_x, norm->cols, (const float *)at->workspace, norm->dw,
+                                  norm->accumulate);
+}

@@ -1,0 +1,190 @@
+// Packs: W consecutive elements as floats, PACK of them by 16-byte words or one by itself; reductions over a block; and
+// the choice of types and widths outside the kernels.
+
+#pragma once
+
+#include <math.h>
+
+#include "kernels/cuda/bf16.cuh"
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/launch_plan.h"
+
+template <int W>
+struct PackCount {  // a number that is known when a kernel is compiled, as an argument
+    static const int value = W;
+};
+
+template <int W>
+static __device__ __forceinline__ void pack_load(const float *at, float x[W]) {
+    if constexpr (W == PACK) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const Word16 words = word_load16(at + 4 * half);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                x[4 * half + i] = word_float(words.word[i]);
+            }
+        }
+    } else {
+        x[0] = *at;
+    }
+}
+
+template <int W>
+static __device__ __forceinline__ void pack_load(const Bf16 *at, float x[W]) {
+    if constexpr (W == PACK) {
+        const Word16 words = word_load16(at);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            x[2 * i] = bf16_low(words.word[i]);
+            x[2 * i + 1] = bf16_high(words.word[i]);
+        }
+    } else {
+        x[0] = bf16_widen(*at);
+    }
+}
+
+template <int W>
+static __device__ __forceinline__ void pack_store(float *at, const float x[W]) {
+    if constexpr (W == PACK) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const float *y = x + 4 * half;
+            word_store16(at + 4 * half, Word16{{word_bits(y[0]), word_bits(y[1]), word_bits(y[2]), word_bits(y[3])}});
+        }
+    } else {
+        *at = x[0];
+    }
+}
+
+template <int W>
+static __device__ __forceinline__ void pack_store(Bf16 *at, const float x[W]) {
+    if constexpr (W == PACK) {
+        Word16 words;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            words.word[i] = word_bf16_pair(x[2 * i], x[2 * i + 1]);
+        }
+        word_store16(at, words);
+    } else {
+        *at = bf16_narrow(x[0]);
+    }
+}
+
+// What a value becomes when it is stored as T and read again.
+static __device__ __forceinline__ float as_stored(const float *, float x) {
+    return x;
+}
+
+static __device__ __forceinline__ float as_stored(const Bf16 *, float x) {
+    return bf16_widen(bf16_narrow(x));
+}
+
+template <typename T>
+static __device__ __forceinline__ T warp_sum(T x) {
+#pragma unroll
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        x += word_shuffle_xor(x, lanes);
+    }
+    return x;
+}
+
+static __device__ __forceinline__ float warp_max(float x) {
+#pragma unroll
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        x = fmaxf(x, word_shuffle_xor(x, lanes));
+    }
+    return x;
+}
+
+// Over the block, to all threads, in a fixed order. room: one T per warp; it may be used again at once.
+template <typename T>
+static __device__ __forceinline__ T block_sum(T x, T *room) {
+    x = warp_sum(x);
+    __syncthreads();
+    if (threadIdx.x % WARP == 0) {
+        room[threadIdx.x / WARP] = x;
+    }
+    __syncthreads();
+    T total = 0;
+    for (uint32_t warp = 0; warp < blockDim.x / WARP; warp++) {
+        total += room[warp];
+    }
+    return total;
+}
+
+static __device__ __forceinline__ float block_max(float x, float *room) {
+    x = warp_max(x);
+    __syncthreads();
+    if (threadIdx.x % WARP == 0) {
+        room[threadIdx.x / WARP] = x;
+    }
+    __syncthreads();
+    float most = room[0];
+    for (uint32_t warp = 1; warp < blockDim.x / WARP; warp++) {
+        most = fmaxf(most, room[warp]);
+    }
+    return most;
+}
+
+// body.at<W>(i): elements i .. i + W - 1. What packs leave over is done by single threads of the first block.
+template <int W, typename Body>
+__global__ void __launch_bounds__(FLAT_THREADS, 2) flat_kernel(int64_t count, Body body) {
+    const int64_t packs = count / W, step = (int64_t)gridDim.x * blockDim.x;
+    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    for (int64_t pack = first; pack < packs; pack += step) {
+        body.template at<W>(pack * W);
+    }
+    if (packs * W + first < count) {
+        body.template at<1>(packs * W + first);
+    }
+}
+
+template <typename Body>
+static int flat_launch(const KernelCuda *at, int64_t count, bool wide, const Body &body) {
+    if (count <= 0) {
+        return 0;
+    }
+    if (wide) {
+        return launch(flat_kernel<PACK, Body>, launch_flat(count / PACK, at->processors), at->stream, count, body);
+    }
+    return launch(flat_kernel<1, Body>, launch_flat(count, at->processors), at->stream, count, body);
+}
+
+// body.at<W>(row, col).
+template <int W, typename Body>
+__global__ void __launch_bounds__(FLAT_THREADS, 2) plane_kernel(int64_t rows, int64_t cols, Body body) {
+    for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+        for (int64_t pack = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; pack < cols / W;
+             pack += (int64_t)gridDim.x * blockDim.x) {
+            body.template at<W>(row, pack * W);
+        }
+    }
+}
+
+template <typename Body>
+static int plane_launch(const KernelCuda *at, int64_t rows, int64_t cols, bool wide, const Body &body) {
+    if (rows <= 0 || cols <= 0) {
+        return 0;
+    }
+    if (wide) {
+        return launch(plane_kernel<PACK, Body>, launch_plane(rows, cols / PACK, at->processors), at->stream, rows, cols,
+                      body);
+    }
+    return launch(plane_kernel<1, Body>, launch_plane(rows, cols, at->processors), at->stream, rows, cols, body);
+}
+
+static inline uint64_t address(const void *at) {
+    return (uint64_t)(uintptr_t)at;
+}
+
+// choose(T{}) of the element type.
+template <typename Choose>
+static int with_store(KernelStore store, Choose choose) {
+    return store == KERNEL_BF16 ? choose(Bf16{}) : choose(0.0f);
+}
+
+static inline int workspace_missing(const KernelCuda *at, int64_t bytes) {
+    return at->workspace_bytes < bytes ? (int)cudaErrorInvalidValue : 0;
+}
