@@ -1,0 +1,85 @@
+"""What this machine is, for the head of the results, and what it lacks, in words."""
+
+import functools
+import os
+import platform
+import shutil
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def words_of(command):
+    """First line of what a command prints; "" where there is none."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    return lines[0] if done.returncode == 0 and lines else ""
+
+
+@functools.cache
+def commit():
+    """Of the tree. A machine that was sent a tree without its history has it in NDTUNE_COMMIT or .gpu/commit."""
+    path = os.path.join(ROOT, ".gpu", "commit")
+    if os.environ.get("NDTUNE_COMMIT"):
+        return os.environ["NDTUNE_COMMIT"]
+    found = words_of(["git", "-C", ROOT, "rev-parse", "--short=10", "HEAD"])
+    if not found and os.path.exists(path):
+        with open(path) as file:
+            found = file.read().strip()
+    return found or "unknown"
+
+
+@functools.cache
+def gpu():
+    return words_of(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
+
+
+@functools.cache
+def package(name):
+    return words_of(["python3", "-c", f"import importlib.metadata as m; print(m.version('{name}'))"])
+
+
+def no_gpu(context):
+    del context
+    if gpu():
+        return None
+    why = "nvidia-smi sees none" if shutil.which("nvidia-smi") else "nvidia-smi is not installed"
+    return f"no NVIDIA GPU on this machine ({why})"
+
+
+def no_tool(name):
+    def lacks(context):
+        del context
+        return None if shutil.which(name) else f"{name} is not installed"
+
+    return lacks
+
+
+def no_package(name):
+    def lacks(context):
+        del context
+        return None if package(name) else f"python3 has no {name}"
+
+    return lacks
+
+
+def describe():
+    model = words_of(["sh", "-c", "grep -m1 'model name' /proc/cpuinfo | cut -d: -f2"])
+    nvcc = words_of(["sh", "-c", "nvcc --version | grep -o 'release.*'"])
+    libraries = words_of(
+        ["python3", "-c", "import torch; print(torch.cuda.nccl.version(), torch.backends.cudnn.version())"]
+    )
+    found = {
+        "GPU, driver, memory": gpu() or "none",
+        "CPU": f"{os.cpu_count()} cores, {model}",
+        "system": f"{platform.system()} {platform.release()}",
+        "nvcc": nvcc or "none",
+        "NCCL and cuDNN of PyTorch": libraries or "none",
+        "commit": commit(),
+    }
+    for name in ("torch", "transformers", "accelerate"):
+        found[name] = package(name) or "none"
+    return found

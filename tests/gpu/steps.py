@@ -1,0 +1,422 @@
+"""The steps of `measure`, a row each at the end of this file: what, budget, what it needs, how."""
+
+import dataclasses
+import functools
+import glob
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+
+import machine
+import shapes
+
+BIN = os.path.join(machine.ROOT, "build", "release", "bin")
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Skip(Exception):
+    pass
+
+
+class Failed(Exception):
+    def __init__(self, words, rows=()):
+        super().__init__(words)
+        self.rows = list(rows)
+
+
+class Context:
+    def __init__(self, state):
+        self.state = state
+        self.deadline = 0
+
+    def left_s(self):
+        return self.deadline - time.monotonic()
+
+
+def last_words(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip(" \n-=*")]
+    return lines[-1][:300] if lines else "no words"
+
+
+@functools.cache
+def library_path():
+    """For our programs alone: what the pack brought, and NVIDIA's libraries that came with PyTorch."""
+    packages = machine.words_of(["python3", "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"])
+    found = [os.path.join(machine.ROOT, ".gpu", "lib"), *sorted(glob.glob(os.path.join(packages, "nvidia", "*", "lib")))]
+    return ":".join([*found, os.environ.get("LD_LIBRARY_PATH", "")])
+
+
+def ours(context, words, settings=None, most_s=None):
+    """A command that is, or starts, one of our programs."""
+    return command(context, words, {"LD_LIBRARY_PATH": library_path()} | (settings or {}), most_s)
+
+
+def command(context, words, settings=None, most_s=None):
+    """Runs it within the step's time; what it printed. Failed with its last words otherwise."""
+    limit_s = min(context.left_s(), most_s or context.left_s())
+    if limit_s < 1:
+        raise Skip("the step's time is used up")
+    environment = dict(os.environ, **(settings or {}))
+    environment.pop("OPENBLAS_CORETYPE", None)
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=limit_s, env=environment, cwd=machine.ROOT
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{os.path.basename(words[0])} did not end within {limit_s:.0f} s")
+    if done.returncode != 0:
+        raise Failed(f"exit {done.returncode}: {last_words(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+def train(context, words, settings=None, most_s=None):
+    """ndtune run as JSON."""
+    program = os.path.join(BIN, "ndtune")
+    store = os.path.join(context.state, "gpu.db")
+    base = [program, "run", "--format", "json", "--db", store, "--no-cache"]
+    return json.loads(ours(context, base + words, settings, most_s))
+
+
+def difference(run, reference):
+    """Largest relative difference of losses at the first step and anywhere."""
+    pairs = [abs(a - b) / abs(b) for a, b in zip(run["loss"], reference["loss"])]
+    if any(math.isnan(x) for x in pairs):
+        return math.inf, math.inf
+    return pairs[0], max(pairs)
+
+
+def median(values):
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]
+
+
+# ---------------------------------------------------------------------------------------------- build, parity
+
+
+def unpacked(context):
+    """A pack of the programs and their libraries, made by tests/gpu/pack where the libraries are."""
+    pack = os.path.join(machine.ROOT, ".gpu", "pack.tar.xz")
+    if not os.path.exists(pack):
+        return None
+    command(context, ["tar", "-xJf", pack, "-C", machine.ROOT])
+    return [{"how": "unpacked .gpu/pack.tar.xz", "version": version(context)}]
+
+
+def version(context):
+    return ours(context, [os.path.join(BIN, "ndtune"), "--version"]).splitlines()[0]
+
+
+def build(context):
+    rows = unpacked(context)
+    if rows:
+        return rows
+    command(context, ["cmake", "--preset", "release"])
+    command(context, ["ninja", "-C", "build/release", "ndtune", "ndtune-worker"])
+    return [{"how": "cmake --preset release; ninja", "version": version(context)}]
+
+
+def not_built(context):
+    del context
+    return None if os.path.exists(os.path.join(BIN, "ndtune")) else "nothing is built: step build comes first"
+
+
+PARITY_BOUND = {"fp32": (2e-6, 1e-4), "bf16": (5e-3, 5e-2)}  # DESIGN 13; executor.md 7.7 for bf16 against fp32
+
+
+def parity(context):
+    rows = []
+    for model in ("tiny", "125m"):
+        size = ["--model", model, "--mesh", "dp_shard=1", "--seq", "256", "--steps", "10"]
+        reference = train(context, size + ["--device", "cpu"])
+        for precision in ("fp32", "bf16"):
+            run = train(context, size + ["--device", "cuda", "--precision", precision])
+            first, worst = difference(run, reference)
+            bound = PARITY_BOUND[precision]
+            rows.append(
+                {
+                    "model": model,
+                    "precision": precision,
+                    "loss at step 1, relative": f"{first:.1e}",
+                    "at any of 10": f"{worst:.1e}",
+                    "bound": f"{bound[0]:.0e}, {bound[1]:.0e}",
+                    "verdict": "same" if first <= bound[0] and worst <= bound[1] else "DIFFERS",
+                }
+            )
+    return checked(rows)
+
+
+def checked(rows):
+    wrong = [row for row in rows if row["verdict"] not in ("same", "refused")]
+    if wrong:
+        raise Failed(f"{len(wrong)} of {len(rows)} differ or failed", rows)
+    return rows
+
+
+def mesh_row(context, mesh, reference, words, settings=None):
+    row = {"mesh": mesh}
+    try:
+        run = train(context, words + ["--mesh", mesh], settings, most_s=60)
+    except Failed as reason:
+        refused = "exit 2" in str(reason)  # a shape that the model has no room for, in words
+        return row | {"verdict": "refused" if refused else "FAILED", "words": str(reason)}
+    first, worst = difference(run, reference)
+    bound = PARITY_BOUND["fp32"]
+    same = first <= bound[0] and worst <= bound[1]
+    return row | {"verdict": "same" if same else "DIFFERS", "words": f"{first:.1e} at step 1, {worst:.1e} at any"}
+
+
+def meshes(context):
+    """The batch is 8 sequences on every mesh."""
+    size = ["--model", "tiny", "--seq", "64", "--steps", "5", "--device", "cuda"]
+    reference = train(context, size + ["--mesh", "dp_shard=1", "--micro-batch", "8"])
+    rows = []
+    for world in (2, 4, 8, 3, 5, 6, 7):
+        for mesh, data in shapes.factorizations(world):
+            if 8 % data:
+                rows.append({"mesh": mesh, "verdict": "refused", "words": f"8 sequences do not go on {data} data ranks"})
+                continue
+            batch = ["--micro-batch", str(8 // data), "--transport", "shm"]
+            try:
+                rows.append(mesh_row(context, mesh, reference, size + batch))
+            except Skip:
+                rows.append({"mesh": mesh, "verdict": "NOT RUN", "words": "the step's time was used up"})
+    return checked(rows)
+
+
+def nccl(context):
+    size = ["--model", "tiny", "--seq", "64", "--steps", "5", "--device", "cuda"]
+    reference = train(context, size + ["--mesh", "dp_shard=1", "--micro-batch", "8"])
+    rows = [
+        mesh_row(context, "dp_shard=1", reference, size + ["--micro-batch", "8", "--transport", "nccl"])
+        | {"how": "one rank"}
+    ]
+    shared = {"NDTUNE_NCCL_SHARE_GPU": "1"}
+    for mesh, data in (("dp_shard=2", 2), ("tp=2", 1), ("cp=2", 1), ("dp_replicate=2", 2)):
+        words = size + ["--micro-batch", str(8 // data), "--transport", "nccl", "--timeout", "60"]
+        rows.append(mesh_row(context, mesh, reference, words, shared) | {"how": "two ranks share the GPU (host id)"})
+    return checked(rows)
+
+
+def sanitizer(context):
+    rows = []
+    run = [os.path.join(BIN, "ndtune"), "run", "--model", "tiny", "--layers", "1", "--seq", "64", "--steps", "2"]
+    run += ["--mesh", "dp_shard=1", "--device", "cuda", "--timeout", "600", "--no-cache"]
+    run += ["--db", os.path.join(context.state, "sanitizer.db")]
+    for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
+        for precision in ("fp32", "bf16"):
+            words = ["compute-sanitizer", "--tool", tool, "--target-processes", "all", "--error-exitcode", "9"]
+            row = {"tool": tool, "precision": precision}
+            try:
+                ours(context, words + run + ["--precision", precision])
+                rows.append(row | {"verdict": "same", "words": "no error"})
+            except Skip:
+                rows.append(row | {"verdict": "NOT RUN", "words": "the step's time was used up"})
+            except Failed as reason:
+                rows.append(row | {"verdict": "FAILED", "words": str(reason)})
+    return checked(rows)
+
+
+# ---------------------------------------------------------------------------------------------- speed
+
+
+def bench(pattern):
+    def run(context):
+        programs = sorted(glob.glob(os.path.join(machine.ROOT, "build", "release", "bench", pattern)))
+        if not programs:
+            raise Skip(f"no program build/release/bench/{pattern}: ninja -C build/release bench makes it")
+        rows = []
+        for program in programs:
+            for line in ours(context, [program]).splitlines():
+                cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+                if line.strip().startswith("|") and len(cells) > 1 and not set(cells[0]) <= set("-: "):
+                    rows.append({f"{i + 1}": cell for i, cell in enumerate(cells)})
+                elif line.strip():
+                    rows.append({"1": line.strip()})
+        return rows
+
+    return run
+
+
+def speed_row(shape, step_time_s, words):
+    tokens = shape.seq * shape.micro_batch
+    mfu = shape.flops_per_token() * tokens / step_time_s / shapes.PEAK_BF16
+    return {
+        "who": words,
+        "seq": shape.seq,
+        "layers": shape.layers,
+        "step": f"{step_time_s * 1e3:.1f} ms",
+        "tokens/s": f"{tokens / step_time_s:.0f}",
+        "MFU": f"{100 * mfu:.1f} %",
+    }
+
+
+def layers8b(context):
+    """Ours with either attention, then PyTorch on the same shape: ratios of one call on one chip."""
+    rows, first = [], None
+    for seq in (4096, 8192):
+        shape = shapes.Shape(seq=seq)
+        ours = None
+        for attention in ("cudnn", "flash"):
+            words = ["--model", "llama-3-8b", "--layers", str(shape.layers), "--seq", str(seq), "--precision", "bf16"]
+            words += ["--mesh", "dp_shard=1", "--device", "cuda", "--attention", attention, "--steps", "8"]
+            who = f"ndtune, attention {attention}"
+            try:
+                run = train(context, words)
+                step_s = median(run["step_time_s"][2:])
+                ours = min(ours or step_s, step_s)
+                rows.append(speed_row(shape, step_s, who) | {"peak GiB": f"{run['peak_bytes'] / 2**30:.1f}"})
+            except Failed as reason:
+                first = first or str(reason)
+                rows.append({"who": who, "seq": seq, "layers": shape.layers, "step": str(reason)})
+        for mode in ("compiled", "eager"):
+            rows.append(torch_row(context, shape, mode, ours))
+    if first:
+        raise Failed(first, rows)
+    return rows
+
+
+def torch_run(context, shape, mode, launch=()):
+    words = [*(launch or [sys.executable]), os.path.join(HERE, "train_torch.py"), "--mode", mode]
+    return json.loads(command(context, words + shape.arguments()).splitlines()[-1])
+
+
+def torch_row(context, shape, mode, ours):
+    lacks = machine.no_package("torch")(context) or machine.no_package("transformers")(context)
+    row = {"who": f"PyTorch, {mode}", "seq": shape.seq, "layers": shape.layers}
+    if lacks:
+        return row | {"step": f"NOT RUN: {lacks}"}
+    try:
+        run = torch_run(context, shape, mode)
+    except (Failed, Skip) as reason:
+        return row | {"step": f"NOT RUN: {reason}"}
+    step_s = median(run["step_time_s"][2:])
+    row = speed_row(shape, step_s, row["who"]) | {"peak GiB": f"{run['allocated_bytes'] / 2**30:.1f}"}
+    return row | ({"theirs / ours": f"{step_s / ours:.2f}"} if ours else {})
+
+
+# ---------------------------------------------------------------------------------------------- predictions
+
+
+def probe(context):
+    path = os.path.join(context.state, "probed.json")
+    ours(context, [os.path.join(BIN, "ndtune"), "probe", "--device", "cuda", "--out", path, "--cluster", "dgx-h200"])
+    with open(path) as file:
+        profile = json.load(file)
+    numbers = profile.get("accelerator", profile)
+    return [{"number": key, "value": value} for key, value in numbers.items() if isinstance(value, (int, float))]
+
+
+def no_file(profile):
+    def lacks(context):
+        path = os.path.join(context.state, profile + ".json")
+        step = {"probed": "probe", "calibrated": "calibrate"}[profile]
+        return None if os.path.exists(path) else f"no {profile} profile: step {step} comes first"
+
+    return lacks
+
+
+def calibrate(context):
+    """What the runs of step spans teach, as a new profile."""
+    words = ["calibrate", "--cluster", os.path.join(context.state, "probed.json")]
+    words += ["--db", os.path.join(context.state, "gpu.db"), "--out", os.path.join(context.state, "calibrated.json")]
+    return [{"answer": line} for line in ours(context, [os.path.join(BIN, "ndtune"), *words]).splitlines() if line.strip()]
+
+
+def spans_row(row, run):
+    measured, predicted = median(run["step_time_s"][2:]), run["predicted_step_time_s"]
+    pairs = [(t["measured_s"], t["predicted_s"]) for t in run["tasks"] if t["measured_s"] > 0.005 * measured]
+    errors = [abs(p - m) / m for m, p in pairs]
+    return row | {
+        "measured": f"{measured * 1e3:.1f} ms",
+        "predicted": f"{predicted * 1e3:.1f} ms",
+        "error": f"{100 * (predicted / measured - 1):+.1f} %",
+        "spans, median error": f"{100 * median(errors):.0f} % of {len(errors)}" if errors else "none",
+    }
+
+
+def spans(profile):
+    """Predicted beside measured, of the step and of the tasks that take more than 0.5 % of it."""
+
+    def run(context):
+        rows = []
+        for model, layers, seq, recompute in shapes.PREDICTED:
+            words = ["--model", model, "--layers", str(layers), "--seq", str(seq), "--recompute", recompute]
+            words += ["--mesh", "dp_shard=1", "--device", "cuda", "--precision", "bf16", "--steps", "8"]
+            row = {"model": model, "layers": layers, "seq": seq, "recompute": recompute}
+            try:
+                result = train(context, words + ["--cluster", os.path.join(context.state, profile + ".json")])
+                rows.append(spans_row(row, result))
+            except (Failed, Skip) as reason:
+                rows.append(row | {"measured": f"NOT RUN: {reason}"})
+        if all("NOT RUN" in row["measured"] for row in rows):
+            raise Failed(rows[0]["measured"], rows)
+        return rows
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- frameworks
+
+
+def framework(mode, target, launch):
+    def run(context):
+        rows, found = [], []
+        for seq in (4096, 8192):
+            shape = shapes.Shape(seq=seq)
+            try:
+                result = torch_run(context, shape, mode, launch)
+            except (Failed, Skip) as reason:
+                rows.append({"seq": seq, "step": f"NOT RUN: {reason}"})
+                continue
+            step_s = median(result["step_time_s"][2:])
+            row = speed_row(shape, step_s, f"{mode} {machine.package('accelerate')}")
+            row |= {
+                "allocated GiB": f"{result['allocated_bytes'] / 2**30:.2f}",
+                "reserved GiB": f"{result['reserved_bytes'] / 2**30:.2f}",
+            }
+            rows.append(row)
+            found.append(shapes.runs_row(shape, mode, target, step_s, result, machine))
+        if not found:
+            raise Failed(rows[0]["step"], rows)
+        shapes.runs_write(os.path.join(HERE, "runs.csv"), found)
+        return rows
+
+    return run
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    name: str
+    what: str
+    budget_s: float
+    least_s: float
+    needs: tuple
+    run: object
+    always: bool = False  # also where it was done before: its product is not kept between machines
+
+
+GPU = machine.no_gpu
+FRAMEWORK = (GPU, machine.no_package("torch"), machine.no_package("transformers"))
+ONE_RANK = ("torchrun", "--standalone", "--nproc-per-node", "1")
+STEPS = [
+    Step("build", "the programs, with CUDA", 90, 10, (GPU,), build, always=True),
+    Step("parity", "CUDA against CPU, one rank", 90, 20, (GPU, not_built), parity),
+    Step("meshes", "every mesh of 2 to 8 ranks on one GPU over shm, against one rank", 270, 60, (GPU, not_built), meshes),
+    Step("nccl", "transport nccl: one rank, then two on one GPU", 90, 20, (GPU, not_built), nccl),
+    Step("sanitizer", "compute-sanitizer over two steps", 180, 60,
+         (GPU, not_built, machine.no_tool("compute-sanitizer")), sanitizer),
+    Step("kernels", "kernels against their targets", 90, 20, (GPU, not_built), bench("bench_*cuda*")),
+    Step("attention", "attention kernels against their targets", 90, 20, (GPU, not_built), bench("bench_*attention*")),
+    Step("layers8b", "8B-shaped layers, bf16, beside PyTorch", 240, 60, (GPU, not_built), layers8b),
+    Step("probe", "ndtune probe --device cuda", 90, 30, (GPU, not_built), probe),
+    Step("spans", "predicted against measured, span by span", 120, 30, (GPU, not_built, no_file("probed")), spans("probed")),
+    Step("calibrate", "ndtune calibrate on these runs", 60, 10, (GPU, not_built, no_file("probed")), calibrate),
+    Step("after", "predicted against measured after calibration", 120, 30, (GPU, not_built, no_file("calibrated")),
+         spans("calibrated")),
+    Step("accelerate", "FSDP2 of accelerate on one GPU", 120, 40, (*FRAMEWORK, machine.no_package("accelerate")),
+         framework("accelerate", "accelerate", ONE_RANK)),
+    Step("eager", "Hugging Face eager, no sharding", 60, 30, FRAMEWORK, framework("eager", "accelerate", ())),
+]

@@ -1,0 +1,97 @@
+// tests/gpu/measure where there is no GPU: no step is left out, each has its reason, and nothing is claimed.
+
+#define _GNU_SOURCE  // memmem
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/run_program.h"
+
+static const char MEASURE[] = NDTUNE_SOURCE_DIR "/tests/gpu/measure";
+static char *directory;
+
+static void begin(void) {
+    const char *const words[] = {"/usr/bin/env", "python3", "--version", NULL};
+    const char *const gpu[] = {"/usr/bin/env", "nvidia-smi", NULL};
+    directory = temp_dir_make();
+    ProgramRun run = program_run(words, NULL, 30), smi = program_run(gpu, NULL, 30);
+    const bool python = run.exit_code == 0, seen = smi.exit_code == 0;
+    program_run_free(&run);
+    program_run_free(&smi);
+    if (!python || seen) {
+        cr_skip_test("%s", python ? "this machine has a GPU" : "no python3");
+    }
+}
+
+static void end(void) {
+    temp_dir_remove(directory);
+}
+
+TestSuite(gpu_measure, .init = begin, .fini = end);
+
+static ProgramRun measure(const char *option, const char *value) {
+    char state[512], results[512];
+    snprintf(state, sizeof state, "%s/state", directory);
+    snprintf(results, sizeof results, "%s/RESULTS.md", directory);
+    const char *const words[] = {"/usr/bin/env", "python3", "-B", MEASURE, "--state", state, "--results", results,
+                                 option,         value,     NULL};
+    return program_run(words, NULL, 50);
+}
+
+// The table of steps and what follows.
+static const char *results_read(const char *path) {
+    static char text[256 << 10];
+    FILE *file = fopen(path, "r");
+    cr_assert(file, "no %s", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    const char *steps = strstr(text, "\n## Steps\n");
+    cr_assert(steps, "%s", text);
+    return steps;
+}
+
+static const char *row_of(const char *results, const char *line) {
+    char row[64];
+    snprintf(row, sizeof row, "\n| %.*s |", (int)strcspn(line, " "), line);
+    const char *found = strstr(results, row);
+    cr_assert(found, "no row for %s", line);
+    return found + 1;
+}
+
+Test(gpu_measure, every_step_is_written_not_run_with_its_reason) {
+    ProgramRun list = measure("--list", NULL), run = measure(NULL, NULL);
+    cr_assert_eq(list.exit_code, 0);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    char path[512];
+    snprintf(path, sizeof path, "%s/RESULTS.md", directory);
+    const char *results = results_read(path);
+    int steps = 0;
+    for (char *line = strtok(list.out, "\n"); line; line = strtok(NULL, "\n"), steps++) {
+        const char *row = row_of(results, line);
+        const size_t length = strcspn(row, "\n");
+        cr_expect(memmem(row, length, "| NOT RUN | no NVIDIA GPU", 25), "%.*s", (int)length, row);
+    }
+    cr_expect_geq(steps, 12);
+    cr_expect(!strstr(results, "| OK |"));
+    program_run_free(&list);
+    program_run_free(&run);
+}
+
+Test(gpu_measure, an_unknown_step_is_refused_with_those_there_are) {
+    ProgramRun run = measure("--steps", "abacus");
+    cr_expect_eq(run.exit_code, 1);
+    cr_expect(strstr(run.err, "no step 'abacus'; there are build, parity"), "%s", run.err);
+    program_run_free(&run);
+}
+
+// The committed file is what the script writes: every step has its row.
+Test(gpu_measure, the_committed_results_have_every_step) {
+    ProgramRun list = measure("--list", NULL);
+    const char *results = results_read(NDTUNE_SOURCE_DIR "/tests/gpu/RESULTS.md");
+    for (char *line = strtok(list.out, "\n"); line; line = strtok(NULL, "\n")) {
+        row_of(results, line);
+    }
+    program_run_free(&list);
+}
