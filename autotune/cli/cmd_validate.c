@@ -140,8 +140,7 @@ static Status save_runs(Cli *cli, const Validation *validation, Error *error) {
     const ValidationRuns runs = {.validation = validation,
                                  .cluster = file ? cli_value(cli, OPTION_CLUSTER)->text : validate_defaults.cluster,
                                  .overrides = overrides};
-    return cli_blame(cli, OPTION_CSV,
-                     cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_runs, &runs, error));
+    return cli_blame(cli, OPTION_CSV, cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_runs, &runs, error));
 }
 
 static Status write_html(const Executor *executor, const TuneResult *result, const Validation *validation,

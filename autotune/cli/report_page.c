@@ -136,12 +136,12 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
     HtmlReport *report = &gathering->report;
     const char *command = page->result->request->command;
     const bool has_html = strstr(command, "--html");
-    *report = (HtmlReport){.result = page->result,
-                           .validation = page->validation,
-                           .again = page->again ? page->again
-                                                : arena_format(&cli->arena, "%s%s", command,
-                                                               has_html ? "" : " --html report.html"),
-                           .arena = &cli->arena};
+    *report = (HtmlReport){
+        .result = page->result,
+        .validation = page->validation,
+        .again = page->again ? page->again
+                             : arena_format(&cli->arena, "%s%s", command, has_html ? "" : " --html report.html"),
+        .arena = &cli->arena};
     TRY(ask_questions(gathering, error));
     if (!page->validation) {
         TRY(recall_runs(gathering, error));

@@ -38,25 +38,22 @@ static void write_row(MarkupTable *table, const ValidateRow *row) {
     table_cell(table, "%s", words_layout(&prediction->plan.mesh, text));
     table_cell(table, "%s", words_interval(prediction, text));
     if (row->measured_s <= 0) {
-        table_cell(table, "%s: %s", row->state ? row->state : "not run", row->reason ? row->reason : "no reason known");
-        table_cell(table, "–");
-        table_cell(table, "–");
-        table_cell(table, "%d", row->run_count);
+        table_rest(table, "%s: %s", row->state ? row->state : "not run", row->reason ? row->reason : "no reason known");
         return;
     }
     table_cell(table, "%s (%s .. %s)", text_seconds(middle, row->measured_s), text_seconds(low, row->low_s),
                text_seconds(high, row->high_s));
     table_cell(table, "%+.1f %%", 100 * (prediction->step_s / row->measured_s - 1));
-    table_cell(table, "%s", row->measured_s >= prediction->step_low_s && row->measured_s <= prediction->step_high_s
-                                ? "inside"
-                                : "outside");
+    table_cell(table, "%s",
+               row->measured_s >= prediction->step_low_s && row->measured_s <= prediction->step_high_s ? "inside"
+                                                                                                       : "outside");
     table_cell(table, "%d", row->run_count);
 }
 
 static void write_kinds(const Validation *validation, FILE *out) {
-    static const MarkupColumn columns[] = {
-        {"kind of task", false}, {"lane", false}, {"count", true}, {"predicted, s", true}, {"measured, s", true},
-        {"predicted / measured", true}};
+    static const MarkupColumn columns[] = {{"kind of task", false}, {"lane", false},
+                                           {"count", true},         {"predicted, s", true},
+                                           {"measured, s", true},   {"predicted / measured", true}};
     if (validation->kind_count == 0) {
         return;
     }
