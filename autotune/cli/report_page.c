@@ -14,7 +14,8 @@
 enum {
     ASKED_CANDIDATES = 20000,  // beyond, the further searches of explain take longer than anybody waits for a page
     RECALLED_ENTRIES = 64,     // of the ranking, looked up in the store
-    RECALLED_RUNS = 16         // of each
+    RECALLED_RUNS = 16,        // of each
+    RECALLED_FAILURES = 200    // of the newest runs, those that did not end well
 };
 
 typedef struct Gathering {
@@ -103,6 +104,22 @@ static Status recall_runs(Gathering *gathering, Error *error) {
     return STATUS_OK;
 }
 
+// What went wrong with this model, newest first.
+static Status recall_failures(Gathering *gathering, Error *error) {
+    HtmlReport *report = &gathering->report;
+    StoredList list;
+    TRY(store_list(gathering->store, RECALLED_FAILURES, report->arena, &list, error));
+    StoredRun *failed = ARENA_ARRAY(report->arena, StoredRun, list.run_count);
+    for (int i = 0; i < list.run_count; i++) {
+        const StoredRun *run = &list.runs[i];
+        if (strcmp(run->state, "ok") != 0 && strcmp(run->model, report->result->request->model.name) == 0) {
+            failed[report->failed_count++] = *run;
+        }
+    }
+    report->failed = failed;
+    return STATUS_OK;
+}
+
 static Status gather_timelines(Gathering *gathering, Error *error) {
     HtmlReport *report = &gathering->report;
     if (report->result->entry_count == 0) {
@@ -146,6 +163,7 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
     if (!page->validation) {
         TRY(recall_runs(gathering, error));
     }
+    TRY(recall_failures(gathering, error));
     TRY(gather_timelines(gathering, error));
     if (validation) {
         *validation = report->validation;
