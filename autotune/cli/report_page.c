@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "autotune/cli/measured_run.h"
+#include "autotune/cli/step_files.h"
 #include "autotune/explain.h"
 #include "autotune/predict_timeline.h"
 #include "reports/html/html.h"
@@ -143,6 +144,17 @@ static Status gather_timelines(Gathering *gathering, Error *error) {
     return STATUS_OK;
 }
 
+// Of the best plan; the recorded step lies over the simulated one.
+static Status write_step_files(Gathering *gathering, Error *error) {
+    const HtmlReport *report = &gathering->report;
+    if (report->result->entry_count == 0) {
+        return STATUS_OK;
+    }
+    const TraceStep measured = {report->measured.program, report->measured.timeline};
+    return step_files_write(gathering->cli, report->result->request, &report->result->entries[0].plan,
+                            measured.program ? &measured : NULL, error);
+}
+
 static Status write_page(const void *what, FILE *out, Error *error) {
     return html_report(what, out, error);
 }
@@ -165,6 +177,9 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
     }
     TRY(recall_failures(gathering, error));
     TRY(gather_timelines(gathering, error));
+    if (cli->command == COMMAND_REPORT) {
+        TRY(write_step_files(gathering, error));
+    }
     if (validation) {
         *validation = report->validation;
     }
