@@ -197,10 +197,11 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_GROUPS] = {"groups", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
                        "sets of runs that differ in the plan only: columns group and ids (separated by spaces)",
                        GROUP_WHAT, ACCURACY},
-    [OPTION_CSV] = {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
-                    "plan: every choice of every shape; accuracy: a line per run, measured beside predicted; validate: the "
-                    "runs, as accuracy --runs reads them",
-                    GROUP_OUTPUT, PLAN | ACCURACY | VALIDATE},
+    [OPTION_CSV] =
+        {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
+         "plan: every choice of every shape; accuracy: a line per run, measured beside predicted; validate: the "
+         "runs, as accuracy --runs reads them",
+         GROUP_OUTPUT, PLAN | ACCURACY | VALIDATE},
     [OPTION_HTML] = {"html", VALUE_TEXT, "FILE", 0, 0, NULL, "report: ndtune-report.html",
                      "one page with charts that opens from disk: the answer, why, where time and memory go, every "
                      "candidate, what was measured",
@@ -208,6 +209,13 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_RUN] = {"run", VALUE_INT, "ID", 1, INT64_MAX, NULL, "the last request",
                     "the page of a stored run: its plan, predicted and measured", GROUP_OUTPUT, REPORT},
     [OPTION_OPEN] = {"open", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "show the page in the browser", GROUP_OUTPUT, REPORT},
+    [OPTION_TRACE] = {"trace", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
+                      "the step as Chrome trace events, which ui.perfetto.dev opens: simulated, and measured over it "
+                      "where it ran; report: of the best plan",
+                      GROUP_OUTPUT, PREDICT | RUN | REPORT},
+    [OPTION_MEMORY_SNAPSHOT] = {"memory-snapshot", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
+                                "predicted live bytes over the step as a pickle that pytorch.org/memory_viz opens",
+                                GROUP_OUTPUT, PREDICT | RUN | REPORT},
     [OPTION_AS] = {"as", VALUE_WORD,
                    "accelerate-yaml|accelerate-python|hf-trainer|axolotl|torchtitan-toml|torchtitan-python|megatron|"
                    "automodel|nanotron|deepspeed|sbatch",
@@ -251,7 +259,7 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"log", "trace", NULL};
+    static const char *const later[] = {"log", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }
 

@@ -92,6 +92,8 @@ typedef enum {
     OPTION_HTML,
     OPTION_RUN,
     OPTION_OPEN,
+    OPTION_TRACE,
+    OPTION_MEMORY_SNAPSHOT,
     OPTION_AS,
     OPTION_OUT,
     OPTION_DB,

@@ -164,6 +164,20 @@ Test(html, a_faster_measured_plan_outranks_the_predicted_best) {
     SAYS("dp_shard=4,cp=2 (place 2) was the fastest; what was predicted best of them took 1.50 times");
 }
 
+Test(html, runs_that_failed_are_listed_with_their_diagnosis) {
+    const StoredRun failed[] = {{.id = 7,
+                                 .started_at = "2026-11-20",
+                                 .plan = "dp_shard=2 seq=1",
+                                 .host = "node<1>",
+                                 .state = "failed",
+                                 .failure = "rank 1 on node2 left gather weights"}};
+    page.report.failed = failed;
+    page.report.failed_count = 1;
+    page_write(&page);
+    SAYS("1 run of this model did not end well");
+    SAYS("<td>dp_shard=2</td><td>node&lt;1&gt;</td><td>failed</td><td>rank 1 on node2 left gather weights</td>");
+}
+
 // Candidates as a large search leaves them: every reason another text.
 static void fill_candidates(int count) {
     Candidate *candidates = ARENA_ARRAY(&page.arena, Candidate, count);
