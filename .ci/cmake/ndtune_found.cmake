@@ -107,6 +107,19 @@ else()
     ndtune_found_row(cuda "no" "no kernels/cuda (CUDA Toolkit 12.4 or newer with nvcc)")
 endif()
 
+# cuDNN is opened at run time; only its headers are needed, and those of the toolkit that they include.
+if(CUDAToolkit_FOUND)
+    find_path(NDTUNE_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+endif()
+if(NDTUNE_CUDNN_INCLUDE)
+    add_library(foreign::cudnn INTERFACE IMPORTED GLOBAL)
+    target_include_directories(foreign::cudnn SYSTEM INTERFACE ${NDTUNE_CUDNN_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
+    target_link_libraries(foreign::cudnn INTERFACE ${CMAKE_DL_LIBS})
+    ndtune_found_row(cudnn "yes" "attention tier cudnn, where libcudnn.so.9 is found at run time")
+else()
+    ndtune_found_row(cudnn "no" "no attention tier cudnn (cudnn.h)")
+endif()
+
 # Runs kernels/cuda on the processor in tests (tests/support/cuda_host).
 set(NDTUNE_HAVE_CXX OFF)
 if(NDTUNE_TESTS)

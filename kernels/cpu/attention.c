@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/tier.h"
 
+#include "kernels/alibi.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/kernels.h"
@@ -134,7 +135,7 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
     const int64_t queries = shape->queries - first < TILE ? shape->queries - first : TILE;
     const int64_t kv_at = (int64_t)(head / (shape->heads / shape->kv_heads)) * head_dim;
     ForwardTile t;
-    t.slope = tile_slope(shape, head);
+    t.slope = kernel_alibi_slope(shape, head);
     tile_transpose(f->q + first * shape->q_stride + (int64_t)head * head_dim, shape->q_stride, queries, head_dim,
                    1.0f / sqrtf((float)head_dim), t.q);
     for (int i = 0; i < TILE; i++) {

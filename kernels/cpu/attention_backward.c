@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/tier.h"
 
+#include "kernels/alibi.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/kernels.h"
@@ -39,7 +40,7 @@ static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t firs
     const KernelAttention *shape = b->shape;
     const int64_t left = shape->queries - first;
     t->head = head;
-    t->slope = tile_slope(shape, head);
+    t->slope = kernel_alibi_slope(shape, head);
     t->first = first;
     t->queries = left < TILE ? left : TILE;
     const int64_t head_at = (int64_t)head * shape->head_dim;

@@ -174,23 +174,6 @@ static inline TileSight tile_sight(int64_t queries, int64_t q_at, int64_t k_at, 
     return sight;
 }
 
-// Slope of one head's ALiBi (Press et al. 2022): 2^(-8 i / heads), i = 1 .. heads, for a power of two; else every
-// second slope of the next one first, then those between.
-static inline float tile_slope(const KernelAttention *shape, int head) {
-    if (shape->alibi_heads == 0) {
-        return 0.0f;
-    }
-    int power = 1;
-    while (power < shape->alibi_heads) {
-        power *= 2;
-    }
-    int at = shape->alibi_first + head;
-    if (power != shape->alibi_heads) {
-        at = at < power / 2 ? 2 * at + 1 : 2 * (at - power / 2);
-    }
-    return exp2f(-8.0f * (float)(at + 1) / (float)power);
-}
-
 // Scores lose the slope times their distance, i - (j + shift) tokens.
 static inline void tile_lean(const TileSight *sight, float slope, float *scores) {
     for (int64_t j = 0; slope != 0.0f && j < sight->keys; j++) {

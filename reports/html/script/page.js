@@ -255,7 +255,6 @@
         shown.push(line);
         box.replaceChildren(...shown);
         box.hidden = false;
-        box.scrollIntoView({block: 'nearest'});
     }
     window.ndtune.select = select;
 

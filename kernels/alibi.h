@@ -1,0 +1,30 @@
+// The slope of one head's ALiBi (Press et al. 2022), for processors and GPUs.
+
+#pragma once
+
+#include <math.h>
+
+#include "kernels/kernels.h"
+
+#ifdef __CUDACC__
+#define KERNEL_INLINE static __host__ __device__ inline
+#else
+#define KERNEL_INLINE static inline
+#endif
+
+// 2^(-8 i / heads), i = 1 .. heads, for a power of two; else every second slope of the next one first, then those
+// between. 0 without ALiBi.
+KERNEL_INLINE float kernel_alibi_slope(const KernelAttention *shape, int head) {
+    if (shape->alibi_heads == 0) {
+        return 0.0f;
+    }
+    int power = 1;
+    while (power < shape->alibi_heads) {
+        power *= 2;
+    }
+    int at = shape->alibi_first + head;
+    if (power != shape->alibi_heads) {
+        at = at < power / 2 ? 2 * at + 1 : 2 * (at - power / 2);
+    }
+    return exp2f(-8.0f * (float)(at + 1) / (float)power);
+}

@@ -1,0 +1,433 @@
+// Backward attention on tensor cores after FlashAttention-2 (Dao 2023, algorithm 2). A block of eight warps holds 128
+// keys of one key head, each warp 16 of them, and walks over the query tiles (64) that see them, head by head of the
+// group. Everything is computed transposed, S^T = K Q^T and dP^T = V dO^T, so that P^T and dS^T leave one product in
+// the registers that the next one takes them from, and dK and dV stay in registers to the end: the sum over a group's
+// heads needs no other memory and has one order. Only dS^T goes through shared memory, for dQ = dS K, which is added to
+// global memory in fp32.
+// Deterministic: the blocks of a query tile add in the order of their keys, each when the tile's turn has come. A block
+// takes its place in line from a counter, so those before it run already and the wait ends whatever order the GPU starts
+// blocks in; tiles are walked from the last to the first, so that no block waits longer than a step of the one before
+// it. A second pass over query tiles instead would make S and dP twice: seven products for five.
+
+#include "kernels/cuda/attention_launch.h"
+#include "kernels/cuda/attention_own.h"
+#include "kernels/cuda/attention_tile.cuh"
+#include "kernels/cuda/launch.cuh"
+
+#include <math.h>
+
+enum {
+    KEYS = OWN_BACK_KEYS,
+    QUERIES = OWN_BACK_QUERIES,
+    WARP_KEYS = 16,
+    THREADS = KEYS / WARP_KEYS * WARP,
+    QUERY_TILES = QUERIES / 8,
+    ROW_WARPS = QUERIES / 16,               // of dQ: so many warps down the queries,
+    COL_WARPS = THREADS / WARP / ROW_WARPS  // and across the head
+};
+
+struct Backward {
+    CudaAttention call;
+    const Bf16 *q, *k, *v, *d_o;
+    const float *lse, *delta;
+    float *dq;
+    int64_t dq_stride, dq_sequence;
+    void *dk, *dv;
+    uint32_t *turns;  // deterministic: the counter, then [sequence][head][query tile]
+};
+
+// Shared memory of a block. The first numbers: lse in base 2 and delta of each stage.
+template <int D>
+struct Shared {
+    Bf16 k[KEYS * D], v[KEYS * D];
+    Bf16 q[2][QUERIES * D], d_o[2][QUERIES * D];
+    Bf16 ds[KEYS * QUERIES];  // transposed
+    float lse[2][QUERIES], delta[2][QUERIES];
+    uint32_t ticket, unused[31];  // whole 128 bytes
+};
+
+struct Place {
+    int first, left;  // key, keys from there on
+    int kv_head, tile, sequence;
+};
+
+// One step: a query tile of one head.
+struct Step {
+    int head, tile;
+
+    __device__ __forceinline__ int first() const {
+        return tile * QUERIES;
+    }
+
+    __device__ __forceinline__ int left(const KernelAttention &block) const {
+        return (int)block.queries - first();
+    }
+};
+
+template <int D>
+struct Sums {
+    float dk[D / 8][4], dv[D / 8][4];  // 16 keys
+};
+
+static __device__ Place place_of(const CudaAttention &call, uint32_t number) {
+    const KernelAttention &block = call.block;
+    const uint32_t across = (uint32_t)(block.kv_heads * call.sequences);
+    Place at;
+    at.tile = (int)(number / across);  // the first keys are seen most: their blocks start first
+    at.first = at.tile * KEYS;
+    at.left = (int)block.keys - at.first;
+    at.kv_head = (int)(number % across % (uint32_t)block.kv_heads);
+    at.sequence = (int)(number % across / (uint32_t)block.kv_heads);
+    return at;
+}
+
+// Steps go through the group's heads, in each through the query tiles from the last down to first_tile.
+static __device__ __forceinline__ Step step_behind(const KernelAttention &block, const Step &step, int first_tile) {
+    return step.tile > first_tile ? Step{step.head, step.tile - 1}
+                                  : Step{step.head + 1, (int)((block.queries + QUERIES - 1) / QUERIES) - 1};
+}
+
+template <int D>
+static __device__ __forceinline__ void fetch_step(Shared<D> &shared, const Backward &work, const Place &at,
+                                                  const Step &step, int stage) {
+    const KernelAttention &block = work.call.block;
+    const int64_t head_at = (int64_t)step.head * D;
+    tile_fetch<D, QUERIES, THREADS>(
+        shared.q[stage], work.q + at.sequence * work.call.q_sequence + step.first() * block.q_stride + head_at,
+        block.q_stride, step.left(block));
+    tile_fetch<D, QUERIES, THREADS>(
+        shared.d_o[stage], work.d_o + at.sequence * work.call.o_sequence + step.first() * block.o_stride + head_at,
+        block.o_stride, step.left(block));
+}
+
+// lse (threads below QUERIES) or delta (the next QUERIES) of a step's row, into a register until its stage is free.
+// Queries that saw no key, and those behind the last one, get lse +inf: exp(s - inf) = 0.
+static __device__ __forceinline__ float fetch_row(const Backward &work, const Place &at, const Step &step) {
+    const KernelAttention &block = work.call.block;
+    const int thread = (int)threadIdx.x, row = thread % QUERIES;
+    const bool is_lse = thread < QUERIES;
+    if (thread >= 2 * QUERIES || row >= step.left(block)) {
+        return is_lse ? INFINITY : 0.0f;
+    }
+    const int64_t start = at.sequence * work.call.lse_sequence + step.head * block.lse_stride + step.first();
+    const float lse = work.lse[start + row];
+    if (is_lse) {
+        return lse > -INFINITY ? lse * LOG2_E : INFINITY;
+    }
+    return lse > -INFINITY ? work.delta[start + row] : 0.0f;
+}
+
+template <int D>
+static __device__ __forceinline__ void keep_row(Shared<D> &shared, int stage, float value) {
+    const int thread = (int)threadIdx.x;
+    if (thread < QUERIES) {
+        shared.lse[stage][thread] = value;
+    } else if (thread < 2 * QUERIES) {
+        shared.delta[stage][thread - QUERIES] = value;
+    }
+}
+
+// c[16 keys][64 queries] = keys (16 rows from `row`) times queries, over the head.
+template <int D>
+static __device__ __forceinline__ void product(float c[QUERY_TILES][4], Bf16 *keys, int row, Bf16 *queries, int lane) {
+#pragma unroll
+    for (int n = 0; n < QUERY_TILES; n++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            c[n][i] = 0.0f;
+        }
+    }
+#pragma unroll 2  // whole, it would keep more pieces under way than there are registers
+    for (int step = 0; step < D / 16; step++) {
+        uint32_t a[4];
+        tile_upright<D>(a, keys, row, 2 * step, lane);
+#pragma unroll
+        for (int n = 0; n < QUERY_TILES; n += 2) {
+            uint32_t b[4];
+            tile_crossed<D>(b, queries, 8 * n, 2 * step, lane);
+            word_mma(c[n], a, b);
+            word_mma(c[n + 1], a, b + 2);
+        }
+    }
+}
+
+// sums[16 keys][D] += weights^T[16 keys][64 queries] times rows[64 queries][D].
+template <int D>
+static __device__ __forceinline__ void gather(float sums[D / 8][4], const float weights[QUERY_TILES][4], Bf16 *rows,
+                                              int lane) {
+#pragma unroll
+    for (int step = 0; step < QUERIES / 16; step++) {
+        uint32_t a[4];
+        tile_repack(a, weights[2 * step], weights[2 * step + 1]);
+#pragma unroll
+        for (int n = 0; n < D / 8; n += 2) {
+            uint32_t b[4];
+            tile_upright_transposed<D>(b, rows, 16 * step, n, lane);
+            word_mma(sums[n], a, b);
+            word_mma(sums[n + 1], a, b + 2);
+        }
+    }
+}
+
+// Scores become probabilities. ahead: key j of the warp is seen by queries from j - ahead on; behind: keys the warp has.
+template <int D>
+static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], const float *lse, int ahead,
+                                                     int behind) {
+    const int lane = threadIdx.x % WARP;
+    const float scale_log2 = LOG2_E / sqrtf((float)D);
+    const bool masked = ahead < WARP_KEYS - 1 || behind < WARP_KEYS;
+#pragma unroll
+    for (int n = 0; n < QUERY_TILES; n++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int query = 8 * n + 2 * (lane % 4) + i % 2, key = lane / 4 + 8 * (i / 2);
+            const float weight = word_exp2(p[n][i] * scale_log2 - lse[query]);
+            p[n][i] = masked && (key > ahead + query || key >= behind) ? 0.0f : weight;
+        }
+    }
+}
+
+// dP^T becomes dS^T (without the scale), kept in registers and, in bf16, in shared memory for the product with K.
+template <int D>
+static __device__ __forceinline__ void differentiate(float ds[QUERY_TILES][4], const float p[QUERY_TILES][4],
+                                                     Shared<D> &shared, const float *delta) {
+    const int lane = threadIdx.x % WARP, row = (int)(threadIdx.x / WARP) * WARP_KEYS + lane / 4;
+#pragma unroll
+    for (int n = 0; n < QUERY_TILES; n++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            ds[n][i] = p[n][i] * (ds[n][i] - delta[8 * n + 2 * (lane % 4) + i % 2]);
+        }
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            Bf16 *const at = tile_piece<QUERIES>(shared.ds, row + 8 * half, n) + 2 * (lane % 4);
+            *reinterpret_cast<uint32_t *>(at) = word_bf16_pair(ds[n][2 * half], ds[n][2 * half + 1]);
+        }
+    }
+}
+
+template <int D>
+static __device__ __forceinline__ void no_difference(Shared<D> &shared) {
+    const int lane = threadIdx.x % WARP, row = (int)(threadIdx.x / WARP) * WARP_KEYS + lane / 2;
+#pragma unroll
+    for (int n = 0; n < QUERY_TILES / 2; n++) {
+        word_store16(tile_piece<QUERIES>(shared.ds, row, 2 * n + lane % 2), Word16{});
+    }
+}
+
+// The block's part of dQ of a step, in the registers of all warps: 16 queries and D / COL_WARPS columns each.
+template <int D>
+static __device__ __forceinline__ void dq_of(float dq[D / COL_WARPS / 8][4], Shared<D> &shared, int lane) {
+    const int warp = (int)(threadIdx.x / WARP), row = warp % ROW_WARPS, col = warp / ROW_WARPS;
+#pragma unroll
+    for (int n = 0; n < D / COL_WARPS / 8; n++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            dq[n][i] = 0.0f;
+        }
+    }
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++) {
+        uint32_t a[4];
+        tile_crossed_transposed<QUERIES>(a, shared.ds, 16 * step, 2 * row, lane);
+#pragma unroll
+        for (int n = 0; n < D / COL_WARPS / 8; n += 2) {
+            uint32_t b[4];
+            tile_upright_transposed<D>(b, shared.k, 16 * step, col * (D / COL_WARPS / 8) + n, lane);
+            word_mma(dq[n], a, b);
+            word_mma(dq[n + 1], a, b + 2);
+        }
+    }
+}
+
+template <int D>
+static __device__ __forceinline__ void add_dq(const float dq[D / COL_WARPS / 8][4], const Backward &work,
+                                              const Place &at, const Step &step) {
+    const KernelAttention &block = work.call.block;
+    const int warp = (int)(threadIdx.x / WARP), lane = threadIdx.x % WARP;
+    const float scale = 1.0f / sqrtf((float)D);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = warp % ROW_WARPS * 16 + lane / 4 + 8 * half;
+        if (row >= step.left(block)) {
+            continue;
+        }
+        float *const to = work.dq + at.sequence * work.dq_sequence + (step.first() + row) * work.dq_stride +
+                          (int64_t)step.head * D + warp / ROW_WARPS * (D / COL_WARPS) + 2 * (lane % 4);
+#pragma unroll
+        for (int n = 0; n < D / COL_WARPS / 8; n++) {
+            word_add(to + 8 * n, dq[n][2 * half] * scale);
+            word_add(to + 8 * n + 1, dq[n][2 * half + 1] * scale);
+        }
+    }
+}
+
+static __device__ __forceinline__ uint32_t *turn_of(const Backward &work, const Place &at, const Step &step) {
+    const KernelAttention &block = work.call.block;
+    const int64_t tiles = (block.queries + QUERIES - 1) / QUERIES;
+    return work.turns + 1 + (at.sequence * block.heads + step.head) * tiles + step.tile;
+}
+
+// The whole block waits until the keys before its own have been added to this query tile; then lets the next ones in.
+static __device__ __forceinline__ void turn_wait(const Backward &work, const Place &at, const Step &step) {
+    if (threadIdx.x == 0) {
+        while (word_load_acquire(turn_of(work, at, step)) != (uint32_t)at.tile) {
+        }
+    }
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void turn_pass(const Backward &work, const Place &at, const Step &step) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        word_store_release(turn_of(work, at, step), (uint32_t)at.tile + 1);
+    }
+}
+
+template <int D, bool ORDERED>
+static __device__ __forceinline__ void step_back(Shared<D> &shared, Sums<D> &sums, const Backward &work,
+                                                 const Place &at, const Step &step, int stage) {
+    const KernelAttention &block = work.call.block;
+    const int lane = threadIdx.x % WARP;
+    const int row = (int)(threadIdx.x / WARP) * WARP_KEYS;
+    // Key j of the warp is seen by query i of the tile when j <= ahead + i.
+    const int64_t from_first = block.q_first + step.first() - block.k_first - at.first - row;
+    const int ahead = (int)least(from_first, KEYS), behind = (int)least(at.left - row, KEYS);
+    if (ahead + QUERIES - 1 >= 0 && behind > 0) {
+        float p[QUERY_TILES][4], ds[QUERY_TILES][4];
+        product<D>(p, shared.k, row, shared.q[stage], lane);
+        probabilities<D>(p, shared.lse[stage], ahead, behind);
+        gather<D>(sums.dv, p, shared.d_o[stage], lane);
+        product<D>(ds, shared.v, row, shared.d_o[stage], lane);
+        differentiate<D>(ds, p, shared, shared.delta[stage]);
+        gather<D>(sums.dk, ds, shared.q[stage], lane);
+    } else {
+        no_difference<D>(shared);
+    }
+    __syncthreads();
+    float dq[D / COL_WARPS / 8][4];
+    dq_of<D>(dq, shared, lane);
+    if (ORDERED) {
+        turn_wait(work, at, step);
+    }
+    add_dq<D>(dq, work, at, step);
+    if (ORDERED) {
+        turn_pass(work, at, step);
+    }
+}
+
+// Written in bf16 or added in fp32: nobody else has these keys.
+template <int D>
+static __device__ __forceinline__ void finish(const float sums[D / 8][4], float scale, const Backward &work,
+                                              const Place &at, void *to) {
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = (int)(threadIdx.x / WARP) * WARP_KEYS + lane / 4 + 8 * half;
+        if (row >= at.left) {
+            continue;
+        }
+        const int64_t start = at.sequence * work.call.dkv_sequence + (at.first + row) * work.call.dkv_stride +
+                              (int64_t)at.kv_head * D + 2 * (lane % 4);
+#pragma unroll
+        for (int n = 0; n < D / 8; n++) {
+            const float x = sums[n][2 * half] * scale, y = sums[n][2 * half + 1] * scale;
+            if (work.call.gradient == KERNEL_BF16) {
+                *reinterpret_cast<uint32_t *>(static_cast<Bf16 *>(to) + start + 8 * n) = word_bf16_pair(x, y);
+                continue;
+            }
+            Two *const sum = reinterpret_cast<Two *>(static_cast<float *>(to) + start + 8 * n);
+            *sum = Two{sum->x + x, sum->y + y};
+        }
+    }
+}
+
+template <int D>
+static __device__ __forceinline__ uint32_t place_in_line(const Backward &work, Shared<D> &shared) {
+    if (threadIdx.x == 0) {
+        shared.ticket = word_add(work.turns, 1u);
+    }
+    __syncthreads();
+    return shared.ticket;
+}
+
+template <int D, bool ORDERED>
+static __global__ void __launch_bounds__(THREADS, 1) attention_backward_kernel(const Backward work) {
+    const KernelAttention &block = work.call.block;
+    Shared<D> &shared = *word_shared<Shared<D>>();
+    const Place at = place_of(work.call, ORDERED ? place_in_line<D>(work, shared) : blockIdx.x);
+    const int tiles = (int)((block.queries + QUERIES - 1) / QUERIES);
+    const int64_t unseeing = block.k_first + at.first - block.q_first;  // the first queries, which come before all keys
+    const int first_tile = unseeing > 0 ? (int)least(unseeing / QUERIES, tiles) : 0;
+    const int group = block.heads / block.kv_heads;
+    const int steps = unseeing < block.queries ? (tiles - first_tile) * group : 0;
+    const int64_t kv_at = at.sequence * work.call.kv_sequence + at.first * block.kv_stride + (int64_t)at.kv_head * D;
+    Sums<D> sums = {};
+    Step step = {at.kv_head * group, tiles - 1};
+    if (steps > 0) {
+        tile_fetch<D, KEYS, THREADS>(shared.k, work.k + kv_at, block.kv_stride, at.left);
+        tile_fetch<D, KEYS, THREADS>(shared.v, work.v + kv_at, block.kv_stride, at.left);
+        fetch_step<D>(shared, work, at, step, 0);
+        word_copy_commit();
+        keep_row<D>(shared, 0, fetch_row(work, at, step));
+    }
+    for (int i = 0; i < steps; i++) {
+        word_copy_wait<0>();
+        __syncthreads();  // the stage is there, and the other one free
+        const Step next = step_behind(block, step, first_tile);
+        float next_row = 0.0f;
+        if (i + 1 < steps) {
+            fetch_step<D>(shared, work, at, next, (i + 1) % 2);
+            next_row = fetch_row(work, at, next);
+        }
+        word_copy_commit();
+        step_back<D, ORDERED>(shared, sums, work, at, step, i % 2);
+        keep_row<D>(shared, (i + 1) % 2, next_row);
+        step = next;
+    }
+    finish<D>(sums.dk, 1.0f / sqrtf((float)D), work, at, work.dk);
+    finish<D>(sums.dv, 1.0f, work, at, work.dv);
+}
+
+template <int D>
+static int launch_backward(const Backward &work, cudaStream_t stream) {
+    const LaunchShape shape = attention_own_shape(&work.call);
+    static_assert(sizeof(Shared<D>) <= LAUNCH_MAX_SHARED_BYTES, "fits sm_80");
+    if (sizeof(Shared<D>) != shape.shared_bytes) {
+        return (int)cudaErrorInvalidConfiguration;
+    }
+    return work.call.deterministic ? launch(attention_backward_kernel<D, true>, shape, stream, work)
+                                   : launch(attention_backward_kernel<D, false>, shape, stream, work);
+}
+
+extern "C" int attention_own_backward(const CudaAttention *call, const AttentionData *data, cudaStream_t stream) {
+    const KernelAttention &block = call->block;
+    const bool narrow = call->gradient == KERNEL_BF16;
+    const int64_t turns_bytes = attention_own_turns_bytes(call), width = (int64_t)block.heads * block.head_dim;
+    float *const sum = reinterpret_cast<float *>(static_cast<char *>(data->workspace) + turns_bytes);
+    const Backward work = {*call,
+                           static_cast<const Bf16 *>(data->q),
+                           static_cast<const Bf16 *>(data->k),
+                           static_cast<const Bf16 *>(data->v),
+                           static_cast<const Bf16 *>(data->d_o),
+                           data->lse,
+                           data->delta,
+                           narrow ? sum : static_cast<float *>(data->dq),
+                           narrow ? width : call->dq_stride,
+                           narrow ? block.queries * width : call->dq_sequence,
+                           data->dk,
+                           data->dv,
+                           static_cast<uint32_t *>(data->workspace)};
+    int status = 0;
+    if (attention_own_workspace_bytes(call) > 0) {
+        status = cudaMemsetAsync(data->workspace, 0, (size_t)attention_own_workspace_bytes(call), stream);
+    }
+    if (status == 0) {
+        status = block.head_dim == 64 ? launch_backward<64>(work, stream) : launch_backward<128>(work, stream);
+    }
+    if (status == 0 && narrow) {
+        const AttentionRows rows = {call->sequences, block.queries, width, call->dq_stride, call->dq_sequence};
+        status = attention_narrow_rows(&rows, sum, data->dq, stream);
+    }
+    return status;
+}

@@ -1,0 +1,293 @@
+// Forward attention on tensor cores after FlashAttention-2 (Dao 2023, algorithm 1): a block of four warps holds 128
+// queries, each warp 32 of them, and walks over the keys they see in tiles of 64. Scores, probabilities and the result
+// stay in registers; keys and values come through a ring of shared slots by asynchronous copies, K0 V0 K1 V1 ..., two
+// ahead of what is multiplied. Tiles that nobody sees are not loaded, those that a warp does not see it skips, and only
+// tiles on the causal border or behind the last key are masked. Blocks with most keys start first; the query heads of
+// one key head run beside each other. Another block's (o, lse) is merged in fp32 registers at the end.
+// Registers decide the sizes: 32 rows x 128 head dimensions are 128 sums of each thread, 64 scores beside them.
+
+#include "kernels/cuda/attention_launch.h"
+#include "kernels/cuda/attention_own.h"
+#include "kernels/cuda/attention_tile.cuh"
+#include "kernels/cuda/launch.cuh"
+
+#include <math.h>
+
+enum {
+    WARP_ROWS = 32,
+    THREADS = OWN_QUERIES / WARP_ROWS * WARP,
+    SLOTS = OWN_SLOTS,
+    SCORE_TILES = OWN_KEYS / 8
+};
+
+struct Forward {
+    CudaAttention call;
+    const Bf16 *q, *k, *v;
+    void *o;
+    float *lse;
+};
+
+// Where a block works.
+struct Place {
+    int first, left;  // query, queries from there on
+    int head, sequence;
+};
+
+template <int D>
+struct Rows {  // of one warp: 2 x 16 queries
+    float o[2][D / 8][4];
+    float scores[2][SCORE_TILES][4];
+    uint32_t weights[2][OWN_KEYS / 16][4];  // their exponentials, as the left operand of the product with values
+    float max[2][2], sum[2][2];  // rows lane / 4 and + 8 of each 16
+};
+
+static __device__ Place place_of(const CudaAttention &call) {
+    const KernelAttention &block = call.block;
+    Place at;
+    at.first = (int)(gridDim.y - 1 - blockIdx.y) * OWN_QUERIES;
+    at.left = (int)block.queries - at.first;
+    at.head = (int)(blockIdx.x % (uint32_t)block.heads);
+    at.sequence = (int)(blockIdx.x / (uint32_t)block.heads);
+    return at;
+}
+
+template <int D>
+static __device__ __forceinline__ void scores_of(Rows<D> &rows, Bf16 *q, Bf16 *k, int warp) {
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int m = 0; m < 2; m++) {
+#pragma unroll
+        for (int n = 0; n < SCORE_TILES; n++) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                rows.scores[m][n][i] = 0.0f;
+            }
+        }
+    }
+#pragma unroll 4  // whole, it would keep more pieces under way than there are registers
+    for (int step = 0; step < D / 16; step++) {
+        uint32_t a[2][4];
+        tile_upright<D>(a[0], q, warp * WARP_ROWS, 2 * step, lane);
+        tile_upright<D>(a[1], q, warp * WARP_ROWS + 16, 2 * step, lane);
+#pragma unroll
+        for (int n = 0; n < SCORE_TILES; n += 2) {
+            uint32_t b[4];
+            tile_crossed<D>(b, k, 8 * n, 2 * step, lane);
+#pragma unroll
+            for (int m = 0; m < 2; m++) {
+                word_mma(rows.scores[m][n], a[m], b);
+                word_mma(rows.scores[m][n + 1], a[m], b + 2);
+            }
+        }
+    }
+}
+
+// Hides keys that come behind a query or behind the last key. ahead: how many keys of the tile the warp's first query
+// sees (may be negative); behind: how many the tile has.
+template <int D>
+static __device__ __forceinline__ void hide(Rows<D> &rows, int ahead, int behind) {
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int row = 0; row < 4; row++) {  // 8 queries each
+        const int sees = ahead + 8 * row + lane / 4, edge = (sees < behind ? sees : behind) - 2 * (lane % 4);
+#pragma unroll
+        for (int n = 0; n < SCORE_TILES; n++) {
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                if (8 * n + i >= edge) {
+                    rows.scores[row / 2][n][2 * (row % 2) + i] = -INFINITY;
+                }
+            }
+        }
+    }
+}
+
+// Scores become exponentials; maxima, sums and what was summed before follow the new maximum.
+template <int D>
+static __device__ __forceinline__ void soften(Rows<D> &rows, float scale_log2) {
+#pragma unroll
+    for (int m = 0; m < 2; m++) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float highest = rows.max[m][half];
+#pragma unroll
+            for (int n = 0; n < SCORE_TILES; n++) {
+                highest = fmaxf(highest, fmaxf(rows.scores[m][n][2 * half], rows.scores[m][n][2 * half + 1]));
+            }
+            highest = fmaxf(highest, word_shuffle_xor(highest, 1));
+            highest = fmaxf(highest, word_shuffle_xor(highest, 2));
+            const float shift = highest > -INFINITY ? highest * scale_log2 : 0.0f;
+            const float shrink = word_exp2(rows.max[m][half] * scale_log2 - shift);
+            rows.max[m][half] = highest;
+            float sum = 0.0f;
+#pragma unroll
+            for (int n = 0; n < SCORE_TILES; n++) {
+#pragma unroll
+                for (int i = 2 * half; i < 2 * half + 2; i++) {
+                    rows.scores[m][n][i] = word_exp2(rows.scores[m][n][i] * scale_log2 - shift);
+                    sum += rows.scores[m][n][i];
+                }
+            }
+            rows.sum[m][half] = rows.sum[m][half] * shrink + sum;
+#pragma unroll
+            for (int n = 0; n < D / 8; n++) {
+                rows.o[m][n][2 * half] *= shrink;
+                rows.o[m][n][2 * half + 1] *= shrink;
+            }
+        }
+#pragma unroll
+        for (int step = 0; step < OWN_KEYS / 16; step++) {
+            tile_repack(rows.weights[m][step], rows.scores[m][2 * step], rows.scores[m][2 * step + 1]);
+        }
+    }
+}
+
+template <int D>
+static __device__ __forceinline__ void values_of(Rows<D> &rows, Bf16 *v) {
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int step = 0; step < OWN_KEYS / 16; step++) {
+#pragma unroll
+        for (int n = 0; n < D / 8; n += 2) {
+            uint32_t b[4];
+            tile_upright_transposed<D>(b, v, 16 * step, n, lane);
+#pragma unroll
+            for (int m = 0; m < 2; m++) {
+                word_mma(rows.o[m][n], rows.weights[m][step], b);
+                word_mma(rows.o[m][n + 1], rows.weights[m][step], b + 2);
+            }
+        }
+    }
+}
+
+// One row goes out, merged with what an earlier block left there. Every lane of the row comes here; the first of four
+// writes lse.
+template <int D>
+static __device__ __forceinline__ void finish_row(const Forward &work, const Place &at, const Rows<D> &rows, int m,
+                                                  int half, float scale) {
+    const KernelAttention &block = work.call.block;
+    const int lane = threadIdx.x % WARP;
+    const int row = (int)(threadIdx.x / WARP) * WARP_ROWS + 16 * m + 8 * half + lane / 4;
+    const bool inside = row < at.left;
+    float sum = rows.sum[m][half];
+    sum += word_shuffle_xor(sum, 1);
+    sum += word_shuffle_xor(sum, 2);
+    float *const lse = work.lse + at.sequence * work.call.lse_sequence + at.head * block.lse_stride + at.first + row;
+    const float before = work.call.merge && inside ? *lse : -INFINITY;
+    const float own = sum > 0.0f ? rows.max[m][half] * scale + logf(sum) : -INFINITY;
+    const float high = fmaxf(before, own), low = fminf(before, own);
+    const float both = low > -INFINITY ? high + log1pf(expf(low - high)) : high;
+    const float keep = before > -INFINITY ? expf(before - both) : 0.0f;
+    const float take = sum > 0.0f ? expf(own - both) / sum : 0.0f;
+    __syncwarp();  // all four have read lse
+    if (!inside || (work.call.merge && sum <= 0.0f)) {
+        return;
+    }
+    if (lane % 4 == 0) {
+        *lse = both;
+    }
+    const int64_t start = at.sequence * work.call.o_sequence + (at.first + row) * block.o_stride +
+                          (int64_t)at.head * D + 2 * (lane % 4);
+#pragma unroll
+    for (int n = 0; n < D / 8; n++) {
+        float x = rows.o[m][n][2 * half] * take, y = rows.o[m][n][2 * half + 1] * take;
+        if (work.call.output == KERNEL_BF16) {
+            *reinterpret_cast<uint32_t *>(static_cast<Bf16 *>(work.o) + start + 8 * n) = word_bf16_pair(x, y);
+            continue;
+        }
+        Two *const o = reinterpret_cast<Two *>(static_cast<float *>(work.o) + start + 8 * n);
+        if (work.call.merge) {
+            x += o->x * keep;
+            y += o->y * keep;
+        }
+        *o = Two{x, y};
+    }
+}
+
+// The asynchronous side: item 2 i is key tile i, item 2 i + 1 value tile i.
+template <int D>
+struct Ring {
+    const Forward &work;
+    Bf16 *slots;
+    int64_t start;  // of the head's keys and values
+    int items;
+
+    __device__ __forceinline__ Bf16 *slot(int item) const {
+        return slots + item % SLOTS * (OWN_KEYS * D);
+    }
+
+    // Every call ends a group, so that groups count items.
+    __device__ __forceinline__ void fetch(int item) const {
+        if (item < items) {
+            const int64_t first = (int64_t)(item / 2) * OWN_KEYS;
+            const KernelAttention &block = work.call.block;
+            tile_fetch<D, OWN_KEYS, THREADS>(slot(item),
+                                             (item % 2 ? work.v : work.k) + start + first * block.kv_stride,
+                                             block.kv_stride, block.keys - first);
+        }
+        word_copy_commit();
+    }
+
+    // Item is there for all threads, and the slot of the item before it is free: the next one goes there.
+    __device__ __forceinline__ void advance(int item) const {
+        word_copy_wait<SLOTS - 2>();
+        __syncthreads();
+        fetch(item + SLOTS - 1);
+    }
+};
+
+template <int D>
+static __global__ void __launch_bounds__(THREADS) attention_forward_kernel(const Forward work) {
+    const KernelAttention &block = work.call.block;
+    const Place at = place_of(work.call);
+    const int warp = (int)(threadIdx.x / WARP);
+    Bf16 *const q = word_shared<Bf16>();
+    const int64_t last = at.first + least(at.left, OWN_QUERIES) - 1;
+    const int64_t seen = least(block.keys, block.q_first + last + 1 - block.k_first);  // may be negative
+    const int tiles = seen > 0 ? (int)((seen + OWN_KEYS - 1) / OWN_KEYS) : 0;
+    const int64_t kv_at = at.sequence * work.call.kv_sequence + key_head(block, at.head) * D;
+    const Ring<D> ring = {work, q + OWN_QUERIES * D, kv_at, 2 * tiles};
+    if (tiles > 0) {
+        tile_fetch<D, OWN_QUERIES, THREADS>(
+            q, work.q + at.sequence * work.call.q_sequence + at.first * block.q_stride + (int64_t)at.head * D,
+            block.q_stride, at.left);
+    }
+    for (int item = 0; item < SLOTS - 1; item++) {
+        ring.fetch(item);
+    }
+    Rows<D> rows = {};
+    rows.max[0][0] = rows.max[0][1] = rows.max[1][0] = rows.max[1][1] = -INFINITY;
+    const float scale = 1.0f / sqrtf((float)D);
+    const int seen_first = (int)most(least(block.q_first + at.first + warp * WARP_ROWS - block.k_first + 1, INT32_MAX / 2),
+                                     -(int64_t)WARP_ROWS);  // of all keys by the warp's first query, or none by any
+    for (int tile = 0; tile < tiles; tile++) {
+        // Of the tile's keys the warp's first query sees `ahead`, and `behind` exist.
+        const int ahead = seen_first - tile * OWN_KEYS, behind = (int)block.keys - tile * OWN_KEYS;
+        const bool sees = ahead + WARP_ROWS - 1 > 0;
+        ring.advance(2 * tile);
+        if (sees) {
+            scores_of<D>(rows, q, ring.slot(2 * tile), warp);
+            if (ahead < OWN_KEYS || behind < OWN_KEYS) {
+                hide<D>(rows, ahead, behind);
+            }
+            soften<D>(rows, scale * LOG2_E);
+        }
+        ring.advance(2 * tile + 1);
+        if (sees) {
+            values_of<D>(rows, ring.slot(2 * tile + 1));
+        }
+    }
+#pragma unroll
+    for (int m = 0; m < 2; m++) {
+        finish_row<D>(work, at, rows, m, 0, scale);
+        finish_row<D>(work, at, rows, m, 1, scale);
+    }
+}
+
+extern "C" int attention_own_forward(const CudaAttention *call, const AttentionData *data, cudaStream_t stream) {
+    const Forward work = {*call, static_cast<const Bf16 *>(data->q), static_cast<const Bf16 *>(data->k),
+                          static_cast<const Bf16 *>(data->v), data->o, data->lse};
+    const LaunchShape shape = attention_own_shape(call);
+    return call->block.head_dim == 64 ? launch(attention_forward_kernel<64>, shape, stream, work)
+                                      : launch(attention_forward_kernel<128>, shape, stream, work);
+}

@@ -1,0 +1,149 @@
+// Passes over rows around attention: delta = rowsum(do * o), the merge of a block that another tier left in memory, and
+// sums and roundings between packed scratch and strided results.
+
+#include "kernels/cuda/attention_launch.h"
+#include "kernels/cuda/bf16.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/words.cuh"
+
+#include <math.h>
+
+enum { ROWS = 8, THREADS = 256 };  // warps of a block that each have a row; threads of a pass over elements
+
+static __device__ __forceinline__ float load(const void *from, KernelStore type, int64_t at) {
+    return type == KERNEL_FP32 ? static_cast<const float *>(from)[at]
+                                  : bf16_widen(static_cast<const Bf16 *>(from)[at]);
+}
+
+// blockIdx.x: groups of ROWS (sequence, head, query); a warp has one.
+struct Row {
+    int64_t sequence, query;
+    int head;
+    bool inside;
+};
+
+static __device__ __forceinline__ Row row_of(const CudaAttention &call) {
+    const KernelAttention &block = call.block;
+    const int64_t number = (int64_t)blockIdx.x * ROWS + threadIdx.x / WARP;
+    Row row;
+    row.head = (int)(number % block.heads);  // heads of one token lie beside each other
+    row.query = number / block.heads % block.queries;
+    row.sequence = number / block.heads / block.queries;
+    row.inside = row.sequence < call.sequences;
+    return row;
+}
+
+static LaunchShape shape_of_rows(const CudaAttention *call) {
+    const int64_t rows = call->sequences * call->block.heads * call->block.queries;
+    LaunchShape shape = {};
+    shape.grid_x = (uint32_t)((rows + ROWS - 1) / ROWS);
+    shape.grid_y = shape.grid_z = 1;
+    shape.threads = (uint32_t)ROWS * WARP;
+    return shape;
+}
+
+static __global__ void delta_kernel(const CudaAttention call, const void *o, const void *d_o, float *delta) {
+    const KernelAttention &block = call.block;
+    const Row row = row_of(call);
+    const int lane = threadIdx.x % WARP;
+    if (!row.inside) {
+        return;
+    }
+    const int64_t at =
+        row.sequence * call.o_sequence + row.query * block.o_stride + (int64_t)row.head * block.head_dim;
+    float sum = 0.0f;
+    for (int t = lane; t < block.head_dim; t += WARP) {
+        sum += load(o, call.output, at + t) * load(d_o, call.input, at + t);
+    }
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        sum += word_shuffle_xor(sum, lanes);
+    }
+    if (lane == 0) {
+        delta[row.sequence * call.lse_sequence + row.head * block.lse_stride + row.query] = sum;
+    }
+}
+
+extern "C" int cuda_attention_delta(const CudaAttention *call, const void *o, const void *d_o, float *delta,
+                                    cudaStream_t stream) {
+    return launch(delta_kernel, shape_of_rows(call), stream, *call, o, d_o, delta);
+}
+
+static __global__ void merge_kernel(const CudaAttention call, const float *o_block, const float *lse_block, float *o,
+                                    float *lse) {
+    const KernelAttention &block = call.block;
+    const Row row = row_of(call);
+    const int lane = threadIdx.x % WARP;
+    if (!row.inside) {
+        return;
+    }
+    float *const lse_at = lse + row.sequence * call.lse_sequence + row.head * block.lse_stride + row.query;
+    const float before = *lse_at;
+    const float own = lse_block[(row.sequence * block.heads + row.head) * block.queries + row.query];
+    const float high = fmaxf(before, own), low = fminf(before, own);
+    const float both = low > -INFINITY ? high + log1pf(expf(low - high)) : high;
+    const float keep = before > -INFINITY ? expf(before - both) : 0.0f;
+    const float take = own > -INFINITY ? expf(own - both) : 0.0f;
+    __syncwarp();  // every lane has read lse
+    if (lane == 0) {
+        *lse_at = both;
+    }
+    float *const to = o + row.sequence * call.o_sequence + row.query * block.o_stride +
+                      (int64_t)row.head * block.head_dim;
+    const float *const from = o_block + ((row.sequence * block.queries + row.query) * block.heads + row.head) *
+                                            (int64_t)block.head_dim;
+    for (int t = lane; t < block.head_dim; t += WARP) {
+        to[t] = to[t] * keep + from[t] * take;
+    }
+}
+
+extern "C" int attention_merge(const CudaAttention *call, const float *o_block, const float *lse_block, float *o,
+                               float *lse, cudaStream_t stream) {
+    return launch(merge_kernel, shape_of_rows(call), stream, *call, o_block, lse_block, o, lse);
+}
+
+// Two neighbouring elements of every row; columns are even.
+struct Place {
+    int64_t from, to;
+    bool inside;
+};
+
+static __device__ __forceinline__ Place place_of(const AttentionRows &rows) {
+    const int64_t at = 2 * ((int64_t)blockIdx.x * THREADS + threadIdx.x), row = at / rows.cols;
+    Place place;
+    place.from = at;
+    place.to = row / rows.rows * rows.sequence + row % rows.rows * rows.stride + at % rows.cols;
+    place.inside = row < rows.sequences * rows.rows;
+    return place;
+}
+
+static LaunchShape shape_of_pairs(const AttentionRows *rows) {
+    LaunchShape shape = {};
+    shape.grid_x = (uint32_t)((rows->sequences * rows->rows * rows->cols / 2 + THREADS - 1) / THREADS);
+    shape.grid_y = shape.grid_z = 1;
+    shape.threads = THREADS;
+    return shape;
+}
+
+static __global__ void add_kernel(const AttentionRows rows, KernelStore type, const void *from, float *to) {
+    const Place at = place_of(rows);
+    if (at.inside) {
+        to[at.to] += load(from, type, at.from);
+        to[at.to + 1] += load(from, type, at.from + 1);
+    }
+}
+
+extern "C" int attention_add_rows(const AttentionRows *rows, KernelStore type, const void *from, float *to,
+                                  cudaStream_t stream) {
+    return launch(add_kernel, shape_of_pairs(rows), stream, *rows, type, from, to);
+}
+
+static __global__ void narrow_kernel(const AttentionRows rows, const float *from, Bf16 *to) {
+    const Place at = place_of(rows);
+    if (at.inside) {
+        *reinterpret_cast<uint32_t *>(to + at.to) = word_bf16_pair(from[at.from], from[at.from + 1]);
+    }
+}
+
+extern "C" int attention_narrow_rows(const AttentionRows *rows, const float *from, void *to, cudaStream_t stream) {
+    return launch(narrow_kernel, shape_of_pairs(rows), stream, *rows, from, static_cast<Bf16 *>(to));
+}

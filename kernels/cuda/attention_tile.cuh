@@ -1,0 +1,82 @@
+// Tiles of bf16 rows in shared memory and the pieces of them that tensor cores multiply. A row of WIDTH elements is WIDTH
+// / 8 pieces of 16 bytes; piece p of row r lies at p ^ (r % 8), so that eight rows of one column of pieces lie in eight
+// different groups of banks (ldmatrix and cp.async without conflicts).
+//   upright: tile[m][k] as the left operand, tile[k][n] as the right one (transposed on the way).
+//   crossed: tile[n][k] as the right operand, tile[k][m] as the left one (transposed on the way).
+
+#pragma once
+
+#include "kernels/cuda/bf16.cuh"
+#include "kernels/cuda/words.cuh"
+
+enum { PIECE = 8 };  // elements of 16 bytes
+
+struct alignas(8) Two {
+    float x, y;
+};
+
+static __device__ __forceinline__ int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static __device__ __forceinline__ int64_t most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+template <int WIDTH>
+static __device__ __forceinline__ Bf16 *tile_piece(Bf16 *tile, int row, int piece) {
+    return tile + row * WIDTH + (piece ^ (row & 7)) * PIECE;
+}
+
+// Begins to copy ROWS rows from global memory; rows from `left` (at least 1) on become zeros. A thread copies the same
+// piece of every (THREADS / ACROSS)th row, whose number modulo 8 stays the same.
+template <int WIDTH, int ROWS, int THREADS>
+static __device__ __forceinline__ void tile_fetch(Bf16 *tile, const Bf16 *from, int64_t stride, int64_t left) {
+    constexpr int ACROSS = WIDTH / PIECE, STEP = THREADS / ACROSS;
+    static_assert(THREADS % ACROSS == 0 && ROWS % STEP == 0 && STEP % 8 == 0, "whole rounds of copies");
+    const int row = (int)threadIdx.x / ACROSS, piece = (int)threadIdx.x % ACROSS;
+    const int rows = (int)least(left, ROWS);
+    Bf16 *const to = tile_piece<WIDTH>(tile, row, piece);
+    const Bf16 *const at = from + piece * PIECE;
+#pragma unroll
+    for (int i = 0; i < ROWS; i += STEP) {
+        const bool inside = row + i < rows;
+        word_copy16(to + i * WIDTH, at + (inside ? row + i : 0) * stride, inside);
+    }
+}
+
+// The 16 x 16 elements from (row, 8 * piece) on.
+template <int WIDTH>
+static __device__ __forceinline__ void tile_upright(uint32_t x[4], Bf16 *tile, int row, int piece, int lane) {
+    word_ldmatrix4(x, tile_piece<WIDTH>(tile, row + lane % 16, piece + lane / 16));
+}
+
+template <int WIDTH>
+static __device__ __forceinline__ void tile_upright_transposed(uint32_t x[4], Bf16 *tile, int row, int piece, int lane) {
+    word_ldmatrix4_transposed(x, tile_piece<WIDTH>(tile, row + lane % 16, piece + lane / 16));
+}
+
+template <int WIDTH>
+static __device__ __forceinline__ void tile_crossed(uint32_t x[4], Bf16 *tile, int row, int piece, int lane) {
+    word_ldmatrix4(x, tile_piece<WIDTH>(tile, row + lane % 8 + lane / 16 * 8, piece + lane / 8 % 2));
+}
+
+template <int WIDTH>
+static __device__ __forceinline__ void tile_crossed_transposed(uint32_t x[4], Bf16 *tile, int row, int piece, int lane) {
+    word_ldmatrix4_transposed(x, tile_piece<WIDTH>(tile, row + lane % 8 + lane / 16 * 8, piece + lane / 8 % 2));
+}
+
+// Two neighbouring 16 x 8 results as the 16 x 16 left operand of the next product, in bf16.
+static __device__ __forceinline__ void tile_repack(uint32_t a[4], const float left[4], const float right[4]) {
+    a[0] = word_bf16_pair(left[0], left[1]);
+    a[1] = word_bf16_pair(left[2], left[3]);
+    a[2] = word_bf16_pair(right[0], right[1]);
+    a[3] = word_bf16_pair(right[2], right[3]);
+}
+
+#define LOG2_E 1.4426950408889634f
+
+// The key head of a query head.
+static __device__ __forceinline__ int64_t key_head(const KernelAttention &block, int head) {
+    return head / (block.heads / block.kv_heads);
+}

@@ -1,0 +1,279 @@
+// Plans of cuDNN's attention, kept by shape, and their runs. What a graph cannot do itself lies around it: a block that
+// merges into (o, lse) goes to workspace in fp32 and is merged from there; fp32 gradients are added from there. The
+// causal border of a graph begins at its corner, so blocks are served whose first query is their first key, or whose
+// keys are all seen: every block of a ring and of zigzag halves. Scratch of a run, behind cuDNN's own workspace, has its
+// place from the plan.
+
+#include "kernels/cuda/cudnn_attention.h"
+
+#include "kernels/cuda/attention_launch.h"
+#include "kernels/cuda/cudnn_attention_graph.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLANS = 256, KEY_NUMBERS = 24, ALIGNMENT_BYTES = 256 };
+
+typedef enum { SCRATCH_O, SCRATCH_LSE, SCRATCH_DELTA, SCRATCH_DQ_SUM, SCRATCH_DQ, SCRATCH_DK, SCRATCH_DV, SCRATCHES } Scratch;
+
+typedef struct Plan {
+    int64_t key[KEY_NUMBERS];
+    CudaAttention asked, graph;  // the caller's layouts, and those of the graph
+    cudnnBackendDescriptor_t plan;
+    int64_t at[SCRATCHES];  // of each scratch in the workspace
+    int64_t workspace_bytes;
+} Plan;
+
+struct CudnnAttention {
+    CudnnLibrary library;
+    cudnnHandle_t handle;  // NULL: plans only
+    cudnnBackendDescriptor_t device;
+    Plan plans[PLANS];
+    int count;
+    char why[CUDNN_WHY_BYTES];
+};
+
+static bool device_describe(CudnnAttention *cudnn, const char *json, char *why) {
+    const CudnnAttribute described = {CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                      json ? (int64_t)strlen(json) : 0, json};
+    const CudnnAttribute current = {CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle};
+    cudnn->device =
+        cudnn_describe(&cudnn->library, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, json ? &described : &current, 1, why);
+    return cudnn->device != NULL;
+}
+
+CudnnAttention *cudnn_attention_open(const char *device_json, char why[ATTENTION_WHY_BYTES]) {
+    CudnnAttention *cudnn = calloc(1, sizeof *cudnn);
+    if (!cudnn) {
+        snprintf(why, ATTENTION_WHY_BYTES, "no memory for cuDNN's plans");
+        return NULL;
+    }
+    if (!cudnn_library_open(&cudnn->library, why)) {
+        free(cudnn);
+        return NULL;
+    }
+    const cudnnStatus_t status = device_json ? CUDNN_STATUS_SUCCESS : cudnn->library.create(&cudnn->handle);
+    if (status != CUDNN_STATUS_SUCCESS) {
+        snprintf(why, ATTENTION_WHY_BYTES, "cuDNN does not start on this GPU: %s",
+                 cudnn->library.error_name(status));
+    }
+    if (status != CUDNN_STATUS_SUCCESS || !device_describe(cudnn, device_json, why)) {
+        cudnn_attention_close(cudnn);
+        return NULL;
+    }
+    return cudnn;
+}
+
+void cudnn_attention_close(CudnnAttention *cudnn) {
+    if (!cudnn) {
+        return;
+    }
+    for (int i = 0; i < cudnn->count; i++) {
+        cudnn->library.release(cudnn->plans[i].plan);
+    }
+    if (cudnn->device) {
+        cudnn->library.release(cudnn->device);
+    }
+    if (cudnn->handle) {
+        cudnn->library.destroy(cudnn->handle);
+    }
+    cudnn_library_close(&cudnn->library);
+    free(cudnn);
+}
+
+size_t cudnn_attention_version(const CudnnAttention *cudnn) {
+    return cudnn->library.version();
+}
+
+const char *cudnn_attention_error(const CudnnAttention *cudnn) {
+    return cudnn->why;
+}
+
+static void key_of(const CudaAttention *call, int64_t key[KEY_NUMBERS]) {
+    const KernelAttention *b = &call->block;
+    const int64_t numbers[KEY_NUMBERS] = {
+        b->queries,         b->keys,           b->q_first == b->k_first, b->heads,
+        b->kv_heads,        b->head_dim,       b->q_stride,              b->kv_stride,
+        b->o_stride,        b->lse_stride,     call->sequences,          call->q_sequence,
+        call->kv_sequence,  call->o_sequence,  call->lse_sequence,       call->output,
+        call->merge,        call->backward,    call->gradient,           call->dq_stride,
+        call->dkv_stride,   call->dq_sequence, call->dkv_sequence,
+    };
+    memcpy(key, numbers, sizeof numbers);
+}
+
+// The graph's own layouts: what goes through workspace is packed there.
+static CudaAttention graph_call(const CudaAttention *call) {
+    CudaAttention graph = *call;
+    KernelAttention *b = &graph.block;
+    const int64_t q_width = (int64_t)b->heads * b->head_dim, kv_width = (int64_t)b->kv_heads * b->head_dim;
+    if (call->merge && !call->backward) {
+        b->o_stride = q_width;
+        b->lse_stride = b->queries;
+        graph.o_sequence = b->queries * q_width;
+        graph.lse_sequence = b->heads * b->queries;
+    }
+    if (call->backward && call->gradient == KERNEL_FP32) {
+        graph.dq_stride = q_width;
+        graph.dkv_stride = kv_width;
+        graph.dq_sequence = b->queries * q_width;
+        graph.dkv_sequence = b->keys * kv_width;
+    }
+    return graph;
+}
+
+// Places the scratches behind cuDNN's workspace.
+static void plan_scratch(Plan *plan) {
+    const CudaAttention *call = &plan->graph;
+    const KernelAttention *b = &call->block;
+    const int64_t rows = call->sequences * b->heads * b->queries;
+    const int64_t kv = call->sequences * b->keys * b->kv_heads * b->head_dim;
+    const int64_t kv_bytes = kv * kernel_store_bytes(attention_graph_kv_gradient(call));
+    const bool merge = call->merge && !call->backward, add = call->backward && call->gradient == KERNEL_FP32;
+    const int64_t bytes[SCRATCHES] = {
+        [SCRATCH_O] = merge ? rows * b->head_dim * 4 : 0,
+        [SCRATCH_LSE] = merge ? rows * 4 : 0,
+        [SCRATCH_DELTA] = call->backward ? rows * 4 : 0,
+        [SCRATCH_DQ_SUM] = call->backward ? rows * b->head_dim * 4 : 0,
+        [SCRATCH_DQ] = add ? rows * b->head_dim * 4 : 0,
+        [SCRATCH_DK] = add ? kv_bytes : 0,
+        [SCRATCH_DV] = add ? kv_bytes : 0,
+    };
+    for (int i = 0; i < SCRATCHES; i++) {
+        plan->at[i] = (plan->workspace_bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+        plan->workspace_bytes = plan->at[i] + bytes[i];
+    }
+}
+
+static bool plan_make(CudnnAttention *cudnn, Plan *plan, char *why) {
+    snprintf(why, CUDNN_WHY_BYTES, "cuDNN: the graph is too large");
+    CudnnGraph graph = {.library = &cudnn->library, .device = cudnn->device, .why = why};
+    plan->graph = graph_call(&plan->asked);
+    plan->plan = attention_graph_plan(&graph, &plan->graph, &plan->workspace_bytes);
+    cudnn_graph_release(&graph);
+    plan_scratch(plan);
+    return plan->plan != NULL;
+}
+
+int cudnn_attention_plan(CudnnAttention *cudnn, const CudaAttention *call, int64_t *workspace_bytes,
+                         char why[ATTENTION_WHY_BYTES]) {
+    Plan made = {.asked = *call};
+    key_of(call, made.key);
+    int at = 0;
+    while (at < cudnn->count && memcmp(cudnn->plans[at].key, made.key, sizeof made.key) != 0) {
+        at++;
+    }
+    if (at == PLANS) {
+        snprintf(why, ATTENTION_WHY_BYTES, "more than %d shapes of attention in one run", PLANS);
+        return -1;
+    }
+    if (at == cudnn->count) {
+        if (!plan_make(cudnn, &made, why)) {
+            return -1;
+        }
+        cudnn->plans[cudnn->count++] = made;
+    }
+    *workspace_bytes = cudnn->plans[at].workspace_bytes;
+    return at;
+}
+
+typedef struct Binding {
+    void *pointers[GRAPH_BOUND];
+    float scale, hidden, one;
+} Binding;
+
+// What each tensor of the graph lies in: the caller's buffers or scratch.
+static void bind(const Plan *plan, const AttentionData *data, Binding *to) {
+    const bool merge = plan->asked.merge && !plan->asked.backward;
+    const bool add = plan->asked.backward && plan->asked.gradient == KERNEL_FP32;
+    char *scratch = data->workspace;
+    to->scale = 1.0f / sqrtf((float)plan->asked.block.head_dim);
+    to->hidden = -INFINITY;
+    to->one = 1.0f;
+    void *const pointers[GRAPH_BOUND] = {
+        [GRAPH_Q] = (void *)data->q,
+        [GRAPH_K] = (void *)data->k,
+        [GRAPH_V] = (void *)data->v,
+        [GRAPH_O] = merge ? scratch + plan->at[SCRATCH_O] : data->o,
+        [GRAPH_LSE] = merge ? scratch + plan->at[SCRATCH_LSE] : (void *)data->lse,
+        [GRAPH_SCALE] = &to->scale,
+        [GRAPH_HIDDEN] = &to->hidden,
+        [GRAPH_D_O] = (void *)data->d_o,
+        [GRAPH_DQ] = add ? scratch + plan->at[SCRATCH_DQ] : data->dq,
+        [GRAPH_DK] = add ? scratch + plan->at[SCRATCH_DK] : data->dk,
+        [GRAPH_DV] = add ? scratch + plan->at[SCRATCH_DV] : data->dv,
+        [GRAPH_DELTA] = scratch + plan->at[SCRATCH_DELTA],
+        [GRAPH_DQ_SUM] = scratch + plan->at[SCRATCH_DQ_SUM],
+        [GRAPH_ONE] = &to->one,
+    };
+    memcpy(to->pointers, pointers, sizeof pointers);
+}
+
+static int execute(CudnnAttention *cudnn, const Plan *plan, const AttentionData *data, struct CUstream_st *stream) {
+    const CudnnLibrary *library = &cudnn->library;
+    Binding binding;
+    bind(plan, data, &binding);
+    int64_t ids[GRAPH_BOUND];
+    for (int i = 0; i < GRAPH_BOUND; i++) {
+        ids[i] = i + 1;
+    }
+    const int bound = plan->asked.backward ? GRAPH_BOUND : GRAPH_BOUND_FORWARD;
+    void *workspace = data->workspace;
+    const CudnnAttribute attributes[] = {
+        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, bound, ids},
+        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, bound, binding.pointers},
+        {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace},
+    };
+    const cudnnBackendDescriptor_t pack =
+        cudnn_describe(library, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, attributes, 3, cudnn->why);
+    if (!pack) {
+        return CUDNN_STATUS_BAD_PARAM;
+    }
+    cudnnStatus_t status = library->set_stream(cudnn->handle, stream);
+    if (status == CUDNN_STATUS_SUCCESS) {
+        status = library->execute(cudnn->handle, plan->plan, pack);
+    }
+    if (status != CUDNN_STATUS_SUCCESS) {
+        snprintf(cudnn->why, sizeof cudnn->why, "cuDNN attention: %s", library->error_name(status));
+    }
+    library->release(pack);
+    return (int)status;
+}
+
+// Merges or adds what the graph left in scratch.
+static int finish(const Plan *plan, const AttentionData *data, struct CUstream_st *stream) {
+    const CudaAttention *asked = &plan->asked, *graph = &plan->graph;
+    const char *scratch = data->workspace;
+    if (asked->merge && !asked->backward) {
+        return attention_merge(asked, (const float *)(const void *)(scratch + plan->at[SCRATCH_O]),
+                               (const float *)(const void *)(scratch + plan->at[SCRATCH_LSE]), data->o, data->lse,
+                               stream);
+    }
+    if (!asked->backward || asked->gradient == KERNEL_BF16) {
+        return 0;
+    }
+    const KernelAttention *b = &asked->block;
+    const KernelStore kv_type = attention_graph_kv_gradient(graph);
+    const AttentionRows q_rows = {asked->sequences, b->queries, (int64_t)b->heads * b->head_dim, asked->dq_stride,
+                                  asked->dq_sequence};
+    const AttentionRows kv_rows = {asked->sequences, b->keys, (int64_t)b->kv_heads * b->head_dim, asked->dkv_stride,
+                                   asked->dkv_sequence};
+    int status = attention_add_rows(&q_rows, KERNEL_FP32, scratch + plan->at[SCRATCH_DQ], data->dq, stream);
+    if (status == 0) {
+        status = attention_add_rows(&kv_rows, kv_type, scratch + plan->at[SCRATCH_DK], data->dk, stream);
+    }
+    return status ? status : attention_add_rows(&kv_rows, kv_type, scratch + plan->at[SCRATCH_DV], data->dv, stream);
+}
+
+int cudnn_attention_run(CudnnAttention *cudnn, int plan, const AttentionData *data, struct CUstream_st *stream) {
+    int status = execute(cudnn, &cudnn->plans[plan], data, stream);
+    if (status == 0) {
+        status = finish(&cudnn->plans[plan], data, stream);
+        if (status != 0) {
+            snprintf(cudnn->why, sizeof cudnn->why, "a kernel behind cuDNN's attention: CUDA error %d", status);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,31 @@
+// The two graphs of attention and the tensors that a caller binds.
+
+#pragma once
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/cudnn_graph.h"
+
+// Tensors with memory behind them, and constants. Further tensors live inside the graphs.
+enum {
+    GRAPH_Q,
+    GRAPH_K,
+    GRAPH_V,
+    GRAPH_O,
+    GRAPH_LSE,
+    GRAPH_SCALE,
+    GRAPH_HIDDEN,  // the score of a key that is not seen, -inf
+    GRAPH_BOUND_FORWARD,
+    GRAPH_D_O = GRAPH_BOUND_FORWARD,
+    GRAPH_DQ,
+    GRAPH_DK,
+    GRAPH_DV,
+    GRAPH_DELTA,
+    GRAPH_DQ_SUM,  // fp32, packed [sequence][head][query][head_dim]
+    GRAPH_ONE,
+    GRAPH_BOUND
+};
+
+// The type in which a graph writes dk and dv: with grouped queries cuDNN 9.19 has no engine for fp32.
+KernelStore attention_graph_kv_gradient(const CudaAttention *call);
+// Builds the call's graph for graph->device. The caller releases the graph and the plan; NULL: graph->why.
+cudnnBackendDescriptor_t attention_graph_plan(CudnnGraph *graph, const CudaAttention *call, int64_t *workspace_bytes);

@@ -1,0 +1,52 @@
+// cuDNN is opened at run time, so that programs start on machines without it: one table binds its functions. Only major
+// version 9 is asked for, whose interface the header cudnn.h of the build describes.
+
+#include "kernels/cuda/cudnn_library.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t at;
+} functions[] = {
+    {"cudnnCreate", offsetof(CudnnLibrary, create)},
+    {"cudnnDestroy", offsetof(CudnnLibrary, destroy)},
+    {"cudnnSetStream", offsetof(CudnnLibrary, set_stream)},
+    {"cudnnGetVersion", offsetof(CudnnLibrary, version)},
+    {"cudnnGetErrorString", offsetof(CudnnLibrary, error_name)},
+    {"cudnnGetLastErrorString", offsetof(CudnnLibrary, last_error)},
+    {"cudnnBackendCreateDescriptor", offsetof(CudnnLibrary, describe)},
+    {"cudnnBackendDestroyDescriptor", offsetof(CudnnLibrary, release)},
+    {"cudnnBackendSetAttribute", offsetof(CudnnLibrary, set)},
+    {"cudnnBackendGetAttribute", offsetof(CudnnLibrary, get)},
+    {"cudnnBackendFinalize", offsetof(CudnnLibrary, finalize)},
+    {"cudnnBackendExecute", offsetof(CudnnLibrary, execute)},
+};
+
+bool cudnn_library_open(CudnnLibrary *library, char why[CUDNN_WHY_BYTES]) {
+    *library = (CudnnLibrary){.file = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL)};
+    if (!library->file) {
+        snprintf(why, CUDNN_WHY_BYTES, "cuDNN could not be opened: %s", dlerror());
+        return false;
+    }
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = dlsym(library->file, functions[i].name);
+        if (!function) {
+            snprintf(why, CUDNN_WHY_BYTES, "libcudnn.so.9 has no %s: a newer cuDNN 9 is needed", functions[i].name);
+            cudnn_library_close(library);
+            return false;
+        }
+        memcpy((char *)library + functions[i].at, &function, sizeof function);  // POSIX: same size as a pointer
+    }
+    return true;
+}
+
+void cudnn_library_close(CudnnLibrary *library) {
+    if (library->file) {
+        dlclose(library->file);
+    }
+    *library = (CudnnLibrary){0};
+}

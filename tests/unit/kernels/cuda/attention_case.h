@@ -1,0 +1,37 @@
+// One attention call with its buffers, for a GPU tier under the stand-in and for the CPU's kernels beside it.
+
+#pragma once
+
+#include "kernels/cuda/attention.h"
+
+// Buffers of every sequence. Inputs are numbers that bf16 holds exactly; the wide ones are the same in fp32.
+typedef struct CudaAttentionCase {
+    CudaAttention call;
+    int64_t q_size, kv_size, o_size, lse_size, dq_size, dkv_size;  // elements of all sequences
+    float *q, *k, *v, *d_o;
+    uint16_t *narrow_q, *narrow_k, *narrow_v, *narrow_d_o;
+    float *o, *lse, *delta, *dq, *dk, *dv;  // the CPU's answers
+} CudaAttentionCase;
+
+// Fills sequence strides: each sequence's rows lie behind the last one's. Freed by cuda_attention_case_free.
+CudaAttentionCase cuda_attention_case(KernelAttention block, int64_t sequences, uint64_t seed);
+void cuda_attention_case_free(CudaAttentionCase *c);
+
+// The CPU's forward pass of every sequence: into c->o and c->lse, which merge when the call says so.
+void cuda_attention_case_forward(CudaAttentionCase *c);
+// The CPU's delta from c->o, and its gradients, added to c->dq, c->dk, c->dv; c->o and c->lse are the final ones.
+void cuda_attention_case_backward(CudaAttentionCase *c);
+
+// Answers of a tier, widened to fp32. Both run to the end.
+typedef struct CudaAttentionAnswer {
+    float *o, *lse, *dq, *dk, *dv;
+} CudaAttentionAnswer;
+
+// start: what o and lse hold before (merge), NULL: rubbish that must go.
+CudaAttentionAnswer cuda_attention_forward_of(AttentionTier tier, const CudaAttentionCase *c,
+                                              const CudaAttentionAnswer *start);
+// Gradients start at zero, or at `start`. o and lse are c->o and c->lse.
+CudaAttentionAnswer cuda_attention_backward_of(AttentionTier tier, const CudaAttentionCase *c);
+CudaAttentionAnswer cuda_attention_backward_again(AttentionTier tier, const CudaAttentionCase *c,
+                                                  const CudaAttentionAnswer *start);
+void cuda_attention_answer_free(CudaAttentionAnswer *answer);
