@@ -47,6 +47,14 @@ const CommandRow command_table[COMMAND_COUNT] = {
                           "ndtune validate --world 2 --model tiny --with torchtitan -- torchrun "
                           "--nproc-per-node={world} train.py --tp={tp} --cp={cp}\n",
                           cmd_validate},
+    [COMMAND_TUNE] = {"tune",
+                      "find the fastest shape by running the ones that tell most about it, learning from each; an "
+                      "interrupted call goes on where it stopped",
+                      "tune [--max-runs N] [--max-time S] [--world N --model NAME|FILE] [options]",
+                      "ndtune tune --world 4 --model tiny --cluster probed.json --max-runs 12\n"
+                      "ndtune tune --world 4 --model tiny --hostfile hosts --probability 0.9 --within 2 --max-time 300\n"
+                      "ndtune tune\n",
+                      cmd_tune},
     [COMMAND_EXPORT] =
         {"export",
          "a plan as the config file of a framework: of --mesh, or the best of a world, or the best of "

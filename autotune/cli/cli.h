@@ -49,6 +49,7 @@ Status cmd_explain(Cli *cli, Error *error);
 Status cmd_runs(Cli *cli, Error *error);
 Status cmd_run(Cli *cli, Error *error);
 Status cmd_validate(Cli *cli, Error *error);
+Status cmd_tune(Cli *cli, Error *error);
 Status cmd_export(Cli *cli, Error *error);
 Status cmd_report(Cli *cli, Error *error);
 Status cmd_probe(Cli *cli, Error *error);
@@ -66,6 +67,10 @@ static inline bool cli_given(const Cli *cli, OptionId id) {
 
 static inline const OptionValue *cli_value(const Cli *cli, OptionId id) {
     return &cli->options.values[id];
+}
+
+static inline int cli_integer_or(const Cli *cli, OptionId id, int usual) {
+    return cli_given(cli, id) ? (int)cli_value(cli, id)->integer : usual;
 }
 
 // Points an error at the words of an option and returns status.

@@ -6,6 +6,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
+#include "autotune/cli/step_files.h"
 #include "autotune/predict.h"
 #include "autotune/prune.h"
 #include "reports/reports.h"
@@ -69,6 +70,7 @@ Status cmd_predict(Cli *cli, Error *error) {
     }
     TRY(print_prediction(cli, &report, error));
     TRY(write_html(cli, &report, rule, error));
+    TRY(report.legal ? step_files_write(cli, &request, &plan, NULL, error) : STATUS_OK);
     return report.reason ? error_set(error, STATUS_INFEASIBLE, "this plan %s: %s",
                                      report.legal ? "does not fit" : "is not legal", report.reason)
                          : STATUS_OK;

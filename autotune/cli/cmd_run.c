@@ -5,6 +5,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/request.h"
+#include "autotune/cli/step_files.h"
 #include "reports/reports.h"
 
 static Status prepare(Cli *cli, TuneRequest *request, MeasuredRun *run, Error *error) {
@@ -35,7 +36,11 @@ static Status run_and_save(MeasuredRun *run, Store *store, Error *error) {
     TRY(measured_run_predict(run, error));
     const Status status = measured_run_execute(run, error);
     if (status == STATUS_OK) {
-        TRY(print_record(run->cli, &run->record, error));
+        const RunRecord *record = &run->record;
+        const TraceStep measured = {record->program, &record->timeline};
+        TRY(print_record(run->cli, record, error));
+        TRY(step_files_write(run->cli, run->request, &record->prediction.plan,
+                             record->timeline.span_count > 0 ? &measured : NULL, error));
     }
     Error store_error = {0};
     const Status saved = store_save_run(store, &run->record, NULL, &store_error);

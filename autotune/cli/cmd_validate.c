@@ -22,10 +22,6 @@ typedef struct Executor {
     MeasuredRun **of_row;  // NULL until prepared
 } Executor;
 
-static int number_or(const Cli *cli, OptionId id, int usual) {
-    return cli_given(cli, id) ? (int)cli_value(cli, id)->integer : usual;
-}
-
 // The row's plan, checked, lowered and predicted task by task, once.
 static Status row_prepare(Executor *executor, const ValidateRow *row, MeasuredRun **run, Error *error) {
     MeasuredRun **own = &executor->of_row[row - executor->validation->rows];
@@ -33,15 +29,13 @@ static Status row_prepare(Executor *executor, const ValidateRow *row, MeasuredRu
         *run = *own;
         return STATUS_OK;
     }
-    Cli *cli = executor->cli;
-    MeasuredRun *made = ARENA_NEW(&cli->arena, MeasuredRun);
-    *made = (MeasuredRun){
-        .cli = cli, .request = executor->request, .target = executor->target, .warm_up = executor->validation->warm_up};
-    RunOptions options;
-    measured_run_options(cli, &options);
-    options.steps = executor->validation->steps;
-    TRY(measured_run_prepare(made, &row->prediction->plan, &options, error));
-    TRY(measured_run_predict(made, error));
+    const MeasuredSetup setup = {.cli = executor->cli,
+                                 .request = executor->request,
+                                 .target = executor->target,
+                                 .steps = executor->validation->steps,
+                                 .warm_up = executor->validation->warm_up};
+    MeasuredRun *made;
+    TRY(measured_run_make(&setup, &row->prediction->plan, &made, error));
     *own = *run = made;
     return STATUS_OK;
 }
@@ -140,8 +134,7 @@ static Status save_runs(Cli *cli, const Validation *validation, Error *error) {
     const ValidationRuns runs = {.validation = validation,
                                  .cluster = file ? cli_value(cli, OPTION_CLUSTER)->text : validate_defaults.cluster,
                                  .overrides = overrides};
-    return cli_blame(cli, OPTION_CSV,
-                     cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_runs, &runs, error));
+    return cli_blame(cli, OPTION_CSV, cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_runs, &runs, error));
 }
 
 static Status write_html(const Executor *executor, const TuneResult *result, const Validation *validation,
@@ -197,15 +190,12 @@ static Status validate(Cli *cli, Store *store, Error *error) {
         return cli_nothing_feasible(&result, error);
     }
     Validation validation = {.source = cli_given(cli, OPTION_WITH) ? "command" : "executor",
-                             .steps = number_or(cli, OPTION_STEPS, VALIDATE_STEPS),
-                             .warm_up = number_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP),
-                             .repeats = number_or(cli, OPTION_REPEATS, REPEATS)};
-    if (validation.warm_up >= validation.steps) {
-        error_set(error, STATUS_USAGE, "of %d steps, %d to warm up leave nothing to measure", validation.steps,
-                  validation.warm_up);
-        return cli_blame(cli, cli_given(cli, OPTION_WARM_UP) ? OPTION_WARM_UP : OPTION_STEPS, STATUS_USAGE);
-    }
-    validate_choose(&result, number_or(cli, OPTION_TOP, TOP), number_or(cli, OPTION_SPREAD, SPREAD), &cli->arena,
+                             .steps = cli_integer_or(cli, OPTION_STEPS, VALIDATE_STEPS),
+                             .warm_up = cli_integer_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP),
+                             .repeats = cli_integer_or(cli, OPTION_REPEATS, REPEATS)};
+    const MeasuredSetup setup = {.cli = cli, .steps = validation.steps, .warm_up = validation.warm_up};
+    TRY(measured_run_check_warm_up(&setup, error));
+    validate_choose(&result, cli_integer_or(cli, OPTION_TOP, TOP), cli_integer_or(cli, OPTION_SPREAD, SPREAD), &cli->arena,
                     &validation);
     return run_and_print(&executor, &result, &validation, error);
 }

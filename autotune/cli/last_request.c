@@ -102,7 +102,8 @@ static Status parse_old(const char *line, Arena *arena, Options *old, CommandId 
 static bool is_for_executor(const Options *old, CommandId command) {
     const OptionValue *target = &old->values[OPTION_TARGET];
     return target->given ? strncmp(target->text, run_defaults.target, strlen(run_defaults.target)) == 0
-                         : command == COMMAND_VALIDATE && !old->values[OPTION_WITH].given;
+                         : (command == COMMAND_VALIDATE || command == COMMAND_TUNE) &&
+                               !old->values[OPTION_WITH].given;
 }
 
 Status last_request_take(Cli *cli, Store *store, Error *error) {

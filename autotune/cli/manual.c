@@ -136,6 +136,15 @@ static const char documents[] =
     "predicted_s: one step of each measured shape, summed), agreement (measured, best_predicted, best_measured, "
     "regret, "
     "kendall_tau, median_abs_error, median_bias, in_interval, noise).\n"
+    ".TP\n.B ndtune.tune/1\n"
+    "request, wanted_probability, tolerance, max_runs, max_time_s, seed, winner (mesh), probability (that no shape is "
+    "faster than the winner by more than the tolerance), expected_regret, stopped_by (probability, max\\-runs, "
+    "max\\-time, no\\-shape\\-left), runs, known (measured before the session), failed, wall_s, begin and steps (one "
+    "per run: mesh, why it was run, run_id, known, expected_step_time_s with its 80 % interval expected_low_s and "
+    "expected_high_s, measured_step_time_s, failure, wall_s, calibration, and what is believed after it: winner, "
+    "probability, expected_regret, entropy_bits, next, next_why, gain_bits), shapes (place in the predicted ranking, "
+    "mesh, plan, predicted_step_time_s, calibrated_step_time_s, 80 % interval believed_low_s and believed_high_s, "
+    "measured_step_time_s, runs, probability_good, probability_fastest, unsettled, out (why it is no candidate)).\n"
     ".TP\n.B ndtune.preflight/1\n"
     "mesh, ready, ranks (rank, host, cores, flop_per_s, memory_bytes, clock_offset_s), groups (axes, collective, "
     "ranks, "
@@ -158,6 +167,17 @@ static const char documents[] =
     "file (fitted, held) splits "
     "them by what constants were fitted on.\n";
 
+// How tune decides, and how it goes on.
+static const char tune_sessions[] =
+    ".SH TUNE\n"
+    "After each run the profile is calibrated by all runs of the session. What is believed of each shape's step time "
+    "follows from the calibration, from a misfit of each shape's own and from its own runs; samples of it say how "
+    "probable it is that a shape is within \\-\\-within of the fastest, and which run is expected to tell most about "
+    "which shape is the fastest. A shape whose run fails is out, with its reason. A run that nothing else agrees with "
+    "is repeated before it counts. Runs are stored with the session: the same call after an interrupt or a kill prints "
+    "what was done and goes on; runs that validate made of the same shapes are known to it. \\-\\-no\\-cache begins a "
+    "new session.\n";
+
 // validate --with reads what somebody else's program prints.
 static const char with_command[] =
     ".SH VALIDATE \\-\\-WITH\n"
@@ -177,8 +197,8 @@ static const char ending[] =
     ".TP\n.B NDTUNE_NCCL_SHARE_GPU\n1: several ranks of \\-\\-transport nccl may share a GPU; each looks like a host of its "
     "own to NCCL, over sockets. For correctness only: its times mean nothing.\n"
     ".SH FILES\n"
-    "The store is one SQLite file; the views v_ranking, v_best and v_accuracy (runs beside their predictions) are made "
-    "for queries by hand.\n";
+    "The store is one SQLite file; the views v_ranking, v_best, v_accuracy (runs beside their predictions) and v_tune "
+    "(sessions of tune, run by run) are made for queries by hand.\n";
 
 // What export writes, from the table of formats.
 static void man_formats(FILE *out) {
@@ -217,6 +237,7 @@ Status manual_page(FILE *out, const char *version, Error *error) {
     man_commands(out);
     man_options(out);
     fputs(documents, out);
+    fputs(tune_sessions, out);
     fputs(with_command, out);
     troff_text(out, step_log_formats());
     fputs(". Let one rank print them. A command that fails, or prints none, is stored with that reason.\n", out);

@@ -167,6 +167,25 @@ Status measured_run_predict(MeasuredRun *run, Error *error) {
     return status == STATUS_OK ? predict_tasks(run, error) : status;
 }
 
+Status measured_run_check_warm_up(const MeasuredSetup *setup, Error *error) {
+    if (setup->warm_up < setup->steps) {
+        return STATUS_OK;
+    }
+    error_set(error, STATUS_USAGE, "of %d steps, %d to warm up leave nothing to measure", setup->steps, setup->warm_up);
+    return cli_blame(setup->cli, cli_given(setup->cli, OPTION_WARM_UP) ? OPTION_WARM_UP : OPTION_STEPS, STATUS_USAGE);
+}
+
+Status measured_run_make(const MeasuredSetup *setup, const TrainPlan *plan, MeasuredRun **run, Error *error) {
+    *run = ARENA_NEW(&setup->cli->arena, MeasuredRun);
+    **run = (MeasuredRun){
+        .cli = setup->cli, .request = setup->request, .target = setup->target, .warm_up = setup->warm_up};
+    RunOptions options;
+    measured_run_options(setup->cli, &options);
+    options.steps = setup->steps;
+    TRY(measured_run_prepare(*run, plan, &options, error));
+    return measured_run_predict(*run, error);
+}
+
 static void pair_tasks(MeasuredRun *run) {
     const StepProgram *program = &run->program;
     RunTask *tasks = ARENA_ARRAY(&run->cli->arena, RunTask, program->task_count);

@@ -35,5 +35,19 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
 // The prediction of the plan and of each of its tasks.
 Status measured_run_predict(MeasuredRun *run, Error *error);
 
+// Runs of one command line that differ in the plan.
+typedef struct MeasuredSetup {
+    Cli *cli;
+    const TuneRequest *request;
+    const Target *target;
+    int steps, warm_up;
+} MeasuredSetup;
+
+// Some steps must be left to measure.
+Status measured_run_check_warm_up(const MeasuredSetup *setup, Error *error);
+
+// A run of a plan, prepared and predicted; in the call's arena.
+Status measured_run_make(const MeasuredSetup *setup, const TrainPlan *plan, MeasuredRun **run, Error *error);
+
 // Runs it. A run that fails is recorded as such, and the error says why.
 Status measured_run_execute(MeasuredRun *run, Error *error);

@@ -11,13 +11,14 @@
 #define PREDICT COMMAND_BIT(COMMAND_PREDICT)
 #define EXPLAIN COMMAND_BIT(COMMAND_EXPLAIN)
 #define VALIDATE COMMAND_BIT(COMMAND_VALIDATE)
+#define TUNE COMMAND_BIT(COMMAND_TUNE)
 #define PROBE COMMAND_BIT(COMMAND_PROBE)
 #define PREFLIGHT COMMAND_BIT(COMMAND_PREFLIGHT)
 #define EXPORT COMMAND_BIT(COMMAND_EXPORT)
 #define REPORT COMMAND_BIT(COMMAND_REPORT)
-#define SEARCH (PLAN | EXPLAIN | VALIDATE | EXPORT | REPORT)  // whatever a search takes
+#define SEARCH (PLAN | EXPLAIN | VALIDATE | TUNE | EXPORT | REPORT)  // whatever a search takes
 #define RUN COMMAND_BIT(COMMAND_RUN)
-#define REAL (RUN | VALIDATE | PROBE | PREFLIGHT)  // what starts workers
+#define REAL (RUN | VALIDATE | TUNE | PROBE | PREFLIGHT)  // what starts workers
 #define RUNS COMMAND_BIT(COMMAND_RUNS)
 #define HELP COMMAND_BIT(COMMAND_HELP)
 #define LISTS (COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS))
@@ -26,9 +27,9 @@
 
 #define BILLION 1000000000
 
-const char *const command_names[COMMAND_COUNT] = {"plan",     "predict",  "explain",   "run",  "validate",
-                                                  "export",   "report",   "probe",    "preflight", "runs", "models",
-                                                  "clusters", "accuracy", "help"};
+const char *const command_names[COMMAND_COUNT] = {"plan",   "predict", "explain", "run",       "validate",
+                                                  "tune",   "export",  "report",  "probe",     "preflight",
+                                                  "runs",   "models",  "clusters", "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
 const OptionRow option_table[OPTION_COUNT] = {
@@ -42,7 +43,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                       "a preset (ndtune models lists them) or a Hugging Face config.json", GROUP_WHAT,
                       SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_CLUSTER] = {"cluster", VALUE_TEXT, "NAME|FILE", 0, 0, NULL,
-                        "dgx-h100; run, validate, preflight, probe: local-cpu",
+                        "dgx-h100; run, validate, tune, preflight, probe: local-cpu",
                         "a cluster profile (ndtune clusters lists them) or a profile file; probe: the built-in one "
                         "that the new one extends",
                         GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | PROBE},
@@ -51,14 +52,14 @@ const OptionRow option_table[OPTION_COUNT] = {
                     "slow: rank.3.slowdown=1.2, node.2.link_slowdown=3; may be repeated",
                     GROUP_WHAT, SEARCH | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS) | PREFLIGHT},
     [OPTION_TARGET] = {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL,
-                       "accelerate; run, validate, preflight: ndtune",
+                       "accelerate; run, validate, tune, preflight: ndtune",
                        "the framework that trains; run: the one whose program the executor runs", GROUP_WHAT,
                        SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_SEQ] = {"seq", VALUE_INT, "N", 1, 1 << 24, "tokens",
-                    "min(4096, the model's); run, validate, preflight: 128", "sequence length", GROUP_WHAT,
+                    "min(4096, the model's); run, validate, tune, preflight: 128", "sequence length", GROUP_WHAT,
                     SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_GLOBAL_BATCH] = {"global-batch", VALUE_INT, "N", 1, BILLION, "sequences",
-                             "4M tokens, nearest multiple; validate: a sequence per rank",
+                             "4M tokens, nearest multiple; validate, tune: a sequence per rank",
                              "sequences per optimizer step; given, every plan meets it exactly", GROUP_WHAT, SEARCH},
     [OPTION_MICRO_BATCH] = {"micro-batch", VALUE_INT, "auto|N", 1, 1 << 20, "sequences",
                             "auto; predict, run, preflight: 1", "sequences per data rank and micro-step", GROUP_CHOICES,
@@ -67,7 +68,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                            "micro-steps per optimizer step", GROUP_CHOICES,
                            PREDICT | RUN | PREFLIGHT | EXPORT | EXPLAIN},
     [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL,
-                          "bf16 where the cluster has it; run, validate, preflight: fp32",
+                          "bf16 where the cluster has it; run, validate, tune, preflight: fp32",
                           "number format of the arithmetic; fp8 is that of the layers' GEMMs, the rest stays bf16",
                           GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_FP8_RECIPE] = {"fp8-recipe", VALUE_WORD, "auto|tensorwise|rowwise|delayed", 0, 0, NULL,
@@ -94,7 +95,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                           "how context parallelism moves keys and values; auto tries what the target has",
                           GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_ATTENTION] = {"attention", VALUE_WORD, "auto|eager|triton|flash|flash3|cudnn", 0, 0, NULL,
-                          "auto: the target's own; run, validate, preflight: flash", "kernel of the attention",
+                          "auto: the target's own; run, validate, tune, preflight: flash", "kernel of the attention",
                           GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_FUSED] = {"fused", VALUE_WORD, "auto|eager|fused|compiled", 0, 0, NULL, "auto: the target's own",
                       "how norms, rotary positions, activation and loss run", GROUP_CHOICES,
@@ -129,14 +130,17 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_FROM_FORMAT] = {"from-format", VALUE_WORD, "auto|accelerate|axolotl|torchtitan|deepspeed", 0, 0, NULL,
                             "auto: by its keys", "whose config the file of --from is", GROUP_WHAT, EXPLAIN},
     [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN,
-                       RUN | VALIDATE | PREFLIGHT},
-    [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN, RUN | VALIDATE},
-    [OPTION_SEED] = {"seed", VALUE_INT, "N", 0, INT64_MAX, NULL, "1", "of weights and data", GROUP_RUN, RUN | VALIDATE},
-    [OPTION_LR] = {"lr", VALUE_NUMBER, "X", 0, 1000, NULL, "0.0005", "learning rate, fixed", GROUP_RUN, RUN | VALIDATE},
+                       RUN | VALIDATE | TUNE | PREFLIGHT},
+    [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN,
+                      RUN | VALIDATE | TUNE},
+    [OPTION_SEED] = {"seed", VALUE_INT, "N", 0, INT64_MAX, NULL, "1", "of weights and data; tune: of its samples, too",
+                     GROUP_RUN, RUN | VALIDATE | TUNE},
+    [OPTION_LR] = {"lr", VALUE_NUMBER, "X", 0, 1000, NULL, "0.0005", "learning rate, fixed", GROUP_RUN,
+                   RUN | VALIDATE | TUNE},
     [OPTION_DATA] = {"data", VALUE_TEXT, "FILE", 0, 0, NULL, "a synthetic stream that a model can learn",
                      "train on a file of tokens: uint16 or uint32, little-endian, no header; the type follows from the "
                      "vocabulary (uint16 up to 65536) unless the name ends in .u16 or .u32",
-                     GROUP_RUN, RUN | VALIDATE},
+                     GROUP_RUN, RUN | VALIDATE | TUNE},
     [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu", 0, 0, NULL, "cpu", "what computes", GROUP_RUN, REAL},
     [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm|mpi|nccl", 0, 0, NULL, "mpi where hosts are named, else shm",
                           "what moves bytes between ranks: shared memory of this machine, Open MPI, or NCCL with a "
@@ -149,17 +153,28 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_HOSTFILE] = {"hostfile", VALUE_TEXT, "FILE", 0, 0, NULL, NULL, "hosts for the ranks, as mpirun reads them",
                          GROUP_RUN, REAL},
     [OPTION_LANES] = {"lanes", VALUE_WORD, "serial|async", 0, 0, NULL, "serial",
-                      "run lanes one after another or really beside each other", GROUP_RUN, RUN | VALIDATE},
+                      "run lanes one after another or really beside each other", GROUP_RUN, RUN | VALIDATE | TUNE},
     [OPTION_BITWISE] = {"bitwise", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
                         "sum exactly, so that every mesh gives the same bits: a test, 100 times slower", GROUP_RUN,
                         RUN},
     [OPTION_WARM_UP] = {"warm-up", VALUE_INT, "N", 0, 1000000, "steps", "2", "steps of each run that do not count",
-                        GROUP_RUN, VALIDATE},
+                        GROUP_RUN, VALIDATE | TUNE},
     [OPTION_REPEATS] = {"repeats", VALUE_INT, "N", 1, 1000, "runs", "3",
                         "runs of each shape, round after round over the shapes", GROUP_RUN, VALIDATE},
     [OPTION_SPREAD] = {"spread", VALUE_INT, "N", 0, MESH_MAX_WORLD, "shapes", "2",
                        "shapes to run besides the --top ones, spread over the rest of the ranking", GROUP_RUN,
                        VALIDATE},
+    [OPTION_PROBABILITY] = {"probability", VALUE_NUMBER, "P", 0, 1, NULL, "0.95",
+                            "enough for the winner: how probable it is that nothing is faster by more than --within; 1 spends "
+                            "the whole budget",
+                            GROUP_RUN, TUNE},
+    [OPTION_WITHIN] = {"within", VALUE_NUMBER, "PERCENT", 0, 100, NULL, "1",
+                       "how much faster another shape may be and the winner still be as good", GROUP_RUN, TUNE},
+    [OPTION_MAX_RUNS] = {"max-runs", VALUE_INT, "N", 0, 1000000, "runs", "three for each shape",
+                         "runs that a session may take, those before an interrupt included; 0: none", GROUP_RUN, TUNE},
+    [OPTION_MAX_TIME] = {"max-time", VALUE_NUMBER, "S", 0, 100000000, "seconds", "no bound",
+                         "time that a session may spend in its runs; the one that passes it is the last", GROUP_RUN,
+                         TUNE},
     [OPTION_WITH] = {"with", VALUE_TEXT, "TARGET", 0, 0, NULL, NULL,
                      "run the command behind -- instead of the executor, and read its step times from what it prints",
                      GROUP_RUN, VALIDATE},
@@ -168,9 +183,9 @@ const OptionRow option_table[OPTION_COUNT] = {
          "longest time that a rank may stand still, waiting or in one task, before the run is ended; of a "
          "command behind --, its longest run",
          GROUP_RUN, REAL},
-    [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows", "10; validate: 3",
-                    "shapes that the table shows, or that validate runs; 0 is all", GROUP_OUTPUT,
-                    PLAN | RUNS | VALIDATE},
+    [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows", "10; validate: 3; tune: 0",
+                    "shapes that the table shows, that validate runs, or that tune considers; 0 is all", GROUP_OUTPUT,
+                    PLAN | RUNS | VALIDATE | TUNE},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
                        GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY},
     [OPTION_RUNS] = {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
@@ -182,10 +197,11 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_GROUPS] = {"groups", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
                        "sets of runs that differ in the plan only: columns group and ids (separated by spaces)",
                        GROUP_WHAT, ACCURACY},
-    [OPTION_CSV] = {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
-                    "plan: every choice of every shape; accuracy: a line per run, measured beside predicted; validate: the "
-                    "runs, as accuracy --runs reads them",
-                    GROUP_OUTPUT, PLAN | ACCURACY | VALIDATE},
+    [OPTION_CSV] =
+        {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
+         "plan: every choice of every shape; accuracy: a line per run, measured beside predicted; validate: the "
+         "runs, as accuracy --runs reads them",
+         GROUP_OUTPUT, PLAN | ACCURACY | VALIDATE},
     [OPTION_HTML] = {"html", VALUE_TEXT, "FILE", 0, 0, NULL, "report: ndtune-report.html",
                      "one page with charts that opens from disk: the answer, why, where time and memory go, every "
                      "candidate, what was measured",
@@ -193,17 +209,26 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_RUN] = {"run", VALUE_INT, "ID", 1, INT64_MAX, NULL, "the last request",
                     "the page of a stored run: its plan, predicted and measured", GROUP_OUTPUT, REPORT},
     [OPTION_OPEN] = {"open", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "show the page in the browser", GROUP_OUTPUT, REPORT},
+    [OPTION_TRACE] = {"trace", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
+                      "the step as Chrome trace events, which ui.perfetto.dev opens: simulated, and measured over it "
+                      "where it ran; report: of the best plan",
+                      GROUP_OUTPUT, PREDICT | RUN | REPORT},
+    [OPTION_MEMORY_SNAPSHOT] = {"memory-snapshot", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
+                                "predicted live bytes over the step as a pickle that pytorch.org/memory_viz opens",
+                                GROUP_OUTPUT, PREDICT | RUN | REPORT},
     [OPTION_AS] = {"as", VALUE_WORD,
                    "accelerate-yaml|accelerate-python|hf-trainer|axolotl|torchtitan-toml|torchtitan-python|megatron|"
                    "automodel|nanotron|deepspeed|sbatch",
                    0, 0, NULL, "the target's usual one", "what the file is written for", GROUP_OUTPUT, EXPORT},
-    [OPTION_OUT] = {"out", VALUE_TEXT, "FILE", 0, 0, NULL, "probed.json; export: standard output",
-                    "where the profile or the config file goes", GROUP_OUTPUT, PROBE | EXPORT},
+    [OPTION_OUT] = {"out", VALUE_TEXT, "FILE", 0, 0, NULL,
+                    "probed.json; export: standard output; tune: none",
+                    "where the profile or the config file goes; tune: the profile as calibrated by its runs",
+                    GROUP_OUTPUT, PROBE | EXPORT | TUNE},
     [OPTION_DB] = {"db", VALUE_TEXT, "FILE", 0, 0, NULL, "$XDG_DATA_HOME/ndtune/ndtune.db", "the store", GROUP_OUTPUT,
                    SEARCH | PREDICT | RUN | RUNS},
     [OPTION_NO_CACHE] = {"no-cache", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
-                         "compute predictions, and measure runs, that the store already has", GROUP_OUTPUT,
-                         SEARCH | PREDICT},
+                         "compute predictions, and measure runs, that the store already has; tune: begin a new session",
+                         GROUP_OUTPUT, SEARCH | PREDICT},
     [OPTION_MAN] = {"man", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "the manual page, in troff", GROUP_OUTPUT, HELP},
     [OPTION_MARKDOWN] = {"markdown", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "the table of options in the README",
                          GROUP_OUTPUT, HELP},
@@ -234,11 +259,11 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 const char *option_of_later(const char *name) {
-    static const char *const later[] = {"log", "max-runs", "max-time", "trace", NULL};
+    static const char *const later[] = {"log", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }
 
 const char *command_of_later(const char *name) {
-    static const char *const later[] = {"calibrate", "tune", NULL};
+    static const char *const later[] = {"calibrate", NULL};
     return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }

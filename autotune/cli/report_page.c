@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "autotune/cli/measured_run.h"
+#include "autotune/cli/step_files.h"
 #include "autotune/explain.h"
 #include "autotune/predict_timeline.h"
 #include "reports/html/html.h"
@@ -14,7 +15,8 @@
 enum {
     ASKED_CANDIDATES = 20000,  // beyond, the further searches of explain take longer than anybody waits for a page
     RECALLED_ENTRIES = 64,     // of the ranking, looked up in the store
-    RECALLED_RUNS = 16         // of each
+    RECALLED_RUNS = 16,        // of each
+    RECALLED_FAILURES = 200    // of the newest runs, those that did not end well
 };
 
 typedef struct Gathering {
@@ -103,6 +105,22 @@ static Status recall_runs(Gathering *gathering, Error *error) {
     return STATUS_OK;
 }
 
+// What went wrong with this model, newest first.
+static Status recall_failures(Gathering *gathering, Error *error) {
+    HtmlReport *report = &gathering->report;
+    StoredList list;
+    TRY(store_list(gathering->store, RECALLED_FAILURES, report->arena, &list, error));
+    StoredRun *failed = ARENA_ARRAY(report->arena, StoredRun, list.run_count);
+    for (int i = 0; i < list.run_count; i++) {
+        const StoredRun *run = &list.runs[i];
+        if (strcmp(run->state, "ok") != 0 && strcmp(run->model, report->result->request->model.name) == 0) {
+            failed[report->failed_count++] = *run;
+        }
+    }
+    report->failed = failed;
+    return STATUS_OK;
+}
+
 static Status gather_timelines(Gathering *gathering, Error *error) {
     HtmlReport *report = &gathering->report;
     if (report->result->entry_count == 0) {
@@ -126,6 +144,17 @@ static Status gather_timelines(Gathering *gathering, Error *error) {
     return STATUS_OK;
 }
 
+// Of the best plan; the recorded step lies over the simulated one.
+static Status write_step_files(Gathering *gathering, Error *error) {
+    const HtmlReport *report = &gathering->report;
+    if (report->result->entry_count == 0) {
+        return STATUS_OK;
+    }
+    const TraceStep measured = {report->measured.program, report->measured.timeline};
+    return step_files_write(gathering->cli, report->result->request, &report->result->entries[0].plan,
+                            measured.program ? &measured : NULL, error);
+}
+
 static Status write_page(const void *what, FILE *out, Error *error) {
     return html_report(what, out, error);
 }
@@ -136,17 +165,21 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
     HtmlReport *report = &gathering->report;
     const char *command = page->result->request->command;
     const bool has_html = strstr(command, "--html");
-    *report = (HtmlReport){.result = page->result,
-                           .validation = page->validation,
-                           .again = page->again ? page->again
-                                                : arena_format(&cli->arena, "%s%s", command,
-                                                               has_html ? "" : " --html report.html"),
-                           .arena = &cli->arena};
+    *report = (HtmlReport){
+        .result = page->result,
+        .validation = page->validation,
+        .again = page->again ? page->again
+                             : arena_format(&cli->arena, "%s%s", command, has_html ? "" : " --html report.html"),
+        .arena = &cli->arena};
     TRY(ask_questions(gathering, error));
     if (!page->validation) {
         TRY(recall_runs(gathering, error));
     }
+    TRY(recall_failures(gathering, error));
     TRY(gather_timelines(gathering, error));
+    if (cli->command == COMMAND_REPORT) {
+        TRY(write_step_files(gathering, error));
+    }
     if (validation) {
         *validation = report->validation;
     }

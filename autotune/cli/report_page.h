@@ -9,9 +9,9 @@ typedef struct ReportPage {
     const TuneResult *result;
     const Validation *validation;  // NULL = what the store has measured of the entries
     const Target *executed;        // whose programs our executor runs for this request; NULL = it does not
-    int64_t run_id;                // the run whose step is laid under the simulated one; 0 = the newest of the best plan
-    bool one_plan;                 // no search was asked for
-    const char *again;             // the command that makes the page again; NULL = the request's, with --html
+    int64_t run_id;     // the run whose step is laid under the simulated one; 0 = the newest of the best plan
+    bool one_plan;      // no search was asked for
+    const char *again;  // the command that makes the page again; NULL = the request's, with --html
     const char *path;
 } ReportPage;
 

@@ -156,12 +156,16 @@ static Status put_totals(Store *store, const RunRecord *run, int64_t run_id, Err
     return status;
 }
 
+Status store_put_run(Store *store, const RunRecord *run, int64_t *run_id, Error *error) {
+    TRY(put_run(store, run, error));
+    *run_id = sqlite3_last_insert_rowid(store->db);
+    TRY(put_spans(store, run, *run_id, error));
+    return put_totals(store, run, *run_id, error);
+}
+
 static Status save_run(Store *store, void *context, Error *error) {
     SaveRun *save = context;
-    TRY(put_run(store, save->run, error));
-    save->run_id = sqlite3_last_insert_rowid(store->db);
-    TRY(put_spans(store, save->run, save->run_id, error));
-    return put_totals(store, save->run, save->run_id, error);
+    return store_put_run(store, save->run, &save->run_id, error);
 }
 
 Status store_save_run(Store *store, const RunRecord *run, int64_t *run_id, Error *error) {

@@ -55,5 +55,37 @@ Status store_timeline(Store *store, const TimelineQuery *query, const StepProgra
 Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *about, RunRecord *run, bool *found,
                          Error *error);
 
+// ---- sessions of the closed loop
+
+typedef struct StoredTuneRun {
+    int64_t run_id;
+    const char *measurement_hash;  // as text
+    bool known;                    // measured before the session
+    double wall_s;                 // that it took
+    const char *state, *failure;   // of the run
+    double measured_step_s;        // 0 = nothing was measured
+} StoredTuneRun;
+
+// Which session: that of the same key, begun with all that is known of its measurements where there is none; or begun
+// afresh, with nothing.
+typedef struct TuneSessionKey {
+    uint64_t key;
+    const char *command;
+    bool afresh;
+    const uint64_t *measurement_hashes;  // of its shapes
+    int count;
+} TuneSessionKey;
+
+Status store_tune_session(Store *store, const TuneSessionKey *key, int64_t *session, Error *error);
+
+// Its runs in order, texts in the arena.
+Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRun **runs, int *count, Error *error);
+
+// A run and its place in the session, both or neither.
+Status store_save_tune_run(Store *store, int64_t session, const RunRecord *run, double wall_s, int64_t *run_id,
+                           Error *error);
+
+// ----
+
 // The command line of what was asked last, of any target or of any but the one named; NULL = nothing was.
 Status store_last_request(Store *store, const char *but_target, Arena *arena, const char **command, Error *error);

@@ -30,9 +30,9 @@ static Status find_run(Store *store, const TimelineQuery *query, int64_t *run_id
 static Status read_spans(Store *store, int64_t run_id, const StepProgram *program, Arena *arena, Timeline *timeline,
                          bool *matches, Error *error) {
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "SELECT rank, task, layer, micro_batch, start_s, end_s FROM spans WHERE run_id = ? ORDER BY rowid",
-                      &statement, error));
+    TRY(store_prepare(
+        store, "SELECT rank, task, layer, micro_batch, start_s, end_s FROM spans WHERE run_id = ? ORDER BY rowid",
+        &statement, error));
     int place = 1;
     bind_int(statement, &place, run_id);
     StepCursor cursor = step_cursor_begin(program);

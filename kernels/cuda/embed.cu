@@ -1,6 +1,6 @@
 // Rows of a table, and their gradient without atomics. The rows' entries are sorted by counting: the place of a row is
-// the number of rows with a smaller entry, or with the same one and before it. Then every run of equal entries belongs to
-// one warp per columns, which adds its rows in order, in fp32, and writes the entry once.
+// the number of rows with a smaller entry, or with the same one and before it. Then every run of equal entries belongs
+// to one warp per columns, which adds its rows in order, in fp32, and writes the entry once.
 
 #include "kernels/cuda/pack.cuh"
 
@@ -87,15 +87,9 @@ struct EmbedSums {
     bool accumulate;
 };
 
-// A warp for W * WARP columns of the run that begins at this place; nothing where none begins.
+// W columns of the run of equal entries that begins at this place; nothing where none begins.
 template <int W, typename T, typename G>
-static __global__ void __launch_bounds__(FLAT_THREADS) embed_sum_kernel(EmbedSums<T, G> e) {
-    const int64_t warps = blockDim.x / WARP, across = (e.shape.cols / W + WARP - 1) / WARP;
-    const int64_t task = (int64_t)blockIdx.x * warps + threadIdx.x / WARP;
-    const int64_t begin = task / across, col = (task % across * WARP + threadIdx.x % WARP) * W;
-    if (begin >= e.shape.rows || col >= e.shape.cols) {
-        return;
-    }
+static __device__ __forceinline__ void embed_run(const EmbedSums<T, G> &e, int64_t begin, int64_t col) {
     const uint32_t key = embed_key(e.shape, e.entries[e.order[begin]]);
     if (key == UINT32_MAX || (begin > 0 && embed_key(e.shape, e.entries[e.order[begin - 1]]) == key)) {
         return;
@@ -118,6 +112,19 @@ static __global__ void __launch_bounds__(FLAT_THREADS) embed_sum_kernel(EmbedSum
         }
     }
     pack_store<W>(out, sum);
+}
+
+// A warp for a place and W * WARP columns.
+template <int W, typename T, typename G>
+static __global__ void __launch_bounds__(FLAT_THREADS) embed_sum_kernel(EmbedSums<T, G> e) {
+    const int64_t warps = blockDim.x / WARP, across = (e.shape.cols / W + WARP - 1) / WARP;
+    int64_t task = (int64_t)blockIdx.x * warps + threadIdx.x / WARP;
+    for (; task < e.shape.rows * across; task += gridDim.x * warps) {
+        const int64_t col = (task % across * WARP + threadIdx.x % WARP) * W;
+        if (col < e.shape.cols) {
+            embed_run<W>(e, task / across, col);
+        }
+    }
 }
 
 int64_t kernel_cuda_embed_backward_workspace(const KernelEmbed *shape) {

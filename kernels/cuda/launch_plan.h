@@ -18,6 +18,7 @@ enum {
     COLUMN_GROUPS = 8,
     FINISH_COLUMNS = 32,
     SQUARE_BLOCKS = 4,  // per processor
+    ROPE_BLOCKS = 16,   // per processor
     SORT_ROWS = 256,    // that a block places
     WARP_THREADS = 32
 };
@@ -43,22 +44,24 @@ static inline uint32_t launch_row_threads(int64_t packs) {
     return (uint32_t)launch_at_most(launch_parts(launch_at_least(packs, 1), WARP_THREADS) * WARP_THREADS, ROW_THREADS);
 }
 
+static inline int64_t launch_blocks(int processors) {
+    return (int64_t)processors * FLAT_BLOCKS;
+}
+
 // `packs` pieces in a row, whoever takes them.
 static inline LaunchShape launch_flat(int64_t packs, int processors) {
     const int64_t blocks = launch_at_least(launch_parts(packs, FLAT_THREADS), 1);
-    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, (int64_t)processors * FLAT_BLOCKS), 1, 1, FLAT_THREADS, 0};
+    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, launch_blocks(processors)), 1, 1, FLAT_THREADS, 0};
     return shape;
 }
 
 // Rows of packs: x over the packs of a row, y over rows.
 static inline LaunchShape launch_plane(int64_t rows, int64_t packs, int processors) {
     const uint32_t threads = (uint32_t)launch_at_most(launch_row_threads(packs), FLAT_THREADS);
-    const int64_t across = launch_at_most(launch_parts(launch_at_least(packs, 1), threads), (int64_t)processors * FLAT_BLOCKS);
-    const int64_t down = launch_parts((int64_t)processors * FLAT_BLOCKS * FLAT_THREADS / threads, across);
-    const LaunchShape shape = {
-        (uint32_t)across,
-        (uint32_t)launch_at_most(launch_at_least(rows, 1), launch_at_most(launch_at_least(down, 1), LAUNCH_MAX_GRID_YZ)), 1,
-        threads, 0};
+    const int64_t across = launch_at_most(launch_parts(launch_at_least(packs, 1), threads), launch_blocks(processors));
+    const int64_t down = launch_parts(launch_blocks(processors) * FLAT_THREADS / threads, across);
+    const int64_t most = launch_at_most(launch_at_least(down, 1), LAUNCH_MAX_GRID_YZ);
+    const LaunchShape shape = {(uint32_t)across, (uint32_t)launch_at_most(launch_at_least(rows, 1), most), 1, threads, 0};
     return shape;
 }
 
@@ -111,15 +114,16 @@ static inline LaunchShape launch_columns_finish(int64_t cols) {
 
 static inline LaunchShape launch_squares(int64_t packs, int processors) {
     const int64_t blocks = launch_at_least(launch_parts(packs, FLAT_THREADS), 1);
-    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, (int64_t)processors * SQUARE_BLOCKS), 1, 1, FLAT_THREADS,
-                               WARP_THREADS * 8};
+    const uint32_t most = (uint32_t)(processors * SQUARE_BLOCKS);
+    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, most), 1, 1, FLAT_THREADS, WARP_THREADS * 8};
     return shape;
 }
 
 // Rows in turn, with the frequency (double), sine and cosine of half a head's turning elements.
 static inline LaunchShape launch_rope(int64_t rows, int64_t packs, int64_t half, int processors) {
     const uint32_t threads = (uint32_t)launch_at_most(launch_row_threads(packs), FLAT_THREADS);
-    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), (int64_t)processors * 16), 1, 1, threads,
+    const uint32_t most = (uint32_t)(processors * ROPE_BLOCKS);
+    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), most), 1, 1, threads,
                                (uint32_t)(half * 16)};
     return shape;
 }
@@ -132,9 +136,8 @@ static inline LaunchShape launch_sort(int64_t rows) {
 
 // A warp for each row and turn of a warp over its packs.
 static inline LaunchShape launch_runs(int64_t rows, int64_t packs) {
-    const int64_t warps = rows * launch_parts(launch_at_least(packs, 1), WARP_THREADS);
-    const LaunchShape shape = {
-        (uint32_t)launch_at_most(launch_parts(warps, FLAT_THREADS / WARP_THREADS), LAUNCH_MAX_GRID_X), 1, 1, FLAT_THREADS,
-        0};
+    const int64_t warps = launch_at_least(rows, 1) * launch_parts(launch_at_least(packs, 1), WARP_THREADS);
+    const int64_t blocks = launch_parts(warps, FLAT_THREADS / WARP_THREADS);
+    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, LAUNCH_MAX_GRID_X), 1, 1, FLAT_THREADS, 0};
     return shape;
 }

@@ -1,6 +1,6 @@
-// Cross-entropy over a vocabulary cut between ranks or into chunks, in the steps of kernels/cpu/loss.c: a block per row.
-// Rows of an odd vocabulary do not begin at 16-byte addresses, so a row is read as a head, packs and a tail. Maximum and
-// sum in one reading keep a running maximum (Milakov and Gimelshein 2018).
+// Cross-entropy over a vocabulary cut between ranks or into chunks, in the steps of kernels/cpu/loss.c: a block per
+// row. Rows of an odd vocabulary do not begin at 16-byte addresses, so a row is read as a head, packs and a tail. Maximum
+// and sum in one reading keep a running maximum (Milakov and Gimelshein 2018).
 
 #include "kernels/cuda/pack.cuh"
 
@@ -24,7 +24,8 @@ static __device__ __forceinline__ void row_each(const T *row, int64_t cols, Visi
 }
 
 template <typename T>
-static __global__ void __launch_bounds__(ROW_THREADS, 1) loss_max_kernel(int64_t cols, const T *logits, float *row_max) {
+static __global__ void __launch_bounds__(ROW_THREADS, 1)
+    loss_max_kernel(int64_t cols, const T *logits, float *row_max) {
     float most = -INFINITY;
     row_each(logits + blockIdx.x * cols, cols, [&](int64_t, const float *x, auto count) {
 #pragma unroll
@@ -141,7 +142,8 @@ int kernel_cuda_loss_max_sum(const KernelCuda *at, KernelStore store, const Kern
 }
 
 template <typename T>
-static __global__ void __launch_bounds__(ROW_THREADS, 1) loss_gradient_kernel(KernelCudaLoss loss, T *logits, float gradient) {
+static __global__ void __launch_bounds__(ROW_THREADS, 1)
+    loss_gradient_kernel(KernelCudaLoss loss, T *logits, float gradient) {
     T *row = logits + blockIdx.x * loss.cols;
     const float most = loss.row_max[blockIdx.x], factor = gradient / loss.sum_exp[blockIdx.x];
     const int64_t target = loss.targets[blockIdx.x] - loss.first;

@@ -97,8 +97,8 @@ static void choose_details(const TuneResult *result, const Candidate *const *ran
 
 static json_t *detail_object(const TuneResult *result, const Prediction *prediction, int place) {
     json_t *object = json_prediction_object(result->request, prediction, true, NULL);
-    static const char *const same_for_all[] = {"schema", "model", "cluster", "target", "target_version", "evidence",
-                                               "legal",  "feasible", "reasons", "engine_version"};
+    static const char *const same_for_all[] = {"schema",   "model", "cluster",  "target",  "target_version",
+                                               "evidence", "legal", "feasible", "reasons", "engine_version"};
     for (size_t i = 0; i < sizeof same_for_all / sizeof same_for_all[0]; i++) {
         json_object_del(object, same_for_all[i]);
     }
@@ -197,12 +197,12 @@ static json_t *validation_array(const Validation *validation) {
     for (int i = 0; validation && i < validation->row_count; i++) {
         const ValidateRow *row = &validation->rows[i];
         char mesh[WORDS_BYTES];
-        json_array_append_new(
-            array, json_pack("{s:i, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:i}", "place", row->place, "name",
-                             words_layout(&row->prediction->plan.mesh, mesh), "predicted_s", row->prediction->step_s,
-                             "predicted_low_s", row->prediction->step_low_s, "predicted_high_s",
-                             row->prediction->step_high_s, "measured_s", positive(row->measured_s), "measured_low_s",
-                             positive(row->low_s), "measured_high_s", positive(row->high_s), "runs", row->run_count));
+        json_array_append_new(array, json_pack("{s:i, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:i}", "place", row->place,
+                                               "name", words_layout(&row->prediction->plan.mesh, mesh), "predicted_s",
+                                               row->prediction->step_s, "predicted_low_s", row->prediction->step_low_s,
+                                               "predicted_high_s", row->prediction->step_high_s, "measured_s",
+                                               positive(row->measured_s), "measured_low_s", positive(row->low_s),
+                                               "measured_high_s", positive(row->high_s), "runs", row->run_count));
     }
     return array;
 }

@@ -7,6 +7,7 @@
 
 #include "autotune/explain.h"
 #include "autotune/result.h"
+#include "autotune/run_record.h"
 #include "autotune/validate/validate.h"
 #include "sim/base/error.h"
 #include "sim/step/timeline.h"
@@ -19,13 +20,15 @@ typedef struct HtmlTimeline {
 } HtmlTimeline;
 
 typedef struct HtmlReport {
-    const TuneResult *result;         // one entry or many, or none with the reasons
-    const Explanation *explanation;   // NULL = not asked, for the reason below
-    const char *explanation_missing;  // a sentence; NULL where it was asked
-    const Validation *validation;     // NULL = nothing was measured
+    const TuneResult *result;          // one entry or many, or none with the reasons
+    const Explanation *explanation;    // NULL = not asked, for the reason below
+    const char *explanation_missing;   // a sentence; NULL where it was asked
+    const Validation *validation;      // NULL = nothing was measured
+    const StoredRun *failed;          // runs of this model that did not end well, newest first
+    int failed_count;
     HtmlTimeline simulated, measured;  // program NULL = there is none
-    const char *again;                // the command that makes this page again
-    Arena *arena;                     // of texts
+    const char *again;                 // the command that makes this page again
+    Arena *arena;                      // of texts
 } HtmlReport;
 
 enum { HTML_DETAILED = 200, HTML_MOST_CANDIDATES = 8000 };  // the best in full; rows at all: the page stays below 2 MB

@@ -136,6 +136,16 @@ void table_cell(MarkupTable *table, const char *format, ...) {
     table->column++;
 }
 
+void table_rest(MarkupTable *table, const char *format, ...) {
+    fprintf(table->out, "<td colspan=\"%d\">", table->count - table->column);
+    va_list arguments;
+    va_start(arguments, format);
+    format_escaped(table->out, format, arguments);
+    va_end(arguments);
+    fputs("</td>", table->out);
+    table->column = table->count;
+}
+
 void table_end(MarkupTable *table) {
     close_row(table);
     fputs("</tbody></table></div>\n", table->out);

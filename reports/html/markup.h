@@ -33,4 +33,6 @@ typedef struct MarkupTable {
 MarkupTable table_begin(const char *id, const char *caption, const MarkupColumn *columns, int count, FILE *out);
 void table_row(MarkupTable *table, const char *attributes);  // attributes of the <tr>, trusted; NULL = none
 void table_cell(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// A sentence over the rest of the row.
+void table_rest(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void table_end(MarkupTable *table);

@@ -41,9 +41,10 @@ static void write_script_policy(const HtmlReport *report, FILE *out) {
 static void write_charts_note(const HtmlReport *report, FILE *out) {
     (void)report;
     if (!html_has_charts()) {
-        fputs("<p class=\"note\" id=\"no-charts\">This page has no charts: the chart runtime (Debian packages node-vega "
-              "and esbuild) was missing when ndtune was built. Every number is in the text and the tables.</p>\n",
-              out);
+        fputs(
+            "<p class=\"note\" id=\"no-charts\">This page has no charts: the chart runtime (Debian packages node-vega "
+            "and esbuild) was missing when ndtune was built. Every number is in the text and the tables.</p>\n",
+            out);
     }
 }
 
@@ -53,17 +54,28 @@ static void write_charts_class(const HtmlReport *report, FILE *out) {
 }
 
 static const Place places[] = {
-    {"title", section_title},           {"style", write_style},
-    {"style-policy", write_style_policy}, {"script", write_script},
-    {"script-policy", write_script_policy}, {"charts", write_charts},
-    {"charts-note", write_charts_note}, {"charts-class", write_charts_class},
-    {"verdict", section_verdict},       {"config", section_config},
-    {"compare", section_compare},       {"time", section_time},
-    {"memory", section_memory},         {"timeline", section_timeline},
-    {"candidates", section_candidates}, {"measured", section_measured},
-    {"rejected", section_rejected},     {"batch", section_batch},
-    {"sensitivity", section_sensitivity}, {"cost", section_cost},
-    {"assumptions", section_assumptions}, {"sources", section_sources},
+    {"title", section_title},
+    {"style", write_style},
+    {"style-policy", write_style_policy},
+    {"script", write_script},
+    {"script-policy", write_script_policy},
+    {"charts", write_charts},
+    {"charts-note", write_charts_note},
+    {"charts-class", write_charts_class},
+    {"verdict", section_verdict},
+    {"config", section_config},
+    {"compare", section_compare},
+    {"time", section_time},
+    {"memory", section_memory},
+    {"timeline", section_timeline},
+    {"candidates", section_candidates},
+    {"measured", section_measured},
+    {"rejected", section_rejected},
+    {"batch", section_batch},
+    {"sensitivity", section_sensitivity},
+    {"cost", section_cost},
+    {"assumptions", section_assumptions},
+    {"sources", section_sources},
     {"provenance", section_provenance},
 };
 

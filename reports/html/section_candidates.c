@@ -27,14 +27,15 @@ static void write_row(MarkupTable *table, const TuneRequest *request, int place,
 
 void section_candidates(const HtmlReport *report, FILE *out) {
     const TuneResult *result = report->result;
-    static const MarkupColumn columns[] = {{"#", true},         {"mesh", false},     {"micro-batch", true},
-                                           {"accumulation", true}, {"recompute", false}, {"reshard", false},
-                                           {"rotate", false},   {"step (80 % interval)", false}, {"tokens/s", true},
-                                           {"MFU", true},       {"memory", true},    {"of the limit", true},
-                                           {"on the front", false}};
-    MarkupTable table =
-        table_begin("table-ranking", "The best choice of each shape that fits, ranked", columns,
-                    (int)(sizeof columns / sizeof columns[0]), out);
+    static const MarkupColumn columns[] = {
+        {"#", true},          {"mesh", false},    {"micro", true},   {"accum", true},
+        {"recompute", false}, {"reshard", false}, {"rotate", false}, {"step (80 % interval)", false},
+        {"tokens/s", true},   {"MFU", true},      {"memory", true},  {"of limit", true},
+        {"front", false}};
+    MarkupTable table = table_begin("table-ranking",
+                                    "The best choice of each shape that fits, ranked: micro-batch, accumulation and "
+                                    "the rest; on the front no other shape is as fast with less memory",
+                                    columns, (int)(sizeof columns / sizeof columns[0]), out);
     for (int i = 0; i < result->entry_count && i < HTML_DETAILED; i++) {
         write_row(&table, result->request, i + 1, &result->entries[i]);
     }

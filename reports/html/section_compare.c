@@ -71,8 +71,15 @@ static void collect_rivals(Rivals *rivals) {
     }
 }
 
+static const double MILLION = 1e6;
+
 static double per_million(const Prediction *entry, double seconds) {
-    return 1e9 * seconds / (double)plan_tokens_per_step(&entry->plan);  // ms per million tokens
+    return MILLION * seconds / (double)plan_tokens_per_step(&entry->plan);
+}
+
+static void time_cell(MarkupTable *table, const Prediction *entry, double seconds) {
+    char text[TEXT_UNIT_BYTES];
+    table_cell(table, "%s", text_seconds(text, per_million(entry, seconds)));
 }
 
 static void write_row(MarkupTable *table, const TuneResult *result, const Rival *rival) {
@@ -82,10 +89,7 @@ static void write_row(MarkupTable *table, const TuneResult *result, const Rival 
     table_cell(table, "%s", rival->name);
     table_cell(table, "%s", words_mesh(&rival->mesh, mesh));
     if (!entry) {
-        table_cell(table, "cannot run: %s", rival->reason);
-        for (int i = 3; i < table->count; i++) {
-            table_cell(table, "–");
-        }
+        table_rest(table, "cannot run: %s", rival->reason);
         return;
     }
     double exposed = 0;
@@ -96,10 +100,10 @@ static void write_row(MarkupTable *table, const TuneResult *result, const Rival 
     table_cell(table, "%d", rival->place);
     table_cell(table, "%s", text_count(tokens, entry->tokens_per_s));
     table_cell(table, "%+.1f %%", 100 * (entry->tokens_per_s / best->tokens_per_s - 1));
-    table_cell(table, "%.2f", per_million(entry, entry->compute_s));
-    table_cell(table, "%.2f", per_million(entry, exposed));
-    table_cell(table, "%.2f", per_million(entry, entry->optimizer_s));
-    table_cell(table, "%.2f", per_million(entry, entry->overhead_s));
+    time_cell(table, entry, entry->compute_s);
+    time_cell(table, entry, exposed);
+    time_cell(table, entry, entry->optimizer_s);
+    time_cell(table, entry, entry->overhead_s);
     table_cell(table, "%d × %d", entry->plan.micro_batch, entry->plan.grad_accum);
     table_cell(table, "%s", text_bytes(reserved, entry->memory.reserved_bytes));
 }
@@ -120,9 +124,10 @@ static void write_reason(const TuneResult *result, FILE *out) {
         most = gain[i] > gain[most] ? i : most;
     }
     if (gain[most] > 0) {
+        char saved[TEXT_UNIT_BYTES];
         fputs("<p>What it saves over the runner-up, it saves most of all in ", out);
         markup_format(out, most < 3 ? "%s" : "exposed %s communication", names[most]);
-        markup_format(out, ": %.2f ms per million tokens.", gain[most]);
+        markup_format(out, ": %s per million tokens.", text_seconds(saved, gain[most]));
         fputs("</p>\n", out);
     }
 }
@@ -133,25 +138,17 @@ void section_compare(const HtmlReport *report, FILE *out) {
         fputs("<p>Nothing runs, so there is nothing to compare.</p>\n", out);
         return;
     }
-    static const MarkupColumn columns[] = {{"", false},
-                                           {"mesh", false},
-                                           {"place", true},
-                                           {"tokens/s", true},
-                                           {"against best", true},
-                                           {"compute", true},
-                                           {"exposed communication", true},
-                                           {"optimizer", true},
-                                           {"overhead", true},
-                                           {"micro × accum", true},
-                                           {"memory", true}};
+    static const MarkupColumn columns[] = {
+        {"", false},       {"mesh", false},         {"place", true},     {"tokens/s", true}, {"against best", true},
+        {"compute", true}, {"exposed comm.", true}, {"optimizer", true}, {"overhead", true}, {"micro × accum", true},
+        {"memory", true}};
     if (result->entry_count > 1) {
         write_reason(result, out);
     }
     Rivals rivals = {.result = result, .arena = report->arena};
     collect_rivals(&rivals);
-    MarkupTable table =
-        table_begin("table-compare", "The best against its rivals; milliseconds per million tokens, GiB per accelerator", columns,
-                    (int)(sizeof columns / sizeof columns[0]), out);
+    MarkupTable table = table_begin("table-compare", "The best against its rivals; times are per million tokens",
+                                    columns, (int)(sizeof columns / sizeof columns[0]), out);
     for (int i = 0; i < rivals.count; i++) {
         write_row(&table, result, &rivals.rows[i]);
     }

@@ -11,8 +11,8 @@
 
 typedef struct Written {
     const ExportFormat *format;
-    int place;         // of the entry, from 0
-    char *text;        // malloc; NULL = refused
+    int place;           // of the entry, from 0
+    char *text;          // malloc; NULL = refused
     const char *reason;  // of the best plan, where that is refused; arena
 } Written;
 

@@ -1,6 +1,7 @@
 // Predicted against measured, with intervals; where nothing was measured, how to change that.
 
 #include <math.h>
+#include <string.h>
 
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
@@ -38,25 +39,22 @@ static void write_row(MarkupTable *table, const ValidateRow *row) {
     table_cell(table, "%s", words_layout(&prediction->plan.mesh, text));
     table_cell(table, "%s", words_interval(prediction, text));
     if (row->measured_s <= 0) {
-        table_cell(table, "%s: %s", row->state ? row->state : "not run", row->reason ? row->reason : "no reason known");
-        table_cell(table, "–");
-        table_cell(table, "–");
-        table_cell(table, "%d", row->run_count);
+        table_rest(table, "%s: %s", row->state ? row->state : "not run", row->reason ? row->reason : "no reason known");
         return;
     }
     table_cell(table, "%s (%s .. %s)", text_seconds(middle, row->measured_s), text_seconds(low, row->low_s),
                text_seconds(high, row->high_s));
     table_cell(table, "%+.1f %%", 100 * (prediction->step_s / row->measured_s - 1));
-    table_cell(table, "%s", row->measured_s >= prediction->step_low_s && row->measured_s <= prediction->step_high_s
-                                ? "inside"
-                                : "outside");
+    table_cell(table, "%s",
+               row->measured_s >= prediction->step_low_s && row->measured_s <= prediction->step_high_s ? "inside"
+                                                                                                       : "outside");
     table_cell(table, "%d", row->run_count);
 }
 
 static void write_kinds(const Validation *validation, FILE *out) {
-    static const MarkupColumn columns[] = {
-        {"kind of task", false}, {"lane", false}, {"count", true}, {"predicted, s", true}, {"measured, s", true},
-        {"predicted / measured", true}};
+    static const MarkupColumn columns[] = {{"kind of task", false}, {"lane", false},
+                                           {"count", true},         {"predicted, s", true},
+                                           {"measured, s", true},   {"predicted / measured", true}};
     if (validation->kind_count == 0) {
         return;
     }
@@ -80,12 +78,38 @@ static void write_kinds(const Validation *validation, FILE *out) {
     fputs("</details>\n", out);
 }
 
+static void write_failed(const HtmlReport *report, FILE *out) {
+    static const MarkupColumn columns[] = {{"run", true},   {"started", false}, {"plan", false},
+                                           {"host", false}, {"state", false},   {"why", false}};
+    if (report->failed_count == 0) {
+        return;
+    }
+    fputs("<details id=\"failed-runs\"><summary>", out);
+    markup_format(out, "%d run%s of this model did not end well", report->failed_count,
+                  report->failed_count == 1 ? "" : "s");
+    fputs("</summary>\n", out);
+    MarkupTable table = table_begin("table-failed", "Runs that failed, with their diagnosis", columns, 6, out);
+    for (int i = 0; i < report->failed_count; i++) {
+        const StoredRun *run = &report->failed[i];
+        table_row(&table, NULL);
+        table_cell(&table, "%lld", (long long)run->id);
+        table_cell(&table, "%s", run->started_at);
+        table_cell(&table, "%.*s", (int)strcspn(run->plan, " "), run->plan);
+        table_cell(&table, "%s", run->host);
+        table_cell(&table, "%s", run->state);
+        table_cell(&table, "%s", run->failure ? run->failure : "not said");
+    }
+    table_end(&table);
+    fputs("</details>\n", out);
+}
+
 void section_measured(const HtmlReport *report, FILE *out) {
     const Validation *validation = report->validation;
     if (!validation || validation->row_count == 0) {
         fputs("<p>The store has no measured run of these plans: <code>ndtune validate --top 3</code> runs the best "
               "for real, and <code>ndtune validate --with TARGET -- COMMAND</code> times your own framework.</p>\n",
               out);
+        write_failed(report, out);
         return;
     }
     if (validation->agreement.count > 0) {
@@ -104,4 +128,5 @@ void section_measured(const HtmlReport *report, FILE *out) {
     }
     table_end(&table);
     write_kinds(validation, out);
+    write_failed(report, out);
 }

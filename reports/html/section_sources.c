@@ -74,8 +74,8 @@ void section_provenance(const HtmlReport *report, FILE *out) {
          arena_format(report->arena, "%s, %s parameters, hash %s", request->model.name,
                       text_count(count, (double)model_parameters(&request->model)), hash_hex(hash_end(&model), hex)),
          out);
-    fact("cluster", arena_format(report->arena, "%s, hash %s", request->cluster.name, hash_hex(hash_end(&cluster), hex)),
-         out);
+    fact("cluster",
+         arena_format(report->arena, "%s, hash %s", request->cluster.name, hash_hex(hash_end(&cluster), hex)), out);
     fact("target",
          arena_format(report->arena, "%s@%s, evidence: %s", request->target->name, request->target->version,
                       request->target->evidence),

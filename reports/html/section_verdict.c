@@ -37,7 +37,7 @@ static void write_badge(const HtmlReport *report, const Prediction *best, FILE *
     fputs("</span></p>\n", out);
 }
 
-static void write_lead(const TuneResult *result, FILE *out) {
+static void write_lead(const TuneResult *result, bool measured, FILE *out) {
     const Prediction *best = &result->entries[0];
     if (result->entry_count == 1) {
         fputs("<p>It is the only shape that can run.</p>\n", out);
@@ -59,12 +59,36 @@ static void write_lead(const TuneResult *result, FILE *out) {
         markup_format(out, "It is %.1f %% faster than the next shape, %s. ", 100 * lead, next);
     }
     if (close > 0) {
-        markup_format(out,
-                      "%d other shape%s within 5 %%, less than the interval is wide: measure before choosing among "
-                      "them (ndtune validate).",
-                      close, close == 1 ? " lies" : "s lie");
+        markup_format(out, "%d other shape%s within 5 %%, less than the interval is wide%s.", close,
+                      close == 1 ? " lies" : "s lie",
+                      measured ? "" : ": measure before choosing among them (ndtune validate)");
     } else {
         fputs("No other shape is within 5 %.", out);
+    }
+    fputs("</p>\n", out);
+}
+
+// What was measured outranks what was predicted.
+static void write_fastest(const HtmlReport *report, FILE *out) {
+    const Validation *validation = report->validation;
+    if (!validation || validation->agreement.count < 2) {
+        return;
+    }
+    const Agreement *agreement = &validation->agreement;
+    const ValidateRow *fastest = &validation->rows[agreement->best_measured];
+    char mesh[WORDS_BYTES];
+    words_layout(&fastest->prediction->plan.mesh, mesh);
+    fputs(fastest->place == 1 ? "<p class=\"note\" id=\"fastest-measured\">"
+                              : "<p class=\"warning\" id=\"fastest-measured\">",
+          out);
+    if (fastest->place == 1) {
+        markup_format(out, "Of the %d plans that ran for real it was the fastest.", agreement->count);
+    } else {
+        markup_format(
+            out,
+            "Of the %d plans that ran for real %s (place %d) was the fastest; what was predicted best of them "
+            "took %.2f times its time per token. Measured steps decide: run that one.",
+            agreement->count, mesh, fastest->place, agreement->regret);
     }
     fputs("</p>\n", out);
 }
@@ -85,14 +109,13 @@ static void write_cards(const HtmlReport *report, const Prediction *best, FILE *
     char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
     fputs("<dl class=\"cards\">\n", out);
     card("Tokens per second", text_count(a, best->tokens_per_s),
-         arena_format(arena, "%s per accelerator",
-                      text_count(b, best->tokens_per_s / mesh_world(&best->plan.mesh))),
+         arena_format(arena, "%s per accelerator", text_count(b, best->tokens_per_s / mesh_world(&best->plan.mesh))),
          out);
     text_seconds(b, best->step_low_s);
-    card("Step", text_seconds(a, best->step_s),
+    card("Predicted step", text_seconds(a, best->step_s),
          arena_format(arena, "80 %% interval %s to %s", b, text_seconds(c, best->step_high_s)), out);
-    card("MFU", arena_format(arena, "%.1f %%", 100 * best->mfu),
-         arena_format(arena, "HFU %.1f %%, recomputation counted", 100 * best->hfu), out);
+    card("MFU", arena_format(arena, "%.1f %%", 100 * best->mfu), arena_format(arena, "HFU %.1f %%", 100 * best->hfu),
+         out);
     card("Memory", text_bytes(a, best->memory.reserved_bytes),
          arena_format(arena, "of %s, %.0f %%", text_bytes(b, request->memory_limit_bytes),
                       100 * best->memory.reserved_bytes / request->memory_limit_bytes),
@@ -100,7 +123,7 @@ static void write_cards(const HtmlReport *report, const Prediction *best, FILE *
     const ValidateRow *row = measured_best(report);
     if (row) {
         card("Measured step", text_seconds(a, row->measured_s),
-             arena_format(arena, "predicted %+.1f %% off, %d run%s", 100 * (best->step_s / row->measured_s - 1),
+             arena_format(arena, "the prediction is %+.1f %% off; %d run%s", 100 * (best->step_s / row->measured_s - 1),
                           row->run_count, row->run_count == 1 ? "" : "s"),
              out);
     }
@@ -140,7 +163,8 @@ void section_verdict(const HtmlReport *report, FILE *out) {
     markup_format(out, ", sequences of %d tokens, %s", plan->seq, dtype_name(plan->precision));
     fputs("</p>\n", out);
     write_badge(report, best, out);
-    write_lead(result, out);
+    write_lead(result, report->validation != NULL, out);
+    write_fastest(report, out);
     write_cards(report, best, out);
     for (int i = 0; i < best->warning_count; i++) {
         fputs("<p class=\"warning\"><strong>Warning:</strong> ", out);

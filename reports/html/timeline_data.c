@@ -11,8 +11,7 @@ enum { MOST_BLOCKS = 3000, MOST_WINDOW = 2500 };
 typedef enum { LEVEL_TASKS, LEVEL_LAYERS, LEVEL_MICRO_BATCHES, LEVEL_PHASES, LEVEL_COUNT } Level;
 
 static const char *const level_names[LEVEL_COUNT] = {"tasks", "layers", "micro-batches", "phases"};
-static const char *const phase_names[PHASE_COUNT] = {"forward",  "recompute", "loss",
-                                                     "backward", "reduce",    "optimizer"};
+static const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "loss", "backward", "reduce", "optimizer"};
 
 typedef struct Block {
     const Span *first;
@@ -116,9 +115,13 @@ static json_t *window_object(const HtmlTimeline *shown, Arena *arena) {
     first.spans = ARENA_ARRAY(arena, Span, whole->span_count);
     first.span_count = 0;
     for (int64_t i = 0; i < whole->span_count && first.span_count < MOST_WINDOW; i++) {
-        if (whole->spans[i].rank == shown->rank && whole->spans[i].micro_batch == 0) {
-            first.spans[first.span_count++] = whole->spans[i];
+        if (whole->spans[i].rank != shown->rank) {
+            continue;
         }
+        if (whole->spans[i].micro_batch > 0) {
+            break;  // what comes after the micro-batches counts as of the first again
+        }
+        first.spans[first.span_count++] = whole->spans[i];
     }
     const HtmlTimeline cut = {shown->program, &first, shown->rank};
     return blocks_object(&cut, LEVEL_TASKS, arena);

@@ -5,6 +5,9 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 ProgramRun cli_words(const char *const *words) {
     const char *line[CLI_MAX_WORDS] = {"ndtune"};
@@ -36,4 +39,24 @@ double cli_number(const json_t *object, const char *key) {
     const json_t *value = json_object_get(object, key);
     cr_assert(json_is_number(value), "%s is not a number", key);
     return json_number_value(value);
+}
+
+void cli_worker(const char *folder, const char *before) {
+    char self[400], path[600];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    cr_assert_gt(length, 0);
+    self[length] = '\0';
+    *strrchr(self, '/') = '\0';  // tests/bin
+    snprintf(path, sizeof path, "%s/worker", folder);
+    FILE *script = fopen(path, "w");
+    fprintf(script, "#!/bin/sh\n%s\nexec %s/../../bin/ndtune-worker \"$@\"\n", before, self);
+    fclose(script);
+    chmod(path, 0700);
+    setenv("NDTUNE_WORKER", path, 1);
+}
+
+void cli_worker_that_dies(const char *folder, const char *words) {
+    char before[300];
+    snprintf(before, sizeof before, "[ \"$3\" = 1 ] && grep -q '%s' \"$2\" && kill -9 $$", words);
+    cli_worker(folder, before);
 }

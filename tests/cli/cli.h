@@ -18,3 +18,10 @@ json_t *cli_json_words(int exit_code, const char *const *words);
 #define CLI_JSON(exit_code, ...) cli_json_words(exit_code, (const char *const[]){__VA_ARGS__, NULL})
 
 double cli_number(const json_t *object, const char *key);
+
+// A worker for the calls of this test, written into folder: these lines of a shell script, in which rank and request file
+// are $3 and $2, and then the real worker in its place.
+void cli_worker(const char *folder, const char *before);
+
+// Rank 1 is killed where the request has these words; any other rank is the real worker.
+void cli_worker_that_dies(const char *folder, const char *words);

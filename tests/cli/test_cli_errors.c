@@ -61,7 +61,7 @@ static const Refusal refusals[] = {
     {{"--world", "8", "--model", "7b", "--target", "acelerate"}, 1, "hint: did you mean accelerate?"},
     {{"--world", "8", "--model", "7b", "--target", "accelerate@9"}, 1, "not modelled"},
     {{"--world", "8", "--model", "7b", "--set", "node.gpsu=4"}, 1, "hint: did you mean node.gpus?"},
-    {{"--world", "8", "--model", "7b", "--trace", "x"}, 1, "not part of this version"},
+    {{"--world", "8", "--model", "7b", "--log", "x"}, 1, "not part of this version"},
     {{"--world", "8", "--model", "7b", "--format", "jsn"}, 1, "hint: did you mean json?"},
     {{"--world", "64", "--model", "tiny", "--cluster", "local-cpu"}, 1, "one node of 8 without a network"},
     {{"--world", "8", "--model", "7b", "--cluster", "local-cpu", "--precision", "bf16"}, 1, "it has fp32"},
@@ -170,7 +170,7 @@ Test(cli_help, every_command_has_an_example_that_parses) {
 
 Test(cli_help, does_not_list_what_this_version_lacks) {
     ProgramRun run = CLI("help", "plan");
-    static const char *const later[] = {"--launcher", "--trace"};
+    static const char *const later[] = {"--launcher", "--log"};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         cr_expect_null(strstr(run.out, later[i]), "%s", later[i]);
     }

@@ -169,7 +169,8 @@ Test(cli_report, a_validated_request_is_one_command_and_the_store_has_it_again) 
     json_t *again = CLI_JSON(0, "report", "--html", html, "--db", db, "--format", "json");
     cr_assert_eq(cli_number(again, "measured"), 2);
     json_t *second = data_of_page();
-    cr_assert_eq(cli_number(at(data, "validation", 0), "measured_s"), cli_number(at(second, "validation", 0), "measured_s"));
+    cr_assert_eq(cli_number(at(data, "validation", 0), "measured_s"),
+                 cli_number(at(second, "validation", 0), "measured_s"));
     json_decref(second);
     json_decref(again);
     json_decref(data);

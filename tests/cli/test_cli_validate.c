@@ -35,23 +35,6 @@ static const char *text(const json_t *object, const char *key) {
     return value;
 }
 
-// Rank 1 is killed where the request has these words; any other rank is the real worker.
-static void use_worker_that_dies(const char *words) {
-    char self[400], path[600];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    cr_assert_gt(length, 0);
-    self[length] = '\0';
-    *strrchr(self, '/') = '\0';  // tests/bin
-    snprintf(path, sizeof path, "%s/worker", folder);
-    FILE *script = fopen(path, "w");
-    fprintf(script,
-            "#!/bin/sh\n[ \"$3\" = 1 ] && grep -q '%s' \"$2\" && kill -9 $$\nexec %s/../../bin/ndtune-worker \"$@\"\n",
-            words, self);
-    fclose(script);
-    chmod(path, 0700);
-    setenv("NDTUNE_WORKER", path, 1);
-}
-
 Test(cli_validate, one_object_keeps_the_contract) {
     json_t *root = CLI_JSON(0, "validate", "--world", "2", "--top", "2", "--spread", "1", QUICK);
     cr_assert_str_eq(text(root, "schema"), "ndtune.validate/1");
@@ -223,7 +206,7 @@ Test(cli_validate, runs_that_all_fail_are_stored_with_their_reason) {
 }
 
 Test(cli_validate, a_rank_that_dies_in_one_shape_is_named_and_the_others_are_measured) {
-    use_worker_that_dies("cp=2");
+    cli_worker_that_dies(folder, "cp=2");
     json_t *root = CLI_JSON(0, "validate", "--world", "2", "--top", "0", "--db", db, QUICK);
     size_t i, failed = 0;
     json_t *row;
@@ -290,7 +273,7 @@ Test(cli_validate, preflight_works_over_mpi_too) {
 }
 
 Test(cli_validate, preflight_names_a_rank_that_dies) {
-    use_worker_that_dies("tp=2");
+    cli_worker_that_dies(folder, "tp=2");
     ProgramRun run = CLI("preflight", "--mesh", "tp=2", "--model", "tiny", "--layers", "1");
     cr_assert_eq(run.exit_code, 3, "%s", run.err);
     cr_assert_not_null(strstr(run.err, "rank 1"), "%s", run.err);

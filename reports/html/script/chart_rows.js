@@ -1,5 +1,11 @@
 // From the data of the page to the rows of each chart.
-const GIB = 1073741824;
+// The scale of memory: where little of the limit is used the axis ends above the data and the limit is said in words.
+function memoryScale(most, limit, format) {
+    const far = most < 0.4 * limit, end = far ? 1.25 * most : 1.04 * limit;
+    const [unit, bytes] = end < 2 ** 30 ? ['MiB', 2 ** 20] : ['GiB', 2 ** 30];
+    return {bytes: bytes, signals: {unit: unit, end: end / bytes, limit: far ? null : limit / bytes,
+        limit_text: far ? 'limit ' + format.bytes(limit) + ' →' : 'limit'}};
+}
 const axes = ['dp_replicate', 'dp_shard', 'cp', 'tp'];
 const most = 12;  // shapes in the charts that list them
 
@@ -77,12 +83,13 @@ export function memory(data, page) {
     const entries = ranked(data).slice(0, most), terms = [];
     if (entries.length === 0) { return null; }
     const names = memoryTerms.map((key) => key.replace('_', ' ')).concat(['allocator, context']);
+    const scale = memoryScale(Math.max(...entries.map((entry) => entry.memory.reserved_bytes)), data.request.memory_limit_bytes, page.format);
     entries.forEach(function (entry) {
         const parts = memoryTerms.map((key) => entry.memory[key]).concat([entry.memory.reserved_bytes - entry.memory.peak_bytes]);
-        parts.forEach((bytes, at) => terms.push({name: label(entry), place: entry.place, term: names[at], order: at, value: bytes / GIB,
+        parts.forEach((bytes, at) => terms.push({name: label(entry), place: entry.place, term: names[at], order: at, value: bytes / scale.bytes,
             tip: label(entry) + '\n' + names[at] + ': ' + page.format.bytes(bytes) + ' of ' + page.format.bytes(entry.memory.reserved_bytes)}));
     });
-    return {data: {terms: terms}, signals: {rows: entries.length, names: names, limit: data.request.memory_limit_bytes / GIB},
+    return {data: {terms: terms}, signals: {rows: entries.length, names: names, ...scale.signals},
         summary: 'The best reserves ' + page.format.bytes(entries[0].memory.reserved_bytes) + ' of ' + page.format.bytes(data.request.memory_limit_bytes) + '.'};
 }
 
@@ -93,8 +100,9 @@ function spansOf(data, origin, which) {
     const from = which === 'window' && line.window ? line.window : line.blocks;
     return (from.lane || []).map(function (lane, i) {
         const phase = data.timeline.phases[from.phase[i]];
-        const what = from.task ? line.tasks[from.task[i]] : phase + ' (' + from.tasks[i] + ' tasks, busy ' + (from.busy_ns[i] / 1e6).toPrecision(3) + ' ms)';
-        return {origin: origin, row: origin + ' · ' + line.lanes[lane], lane: line.lanes[lane], phase: phase, what: what, layer: from.layer[i],
+        const label = from.task ? line.tasks[from.task[i]] : {layers: phase + ' ' + from.layer[i], 'micro-batches': phase + ' ' + from.micro_batch[i]}[line.level] || phase;
+        const what = from.task ? label : phase + ' (' + from.tasks[i] + ' tasks, busy ' + (from.busy_ns[i] / 1e6).toPrecision(3) + ' ms)';
+        return {origin: origin, row: origin + ' · ' + line.lanes[lane], lane: line.lanes[lane], phase: phase, label: label, what: what, layer: from.layer[i],
             micro_batch: from.micro_batch[i], start: from.start_ns[i] / 1e6, end: (from.start_ns[i] + from.length_ns[i]) / 1e6};
     });
 }
@@ -122,12 +130,14 @@ export function timeline(data, page) {
 }
 
 export function front(data, page) {
-    const points = page.rows.filter((row) => !row.rejected && row.tokens_per_s && row.reserved_bytes).map((row) => ({
-        index: row.index, tokens: row.tokens_per_s, memory: row.reserved_bytes / GIB, best: row.best,
+    const fitting = page.rows.filter((row) => !row.rejected && row.tokens_per_s && row.reserved_bytes);
+    if (fitting.length < 2) { return null; }
+    const scale = memoryScale(fitting.reduce((most, row) => Math.max(most, row.reserved_bytes), 0), data.request.memory_limit_bytes, page.format);
+    const points = fitting.map((row) => ({
+        index: row.index, tokens: row.tokens_per_s, memory: row.reserved_bytes / scale.bytes, best: row.best,
         tip: row.mesh + '\nmicro-batch ' + row.micro_batch + ' × ' + row.grad_accum + ', recompute ' + row.recompute + '\n' +
             page.format.count(row.tokens_per_s) + ' tokens/s, ' + page.format.bytes(row.reserved_bytes)
     }));
-    if (points.length < 2) { return null; }
     const byMemory = points.slice().sort((a, b) => a.memory - b.memory || b.tokens - a.tokens);
     const line = [];
     byMemory.forEach((point) => { if (line.length === 0 || point.tokens > line[line.length - 1].tokens) { line.push(point); } });
@@ -136,11 +146,11 @@ export function front(data, page) {
         const entry = ranked(data).find((one) => one.place === run.place);
         if (entry && run.measured_s) {
             const tokens = entry.tokens_per_s * entry.step_time_s / run.measured_s;
-            runs.push({memory: entry.memory.reserved_bytes / GIB, predicted: entry.tokens_per_s, tokens: tokens,
+            runs.push({memory: entry.memory.reserved_bytes / scale.bytes, predicted: entry.tokens_per_s, tokens: tokens,
                 tip: run.name + '\nmeasured ' + page.format.count(tokens) + ' tokens/s, predicted ' + page.format.count(entry.tokens_per_s)});
         }
     });
-    return {data: {points: points, line: line, runs: runs}, signals: {limit: data.request.memory_limit_bytes / GIB},
+    return {data: {points: points, line: line, runs: runs}, signals: scale.signals,
         summary: points.length + ' choices fit, ' + line.length + ' of them on the front.'};
 }
 
@@ -150,7 +160,7 @@ export function measured(data, page) {
     const ends = runs.flatMap((run) => [run.predicted_low_s, run.predicted_high_s, run.measured_low_s || run.measured_s, run.measured_high_s || run.measured_s]);
     const low = Math.min(...ends) * 0.9, high = Math.max(...ends) * 1.1;
     return {
-        data: {runs: runs.map((run) => ({name: run.name, predicted: run.predicted_s, low: run.predicted_low_s, high: run.predicted_high_s,
+        data: {runs: runs.map((run) => ({name: String(run.place), predicted: run.predicted_s, low: run.predicted_low_s, high: run.predicted_high_s,
             measured: run.measured_s, measured_low: run.measured_low_s || run.measured_s, measured_high: run.measured_high_s || run.measured_s,
             tip: run.name + '\npredicted ' + page.format.seconds(run.predicted_s) + ', measured ' + page.format.seconds(run.measured_s) +
                 '\n' + page.format.percent(run.predicted_s / run.measured_s - 1) + ' off'})),

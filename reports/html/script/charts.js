@@ -27,7 +27,7 @@ const charts = {
     'time': {spec: time, fill: rows.time},
     'memory': {spec: memory, fill: rows.memory},
     'timeline': {spec: timeline, fill: rows.timeline, renderer: 'canvas', control: controlTimeline},
-    'front': {spec: front, fill: rows.front, renderer: 'canvas'},
+    'front': {spec: front, fill: rows.front, renderer: 'canvas', click: (point) => point.index !== undefined && page.select(point.index)},
     'measured': {spec: measured, fill: rows.measured},
     'rejected': {spec: rejected, fill: rows.rejected}
 };
@@ -80,6 +80,7 @@ function build(chart) {
     });
     chart.view.tooltip(showTip).width(Math.max(320, place.clientWidth));
     chart.view.run();
+    if (chart.click) { chart.view.addEventListener('click', (event, item) => item && chart.click(item.datum)); }
     const drawn = place.querySelector('svg, canvas');
     const caption = chart.figure.querySelector('figcaption').textContent;
     if (chart.control) {  // what can be focused has a role and a name of its own

@@ -255,6 +255,7 @@
         shown.push(line);
         box.replaceChildren(...shown);
         box.hidden = false;
+        box.scrollIntoView({block: 'nearest'});
     }
     window.ndtune.select = select;
 

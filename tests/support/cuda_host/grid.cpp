@@ -1,5 +1,6 @@
-// Lanes run until they wait; who goes next is drawn. A few blocks are resident at a time, in an order that is drawn too.
-// Shared memory begins as NaN; an asynchronous copy makes its target NaN and arrives when it is waited for.
+// Lanes run until they wait; who goes next is drawn, or one warp runs ahead. A few blocks are resident at a time, in an
+// order that is drawn too. Shared memory begins as NaN; an asynchronous copy makes its target NaN and arrives when it is
+// waited for.
 
 #include "tests/support/cuda_host/grid.h"
 
@@ -116,7 +117,8 @@ void host_barrier(int id, uint32_t threads) {
 
 void host_yield_idle(void) {
     host_lane->idle = true;
-    lane_wake(host_lane->block, host_lane->thread.x);
+    std::vector<uint32_t> &runnable = host_lane->block->runnable;
+    runnable.insert(runnable.begin(), host_lane->thread.x);  // behind all others
     lane_leave();
 }
 
@@ -195,6 +197,7 @@ static HostBlock *block_new(const LaunchShape &shape, uint64_t linear) {
     block->lanes.resize(shape.threads);
     block->warps.resize((shape.threads + HOST_WARP - 1) / HOST_WARP);
     block->live = shape.threads;
+    block->eager = host_random() % 2 == 0;
     for (uint32_t t = 0; t < shape.threads; t++) {
         HostLane *lane = &block->lanes[t];
         lane->block = block;
@@ -255,7 +258,7 @@ static void lane_run(HostBlock *block, uint32_t index) {
 }
 
 static uint32_t draw_runnable(HostBlock *block) {
-    const size_t at = host_random() % block->runnable.size();
+    const size_t at = block->eager ? block->runnable.size() - 1 : host_random() % block->runnable.size();
     const uint32_t lane = block->runnable[at];
     block->runnable[at] = block->runnable.back();
     block->runnable.pop_back();

@@ -59,6 +59,7 @@ struct HostBlock {
     unsigned char *shared;
     uint32_t shared_bytes;
     uint32_t live;
+    bool eager;  // whoever was woken last goes on: one warp runs ahead of all others; else who goes on is drawn
 };
 
 // The lane that runs on this thread of the machine.

@@ -17,6 +17,31 @@ int probe_reverse(cudaStream_t stream, int blocks, bool barrier, const float *x,
     return launch(reverse, LaunchShape{(uint32_t)blocks, 1, 1, PROBE_THREADS, PROBE_THREADS * 4}, stream, barrier, x, y);
 }
 
+__global__ void rounds(bool barrier, float *y) {
+    float *room = word_shared<float>();
+    const int warps = PROBE_THREADS / WARP;
+    float wrong = 0.0f;
+    for (int round = 1; round <= 4; round++) {
+        if (word_ballot(true) != 0 && threadIdx.x % WARP == 0) {
+            room[threadIdx.x / WARP] = (float)round;
+        }
+        __syncthreads();
+        float sum = 0.0f;
+        for (int warp = 0; warp < warps; warp++) {
+            sum += room[warp];
+        }
+        wrong += sum == (float)(warps * round) ? 0.0f : 1.0f;
+        if (barrier) {
+            __syncthreads();
+        }
+    }
+    y[threadIdx.x] = wrong;
+}
+
+int probe_rounds(cudaStream_t stream, bool barrier, float *y) {
+    return launch(rounds, LaunchShape{1, 1, 1, PROBE_THREADS, PROBE_THREADS / WARP * 4}, stream, barrier, y);
+}
+
 __global__ void copy_wait(bool wait, const float *x, float *y) {
     float *shared = word_shared<float>();
     word_copy16(shared + 4 * threadIdx.x, x + 4 * threadIdx.x, threadIdx.x < 16);

@@ -14,6 +14,9 @@ enum { PROBE_THREADS = 256 };
 
 // y[i] = x[PROBE_THREADS - 1 - i] of each block through shared memory, with or without the barrier between.
 int probe_reverse(cudaStream_t stream, int blocks, bool barrier, const float *x, float *y);
+// y[thread] = how often a sum over the warps' places in shared memory was not that of its round, with or without the
+// barrier that keeps a fast warp from the next round's write.
+int probe_rounds(cudaStream_t stream, bool barrier, float *y);
 // y[i] = x[i] + 1 through an asynchronous copy, with or without waiting for it.
 int probe_copy(cudaStream_t stream, bool wait, const float *x, float *y);
 // Even lanes sum by shuffles, odd ones return: a mistake.

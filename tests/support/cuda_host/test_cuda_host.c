@@ -40,6 +40,28 @@ Test(cuda_host, a_barrier_orders_shared_memory_and_its_absence_shows) {
     }
 }
 
+static int wrong_rounds(bool barrier, uint64_t seed) {
+    float *y = on_device(PROBE_THREADS);
+    cuda_host_seed(seed);
+    cr_assert_eq(probe_rounds(NULL, barrier, y), 0);
+    cudaDeviceSynchronize();
+    int wrong = 0;
+    for (int i = 0; i < PROBE_THREADS; i++) {
+        wrong += y[i] != 0.0f;
+    }
+    cudaFree(y);
+    return wrong;
+}
+
+Test(cuda_host, a_warp_that_runs_ahead_shows_a_barrier_missing_behind_the_reads) {
+    int wrong = 0;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        cr_assert_eq(wrong_rounds(true, seed), 0);
+        wrong += wrong_rounds(false, seed);
+    }
+    cr_assert_gt(wrong, 0);
+}
+
 Test(cuda_host, an_asynchronous_copy_arrives_when_it_is_waited_for) {
     float *x = on_device(64), *y = on_device(128);
     for (int i = 0; i < 64; i++) {

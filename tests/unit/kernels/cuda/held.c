@@ -96,11 +96,12 @@ bool held_equal(const Held *a, const Held *b) {
     return memcmp(a->at, b->at, (size_t)(a->count * kernel_store_bytes(a->store))) == 0;
 }
 
-double held_distance(const Held *got, const float *want) {
+void held_near(const Draw *draw, const Held *got, const float *want, double limit, const char *what) {
     float *x = held_floats(got);
     const double distance = check_distance_f(x, want, got->count);
     free(x);
-    return distance;
+    cr_assert_leq(distance, limit, "%s is off by %.3g (at most %.3g): seed %d, %s, %d elements", what, distance, limit,
+                  (int)draw->seed, got->store == KERNEL_BF16 ? "bf16" : "fp32", (int)got->count);
 }
 
 double held_limit(KernelStore store) {

@@ -2,18 +2,11 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/kernels/check.h"
 #include "tests/unit/kernels/cuda/held.h"
 
 static const float EPS = 1e-5f;
-
-static void near_enough(const Draw *draw, const Held *got, const float *want, double limit, const char *what) {
-    const double distance = held_distance(got, want);
-    cr_assert_leq(distance, limit, "%s is off by %.3g (at most %.3g): seed %d, %s, %d elements", what, distance, limit,
-                  (int)draw->seed, got->store == KERNEL_BF16 ? "bf16" : "fp32", (int)got->count);
-}
 
 typedef struct NormCase {
     int64_t rows, cols;
@@ -81,11 +74,11 @@ static void check_forward(Draw *draw, KernelStore store) {
                                  .rstd = rstd.at};
     cr_assert_eq(kernel_cuda_norm(&at, store, &norm), 0);
     place_close(&at);
-    near_enough(draw, &y, c.y, loose(&c, store), "y");
-    near_enough(draw, &rstd, c.rstd, loose(&c, KERNEL_FP32), "rstd");
-    near_enough(draw, &added, c.x_floats, 0.0, "the sum");
+    held_near(draw, &y, c.y, loose(&c, store), "y");
+    held_near(draw, &rstd, c.rstd, loose(&c, KERNEL_FP32), "rstd");
+    held_near(draw, &added, c.x_floats, 0.0, "the sum");
     if (c.layer) {
-        near_enough(draw, &mean, c.mean, 1e-4, "mean");
+        held_near(draw, &mean, c.mean, 1e-4, "mean");
     }
     held_free(&more), held_free(&y), held_free(&added), held_free(&mean), held_free(&rstd);
     norm_case_free(&c);
@@ -136,8 +129,8 @@ static void check_backward(Draw *draw, KernelStore store) {
     BackRun one = run_backward(draw, &c, &dy, has_residual ? &residual : NULL, &dw, accumulate);
     BackRun two = run_backward(draw, &c, &dy, has_residual ? &residual : NULL, &dw, accumulate);
     if (c.cols >= 4) {  // the gradient of fewer cancels
-        near_enough(draw, &one.dx, dx, 2 * held_limit(store), "dx");
-        near_enough(draw, &one.dw, dw_floats, 2 * held_limit(sums), "dw");
+        held_near(draw, &one.dx, dx, 2 * held_limit(store), "dx");
+        held_near(draw, &one.dw, dw_floats, 2 * held_limit(sums), "dw");
     }
     cr_assert(held_equal(&one.dx, &two.dx) && held_equal(&one.dw, &two.dw), "seed %d: two orders, two results",
               (int)draw->seed);
@@ -182,9 +175,9 @@ static void check_stretches(Draw *draw, KernelStore store) {
     at.processors = 3;
     cr_assert_eq(kernel_cuda_stretch_norm(&at, store, &s, EPS, w.at, x.at, before.at, rstd.at), 0);
     place_wait(&at);
-    near_enough(draw, &x, xf, held_limit(store), "x");
-    near_enough(draw, &before, bf, 0.0, "before");
-    near_enough(draw, &rstd, rf, held_limit(KERNEL_FP32), "rstd");
+    held_near(draw, &x, xf, held_limit(store), "x");
+    held_near(draw, &before, bf, 0.0, "before");
+    held_near(draw, &rstd, rf, held_limit(KERNEL_FP32), "rstd");
     Held dx = held_draw(draw, store, x.count);
     float *dxf = held_floats(&dx);
     kernel_stretch_norm_backward(&s, wf, bf, rf, dxf, dwf, true);
@@ -192,8 +185,8 @@ static void check_stretches(Draw *draw, KernelStore store) {
     cr_assert_eq(kernel_cuda_stretch_norm_backward(&at, store, KERNEL_FP32, &s, w.at, before.at, rstd.at, dx.at, dw.at,
                                                    true), 0);
     place_wait(&at);
-    near_enough(draw, &dx, dxf, held_limit(store), "dx");
-    near_enough(draw, &dw, dwf, 2 * held_limit(KERNEL_FP32), "dw");
+    held_near(draw, &dx, dxf, held_limit(store), "dx");
+    held_near(draw, &dw, dwf, 2 * held_limit(KERNEL_FP32), "dw");
     cr_assert_eq(kernel_cuda_stretch_norm_backward(&at, store, KERNEL_FP32, &s, w.at, before.at, rstd.at, dx2.at,
                                                    dw2.at, true), 0);
     place_close(&at);

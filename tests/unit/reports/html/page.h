@@ -14,8 +14,8 @@ typedef struct Page {
     char *text;
 } Page;
 
-void page_begin(Page *page);   // the fixture's two entries; a test changes what it is about
-void page_write(Page *page);   // fills text; fails the test where that fails
+void page_begin(Page *page);  // the fixture's two entries; a test changes what it is about
+void page_write(Page *page);  // fills text; fails the test where that fails
 void page_end(Page *page);
 json_t *page_data(const Page *page);  // what the charts read; the caller frees
 

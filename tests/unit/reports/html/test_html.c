@@ -31,9 +31,9 @@ static const json_t *detail(const json_t *data, size_t place) {
 #define SAYS(words) cr_expect_not_null(strstr(page.text, words), "the page does not say: %s", words)
 
 Test(html, has_every_section_in_the_order_in_which_people_ask) {
-    static const char *const sections[] = {"answer",   "config",   "compare",     "time",     "memory",
-                                           "timeline", "candidates", "measured",  "rejected", "batch",
-                                           "sensitivity", "cost",   "assumptions", "sources", "provenance"};
+    static const char *const sections[] = {"answer",      "config",     "compare",     "time",     "memory",
+                                           "timeline",    "candidates", "measured",    "rejected", "batch",
+                                           "sensitivity", "cost",       "assumptions", "sources",  "provenance"};
     page_write(&page);
     const char *at = page.text;
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
@@ -133,8 +133,8 @@ Test(html, without_measured_runs_says_how_to_get_them) {
 
 Test(html, measured_runs_stand_beside_their_predictions) {
     static const double steps[] = {1.0, 1.25, 1.25};
-    RunRecord run = {.source = "executor", .state = "ok", .steps = 3, .warm_up = 1, .step_times_s = steps,
-                     .measured_step_s = 1.25};
+    RunRecord run = {
+        .source = "executor", .state = "ok", .steps = 3, .warm_up = 1, .step_times_s = steps, .measured_step_s = 1.25};
     ValidateRow row = {.prediction = &page.fixture.entries[0], .place = 1, .runs = &run, .run_count = 1, .state = "ok"};
     Validation validation = {.request = &page.fixture.request, .source = "executor", .rows = &row, .row_count = 1};
     validate_summarize(&validation, &page.arena);
@@ -148,20 +148,50 @@ Test(html, measured_runs_stand_beside_their_predictions) {
     json_decref(data);
 }
 
+Test(html, a_faster_measured_plan_outranks_the_predicted_best) {
+    static const double slow[] = {3.0, 3.0}, fast[] = {2.0, 2.0};
+    RunRecord runs[] = {
+        {.source = "executor", .state = "ok", .steps = 2, .step_times_s = slow, .measured_step_s = 3.0},
+        {.source = "executor", .state = "ok", .steps = 2, .step_times_s = fast, .measured_step_s = 2.0}};
+    page.fixture.entries[1].plan.mesh = (Mesh){.size = {1, 4, 2, 1}};  // as many tokens in a step as the first
+    ValidateRow rows[] = {
+        {.prediction = &page.fixture.entries[0], .place = 1, .runs = &runs[0], .run_count = 1, .state = "ok"},
+        {.prediction = &page.fixture.entries[1], .place = 2, .runs = &runs[1], .run_count = 1, .state = "ok"}};
+    Validation validation = {.request = &page.fixture.request, .source = "executor", .rows = rows, .row_count = 2};
+    validate_summarize(&validation, &page.arena);
+    page.report.validation = &validation;
+    page_write(&page);
+    SAYS("dp_shard=4,cp=2 (place 2) was the fastest; what was predicted best of them took 1.50 times");
+}
+
+Test(html, runs_that_failed_are_listed_with_their_diagnosis) {
+    const StoredRun failed[] = {{.id = 7,
+                                 .started_at = "2026-11-20",
+                                 .plan = "dp_shard=2 seq=1",
+                                 .host = "node<1>",
+                                 .state = "failed",
+                                 .failure = "rank 1 on node2 left gather weights"}};
+    page.report.failed = failed;
+    page.report.failed_count = 1;
+    page_write(&page);
+    SAYS("1 run of this model did not end well");
+    SAYS("<td>dp_shard=2</td><td>node&lt;1&gt;</td><td>failed</td><td>rank 1 on node2 left gather weights</td>");
+}
+
 // Candidates as a large search leaves them: every reason another text.
 static void fill_candidates(int count) {
     Candidate *candidates = ARENA_ARRAY(&page.arena, Candidate, count);
     for (int i = 0; i < count; i++) {
         const bool out = i % 3 == 0;
-        candidates[i] = (Candidate){.plan = page.fixture.entries[0].plan,
-                                    .state = out ? CANDIDATE_REJECTED : CANDIDATE_ESTIMATED,
-                                    .rule = out ? "memory" : NULL,
-                                    .reason = out ? arena_format(&page.arena, "needs %d.%03d GiB of 79.1 GiB, by much", i, i)
-                                                  : NULL,
-                                    .step_s = 1.0 + i / 997.0,
-                                    .tokens_per_s = 1e6 / (1.0 + i / 997.0),
-                                    .reserved_bytes = 1e9 + i,
-                                    .content_hash = (uint64_t)i + 100};
+        candidates[i] = (Candidate){
+            .plan = page.fixture.entries[0].plan,
+            .state = out ? CANDIDATE_REJECTED : CANDIDATE_ESTIMATED,
+            .rule = out ? "memory" : NULL,
+            .reason = out ? arena_format(&page.arena, "needs %d.%03d GiB of 79.1 GiB, by much", i, i) : NULL,
+            .step_s = 1.0 + i / 997.0,
+            .tokens_per_s = 1e6 / (1.0 + i / 997.0),
+            .reserved_bytes = 1e9 + i,
+            .content_hash = (uint64_t)i + 100};
     }
     page.fixture.result.candidates = candidates;
     page.fixture.result.candidate_count = count;
@@ -198,8 +228,8 @@ Test(html, candidates_that_run_come_first_and_fastest) {
         const int before = (int)json_integer_value(json_array_get(state, i - 1));
         const int here = (int)json_integer_value(json_array_get(state, i));
         cr_assert(before != CANDIDATE_REJECTED || here == CANDIDATE_REJECTED);
-        cr_assert(before != here || json_number_value(json_array_get(speed, i - 1)) >=
-                                        json_number_value(json_array_get(speed, i)));
+        cr_assert(before != here ||
+                  json_number_value(json_array_get(speed, i - 1)) >= json_number_value(json_array_get(speed, i)));
     }
     json_decref(data);
 }

@@ -1,0 +1,297 @@
+// ndtune tune: simulate, run the shape that tells most about which one wins, calibrate, repeat. Every run is stored with
+// its place in the session before it counts, so that the same call goes on after Ctrl-C or a kill.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "autotune/cli/cli.h"
+#include "autotune/cli/measured_run.h"
+#include "autotune/cli/request.h"
+#include "autotune/tune/calibrated_model.h"
+#include "reports/tuning.h"
+#include "sim/base/hash.h"
+
+enum { SEED = 1, RUNS_PER_SHAPE = 3 };
+
+static const double PROBABILITY = 0.95, WITHIN_PERCENT = 1;
+
+typedef struct Tuner {
+    Cli *cli;
+    Store *store;
+    TuneRequest *request;
+    MeasuredSetup setup;
+    MeasuredRun **of_shape;  // NULL: the executor refuses it
+    uint64_t *hashes;        // of the shapes' measurements; 0 where it refuses
+    int64_t session;
+    CalibratedModel model;
+} Tuner;
+
+static double number_or(const Cli *cli, OptionId id, double usual) {
+    return cli_given(cli, id) ? cli_value(cli, id)->number : usual;
+}
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// ------------------------------------------------------------------------------------------------ what the loop asks
+
+static TuneRun run_of(int shape, const StoredTuneRun *stored) {
+    const bool ok = strcmp(stored->state, "ok") == 0 && stored->measured_step_s > 0;
+    return (TuneRun){.shape = shape,
+                     .known = stored->known,
+                     .id = stored->run_id,
+                     .step_s = ok ? stored->measured_step_s : 0,
+                     .wall_s = stored->wall_s,
+                     .failure = ok ? NULL : stored->failure ? stored->failure : stored->state};
+}
+
+static int shape_of(const Tuner *tuner, const Tuning *tuning, const char *measurement_hash) {
+    char text[HASH_TEXT_BYTES];
+    for (int i = 0; i < tuning->shape_count; i++) {
+        if (tuner->of_shape[i] && strcmp(hash_hex(tuner->hashes[i], text), measurement_hash) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// The session's runs, read back: what was measured in this call and what was before look the same to the loop.
+static Status read_runs(const Tuner *tuner, const Tuning *tuning, TuneRun **runs, int *count, Error *error) {
+    StoredTuneRun *stored = NULL;
+    int stored_count = 0;
+    TRY(store_tune_runs(tuner->store, tuner->session, &tuner->cli->arena, &stored, &stored_count, error));
+    *runs = ARENA_ARRAY(&tuner->cli->arena, TuneRun, stored_count + 1);
+    *count = 0;
+    for (int i = 0; i < stored_count; i++) {
+        const int shape = shape_of(tuner, tuning, stored[i].measurement_hash);
+        if (shape >= 0) {
+            (*runs)[(*count)++] = run_of(shape, &stored[i]);
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status recall(void *state, const Tuning *tuning, TuneRun **runs, int *count, Error *error) {
+    return read_runs(state, tuning, runs, count, error);
+}
+
+static void say_progress(const Tuner *tuner, const Tuning *tuning, int shape) {
+    if (tuner->cli->interactive) {
+        char mesh[MESH_TEXT_BYTES];
+        fprintf(stderr, "\r\033[Krun %d: %s ", tuning->runs + 1,
+                mesh_text(&tuning->shapes[shape].prediction->plan.mesh, mesh));
+        fflush(stderr);
+        tuner->cli->drawn = true;
+    }
+}
+
+static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *run, Error *error) {
+    Tuner *tuner = state;
+    MeasuredRun *measured = tuner->of_shape[shape];
+    say_progress(tuner, tuning, shape);
+    const double start_s = now_s();
+    Error why = {0};
+    const Status status = measured_run_execute(measured, &why);
+    if (*tuner->cli->interrupted) {
+        return error_set(error, STATUS_ENVIRONMENT, "interrupted; the same call goes on from here");
+    }
+    if (status == STATUS_USAGE) {  // what was asked is wrong, for every shape
+        *error = why;
+        return status;
+    }
+    int64_t id = 0;
+    TRY(store_save_tune_run(tuner->store, tuner->session, &measured->record, now_s() - start_s, &id, error));
+    TuneRun *all;
+    int count = 0;
+    TRY(read_runs(tuner, tuning, &all, &count, error));
+    ASSERT(count > 0 && all[count - 1].id == id);
+    *run = all[count - 1];
+    return STATUS_OK;
+}
+
+static Status learn(void *state, const Tuning *tuning, TuneModel *model, BeliefShape *shapes, const char **learnt,
+                    Error *error) {
+    Tuner *tuner = state;
+    return calibrated_model_learn(&tuner->model, tuning, model, shapes, learnt, error);
+}
+
+static void report(void *state, const Tuning *tuning, const TuneStep *step) {
+    const Tuner *tuner = state;
+    cli_progress_clear(tuner->cli);
+    if (cli_format(tuner->cli) == FORMAT_TABLE) {
+        table_tuning_step(tuning, step, stdout);
+    }
+}
+
+static bool cancelled(void *state) {
+    const Tuner *tuner = state;
+    return *tuner->cli->interrupted;
+}
+
+// ----------------------------------------------------------------------------------------------------- the session
+
+// Every shape is lowered and predicted once; what the executor refuses is out with its reason.
+static Status prepare_shapes(Tuner *tuner, Tuning *tuning, Error *error) {
+    Arena *arena = &tuner->cli->arena;
+    tuner->of_shape = ARENA_ARRAY(arena, MeasuredRun *, tuning->shape_count);
+    tuner->hashes = ARENA_ARRAY(arena, uint64_t, tuning->shape_count);
+    for (int i = 0; i < tuning->shape_count; i++) {
+        TuneShape *shape = &tuning->shapes[i];
+        Error why = {0};
+        MeasuredRun *run;
+        const Status status = measured_run_make(&tuner->setup, &shape->prediction->plan, &run, &why);
+        if (status == STATUS_OK) {
+            tuner->of_shape[i] = run;
+            tuner->hashes[i] = run->record.measurement_hash;
+        } else if (status == STATUS_INFEASIBLE) {
+            shape->out = arena_text(arena, why.message);
+        } else {
+            *error = why;
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+// The same shapes, measured the same way, predicted on the same profile, with the same seed.
+static uint64_t session_key(const Tuner *tuner, const Tuning *tuning) {
+    Hash hash = hash_begin();
+    hash_text(&hash, tune_engine_version());
+    cluster_hash(&tuner->request->cluster, &hash);
+    hash_int(&hash, (int64_t)tuning->options.seed);
+    for (int i = 0; i < tuning->shape_count; i++) {
+        hash_int(&hash, (int64_t)tuner->hashes[i]);
+    }
+    return hash_end(&hash);
+}
+
+static Status open_session(Tuner *tuner, const Tuning *tuning, Error *error) {
+    const TuneSessionKey key = {.key = session_key(tuner, tuning),
+                                .command = tuner->request->command,
+                                .afresh = cli_given(tuner->cli, OPTION_NO_CACHE),
+                                .measurement_hashes = tuner->hashes,
+                                .count = tuning->shape_count};
+    return store_tune_session(tuner->store, &key, &tuner->session, error);
+}
+
+static Status print_tuning(const Cli *cli, const Tuning *tuning, Error *error) {
+    switch (cli_format(cli)) {
+    case FORMAT_JSON:
+        return json_tuning(tuning, stdout, error);
+    case FORMAT_CSV:
+        return csv_tuning(tuning, stdout, error);
+    case FORMAT_TABLE:
+        break;
+    }
+    return table_tuning(tuning, stdout, error);
+}
+
+static Status write_profile(const void *profile, FILE *out, Error *error) {
+    char *text = NULL;
+    TRY(cluster_write(profile, &text, error));
+    fputs(text, out);
+    free(text);
+    return STATUS_OK;
+}
+
+// What the runs taught, as a profile for the next plan.
+static Status save_profile(const Tuner *tuner, Error *error) {
+    Cli *cli = tuner->cli;
+    if (!cli_given(cli, OPTION_OUT)) {
+        return STATUS_OK;
+    }
+    char date[32];
+    const time_t now = time(NULL);
+    struct tm day;
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
+    const char *path = cli_value(cli, OPTION_OUT)->text;
+    ClusterProfile profile;
+    TRY(calibrated_model_profile(&tuner->model, date, &cli->arena, &profile, error));
+    TRY(cli_blame(cli, OPTION_OUT, cli_write_file(cli, path, write_profile, &profile, error)));
+    fprintf(stderr, "calibrated profile: %s\n", path);
+    return STATUS_OK;
+}
+
+static Status tune_and_print(Tuner *tuner, Tuning *tuning, Error *error) {
+    Cli *cli = tuner->cli;
+    const TuneMeans means = {
+        .recall = recall, .run = run_shape, .learn = learn, .report = report, .cancelled = cancelled, .state = tuner};
+    TRY(prepare_shapes(tuner, tuning, error));
+    TRY(open_session(tuner, tuning, error));
+    cli_warn_if_busy("steps will be slow and repeats will differ");
+    if (cli_format(cli) == FORMAT_TABLE) {
+        table_tuning_begin(tuning, stdout);
+    }
+    TRY(tune_run(tuning, &means, &cli->arena, error));
+    cli_progress_clear(cli);
+    TRY(print_tuning(cli, tuning, error));
+    TRY(save_profile(tuner, error));
+    return tuning->step_count > tuning->failures
+               ? STATUS_OK
+               : error_set(error, STATUS_ENVIRONMENT, "none of the %d shapes could be measured", tuning->shape_count);
+}
+
+static TuneOptions options_of(const Cli *cli, int shapes) {
+    return (TuneOptions){.probability = number_or(cli, OPTION_PROBABILITY, PROBABILITY),
+                         .tolerance = number_or(cli, OPTION_WITHIN, WITHIN_PERCENT) / 100,
+                         .max_runs = cli_integer_or(cli, OPTION_MAX_RUNS, RUNS_PER_SHAPE * shapes),
+                         .max_time_s = number_or(cli, OPTION_MAX_TIME, 0),
+                         .seed = cli_given(cli, OPTION_SEED) ? (uint64_t)cli_value(cli, OPTION_SEED)->integer : SEED};
+}
+
+static Status check_options(Cli *cli, const MeasuredSetup *setup, Error *error) {
+    if (cli->options.list_count > 1) {
+        error_set(error, STATUS_USAGE, "tune runs one world, not a list of them");
+        return cli_blame(cli, OPTION_WORLD, STATUS_USAGE);
+    }
+    if (setup->request->objective == OBJECTIVE_MEMORY) {
+        error_set(error, STATUS_USAGE, "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory");
+        return cli_blame(cli, OPTION_OBJECTIVE, STATUS_USAGE);
+    }
+    return measured_run_check_warm_up(setup, error);
+}
+
+static Status tune(Cli *cli, Store *store, Error *error) {
+    TuneRequest request;
+    MeasuredRun any = {.cli = cli};
+    TRY(last_request_take(cli, store, error));
+    TRY(request_build(cli, &validate_defaults, &request, error));
+    TRY(measured_run_by_executor(&any, &request, error));
+    Tuner tuner = {.cli = cli,
+                   .store = store,
+                   .request = &request,
+                   .setup = {.cli = cli,
+                             .request = &request,
+                             .target = any.target,
+                             .steps = cli_integer_or(cli, OPTION_STEPS, VALIDATE_STEPS),
+                             .warm_up = cli_integer_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP)}};
+    TRY(check_options(cli, &tuner.setup, error));
+    TRY(target_find(run_defaults.target, &tuner.model.runner, error));
+    TuneResult result;
+    TRY(cli_search_in(cli, store, &request, &result, error));
+    TRY(store_save_result(store, &result, error));
+    if (result.entry_count == 0) {
+        return cli_nothing_feasible(&result, error);
+    }
+    const int top = cli_integer_or(cli, OPTION_TOP, 0);
+    Tuning tuning;
+    const TuneOptions options = options_of(cli, top > 0 && top < result.entry_count ? top : result.entry_count);
+    tune_begin(&result, &options, top, &cli->arena, &tuning);
+    tuner.model.set = "this session";
+    const Status status = tune_and_print(&tuner, &tuning, error);
+    calibrated_model_free(&tuner.model);
+    return status;
+}
+
+Status cmd_tune(Cli *cli, Error *error) {
+    Store *store = NULL;
+    TRY(cli_open_store(cli, &store, error));
+    const Status status = tune(cli, store, error);
+    store_close(store);
+    return status;
+}

@@ -1,0 +1,58 @@
+// Simulates the step again with its spans, and writes it. A memory snapshot holds at most two micro-batches: later ones
+// repeat the second.
+
+#include "autotune/cli/step_files.h"
+
+#include <stdio.h>
+
+#include "autotune/predict_timeline.h"
+
+enum { SNAPSHOT_MICRO_BATCHES = 2 };
+
+static Status write_trace(const void *what, FILE *out, Error *error) {
+    return trace_chrome(what, out, error);
+}
+
+static Status write_snapshot(const void *what, FILE *out, Error *error) {
+    return memory_snapshot(what, out, error);
+}
+
+static Status trace_file(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const TraceStep *measured,
+                         Arena *arena, Error *error) {
+    StepProgram program;
+    Timeline simulated;
+    int rank = 0;
+    TRY(predict_timeline(request, plan, arena, &program, &simulated, &rank, error));
+    TraceFile file = {.request = request, .command = cli->line, .step_count = 1, .arena = arena};
+    file.steps[0] = (TraceStep){&program, &simulated};
+    if (measured) {
+        file.steps[file.step_count++] = *measured;
+    }
+    return cli_write_file(cli, cli_value(cli, OPTION_TRACE)->text, write_trace, &file, error);
+}
+
+static Status snapshot_file(Cli *cli, const TuneRequest *request, const TrainPlan *whole, Arena *arena, Error *error) {
+    StepProgram program;
+    Timeline simulated;
+    TrainPlan plan = *whole;
+    int rank = 0;
+    plan.grad_accum = plan.grad_accum < SNAPSHOT_MICRO_BATCHES ? plan.grad_accum : SNAPSHOT_MICRO_BATCHES;
+    TRY(predict_timeline(request, &plan, arena, &program, &simulated, &rank, error));
+    const MemorySnapshot snapshot = {.program = &program, .timeline = &simulated, .rank = rank, .arena = arena};
+    return cli_write_file(cli, cli_value(cli, OPTION_MEMORY_SNAPSHOT)->text, write_snapshot, &snapshot, error);
+}
+
+Status step_files_write(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const TraceStep *measured,
+                        Error *error) {
+    Arena arena = {0};
+    Status status = STATUS_OK;
+    if (cli_given(cli, OPTION_TRACE)) {
+        status = trace_file(cli, request, plan, measured, &arena, error);
+    }
+    if (status == STATUS_OK && cli_given(cli, OPTION_MEMORY_SNAPSHOT)) {
+        arena_reset(&arena);
+        status = snapshot_file(cli, request, plan, &arena, error);
+    }
+    arena_free(&arena);
+    return status;
+}

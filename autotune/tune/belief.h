@@ -1,0 +1,44 @@
+// What is believed of how long each shape takes: log seconds per token, jointly normal. The model predicts
+// (theta from the calibration), each shape has a misfit of its own that no theta explains, and a shape that has run is
+// known up to repeat noise:
+//   log t_i = prediction_i + gradient_i . (theta - mean) + misfit_i,   misfit_i ~ N(0, misfit_sd^2)
+//   log of a run of i = log t_i + N(0, noise_sd^2)
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/error.h"
+
+enum { BELIEF_FACTORS = 32 };
+
+// The model after what has run: factors are the coordinates of theta.
+typedef struct TuneModel {
+    int factors;
+    double covariance[BELIEF_FACTORS * BELIEF_FACTORS];  // of theta, row by row, factors x factors
+    double misfit_sd, noise_sd;
+} TuneModel;
+
+// One shape, in log seconds per token.
+typedef struct BeliefShape {
+    double predicted;  // at the mean of theta
+    double gradient[BELIEF_FACTORS];
+    int runs;         // that ended well
+    double measured;  // middle of their logs; nothing without runs
+    bool out;         // cannot win any more: it failed, or was refused
+} BeliefShape;
+
+typedef struct Belief {
+    int count;
+    double *mean;        // per shape
+    double *covariance;  // row by row, count x count
+    const bool *out;
+    double noise_sd;
+} Belief;
+
+void belief_form(const TuneModel *model, const BeliefShape *shapes, int count, Arena *arena, Belief *belief);
+
+// `draws` joint draws, row by row of count; the same for the same seed. ENVIRONMENT when the covariance is none.
+Status belief_draw(const Belief *belief, uint64_t seed, int draws, double *values, Error *error);

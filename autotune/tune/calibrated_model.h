@@ -1,0 +1,28 @@
+// The model of a session: the calibration of its profile by its own runs, done again after each of them. Until runs of
+// two shapes are there, and where a calibration refuses, the prior model.
+
+#pragma once
+
+#include "autotune/calibrate/calibrate.h"
+#include "autotune/tune/tune.h"
+
+typedef struct CalibratedModel {
+    const Target *runner;  // who runs: our executor's row, or the request's target itself
+    const char *set;       // whose runs they are: the host
+    int threads;              // 0 = as many as there are processors; changes no result
+    Arena arena;              // of the last calibration
+    CalibrationInput input;   // its samples
+    bool calibrated;          // it succeeded
+    Calibration calibration;  // then
+    const char *refusal;      // else why not
+} CalibratedModel;
+
+void calibrated_model_free(CalibratedModel *model);
+
+// For TuneMeans.learn.
+Status calibrated_model_learn(CalibratedModel *own, const Tuning *tuning, TuneModel *model, BeliefShape *shapes,
+                              const char **learnt, Error *error);
+
+// The profile as the last calibration knows it; USAGE, with its reason, where there is none. date: YYYY-MM-DD.
+Status calibrated_model_profile(const CalibratedModel *own, const char *date, Arena *arena, ClusterProfile *profile,
+                                Error *error);

@@ -1,0 +1,75 @@
+// The model where no calibration helps: predictions as they are, off by one common factor, each shape by a misfit of its
+// own. Its three standard deviations are learnt from the runs, as far as there are any: scaled inverse chi-squared
+// priors, each worth PRIOR_RUNS observations (Gelman et al., Bayesian Data Analysis, 3.3). Also the way in: a
+// calibration needs runs of two shapes.
+
+#include <math.h>
+
+#include "autotune/tune/tune.h"
+
+static const double COMMON_SD = 0.30;   // all predictions by one factor: uncalibrated machines, accuracy-notes.md 0
+static const double MISFIT_SD = 0.20;   // shapes among each other: validations in tests/accuracy/two_node/RESULTS.md
+static const double NOISE_SD = 0.03;    // repeats: the same file, 2 to 9 % between the extremes of five
+static const double PRIOR_RUNS = 4;
+static const double FAR = 4;  // a disturbed run counts as so many standard deviations, and not for all of itself
+
+static double tokens_of(const TuneShape *shape) {
+    return (double)plan_tokens_per_step(&shape->prediction->plan);
+}
+
+// Log of measured over predicted, and the mean of it over the shapes that ran.
+static double ratio_of(const TuneShape *shape) {
+    return log(shape->measured_s / shape->prediction->step_s);
+}
+
+static double mean_ratio(const Tuning *tuning, int *measured) {
+    double sum = 0;
+    *measured = 0;
+    for (int i = 0; i < tuning->shape_count; i++) {
+        if (tuning->shapes[i].runs > 0) {
+            sum += ratio_of(&tuning->shapes[i]);
+            ++*measured;
+        }
+    }
+    return *measured > 0 ? sum / *measured : 0;
+}
+
+static double misfit_sd(const Tuning *tuning) {
+    int measured;
+    const double mean = mean_ratio(tuning, &measured);
+    double squares = PRIOR_RUNS * MISFIT_SD * MISFIT_SD;
+    for (int i = 0; i < tuning->shape_count; i++) {
+        const TuneShape *shape = &tuning->shapes[i];
+        const double off = shape->runs > 0 ? fmin(fabs(ratio_of(shape) - mean), FAR * MISFIT_SD) : 0;
+        squares += off * off;
+    }
+    return sqrt(squares / (PRIOR_RUNS + fmax(measured - 1, 0)));
+}
+
+static double noise_sd(const Tuning *tuning) {
+    double squares = PRIOR_RUNS * NOISE_SD * NOISE_SD, freedom = PRIOR_RUNS;
+    for (int i = 0; i < tuning->step_count; i++) {
+        const TuneRun *run = &tuning->steps[i].run;
+        const TuneShape *shape = &tuning->shapes[run->shape];
+        if (!run->failure && shape->runs > 1) {
+            const double off = fmin(fabs(log(run->step_s / shape->measured_s)), FAR * NOISE_SD);
+            squares += off * off;
+            freedom += 1 - 1.0 / shape->runs;
+        }
+    }
+    return sqrt(squares / freedom);
+}
+
+void tune_model_prior(const Tuning *tuning, TuneModel *model, BeliefShape *shapes) {
+    *model = (TuneModel){.factors = 1, .misfit_sd = misfit_sd(tuning), .noise_sd = noise_sd(tuning)};
+    int measured;
+    const double mean = mean_ratio(tuning, &measured);
+    const double error = model->misfit_sd * model->misfit_sd + model->noise_sd * model->noise_sd;
+    const double precision = 1 / (COMMON_SD * COMMON_SD) + measured / error;
+    model->covariance[0] = 1 / precision;
+    for (int i = 0; i < tuning->shape_count; i++) {
+        const TuneShape *shape = &tuning->shapes[i];
+        shapes[i].predicted = log(shape->prediction->step_s / tokens_of(shape)) + measured * mean / error / precision;
+        shapes[i].gradient[0] = 1;
+    }
+}

@@ -1,0 +1,251 @@
+// The loop, and what of its state follows from the runs.
+
+#include "autotune/tune/tune.h"
+
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+
+#include "autotune/accuracy/statistics.h"
+
+const char *const tune_stop_names[TUNE_STOP_COUNT] = {"probability", "max-runs", "max-time", "no-shape-left"};
+
+const char *const tune_why_names[TUNE_WHY_COUNT] = {"tells most", "to make sure", "to prove it"};
+
+static const double SURPRISE = 2.5;      // standard deviations: 1 run in 80 by chance
+static const double DISAGREEMENT = 4.0;  // of two runs, in standard deviations of their difference
+
+void tune_begin(const TuneResult *result, const TuneOptions *options, int top, Arena *arena, Tuning *tuning) {
+    const int count = top > 0 && top < result->entry_count ? top : result->entry_count;
+    *tuning = (Tuning){.request = result->request,
+                       .options = *options,
+                       .shapes = ARENA_ARRAY(arena, TuneShape, count),
+                       .shape_count = count};
+    for (int i = 0; i < count; i++) {
+        tuning->shapes[i] = (TuneShape){.prediction = &result->entries[i], .place = i + 1};
+    }
+}
+
+const TuneStep *tune_last(const Tuning *tuning) {
+    return tuning->step_count > 0 ? &tuning->steps[tuning->step_count - 1] : &tuning->begin;
+}
+
+static double tokens_of(const TuneShape *shape) {
+    return (double)plan_tokens_per_step(&shape->prediction->plan);
+}
+
+// ------------------------------------------------------------------------------------- what follows from the runs
+
+// Logs of the steps of a shape's runs that ended well, among the first `steps`.
+static int logs_of(const Tuning *tuning, int shape, double *logs) {
+    int count = 0;
+    for (int i = 0; i < tuning->step_count; i++) {
+        const TuneRun *run = &tuning->steps[i].run;
+        if (run->shape == shape && !run->failure) {
+            logs[count++] = log(run->step_s);
+        }
+    }
+    return count;
+}
+
+// The middle of the logs: one run that somebody disturbed moves the median of three and the mean of two.
+static void note_measured(Tuning *tuning, int shape, Arena *arena) {
+    double *logs = ARENA_ARRAY(arena, double, tuning->step_count + 1);
+    const int count = logs_of(tuning, shape, logs);
+    tuning->shapes[shape].runs = count;
+    if (count > 0) {
+        const double middle = count < 3 ? gsl_stats_mean(logs, 1, (size_t)count) : statistics_median(logs, count);
+        tuning->shapes[shape].measured_s = exp(middle);
+    }
+}
+
+// What all other runs say of a shape that ran once: its belief with that run taken out again (the cavity of a normal
+// likelihood), and how far the run is from it.
+static bool contradicts_others(const Belief *belief, const BeliefShape *shape, int at) {
+    const double own = belief->noise_sd * belief->noise_sd, variance = belief->covariance[at * belief->count + at];
+    const double precision = 1 / variance - 1 / own;
+    if (!(precision > 0)) {
+        return false;
+    }
+    const double expected = (belief->mean[at] / variance - shape->measured / own) / precision;
+    return fabs(shape->measured - expected) > SURPRISE * sqrt(1 / precision + own);
+}
+
+// Runs of a shape do not tell yet what it takes: one that nothing else agrees with, or two that contradict each other.
+static bool is_unsettled(const Tuning *tuning, const Belief *belief, const BeliefShape *shape, int at, Arena *arena) {
+    if (shape->out || shape->runs == 0 || shape->runs > 2) {
+        return false;
+    }
+    double *logs = ARENA_ARRAY(arena, double, tuning->step_count + 1);
+    const int count = logs_of(tuning, at, logs);
+    return count == 2 ? fabs(logs[0] - logs[1]) > DISAGREEMENT * sqrt(2) * belief->noise_sd
+                      : contradicts_others(belief, shape, at);
+}
+
+// ------------------------------------------------------------------------------------------------------- the loop
+
+typedef struct Loop {
+    Tuning *tuning;
+    const TuneMeans *means;
+    Arena *arena;
+    Arena scratch;  // of one round
+    Belief belief;  // after the last step; in scratch
+} Loop;
+
+// A generator of its own per round, so that a round does not depend on how many numbers earlier ones drew.
+static uint64_t round_seed(const Tuning *tuning) {
+    return tuning->options.seed * 1000003u + (uint64_t)tuning->step_count * 2u;
+}
+
+static void expect(const Loop *loop, int shape, TuneStep *step) {
+    const Belief *belief = &loop->belief;
+    const double tokens = tokens_of(&loop->tuning->shapes[shape]);
+    const double sd = sqrt(belief->covariance[shape * belief->count + shape] + belief->noise_sd * belief->noise_sd);
+    const double reach = gsl_cdf_ugaussian_Pinv(0.9) * sd;
+    step->expected_s = exp(belief->mean[shape]) * tokens;
+    step->expected_low_s = step->expected_s * exp(-reach);
+    step->expected_high_s = step->expected_s * exp(reach);
+}
+
+static void note_belief(Loop *loop, const BeliefShape *believed, const Outlook *outlook) {
+    const Belief *belief = &loop->belief;
+    const double reach = gsl_cdf_ugaussian_Pinv(0.9);
+    for (int i = 0; i < belief->count; i++) {
+        TuneShape *shape = &loop->tuning->shapes[i];
+        const double tokens = tokens_of(shape), sd = sqrt(belief->covariance[i * belief->count + i]);
+        shape->calibrated_s = exp(believed[i].predicted) * tokens;
+        shape->low_s = exp(belief->mean[i] - reach * sd) * tokens;
+        shape->high_s = exp(belief->mean[i] + reach * sd) * tokens;
+        shape->good = outlook->good[i];
+        shape->best = outlook->best[i];
+        shape->unsettled = is_unsettled(loop->tuning, belief, &believed[i], i, &loop->scratch);
+    }
+}
+
+static void choose_next(Loop *loop, const Outlook *outlook, TuneStep *step) {
+    const Tuning *tuning = loop->tuning;
+    step->next = outlook_next(&loop->belief, outlook, round_seed(tuning), &loop->scratch, &step->gain);
+    step->why = TUNE_TELLS_MOST;
+    for (int i = 0; i < tuning->shape_count; i++) {
+        if (tuning->shapes[i].unsettled) {
+            step->next = i;
+            step->why = TUNE_UNSETTLED;
+            return;
+        }
+    }
+    if (outlook->winner >= 0 && outlook->probability >= tuning->options.probability) {
+        const bool proven = tuning->shapes[outlook->winner].runs > 0;
+        step->next = proven ? -1 : outlook->winner;
+        step->why = proven ? TUNE_TELLS_MOST : TUNE_UNPROVEN;
+    }
+}
+
+// What is believed after the steps so far.
+static Status believe(Loop *loop, TuneStep *step, Error *error) {
+    Tuning *tuning = loop->tuning;
+    const int count = tuning->shape_count;
+    arena_reset(&loop->scratch);
+    BeliefShape *shapes = ARENA_ARRAY(&loop->scratch, BeliefShape, count);
+    TuneModel model = {0};
+    const char *learnt = NULL;
+    TRY(loop->means->learn(loop->means->state, tuning, &model, shapes, &learnt, error));
+    step->learnt = learnt ? arena_text(loop->arena, learnt) : NULL;
+    for (int i = 0; i < count; i++) {
+        const TuneShape *shape = &tuning->shapes[i];
+        shapes[i].runs = shape->runs;
+        shapes[i].measured = shape->runs > 0 ? log(shape->measured_s / tokens_of(shape)) : 0;
+        shapes[i].out = shape->out != NULL;
+    }
+    belief_form(&model, shapes, count, &loop->scratch, &loop->belief);
+    Outlook outlook;
+    TRY(outlook_take(&loop->belief, tuning->options.tolerance, round_seed(tuning), &loop->scratch, &outlook, error));
+    note_belief(loop, shapes, &outlook);
+    step->winner = outlook.winner;
+    step->probability = outlook.probability;
+    step->regret = outlook.regret;
+    step->entropy = outlook.entropy;
+    choose_next(loop, &outlook, step);
+    return STATUS_OK;
+}
+
+static Status take_in(Loop *loop, const TuneRun *run, Error *error) {
+    Tuning *tuning = loop->tuning;
+    TuneStep *step = &tuning->steps[tuning->step_count];
+    *step = (TuneStep){.run = *run, .because = tune_last(tuning)->why};
+    expect(loop, run->shape, step);
+    tuning->step_count++;
+    tuning->known += run->known;
+    tuning->runs += !run->known;
+    tuning->failures += run->failure != NULL;
+    tuning->wall_s += run->known ? 0 : run->wall_s;
+    if (run->failure) {
+        tuning->shapes[run->shape].out = run->failure;
+    }
+    note_measured(tuning, run->shape, &loop->scratch);
+    TRY(believe(loop, step, error));
+    if (loop->means->report) {
+        loop->means->report(loop->means->state, tuning, step);
+    }
+    return STATUS_OK;
+}
+
+static bool is_over(const Tuning *tuning, TuneStop *stop) {
+    const TuneOptions *options = &tuning->options;
+    const TuneStep *last = tune_last(tuning);
+    if (last->winner < 0) {
+        *stop = TUNE_NONE_LEFT;
+    } else if (last->next < 0) {
+        *stop = TUNE_CERTAIN;
+    } else if (options->max_runs > 0 && tuning->runs >= options->max_runs) {
+        *stop = TUNE_MAX_RUNS;
+    } else if (options->max_time_s > 0 && tuning->wall_s >= options->max_time_s) {
+        *stop = TUNE_MAX_TIME;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static Status go_on(Loop *loop, size_t *capacity, Error *error) {
+    Tuning *tuning = loop->tuning;
+    const TuneMeans *means = loop->means;
+    while (!is_over(tuning, &tuning->stop)) {
+        const int steps = tuning->step_count;
+        tuning->steps = arena_grow(loop->arena, tuning->steps, (size_t)steps, capacity, sizeof *tuning->steps);
+        TuneRun run = {0};
+        TRY(means->run(means->state, tuning, tune_last(tuning)->next, &run, error));
+        TRY(take_in(loop, &run, error));
+        if (means->cancelled(means->state)) {
+            return error_set(error, STATUS_ENVIRONMENT, "interrupted; the same call goes on from here");
+        }
+    }
+    return STATUS_OK;
+}
+
+Status tune_run(Tuning *tuning, const TuneMeans *means, Arena *arena, Error *error) {
+    Loop loop = {.tuning = tuning, .means = means, .arena = arena};
+    TuneRun *known = NULL;
+    int count = 0;
+    if (means->recall) {
+        TRY(means->recall(means->state, tuning, &known, &count, error));
+    }
+    size_t capacity = 0;
+    tuning->begin = (TuneStep){.run.shape = -1};
+    Status status = believe(&loop, &tuning->begin, error);
+    if (status == STATUS_OK && means->report) {
+        means->report(means->state, tuning, &tuning->begin);
+    }
+    for (int i = 0; i < count && status == STATUS_OK; i++) {
+        tuning->steps =
+            arena_grow(arena, tuning->steps, (size_t)tuning->step_count, &capacity, sizeof *tuning->steps);
+        status = take_in(&loop, &known[i], error);
+    }
+    status = status == STATUS_OK ? go_on(&loop, &capacity, error) : status;
+    arena_free(&loop.scratch);
+    return status;
+}
+
+const TuneShape *tune_winner(const Tuning *tuning) {
+    const TuneStep *last = tune_last(tuning);
+    return last->winner >= 0 ? &tuning->shapes[last->winner] : NULL;
+}

@@ -1,0 +1,100 @@
+// The closed loop: believe, run the shape that tells most about who wins, learn, repeat. Who runs, who remembers and
+// what calibrates is the caller's; the loop itself is a function of its seed and of what the runs said, so a session
+// that is resumed from its stored runs goes on as if it had never stopped.
+
+#pragma once
+
+#include "autotune/result.h"
+#include "autotune/tune/outlook.h"
+
+typedef struct TuneOptions {
+    double probability;  // enough: of the winner
+    double tolerance;    // what does not count as faster: 0.01 = 1 %
+    int max_runs;        // of the session; 0 = no bound
+    double max_time_s;   // spent in its runs; 0 = no bound
+    uint64_t seed;
+} TuneOptions;
+
+// One run of a shape, however it ended.
+typedef struct TuneRun {
+    int shape;
+    bool known;           // measured before the session: costs it nothing
+    int64_t id;           // in the store; 0 = in none
+    double step_s;        // median after the warm-up; 0 = nothing was measured
+    const double *span_s;  // sums by SpanKind of the calibration; NULL = not known
+    double wall_s;        // that it took
+    const char *failure;  // why it says nothing of the time; NULL = it does
+} TuneRun;
+
+typedef struct TuneShape {
+    const Prediction *prediction;
+    int place;             // in the predicted ranking, from 1
+    const char *out;       // why it is no candidate any more; NULL
+    int runs;              // that ended well
+    double measured_s;     // middle of their steps; 0 = none
+    double calibrated_s;   // predicted by the model after the last run
+    double low_s, high_s;  // 80 % of what is believed of its step
+    double good, best;     // probabilities: within the tolerance of the fastest; the fastest
+    bool unsettled;        // its runs contradict each other, or its one run all that is known otherwise
+} TuneShape;
+
+// Why a shape is run: it tells most about who wins; its runs are not to be trusted yet; it wins and never ran.
+typedef enum { TUNE_TELLS_MOST, TUNE_UNSETTLED, TUNE_UNPROVEN, TUNE_WHY_COUNT } TuneWhy;
+extern const char *const tune_why_names[TUNE_WHY_COUNT];  // "tells most" "to make sure" "to prove it"
+
+// A run, what was expected of it and what is believed after it.
+typedef struct TuneStep {
+    TuneRun run;
+    TuneWhy because;  // it was run; nothing of a known one
+    double expected_s, expected_low_s, expected_high_s;  // of its measured step, 80 %
+    const char *learnt;                                  // what the model says of itself
+    int winner;
+    double probability, regret, entropy;
+    int next;     // shape to run; -1 = none
+    TuneWhy why;  // that one
+    double gain;  // bits that the run that tells most is expected to bring
+} TuneStep;
+
+typedef enum { TUNE_CERTAIN, TUNE_MAX_RUNS, TUNE_MAX_TIME, TUNE_NONE_LEFT, TUNE_STOP_COUNT } TuneStop;
+extern const char *const tune_stop_names[TUNE_STOP_COUNT];  // "probability" "max-runs" "max-time" "no-shape-left"
+
+typedef struct Tuning {
+    const TuneRequest *request;
+    TuneOptions options;
+    TuneShape *shapes;
+    int shape_count;
+    TuneStep begin;   // before the first run of the session; run.shape is -1
+    TuneStep *steps;  // a step per run
+    int step_count;
+    int runs, failures, known;  // of the steps: run by the session; failed; known before
+    double wall_s;
+    TuneStop stop;
+} Tuning;
+
+typedef struct TuneMeans {
+    // What the session holds already, in order. NULL = nothing.
+    Status (*recall)(void *state, const Tuning *tuning, TuneRun **runs, int *count, Error *error);
+    // One more run, remembered however it ends; a failed run is OK, with its failure. An error ends the loop.
+    Status (*run)(void *state, const Tuning *tuning, int shape, TuneRun *run, Error *error);
+    // The model after the steps so far: predictions and gradients of all shapes (log seconds per token), covariance and
+    // deviations; learnt: a few words. Called once per step.
+    Status (*learn)(void *state, const Tuning *tuning, TuneModel *model, BeliefShape *shapes, const char **learnt,
+                    Error *error);
+    void (*report)(void *state, const Tuning *tuning, const TuneStep *step);  // NULL = nobody listens
+    bool (*cancelled)(void *state);
+    void *state;
+} TuneMeans;
+
+// The `top` best entries of a search, 0 = all, as shapes. Fills tuning.
+void tune_begin(const TuneResult *result, const TuneOptions *options, int top, Arena *arena, Tuning *tuning);
+
+Status tune_run(Tuning *tuning, const TuneMeans *means, Arena *arena, Error *error);
+
+// The last step; before any run, the beginning.
+const TuneStep *tune_last(const Tuning *tuning);
+
+// The shape that the last step names; NULL where all are out.
+const TuneShape *tune_winner(const Tuning *tuning);
+
+// The model where nothing was learnt yet: predictions as they are, off by one common factor, and a misfit per shape.
+void tune_model_prior(const Tuning *tuning, TuneModel *model, BeliefShape *shapes);

@@ -1,0 +1,274 @@
+// Prints, from measured sweeps alone: how far predictions are from what was measured before and after calibration, beside
+// the noise of repeats; and how many runs the closed loop needs to find the best shape, beside a random order and
+// running all. Markdown, on standard output; nothing is run, the same files give the same text.
+//
+//   sweep_judge RUNS.csv GROUPS.csv [SEEDS]
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autotune/accuracy/statistics.h"
+#include "autotune/calibrate/calibrate.h"
+#include "tests/accuracy/sweep/strategies.h"
+
+enum { SEEDS = 20, MOST_SEEDS = 1000, MOST_RUNS = 40 };
+
+static Arena arena;
+
+// ------------------------------------------------------------------------------------------- predicted and measured
+
+typedef struct Judged {
+    double error, tau, regret;
+} Judged;
+
+static Judged judge_times(const Sweep *sweep, const double *predicted_s) {
+    const int count = sweep->result.entry_count;
+    double *errors = ARENA_ARRAY(&arena, double, count);
+    int first = 0;
+    for (int i = 0; i < count; i++) {
+        errors[i] = fabs(predicted_s[i] / sweep->measured_s[i] - 1);
+        first = predicted_s[i] < predicted_s[first] ? i : first;
+    }
+    return (Judged){statistics_median(errors, count), statistics_kendall_tau(predicted_s, sweep->measured_s, count),
+                    sweep_regret(sweep, first)};
+}
+
+static CalibrationCase case_of(const Sweep *sweep, int shape) {
+    return (CalibrationCase){.model = &sweep->request.model,
+                             .cluster = &sweep->request.cluster,
+                             .target = sweep->request.target,
+                             .runner = sweep->request.target,
+                             .plan = sweep->result.entries[shape].plan,
+                             .serial_lanes = sweep->request.serial_lanes};
+}
+
+// Every repeat of the shapes that `taught` says, as samples.
+static int add_samples(const Sweep *sweep, const bool *taught, CalibrationSample *samples) {
+    int count = 0;
+    for (int shape = 0; shape < sweep->result.entry_count; shape++) {
+        for (int i = 0; (!taught || taught[shape]) && i < sweep->shapes[shape].count; i++) {
+            samples[count++] = (CalibrationSample){.what = case_of(sweep, shape),
+                                                   .id = arena_format(&arena, "%s-%d-%d", sweep->name, shape, i),
+                                                   .set = "sweep",
+                                                   .step_s = sweep->shapes[shape].steps_s[i]};
+        }
+    }
+    return count;
+}
+
+static Status predict_all(const CalibrationPosterior *posterior, const Sweep *sweep, double *predicted_s,
+                          Error *error) {
+    Arena scratch = {0};
+    Status status = STATUS_OK;
+    for (int shape = 0; shape < sweep->result.entry_count && status == STATUS_OK; shape++) {
+        const CalibrationCase what = case_of(sweep, shape);
+        CalibrationSensitivity at;
+        status = calibrate_sensitivity(posterior, &what, &scratch, &at, error);
+        predicted_s[shape] = exp(at.log_step);
+    }
+    arena_free(&scratch);
+    return status;
+}
+
+// Each shape by a calibration with the other shapes of its sweep.
+static Status predict_held_out(const Sweep *sweep, double *predicted_s, Error *error) {
+    const int shapes = sweep->result.entry_count;
+    bool *taught = ARENA_ARRAY(&arena, bool, shapes);
+    double *all_s = ARENA_ARRAY(&arena, double, shapes);
+    for (int held = 0; held < shapes; held++) {
+        for (int i = 0; i < shapes; i++) {
+            taught[i] = i != held;
+        }
+        CalibrationSample *samples = ARENA_ARRAY(&arena, CalibrationSample, shapes * (sweep->repeats + 1));
+        const CalibrationInput input = {&sweep->request.cluster, samples, add_samples(sweep, taught, samples), .threads = 1};
+        Calibration calibration;
+        TRY(calibrate_fit(&input, &arena, &calibration, error));
+        TRY(predict_all(&calibration.posterior, sweep, all_s, error));
+        predicted_s[held] = all_s[held];
+    }
+    return STATUS_OK;
+}
+
+// Another model on the same machine: what a calibration is worth for what never ran.
+static Status predict_from_others(const Sweeps *sweeps, const Sweep *sweep, double *predicted_s, bool *any,
+                                  Error *error) {
+    CalibrationSample *samples = ARENA_ARRAY(&arena, CalibrationSample, 4096);
+    int count = 0;
+    for (int i = 0; i < sweeps->count; i++) {
+        const Sweep *other = &sweeps->rows[i];
+        const int most = other->result.entry_count * (other->repeats + 1);
+        if (other != sweep && strcmp(other->request.cluster.name, sweep->request.cluster.name) == 0 &&
+            count + most <= 4096) {
+            count += add_samples(other, NULL, samples + count);
+        }
+    }
+    *any = count > 0;
+    if (!*any) {
+        return STATUS_OK;
+    }
+    const CalibrationInput input = {&sweep->request.cluster, samples, count, .threads = 0};
+    Calibration calibration;
+    TRY(calibrate_fit(&input, &arena, &calibration, error));
+    return predict_all(&calibration.posterior, sweep, predicted_s, error);
+}
+
+static double median_noise(const Sweep *sweep) {
+    double *values = ARENA_ARRAY(&arena, double, sweep->result.entry_count);
+    int count = 0;
+    for (int i = 0; i < sweep->result.entry_count; i++) {
+        if (isfinite(sweep->noise[i])) {
+            values[count++] = sweep->noise[i];
+        }
+    }
+    return count > 0 ? statistics_median(values, count) : NAN;
+}
+
+static void print_judged(const Judged *judged) {
+    printf(" %.1f %% | %.2f | %.2f |", 100 * judged->error, judged->tau, judged->regret);
+}
+
+static Status print_predictions(const Sweeps *sweeps, Error *error) {
+    printf("\n## Predicted and measured\n\n"
+           "Median error of the step time, Kendall's tau of the order, and regret: the measured time of the shape "
+           "predicted fastest over that\nof the fastest. \"Held out\": each shape by a calibration with the other "
+           "shapes of its sweep. \"Other models\": by a calibration with\nthe other models' runs on the same cluster. "
+           "Repeat noise: standard deviation of the logs of a shape's repeats, median over the shapes.\n\n"
+           "| sweep | shapes | repeats | repeat noise | as probed: error | tau | regret | held out: error | tau | "
+           "regret | other models: error | tau | regret |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    for (int i = 0; i < sweeps->count; i++) {
+        const Sweep *sweep = &sweeps->rows[i];
+        const int shapes = sweep->result.entry_count;
+        double *probed_s = ARENA_ARRAY(&arena, double, shapes), *held_s = ARENA_ARRAY(&arena, double, shapes);
+        double *others_s = ARENA_ARRAY(&arena, double, shapes);
+        bool any = false;
+        for (int shape = 0; shape < shapes; shape++) {
+            probed_s[shape] = sweep->result.entries[shape].step_s;
+        }
+        TRY(predict_held_out(sweep, held_s, error));
+        TRY(predict_from_others(sweeps, sweep, others_s, &any, error));
+        const Judged probed = judge_times(sweep, probed_s), held = judge_times(sweep, held_s);
+        printf("| %s | %d | %d | %.1f %% |", sweep->name, shapes, sweep->repeats, 100 * median_noise(sweep));
+        print_judged(&probed);
+        print_judged(&held);
+        if (any) {
+            const Judged others = judge_times(sweep, others_s);
+            print_judged(&others);
+        } else {
+            printf(" - | - | - |");
+        }
+        printf("\n");
+        fflush(stdout);
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------------- the closed loop
+
+static const int after[] = {0, 1, 2, 3, 4, 6, 8, 10};
+enum { AFTER = sizeof after / sizeof after[0] };
+
+typedef struct Strategy {
+    const char *name;
+    int courses, good;               // at the end: within 1 % of the best
+    double runs[MOST_SEEDS];         // before it stopped
+    double found[MOST_SEEDS];        // only of those that are good at the end
+    double stated, regret_sum[AFTER], end_regret;
+} Strategy;
+
+static void count_course(const Sweep *sweep, const Course *course, Strategy *strategy) {
+    const int found = course_found(sweep, course);
+    strategy->runs[strategy->courses++] = course->runs;
+    if (found >= 0) {
+        strategy->found[strategy->good++] = found;
+    }
+    strategy->stated += course->probability;
+    strategy->end_regret += course_regret(sweep, course, MOST_STEPS);
+    for (int k = 0; k < AFTER; k++) {
+        strategy->regret_sum[k] += course_regret(sweep, course, after[k]);
+    }
+}
+
+static void print_strategy(const Sweep *sweep, Strategy *strategy) {
+    const int courses = strategy->courses;
+    printf("| %s | %s | %.0f (%.0f) |", sweep->name, strategy->name, statistics_quantile(strategy->runs, courses, 0.5),
+           statistics_quantile(strategy->runs, courses, 0.9));
+    printf(" %.0f (%.0f) |", statistics_quantile(strategy->found, strategy->good, 0.5),
+           statistics_quantile(strategy->found, strategy->good, 0.9));
+    printf(" %d of %d |", strategy->good, courses);
+    if (isfinite(strategy->stated)) {
+        printf(" %.2f |", strategy->stated / courses);
+    } else {
+        printf(" - |");
+    }
+    printf(" %.3f |", strategy->end_regret / courses);
+    for (int k = 0; k < AFTER; k++) {
+        printf(" %.2f |", strategy->regret_sum[k] / courses);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+static Status judge_loop(const Sweep *sweep, int seeds, Error *error) {
+    static Strategy tuned, plain, random;
+    tuned = (Strategy){.name = "tune"};
+    plain = (Strategy){.name = "tune, not calibrated"};
+    random = (Strategy){.name = "all once, random order"};
+    for (int seed = 1; seed <= seeds; seed++) {
+        Course course = {0};
+        TRY(course_tuned(sweep, true, MOST_RUNS, (uint64_t)seed, &course, error));
+        count_course(sweep, &course, &tuned);
+        TRY(course_tuned(sweep, false, MOST_RUNS, (uint64_t)seed, &course, error));
+        count_course(sweep, &course, &plain);
+        course_random(sweep, (uint64_t)seed, &course);
+        count_course(sweep, &course, &random);
+    }
+    print_strategy(sweep, &tuned);
+    print_strategy(sweep, &plain);
+    print_strategy(sweep, &random);
+    return STATUS_OK;
+}
+
+static Status print_loop(const Sweeps *sweeps, int seeds, Error *error) {
+    printf("\n## How many runs it takes\n\n"
+           "Replays: each further run of a shape is another of its measured repeats, in an order of its own for each of "
+           "%d seeds. `tune` ends when\nthe winner is within 1 %% of the fastest with probability 0.95, or after %d "
+           "runs. Found: runs after which it names a shape within 1 %% of\nthe best (by the median of all repeats) and "
+           "stays with such; only of the replays that end so. Median, in brackets the 90th percentile.\nThe last "
+           "columns: mean regret of what it names after so many runs.\n\n"
+           "| sweep | how | runs | found after | right | stated | regret at its end |",
+           seeds, MOST_RUNS);
+    for (int k = 0; k < AFTER; k++) {
+        printf(" %d |", after[k]);
+    }
+    printf("\n|---|---|---|---|---|---|---|");
+    for (int k = 0; k < AFTER; k++) {
+        printf("---|");
+    }
+    printf("\n");
+    for (int i = 0; i < sweeps->count; i++) {
+        TRY(judge_loop(&sweeps->rows[i], seeds, error));
+    }
+    return STATUS_OK;
+}
+
+int main(int argc, char **argv) {
+    const char *runs = argc > 1 ? argv[1] : NDTUNE_SOURCE_DIR "/tests/accuracy/sweep/sweep.csv";
+    const char *groups = argc > 2 ? argv[2] : NDTUNE_SOURCE_DIR "/tests/accuracy/sweep/groups.csv";
+    const int asked = argc > 3 ? atoi(argv[3]) : SEEDS, seeds = asked < MOST_SEEDS ? asked : MOST_SEEDS;
+    Error error = {0};
+    Sweeps sweeps;
+    Status status = sweeps_read(runs, groups, &arena, &sweeps, &error);
+    if (status == STATUS_OK) {
+        status = print_predictions(&sweeps, &error);
+    }
+    if (status == STATUS_OK) {
+        status = print_loop(&sweeps, seeds, &error);
+    }
+    if (status != STATUS_OK) {
+        fprintf(stderr, "sweep_judge: %s\n", error.message);
+    }
+    arena_free(&arena);
+    return status == STATUS_OK ? 0 : 1;
+}

@@ -1,0 +1,92 @@
+// Every strategy sees the same repeats of a shape in the same order (replay.h), so that luck is shared.
+
+#include "tests/accuracy/sweep/strategies.h"
+
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+
+#include "autotune/tune/calibrated_model.h"
+
+static const double GOOD = 1.01;  // the tolerance of the loop
+
+typedef struct Replayed {
+    Replay replay;  // first: replay_run takes this as a replay
+    CalibratedModel model;
+    bool calibrate;
+    Course *course;
+} Replayed;
+
+static Status learn(void *state, const Tuning *tuning, TuneModel *model, BeliefShape *shapes, const char **learnt,
+                    Error *error) {
+    Replayed *own = state;
+    if (own->calibrate) {
+        return calibrated_model_learn(&own->model, tuning, model, shapes, learnt, error);
+    }
+    tune_model_prior(tuning, model, shapes);
+    return STATUS_OK;
+}
+
+static void note(void *state, const Tuning *tuning, const TuneStep *step) {
+    Replayed *own = state;
+    own->course->named[tuning->step_count] = step->winner;
+}
+
+static bool never(void *state) {
+    (void)state;
+    return false;
+}
+
+Status course_tuned(const Sweep *sweep, bool calibrate, int max_runs, uint64_t seed, Course *course, Error *error) {
+    Arena arena = {0};
+    Replayed own = {.replay = {sweep->shapes, seed},
+                    .model = {.runner = sweep->request.target, .set = sweep->name},
+                    .calibrate = calibrate,
+                    .course = course};
+    const TuneMeans means = {.run = replay_run, .learn = learn, .report = note, .cancelled = never, .state = &own};
+    const TuneOptions options = {.probability = 0.95, .tolerance = GOOD - 1, .max_runs = max_runs, .seed = seed};
+    Tuning tuning;
+    tune_begin(&sweep->result, &options, 0, &arena, &tuning);
+    const Status status = tune_run(&tuning, &means, &arena, error);
+    course->runs = tuning.step_count;
+    course->probability = tuning.step_count > 0 ? tuning.steps[tuning.step_count - 1].probability : NAN;
+    calibrated_model_free(&own.model);
+    arena_free(&arena);
+    return status;
+}
+
+void course_random(const Sweep *sweep, uint64_t seed, Course *course) {
+    const int count = sweep->result.entry_count;
+    int order[MOST_STEPS];
+    for (int i = 0; i < count; i++) {
+        order[i] = i;
+    }
+    gsl_rng *generator = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(generator, (unsigned long)seed + 17);
+    gsl_ran_shuffle(generator, order, (size_t)count, sizeof *order);
+    gsl_rng_free(generator);
+    const Replay replay = {sweep->shapes, seed};
+    const Tuning nothing_ran = {.shape_count = count};
+    double fastest_s = INFINITY;
+    *course = (Course){.runs = count, .probability = NAN};
+    for (int i = 0; i < count; i++) {
+        TuneRun run;
+        replay_run((void *)&replay, &nothing_ran, order[i], &run, NULL);
+        const bool faster = !run.failure && run.step_s < fastest_s;
+        course->named[i + 1] = faster ? order[i] : course->named[i];
+        fastest_s = faster ? run.step_s : fastest_s;
+    }
+}
+
+int course_found(const Sweep *sweep, const Course *course) {
+    int since = -1;
+    for (int k = 0; k <= course->runs; k++) {
+        const bool good = sweep_regret(sweep, course->named[k]) <= GOOD;
+        since = !good ? -1 : since < 0 ? k : since;
+    }
+    return since;
+}
+
+double course_regret(const Sweep *sweep, const Course *course, int runs) {
+    return sweep_regret(sweep, course->named[runs < course->runs ? runs : course->runs]);
+}

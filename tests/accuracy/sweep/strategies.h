@@ -1,0 +1,25 @@
+// How a tuner goes about a sweep, replayed from its measured runs.
+
+#pragma once
+
+#include "tests/accuracy/sweep/sweep.h"
+
+enum { MOST_STEPS = 128 };
+
+// After run k (0 = before the first) the strategy would name a shape; runs: how many it made before it stopped.
+typedef struct Course {
+    int named[MOST_STEPS];
+    int runs;
+    double probability;  // that it states at the end; NAN where it states none
+} Course;
+
+// The loop as `ndtune tune` runs it; without calibration: predictions off by one common factor.
+Status course_tuned(const Sweep *sweep, bool calibrate, int max_runs, uint64_t seed, Course *course, Error *error);
+
+// All shapes once, in a random order; names the fastest so far, before that what was predicted best.
+void course_random(const Sweep *sweep, uint64_t seed, Course *course);
+
+// Runs after which it names a shape within 1 % of the best and stays with such; -1 = at its end it does not.
+int course_found(const Sweep *sweep, const Course *course);
+// Regret of what it names after that many runs, or at its end.
+double course_regret(const Sweep *sweep, const Course *course, int runs);

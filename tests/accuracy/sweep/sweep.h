@@ -1,0 +1,26 @@
+// The measured sweeps as sets of shapes that differ in nothing else: what a tuner is judged by.
+
+#pragma once
+
+#include "autotune/accuracy/run_file.h"
+#include "autotune/tune/replay.h"
+
+typedef struct Sweep {
+    const char *name;     // "two4-wide"
+    TuneRequest request;  // model, cluster, target
+    TuneResult result;    // its shapes as predicted, best first
+    ReplayShape *shapes;  // in that order
+    double *measured_s;   // median of the repeats
+    double *noise;        // of a shape: standard deviation of the logs of its repeats; NAN of fewer than two
+    int repeats;          // of most shapes
+    int best;             // measured
+} Sweep;
+
+typedef struct Sweeps {
+    Sweep *rows;
+    int count;
+} Sweeps;
+
+Status sweeps_read(const char *runs_path, const char *groups_path, Arena *arena, Sweeps *sweeps, Error *error);
+
+double sweep_regret(const Sweep *sweep, int shape);  // its measured time over that of the best

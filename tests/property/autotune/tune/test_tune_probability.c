@@ -1,0 +1,118 @@
+// The probability that the loop states is the share of sessions that end right. Shapes, their misfits and the noise of
+// runs are drawn as the prior model says that they are, so that nothing but the loop is on trial. NDTUNE_SEED repeats a
+// run.
+
+#include <criterion/criterion.h>
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "autotune/tune/tune.h"
+
+enum { SHAPES = 6, SESSIONS = 300 };
+
+static const double COMMON_SD = 0.30, MISFIT_SD = 0.20, NOISE_SD = 0.03;  // of prior_model.c
+
+// One world: what each shape really takes.
+typedef struct World {
+    gsl_rng *generator;
+    Prediction entries[SHAPES];
+    TuneRequest request;
+    TuneResult result;
+    double true_s[SHAPES];
+} World;
+
+static void make_world(World *world) {
+    const double common = gsl_ran_gaussian(world->generator, COMMON_SD);
+    for (int i = 0; i < SHAPES; i++) {
+        const double predicted_s = exp(gsl_ran_gaussian(world->generator, 0.15));
+        world->entries[i] =
+            (Prediction){.plan = {.mesh = {{1, 2, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1},
+                         .step_s = predicted_s};
+        world->true_s[i] = predicted_s * exp(common + gsl_ran_gaussian(world->generator, MISFIT_SD));
+    }
+    world->result = (TuneResult){.request = &world->request, .entries = world->entries, .entry_count = SHAPES};
+}
+
+static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *run, Error *error) {
+    (void)tuning;
+    (void)error;
+    World *world = state;
+    *run = (TuneRun){.shape = shape,
+                     .step_s = world->true_s[shape] * exp(gsl_ran_gaussian(world->generator, NOISE_SD))};
+    return STATUS_OK;
+}
+
+static Status learn(void *state, const Tuning *tuning, TuneModel *model, BeliefShape *shapes, const char **learnt,
+                    Error *error) {
+    (void)state;
+    (void)error;
+    (void)learnt;
+    tune_model_prior(tuning, model, shapes);
+    return STATUS_OK;
+}
+
+static bool never(void *state) {
+    (void)state;
+    return false;
+}
+
+static bool is_right(const World *world, const Tuning *tuning) {
+    double fastest_s = INFINITY;
+    for (int i = 0; i < SHAPES; i++) {
+        fastest_s = fmin(fastest_s, world->true_s[i]);
+    }
+    return world->true_s[tune_last(tuning)->winner] <= fastest_s * (1 + tuning->options.tolerance);
+}
+
+static uint64_t chosen_seed(void) {
+    const char *given = getenv("NDTUNE_SEED");
+    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    fprintf(stderr, "tune: NDTUNE_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+// Of that many sessions the share that ends right is within five standard errors of what they state, and 2 % for what
+// the loop learns of its own standard deviations: by chance it is not once in a million runs of this test.
+static void check_share(double probability) {
+    Arena arena = {0};
+    World world = {.generator = gsl_rng_alloc(gsl_rng_mt19937)};
+    const uint64_t seed = chosen_seed();
+    gsl_rng_set(world.generator, (unsigned long)seed);
+    const TuneMeans means = {.run = run_shape, .learn = learn, .cancelled = never, .state = &world};
+    double stated = 0, variance = 0;
+    int right = 0, runs = 0;
+    for (int i = 0; i < SESSIONS; i++) {
+        make_world(&world);
+        const TuneOptions options = {
+            .probability = probability, .tolerance = 0.01, .max_runs = 60, .seed = seed + (uint64_t)i};
+        Tuning tuning;
+        Error error = {0};
+        tune_begin(&world.result, &options, 0, &arena, &tuning);
+        cr_assert_eq(tune_run(&tuning, &means, &arena, &error), STATUS_OK, "%s", error.message);
+        const double p = tune_last(&tuning)->probability;
+        stated += p;
+        variance += p * (1 - p);
+        right += is_right(&world, &tuning);
+        runs += tuning.runs;
+        arena_reset(&arena);
+    }
+    gsl_rng_free(world.generator);
+    arena_free(&arena);
+    fprintf(stderr, "wanted %g: stated %.3f, right %.3f, %.1f runs\n", probability, stated / SESSIONS,
+            (double)right / SESSIONS, (double)runs / SESSIONS);
+    const double margin = 5 * sqrt(variance) + 0.02 * SESSIONS;
+    cr_assert_gt(right, stated - margin, "stated %g, right %d of %d", stated, right, SESSIONS);
+    cr_assert_lt(right, stated + margin, "stated %g, right %d of %d", stated, right, SESSIONS);
+}
+
+Test(tune_probability, sessions_that_ask_for_little_are_as_often_right_as_they_state, .timeout = 200) {
+    check_share(0.6);
+}
+
+Test(tune_probability, sessions_that_ask_for_much_are_as_often_right_as_they_state, .timeout = 200) {
+    check_share(0.9);
+}
