@@ -23,7 +23,7 @@ static void end(void) {
 
 TestSuite(cli_report, .init = begin, .fini = end, .timeout = 600);
 
-#define PLAN "--world", "8", "--model", "tiny", "--global-batch", "64"
+#define PLAN "--world", "4", "--model", "tiny", "--global-batch", "4", "--seq", "128"
 #define REAL "--model", "tiny", "--layers", "1", "--steps", "3"
 
 // The data of the page that was written; the caller frees.
@@ -77,7 +77,7 @@ Test(cli_report, goes_on_with_the_last_request_and_says_which) {
     program_run_free(&plan);
     ProgramRun run = CLI("report", "--html", html, "--db", db, "--format", "json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
-    cr_assert_not_null(strstr(run.err, "of the last request: ndtune --world 8 --model tiny"), "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "of the last request: ndtune --world 4 --model tiny"), "%s", run.err);
     json_t *root = json_loads(run.out, 0, NULL);
     program_run_free(&run);
     cr_assert_str_eq(json_string_value(json_object_get(root, "schema")), "ndtune.report/1");
@@ -87,7 +87,7 @@ Test(cli_report, goes_on_with_the_last_request_and_says_which) {
     cr_assert_eq(cli_number(root, "measured"), 0);
     json_decref(root);
     json_t *data = data_of_page();
-    cr_assert_eq(cli_number(json_object_get(data, "request"), "global_batch"), 64);
+    cr_assert_eq(cli_number(json_object_get(data, "request"), "global_batch"), 4);
     json_decref(data);
 }
 
