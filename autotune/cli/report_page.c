@@ -15,6 +15,7 @@
 enum {
     ASKED_CANDIDATES = 20000,  // beyond, the further searches of explain take longer than anybody waits for a page
     RECALLED_ENTRIES = 64,     // of the ranking, looked up in the store
+    CURVE_MICRO_BATCHES = 2,   // of the curve of live bytes: later ones repeat the second
     RECALLED_RUNS = 16,        // of each
     RECALLED_FAILURES = 200    // of the newest runs, those that did not end well
 };
@@ -25,8 +26,8 @@ typedef struct Gathering {
     const ReportPage *page;
     HtmlReport report;
     Explanation explanation;
-    StepProgram program;
-    Timeline simulated, measured;
+    StepProgram program, memory_program;
+    Timeline simulated, measured, memory_step;
 } Gathering;
 
 static Status ask_questions(Gathering *gathering, Error *error) {
@@ -132,6 +133,13 @@ static Status gather_timelines(Gathering *gathering, Error *error) {
                          &gathering->simulated, &simulated->rank, error));
     simulated->program = &gathering->program;
     simulated->timeline = &gathering->simulated;
+    TrainPlan short_plan = best->plan;
+    short_plan.grad_accum = short_plan.grad_accum < CURVE_MICRO_BATCHES ? short_plan.grad_accum : CURVE_MICRO_BATCHES;
+    HtmlTimeline *memory = &report->memory_step;
+    TRY(predict_timeline(report->result->request, &short_plan, report->arena, &gathering->memory_program,
+                         &gathering->memory_step, &memory->rank, error));
+    memory->program = &gathering->memory_program;
+    memory->timeline = &gathering->memory_step;
     const TimelineQuery query = {.run_id = gathering->page->run_id,
                                  .content_hash = best->content_hash,
                                  .measurement_hash = measurement_of(gathering, best)};

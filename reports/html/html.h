@@ -27,6 +27,7 @@ typedef struct HtmlReport {
     const StoredRun *failed;          // runs of this model that did not end well, newest first
     int failed_count;
     HtmlTimeline simulated, measured;  // program NULL = there is none
+    HtmlTimeline memory_step;         // simulated, of at most two micro-batches: live bytes over time
     const char *again;                 // the command that makes this page again
     Arena *arena;                      // of texts
 } HtmlReport;

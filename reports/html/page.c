@@ -77,6 +77,7 @@ static const Place places[] = {
     {"assumptions", section_assumptions},
     {"sources", section_sources},
     {"provenance", section_provenance},
+    {"calibration", section_calibration},
 };
 
 bool html_has_charts(void) {

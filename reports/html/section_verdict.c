@@ -31,6 +31,9 @@ static void write_badge(const HtmlReport *report, const Prediction *best, FILE *
     if (measured_best(report)) {
         fputs("<span class=\"badge good\">measured</span> ", out);
     }
+    if (request->cluster.calibration) {
+        fputs("<span class=\"badge good\">calibrated</span> ", out);
+    }
     fprintf(out, "<span class=\"badge\">%s</span> <span class=\"badge\">evidence: ",
             best->origin == ORIGIN_ESTIMATE ? "estimated" : "simulated");
     markup_text(request->target->evidence, out);

@@ -23,12 +23,14 @@ void section_batch(const HtmlReport *report, FILE *out);
 void section_sensitivity(const HtmlReport *report, FILE *out);
 void section_cost(const HtmlReport *report, FILE *out);
 void section_assumptions(const HtmlReport *report, FILE *out);
+void section_calibration(const HtmlReport *report, FILE *out);
 void section_sources(const HtmlReport *report, FILE *out);
 void section_provenance(const HtmlReport *report, FILE *out);
 
 // The data behind the charts and the table of candidates (ndtune.report-data/1).
 Status report_data(const HtmlReport *report, FILE *out, Error *error);
 json_t *timeline_data(const HtmlReport *report);
+json_t *memory_curve(const HtmlReport *report);
 
 // The best entry, or NULL.
 static inline const Prediction *report_best(const HtmlReport *report) {

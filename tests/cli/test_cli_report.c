@@ -67,6 +67,9 @@ Test(cli_report, the_page_of_a_plan_has_the_numbers_of_its_json) {
                  json_array_size(json_object_get(plan, "rejected")));
     const json_t *simulated = json_object_get(json_object_get(data, "timeline"), "simulated");
     cr_assert_float_eq(cli_number(simulated, "step_s"), cli_number(json_array_get(entries, 0), "step_time_s"), 1e-9);
+    const json_t *peak = json_object_get(json_object_get(data, "memory_curve"), "peak");
+    cr_assert_eq(cli_number(peak, "bytes"),
+                 cli_number(json_object_get(json_array_get(entries, 0), "memory"), "peak_bytes"));
     json_decref(data);
     json_decref(plan);
 }

@@ -93,6 +93,19 @@ export function memory(data, page) {
         summary: 'The best reserves ' + page.format.bytes(entries[0].memory.reserved_bytes) + ' of ' + page.format.bytes(data.request.memory_limit_bytes) + '.'};
 }
 
+export function live(data, page) {
+    const curve = data.memory_curve;
+    if (!curve || curve.ms.length < 3) { return null; }
+    const scale = memoryScale(curve.peak.bytes, data.request.memory_limit_bytes, page.format);
+    const points = [];
+    curve.roles.forEach((role, at) => curve.ms.forEach((ms, i) => points.push({role: role, order: at, ms: ms, value: curve.bytes[at][i] / scale.bytes,
+        tip: role + '\n' + page.format.bytes(curve.bytes[at][i]) + ' at ' + page.format.seconds(ms / 1e3)})));
+    const where = 'peak ' + page.format.bytes(curve.peak.bytes) + ': ' + curve.peak.task + (curve.peak.layer > 0 ? ', layer ' + curve.peak.layer : '');
+    return {data: {points: points, peak: [{ms: curve.peak.ms, value: curve.peak.bytes / scale.bytes, text: where,
+        right: curve.peak.ms > curve.ms[curve.ms.length - 1] / 2}]},
+    signals: {names: curve.roles, ...scale.signals}, summary: 'The ' + where + '.'};
+}
+
 // Spans of one origin; which is 'blocks' or 'window'.
 function spansOf(data, origin, which) {
     const line = data.timeline[origin];

@@ -11,6 +11,7 @@ import ranking from '../charts/ranking.json';
 import meshMap from '../charts/mesh_map.json';
 import time from '../charts/time.json';
 import memory from '../charts/memory.json';
+import live from '../charts/live.json';
 import timeline from '../charts/timeline.json';
 import front from '../charts/front.json';
 import measured from '../charts/measured.json';
@@ -26,6 +27,7 @@ const charts = {
     'mesh-map': {spec: meshMap, fill: rows.meshMap},
     'time': {spec: time, fill: rows.time},
     'memory': {spec: memory, fill: rows.memory},
+    'live': {spec: live, fill: rows.live},
     'timeline': {spec: timeline, fill: rows.timeline, renderer: 'canvas', control: controlTimeline},
     'front': {spec: front, fill: rows.front, renderer: 'canvas', click: (point) => point.index !== undefined && page.select(point.index)},
     'measured': {spec: measured, fill: rows.measured},

@@ -178,6 +178,47 @@ Test(html, runs_that_failed_are_listed_with_their_diagnosis) {
     SAYS("<td>dp_shard=2</td><td>node&lt;1&gt;</td><td>failed</td><td>rank 1 on node2 left gather weights</td>");
 }
 
+Test(html, communication_is_hidden_as_far_as_compute_works_beside_it) {
+    Lane lanes[] = {{.name = "compute"}, {.name = "ag"}};
+    Task tasks[] = {{.name = "gemm", .lane = 0}, {.name = "gather", .lane = 1}};
+    const StepProgram program = {.lanes = lanes, .lane_count = 2, .tasks = tasks, .task_count = 2};
+    Span spans[] = {{.task = 0, .start_s = 0, .end_s = 1},
+                    {.task = 1, .start_s = 0.5, .end_s = 2.75},
+                    {.task = 0, .start_s = 2, .end_s = 4},
+                    {.task = 1, .start_s = 3, .end_s = 3.25}};
+    const Timeline timeline = {.spans = spans, .span_count = 4, .complete = true, .step_s = 4};
+    page.report.simulated = (HtmlTimeline){&program, &timeline, 0};
+    page_write(&page);
+    // busy 2.25 + 0.25; beside compute 0.5 to 1, 2 to 2.75, 3 to 3.25: 1.5
+    SAYS("<th scope=\"row\">ag</th><td class=\"number\">2.50 s</td><td class=\"number\">62.5 %</td>"
+         "<td class=\"number\">1.50 s</td><td class=\"number\">1.00 s</td>");
+}
+
+Test(html, a_calibrated_profile_says_from_what_and_how_well) {
+    const ClusterCalibrated parameter = {
+        .name = "gemm_rate", .log_factor = 0, .sd = 0.1, .prior_sd = 0.3, .plans = 4, .verdict = "well known"};
+    const ClusterCalibration calibration = {.parent = "local-cpu",
+                                            .date = "2026-11-20",
+                                            .run_count = 12,
+                                            .shapes = 6,
+                                            .held_out_shapes = 3,
+                                            .held_out_before = 0.25,
+                                            .held_out_after = 0.04,
+                                            .parameters = &parameter,
+                                            .count = 1};
+    page.fixture.request.cluster.calibration = &calibration;
+    page_write(&page);
+    SAYS("Calibrated on 2026-11-20 from local-cpu with 12 runs of 6 shapes");
+    SAYS("On 3 held-out shapes the median error went from 25.0 % to 4.0 %");
+    SAYS("<td>0.880 .. 1.137</td>");  // exp(-+1.2816 * 0.1)
+    SAYS("<span class=\"badge good\">calibrated</span>");
+}
+
+Test(html, a_profile_that_nobody_calibrated_says_so) {
+    page_write(&page);
+    SAYS("Nobody calibrated this profile");
+}
+
 // Candidates as a large search leaves them: every reason another text.
 static void fill_candidates(int count) {
     Candidate *candidates = ARENA_ARRAY(&page.arena, Candidate, count);
