@@ -49,18 +49,18 @@ static Status predict_single(Cli *cli, Store *store, const TuneRequest *request,
 // Asks again what `command` asked, with the options as they are now.
 static Status ask(Cli *cli, Store *store, CommandId command, TuneRequest *request, ReportPage *page, Error *error) {
     static const RequestDefaults single = {.cluster = "dgx-h100", .target = "accelerate", .single_plan = true};
-    const bool real = command == COMMAND_RUN || command == COMMAND_VALIDATE;
+    const bool validates = command == COMMAND_VALIDATE || command == COMMAND_TUNE;
     page->one_plan = command == COMMAND_RUN || command == COMMAND_PREDICT;
-    const RequestDefaults *defaults = command == COMMAND_RUN        ? &run_defaults
-                                      : command == COMMAND_VALIDATE ? &validate_defaults
-                                      : command == COMMAND_PREDICT  ? &single
-                                                                    : &search_defaults;
+    const RequestDefaults *defaults = command == COMMAND_RUN       ? &run_defaults
+                                      : validates                  ? &validate_defaults
+                                      : command == COMMAND_PREDICT ? &single
+                                                                   : &search_defaults;
     TRY(request_build(cli, defaults, request, error));
     if (cli->options.list_count > 1) {
         error_set(error, STATUS_USAGE, "a page is of one world, not of a list: %s", cli->line);
         return error_hint(error, "ndtune report --world N --model NAME");
     }
-    if (real && !cli_given(cli, OPTION_WITH)) {
+    if ((validates || command == COMMAND_RUN) && !cli_given(cli, OPTION_WITH)) {
         MeasuredRun any = {.cli = cli};
         TRY(measured_run_by_executor(&any, request, error));
         page->executed = any.target;

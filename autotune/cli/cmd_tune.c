@@ -8,6 +8,7 @@
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/measured_run.h"
+#include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/tune/calibrated_model.h"
 #include "reports/tuning.h"
@@ -21,6 +22,7 @@ typedef struct Tuner {
     Cli *cli;
     Store *store;
     TuneRequest *request;
+    const TuneResult *result;
     MeasuredSetup setup;
     MeasuredRun **of_shape;  // NULL: the executor refuses it
     uint64_t *hashes;        // of the shapes' measurements; 0 where it refuses
@@ -47,7 +49,9 @@ static TuneRun run_of(int shape, const StoredTuneRun *stored) {
                      .id = stored->run_id,
                      .step_s = ok ? stored->measured_step_s : 0,
                      .wall_s = stored->wall_s,
-                     .failure = ok ? NULL : stored->failure ? stored->failure : stored->state};
+                     .failure = ok                ? NULL
+                                : stored->failure ? stored->failure
+                                                  : stored->state};
 }
 
 static int shape_of(const Tuner *tuner, const Tuning *tuning, const char *measurement_hash) {
@@ -217,6 +221,18 @@ static Status save_profile(const Tuner *tuner, Error *error) {
     return STATUS_OK;
 }
 
+static Status write_html(const Tuner *tuner, const Tuning *tuning, Error *error) {
+    Cli *cli = tuner->cli;
+    if (!cli_given(cli, OPTION_HTML)) {
+        return STATUS_OK;
+    }
+    const ReportPage page = {.result = tuner->result,
+                             .tuning = tuning,
+                             .executed = tuner->setup.target,
+                             .path = cli_value(cli, OPTION_HTML)->text};
+    return report_page_write(cli, tuner->store, &page, NULL, error);
+}
+
 static Status tune_and_print(Tuner *tuner, Tuning *tuning, Error *error) {
     Cli *cli = tuner->cli;
     const TuneMeans means = {
@@ -231,6 +247,7 @@ static Status tune_and_print(Tuner *tuner, Tuning *tuning, Error *error) {
     cli_progress_clear(cli);
     TRY(print_tuning(cli, tuning, error));
     TRY(save_profile(tuner, error));
+    TRY(write_html(tuner, tuning, error));
     return tuning->step_count > tuning->failures
                ? STATUS_OK
                : error_set(error, STATUS_ENVIRONMENT, "none of the %d shapes could be measured", tuning->shape_count);
@@ -250,7 +267,8 @@ static Status check_options(Cli *cli, const MeasuredSetup *setup, Error *error) 
         return cli_blame(cli, OPTION_WORLD, STATUS_USAGE);
     }
     if (setup->request->objective == OBJECTIVE_MEMORY) {
-        error_set(error, STATUS_USAGE, "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory");
+        error_set(error, STATUS_USAGE,
+                  "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory");
         return cli_blame(cli, OPTION_OBJECTIVE, STATUS_USAGE);
     }
     return measured_run_check_warm_up(setup, error);
@@ -278,6 +296,7 @@ static Status tune(Cli *cli, Store *store, Error *error) {
     if (result.entry_count == 0) {
         return cli_nothing_feasible(&result, error);
     }
+    tuner.result = &result;
     const int top = cli_integer_or(cli, OPTION_TOP, 0);
     Tuning tuning;
     const TuneOptions options = options_of(cli, top > 0 && top < result.entry_count ? top : result.entry_count);

@@ -205,7 +205,7 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_HTML] = {"html", VALUE_TEXT, "FILE", 0, 0, NULL, "report: ndtune-report.html",
                      "one page with charts that opens from disk: the answer, why, where time and memory go, every "
                      "candidate, what was measured",
-                     GROUP_OUTPUT, PLAN | PREDICT | VALIDATE | REPORT},
+                     GROUP_OUTPUT, PLAN | PREDICT | VALIDATE | TUNE | REPORT},
     [OPTION_RUN] = {"run", VALUE_INT, "ID", 1, INT64_MAX, NULL, "the last request",
                     "the page of a stored run: its plan, predicted and measured", GROUP_OUTPUT, REPORT},
     [OPTION_OPEN] = {"open", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "show the page in the browser", GROUP_OUTPUT, REPORT},

@@ -176,6 +176,7 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
     *report = (HtmlReport){
         .result = page->result,
         .validation = page->validation,
+        .tuning = page->tuning,
         .again = page->again ? page->again
                              : arena_format(&cli->arena, "%s%s", command, has_html ? "" : " --html report.html"),
         .arena = &cli->arena};

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "autotune/cli/cli.h"
+#include "autotune/tune/tune.h"
 #include "autotune/validate/validate.h"
 
 typedef struct ReportPage {
     const TuneResult *result;
     const Validation *validation;  // NULL = what the store has measured of the entries
+    const Tuning *tuning;          // the session that found the answer; NULL
     const Target *executed;        // whose programs our executor runs for this request; NULL = it does not
     int64_t run_id;     // the run whose step is laid under the simulated one; 0 = the newest of the best plan
     bool one_plan;      // no search was asked for

@@ -8,6 +8,7 @@
 #include "autotune/explain.h"
 #include "autotune/result.h"
 #include "autotune/run_record.h"
+#include "autotune/tune/tune.h"
 #include "autotune/validate/validate.h"
 #include "sim/base/error.h"
 #include "sim/step/timeline.h"
@@ -20,14 +21,15 @@ typedef struct HtmlTimeline {
 } HtmlTimeline;
 
 typedef struct HtmlReport {
-    const TuneResult *result;          // one entry or many, or none with the reasons
-    const Explanation *explanation;    // NULL = not asked, for the reason below
-    const char *explanation_missing;   // a sentence; NULL where it was asked
-    const Validation *validation;      // NULL = nothing was measured
+    const TuneResult *result;         // one entry or many, or none with the reasons
+    const Explanation *explanation;   // NULL = not asked, for the reason below
+    const char *explanation_missing;  // a sentence; NULL where it was asked
+    const Validation *validation;     // NULL = nothing was measured
     const StoredRun *failed;          // runs of this model that did not end well, newest first
     int failed_count;
+    const Tuning *tuning;              // a session of tune that has just ended; NULL
     HtmlTimeline simulated, measured;  // program NULL = there is none
-    HtmlTimeline memory_step;         // simulated, of at most two micro-batches: live bytes over time
+    HtmlTimeline memory_step;          // simulated, of at most two micro-batches: live bytes over time
     const char *again;                 // the command that makes this page again
     Arena *arena;                      // of texts
 } HtmlReport;

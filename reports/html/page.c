@@ -69,6 +69,7 @@ static const Place places[] = {
     {"memory", section_memory},
     {"timeline", section_timeline},
     {"candidates", section_candidates},
+    {"tuning", section_tuning},
     {"measured", section_measured},
     {"rejected", section_rejected},
     {"batch", section_batch},

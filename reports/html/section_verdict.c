@@ -1,5 +1,6 @@
 // What to run and how sure that is: the answer in two sentences, then the numbers that people quote.
 
+#include <math.h>
 #include <string.h>
 
 #include "reports/html/markup.h"
@@ -71,27 +72,38 @@ static void write_lead(const TuneResult *result, bool measured, FILE *out) {
     fputs("</p>\n", out);
 }
 
-// What was measured outranks what was predicted.
-static void write_fastest(const HtmlReport *report, FILE *out) {
+// The plan that ran fastest, where several ran.
+static const ValidateRow *measured_fastest(const HtmlReport *report) {
     const Validation *validation = report->validation;
-    if (!validation || validation->agreement.count < 2) {
+    return validation && validation->agreement.count > 1 ? &validation->rows[validation->agreement.best_measured]
+                                                         : NULL;
+}
+
+// What was measured outranks what was predicted, unless repeats differ by as much.
+static void write_fastest(const HtmlReport *report, FILE *out) {
+    const ValidateRow *fastest = measured_fastest(report);
+    if (!fastest) {
         return;
     }
-    const Agreement *agreement = &validation->agreement;
-    const ValidateRow *fastest = &validation->rows[agreement->best_measured];
-    char mesh[WORDS_BYTES];
-    words_layout(&fastest->prediction->plan.mesh, mesh);
-    fputs(fastest->place == 1 ? "<p class=\"note\" id=\"fastest-measured\">"
-                              : "<p class=\"warning\" id=\"fastest-measured\">",
-          out);
+    const Validation *validation = report->validation;
+    const double behind = validation->agreement.regret - 1;
+    fputs("<p class=\"note\" id=\"fastest-measured\">", out);
     if (fastest->place == 1) {
-        markup_format(out, "Of the %d plans that ran for real it was the fastest.", agreement->count);
+        markup_format(out, "Of the %d plans that ran for real it was the fastest.", validation->agreement.count);
     } else {
         markup_format(
             out,
-            "Of the %d plans that ran for real %s (place %d) was the fastest; what was predicted best of them "
-            "took %.2f times its time per token. Measured steps decide: run that one.",
-            agreement->count, mesh, fastest->place, agreement->regret);
+            "Of the %d plans that ran for real, the one in place %d was the fastest; what was predicted best of "
+            "them took %.1f %% more time per token. ",
+            validation->agreement.count, fastest->place, 100 * behind);
+        if (!isfinite(validation->noise)) {
+            fputs("No plan ran twice, so how much of that is noise is not known.", out);
+        } else if (behind < validation->noise) {
+            markup_format(out, "Repeats of the same plan differ by %.1f %%: that is not settled before more runs.",
+                          100 * validation->noise);
+        } else {
+            fputs("Measured steps decide.", out);
+        }
     }
     fputs("</p>\n", out);
 }
@@ -152,7 +164,14 @@ void section_verdict(const HtmlReport *report, FILE *out) {
     }
     char mesh[WORDS_BYTES];
     const TrainPlan *plan = &best->plan;
-    fputs("<p class=\"verdict\">Run <strong>", out);
+    const ValidateRow *fastest = measured_fastest(report);
+    const bool contested = fastest && fastest->place > 1;
+    if (contested) {
+        fputs("<p class=\"verdict\" id=\"verdict-measured\">Measured fastest: <strong>", out);
+        markup_text(words_layout(&fastest->prediction->plan.mesh, mesh), out);
+        fputs("</strong></p>\n", out);
+    }
+    fprintf(out, "<p class=\"verdict\">%s <strong>", contested ? "Predicted best:" : "Run");
     markup_text(words_layout(&plan->mesh, mesh), out);
     fputs("</strong></p>\n<p class=\"choices\">", out);
     markup_format(out, "with micro-batch %d, accumulation %d, recompute %s", plan->micro_batch, plan->grad_accum,

@@ -17,6 +17,7 @@ void section_time(const HtmlReport *report, FILE *out);
 void section_memory(const HtmlReport *report, FILE *out);
 void section_timeline(const HtmlReport *report, FILE *out);
 void section_candidates(const HtmlReport *report, FILE *out);
+void section_tuning(const HtmlReport *report, FILE *out);
 void section_measured(const HtmlReport *report, FILE *out);
 void section_rejected(const HtmlReport *report, FILE *out);
 void section_batch(const HtmlReport *report, FILE *out);
@@ -30,6 +31,7 @@ void section_provenance(const HtmlReport *report, FILE *out);
 // The data behind the charts and the table of candidates (ndtune.report-data/1).
 Status report_data(const HtmlReport *report, FILE *out, Error *error);
 json_t *timeline_data(const HtmlReport *report);
+json_t *tuning_data(const HtmlReport *report);
 json_t *memory_curve(const HtmlReport *report);
 
 // The best entry, or NULL.

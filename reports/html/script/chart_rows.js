@@ -182,6 +182,15 @@ export function measured(data, page) {
     };
 }
 
+export function tuning(data) {
+    const steps = data.tuning || [];
+    if (steps.length < 2) { return null; }
+    const last = steps[steps.length - 1];
+    return {data: {steps: steps.map((step) => ({...step, same: step.winner === last.winner,
+        tip: 'after run ' + step.run + '\n' + step.winner + ': ' + step.probability.toFixed(2)}))},
+    signals: {}, summary: 'At the end ' + last.winner + ' with ' + last.probability.toFixed(2) + '.'};
+}
+
 export function rejected(data) {
     const counts = new Map();
     const all = data.candidates;

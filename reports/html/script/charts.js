@@ -12,6 +12,7 @@ import meshMap from '../charts/mesh_map.json';
 import time from '../charts/time.json';
 import memory from '../charts/memory.json';
 import live from '../charts/live.json';
+import tuning from '../charts/tuning.json';
 import timeline from '../charts/timeline.json';
 import front from '../charts/front.json';
 import measured from '../charts/measured.json';
@@ -31,6 +32,7 @@ const charts = {
     'timeline': {spec: timeline, fill: rows.timeline, renderer: 'canvas', control: controlTimeline},
     'front': {spec: front, fill: rows.front, renderer: 'canvas', click: (point) => point.index !== undefined && page.select(point.index)},
     'measured': {spec: measured, fill: rows.measured},
+    'tuning': {spec: tuning, fill: rows.tuning},
     'rejected': {spec: rejected, fill: rows.rejected}
 };
 

@@ -161,7 +161,9 @@ Test(html, a_faster_measured_plan_outranks_the_predicted_best) {
     validate_summarize(&validation, &page.arena);
     page.report.validation = &validation;
     page_write(&page);
-    SAYS("dp_shard=4,cp=2 (place 2) was the fastest; what was predicted best of them took 1.50 times");
+    SAYS("Measured fastest: <strong>dp_shard=4,cp=2</strong>");
+    SAYS("Predicted best: <strong>dp_shard=4,tp=2</strong>");
+    SAYS("what was predicted best of them took 50.0 % more time per token. No plan ran twice");
 }
 
 Test(html, runs_that_failed_are_listed_with_their_diagnosis) {
@@ -217,6 +219,37 @@ Test(html, a_calibrated_profile_says_from_what_and_how_well) {
 Test(html, a_profile_that_nobody_calibrated_says_so) {
     page_write(&page);
     SAYS("Nobody calibrated this profile");
+}
+
+Test(html, a_session_of_tune_says_what_it_came_to_believe) {
+    TuneShape shapes[] = {{.prediction = &page.fixture.entries[0],
+                           .place = 1,
+                           .runs = 2,
+                           .measured_s = 1.5,
+                           .calibrated_s = 1.25,
+                           .low_s = 1.375,
+                           .high_s = 1.625,
+                           .good = 0.25,
+                           .best = 0.125},
+                          {.prediction = &page.fixture.entries[1], .place = 2, .out = "tp=<1> fails"}};
+    TuneStep steps[] = {{.run = {.shape = 0, .step_s = 1.5}, .winner = 1, .probability = 0.5},
+                        {.run = {.shape = 0, .step_s = 1.5}, .winner = 0, .probability = 0.96}};
+    const Tuning tuning = {.request = &page.fixture.request,
+                           .options = {.tolerance = 0.01},
+                           .shapes = shapes,
+                           .shape_count = 2,
+                           .steps = steps,
+                           .step_count = 2,
+                           .runs = 2,
+                           .wall_s = 3};
+    page.report.tuning = &tuning;
+    page_write(&page);
+    SAYS("dp_shard=4,tp=2 is within 1 % of the fastest with probability 0.96");
+    SAYS("<td>1.38 s .. 1.62 s</td>");
+    SAYS("out: tp=&lt;1&gt; fails");
+    json_t *data = page_data(&page);
+    cr_expect_eq(json_array_size(json_object_get(data, "tuning")), 2);
+    json_decref(data);
 }
 
 // Candidates as a large search leaves them: every reason another text.
