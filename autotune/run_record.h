@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autotune/result.h"
+#include "sim/step/chip_price.h"
 #include "sim/step/timeline.h"
 
 // One template task: its time per step, measured (mean over ranks) and predicted.
@@ -36,6 +37,10 @@ typedef struct RunRecord {
     Timeline timeline;  // measured, of one step
     const RunTask *tasks;
     int task_count;
+    const char *chip;      // of a device that has one of its own; NULL otherwise
+    int64_t device_bytes;  // that the largest rank took of its memory
+    const ChipPrice *prices;
+    int price_count;
 } RunRecord;
 
 // What the store remembers, a line each, newest first.

@@ -129,6 +129,10 @@ Status json_run(const RunRecord *run, FILE *out, Error *error) {
                   run->transport, "lanes", run->lanes, "seed", (json_int_t)run->seed, "predicted_step_time_s",
                   run->prediction.step_s, "model", json_model(&run->request->model), "tasks", run_tasks(run));
     if (object) {
+        if (run->chip) {
+            json_object_set_new(object, "chip", json_string(run->chip));
+            json_object_set_new(object, "device_bytes", json_integer((json_int_t)run->device_bytes));
+        }
         json_object_set_new(object, "cluster", json_profile(&run->request->cluster, 0));
         json_object_set_new(object, "target", json_string(run->request->target->name));
         json_object_set_new(object, "target_version", json_string(run->request->target->version));

@@ -100,11 +100,13 @@ if(CMAKE_CUDA_COMPILER AND NDTUNE_CUDA)
         set(CMAKE_CUDA_COMPILER_LAUNCHER ${NDTUNE_CCACHE})
     endif()
     set(NDTUNE_HAVE_CUDA ON)
-    ndtune_found_row(cuda "${CUDAToolkit_VERSION}" "kernels/cuda for sm_80, sm_90, sm_100 (no device uses them yet)")
+    ndtune_found_row(cuda "${CUDAToolkit_VERSION}" "device cuda: kernels for sm_80, sm_90, sm_100")
+    add_library(foreign::cudart INTERFACE IMPORTED GLOBAL)  # static: finds the driver at run time, or none
+    target_link_libraries(foreign::cudart INTERFACE CUDA::cudart_static)
 elseif(CUDAToolkit_FOUND)
-    ndtune_found_row(cuda "off" "no kernels/cuda: NDTUNE_CUDA is OFF, or no nvcc is beside the toolkit")
+    ndtune_found_row(cuda "off" "no device cuda: NDTUNE_CUDA is OFF, or no nvcc is beside the toolkit")
 else()
-    ndtune_found_row(cuda "no" "no kernels/cuda (CUDA Toolkit 12.4 or newer with nvcc)")
+    ndtune_found_row(cuda "no" "no device cuda (CUDA Toolkit 12.4 or newer with nvcc)")
 endif()
 
 # cuDNN is opened at run time; only its headers are needed, and those of the toolkit that they include.

@@ -73,6 +73,11 @@ static inline int cli_integer_or(const Cli *cli, OptionId id, int usual) {
     return cli_given(cli, id) ? (int)cli_value(cli, id)->integer : usual;
 }
 
+// --device cuda, the second of the option's words.
+static inline bool cli_on_gpu(const Cli *cli) {
+    return cli_given(cli, OPTION_DEVICE) && cli_value(cli, OPTION_DEVICE)->integer == 1;
+}
+
 // Points an error at the words of an option and returns status.
 Status cli_blame(Cli *cli, OptionId id, Status status);
 

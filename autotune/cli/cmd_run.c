@@ -33,6 +33,7 @@ static Status print_record(const Cli *cli, const RunRecord *record, Error *error
 }
 
 static Status run_and_save(MeasuredRun *run, Store *store, Error *error) {
+    TRY(measured_run_prices(run, store, error));
     TRY(measured_run_predict(run, error));
     const Status status = measured_run_execute(run, error);
     if (status == STATUS_OK) {

@@ -87,6 +87,7 @@ static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Er
                               .failure = arena_text(&executor->cli->arena, error->message)};
         return status;
     }
+    TRY(measured_run_prices(run, executor->store, error));
     status = measured_run_execute(run, error);
     *record = run->record;
     Error store_error = {0};

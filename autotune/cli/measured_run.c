@@ -51,7 +51,7 @@ static void launch_note(MeasuredRun *run, const LaunchOptions *launch) {
 void measured_run_options(const Cli *cli, RunOptions *options) {
     *options = run_options_default();
     options->spans = true;
-    options->device = "cpu";  // the only word that the option takes
+    options->device = cli_on_gpu(cli) ? "cuda" : "cpu";
     options->transport = measured_run_transport(cli);
     if (cli_given(cli, OPTION_STEPS)) {
         options->steps = (int)cli_value(cli, OPTION_STEPS)->integer;
@@ -113,7 +113,7 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
     Arena *arena = &run->cli->arena;
     const TuneRequest *request = run->request;
     run->run = (RunRequest){.model = request->model, .plan = *plan, .target = run->target, .options = *options};
-    const char *reason = exec_check(&request->model, plan, request->target, arena);
+    const char *reason = exec_check(&request->model, plan, request->target, options->device, arena);
     if (!reason && options->bitwise) {
         reason = exec_check_bitwise(&request->model, plan);
     }
@@ -186,6 +186,12 @@ Status measured_run_make(const MeasuredSetup *setup, const TrainPlan *plan, Meas
     return measured_run_predict(*run, error);
 }
 
+Status measured_run_prices(MeasuredRun *run, Store *store, Error *error) {
+    RunOptions *options = &run->run.options;
+    return cli_on_gpu(run->cli) ? store_prices(store, &run->cli->arena, &options->prices, &options->price_count, error)
+                                : STATUS_OK;
+}
+
 static void pair_tasks(MeasuredRun *run) {
     const StepProgram *program = &run->program;
     RunTask *tasks = ARENA_ARRAY(&run->cli->arena, RunTask, program->task_count);
@@ -214,6 +220,10 @@ static void fill_record(MeasuredRun *run) {
     record->planned_peak_bytes = result->planned_peak_bytes;
     record->state = result->state;
     record->timeline = result->timeline;
+    record->chip = result->chip;
+    record->device_bytes = result->device_bytes;
+    record->prices = result->prices;
+    record->price_count = result->price_count;
     record->measured_step_s = measurement_median(result->step_time_s, result->steps, record->warm_up, &run->cli->arena);
     exposure_of(&run->program, &result->timeline, &run->cli->arena, &record->parts);
     pair_tasks(run);

@@ -4,6 +4,7 @@
 
 #include "autotune/cli/cli.h"
 #include "autotune/run_record.h"
+#include "autotune/store/store.h"
 #include "exec/launch/launch.h"
 
 enum { VALIDATE_STEPS = 10, VALIDATE_WARM_UP = 2 };  // of a run of validate, unless it is told otherwise
@@ -31,6 +32,9 @@ Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *e
 
 // Refuses in words what the executor does not run, and lowers the rest. The run's options are `options`.
 Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOptions *options, Error *error);
+
+// Hands over what earlier runs found out of chips.
+Status measured_run_prices(MeasuredRun *run, Store *store, Error *error);
 
 // The prediction of the plan and of each of its tasks.
 Status measured_run_predict(MeasuredRun *run, Error *error);

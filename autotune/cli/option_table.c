@@ -43,7 +43,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                       "a preset (ndtune models lists them) or a Hugging Face config.json", GROUP_WHAT,
                       SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_CLUSTER] = {"cluster", VALUE_TEXT, "NAME|FILE", 0, 0, NULL,
-                        "dgx-h100; run, validate, tune, preflight, probe: local-cpu",
+                        "dgx-h100; run, validate, tune, preflight, probe: local-cpu, with --device cuda dgx-h100",
                         "a cluster profile (ndtune clusters lists them) or a profile file; probe: the built-in one "
                         "that the new one extends",
                         GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | PROBE},
@@ -68,7 +68,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                            "micro-steps per optimizer step", GROUP_CHOICES,
                            PREDICT | RUN | PREFLIGHT | EXPORT | EXPLAIN},
     [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL,
-                          "bf16 where the cluster has it; run, validate, tune, preflight: fp32",
+                          "bf16 where the cluster has it; run, validate, tune, preflight: fp32, with --device cuda bf16",
                           "number format of the arithmetic; fp8 is that of the layers' GEMMs, the rest stays bf16",
                           GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
     [OPTION_FP8_RECIPE] = {"fp8-recipe", VALUE_WORD, "auto|tensorwise|rowwise|delayed", 0, 0, NULL,
@@ -141,7 +141,9 @@ const OptionRow option_table[OPTION_COUNT] = {
                      "train on a file of tokens: uint16 or uint32, little-endian, no header; the type follows from the "
                      "vocabulary (uint16 up to 65536) unless the name ends in .u16 or .u32",
                      GROUP_RUN, RUN | VALIDATE | TUNE},
-    [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu", 0, 0, NULL, "cpu", "what computes", GROUP_RUN, REAL},
+    [OPTION_DEVICE] = {"device", VALUE_WORD, "cpu|cuda", 0, 0, NULL, "cpu",
+                       "what computes: processors, or NVIDIA GPUs, of which several ranks may share one", GROUP_RUN,
+                       REAL},
     [OPTION_TRANSPORT] = {"transport", VALUE_WORD, "shm|mpi|nccl", 0, 0, NULL, "mpi where hosts are named, else shm",
                           "what moves bytes between ranks: shared memory of this machine, Open MPI, or NCCL with a "
                           "GPU per rank",

@@ -142,17 +142,6 @@ static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionVal
     return STATUS_OK;
 }
 
-// Words of the whole contract that this version lacks: refused as such, never listed.
-static bool is_later_word(const OptionRow *row, const char *text) {
-    static const char *const later[][2] = {{"device", "cuda"}};
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
-        if (strcmp(later[i][0], row->name) == 0 && strcmp(later[i][1], text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static Status parse_word(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
     char words[OPTIONS_MAX_WORDS][WORD_BYTES];
     const char *candidates[OPTIONS_MAX_WORDS];
@@ -164,10 +153,6 @@ static Status parse_word(ParseContext *context, const OptionRow *row, OptionValu
         }
         candidates[count] = words[count];
         count++;
-    }
-    if (is_later_word(row, value->text)) {
-        return refuse(context, value->argument, error, "--%s %s is planned and not part of this version; it takes %s",
-                      row->name, value->text, row->value);
     }
     refuse(context, value->argument, error, "--%s takes %s, not \"%s\"", row->name, row->value, value->text);
     const char *nearest = text_nearest(value->text, candidates, count);

@@ -61,7 +61,8 @@ static Status find_cluster(Builder *builder, Error *error) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
     const bool given = cli_given(cli, OPTION_CLUSTER);
-    const char *name = given ? cli_value(cli, OPTION_CLUSTER)->text : builder->defaults->cluster;
+    const char *assumed = cli_on_gpu(cli) ? search_defaults.cluster : builder->defaults->cluster;
+    const char *name = given ? cli_value(cli, OPTION_CLUSTER)->text : assumed;
     TRY(cli_blame(cli, OPTION_CLUSTER, cluster_find(name, &cli->arena, &request->cluster, error)));
     for (int i = 0; i < cli->options.set_count; i++) {
         if (handicap_named(cli->options.sets[i])) {
@@ -155,7 +156,7 @@ static Status choose_precision(Builder *builder, Error *error) {
     TuneRequest *request = builder->request;
     const GemmRate *rates = request->cluster.accelerator.gemm;
     if (!cli_given(cli, OPTION_PRECISION)) {
-        const bool bf16 = rates[DTYPE_BF16].burst_flop_per_s > 0 && !builder->defaults->fp32;
+        const bool bf16 = rates[DTYPE_BF16].burst_flop_per_s > 0 && (!builder->defaults->fp32 || cli_on_gpu(cli));
         request->precision = bf16 ? DTYPE_BF16 : DTYPE_FP32;
         assume(builder,
                arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(request->precision)));

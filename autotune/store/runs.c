@@ -81,8 +81,8 @@ static Status put_run(Store *store, const RunRecord *run, Error *error) {
         "steps, state, failure, losses, grad_norms, step_times_s, peak_bytes, planned_peak_bytes, "
         "predicted_step_s, source, measurement_hash, warm_up, tokens_per_step, measured_step_s, predicted_low_s, "
         "predicted_high_s, compute_s, exposed_dp_replicate_s, exposed_dp_shard_s, exposed_cp_s, exposed_tp_s, "
-        "optimizer_s, overhead_s) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?,?,?,?,?)",
+        "optimizer_s, overhead_s, chip, device_bytes) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?)",
         &statement, error));
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(run->request->target, target, sizeof target);
@@ -108,6 +108,12 @@ static Status put_run(Store *store, const RunRecord *run, Error *error) {
     bind_int(statement, &place, run->planned_peak_bytes);
     bind_double(statement, &place, run->prediction.step_s);
     put_measured(statement, &place, run);
+    bind_text(statement, &place, run->chip);
+    if (run->chip) {
+        bind_int(statement, &place, run->device_bytes);
+    } else {
+        bind_text(statement, &place, NULL);
+    }
     const Status status = store_step(store, statement, error);
     sqlite3_finalize(statement);
     return status;
@@ -160,7 +166,8 @@ Status store_put_run(Store *store, const RunRecord *run, int64_t *run_id, Error 
     TRY(put_run(store, run, error));
     *run_id = sqlite3_last_insert_rowid(store->db);
     TRY(put_spans(store, run, *run_id, error));
-    return put_totals(store, run, *run_id, error);
+    TRY(put_totals(store, run, *run_id, error));
+    return store_put_prices(store, run->prices, run->price_count, error);
 }
 
 static Status save_run(Store *store, void *context, Error *error) {

@@ -49,6 +49,9 @@ void bind_hash(sqlite3_stmt *statement, int *place, uint64_t value);
 
 const char *text_at(sqlite3_stmt *row, int column, Arena *arena);  // NULL where SQL has NULL
 
+// Inside a transaction.
+Status store_put_prices(Store *store, const ChipPrice *prices, int count, Error *error);
+
 uint64_t store_model_hash(const ModelSpec *model);
 uint64_t store_profile_hash(const ClusterProfile *cluster);
 void store_target_text(const Target *target, char *out, size_t bytes);  // "accelerate@1.14"

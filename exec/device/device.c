@@ -6,7 +6,16 @@
 
 #include "exec/device/cpu.h"
 
-static const DeviceTable *const devices[] = {&device_cpu};
+#if NDTUNE_HAVE_CUDA
+extern const DeviceTable device_cuda;  // cuda.h has what only its own files need
+#endif
+
+static const DeviceTable *const devices[] = {
+    &device_cpu,
+#if NDTUNE_HAVE_CUDA
+    &device_cuda,
+#endif
+};
 
 const DeviceTable *device_find(const char *name, Error *error) {
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
@@ -17,7 +26,7 @@ const DeviceTable *device_find(const char *name, Error *error) {
     if (strcmp(name, "cuda") == 0) {
         error_set(error, STATUS_ENVIRONMENT, "device cuda is not part of this build; it runs cpu");
     } else {
-        error_set(error, STATUS_USAGE, "no device '%s'; this build runs cpu", name);
+        error_set(error, STATUS_USAGE, "no device '%s'; there are cpu and cuda", name);
     }
     return NULL;
 }

@@ -4,7 +4,9 @@
 
 #pragma once
 
+#include "sim/step/chip_price.h"
 #include "exec/data/data.h"
+#include "exec/device/issue_runs.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/memory/memory.h"
@@ -21,8 +23,14 @@ typedef struct DeviceSetup {
     const MemoryPlan *memory;
     MeshCoordinates at;
     int threads;
-    bool bitwise;  // keeps an exact sum behind every float (kernels/exact.h): equal bits on every mesh
-    bool poison;   // fills the arena with NaN first: a read before a write shows in the loss
+    bool bitwise;             // keeps an exact sum behind every float (kernels/exact.h): equal bits on every mesh
+    bool poison;              // fills the arena with NaN first: a read before a write shows in the loss
+    int local_rank;           // among the ranks of this machine: chooses the GPU, several ranks may share one
+    bool staged;              // collectives read host memory: a device with its own keeps room to stage them
+    int collective_sms;       // multiprocessors that a collective in flight keeps busy; 0 where it needs none
+    void *arena;              // of the device, memory->arena_bytes, where the transport wants its own kind; NULL = any
+    const ChipPrice *prices;  // known from before, of any chip
+    int price_count;
     DeviceNumbers numbers;
     DataSetup data;
 } DeviceSetup;
@@ -37,8 +45,16 @@ typedef struct DeviceStage {
 } DeviceStage;
 
 // Work is ordered by lanes, as the program says (step.h). A device that runs a task to its end when asked leaves wait,
-// record, stage, unstage and stream NULL: then the order of the calls is all the order there is, and what address
-// returns is host memory.
+// record, stage, unstage, stream, runs, launch, trace and span NULL: then the order of the calls is all the order there
+// is, the host's clock says when a task ran, and what address returns is host memory.
+// What a device with a chip of its own can tell.
+typedef struct DeviceAccount {
+    const char *chip;
+    int64_t bytes;  // that this rank took of its memory
+    const ChipPrice *prices;
+    int price_count;
+} DeviceAccount;
+
 typedef struct DeviceTable {
     const char *name;
     Status (*open)(const DeviceSetup *setup, Arena *arena, Device **device, Error *error);
@@ -56,6 +72,14 @@ typedef struct DeviceTable {
     Status (*stage)(Device *device, const StepInstance *instance, DeviceStage *stage, Error *error);
     Status (*unstage)(Device *device, const StepInstance *instance, Error *error);
     void *(*stream)(Device *device, int lane);  // what a transport that reads device memory orders its work on
+    // Runs of the step, and one of them given to the device at once in place of wait, run and record of each of its tasks;
+    // false: not this one, not now.
+    const IssueRuns *(*runs)(const Device *device);
+    bool (*launch)(Device *device, int32_t run);
+    // From the next step on, tasks are timed; false: they cannot be. After synchronize, the seconds from the step's
+    // begin at which the instance at this place in issue order began and ended.
+    bool (*trace)(Device *device, bool on);
+    Status (*span)(Device *device, int64_t ordinal, double *start_s, double *end_s, Error *error);
     Status (*synchronize)(Device *device, Error *error);
     void *(*address)(Device *device, const BufferRef *ref, int layer);
     // Bytes of an access, to host memory, behind everything that was given to the device before.
@@ -63,6 +87,7 @@ typedef struct DeviceTable {
     // Bitwise: the exact sums behind an access, DEVICE_SUM_BYTES for each byte of it; and its floats from them.
     void *(*sums)(Device *device, const BufferRef *ref, int layer);
     void (*round)(Device *device, const BufferRef *ref, int layer);
+    void (*account)(const Device *device, DeviceAccount *account);  // NULL: nothing to tell
     int64_t (*peak_bytes)(const Device *device);  // highest arena byte addressed so far, rounded up to STEP_ALIGN_BYTES
 } DeviceTable;
 

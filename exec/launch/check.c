@@ -8,18 +8,26 @@
 
 enum { HEAD_DIM_GRAIN = 8, HEAD_DIM_MOST = 256 };  // kernels.h, KernelAttention
 
-// The worker has the devices (device_find); ndtune links none of them, so the names stand here once more.
+static bool on_gpu(const char *device) {
+    return strcmp(device, "cuda") == 0;
+}
+
+// Whether this build's worker has the device, and the machine a GPU, is the worker's to say.
 Status exec_check_backend(const RunOptions *options, Error *error) {
-    if (strcmp(options->device, "cuda") == 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "device cuda is not part of this build; it runs cpu");
+    if (!on_gpu(options->device) && strcmp(options->device, "cpu") != 0) {
+        return error_set(error, STATUS_USAGE, "no device '%s'; there are cpu and cuda", options->device);
     }
-    if (strcmp(options->device, "cpu") != 0) {
-        return error_set(error, STATUS_USAGE, "no device '%s'; this build runs cpu", options->device);
+    if (on_gpu(options->device) && options->lanes != LANES_SERIAL) {
+        return error_set(error, STATUS_USAGE, "device cuda runs lanes as streams, from one thread: use lanes serial");
+    }
+    if (on_gpu(options->device) && options->bitwise) {
+        return error_set(error, STATUS_USAGE, "bitwise runs on device cpu: the cuda kernels keep no exact sums");
     }
     return transport_check(options->transport, error);
 }
 
-const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
+const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
+                       Arena *arena) {
     const char *reason = NULL;
     target_check(target, model, plan, arena, &reason);
     if (reason) {
@@ -36,11 +44,15 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return "the executor does not run tp collectives beside the GEMMs that they feed: use tp_overlap off";
     }
     if (model->head_dim % HEAD_DIM_GRAIN != 0 || model->head_dim > HEAD_DIM_MOST) {
-        return arena_format(arena, "the cpu kernels take head_dim in multiples of %d up to %d, the model has %d",
+        return arena_format(arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d",
                             HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim);
     }
-    if (plan->precision != DTYPE_FP32) {
+    if (plan->precision != DTYPE_FP32 && !on_gpu(device)) {
         return arena_format(arena, "the executor computes in fp32 on the cpu, not in %s", dtype_name(plan->precision));
+    }
+    if (plan->precision != DTYPE_FP32 && plan->precision != DTYPE_BF16) {
+        return arena_format(arena, "the executor computes in fp32 and bf16 on GPUs, not in %s",
+                            dtype_name(plan->precision));
     }
     return NULL;
 }

@@ -65,7 +65,8 @@ static Status data_prepare(Run *run, Error *error) {
 static Status program_prepare(Run *run, Error *error) {
     RunRequest *request = &run->request;
     plan_canonical(&request->plan);
-    const char *reason = exec_check(&request->model, &request->plan, request->target, run->arena);
+    const char *reason =
+        exec_check(&request->model, &request->plan, request->target, request->options.device, run->arena);
     if (!reason && request->options.bitwise) {
         reason = exec_check_bitwise(&request->model, &request->plan);
     }
@@ -96,7 +97,7 @@ static Status launch_prepare(Run *run, Error *error) {
     TRY(launcher_choose(&run->options->launch, request->options.transport, run->arena, &run->launcher, &because,
                         error));
     run->hosts = launcher_hosts(run->launcher, &run->options->launch);
-    if (run->hosts == 1) {
+    if (run->hosts == 1 && strcmp(request->options.device, "cpu") == 0) {
         TRY(room_check(run, error));
     }
     if (request->options.threads == 0) {

@@ -36,18 +36,26 @@ typedef struct RunResult {
     int32_t task_count;
     Timeline timeline;  // of the recorded step; span_count 0 unless options.spans
     const char *state;  // "ok", "diverged"
+    // Of a device with a chip of its own: what it is, the memory that the largest rank took of it, what rank 0's work
+    // costs there.
+    const char *chip;  // NULL = none
+    int64_t device_bytes;
+    const ChipPrice *prices;
+    int price_count;
 } RunResult;
 
 // "0.1.0+3fa94c21d0b7": what was measured under another version was measured with other code.
 const char *executor_version(void);
 
-// NULL when the executor runs this plan; else the reason in words, arena text.
-const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena);
+// NULL when the executor runs this plan on the device; else the reason in words, arena text.
+const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
+                       Arena *arena);
 
 // The same for what a bitwise run (RunOptions) needs on top.
 const char *exec_check_bitwise(const ModelSpec *model, const TrainPlan *plan);
 
-// ENVIRONMENT for a device or transport that this build does not have, USAGE for one that nobody has.
+// ENVIRONMENT for a transport that this build does not have, USAGE for a device or transport that nobody has, and for
+// options that the device does not go with.
 Status exec_check_backend(const RunOptions *options, Error *error);
 
 // Who would start the ranks, and why; in words why the wanted one cannot.

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "exec/launch/chip_prices.h"
 #include "sim/base/json.h"
 
 static const char SCHEMA[] = "ndtune.run-request/1";
@@ -144,11 +145,12 @@ static json_t *request_json(const RunRequest *request) {
     char hash[24], target[128];
     snprintf(hash, sizeof hash, "%016" PRIx64, request->template_hash);
     snprintf(target, sizeof target, "%s@%s", request->target->name, request->target->version);
-    return json_pack("{s:s, s:i, s:o, s:o, s:o, s:s, s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "job",
+    return json_pack("{s:s, s:i, s:o, s:o, s:o, s:s, s:s, s:i, s:i, s:s, s:s, s:o}", "schema", SCHEMA, "job",
                      (int)request->job, "model", model_json(&request->model), "plan", plan_json(&request->plan),
                      "options", options_json(&request->options), "target", target, "template_hash", hash, "segment_fd",
                      request->segment_fd, "launcher_pid", request->launcher_pid, "result_path", request->result_path,
-                     "failure_path", request->failure_path);
+                     "failure_path", request->failure_path, "prices",
+                     chip_prices_json(request->options.prices, request->options.price_count));
 }
 
 static Status unwritable(Error *error) {
@@ -303,6 +305,8 @@ static Status read_request(const JsonReader *reader, Arena *arena, RunRequest *r
     TRY(read_model(reader, arena, &request->model, error));
     TRY(read_plan(reader, arena, &request->plan, error));
     TRY(read_options(reader, arena, &request->options, error));
+    TRY(chip_prices_take(json_object_get(reader->object, "prices"), arena, &request->options.prices,
+                         &request->options.price_count, error));
     TRY(json_get_text(reader, "target", arena, &target, error));
     TRY(target_find(target, &request->target, error));
     TRY(read_int(reader, "job", 0, JOB_COUNT - 1, &job, error));

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/step/chip_price.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/model/model.h"
@@ -50,6 +51,8 @@ typedef struct RunOptions {
     const char *moments_path;  // rank 0 writes the first moments there after the last step; NULL = not (gather_state.h)
     const char *weights_path;  // likewise the weights
     RunFault fault;
+    const ChipPrice *prices;  // known from before; a device searches for what is not among them
+    int price_count;
 } RunOptions;
 
 // 10 steps, seed 1, lr 5e-4, betas 0.9 and 0.95, eps 1e-8, no decay, clip 1, cpu over shm, serial, 120 s.

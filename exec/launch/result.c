@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/launch/chip_prices.h"
 #include "sim/base/json.h"
 
 static const char SCHEMA[] = "ndtune.run-result/1";
@@ -29,15 +30,21 @@ static json_t *totals_json(const RunRecord *record) {
     return array;
 }
 
+static json_t *chip_json(const RunRecord *record) {
+    return record->chip ? json_pack("{s:s, s:I, s:o}", "name", record->chip, "bytes", (json_int_t)record->device_bytes,
+                                    "prices", chip_prices_json(record->prices, record->price_count))
+                        : json_null();
+}
+
 json_t *run_result_json(const RunRecord *record) {
     const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
-    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o}", "schema", SCHEMA, "world",
+    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o, s:o}", "schema", SCHEMA, "world",
                      record->world, "steps", record->steps, "loss", numbers_json(record->loss, record->steps),
                      "grad_norm", numbers_json(record->grad_norm, record->steps), "step_time_s",
                      numbers_json(record->step_time_s, record->steps), "peak_bytes", (json_int_t)record->peak_bytes,
                      "planned_peak_bytes", (json_int_t)record->planned_peak_bytes, "totals", totals_json(record),
                      "span_step", record->span_step, "start_s", numbers_json(record->start_s, spans), "end_s",
-                     numbers_json(record->end_s, spans));
+                     numbers_json(record->end_s, spans), "chip", chip_json(record));
 }
 
 // ---------------------------------------------------------------------------------------------- reading
@@ -102,6 +109,18 @@ static bool read_timeline(const json_t *root, const StepProgram *program, Arena 
     return true;
 }
 
+static bool read_chip(const json_t *root, Arena *arena, RunResult *result) {
+    const json_t *chip = json_object_get(root, "chip");
+    const char *name = json_string_value(json_object_get(chip, "name"));
+    if (!name) {
+        return json_is_null(chip);
+    }
+    result->chip = arena_text(arena, name);
+    result->device_bytes = json_integer_value(json_object_get(chip, "bytes"));
+    return chip_prices_take(json_object_get(chip, "prices"), arena, &result->prices, &result->price_count, NULL) ==
+           STATUS_OK;
+}
+
 static bool read_result(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result) {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     if (!schema || strcmp(schema, SCHEMA) != 0) {
@@ -123,7 +142,8 @@ static bool read_result(const json_t *root, const StepProgram *program, Arena *a
             result->state = "diverged";
         }
     }
-    return read_totals(root, program, arena, result) && read_timeline(root, program, arena, result);
+    return read_totals(root, program, arena, result) && read_timeline(root, program, arena, result) &&
+           read_chip(root, arena, result);
 }
 
 Status run_result_take(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result, Error *error) {

@@ -14,24 +14,36 @@ Status gather(Session *session, const void *part, void *whole, int64_t bytes, Er
     return session->transports->all_gather(session->transport, &call, error);
 }
 
-static Status gather_peak(Session *session, int world, Arena *arena, int64_t *peak_bytes, Error *error) {
-    const int64_t own = session->devices->peak_bytes(session->device);
-    int64_t *peaks = ARENA_ARRAY(arena, int64_t, world);
-    TRY(gather(session, &own, peaks, sizeof own, error));
-    *peak_bytes = 0;
+static Status gather_most(Session *session, int64_t own, Arena *arena, int64_t *most, Error *error) {
+    const int world = mesh_world(&session->request->plan.mesh);
+    int64_t *each = ARENA_ARRAY(arena, int64_t, world);
+    TRY(gather(session, &own, each, sizeof own, error));
+    *most = 0;
     for (int rank = 0; rank < world; rank++) {
-        *peak_bytes = peaks[rank] > *peak_bytes ? peaks[rank] : *peak_bytes;
+        *most = each[rank] > *most ? each[rank] : *most;
     }
     return STATUS_OK;
 }
 
+static Status gather_memory(Session *session, Arena *arena, RunRecord *record, Error *error) {
+    DeviceAccount account = {0};
+    if (session->devices->account) {
+        session->devices->account(session->device, &account);
+    }
+    record->chip = account.chip;
+    record->prices = account.prices;
+    record->price_count = account.price_count;
+    TRY(gather_most(session, account.bytes, arena, &record->device_bytes, error));
+    return gather_most(session, session->devices->peak_bytes(session->device), arena, &record->peak_bytes, error);
+}
+
 // Of one step: counts are the same on every rank, seconds are the mean over ranks and steps.
 static Status gather_totals(Session *session, Arena *arena, TaskTotal *totals, Error *error) {
-    const int world = mesh_world(&session->request->plan.mesh), steps = session->request->options.steps;
+    const int world = mesh_world(&session->request->plan.mesh);
     const int32_t tasks = session->program.task_count;
     TaskTotal *all = ARENA_ARRAY(arena, TaskTotal, (int64_t)tasks * world);
     TRY(gather(session, session->recorder.totals, all, tasks * (int64_t)sizeof(TaskTotal), error));
-    const int counted = steps > 1 ? steps - 1 : 1;
+    const int counted = session->recorder.counted > 0 ? session->recorder.counted : 1;
     for (int32_t t = 0; t < tasks; t++) {
         totals[t] = (TaskTotal){.count = all[t].count / counted};
         for (int rank = 0; rank < world; rank++) {
@@ -70,7 +82,7 @@ Status gather_and_save(Session *session, const StepSeries *series, Arena *arena,
                         .planned_peak_bytes = session->memory.arena_bytes,
                         .totals = totals,
                         .task_count = session->program.task_count};
-    TRY(gather_peak(session, world, arena, &record.peak_bytes, error));
+    TRY(gather_memory(session, arena, &record, error));
     TRY(gather_totals(session, arena, totals, error));
     TRY(gather_spans(session, series, arena, &record, error));
     return session->rank == 0 ? session_report(session, run_result_json(&record), error) : STATUS_OK;

@@ -108,32 +108,71 @@ static Status task_run(Session *session, const StepInstance *instance, const Tra
     return STATUS_OK;
 }
 
-Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error) {
+static TransportPlace place_note(Session *session, const StepInstance *instance, int64_t ordinal) {
     const TransportPlace place = {.step = (int32_t)session->step,
                                   .task = instance->task,
                                   .layer = instance->layer,
                                   .micro_batch = instance->micro_batch,
                                   .ordinal = (int32_t)ordinal};
     session->transports->note(session->transport, &place);
+    return place;
+}
+
+Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error) {
+    const TransportPlace place = place_note(session, instance, ordinal);
     const FaultAction fault = fault_strike(session, instance);
     if (fault == FAULT_SKIP) {
         return STATUS_OK;
     }
     const double start_s = interpreter_clock_s();
     TRY(task_run(session, instance, &place, fault, error));
-    recorder_span(&session->recorder, &(RecorderSpan){.step = session->step,
-                                                      .ordinal = ordinal,
-                                                      .task = instance->task,
-                                                      .start_s = start_s - session->step_begin_s,
-                                                      .end_s = interpreter_clock_s() - session->step_begin_s});
+    if (!session->devices->span) {
+        recorder_span(&session->recorder, &(RecorderSpan){.step = session->step,
+                                                          .ordinal = ordinal,
+                                                          .task = instance->task,
+                                                          .start_s = start_s - session->step_begin_s,
+                                                          .end_s = interpreter_clock_s() - session->step_begin_s});
+    }
+    return STATUS_OK;
+}
+
+// The device takes what it can at once; a place is noted for each such run, by its first task.
+static Status runs_run(Session *session, const IssueRuns *runs, Error *error) {
+    for (int32_t r = 0; r < runs->count; r++) {
+        const IssueRun *run = &runs->runs[r];
+        StepCursor cursor = run->cursor;
+        StepInstance instance;
+        if (run->kind == RUN_FIXED && session->devices->launch(session->device, r)) {
+            step_cursor_next(&cursor, &instance);
+            place_note(session, &instance, run->first);
+            continue;
+        }
+        for (int32_t i = 0; i < run->count && step_cursor_next(&cursor, &instance); i++) {
+            TRY(interpreter_run_instance(session, &instance, run->first + i, error));
+        }
+    }
     return STATUS_OK;
 }
 
 Status interpreter_run_serial(Session *session, Error *error) {
+    if (session->devices->runs && session->request->options.fault.action == FAULT_NONE) {
+        return runs_run(session, session->devices->runs(session->device), error);
+    }
     StepCursor cursor = step_cursor_begin(&session->program);
     StepInstance instance;
     for (int64_t ordinal = 0; step_cursor_next(&cursor, &instance); ordinal++) {
         TRY(interpreter_run_instance(session, &instance, ordinal, error));
+    }
+    return STATUS_OK;
+}
+
+Status interpreter_take_spans(Session *session, Error *error) {
+    StepCursor cursor = step_cursor_begin(&session->program);
+    StepInstance instance;
+    for (int64_t ordinal = 0; step_cursor_next(&cursor, &instance); ordinal++) {
+        RecorderSpan span = {.step = session->step, .ordinal = ordinal, .task = instance.task};
+        TRY(session->devices->span(session->device, ordinal, &span.start_s, &span.end_s, error));
+        recorder_span(&session->recorder, &span);
     }
     return STATUS_OK;
 }

@@ -10,3 +10,6 @@ double interpreter_clock_s(void);
 Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error);
 
 Status interpreter_run_serial(Session *session, Error *error);
+
+// Records what a device with a clock of its own timed in the step that has just been synchronized.
+Status interpreter_take_spans(Session *session, Error *error);

@@ -16,6 +16,7 @@ typedef struct Recorder {
     TaskTotal *totals;        // by task, over the steps after warm-up
     int32_t task_count;
     bool counting;  // off in the warm-up step
+    int counted;    // steps in the totals
 } Recorder;
 
 typedef struct RecorderSpan {

@@ -18,6 +18,11 @@ enum { GATE_SPINS = 2000 };
 // A launcher that sees all ranks' rows knows more than a rank that waits: it speaks first.
 static const double LAUNCHER_FIRST_S = 1.5;
 
+enum {
+    TRACED_STEPS = 3,    // a median, and few events
+    COLLECTIVE_SMS = 16  // a CTA of NCCL each: what its reduce-scatter may have (exec/transport/nccl_choice.c)
+};
+
 static Status program_open(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
     TRY(step_lower(&request->model, &request->plan, request->target, arena, &session->program, error));
@@ -65,12 +70,23 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
     if (!session->devices) {
         return error->status;
     }
+    const TransportTable *transports = session->transports;
+    void *memory = NULL;
+    if (transports->memory && session->devices->stream) {
+        TRY(transports->memory(session->transport, session->memory.arena_bytes, &memory, error));
+    }
     const DeviceSetup setup = {.program = &session->program,
                                .memory = &session->memory,
                                .at = session->at,
                                .threads = options->threads > 0 ? options->threads : 1,
                                .bitwise = options->bitwise,
                                .poison = options->poison,
+                               .local_rank = session->local_rank,
+                               .staged = !transports->finish,
+                               .collective_sms = transports->finish ? COLLECTIVE_SMS : 0,
+                               .arena = memory,
+                               .prices = options->prices,
+                               .price_count = options->price_count,
                                .data = {.seed = options->seed,
                                         .vocab = session->request->model.vocab,
                                         .path = options->data_path,
@@ -85,6 +101,17 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
     return session->devices->open(&setup, arena, &session->device, error);
 }
 
+// A device that times tasks itself does so in the last steps only, and not at all where they are too many.
+static void recorder_open(Session *session, Arena *arena) {
+    const RunOptions *options = &session->request->options;
+    const DeviceTable *devices = session->devices;
+    const bool traceable = !devices->trace || devices->trace(session->device, true);
+    const int steps = devices->trace && options->steps > TRACED_STEPS ? TRACED_STEPS : options->steps;
+    recorder_begin(&session->recorder, &session->program, steps, options->spans && traceable, arena);
+    const int traced = session->recorder.steps_kept > 0 ? session->recorder.steps_kept : 1;
+    session->traced_from = devices->trace && traceable ? options->steps - traced : INT64_MAX;
+}
+
 Status session_join(const RunRequest *request, const RankPlace *place, Arena *arena, Session *session, Error *error) {
     *session = (Session){.request = request,
                          .rank = place->rank,
@@ -94,7 +121,7 @@ Status session_join(const RunRequest *request, const RankPlace *place, Arena *ar
     TRY(program_open(session, arena, error));
     TRY(transport_join(session, arena, error));
     TRY(device_begin(session, arena, error));
-    recorder_begin(&session->recorder, &session->program, request->options.steps, request->options.spans, arena);
+    recorder_open(session, arena);
     return request->options.lanes == LANES_ASYNC ? lanes_open(session, arena, error) : STATUS_OK;
 }
 
@@ -140,9 +167,22 @@ static Status step_agree(Session *session, double own_s, double *slowest_s, Erro
     return STATUS_OK;
 }
 
+// Totals are of steps after the warm-up, and of those that were timed. True when the device times this step itself.
+static bool step_recording(Session *session) {
+    const bool traced = session->step >= session->traced_from;
+    Recorder *recorder = &session->recorder;
+    recorder->counting = session->step > 0 || session->request->options.steps == 1;
+    if (session->devices->trace) {
+        session->devices->trace(session->device, traced);
+        recorder->counting = recorder->counting && traced;
+    }
+    recorder->counted += recorder->counting;
+    return traced;
+}
+
 Status session_step(Session *session, StepReport *report, Error *error) {
     const TransportPlace begin = {.step = (int32_t)session->step, .task = -1};
-    session->recorder.counting = session->step > 0 || session->request->options.steps == 1;
+    const bool traced = step_recording(session);
     session->devices->begin_step(session->device, session->step);
     session->transports->note(session->transport, &begin);
     const TransportCall meet = {.communicator = session->communicators.world, .place = begin};
@@ -153,7 +193,11 @@ Status session_step(Session *session, StepReport *report, Error *error) {
         TRY(session->transports->finish(session->transport, error));
     }
     TRY(session->devices->synchronize(session->device, error));
-    TRY(step_agree(session, interpreter_clock_s() - session->step_begin_s, &report->step_time_s, error));
+    const double own_s = interpreter_clock_s() - session->step_begin_s;
+    if (traced) {
+        TRY(interpreter_take_spans(session, error));
+    }
+    TRY(step_agree(session, own_s, &report->step_time_s, error));
     const StepProgram *program = &session->program;
     float loss, norm;
     TRY(session_read(session, &(SlotBytes){program->loss_buffer, 0, 0, sizeof loss}, &loss, error));

@@ -38,6 +38,7 @@ typedef struct Session {
     Recorder recorder;
     Lanes *lanes;         // NULL in serial mode
     int64_t step;         // 0, 1, ...
+    int64_t traced_from;  // steps that a device with a clock of its own times
     bool fault_struck;    // the fault of a test, strike.h
     double step_begin_s;  // clock at the start of the step: spans count from here
 } Session;

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/cli/cli.h"
 
@@ -72,7 +73,9 @@ static const Refusal refusals[] = {
     {{"pln"}, 1, "hint: did you mean ndtune plan?"},
     {{"predict", "--model", "7b"}, 1, "--mesh is needed"},
     {{"predict", "--model", "7b", "--mesh", "dp_sahrd=8"}, 1, "dp_shard"},
-    {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--device", "cuda"}, 1, "not part of this version"},
+    {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--device", "cuad"}, 1, "hint: did you mean cuda?"},
+    {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--device", "cuda", "--lanes", "async"}, 1, "use lanes serial"},
+    {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--device", "cuda", "--bitwise"}, 1, "bitwise runs on device cpu"},
     {{"run", "--model", "tiny", "--mesh", "dp_shard=2", "--launcher", "torchrun", "--hosts", "a,b"},
      1,
      "use --launcher mpirun or srun"},
@@ -127,6 +130,19 @@ Test(cli_errors, an_unwritable_store_is_exit_3) {
     ProgramRun run = CLI("--world", "8", "--model", "7b", "--db", "/proc/ndtune/x.db");
     cr_assert_eq(run.exit_code, 3);
     cr_assert_not_null(strstr(run.err, "/proc/ndtune"), "%s", run.err);
+    program_run_free(&run);
+}
+
+// Built with CUDA or not.
+Test(cli_errors, a_machine_without_a_gpu_says_so_once_and_is_exit_3) {
+    if (access("/dev/nvidiactl", F_OK) == 0) {
+        cr_skip_test("this machine has a GPU");
+    }
+    ProgramRun run = CLI("run", "--model", "tiny", "--mesh", "dp_shard=2", "--device", "cuda");
+    cr_assert_eq(run.exit_code, 3, "%s", run.err);
+    const char *says = strstr(run.err, "ndtune: error: ");
+    cr_assert(says && strstr(says, "device cuda"), "%s", run.err);
+    cr_assert(!strstr(says + 1, "ndtune: error: "), "%s", run.err);
     program_run_free(&run);
 }
 

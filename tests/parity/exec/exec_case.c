@@ -86,10 +86,15 @@ Status case_try(const TrainPlan *plan, const RunOptions *options, Arena *arena, 
 }
 
 RunResult case_run_request(const RunRequest *request, Arena *arena) {
+    return case_run_by(built.worker_path, request, arena);
+}
+
+RunResult case_run_by(const char *worker, const RunRequest *request, Arena *arena) {
+    const ExecOptions options = {.worker_path = worker};
     RunResult result;
     Error error = {0};
     char text[PLAN_TEXT_BYTES];
-    const Status status = exec_run(request, &built, arena, &result, &error);
+    const Status status = exec_run(request, &options, arena, &result, &error);
     cr_assert(status == STATUS_OK, "%s: %s", plan_text(&request->plan, text), error.message);
     return result;
 }

@@ -21,6 +21,8 @@ RunRequest case_request(const TrainPlan *plan, const RunOptions *options);  // o
 // Runs it; fails the test with the error otherwise.
 RunResult case_run(const TrainPlan *plan, const RunOptions *options, Arena *arena);
 RunResult case_run_request(const RunRequest *request, Arena *arena);
+RunResult case_run_by(const char *worker, const RunRequest *request,
+                      Arena *arena);  // another program than ndtune-worker
 
 // The same with a state file: kept is the option that names it (moments_path, weights_path). *bytes of its content.
 RunResult case_run_keeping(RunRequest *request, const char **kept, Arena *arena, char **content, int64_t *bytes);

@@ -40,7 +40,7 @@ static bool flavour_plan(const Target *target, const Mesh *mesh, int choice, Tra
     plan_canonical(plan);
     Arena words = {0};
     const RunRequest request = flavour_request(target, plan);
-    const bool runs = exec_check(&request.model, plan, target, &words) == NULL;
+    const bool runs = exec_check(&request.model, plan, target, "cpu", &words) == NULL;
     arena_free(&words);
     return runs;
 }

@@ -214,7 +214,7 @@ Test(every_gradient, of_every_model_type_in_other_targets_programs_is_that_of_on
             request = request_of(&cases[i]);
             request.model = model;
             plan_canonical(&request.plan);
-            if (!exec_check(&request.model, &request.plan, request.target, &arena)) {
+            if (!exec_check(&request.model, &request.plan, request.target, "cpu", &arena)) {
                 const Gradients run = gradients_of(request);
                 compare(&run, &reference,
                         arena_format(&arena, "%s, %s %s", exec_families[f], cases[i].target, cases[i].mesh));

@@ -42,7 +42,7 @@ Test(launch, runs_every_legal_shape_of_its_own_target) {
     const int count = mesh_enumerate(8, meshes, 32);
     for (int i = 0; i < count; i++) {
         const TrainPlan plan = plan_of(meshes[i]);
-        const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+        const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
         cr_expect(!reason, "%s", reason);
     }
 }
@@ -51,7 +51,7 @@ Test(launch, refuses_more_ranks_than_a_run_can_watch) {
     const ModelSpec model = case_model();
     TrainPlan plan = plan_of((Mesh){.size = {512, 1, 1, 1}});
     plan.micro_batch = 1;
-    const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
     cr_assert(reason && strstr(reason, "up to 256 ranks") && strstr(reason, "512"), "%s", reason ? reason : "runs it");
 }
 
@@ -59,7 +59,7 @@ Test(launch, refuses_other_precisions_in_words) {
     const ModelSpec model = case_model();
     TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 1}});
     plan.precision = DTYPE_BF16;
-    const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
     cr_assert(reason && strstr(reason, "not in bf16"), "%s", reason ? reason : "runs it");
 }
 
@@ -67,7 +67,7 @@ Test(launch, refuses_head_sizes_that_the_kernels_do_not_take) {
     ModelSpec model = case_model();
     model.head_dim = 12;
     const TrainPlan plan = plan_of((Mesh){.size = {1, 1, 1, 1}});
-    const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
     cr_assert(reason && strstr(reason, "head_dim"), "%s", reason ? reason : "runs it");
 }
 
@@ -80,7 +80,7 @@ Test(launch, runs_models_of_every_type) {
         ModelSpec model;
         Error error = {0};
         cr_assert(model_find(models[i], &arena, &model, &error) == STATUS_OK, "%s", error.message);
-        const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+        const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
         cr_expect(!reason, "%s: %s", models[i], reason);
     }
 }
@@ -89,11 +89,11 @@ Test(launch, refuses_kernels_and_overlap_that_it_does_not_have_in_words) {
     const ModelSpec model = case_model();
     TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 1}});
     plan.attention = ATTENTION_EAGER;
-    const char *reason = exec_check(&model, &plan, target_of("ndtune"), &arena);
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
     cr_expect(reason && strstr(reason, "eager"), "%s", reason ? reason : "runs it");
     plan = plan_of((Mesh){.size = {1, 1, 1, 2}});
     plan.tp_overlap = true;
-    reason = exec_check(&model, &plan, target_of("megatron"), &arena);
+    reason = exec_check(&model, &plan, target_of("megatron"), "cpu", &arena);
     cr_expect(reason && strstr(reason, "tp_overlap"), "%s", reason ? reason : "runs it");
 }
 
@@ -112,14 +112,29 @@ Test(launch, a_worker_sheds_a_core_type_that_slows_the_products) {
     program_run_free(&run);
 }
 
-Test(launch, an_absent_device_is_a_matter_of_the_environment) {
+Test(launch, options_that_a_device_does_not_go_with_are_refused) {
     RunOptions options = run_options_default();
     Error error = {0};
     options.device = "cuda";
-    cr_assert(exec_check_backend(&options, &error) == STATUS_ENVIRONMENT);
-    cr_assert(strstr(error.message, "cuda is not part of this build"), "%s", error.message);
+    cr_assert(exec_check_backend(&options, &error) == STATUS_OK, "%s", error.message);
+    options.bitwise = true;
+    cr_assert(exec_check_backend(&options, &error) == STATUS_USAGE);
+    options.bitwise = false;
+    options.lanes = LANES_ASYNC;
+    cr_assert(exec_check_backend(&options, &error) == STATUS_USAGE);
     options.device = "abacus";
     cr_assert(exec_check_backend(&options, &error) == STATUS_USAGE);
+    cr_assert(strstr(error.message, "cpu and cuda"), "%s", error.message);
+}
+
+Test(launch, bf16_is_for_gpus) {
+    const ModelSpec model = case_model();
+    TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 1}});
+    plan.precision = DTYPE_BF16;
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
+    cr_expect(reason && strstr(reason, "fp32 on the cpu"), "%s", reason ? reason : "runs it");
+    reason = exec_check(&model, &plan, target_of("ndtune"), "cuda", &arena);
+    cr_expect(!reason, "%s", reason);
 }
 
 static RunRequest request_of(void) {

@@ -136,8 +136,6 @@ Test(options, a_missing_value_is_an_error) {
 Test(options, what_a_later_version_brings_is_refused_as_such) {
     cr_assert_eq(PARSE(COMMAND_PLAN, "--log", "x.log"), STATUS_USAGE);
     cr_assert_not_null(strstr(error.message, "not part of this version"));
-    cr_assert_eq(PARSE(COMMAND_RUN, "--device", "cuda"), STATUS_USAGE);
-    cr_assert_not_null(strstr(error.message, "not part of this version"));
 }
 
 Test(options, words_out_of_place_are_refused) {

@@ -213,3 +213,36 @@ Test(store_path, follows_xdg_data_home_then_home) {
     unsetenv("HOME");
     cr_assert_eq(store_default_path(out, &error), STATUS_ENVIRONMENT);
 }
+
+static int prices_stored(const ChipPrice **prices) {
+    int count;
+    cr_assert_eq(store_prices(store, &arena, prices, &count, &error), STATUS_OK, "%s", error.message);
+    return count;
+}
+
+Test(store, prices_of_a_chip_are_kept_once_and_the_newest_counts) {
+    const ChipPrice first[] = {{"chip a", "2x2x2", "00", 1e-6}, {"chip b", "2x2x2", "01", 2e-6}};
+    const ChipPrice again = {"chip a", "2x2x2", "02", 3e-6};
+    const ChipPrice *kept;
+    RunRecord run = {.request = &request,
+                     .source = "executor",
+                     .host = "h",
+                     .device = "cuda",
+                     .transport = "shm",
+                     .lanes = "serial",
+                     .state = "ok",
+                     .chip = "chip a",
+                     .device_bytes = 4096,
+                     .prices = first,
+                     .price_count = 2};
+    cr_assert_eq(prices_stored(&kept), 0);
+    cr_assert_eq(store_save_run(store, &run, NULL, &error), STATUS_OK, "%s", error.message);
+    run.prices = &again;
+    run.price_count = 1;
+    cr_assert_eq(store_save_run(store, &run, NULL, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(prices_stored(&kept), 2);
+    cr_expect_str_eq(kept[0].chip, "chip a");
+    cr_expect_str_eq(kept[0].choice, "02");
+    cr_expect_eq(kept[0].seconds, 3e-6);
+    cr_expect_str_eq(kept[1].choice, "01");
+}

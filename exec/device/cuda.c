@@ -1,0 +1,341 @@
+// The CUDA device: one allocation for all buffers, streams for lanes, a table of task functions. Nothing is allocated
+// after the first step, which also loads the libraries' code. No GPU has run this file yet: tests run it over a stand-in
+// of the CUDA runtime (tests/support/cuda_host).
+
+#include "exec/device/cuda.h"
+
+#include <string.h>
+
+#include "sim/base/bf16.h"
+#include "sim/base/text.h"
+
+Status cuda_failed(Error *error, int code, const char *what) {
+    return error_set(error, STATUS_ENVIRONMENT, "cuda: %s: %s", what, cudaGetErrorString((cudaError_t)code));
+}
+
+void cuda_note_failure(Device *cuda, const Task *task, const char *words) {
+    if (cuda->failure.status == STATUS_OK) {
+        error_set(&cuda->failure, STATUS_ENVIRONMENT, "cuda: task '%s': %s", task->name, words);
+    }
+}
+
+Status cuda_take(Device *cuda, int64_t bytes, const char *what, void **memory, Error *error) {
+    const cudaError_t code = cudaMalloc(memory, (size_t)(bytes > 0 ? bytes : 1));
+    if (code != cudaSuccess) {
+        char size[TEXT_UNIT_BYTES];
+        *memory = NULL;
+        return error_set(error, STATUS_ENVIRONMENT, "cuda: %s of memory for %s: %s", text_bytes(size, (double)bytes),
+                         what, cudaGetErrorString(code));
+    }
+    cuda->device_bytes += bytes;
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- opening
+
+static Status program_check(const StepProgram *program, Error *error) {
+    for (int32_t t = 0; t < program->task_count; t++) {
+        const Task *task = &program->tasks[t];
+        if (!task_is_collective(task) && !cuda_tasks[task->kind]) {
+            return error_set(error, STATUS_USAGE, "task '%s': device cuda has no %s", task->name,
+                             task_kind_name(task->kind));
+        }
+        if (task->operand_count > TASK_MAX_OPERANDS) {
+            return error_set(error, STATUS_INTERNAL, "task '%s' has %d operands", task->name, task->operand_count);
+        }
+    }
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        const Dtype dtype = program->buffers[b].dtype;
+        if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32 && dtype != DTYPE_BF16) {
+            return error_set(error, STATUS_USAGE, "device cuda computes in fp32 and bf16, buffer '%s' is %s",
+                             program->buffers[b].name, dtype_name(dtype));
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status gpu_choose(Device *cuda, Error *error) {
+    int count = 0;
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    if (code != cudaSuccess || count == 0) {
+        error_set(error, STATUS_ENVIRONMENT, "device cuda needs an NVIDIA GPU and its driver: %s",
+                  code != cudaSuccess ? cudaGetErrorString(code) : "this machine has none");
+        return error_hint(error, "--device cpu runs the same plan on processors");
+    }
+    const int gpu = cuda->setup.local_rank % count;
+    CUDA_TRY(cudaSetDevice(gpu), "the GPU");
+    CUDA_TRY(cudaGetDeviceProperties(&cuda->properties, gpu), "the GPU");
+    if (cuda->properties.major < 8) {  // bf16 products: CUDA programming guide, compute capabilities
+        return error_set(error, STATUS_ENVIRONMENT, "device cuda needs compute capability 8.0 or newer, %s has %d.%d",
+                         cuda->properties.name, cuda->properties.major, cuda->properties.minor);
+    }
+    return STATUS_OK;
+}
+
+static Status arena_open(Device *cuda, Error *error) {
+    const int64_t bytes = cuda->setup.memory->arena_bytes;
+    void *memory = NULL;
+    if (cuda->setup.arena) {
+        memory = cuda->setup.arena;
+        cuda->device_bytes += bytes;
+    } else {
+        TRY(cuda_take(cuda, bytes, "the arena", &cuda->arena, error));
+        memory = cuda->arena;
+    }
+    cuda->placement.arena = memory;
+    CUDA_TRY(cudaMemset(memory, cuda->setup.poison ? 0xFF : 0, (size_t)bytes), "the arena");  // 0xFF..: a NaN
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- what a run starts from
+
+enum { CHUNK = 1 << 22 };  // elements on their way to the device
+
+typedef struct Initial {
+    Device *cuda;
+    float *numbers;  // of CHUNK
+    uint16_t *halves;
+    Error *error;
+    Status status;
+} Initial;
+
+static Status chunk_send(const Initial *initial, int32_t buffer, const InitialStretch *chunk, int64_t at,
+                         Error *error) {
+    Device *cuda = initial->cuda;
+    const Dtype dtype = cuda->setup.program->buffers[buffer].dtype;
+    initial_parameters(cuda->setup.program, cuda->setup.numbers.seed, chunk, initial->numbers);
+    const bool half = dtype == DTYPE_BF16;
+    for (int64_t i = 0; half && i < chunk->count; i++) {
+        initial->halves[i] = bf16_of(initial->numbers[i]);
+    }
+    char *to = placement_slot(&cuda->placement, buffer, chunk->instance) + at * dtype_bytes(dtype);
+    CUDA_TRY(cudaMemcpy(to, half ? (const void *)initial->halves : (const void *)initial->numbers,
+                        (size_t)(chunk->count * dtype_bytes(dtype)), cudaMemcpyHostToDevice),
+             "initial parameters");
+    return STATUS_OK;
+}
+
+static void parameters_take(void *context, int32_t buffer, const InitialStretch *stretch) {
+    Initial *initial = context;
+    for (int64_t at = 0; at < stretch->count && initial->status == STATUS_OK; at += CHUNK) {
+        InitialStretch chunk = *stretch;
+        chunk.first += at;
+        chunk.count = stretch->count - at < CHUNK ? stretch->count - at : CHUNK;
+        initial->status = chunk_send(initial, buffer, &chunk, at, initial->error);
+    }
+}
+
+static Status state_begin(Device *cuda, Arena *arena, Error *error) {
+    const StepProgram *program = cuda->setup.program;
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        if (program->buffers[b].persistent) {
+            CUDA_TRY(cudaMemset(placement_slot(&cuda->placement, b, 0), 0,
+                                (size_t)(program->buffers[b].slots * program->buffers[b].slot_bytes)),
+                     program->buffers[b].name);
+        }
+    }
+    Initial initial = {.cuda = cuda,
+                       .numbers = ARENA_ARRAY(arena, float, CHUNK),
+                       .halves = ARENA_ARRAY(arena, uint16_t, CHUNK),
+                       .error = error};
+    placement_parameters(&cuda->placement, parameters_take, &initial);
+    const int64_t rows = plan_local_tokens(&program->plan);
+    int32_t *positions = ARENA_ARRAY(arena, int32_t, rows);
+    placement_positions(&cuda->placement, positions);
+    TRY(initial.status);
+    TRY(cuda_take(cuda, rows * (int64_t)sizeof *positions, "positions", (void **)&cuda->positions, error));
+    CUDA_TRY(cudaMemcpy(cuda->positions, positions, (size_t)rows * sizeof *positions, cudaMemcpyHostToDevice),
+             "positions");
+    CUDA_TRY(cudaDeviceSynchronize(), "what the run starts from");
+    return STATUS_OK;
+}
+
+static Status parts_open(Device *cuda, Arena *arena, Error *error) {
+    TRY(gpu_choose(cuda, error));
+    TRY(data_open(&cuda->setup.data, &cuda->data, error));
+    TRY(cuda_lanes_open(cuda->setup.program, arena, &cuda->lanes, error));
+    TRY(arena_open(cuda, error));
+    TRY(cuda_stages_open(cuda, error));
+    TRY(cuda_workspaces_open(cuda, error));
+    TRY(cuda_gemms_open(cuda, arena, error));
+    TRY(cuda_attention_open(cuda, arena, error));
+    cuda_graphs_open(cuda, arena);
+    TRY(cuda_trace_open(cuda, arena, error));
+    return state_begin(cuda, arena, error);
+}
+
+static void cuda_close(Device *cuda) {
+    cudaDeviceSynchronize();
+    cuda_trace_close(cuda);
+    cuda_graphs_close(cuda);
+    cuda_attention_close(cuda);
+    cuda_gemms_close(cuda);
+    cuda_stages_close(cuda);
+    cuda_lanes_close(&cuda->lanes);
+    cudaFree(cuda->positions);
+    cudaFree(cuda->gemms.shop.workspace);
+    for (int i = 0; i < CUDA_MAX_STREAMS; i++) {
+        cudaFree(cuda->workspace[i]);
+    }
+    cudaFree(cuda->arena);
+    data_close(&cuda->data);
+}
+
+static Status cuda_open(const DeviceSetup *setup, Arena *arena, Device **device, Error *error) {
+    Device *cuda = ARENA_NEW(arena, Device);
+    cuda->setup = *setup;
+    cuda->placement = (Placement){.program = setup->program, .memory = setup->memory, .at = setup->at};
+    cuda->sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1);
+    TRY(program_check(setup->program, error));
+    const Status status = parts_open(cuda, arena, error);
+    if (status != STATUS_OK) {
+        cuda_close(cuda);
+        return status;
+    }
+    *device = cuda;
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- running
+
+static void cuda_begin_step(Device *cuda, int64_t step) {
+    cuda->step = step;
+    cuda->trace.next = 0;
+    if (cuda->trace.on) {
+        for (int i = 1; i < cuda->lanes.stream_count; i++) {  // nothing of the step is before its origin
+            cudaStreamSynchronize(cuda->lanes.streams[i]);
+        }
+        cudaEventRecord(cuda->trace.origin, cuda->lanes.streams[0]);
+        cudaEventSynchronize(cuda->trace.origin);
+    }
+}
+
+void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream) {
+    TaskCall call = {.numbers = &cuda->setup.numbers,
+                     .step = cuda->step,
+                     .data = &cuda->data,
+                     .sequence = cuda->sequence,
+                     .positions = cuda->positions};
+    placement_call(&cuda->placement, instance, &call);
+    const int code = cuda_tasks[call.task->kind](&call, cuda, stream);
+    if (code != 0) {
+        cuda_note_failure(cuda, call.task, cudaGetErrorString((cudaError_t)code));
+    }
+}
+
+static void cuda_run(Device *cuda, const StepInstance *instance) {
+    cuda_issue(cuda, instance, cuda_stream(cuda, &cuda->setup.program->tasks[instance->task]));
+}
+
+static void cuda_wait(Device *cuda, const StepInstance *instance) {
+    const StepProgram *program = cuda->setup.program;
+    const Task *task = &program->tasks[instance->task];
+    const cudaStream_t stream = cuda_stream(cuda, task);
+    int code = 0;
+    for (int32_t i = 0; i < task->wait_count; i++) {
+        const EventRef *ref = &program->event_refs[task->first_wait + i];
+        code |= (int)cudaStreamWaitEvent(
+            stream, cuda->lanes.events[cuda_event_slot(&cuda->lanes, program, ref, instance->layer)], 0);
+    }
+    if (cuda->trace.on) {
+        code |= (int)cudaEventRecord(cuda->trace.begin[cuda->trace.next], stream);
+    }
+    if (code != 0) {
+        cuda_note_failure(cuda, task, cudaGetErrorString(cudaPeekAtLastError()));
+    }
+}
+
+static void cuda_record(Device *cuda, const StepInstance *instance) {
+    const StepProgram *program = cuda->setup.program;
+    const Task *task = &program->tasks[instance->task];
+    const cudaStream_t stream = cuda_stream(cuda, task);
+    int code = 0;
+    if (cuda->trace.on) {
+        code |= (int)cudaEventRecord(cuda->trace.end[cuda->trace.next++], stream);
+    }
+    for (int32_t i = 0; i < task->record_count; i++) {
+        const EventRef *ref = &program->event_refs[task->first_record + i];
+        code |= (int)cudaEventRecord(cuda->lanes.events[cuda_event_slot(&cuda->lanes, program, ref, instance->layer)],
+                                     stream);
+    }
+    if (code != 0) {
+        cuda_note_failure(cuda, task, cudaGetErrorString(cudaPeekAtLastError()));
+    }
+}
+
+static Status cuda_synchronize(Device *cuda, Error *error) {
+    for (int i = 0; i < cuda->lanes.stream_count; i++) {
+        CUDA_TRY(cudaStreamSynchronize(cuda->lanes.streams[i]), "a lane");
+    }
+    if (cuda->failure.status != STATUS_OK) {
+        *error = cuda->failure;
+        return error->status;
+    }
+    if (cuda->step == 0) {
+        cuda_graphs_capture(cuda);
+    }
+    return STATUS_OK;
+}
+
+static void *cuda_lane_stream(Device *cuda, int lane) {
+    return cuda->lanes.streams[cuda->lanes.of_lane[lane]];
+}
+
+static void *cuda_address(Device *cuda, const BufferRef *ref, int layer) {
+    return placement_at(&cuda->placement, ref, layer);
+}
+
+static Status cuda_read(Device *cuda, const BufferRef *ref, int layer, void *out, Error *error) {
+    CUDA_TRY(cudaDeviceSynchronize(), cuda->setup.program->buffers[ref->buffer].name);
+    CUDA_TRY(cudaMemcpy(out, placement_at(&cuda->placement, ref, layer), (size_t)ref->bytes, cudaMemcpyDeviceToHost),
+             cuda->setup.program->buffers[ref->buffer].name);
+    return STATUS_OK;
+}
+
+static int64_t cuda_peak_bytes(const Device *cuda) {
+    return placement_peak_bytes(&cuda->placement);
+}
+
+static void cuda_account(const Device *cuda, DeviceAccount *account) {
+    *account = (DeviceAccount){cuda->gemms.chip, cuda->device_bytes, cuda->gemms.prices, cuda->gemms.count};
+}
+
+static const IssueRuns *cuda_runs(const Device *cuda) {
+    return &cuda->graphs.runs;
+}
+
+static bool cuda_trace(Device *cuda, bool on) {
+    cuda->trace.on = on && cuda->trace.instances > 0;
+    return cuda->trace.on;
+}
+
+static Status cuda_span(Device *cuda, int64_t ordinal, double *start_s, double *end_s, Error *error) {
+    float begin_ms = 0, end_ms = 0;
+    CUDA_TRY(cudaEventElapsedTime(&begin_ms, cuda->trace.origin, cuda->trace.begin[ordinal]), "the time of a task");
+    CUDA_TRY(cudaEventElapsedTime(&end_ms, cuda->trace.origin, cuda->trace.end[ordinal]), "the time of a task");
+    *start_s = 1e-3 * (double)begin_ms;
+    *end_s = 1e-3 * (double)end_ms;
+    return STATUS_OK;
+}
+
+const DeviceTable device_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .begin_step = cuda_begin_step,
+    .run = cuda_run,
+    .wait = cuda_wait,
+    .record = cuda_record,
+    .stage = cuda_stage,
+    .unstage = cuda_unstage,
+    .stream = cuda_lane_stream,
+    .runs = cuda_runs,
+    .launch = cuda_graphs_launch,
+    .trace = cuda_trace,
+    .span = cuda_span,
+    .synchronize = cuda_synchronize,
+    .address = cuda_address,
+    .read = cuda_read,
+    .account = cuda_account,
+    .peak_bytes = cuda_peak_bytes,
+};

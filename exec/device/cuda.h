@@ -1,0 +1,159 @@
+// The CUDA device, and what its files share. One host thread issues the step in issue order; streams and events keep the
+// order that the program asks for, as step.h words it after CUDA's own rule.
+
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "exec/device/issue_runs.h"
+#include "exec/device/placement.h"
+#include "kernels/cuda/gemm.h"
+
+extern const DeviceTable device_cuda;
+
+// ---------------------------------------------------------------------------------------------- lanes (cuda_lanes.c)
+
+enum { CUDA_MAX_STREAMS = 16 };
+
+typedef struct CudaLanes {
+    cudaStream_t streams[CUDA_MAX_STREAMS];
+    int stream_count;
+    int *of_lane;         // by lane: its stream. Lanes of one communicator have one
+    cudaEvent_t *events;  // by event slot
+    int32_t *slot_base;   // by event: its first slot
+    int32_t slot_count;
+} CudaLanes;
+
+Status cuda_lanes_open(const StepProgram *program, Arena *arena, CudaLanes *lanes, Error *error);
+void cuda_lanes_close(CudaLanes *lanes);
+int32_t cuda_event_slot(const CudaLanes *lanes, const StepProgram *program, const EventRef *ref, int layer);
+
+// ---------------------------------------------------------------------------------------------- staging (cuda_stage.c)
+
+// Pinned memory through which a transport of the host sees operands: one area for each stream with collectives.
+typedef struct CudaStages {
+    char *area[CUDA_MAX_STREAMS];
+    int64_t bytes[CUDA_MAX_STREAMS];
+} CudaStages;
+
+// Tokens are made by the host; an area may be filled again once its last copy is done.
+enum { CUDA_TOKEN_AREAS = 4 };
+typedef struct CudaTokens {
+    int32_t *area;  // pinned: CUDA_TOKEN_AREAS times tokens, then targets
+    cudaEvent_t copied[CUDA_TOKEN_AREAS];
+    int64_t rows;  // of one micro-batch
+    int next;
+} CudaTokens;
+
+// ---------------------------------------------------------------------------------------------- products (cuda_gemm.c)
+
+typedef struct CudaGemms {
+    GemmLibrary library;
+    GemmWorkshop shop;
+    GemmPlan *plans;
+    int count;
+    int32_t *of_task;  // by task: its plan, -1 where it has none
+    GemmChoice *kept;  // from before, of this chip and library
+    int kept_count;
+    char chip[320];     // the name by which they are kept
+    ChipPrice *prices;  // of all plans
+} CudaGemms;
+
+// ---------------------------------------------------------------------------------------------- graphs (cuda_graphs.c)
+
+// What a fixed run needs around its graph: slots of events of the tasks before it, and of its own.
+typedef struct CudaGraphEdges {
+    int32_t *waits, *records;
+    int32_t wait_count, record_count;
+} CudaGraphEdges;
+
+typedef struct CudaGraphs {
+    IssueRuns runs;
+    CudaGraphEdges *edges;    // by run; of fixed ones that are not the same as an earlier one
+    cudaGraphExec_t *graphs;  // likewise; NULL until captured
+    bool off;
+} CudaGraphs;
+
+// ---------------------------------------------------------------------------------------------- spans (cuda_trace.c)
+
+typedef struct CudaTrace {
+    cudaEvent_t origin, *begin, *end;  // by place in issue order; NULL where the step is too long
+    int64_t instances, next;
+    bool on;
+} CudaTrace;
+
+typedef struct CudaAttentions CudaAttentions;  // cuda_attention.c
+
+// ---------------------------------------------------------------------------------------------- the device
+
+struct Device {
+    DeviceSetup setup;
+    Placement placement;
+    struct cudaDeviceProp properties;
+    void *arena;  // of its own; NULL where the transport gave the memory
+    CudaLanes lanes;
+    CudaStages stages;
+    CudaTokens tokens;
+    CudaGemms gemms;
+    CudaGraphs graphs;
+    CudaTrace trace;
+    CudaAttentions *attention;
+    void *workspace[CUDA_MAX_STREAMS];  // of kernels, by stream
+    int64_t workspace_bytes[CUDA_MAX_STREAMS];
+    int32_t *positions;  // on the device
+    DataSource data;
+    int32_t *sequence;
+    int64_t step;
+    int64_t device_bytes;  // of memory that this rank took
+    Error failure;         // the first one of a launch
+};
+
+Status cuda_failed(Error *error, int code, const char *what);
+#define CUDA_TRY(call, what)                                                                                           \
+    do {                                                                                                               \
+        const int cuda_code_ = (int)(call);                                                                            \
+        if (cuda_code_ != 0) {                                                                                         \
+            return cuda_failed(error, cuda_code_, what);                                                               \
+        }                                                                                                              \
+    } while (0)
+
+// Device memory that is kept until the device is closed.
+Status cuda_take(Device *cuda, int64_t bytes, const char *what, void **memory, Error *error);
+// Keeps the first failure of a launch; the next stage or synchronize says it.
+void cuda_note_failure(Device *cuda, const Task *task, const char *words);
+
+static inline cudaStream_t cuda_stream(const Device *cuda, const Task *task) {
+    return cuda->lanes.streams[cuda->lanes.of_lane[task->lane]];
+}
+
+// One compute task on a stream.
+void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream);
+
+// Returns a cudaError_t as int.
+typedef int CudaTask(const TaskCall *call, Device *cuda, cudaStream_t stream);
+extern CudaTask *const cuda_tasks[TASK_KIND_COUNT];
+
+Status cuda_stages_open(Device *cuda, Error *error);
+void cuda_stages_close(Device *cuda);
+Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceStage *stage, Error *error);
+Status cuda_unstage(Device *cuda, const StepInstance *instance, Error *error);
+int cuda_load_tokens(const TaskCall *call, Device *cuda, cudaStream_t stream);
+
+Status cuda_gemms_open(Device *cuda, Arena *arena, Error *error);
+void cuda_gemms_close(Device *cuda);
+int cuda_gemm(const TaskCall *call, Device *cuda, cudaStream_t stream);
+
+Status cuda_attention_open(Device *cuda, Arena *arena, Error *error);
+void cuda_attention_close(Device *cuda);
+CudaTask cuda_attention_forward, cuda_attention_backward;
+
+Status cuda_workspaces_open(Device *cuda, Error *error);  // after the arena has its place
+
+void cuda_graphs_open(Device *cuda, Arena *arena);
+void cuda_graphs_close(Device *cuda);
+// Captures every fixed run; nothing runs. Call with idle streams, after a first step.
+void cuda_graphs_capture(Device *cuda);
+bool cuda_graphs_launch(Device *cuda, int32_t run);
+
+Status cuda_trace_open(Device *cuda, Arena *arena, Error *error);
+void cuda_trace_close(Device *cuda);

@@ -1,0 +1,329 @@
+// Attention on a GPU. A task is a call for each visible pair of chunks, over all its sequences at once; plans are made
+// before the first step. Where a result is a sum over several pairs it is summed in fp32, in scratch that lasts from ring
+// step 0 to the last one, and rounded once: o by the log-sum-exp merge, dq over all pairs, dk and dv over those of one
+// block. fp32 gradients are added in scratch too: kernels add to what they find.
+
+#include <string.h>
+
+#include "exec/device/attention_pairs.h"
+#include "exec/device/cuda.h"
+#include "kernels/cuda/kernels_cuda.h"
+
+#define ATTENTION_CUDNN ATTENTION_TIER_CUDNN  // sim/plan has a constant of that name
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/cudnn_attention.h"
+#undef ATTENTION_CUDNN
+
+enum { MOST_PAIRS = 4 };
+
+typedef struct PairPlan {
+    AttentionPlan plan;
+    int64_t q_row, k_row, lse_at;  // of the first sequence
+} PairPlan;
+
+// One task, on this rank.
+typedef struct TaskPlan {
+    PairPlan pairs[MOST_PAIRS];
+    int count;
+    bool sums_o, sums_dq, sums_dkv;  // go through scratch
+    bool delta;                      // some tier needs it
+} TaskPlan;
+
+struct CudaAttentions {
+    TaskPlan *plans;   // by attention task
+    int32_t *of_task;  // by task: index into plans
+    AttentionMeans means;
+    CudnnAttention *cudnn;
+    void *workspace;
+    float *o, *dq, *dkv;  // scratch
+    int64_t workspace_bytes, o_bytes, dq_bytes, dkv_bytes;
+};
+
+static KernelStore store_of(const TaskCall *call, int index) {
+    return call_dtype(call, index) == DTYPE_BF16 ? KERNEL_BF16 : KERNEL_FP32;
+}
+
+static bool is_backward(const Task *task) {
+    return task->kind == TASK_ATTENTION_BACKWARD;
+}
+
+static bool is_last(const TaskCall *call) {
+    return call->task->ring_step == call->program->plan.mesh.size[AXIS_CP] - 1;
+}
+
+// ---------------------------------------------------------------------------------------------- plans
+
+static CudaAttention call_of(const Blocks *blocks, const Pair *pair, const TaskPlan *plan) {
+    const TaskCall *call = blocks->call;
+    const Task *task = call->task;
+    const int64_t kv_width = (int64_t)task->kv_heads * task->head_dim;
+    CudaAttention made = {.block = pair->shape,
+                          .sequences = task->sequences,
+                          .q_sequence = blocks->local * task->stride,
+                          .kv_sequence = blocks->local * task->kv_stride,
+                          .o_sequence = blocks->local * blocks->o_stride,
+                          .lse_sequence = blocks->local * task->heads,
+                          .input = store_of(call, 0),
+                          .output = plan->sums_o ? KERNEL_FP32 : store_of(call, 3)};
+    if (is_backward(task)) {
+        made.backward = true;
+        made.gradient = plan->sums_dq || plan->sums_dkv ? KERNEL_FP32 : KERNEL_BF16;
+        made.dq_stride = plan->sums_dq ? blocks->o_stride : task->stride;
+        made.dkv_stride = plan->sums_dkv ? 2 * kv_width : task->kv_stride;
+        made.dq_sequence = blocks->local * made.dq_stride;
+        made.dkv_sequence = blocks->local * made.dkv_stride;
+    }
+    return made;
+}
+
+// bf16 gradients of one pair are written as they come; everything else is summed first.
+static TaskPlan task_plan(const TaskCall *call) {
+    const bool single = call->program->plan.mesh.size[AXIS_CP] == 1;
+    TaskPlan plan = {0};
+    if (!is_backward(call->task)) {
+        plan.sums_o = !single && store_of(call, 3) == KERNEL_BF16;
+    } else {
+        const bool halves = store_of(call, 6) == KERNEL_BF16 && store_of(call, 7) == KERNEL_BF16;
+        plan.sums_dq = plan.sums_dkv = !(single && halves);
+    }
+    return plan;
+}
+
+static Status pair_plan(Device *cuda, const Blocks *blocks, int query, int key, TaskPlan *plan, Error *error) {
+    CudaAttentions *attention = cuda->attention;
+    const Pair pair = attention_pair(blocks, 0, query, key);
+    CudaAttention call = call_of(blocks, &pair, plan);
+    PairPlan *made = &plan->pairs[plan->count++];
+    char why[ATTENTION_WHY_BYTES];
+    // A query chunk's first block begins its result; the own keys, on ring step 0, are always seen.
+    call.merge = !call.backward && blocks->call->task->ring_step > 0;
+    for (int i = 0; i < plan->count - 1; i++) {
+        call.merge = call.merge || (!call.backward && plan->pairs[i].q_row == pair.q_row);
+    }
+    if (!cuda_attention_plan(ATTENTION_AUTO, &call, &attention->means, attention->cudnn, &made->plan, why)) {
+        return error_set(error, STATUS_USAGE, "task '%s': %s", blocks->call->task->name, why);
+    }
+    made->q_row = pair.q_row;
+    made->k_row = pair.k_row;
+    made->lse_at = pair.lse_at;
+    plan->delta = plan->delta || plan->sums_dq || made->plan.tier != ATTENTION_TIER_CUDNN;
+    if (made->plan.workspace_bytes > attention->workspace_bytes) {
+        attention->workspace_bytes = made->plan.workspace_bytes;
+    }
+    return STATUS_OK;
+}
+
+static void need(int64_t *most, bool wanted, int64_t elements) {
+    const int64_t bytes = elements * (int64_t)sizeof(float);
+    *most = wanted && bytes > *most ? bytes : *most;
+}
+
+static Status plan_task(Device *cuda, int32_t index, TaskPlan *plan, Error *error) {
+    CudaAttentions *attention = cuda->attention;
+    const StepInstance instance = {.task = index};
+    TaskCall call = {0};
+    placement_call(&cuda->placement, &instance, &call);
+    const Blocks blocks = attention_blocks(&call);
+    *plan = task_plan(&call);
+    for (int i = 0; i < blocks.query.count; i++) {
+        for (int j = 0; j < blocks.key.count; j++) {
+            if (attention_visible(&blocks, i, j)) {
+                TRY(pair_plan(cuda, &blocks, i, j, plan, error));
+            }
+        }
+    }
+    need(&attention->o_bytes, plan->sums_o, call.task->rows * blocks.o_stride);
+    need(&attention->dq_bytes, plan->sums_dq, call.task->rows * blocks.o_stride);
+    need(&attention->dkv_bytes, plan->sums_dkv, call.task->rows * 2 * call.task->kv_heads * call.task->head_dim);
+    return STATUS_OK;
+}
+
+static Status memory_take(Device *cuda, Error *error) {
+    CudaAttentions *attention = cuda->attention;
+    const struct {
+        int64_t bytes;
+        void **memory;
+    } parts[] = {{attention->workspace_bytes, &attention->workspace},
+                 {attention->o_bytes, (void **)&attention->o},
+                 {attention->dq_bytes, (void **)&attention->dq},
+                 {attention->dkv_bytes, (void **)&attention->dkv}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i].bytes > 0) {
+            TRY(cuda_take(cuda, parts[i].bytes, "attention", parts[i].memory, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+// Plans that say cudnn have it, or a sentence why not; a call that it has no kernel for goes to our own ones, as all
+// others do.
+static Status means_find(Device *cuda, Error *error) {
+    CudaAttentions *attention = cuda->attention;
+    const bool wanted =
+        cuda->setup.program->plan.attention == ATTENTION_CUDNN && cuda->setup.program->plan.precision == DTYPE_BF16;
+    char why[ATTENTION_WHY_BYTES];
+    attention->cudnn = wanted ? cudnn_attention_open(NULL, why) : NULL;
+    if (wanted && !attention->cudnn) {
+        error_set(error, STATUS_ENVIRONMENT, "attention cudnn: %s", why);
+        return error_hint(error, "--attention flash runs our own kernel");
+    }
+    attention->means = (AttentionMeans){.arch = 10 * cuda->properties.major + cuda->properties.minor,
+                                        .shared_bytes = (int64_t)cuda->properties.sharedMemPerBlockOptin,
+                                        .cudnn = attention->cudnn != NULL};
+    return STATUS_OK;
+}
+
+Status cuda_attention_open(Device *cuda, Arena *arena, Error *error) {
+    const StepProgram *program = cuda->setup.program;
+    CudaAttentions *attention = cuda->attention = ARENA_NEW(arena, CudaAttentions);
+    int32_t count = 0;
+    TRY(means_find(cuda, error));
+    attention->of_task = ARENA_ARRAY(arena, int32_t, program->task_count);
+    for (int32_t t = 0; t < program->task_count; t++) {
+        const TaskKind kind = program->tasks[t].kind;
+        attention->of_task[t] = kind == TASK_ATTENTION || kind == TASK_ATTENTION_BACKWARD ? count++ : -1;
+    }
+    attention->plans = ARENA_ARRAY(arena, TaskPlan, count + 1);
+    for (int32_t t = 0; t < program->task_count; t++) {
+        if (attention->of_task[t] >= 0) {
+            TRY(plan_task(cuda, t, &attention->plans[attention->of_task[t]], error));
+        }
+    }
+    return memory_take(cuda, error);
+}
+
+void cuda_attention_close(Device *cuda) {
+    CudaAttentions *attention = cuda->attention;
+    if (!attention) {
+        return;
+    }
+    if (attention->cudnn) {
+        cudnn_attention_close(attention->cudnn);
+    }
+    cudaFree(attention->workspace);
+    cudaFree(attention->o);
+    cudaFree(attention->dq);
+    cudaFree(attention->dkv);
+}
+
+// ---------------------------------------------------------------------------------------------- running
+
+static char *rows_at(char *base, KernelStore store, int64_t elements) {
+    return base + elements * kernel_store_bytes(store);
+}
+
+// cuDNN has codes and words of its own.
+static int pair_run(Device *cuda, const Task *task, const PairPlan *pair, const AttentionData *data,
+                    cudaStream_t stream) {
+    CudnnAttention *cudnn = cuda->attention->cudnn;
+    const int code = cuda_attention(&pair->plan, cudnn, data, stream);
+    if (code != 0 && pair->plan.tier == ATTENTION_TIER_CUDNN) {
+        cuda_note_failure(cuda, task, cudnn_attention_error(cudnn));
+        return 0;
+    }
+    return code;
+}
+
+typedef struct Rows {
+    KernelStore from, to;
+    int64_t rows, cols, src_stride, dst_stride;
+} Rows;
+
+static int round_rows(const Device *cuda, cudaStream_t stream, const Rows *rows, const void *src, void *dst) {
+    const KernelCuda at = {.stream = stream, .processors = cuda->properties.multiProcessorCount};
+    const KernelCudaCopy copy = {rows->from, rows->to, rows->rows, rows->cols, rows->src_stride, rows->dst_stride};
+    return kernel_cuda_copy_rows(&at, &copy, src, dst);
+}
+
+int cuda_attention_forward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const CudaAttentions *attention = cuda->attention;
+    const TaskPlan *plan = &attention->plans[attention->of_task[call->instance->task]];
+    char *const o = plan->sums_o ? (char *)attention->o : call->operand[3];
+    int code = 0;
+    for (int i = 0; i < plan->count && code == 0; i++) {
+        const PairPlan *pair = &plan->pairs[i];
+        const CudaAttention *shape = &pair->plan.call;
+        const int64_t kv = pair->k_row * shape->block.kv_stride;
+        const AttentionData data = {.q = rows_at(call->operand[0], shape->input, pair->q_row * shape->block.q_stride),
+                                    .k = rows_at(call->operand[1], shape->input, kv),
+                                    .v = rows_at(call->operand[2], shape->input, kv),
+                                    .o = rows_at(o, shape->output, pair->q_row * shape->block.o_stride),
+                                    .lse = call_floats(call, 4) + pair->lse_at,
+                                    .workspace = attention->workspace};
+        code = pair_run(cuda, call->task, pair, &data, stream);
+    }
+    if (code == 0 && plan->sums_o && is_last(call)) {
+        const int64_t width = (int64_t)call->task->heads * call->task->head_dim;
+        code = round_rows(cuda, stream, &(Rows){KERNEL_FP32, store_of(call, 3), call->task->rows, width, width, width},
+                          attention->o, call->operand[3]);
+    }
+    return code;
+}
+
+// Sums begin at zero: dk and dv of every block, dq on ring step 0. Then delta, once for all ring steps.
+static int backward_begin(const TaskCall *call, const Device *cuda, const TaskPlan *plan, cudaStream_t stream) {
+    const CudaAttentions *attention = cuda->attention;
+    const Task *task = call->task;
+    const int64_t q_bytes = task->rows * task->heads * task->head_dim * (int64_t)sizeof(float);
+    const int64_t kv_bytes = task->rows * 2 * task->kv_heads * task->head_dim * (int64_t)sizeof(float);
+    int code = plan->sums_dkv ? (int)cudaMemsetAsync(attention->dkv, 0, (size_t)kv_bytes, stream) : 0;
+    if (code == 0 && task->ring_step == 0 && plan->sums_dq) {
+        code = (int)cudaMemsetAsync(attention->dq, 0, (size_t)q_bytes, stream);
+    }
+    if (code == 0 && task->ring_step == 0 && plan->delta) {
+        CudaAttention whole = plan->pairs[0].plan.call;
+        whole.block.queries = task->rows / task->sequences;
+        code = cuda_attention_delta(&whole, call->operand[3], call->operand[5], call_floats(call, 9), stream);
+    }
+    return code;
+}
+
+static AttentionData backward_data(const TaskCall *call, const CudaAttentions *attention, const TaskPlan *plan,
+                                   const PairPlan *pair) {
+    const CudaAttention *shape = &pair->plan.call;
+    const int64_t q = pair->q_row * shape->block.q_stride, kv = pair->k_row * shape->block.kv_stride;
+    const int64_t o = pair->q_row * shape->block.o_stride;
+    const int64_t dq = pair->q_row * shape->dq_stride, dkv = pair->k_row * shape->dkv_stride;
+    const int64_t kv_width = (int64_t)call->task->kv_heads * call->task->head_dim;
+    char *const dk = plan->sums_dkv ? (char *)attention->dkv : call->operand[7];
+    char *const dv = plan->sums_dkv ? (char *)(attention->dkv + kv_width) : call->operand[8];
+    return (AttentionData){.q = rows_at(call->operand[0], shape->input, q),
+                           .k = rows_at(call->operand[1], shape->input, kv),
+                           .v = rows_at(call->operand[2], shape->input, kv),
+                           .o = rows_at(call->operand[3], shape->output, o),
+                           .lse = call_floats(call, 4) + pair->lse_at,
+                           .d_o = rows_at(call->operand[5], shape->input, o),
+                           .delta = call_floats(call, 9) + pair->lse_at,
+                           .dq = rows_at(plan->sums_dq ? (char *)attention->dq : call->operand[6], shape->gradient, dq),
+                           .dk = rows_at(dk, shape->gradient, dkv),
+                           .dv = rows_at(dv, shape->gradient, dkv),
+                           .workspace = attention->workspace};
+}
+
+static int backward_end(const TaskCall *call, const Device *cuda, const TaskPlan *plan, cudaStream_t stream) {
+    const CudaAttentions *attention = cuda->attention;
+    const Task *task = call->task;
+    const int64_t width = (int64_t)task->heads * task->head_dim, kv_width = (int64_t)task->kv_heads * task->head_dim;
+    const Rows kv = {KERNEL_FP32, store_of(call, 7), task->rows, kv_width, 2 * kv_width, task->kv_stride};
+    const Rows q = {KERNEL_FP32, store_of(call, 6), task->rows, width, width, task->stride};
+    int code = 0;
+    if (plan->sums_dkv) {
+        code = round_rows(cuda, stream, &kv, attention->dkv, call->operand[7]);
+        code = code ? code : round_rows(cuda, stream, &kv, attention->dkv + kv_width, call->operand[8]);
+    }
+    if (code == 0 && plan->sums_dq && is_last(call)) {
+        code = round_rows(cuda, stream, &q, attention->dq, call->operand[6]);
+    }
+    return code;
+}
+
+int cuda_attention_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const CudaAttentions *attention = cuda->attention;
+    const TaskPlan *plan = &attention->plans[attention->of_task[call->instance->task]];
+    int code = backward_begin(call, cuda, plan, stream);
+    for (int i = 0; i < plan->count && code == 0; i++) {
+        const AttentionData data = backward_data(call, attention, plan, &plan->pairs[i]);
+        code = pair_run(cuda, call->task, &plan->pairs[i], &data, stream);
+    }
+    return code ? code : backward_end(call, cuda, plan, stream);
+}

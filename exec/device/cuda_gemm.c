@@ -1,0 +1,279 @@
+// The products of a program: one plan for each shape. Shapes that no kept choice fits are timed before the first step,
+// on the operands' own places in the arena, filled with normal numbers; what parameters begin with is written after.
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/device/beside.h"
+#include "exec/device/cuda.h"
+#include "kernels/philox.h"
+#include "sim/base/bf16.h"
+
+// ---------------------------------------------------------------------------------------------- shapes
+
+static GemmType type_of(const Device *cuda, const Task *task, int operand) {
+    const Dtype dtype =
+        cuda->setup.program->buffers[task_operand(cuda->setup.program, task, operand)->ref.buffer].dtype;
+    return dtype == DTYPE_BF16 ? GEMM_BF16 : GEMM_FP32;
+}
+
+static bool has_bias(const StepProgram *program, const Task *task) {
+    return task->operand_count > 3 && task_operand(program, task, 3)->ref.buffer >= 0;
+}
+
+static GemmShape shape_of(const Device *cuda, const Task *task, bool beside) {
+    const int sms = cuda->properties.multiProcessorCount - cuda->setup.collective_sms;
+    return (GemmShape){.m = task->m,
+                       .n = task->n,
+                       .k = task->k,
+                       .trans_a = task->trans_a,
+                       .trans_b = task->trans_b,
+                       .input = type_of(cuda, task, 0),
+                       .output = type_of(cuda, task, 2),
+                       .accumulate = task->accumulate,
+                       .bias = has_bias(cuda->setup.program, task),
+                       .alignment = gemm_alignment(0),
+                       .sms = beside && cuda->setup.collective_sms > 0 && sms > 0 ? sms : 0};
+}
+
+// The weakest alignment of any instance's addresses.
+static void align(Device *cuda, GemmShape *shape_of_task) {
+    const StepProgram *program = cuda->setup.program;
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    TaskCall call = {0};
+    while (step_cursor_next(&cursor, &instance)) {
+        if (program->tasks[instance.task].kind != TASK_GEMM) {
+            continue;
+        }
+        placement_call(&cuda->placement, &instance, &call);
+        for (int i = 0; i < call.task->operand_count; i++) {
+            const int here = gemm_alignment((uint64_t)(uintptr_t)call.operand[i]);
+            int *least = &shape_of_task[instance.task].alignment;
+            *least = here < *least ? here : *least;
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- data to time on
+
+enum { PATTERN = 1 << 18 };  // numbers that are repeated over an operand
+
+typedef struct Pattern {
+    float fp32[PATTERN];
+    uint16_t bf16[PATTERN];
+} Pattern;
+
+static void pattern_begin(Pattern *pattern) {
+    enum { STREAM = 0x67656D6D };  // of no parameter
+    for (int i = 0; i < PATTERN; i++) {
+        pattern->fp32[i] = (float)(philox_normal(1, STREAM, (uint64_t)i) / 65536.0);
+        pattern->bf16[i] = bf16_of(pattern->fp32[i]);
+    }
+}
+
+static Status fill(Device *cuda, const Pattern *pattern, const TaskCall *call, int operand, Error *error) {
+    const bool half = call_dtype(call, operand) == DTYPE_BF16;
+    const int64_t bytes = task_operand(call->program, call->task, operand)->ref.bytes;
+    const int64_t most = PATTERN * (half ? 2 : 4);
+    for (int64_t at = 0; at < bytes; at += most) {
+        CUDA_TRY(cudaMemcpyAsync(
+                     call->operand[operand] + at, half ? (const void *)pattern->bf16 : (const void *)pattern->fp32,
+                     (size_t)(bytes - at < most ? bytes - at : most), cudaMemcpyHostToDevice, cuda->gemms.shop.stream),
+                 "numbers to time products on");
+    }
+    return STATUS_OK;
+}
+
+static GemmData data_of(const TaskCall *call) {
+    return (GemmData){call->operand[0], call->operand[1], call->operand[2], call_optional(call, 3)};
+}
+
+static Status plan_time(Device *cuda, const Pattern *pattern, const StepInstance *instance, GemmPlan *plan,
+                        Error *error) {
+    TaskCall call = {0};
+    char why[GEMM_WHY_BYTES];
+    placement_call(&cuda->placement, instance, &call);
+    for (int i = 0; i < call.task->operand_count; i++) {
+        if (call.operand[i]) {
+            TRY(fill(cuda, pattern, &call, i, error));
+        }
+    }
+    const GemmData data = data_of(&call);
+    if (!gemm_plan_time(&cuda->gemms.shop, &data, plan, why)) {
+        return error_set(error, STATUS_ENVIRONMENT, "task '%s': %s", call.task->name, why);
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- plans
+
+static Status plan_make(Device *cuda, const GemmShape *shape, int32_t *index, Error *error) {
+    CudaGemms *gemms = &cuda->gemms;
+    char why[GEMM_WHY_BYTES];
+    for (*index = 0; *index < gemms->count; (*index)++) {
+        if (gemm_shape_equal(&gemms->plans[*index].choice.shape, shape)) {
+            return STATUS_OK;
+        }
+    }
+    if (!gemm_plan_begin(&gemms->shop, shape, &gemms->plans[gemms->count], why)) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s", why);
+    }
+    gemms->count++;
+    return STATUS_OK;
+}
+
+static Status plans_make(Device *cuda, Arena *arena, Error *error) {
+    const StepProgram *program = cuda->setup.program;
+    GemmShape *shapes = ARENA_ARRAY(arena, GemmShape, program->task_count);
+    bool *beside = ARENA_ARRAY(arena, bool, program->task_count);
+    cuda->gemms.plans = ARENA_ARRAY(arena, GemmPlan, program->task_count);
+    cuda->gemms.of_task = ARENA_ARRAY(arena, int32_t, program->task_count);
+    beside_collectives(program, arena, beside);
+    for (int32_t t = 0; t < program->task_count; t++) {
+        if (program->tasks[t].kind == TASK_GEMM) {
+            shapes[t] = shape_of(cuda, &program->tasks[t], beside[t]);
+        }
+    }
+    align(cuda, shapes);
+    for (int32_t t = 0; t < program->task_count; t++) {
+        cuda->gemms.of_task[t] = -1;
+        if (program->tasks[t].kind == TASK_GEMM) {
+            TRY(plan_make(cuda, &shapes[t], &cuda->gemms.of_task[t], error));
+        }
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- kept choices
+
+enum { WORD_DIGITS = 16 };
+
+static const char *choice_text(const GemmChoice *choice, Arena *arena) {
+    char text[GEMM_ALGORITHM_WORDS * WORD_DIGITS + 1];
+    for (int i = 0; i < GEMM_ALGORITHM_WORDS; i++) {
+        snprintf(text + (ptrdiff_t)i * WORD_DIGITS, WORD_DIGITS + 1, "%016" PRIx64, choice->algorithm[i]);
+    }
+    return arena_text(arena, text);
+}
+
+static bool choice_parse(const ChipPrice *price, GemmChoice *choice) {
+    if (!gemm_shape_parse(price->what, &choice->shape) ||
+        strlen(price->choice) != (size_t)GEMM_ALGORITHM_WORDS * WORD_DIGITS) {
+        return false;
+    }
+    for (int i = 0; i < GEMM_ALGORITHM_WORDS; i++) {
+        if (sscanf(price->choice + (ptrdiff_t)i * WORD_DIGITS, "%16" SCNx64, &choice->algorithm[i]) != 1) {
+            return false;
+        }
+    }
+    choice->seconds = price->seconds;
+    return true;
+}
+
+// Algorithms are good for one chip, driver and version of the library.
+static void choices_take(Device *cuda, Arena *arena) {
+    CudaGemms *gemms = &cuda->gemms;
+    const DeviceSetup *setup = &cuda->setup;
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    snprintf(gemms->chip, sizeof gemms->chip, "%s, driver %d, cuBLASLt %zu", cuda->properties.name, driver,
+             gemms->library.version());
+    gemms->kept = ARENA_ARRAY(arena, GemmChoice, setup->price_count + 1);
+    for (int i = 0; i < setup->price_count; i++) {
+        if (strcmp(setup->prices[i].chip, gemms->chip) == 0 &&
+            choice_parse(&setup->prices[i], &gemms->kept[gemms->kept_count])) {
+            gemms->kept_count++;
+        }
+    }
+}
+
+static void prices_make(CudaGemms *gemms, Arena *arena) {
+    char text[GEMM_SHAPE_TEXT_BYTES];
+    gemms->prices = ARENA_ARRAY(arena, ChipPrice, gemms->count + 1);
+    for (int i = 0; i < gemms->count; i++) {
+        const GemmChoice *choice = &gemms->plans[i].choice;
+        gemms->prices[i] = (ChipPrice){gemms->chip, arena_text(arena, gemm_shape_text(&choice->shape, text)),
+                                       choice_text(choice, arena), choice->seconds};
+    }
+}
+
+// Kept choices first; what is left is timed, at the first instance of a task with that shape.
+static Status plans_choose(Device *cuda, Arena *arena, Error *error) {
+    const StepProgram *program = cuda->setup.program;
+    CudaGemms *gemms = &cuda->gemms;
+    bool *chosen = ARENA_ARRAY(arena, bool, gemms->count + 1);
+    Pattern *pattern = NULL;
+    for (int i = 0; i < gemms->count; i++) {
+        const GemmChoice *kept = gemm_choice_find(gemms->kept, gemms->kept_count, &gemms->plans[i].choice.shape);
+        chosen[i] = kept && gemm_plan_take(&gemms->shop, kept, &gemms->plans[i]);
+    }
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    while (step_cursor_next(&cursor, &instance)) {
+        const int32_t plan = gemms->of_task[instance.task];
+        if (plan < 0 || chosen[plan]) {
+            continue;
+        }
+        if (!pattern) {
+            pattern = ARENA_NEW(arena, Pattern);
+            pattern_begin(pattern);
+        }
+        TRY(plan_time(cuda, pattern, &instance, &gemms->plans[plan], error));
+        chosen[plan] = true;
+    }
+    return STATUS_OK;
+}
+
+Status cuda_gemms_open(Device *cuda, Arena *arena, Error *error) {
+    CudaGemms *gemms = &cuda->gemms;
+    char why[GEMM_WHY_BYTES];
+    if (!gemm_library_open(&gemms->library, why)) {
+        return error_set(error, STATUS_ENVIRONMENT, "device cuda multiplies with cuBLASLt: %s", why);
+    }
+    gemms->shop.library = &gemms->library;
+    gemms->shop.stream = cuda->lanes.streams[0];
+    const cublasStatus_t status = gemms->library.create(&gemms->shop.handle);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        return error_set(error, STATUS_ENVIRONMENT, "cuBLASLt does not start: %s", gemms->library.status_words(status));
+    }
+    TRY(cuda_take(cuda, GEMM_WORKSPACE_BYTES, "the workspace of products", &gemms->shop.workspace, error));
+    CUDA_TRY(cudaEventCreate(&gemms->shop.begin), "an event");
+    CUDA_TRY(cudaEventCreate(&gemms->shop.end), "an event");
+    choices_take(cuda, arena);
+    TRY(plans_make(cuda, arena, error));
+    TRY(plans_choose(cuda, arena, error));
+    prices_make(gemms, arena);
+    return STATUS_OK;
+}
+
+void cuda_gemms_close(Device *cuda) {
+    CudaGemms *gemms = &cuda->gemms;
+    for (int i = 0; i < gemms->count; i++) {
+        gemm_plan_end(&gemms->shop, &gemms->plans[i]);
+    }
+    if (gemms->shop.begin) {
+        cudaEventDestroy(gemms->shop.begin);
+    }
+    if (gemms->shop.end) {
+        cudaEventDestroy(gemms->shop.end);
+    }
+    if (gemms->shop.handle) {
+        gemms->library.destroy(gemms->shop.handle);
+    }
+    if (gemms->library.file) {
+        gemm_library_close(&gemms->library);
+    }
+}
+
+int cuda_gemm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const GemmData data = data_of(call);
+    const GemmPlan *plan = &cuda->gemms.plans[cuda->gemms.of_task[call->instance->task]];
+    const char *why = gemm_run(&cuda->gemms.shop, plan, &data, stream);
+    if (why) {
+        cuda_note_failure(cuda, call->task, why);
+    }
+    return 0;
+}

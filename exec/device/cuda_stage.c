@@ -1,0 +1,117 @@
+// What passes through the host: operands of collectives whose transport sums in host memory, and tokens. Pinned, so that
+// copies are asynchronous. A lane's area is free again when its stream has come behind the copy back.
+
+#include <string.h>
+
+#include "exec/device/cuda.h"
+
+static const BufferRef *out_ref(const StepProgram *program, const Task *task) {
+    return &task_operand(program, task, task->kind == TASK_ALL_REDUCE ? 0 : 1)->ref;
+}
+
+static int64_t rounded(int64_t bytes) {
+    return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
+}
+
+// An all-reduce has one place for both.
+static int64_t in_bytes(const StepProgram *program, const Task *task) {
+    return task->kind == TASK_ALL_REDUCE ? 0 : rounded(task_operand(program, task, 0)->ref.bytes);
+}
+
+static Status pinned(int64_t bytes, const char *what, void **memory, Error *error) {
+    CUDA_TRY(cudaHostAlloc(memory, (size_t)bytes, cudaHostAllocDefault), what);
+    return STATUS_OK;
+}
+
+static Status areas_open(Device *cuda, Error *error) {
+    const StepProgram *program = cuda->setup.program;
+    CudaStages *stages = &cuda->stages;
+    for (int32_t t = 0; t < program->task_count; t++) {
+        const Task *task = &program->tasks[t];
+        if (task_is_collective(task)) {
+            const int64_t bytes = in_bytes(program, task) + rounded(out_ref(program, task)->bytes);
+            int64_t *most = &stages->bytes[cuda->lanes.of_lane[task->lane]];
+            *most = bytes > *most ? bytes : *most;
+        }
+    }
+    for (int i = 0; i < cuda->lanes.stream_count; i++) {
+        if (stages->bytes[i] > 0) {
+            TRY(pinned(stages->bytes[i], "pinned memory to stage collectives", (void **)&stages->area[i], error));
+        }
+    }
+    return STATUS_OK;
+}
+
+Status cuda_stages_open(Device *cuda, Error *error) {
+    CudaTokens *tokens = &cuda->tokens;
+    tokens->rows = plan_local_tokens(&cuda->setup.program->plan);
+    TRY(pinned(CUDA_TOKEN_AREAS * 2 * tokens->rows * (int64_t)sizeof(int32_t), "pinned memory for tokens",
+               (void **)&tokens->area, error));
+    for (int i = 0; i < CUDA_TOKEN_AREAS; i++) {
+        CUDA_TRY(cudaEventCreateWithFlags(&tokens->copied[i], cudaEventDisableTiming), "an event");
+    }
+    return cuda->setup.staged ? areas_open(cuda, error) : STATUS_OK;
+}
+
+void cuda_stages_close(Device *cuda) {
+    for (int i = 0; i < CUDA_MAX_STREAMS; i++) {
+        if (cuda->stages.area[i]) {
+            cudaFreeHost(cuda->stages.area[i]);
+        }
+    }
+    for (int i = 0; i < CUDA_TOKEN_AREAS; i++) {
+        if (cuda->tokens.copied[i]) {
+            cudaEventDestroy(cuda->tokens.copied[i]);
+        }
+    }
+    if (cuda->tokens.area) {
+        cudaFreeHost(cuda->tokens.area);
+    }
+}
+
+static DeviceStage stage_of(const Device *cuda, const Task *task) {
+    char *area = cuda->stages.area[cuda->lanes.of_lane[task->lane]];
+    return (DeviceStage){.in = area, .out = area + in_bytes(cuda->setup.program, task)};
+}
+
+Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceStage *stage, Error *error) {
+    const StepProgram *program = cuda->setup.program;
+    const Task *task = &program->tasks[instance->task];
+    const cudaStream_t stream = cuda_stream(cuda, task);
+    const BufferRef *in = &task_operand(program, task, 0)->ref;
+    *stage = stage_of(cuda, task);
+    if (cuda->failure.status != STATUS_OK) {
+        *error = cuda->failure;
+        return error->status;
+    }
+    CUDA_TRY(cudaMemcpyAsync(stage->in, placement_at(&cuda->placement, in, instance->layer), (size_t)in->bytes,
+                             cudaMemcpyDeviceToHost, stream),
+             task->name);
+    CUDA_TRY(cudaStreamSynchronize(stream), task->name);
+    return STATUS_OK;
+}
+
+Status cuda_unstage(Device *cuda, const StepInstance *instance, Error *error) {
+    const StepProgram *program = cuda->setup.program;
+    const Task *task = &program->tasks[instance->task];
+    const BufferRef *out = out_ref(program, task);
+    CUDA_TRY(cudaMemcpyAsync(placement_at(&cuda->placement, out, instance->layer), stage_of(cuda, task).out,
+                             (size_t)out->bytes, cudaMemcpyHostToDevice, cuda_stream(cuda, task)),
+             task->name);
+    return STATUS_OK;
+}
+
+int cuda_load_tokens(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    CudaTokens *tokens = &cuda->tokens;
+    const int at = tokens->next;
+    tokens->next = (at + 1) % CUDA_TOKEN_AREAS;
+    const size_t bytes = (size_t)tokens->rows * sizeof(int32_t);
+    int32_t *const own = tokens->area + at * 2 * tokens->rows, *const targets = own + tokens->rows;
+    int code = (int)cudaEventSynchronize(tokens->copied[at]);  // never recorded: nothing to wait for
+    if (code == 0) {
+        call_load_tokens(call, own, targets);
+        code = (int)cudaMemcpyAsync(call->operand[0], own, bytes, cudaMemcpyHostToDevice, stream);
+    }
+    code = code ? code : (int)cudaMemcpyAsync(call->operand[1], targets, bytes, cudaMemcpyHostToDevice, stream);
+    return code ? code : (int)cudaEventRecord(tokens->copied[at], stream);
+}

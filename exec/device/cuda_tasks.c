@@ -1,0 +1,416 @@
+// Tasks on a GPU but products and attention: operands and sizes go to the kernels as they are, with the format of what
+// lies in memory.
+
+#include "exec/device/cuda.h"
+#include "kernels/cuda/kernels_cuda.h"
+
+static KernelStore store_of(const TaskCall *call, int index) {
+    return call_dtype(call, index) == DTYPE_BF16 ? KERNEL_BF16 : KERNEL_FP32;
+}
+
+static void *operand(const TaskCall *call, int index) {
+    return index < call->task->operand_count ? call->operand[index] : NULL;
+}
+
+static KernelCuda place(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const int at = cuda->lanes.of_lane[call->task->lane];
+    return (KernelCuda){.stream = stream,
+                        .processors = cuda->properties.multiProcessorCount,
+                        .workspace = cuda->workspace[at],
+                        .workspace_bytes = cuda->workspace_bytes[at]};
+}
+
+// ---------------------------------------------------------------------------------------------- tokens
+
+static int embed(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelEmbed shape = call_vocabulary(call);
+    return kernel_cuda_embed(&at, store_of(call, 2), &shape, call_ints(call, 0), operand(call, 1), operand(call, 2),
+                             false);
+}
+
+static int embed_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelEmbed shape = call_vocabulary(call);
+    return kernel_cuda_embed_backward(&at, store_of(call, 1), store_of(call, 2), &shape, call_ints(call, 0),
+                                      operand(call, 1), operand(call, 2), call->task->accumulate);
+}
+
+static int64_t embed_backward_workspace(const TaskCall *call, const KernelCuda *at) {
+    const KernelEmbed shape = call_vocabulary(call);
+    (void)at;
+    return kernel_cuda_embed_backward_workspace(&shape);
+}
+
+static int position(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelEmbed shape = call_position_table(call);
+    return kernel_cuda_embed(&at, store_of(call, 0), &shape, call_position_entries(call), operand(call, 1),
+                             operand(call, 0), true);
+}
+
+static int position_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelEmbed shape = call_position_table(call);
+    return kernel_cuda_embed_backward(&at, store_of(call, 0), store_of(call, 1), &shape, call->positions,
+                                      operand(call, 0), operand(call, 1), call->task->accumulate);
+}
+
+static int64_t position_backward_workspace(const TaskCall *call, const KernelCuda *at) {
+    const KernelEmbed shape = call_position_table(call);
+    (void)at;
+    return kernel_cuda_embed_backward_workspace(&shape);
+}
+
+// ---------------------------------------------------------------------------------------------- norms
+
+static int rmsnorm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelCudaNorm norm = {.rows = call->task->rows,
+                                 .cols = call->task->cols,
+                                 .eps = (float)call->program->model.norm_eps,
+                                 .x = operand(call, 0),
+                                 .w = operand(call, 1),
+                                 .y = operand(call, 2),
+                                 .rstd = call_floats(call, 3)};
+    return kernel_cuda_norm(&at, store_of(call, 0), &norm);
+}
+
+// Of a layer norm: means, then 1 / deviations.
+static KernelCudaNormBackward backward_norm(const TaskCall *call, bool means) {
+    float *const statistics = call_floats(call, 3);
+    return (KernelCudaNormBackward){.rows = call->task->rows,
+                                    .cols = call->task->cols,
+                                    .dy = operand(call, 0),
+                                    .x = operand(call, 1),
+                                    .w = operand(call, 2),
+                                    .mean = means ? statistics : NULL,
+                                    .rstd = means ? statistics + call->task->rows : statistics,
+                                    .residual = operand(call, 4),
+                                    .dx = operand(call, 5),
+                                    .dw = operand(call, 6),
+                                    .accumulate = call->task->accumulate};
+}
+
+static int rmsnorm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelCudaNormBackward norm = backward_norm(call, false);
+    return kernel_cuda_norm_backward(&at, store_of(call, 0), store_of(call, 6), &norm);
+}
+
+static int64_t norm_backward_workspace(const TaskCall *call, const KernelCuda *at) {
+    const KernelCudaNormBackward norm = backward_norm(call, call->task->kind == TASK_LAYERNORM_BACKWARD);
+    const int64_t own = kernel_cuda_norm_backward_workspace(at, &norm);
+    const int64_t bias = kernel_cuda_column_sum_workspace(at, call->task->rows, call->task->cols);
+    return own > bias ? own : bias;
+}
+
+static int layernorm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    float *const statistics = call_floats(call, 4);
+    const KernelCudaNorm norm = {.rows = call->task->rows,
+                                 .cols = call->task->cols,
+                                 .eps = (float)call->program->model.norm_eps,
+                                 .x = operand(call, 0),
+                                 .w = operand(call, 1),
+                                 .bias = operand(call, 2),
+                                 .y = operand(call, 3),
+                                 .mean = statistics,
+                                 .rstd = statistics + call->task->rows};
+    return kernel_cuda_norm(&at, store_of(call, 0), &norm);
+}
+
+static int layernorm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const Task *task = call->task;
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelCudaNormBackward norm = backward_norm(call, true);
+    int code = 0;
+    if (operand(call, 7)) {
+        code = kernel_cuda_column_sum(&at, store_of(call, 0), store_of(call, 7), task->rows, task->cols,
+                                      operand(call, 0), operand(call, 7), task->accumulate);
+    }
+    return code ? code : kernel_cuda_norm_backward(&at, store_of(call, 0), store_of(call, 6), &norm);
+}
+
+static char *behind(const TaskCall *call, int index, int64_t elements) {
+    return call->operand[index] + elements * kernel_store_bytes(store_of(call, index));
+}
+
+static int qk_norm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const QkStretches s = call_qk_stretches(call);
+    const KernelStore store = store_of(call, 0);
+    const float eps = (float)call->program->model.norm_eps;
+    const int code = kernel_cuda_stretch_norm(&at, store, &s.q, eps, operand(call, 2), operand(call, 0),
+                                              operand(call, 4), call_floats(call, 5));
+    return code ? code
+                : kernel_cuda_stretch_norm(&at, store, &s.k, eps, operand(call, 3), operand(call, 1),
+                                           behind(call, 4, s.k_before), call_floats(call, 5) + s.k_rstd);
+}
+
+static int qk_norm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const QkStretches s = call_qk_stretches(call);
+    const KernelStore store = store_of(call, 0);
+    const bool add = call->task->accumulate;
+    const int code =
+        kernel_cuda_stretch_norm_backward(&at, store, store_of(call, 6), &s.q, operand(call, 3), operand(call, 2),
+                                          call_floats(call, 5), operand(call, 0), operand(call, 6), add);
+    return code ? code
+                : kernel_cuda_stretch_norm_backward(&at, store, store_of(call, 7), &s.k, operand(call, 4),
+                                                    behind(call, 2, s.k_before), call_floats(call, 5) + s.k_rstd,
+                                                    operand(call, 1), operand(call, 7), add);
+}
+
+static int64_t qk_norm_backward_workspace(const TaskCall *call, const KernelCuda *at) {
+    const QkStretches s = call_qk_stretches(call);
+    const int64_t q = kernel_cuda_stretch_norm_backward_workspace(at, &s.q);
+    const int64_t k = kernel_cuda_stretch_norm_backward_workspace(at, &s.k);
+    return q > k ? q : k;
+}
+
+// ---------------------------------------------------------------------------------------------- layers
+
+static int column_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    return kernel_cuda_column_sum(&at, store_of(call, 0), store_of(call, 1), call->task->rows, call->task->cols,
+                                  operand(call, 0), operand(call, 1), call->task->accumulate);
+}
+
+static int64_t column_sum_workspace(const TaskCall *call, const KernelCuda *at) {
+    return kernel_cuda_column_sum_workspace(at, call->task->rows, call->task->cols);
+}
+
+static int rope(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const QkTurns turns = call_turns(call);
+    const int code =
+        kernel_cuda_rope(&at, store_of(call, 0), call->task->rows, &turns.q, call->positions, operand(call, 0));
+    return code ? code
+                : kernel_cuda_rope(&at, store_of(call, 1), call->task->rows, &turns.k, call->positions,
+                                   operand(call, 1));
+}
+
+static int gated(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelGated shape = call_gated_shape(call);
+    return kernel_cuda_gated(&at, store_of(call, 0), &shape, operand(call, 0), operand(call, 1), operand(call, 2));
+}
+
+static int gated_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelGated shape = call_gated_shape(call);
+    const int last = call->task->operand_count - 1;  // behind the values operand, where there is one
+    return kernel_cuda_gated_backward(&at, store_of(call, 0), &shape, operand(call, 0), operand(call, 1),
+                                      operand(call, 2), operand(call, last - 1), operand(call, last));
+}
+
+static int activation(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelGated shape = call_gated_shape(call);
+    return kernel_cuda_activation(&at, store_of(call, 0), shape.activation, shape.rows * shape.cols, operand(call, 0),
+                                  operand(call, 1));
+}
+
+static int activation_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelGated shape = call_gated_shape(call);
+    return kernel_cuda_activation_backward(&at, store_of(call, 0), shape.activation, shape.rows * shape.cols,
+                                           operand(call, 0), operand(call, 1),
+                                           operand(call, call->task->operand_count - 1));
+}
+
+static int add(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const Task *task = call->task;
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelStore store = store_of(call, 2);
+    if (operand(call, 3)) {
+        return kernel_cuda_add_bias(&at, store, task->rows, task->cols, operand(call, 0), operand(call, 1),
+                                    operand(call, 3), operand(call, 2));
+    }
+    return kernel_cuda_add(&at, store, call_elements(call, 2), operand(call, 0), operand(call, 1), operand(call, 2));
+}
+
+// ---------------------------------------------------------------------------------------------- loss
+
+static KernelCudaLoss loss_shape(const TaskCall *call, int row_max, int sums) {
+    const Task *task = call->task;
+    float *const both = sums < 0 ? NULL : call_floats(call, sums);
+    return (KernelCudaLoss){.rows = task->rows,
+                            .cols = task->cols,
+                            .first = call_vocab_first(call, task->cols),
+                            .targets = sums < 0 ? NULL : call_ints(call, 1),
+                            .row_max = call_floats(call, row_max),
+                            .sum_exp = both,
+                            .target_logit = both ? both + task->rows : NULL};
+}
+
+static int loss_max(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelCudaLoss loss = loss_shape(call, 1, -1);
+    return kernel_cuda_loss_max(&at, store_of(call, 0), &loss, operand(call, 0));
+}
+
+static int loss_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelCudaLoss loss = loss_shape(call, 2, 3);
+    return kernel_cuda_loss_sum(&at, store_of(call, 0), &loss, operand(call, 0));
+}
+
+static int loss_gradient(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelCudaLoss loss = loss_shape(call, 2, 3);
+    return kernel_cuda_loss_gradient(&at, store_of(call, 0), &loss, operand(call, 0), call_loss_gradient(call),
+                                     call_floats(call, 4), call->task->accumulate);
+}
+
+// ---------------------------------------------------------------------------------------------- copies and sums
+
+static int copy(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const Task *task = call->task;
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelCudaCopy rows = {.from = store_of(call, 0),
+                                 .to = store_of(call, 1),
+                                 .rows = task->rows,
+                                 .cols = task->cols,
+                                 .src_stride = task->stride > 0 ? task->stride : task->cols,
+                                 .dst_stride = task->cols};
+    return kernel_cuda_copy_rows(&at, &rows, operand(call, 0), operand(call, 1));
+}
+
+static int unpack(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const Task *task = call->task;
+    const KernelCuda at = place(call, cuda, stream);
+    const KernelCudaCopy rows = {.from = store_of(call, 0),
+                                 .to = store_of(call, 1),
+                                 .rows = task->rows,
+                                 .cols = task->cols,
+                                 .src_stride = task->cols,
+                                 .dst_stride = task->stride};
+    return kernel_cuda_copy_rows(&at, &rows, operand(call, 0), operand(call, 1));
+}
+
+static int accumulate(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    return kernel_cuda_accumulate(&at, store_of(call, 0), store_of(call, 1), call_elements(call, 1), operand(call, 0),
+                                  operand(call, 1));
+}
+
+static int zero(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    return kernel_cuda_zero(&at, task_operand(call->program, call->task, 0)->ref.bytes, operand(call, 0));
+}
+
+// ---------------------------------------------------------------------------------------------- optimizer
+
+static int square_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const ShardStretch shard = call_replicated_stretch(call);
+    return kernel_cuda_square_sum(&at, store_of(call, 0), shard.count, shard.lead,
+                                  1.0 / call->program->plan.mesh.size[AXIS_TP], operand(call, 0), call_floats(call, 1),
+                                  call->task->accumulate);
+}
+
+static int64_t square_sum_workspace(const TaskCall *call, const KernelCuda *at) {
+    (void)call;
+    return kernel_cuda_square_sum_workspace(at);
+}
+
+static int clip(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    return kernel_cuda_clip(&at, (float)call->numbers->clip, call_floats(call, 0), call_floats(call, 1));
+}
+
+static int adamw(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    const ShardStretch shard = call_undecayed_stretch(call);
+    const KernelAdamw options = call_adamw_options(call);
+    void *const working = operand(call, 5);
+    const bool half = working && store_of(call, 5) == KERNEL_BF16;
+    const KernelCudaUpdate update = {.gradients = store_of(call, 3),
+                                     .state = store_of(call, 0),
+                                     .count = shard.count,
+                                     .undecayed = shard.lead,
+                                     .scale = call_floats(call, 4),
+                                     .gradient = operand(call, 3),
+                                     .master = operand(call, 0),
+                                     .moment1 = operand(call, 1),
+                                     .moment2 = operand(call, 2),
+                                     .working = half ? working : NULL};
+    const int code = kernel_cuda_adamw(&at, &options, &update);
+    if (code || !working || half) {
+        return code;
+    }
+    const KernelCudaCopy row = {update.state, store_of(call, 5), 1, shard.count, shard.count, shard.count};
+    return kernel_cuda_copy_rows(&at, &row, update.master, working);
+}
+
+// ---------------------------------------------------------------------------------------------- the tables
+
+CudaTask *const cuda_tasks[TASK_KIND_COUNT] = {
+    [TASK_LOAD_TOKENS] = cuda_load_tokens,
+    [TASK_EMBED] = embed,
+    [TASK_EMBED_BACKWARD] = embed_backward,
+    [TASK_POSITION] = position,
+    [TASK_POSITION_BACKWARD] = position_backward,
+    [TASK_RMSNORM] = rmsnorm,
+    [TASK_RMSNORM_BACKWARD] = rmsnorm_backward,
+    [TASK_LAYERNORM] = layernorm,
+    [TASK_LAYERNORM_BACKWARD] = layernorm_backward,
+    [TASK_QK_NORM] = qk_norm,
+    [TASK_QK_NORM_BACKWARD] = qk_norm_backward,
+    [TASK_COLUMN_SUM] = column_sum,
+    [TASK_GEMM] = cuda_gemm,
+    [TASK_ROPE] = rope,
+    [TASK_ATTENTION] = cuda_attention_forward,
+    [TASK_ATTENTION_BACKWARD] = cuda_attention_backward,
+    [TASK_SWIGLU] = gated,
+    [TASK_SWIGLU_BACKWARD] = gated_backward,
+    [TASK_ACTIVATION] = activation,
+    [TASK_ACTIVATION_BACKWARD] = activation_backward,
+    [TASK_ADD] = add,
+    [TASK_LOSS_MAX] = loss_max,
+    [TASK_LOSS_SUM] = loss_sum,
+    [TASK_LOSS_GRADIENT] = loss_gradient,
+    [TASK_SQUARE_SUM] = square_sum,
+    [TASK_CLIP] = clip,
+    [TASK_ADAMW] = adamw,
+    [TASK_COPY] = copy,
+    [TASK_UNPACK] = unpack,
+    [TASK_ACCUMULATE] = accumulate,
+    [TASK_ZERO] = zero,
+};
+
+typedef int64_t Workspace(const TaskCall *call, const KernelCuda *at);
+
+static Workspace *const workspaces[TASK_KIND_COUNT] = {
+    [TASK_EMBED_BACKWARD] = embed_backward_workspace,
+    [TASK_POSITION_BACKWARD] = position_backward_workspace,
+    [TASK_RMSNORM_BACKWARD] = norm_backward_workspace,
+    [TASK_LAYERNORM_BACKWARD] = norm_backward_workspace,
+    [TASK_QK_NORM_BACKWARD] = qk_norm_backward_workspace,
+    [TASK_COLUMN_SUM] = column_sum_workspace,
+    [TASK_SQUARE_SUM] = square_sum_workspace,
+};
+
+Status cuda_workspaces_open(Device *cuda, Error *error) {
+    const StepProgram *program = cuda->setup.program;
+    for (int32_t t = 0; t < program->task_count; t++) {
+        const Task *task = &program->tasks[t];
+        if (workspaces[task->kind]) {
+            TaskCall call = {.numbers = &cuda->setup.numbers};
+            const StepInstance instance = {.task = t};
+            placement_call(&cuda->placement, &instance, &call);
+            const KernelCuda at = place(&call, cuda, NULL);
+            const int64_t bytes = workspaces[task->kind](&call, &at);
+            int64_t *most = &cuda->workspace_bytes[cuda->lanes.of_lane[task->lane]];
+            *most = bytes > *most ? bytes : *most;
+        }
+    }
+    for (int i = 0; i < cuda->lanes.stream_count; i++) {
+        if (cuda->workspace_bytes[i] > 0) {
+            TRY(cuda_take(cuda, cuda->workspace_bytes[i], "workspaces of kernels", &cuda->workspace[i], error));
+        }
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,169 @@
+// Device cuda against device cpu: the same programs with the same weights and tokens, over the stand-in runtime that
+// runs kernels and streams on the processor in an order drawn from a seed. Losses and gradient norms of the first steps
+// must agree as those of meshes do: a lost event, a wrong address or format shows in them. What a real GPU adds
+// (rounding of tensor cores, races inside kernels, cuBLASLt itself) is not seen here.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/parity/exec/exec_case.h"
+
+enum { STEPS = 3 };
+
+static Arena arena;
+
+static void setup(void) {
+    arena = (Arena){0};
+}
+
+static void teardown(void) {
+    arena_free(&arena);
+}
+
+TestSuite(cuda_device, .init = setup, .fini = teardown);
+
+typedef struct Case {
+    const char *mesh;
+    int zero, grad_accum;
+    Recompute recompute;
+    const char *seed;
+} Case;
+
+enum { BATCH = 4, SEQ = 16 };  // every fiber of the stand-in costs
+
+static ModelSpec small_model(void) {
+    return (ModelSpec){.name = "test",
+                       .layers = 2,
+                       .hidden = 32,
+                       .heads = 4,
+                       .kv_heads = 2,
+                       .head_dim = 8,
+                       .ffn = 48,
+                       .vocab = 64,
+                       .max_seq = 64,
+                       .rope_theta = 10000,
+                       .norm_eps = 1e-5,
+                       .source = "tests"};
+}
+
+static RunRequest request_of(const Case *c, Dtype precision, const char *device) {
+    Mesh mesh;
+    Error error = {0};
+    RunOptions options = case_options();
+    cr_assert(mesh_parse(c->mesh, &mesh, &error) == STATUS_OK, "%s", error.message);
+    TrainPlan plan = {.mesh = mesh,
+                      .seq = SEQ,
+                      .grad_accum = c->grad_accum,
+                      .zero = c->zero,
+                      .recompute = c->recompute,
+                      .precision = precision};
+    plan.micro_batch = BATCH / (mesh.size[AXIS_DP_REPLICATE] * mesh.size[AXIS_DP_SHARD] * c->grad_accum);
+    plan_canonical(&plan);
+    options.steps = STEPS;
+    options.device = device;
+    options.poison = true;
+    RunRequest request = case_request(&plan, &options);
+    request.model = small_model();
+    return request;
+}
+
+static RunResult run_cuda(const Case *c, Dtype precision) {
+    const RunRequest request = request_of(c, precision, "cuda");
+    setenv("NDTUNE_CUDA_HOST_SEED", c->seed, 1);
+    return case_run_by(CUDA_HOST_WORKER, &request, &arena);
+}
+
+static RunResult run_cpu(const Case *c) {
+    const RunRequest request = request_of(c, DTYPE_FP32, "cpu");
+    return case_run_request(&request, &arena);
+}
+
+static double off(double value, double reference) {
+    return fabs(value - reference) / fabs(reference);
+}
+
+static void check_fp32(const Case *c) {
+    const RunResult cpu = run_cpu(c), cuda = run_cuda(c, DTYPE_FP32);
+    cr_expect(off(cuda.loss[0], cpu.loss[0]) <= 2e-6, "%s: loss %.9g, on the cpu %.9g", c->mesh, cuda.loss[0],
+              cpu.loss[0]);
+    cr_expect(off(cuda.grad_norm[0], cpu.grad_norm[0]) <= 2e-6, "%s: norm %.9g, on the cpu %.9g", c->mesh,
+              cuda.grad_norm[0], cpu.grad_norm[0]);
+    cr_expect(off(cuda.loss[STEPS - 1], cpu.loss[STEPS - 1]) <= 1e-5, "%s: loss %.9g at the end, on the cpu %.9g",
+              c->mesh, cuda.loss[STEPS - 1], cpu.loss[STEPS - 1]);
+    cr_expect_eq(cuda.peak_bytes, cuda.planned_peak_bytes);
+}
+
+Test(cuda_device, one_rank_trains_as_on_the_cpu) {
+    check_fp32(&(Case){"dp_shard=1", 0, 1, RECOMPUTE_NONE, "1"});
+}
+
+Test(cuda_device, sharded_ranks_with_accumulation_train_as_on_the_cpu) {
+    check_fp32(&(Case){"dp_shard=2", 3, 2, RECOMPUTE_FULL, "2"});
+}
+
+Test(cuda_device, rings_and_tensor_parallel_ranks_train_as_on_the_cpu) {
+    check_fp32(&(Case){"cp=2,tp=2", 3, 1, RECOMPUTE_FULL, "3"});
+}
+
+Test(cuda_device, replicas_with_a_sharded_optimizer_train_as_on_the_cpu) {
+    check_fp32(&(Case){"dp_replicate=2,dp_shard=2", 1, 1, RECOMPUTE_NONE, "4"});
+}
+
+static double worst_loss(const RunResult *run, const RunResult *exact) {
+    double worst = 0;
+    for (int step = 0; step < STEPS; step++) {
+        worst = fmax(worst, isfinite(run->loss[step]) ? off(run->loss[step], exact->loss[step]) : INFINITY);
+    }
+    return worst;
+}
+
+// What bf16 costs on one rank it may cost twice on a mesh (DESIGN section 13).
+static void check_bf16(const Case *c) {
+    const Case one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "5"};
+    const RunResult exact = run_cpu(&one), alone = run_cuda(&one, DTYPE_BF16), mesh = run_cuda(c, DTYPE_BF16);
+    const double cost = worst_loss(&alone, &exact), on_mesh = worst_loss(&mesh, &exact);
+    cr_expect(cost > 0 && cost < 5e-3, "bf16 on one rank is off by %.2e", cost);
+    cr_expect(on_mesh <= 2 * cost, "%s: bf16 is off by %.2e, on one rank by %.2e", c->mesh, on_mesh, cost);
+}
+
+Test(cuda_device, bf16_on_a_mesh_is_as_near_as_bf16_on_one_rank) {
+    check_bf16(&(Case){"dp_shard=2,tp=2", 3, 1, RECOMPUTE_NONE, "6"});
+}
+
+Test(cuda_device, bf16_on_a_ring_is_as_near_as_bf16_on_one_rank) {
+    check_bf16(&(Case){"cp=2", 3, 2, RECOMPUTE_FULL, "7"});
+}
+
+Test(cuda_device, what_a_run_found_out_of_its_chip_serves_the_next_one) {
+    const Case one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "8"};
+    RunRequest request = request_of(&one, DTYPE_BF16, "cuda");
+    request.options.steps = 1;
+    const RunResult first = case_run_by(CUDA_HOST_WORKER, &request, &arena);
+    cr_assert(first.chip && first.price_count > 5 && first.device_bytes > first.planned_peak_bytes);
+    request.options.prices = first.prices;
+    request.options.price_count = first.price_count;
+    const RunResult second = case_run_by(CUDA_HOST_WORKER, &request, &arena);
+    cr_assert_eq(second.price_count, first.price_count);
+    for (int i = 0; i < first.price_count; i++) {  // a time that was measured again would differ in its last digits
+        cr_expect(second.prices[i].seconds == first.prices[i].seconds && first.prices[i].seconds > 0, "%s",
+                  first.prices[i].what);
+    }
+}
+
+Test(cuda_device, spans_of_the_last_steps_come_from_events) {
+    const Case c = {"dp_shard=2", 3, 1, RECOMPUTE_NONE, "9"};
+    RunRequest request = request_of(&c, DTYPE_FP32, "cuda");
+    request.options.steps = 4;
+    request.options.spans = true;
+    const RunResult run = case_run_by(CUDA_HOST_WORKER, &request, &arena);
+    cr_assert_gt(run.timeline.span_count, 0);
+    for (int64_t i = 0; i < run.timeline.span_count; i++) {
+        const Span *span = &run.timeline.spans[i];
+        cr_expect(span->start_s >= 0 && span->end_s >= span->start_s, "task %d: %g to %g", span->task, span->start_s,
+                  span->end_s);
+    }
+    for (int32_t t = 0; t < run.task_count; t++) {
+        cr_expect(run.totals[t].count > 0 && run.totals[t].seconds > 0, "task %d", t);
+    }
+}

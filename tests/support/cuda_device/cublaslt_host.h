@@ -1,0 +1,10 @@
+// What the stand-in of cuBLASLt was asked for since the start.
+
+#pragma once
+
+typedef struct GemmCounts {
+    int products, searches;  // multiplied; asked for algorithms
+    int with_target;         // products with an SM target
+} GemmCounts;
+
+GemmCounts cublaslt_host_counts(void);
