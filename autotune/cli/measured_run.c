@@ -87,6 +87,18 @@ Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *e
     return STATUS_OK;
 }
 
+// Which hosts: the lines of a file, wherever it lies; another cluster may come to have the same path.
+static void hash_hostfile(const char *path, Hash *hash) {
+    FILE *file = path ? fopen(path, "r") : NULL;
+    char line[4096];
+    while (file && fgets(line, sizeof line, file)) {
+        hash_text(hash, line);
+    }
+    if (file) {
+        fclose(file);
+    }
+}
+
 // What another run of the same measurement would have to be equal in.
 static uint64_t measurement_hash(const MeasuredRun *run) {
     Hash hash = hash_begin();
@@ -98,7 +110,7 @@ static uint64_t measurement_hash(const MeasuredRun *run) {
     const LaunchOptions launch = measured_run_launch(run->cli);
     hash_text(&hash, launch.launcher);
     hash_text(&hash, launch.hosts ? launch.hosts : "");
-    hash_text(&hash, launch.hostfile ? launch.hostfile : "");
+    hash_hostfile(launch.hostfile, &hash);
     model_hash(&run->run.model, &hash);
     target_hash(run->run.target, &hash);
     plan_hash(&run->run.plan, &hash);
