@@ -100,7 +100,7 @@ typedef struct EmbedCase {
 } EmbedCase;
 
 static EmbedCase embed_case(Draw *draw) {
-    EmbedCase c = {.shape = {.rows = draw_rows(draw) * (1 + draw_below(draw, 8)), .cols = draw_cols(draw)}};
+    EmbedCase c = {.shape = {.rows = draw_rows(draw) * (1 + draw_below(draw, 16)), .cols = draw_cols(draw)}};
     c.shape.range = 1 + draw_below(draw, 40);
     c.shape.first = draw_below(draw, 3) * 10;
     c.shape.scale = draw_below(draw, 2) == 1 ? 1.0f : 1.5f;

@@ -1,0 +1,341 @@
+// The cases: how each kernel of kernels/cuda is called, what kernels/cpu makes of the same numbers, and the bytes that
+// must move.
+
+#include "kernels/bench/bench_cuda_parts.h"
+
+static const KernelAdamw ADAMW = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 2};
+static const float EPS = 1e-5f, CLIP_SCALE = 0.5f;
+
+static int64_t element(const BenchCuda *b) {
+    return kernel_store_bytes(b->store);
+}
+
+// ---- norms: x a, w b, dy d, residual e
+
+static int run_rmsnorm(const BenchCuda *b, int64_t rows) {
+    const KernelCudaNorm norm = {
+        .rows = rows, .cols = b->hidden, .eps = EPS, .x = b->a, .w = b->b, .y = b->c, .rstd = b->rows[0]};
+    return kernel_cuda_norm(&b->at, b->store, &norm);
+}
+
+static void want_rmsnorm(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    float *x = host_of(b, b->a, rows * b->hidden), *w = host_of(b, b->b, b->hidden);
+    expect(&out[0], b->c, b->store, rows * b->hidden);
+    expect(&out[1], b->rows[0], KERNEL_FP32, rows);
+    kernel_rmsnorm(rows, b->hidden, EPS, x, w, out[0].expected, out[1].expected);
+    free(x), free(w);
+}
+
+static int64_t bytes_rmsnorm(const BenchCuda *b, int64_t rows) {
+    return 2 * element(b) * rows * b->hidden;
+}
+
+static int run_add_rmsnorm(const BenchCuda *b, int64_t rows) {
+    const KernelCudaNorm norm = {.rows = rows,
+                                 .cols = b->hidden,
+                                 .eps = EPS,
+                                 .x = b->a,
+                                 .add = b->d,
+                                 .added = b->e,
+                                 .w = b->b,
+                                 .y = b->c,
+                                 .rstd = b->rows[0]};
+    return kernel_cuda_norm(&b->at, b->store, &norm);
+}
+
+static void want_add_rmsnorm(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    const int64_t count = rows * b->hidden;
+    float *x = host_of(b, b->a, count), *more = host_of(b, b->d, count), *w = host_of(b, b->b, b->hidden);
+    expect(&out[0], b->e, b->store, count);
+    expect(&out[1], b->c, b->store, count);
+    expect(&out[2], b->rows[0], KERNEL_FP32, rows);
+    kernel_add(count, x, more, out[0].expected);
+    host_round(b->store, count, out[0].expected);
+    kernel_rmsnorm(rows, b->hidden, EPS, out[0].expected, w, out[1].expected, out[2].expected);
+    free(x), free(more), free(w);
+}
+
+static int64_t bytes_add_rmsnorm(const BenchCuda *b, int64_t rows) {
+    return 4 * element(b) * rows * b->hidden;
+}
+
+// rstd of rows[0] and mean of rows[1] are any numbers here.
+static int norm_backward(const BenchCuda *b, int64_t rows, const float *mean) {
+    const KernelCudaNormBackward back = {.rows = rows,
+                                         .cols = b->hidden,
+                                         .dy = b->d,
+                                         .x = b->a,
+                                         .w = b->b,
+                                         .mean = mean,
+                                         .rstd = b->rows[0],
+                                         .residual = b->e,
+                                         .dx = b->c,
+                                         .dw = b->m};
+    return kernel_cuda_norm_backward(&b->at, b->store, KERNEL_FP32, &back);
+}
+
+static void want_norm_backward(const BenchCuda *b, int64_t rows, const float *mean, BenchCudaOutput *out) {
+    const int64_t count = rows * b->hidden;
+    float *dy = host_of(b, b->d, count), *x = host_of(b, b->a, count), *w = host_of(b, b->b, b->hidden);
+    float *rstd = host_floats(b->rows[0], rows), *means = mean ? host_floats(mean, rows) : NULL;
+    float *residual = host_of(b, b->e, count);
+    expect(&out[0], b->c, b->store, count);
+    expect(&out[1], b->m, KERNEL_FP32, b->hidden);
+    kernel_layernorm_backward(rows, b->hidden, dy, x, w, means, rstd, residual, out[0].expected, out[1].expected,
+                              false);
+    free(dy), free(x), free(w), free(rstd), free(means), free(residual);
+}
+
+static int run_rmsnorm_backward(const BenchCuda *b, int64_t rows) {
+    return norm_backward(b, rows, NULL);
+}
+
+static void want_rmsnorm_backward(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    want_norm_backward(b, rows, NULL, out);
+}
+
+static int run_layernorm_backward(const BenchCuda *b, int64_t rows) {
+    return norm_backward(b, rows, b->rows[1]);
+}
+
+static void want_layernorm_backward(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    want_norm_backward(b, rows, b->rows[1], out);
+}
+
+// ---- rows
+
+static KernelRope rope_shape(const BenchCuda *b) {
+    return (KernelRope){(int)(b->hidden / b->head_dim), b->head_dim, b->head_dim, b->hidden, 5e5, false};
+}
+
+static int run_rope(const BenchCuda *b, int64_t rows) {
+    const KernelRope shape = rope_shape(b);
+    return kernel_cuda_rope(&b->at, b->store, rows, &shape, b->positions, b->c);
+}
+
+static void want_rope(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    const KernelRope shape = rope_shape(b);
+    int32_t *positions = host_ints(b->positions, rows);
+    out[0] = (BenchCudaOutput){b->c, b->store, rows * b->hidden, host_of(b, b->c, rows * b->hidden)};
+    kernel_rope(rows, &shape, positions, out[0].expected);
+    free(positions);
+}
+
+static KernelGated gated_shape(const BenchCuda *b, int64_t rows) {
+    return (KernelGated){KERNEL_SILU, rows, b->ffn, b->ffn};
+}
+
+static int run_swiglu(const BenchCuda *b, int64_t rows) {
+    const KernelGated shape = gated_shape(b, rows);
+    return kernel_cuda_gated(&b->at, b->store, &shape, b->a, b->b, b->c);
+}
+
+static void want_swiglu(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    const KernelGated shape = gated_shape(b, rows);
+    float *gate = host_of(b, b->a, rows * b->ffn), *up = host_of(b, b->b, rows * b->ffn);
+    expect(&out[0], b->c, b->store, rows * b->ffn);
+    kernel_gated(&shape, gate, up, out[0].expected);
+    free(gate), free(up);
+}
+
+static int64_t bytes_three(const BenchCuda *b, int64_t rows) {
+    return 3 * element(b) * rows * b->ffn;
+}
+
+static int run_swiglu_backward(const BenchCuda *b, int64_t rows) {
+    const KernelGated shape = gated_shape(b, rows);
+    return kernel_cuda_gated_backward(&b->at, b->store, &shape, b->d, b->a, b->b, b->e, b->f);
+}
+
+static void want_swiglu_backward(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    const KernelGated shape = gated_shape(b, rows);
+    const int64_t count = rows * b->ffn;
+    float *gate = host_of(b, b->a, count), *up = host_of(b, b->b, count), *ds = host_of(b, b->d, count);
+    expect(&out[0], b->e, b->store, count);
+    expect(&out[1], b->f, b->store, count);
+    kernel_gated_backward(&shape, ds, gate, up, out[0].expected, out[1].expected);
+    free(gate), free(up), free(ds);
+}
+
+static int64_t bytes_five(const BenchCuda *b, int64_t rows) {
+    return 5 * element(b) * rows * b->ffn;
+}
+
+static int run_gelu(const BenchCuda *b, int64_t rows) {
+    return kernel_cuda_activation(&b->at, b->store, KERNEL_GELU_TANH, rows * b->ffn, b->a, b->c);
+}
+
+static void want_gelu(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    float *x = host_of(b, b->a, rows * b->ffn);
+    expect(&out[0], b->c, b->store, rows * b->ffn);
+    kernel_activation(KERNEL_GELU_TANH, rows * b->ffn, x, out[0].expected);
+    free(x);
+}
+
+static int64_t bytes_two(const BenchCuda *b, int64_t rows) {
+    return 2 * element(b) * rows * b->ffn;
+}
+
+// ---- embedding: the table lies in the logits' place
+
+static KernelEmbed embed_shape(const BenchCuda *b, int64_t rows) {
+    return (KernelEmbed){rows, b->hidden, 0, b->vocabulary, 1.0f};
+}
+
+static int run_embed_backward(const BenchCuda *b, int64_t rows) {
+    const KernelEmbed shape = embed_shape(b, rows);
+    return kernel_cuda_embed_backward(&b->at, b->store, b->store, &shape, b->entries, b->a, b->logits, false);
+}
+
+static void want_embed_backward(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    const KernelEmbed shape = embed_shape(b, rows);
+    float *dx = host_of(b, b->a, rows * b->hidden);
+    int32_t *entries = host_ints(b->entries, rows);
+    expect(&out[0], b->logits, b->store, b->vocabulary * b->hidden);
+    kernel_embed_backward(&shape, entries, dx, out[0].expected, false);
+    free(dx), free(entries);
+}
+
+static int64_t bytes_embed_backward(const BenchCuda *b, int64_t rows) {
+    return element(b) * b->hidden * (rows + b->vocabulary);
+}
+
+// ---- loss
+
+static KernelCudaLoss loss_shape(const BenchCuda *b, int64_t rows) {
+    return (KernelCudaLoss){rows, b->vocabulary, 0, b->entries, b->rows[0], b->rows[1], b->rows[2]};
+}
+
+static int run_loss(const BenchCuda *b, int64_t rows) {
+    const KernelCudaLoss loss = loss_shape(b, rows);
+    const int error = kernel_cuda_loss_max_sum(&b->at, b->store, &loss, b->logits, 0);
+    return error ? error : kernel_cuda_loss_gradient(&b->at, b->store, &loss, b->logits, 1.0f, b->scalars, false);
+}
+
+static void want_loss(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    int32_t *entries = host_ints(b->entries, rows);
+    float *three = calloc((size_t)(3 * rows), sizeof *three), *sum = three + rows, *target = sum + rows;
+    out[0] = (BenchCudaOutput){b->logits, b->store, rows * b->vocabulary, host_of(b, b->logits, rows * b->vocabulary)};
+    expect(&out[1], b->scalars, KERNEL_FP32, 1);
+    kernel_loss_max(rows, b->vocabulary, out[0].expected, three);
+    kernel_loss_sum(rows, b->vocabulary, 0, out[0].expected, entries, three, sum, target);
+    kernel_loss_gradient(rows, b->vocabulary, 0, out[0].expected, entries, three, sum, target, 1.0f, out[1].expected,
+                         false);
+    free(entries), free(three);
+}
+
+static int64_t bytes_loss(const BenchCuda *b, int64_t rows) {
+    return 3 * element(b) * rows * b->vocabulary;  // read for the sums; read and written for the gradient
+}
+
+// ---- flat buffers
+
+static int run_add(const BenchCuda *b, int64_t rows) {
+    return kernel_cuda_add(&b->at, b->store, rows * b->ffn, b->a, b->b, b->c);
+}
+
+static void want_add(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    float *x = host_of(b, b->a, rows * b->ffn), *y = host_of(b, b->b, rows * b->ffn);
+    expect(&out[0], b->c, b->store, rows * b->ffn);
+    kernel_add(rows * b->ffn, x, y, out[0].expected);
+    free(x), free(y);
+}
+
+static int run_widen(const BenchCuda *b, int64_t rows) {
+    const KernelCudaCopy copy = {b->store, KERNEL_FP32, 1, rows * b->ffn, rows * b->ffn, rows * b->ffn};
+    return kernel_cuda_copy_rows(&b->at, &copy, b->a, b->m);
+}
+
+static void want_widen(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    out[0] = (BenchCudaOutput){b->m, KERNEL_FP32, rows * b->ffn, host_of(b, b->a, rows * b->ffn)};
+}
+
+static int64_t bytes_widen(const BenchCuda *b, int64_t rows) {
+    return (element(b) + 4) * rows * b->ffn;
+}
+
+static int run_column_sum(const BenchCuda *b, int64_t rows) {
+    return kernel_cuda_column_sum(&b->at, b->store, KERNEL_FP32, rows, b->ffn, b->a, b->m, false);
+}
+
+static void want_column_sum(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    float *x = host_of(b, b->a, rows * b->ffn);
+    expect(&out[0], b->m, KERNEL_FP32, b->ffn);
+    kernel_column_sum(rows, b->ffn, x, out[0].expected, false);
+    free(x);
+}
+
+static int64_t bytes_one(const BenchCuda *b, int64_t rows) {
+    return element(b) * rows * b->ffn;
+}
+
+static int run_square_sum(const BenchCuda *b, int64_t rows) {
+    return kernel_cuda_square_sum(&b->at, b->store, rows * b->ffn, b->ffn, 0.5, b->a, b->scalars, false);
+}
+
+static void want_square_sum(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    float *x = host_of(b, b->a, rows * b->ffn);
+    expect(&out[0], b->scalars, KERNEL_FP32, 1);
+    kernel_square_sum(rows * b->ffn, b->ffn, 0.5, x, out[0].expected, false);
+    free(x);
+}
+
+static int run_adamw(const BenchCuda *b, int64_t rows) {
+    const KernelCudaUpdate update = {.gradients = b->store,
+                                     .state = KERNEL_FP32,
+                                     .count = rows * b->ffn,
+                                     .undecayed = b->hidden,
+                                     .scale = b->scalars + 1,
+                                     .gradient = b->a,
+                                     .master = b->x,
+                                     .moment1 = b->m,
+                                     .moment2 = b->v,
+                                     .working = b->store == KERNEL_BF16 ? b->c : NULL};
+    return kernel_cuda_adamw(&b->at, &ADAMW, &update);
+}
+
+static void want_adamw(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    const int64_t count = rows * b->ffn;
+    float *g = host_of(b, b->a, count);
+    out[0] = (BenchCudaOutput){b->x, KERNEL_FP32, count, host_floats(b->x, count)};
+    out[1] = (BenchCudaOutput){b->m, KERNEL_FP32, count, host_floats(b->m, count)};
+    out[2] = (BenchCudaOutput){b->v, KERNEL_FP32, count, host_floats(b->v, count)};
+    kernel_adamw(count, b->hidden, &ADAMW, &CLIP_SCALE, g, out[0].expected, out[1].expected, out[2].expected);
+    free(g);
+}
+
+static int64_t bytes_adamw(const BenchCuda *b, int64_t rows) {
+    return (element(b) + 6 * 4 + (b->store == KERNEL_BF16 ? 2 : 0)) * rows * b->ffn;
+}
+
+static int run_normal(const BenchCuda *b, int64_t rows) {
+    const KernelNormal numbers = {7, 3, 11, 1.0f / 65536.0f};
+    return kernel_cuda_normal(&b->at, b->store, &numbers, rows * b->ffn, b->c);
+}
+
+static void want_normal(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+    const KernelNormal numbers = {7, 3, 11, 1.0f / 65536.0f};
+    expect(&out[0], b->c, b->store, rows * b->ffn);
+    kernel_normal(&numbers, rows * b->ffn, out[0].expected);
+    host_round(b->store, rows * b->ffn, out[0].expected);
+}
+
+const BenchCudaCase bench_cuda_cases[] = {
+    {"rmsnorm", run_rmsnorm, want_rmsnorm, bytes_rmsnorm},
+    {"add and rmsnorm", run_add_rmsnorm, want_add_rmsnorm, bytes_add_rmsnorm},
+    {"rmsnorm backward", run_rmsnorm_backward, want_rmsnorm_backward, bytes_add_rmsnorm},
+    {"layernorm backward", run_layernorm_backward, want_layernorm_backward, bytes_add_rmsnorm},
+    {"rope", run_rope, want_rope, bytes_rmsnorm},
+    {"swiglu", run_swiglu, want_swiglu, bytes_three},
+    {"swiglu backward", run_swiglu_backward, want_swiglu_backward, bytes_five},
+    {"gelu, tanh", run_gelu, want_gelu, bytes_two},
+    {"embedding backward", run_embed_backward, want_embed_backward, bytes_embed_backward},
+    {"loss, sums and gradient", run_loss, want_loss, bytes_loss},
+    {"add", run_add, want_add, bytes_three},
+    {"copy to fp32", run_widen, want_widen, bytes_widen},
+    {"column sum", run_column_sum, want_column_sum, bytes_one},
+    {"square sum", run_square_sum, want_square_sum, bytes_one},
+    {"adamw", run_adamw, want_adamw, bytes_adamw},
+    {"normal numbers", run_normal, want_normal, bytes_one},
+};
+const int bench_cuda_case_count = sizeof bench_cuda_cases / sizeof *bench_cuda_cases;

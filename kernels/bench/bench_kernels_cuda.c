@@ -1,0 +1,101 @@
+// Checks every elementwise CUDA kernel on the first rows of an 8B-shaped layer against the CPU's, then times it on all
+// rows and prints a Markdown table: bandwidth, and its share of what the memory can do by its clock and width.
+//   bench_kernels_cuda [tokens, 16384 when left out]
+// The time is the middle one of 21 launches, by events. Exit status: 1 when a kernel is wrong, 3 without a GPU.
+
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/bench/bench_cuda.h"
+
+enum { LAUNCHES = 21, CHECKED_ROWS = 64, TARGET_PERCENT = 85 };  // the target: DESIGN section 13
+
+static int by_size(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+// Milliseconds; negative when CUDA refuses.
+static float middle_ms(const BenchCuda *bench, const BenchCudaCase *timed) {
+    cudaEvent_t start, end;
+    float ms[LAUNCHES];
+    bool right = cudaEventCreate(&start) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess;
+    right = right && timed->run(bench, bench->tokens) == 0;
+    for (int i = 0; right && i < LAUNCHES; i++) {
+        right = cudaEventRecord(start, bench->at.stream) == cudaSuccess && timed->run(bench, bench->tokens) == 0 &&
+                cudaEventRecord(end, bench->at.stream) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
+                cudaEventElapsedTime(&ms[i], start, end) == cudaSuccess;
+    }
+    cudaEventDestroy(start), cudaEventDestroy(end);
+    qsort(ms, LAUNCHES, sizeof *ms, by_size);
+    return right ? ms[LAUNCHES / 2] : -1.0f;
+}
+
+// Bytes per second by clock and width of the memory; two transfers a clock.
+static double memory_rate(void) {
+    int clock_khz = 0, width_bits = 0;
+    cudaDeviceGetAttribute(&clock_khz, cudaDevAttrMemoryClockRate, 0);
+    cudaDeviceGetAttribute(&width_bits, cudaDevAttrGlobalMemoryBusWidth, 0);
+    return 2.0 * 1e3 * clock_khz * width_bits / 8.0;
+}
+
+static bool report(const BenchCuda *bench, const BenchCudaCase *one, double peak) {
+    const char *store = bench->store == KERNEL_BF16 ? "bf16" : "fp32";
+    const int64_t rows = bench->tokens < CHECKED_ROWS ? bench->tokens : CHECKED_ROWS;
+    const double error = bench_cuda_error(bench, one, rows);
+    if (!(error <= bench_cuda_limit(bench->store))) {
+        printf("| %s | %s | WRONG, off by %g ||||\n", one->name, store, error);
+        return false;
+    }
+    const float ms = middle_ms(bench, one);
+    if (ms < 0.0f) {
+        printf("| %s | %s | FAILED: %s ||||\n", one->name, store, cudaGetErrorString(cudaGetLastError()));
+        return false;
+    }
+    const double rate = (double)one->bytes(bench, bench->tokens) / (1e-3 * (double)ms), share = 100.0 * rate / peak;
+    printf("| %s | %s | %.3f | %.0f | %.0f %%%s | %.1e |\n", one->name, store, (double)ms, 1e-9 * rate, share,
+           share < TARGET_PERCENT ? " BELOW TARGET" : "", error);
+    return true;
+}
+
+static bool run_store(KernelStore store, int64_t tokens, int processors, double peak) {
+    BenchCuda bench = {.tokens = tokens,
+                       .hidden = 4096,
+                       .ffn = 14336,
+                       .vocabulary = 128256,
+                       .head_dim = 128,
+                       .store = store,
+                       .at = {.processors = processors}};
+    const int error = bench_cuda_open(&bench);
+    bool right = error == 0;
+    if (error) {
+        printf("bench_kernels_cuda: %d tokens do not fit: %s\n", (int)tokens, cudaGetErrorString((cudaError_t)error));
+    }
+    for (int i = 0; error == 0 && i < bench_cuda_case_count; i++) {
+        right = report(&bench, &bench_cuda_cases[i], peak) && right;
+        fflush(stdout);
+    }
+    bench_cuda_close(&bench);
+    return right;
+}
+
+int main(int argc, char **argv) {
+    const int64_t tokens = argc > 1 ? strtoll(argv[1], NULL, 10) : 16384;
+    int devices = 0;
+    struct cudaDeviceProp device;
+    const cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error != cudaSuccess || devices == 0 || cudaGetDeviceProperties(&device, 0) != cudaSuccess || tokens < 1) {
+        fprintf(stderr, "bench_kernels_cuda: nothing is measured: no NVIDIA GPU here (%s)\n",
+                error != cudaSuccess ? cudaGetErrorString(error) : "none found");
+        return 3;
+    }
+    const double peak = memory_rate();
+    printf("%s, %d processors, memory %.0f GB/s, %d tokens of an 8B-shaped layer; target %d %%\n\n", device.name,
+           device.multiProcessorCount, 1e-9 * peak, (int)tokens, (int)TARGET_PERCENT);
+    printf("| kernel | format | ms | GB/s | of memory | error |\n|---|---|---|---|---|---|\n");
+    const bool half = run_store(KERNEL_BF16, tokens, device.multiProcessorCount, peak);
+    const bool whole = run_store(KERNEL_FP32, tokens, device.multiProcessorCount, peak);
+    return half && whole ? 0 : 1;
+}
