@@ -11,6 +11,7 @@ static __global__ void __launch_bounds__(COLUMN_PACKS *COLUMN_GROUPS)
     const int64_t col = ((int64_t)blockIdx.x * COLUMN_PACKS + lane) * W;
     float sum[W] = {};
     if (col < cols) {
+#pragma unroll 4
         for (int64_t row = (int64_t)blockIdx.y * COLUMN_GROUPS + group; row < rows;
              row += (int64_t)gridDim.y * COLUMN_GROUPS) {
             float more[W];
@@ -45,6 +46,7 @@ static __global__ void __launch_bounds__(FINISH_COLUMNS *COLUMN_GROUPS)
     const int64_t group = threadIdx.x / FINISH_COLUMNS, lane = threadIdx.x % FINISH_COLUMNS;
     const int64_t col = (int64_t)blockIdx.x * FINISH_COLUMNS + lane;
     float sum = 0.0f;
+#pragma unroll 4
     for (int64_t part = group; col < cols && part < count; part += COLUMN_GROUPS) {
         sum += parts[part * cols + col];
     }

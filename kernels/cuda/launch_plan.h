@@ -16,8 +16,9 @@ enum {
     STRETCH_WARPS = 8,
     COLUMN_PACKS = 32,  // of a block of column sums: packs across, rows at a time
     COLUMN_GROUPS = 8,
+    COLUMN_BLOCKS = 8,  // per processor
     FINISH_COLUMNS = 32,
-    SQUARE_BLOCKS = 4,  // per processor
+    SQUARE_BLOCKS = 8,  // per processor
     ROPE_BLOCKS = 16,   // per processor
     SORT_ROWS = 256,    // that a block places
     WARP_THREADS = 32
@@ -39,9 +40,9 @@ static inline bool launch_is_wide(uint64_t addresses, int64_t strides) {
     return addresses % 16 == 0 && strides % PACK == 0;
 }
 
-// Threads of a block that walks one row: a warp at least.
-static inline uint32_t launch_row_threads(int64_t packs) {
-    return (uint32_t)launch_at_most(launch_parts(launch_at_least(packs, 1), WARP_THREADS) * WARP_THREADS, ROW_THREADS);
+// Whole warps, one at least, for so many packs at a time.
+static inline uint32_t launch_threads(int64_t packs, int64_t most) {
+    return (uint32_t)launch_at_most(launch_parts(launch_at_least(packs, 1), WARP_THREADS) * WARP_THREADS, most);
 }
 
 static inline int64_t launch_blocks(int processors) {
@@ -57,7 +58,7 @@ static inline LaunchShape launch_flat(int64_t packs, int processors) {
 
 // Rows of packs: x over the packs of a row, y over rows.
 static inline LaunchShape launch_plane(int64_t rows, int64_t packs, int processors) {
-    const uint32_t threads = (uint32_t)launch_at_most(launch_row_threads(packs), FLAT_THREADS);
+    const uint32_t threads = launch_threads(packs, FLAT_THREADS);
     const int64_t across = launch_at_most(launch_parts(launch_at_least(packs, 1), threads), launch_blocks(processors));
     const int64_t down = launch_parts(launch_blocks(processors) * FLAT_THREADS / threads, across);
     const int64_t most = launch_at_most(launch_at_least(down, 1), LAUNCH_MAX_GRID_YZ);
@@ -65,16 +66,17 @@ static inline LaunchShape launch_plane(int64_t rows, int64_t packs, int processo
     return shape;
 }
 
-// A block for each row, with a float per warp and `shared_floats` more.
-static inline LaunchShape launch_rows(int64_t rows, int64_t packs, int64_t shared_floats) {
+// A block for each row, whose threads have ROW_KEPT packs of it under way at once, and a float per warp.
+static inline LaunchShape launch_rows(int64_t rows, int64_t packs) {
+    const int64_t threads = launch_at_least(launch_parts(packs, ROW_KEPT), launch_at_most(packs, ROW_THREADS / 4));
     const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), LAUNCH_MAX_GRID_X), 1, 1,
-                               launch_row_threads(packs), (uint32_t)((WARP_THREADS + shared_floats) * 4)};
+                               launch_threads(threads, ROW_THREADS), WARP_THREADS * 4};
     return shape;
 }
 
 // Blocks that each walk every grid_x-th row and keep a sum per column in shared memory.
 static inline LaunchShape launch_row_sums(int64_t rows, int64_t cols, int64_t packs, int processors) {
-    const uint32_t threads = (uint32_t)launch_at_least(launch_row_threads(packs), 128);
+    const uint32_t threads = (uint32_t)launch_at_least(launch_threads(packs, ROW_THREADS), ROW_THREADS / 4);
     const int64_t blocks = (int64_t)processors * (BACKWARD_WARPS * WARP_THREADS / threads);
     const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), blocks), 1, 1, threads,
                                (uint32_t)((WARP_THREADS + cols) * 4)};
@@ -99,7 +101,7 @@ static inline LaunchShape launch_stretch_sums(int64_t stretches, int64_t room, i
 // Column sums: x over the columns, y over parts of the rows; the parts' sums add up in a second launch.
 static inline LaunchShape launch_columns(int64_t rows, int64_t cols, int width, int processors) {
     const int64_t across = launch_parts(launch_at_least(cols, 1), COLUMN_PACKS * width);
-    const int64_t wanted = launch_parts((int64_t)processors * 4, across);
+    const int64_t wanted = launch_parts((int64_t)processors * COLUMN_BLOCKS, across);
     const int64_t most = launch_parts(launch_at_least(rows, 1), COLUMN_GROUPS);
     const LaunchShape shape = {(uint32_t)across, (uint32_t)launch_at_most(wanted, launch_at_most(most, 1024)), 1,
                                COLUMN_PACKS * COLUMN_GROUPS, (uint32_t)(COLUMN_GROUPS * COLUMN_PACKS * width * 4)};
@@ -121,7 +123,7 @@ static inline LaunchShape launch_squares(int64_t packs, int processors) {
 
 // Rows in turn, with the frequency (double), sine and cosine of half a head's turning elements.
 static inline LaunchShape launch_rope(int64_t rows, int64_t packs, int64_t half, int processors) {
-    const uint32_t threads = (uint32_t)launch_at_most(launch_row_threads(packs), FLAT_THREADS);
+    const uint32_t threads = launch_threads(packs, FLAT_THREADS);
     const uint32_t most = (uint32_t)(processors * ROPE_BLOCKS);
     const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), most), 1, 1, threads,
                                (uint32_t)(half * 16)};

@@ -10,10 +10,17 @@ static __device__ __forceinline__ void row_each(const T *row, int64_t cols, Visi
     const int64_t off = (int64_t)(reinterpret_cast<uintptr_t>(row) / sizeof(T) % PACK);
     const int64_t head = off == 0 ? 0 : PACK - off < cols ? PACK - off : cols;
     const int64_t packs = (cols - head) / PACK, tail = head + packs * PACK;
-    for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
-        float x[PACK];
+    for (int64_t pack = threadIdx.x; pack < packs; pack += 2 * blockDim.x) {  // both are under way before one is used
+        const int64_t next = pack + blockDim.x;
+        float x[PACK], y[PACK];
         pack_load<PACK>(row + head + pack * PACK, x);
+        if (next < packs) {
+            pack_load<PACK>(row + head + next * PACK, y);
+        }
         visit(head + pack * PACK, x, PackCount<PACK>{});
+        if (next < packs) {
+            visit(head + next * PACK, y, PackCount<PACK>{});
+        }
     }
     const int64_t rest = threadIdx.x < head ? (int64_t)threadIdx.x : tail + (int64_t)threadIdx.x - head;
     if (rest < cols) {  // fewer than PACK on both sides, and at least a warp of threads
@@ -45,7 +52,7 @@ int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelCu
     }
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return launch(loss_max_kernel<T>, launch_rows(loss->rows, loss->cols / PACK, 0), at->stream, loss->cols,
+        return launch(loss_max_kernel<T>, launch_rows(loss->rows, loss->cols / PACK), at->stream, loss->cols,
                       (const T *)logits, loss->row_max);
     });
 }
@@ -85,7 +92,7 @@ int kernel_cuda_loss_sum(const KernelCuda *at, KernelStore store, const KernelCu
     }
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return launch(loss_sum_kernel<T>, launch_rows(loss->rows, loss->cols / PACK, 0), at->stream, *loss,
+        return launch(loss_sum_kernel<T>, launch_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
                       (const T *)logits);
     });
 }
@@ -136,7 +143,7 @@ int kernel_cuda_loss_max_sum(const KernelCuda *at, KernelStore store, const Kern
     }
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return launch(loss_max_sum_kernel<T>, launch_rows(loss->rows, loss->cols / PACK, 0), at->stream, *loss,
+        return launch(loss_max_sum_kernel<T>, launch_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
                       (const T *)logits, merged);
     });
 }
@@ -184,7 +191,7 @@ int kernel_cuda_loss_gradient(const KernelCuda *at, KernelStore store, const Ker
     }
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return launch(loss_gradient_kernel<T>, launch_rows(loss->rows, loss->cols / PACK, 0), at->stream, *loss,
+        return launch(loss_gradient_kernel<T>, launch_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
                       (T *)logits, gradient);
     });
 }

@@ -99,7 +99,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 1) norm_kernel(NormRow<T> 
 
 template <int W, typename T>
 static int norm_launch(const KernelCuda *at, int64_t rows, const NormRow<T> &n) {
-    const LaunchShape shape = launch_rows(rows, n.cols / W, 0);
+    const LaunchShape shape = launch_rows(rows, n.cols / W);
     if (n.mean) {
         return n.add ? launch(norm_kernel<W, true, true, T>, shape, at->stream, n)
                      : launch(norm_kernel<W, true, false, T>, shape, at->stream, n);

@@ -16,7 +16,7 @@ struct NormBack {
 
 template <int W>
 struct NormPack {
-    float dy[W], x[W], w[W];
+    float dy[W], x[W], w[W], residual[W];
 };
 
 template <int W, typename T>
@@ -24,6 +24,9 @@ static __device__ __forceinline__ void back_load(const NormBack<T> &n, int64_t r
     pack_load<W>(n.dy + row * n.cols + col, pack.dy);
     pack_load<W>(n.x + row * n.cols + col, pack.x);
     pack_load<W>(n.w + col, pack.w);
+    if (n.residual) {
+        pack_load<W>(n.residual + row * n.cols + col, pack.residual);
+    }
 }
 
 // dx = (residual) + r dy w - (x - mean) pull - drop, and the column sums.
@@ -31,14 +34,11 @@ template <int W, typename T>
 static __device__ __forceinline__ void back_store(const NormBack<T> &n, int64_t row, int64_t col, const float four[4],
                                                   const NormPack<W> &pack, float *sums) {
     const float mean = four[0], rstd = four[1], pull = four[2], drop = four[3];
-    float dx[W], residual[W] = {};
-    if (n.residual) {
-        pack_load<W>(n.residual + row * n.cols + col, residual);
-    }
+    float dx[W];
 #pragma unroll
     for (int k = 0; k < W; k++) {
         const float from_mean = pack.x[k] - mean;
-        dx[k] = residual[k] + (pack.dy[k] * pack.w[k] * rstd - from_mean * pull - drop);
+        dx[k] = pack.residual[k] + (pack.dy[k] * pack.w[k] * rstd - from_mean * pull - drop);
         sums[k * blockDim.x] += pack.dy[k] * (from_mean * rstd);
     }
     pack_store<W>(n.dx + row * n.cols + col, dx);

@@ -88,6 +88,7 @@ static __global__ void __launch_bounds__(FLAT_THREADS) square_kernel(SquareTerms
     const int64_t packs = terms.count / W, step = (int64_t)gridDim.x * blockDim.x;
     const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     double sum = 0.0;
+#pragma unroll 4
     for (int64_t pack = first; pack < packs; pack += step) {
         sum += terms.template at<W>(pack * W);
     }

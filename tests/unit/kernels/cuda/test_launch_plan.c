@@ -45,7 +45,7 @@ static LaunchShape plane_narrow(int64_t rows, int64_t cols, int processors) {
 
 static LaunchShape rows_each(int64_t rows, int64_t cols, int processors) {
     (void)processors;
-    return launch_rows(rows, cols / PACK, 0);
+    return launch_rows(rows, cols / PACK);
 }
 
 static LaunchShape row_sums(int64_t rows, int64_t cols, int processors) {
@@ -105,7 +105,8 @@ Test(launch_plan, has_no_block_without_work) {
         cr_assert_lt((int64_t)(shape.grid_x - 1) * shape.threads, packs);
     }
     cr_assert_eq(launch_row_sums(3, 4096, 512, 132).grid_x, 3);
-    cr_assert_eq(launch_rows(16384, 512, 0).grid_x, 16384);
+    cr_assert_eq(launch_rows(16384, 512).grid_x, 16384);
+    cr_assert_eq(launch_rows(16384, 512).threads, 128);  // four packs each
 }
 
 Test(launch_plan, fills_a_large_chip_with_large_work) {
