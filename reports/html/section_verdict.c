@@ -1,7 +1,6 @@
 // What to run and how sure that is: the answer in two sentences, then the numbers that people quote.
 
 #include <math.h>
-#include <string.h>
 
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"

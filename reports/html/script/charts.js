@@ -70,6 +70,14 @@ function showTip(handler, event, item, value) {
     tip.style.top = Math.max(4, Math.min(event.clientY + 14, window.innerHeight - box.height - 8)) + 'px';
 }
 
+// The drawing as a whole has a name and a table beside it; its hundreds of marks say nothing to a screen reader.
+function silence(spec) {
+    ['marks', 'axes', 'legends'].forEach((kind) => (spec[kind] || []).forEach((part) => {
+        part.aria = false;
+        silence(part);
+    }));
+}
+
 function build(chart) {
     const place = chart.figure.querySelector('.drawing');
     if (chart.view) { chart.view.finalize(); }
@@ -78,6 +86,7 @@ function build(chart) {
     spec.signals = (spec.signals || []).filter((signal) => !(signal.name in given.signals) && signal.name !== 'palette').concat(
         [{name: 'palette', value: palette()}], Object.entries(given.signals).map(([name, value]) => ({name: name, value: value})));
     spec.data.forEach((set) => { if (set.name in given.data) { set.values = given.data[set.name]; } });
+    silence(spec);
     spec.padding = {left: 2, right: 14, top: 4, bottom: 10};
     chart.view = new View(parse(spec, themeConfig(), {ast: true}), {
         expr: expressionInterpreter, renderer: chart.renderer || 'svg', container: place, hover: true
