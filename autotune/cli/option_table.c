@@ -173,7 +173,7 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_WITHIN] = {"within", VALUE_NUMBER, "PERCENT", 0, 100, NULL, "1",
                        "how much faster another shape may be and the winner still be as good", GROUP_RUN, TUNE},
     [OPTION_MAX_RUNS] = {"max-runs", VALUE_INT, "N", 0, 1000000, "runs", "three for each shape",
-                         "runs that a session may take, those before an interrupt included; 0: none", GROUP_RUN, TUNE},
+                         "runs that a session may take, those before an interrupt included; 0 is no bound", GROUP_RUN, TUNE},
     [OPTION_MAX_TIME] = {"max-time", VALUE_NUMBER, "S", 0, 100000000, "seconds", "no bound",
                          "time that a session may spend in its runs; the one that passes it is the last", GROUP_RUN,
                          TUNE},
