@@ -6,19 +6,15 @@
 
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "reports/open_time.h"
 
 enum { STEP_PIDS = MESH_MAX_WORLD };  // processes of the second step begin here
 
 static const char *const origin_names[] = {[TIMELINE_SIMULATED] = "simulated", [TIMELINE_MEASURED] = "measured"};
 static const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "loss", "backward", "reduce", "optimizer"};
-
-// What ran on the compute lane of the rank that is written, to say how much of a collective is in the open.
-typedef struct Busy {
-    int64_t start_ns, end_ns;
-} Busy;
 
 typedef struct Writer {
     const TraceFile *file;
@@ -29,15 +25,10 @@ typedef struct Writer {
     int64_t flows;  // arrows so far: their ids
     bool sampled;   // some micro-batches are left out
     int last_micro_batch;
-    Busy *busy;
-    int64_t busy_count;
+    OpenTime open;
     int64_t *recorders;   // per event and slot: the span that recorded it last, plus 1
     int64_t *first_slot;  // of each event in recorders
 } Writer;
-
-static int64_t nanoseconds(double seconds) {
-    return llround(1e9 * seconds);
-}
 
 static void begin_event(Writer *writer) {
     fprintf(writer->out, "%s\n", writer->comma);
@@ -95,37 +86,6 @@ static bool is_written(const Writer *writer, const Span *span) {
     return !writer->sampled || span->micro_batch < 2 || span->micro_batch == writer->last_micro_batch;
 }
 
-static void find_busy(Writer *writer, int64_t begin, int64_t end) {
-    const StepProgram *program = writer->step->program;
-    writer->busy_count = 0;
-    for (int64_t i = begin; i < end; i++) {
-        const Span *span = &writer->step->timeline->spans[i];
-        if (strcmp(program->lanes[program->tasks[span->task].lane].name, "compute") == 0) {
-            writer->busy[writer->busy_count++] = (Busy){nanoseconds(span->start_s), nanoseconds(span->end_s)};
-        }
-    }
-}
-
-// The part of an interval in which the compute lane stood still. Its spans follow each other.
-static int64_t exposed_ns(const Writer *writer, int64_t start_ns, int64_t end_ns) {
-    int64_t low = 0, high = writer->busy_count;
-    while (low < high) {  // the first that ends behind the start
-        const int64_t middle = (low + high) / 2;
-        if (writer->busy[middle].end_ns > start_ns) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    int64_t covered = 0;
-    for (int64_t i = low; i < writer->busy_count && writer->busy[i].start_ns < end_ns; i++) {
-        const int64_t from = writer->busy[i].start_ns > start_ns ? writer->busy[i].start_ns : start_ns;
-        const int64_t to = writer->busy[i].end_ns < end_ns ? writer->busy[i].end_ns : end_ns;
-        covered += to - from;
-    }
-    return end_ns - start_ns - covered;
-}
-
 static void put_arguments(Writer *writer, const Span *span) {
     const StepProgram *program = writer->step->program;
     const Task *task = &program->tasks[span->task];
@@ -140,7 +100,7 @@ static void put_arguments(Writer *writer, const Span *span) {
         put_text(out, program->groups[task->group].name);
         fprintf(out, ",\"ranks\":%d,\"bytes\":%" PRId64 ",", (int)program->groups[task->group].size,
                 task->payload_bytes);
-        put_microseconds(out, "exposed_us", exposed_ns(writer, nanoseconds(span->start_s), nanoseconds(span->end_s)));
+        put_microseconds(out, "exposed_us", open_time_ns(&writer->open, span));
     } else {
         fprintf(out, ",\"flops\":%.0f,\"bytes\":%" PRId64, task->flops, task->traffic_bytes);
     }
@@ -149,7 +109,7 @@ static void put_arguments(Writer *writer, const Span *span) {
 
 static void put_span(Writer *writer, const Span *span) {
     const Task *task = &writer->step->program->tasks[span->task];
-    const int64_t start_ns = nanoseconds(span->start_s), end_ns = nanoseconds(span->end_s);
+    const int64_t start_ns = span_ns(span->start_s), end_ns = span_ns(span->end_s);
     begin_event(writer);
     fputs("{\"ph\":\"X\",\"name\":", writer->out);
     put_text(writer->out, task->name);
@@ -173,10 +133,10 @@ static void put_arrow_end(Writer *writer, const Span *span, const char *phase, i
 
 // From inside the span that recorded to the beginning of the one that waits.
 static void put_arrow(Writer *writer, const Span *from, const Span *to) {
-    const int64_t start_ns = nanoseconds(from->start_s), last_ns = nanoseconds(from->end_s) - 1;
+    const int64_t start_ns = span_ns(from->start_s), last_ns = span_ns(from->end_s) - 1;
     writer->flows++;
     put_arrow_end(writer, from, "\"ph\":\"s\"", last_ns > start_ns ? last_ns : start_ns);
-    put_arrow_end(writer, to, "\"ph\":\"f\",\"bp\":\"e\"", nanoseconds(to->start_s));
+    put_arrow_end(writer, to, "\"ph\":\"f\",\"bp\":\"e\"", span_ns(to->start_s));
 }
 
 static int64_t *recorder(Writer *writer, const EventRef *ref, int layer) {
@@ -212,7 +172,7 @@ static void put_spans(Writer *writer, int64_t begin, int64_t end) {
     }
     memset(writer->recorders, 0, (size_t)slots * sizeof *writer->recorders);
     put_rank(writer, spans[begin].rank);
-    find_busy(writer, begin, end);
+    open_time_begin(&writer->open, program, &spans[begin], end - begin);
     for (int64_t i = begin; i < end; i++) {
         if (is_written(writer, &spans[i])) {
             put_span(writer, &spans[i]);
@@ -232,7 +192,7 @@ static void prepare_step(Writer *writer) {
         slots += program->buffers[program->events[i].buffer].slots;
     }
     writer->recorders = ARENA_ARRAY(arena, int64_t, slots);
-    writer->busy = ARENA_ARRAY(arena, Busy, timeline->span_count);
+    writer->open = open_time_new(timeline->span_count, arena);
     writer->sampled = timeline->span_count > TRACE_MOST_SPANS && program->plan.grad_accum > 3;
     writer->last_micro_batch = program->plan.grad_accum - 1;
 }

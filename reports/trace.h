@@ -28,6 +28,9 @@ enum { TRACE_MOST_SPANS = 200000 };  // of a step; beyond, its first two and its
 
 Status trace_chrome(const TraceFile *file, FILE *out, Error *error);
 
+// The same spans, all of them, as CSV.
+Status csv_spans(const TraceFile *file, FILE *out, Error *error);
+
 // Live bytes of one rank over the step, allocated at the first write of each slot and freed after its last use, as
 // memory_breakdown counts. The timeline gives the times where it is complete; NULL = the order alone.
 typedef struct MemorySnapshot {

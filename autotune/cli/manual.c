@@ -238,6 +238,7 @@ Status manual_page(FILE *out, const char *version, Error *error) {
     man_commands(out);
     man_options(out);
     fputs(documents, out);
+    fputs(manual_csv, out);
     fputs(tune_sessions, out);
     fputs(with_command, out);
     troff_text(out, step_log_formats());

@@ -215,6 +215,8 @@ const OptionRow option_table[OPTION_COUNT] = {
                       "the step as Chrome trace events, which ui.perfetto.dev opens: simulated, and measured over it "
                       "where it ran; report: of the best plan",
                       GROUP_OUTPUT, PREDICT | RUN | REPORT},
+    [OPTION_SPANS] = {"spans", VALUE_TEXT, "FILE", 0, 0, NULL, NULL, "the same spans as CSV, a line each", GROUP_OUTPUT,
+                      PREDICT | RUN | REPORT},
     [OPTION_MEMORY_SNAPSHOT] = {"memory-snapshot", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
                                 "predicted live bytes over the step as a pickle that pytorch.org/memory_viz opens",
                                 GROUP_OUTPUT, PREDICT | RUN | REPORT},

@@ -93,6 +93,7 @@ typedef enum {
     OPTION_RUN,
     OPTION_OPEN,
     OPTION_TRACE,
+    OPTION_SPANS,
     OPTION_MEMORY_SNAPSHOT,
     OPTION_AS,
     OPTION_OUT,

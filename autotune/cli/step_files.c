@@ -17,7 +17,11 @@ static Status write_snapshot(const void *what, FILE *out, Error *error) {
     return memory_snapshot(what, out, error);
 }
 
-static Status trace_file(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const TraceStep *measured,
+static Status write_spans(const void *what, FILE *out, Error *error) {
+    return csv_spans(what, out, error);
+}
+
+static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const TraceStep *measured,
                          Arena *arena, Error *error) {
     StepProgram program;
     Timeline simulated;
@@ -28,7 +32,12 @@ static Status trace_file(Cli *cli, const TuneRequest *request, const TrainPlan *
     if (measured) {
         file.steps[file.step_count++] = *measured;
     }
-    return cli_write_file(cli, cli_value(cli, OPTION_TRACE)->text, write_trace, &file, error);
+    if (cli_given(cli, OPTION_TRACE)) {
+        TRY(cli_write_file(cli, cli_value(cli, OPTION_TRACE)->text, write_trace, &file, error));
+    }
+    return cli_given(cli, OPTION_SPANS)
+               ? cli_write_file(cli, cli_value(cli, OPTION_SPANS)->text, write_spans, &file, error)
+               : STATUS_OK;
 }
 
 static Status snapshot_file(Cli *cli, const TuneRequest *request, const TrainPlan *whole, Arena *arena, Error *error) {
@@ -46,8 +55,8 @@ Status step_files_write(Cli *cli, const TuneRequest *request, const TrainPlan *p
                         Error *error) {
     Arena arena = {0};
     Status status = STATUS_OK;
-    if (cli_given(cli, OPTION_TRACE)) {
-        status = trace_file(cli, request, plan, measured, &arena, error);
+    if (cli_given(cli, OPTION_TRACE) || cli_given(cli, OPTION_SPANS)) {
+        status = span_files(cli, request, plan, measured, &arena, error);
     }
     if (status == STATUS_OK && cli_given(cli, OPTION_MEMORY_SNAPSHOT)) {
         arena_reset(&arena);

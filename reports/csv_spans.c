@@ -1,0 +1,52 @@
+// The spans of a step as CSV, a line each, of every rank that was simulated or measured.
+
+#include "reports/csv_lines.h"
+#include "reports/open_time.h"
+#include "reports/trace.h"
+
+static void span_line(Csv *csv, const TraceStep *step, const OpenTime *open, const Span *span) {
+    static const char *const origins[] = {[TIMELINE_SIMULATED] = "simulated", [TIMELINE_MEASURED] = "measured"};
+    static const char *const phases[PHASE_COUNT] = {"forward", "recompute", "loss", "backward", "reduce", "optimizer"};
+    const Task *task = &step->program->tasks[span->task];
+    const bool collective = task_is_collective(task);
+    csv_text(csv, origins[step->timeline->origin]);
+    csv_integer(csv, span->rank);
+    csv_text(csv, step->program->lanes[task->lane].name);
+    csv_text(csv, task->name);
+    csv_text(csv, task_kind_name(task->kind));
+    csv_text(csv, phases[task->phase]);
+    csv_integer(csv, span->layer);
+    csv_integer(csv, span->micro_batch);
+    csv_number(csv, true, span->start_s);
+    csv_number(csv, true, span->end_s);
+    csv_number(csv, !collective, task->flops);
+    csv_integer(csv, collective ? task->payload_bytes : task->traffic_bytes);
+    csv_text(csv, collective ? step->program->groups[task->group].name : NULL);
+    csv_number(csv, collective, collective ? step->program->groups[task->group].size : 0);
+    csv_number(csv, collective, 1e-9 * (double)open_time_ns(open, span));
+    csv_end_line(csv);
+}
+
+static void step_lines(Csv *csv, const TraceStep *step, Arena *arena) {
+    const Timeline *timeline = step->timeline;
+    OpenTime open = open_time_new(timeline->span_count, arena);
+    for (int64_t begin = 0, end; begin < timeline->span_count; begin = end) {
+        for (end = begin; end < timeline->span_count && timeline->spans[end].rank == timeline->spans[begin].rank;) {
+            end++;
+        }
+        open_time_begin(&open, step->program, &timeline->spans[begin], end - begin);
+        for (int64_t i = begin; i < end; i++) {
+            span_line(csv, step, &open, &timeline->spans[i]);
+        }
+    }
+}
+
+Status csv_spans(const TraceFile *file, FILE *out, Error *error) {
+    Csv csv = {.out = out};
+    csv_header(&csv,
+               "origin,rank,lane,task,kind,phase,layer,micro_batch,start_s,end_s,flops,bytes,group,ranks,exposed_s");
+    for (int i = 0; i < file->step_count; i++) {
+        step_lines(&csv, &file->steps[i], file->arena);
+    }
+    return csv_finish(&csv, error);
+}
