@@ -40,12 +40,12 @@ class Shape:
                 ("--" + field.name.replace("_", "-"), str(getattr(self, field.name)))]
 
 
-# Model, layers, sequence, recompute: dense products, long attention, wide vocabulary, the three ways to recompute.
+# Model, layers, sequence, recompute: dense products, long attention, a wide and a narrow vocabulary, both ways to recompute.
 PREDICTED = [
     ("llama-3-8b", 4, 2048, "none"),
     ("llama-3-8b", 4, 8192, "none"),
     ("llama-3-8b", 8, 4096, "full"),
-    ("llama-3-8b", 8, 4096, "selective"),
+    ("mistral-7b", 4, 8192, "full"),
     ("1.3b", 12, 2048, "none"),
     ("qwen3-8b", 4, 4096, "none"),
 ]

@@ -76,7 +76,7 @@ def train(context, words, settings=None, most_s=None):
     """ndtune run as JSON."""
     program = os.path.join(BIN, "ndtune")
     store = os.path.join(context.state, "gpu.db")
-    base = [program, "run", "--format", "json", "--db", store, "--no-cache"]
+    base = [program, "run", "--format", "json", "--db", store]
     return json.loads(ours(context, base + words, settings, most_s))
 
 
@@ -123,6 +123,7 @@ def not_built(context):
     return None if os.path.exists(os.path.join(BIN, "ndtune")) else "nothing is built: step build comes first"
 
 
+BATCH, SEQ = 24, 48
 PARITY_BOUND = {"fp32": (2e-6, 1e-4), "bf16": (5e-3, 5e-2)}  # DESIGN 13; executor.md 7.7 for bf16 against fp32
 
 
@@ -169,16 +170,17 @@ def mesh_row(context, mesh, reference, words, settings=None):
 
 
 def meshes(context):
-    """The batch is 8 sequences on every mesh."""
-    size = ["--model", "tiny", "--seq", "64", "--steps", "5", "--device", "cuda"]
-    reference = train(context, size + ["--mesh", "dp_shard=1", "--micro-batch", "8"])
+    """The batch is the same on every mesh: it and the sequence have room for most sizes of an axis."""
+    size = ["--model", "tiny", "--seq", str(SEQ), "--steps", "5", "--device", "cuda"]
+    reference = train(context, size + ["--mesh", "dp_shard=1", "--micro-batch", str(BATCH)])
     rows = []
     for world in (2, 4, 8, 3, 5, 6, 7):
         for mesh, data in shapes.factorizations(world):
-            if 8 % data:
-                rows.append({"mesh": mesh, "verdict": "refused", "words": f"8 sequences do not go on {data} data ranks"})
+            if BATCH % data:
+                words = f"{BATCH} sequences do not go on {data} data ranks"
+                rows.append({"mesh": mesh, "verdict": "refused", "words": words})
                 continue
-            batch = ["--micro-batch", str(8 // data), "--transport", "shm"]
+            batch = ["--micro-batch", str(BATCH // data), "--transport", "shm"]
             try:
                 rows.append(mesh_row(context, mesh, reference, size + batch))
             except Skip:
@@ -187,15 +189,15 @@ def meshes(context):
 
 
 def nccl(context):
-    size = ["--model", "tiny", "--seq", "64", "--steps", "5", "--device", "cuda"]
-    reference = train(context, size + ["--mesh", "dp_shard=1", "--micro-batch", "8"])
+    size = ["--model", "tiny", "--seq", str(SEQ), "--steps", "5", "--device", "cuda"]
+    reference = train(context, size + ["--mesh", "dp_shard=1", "--micro-batch", str(BATCH)])
     rows = [
-        mesh_row(context, "dp_shard=1", reference, size + ["--micro-batch", "8", "--transport", "nccl"])
+        mesh_row(context, "dp_shard=1", reference, size + ["--micro-batch", str(BATCH), "--transport", "nccl"])
         | {"how": "one rank"}
     ]
     shared = {"NDTUNE_NCCL_SHARE_GPU": "1"}
     for mesh, data in (("dp_shard=2", 2), ("tp=2", 1), ("cp=2", 1), ("dp_replicate=2", 2)):
-        words = size + ["--micro-batch", str(8 // data), "--transport", "nccl", "--timeout", "60"]
+        words = size + ["--micro-batch", str(BATCH // data), "--transport", "nccl", "--timeout", "60"]
         rows.append(mesh_row(context, mesh, reference, words, shared) | {"how": "two ranks share the GPU (host id)"})
     return checked(rows)
 
@@ -203,7 +205,7 @@ def nccl(context):
 def sanitizer(context):
     rows = []
     run = [os.path.join(BIN, "ndtune"), "run", "--model", "tiny", "--layers", "1", "--seq", "64", "--steps", "2"]
-    run += ["--mesh", "dp_shard=1", "--device", "cuda", "--timeout", "600", "--no-cache"]
+    run += ["--mesh", "dp_shard=1", "--device", "cuda", "--timeout", "600"]
     run += ["--db", os.path.join(context.state, "sanitizer.db")]
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         for precision in ("fp32", "bf16"):
@@ -229,12 +231,17 @@ def bench(pattern):
             raise Skip(f"no program build/release/bench/{pattern}: ninja -C build/release bench makes it")
         rows = []
         for program in programs:
+            names = []
             for line in ours(context, [program]).splitlines():
                 cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-                if line.strip().startswith("|") and len(cells) > 1 and not set(cells[0]) <= set("-: "):
-                    rows.append({f"{i + 1}": cell for i, cell in enumerate(cells)})
-                elif line.strip():
-                    rows.append({"1": line.strip()})
+                if not line.strip() or set(line) <= set("|-: "):
+                    continue
+                if not line.startswith("|"):
+                    rows.append({"line": line.strip()})
+                elif len(cells) != len(names):
+                    names = cells  # a table begins
+                else:
+                    rows.append(dict(zip(names, cells)))
         return rows
 
     return run
@@ -305,8 +312,21 @@ def probe(context):
     ours(context, [os.path.join(BIN, "ndtune"), "probe", "--device", "cuda", "--out", path, "--cluster", "dgx-h200"])
     with open(path) as file:
         profile = json.load(file)
-    numbers = profile.get("accelerator", profile)
-    return [{"number": key, "value": value} for key, value in numbers.items() if isinstance(value, (int, float))]
+    return list(numbers(profile["accelerator"], ""))
+
+
+def numbers(part, name):
+    """Of a profile: each with its value and where it comes from."""
+    if isinstance(part, dict) and "value" in part:
+        value = part["value"]
+        yield {
+            "number": name,
+            "value": f"{value:.4g}" if isinstance(value, (int, float)) else value,
+            "source": part.get("source", "").split(";")[0],
+        }
+    elif isinstance(part, dict):
+        for key, inner in part.items():
+            yield from numbers(inner, f"{name}.{key}" if name else key)
 
 
 def no_file(profile):
