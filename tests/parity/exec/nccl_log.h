@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "sim/base/arena.h"
+#include "sim/step/step.h"
 
 typedef struct NcclCall {
     char comm[96], lane[32], words[64];  // words: "call all_gather", "split", "abort" ...
@@ -22,3 +22,10 @@ typedef struct NcclLog {
 // Of one rank of the run; fails the test where the rank wrote none.
 NcclLog nccl_log_read(const char *directory, int rank, Arena *arena);
 bool nccl_log_has(const NcclLog *log, const char *words);
+
+// Every collective instance of a group of several, in issue order, and nothing else: counts, types, groups, neighbours.
+void nccl_log_is_the_programs(const NcclLog *log, const StepProgram *program, int rank, int steps);
+// Members of a communicator call the same things in the same order.
+void nccl_log_has_partners(const NcclLog *log, const NcclLog *other);
+// After its abort a rank calls nothing more; returns how many ranks aborted.
+int nccl_log_aborts(const char *directory, int ranks, Arena *arena);

@@ -9,12 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "exec/launch/program_words.h"
 #include "tests/parity/exec/exec_case.h"
 #include "tests/parity/exec/nccl_log.h"
 #include "tests/support/run_program.h"
 
-enum { STEPS = 2, FP32 = 7, BYTES = 0 };  // of ncclDataType_t
+enum { STEPS = 2 };
 
 static Arena arena;
 static char *directory;
@@ -76,89 +75,6 @@ static StepProgram program_of(Mesh mesh) {
     return program;
 }
 
-// Calls of the program's lanes: not those of the start, nor the run's own.
-static const NcclCall *next_call(const NcclLog *log, int *at) {
-    while (*at < log->count) {
-        const NcclCall *call = &log->calls[(*at)++];
-        const bool own = strcmp(call->lane, "start") != 0 && strcmp(call->lane, "run") != 0;
-        if (own && strncmp(call->words, "call ", 5) == 0) {
-            return call;
-        }
-    }
-    return NULL;
-}
-
-static const char *words_of(TaskKind kind) {
-    return kind == TASK_ALL_GATHER       ? "call all_gather"
-           : kind == TASK_REDUCE_SCATTER ? "call reduce_scatter"
-           : kind == TASK_ALL_REDUCE     ? "call all_reduce"
-                                         : "call send_recv";
-}
-
-static void call_is(const NcclCall *call, const StepProgram *program, const Task *task, int rank) {
-    const MeshCoordinates at = mesh_coordinates(&program->plan.mesh, rank);
-    const Group *group = &program->groups[task->group];
-    const bool whole = task->kind == TASK_ALL_GATHER || task->kind == TASK_SEND_RECV;
-    const int64_t bytes = program_collective_bytes(program, task);
-    const int index = mesh_group_index(&program->plan.mesh, group->axes, &at);
-    cr_expect_str_eq(call->words, words_of(task->kind), "'%s'", task->name);
-    cr_expect_str_eq(call->lane, program->lanes[task->lane].name, "'%s'", task->name);
-    cr_expect(call->size == group->size && call->rank == index, "'%s': %d of %d", task->name, call->rank, call->size);
-    cr_expect(call->count == (size_t)(whole ? bytes : bytes / 4), "'%s': %zu of %lld bytes", task->name, call->count,
-              (long long)bytes);
-    cr_expect(call->type == (whole ? BYTES : FP32), "'%s': type %d", task->name, call->type);
-    if (task->kind == TASK_SEND_RECV) {
-        cr_expect(call->depth == 1 && call->to == (index + 1) % group->size &&
-                      call->from == (index + group->size - 1) % group->size,
-                  "'%s': to %d, from %d", task->name, call->to, call->from);
-    } else {
-        cr_expect(call->depth == 0 && (whole || call->op == (task->reduce_max ? 2 : 0)), "'%s'", task->name);
-    }
-}
-
-// Every collective instance of a group of several, in issue order, and nothing else.
-static void calls_are_the_programs(const StepProgram *program, const NcclLog *log, int rank) {
-    int at = 0;
-    for (int step = 0; step < STEPS; step++) {
-        StepCursor cursor = step_cursor_begin(program);
-        StepInstance instance;
-        while (step_cursor_next(&cursor, &instance)) {
-            const Task *task = &program->tasks[instance.task];
-            if (!task_is_collective(task) || program->groups[task->group].size == 1) {
-                continue;
-            }
-            const NcclCall *call = next_call(log, &at);
-            cr_assert(call, "rank %d: no call for '%s' of step %d", rank, task->name, step);
-            call_is(call, program, task, rank);
-        }
-    }
-    cr_expect(!next_call(log, &at), "rank %d: more calls than the program has", rank);
-}
-
-// The members of a communicator call the same things in the same order.
-static void members_agree(const NcclLog *log, const NcclLog *other) {
-    int at = 0, there = 0;
-    for (; at < log->count; at++) {
-        const NcclCall *call = &log->calls[at], *match = NULL;
-        bool member = false;
-        for (int i = 0; i < other->count; i++) {
-            member = member || strcmp(other->calls[i].comm, call->comm) == 0;
-        }
-        if (!member || strncmp(call->words, "call", 4) != 0) {
-            continue;
-        }
-        // Both logs name the communicators that both are in, in one order.
-        while (there < other->count && (strcmp(other->calls[there].comm, call->comm) != 0 ||
-                                        strncmp(other->calls[there].words, "call", 4) != 0)) {
-            there++;
-        }
-        match = there < other->count ? &other->calls[there++] : NULL;
-        cr_expect(match && strcmp(match->words, call->words) == 0 && match->count == call->count &&
-                      match->type == call->type && match->op == call->op,
-                  "%s: %s of %zu has no partner", call->comm, call->words, call->count);
-    }
-}
-
 static void splits_share_nothing(const NcclLog *log) {
     int splits = 0;
     for (int i = 0; i < log->count; i++) {
@@ -178,9 +94,9 @@ static void trains_as_shm(Mesh mesh) {
     for (int rank = 0; rank < mesh_world(&mesh); rank++) {
         const NcclLog log = nccl_log_read(directory, rank, &arena);
         cr_expect(!nccl_log_has(&log, "VIOLATION"), "rank %d", rank);
-        calls_are_the_programs(&program, &log, rank);
+        nccl_log_is_the_programs(&log, &program, rank, STEPS);
         splits_share_nothing(&log);
-        members_agree(&log, &first);
+        nccl_log_has_partners(&log, &first);
     }
 }
 
@@ -233,29 +149,12 @@ static int task_named(const char *name) {
     return -1;
 }
 
-// After its abort a rank calls nothing more.
-static int aborts_end_everything(int ranks) {
-    int aborted = 0;
-    for (int rank = 0; rank < ranks; rank++) {
-        const NcclLog log = nccl_log_read(directory, rank, &arena);
-        bool over = false;
-        for (int i = 0; i < log.count; i++) {
-            over = over || strcmp(log.calls[i].words, "abort") == 0;
-            cr_expect(!over || strcmp(log.calls[i].words, "abort") == 0, "rank %d: %s after an abort", rank,
-                      log.calls[i].words);
-        }
-        aborted += over;
-        cr_expect(!nccl_log_has(&log, "VIOLATION"), "rank %d", rank);
-    }
-    return aborted;
-}
-
 Test(nccl, a_rank_that_hangs_is_named_and_the_others_abort) {
     RunOptions options = options_over("nccl");
     options.timeout_s = 1;
     options.fault = (RunFault){.action = FAULT_HANG, .rank = 2, .task = task_named("mlp down")};
     failure_says(&options, (const char *[]){"lane ", "for rank 2", "'mlp down'", NULL});
-    aborts_end_everything(4);  // how many had time to is the launcher's affair
+    nccl_log_aborts(directory, 4, &arena);  // how many had time to is the launcher's affair
 }
 
 Test(nccl, a_rank_that_ends_is_named_with_its_task) {
@@ -269,7 +168,7 @@ Test(nccl, an_error_that_comes_later_is_told_in_nccls_words_with_rank_and_lane) 
     setenv("NDTUNE_NCCL_FAIL", "1:3", 1);
     failure_says(&options, (const char *[]){"lane ", "rank 1: NCCL says: remote process exited",
                                             "socket closed by its peer", NULL});
-    cr_expect_gt(aborts_end_everything(2), 0);
+    cr_expect_gt(nccl_log_aborts(directory, 2, &arena), 0);
 }
 
 Test(nccl, a_rank_with_another_size_is_told) {

@@ -1,10 +1,17 @@
 // libcuda.so.1 for tests (stand_in.h): a stream is a thread that takes its queue in order; device memory is memory.
+// A program that brings the stand-in runtime (tests/support/cuda_host) hands in streams of that one as well: work goes
+// there as host functions. That runtime runs work when somebody asks, and a collective waits for other processes, so
+// some threads ask as long as work of ours is there.
 
+#define _GNU_SOURCE  // RTLD_DEFAULT
+
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/support/nccl_recording/stand_in.h"
 
@@ -15,6 +22,7 @@ typedef struct Job {
 } Job;
 
 struct CUstream_st {
+    struct CUstream_st *older;  // among those made here
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -45,9 +53,95 @@ static void *stream_main(void *argument) {
     return NULL;
 }
 
+// ---------------------------------------------------------------------------------------------- another's streams
+
+enum { ASKERS = 8 };  // more than a program has lanes that wait for others at a time
+typedef void HostFunction(void *context);
+typedef int HostPush(CUstream stream, HostFunction *run, void *context);
+typedef int HostStreamMake(CUstream *stream, unsigned flags);
+typedef int HostStreamQuery(CUstream stream);
+
+static struct {
+    HostPush *push;
+    HostStreamMake *make;
+    HostStreamQuery *query;
+    atomic_int waiting;  // pieces of work there that have not run
+} host;
+
+static void host_find(void) {
+    const struct {
+        const char *name;
+        void *at;
+    } symbols[] = {{"cudaLaunchHostFunc", &host.push},
+                   {"cudaStreamCreateWithFlags", &host.make},
+                   {"cudaStreamQuery", &host.query}};
+    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
+        void *found = dlsym(RTLD_DEFAULT, symbols[i].name);
+        memcpy(symbols[i].at, &found, sizeof found);
+    }
+}
+
+static void nothing(void *context) {
+    (void)context;
+}
+
+// Asking about a stream of its own, which is never empty, runs one piece of any stream's work.
+static void *asker_main(void *context) {
+    CUstream own;
+    host.make(&own, 0);
+    for (;;) {
+        while (atomic_load(&host.waiting) > 0) {
+            if (host.query(own) == 0) {
+                host.push(own, nothing, context);
+                nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+            }
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+    return NULL;
+}
+
+static void host_begin(void) {
+    host_find();
+    for (int i = 0; host.push && i < ASKERS; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, asker_main, NULL);
+        pthread_detach(thread);
+    }
+}
+
+static void host_run(void *context) {
+    Job *job = context;
+    job->run(job->context);
+    free(job);
+    atomic_fetch_sub(&host.waiting, 1);
+}
+
+// ---------------------------------------------------------------------------------------------- streams
+
+static pthread_mutex_t made_mutex = PTHREAD_MUTEX_INITIALIZER;
+static CUstream newest;
+
+static int is_ours(CUstream stream) {
+    pthread_mutex_lock(&made_mutex);
+    CUstream at = newest;
+    while (at && at != stream) {
+        at = at->older;
+    }
+    pthread_mutex_unlock(&made_mutex);
+    return at != NULL;
+}
+
 void stand_in_push(CUstream stream, void (*run)(void *context), void *context) {
     Job *job = malloc(sizeof *job);
     *job = (Job){.run = run, .context = context};
+    if (!is_ours(stream)) {
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+        pthread_once(&once, host_begin);
+        atomic_fetch_add(&host.waiting, 1);
+        host.push(stream, host_run, job);
+        return;
+    }
     pthread_mutex_lock(&stream->mutex);
     if (stream->first) {
         stream->last->next = job;
@@ -66,6 +160,10 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     *stream = calloc(1, sizeof **stream);
     pthread_mutex_init(&(*stream)->mutex, NULL);
     pthread_cond_init(&(*stream)->changed, NULL);
+    pthread_mutex_lock(&made_mutex);
+    (*stream)->older = newest;
+    newest = *stream;
+    pthread_mutex_unlock(&made_mutex);
     return pthread_create(&(*stream)->thread, NULL, stream_main, *stream) == 0 ? CUDA_SUCCESS
                                                                                : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -76,6 +174,13 @@ CUresult cuStreamDestroy(CUstream stream) {
     pthread_cond_signal(&stream->changed);
     pthread_mutex_unlock(&stream->mutex);
     pthread_join(stream->thread, NULL);
+    pthread_mutex_lock(&made_mutex);
+    CUstream *at = &newest;
+    while (*at != stream) {
+        at = &(*at)->older;
+    }
+    *at = stream->older;
+    pthread_mutex_unlock(&made_mutex);
     pthread_cond_destroy(&stream->changed);
     pthread_mutex_destroy(&stream->mutex);
     free(stream);
