@@ -33,27 +33,6 @@ Status cuda_take(Device *cuda, int64_t bytes, const char *what, void **memory, E
 
 // ---------------------------------------------------------------------------------------------- opening
 
-static Status program_check(const StepProgram *program, Error *error) {
-    for (int32_t t = 0; t < program->task_count; t++) {
-        const Task *task = &program->tasks[t];
-        if (!task_is_collective(task) && !cuda_tasks[task->kind]) {
-            return error_set(error, STATUS_USAGE, "task '%s': device cuda has no %s", task->name,
-                             task_kind_name(task->kind));
-        }
-        if (task->operand_count > TASK_MAX_OPERANDS) {
-            return error_set(error, STATUS_INTERNAL, "task '%s' has %d operands", task->name, task->operand_count);
-        }
-    }
-    for (int32_t b = 0; b < program->buffer_count; b++) {
-        const Dtype dtype = program->buffers[b].dtype;
-        if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32 && dtype != DTYPE_BF16) {
-            return error_set(error, STATUS_USAGE, "device cuda computes in fp32 and bf16, buffer '%s' is %s",
-                             program->buffers[b].name, dtype_name(dtype));
-        }
-    }
-    return STATUS_OK;
-}
-
 static Status gpu_choose(Device *cuda, Error *error) {
     int count = 0;
     const cudaError_t code = cudaGetDeviceCount(&count);
@@ -186,7 +165,7 @@ static Status cuda_open(const DeviceSetup *setup, Arena *arena, Device **device,
     cuda->setup = *setup;
     cuda->placement = (Placement){.program = setup->program, .memory = setup->memory, .at = setup->at};
     cuda->sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1);
-    TRY(program_check(setup->program, error));
+    TRY(cuda_check(setup->program, error));
     const Status status = parts_open(cuda, arena, error);
     if (status != STATUS_OK) {
         cuda_close(cuda);
@@ -234,8 +213,10 @@ static void cuda_wait(Device *cuda, const StepInstance *instance) {
     int code = 0;
     for (int32_t i = 0; i < task->wait_count; i++) {
         const EventRef *ref = &program->event_refs[task->first_wait + i];
-        code |= (int)cudaStreamWaitEvent(
-            stream, cuda->lanes.events[cuda_event_slot(&cuda->lanes, program, ref, instance->layer)], 0);
+        if (!cuda_same_stream(cuda, ref, task)) {
+            code |= (int)cudaStreamWaitEvent(
+                stream, cuda->lanes.events[cuda_event_slot(&cuda->lanes, program, ref, instance->layer)], 0);
+        }
     }
     if (cuda->trace.on) {
         code |= (int)cudaEventRecord(cuda->trace.begin[cuda->trace.next], stream);

@@ -126,12 +126,20 @@ static inline cudaStream_t cuda_stream(const Device *cuda, const Task *task) {
     return cuda->lanes.streams[cuda->lanes.of_lane[task->lane]];
 }
 
+// What its own stream recorded a task need not wait for.
+static inline bool cuda_same_stream(const Device *cuda, const EventRef *ref, const Task *task) {
+    const int *of_lane = cuda->lanes.of_lane;
+    return of_lane[cuda->setup.program->events[ref->event].lane] == of_lane[task->lane];
+}
+
 // One compute task on a stream.
 void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream);
 
 // Returns a cudaError_t as int.
 typedef int CudaTask(const TaskCall *call, Device *cuda, cudaStream_t stream);
 extern CudaTask *const cuda_tasks[TASK_KIND_COUNT];
+
+Status cuda_check(const StepProgram *program, Error *error);
 
 Status cuda_stages_open(Device *cuda, Error *error);
 void cuda_stages_close(Device *cuda);

@@ -32,9 +32,9 @@ static void edges_find(Device *cuda, const IssueRun *run, const Marks *marks, Cu
     for (int32_t i = 0; i < run->count && step_cursor_next(&cursor, &instance); i++) {
         const Task *task = task_of(cuda, &instance);
         for (int32_t w = 0; w < task->wait_count; w++) {
-            const int32_t slot =
-                cuda_event_slot(&cuda->lanes, program, &program->event_refs[task->first_wait + w], instance.layer);
-            if (!marks->recorded[slot]) {
+            const EventRef *ref = &program->event_refs[task->first_wait + w];
+            const int32_t slot = cuda_event_slot(&cuda->lanes, program, ref, instance.layer);
+            if (!marks->recorded[slot] && !cuda_same_stream(cuda, ref, task)) {
                 add_once(marks->waited, slot, edges->waits, &edges->wait_count);
             }
         }

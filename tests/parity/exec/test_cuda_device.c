@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "tests/parity/exec/exec_case.h"
+#include "tests/parity/exec/exec_families.h"
 
 enum { STEPS = 3 };
 
@@ -165,5 +166,45 @@ Test(cuda_device, spans_of_the_last_steps_come_from_events) {
     }
     for (int32_t t = 0; t < run.task_count; t++) {
         cr_expect(run.totals[t].count > 0 && run.totals[t].seconds > 0, "task %d", t);
+    }
+}
+
+typedef struct Allowed {
+    double loss, norm;
+} Allowed;
+
+static void check_step(RunRequest *request, Allowed allowed, const char *words) {
+    request->options.steps = 1;
+    request->options.device = "cuda";
+    const RunResult cuda = case_run_by(CUDA_HOST_WORKER, request, &arena);
+    request->options.device = "cpu";
+    request->plan.precision = DTYPE_FP32;
+    const RunResult cpu = case_run_request(request, &arena);
+    cr_expect(off(cuda.loss[0], cpu.loss[0]) <= allowed.loss, "%s: loss %.9g, on the cpu %.9g", words, cuda.loss[0],
+              cpu.loss[0]);
+    cr_expect(off(cuda.grad_norm[0], cpu.grad_norm[0]) <= allowed.norm, "%s: norm %.9g, on the cpu %.9g", words,
+              cuda.grad_norm[0], cpu.grad_norm[0]);
+}
+
+// Biases, layer norms, learnt positions, norms of queries and keys, ALiBi: every kernel that Llama has not.
+Test(cuda_device, every_family_of_models_steps_as_on_the_cpu) {
+    const Case one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "10"};
+    for (int f = 0; f < EXEC_FAMILIES; f++) {
+        RunRequest request = request_of(&one, DTYPE_FP32, "cuda");
+        request.model = exec_family(small_model(), exec_families[f]);
+        check_step(&request, (Allowed){2e-6, 2e-6}, exec_families[f]);
+    }
+}
+
+Test(cuda_device, every_target_s_program_steps_in_bf16_as_on_the_cpu_in_fp32) {
+    static const char *const targets[] = {"accelerate", "axolotl",   "torchtitan", "megatron",
+                                          "nanotron",   "deepspeed", "fsdp1"};
+    const Case c = {"dp_shard=2", 3, 1, RECOMPUTE_NONE, "11"};
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        Error error = {0};
+        RunRequest request = request_of(&c, DTYPE_BF16, "cuda");
+        cr_assert(target_find(targets[t], &request.target, &error) == STATUS_OK, "%s", error.message);
+        request.plan.zero = target_default_zero(request.target, &request.plan.mesh);
+        check_step(&request, (Allowed){1e-4, 1e-2}, targets[t]);  // bf16: 2^-9 of each value
     }
 }
