@@ -106,8 +106,8 @@ Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Erro
 // line names neither --world nor --model. Export takes the choices and the cluster along, too.
 Status last_request_take(Cli *cli, Store *store, Error *error);
 
-// Makes the options of the last request those of this call, but for what goes to the output, and says which they are;
-// *command is what was asked.
+// Makes the options of the last request those of this call, and says which they are; *command is what was asked. This
+// line adds what goes to the output, and --tokens and --baseline; anything else is refused.
 Status last_request_become(Cli *cli, Store *store, CommandId *command, Error *error);
 // The same for any command line of the store.
 Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *error);

@@ -12,6 +12,7 @@
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
+#include "autotune/cli/validate_with.h"
 #include "autotune/predict.h"
 #include "autotune/prune.h"
 #include "reports/html/html.h"
@@ -55,6 +56,9 @@ static Status ask(Cli *cli, Store *store, CommandId command, TuneRequest *reques
                                       : validates                  ? &validate_defaults
                                       : command == COMMAND_PREDICT ? &single
                                                                    : &search_defaults;
+    if (command == COMMAND_VALIDATE) {
+        TRY(validate_with_check(cli, error));  // --with names the target, too
+    }
     TRY(request_build(cli, defaults, request, error));
     if (cli->options.list_count > 1) {
         error_set(error, STATUS_USAGE, "a page is of one world, not of a list: %s", cli->line);
@@ -142,7 +146,10 @@ static Status make(Cli *cli, Store *store, Error *error) {
     if (cli_given(cli, OPTION_RUN)) {
         TRY(become_run(cli, store, &command, &page, error));
     } else if (!cli_given(cli, OPTION_WORLD) && !cli_given(cli, OPTION_MODEL)) {
+        const char *typed = cli->line;
+        const bool adds = cli_given(cli, OPTION_TOKENS) || cli_given(cli, OPTION_BASELINE);
         TRY(last_request_become(cli, store, &command, error));
+        page.again = adds ? arena_format(&cli->arena, "%s, after: %s", typed, cli->line) : NULL;
     }
     TuneRequest request;
     const Validation *validation = NULL;

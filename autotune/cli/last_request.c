@@ -102,8 +102,7 @@ static Status parse_old(const char *line, Arena *arena, Options *old, CommandId 
 static bool is_for_executor(const Options *old, CommandId command) {
     const OptionValue *target = &old->values[OPTION_TARGET];
     return target->given ? strncmp(target->text, run_defaults.target, strlen(run_defaults.target)) == 0
-                         : (command == COMMAND_VALIDATE || command == COMMAND_TUNE) &&
-                               !old->values[OPTION_WITH].given;
+                         : (command == COMMAND_VALIDATE || command == COMMAND_TUNE) && !old->values[OPTION_WITH].given;
 }
 
 Status last_request_take(Cli *cli, Store *store, Error *error) {
@@ -142,14 +141,35 @@ Status last_request_take(Cli *cli, Store *store, Error *error) {
     return STATUS_OK;
 }
 
+// What changes no answer, only what is said of it: these a line may add to the old one.
+static bool is_addition(int id) {
+    return id == OPTION_TOKENS || id == OPTION_BASELINE;
+}
+
+// The old line says what was asked; what this one says beside it must not be lost in silence.
+static Status refuse_changes(Cli *cli, Error *error) {
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const bool given = cli->options.values[i].given || (i == OPTION_SET && cli->options.set_count > 0);
+        if (given && option_table[i].group != GROUP_OUTPUT) {
+            error_set(error, STATUS_USAGE, "--%s would change what was asked", option_table[i].name);
+            error_hint(error, "ask anew: name --world and --model");
+            return cli_blame(cli, (OptionId)i, STATUS_USAGE);
+        }
+    }
+    return STATUS_OK;
+}
+
 Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *error) {
     Options *old = ARENA_NEW(&cli->arena, Options);
+    TRY(refuse_changes(cli, error));
     TRY(parse_old(line, &cli->arena, old, command, error));
     for (int i = 0; i < OPTION_COUNT; i++) {
-        if (option_table[i].group == GROUP_OUTPUT && !(i == OPTION_TOKENS || i == OPTION_BASELINE)) {
-            old->values[i] = cli->options.values[i];
+        const OptionValue *own = &cli->options.values[i];
+        if (own->given || (option_table[i].group == GROUP_OUTPUT && !is_addition(i))) {
+            old->values[i] = *own;
+        } else {
+            old->values[i].argument = -1;  // not on this command line
         }
-        old->values[i].argument = -1;  // nothing of it is on this command line
     }
     for (int i = 0; i < old->set_count; i++) {
         old->set_argument[i] = -1;

@@ -55,11 +55,11 @@ static void write_lead(const TuneResult *result, bool measured, FILE *out) {
     fputs("<p>", out);
     words_layout(&result->entries[1].plan.mesh, next);
     if (result->request->objective == OBJECTIVE_MEMORY) {
-        markup_format(out, "It needs the least memory of all shapes; the next is %s. ", next);
+        markup_format(out, "By prediction it needs the least memory of all shapes; the next is %s. ", next);
     } else if (lead < 0.0005) {
-        markup_format(out, "It is level with the next shape, %s. ", next);
+        markup_format(out, "By prediction it is level with the next shape, %s. ", next);
     } else {
-        markup_format(out, "It is %.1f %% faster than the next shape, %s. ", 100 * lead, next);
+        markup_format(out, "By prediction it is %.1f %% faster than the next shape, %s. ", 100 * lead, next);
     }
     if (close > 0) {
         markup_format(out, "%d other shape%s within 5 %%, less than the interval is wide%s.", close,

@@ -92,6 +92,10 @@ Test(cli_report, goes_on_with_the_last_request_and_says_which) {
     json_t *data = data_of_page();
     cr_assert_eq(cli_number(json_object_get(data, "request"), "global_batch"), 4);
     json_decref(data);
+    ProgramRun changed = CLI("report", "--html", html, "--db", db, "--set", "node.gpus=4");
+    cr_assert_eq(changed.exit_code, 1);
+    cr_assert_not_null(strstr(changed.err, "--set would change what was asked"), "%s", changed.err);
+    program_run_free(&changed);
 }
 
 Test(cli_report, one_predicted_plan_is_a_page) {
@@ -162,6 +166,19 @@ Test(cli_report, the_page_of_a_run_lays_its_measured_step_under_the_simulated_on
     cr_assert_not_null(strstr(run.err, "the page is written, but xdg-open could not be started"), "%s", run.err);
     cr_assert_not_null(strstr(run.out, "page.html: "), "%s", run.out);
     program_run_free(&run);
+}
+
+Test(cli_report, runs_of_somebody_elses_command_are_measurements) {
+    ProgramRun run = CLI("validate", "--world", "2", "--model", "tiny", "--top", "1", "--spread", "0", "--repeats", "1",
+                         "--warm-up", "0", "--db", db, "--with", "torchtitan", "--", "echo", "step_time_s: 0.25");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+    json_t *root = CLI_JSON(0, "report", "--html", html, "--db", db, "--format", "json");
+    cr_assert_eq(cli_number(root, "measured"), 1);
+    json_decref(root);
+    json_t *data = data_of_page();
+    cr_assert_eq(cli_number(at(data, "validation", 0), "measured_s"), 0.25);
+    json_decref(data);
 }
 
 Test(cli_report, a_validated_request_is_one_command_and_the_store_has_it_again) {
