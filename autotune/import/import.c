@@ -228,8 +228,8 @@ static void say_unread(Import *import, const ConfigNode *map, const char *above)
             import_find(import, FINDING_TRAP, path, "%s stands twice, from line %d on: the last one counts", path,
                         node->line);
         } else if (!node->used && node->key[0] != '_') {  // "_comment" is how JSON is commented
-            import_find(import, above[0] ? FINDING_UNKNOWN : import->unknown_kind, path, "%s",
-                        above[0] ? import->unknown_words_below : import->unknown_words);
+            import_find(import, above[0] ? import->unknown_below.kind : import->unknown.kind, path, "%s",
+                        above[0] ? import->unknown_below.words : import->unknown.words);
         } else if (node->used && node->kind == NODE_MAP) {
             say_unread(import, node, path);
         }

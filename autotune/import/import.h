@@ -60,8 +60,10 @@ struct Import {
     ConfigNode *root;
     Arena *arena;
     ImportChoices said;
-    FindingKind unknown_kind;                         // of a key of the file that no reader takes
-    const char *unknown_words, *unknown_words_below;  // what becomes of it, at the top and inside a map
+    struct {
+        FindingKind kind;
+        const char *words;
+    } unknown, unknown_below;  // what becomes of a key that no reader takes, at the top and inside a map
     ImportFinding *findings;
     int finding_count;
     size_t finding_capacity;

@@ -292,9 +292,10 @@ static Status read_deepspeed(Import *import, Error *error) {
 
 Status accelerate_read(Import *import, Error *error) {
     const char *type = NULL;
-    import->unknown_kind = FINDING_REFUSED;
-    import->unknown_words = "no key of accelerate 1.14, which refuses a file with an unknown key";
-    import->unknown_words_below = "no key that accelerate takes there: it is dropped without a word";
+    import->unknown.kind = FINDING_REFUSED;
+    import->unknown.words = "no key of accelerate 1.14, which refuses a file with an unknown key";
+    import->unknown_below.kind = FINDING_UNKNOWN;
+    import->unknown_below.words = "no key that accelerate takes there: it is dropped without a word";
     TRY(import_word(import, "distributed_type", &type, error));
     if (!type) {
         return error_set(error, STATUS_USAGE,

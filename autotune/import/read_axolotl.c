@@ -270,8 +270,8 @@ static Status read_deepspeed(Import *import, Error *error) {
 
 Status axolotl_read(Import *import, Error *error) {
     ImportChoices *said = &import->said;
-    import->unknown_kind = FINDING_UNKNOWN;
-    import->unknown_words = import->unknown_words_below =
+    import->unknown.kind = import->unknown_below.kind = FINDING_UNKNOWN;
+    import->unknown.words = import->unknown_below.words =
         "no key that ndtune knows: what it sets is not in the prediction";
     import->target = "axolotl";
     import->flavour = "axolotl config, data-parallel replicas (DDP)";

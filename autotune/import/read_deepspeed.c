@@ -155,10 +155,10 @@ static Status read_zero(Import *import, Error *error) {
 }
 
 Status deepspeed_read(Import *import, Error *error) {
-    import->unknown_kind = FINDING_UNKNOWN;
-    import->unknown_words = "no key of DeepSpeed's, which drops it without a word";
-    import->unknown_words_below =
-        "no key of DeepSpeed's there; a field of zero_optimization that it does not know stops it";
+    import->unknown.kind = FINDING_UNKNOWN;
+    import->unknown.words = "no key of DeepSpeed's, which drops it without a word";
+    import->unknown_below.kind = FINDING_REFUSED;
+    import->unknown_below.words = "no key of DeepSpeed's there, which refuses a section with such a key";
     import->target = "deepspeed";
     import->flavour = "DeepSpeed config";
     import_known(import, of_no_matter);

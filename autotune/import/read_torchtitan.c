@@ -1,5 +1,5 @@
-// The TOML of torchtitan 0.2 (config/job_config.py and config/manager.py of v0.2.2). Keys that it does not have are
-// dropped there without a word (ConfigManager._dict_to_dataclass), so they are named here. Versions after 0.2 have no TOML.
+// The TOML of torchtitan 0.2 (config/job_config.py and config/manager.py of v0.2.2). Keys that it does not have stop
+// it (ConfigManager._dict_to_dataclass). Versions after 0.2 have no TOML.
 
 #include <string.h>
 
@@ -200,8 +200,9 @@ static Status read_checkpoint(Import *import, Error *error) {
 }
 
 Status torchtitan_read(Import *import, Error *error) {
-    import->unknown_kind = FINDING_UNKNOWN;
-    import->unknown_words = import->unknown_words_below = "no key of torchtitan 0.2, which drops it without a word";
+    import->unknown.kind = import->unknown_below.kind = FINDING_REFUSED;
+    import->unknown.words = import->unknown_below.words =
+        "no key of torchtitan 0.2, which refuses a file with such a key";
     import->target = "torchtitan@0.2";
     import->flavour = "torchtitan 0.2 config";
     import->said.zero = 3;  // 0 where there is nothing to shard over

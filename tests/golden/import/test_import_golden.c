@@ -64,7 +64,7 @@ static const Golden goldens[] = {
      "dp_replicate=1,dp_shard=16,cp=1,tp=1 seq=4096 mb=2 ga=4 zero=3 reshard=always recompute=full",
      2,
      {{FINDING_UNMODELLED, "adapter", 4}, {FINDING_TRAP, "fsdp_config", 21}}},
-    // shard -1 takes 64 / (2 x 2); a batch_size of before 0.2 is dropped; the rotation is not looked at.
+    // shard -1 takes 64 / (2 x 2); a batch_size of before 0.2 is refused; the rotation is not looked at.
     {"torchtitan_llama3_8b.toml",
      "torchtitan",
      "torchtitan@0.2",
@@ -76,7 +76,7 @@ static const Golden goldens[] = {
      4,
      {{FINDING_TRAP, "quantize.linear.float8", 42},
       {FINDING_TRAP, "parallelism.context_parallel_rotate_method", 32},
-      {FINDING_UNKNOWN, "training.batch_size", 22},
+      {FINDING_REFUSED, "training.batch_size", 22},
       {FINDING_TRAP, NULL, 0}}},
     // 128 / (2 x 8) = 8 ranks.
     {"deepspeed_zero3.json",
@@ -240,8 +240,8 @@ Test(import_files, every_trap_has_its_sentence) {
         {"[training]\nseq_len = 1\n", "torchtitan", "torchtitan's default", SYNTAX_TOML, FINDING_UNMODELLED},
         {"{\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}", "deepspeed", "both on", SYNTAX_JSON,
          FINDING_REFUSED},
-        {"{\"zero_optimization\": {\"stage\": 3, \"stge3_x\": 1}}", "deepspeed", "stops it", SYNTAX_JSON,
-         FINDING_UNKNOWN},
+        {"{\"zero_optimization\": {\"stage\": 3, \"stge3_x\": 1}}", "deepspeed", "refuses a section", SYNTAX_JSON,
+         FINDING_REFUSED},
         {"{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 8}}", "deepspeed", "groups of 8",
          SYNTAX_JSON, FINDING_UNMODELLED},
         {"{\"tensor_parallel\": {\"autotp_size\": 2}, \"zero_optimization\": {\"stage\": 3}}", "deepspeed",
