@@ -22,9 +22,10 @@ class Skip(Exception):
 
 
 class Failed(Exception):
-    def __init__(self, words, rows=()):
+    def __init__(self, words, rows=(), output=""):
         super().__init__(words)
         self.rows = list(rows)
+        self.output = output
 
 
 class Context:
@@ -36,16 +37,19 @@ class Context:
         return self.deadline - time.monotonic()
 
 
-def last_words(text):
-    lines = [line.strip() for line in text.splitlines() if line.strip(" \n-=*")]
-    return lines[-1][:300] if lines else "no words"
+def error_words(text):
+    """The last line that names an error, else the last with words."""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" \n-=*~")]
+    named = [line for line in lines if "rror" in line]
+    return (named or lines or ["no words"])[-1][:300]
 
 
 @functools.cache
 def library_path():
     """For our programs alone: what the pack brought, and NVIDIA's libraries that came with PyTorch."""
     packages = machine.words_of(["python3", "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"])
-    found = [os.path.join(machine.ROOT, ".gpu", "lib"), *sorted(glob.glob(os.path.join(packages, "nvidia", "*", "lib")))]
+    brought = sorted(glob.glob(os.path.join(packages, "nvidia", "*", "lib")))
+    found = [os.path.join(machine.ROOT, ".gpu", "lib"), *brought, "/usr/local/cuda/lib64"]
     return ":".join([*found, os.environ.get("LD_LIBRARY_PATH", "")])
 
 
@@ -68,7 +72,7 @@ def command(context, words, settings=None, most_s=None):
     except subprocess.TimeoutExpired:
         raise Failed(f"{os.path.basename(words[0])} did not end within {limit_s:.0f} s")
     if done.returncode != 0:
-        raise Failed(f"exit {done.returncode}: {last_words(done.stderr or done.stdout)}")
+        raise Failed(f"exit {done.returncode}: {error_words(done.stderr or done.stdout)}", output=done.stdout)
     return done.stdout
 
 
@@ -156,7 +160,7 @@ def checked(rows):
     return rows
 
 
-def mesh_row(context, mesh, reference, words, settings=None):
+def mesh_row(context, mesh, reference, words, settings=None, bound=PARITY_BOUND["fp32"]):
     row = {"mesh": mesh}
     try:
         run = train(context, words + ["--mesh", mesh], settings, most_s=60)
@@ -164,16 +168,17 @@ def mesh_row(context, mesh, reference, words, settings=None):
         refused = "exit 2" in str(reason)  # a shape that the model has no room for, in words
         return row | {"verdict": "refused" if refused else "FAILED", "words": str(reason)}
     first, worst = difference(run, reference)
-    bound = PARITY_BOUND["fp32"]
     same = first <= bound[0] and worst <= bound[1]
     return row | {"verdict": "same" if same else "DIFFERS", "words": f"{first:.1e} at step 1, {worst:.1e} at any"}
 
 
 def meshes(context):
     """The batch is the same on every mesh: it and the sequence have room for most sizes of an axis."""
-    size = ["--model", "tiny", "--seq", str(SEQ), "--steps", "5", "--device", "cuda"]
-    reference = train(context, size + ["--mesh", "dp_shard=1", "--micro-batch", str(BATCH)])
-    rows = []
+    size = ["--model", "tiny", "--seq", str(SEQ), "--steps", "5", "--device", "cuda", "--precision"]
+    alone = ["--mesh", "dp_shard=1", "--micro-batch", str(BATCH)]
+    reference = train(context, size + ["fp32"] + alone)
+    rows = meshes_bf16(context, size + ["bf16"], alone, reference)
+    size.append("fp32")
     for world in (2, 4, 8, 3, 5, 6, 7):
         for mesh, data in shapes.factorizations(world):
             if BATCH % data:
@@ -188,8 +193,19 @@ def meshes(context):
     return checked(rows)
 
 
+def meshes_bf16(context, size, alone, reference):
+    """Twice the error that one rank has in bf16 against fp32 (DESIGN section 13), of which the first step has least."""
+    own = train(context, size + alone)
+    most = 2 * difference(own, reference)[1]
+    rows = []
+    for mesh, data in (("tp=2", 1), ("cp=2", 1), ("dp_shard=2", 2), ("dp_replicate=2", 2), ("dp_shard=2,cp=2,tp=2", 2)):
+        words = size + ["--micro-batch", str(BATCH // data), "--transport", "shm"]
+        rows.append(mesh_row(context, mesh, own, words, bound=(most, most)) | {"precision": f"bf16, bound {most:.1e}"})
+    return rows
+
+
 def nccl(context):
-    size = ["--model", "tiny", "--seq", str(SEQ), "--steps", "5", "--device", "cuda"]
+    size = ["--model", "tiny", "--seq", str(SEQ), "--steps", "5", "--device", "cuda", "--precision", "fp32"]
     reference = train(context, size + ["--mesh", "dp_shard=1", "--micro-batch", str(BATCH)])
     rows = [
         mesh_row(context, "dp_shard=1", reference, size + ["--micro-batch", str(BATCH), "--transport", "nccl"])
@@ -224,6 +240,22 @@ def sanitizer(context):
 # ---------------------------------------------------------------------------------------------- speed
 
 
+def table_read(text):
+    """Rows of the Markdown tables in what a bench printed, and its other lines."""
+    rows, names = [], []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if not line.strip() or set(line) <= set("|-: "):
+            continue
+        if not line.startswith("|"):
+            rows.append({"line": line.strip()})
+        elif len(cells) != len(names):
+            names = cells  # a table begins
+        else:
+            rows.append(dict(zip(names, cells)))
+    return rows
+
+
 def bench(pattern):
     def run(context):
         programs = sorted(glob.glob(os.path.join(machine.ROOT, "build", "release", "bench", pattern)))
@@ -231,17 +263,11 @@ def bench(pattern):
             raise Skip(f"no program build/release/bench/{pattern}: ninja -C build/release bench makes it")
         rows = []
         for program in programs:
-            names = []
-            for line in ours(context, [program]).splitlines():
-                cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-                if not line.strip() or set(line) <= set("|-: "):
-                    continue
-                if not line.startswith("|"):
-                    rows.append({"line": line.strip()})
-                elif len(cells) != len(names):
-                    names = cells  # a table begins
-                else:
-                    rows.append(dict(zip(names, cells)))
+            try:
+                rows += table_read(ours(context, [program]))
+            except Failed as reason:
+                name = os.path.basename(program)
+                raise Failed(f"{name}: {reason}", rows + table_read(reason.output))
         return rows
 
     return run
