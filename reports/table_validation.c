@@ -144,6 +144,10 @@ static void print_agreement(const Validation *validation, FILE *out) {
     }
     fprintf(out, "step time: median error %.0f %%, median bias %+.0f %%, %d of %d within the predicted interval\n",
             100 * agreement->median_abs_error, 100 * agreement->median_bias, validation->in_interval, agreement->count);
+    if (isfinite(agreement->constant_median_abs_error)) {
+        fprintf(out, "one constant rate, fitted to these very runs, errs by %.0f %%\n",
+                100 * agreement->constant_median_abs_error);
+    }
     if (isfinite(validation->noise)) {
         fprintf(out, "repeats of one shape differ by %.1f %% (median)%s\n", 100 * validation->noise,
                 agreement->regret - 1 > 0 && agreement->regret - 1 <= validation->noise

@@ -81,12 +81,13 @@ static json_t *mesh_of(const Validation *validation, int row) {
 static json_t *agreement_object(const Validation *validation) {
     const Agreement *agreement = &validation->agreement;
     const bool any = agreement->count > 0;
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "measured", agreement->count, "best_predicted",
-                     mesh_of(validation, agreement->best_predicted), "best_measured",
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "measured", agreement->count,
+                     "best_predicted", mesh_of(validation, agreement->best_predicted), "best_measured",
                      mesh_of(validation, agreement->best_measured), "regret", known(agreement->regret, any),
                      "kendall_tau", known(agreement->kendall_tau, any), "median_abs_error",
                      known(agreement->median_abs_error, any), "median_bias", known(agreement->median_bias, any),
-                     "in_interval", validation->in_interval, "noise", known(validation->noise, any));
+                     "constant_rate_median_abs_error", known(agreement->constant_median_abs_error, any), "in_interval",
+                     validation->in_interval, "noise", known(validation->noise, any));
 }
 
 static json_t *kinds_array(const Validation *validation) {

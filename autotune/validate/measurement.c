@@ -5,6 +5,7 @@
 
 #include <gsl/gsl_sort.h>
 #include <math.h>
+#include <string.h>
 
 #include "autotune/accuracy/statistics.h"
 
@@ -71,6 +72,17 @@ static int least_of(const double *values, int count) {
     return best;
 }
 
+// What somebody who knows nothing of shapes would say: the same time per token for all.
+static double constant_error(const double *measured, int count, double *sizes, Arena *arena) {
+    double *sorted = ARENA_ARRAY(arena, double, count);
+    memcpy(sorted, measured, (size_t)count * sizeof *sorted);
+    const double middle = statistics_median(sorted, count);
+    for (int i = 0; i < count; i++) {
+        sizes[i] = fabs(middle / measured[i] - 1);
+    }
+    return statistics_median(sizes, count);
+}
+
 void measurement_agree(const double *predicted, const double *measured, int count, Arena *arena, Agreement *agreement) {
     *agreement = (Agreement){.count = count,
                              .best_predicted = least_of(predicted, count),
@@ -78,7 +90,8 @@ void measurement_agree(const double *predicted, const double *measured, int coun
                              .regret = NAN,
                              .kendall_tau = NAN,
                              .median_abs_error = NAN,
-                             .median_bias = NAN};
+                             .median_bias = NAN,
+                             .constant_median_abs_error = NAN};
     if (count == 0) {
         return;
     }
@@ -91,4 +104,5 @@ void measurement_agree(const double *predicted, const double *measured, int coun
     agreement->kendall_tau = count > 1 ? statistics_kendall_tau(predicted, measured, count) : NAN;
     agreement->median_abs_error = statistics_median(sizes, count);
     agreement->median_bias = statistics_median(errors, count);
+    agreement->constant_median_abs_error = count > 1 ? constant_error(measured, count, sizes, arena) : NAN;
 }

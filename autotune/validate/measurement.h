@@ -22,6 +22,8 @@ typedef struct Agreement {
     double kendall_tau;                 // NAN of fewer than two
     double median_abs_error;            // |predicted / measured - 1|
     double median_bias;                 // predicted / measured - 1
+    double
+        constant_median_abs_error;  // of one rate for all plans, the middle of these very runs: NAN of fewer than two
 } Agreement;
 
 void measurement_agree(const double *predicted, const double *measured, int count, Arena *arena, Agreement *agreement);

@@ -17,6 +17,10 @@ static void write_agreement(const Validation *validation, FILE *out) {
     markup_format(out, "Median error %.1f %%, bias %+.1f %%; %d of %d within the predicted interval. ",
                   100 * agreement->median_abs_error, 100 * agreement->median_bias, validation->in_interval,
                   agreement->count);
+    if (isfinite(agreement->constant_median_abs_error)) {
+        markup_format(out, "One constant rate, fitted to these very runs, errs by %.1f %%. ",
+                      100 * agreement->constant_median_abs_error);
+    }
     if (isfinite(agreement->kendall_tau)) {
         markup_format(out, "Kendall's tau of the two rankings %.2f (1 = the same order). ", agreement->kendall_tau);
     }

@@ -79,6 +79,15 @@ Test(measurement, errors_are_relative_to_what_was_measured) {
     cr_assert_float_eq(agreement.median_bias, -0.2, 1e-15);
 }
 
+Test(measurement, one_constant_rate_stands_beside_the_prediction) {
+    const double predicted[] = {1, 2, 3}, measured[] = {1, 2, 4};  // the middle, 2, against each: 1, 0, -0.5
+    Agreement agreement;
+    measurement_agree(predicted, measured, 3, &arena, &agreement);
+    cr_assert_float_eq(agreement.constant_median_abs_error, 0.5, 1e-15);
+    measurement_agree(predicted, measured, 1, &arena, &agreement);
+    cr_assert(isnan(agreement.constant_median_abs_error));
+}
+
 Test(measurement, nothing_agrees_with_nothing) {
     Agreement agreement;
     measurement_agree(NULL, NULL, 0, &arena, &agreement);
