@@ -77,8 +77,9 @@ static Status print_changes(const ImportReport *report, FILE *out, Error *error)
 }
 
 static void print_findings(const Import *import, FILE *out) {
-    static const char *const headings[FINDING_KIND_COUNT] = {
-        "Refused by the framework", "Traps", "Keys that do nothing", "Not in the prediction", "Taken for granted"};
+    static const char *const headings[FINDING_KIND_COUNT] = {"Refused by the framework", "Traps",
+                                                             "Keys that are dropped, or not known here",
+                                                             "Not in the prediction", "Taken for granted"};
     for (int kind = 0; kind < FINDING_KIND_COUNT; kind++) {
         bool first = true;
         for (int i = 0; i < import->finding_count; i++) {
