@@ -214,15 +214,28 @@
         return table;
     }
 
+    // What the request's own command line says, in its own quotes: such words can be pasted into a shell again.
+    const asked = data.request.command.match(/(?:'[^']*'|\\'|[^\s'])+/g) || [];
+    function said(option) {  // the values of an option, those of a list together
+        const values = [];
+        asked.forEach(function (word, at) {
+            if (word.startsWith(option + '=')) { values.push(word.slice(option.length + 1)); }
+            for (let i = at + 1; word === option && i < asked.length && !asked[i].startsWith('--'); i++) { values.push(asked[i]); }
+        });
+        return values;
+    }
+    const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'";
+
     function command(row) {
-        const plan = ['ndtune predict --mesh ' + row.mesh.split(' by ')[0]];
-        if (row.mesh.includes(' by ')) { plan.push('--rank-order ' + row.mesh.split(' by ')[1]); }
-        plan.push('--model ' + data.request.model_asked, '--cluster ' + data.request.cluster,
-            '--target ' + data.request.target + '@' + data.request.target_version, '--seq ' + data.request.seq,
-            '--micro-batch ' + row.micro_batch, '--grad-accum ' + row.grad_accum, '--recompute ' + row.recompute);
-        if (row.reshard !== '–') { plan.push('--reshard ' + row.reshard); }
-        if (row.rotate !== '–') { plan.push('--cp-rotate ' + row.rotate); }
-        return plan.join(' ');
+        const words = ['ndtune predict --mesh', row.mesh.split(' by ')[0]];
+        if (row.mesh.includes(' by ')) { words.push('--rank-order', row.mesh.split(' by ')[1]); }
+        words.push('--model', said('--model')[0] || quoted(data.request.model_asked), '--cluster', said('--cluster')[0] || quoted(data.request.cluster),
+            '--target', data.request.target + '@' + data.request.target_version, '--seq', data.request.seq, '--precision', data.request.precision,
+            '--micro-batch', row.micro_batch, '--grad-accum', row.grad_accum, '--recompute', row.recompute);
+        if (row.reshard !== '–') { words.push('--reshard', row.reshard); }
+        if (row.rotate !== '–') { words.push('--cp-rotate', row.rotate); }
+        said('--set').forEach((change) => words.push('--set', change));
+        return words.join(' ');
     }
 
     function select(index) {
