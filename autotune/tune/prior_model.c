@@ -8,7 +8,8 @@
 #include "autotune/accuracy/statistics.h"
 #include "autotune/tune/tune.h"
 
-static const double COMMON_SD = 0.30;  // all predictions by one factor: uncalibrated machines, accuracy-notes.md 0
+static const double COMMON_SD = 0.50;  // all predictions by one factor: nine of ten published runs are within 48 % of
+                                       // an unfitted prediction (accuracy-notes.md 0), a busy machine is slower
 static const double MISFIT_SD = 0.20;  // shapes among each other: predicted over measured is 0.73 to 1.05 on a probed
                                         // machine (tests/accuracy/two_node/RESULTS.md); many profiles were never probed
 static const double NOISE_SD = 0.03;   // repeats: the same file, 2 to 9 % between the extremes of five

@@ -71,6 +71,15 @@ static bool contradicts_others(const Belief *belief, const BeliefShape *shape, i
     return fabs(shape->measured - expected) > SURPRISE * sqrt(1 / precision + own);
 }
 
+// Two shapes contradict each other; of three, two may agree against one.
+static bool has_others(const Tuning *tuning) {
+    int measured = 0;
+    for (int i = 0; i < tuning->shape_count; i++) {
+        measured += tuning->shapes[i].runs > 0;
+    }
+    return measured >= 3;
+}
+
 // Runs of a shape do not tell yet what it takes: one that nothing else agrees with, or two that contradict each other.
 static bool is_unsettled(const Tuning *tuning, const Belief *belief, const BeliefShape *shape, int at, Arena *arena) {
     if (shape->out || shape->runs == 0 || shape->runs > 2) {
@@ -79,7 +88,7 @@ static bool is_unsettled(const Tuning *tuning, const Belief *belief, const Belie
     double *logs = ARENA_ARRAY(arena, double, tuning->step_count + 1);
     const int count = logs_of(tuning, at, logs);
     return count == 2 ? fabs(logs[0] - logs[1]) > DISAGREEMENT * sqrt(2) * belief->noise_sd
-                      : contradicts_others(belief, shape, at);
+                      : has_others(tuning) && contradicts_others(belief, shape, at);
 }
 
 // ------------------------------------------------------------------------------------------------------- the loop

@@ -14,7 +14,7 @@
 
 enum { SHAPES = 6, SESSIONS = 300 };
 
-static const double COMMON_SD = 0.30, MISFIT_SD = 0.20, NOISE_SD = 0.03;  // of prior_model.c
+static const double COMMON_SD = 0.50, MISFIT_SD = 0.20, NOISE_SD = 0.03;  // of prior_model.c
 
 // One world: what each shape really takes.
 typedef struct World {
