@@ -7,12 +7,9 @@
 
 #include "exec/device/attention_pairs.h"
 #include "exec/device/cuda.h"
-#include "kernels/cuda/kernels_cuda.h"
-
-#define ATTENTION_CUDNN ATTENTION_TIER_CUDNN  // sim/plan has a constant of that name
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cudnn_attention.h"
-#undef ATTENTION_CUDNN
+#include "kernels/cuda/kernels_cuda.h"
 
 enum { MOST_PAIRS = 4 };
 
@@ -100,7 +97,7 @@ static Status pair_plan(Device *cuda, const Blocks *blocks, int query, int key, 
     for (int i = 0; i < plan->count - 1; i++) {
         call.merge = call.merge || (!call.backward && plan->pairs[i].q_row == pair.q_row);
     }
-    if (!cuda_attention_plan(ATTENTION_AUTO, &call, &attention->means, attention->cudnn, &made->plan, why)) {
+    if (!cuda_attention_plan(ATTENTION_TIER_AUTO, &call, &attention->means, attention->cudnn, &made->plan, why)) {
         return error_set(error, STATUS_USAGE, "task '%s': %s", blocks->call->task->name, why);
     }
     made->q_row = pair.q_row;

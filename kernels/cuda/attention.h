@@ -10,7 +10,13 @@
 extern "C" {
 #endif
 
-typedef enum { ATTENTION_AUTO, ATTENTION_SCALAR, ATTENTION_OWN, ATTENTION_CUDNN, ATTENTION_TIERS } AttentionTier;
+typedef enum {
+    ATTENTION_TIER_AUTO,
+    ATTENTION_TIER_SCALAR,
+    ATTENTION_TIER_OWN,
+    ATTENTION_TIER_CUDNN,
+    ATTENTION_TIERS
+} AttentionTier;
 
 // One attention call. Sequence s begins at s times the *_sequence elements of each buffer; strides of rows are in
 // `block`, whose o_stride is d_o's too. All are elements.
@@ -47,7 +53,7 @@ typedef struct AttentionMeans {
 
 // Whether a tier can serve the call: NULL, or why not in a few words.
 const char *attention_refusal(AttentionTier tier, const CudaAttention *call, const AttentionMeans *means);
-// The tier that serves the call: the one asked for, or with ATTENTION_AUTO the fastest that can. ATTENTION_AUTO when none
+// The tier that serves the call: the one asked for, or with ATTENTION_TIER_AUTO the fastest that can. ATTENTION_TIER_AUTO when none
 // can: attention_refusal of the tier asked for (of scalar for AUTO) says why.
 AttentionTier attention_tier(AttentionTier asked, const CudaAttention *call, const AttentionMeans *means);
 const char *attention_tier_name(AttentionTier tier);
@@ -65,7 +71,7 @@ typedef struct AttentionPlan {
 } AttentionPlan;
 
 // Decides. cudnn: cudnn_attention_open's, or NULL; a call that cuDNN then has no plan for goes to the next tier under
-// ATTENTION_AUTO. False with a sentence in why when no tier serves the call.
+// ATTENTION_TIER_AUTO. False with a sentence in why when no tier serves the call.
 bool cuda_attention_plan(AttentionTier asked, const CudaAttention *call, const AttentionMeans *means,
                          struct CudnnAttention *cudnn, AttentionPlan *plan, char why[ATTENTION_WHY_BYTES]);
 // Puts the work into the stream. 0, or a cudaError_t (cuDNN tier: or a cudnnStatus_t, cudnn_attention_error has words).

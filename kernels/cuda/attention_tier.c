@@ -1,7 +1,6 @@
-// Which tier serves a call, as a table of reasons against each: pure, so that every case can be looked at without a GPU.
-// The order of AUTO: cuDNN before our own kernel where it has kernels of the generation's own tensor-core instructions
-// (sm_90 and newer; its forward pass is about twice as fast there: reference figures in kernels/bench), our own first on
-// sm_80, which both drive with the same instruction; ours merges a block without a second pass over memory.
+// Which tier serves a call, as a list of reasons against each: pure, so that every case can be looked at without a GPU.
+// AUTO takes cuDNN where its library was opened, since its kernels use what each generation has (sm_90: about twice as
+// fast forward as any mma.sync kernel), then our own, then the scalar one.
 
 #include "kernels/cuda/attention.h"
 
@@ -88,20 +87,18 @@ const char *attention_refusal(AttentionTier tier, const CudaAttention *call, con
         return refusal;
     }
     switch (tier) {
-    case ATTENTION_OWN: return refusal_of_own(call, means);
-    case ATTENTION_CUDNN: return refusal_of_cudnn(call, means);
+    case ATTENTION_TIER_OWN: return refusal_of_own(call, means);
+    case ATTENTION_TIER_CUDNN: return refusal_of_cudnn(call, means);
     default: return NULL;
     }
 }
 
 AttentionTier attention_tier(AttentionTier asked, const CudaAttention *call, const AttentionMeans *means) {
-    static const AttentionTier orders[2][3] = {{ATTENTION_OWN, ATTENTION_CUDNN, ATTENTION_SCALAR},
-                                               {ATTENTION_CUDNN, ATTENTION_OWN, ATTENTION_SCALAR}};
-    const AttentionTier *order = orders[means->arch >= 90];
+    static const AttentionTier order[] = {ATTENTION_TIER_CUDNN, ATTENTION_TIER_OWN, ATTENTION_TIER_SCALAR};
     for (int i = 0; i < 3; i++) {
-        if ((asked == ATTENTION_AUTO || asked == order[i]) && !attention_refusal(order[i], call, means)) {
+        if ((asked == ATTENTION_TIER_AUTO || asked == order[i]) && !attention_refusal(order[i], call, means)) {
             return order[i];
         }
     }
-    return ATTENTION_AUTO;
+    return ATTENTION_TIER_AUTO;
 }

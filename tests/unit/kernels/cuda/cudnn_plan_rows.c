@@ -59,7 +59,7 @@ void plan_expect(const char *device, const PlanRow *rows, int count) {
         const CudaAttention call = plan_call(&rows[i / 2], i % 2);
         char why[ATTENTION_WHY_BYTES] = "";
         AttentionPlan plan;
-        cr_expect(cuda_attention_plan(ATTENTION_CUDNN, &call, &means, cudnn, &plan, why), "row %d, %s: %s", i / 2,
+        cr_expect(cuda_attention_plan(ATTENTION_TIER_CUDNN, &call, &means, cudnn, &plan, why), "row %d, %s: %s", i / 2,
                   i % 2 ? "backward" : "forward", why);
         cr_expect_geq(plan.workspace_bytes, 0);
     }

@@ -72,11 +72,11 @@ static void merge_bf16(CudaAttention *call) {
     call->merge = true;
 }
 
-#define NONE ATTENTION_AUTO
-#define ANY ATTENTION_AUTO
-#define SCALAR ATTENTION_SCALAR
-#define OWN ATTENTION_OWN
-#define CUDNN ATTENTION_CUDNN
+#define NONE ATTENTION_TIER_AUTO
+#define ANY ATTENTION_TIER_AUTO
+#define SCALAR ATTENTION_TIER_SCALAR
+#define OWN ATTENTION_TIER_OWN
+#define CUDNN ATTENTION_TIER_CUDNN
 
 static const struct {
     const char *name;
@@ -87,10 +87,11 @@ static const struct {
     {"H200 with cuDNN", plain, {90, SM90, true}, ANY, CUDNN, CUDNN},
     {"H200 without cuDNN", plain, {90, SM90, false}, ANY, OWN, OWN},
     {"B200 with cuDNN", plain, {100, SM90, true}, ANY, CUDNN, CUDNN},
-    {"A100: our own first", plain, {80, SM80, true}, ANY, OWN, OWN},
+    {"A100 with cuDNN", plain, {80, SM80, true}, ANY, CUDNN, CUDNN},
+    {"A100 without", plain, {80, SM80, false}, ANY, OWN, OWN},
     {"A100, head_dim 80", head_80, {80, SM80, true}, ANY, CUDNN, CUDNN},
     {"little shared memory: forward still fits", plain, {89, SMALL, false}, ANY, OWN, SCALAR},
-    {"little shared memory, cuDNN", plain, {89, SMALL, true}, ANY, OWN, CUDNN},
+    {"little shared memory, cuDNN", plain, {89, SMALL, true}, ANY, CUDNN, CUDNN},
     {"no bf16 cores", plain, {75, SMALL, true}, ANY, SCALAR, SCALAR},
     {"a ring's earlier keys, merged", ring_before, {90, SM90, true}, ANY, CUDNN, CUDNN},
     {"a zigzag half against itself", ring_same, {90, SM90, true}, ANY, CUDNN, CUDNN},
@@ -128,7 +129,7 @@ Test(attention_tier, a_refusal_names_the_call_and_the_reason) {
     head_12(&call);
     AttentionPlan plan;
     char why[ATTENTION_WHY_BYTES];
-    cr_assert_not(cuda_attention_plan(ATTENTION_AUTO, &call, &(AttentionMeans){90, SM90, true}, NULL, &plan, why));
+    cr_assert_not(cuda_attention_plan(ATTENTION_TIER_AUTO, &call, &(AttentionMeans){90, SM90, true}, NULL, &plan, why));
     cr_assert_str_eq(why, "attention scalar cannot serve head_dim 12, 4096 queries at 0, keys at 0: head_dim is a "
                           "multiple of 8 up to 256");
 }
@@ -139,14 +140,14 @@ Test(attention_tier, a_plan_knows_its_workspace) {
     AttentionPlan plan;
     char why[ATTENTION_WHY_BYTES];
     const int64_t rows_of_dq = 2 * 4096, turns = 1 + 2 * 32 * (4096 / 64);
-    cr_assert(cuda_attention_plan(ATTENTION_AUTO, &call, &means, NULL, &plan, why));
+    cr_assert(cuda_attention_plan(ATTENTION_TIER_AUTO, &call, &means, NULL, &plan, why));
     cr_assert_eq(plan.workspace_bytes, 4 * rows_of_dq * 32 * 128);  // dq in fp32
     call.deterministic = true;
-    cr_assert(cuda_attention_plan(ATTENTION_AUTO, &call, &means, NULL, &plan, why));
+    cr_assert(cuda_attention_plan(ATTENTION_TIER_AUTO, &call, &means, NULL, &plan, why));
     cr_assert_eq(plan.workspace_bytes, 4 * rows_of_dq * 32 * 128 + (4 * turns + 255) / 256 * 256);
     call.gradient = KERNEL_FP32;
     call.deterministic = false;
-    cr_assert(cuda_attention_plan(ATTENTION_AUTO, &call, &means, NULL, &plan, why));
+    cr_assert(cuda_attention_plan(ATTENTION_TIER_AUTO, &call, &means, NULL, &plan, why));
     cr_assert_eq(plan.workspace_bytes, 0);
 }
 

@@ -48,18 +48,25 @@ Test(cuda_attention, our_own_kernel_agrees_with_the_cpu_in_every_block) {
     for (int i = 0; i < ROWS; i++) {
         CudaAttentionCase c = cuda_attention_case(rows[i].block, rows[i].sequences, 31 + (uint64_t)i);
         c.call.output = i % 2 ? KERNEL_BF16 : KERNEL_FP32;
-        expect_forward(ATTENTION_OWN, &rows[i], &c, i % 2 ? CORES_BF16 : CORES);
+        expect_forward(ATTENTION_TIER_OWN, &rows[i], &c, i % 2 ? CORES_BF16 : CORES);
         cuda_attention_case_free(&c);
     }
     cr_assert_gt(cuda_host_blocks(), before);
 }
 
 Test(cuda_attention, the_scalar_kernel_agrees_with_the_cpu_in_every_block_in_fp32_and_bf16) {
-    for (int i = 1; i < ROWS; i++) {  // all but the largest
-        CudaAttentionCase c = cuda_attention_case(rows[i].block, rows[i].sequences, 51 + (uint64_t)i);
+    static const Row small[] = {
+        {"causal, groups, two sequences, gaps", BLOCK(21, 21, 0, 0, 3, 1, 128, 16), 2},
+        {"all keys seen", BLOCK(9, 30, 300, 100, 2, 1, 64, 8), 1},
+        {"keys begin among the queries", BLOCK(30, 20, 8, 21, 1, 1, 64, 0), 1},
+        {"wholly in the future", BLOCK(5, 5, 0, 64, 2, 1, 64, 0), 1},
+        {"positions beyond 2^32", BLOCK(10, 25, 5000000016, 5000000000, 1, 1, 64, 0), 1},
+    };
+    for (int i = 0; i < 5; i++) {
+        CudaAttentionCase c = cuda_attention_case(small[i].block, small[i].sequences, 51 + (uint64_t)i);
         c.call.input = i % 2 ? KERNEL_BF16 : KERNEL_FP32;
         c.call.output = i % 3 ? KERNEL_FP32 : KERNEL_BF16;
-        expect_forward(ATTENTION_SCALAR, &rows[i], &c, i % 3 ? SCALAR : CORES_BF16);
+        expect_forward(ATTENTION_TIER_SCALAR, &small[i], &c, i % 3 ? SCALAR : CORES_BF16);
         cuda_attention_case_free(&c);
     }
 }
@@ -72,7 +79,7 @@ Test(cuda_attention, the_scalar_kernel_serves_every_head_dim_and_alibi) {
         block.alibi_first = i % 2 ? 5 : 0;
         CudaAttentionCase c = cuda_attention_case(block, 1, 71 + i);
         c.call.input = KERNEL_FP32;
-        expect_forward(ATTENTION_SCALAR, &(Row){"any head_dim", block, 1}, &c, SCALAR);
+        expect_forward(ATTENTION_TIER_SCALAR, &(Row){"any head_dim", block, 1}, &c, SCALAR);
         cuda_attention_case_free(&c);
     }
 }
@@ -110,13 +117,13 @@ static void expect_merge(AttentionTier tier, int head_dim, double tolerance) {
 }
 
 Test(cuda_attention, merged_blocks_of_a_ring_equal_the_whole) {
-    expect_merge(ATTENTION_OWN, 64, CORES);
-    expect_merge(ATTENTION_OWN, 128, CORES);
-    expect_merge(ATTENTION_SCALAR, 24, SCALAR);
+    expect_merge(ATTENTION_TIER_OWN, 64, CORES);
+    expect_merge(ATTENTION_TIER_OWN, 128, CORES);
+    expect_merge(ATTENTION_TIER_SCALAR, 24, SCALAR);
 }
 
 Test(cuda_attention, queries_that_saw_nothing_yet_take_the_first_block_that_they_see) {
-    for (AttentionTier tier = ATTENTION_SCALAR; tier <= ATTENTION_OWN; tier++) {
+    for (AttentionTier tier = ATTENTION_TIER_SCALAR; tier <= ATTENTION_TIER_OWN; tier++) {
         CudaAttentionCase c = cuda_attention_case((KernelAttention)BLOCK(40, 40, 0, 0, 1, 1, 64, 0), 1, 95);
         CudaAttentionAnswer nothing = {.o = calloc((size_t)c.o_size, 4), .lse = malloc((size_t)c.lse_size * 4)};
         for (int64_t i = 0; i < c.lse_size; i++) {

@@ -56,7 +56,7 @@ static void expect_backward(AttentionTier tier, const Row *row, CudaAttentionCas
 Test(cuda_attention_backward, our_own_kernel_agrees_with_the_cpu_in_every_block) {
     for (int i = 0; i < ROWS; i++) {
         CudaAttentionCase c = case_of(&rows[i], 131 + (uint64_t)i);
-        expect_backward(ATTENTION_OWN, &rows[i], &c, CORES);
+        expect_backward(ATTENTION_TIER_OWN, &rows[i], &c, CORES);
         cuda_attention_case_free(&c);
     }
 }
@@ -73,13 +73,13 @@ Test(cuda_attention_backward, the_scalar_kernel_agrees_with_the_cpu_in_every_blo
     for (int i = 0; i < 5; i++) {
         CudaAttentionCase c = case_of(&small[i], 151 + (uint64_t)i);
         c.call.input = i % 2 ? KERNEL_BF16 : KERNEL_FP32;
-        expect_backward(ATTENTION_SCALAR, &small[i], &c, small[i].gradient == KERNEL_BF16 ? CORES : SCALAR);
+        expect_backward(ATTENTION_TIER_SCALAR, &small[i], &c, small[i].gradient == KERNEL_BF16 ? CORES : SCALAR);
         cuda_attention_case_free(&c);
     }
 }
 
 Test(cuda_attention_backward, fp32_gradients_are_added_to_what_is_there) {
-    for (AttentionTier tier = ATTENTION_SCALAR; tier <= ATTENTION_OWN; tier++) {
+    for (AttentionTier tier = ATTENTION_TIER_SCALAR; tier <= ATTENTION_TIER_OWN; tier++) {
         const Row row = {"added", BLOCK(40, 48, 8, 0, 1, 1, 64, 0), 1, KERNEL_FP32, true};
         CudaAttentionCase c = case_of(&row, 181);
         CudaAttentionAnswer once = cuda_attention_backward_of(tier, &c);
@@ -100,11 +100,11 @@ static bool is_repeatable(bool deterministic) {
     const Row row = {"order", BLOCK(33, 400, 367, 0, 2, 1, 64, 0), 1, KERNEL_FP32, deterministic};
     CudaAttentionCase c = case_of(&row, 191);
     cuda_host_seed(1);
-    CudaAttentionAnswer first = cuda_attention_backward_of(ATTENTION_OWN, &c);
+    CudaAttentionAnswer first = cuda_attention_backward_of(ATTENTION_TIER_OWN, &c);
     bool same = true;
     for (uint64_t seed = 2; seed <= 5; seed++) {
         cuda_host_seed(seed);
-        CudaAttentionAnswer next = cuda_attention_backward_of(ATTENTION_OWN, &c);
+        CudaAttentionAnswer next = cuda_attention_backward_of(ATTENTION_TIER_OWN, &c);
         same = same && memcmp(first.dq, next.dq, (size_t)c.dq_size * sizeof(float)) == 0;
         cr_assert_arr_eq(first.dk, next.dk, (size_t)c.dkv_size * sizeof(float), "dk and dv have one order always");
         cr_assert_arr_eq(first.dv, next.dv, (size_t)c.dkv_size * sizeof(float));
@@ -125,14 +125,14 @@ Test(cuda_attention_backward, the_blocks_of_a_ring_add_up_to_the_whole) {
     enum { CUT = 64, KEYS = 136 };
     const Row row = {"ring", BLOCK(72, KEYS, 64, 0, 2, 1, 64, 0), 1, KERNEL_FP32, false};
     CudaAttentionCase c = case_of(&row, 201);
-    CudaAttentionAnswer whole = cuda_attention_backward_of(ATTENTION_OWN, &c), parts[2];
+    CudaAttentionAnswer whole = cuda_attention_backward_of(ATTENTION_TIER_OWN, &c), parts[2];
     for (int i = 0; i < 2; i++) {
         CudaAttentionCase part = c;
         part.call.block.k_first = i * CUT;
         part.call.block.keys = i ? KEYS - CUT : CUT;
         part.narrow_k += i * CUT * c.call.block.kv_stride;
         part.narrow_v += i * CUT * c.call.block.kv_stride;
-        parts[i] = cuda_attention_backward_of(ATTENTION_OWN, &part);
+        parts[i] = cuda_attention_backward_of(ATTENTION_TIER_OWN, &part);
     }
     float *sum = check_zeros(c.dq_size);
     for (int64_t i = 0; i < c.dq_size; i++) {

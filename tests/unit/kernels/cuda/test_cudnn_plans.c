@@ -19,8 +19,8 @@ Test(cudnn_plans, an_h200_has_plans_for_layers_and_ring_steps) {
     plan_expect(plan_h200, usual, 4);
 }
 
-Test(cudnn_plans, an_a100_has_plans_for_layers) {
-    plan_expect(plan_a100, usual, 2);
+Test(cudnn_plans, an_a100_has_plans_for_a_layer) {
+    plan_expect(plan_a100, usual, 1);
 }
 
 Test(cudnn_plans, a_shape_is_planned_once) {

@@ -1,0 +1,346 @@
+// Checks each attention tier of the GPU against the CPU's attention on a short sequence, then times it on the shape of a
+// 70B layer (64 query heads, 8 key heads, head_dim 128, bf16, causal, one sequence) and prints a Markdown table with the
+// target of each row (DESIGN section 13; cuDNN: 97 % of the figures that NVIDIA publishes for cuDNN 9.19 on an H200).
+//   bench_attention_gpu [lengths, 4096 8192 when left out]
+// The time is the middle one of 21 calls, by events. FLOPs count what the causal mask leaves: 4 per pair of query and
+// key, head and dimension forward, 10 backward. Exit status: 1 when a tier is wrong, 3 without a GPU.
+
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/cudnn_attention.h"
+
+enum { HEADS = 64, KV_HEADS = 8, HEAD_DIM = 128, CALLS = 21, CHECKED = 300, NUMBERS = 1 << 20 };
+
+static const double limit = 0.02;  // of the largest number: what bf16 makes of it
+
+typedef struct Row {
+    const char *name;
+    AttentionTier tier;
+    bool backward, deterministic;
+    double target_tflops[2];  // at 4096 and 8192; 0: none
+} Row;
+
+static const Row rows[] = {
+    {"own forward", ATTENTION_TIER_OWN, false, false, {320, 335}},
+    {"cuDNN forward", ATTENTION_TIER_CUDNN, false, false, {0.97 * 591, 0.97 * 644}},
+    {"own backward", ATTENTION_TIER_OWN, true, false, {270, 295}},
+    {"own backward, deterministic", ATTENTION_TIER_OWN, true, true, {0.85 * 270, 0.85 * 295}},
+    {"cuDNN backward", ATTENTION_TIER_CUDNN, true, false, {0.97 * 474, 0.97 * 541}},
+};
+
+typedef struct Bench {
+    AttentionMeans means;
+    CudnnAttention *cudnn;
+    char why[ATTENTION_WHY_BYTES];  // when cuDNN is not there
+} Bench;
+
+// Device buffers of one length.
+typedef struct Buffers {
+    CudaAttention call;
+    int64_t q_size, kv_size;
+    AttentionData data;
+    float *delta;
+} Buffers;
+
+static uint16_t bf16_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float float_of(uint16_t half) {
+    const uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// Sums of four uniform numbers: near normal, as activations are; a constant would draw less power.
+static void fill(uint16_t *numbers, uint64_t state) {
+    for (int i = 0; i < NUMBERS; i++) {
+        float sum = -2.0f;
+        for (int j = 0; j < 4; j++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX
+            sum += (float)(state >> 40) / 16777216.0f;
+        }
+        numbers[i] = bf16_of(1.7f * sum);
+    }
+}
+
+// A device buffer of `count` bf16 numbers, the same as host numbers (seed).
+static bool take_numbers(void **at, int64_t count, uint16_t *numbers, uint64_t seed) {
+    fill(numbers, seed);
+    if (cudaMalloc(at, (size_t)count * sizeof *numbers) != cudaSuccess) {
+        return false;
+    }
+    for (int64_t done = 0; done < count; done += NUMBERS) {
+        const int64_t part = count - done < NUMBERS ? count - done : NUMBERS;
+        if (cudaMemcpy((uint16_t *)*at + done, numbers, (size_t)part * sizeof *numbers, cudaMemcpyHostToDevice) !=
+            cudaSuccess) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static CudaAttention call_of(int64_t length) {
+    const int64_t q = HEADS * HEAD_DIM, kv = KV_HEADS * HEAD_DIM;
+    return (CudaAttention){
+        .block = {length, length, 0, 0, HEADS, KV_HEADS, HEAD_DIM, q, kv, q, length, 0, 0},
+        .sequences = 1,
+        .q_sequence = length * q,
+        .kv_sequence = length * kv,
+        .o_sequence = length * q,
+        .lse_sequence = HEADS * length,
+        .input = KERNEL_BF16,
+        .output = KERNEL_BF16,
+        .gradient = KERNEL_BF16,
+        .dq_stride = q,
+        .dkv_stride = kv,
+        .dq_sequence = length * q,
+        .dkv_sequence = length * kv,
+    };
+}
+
+static bool take(void **at, int64_t bytes) {
+    return cudaMalloc(at, (size_t)bytes) == cudaSuccess;
+}
+
+static bool buffers_open(Buffers *b, int64_t length) {
+    *b = (Buffers){.call = call_of(length), .q_size = length * HEADS * HEAD_DIM,
+                   .kv_size = length * KV_HEADS * HEAD_DIM};
+    uint16_t *numbers = malloc(NUMBERS * sizeof *numbers);
+    void *inputs[4] = {NULL}, *outputs[6] = {NULL};
+    const int64_t bytes[6] = {2 * b->q_size, 2 * b->q_size, 2 * b->kv_size, 2 * b->kv_size, 4 * HEADS * length,
+                              4 * HEADS * length};
+    bool right = numbers != NULL;
+    for (int i = 0; i < 4; i++) {
+        right = right && take_numbers(&inputs[i], i == 0 || i == 3 ? b->q_size : b->kv_size, numbers, (uint64_t)i + 1);
+    }
+    for (int i = 0; i < 6; i++) {
+        right = right && take(&outputs[i], bytes[i]);
+    }
+    free(numbers);
+    b->data = (AttentionData){.q = inputs[0], .k = inputs[1], .v = inputs[2], .d_o = inputs[3], .o = outputs[0],
+                              .dq = outputs[1], .dk = outputs[2], .dv = outputs[3], .lse = outputs[4]};
+    b->delta = outputs[5];
+    b->data.delta = b->delta;
+    return right;
+}
+
+static void buffers_close(Buffers *b) {
+    const void *const all[] = {b->data.q, b->data.k,  b->data.v,  b->data.d_o, b->data.o,
+                               b->data.dq, b->data.dk, b->data.dv, b->data.lse, b->delta};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        cudaFree((void *)all[i]);
+    }
+}
+
+// What a step does for the row: a backward pass of our own needs delta first.
+static int run(const Bench *bench, const AttentionPlan *plan, const Buffers *b) {
+    int status = 0;
+    if (plan->call.backward && plan->tier != ATTENTION_TIER_CUDNN) {
+        status = cuda_attention_delta(&plan->call, b->data.o, b->data.d_o, b->delta, NULL);
+    }
+    return status ? status : cuda_attention(plan, bench->cudnn, &b->data, NULL);
+}
+
+// The plan of a row with its workspace; false with a word in why.
+static bool prepare(Bench *bench, const Row *row, Buffers *b, AttentionPlan *plan, char *why) {
+    CudaAttention call = b->call;
+    call.backward = row->backward;
+    call.deterministic = row->deterministic;
+    if (row->tier == ATTENTION_TIER_CUDNN && !bench->cudnn) {
+        snprintf(why, ATTENTION_WHY_BYTES, "%s", bench->why);
+        return false;
+    }
+    if (!cuda_attention_plan(row->tier, &call, &bench->means, bench->cudnn, plan, why)) {
+        return false;
+    }
+    snprintf(why, ATTENTION_WHY_BYTES, "%lld bytes of workspace do not fit", (long long)plan->workspace_bytes);
+    return take(&b->data.workspace, plan->workspace_bytes + 1);
+}
+
+// A backward pass needs the o and lse of a forward one.
+static bool forward_first(const Bench *bench, const Buffers *b) {
+    AttentionPlan plan;
+    char why[ATTENTION_WHY_BYTES];
+    return cuda_attention_plan(ATTENTION_TIER_OWN, &b->call, &bench->means, NULL, &plan, why) &&
+           cuda_attention(&plan, NULL, &b->data, NULL) == 0;
+}
+
+static int by_size(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static float middle_ms(const Bench *bench, const AttentionPlan *plan, const Buffers *b) {
+    cudaEvent_t start, end;
+    float ms[CALLS];
+    bool right = cudaEventCreate(&start) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess;
+    right = right && run(bench, plan, b) == 0;
+    for (int i = 0; right && i < CALLS; i++) {
+        right = cudaEventRecord(start, NULL) == cudaSuccess && run(bench, plan, b) == 0 &&
+                cudaEventRecord(end, NULL) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
+                cudaEventElapsedTime(&ms[i], start, end) == cudaSuccess;
+    }
+    cudaEventDestroy(start), cudaEventDestroy(end);
+    qsort(ms, CALLS, sizeof *ms, by_size);
+    return right ? ms[CALLS / 2] : -1.0f;
+}
+
+// Distance of device numbers from what the CPU says, relative to the largest.
+static double distance(const void *at, const float *want, int64_t count) {
+    uint16_t *got = malloc((size_t)count * sizeof *got);
+    double off = INFINITY, largest = 0.0;
+    if (got && cudaMemcpy(got, at, (size_t)count * sizeof *got, cudaMemcpyDeviceToHost) == cudaSuccess) {
+        off = 0.0;
+        for (int64_t i = 0; i < count; i++) {
+            const double one = fabs((double)float_of(got[i]) - (double)want[i]);
+            off = one <= off ? off : one;  // NaN too
+            largest = fmax(largest, fabs((double)want[i]));
+        }
+    }
+    free(got);
+    return off / largest;
+}
+
+// The CPU's attention of a length: o, dq, dk, dv.
+typedef struct Reference {
+    float *in[4], *o, *lse, *delta, *dq, *dk, *dv;
+} Reference;
+
+static Reference reference_of(int64_t length) {
+    const KernelAttention shape = call_of(length).block;
+    const int64_t q = length * HEADS * HEAD_DIM, kv = length * KV_HEADS * HEAD_DIM;
+    uint16_t *numbers = malloc(NUMBERS * sizeof *numbers);
+    Reference r = {.o = calloc((size_t)q, 4), .lse = calloc((size_t)(HEADS * length), 4),
+                   .delta = calloc((size_t)(HEADS * length), 4), .dq = calloc((size_t)q, 4),
+                   .dk = calloc((size_t)kv, 4), .dv = calloc((size_t)kv, 4)};
+    for (int i = 0; i < 4; i++) {
+        const int64_t count = i == 0 || i == 3 ? q : kv;
+        r.in[i] = malloc((size_t)count * sizeof(float));
+        fill(numbers, (uint64_t)i + 1);
+        for (int64_t j = 0; j < count; j++) {
+            r.in[i][j] = float_of(numbers[j % NUMBERS]);
+        }
+    }
+    kernel_attention(&shape, r.in[0], r.in[1], r.in[2], r.o, r.lse, false);
+    kernel_attention_delta(&shape, r.o, r.in[3], r.delta);
+    kernel_attention_backward(&shape, r.in[0], r.in[1], r.in[2], r.in[3], r.lse, r.delta, r.dq, shape.q_stride, r.dk,
+                              r.dv, shape.kv_stride);
+    free(numbers);
+    return r;
+}
+
+static void reference_free(Reference *r) {
+    float *const all[] = {r->in[0], r->in[1], r->in[2], r->in[3], r->o, r->lse, r->delta, r->dq, r->dk, r->dv};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        free(all[i]);
+    }
+}
+
+// Error of a row on the short sequence; infinity with a word in why when it did not run.
+static double error_of(Bench *bench, const Row *row, const Reference *r, char *why) {
+    Buffers b;
+    AttentionPlan plan;
+    double off = INFINITY;
+    snprintf(why, ATTENTION_WHY_BYTES, "no device memory");
+    if (buffers_open(&b, CHECKED) && forward_first(bench, &b) && prepare(bench, row, &b, &plan, why)) {
+        snprintf(why, ATTENTION_WHY_BYTES, "wrong");
+        if (run(bench, &plan, &b) == 0 && cudaDeviceSynchronize() == cudaSuccess) {
+            off = row->backward ? fmax(fmax(distance(b.data.dq, r->dq, b.q_size), distance(b.data.dk, r->dk, b.kv_size)),
+                                       distance(b.data.dv, r->dv, b.kv_size))
+                                : distance(b.data.o, r->o, b.q_size);
+        } else {
+            snprintf(why, ATTENTION_WHY_BYTES, "%s", cudaGetErrorString(cudaGetLastError()));
+        }
+    }
+    cudaFree(b.data.workspace);
+    buffers_close(&b);
+    return off;
+}
+
+static double flop_of(const Row *row, int64_t length) {
+    const double pairs = 0.5 * (double)length * (double)(length + 1);
+    return (row->backward ? 10.0 : 4.0) * pairs * HEADS * HEAD_DIM;
+}
+
+static void time_row(Bench *bench, const Row *row, int64_t length, double error) {
+    Buffers b;
+    AttentionPlan plan;
+    char why[ATTENTION_WHY_BYTES] = "no device memory";
+    float ms = -1.0f;
+    if (buffers_open(&b, length) && forward_first(bench, &b) && prepare(bench, row, &b, &plan, why)) {
+        ms = middle_ms(bench, &plan, &b);
+        snprintf(why, sizeof why, "%s", cudaGetErrorString(cudaGetLastError()));
+    }
+    if (ms < 0.0f) {
+        printf("| %s | %lld | FAILED: %s ||||\n", row->name, (long long)length, why);
+    } else {
+        const double tflops = 1e-9 * flop_of(row, length) / (double)ms;
+        const double target = length == 4096 ? row->target_tflops[0] : length == 8192 ? row->target_tflops[1] : 0.0;
+        printf("| %s | %lld | %.3f | %.0f | %.0f%s | %.1e |\n", row->name, (long long)length, (double)ms, tflops, target,
+               tflops < target ? " MISSED" : "", error);
+    }
+    fflush(stdout);
+    cudaFree(b.data.workspace);
+    buffers_close(&b);
+}
+
+static bool run_rows(Bench *bench, const int64_t *lengths, int count) {
+    Reference reference = reference_of(CHECKED);
+    bool right = true;
+    printf("| pass | length | ms | TFLOP/s | target | error |\n|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char why[ATTENTION_WHY_BYTES] = "";
+        const double error = error_of(bench, &rows[i], &reference, why);
+        if (!(error <= limit)) {
+            const bool absent = rows[i].tier == ATTENTION_TIER_CUDNN && !bench->cudnn;
+            if (absent) {
+                printf("| %s | | NOT RUN: %s ||||\n", rows[i].name, why);
+            } else {
+                printf("| %s | | FAILED: %s, error %.1e ||||\n", rows[i].name, why, error);
+            }
+            right = right && absent;
+            continue;
+        }
+        for (int j = 0; j < count; j++) {
+            time_row(bench, &rows[i], lengths[j], error);
+        }
+    }
+    reference_free(&reference);
+    return right;
+}
+
+int main(int argc, char **argv) {
+    enum { MOST = 8 };
+    int64_t lengths[MOST] = {4096, 8192};
+    int count = 2, devices = 0;
+    for (int i = 1; i < argc && i <= MOST; i++) {
+        lengths[i - 1] = strtoll(argv[i], NULL, 10);
+        count = i;
+    }
+    struct cudaDeviceProp device;
+    const cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error != cudaSuccess || devices == 0 || cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
+        fprintf(stderr, "bench_attention_gpu: nothing is measured: no NVIDIA GPU here (%s)\n",
+                error != cudaSuccess ? cudaGetErrorString(error) : "none found");
+        return 3;
+    }
+    cudaFree(NULL);  // the context that cuDNN asks for
+    Bench bench = {.means = {.arch = 10 * device.major + device.minor,
+                             .shared_bytes = (int64_t)device.sharedMemPerBlockOptin}};
+    bench.cudnn = cudnn_attention_open(NULL, bench.why);
+    bench.means.cudnn = bench.cudnn != NULL;
+    printf("%s, cuDNN %zu, causal, %d query and %d key heads, head_dim %d, bf16\n\n", device.name,
+           bench.cudnn ? cudnn_attention_version(bench.cudnn) : 0, HEADS, KV_HEADS, HEAD_DIM);
+    const bool right = run_rows(&bench, lengths, count);
+    cudnn_attention_close(bench.cudnn);
+    return right ? 0 : 1;
+}
