@@ -112,12 +112,12 @@ static bool take(void **at, int64_t bytes) {
 }
 
 static bool buffers_open(Buffers *b, int64_t length) {
-    *b = (Buffers){.call = call_of(length), .q_size = length * HEADS * HEAD_DIM,
-                   .kv_size = length * KV_HEADS * HEAD_DIM};
+    *b = (Buffers){
+        .call = call_of(length), .q_size = length * HEADS * HEAD_DIM, .kv_size = length * KV_HEADS * HEAD_DIM};
     uint16_t *numbers = malloc(NUMBERS * sizeof *numbers);
     void *inputs[4] = {NULL}, *outputs[6] = {NULL};
-    const int64_t bytes[6] = {2 * b->q_size, 2 * b->q_size, 2 * b->kv_size, 2 * b->kv_size, 4 * HEADS * length,
-                              4 * HEADS * length};
+    const int64_t bytes[6] = {2 * b->q_size,  2 * b->q_size,      2 * b->kv_size,
+                              2 * b->kv_size, 4 * HEADS * length, 4 * HEADS * length};
     bool right = numbers != NULL;
     for (int i = 0; i < 4; i++) {
         right = right && take_numbers(&inputs[i], i == 0 || i == 3 ? b->q_size : b->kv_size, numbers, (uint64_t)i + 1);
@@ -126,15 +126,22 @@ static bool buffers_open(Buffers *b, int64_t length) {
         right = right && take(&outputs[i], bytes[i]);
     }
     free(numbers);
-    b->data = (AttentionData){.q = inputs[0], .k = inputs[1], .v = inputs[2], .d_o = inputs[3], .o = outputs[0],
-                              .dq = outputs[1], .dk = outputs[2], .dv = outputs[3], .lse = outputs[4]};
+    b->data = (AttentionData){.q = inputs[0],
+                              .k = inputs[1],
+                              .v = inputs[2],
+                              .d_o = inputs[3],
+                              .o = outputs[0],
+                              .dq = outputs[1],
+                              .dk = outputs[2],
+                              .dv = outputs[3],
+                              .lse = outputs[4]};
     b->delta = outputs[5];
     b->data.delta = b->delta;
     return right;
 }
 
 static void buffers_close(Buffers *b) {
-    const void *const all[] = {b->data.q, b->data.k,  b->data.v,  b->data.d_o, b->data.o,
+    const void *const all[] = {b->data.q,  b->data.k,  b->data.v,  b->data.d_o, b->data.o,
                                b->data.dq, b->data.dk, b->data.dv, b->data.lse, b->delta};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cudaFree((void *)all[i]);
@@ -219,9 +226,12 @@ static Reference reference_of(int64_t length) {
     const KernelAttention shape = call_of(length).block;
     const int64_t q = length * HEADS * HEAD_DIM, kv = length * KV_HEADS * HEAD_DIM;
     uint16_t *numbers = malloc(NUMBERS * sizeof *numbers);
-    Reference r = {.o = calloc((size_t)q, 4), .lse = calloc((size_t)(HEADS * length), 4),
-                   .delta = calloc((size_t)(HEADS * length), 4), .dq = calloc((size_t)q, 4),
-                   .dk = calloc((size_t)kv, 4), .dv = calloc((size_t)kv, 4)};
+    Reference r = {.o = calloc((size_t)q, 4),
+                   .lse = calloc((size_t)(HEADS * length), 4),
+                   .delta = calloc((size_t)(HEADS * length), 4),
+                   .dq = calloc((size_t)q, 4),
+                   .dk = calloc((size_t)kv, 4),
+                   .dv = calloc((size_t)kv, 4)};
     for (int i = 0; i < 4; i++) {
         const int64_t count = i == 0 || i == 3 ? q : kv;
         r.in[i] = malloc((size_t)count * sizeof(float));
@@ -254,9 +264,10 @@ static double error_of(Bench *bench, const Row *row, const Reference *r, char *w
     if (buffers_open(&b, CHECKED) && forward_first(bench, &b) && prepare(bench, row, &b, &plan, why)) {
         snprintf(why, ATTENTION_WHY_BYTES, "wrong");
         if (run(bench, &plan, &b) == 0 && cudaDeviceSynchronize() == cudaSuccess) {
-            off = row->backward ? fmax(fmax(distance(b.data.dq, r->dq, b.q_size), distance(b.data.dk, r->dk, b.kv_size)),
-                                       distance(b.data.dv, r->dv, b.kv_size))
-                                : distance(b.data.o, r->o, b.q_size);
+            off = row->backward
+                      ? fmax(fmax(distance(b.data.dq, r->dq, b.q_size), distance(b.data.dk, r->dk, b.kv_size)),
+                             distance(b.data.dv, r->dv, b.kv_size))
+                      : distance(b.data.o, r->o, b.q_size);
         } else {
             snprintf(why, ATTENTION_WHY_BYTES, "%s", cudaGetErrorString(cudaGetLastError()));
         }
@@ -285,8 +296,8 @@ static void time_row(Bench *bench, const Row *row, int64_t length, double error)
     } else {
         const double tflops = 1e-9 * flop_of(row, length) / (double)ms;
         const double target = length == 4096 ? row->target_tflops[0] : length == 8192 ? row->target_tflops[1] : 0.0;
-        printf("| %s | %lld | %.3f | %.0f | %.0f%s | %.1e |\n", row->name, (long long)length, (double)ms, tflops, target,
-               tflops < target ? " MISSED" : "", error);
+        printf("| %s | %lld | %.3f | %.0f | %.0f%s | %.1e |\n", row->name, (long long)length, (double)ms, tflops,
+               target, tflops < target ? " MISSED" : "", error);
     }
     fflush(stdout);
     cudaFree(b.data.workspace);
@@ -334,8 +345,8 @@ int main(int argc, char **argv) {
         return 3;
     }
     cudaFree(NULL);  // the context that cuDNN asks for
-    Bench bench = {.means = {.arch = 10 * device.major + device.minor,
-                             .shared_bytes = (int64_t)device.sharedMemPerBlockOptin}};
+    Bench bench = {
+        .means = {.arch = 10 * device.major + device.minor, .shared_bytes = (int64_t)device.sharedMemPerBlockOptin}};
     bench.cudnn = cudnn_attention_open(NULL, bench.why);
     bench.means.cudnn = bench.cudnn != NULL;
     printf("%s, cuDNN %zu, causal, %d query and %d key heads, head_dim %d, bf16\n\n", device.name,

@@ -23,10 +23,10 @@ bool cuda_attention_plan(AttentionTier asked, const CudaAttention *call, const A
     }
     if (plan->tier == ATTENTION_TIER_AUTO) {
         const AttentionTier tier = asked == ATTENTION_TIER_AUTO ? ATTENTION_TIER_SCALAR : asked;
-        snprintf(why, ATTENTION_WHY_BYTES, "attention %s cannot serve head_dim %d, %lld queries at %lld, keys at %lld: %s",
+        snprintf(why, ATTENTION_WHY_BYTES,
+                 "attention %s cannot serve head_dim %d, %lld queries at %lld, keys at %lld: %s",
                  attention_tier_name(tier), call->block.head_dim, (long long)call->block.queries,
-                 (long long)call->block.q_first, (long long)call->block.k_first,
-                 attention_refusal(tier, call, &left));
+                 (long long)call->block.q_first, (long long)call->block.k_first, attention_refusal(tier, call, &left));
         return false;
     }
     if (plan->tier == ATTENTION_TIER_OWN) {
@@ -35,7 +35,8 @@ bool cuda_attention_plan(AttentionTier asked, const CudaAttention *call, const A
     return true;
 }
 
-int cuda_attention(const AttentionPlan *plan, CudnnAttention *cudnn, const AttentionData *data, struct CUstream_st *stream) {
+int cuda_attention(const AttentionPlan *plan, CudnnAttention *cudnn, const AttentionData *data,
+                   struct CUstream_st *stream) {
     typedef int Launcher(const CudaAttention *call, const AttentionData *data, struct CUstream_st *stream);
     static Launcher *const launchers[ATTENTION_TIERS][2] = {
         [ATTENTION_TIER_SCALAR] = {attention_scalar_forward, attention_scalar_backward},

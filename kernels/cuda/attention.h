@@ -26,18 +26,18 @@ typedef struct CudaAttention {
     int64_t q_sequence, kv_sequence, o_sequence, lse_sequence;
     KernelStore input;   // q, k, v and d_o
     KernelStore output;  // o
-    bool merge;            // forward: o and lse hold another block's result; o is fp32 then
+    bool merge;          // forward: o and lse hold another block's result; o is fp32 then
     bool backward;
     bool deterministic;             // equal inputs give equal bits; the forward pass does so always
-    KernelStore gradient;         // fp32: dq, dk, dv are added to; bf16: they are written
+    KernelStore gradient;           // fp32: dq, dk, dv are added to; bf16: they are written
     int64_t dq_stride, dkv_stride;  // backward
     int64_t dq_sequence, dkv_sequence;
 } CudaAttention;
 
 typedef struct AttentionData {
     const void *q, *k, *v;
-    void *o;     // read only in the backward pass (the final one)
-    float *lse;  // likewise
+    void *o;             // read only in the backward pass (the final one)
+    float *lse;          // likewise
     const void *d_o;     // backward from here on
     const float *delta;  // rowsum(do * o), as lse lies: cuda_attention_delta
     void *dq, *dk, *dv;
@@ -53,8 +53,8 @@ typedef struct AttentionMeans {
 
 // Whether a tier can serve the call: NULL, or why not in a few words.
 const char *attention_refusal(AttentionTier tier, const CudaAttention *call, const AttentionMeans *means);
-// The tier that serves the call: the one asked for, or with ATTENTION_TIER_AUTO the fastest that can. ATTENTION_TIER_AUTO when none
-// can: attention_refusal of the tier asked for (of scalar for AUTO) says why.
+// The tier that serves the call: the one asked for, or with ATTENTION_TIER_AUTO the fastest that can. AUTO comes back
+// when none can: attention_refusal of the tier asked for (of scalar for AUTO) says why.
 AttentionTier attention_tier(AttentionTier asked, const CudaAttention *call, const AttentionMeans *means);
 const char *attention_tier_name(AttentionTier tier);
 

@@ -37,8 +37,7 @@ struct Backward {
 };
 
 // Shared memory of a block. The first numbers: lse in base 2 and delta of each stage.
-template <int D>
-struct Shared {
+template <int D> struct Shared {
     Bf16 k[KEYS * D], v[KEYS * D];
     Bf16 q[2][QUERIES * D], d_o[2][QUERIES * D];
     Bf16 ds[KEYS * QUERIES];  // transposed
@@ -64,8 +63,7 @@ struct Step {
     }
 };
 
-template <int D>
-struct Sums {
+template <int D> struct Sums {
     float dk[D / 8][4], dv[D / 8][4];  // 16 keys
 };
 
@@ -117,8 +115,7 @@ static __device__ __forceinline__ float fetch_row(const Backward &work, const Pl
     return lse > -INFINITY ? work.delta[start + row] : 0.0f;
 }
 
-template <int D>
-static __device__ __forceinline__ void keep_row(Shared<D> &shared, int stage, float value) {
+template <int D> static __device__ __forceinline__ void keep_row(Shared<D> &shared, int stage, float value) {
     const int thread = (int)threadIdx.x;
     if (thread < QUERIES) {
         shared.lse[stage][thread] = value;
@@ -171,8 +168,7 @@ static __device__ __forceinline__ void gather(float sums[D / 8][4], const float 
 
 // Scores become probabilities. ahead: key j of the warp is seen by queries from j - ahead on; behind: keys the warp has.
 template <int D>
-static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], const float *lse, int ahead,
-                                                     int behind) {
+static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], const float *lse, int ahead, int behind) {
     const int lane = threadIdx.x % WARP;
     const float scale_log2 = LOG2_E / sqrtf((float)D);
     const bool masked = ahead < WARP_KEYS - 1 || behind < WARP_KEYS;
@@ -206,8 +202,7 @@ static __device__ __forceinline__ void differentiate(float ds[QUERY_TILES][4], c
     }
 }
 
-template <int D>
-static __device__ __forceinline__ void no_difference(Shared<D> &shared) {
+template <int D> static __device__ __forceinline__ void no_difference(Shared<D> &shared) {
     const int lane = threadIdx.x % WARP, row = (int)(threadIdx.x / WARP) * WARP_KEYS + lane / 2;
 #pragma unroll
     for (int n = 0; n < QUERY_TILES / 2; n++) {
@@ -342,8 +337,7 @@ static __device__ __forceinline__ void finish(const float sums[D / 8][4], float 
     }
 }
 
-template <int D>
-static __device__ __forceinline__ uint32_t place_in_line(const Backward &work, Shared<D> &shared) {
+template <int D> static __device__ __forceinline__ uint32_t place_in_line(const Backward &work, Shared<D> &shared) {
     if (threadIdx.x == 0) {
         shared.ticket = word_add(work.turns, 1u);
     }
@@ -389,8 +383,7 @@ static __global__ void __launch_bounds__(THREADS, 1) attention_backward_kernel(c
     finish<D>(sums.dv, 1.0f, work, at, work.dv);
 }
 
-template <int D>
-static int launch_backward(const Backward &work, cudaStream_t stream) {
+template <int D> static int launch_backward(const Backward &work, cudaStream_t stream) {
     const LaunchShape shape = attention_own_shape(&work.call);
     static_assert(sizeof(Shared<D>) <= LAUNCH_MAX_SHARED_BYTES, "fits sm_80");
     if (sizeof(Shared<D>) != shape.shared_bytes) {

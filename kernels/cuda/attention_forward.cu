@@ -13,12 +13,7 @@
 
 #include <math.h>
 
-enum {
-    WARP_ROWS = 32,
-    THREADS = OWN_QUERIES / WARP_ROWS * WARP,
-    SLOTS = OWN_SLOTS,
-    SCORE_TILES = OWN_KEYS / 8
-};
+enum { WARP_ROWS = 32, THREADS = OWN_QUERIES / WARP_ROWS * WARP, SLOTS = OWN_SLOTS, SCORE_TILES = OWN_KEYS / 8 };
 
 struct Forward {
     CudaAttention call;
@@ -33,12 +28,11 @@ struct Place {
     int head, sequence;
 };
 
-template <int D>
-struct Rows {  // of one warp: 2 x 16 queries
+template <int D> struct Rows {  // of one warp: 2 x 16 queries
     float o[2][D / 8][4];
     float scores[2][SCORE_TILES][4];
     uint32_t weights[2][OWN_KEYS / 16][4];  // their exponentials, as the left operand of the product with values
-    float max[2][2], sum[2][2];  // rows lane / 4 and + 8 of each 16
+    float max[2][2], sum[2][2];             // rows lane / 4 and + 8 of each 16
 };
 
 static __device__ Place place_of(const CudaAttention &call) {
@@ -51,8 +45,7 @@ static __device__ Place place_of(const CudaAttention &call) {
     return at;
 }
 
-template <int D>
-static __device__ __forceinline__ void scores_of(Rows<D> &rows, Bf16 *q, Bf16 *k, int warp) {
+template <int D> static __device__ __forceinline__ void scores_of(Rows<D> &rows, Bf16 *q, Bf16 *k, int warp) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
     for (int m = 0; m < 2; m++) {
@@ -84,8 +77,7 @@ static __device__ __forceinline__ void scores_of(Rows<D> &rows, Bf16 *q, Bf16 *k
 
 // Hides keys that come behind a query or behind the last key. ahead: how many keys of the tile the warp's first query
 // sees (may be negative); behind: how many the tile has.
-template <int D>
-static __device__ __forceinline__ void hide(Rows<D> &rows, int ahead, int behind) {
+template <int D> static __device__ __forceinline__ void hide(Rows<D> &rows, int ahead, int behind) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
     for (int row = 0; row < 4; row++) {  // 8 queries each
@@ -103,8 +95,7 @@ static __device__ __forceinline__ void hide(Rows<D> &rows, int ahead, int behind
 }
 
 // Scores become exponentials; maxima, sums and what was summed before follow the new maximum.
-template <int D>
-static __device__ __forceinline__ void soften(Rows<D> &rows, float scale_log2) {
+template <int D> static __device__ __forceinline__ void soften(Rows<D> &rows, float scale_log2) {
 #pragma unroll
     for (int m = 0; m < 2; m++) {
 #pragma unroll
@@ -142,8 +133,7 @@ static __device__ __forceinline__ void soften(Rows<D> &rows, float scale_log2) {
     }
 }
 
-template <int D>
-static __device__ __forceinline__ void values_of(Rows<D> &rows, Bf16 *v) {
+template <int D> static __device__ __forceinline__ void values_of(Rows<D> &rows, Bf16 *v) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
     for (int step = 0; step < OWN_KEYS / 16; step++) {
@@ -186,8 +176,8 @@ static __device__ __forceinline__ void finish_row(const Forward &work, const Pla
     if (lane % 4 == 0) {
         *lse = both;
     }
-    const int64_t start = at.sequence * work.call.o_sequence + (at.first + row) * block.o_stride +
-                          (int64_t)at.head * D + 2 * (lane % 4);
+    const int64_t start =
+        at.sequence * work.call.o_sequence + (at.first + row) * block.o_stride + (int64_t)at.head * D + 2 * (lane % 4);
 #pragma unroll
     for (int n = 0; n < D / 8; n++) {
         float x = rows.o[m][n][2 * half] * take, y = rows.o[m][n][2 * half + 1] * take;
@@ -205,8 +195,7 @@ static __device__ __forceinline__ void finish_row(const Forward &work, const Pla
 }
 
 // The asynchronous side: item 2 i is key tile i, item 2 i + 1 value tile i.
-template <int D>
-struct Ring {
+template <int D> struct Ring {
     const Forward &work;
     Bf16 *slots;
     int64_t start;  // of the head's keys and values
@@ -221,8 +210,7 @@ struct Ring {
         if (item < items) {
             const int64_t first = (int64_t)(item / 2) * OWN_KEYS;
             const KernelAttention &block = work.call.block;
-            tile_fetch<D, OWN_KEYS, THREADS>(slot(item),
-                                             (item % 2 ? work.v : work.k) + start + first * block.kv_stride,
+            tile_fetch<D, OWN_KEYS, THREADS>(slot(item), (item % 2 ? work.v : work.k) + start + first * block.kv_stride,
                                              block.kv_stride, block.keys - first);
         }
         word_copy_commit();
@@ -236,8 +224,7 @@ struct Ring {
     }
 };
 
-template <int D>
-static __global__ void __launch_bounds__(THREADS) attention_forward_kernel(const Forward work) {
+template <int D> static __global__ void __launch_bounds__(THREADS) attention_forward_kernel(const Forward work) {
     const KernelAttention &block = work.call.block;
     const Place at = place_of(work.call);
     const int warp = (int)(threadIdx.x / WARP);
@@ -258,8 +245,9 @@ static __global__ void __launch_bounds__(THREADS) attention_forward_kernel(const
     Rows<D> rows = {};
     rows.max[0][0] = rows.max[0][1] = rows.max[1][0] = rows.max[1][1] = -INFINITY;
     const float scale = 1.0f / sqrtf((float)D);
-    const int seen_first = (int)most(least(block.q_first + at.first + warp * WARP_ROWS - block.k_first + 1, INT32_MAX / 2),
-                                     -(int64_t)WARP_ROWS);  // of all keys by the warp's first query, or none by any
+    const int seen_first =
+        (int)most(least(block.q_first + at.first + warp * WARP_ROWS - block.k_first + 1, INT32_MAX / 2),
+                  -(int64_t)WARP_ROWS);  // of all keys by the warp's first query, or none by any
     for (int tile = 0; tile < tiles; tile++) {
         // Of the tile's keys the warp's first query sees `ahead`, and `behind` exist.
         const int ahead = seen_first - tile * OWN_KEYS, behind = (int)block.keys - tile * OWN_KEYS;
@@ -285,8 +273,12 @@ static __global__ void __launch_bounds__(THREADS) attention_forward_kernel(const
 }
 
 extern "C" int attention_own_forward(const CudaAttention *call, const AttentionData *data, cudaStream_t stream) {
-    const Forward work = {*call, static_cast<const Bf16 *>(data->q), static_cast<const Bf16 *>(data->k),
-                          static_cast<const Bf16 *>(data->v), data->o, data->lse};
+    const Forward work = {*call,
+                          static_cast<const Bf16 *>(data->q),
+                          static_cast<const Bf16 *>(data->k),
+                          static_cast<const Bf16 *>(data->v),
+                          data->o,
+                          data->lse};
     const LaunchShape shape = attention_own_shape(call);
     return call->block.head_dim == 64 ? launch(attention_forward_kernel<64>, shape, stream, work)
                                       : launch(attention_forward_kernel<128>, shape, stream, work);

@@ -25,7 +25,8 @@ typedef struct AttentionRows {
     int64_t stride, sequence;
 } AttentionRows;
 // to += from, which is packed.
-int attention_add_rows(const AttentionRows *rows, KernelStore type, const void *from, float *to, struct CUstream_st *stream);
+int attention_add_rows(const AttentionRows *rows, KernelStore type, const void *from, float *to,
+                       struct CUstream_st *stream);
 // to = from, rounded; from is packed.
 int attention_narrow_rows(const AttentionRows *rows, const float *from, void *to, struct CUstream_st *stream);
 

@@ -10,8 +10,8 @@ static int64_t parts(int64_t count, int64_t size) {
 
 // Backward: keys and values, two stages of queries and output gradients, score gradients, then the rows' numbers.
 static int64_t backward_shared_bytes(int64_t head_dim) {
-    const int64_t tiles = 2 * OWN_BACK_KEYS * head_dim + 4 * OWN_BACK_QUERIES * head_dim +
-                          OWN_BACK_KEYS * OWN_BACK_QUERIES;
+    const int64_t tiles =
+        2 * OWN_BACK_KEYS * head_dim + 4 * OWN_BACK_QUERIES * head_dim + OWN_BACK_KEYS * OWN_BACK_QUERIES;
     return BF16_BYTES * tiles + OWN_BACK_ROW_BYTES;
 }
 

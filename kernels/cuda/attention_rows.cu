@@ -11,8 +11,7 @@
 enum { ROWS = 8, THREADS = 256 };  // warps of a block that each have a row; threads of a pass over elements
 
 static __device__ __forceinline__ float load(const void *from, KernelStore type, int64_t at) {
-    return type == KERNEL_FP32 ? static_cast<const float *>(from)[at]
-                                  : bf16_widen(static_cast<const Bf16 *>(from)[at]);
+    return type == KERNEL_FP32 ? static_cast<const float *>(from)[at] : bf16_widen(static_cast<const Bf16 *>(from)[at]);
 }
 
 // blockIdx.x: groups of ROWS (sequence, head, query); a warp has one.
@@ -49,8 +48,7 @@ static __global__ void delta_kernel(const CudaAttention call, const void *o, con
     if (!row.inside) {
         return;
     }
-    const int64_t at =
-        row.sequence * call.o_sequence + row.query * block.o_stride + (int64_t)row.head * block.head_dim;
+    const int64_t at = row.sequence * call.o_sequence + row.query * block.o_stride + (int64_t)row.head * block.head_dim;
     float sum = 0.0f;
     for (int t = lane; t < block.head_dim; t += WARP) {
         sum += load(o, call.output, at + t) * load(d_o, call.input, at + t);
@@ -87,10 +85,10 @@ static __global__ void merge_kernel(const CudaAttention call, const float *o_blo
     if (lane == 0) {
         *lse_at = both;
     }
-    float *const to = o + row.sequence * call.o_sequence + row.query * block.o_stride +
-                      (int64_t)row.head * block.head_dim;
-    const float *const from = o_block + ((row.sequence * block.queries + row.query) * block.heads + row.head) *
-                                            (int64_t)block.head_dim;
+    float *const to =
+        o + row.sequence * call.o_sequence + row.query * block.o_stride + (int64_t)row.head * block.head_dim;
+    const float *const from =
+        o_block + ((row.sequence * block.queries + row.query) * block.heads + row.head) * (int64_t)block.head_dim;
     for (int t = lane; t < block.head_dim; t += WARP) {
         to[t] = to[t] * keep + from[t] * take;
     }

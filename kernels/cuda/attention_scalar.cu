@@ -23,8 +23,7 @@ struct Part {
 };
 
 static __device__ __forceinline__ float load(const void *from, KernelStore type, int64_t at) {
-    return type == KERNEL_FP32 ? static_cast<const float *>(from)[at]
-                                  : bf16_widen(static_cast<const Bf16 *>(from)[at]);
+    return type == KERNEL_FP32 ? static_cast<const float *>(from)[at] : bf16_widen(static_cast<const Bf16 *>(from)[at]);
 }
 
 static __device__ Part load_row(const void *from, KernelStore type, int64_t at, int head_dim) {
@@ -108,8 +107,8 @@ static __global__ void scalar_forward_kernel(const Scalar work) {
     Part o = {};
     for (int64_t key = 0; key < block.keys && block.k_first + key <= at; key++) {
         const int64_t kv = kv_place(call, key, head / (block.heads / block.kv_heads), sequence);
-        const float s = score(block, q, load_row(work.data.k, call.input, kv, block.head_dim), slope,
-                              at - block.k_first - key);
+        const float s =
+            score(block, q, load_row(work.data.k, call.input, kv, block.head_dim), slope, at - block.k_first - key);
         const float higher = fmaxf(max, s), shrink = expf(max - higher), weight = expf(s - higher);
         sum = sum * shrink + weight;
         add_to(o, shrink - 1.0f, o);
@@ -155,7 +154,8 @@ static __global__ void scalar_dq_kernel(const Scalar work) {
     }
     const int64_t head_at = (int64_t)head * head_dim, at = block.q_first + query;
     Part rows[4], dq = {};
-    rows[0] = load_row(work.data.q, call.input, sequence * call.q_sequence + query * block.q_stride + head_at, head_dim);
+    rows[0] =
+        load_row(work.data.q, call.input, sequence * call.q_sequence + query * block.q_stride + head_at, head_dim);
     rows[2] =
         load_row(work.data.d_o, call.input, sequence * call.o_sequence + query * block.o_stride + head_at, head_dim);
     const int64_t lse_at = sequence * call.lse_sequence + head * block.lse_stride + query;
@@ -184,10 +184,10 @@ static __global__ void scalar_dkv_kernel(const Scalar work) {
     for (int head = kv_head * group; head < (kv_head + 1) * group; head++) {
         for (int64_t query = first; query < block.queries; query++) {
             const int64_t head_at = (int64_t)head * head_dim;
-            rows[0] = load_row(work.data.q, call.input,
-                               sequence * call.q_sequence + query * block.q_stride + head_at, head_dim);
-            rows[2] = load_row(work.data.d_o, call.input,
-                               sequence * call.o_sequence + query * block.o_stride + head_at, head_dim);
+            rows[0] = load_row(work.data.q, call.input, sequence * call.q_sequence + query * block.q_stride + head_at,
+                               head_dim);
+            rows[2] = load_row(work.data.d_o, call.input, sequence * call.o_sequence + query * block.o_stride + head_at,
+                               head_dim);
             const int64_t lse_at = sequence * call.lse_sequence + head * block.lse_stride + query;
             const Pair pair = pair_of(work, rows, head, lse_at, block.q_first + query - at);
             add_to(dk, pair.ds, rows[0]);

@@ -87,9 +87,12 @@ const char *attention_refusal(AttentionTier tier, const CudaAttention *call, con
         return refusal;
     }
     switch (tier) {
-    case ATTENTION_TIER_OWN: return refusal_of_own(call, means);
-    case ATTENTION_TIER_CUDNN: return refusal_of_cudnn(call, means);
-    default: return NULL;
+    case ATTENTION_TIER_OWN:
+        return refusal_of_own(call, means);
+    case ATTENTION_TIER_CUDNN:
+        return refusal_of_cudnn(call, means);
+    default:
+        return NULL;
     }
 }
 

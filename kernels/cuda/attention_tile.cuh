@@ -23,8 +23,7 @@ static __device__ __forceinline__ int64_t most(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-template <int WIDTH>
-static __device__ __forceinline__ Bf16 *tile_piece(Bf16 *tile, int row, int piece) {
+template <int WIDTH> static __device__ __forceinline__ Bf16 *tile_piece(Bf16 *tile, int row, int piece) {
     return tile + row * WIDTH + (piece ^ (row & 7)) * PIECE;
 }
 
@@ -52,7 +51,8 @@ static __device__ __forceinline__ void tile_upright(uint32_t x[4], Bf16 *tile, i
 }
 
 template <int WIDTH>
-static __device__ __forceinline__ void tile_upright_transposed(uint32_t x[4], Bf16 *tile, int row, int piece, int lane) {
+static __device__ __forceinline__ void tile_upright_transposed(uint32_t x[4], Bf16 *tile, int row, int piece,
+                                                               int lane) {
     word_ldmatrix4_transposed(x, tile_piece<WIDTH>(tile, row + lane % 16, piece + lane / 16));
 }
 
@@ -62,7 +62,8 @@ static __device__ __forceinline__ void tile_crossed(uint32_t x[4], Bf16 *tile, i
 }
 
 template <int WIDTH>
-static __device__ __forceinline__ void tile_crossed_transposed(uint32_t x[4], Bf16 *tile, int row, int piece, int lane) {
+static __device__ __forceinline__ void tile_crossed_transposed(uint32_t x[4], Bf16 *tile, int row, int piece,
+                                                               int lane) {
     word_ldmatrix4_transposed(x, tile_piece<WIDTH>(tile, row + lane % 8 + lane / 16 * 8, piece + lane / 8 % 2));
 }
 

@@ -16,7 +16,16 @@
 
 enum { PLANS = 256, KEY_NUMBERS = 24, ALIGNMENT_BYTES = 256 };
 
-typedef enum { SCRATCH_O, SCRATCH_LSE, SCRATCH_DELTA, SCRATCH_DQ_SUM, SCRATCH_DQ, SCRATCH_DK, SCRATCH_DV, SCRATCHES } Scratch;
+typedef enum {
+    SCRATCH_O,
+    SCRATCH_LSE,
+    SCRATCH_DELTA,
+    SCRATCH_DQ_SUM,
+    SCRATCH_DQ,
+    SCRATCH_DK,
+    SCRATCH_DV,
+    SCRATCHES
+} Scratch;
 
 typedef struct Plan {
     int64_t key[KEY_NUMBERS];
@@ -28,19 +37,17 @@ typedef struct Plan {
 
 struct CudnnAttention {
     CudnnLibrary library;
-    cudnnHandle_t handle;  // NULL: plans only
-    cudnnBackendDescriptor_t device;
+    cudnnHandle_t handle;             // NULL: plans only
+    cudnnBackendDescriptor_t device;  // of plans only
     Plan plans[PLANS];
     int count;
     char why[CUDNN_WHY_BYTES];
 };
 
 static bool device_describe(CudnnAttention *cudnn, const char *json, char *why) {
-    const CudnnAttribute described = {CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-                                      json ? (int64_t)strlen(json) : 0, json};
-    const CudnnAttribute current = {CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle};
-    cudnn->device =
-        cudnn_describe(&cudnn->library, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, json ? &described : &current, 1, why);
+    const CudnnAttribute text = {CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json),
+                                 json};
+    cudnn->device = cudnn_describe(&cudnn->library, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &text, 1, why);
     return cudnn->device != NULL;
 }
 
@@ -56,10 +63,9 @@ CudnnAttention *cudnn_attention_open(const char *device_json, char why[ATTENTION
     }
     const cudnnStatus_t status = device_json ? CUDNN_STATUS_SUCCESS : cudnn->library.create(&cudnn->handle);
     if (status != CUDNN_STATUS_SUCCESS) {
-        snprintf(why, ATTENTION_WHY_BYTES, "cuDNN does not start on this GPU: %s",
-                 cudnn->library.error_name(status));
+        snprintf(why, ATTENTION_WHY_BYTES, "cuDNN does not start on this GPU: %s", cudnn->library.error_name(status));
     }
-    if (status != CUDNN_STATUS_SUCCESS || !device_describe(cudnn, device_json, why)) {
+    if (status != CUDNN_STATUS_SUCCESS || (device_json && !device_describe(cudnn, device_json, why))) {
         cudnn_attention_close(cudnn);
         return NULL;
     }
@@ -94,12 +100,29 @@ const char *cudnn_attention_error(const CudnnAttention *cudnn) {
 static void key_of(const CudaAttention *call, int64_t key[KEY_NUMBERS]) {
     const KernelAttention *b = &call->block;
     const int64_t numbers[KEY_NUMBERS] = {
-        b->queries,         b->keys,           b->q_first == b->k_first, b->heads,
-        b->kv_heads,        b->head_dim,       b->q_stride,              b->kv_stride,
-        b->o_stride,        b->lse_stride,     call->sequences,          call->q_sequence,
-        call->kv_sequence,  call->o_sequence,  call->lse_sequence,       call->output,
-        call->merge,        call->backward,    call->gradient,           call->dq_stride,
-        call->dkv_stride,   call->dq_sequence, call->dkv_sequence,
+        b->queries,
+        b->keys,
+        b->q_first == b->k_first,
+        b->heads,
+        b->kv_heads,
+        b->head_dim,
+        b->q_stride,
+        b->kv_stride,
+        b->o_stride,
+        b->lse_stride,
+        call->sequences,
+        call->q_sequence,
+        call->kv_sequence,
+        call->o_sequence,
+        call->lse_sequence,
+        call->output,
+        call->merge,
+        call->backward,
+        call->gradient,
+        call->dq_stride,
+        call->dkv_stride,
+        call->dq_sequence,
+        call->dkv_sequence,
     };
     memcpy(key, numbers, sizeof numbers);
 }
@@ -149,7 +172,7 @@ static void plan_scratch(Plan *plan) {
 
 static bool plan_make(CudnnAttention *cudnn, Plan *plan, char *why) {
     snprintf(why, CUDNN_WHY_BYTES, "cuDNN: the graph is too large");
-    CudnnGraph graph = {.library = &cudnn->library, .device = cudnn->device, .why = why};
+    CudnnGraph graph = {.library = &cudnn->library, .handle = cudnn->handle, .device = cudnn->device, .why = why};
     plan->graph = graph_call(&plan->asked);
     plan->plan = attention_graph_plan(&graph, &plan->graph, &plan->workspace_bytes);
     cudnn_graph_release(&graph);
@@ -268,6 +291,10 @@ static int finish(const Plan *plan, const AttentionData *data, struct CUstream_s
 }
 
 int cudnn_attention_run(CudnnAttention *cudnn, int plan, const AttentionData *data, struct CUstream_st *stream) {
+    if (!cudnn->handle) {
+        snprintf(cudnn->why, sizeof cudnn->why, "cuDNN was opened for a described device: its plans do not run");
+        return CUDNN_STATUS_NOT_INITIALIZED;
+    }
     int status = execute(cudnn, &cudnn->plans[plan], data, stream);
     if (status == 0) {
         status = finish(&cudnn->plans[plan], data, stream);

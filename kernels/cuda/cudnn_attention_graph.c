@@ -69,13 +69,20 @@ static const CudnnTensorRow forward_tensors[FORWARD_TENSORS] = {
     [PROBABILITY] = {BF16, CUDNN_VIRTUAL, OF_SCORES},
 };
 
-#define MATMUL(a, b, y, ...) {CUDNN_OP_MATMUL, 0, a, b, CUDNN_NONE, y, __VA_ARGS__}
-#define POINT1(mode, x, y, ...) {CUDNN_OP_POINTWISE, CUDNN_POINTWISE_##mode, x, CUDNN_NONE, CUDNN_NONE, y, __VA_ARGS__}
-#define POINT2(mode, x, b, y, ...) {CUDNN_OP_POINTWISE, CUDNN_POINTWISE_##mode, x, b, CUDNN_NONE, y, __VA_ARGS__}
-#define SELECT(x, b, t, y, ...) {CUDNN_OP_POINTWISE, CUDNN_POINTWISE_BINARY_SELECT, x, b, t, y, __VA_ARGS__}
-#define REDUCE(mode, x, y, ...) {CUDNN_OP_REDUCE, CUDNN_REDUCE_TENSOR_##mode, x, CUDNN_NONE, CUDNN_NONE, y, __VA_ARGS__}
-#define TURN(x, y, ...) {CUDNN_OP_RESHAPE, 0, x, CUDNN_NONE, CUDNN_NONE, y, __VA_ARGS__}
-#define ALIAS(x, y, ...) {CUDNN_OP_ALIAS, 0, x, CUDNN_NONE, CUDNN_NONE, y, __VA_ARGS__}
+#define MATMUL(a, b, y, ...)                                                                                           \
+    { CUDNN_OP_MATMUL, 0, a, b, CUDNN_NONE, y, __VA_ARGS__ }
+#define POINT1(mode, x, y, ...)                                                                                        \
+    { CUDNN_OP_POINTWISE, CUDNN_POINTWISE_##mode, x, CUDNN_NONE, CUDNN_NONE, y, __VA_ARGS__ }
+#define POINT2(mode, x, b, y, ...)                                                                                     \
+    { CUDNN_OP_POINTWISE, CUDNN_POINTWISE_##mode, x, b, CUDNN_NONE, y, __VA_ARGS__ }
+#define SELECT(x, b, t, y, ...)                                                                                        \
+    { CUDNN_OP_POINTWISE, CUDNN_POINTWISE_BINARY_SELECT, x, b, t, y, __VA_ARGS__ }
+#define REDUCE(mode, x, y, ...)                                                                                        \
+    { CUDNN_OP_REDUCE, CUDNN_REDUCE_TENSOR_##mode, x, CUDNN_NONE, CUDNN_NONE, y, __VA_ARGS__ }
+#define TURN(x, y, ...)                                                                                                \
+    { CUDNN_OP_RESHAPE, 0, x, CUDNN_NONE, CUDNN_NONE, y, __VA_ARGS__ }
+#define ALIAS(x, y, ...)                                                                                               \
+    { CUDNN_OP_ALIAS, 0, x, CUDNN_NONE, CUDNN_NONE, y, __VA_ARGS__ }
 
 // Behind the operands: `when`, `unless`, axis.
 static const CudnnOpRow forward_operations[] = {

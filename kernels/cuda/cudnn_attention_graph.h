@@ -27,5 +27,5 @@ enum {
 
 // The type in which a graph writes dk and dv: with grouped queries cuDNN 9.19 has no engine for fp32.
 KernelStore attention_graph_kv_gradient(const CudaAttention *call);
-// Builds the call's graph for graph->device. The caller releases the graph and the plan; NULL: graph->why.
+// Builds the call's graph for the graph's device. The caller releases the graph and the plan; NULL: graph->why.
 cudnnBackendDescriptor_t attention_graph_plan(CudnnGraph *graph, const CudaAttention *call, int64_t *workspace_bytes);

@@ -147,11 +147,16 @@ static cudnnBackendDescriptor_t operation_reshape(CudnnGraph *graph, const Cudnn
 
 static cudnnBackendDescriptor_t operation(CudnnGraph *graph, const CudnnTensorRow *tensors, const CudnnOpRow *row) {
     switch (row->kind) {
-    case CUDNN_OP_MATMUL: return operation_matmul(graph, row);
-    case CUDNN_OP_POINTWISE: return operation_pointwise(graph, row, tensors[row->y].type);
-    case CUDNN_OP_REDUCE: return operation_reduce(graph, row);
-    case CUDNN_OP_RESHAPE: return operation_reshape(graph, row);
-    case CUDNN_OP_ALIAS: break;
+    case CUDNN_OP_MATMUL:
+        return operation_matmul(graph, row);
+    case CUDNN_OP_POINTWISE:
+        return operation_pointwise(graph, row, tensors[row->y].type);
+    case CUDNN_OP_REDUCE:
+        return operation_reduce(graph, row);
+    case CUDNN_OP_RESHAPE:
+        return operation_reshape(graph, row);
+    case CUDNN_OP_ALIAS:
+        break;
     }
     graph->tensors[row->y] = graph->tensors[row->x];
     return NULL;
@@ -173,7 +178,8 @@ void cudnn_graph_operations(CudnnGraph *graph, const CudnnTensorRow *tensors, co
 static cudnnBackendDescriptor_t plan_of(CudnnGraph *graph, cudnnBackendDescriptor_t engine) {
     const CudnnAttribute attributes[] = {
         {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine},
-        {CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph->device},
+        {CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, graph->handle != NULL, &graph->handle},
+        {CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->handle == NULL, &graph->device},
     };
     return cudnn_describe(graph->library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, attributes, COUNT(attributes),
                           graph->why);
@@ -182,6 +188,7 @@ static cudnnBackendDescriptor_t plan_of(CudnnGraph *graph, cudnnBackendDescripto
 static cudnnBackendDescriptor_t heuristic_of(CudnnGraph *graph) {
     const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
     const CudnnAttribute whole[] = {
+        {CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, graph->handle != NULL, &graph->handle},
         {CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count, graph->operations},
     };
     const cudnnBackendDescriptor_t operations =
@@ -189,7 +196,7 @@ static cudnnBackendDescriptor_t heuristic_of(CudnnGraph *graph) {
     const CudnnAttribute question[] = {
         {CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operations},
         {CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode},
-        {CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph->device},
+        {CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->handle == NULL, &graph->device},
     };
     return make(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, question, COUNT(question));
 }

@@ -41,7 +41,8 @@ typedef struct CudnnOpRow {
 
 typedef struct CudnnGraph {
     const CudnnLibrary *library;
-    cudnnBackendDescriptor_t device;  // properties of the device that the plan is for
+    cudnnHandle_t handle;             // the plan is for its device, or, when NULL,
+    cudnnBackendDescriptor_t device;  // for a device with these properties
     cudnnBackendDescriptor_t made[CUDNN_GRAPH_DESCRIPTORS];
     int made_count;
     cudnnBackendDescriptor_t tensors[CUDNN_GRAPH_TENSORS];

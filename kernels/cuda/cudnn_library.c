@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+// Older ones leave it to the caller to zero the sums of dq (NVIDIA's cudnn-frontend, scaled dot product attention).
+enum { OLDEST = 90600 };
+
 static const struct {
     const char *name;
     size_t at;
@@ -35,11 +38,18 @@ bool cudnn_library_open(CudnnLibrary *library, char why[CUDNN_WHY_BYTES]) {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *function = dlsym(library->file, functions[i].name);
         if (!function) {
-            snprintf(why, CUDNN_WHY_BYTES, "libcudnn.so.9 has no %s: a newer cuDNN 9 is needed", functions[i].name);
+            snprintf(why, CUDNN_WHY_BYTES, "libcudnn.so.9 has no %s: version 9.6 or newer is needed",
+                     functions[i].name);
             cudnn_library_close(library);
             return false;
         }
         memcpy((char *)library + functions[i].at, &function, sizeof function);  // POSIX: same size as a pointer
+    }
+    if (library->version() < OLDEST) {
+        snprintf(why, CUDNN_WHY_BYTES, "libcudnn.so.9 is version %zu: %d or newer is needed", library->version(),
+                 (int)OLDEST);
+        cudnn_library_close(library);
+        return false;
     }
     return true;
 }

@@ -1,12 +1,11 @@
 #include "tests/unit/kernels/cuda/attention_case.h"
 
+#include "kernels/cuda/cudnn_attention.h"
 #include "tests/unit/kernels/check.h"
 
 #include <criterion/criterion.h>
 #include <cuda_runtime.h>
 #include <string.h>
-
-static const AttentionMeans host = {.arch = 90, .shared_bytes = 227 * 1024};
 
 static uint16_t narrow_of(float x) {  // x is a bf16
     uint32_t bits;
@@ -69,8 +68,8 @@ CudaAttentionCase cuda_attention_case(KernelAttention block, int64_t sequences, 
 }
 
 void cuda_attention_case_free(CudaAttentionCase *c) {
-    void *const all[] = {c->q,          c->k,          c->v,   c->d_o,   c->narrow_q, c->narrow_k, c->narrow_v,
-                         c->narrow_d_o, c->o,          c->lse, c->delta, c->dq,       c->dk,       c->dv};
+    void *const all[] = {c->q,          c->k, c->v,   c->d_o,   c->narrow_q, c->narrow_k, c->narrow_v,
+                         c->narrow_d_o, c->o, c->lse, c->delta, c->dq,       c->dk,       c->dv};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         free(all[i]);
     }
@@ -90,24 +89,26 @@ void cuda_attention_case_backward(CudaAttentionCase *c) {
     for (int64_t s = 0; s < call->sequences; s++) {
         float *delta = c->delta + s * call->lse_sequence;
         kernel_attention_delta(&call->block, c->o + s * call->o_sequence, c->d_o + s * call->o_sequence, delta);
-        kernel_attention_backward(&call->block, c->q + s * call->q_sequence, c->k + s * call->kv_sequence,
-                                  c->v + s * call->kv_sequence, c->d_o + s * call->o_sequence,
-                                  c->lse + s * call->lse_sequence, delta, c->dq + s * call->dq_sequence,
-                                  call->dq_stride, c->dk + s * call->dkv_sequence, c->dv + s * call->dkv_sequence,
-                                  call->dkv_stride);
+        kernel_attention_backward(
+            &call->block, c->q + s * call->q_sequence, c->k + s * call->kv_sequence, c->v + s * call->kv_sequence,
+            c->d_o + s * call->o_sequence, c->lse + s * call->lse_sequence, delta, c->dq + s * call->dq_sequence,
+            call->dq_stride, c->dk + s * call->dkv_sequence, c->dv + s * call->dkv_sequence, call->dkv_stride);
     }
 }
 
 static void run(AttentionTier tier, const CudaAttention *call, AttentionData *data) {
     AttentionPlan plan;
     char why[ATTENTION_WHY_BYTES] = "";
-    cr_assert(cuda_attention_plan(tier, call, &host, NULL, &plan, why), "%s", why);
+    CudnnAttention *cudnn = tier == ATTENTION_TIER_CUDNN ? cudnn_attention_open(NULL, why) : NULL;
+    const AttentionMeans host = {.arch = 90, .shared_bytes = 227 * 1024, .cudnn = cudnn != NULL};
+    cr_assert(cuda_attention_plan(tier, call, &host, cudnn, &plan, why), "%s", why);
     cr_assert_eq(plan.tier, tier);
     void *workspace = room(plan.workspace_bytes, 1);
     memset(workspace, 0xa5, (size_t)plan.workspace_bytes);  // what was there must not matter
     data->workspace = workspace;
-    cr_assert_eq(cuda_attention(&plan, NULL, data, NULL), 0);
+    cr_assert_eq(cuda_attention(&plan, cudnn, data, NULL), 0);
     cr_assert_eq(cudaDeviceSynchronize(), cudaSuccess);
+    cudnn_attention_close(cudnn);
     free(workspace);
 }
 

@@ -2,9 +2,9 @@
 // both see the same; the tolerances are what rounding the probabilities to bf16 may do (2^-9 of each, of values below
 // 1), and the result's own rounding where it is bf16.
 
-#include "tests/unit/kernels/cuda/attention_case.h"
 #include "tests/support/cuda_host/cuda_host.h"
 #include "tests/unit/kernels/check.h"
+#include "tests/unit/kernels/cuda/attention_case.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -18,9 +18,11 @@ typedef struct Row {
     int64_t sequences;
 } Row;
 
-#define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                            \
-    {queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),       \
-     (heads) * (dim) + (gap), (queries) + (gap), 0, 0}
+#define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                              \
+    {                                                                                                                  \
+        queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),    \
+            (heads) * (dim) + (gap), (queries) + (gap), 0, 0                                                           \
+    }
 
 static const Row rows[] = {
     {"a causal block, several tiles", BLOCK(200, 200, 0, 0, 1, 1, 64, 0), 1},

@@ -1,9 +1,9 @@
 // The GPU's attention tiers under the stand-in against the CPU's attention, backward. o and lse come from the CPU in
 // fp32, so that only the backward pass differs; our own kernel rounds probabilities and score gradients to bf16.
 
-#include "tests/unit/kernels/cuda/attention_case.h"
 #include "tests/support/cuda_host/cuda_host.h"
 #include "tests/unit/kernels/check.h"
+#include "tests/unit/kernels/cuda/attention_case.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -18,9 +18,11 @@ typedef struct Row {
     bool deterministic;
 } Row;
 
-#define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                            \
-    {queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),       \
-     (heads) * (dim) + (gap), (queries) + (gap), 0, 0}
+#define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                              \
+    {                                                                                                                  \
+        queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),    \
+            (heads) * (dim) + (gap), (queries) + (gap), 0, 0                                                           \
+    }
 
 static const Row rows[] = {
     {"causal, groups of two", BLOCK(150, 150, 0, 0, 2, 1, 64, 0), 1, KERNEL_FP32, false},

@@ -10,8 +10,8 @@ static void expect_every_plan(const char *device, int64_t length) {
     int count = 0;
     for (int i = 0; i < 36; i++) {
         const bool full = i % 2, ring = i / 2 % 2;
-        rows[count++] = (PlanRow){length, length, full ? length : 0,         0,
-                                  16,     kv_heads[i / 4 % 3], head_dims[i / 12], ring};
+        rows[count++] =
+            (PlanRow){length, length, full ? length : 0, 0, 16, kv_heads[i / 4 % 3], head_dims[i / 12], ring};
     }
     plan_expect(device, rows, count);
 }
