@@ -38,6 +38,23 @@ static const char *const of_no_matter[] = {"steps_per_print",
                                            "torch_autocast",
                                            "disable_allgather",
                                            "graph_harvesting",
+                                           "managed_gradient_accumulation",
+                                           "gradient_allreduce_op",
+                                           "disable_python_gc",
+                                           "pipeline",
+                                           "hybrid_engine",
+                                           "use_data_before_expert_parallelism",
+                                           "dataloader_drop_last",
+                                           "log_level",
+                                           "compile",
+                                           "vocabulary_size",
+                                           "curriculum_learning",
+                                           "data_efficiency",
+                                           "progressive_layer_drop",
+                                           "eigenvalue",
+                                           "nebula",
+                                           "compression_training",
+                                           "quantize_training",
                                            NULL};
 
 static const char *const of_zero[] = {"zero_optimization.contiguous_gradients",
@@ -73,6 +90,21 @@ static const char *const of_zero[] = {"zero_optimization.contiguous_gradients",
                                       "zero_optimization.pipeline_loading_checkpoint",
                                       "zero_optimization.override_module_apply",
                                       "zero_optimization.log_trace_cache_warnings",
+                                      "zero_optimization.allgather_sequential",
+                                      "zero_optimization.compute_grad_norm",
+                                      "zero_optimization.cpu_offload_use_pin_memory",
+                                      "zero_optimization.enable_sanity_checks",
+                                      "zero_optimization.gather_16bit_weights_on_model_save",
+                                      "zero_optimization.leaf_module",
+                                      "zero_optimization.max_live_parameters",
+                                      "zero_optimization.max_reuse_distance",
+                                      "zero_optimization.model_persistence_threshold",
+                                      "zero_optimization.param_persistence_threshold",
+                                      "zero_optimization.parameter_alignment",
+                                      "zero_optimization.save_muon_momentum_buffer_in_memory",
+                                      "zero_optimization.stage3_allgather_sequential",
+                                      "zero_optimization.stage3_gather_fp16_weights_on_model_save",
+                                      "zero_optimization.zenflow",
                                       NULL};
 
 static Status read_precision(Import *import, Error *error) {
@@ -98,7 +130,12 @@ static Status read_batch(Import *import, Error *error) {
     return import_int(import, "gradient_accumulation_steps", 1, 1 << 20, &said->grad_accum, error);
 }
 
+static const char offloaded[] =
+    "offloading to %s: the prediction keeps all on the accelerator, so it needs more memory and "
+    "less time than your run";
+
 static Status read_offload(Import *import, Error *error) {
+    static const char *const switches[] = {"zero_optimization.cpu_offload", "zero_optimization.cpu_offload_param"};
     static const char *const maps[] = {"zero_optimization.offload_optimizer", "zero_optimization.offload_param"};
     for (int i = 0; i < 2; i++) {
         const char *device = "none";
@@ -113,6 +150,11 @@ static Status read_offload(Import *import, Error *error) {
                 device);
         }
         import_known(import, (const char *const[]){maps[i], NULL});
+        int old_way = 0;
+        TRY(import_bool(import, switches[i], &old_way, error));
+        if (old_way) {
+            import_find(import, FINDING_UNMODELLED, switches[i], offloaded, "cpu");
+        }
     }
     return STATUS_OK;
 }
@@ -126,8 +168,9 @@ static Status read_groups(Import *import, Error *error) {
                     "a second copy of the parameters in groups of %d: the prediction gathers over all ranks", hpz);
     }
     if (mics > 0) {
-        import_find(import, FINDING_TRAP, "zero_optimization.mics_shard_size",
-                    "MiCS is gone since DeepSpeed 0.19.8; where it works, predicted as shards over %d ranks", mics);
+        import_find(import, FINDING_REFUSED, "zero_optimization.mics_shard_size",
+                    "DeepSpeed 0.19.8 has no MiCS any more and refuses the key; predicted as shards over %d ranks",
+                    mics);
         import->said.size[AXIS_DP_SHARD] = mics;
         import->said.size[AXIS_DP_REPLICATE] = -1;
     }
