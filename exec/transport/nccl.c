@@ -143,6 +143,29 @@ static Status meet(Transport *nccl, NcclLane *lane, const TransportCall *call, E
     return nccl_stream_wait(nccl, lane, error);
 }
 
+// ---------------------------------------------------------------------------------------------- memory of `memory`
+
+static bool is_given(const Transport *nccl, const void *at) {
+    for (int i = 0; i < nccl->memory_count; i++) {
+        const CUdeviceptr first = place_of(nccl->memories[i]);
+        if (place_of(at) >= first && place_of(at) < first + (CUdeviceptr)nccl->memory_bytes[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static Status nccl_move(Transport *nccl, void *to, const void *from, int64_t bytes, Error *error) {
+    NcclLane *start = &nccl->lanes[nccl->setup.communicator_count];
+    TRY(copy(nccl, place_of(to), place_of(from), bytes, start->stream, error));
+    return nccl_stream_wait(nccl, start, error);
+}
+
+static Status unstaged(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
+    TRY(put(nccl, lane, kind, call, call, error));
+    return call->stream ? STATUS_OK : nccl_stream_wait(nccl, lane, error);
+}
+
 // ---------------------------------------------------------------------------------------------- the table
 
 static Status alone(Transport *nccl, CollectiveKind kind, const TransportCall *call, Error *error) {
@@ -151,6 +174,9 @@ static Status alone(Transport *nccl, CollectiveKind kind, const TransportCall *c
     }
     if (call->stream) {
         return copy(nccl, place_of(call->out), place_of(call->in), call->bytes, call->stream, error);
+    }
+    if (is_given(nccl, call->in)) {
+        return nccl_move(nccl, call->out, call->in, call->bytes, error);
     }
     memmove(call->out, call->in, (size_t)call->bytes);
     return STATUS_OK;
@@ -164,8 +190,8 @@ Status nccl_run(Transport *nccl, NcclLane *lane, CollectiveKind kind, const Tran
     } else if (kind == COLLECTIVE_BARRIER) {
         status = meet(nccl, lane, call, error);
     } else {
-        status =
-            call->stream ? put(nccl, lane, kind, call, call, error) : staged(nccl, lane, kind, call, error);
+        const bool there = call->stream || (is_given(nccl, call->in) && is_given(nccl, call->out));
+        status = there ? unstaged(nccl, lane, kind, call, error) : staged(nccl, lane, kind, call, error);
     }
     if (status != STATUS_OK) {
         nccl_abort(nccl);
@@ -221,4 +247,5 @@ const TransportTable transport_nccl = {
     .poll = nccl_poll,
     .finish = nccl_finish,
     .memory = nccl_memory,
+    .move = nccl_move,
 };

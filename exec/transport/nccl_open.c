@@ -269,7 +269,7 @@ Status nccl_open(const TransportSetup *setup, Arena *arena, Transport **transpor
     return nccl_shower_start(nccl, error);
 }
 
-// ---------------------------------------------------------------------------------------------- the arena
+// ---------------------------------------------------------------------------------------------- device memory
 
 // A symmetric window lies at the same offset on every rank: the same size everywhere.
 static Status sizes_agree(Transport *nccl, int64_t bytes, Error *error) {
@@ -279,20 +279,21 @@ static Status sizes_agree(Transport *nccl, int64_t bytes, Error *error) {
                  error));
     for (int rank = 0; rank < mesh_world(&nccl->setup.mesh); rank++) {
         if (all[rank] != bytes) {
-            return error_set(error, STATUS_INTERNAL, "the arena of rank %d has %lld bytes, that of rank %d %lld", rank,
+            return error_set(error, STATUS_INTERNAL, "memory of rank %d has %lld bytes, that of rank %d %lld", rank,
                              (long long)all[rank], nccl->setup.rank, (long long)bytes);
         }
     }
     return STATUS_OK;
 }
 
-static Status windows_register(Transport *nccl, Error *error) {
+static Status windows_register(Transport *nccl, int number, Error *error) {
     for (int i = 0; i < nccl->lane_count; i++) {
         NcclLane *lane = &nccl->lanes[i];
         if (lane->comm && lane->choice.windows && nccl->nccl.comm_window_register) {
+            const size_t bytes = (size_t)nccl->memory_bytes[number];
             TRY(nccl_try(nccl, lane,
-                         nccl->nccl.comm_window_register(lane->comm, nccl->memory, (size_t)nccl->memory_bytes,
-                                                         &lane->window, NCCL_WIN_COLL_SYMMETRIC),
+                         nccl->nccl.comm_window_register(lane->comm, nccl->memories[number], bytes,
+                                                         &lane->windows[number], NCCL_WIN_COLL_SYMMETRIC),
                          "a window", error));
             TRY(nccl_settle(nccl, lane, "a window", error));
         }
@@ -305,14 +306,16 @@ Status nccl_memory(Transport *nccl, int64_t bytes, void **memory, Error *error) 
     if (!nccl->nccl.mem_alloc || !nccl->nccl.mem_free) {
         return STATUS_OK;
     }
-    ASSERT(!nccl->memory);
+    const int number = nccl->memory_count;
+    ASSERT(number < NCCL_MEMORIES_MOST);
     TRY(sizes_agree(nccl, bytes, error));
     const int64_t grain = NCCL_WIN_REQUIRED_ALIGNMENT;
-    nccl->memory_bytes = (bytes + grain - 1) / grain * grain;
-    TRY(nccl_try(nccl, NULL, nccl->nccl.mem_alloc(&nccl->memory, (size_t)nccl->memory_bytes), "memory for the arena",
-                 error));
-    TRY(windows_register(nccl, error));
-    *memory = nccl->memory;
+    nccl->memory_bytes[number] = (bytes + grain - 1) / grain * grain;
+    TRY(nccl_try(nccl, NULL, nccl->nccl.mem_alloc(&nccl->memories[number], (size_t)nccl->memory_bytes[number]),
+                 "device memory", error));
+    nccl->memory_count++;
+    TRY(windows_register(nccl, number, error));
+    *memory = nccl->memories[number];
     return STATUS_OK;
 }
 
@@ -321,8 +324,10 @@ Status nccl_memory(Transport *nccl, int64_t bytes, void **memory, Error *error) 
 static void lane_close(Transport *nccl, NcclLane *lane) {
     Error unread;
     if (lane->comm && !nccl->torn) {
-        if (lane->window) {
-            nccl->nccl.comm_window_deregister(lane->comm, lane->window);
+        for (int i = 0; i < nccl->memory_count; i++) {
+            if (lane->windows[i]) {
+                nccl->nccl.comm_window_deregister(lane->comm, lane->windows[i]);
+            }
         }
         const bool quiet = nccl_try(nccl, lane, nccl->nccl.comm_finalize(lane->comm), "close", &unread) == STATUS_OK &&
                            nccl_settle(nccl, lane, "close", &unread) == STATUS_OK;
@@ -346,8 +351,8 @@ void nccl_close(Transport *nccl) {
     for (int i = 0; i < nccl->lane_count; i++) {
         lane_close(nccl, &nccl->lanes[i]);
     }
-    if (nccl->memory) {
-        nccl->nccl.mem_free(nccl->memory);
+    for (int i = 0; i < nccl->memory_count; i++) {
+        nccl->nccl.mem_free(nccl->memories[i]);
     }
     if (nccl->staging) {
         nccl->cuda.mem_free(nccl->staging);

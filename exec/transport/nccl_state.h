@@ -10,13 +10,18 @@
 #include "exec/transport/nccl_library.h"
 #include "exec/transport/transport.h"
 
+enum {
+    NCCL_STAGING_BYTES = 8 << 20,  // of one half
+    NCCL_MEMORIES_MOST = 4,        // the arena, and what a probe moves
+};
+
 // One communicator as this rank sees it.
 typedef struct NcclLane {
     const Communicator *spec;
     int size, index;
     NcclChoice choice;
     ncclComm_t comm;  // NULL for a group of one
-    ncclWindow_t window;
+    ncclWindow_t windows[NCCL_MEMORIES_MOST];
     CUstream stream;        // of calls with host memory
     CUdeviceptr counts_at;  // watch.counts as the GPU sees it
     LaneWatch watch;
@@ -32,8 +37,9 @@ struct Transport {
     int lane_count;
     LaneCounts *counts;
     CUdeviceptr staging;  // two halves: operands in, results out
-    void *memory;         // what `memory` gave
-    int64_t memory_bytes;
+    void *memories[NCCL_MEMORIES_MOST];  // what `memory` gave
+    int64_t memory_bytes[NCCL_MEMORIES_MOST];
+    int memory_count;
     Transport *segment;   // shm over the run's segment: stop flag and board; NULL where there is none
     void *board_memory;   // the segment, mapped for its board
     int64_t board_bytes;
@@ -46,8 +52,6 @@ struct Transport {
     bool torn;       // communicators were aborted
     double limit_s;  // of a wait: longer until all ranks have met
 };
-
-enum { NCCL_STAGING_BYTES = 8 << 20 };  // of one half
 
 // nccl_open.c
 Status nccl_open(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error);

@@ -106,9 +106,12 @@ typedef struct TransportTable {
     bool (*poll)(const Transport *transport);  // false once the run is stopped
     // Waits for everything that was put into streams; NULL where calls return when they are done.
     Status (*finish)(Transport *transport, Error *error);
-    // Device memory that this transport moves best, the same bytes on every rank, once, kept until close; NULL where any
-    // memory will do.
+    // Device memory that this transport moves best, the same bytes in the same order on every rank, kept until close. A
+    // call without a stream may have its operands there too. *memory NULL: this library has none. NULL where any memory
+    // will do.
     Status (*memory)(Transport *transport, int64_t bytes, void **memory, Error *error);
+    // Between there and the host, either way.
+    Status (*move)(Transport *transport, void *to, const void *from, int64_t bytes, Error *error);
 } TransportTable;
 
 // OK when the worker of this build has it, ENVIRONMENT when it could have it, USAGE for any other name; in words.

@@ -12,6 +12,7 @@
 #include "exec/worker/gather.h"
 #include "exec/worker/hosts.h"
 #include "exec/worker/interpreter.h"
+#include "exec/worker/room.h"
 #include "exec/worker/stopwatch.h"
 #include "kernels/kernels.h"
 
@@ -32,7 +33,8 @@ typedef struct Check {
     int which, size, index;  // collective, members, this rank among them
     int64_t part;            // floats of one member
     TransportCall call;
-    float *in, *out;
+    const Room *room;  // where the transport finds them
+    float *in, *out;   // as the host sees them
 } Check;
 
 // What member `index` contributes at place i.
@@ -56,31 +58,33 @@ static Status check_call(void *context, Error *error) {
     return functions[check->which](check->session->transport, &check->call, error);
 }
 
-static void check_fill(Check *check) {
+static Status check_fill(Check *check, Error *error) {
     enum { GATHER, SCATTER, REDUCE, SEND };
     const bool part_in = check->which == GATHER;
     const int64_t whole = check->part * check->size;
     for (int64_t i = 0; i < (part_in ? check->part : whole); i++) {
         check->in[i] = value_of(i, check->index);
     }
-    check->call.in = check->in;
-    check->call.out = check->out;
+    check->call.in = check->room->in;
+    check->call.out = check->room->out;
     const bool parts = check->which == GATHER || check->which == SCATTER;
     check->call.bytes = (parts ? check->part : whole) * (int64_t)sizeof(float);
+    return room_move(check->session, check->room, check->room->in, check->in,
+                     (part_in ? check->part : whole) * (int64_t)sizeof(float), error);
 }
 
-// Elements that are not what arithmetic says.
-static int64_t check_wrong(const Check *check) {
-    const int64_t part = check->part, whole = part * check->size;
+// Counts elements that are not what arithmetic says.
+static Status check_wrong(const Check *check, int64_t *wrong, Error *error) {
+    const int64_t part = check->part, whole = part * check->size, count = check->which == 1 ? part : whole;
     const int before = (check->index + check->size - 1) % check->size;
-    int64_t wrong = 0;
-    for (int64_t i = 0; i < (check->which == 1 ? part : whole); i++) {
+    TRY(room_move(check->session, check->room, check->out, check->room->out, count * (int64_t)sizeof(float), error));
+    for (int64_t i = 0; i < count; i++) {
         const float expected[KINDS] = {value_of(i % part, (int)(i / part)),
                                        sum_of(check->index * part + i, check->size), sum_of(i, check->size),
                                        value_of(i, before)};
-        wrong += check->out[i] < expected[check->which] || check->out[i] > expected[check->which];
+        *wrong += check->out[i] < expected[check->which] || check->out[i] > expected[check->which];
     }
-    return wrong;
+    return STATUS_OK;
 }
 
 typedef struct Finding {
@@ -89,17 +93,17 @@ typedef struct Finding {
 } Finding;
 
 static Status check_run(Check *check, Finding *finding, Error *error) {
+    finding->wrong = 0;
     check->part = PART_FLOATS_ODD;
-    check_fill(check);
+    TRY(check_fill(check, error));
     TRY(check_call(check, error));
-    finding->wrong = check_wrong(check);
+    TRY(check_wrong(check, &finding->wrong, error));
     check->part = PAYLOAD_FLOATS / check->size;
-    check_fill(check);
+    TRY(check_fill(check, error));
     Timing timing;
     TRY(stopwatch_run(check_call, check, &(StopwatchPlan){interpreter_clock_s, REPEATS, 1}, &timing, error));
-    finding->wrong += check_wrong(check);
     finding->seconds = timing.seconds;
-    return STATUS_OK;
+    return check_wrong(check, &finding->wrong, error);
 }
 
 static json_t *findings_json(const Finding *all, int world, bool wrong) {
@@ -112,20 +116,18 @@ static json_t *findings_json(const Finding *all, int world, bool wrong) {
 }
 
 // One collective of one set of axes on all its groups.
-static Status check_axes(Session *session, AxisMask axes, int which, Arena *arena, json_t *rows, Error *error) {
+static Status check_axes(const Check *room, AxisMask axes, int which, json_t *rows, Error *error) {
+    Session *session = room->session;
     const Mesh *mesh = &session->request->plan.mesh;
     const int world = mesh_world(mesh);
-    Check check = {.session = session,
-                   .which = which,
-                   .size = mesh_group_size(mesh, axes),
-                   .index = mesh_group_index(mesh, axes, &session->at),
-                   .call = {.communicator = communicators_of_axes(&session->communicators, axes),
-                            .place = {.step = -1, .task = -1}},
-                   .in = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS),
-                   .out = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS)};
-    Finding own;
+    Check check = *room;
+    check.which = which;
+    check.size = mesh_group_size(mesh, axes);
+    check.index = mesh_group_index(mesh, axes, &session->at);
+    check.call = (TransportCall){.communicator = communicators_of_axes(&session->communicators, axes),
+                                 .place = {.step = -1, .task = -1}};
+    Finding own, all[TRANSPORT_MAX_WORLD];
     TRY(check_run(&check, &own, error));
-    Finding *all = ARENA_ARRAY(arena, Finding, world);
     TRY(gather(session, &own, all, sizeof own, error));
     json_array_append_new(rows, json_pack("{s:i, s:s, s:I, s:o, s:o}", "axes", (int)axes, "collective",
                                           kind_names[which], "payload_bytes",
@@ -135,18 +137,19 @@ static Status check_axes(Session *session, AxisMask axes, int which, Arena *aren
 }
 
 // Single axes, and the sharding group where it is another one.
-static Status check_groups(Session *session, json_t *rows, Error *error) {
+static Status check_groups(Session *session, Arena *arena, json_t *rows, Error *error) {
     const AxisMask wanted[] = {AXIS_BIT(AXIS_TP), AXIS_BIT(AXIS_CP), AXIS_BIT(AXIS_DP_SHARD), AXIS_SHARD_GROUP,
                                AXIS_BIT(AXIS_DP_REPLICATE)};
+    Room room;
+    TRY(room_open(session, PAYLOAD_FLOATS * (int64_t)sizeof(float), arena, &room, error));
+    const Check check = {.session = session,
+                         .room = &room,
+                         .in = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS),
+                         .out = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS)};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        if (communicators_of_axes(&session->communicators, wanted[i]) < 0) {
-            continue;
-        }
-        for (int which = 0; which < KINDS; which++) {
-            Arena scratch = {0};
-            const Status status = check_axes(session, wanted[i], which, &scratch, rows, error);
-            arena_free(&scratch);
-            TRY(status);
+        const bool there = communicators_of_axes(&session->communicators, wanted[i]) >= 0;
+        for (int which = 0; there && which < KINDS; which++) {
+            TRY(check_axes(&check, wanted[i], which, rows, error));
         }
     }
     return STATUS_OK;
@@ -231,7 +234,7 @@ static Status preflight_all(Session *session, Arena *arena, json_t *groups, Erro
     TRY(hosts_gather(session, arena, &hosts, error));
     TRY(check_clocks(session, arena, offsets, error));
     TRY(check_speed(session, arena, rates, error));
-    TRY(check_groups(session, groups, error));
+    TRY(check_groups(session, arena, groups, error));
     if (session->rank != 0) {
         return STATUS_OK;
     }

@@ -6,6 +6,7 @@
 
 #include "exec/worker/interpreter.h"
 #include "exec/worker/probe.h"
+#include "exec/worker/room.h"
 
 static const double BUDGET_S = 0.06;                                         // per sample
 static const int64_t sizes_bytes[] = {4 << 10, 64 << 10, 1 << 20, 8 << 20};  // payload as sim/cost counts it
@@ -59,14 +60,13 @@ static Status probe_one(Probe *probe, Exchange *exchange, const ProbeTopic *topi
     return STATUS_OK;
 }
 
-static Status probe_group(Probe *probe, int communicator, ProbeTopic topic, Error *error) {
+static Status probe_group(Probe *probe, const Room *room, int communicator, ProbeTopic topic, Error *error) {
     Session *session = probe->session;
-    const int64_t largest = sizes_bytes[SIZES - 1];
     const int members = topic.nodes * topic.per_node;
     Exchange exchange = {.session = session,
                          .call = {.communicator = communicator,
-                                  .in = ARENA_ARRAY(probe->arena, char, largest),
-                                  .out = ARENA_ARRAY(probe->arena, char, largest),
+                                  .in = room->in,
+                                  .out = room->out,
                                   .place = {.step = -1, .task = -1}}};
     topic.what = "collective";
     for (int which = 0; which < COLLECTIVES; which++) {
@@ -83,8 +83,10 @@ static Status probe_group(Probe *probe, int communicator, ProbeTopic topic, Erro
 }
 
 Status probe_collectives(Probe *probe, Error *error) {
-    const Session *session = probe->session;
+    Session *session = probe->session;
     const Mesh *mesh = &session->request->plan.mesh;
+    Room room;
+    TRY(room_open(session, sizes_bytes[SIZES - 1], probe->arena, &room, error));
     int done[AXIS_ALL][2], done_count = 0;
     for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {
         const int communicator = communicators_of_axes(&session->communicators, axes);
@@ -110,7 +112,7 @@ Status probe_collectives(Probe *probe, Error *error) {
             mine = mine && ((axes & AXIS_BIT(axis)) || session->at.at[axis] == 0);
         }
         if (mine) {
-            TRY(probe_group(probe, communicator, topic, error));
+            TRY(probe_group(probe, &room, communicator, topic, error));
         }
         TRY(probe_meet(probe, error));
     }

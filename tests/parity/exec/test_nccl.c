@@ -125,6 +125,23 @@ Test(nccl, ranks_of_mpirun_get_the_id_through_the_post) {
     equal_bits(&run, &reference);
 }
 
+// Every collective of every group, on device memory that NCCL gave: right elements, and no call that is staged.
+Test(nccl, preflight_finds_every_group_right_and_times_no_copies) {
+    const char *const run[] = {"ndtune", "preflight", "--model", "tiny", "--mesh",    "dp_shard=2,tp=2", "--transport",
+                               "nccl",   "--format",  "json",    "--timeout", "60",   NULL};
+    ProgramRun ended = program_run(run, NULL, 50);
+    int right = 0;
+    for (const char *at = strstr(ended.out, "\"wrong_elements\""); at; at = strstr(at + 1, "\"wrong_elements\"")) {
+        right += strncmp(at, "\"wrong_elements\": 0.0", 21) == 0;
+    }
+    cr_expect_eq(right, 2 * 4, "%s %s", ended.out, ended.err);  // axes, collectives
+    for (int rank = 0; rank < 4; rank++) {
+        const NcclLog log = nccl_log_read(directory, rank, &arena);
+        cr_expect(!nccl_log_has(&log, "VIOLATION"), "rank %d", rank);
+    }
+    program_run_free(&ended);
+}
+
 // ---------------------------------------------------------------------------------------------- failures
 
 static void failure_says(const RunOptions *options, const char *const *words) {

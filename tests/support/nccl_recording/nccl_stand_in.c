@@ -138,6 +138,9 @@ static struct ncclComm *comm_new(const struct ncclComm *parent, const char *lane
     struct ncclComm *comm = calloc(1, sizeof *comm);  // never freed: a call after its end is to be seen
     comm->older = atomic_exchange(&newest, comm);
     snprintf(comm->lane, sizeof comm->lane, "%s", lane ? lane : "unnamed");
+    for (char *at = comm->lane; *at; at++) {
+        *at = *at == ' ' ? '-' : *at;  // a word of the record
+    }
     if (parent) {
         comm->record = parent->record;
         comm->recording = parent->recording;
