@@ -36,6 +36,8 @@ const charts = {
     'rejected': {spec: rejected, fill: rows.rejected}
 };
 
+const PAPER = 690;  // CSS pixels between the margins of A4 and of US letter
+let before = null;  // the theme to come back to; null = nothing is being printed
 const page = window.ndtune, tip = document.getElementById('tip');
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 
@@ -91,7 +93,7 @@ function build(chart) {
     chart.view = new View(parse(spec, themeConfig(), {ast: true}), {
         expr: expressionInterpreter, renderer: chart.renderer || 'svg', container: place, hover: true
     });
-    chart.view.tooltip(showTip).width(Math.max(320, place.clientWidth));
+    chart.view.tooltip(showTip).width(before === null ? Math.max(320, place.clientWidth) : PAPER);
     chart.view.run();
     if (chart.click) { chart.view.addEventListener('click', (event, item) => item && chart.click(item.datum)); }
     const drawn = place.querySelector('svg, canvas');
@@ -134,8 +136,7 @@ window.addEventListener('resize', function () {
         chart.view.width(Math.max(320, chart.figure.querySelector('.drawing').clientWidth)).runAsync()), 150);
 });
 
-// Paper is white and as wide as it is.
-let before = null;
+// Paper is white.
 window.addEventListener('beforeprint', function () {
     before = document.documentElement.dataset.theme || '';
     document.documentElement.dataset.theme = 'light';
@@ -143,5 +144,6 @@ window.addEventListener('beforeprint', function () {
 });
 window.addEventListener('afterprint', function () {
     if (before) { document.documentElement.dataset.theme = before; } else { delete document.documentElement.dataset.theme; }
+    before = null;
     rebuild();
 });
