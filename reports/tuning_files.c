@@ -17,26 +17,30 @@ static json_t *mesh_at(const Tuning *tuning, int shape) {
 static json_t *step_object(const Tuning *tuning, const TuneStep *step) {
     const TuneRun *run = &step->run;
     const bool ran = run->shape >= 0;
-    return json_pack(
-        "{s:o, s:s?, s:o, s:b, s:o, s:o, s:o, s:o, s:s?, s:o, s:s?, s:o, s:f, s:f, s:f, s:o, s:s?, s:f}", "mesh",
-        mesh_at(tuning, run->shape), "why", !ran ? NULL : run->known ? "known" : tune_why_names[step->because], "run_id",
-        run->id > 0 ? json_integer((json_int_t)run->id) : json_null(), "known", run->known, "expected_step_time_s",
-        known(step->expected_s, ran), "expected_low_s", known(step->expected_low_s, ran), "expected_high_s",
-        known(step->expected_high_s, ran), "measured_step_time_s", known(run->step_s, ran && !run->failure), "failure",
-        run->failure, "wall_s", known(run->wall_s, ran && !run->known), "calibration", step->learnt, "winner",
-        mesh_at(tuning, step->winner), "probability", step->probability, "expected_regret", step->regret, "entropy_bits",
-        step->entropy, "next", mesh_at(tuning, step->next), "next_why",
-        step->next < 0 ? NULL : tune_why_names[step->why], "gain_bits", step->gain);
+    return json_pack("{s:o, s:s?, s:o, s:b, s:o, s:o, s:o, s:o, s:s?, s:o, s:s?, s:o, s:f, s:f, s:f, s:o, s:s?, s:f}",
+                     "mesh", mesh_at(tuning, run->shape), "why",
+                     !ran         ? NULL
+                     : run->known ? "known"
+                                  : tune_why_names[step->because],
+                     "run_id", run->id > 0 ? json_integer((json_int_t)run->id) : json_null(), "known", run->known,
+                     "expected_step_time_s", known(step->expected_s, ran), "expected_low_s",
+                     known(step->expected_low_s, ran), "expected_high_s", known(step->expected_high_s, ran),
+                     "measured_step_time_s", known(run->step_s, ran && !run->failure), "failure", run->failure,
+                     "wall_s", known(run->wall_s, ran && !run->known), "calibration", step->learnt, "winner",
+                     mesh_at(tuning, step->winner), "probability", step->probability, "expected_regret", step->regret,
+                     "entropy_bits", step->entropy, "next", mesh_at(tuning, step->next), "next_why",
+                     step->next < 0 ? NULL : tune_why_names[step->why], "gain_bits", step->gain);
 }
 
 static json_t *shape_object(const TuneShape *shape) {
     const bool ran = shape->runs > 0;
-    return json_pack("{s:i, s:o, s:o, s:f, s:f, s:f, s:f, s:o, s:i, s:f, s:f, s:b, s:s?}", "place", shape->place, "mesh",
-                     json_mesh(&shape->prediction->plan.mesh), "plan", json_train_plan(&shape->prediction->plan),
-                     "predicted_step_time_s", shape->prediction->step_s, "calibrated_step_time_s", shape->calibrated_s,
-                     "believed_low_s", shape->low_s, "believed_high_s", shape->high_s, "measured_step_time_s",
-                     known(shape->measured_s, ran), "runs", shape->runs, "probability_good", shape->good,
-                     "probability_fastest", shape->best, "unsettled", shape->unsettled, "out", shape->out);
+    return json_pack("{s:i, s:o, s:o, s:f, s:f, s:f, s:f, s:o, s:i, s:f, s:f, s:b, s:s?}", "place", shape->place,
+                     "mesh", json_mesh(&shape->prediction->plan.mesh), "plan",
+                     json_train_plan(&shape->prediction->plan), "predicted_step_time_s", shape->prediction->step_s,
+                     "calibrated_step_time_s", shape->calibrated_s, "believed_low_s", shape->low_s, "believed_high_s",
+                     shape->high_s, "measured_step_time_s", known(shape->measured_s, ran), "runs", shape->runs,
+                     "probability_good", shape->good, "probability_fastest", shape->best, "unsettled", shape->unsettled,
+                     "out", shape->out);
 }
 
 Status json_tuning(const Tuning *tuning, FILE *out, Error *error) {
@@ -50,9 +54,9 @@ Status json_tuning(const Tuning *tuning, FILE *out, Error *error) {
     const TuneOptions *options = &tuning->options;
     const TuneStep *last = tune_last(tuning);
     return json_print(
-        json_pack("{s:s, s:o, s:f, s:f, s:o, s:o, s:I, s:o, s:o, s:f, s:f, s:s, s:i, s:i, s:i, s:f, s:o, s:o}", "schema",
-                  "ndtune.tune/1", "request", json_request(tuning->request), "wanted_probability", options->probability,
-                  "tolerance", options->tolerance, "max_runs",
+        json_pack("{s:s, s:o, s:f, s:f, s:o, s:o, s:I, s:o, s:o, s:f, s:f, s:s, s:i, s:i, s:i, s:f, s:o, s:o}",
+                  "schema", "ndtune.tune/1", "request", json_request(tuning->request), "wanted_probability",
+                  options->probability, "tolerance", options->tolerance, "max_runs",
                   options->max_runs > 0 ? json_integer(options->max_runs) : json_null(), "max_time_s",
                   known(options->max_time_s, options->max_time_s > 0), "seed", (json_int_t)options->seed, "begin",
                   step_object(tuning, &tuning->begin), "winner", mesh_at(tuning, last->winner), "probability",

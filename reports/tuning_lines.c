@@ -75,7 +75,10 @@ void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out) {
     const TuneRun *run = &step->run;
     const bool first = run->shape < 0;
     fprintf(out, "%4d  %-*s  %-12s  %-31s  %-9s  %-20s  %-*s  %5.2f  %s\n", tuning->step_count, mesh,
-            mesh_at(tuning, run->shape, shape), first ? "-" : run->known ? "known" : tune_why_names[step->because],
+            mesh_at(tuning, run->shape, shape),
+            first        ? "-"
+            : run->known ? "known"
+                         : tune_why_names[step->because],
             first ? "-" : interval_text(step->expected_s, step->expected_low_s, step->expected_high_s, expected),
             first          ? "-"
             : run->failure ? "failed"
@@ -95,10 +98,10 @@ static const char *state_text(const TuneShape *shape) {
 }
 
 static Status print_shapes(const Tuning *tuning, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"place", true},      {"mesh", false},    {"micro x accum", true},
-                                         {"predicted", true},  {"calibrated", true}, {"believed (80 % interval)", true},
-                                         {"measured", true},   {"runs", true},     {"P good", true},
-                                         {"P fastest", true},  {"state", false}};
+    static const GridColumn columns[] = {{"place", true},     {"mesh", false},      {"micro x accum", true},
+                                         {"predicted", true}, {"calibrated", true}, {"believed (80 % interval)", true},
+                                         {"measured", true},  {"runs", true},       {"P good", true},
+                                         {"P fastest", true}, {"state", false}};
     Grid *grid = grid_new(columns, 11);
     for (int i = 0; i < tuning->shape_count; i++) {
         const TuneShape *shape = &tuning->shapes[i];

@@ -11,7 +11,8 @@ static const double GIB = 1024.0 * 1024.0 * 1024.0;
 static const char *const columns =
     "id,source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,head_dim,mlp,cluster,overrides,gpu_mem_gb,target,"
     "dp_replicate,dp_shard,cp,tp,pp,world,seq_len,micro_batch,grad_accum,global_batch_seqs,zero,reshard,recompute,"
-    "attention,fused,dtype,cp_algo,sp,step_time_s,tokens_per_s_per_gpu,peak_mem_gb,mem_kind,usable,lanes,host,transport";
+    "attention,fused,dtype,cp_algo,sp,step_time_s,tokens_per_s_per_gpu,peak_mem_gb,mem_kind,usable,lanes,host,"
+    "transport";
 
 static void put_id(Csv *csv, const TuneRequest *request, const TrainPlan *plan, int number) {
     const int *size = plan->mesh.size;

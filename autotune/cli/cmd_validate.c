@@ -196,8 +196,8 @@ static Status validate(Cli *cli, Store *store, Error *error) {
                              .repeats = cli_integer_or(cli, OPTION_REPEATS, REPEATS)};
     const MeasuredSetup setup = {.cli = cli, .steps = validation.steps, .warm_up = validation.warm_up};
     TRY(measured_run_check_warm_up(&setup, error));
-    validate_choose(&result, cli_integer_or(cli, OPTION_TOP, TOP), cli_integer_or(cli, OPTION_SPREAD, SPREAD), &cli->arena,
-                    &validation);
+    validate_choose(&result, cli_integer_or(cli, OPTION_TOP, TOP), cli_integer_or(cli, OPTION_SPREAD, SPREAD),
+                    &cli->arena, &validation);
     return run_and_print(&executor, &result, &validation, error);
 }
 

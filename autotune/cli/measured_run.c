@@ -189,8 +189,8 @@ Status measured_run_check_warm_up(const MeasuredSetup *setup, Error *error) {
 
 Status measured_run_make(const MeasuredSetup *setup, const TrainPlan *plan, MeasuredRun **run, Error *error) {
     *run = ARENA_NEW(&setup->cli->arena, MeasuredRun);
-    **run = (MeasuredRun){
-        .cli = setup->cli, .request = setup->request, .target = setup->target, .warm_up = setup->warm_up};
+    **run =
+        (MeasuredRun){.cli = setup->cli, .request = setup->request, .target = setup->target, .warm_up = setup->warm_up};
     RunOptions options;
     measured_run_options(setup->cli, &options);
     options.steps = setup->steps;

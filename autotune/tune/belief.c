@@ -37,8 +37,8 @@ void belief_form(const TuneModel *model, const BeliefShape *shapes, int count, A
         const BeliefShape *shape = &shapes[i];
         const double measured_variance = shape->runs > 0 ? noise * noise / shape->runs : INFINITY;
         share[i] = misfit * misfit / (misfit * misfit + measured_variance);
-        belief->mean[i] = shape->runs > 0 ? shape->predicted + share[i] * (shape->measured - shape->predicted)
-                                          : shape->predicted;
+        belief->mean[i] =
+            shape->runs > 0 ? shape->predicted + share[i] * (shape->measured - shape->predicted) : shape->predicted;
         out[i] = shape->out;
     }
     for (int i = 0; i < count; i++) {
@@ -61,10 +61,10 @@ static Status factorize(const Belief *belief, gsl_matrix *lower, Error *error) {
     gsl_error_handler_t *before = gsl_set_error_handler_off();
     const int code = gsl_linalg_cholesky_decomp1(lower);
     gsl_set_error_handler(before);
-    return code == GSL_SUCCESS ? STATUS_OK
-                               : error_set(error, STATUS_INTERNAL,
-                                           "the covariance of %d predicted times is not positive definite",
-                                           belief->count);
+    return code == GSL_SUCCESS
+               ? STATUS_OK
+               : error_set(error, STATUS_INTERNAL, "the covariance of %d predicted times is not positive definite",
+                           belief->count);
 }
 
 static void fill_draws(const Belief *belief, const gsl_matrix *lower, gsl_rng *generator, int draws, double *values,
@@ -89,8 +89,8 @@ Status belief_draw(const Belief *belief, uint64_t seed, int draws, double *value
     gsl_matrix *lower = gsl_matrix_alloc((size_t)belief->count, (size_t)belief->count);
     gsl_rng *generator = gsl_rng_alloc(gsl_rng_mt19937);
     double *normal = ARENA_ARRAY(&arena, double, belief->count);
-    Status status = lower && generator ? factorize(belief, lower, error)
-                                       : error_set(error, STATUS_ENVIRONMENT, "out of memory");
+    Status status =
+        lower && generator ? factorize(belief, lower, error) : error_set(error, STATUS_ENVIRONMENT, "out of memory");
     if (status == STATUS_OK) {
         gsl_rng_set(generator, (unsigned long)seed);
         fill_draws(belief, lower, generator, draws, values, normal);

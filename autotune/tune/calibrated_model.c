@@ -28,11 +28,11 @@ static int samples_of(CalibratedModel *own, const Tuning *tuning, CalibrationSam
     for (int i = 0; i < tuning->step_count; i++) {
         const TuneRun *run = &tuning->steps[i].run;
         if (!run->failure) {
-            samples[count] = (CalibrationSample){.what = case_of(own, tuning, run->shape),
-                                                 .id = arena_format(&own->arena, "run %lld",
-                                                                    (long long)(run->id > 0 ? run->id : i + 1)),
-                                                 .set = own->set,
-                                                 .step_s = run->step_s};
+            samples[count] = (CalibrationSample){
+                .what = case_of(own, tuning, run->shape),
+                .id = arena_format(&own->arena, "run %lld", (long long)(run->id > 0 ? run->id : i + 1)),
+                .set = own->set,
+                .step_s = run->step_s};
             for (int kind = 0; kind < SPAN_KIND_COUNT && run->span_s; kind++) {
                 samples[count].span_s[kind] = run->span_s[kind];
             }
@@ -89,9 +89,8 @@ static double tension(const Calibration *calibration) {
 
 static void take_posterior(const Calibration *calibration, TuneModel *model) {
     const CalibrationPosterior *posterior = &calibration->posterior;
-    *model = (TuneModel){.factors = posterior->count,
-                         .misfit_sd = cautious_misfit(calibration),
-                         .noise_sd = posterior->noise_sd};
+    *model = (TuneModel){
+        .factors = posterior->count, .misfit_sd = cautious_misfit(calibration), .noise_sd = posterior->noise_sd};
     const double widened = tension(calibration);
     for (int i = 0; i < posterior->count * posterior->count; i++) {
         model->covariance[i] = widened * posterior->covariance[i];

@@ -7,8 +7,8 @@
 #include "autotune/tune/tune.h"
 
 typedef struct CalibratedModel {
-    const Target *runner;  // who runs: our executor's row, or the request's target itself
-    const char *set;       // whose runs they are: the host
+    const Target *runner;     // who runs: our executor's row, or the request's target itself
+    const char *set;          // whose runs they are: the host
     int threads;              // 0 = as many as there are processors; changes no result
     Arena arena;              // of the last calibration
     CalibrationInput input;   // its samples

@@ -63,7 +63,7 @@ static void sum_regrets(const Belief *belief, const double *draws, double *regre
 Status outlook_take(const Belief *belief, double tolerance, uint64_t seed, Arena *arena, Outlook *outlook,
                     Error *error) {
     const int count = belief->count;
-    double *draws = ARENA_ARRAY(arena, double, (size_t)count * OUTLOOK_DRAWS);
+    double *draws = ARENA_ARRAY(arena, double, (size_t)count *OUTLOOK_DRAWS);
     double *good = ARENA_ARRAY(arena, double, count), *best = ARENA_ARRAY(arena, double, count);
     TRY(belief_draw(belief, seed, OUTLOOK_DRAWS, draws, error));
     double *regrets = ARENA_ARRAY(arena, double, count);

@@ -11,7 +11,7 @@
 static const double COMMON_SD = 0.50;  // all predictions by one factor: nine of ten published runs are within 48 % of
                                        // an unfitted prediction (accuracy-notes.md 0), a busy machine is slower
 static const double MISFIT_SD = 0.20;  // shapes among each other: predicted over measured is 0.73 to 1.05 on a probed
-                                        // machine (tests/accuracy/two_node/RESULTS.md); many profiles were never probed
+                                       // machine (tests/accuracy/two_node/RESULTS.md); many profiles were never probed
 static const double NOISE_SD = 0.03;   // repeats: the same file, 2 to 9 % between the extremes of five
 static const double PRIOR_RUNS = 4;
 static const double FAR = 4;  // standard deviations

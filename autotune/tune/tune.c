@@ -245,8 +245,7 @@ Status tune_run(Tuning *tuning, const TuneMeans *means, Arena *arena, Error *err
         means->report(means->state, tuning, &tuning->begin);
     }
     for (int i = 0; i < count && status == STATUS_OK; i++) {
-        tuning->steps =
-            arena_grow(arena, tuning->steps, (size_t)tuning->step_count, &capacity, sizeof *tuning->steps);
+        tuning->steps = arena_grow(arena, tuning->steps, (size_t)tuning->step_count, &capacity, sizeof *tuning->steps);
         status = take_in(&loop, &known[i], error);
     }
     status = status == STATUS_OK ? go_on(&loop, &capacity, error) : status;

@@ -18,12 +18,12 @@ typedef struct TuneOptions {
 // One run of a shape, however it ended.
 typedef struct TuneRun {
     int shape;
-    bool known;           // measured before the session: costs it nothing
-    int64_t id;           // in the store; 0 = in none
-    double step_s;        // median after the warm-up; 0 = nothing was measured
+    bool known;            // measured before the session: costs it nothing
+    int64_t id;            // in the store; 0 = in none
+    double step_s;         // median after the warm-up; 0 = nothing was measured
     const double *span_s;  // sums by SpanKind of the calibration; NULL = not known
-    double wall_s;        // that it took
-    const char *failure;  // why it says nothing of the time; NULL = it does
+    double wall_s;         // that it took
+    const char *failure;   // why it says nothing of the time; NULL = it does
 } TuneRun;
 
 typedef struct TuneShape {
@@ -45,7 +45,7 @@ extern const char *const tune_why_names[TUNE_WHY_COUNT];  // "tells most" "to ma
 // A run, what was expected of it and what is believed after it.
 typedef struct TuneStep {
     TuneRun run;
-    TuneWhy because;  // it was run; nothing of a known one
+    TuneWhy because;                                     // it was run; nothing of a known one
     double expected_s, expected_low_s, expected_high_s;  // of its measured step, 80 %
     const char *learnt;                                  // what the model says of itself
     int winner;

@@ -11,6 +11,7 @@
 
 #include "autotune/accuracy/statistics.h"
 #include "autotune/calibrate/calibrate.h"
+#include "autotune/validate/measurement.h"
 #include "tests/accuracy/sweep/strategies.h"
 
 enum { SEEDS = 20, MOST_SEEDS = 1000, MOST_RUNS = 40 };
@@ -19,20 +20,19 @@ static Arena arena;
 
 // ------------------------------------------------------------------------------------------- predicted and measured
 
-typedef struct Judged {
-    double error, tau, regret;
-} Judged;
+static Agreement judge_times(const Sweep *sweep, const double *predicted_s) {
+    Agreement agreement;
+    measurement_agree(predicted_s, sweep->measured_s, sweep->result.entry_count, &arena, &agreement);
+    return agreement;
+}
 
-static Judged judge_times(const Sweep *sweep, const double *predicted_s) {
-    const int count = sweep->result.entry_count;
-    double *errors = ARENA_ARRAY(&arena, double, count);
-    int first = 0;
-    for (int i = 0; i < count; i++) {
-        errors[i] = fabs(predicted_s[i] / sweep->measured_s[i] - 1);
-        first = predicted_s[i] < predicted_s[first] ? i : first;
+// Of a shape drawn blindly.
+static double blind_regret(const Sweep *sweep) {
+    double sum = 0;
+    for (int i = 0; i < sweep->result.entry_count; i++) {
+        sum += sweep_regret(sweep, i) / sweep->result.entry_count;
     }
-    return (Judged){statistics_median(errors, count), statistics_kendall_tau(predicted_s, sweep->measured_s, count),
-                    sweep_regret(sweep, first)};
+    return sum;
 }
 
 static CalibrationCase case_of(const Sweep *sweep, int shape) {
@@ -82,7 +82,8 @@ static Status predict_held_out(const Sweep *sweep, double *predicted_s, Error *e
             taught[i] = i != held;
         }
         CalibrationSample *samples = ARENA_ARRAY(&arena, CalibrationSample, shapes * (sweep->repeats + 1));
-        const CalibrationInput input = {&sweep->request.cluster, samples, add_samples(sweep, taught, samples), .threads = 1};
+        const CalibrationInput input = {&sweep->request.cluster, samples, add_samples(sweep, taught, samples),
+                                        .threads = 1};
         Calibration calibration;
         TRY(calibrate_fit(&input, &arena, &calibration, error));
         TRY(predict_all(&calibration.posterior, sweep, all_s, error));
@@ -125,18 +126,22 @@ static double median_noise(const Sweep *sweep) {
     return count > 0 ? statistics_median(values, count) : NAN;
 }
 
-static void print_judged(const Judged *judged) {
-    printf(" %.1f %% | %.2f | %.2f |", 100 * judged->error, judged->tau, judged->regret);
+static void print_judged(const Agreement *judged) {
+    printf(" %.1f %% | %.2f | %.2f |", 100 * judged->median_abs_error, judged->kendall_tau, judged->regret);
 }
 
 static Status print_predictions(const Sweeps *sweeps, Error *error) {
-    printf("\n## Predicted and measured\n\n"
-           "Median error of the step time, Kendall's tau of the order, and regret: the measured time of the shape "
-           "predicted fastest over that\nof the fastest. \"Held out\": each shape by a calibration with the other "
-           "shapes of its sweep. \"Other models\": by a calibration with\nthe other models' runs on the same cluster. "
-           "Repeat noise: standard deviation of the logs of a shape's repeats, median over the shapes.\n\n"
-           "| sweep | shapes | repeats | repeat noise | as probed: error | tau | regret | held out: error | tau | "
-           "regret | other models: error | tau | regret |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    printf(
+        "\n## Predicted and measured\n\n"
+        "Median error of the step time, Kendall's tau of the order, and regret: the measured time of the shape "
+        "predicted fastest over that\nof the fastest. \"Held out\": each shape by a calibration with the other "
+        "shapes of its sweep. \"Other models\": by a calibration with\nthe other models' runs on the same cluster. "
+        "\"One rate\":\nthe same time for every shape, the middle "
+        "of these very runs; \"blind regret\": of a shape drawn blindly. Repeat noise: standard deviation of the\nlogs "
+        "of a shape's repeats, median over the shapes.\n\n"
+        "| sweep | shapes | repeats | repeat noise | one rate: error | blind regret | as probed: error | tau | "
+        "regret | held out: error | tau | regret | other models: error | tau | regret |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < sweeps->count; i++) {
         const Sweep *sweep = &sweeps->rows[i];
         const int shapes = sweep->result.entry_count;
@@ -148,12 +153,13 @@ static Status print_predictions(const Sweeps *sweeps, Error *error) {
         }
         TRY(predict_held_out(sweep, held_s, error));
         TRY(predict_from_others(sweeps, sweep, others_s, &any, error));
-        const Judged probed = judge_times(sweep, probed_s), held = judge_times(sweep, held_s);
-        printf("| %s | %d | %d | %.1f %% |", sweep->name, shapes, sweep->repeats, 100 * median_noise(sweep));
+        const Agreement probed = judge_times(sweep, probed_s), held = judge_times(sweep, held_s);
+        printf("| %s | %d | %d | %.1f %% | %.1f %% | %.2f |", sweep->name, shapes, sweep->repeats,
+               100 * median_noise(sweep), 100 * probed.constant_median_abs_error, blind_regret(sweep));
         print_judged(&probed);
         print_judged(&held);
         if (any) {
-            const Judged others = judge_times(sweep, others_s);
+            const Agreement others = judge_times(sweep, others_s);
             print_judged(&others);
         } else {
             printf(" - | - | - |");
@@ -171,9 +177,9 @@ enum { AFTER = sizeof after / sizeof after[0] };
 
 typedef struct Strategy {
     const char *name;
-    int courses, good;               // at the end: within 1 % of the best
-    double runs[MOST_SEEDS];         // before it stopped
-    double found[MOST_SEEDS];        // only of those that are good at the end
+    int courses, good;         // at the end: within 1 % of the best
+    double runs[MOST_SEEDS];   // before it stopped
+    double found[MOST_SEEDS];  // only of those that are good at the end
     double stated, regret_sum[AFTER], end_regret;
 } Strategy;
 
@@ -231,14 +237,15 @@ static Status judge_loop(const Sweep *sweep, int seeds, Error *error) {
 }
 
 static Status print_loop(const Sweeps *sweeps, int seeds, Error *error) {
-    printf("\n## How many runs it takes\n\n"
-           "Replays: each further run of a shape is another of its measured repeats, in an order of its own for each of "
-           "%d seeds. `tune` ends when\nthe winner is within 1 %% of the fastest with probability 0.95, or after %d "
-           "runs. Found: runs after which it names a shape within 1 %% of\nthe best (by the median of all repeats) and "
-           "stays with such; only of the replays that end so. Median, in brackets the 90th percentile.\nThe last "
-           "columns: mean regret of what it names after so many runs.\n\n"
-           "| sweep | how | runs | found after | right | stated | regret at its end |",
-           seeds, MOST_RUNS);
+    printf(
+        "\n## How many runs it takes\n\n"
+        "Replays: each further run of a shape is another of its measured repeats, in an order of its own for each of "
+        "%d seeds. `tune` ends when\nthe winner is within 1 %% of the fastest with probability 0.95, or after %d "
+        "runs. Found: runs after which it names a shape within 1 %% of\nthe best (by the median of all repeats) and "
+        "stays with such; only of the replays that end so. Median, in brackets the 90th percentile.\nThe last "
+        "columns: mean regret of what it names after so many runs.\n\n"
+        "| sweep | how | runs | found after | right | stated | regret at its end |",
+        seeds, MOST_RUNS);
     for (int k = 0; k < AFTER; k++) {
         printf(" %d |", after[k]);
     }

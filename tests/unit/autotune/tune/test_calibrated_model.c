@@ -53,8 +53,8 @@ static void begin(void) {
     for (int i = 0; i < GENERATED_SHAPES; i++) {
         const TrainPlan *plan = &generated.cases[i].plan;
         const double step_s = generated_step_s(&generated, &generated.cases[i], NULL, 0);
-        entries[i] = (Prediction){
-            .plan = *plan, .step_s = step_s, .tokens_per_s = (double)plan_tokens_per_step(plan) / step_s};
+        entries[i] =
+            (Prediction){.plan = *plan, .step_s = step_s, .tokens_per_s = (double)plan_tokens_per_step(plan) / step_s};
     }
     result = (TuneResult){.request = &request, .entries = entries, .entry_count = GENERATED_SHAPES};
     rank_entries(result.entries, result.entry_count, OBJECTIVE_THROUGHPUT);
@@ -89,8 +89,7 @@ static bool never(void *state) {
 
 static Tuning tuned(int max_runs, double probability) {
     const TuneMeans means = {.run = replay_run, .learn = learn, .cancelled = never, .state = &known};
-    const TuneOptions options = {
-        .probability = probability, .tolerance = 0.01, .max_runs = max_runs, .seed = 1};
+    const TuneOptions options = {.probability = probability, .tolerance = 0.01, .max_runs = max_runs, .seed = 1};
     Tuning tuning;
     tune_begin(&result, &options, 0, &arena, &tuning);
     cr_assert_eq(tune_run(&tuning, &means, &arena, &error), STATUS_OK, "%s", error.message);
