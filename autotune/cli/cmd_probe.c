@@ -8,6 +8,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/probe_profile.h"
+#include "autotune/cli/request.h"
 #include "exec/launch/cores.h"
 #include "exec/launch/launchers.h"
 #include "reports/reports.h"
@@ -33,12 +34,13 @@ static Status choose_mesh(Cli *cli, const char *transport, Mesh *mesh, Error *er
     if (cli_given(cli, OPTION_MESH)) {
         TRY(cli_blame(cli, OPTION_MESH, mesh_parse(cli_value(cli, OPTION_MESH)->text, mesh, error)));
     } else {
-        const int ranks = cli_given(cli, OPTION_WORLD) ? (int)cli_value(cli, OPTION_WORLD)->integer : usual_ranks();
+        const int usual = cli_on_gpu(cli) ? 1 : usual_ranks();
+        const int ranks = cli_given(cli, OPTION_WORLD) ? (int)cli_value(cli, OPTION_WORLD)->integer : usual;
         const int machines = ranks % hosts == 0 ? hosts : 1, each = ranks / machines;
         const int pairs = each % 2 == 0 && ranks > 2 ? 2 : 1;
         *mesh = (Mesh){.size = {machines, each / pairs, 1, pairs}};
     }
-    if (mesh_world(mesh) < 2) {
+    if (mesh_world(mesh) < 2 && !cli_on_gpu(cli)) {
         error_set(error, STATUS_USAGE, "one rank has nobody to exchange with: a probe needs at least 2");
         return cli_blame(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, STATUS_USAGE);
     }
@@ -57,8 +59,9 @@ static Status save(Cli *cli, const ProbeResult *probe, const char *transport, co
     struct tm day;
     strftime(when, sizeof when, "%Y-%m-%d", gmtime_r(&now, &day));
     const ProbeProfile about = {.name = profile_name(path, &cli->arena),
-                                .extends =
-                                    cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text : "local-cpu",
+                                .extends = cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text
+                                           : cli_on_gpu(cli)              ? search_defaults.cluster
+                                                                          : "local-cpu",
                                 .when = when,
                                 .program = arena_format(&cli->arena, "ndtune %s", tune_engine_version()),
                                 .transport = transport};

@@ -4,7 +4,7 @@
 // what all at once keep of it (memory, caches, hyperthreads), both per second of computing. Collectives by the lower
 // quartile of their repeats: what else the machine does only adds.
 
-#include "autotune/cli/probe_profile.h"
+#include "autotune/cli/probe_builder.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -18,16 +18,6 @@ static const double LARGE_GEMM = 256;      // every side: burst and peak
 static const double BYTES_PER_ADAMW = 28;  // g, master, m, v in, master, m, v out; ndtune's row of the target table
 static const double BYTES_PER_ADD = 12, BYTES_PER_NORM = 8, BYTES_PER_SWIGLU = 12;
 static const double SMALLEST_LONG_BYTES = 60000;  // messages from here on tell bandwidth
-
-typedef struct Builder {
-    const ProbeProfile *about;
-    const ProbeResult *probe;
-    Arena *arena;
-    json_t *root;
-    double gemm_kept, stream_kept;  // share of a lone rank's rate that a core keeps
-    double peak_flop_per_s, sustained_flop_per_s, launch_s, floor_s;
-    double link_s;  // smallest collective inside a node
-} Builder;
 
 // ---------------------------------------------------------------------------------------------- writing
 
@@ -46,8 +36,7 @@ static json_t *section_of(json_t *root, const char *path, const char **leaf) {
     return at;
 }
 
-__attribute__((format(printf, 4, 5))) static void put(const Builder *builder, const char *path, double value,
-                                                      const char *format, ...) {
+void probe_put(const ProbeBuilder *builder, const char *path, double value, const char *format, ...) {
     char detail[SOURCE_BYTES], source[2 * SOURCE_BYTES];
     va_list arguments;
     va_start(arguments, format);
@@ -70,7 +59,7 @@ static double clamp(double value, double low, double high) {
     return fmin(high, fmax(low, value));
 }
 
-static double gemm_rate(const ProbeSample *sample, double launch_s) {
+double probe_gemm_rate(const ProbeSample *sample, double launch_s) {
     const double flops = 2 * sample->size[0] * sample->size[1] * sample->size[2];
     return flops / fmax(sample->seconds - launch_s, 1e-9);
 }
@@ -131,7 +120,7 @@ static int machines_of_kernel(const ProbeResult *probe) {
     return machines > 0 ? machines : 1;
 }
 
-static Status fit_cores(Builder *builder, Error *error) {
+static Status fit_cores(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     const ProbeSample *alone, *all, *stream_alone, *stream_all;
     if (!shared_pair(probe, "gemm", &alone, &all) || !shared_pair(probe, "stream", &stream_alone, &stream_all)) {
@@ -140,17 +129,17 @@ static Status fit_cores(Builder *builder, Error *error) {
     const int machines = machines_of_kernel(probe);
     builder->gemm_kept = clamp(alone->seconds / all->seconds, 0.05, 1);
     builder->stream_kept = clamp(stream_alone->seconds / stream_all->seconds, 0.05, 1);
-    put(builder, "node.cores", fmax(1, floor((double)probe->hosts[0].cores / machines)),
-        "the system counts %d cores%s; with %d ranks at once a core keeps %.0f %% of its GEMM rate, %.0f %% of "
-        "streaming",
-        probe->hosts[0].cores, machines > 1 ? ", which the machines of this probe share (one kernel)" : "",
-        probe->world, 100 * builder->gemm_kept, 100 * builder->stream_kept);
+    probe_put(builder, "node.cores", fmax(1, floor((double)probe->hosts[0].cores / machines)),
+              "the system counts %d cores%s; with %d ranks at once a core keeps %.0f %% of its GEMM rate, %.0f %% of "
+              "streaming",
+              probe->hosts[0].cores, machines > 1 ? ", which the machines of this probe share (one kernel)" : "",
+              probe->world, 100 * builder->gemm_kept, 100 * builder->stream_kept);
     return STATUS_OK;
 }
 
 // ---------------------------------------------------------------------------------------------- kernels
 
-static Status fit_gemm(Builder *builder, Error *error) {
+static Status fit_gemm(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     const ProbeSample *tiny = find_gemm(probe, 1, 1, 1);
     const ProbeSample *tiles[] = {find_gemm(probe, 128, 128, 256), find_gemm(probe, 64, 128, 256),
@@ -160,7 +149,7 @@ static Status fit_gemm(Builder *builder, Error *error) {
     for (int i = 0; i < probe->sample_count && count < MOST_VALUES; i++) {
         const ProbeSample *sample = &probe->samples[i];
         if (sample->kind == PROBE_GEMM && fmin(sample->size[0], fmin(sample->size[1], sample->size[2])) >= LARGE_GEMM) {
-            rates[count++] = gemm_rate(sample, 0);
+            rates[count++] = probe_gemm_rate(sample, 0);
             peak = fmax(peak, rates[count - 1]);
         }
     }
@@ -174,25 +163,25 @@ static Status fit_gemm(Builder *builder, Error *error) {
     static const char gemm[] = "accelerator.gemm.fp32.";
     char path[96];
     snprintf(path, sizeof path, "%speak_flop_per_s", gemm);
-    put(builder, path, peak, "best of %d GEMM shapes from 256 to 3072 on one core: the datasheet's peak is not known",
-        count);
+    probe_put(builder, path, peak,
+              "best of %d GEMM shapes from 256 to 3072 on one core: the datasheet's peak is not known", count);
     snprintf(path, sizeof path, "%sburst_flop_per_s", gemm);
-    put(builder, path, burst, "median of %d GEMM shapes on one core, others idle", count);
+    probe_put(builder, path, burst, "median of %d GEMM shapes on one core, others idle", count);
     snprintf(path, sizeof path, "%ssustained_flop_per_s", gemm);
-    put(builder, path, builder->sustained_flop_per_s, "%.0f %% of that is kept with all cores busy",
-        100 * builder->gemm_kept);
+    probe_put(builder, path, builder->sustained_flop_per_s, "%.0f %% of that is kept with all cores busy",
+              100 * builder->gemm_kept);
     snprintf(path, sizeof path, "%slaunch_s", gemm);
-    put(builder, path, tiny->seconds, "GEMM of 1 x 1 x 1, median of %d", tiny->repeats);
+    probe_put(builder, path, tiny->seconds, "GEMM of 1 x 1 x 1, median of %d", tiny->repeats);
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%sclass_efficiency_%d", gemm, i + 1);
-        put(builder, path, clamp(gemm_rate(tiles[i], tiny->seconds) / burst, 0.01, 1.5),
-            "GEMM of %.0f x %.0f x %.0f against the large ones", tiles[i]->size[0], tiles[i]->size[1],
-            tiles[i]->size[2]);
+        probe_put(builder, path, clamp(probe_gemm_rate(tiles[i], tiny->seconds) / burst, 0.01, 1.5),
+                  "GEMM of %.0f x %.0f x %.0f against the large ones", tiles[i]->size[0], tiles[i]->size[1],
+                  tiles[i]->size[2]);
     }
     return STATUS_OK;
 }
 
-static Status fit_streams(Builder *builder, Error *error) {
+static Status fit_streams(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     double rates[MOST_VALUES], best = 0, adamw = 0, beyond = 0;
     int count = 0;
@@ -219,24 +208,26 @@ static Status fit_streams(Builder *builder, Error *error) {
         return error_set(error, STATUS_ENVIRONMENT, "the probe has no samples of streaming kernels");
     }
     const double middle = statistics_median(rates, count);
-    put(builder, "accelerator.memory_bytes_per_s", best * builder->stream_kept,
+    probe_put(
+        builder, "accelerator.memory_bytes_per_s", best * builder->stream_kept,
         "best of add, norm, SwiGLU and AdamW inside the caches, one core, %.0f %% kept with all busy; add beyond the "
         "caches %.1f GB/s",
         100 * builder->stream_kept, beyond / 1e9);
-    put(builder, "accelerator.memory_efficiency", clamp(middle / best, 0.01, 1),
-        "median of those %d samples against the best; AdamW of 4 M parameters %.2f G parameters/s", count, adamw / 1e9);
-    put(builder, "accelerator.kernel_floor_s", builder->floor_s, "adding 16 elements");
+    probe_put(builder, "accelerator.memory_efficiency", clamp(middle / best, 0.01, 1),
+              "median of those %d samples against the best; AdamW of 4 M parameters %.2f G parameters/s", count,
+              adamw / 1e9);
+    probe_put(builder, "accelerator.kernel_floor_s", builder->floor_s, "adding 16 elements");
     for (int i = 0; i < probe->sample_count; i++) {
         if (probe->samples[i].kind == PROBE_GAP) {
-            put(builder, "accelerator.kernel_gap_s", fmax(0, probe->samples[i].seconds),
-                "median of %d pauses between compute tasks of a rank in real steps", probe->samples[i].repeats);
+            probe_put(builder, "accelerator.kernel_gap_s", fmax(0, probe->samples[i].seconds),
+                      "median of %d pauses between compute tasks of a rank in real steps", probe->samples[i].repeats);
         }
     }
     return STATUS_OK;
 }
 
 // Rate of an attention sample, counting what the mask lets through.
-static double attention_rate(const Builder *builder, double length, bool causal, int heads, int dim,
+static double attention_rate(const ProbeBuilder *builder, double length, bool causal, int heads, int dim,
                              const char *direction) {
     const ProbeResult *probe = builder->probe;
     for (int i = 0; i < probe->sample_count; i++) {
@@ -266,7 +257,7 @@ static Plateau plateau_of(double short_length, double short_rate, double long_le
     return plateau > 0 && plateau < 4 * long_rate ? (Plateau){plateau, slope * plateau} : (Plateau){.rate = long_rate};
 }
 
-static void fit_attention(Builder *builder, int dim, int heads) {
+static void fit_attention(ProbeBuilder *builder, int dim, int heads) {
     static const char *const directions[] = {"forward", "backward"};
     static const double lengths[] = {128, 512};
     double causal[4];
@@ -280,10 +271,10 @@ static void fit_attention(Builder *builder, int dim, int heads) {
         }
         const Plateau plateau = plateau_of(lengths[0], low, lengths[1], high);
         snprintf(path, sizeof path, "accelerator.attention.cpu-%d.%s_efficiency", dim, directions[d]);
-        put(builder, path, clamp(plateau.rate * builder->gemm_kept / builder->peak_flop_per_s, 0.001, 1),
-            "whole blocks of 128 and 512 tokens: %.0f and %.0f GFLOP/s", low / 1e9, high / 1e9);
+        probe_put(builder, path, clamp(plateau.rate * builder->gemm_kept / builder->peak_flop_per_s, 0.001, 1),
+                  "whole blocks of 128 and 512 tokens: %.0f and %.0f GFLOP/s", low / 1e9, high / 1e9);
         snprintf(path, sizeof path, "accelerator.attention.cpu-%d.%s_ramp", dim, directions[d]);
-        put(builder, path, clamp(plateau.ramp, 0, 1e6), "the same two");
+        probe_put(builder, path, clamp(plateau.ramp, 0, 1e6), "the same two");
         for (int s = 0; s < 2; s++) {
             const double rate = attention_rate(builder, lengths[s], true, heads, dim, directions[d]);
             const double keys = 0.5 * lengths[s];
@@ -293,8 +284,8 @@ static void fit_attention(Builder *builder, int dim, int heads) {
         }
     }
     snprintf(path, sizeof path, "accelerator.attention.cpu-%d.causal_factor", dim);
-    put(builder, path, clamp(statistics_median(causal, count), 0.1, 2),
-        "causal blocks of 128 and 512 tokens, both directions");
+    probe_put(builder, path, clamp(statistics_median(causal, count), 0.1, 2),
+              "causal blocks of 128 and 512 tokens, both directions");
 }
 
 // ---------------------------------------------------------------------------------------------- collectives
@@ -318,7 +309,7 @@ static double smallest_s(const ProbeResult *probe, const char *name, int nodes, 
     return sample ? sample->low : 0;
 }
 
-static void fit_node(Builder *builder) {
+static void fit_node(ProbeBuilder *builder) {
     const ProbeResult *probe = builder->probe;
     int ranks = 2;
     while (ranks <= probe->world && !find_collective(probe, "all_gather", 1, ranks, 1, 0)) {
@@ -334,19 +325,19 @@ static void fit_node(Builder *builder) {
     const double scatter = bandwidth_of(probe, "reduce_scatter", 1, ranks, share, gather_s);
     const char *over = builder->about->transport;
     builder->link_s = gather_s / ranks;
-    put(builder, "node.link_latency_s", builder->link_s, "all-gather of 4 KB, %d ranks over %s: %.2f us", ranks, over,
-        1e6 * gather_s);
-    put(builder, "node.step_latency_s", builder->link_s, "likewise: start-up and steps alike");
-    put(builder, "node.ring.bandwidth_bytes_per_s", gather, "all-gather of 64 KB to 8 MB, %d ranks over %s", ranks,
-        over);
-    put(builder, "node.reduction_bytes_per_s", scatter < gather ? 1 / (1 / scatter - 1 / gather) : 0,
-        "what reduce-scatter takes beyond all-gather, %d ranks over %s", ranks, over);
-    put(builder, "node.p2p_latency_s", send_s, "exchange of 4 KB, %d ranks over %s", ranks, over);
-    put(builder, "node.p2p.bandwidth_bytes_per_s", bandwidth_of(probe, "send_recv", 1, ranks, 1, send_s),
-        "exchange of 64 KB to 8 MB, %d ranks over %s", ranks, over);
+    probe_put(builder, "node.link_latency_s", builder->link_s, "all-gather of 4 KB, %d ranks over %s: %.2f us", ranks,
+              over, 1e6 * gather_s);
+    probe_put(builder, "node.step_latency_s", builder->link_s, "likewise: start-up and steps alike");
+    probe_put(builder, "node.ring.bandwidth_bytes_per_s", gather, "all-gather of 64 KB to 8 MB, %d ranks over %s",
+              ranks, over);
+    probe_put(builder, "node.reduction_bytes_per_s", scatter < gather ? 1 / (1 / scatter - 1 / gather) : 0,
+              "what reduce-scatter takes beyond all-gather, %d ranks over %s", ranks, over);
+    probe_put(builder, "node.p2p_latency_s", send_s, "exchange of 4 KB, %d ranks over %s", ranks, over);
+    probe_put(builder, "node.p2p.bandwidth_bytes_per_s", bandwidth_of(probe, "send_recv", 1, ranks, 1, send_s),
+              "exchange of 64 KB to 8 MB, %d ranks over %s", ranks, over);
 }
 
-static void fit_fabric(Builder *builder) {
+static void fit_fabric(ProbeBuilder *builder) {
     const ProbeResult *probe = builder->probe;
     const int nodes = probe->nodes;
     const double gather_s = smallest_s(probe, "all_gather", nodes, 1),
@@ -358,22 +349,22 @@ static void fit_fabric(Builder *builder) {
     const double gather = bandwidth_of(probe, "all_gather", nodes, 1, share, gather_s);
     const double send = bandwidth_of(probe, "send_recv", nodes, 1, 1, send_s), card = fmax(gather, send);
     const char *over = builder->about->transport;
-    put(builder, "node.accelerators", probe->per_node, "ranks per machine of this probe");
-    put(builder, "fabric.nics", 1, "the network as one card per machine");
-    put(builder, "fabric.nic_bytes_per_s", card, "the better of all-gather and exchange, one rank per machine, %s",
-        over);
-    put(builder, "fabric.efficiency", clamp(gather / card, 0.01, 1), "all-gather of 64 KB to 8 MB: %.1f MB/s",
-        gather / 1e6);
-    put(builder, "fabric.ring_step_latency_s", fmax(0, gather_s - builder->link_s) / (nodes - 1),
-        "all-gather of 4 KB, one rank per machine: %.1f us", 1e6 * gather_s);
-    put(builder, "fabric.p2p_latency_s", send_s, "exchange of 4 KB, one rank per machine");
-    put(builder, "fabric.p2p_efficiency", clamp(send / card, 0.01, 1), "exchange of 64 KB to 8 MB: %.1f MB/s",
-        send / 1e6);
-    put(builder, "fabric.tier1.oversubscription", 1, "no level above the machines of this probe");
+    probe_put(builder, "node.accelerators", probe->per_node, "ranks per machine of this probe");
+    probe_put(builder, "fabric.nics", 1, "the network as one card per machine");
+    probe_put(builder, "fabric.nic_bytes_per_s", card,
+              "the better of all-gather and exchange, one rank per machine, %s", over);
+    probe_put(builder, "fabric.efficiency", clamp(gather / card, 0.01, 1), "all-gather of 64 KB to 8 MB: %.1f MB/s",
+              gather / 1e6);
+    probe_put(builder, "fabric.ring_step_latency_s", fmax(0, gather_s - builder->link_s) / (nodes - 1),
+              "all-gather of 4 KB, one rank per machine: %.1f us", 1e6 * gather_s);
+    probe_put(builder, "fabric.p2p_latency_s", send_s, "exchange of 4 KB, one rank per machine");
+    probe_put(builder, "fabric.p2p_efficiency", clamp(send / card, 0.01, 1), "exchange of 64 KB to 8 MB: %.1f MB/s",
+              send / 1e6);
+    probe_put(builder, "fabric.tier1.oversubscription", 1, "no level above the machines of this probe");
 }
 
 // Measured curves of groups that were measured at four sizes.
-static void add_curves(Builder *builder) {
+static void add_curves(ProbeBuilder *builder) {
     static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
     const ProbeResult *probe = builder->probe;
     json_t *curves = json_object();
@@ -401,17 +392,17 @@ static void add_curves(Builder *builder) {
     json_object_set_new(builder->root, "curves", curves);
 }
 
-static Status build(Builder *builder, Error *error) {
+static Status build(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     const ProbeHost *host = &probe->hosts[0];
     json_object_set_new(builder->root, "accelerator",
                         json_pack("{s:s}", "name", arena_format(builder->arena, "core of %.35s", host->processor)));
     TRY(fit_cores(builder, error));
     const double ranks = fmax(8, probe->per_node);  // local-cpu's most ranks on one machine
-    put(builder, "accelerator.memory_bytes",
-        floor(0.9 * host->memory_bytes / (probe->nodes > 1 ? probe->per_node : ranks)),
-        "nine tenths of the %.1f GB that were free, for %.0f ranks", host->memory_bytes / 1e9,
-        probe->nodes > 1 ? probe->per_node : ranks);
+    probe_put(builder, "accelerator.memory_bytes",
+              floor(0.9 * host->memory_bytes / (probe->nodes > 1 ? probe->per_node : ranks)),
+              "nine tenths of the %.1f GB that were free, for %.0f ranks", host->memory_bytes / 1e9,
+              probe->nodes > 1 ? probe->per_node : ranks);
     TRY(fit_gemm(builder, error));
     TRY(fit_streams(builder, error));
     fit_attention(builder, 16, 16);
@@ -427,14 +418,14 @@ Status probe_profile(const ProbeProfile *about, const ProbeResult *probe, Arena 
     const ProbeHost *host = &probe->hosts[0];
     const char *machines =
         probe->nodes > 1 ? arena_format(arena, "%d machines like %s", probe->nodes, host->name) : host->name;
-    Builder builder = {.about = about, .probe = probe, .arena = arena};
+    ProbeBuilder builder = {.about = about, .probe = probe, .arena = arena};
     builder.root = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "schema", "ndtune.cluster/1", "name", about->name,
                              "extends", about->extends, "description",
                              arena_format(arena, "%s, %s, as ndtune probe measured it with %d ranks", machines,
-                                          host->processor, probe->world),
+                                          probe->chip ? probe->chip : host->processor, probe->world),
                              "stack", arena_format(arena, "%s transport of %s", about->transport, about->program),
                              "date", about->when);
-    const Status status = build(&builder, error);
+    const Status status = probe->chip ? probe_gpu(&builder, error) : build(&builder, error);
     if (status == STATUS_OK) {
         *root = builder.root;
     } else {

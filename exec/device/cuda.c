@@ -317,6 +317,7 @@ const DeviceTable device_cuda = {
     .synchronize = cuda_synchronize,
     .address = cuda_address,
     .read = cuda_read,
+    .measure = cuda_measure,
     .account = cuda_account,
     .peak_bytes = cuda_peak_bytes,
 };

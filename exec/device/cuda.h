@@ -163,5 +163,7 @@ void cuda_graphs_close(Device *cuda);
 void cuda_graphs_capture(Device *cuda);
 bool cuda_graphs_launch(Device *cuda, int32_t run);
 
+Status cuda_measure(Device *cuda, const DeviceWork *work, DeviceTiming *timing, Error *error);
+
 Status cuda_trace_open(Device *cuda, Arena *arena, Error *error);
 void cuda_trace_close(Device *cuda);

@@ -4,12 +4,12 @@
 
 #pragma once
 
-#include "sim/step/chip_price.h"
 #include "exec/data/data.h"
 #include "exec/device/issue_runs.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/memory/memory.h"
+#include "sim/step/chip_price.h"
 #include "sim/step/step.h"
 
 typedef struct DeviceNumbers {
@@ -47,6 +47,26 @@ typedef struct DeviceStage {
 // Work is ordered by lanes, as the program says (step.h). A device that runs a task to its end when asked leaves wait,
 // record, stage, unstage, stream, runs, launch, trace and span NULL: then the order of the calls is all the order there
 // is, the host's clock says when a task ran, and what address returns is host memory.
+// A kernel at a size, for the probe: m, n, k of a product (bf16, second operand transposed), or elements of one operand.
+typedef enum {
+    DEVICE_WORK_GEMM,
+    DEVICE_WORK_ADD,
+    DEVICE_WORK_NORM,
+    DEVICE_WORK_SWIGLU,
+    DEVICE_WORK_ADAMW,
+    DEVICE_WORK_COUNT
+} DeviceWorkKind;
+
+typedef struct DeviceWork {
+    DeviceWorkKind kind;
+    double size[3];
+} DeviceWork;
+
+typedef struct DeviceTiming {
+    double seconds, low, high;  // of one call: median and quartiles
+    int repeats;
+} DeviceTiming;
+
 // What a device with a chip of its own can tell.
 typedef struct DeviceAccount {
     const char *chip;
@@ -87,6 +107,8 @@ typedef struct DeviceTable {
     // Bitwise: the exact sums behind an access, DEVICE_SUM_BYTES for each byte of it; and its floats from them.
     void *(*sums)(Device *device, const BufferRef *ref, int layer);
     void (*round)(Device *device, const BufferRef *ref, int layer);
+    // Outside of steps; takes memory for it. NULL: this device's kernels are kernels.h on the host.
+    Status (*measure)(Device *device, const DeviceWork *work, DeviceTiming *timing, Error *error);
     void (*account)(const Device *device, DeviceAccount *account);  // NULL: nothing to tell
     int64_t (*peak_bytes)(const Device *device);  // highest arena byte addressed so far, rounded up to STEP_ALIGN_BYTES
 } DeviceTable;

@@ -48,6 +48,8 @@ static Status read_root(const json_t *root, Arena *arena, ProbeResult *result, E
     if (!schema || strcmp(schema, SCHEMA) != 0 || json_array_size(hosts) == 0) {
         return error_set(error, STATUS_INTERNAL, "not the result of a probe (%s)", SCHEMA);
     }
+    const char *chip = json_string_value(json_object_get(root, "chip"));
+    result->chip = chip ? arena_text(arena, chip) : NULL;
     result->world = (int)json_array_size(hosts);
     result->hosts = ARENA_ARRAY(arena, ProbeHost, result->world);
     int of_first = 0;
@@ -83,7 +85,8 @@ Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions
                                .micro_batch = 1,
                                .grad_accum = 1,
                                .zero = target_default_zero(request.target, mesh),
-                               .precision = DTYPE_FP32};
+                               .precision = strcmp(options->device, "cuda") == 0 ? DTYPE_BF16 : DTYPE_FP32};
+    request.options.steps = PROBE_STEPS;
     request.options.spans = true;
     request.options.threads = 1;  // the rates of a profile are those of one core
     return exec_job(&request, exec_options, read_result, arena, result, error);

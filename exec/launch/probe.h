@@ -31,8 +31,11 @@ typedef struct ProbeHost {
     double memory_bytes;  // free for new processes
 } ProbeHost;
 
+enum { PROBE_STEPS = 6 };  // real ones, for the time between tasks
+
 typedef struct ProbeResult {
     ProbeHost *hosts;  // by rank
+    const char *chip;  // of a device with its own; NULL otherwise
     int world, nodes, per_node;
     ProbeSample *samples;
     int sample_count;

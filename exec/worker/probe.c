@@ -5,10 +5,9 @@
 
 #include <stdlib.h>
 
+#include "exec/launch/probe.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/interpreter.h"
-
-enum { STEPS = 6 };
 
 void probe_add(Probe *probe, const ProbeTopic *topic, const Timing *timing) {
     if (probe->samples) {
@@ -57,7 +56,7 @@ static void add_gap(Probe *probe) {
 }
 
 static Status probe_steps(Probe *probe, Error *error) {
-    for (int i = 0; i < STEPS; i++) {
+    for (int i = 0; i < PROBE_STEPS; i++) {
         StepReport report;
         TRY(session_step(probe->session, &report, error));
     }
@@ -77,18 +76,27 @@ static json_t *hosts_json(const Probe *probe) {
 }
 
 static Status probe_save(const Probe *probe, Error *error) {
+    DeviceAccount account = {0};
+    if (probe->session->devices->account) {
+        probe->session->devices->account(probe->session->device, &account);
+    }
     return session_report(probe->session,
-                          json_pack("{s:s, s:o, s:O}", "schema", "ndtune.probe-result/1", "hosts", hosts_json(probe),
-                                    "samples", probe->samples),
+                          json_pack("{s:s, s:o, s:s?, s:O}", "schema", "ndtune.probe-result/1", "hosts",
+                                    hosts_json(probe), "chip", account.chip, "samples", probe->samples),
                           error);
+}
+
+// Transports of a device with its own memory are measured by nobody yet: over the host they would show the host.
+static Status probe_host(Probe *probe, Error *error) {
+    TRY(probe_kernels(probe, error));
+    TRY(probe_together(probe, error));
+    return probe_collectives(probe, error);
 }
 
 static Status probe_all(Probe *probe, Error *error) {
     TRY(hosts_gather(probe->session, probe->arena, &probe->hosts, error));
     TRY(probe_steps(probe, error));
-    TRY(probe_kernels(probe, error));
-    TRY(probe_together(probe, error));
-    TRY(probe_collectives(probe, error));
+    TRY(probe->session->devices->measure ? probe_device(probe, error) : probe_host(probe, error));
     return probe->session->rank == 0 ? probe_save(probe, error) : STATUS_OK;
 }
 

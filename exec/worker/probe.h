@@ -31,6 +31,8 @@ Status probe_meet(Probe *probe, Error *error);
 // Kernels of rank 0 while the others wait; then the same two kernels on every rank at once.
 Status probe_kernels(Probe *probe, Error *error);
 Status probe_together(Probe *probe, Error *error);
+// Kernels of a device that has its own (device.h, measure), on rank 0.
+Status probe_device(Probe *probe, Error *error);
 // Each collective on every kind of group there is, one group at a time.
 Status probe_collectives(Probe *probe, Error *error);
 

@@ -103,9 +103,9 @@ static void end(void) {
 
 TestSuite(probe_profile, .init = begin, .fini = end);
 
-static void build(void) {
-    static const ProbeProfile about = {
-        .name = "probed", .extends = "local-cpu", .when = "2026-11-20", .program = "ndtune 1", .transport = "mpi"};
+static void build_on(const char *extends) {
+    const ProbeProfile about = {
+        .name = "probed", .extends = extends, .when = "2026-11-20", .program = "ndtune 1", .transport = "mpi"};
     Error error = {0};
     json_t *root = NULL;
     char *folder = temp_dir_make();
@@ -115,6 +115,10 @@ static void build(void) {
     cr_assert_eq(cluster_find(path, &arena, &profile, &error), STATUS_OK, "%s", error.message);
     json_decref(root);
     temp_dir_remove(folder);
+}
+
+static void build(void) {
+    build_on("local-cpu");
 }
 
 static void near(double value, double expected, const char *what) {
@@ -184,4 +188,32 @@ Test(probe_profile, a_probe_without_its_samples_is_refused) {
     probe.sample_count = 3;
     cr_assert_eq(probe_profile(&about, &probe, &arena, &root, &error), STATUS_ENVIRONMENT);
     cr_assert_not_null(strstr(error.message, "probe"), "%s", error.message);
+}
+
+static void add_gpu_stream(const char *name, double bytes, double bytes_per_s) {
+    const double elements = 1 << 26;
+    add(PROBE_STREAM, name, bytes * elements / bytes_per_s)->size[0] = elements;
+}
+
+// Products at one rate and streams at three: on top of a built-in profile of GPUs.
+Test(probe_profile, rates_of_a_gpu_come_back) {
+    probe.sample_count = 0;
+    probe.world = probe.nodes = probe.per_node = 1;
+    probe.chip = "NVIDIA H200, driver 13000, cuBLASLt 130000";
+    add(PROBE_GEMM, "nt", 1e-5)->size[0] = 128;  // too small to count
+    for (int i = 0; i < 5; i++) {
+        ProbeSample *sample = add(PROBE_GEMM, "nt", 2.0 * 4096 * 4096 * 4096 / 7e14);
+        sample->size[0] = sample->size[1] = sample->size[2] = 4096;
+    }
+    add(PROBE_STREAM, "floor", 2e-6)->size[0] = 4096;
+    add_gpu_stream("add", 6, 4.2e12);
+    add_gpu_stream("adamw", 28, 4.0e12);
+    add_gpu_stream("norm", 4, 3.8e12);
+    build_on("dgx-h200");
+    cr_expect_str_eq(profile.accelerator.name, "NVIDIA H200");
+    near(profile.accelerator.gemm[DTYPE_BF16].burst_flop_per_s, 7e14, "GEMM");
+    near(profile.accelerator.memory_bytes_per_s, 4.2e12, "memory");
+    near(profile.accelerator.memory_efficiency, 4.0 / 4.2, "efficiency");
+    near(profile.accelerator.kernel_floor_s, 2e-6, "floor");
+    cr_expect_eq(profile.accelerator.kernel_gap_s, 0);
 }

@@ -1,0 +1,175 @@
+// Kernels of a GPU at sizes of their own, for the probe: operands of random numbers in memory that is taken and given
+// back, a call's time by events around several in a row, so that launches hide behind each other as in a step.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/device/cuda.h"
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/philox.h"
+#include "sim/base/bf16.h"
+
+enum { BUFFERS = 5, CALLS = 10, REPEATS = 7, PATTERN = 1 << 16, NORM_COLS = 4096 };
+
+typedef struct Bench {
+    Device *cuda;
+    const DeviceWork *work;
+    KernelCuda at;
+    char *buffer[BUFFERS];
+    GemmPlan plan;
+    GemmWorkshop shop;
+} Bench;
+
+static int64_t elements_of(const DeviceWork *work, int buffer) {
+    const double *size = work->size;
+    if (work->kind == DEVICE_WORK_GEMM) {
+        return (int64_t)(buffer == 0 ? size[0] * size[2] : buffer == 1 ? size[1] * size[2] : size[0] * size[1]);
+    }
+    return (int64_t)size[0];
+}
+
+// Elements have 4 bytes at most, whatever the kernel takes them for.
+static Status buffers_open(Bench *bench, Error *error) {
+    uint16_t *pattern = malloc(PATTERN * sizeof *pattern);
+    for (int i = 0; pattern && i < PATTERN; i++) {  // bf16 normal numbers; as fp32 they are pairs, still finite
+        pattern[i] = bf16_of((float)(philox_normal(1, 0, (uint64_t)i) / 65536.0));
+    }
+    Status status = pattern ? STATUS_OK : error_set(error, STATUS_INTERNAL, "no memory for a pattern");
+    for (int b = 0; b < BUFFERS && status == STATUS_OK; b++) {
+        const int64_t bytes = 4 * elements_of(bench->work, b) + 4 * NORM_COLS;
+        cudaError_t code = cudaMalloc((void **)&bench->buffer[b], (size_t)bytes);
+        for (int64_t at = 0; code == cudaSuccess && at < bytes; at += PATTERN * 2) {
+            const int64_t part = bytes - at < PATTERN * 2 ? bytes - at : PATTERN * 2;
+            code = cudaMemcpy(bench->buffer[b] + at, pattern, (size_t)part, cudaMemcpyHostToDevice);
+        }
+        status = code == cudaSuccess ? STATUS_OK : cuda_failed(error, (int)code, "operands to measure with");
+    }
+    free(pattern);
+    return status;
+}
+
+static void bench_close(Bench *bench) {
+    for (int b = 0; b < BUFFERS; b++) {
+        cudaFree(bench->buffer[b]);
+    }
+    if (bench->plan.descriptor) {
+        gemm_plan_end(&bench->shop, &bench->plan);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- kinds
+
+static int run_gemm(Bench *bench) {
+    const GemmData data = {bench->buffer[0], bench->buffer[1], bench->buffer[2], NULL};
+    return gemm_run(&bench->shop, &bench->plan, &data, bench->shop.stream) ? (int)cudaErrorInvalidValue : 0;
+}
+
+static int run_add(Bench *bench) {
+    return kernel_cuda_add(&bench->at, KERNEL_BF16, (int64_t)bench->work->size[0], bench->buffer[0], bench->buffer[1],
+                           bench->buffer[2]);
+}
+
+static int run_norm(Bench *bench) {
+    const KernelCudaNorm norm = {.rows = (int64_t)bench->work->size[0] / NORM_COLS,
+                                 .cols = NORM_COLS,
+                                 .eps = 1e-5f,
+                                 .x = bench->buffer[0],
+                                 .w = bench->buffer[1],
+                                 .y = bench->buffer[2],
+                                 .rstd = (float *)(void *)bench->buffer[3]};
+    return kernel_cuda_norm(&bench->at, KERNEL_BF16, &norm);
+}
+
+static int run_swiglu(Bench *bench) {
+    const KernelGated shape = {
+        .rows = (int64_t)bench->work->size[0] / NORM_COLS, .cols = NORM_COLS, .stride = NORM_COLS};
+    return kernel_cuda_gated(&bench->at, KERNEL_BF16, &shape, bench->buffer[0], bench->buffer[1], bench->buffer[2]);
+}
+
+static int run_adamw(Bench *bench) {
+    static const KernelAdamw options = {.lr = 0, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .step = 10};
+    const KernelCudaUpdate update = {.gradients = KERNEL_FP32,
+                                     .state = KERNEL_FP32,
+                                     .count = (int64_t)bench->work->size[0],
+                                     .scale = (const float *)(const void *)bench->buffer[4],
+                                     .gradient = bench->buffer[0],
+                                     .master = bench->buffer[1],
+                                     .moment1 = bench->buffer[2],
+                                     .moment2 = bench->buffer[3]};
+    return kernel_cuda_adamw(&bench->at, &options, &update);
+}
+
+typedef int BenchRun(Bench *bench);
+
+static BenchRun *const runs[DEVICE_WORK_COUNT] = {
+    [DEVICE_WORK_GEMM] = run_gemm,     [DEVICE_WORK_ADD] = run_add,     [DEVICE_WORK_NORM] = run_norm,
+    [DEVICE_WORK_SWIGLU] = run_swiglu, [DEVICE_WORK_ADAMW] = run_adamw,
+};
+
+// The timed choice among cuBLASLt's algorithms, as of a program's products.
+static Status gemm_open(Bench *bench, Error *error) {
+    const double *size = bench->work->size;
+    const GemmShape shape = {.m = (int64_t)size[0],
+                             .n = (int64_t)size[1],
+                             .k = (int64_t)size[2],
+                             .trans_b = true,
+                             .input = GEMM_BF16,
+                             .output = GEMM_BF16,
+                             .alignment = gemm_alignment(0)};
+    const GemmData data = {bench->buffer[0], bench->buffer[1], bench->buffer[2], NULL};
+    char why[GEMM_WHY_BYTES];
+    if (!gemm_plan_begin(&bench->shop, &shape, &bench->plan, why) ||
+        !gemm_plan_time(&bench->shop, &data, &bench->plan, why)) {
+        return error_set(error, STATUS_ENVIRONMENT, "a product to measure: %s", why);
+    }
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- timing
+
+static Status time_calls(Bench *bench, int calls, double *seconds, Error *error) {
+    const GemmWorkshop *shop = &bench->shop;
+    float milliseconds = 0;
+    CUDA_TRY(cudaEventRecord(shop->begin, shop->stream), "a time");
+    for (int i = 0; i < calls; i++) {
+        CUDA_TRY(runs[bench->work->kind](bench), "a kernel to measure");
+    }
+    CUDA_TRY(cudaEventRecord(shop->end, shop->stream), "a time");
+    CUDA_TRY(cudaEventSynchronize(shop->end), "a kernel to measure");
+    CUDA_TRY(cudaEventElapsedTime(&milliseconds, shop->begin, shop->end), "a time");
+    *seconds = 1e-3 * (double)milliseconds / calls;
+    return STATUS_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static Status measure(Bench *bench, DeviceTiming *timing, Error *error) {
+    double seconds[REPEATS];
+    TRY(buffers_open(bench, error));
+    if (bench->work->kind == DEVICE_WORK_GEMM) {
+        TRY(gemm_open(bench, error));
+    }
+    TRY(time_calls(bench, 1, &seconds[0], error));  // loads code
+    for (int i = 0; i < REPEATS; i++) {
+        TRY(time_calls(bench, CALLS, &seconds[i], error));
+    }
+    qsort(seconds, REPEATS, sizeof *seconds, by_value);
+    *timing = (DeviceTiming){seconds[REPEATS / 2], seconds[REPEATS / 4], seconds[REPEATS - 1 - REPEATS / 4], REPEATS};
+    return STATUS_OK;
+}
+
+Status cuda_measure(Device *cuda, const DeviceWork *work, DeviceTiming *timing, Error *error) {
+    Bench bench = {.cuda = cuda,
+                   .work = work,
+                   .at = {.stream = cuda->gemms.shop.stream,
+                          .processors = cuda->properties.multiProcessorCount,
+                          .workspace = cuda->workspace[0],
+                          .workspace_bytes = cuda->workspace_bytes[0]},
+                   .shop = cuda->gemms.shop};
+    const Status status = measure(&bench, timing, error);
+    bench_close(&bench);
+    return status;
+}

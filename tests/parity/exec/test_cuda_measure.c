@@ -1,0 +1,37 @@
+// The probe's kernels of device cuda over the stand-in runtime: each kind runs at a small size and has a time. In this
+// process, since the probe's own sizes are for GPUs.
+
+#include <criterion/criterion.h>
+
+#include "exec/worker/session.h"
+#include "tests/parity/exec/exec_case.h"
+
+Test(cuda_measure, every_kind_of_work_runs_and_takes_time) {
+    static const DeviceWork works[DEVICE_WORK_COUNT] = {
+        [DEVICE_WORK_GEMM] = {DEVICE_WORK_GEMM, {16, 8, 32}}, [DEVICE_WORK_ADD] = {DEVICE_WORK_ADD, {4096}},
+        [DEVICE_WORK_NORM] = {DEVICE_WORK_NORM, {8192}},      [DEVICE_WORK_SWIGLU] = {DEVICE_WORK_SWIGLU, {8192}},
+        [DEVICE_WORK_ADAMW] = {DEVICE_WORK_ADAMW, {4096}},
+    };
+    Arena arena = {0};
+    Error error = {0};
+    Session session = {0};
+    RunOptions options = case_options();
+    TrainPlan plan = {.mesh = {.size = {1, 1, 1, 1}}, .seq = 16, .micro_batch = 1, .grad_accum = 1};
+    StepProgram program;
+    plan.precision = DTYPE_BF16;
+    plan_canonical(&plan);
+    options.device = "cuda";
+    RunRequest request = case_request(&plan, &options);
+    request.segment_fd = -1;
+    cr_assert(step_lower(&request.model, &plan, request.target, &arena, &program, &error) == STATUS_OK);
+    request.template_hash = program.template_hash;
+    cr_assert(session_open(&request, 0, &arena, &session, &error) == STATUS_OK, "%s", error.message);
+    for (int kind = 0; kind < DEVICE_WORK_COUNT; kind++) {
+        DeviceTiming timing;
+        cr_assert(session.devices->measure(session.device, &works[kind], &timing, &error) == STATUS_OK, "%s",
+                  error.message);
+        cr_expect(timing.seconds > 0 && timing.low <= timing.seconds && timing.seconds <= timing.high, "%d", kind);
+    }
+    session_close(&session);
+    arena_free(&arena);
+}
