@@ -14,7 +14,7 @@ import tempfile
 import time
 import traceback
 
-from webdriver import Browser
+from webdriver import Browser, NoBrowser
 
 SKIPPED = 77
 WIDE_BOUND_S = 10.0
@@ -289,7 +289,12 @@ def main():
         if not json.loads(about.stdout)["charts"]:
             print("skipped: this ndtune was built without charts (packages node-vega esbuild)")
             return SKIPPED
-        with Browser(driver, browser) as opened:
+        try:
+            started = Browser(driver, browser)
+        except NoBrowser as error:
+            print(f"skipped: the browser does not start here: {error}")
+            return SKIPPED
+        with started as opened:
             print(f"Chromium {opened.version}")
             return run(Page(opened, folder, ndtune))
 

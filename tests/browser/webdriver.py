@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import re
 import subprocess
 import time
@@ -13,6 +12,10 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's name for a ref
 PATIENCE_S = 60  # for what takes a second on a quiet machine
 
 
+class NoBrowser(Exception):
+    """It is installed and does not start."""
+
+
 class Browser:
     """One headless Chromium behind one chromedriver; both end with the block."""
 
@@ -20,15 +23,16 @@ class Browser:
         self.driver = subprocess.Popen([driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.root = f"http://127.0.0.1:{self._port()}"
         arguments = ["--headless=new", "--disable-gpu", "--no-first-run", "--window-size=1280,900",
-                     "--disable-dev-shm-usage", "--force-prefers-reduced-motion", "--force-device-scale-factor=1", "--force-color-profile=srgb"]
-        arguments += ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium has no sandbox for root
+                     "--disable-dev-shm-usage", "--force-prefers-reduced-motion", "--force-device-scale-factor=1", "--force-color-profile=srgb",
+                     "--no-sandbox"]  # containers and root have none; the pages are our own
         wanted = {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"},
                   "goog:chromeOptions": {"binary": browser, "args": arguments}}
         try:
             answer = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-        except Exception:
+        except Exception as error:
             self.driver.kill()
-            raise
+            self.driver.wait()
+            raise NoBrowser(str(error).splitlines()[0]) from None
         self.session = f"/session/{answer['sessionId']}"
         self.version = answer["capabilities"]["browserVersion"]
 
@@ -37,7 +41,8 @@ class Browser:
             found = re.search(r"started successfully on port (\d+)", line)
             if found:
                 return int(found.group(1))
-        raise RuntimeError("chromedriver ended before it named its port")
+        self.driver.wait()
+        raise NoBrowser("chromedriver ended before it named its port")
 
     def _ask(self, method, path, body=None):
         data = None if method == "GET" or method == "DELETE" else json.dumps(body or {}).encode()
