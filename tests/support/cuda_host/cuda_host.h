@@ -14,6 +14,10 @@ extern "C" {
 // Of everything that follows on any thread; 1 until called.
 void cuda_host_seed(uint64_t seed);
 
+// From now on device memory is given out as a GPU's: the machine faults where the program touches it by itself, and
+// behind its end. It is there only inside calls that let streams run.
+void cuda_host_guard(void);
+
 // Blocks that have run since the start: that a test ran something at all.
 uint64_t cuda_host_blocks(void);
 

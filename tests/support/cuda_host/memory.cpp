@@ -7,7 +7,11 @@
 #include <cstring>
 #include <map>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "kernels/cuda/launch_shape.h"
+#include "tests/support/cuda_host/cuda_host.h"
 #include "tests/support/cuda_host/grid.h"
 #include "tests/support/cuda_host/queue.h"
 
@@ -142,15 +146,61 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 struct Allocation {
     size_t bytes;
     bool on_device;
+    char *pages;  // guarded: those that hold it, and one behind that nobody may touch; else NULL
+    size_t page_bytes;
 };
 static std::map<void *, Allocation> &allocations() {
     static std::map<void *, Allocation> *all = new std::map<void *, Allocation>();
     return *all;
 }
 
+void cuda_host_guard(void) {
+    HostLock lock(host_runtime().mutex);
+    host_runtime().guarded = true;
+}
+
+static void protect_all(int protection) {
+    for (const auto &[at, allocation] : allocations()) {
+        if (allocation.pages && mprotect(allocation.pages, allocation.page_bytes, protection) != 0) {
+            host_fail("device memory cannot be protected");
+        }
+    }
+}
+
+void host_memory_open() {
+    if (host_runtime().working++ == 0) {
+        protect_all(PROT_READ | PROT_WRITE);
+    }
+}
+
+void host_memory_close() {
+    if (--host_runtime().working == 0) {
+        protect_all(PROT_NONE);
+    }
+}
+
+// Ends where its last page does, but for what 256-byte alignment leaves.
+static cudaError_t allocate_guarded(void **at, size_t bytes) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), inside = (bytes + page - 1) / page * page;
+    void *pages = mmap(nullptr, inside + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes > TOTAL_BYTES || pages == MAP_FAILED || mprotect(pages, inside, PROT_READ | PROT_WRITE) != 0) {
+        return host_error(cudaErrorMemoryAllocation);
+    }
+    memset(pages, 0xFF, inside);
+    *at = static_cast<char *>(pages) + (inside - bytes) / 256 * 256;
+    allocations()[*at] = Allocation{bytes, true, static_cast<char *>(pages), inside};
+    if (host_runtime().working == 0) {
+        mprotect(pages, inside, PROT_NONE);
+    }
+    return cudaSuccess;
+}
+
 static cudaError_t allocate(void **at, size_t bytes, bool on_device) {
     HostLock lock(host_runtime().mutex);
     *at = nullptr;
+    if (on_device && bytes > 0 && host_runtime().guarded) {
+        return allocate_guarded(at, bytes);
+    }
     if (bytes == 0) {
         return cudaSuccess;
     }
@@ -159,7 +209,7 @@ static cudaError_t allocate(void **at, size_t bytes, bool on_device) {
     }
     memset(*at, 0xFF, bytes);
     memset(static_cast<char *>(*at) + bytes, GUARD, GUARD_BYTES);
-    allocations()[*at] = Allocation{bytes, on_device};
+    allocations()[*at] = Allocation{bytes, on_device, nullptr, 0};
     return cudaSuccess;
 }
 
@@ -172,6 +222,11 @@ static cudaError_t release(void *at, bool on_device) {
     const auto found = allocations().find(at);
     if (found == allocations().end() || found->second.on_device != on_device) {
         return host_error(cudaErrorInvalidValue);
+    }
+    if (found->second.pages) {
+        munmap(found->second.pages, found->second.page_bytes + (size_t)sysconf(_SC_PAGESIZE));
+        allocations().erase(found);
+        return error;
     }
     for (int i = 0; i < GUARD_BYTES; i++) {
         if (static_cast<unsigned char *>(at)[found->second.bytes + (size_t)i] != GUARD) {

@@ -21,7 +21,7 @@ cudaStream_t host_stream(cudaStream_t stream) {
     return stream ? stream : &host_runtime().null_stream;
 }
 
-bool host_step(HostLock &lock) {
+static bool host_step(HostLock &lock) {
     HostRuntime &runtime = host_runtime();
     std::vector<CUstream_st *> able;
     for (CUstream_st *stream : runtime.streams) {
@@ -47,6 +47,10 @@ bool host_step(HostLock &lock) {
 
 void host_drain_until(HostLock &lock, const std::function<bool()> &holds) {
     HostRuntime &runtime = host_runtime();
+    if (holds()) {
+        return;
+    }
+    host_memory_open();
     while (!holds()) {
         if (host_step(lock)) {
             continue;
@@ -60,6 +64,13 @@ void host_drain_until(HostLock &lock, const std::function<bool()> &holds) {
         }
         runtime.done.wait(lock);
     }
+    host_memory_close();
+}
+
+void host_try(HostLock &lock) {
+    host_memory_open();
+    host_step(lock);
+    host_memory_close();
 }
 
 // On the default stream: behind all that legacy streams hold; on a legacy stream: behind what the default stream holds.

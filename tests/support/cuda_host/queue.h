@@ -58,6 +58,8 @@ struct HostRuntime {
     std::condition_variable_any done;
     CUstream_st null_stream;
     std::vector<CUstream_st *> streams{&null_stream};
+    bool guarded = false;
+    int working = 0;  // calls that let work run now
 };
 
 typedef std::unique_lock<std::recursive_mutex> HostLock;
@@ -68,5 +70,8 @@ cudaStream_t host_stream(cudaStream_t stream);
 cudaError_t host_submit(cudaStream_t stream, std::function<void()> run);
 // Runs drawn work until the condition holds.
 void host_drain_until(HostLock &lock, const std::function<bool()> &holds);
-bool host_step(HostLock &lock);  // one drawn piece of work; false when none can run
+void host_try(HostLock &lock);  // one drawn piece of work, if any can run
 double host_now_ms();
+// Around calls that let work run, with the lock: guarded memory is there inside them.
+void host_memory_open();
+void host_memory_close();

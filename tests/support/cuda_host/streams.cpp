@@ -83,7 +83,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
         return host_error(cudaErrorStreamCaptureUnsupported);
     }
     if (stream->completed < stream->submitted) {
-        host_step(lock);
+        host_try(lock);
     }
     return stream->completed < stream->submitted ? cudaErrorNotReady : cudaSuccess;
 }
@@ -161,7 +161,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
     HostLock lock(host_runtime().mutex);
     if (event->happened < event->recorded) {
-        host_step(lock);
+        host_try(lock);
     }
     return event->happened < event->recorded ? cudaErrorNotReady : cudaSuccess;
 }

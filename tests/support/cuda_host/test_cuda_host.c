@@ -133,6 +133,37 @@ Test(cuda_host, blocks_that_wait_for_others_come_to_an_end) {
     cr_assert_eq(y, 32.0f * BLOCKS);
 }
 
+Test(cuda_host, guarded_memory_is_the_device_s_alone) {
+    cuda_host_guard();
+    float *x = on_device(64), *y = on_device(64);
+    float numbers[64], back[64];
+    for (int i = 0; i < 64; i++) {
+        numbers[i] = (float)i;
+    }
+    cr_assert_eq(cudaMemcpy(x, numbers, sizeof numbers, cudaMemcpyHostToDevice), cudaSuccess);
+    cr_assert_eq(cudaMemcpy(y, numbers, sizeof numbers, cudaMemcpyHostToDevice), cudaSuccess);
+    cr_assert_eq(probe_scale_add(NULL, 64, 2.0f, x, y), 0);
+    cr_assert_eq(cudaMemcpy(back, y, sizeof back, cudaMemcpyDeviceToHost), cudaSuccess);
+    for (int i = 0; i < 64; i++) {
+        cr_assert_eq(back[i], 3.0f * (float)i);
+    }
+    cudaFree(x), cudaFree(y);
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+Test(cuda_host, a_program_that_touches_guarded_memory_faults, .signal = SIGSEGV) {
+    cuda_host_guard();
+    *on_device(64) = 1.0f;
+}
+
+Test(cuda_host, a_kernel_that_writes_behind_guarded_memory_faults, .signal = SIGSEGV) {
+    cuda_host_guard();
+    float *x = on_device(64);
+    probe_scale_add(NULL, 65, 1.0f, x, x);
+    cudaDeviceSynchronize();
+}
+#endif
+
 // y = 2 (x = 1 on one stream) added on another, with or without an event between.
 static bool is_ordered(bool wait, uint64_t seed) {
     float *one = on_device(64), *x = on_device(64), *y = on_device(64);

@@ -35,6 +35,20 @@ Test(kernel_cuda_elementwise, sums_equal_the_cpu_and_may_be_in_place) {
     each_case(30, check_sums);
 }
 
+Test(kernel_cuda_elementwise, more_rows_than_a_grid_has_are_walked) {
+    enum { ROWS = 65535 + 700, COLS = 8 };
+    Draw draw = {5, 5};
+    Held bias = held_draw(&draw, KERNEL_BF16, COLS), a = held_draw(&draw, KERNEL_BF16, (int64_t)ROWS * COLS);
+    float *af = held_floats(&a), *biasf = held_floats(&bias);
+    KernelCuda at = place_open(&draw, 0);
+    at.processors = 1000;  // as large a grid as there is
+    cr_assert_eq(kernel_cuda_add_bias(&at, KERNEL_BF16, ROWS, COLS, a.at, a.at, bias.at, a.at), 0);
+    place_close(&at);
+    kernel_add_bias(ROWS, COLS, af, af, biasf, af);
+    held_near(&draw, &a, af, held_limit(KERNEL_BF16), "the sum");
+    free(af), free(biasf), held_free(&bias), held_free(&a);
+}
+
 static void check_copies(Draw *draw, KernelStore from) {
     const KernelStore to = store_draw(draw);
     KernelCudaCopy copy = {.from = from, .to = to, .rows = draw_rows(draw), .cols = draw_cols(draw)};
