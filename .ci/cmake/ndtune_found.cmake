@@ -94,13 +94,16 @@ set(NDTUNE_HAVE_CUDA OFF)
 if(CMAKE_CUDA_COMPILER AND NDTUNE_CUDA)
     if(NOT CMAKE_CUDA_ARCHITECTURES)
         set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)  # A100, H100 and H200, B200; PTX for what comes later
+        if(CUDAToolkit_VERSION VERSION_LESS 12.8)  # release notes: the first with sm_100
+            set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+        endif()
     endif()
     enable_language(CUDA)
     if(NDTUNE_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
         set(CMAKE_CUDA_COMPILER_LAUNCHER ${NDTUNE_CCACHE})
     endif()
     set(NDTUNE_HAVE_CUDA ON)
-    ndtune_found_row(cuda "${CUDAToolkit_VERSION}" "device cuda: kernels for sm_80, sm_90, sm_100")
+    ndtune_found_row(cuda "${CUDAToolkit_VERSION}" "device cuda: kernels for ${CMAKE_CUDA_ARCHITECTURES}")
     add_library(foreign::cudart INTERFACE IMPORTED GLOBAL)  # static: finds the driver at run time, or none
     target_link_libraries(foreign::cudart INTERFACE CUDA::cudart_static)
 elseif(CUDAToolkit_FOUND)
