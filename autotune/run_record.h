@@ -61,6 +61,23 @@ typedef struct StoredRun {
     double predicted_step_s;  // 0 = none
 } StoredRun;
 
+// A run that ended well, with what a calibration needs of it beside its plan.
+typedef struct StoredMeasurement {
+    StoredRun run;  // in full, but for failure
+    const char *lanes;
+} StoredMeasurement;
+
+// What `ndtune calibrate` did: JSON texts are kept as they are.
+typedef struct StoredCalibration {
+    const char *command, *parent, *parent_hash;
+    const char *profile, *profile_hash;  // name and hash of the child
+    const char *profile_json;            // the child itself
+    const char *runs_json;               // ["run 12", ...]
+    int runs, plans, held_out_plans;
+    double misfit_sd, noise_sd;
+    double fit_before, fit_after, held_out_before, held_out_after;  // median |predicted / measured - 1|
+} StoredCalibration;
+
 typedef struct StoredList {
     StoredRequest *requests;
     int request_count;

@@ -18,6 +18,8 @@
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/target.h"
+#include "sim/step/step.h"
+#include "sim/step/timeline.h"
 
 enum { CALIBRATION_MAX = 32, CALIBRATION_TARGETS = 3 };  // coordinates of theta; targets that one calibration may hold
 
@@ -63,6 +65,11 @@ typedef struct CalibrationSample {
     double span_s[SPAN_KIND_COUNT];  // 0 = not known
     double reserved_bytes;           // of a framework's allocator; 0 = not known
 } CalibrationSample;
+
+// Sums the spans of a measured step of our executor (by rank, then issue order). False, and all 0, where they say
+// nothing about the machine alone: ranks that shared cores, lanes that ran beside each other, spans that are not all there.
+bool calibration_spans(const CalibrationCase *what, const StepProgram *program, const Timeline *timeline,
+                       Arena *scratch, double span_s[SPAN_KIND_COUNT]);
 
 // ---------------------------------------------------------------------------------------------- posterior
 
@@ -146,6 +153,12 @@ typedef struct Calibration {
     CalibrationScore held_out;  // each shape predicted by the fit without it; shapes = 0: not asked, or too few
     int span_runs;              // runs whose spans were used beside their step times
 } Calibration;
+
+// Runs that were not used, and why: what commands report beside a calibration.
+typedef struct CalibrationLeftOut {
+    const char *reason;
+    int runs;
+} CalibrationLeftOut;
 
 enum { CALIBRATION_LEAST_SHAPES = 2 };
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "autotune/calibrate/calibrate.h"
-#include "sim/step/step.h"
 
 // What one shape may be observed by: its step, each kind of span, reserved memory.
 enum { OBSERVE_STEP, OBSERVE_SPANS, OBSERVE_RESERVED = OBSERVE_SPANS + SPAN_KIND_COUNT, OBSERVE_COUNT };
@@ -79,7 +78,8 @@ typedef struct FitBlock {
     int active_count;
     FitRow *rows;
     int row_count;
-    double *theta;  // all coordinates: start, then result
+    double *theta;                         // all coordinates: start, then result
+    double prior_weight[CALIBRATION_MAX];  // of the active ones: 1 = near its prior, less far out
     double misfit_sd[OBSERVE_COUNT];
     double *jacobian;   // row_count x coordinates->count, of all coordinates at the result
     double *predicted;  // row_count, at the result

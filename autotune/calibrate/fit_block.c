@@ -14,9 +14,9 @@
 #include "autotune/calibrate/calibrate_internal.h"
 #include "autotune/calibrate/robust.h"
 
-enum { ROUNDS = 6, SOLVER_STEPS = 6, LINEAR_ROUNDS = 4 };
+enum { ROUNDS = 6, SOLVER_STEPS = 4, LINEAR_ROUNDS = 4 };
 static const double STEP = 0.02;     // of theta in a difference: 2 % of the number
-static const double SETTLED = 1e-4;  // of theta between rounds
+static const double SETTLED = 1e-3;  // of theta between rounds: a thousandth of a number
 static const double LEAST_MISFIT = 0.005;
 
 // Before there is data: held-out errors of calibrated prototypes are about 5 % (accuracy-notes.md 0); spans of one kind
@@ -46,8 +46,16 @@ static double row_sd(const FitBlock *block, const FitRow *row) {
     return sqrt(row->noise_variance + block->misfit_sd[row->kind] * block->misfit_sd[row->kind]);
 }
 
+// A grade's width is a scale with heavy tails: a profile can be wrong by a factor, and runs that agree may say so.
 static double prior_sd(const FitBlock *block, int active) {
-    return block->coordinates->at[block->active[active]].prior_sd;
+    return block->coordinates->at[block->active[active]].prior_sd / sqrt(block->prior_weight[active]);
+}
+
+static void settle_priors(FitBlock *block) {
+    for (int i = 0; i < block->active_count; i++) {
+        const double z = block->theta[block->active[i]] / block->coordinates->at[block->active[i]].prior_sd;
+        block->prior_weight[i] = fmin(1, robust_weight(z));  // never narrower than said
+    }
 }
 
 // Predictions of every row at several thetas, row_count numbers each.
@@ -254,33 +262,62 @@ static double settle_misfit(FitBlock *block) {
     return moved;
 }
 
-Status fit_block(FitBlock *block, Error *error) {
+// Slopes of the coordinates that move, or of all of them, in the columns that the linear algebra reads.
+static Status take_slopes(FitBlock *block, bool all, Error *error) {
     const int width = block->coordinates->count;
-    int all[CALIBRATION_MAX];
+    int chosen[CALIBRATION_MAX], count = 0;
     for (int i = 0; i < width; i++) {
-        all[i] = i;
+        bool moves = all;
+        for (int k = 0; k < block->active_count && !moves; k++) {
+            moves = block->active[k] == i;
+        }
+        if (moves) {
+            chosen[count++] = i;
+        }
     }
+    Arena arena = {0};
+    double *slopes_of = ARENA_ARRAY(&arena, double, (size_t)(block->row_count + 1) * CALIBRATION_MAX);
+    const Status status = differences(block, block->theta, chosen, count, slopes_of, error);
+    memset(block->jacobian, 0, (size_t)block->row_count * (size_t)width * sizeof *block->jacobian);
+    for (int i = 0; i < block->row_count && status == STATUS_OK; i++) {
+        for (int k = 0; k < count; k++) {
+            block->jacobian[i * width + chosen[k]] = slopes_of[i * count + k];
+        }
+    }
+    arena_free(&arena);
+    return status;
+}
+
+static void begin(FitBlock *block) {
     for (int kind = 0; kind < OBSERVE_COUNT; kind++) {
         block->misfit_sd[kind] = usual_misfit(kind);
     }
+    for (int i = 0; i < block->active_count; i++) {
+        block->prior_weight[i] = 1;
+    }
     block->predicted = ARENA_ARRAY(block->arena, double, block->row_count + 1);
     block->jacobian = ARENA_ARRAY(block->arena, double, (size_t)(block->row_count + 1) * CALIBRATION_MAX);
+}
+
+Status fit_block(FitBlock *block, Error *error) {
     double moved = 1;
+    begin(block);
     for (int round = 0; round < ROUNDS && moved > SETTLED; round++) {
         double before[CALIBRATION_MAX];
         memcpy(before, block->theta, sizeof before);
         TRY(solve(block, error));
         TRY(predict_rows(block, block->theta, 1, block->predicted, error));
-        TRY(differences(block, block->theta, all, width, block->jacobian, error));
+        TRY(take_slopes(block, false, error));
+        settle_priors(block);
         moved = 0;
         for (int inner = 0; inner < LINEAR_ROUNDS; inner++) {
             moved = settle_misfit(block);
         }
-        for (int i = 0; i < width; i++) {
+        for (int i = 0; i < block->coordinates->count; i++) {
             moved = fmax(moved, fabs(block->theta[i] - before[i]));
         }
     }
-    return STATUS_OK;
+    return take_slopes(block, true, error);
 }
 
 // Moves theta by the linear problem's solution; weights of the rows as they are.

@@ -43,16 +43,16 @@ void judge_block(const FitBlock *block, Arena *arena, CalibrationPosterior *post
     for (int i = 0; i < block->active_count; i++) {
         CalibrationCoordinate *at = &posterior->at[block->active[i]];
         count_teachers(block, block->active[i], at);
-        const double left = at->sd / at->prior_sd;
+        const double left = at->sd / at->prior_sd * sqrt(block->prior_weight[i]);  // of the prior where the fit ended
         at->verdict = at->shapes == 0 || left > WEAK ? VERDICT_UNTAUGHT
                       : left > IDENTIFIED            ? VERDICT_WEAK
                                                      : VERDICT_IDENTIFIED;
         const char *once = at->sets == 1 ? ", one run set only" : "";
-        at->verdict_words =
-            at->shapes == 0                   ? "no run that may teach it moves with it: left at its prior"
-            : at->verdict == VERDICT_UNTAUGHT ? "the runs cannot tell it from the others: close to its prior"
-            : at->verdict == VERDICT_WEAK     ? arena_format(arena, "partly, by %d plans%s", at->shapes, once)
-                                              : arena_format(arena, "identified by %d plans%s", at->shapes, once);
+        at->verdict_words = at->shapes == 0 ? "no run that may teach it moves with it: left at its prior"
+                            : at->verdict == VERDICT_UNTAUGHT ? "the runs cannot tell it from the others"
+                            : at->verdict == VERDICT_WEAK
+                                ? arena_format(arena, "partly, by %d plans%s", at->shapes, once)
+                                : arena_format(arena, "identified by %d plans%s", at->shapes, once);
     }
 }
 

@@ -47,14 +47,24 @@ const CommandRow command_table[COMMAND_COUNT] = {
                           "ndtune validate --world 2 --model tiny --with torchtitan -- torchrun "
                           "--nproc-per-node={world} train.py --tp={tp} --cp={cp}\n",
                           cmd_validate},
-    [COMMAND_TUNE] = {"tune",
-                      "find the fastest shape by running the ones that tell most about it, learning from each; an "
-                      "interrupted call goes on where it stopped",
-                      "tune [--max-runs N] [--max-time S] [--world N --model NAME|FILE] [options]",
-                      "ndtune tune --world 4 --model tiny --cluster probed.json --max-runs 12\n"
-                      "ndtune tune --world 4 --model tiny --hostfile hosts --probability 0.9 --within 2 --max-time 300\n"
-                      "ndtune tune\n",
-                      cmd_tune},
+    [COMMAND_CALIBRATE] =
+        {"calibrate", "fit a cluster profile to measured runs: those in the store, of a file, or logs of a framework",
+         "calibrate [--cluster NAME|FILE] [--runs FILE.csv] [--log FILE --mesh AXIS=N,... --model NAME] "
+         "[--out FILE]",
+         "ndtune calibrate --out ours.json\n"
+         "ndtune calibrate --runs runs.csv --cluster dgx-h100 --target torchtitan\n"
+         "ndtune calibrate --target megatron --model 7b --cluster dgx-a100-80g --log a.log@dp_shard=8 "
+         "--log b.log@dp_shard=4,tp=2\n",
+         cmd_calibrate},
+    [COMMAND_TUNE] =
+        {"tune",
+         "find the fastest shape by running the ones that tell most about it, learning from each; an "
+         "interrupted call goes on where it stopped",
+         "tune [--max-runs N] [--max-time S] [--world N --model NAME|FILE] [options]",
+         "ndtune tune --world 4 --model tiny --cluster probed.json --max-runs 12\n"
+         "ndtune tune --world 4 --model tiny --hostfile hosts --probability 0.9 --within 2 --max-time 300\n"
+         "ndtune tune\n",
+         cmd_tune},
     [COMMAND_EXPORT] =
         {"export",
          "a plan as the config file of a framework: of --mesh, or the best of a world, or the best of "
@@ -137,10 +147,6 @@ char *cli_command_names(char out[COMMAND_NAMES_BYTES]) {
 
 static Status unknown_command(Cli *cli, const char *word, Error *error) {
     cli->blame = 1;
-    const char *later = command_of_later(word);
-    if (later) {
-        return error_set(error, STATUS_USAGE, "the command %s %s", word, later);
-    }
     char names[COMMAND_NAMES_BYTES];
     error_set(error, STATUS_USAGE, "unknown command %s; there are %s", word, cli_command_names(names));
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);

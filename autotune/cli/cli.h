@@ -49,6 +49,7 @@ Status cmd_explain(Cli *cli, Error *error);
 Status cmd_runs(Cli *cli, Error *error);
 Status cmd_run(Cli *cli, Error *error);
 Status cmd_validate(Cli *cli, Error *error);
+Status cmd_calibrate(Cli *cli, Error *error);
 Status cmd_tune(Cli *cli, Error *error);
 Status cmd_export(Cli *cli, Error *error);
 Status cmd_report(Cli *cli, Error *error);

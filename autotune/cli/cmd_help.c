@@ -96,10 +96,6 @@ Status cmd_help(Cli *cli, Error *error) {
         }
     }
     cli->blame = cli->options.word_argument[0];
-    const char *later = command_of_later(word);
-    if (later) {
-        return error_set(error, STATUS_USAGE, "the command %s %s", word, later);
-    }
     char names[COMMAND_NAMES_BYTES];
     error_set(error, STATUS_USAGE, "there is no command %s; there are %s", word, cli_command_names(names));
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);

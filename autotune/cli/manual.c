@@ -138,6 +138,19 @@ static const char documents[] =
     "regret, "
     "kendall_tau, median_abs_error, median_bias, constant_rate_median_abs_error (of one rate for all shapes, fitted to "
     "these very runs), in_interval, noise).\n"
+    ".TP\n.B ndtune.calibrate/1\n"
+    "parent, parent_hash, profile (name), path, from (in words), runs (ids), parameters (name, scales, target or null "
+    "= "
+    "the machine, log_factor and factor over the parent's numbers, prior_sd, sd, prior_source, verdict identified, "
+    "weak "
+    "or untaught, verdict_words, runs, plans and run_sets that could teach it), plans (model, target, mesh, plan, "
+    "runs, "
+    "measured_step_time_s, before_step_time_s, after_step_time_s, held_out_step_time_s by the fit without the plan, "
+    "weight near 0 where the fit took it for an outlier), fit and held_out (plans, median and p90 of |predicted / "
+    "measured \\- 1| before and after; held_out has 0 plans where there are too few), misfit_sd and noise_sd (of log "
+    "step "
+    "times: of a plan, of its repeats), span_runs, outliers (run, ratio, against repeats or fit), left_out (reason, "
+    "runs).\n"
     ".TP\n.B ndtune.tune/1\n"
     "request, wanted_probability, tolerance, max_runs, max_time_s, seed, winner (mesh), probability (that no shape is "
     "faster than the winner by more than the tolerance), expected_regret, stopped_by (probability, max\\-runs, "
@@ -202,7 +215,8 @@ static const char ending[] =
     "own to NCCL, over sockets. For correctness only: its times mean nothing.\n"
     ".SH FILES\n"
     "The store is one SQLite file; the views v_ranking, v_best, v_accuracy (runs beside their predictions) and v_tune "
-    "(sessions of tune, run by run) are made for queries by hand.\n";
+    "(sessions of tune, run by run) are made for queries by hand; the table calibrations keeps every profile that "
+    "ndtune calibrate wrote.\n";
 
 // What export writes, from the table of formats.
 static void man_formats(FILE *out) {
@@ -245,7 +259,9 @@ Status manual_page(FILE *out, const char *version, Error *error) {
     fputs(tune_sessions, out);
     fputs(with_command, out);
     troff_text(out, step_log_formats());
-    fputs(". Let one rank print them. A command that fails, or prints none, is stored with that reason.\n", out);
+    fputs(". ndtune calibrate \\-\\-log reads the same formats. Let one rank print them. A command that fails, or "
+          "prints none, is stored with that reason.\n",
+          out);
     man_formats(out);
     fputs(ending, out);
     fprintf(out, ".SH EXAMPLES\n");

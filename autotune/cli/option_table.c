@@ -14,6 +14,7 @@
 #define TUNE COMMAND_BIT(COMMAND_TUNE)
 #define PROBE COMMAND_BIT(COMMAND_PROBE)
 #define PREFLIGHT COMMAND_BIT(COMMAND_PREFLIGHT)
+#define CALIBRATE COMMAND_BIT(COMMAND_CALIBRATE)
 #define EXPORT COMMAND_BIT(COMMAND_EXPORT)
 #define REPORT COMMAND_BIT(COMMAND_REPORT)
 #define SEARCH (PLAN | EXPLAIN | VALIDATE | TUNE | EXPORT | REPORT)  // whatever a search takes
@@ -27,9 +28,9 @@
 
 #define BILLION 1000000000
 
-const char *const command_names[COMMAND_COUNT] = {"plan",   "predict", "explain", "run",       "validate",
-                                                  "tune",   "export",  "report",  "probe",     "preflight",
-                                                  "runs",   "models",  "clusters", "accuracy", "help"};
+const char *const command_names[COMMAND_COUNT] = {"plan",   "predict",  "explain",  "run",   "validate",  "calibrate",
+                                                  "tune",   "export",   "report",   "probe", "preflight", "runs",
+                                                  "models", "clusters", "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
 const OptionRow option_table[OPTION_COUNT] = {
@@ -38,75 +39,76 @@ const OptionRow option_table[OPTION_COUNT] = {
                       GROUP_WHAT, SEARCH | PROBE},
     [OPTION_MESH] = {"mesh", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL,
                      "the shape, such as dp_shard=8,tp=4; axes not named are 1 (dp_replicate dp_shard cp tp)",
-                     GROUP_WHAT, PREDICT | RUN | PREFLIGHT | PROBE | EXPORT},
+                     GROUP_WHAT, PREDICT | RUN | PREFLIGHT | PROBE | EXPORT | CALIBRATE},
     [OPTION_MODEL] = {"model", VALUE_TEXT, "NAME|FILE", 0, 0, NULL, NULL,
                       "a preset (ndtune models lists them) or a Hugging Face config.json", GROUP_WHAT,
-                      SEARCH | PREDICT | RUN | PREFLIGHT},
+                      SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_CLUSTER] = {"cluster", VALUE_TEXT, "NAME|FILE", 0, 0, NULL,
                         "dgx-h100; run, validate, tune, preflight, probe: local-cpu, with --device cuda dgx-h100",
                         "a cluster profile (ndtune clusters lists them) or a profile file; probe: the built-in one "
-                        "that the new one extends",
-                        GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | PROBE},
+                        "that the new one extends; calibrate: the parent of the new one",
+                        GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | PROBE | CALIBRATE},
     [OPTION_SET] = {"set", VALUE_LIST, "KEY=VALUE", 0, 0, NULL, NULL,
                     "change a number of the cluster profile, such as node.gpus=4, or ask what if a rank or node were "
                     "slow: rank.3.slowdown=1.2, node.2.link_slowdown=3; may be repeated",
                     GROUP_WHAT, SEARCH | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS) | PREFLIGHT},
-    [OPTION_TARGET] = {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL,
-                       "accelerate; run, validate, tune, preflight: ndtune",
-                       "the framework that trains; run: the one whose program the executor runs", GROUP_WHAT,
-                       SEARCH | PREDICT | RUN | PREFLIGHT},
+    [OPTION_TARGET] =
+        {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL, "accelerate; run, validate, tune, preflight: ndtune",
+         "the framework that trains; run: the one whose program the executor runs; calibrate: of its runs only",
+         GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_SEQ] = {"seq", VALUE_INT, "N", 1, 1 << 24, "tokens",
                     "min(4096, the model's); run, validate, tune, preflight: 128", "sequence length", GROUP_WHAT,
-                    SEARCH | PREDICT | RUN | PREFLIGHT},
+                    SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_GLOBAL_BATCH] = {"global-batch", VALUE_INT, "N", 1, BILLION, "sequences",
                              "4M tokens, nearest multiple; validate, tune: a sequence per rank",
                              "sequences per optimizer step; given, every plan meets it exactly", GROUP_WHAT, SEARCH},
     [OPTION_MICRO_BATCH] = {"micro-batch", VALUE_INT, "auto|N", 1, 1 << 20, "sequences",
                             "auto; predict, run, preflight: 1", "sequences per data rank and micro-step", GROUP_CHOICES,
-                            SEARCH | PREDICT | RUN | PREFLIGHT},
+                            SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_GRAD_ACCUM] = {"grad-accum", VALUE_INT, "N", 1, 1 << 20, "micro-steps", "1",
                            "micro-steps per optimizer step", GROUP_CHOICES,
-                           PREDICT | RUN | PREFLIGHT | EXPORT | EXPLAIN},
-    [OPTION_PRECISION] = {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL,
-                          "bf16 where the cluster has it; run, validate, tune, preflight: fp32, with --device cuda bf16",
-                          "number format of the arithmetic; fp8 is that of the layers' GEMMs, the rest stays bf16",
-                          GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
+                           PREDICT | RUN | PREFLIGHT | EXPORT | EXPLAIN | CALIBRATE},
+    [OPTION_PRECISION] =
+        {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL,
+         "bf16 where the cluster has it; run, validate, tune, preflight: fp32, with --device cuda bf16",
+         "number format of the arithmetic; fp8 is that of the layers' GEMMs, the rest stays bf16", GROUP_CHOICES,
+         SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_FP8_RECIPE] = {"fp8-recipe", VALUE_WORD, "auto|tensorwise|rowwise|delayed", 0, 0, NULL,
                            "auto: the target's own",
                            "scales of fp8: one per tensor, one per row, or one per tensor from earlier steps",
-                           GROUP_CHOICES, SEARCH | PREDICT},
+                           GROUP_CHOICES, SEARCH | PREDICT | CALIBRATE},
     [OPTION_MASTER_WEIGHTS] = {"master-weights", VALUE_WORD, "fp32|bf16", 0, 0, NULL, "fp32",
                                "number format of parameters, gradients and optimizer state", GROUP_CHOICES,
-                               SEARCH | PREDICT},
+                               SEARCH | PREDICT | CALIBRATE},
     [OPTION_REDUCE_DTYPE] = {"reduce-dtype", VALUE_WORD, "auto|fp32|bf16", 0, 0, NULL, "auto: the target's own",
                              "number format of gradients while they are reduced (stages 1 to 3)", GROUP_CHOICES,
-                             SEARCH | PREDICT | RUN},
+                             SEARCH | PREDICT | RUN | CALIBRATE},
     [OPTION_ZERO] = {"zero", VALUE_WORD, "auto|0|1|2|3", 0, 0, NULL, "auto",
                      "sharding stage over dp_shard x cp (3 = FSDP); auto is the target's own", GROUP_CHOICES,
-                     SEARCH | PREDICT | RUN | PREFLIGHT},
+                     SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_RESHARD] = {"reshard", VALUE_WORD, "auto|always|never", 0, 0, NULL, "auto",
                         "free gathered parameters after forward (stage 3); auto tries both", GROUP_CHOICES,
-                        SEARCH | PREDICT | RUN | PREFLIGHT},
+                        SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_RECOMPUTE] = {"recompute", VALUE_WORD, "auto|none|selective|full", 0, 0, NULL,
                           "auto; predict, run, preflight: none",
                           "activation recomputation; auto tries what the target has", GROUP_CHOICES,
-                          SEARCH | PREDICT | RUN | PREFLIGHT},
+                          SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_CP_ROTATE] = {"cp-rotate", VALUE_WORD, "auto|ring|allgather", 0, 0, NULL, "auto",
                           "how context parallelism moves keys and values; auto tries what the target has",
-                          GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
+                          GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_ATTENTION] = {"attention", VALUE_WORD, "auto|eager|triton|flash|flash3|cudnn", 0, 0, NULL,
                           "auto: the target's own; run, validate, tune, preflight: flash", "kernel of the attention",
-                          GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
+                          GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_FUSED] = {"fused", VALUE_WORD, "auto|eager|fused|compiled", 0, 0, NULL, "auto: the target's own",
                       "how norms, rotary positions, activation and loss run", GROUP_CHOICES,
-                      SEARCH | PREDICT | RUN | PREFLIGHT},
+                      SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_TP_OVERLAP] = {"tp-overlap", VALUE_WORD, "off|on", 0, 0, NULL, "off",
                            "tensor-parallel collectives run beside the GEMMs that they feed", GROUP_CHOICES,
-                           SEARCH | PREDICT | RUN},
+                           SEARCH | PREDICT | RUN | CALIBRATE},
     [OPTION_RANK_ORDER] = {"rank-order", VALUE_TEXT, "auto|default|AXIS,...", 0, 0, NULL, "auto; one shape: default",
                            "the axes over the ranks from slow to fast, such as dp_shard,tp,cp; auto tries the orders "
                            "that the target can run and that place groups differently",
-                           GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT},
+                           GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_MAX_TP] = {"max-tp", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", "none", "largest tensor-parallel size",
                        GROUP_CHOICES, SEARCH},
     [OPTION_MEMORY_LIMIT] = {"memory-limit", VALUE_BYTES, "BYTES", 0, 0, NULL, "the accelerator's memory",
@@ -130,7 +132,7 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_FROM_FORMAT] = {"from-format", VALUE_WORD, "auto|accelerate|axolotl|torchtitan|deepspeed", 0, 0, NULL,
                             "auto: by its keys", "whose config the file of --from is", GROUP_WHAT, EXPLAIN},
     [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN,
-                       RUN | VALIDATE | TUNE | PREFLIGHT},
+                       RUN | VALIDATE | TUNE | PREFLIGHT | CALIBRATE},
     [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN,
                       RUN | VALIDATE | TUNE},
     [OPTION_SEED] = {"seed", VALUE_INT, "N", 0, INT64_MAX, NULL, "1", "of weights and data; tune: of its samples, too",
@@ -160,20 +162,22 @@ const OptionRow option_table[OPTION_COUNT] = {
                         "sum exactly, so that every mesh gives the same bits: a test, 100 times slower", GROUP_RUN,
                         RUN},
     [OPTION_WARM_UP] = {"warm-up", VALUE_INT, "N", 0, 1000000, "steps", "2", "steps of each run that do not count",
-                        GROUP_RUN, VALIDATE | TUNE},
+                        GROUP_RUN, VALIDATE | TUNE | CALIBRATE},
     [OPTION_REPEATS] = {"repeats", VALUE_INT, "N", 1, 1000, "runs", "3",
                         "runs of each shape, round after round over the shapes", GROUP_RUN, VALIDATE},
     [OPTION_SPREAD] = {"spread", VALUE_INT, "N", 0, MESH_MAX_WORLD, "shapes", "2",
                        "shapes to run besides the --top ones, spread over the rest of the ranking", GROUP_RUN,
                        VALIDATE},
-    [OPTION_PROBABILITY] = {"probability", VALUE_NUMBER, "P", 0, 1, NULL, "0.95",
-                            "enough for the winner: how probable it is that nothing is faster by more than --within; 1 spends "
-                            "the whole budget",
-                            GROUP_RUN, TUNE},
+    [OPTION_PROBABILITY] =
+        {"probability", VALUE_NUMBER, "P", 0, 1, NULL, "0.95",
+         "enough for the winner: how probable it is that nothing is faster by more than --within; 1 spends "
+         "the whole budget",
+         GROUP_RUN, TUNE},
     [OPTION_WITHIN] = {"within", VALUE_NUMBER, "PERCENT", 0, 100, NULL, "1",
                        "how much faster another shape may be and the winner still be as good", GROUP_RUN, TUNE},
     [OPTION_MAX_RUNS] = {"max-runs", VALUE_INT, "N", 0, 1000000, "runs", "three for each shape",
-                         "runs that a session may take, those before an interrupt included; 0 is no bound", GROUP_RUN, TUNE},
+                         "runs that a session may take, those before an interrupt included; 0 is no bound", GROUP_RUN,
+                         TUNE},
     [OPTION_MAX_TIME] = {"max-time", VALUE_NUMBER, "S", 0, 100000000, "seconds", "no bound",
                          "time that a session may spend in its runs; the one that passes it is the last", GROUP_RUN,
                          TUNE},
@@ -189,11 +193,16 @@ const OptionRow option_table[OPTION_COUNT] = {
                     "shapes that the table shows, that validate runs, or that tune considers; 0 is all", GROUP_OUTPUT,
                     PLAN | RUNS | VALIDATE | TUNE},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
-                       GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY},
+                       GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY | CALIBRATE},
     [OPTION_RUNS] = {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
                      "measured runs, a row each: id model layers hidden heads ffn vocab cluster target dp_replicate "
                      "dp_shard cp tp seq_len micro_batch are needed, step_time_s or tokens_per_s_per_gpu measured",
-                     GROUP_WHAT, ACCURACY},
+                     GROUP_WHAT, ACCURACY | CALIBRATE},
+    [OPTION_LOG] =
+        {"log", VALUE_REPEATED, "FILE[@AXIS=N,...]", 0, 0, NULL, NULL,
+         "a log of a framework's run with the mesh and choices of the other options; its own mesh, micro_batch, "
+         "grad_accum and seq may follow, as in run2.log@dp_shard=8,tp=2,micro_batch=2; may be repeated",
+         GROUP_WHAT, CALIBRATE},
     [OPTION_OOM] = {"oom", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL, "runs that did not fit, with the same columns",
                     GROUP_WHAT, ACCURACY},
     [OPTION_GROUPS] = {"groups", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
@@ -225,11 +234,11 @@ const OptionRow option_table[OPTION_COUNT] = {
                    "automodel|nanotron|deepspeed|sbatch",
                    0, 0, NULL, "the target's usual one", "what the file is written for", GROUP_OUTPUT, EXPORT},
     [OPTION_OUT] = {"out", VALUE_TEXT, "FILE", 0, 0, NULL,
-                    "probed.json; export: standard output; tune: none",
+                    "probed.json; calibrate: calibrated.json; export: standard output; tune: none",
                     "where the profile or the config file goes; tune: the profile as calibrated by its runs",
-                    GROUP_OUTPUT, PROBE | EXPORT | TUNE},
+                    GROUP_OUTPUT, PROBE | EXPORT | TUNE | CALIBRATE},
     [OPTION_DB] = {"db", VALUE_TEXT, "FILE", 0, 0, NULL, "$XDG_DATA_HOME/ndtune/ndtune.db", "the store", GROUP_OUTPUT,
-                   SEARCH | PREDICT | RUN | RUNS},
+                   SEARCH | PREDICT | RUN | RUNS | CALIBRATE},
     [OPTION_NO_CACHE] = {"no-cache", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
                          "compute predictions, and measure runs, that the store already has; tune: begin a new session",
                          GROUP_OUTPUT, SEARCH | PREDICT},
@@ -251,23 +260,4 @@ const OptionRow *option_find(const char *name, OptionId *id) {
         }
     }
     return NULL;
-}
-
-static bool is_one_of(const char *name, const char *const *names) {
-    for (; *names; names++) {
-        if (text_same_word(name, *names)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-const char *option_of_later(const char *name) {
-    static const char *const later[] = {"log", NULL};
-    return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
-}
-
-const char *command_of_later(const char *name) {
-    static const char *const later[] = {"calibrate", NULL};
-    return is_one_of(name, later) ? "is planned and not part of this version" : NULL;
 }

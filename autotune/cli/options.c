@@ -179,16 +179,13 @@ static Status parse_value(ParseContext *context, Options *options, const OptionR
     case VALUE_FLAG:
     case VALUE_TEXT:
     case VALUE_LIST:
+    case VALUE_REPEATED:
         break;
     }
     return STATUS_OK;
 }
 
 static Status unknown_option(ParseContext *context, int argument, const char *name, Error *error) {
-    const char *later = option_of_later(name);
-    if (later) {
-        return refuse(context, argument, error, "--%s %s", name, later);
-    }
     const char *names[OPTION_COUNT];
     size_t count = 0;
     for (int i = 0; i < OPTION_COUNT; i++) {
@@ -232,12 +229,23 @@ static Status add_set(ParseContext *context, Options *options, const char *text,
     return STATUS_OK;
 }
 
+static Status add_log(ParseContext *context, Options *options, const char *text, int argument, Error *error) {
+    if (options->log_count == OPTIONS_MAX_LOGS) {
+        context->blame = argument;
+        return error_set(error, STATUS_USAGE, "more than %d logs", OPTIONS_MAX_LOGS);
+    }
+    options->logs[options->log_count] = text;
+    options->log_argument[options->log_count++] = argument;
+    return STATUS_OK;
+}
+
 static Status store_value(ParseContext *context, Options *options, OptionId id, Error *error) {
     OptionValue *value = &options->values[id];
     const OptionRow *row = &option_table[id];
     value->given = true;
-    return row->type == VALUE_LIST ? add_set(context, options, value->text, value->argument, error)
-                                   : parse_value(context, options, row, value, error);
+    return row->type == VALUE_LIST       ? add_set(context, options, value->text, value->argument, error)
+           : row->type == VALUE_REPEATED ? add_log(context, options, value->text, value->argument, error)
+                                         : parse_value(context, options, row, value, error);
 }
 
 // Reads the option at argv[*at] and its values; *at moves to the last argument used.
@@ -253,7 +261,7 @@ static Status parse_option(ParseContext *context, Options *options, int *at, Err
     }
     TRY(check_command(context, *at, id, error));
     OptionValue *value = &options->values[id];
-    if (value->given && row->type != VALUE_LIST && row->type != VALUE_FLAG) {
+    if (value->given && row->type != VALUE_LIST && row->type != VALUE_REPEATED && row->type != VALUE_FLAG) {
         return refuse(context, *at, error, "--%s is given twice", row->name);
     }
     if (row->type == VALUE_FLAG && word[length] == '=') {

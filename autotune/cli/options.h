@@ -16,6 +16,7 @@ typedef enum {
     COMMAND_EXPLAIN,
     COMMAND_RUN,
     COMMAND_VALIDATE,
+    COMMAND_CALIBRATE,
     COMMAND_TUNE,
     COMMAND_EXPORT,
     COMMAND_REPORT,
@@ -86,6 +87,7 @@ typedef enum {
     OPTION_TOP,
     OPTION_FORMAT,
     OPTION_RUNS,
+    OPTION_LOG,
     OPTION_OOM,
     OPTION_GROUPS,
     OPTION_CSV,
@@ -117,7 +119,8 @@ typedef enum {
     VALUE_COUNT,   // "300e9" "2T"
     VALUE_WORD,    // one of words
     VALUE_TEXT,
-    VALUE_LIST  // repeatable, and takes following words that contain '='
+    VALUE_LIST,     // repeatable, and takes following words that contain '='
+    VALUE_REPEATED  // repeatable
 } ValueType;
 
 typedef enum { GROUP_WHAT, GROUP_CHOICES, GROUP_RUN, GROUP_OUTPUT, GROUP_COUNT } OptionGroup;
@@ -147,13 +150,16 @@ typedef struct OptionValue {
     int argument;      // index in argv of the value (or of the option, for flags)
 } OptionValue;
 
-enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 16, OPTIONS_MAX_LIST = 64 };
+enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 16, OPTIONS_MAX_LIST = 64, OPTIONS_MAX_LOGS = 256 };
 
 typedef struct Options {
     OptionValue values[OPTION_COUNT];
     const char *sets[OPTIONS_MAX_SETS];  // of --set, in order
     int set_argument[OPTIONS_MAX_SETS];
     int set_count;
+    const char *logs[OPTIONS_MAX_LOGS];  // of --log, in order
+    int log_argument[OPTIONS_MAX_LOGS];
+    int log_count;
     int64_t list[OPTIONS_MAX_LIST];  // of the VALUE_INTS option, rising
     int list_count;
     const char *words[OPTIONS_MAX_WORDS];  // after the command, not options
@@ -179,7 +185,3 @@ const OptionRow *option_find(const char *name, OptionId *id);
 
 // Copies the index-th of "a|b|c" into out; false when there is none.
 bool option_word(const char *words, int index, char *out, size_t bytes);
-
-// A sentence when name is an option or command of the whole contract that this version does not have; else NULL.
-const char *option_of_later(const char *name);
-const char *command_of_later(const char *name);

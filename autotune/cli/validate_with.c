@@ -174,6 +174,9 @@ static Status times_read(const With *with, const char *output, RunRecord *record
         return error_set(error, STATUS_ENVIRONMENT, "the command printed no step times that ndtune reads: %s",
                          step_log_formats());
     }
+    if (log.nothing) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s: %s", log.format, log.nothing);
+    }
     record->steps = log.count;
     record->step_times_s = log.step_s;
     record->warm_up = log.average ? 0 : with->validation->warm_up;

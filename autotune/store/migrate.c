@@ -9,6 +9,7 @@
 #include "autotune/store/migration_003_measured_sql.h"
 #include "autotune/store/migration_004_tune_sql.h"
 #include "autotune/store/migration_005_prices_sql.h"
+#include "autotune/store/migration_006_calibrations_sql.h"
 #include "autotune/store/store_internal.h"
 
 const Migration store_migrations[] = {
@@ -17,6 +18,7 @@ const Migration store_migrations[] = {
     {"003_measured", migration_003_measured_sql},
     {"004_tune", migration_004_tune_sql},
     {"005_prices", migration_005_prices_sql},
+    {"006_calibrations", migration_006_calibrations_sql},
 };
 const int store_migration_count = (int)(sizeof store_migrations / sizeof store_migrations[0]);
 

@@ -58,6 +58,11 @@ Status store_timeline(Store *store, const TimelineQuery *query, const StepProgra
 Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *about, RunRecord *run, bool *found,
                          Error *error);
 
+// Runs that ended well and have a step time, newest first, at most `most`; 0 = all.
+Status store_measured_runs(Store *store, int most, Arena *arena, StoredMeasurement **runs, int *count, Error *error);
+
+Status store_save_calibration(Store *store, const StoredCalibration *calibration, int64_t *id, Error *error);
+
 // ---- sessions of the closed loop
 
 typedef struct StoredTuneRun {

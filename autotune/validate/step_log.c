@@ -1,12 +1,15 @@
-// One row per format: an extended regular expression whose last number is the quantity. Sources: the print statements
-// of torchtitan 0.2 (components/metrics.py), Megatron-LM (training_log), nanotron (LoggerWriter, which shortens numbers:
-// 3.05K), transformers 4.57 (Trainer's summary; its progress bar is tqdm's, which smooths over some steps).
+// Logs of lines, one row per format: an extended regular expression whose last number is the quantity. Sources: the
+// print statements of torchtitan 0.2 (components/metrics.py), Megatron-LM (training_log), nanotron (LoggerWriter, which
+// shortens numbers: 3.05K), transformers 4.57 (Trainer's summary; its progress bar is tqdm's, which smooths over some
+// steps).
 
 #include "autotune/validate/step_log.h"
 
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "autotune/validate/step_log_formats.h"
 
 typedef enum { SECONDS, MILLISECONDS, TOKENS_PER_S, STEPS_PER_S, BAR } Quantity;
 
@@ -30,7 +33,7 @@ enum { FORMATS = sizeof formats / sizeof formats[0], GROUPS = 5, LINE_BYTES = 40
 const char *step_log_formats(void) {
     return "step_time=SECONDS (or ms with the unit behind it), torchtitan (tps:), Megatron-LM (elapsed time per "
            "iteration (ms):), nanotron (elapsed_time_per_iteration_ms:), HF Trainer (its progress bar, else "
-           "train_steps_per_second)";
+           "train_steps_per_second; trainer_state.json of a run that ended)";
 }
 
 // "12,345.6" as a number.
@@ -99,11 +102,17 @@ static void read_format(const Format *format, const char *text, double tokens_pe
     log->format = log->count > 0 ? format->name : NULL;
 }
 
+// Formats that are no lines.
+static void (*const files[])(const char *text, double tokens_per_rank, Arena *arena, StepLog *log) = {
+    step_log_trainer_state,
+};
+
 void step_log_read(const char *text, double tokens_per_rank, Arena *arena, StepLog *log) {
-    for (int i = 0; i < FORMATS; i++) {
+    *log = (StepLog){0};
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && !log->format; i++) {
+        files[i](text, tokens_per_rank, arena, log);
+    }
+    for (int i = 0; i < FORMATS && !log->format; i++) {
         read_format(&formats[i], text, tokens_per_rank, arena, log);
-        if (log->count > 0) {
-            return;
-        }
     }
 }

@@ -10,11 +10,12 @@ typedef struct StepLog {
     const char *format;  // "Megatron-LM"; NULL = no line of any known format
     double *step_s;      // one per line that told one, in order
     int count;
-    bool average;  // one number for the whole run, its warm-up included
+    bool average;         // one number for the whole run, its warm-up included
+    const char *nothing;  // why a log of a known format holds no step time; NULL = it holds some
 } StepLog;
 
-// tokens_per_rank: of one step, for frameworks that print tokens per second and device. Lines end with \n or \r. The
-// first format of the table that matches any line is the log's.
+// tokens_per_rank: of one step, for frameworks that print tokens per second and device. Lines end with \n or \r. Files
+// of a form of their own come first, then the first format of the table that matches any line.
 void step_log_read(const char *text, double tokens_per_rank, Arena *arena, StepLog *log);
 
 // The formats in words, for the manual page and for the sentence when nothing was found.

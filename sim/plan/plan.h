@@ -82,4 +82,6 @@ int plan_shard_count(const TrainPlan *plan);          // F = dp_shard * cp
 // One line, stable, canonical: "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 ...", with
 // " order=tp,dp_shard" where the axes are not in their default order.
 char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]);
+// Reads such a line back.
+Status plan_parse(const char *text, TrainPlan *plan, Error *error);
 void plan_hash(const TrainPlan *plan, Hash *hash);

@@ -129,8 +129,8 @@ Test(calibration_child, carries_the_posterior_that_its_intervals_come_from) {
     const int gemm = generated_coordinate(&posterior, "gemm_rate");
     cr_assert_float_eq(posterior.mean[gemm], 0, 0);
     // one run set: wider than the fit by the factor of interval.c
-    cr_assert_float_eq(sqrt(posterior.covariance[gemm * posterior.count + gemm]), 1.5 * calibration.posterior.at[gemm].sd,
-                       1e-5);
+    cr_assert_float_eq(sqrt(posterior.covariance[gemm * posterior.count + gemm]),
+                       1.5 * calibration.posterior.at[gemm].sd, 1e-5);
 }
 
 Test(calibration_child, a_second_calibration_replaces_what_the_first_said_of_a_target) {

@@ -133,9 +133,11 @@ Test(options, a_missing_value_is_an_error) {
     cr_assert_not_null(strstr(error.message, "needs a value"));
 }
 
-Test(options, what_a_later_version_brings_is_refused_as_such) {
-    cr_assert_eq(PARSE(COMMAND_PLAN, "--log", "x.log"), STATUS_USAGE);
-    cr_assert_not_null(strstr(error.message, "not part of this version"));
+Test(options, logs_are_kept_in_order) {
+    cr_assert_eq(PARSE(COMMAND_CALIBRATE, "--log", "a.log", "--log", "b.log@tp=2"), STATUS_OK);
+    cr_assert_eq(options.log_count, 2);
+    cr_assert_str_eq(options.logs[1], "b.log@tp=2");
+    cr_assert_eq(options.log_argument[1], 3);
 }
 
 Test(options, words_out_of_place_are_refused) {

@@ -246,3 +246,30 @@ Test(store, prices_of_a_chip_are_kept_once_and_the_newest_counts) {
     cr_expect_eq(kept[0].seconds, 3e-6);
     cr_expect_str_eq(kept[1].choice, "01");
 }
+
+Test(store, calibrations_are_kept_with_their_parent_and_their_runs) {
+    const StoredCalibration calibration = {.command = "ndtune calibrate",
+                                           .parent = "local-cpu",
+                                           .parent_hash = "0123456789abcdef",
+                                           .profile = "local-cpu-calibrated",
+                                           .profile_hash = "fedcba9876543210",
+                                           .profile_json = "{}",
+                                           .runs_json = "[\"run 1\",\"run 2\"]",
+                                           .runs = 2,
+                                           .plans = 2,
+                                           .misfit_sd = 0.05,
+                                           .noise_sd = 0.02,
+                                           .fit_before = 0.2,
+                                           .fit_after = 0.05};
+    int64_t first = 0, second = 0;
+    cr_assert_eq(store_save_calibration(store, &calibration, &first, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(store_save_calibration(store, &calibration, &second, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(second, first + 1);
+}
+
+Test(store, a_store_without_runs_has_none_to_calibrate_on) {
+    StoredMeasurement *runs = NULL;
+    int count = 1;
+    cr_assert_eq(store_measured_runs(store, 0, &arena, &runs, &count, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(count, 0);
+}

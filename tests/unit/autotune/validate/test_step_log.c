@@ -1,6 +1,7 @@
 // Step times from lines as the frameworks print them.
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "autotune/validate/step_log.h"
@@ -64,4 +65,40 @@ Test(step_log, other_words_tell_nothing) {
     step_log_read("loss 3.1\nwarming up\n", 4096, &arena, &step_log);
     cr_assert_null(step_log.format);
     cr_assert_eq(step_log.count, 0);
+}
+
+Test(step_log, a_trainer_state_tells_the_time_of_a_run_that_ended) {
+    log_is("{\"global_step\": 4, \"max_steps\": 4, \"log_history\": [{\"epoch\": 0.5, \"loss\": 3.1, \"step\": 2},"
+           " {\"epoch\": 1.0, \"step\": 4, \"total_flos\": 1.5e15, \"train_loss\": 2.9, \"train_runtime\": 10.0,"
+           " \"train_samples_per_second\": 12.8, \"train_steps_per_second\": 0.4}]}",
+           "trainer_state", 1, 2.5);
+    cr_assert(step_log.average);
+}
+
+Test(step_log, a_trainer_state_without_times_says_so_in_words) {
+    step_log_read("{\"max_steps\": 4, \"log_history\": [{\"epoch\": 0.5, \"loss\": 3.1, \"step\": 2}]}", 1, &arena,
+                  &step_log);
+    cr_assert_eq(step_log.count, 0);
+    cr_assert_not_null(step_log.nothing);
+    cr_assert(strstr(step_log.nothing, "train_runtime"));
+}
+
+// Files in the formats of the frameworks; their numbers are made up (logs/README.md).
+static void file_is(const char *name, const char *format, int count, double last_s) {
+    static char text[1 << 16];
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/unit/autotune/validate/logs/%s", NDTUNE_SOURCE_DIR, name);
+    FILE *file = fopen(path, "rb");
+    cr_assert_not_null(file, "%s", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    log_is(text, format, count, last_s);
+}
+
+Test(step_log, whole_logs_of_each_framework_are_read) {
+    file_is("torchtitan.log", "torchtitan", 4, 4096 / 5842.0);
+    file_is("megatron.log", "Megatron", 3, 3.5984);
+    file_is("nanotron.log", "nanotron", 3, 3.04);
+    file_is("hf_trainer.log", "summary", 1, 1 / 0.797);
+    file_is("trainer_state.json", "trainer_state", 1, 1.254021);
 }

@@ -147,3 +147,33 @@ Test(plan, axes_of_size_1_make_no_other_order) {
     cr_assert_str_eq(plan_text(&plan, text), plan_text(&usual, usual_text));
     cr_assert_eq(plan_number(&plan), plan_number(&usual));
 }
+
+Test(plan, a_line_is_read_back_as_the_plan_that_wrote_it) {
+    static const char *const lines[] = {
+        "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 reshard=never recompute=full cp_rotate=ring "
+        "precision=bf16 attention=flash fused=eager tp_overlap=on",
+        "dp_replicate=2,dp_shard=1,cp=2,tp=1 seq=128 mb=2 ga=1 zero=1 reshard=always recompute=none "
+        "cp_rotate=allgather "
+        "precision=fp32 attention=eager fused=fused reduce=bf16",
+        "dp_replicate=1,dp_shard=4,cp=1,tp=2 seq=128 mb=1 ga=1 zero=3 reshard=always recompute=selective "
+        "cp_rotate=ring "
+        "precision=fp8 attention=cudnn fused=compiled master=bf16 fp8_recipe=rowwise order=tp,dp_shard"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        TrainPlan plan;
+        Error error = {0};
+        char text[PLAN_TEXT_BYTES];
+        cr_assert_eq(plan_parse(lines[i], &plan, &error), STATUS_OK, "%s", error.message);
+        cr_assert_str_eq(plan_text(&plan, text), lines[i]);
+    }
+}
+
+Test(plan, a_line_that_is_no_plan_is_refused_by_its_word) {
+    TrainPlan plan;
+    Error error = {0};
+    cr_assert_eq(plan_parse("dp_shard=2 seq=128 mb=1", &plan, &error), STATUS_USAGE);
+    cr_assert_str_eq(error.message, "plan: ga is missing");
+    cr_assert_eq(plan_parse("dp_shard=2 seq=128 stages=4", &plan, &error), STATUS_USAGE);
+    cr_assert_str_eq(error.message, "plan: stages is not in this version");
+    cr_assert_eq(plan_parse("dp_shard=2 seq=128 reshard=maybe", &plan, &error), STATUS_USAGE);
+    cr_assert_str_eq(error.message, "plan: reshard=maybe is not in this version");
+}

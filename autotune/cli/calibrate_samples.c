@@ -1,0 +1,274 @@
+// Runs of a file with the columns of `ndtune accuracy`, and logs of a framework.
+
+#include "autotune/cli/calibrate_samples.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autotune/accuracy/run_case.h"
+#include "autotune/cli/request.h"
+#include "autotune/validate/measurement.h"
+#include "autotune/validate/step_log.h"
+#include "sim/base/text.h"
+
+static const char suffix[] = "-calibrated";
+static const double GIB = 1024.0 * 1024.0 * 1024.0;
+
+void samples_add(SampleList *list, const CalibrationSample *sample) {
+    list->rows = arena_grow(&list->cli->arena, list->rows, (size_t)list->count, &list->capacity, sizeof *list->rows);
+    list->rows[list->count++] = *sample;
+}
+
+void samples_leave_out(SampleList *list, const char *reason) {
+    int at = 0;
+    while (at < list->left_out_count && strcmp(list->left_out[at].reason, reason) != 0) {
+        at++;
+    }
+    if (at == LEFT_OUT_MOST) {
+        return;  // the count of the runs says that there are more
+    }
+    list->left_out[at].reason = reason;
+    list->left_out[at].runs++;
+    list->left_out_count += at == list->left_out_count;
+}
+
+static size_t stem(const char *name) {
+    const size_t length = strlen(name), tail = sizeof suffix - 1;
+    return length > tail && strcmp(name + length - tail, suffix) == 0 ? length - tail : length;
+}
+
+bool samples_same_machine(const char *a, const char *b) {
+    return stem(a) == stem(b) && strncmp(a, b, stem(a)) == 0;
+}
+
+static Status load_base(SampleList *list, const char *text, Error *error) {
+    ClusterProfile *base = ARENA_NEW(&list->cli->arena, ClusterProfile);
+    TRY(cli_blame(list->cli, OPTION_CLUSTER, cluster_find(text, &list->cli->arena, base, error)));
+    list->base = base;
+    list->base_text = text;
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- a file of runs
+
+static bool wanted_target(const SampleList *list, const Target *target) {
+    const char *wanted = list->target;
+    if (!wanted) {
+        return true;
+    }
+    const size_t name = strcspn(wanted, "@");
+    return strlen(target->name) == name && strncmp(target->name, wanted, name) == 0 &&
+           (wanted[name] == '\0' || strcmp(wanted + name + 1, target->version) == 0);
+}
+
+// The cluster of most rows.
+static const char *usual_cluster(const RunFile *file) {
+    const char *best = NULL;
+    int most = 0;
+    for (int i = 0; i < file->count; i++) {
+        int same = 0;
+        for (int j = 0; j < file->count; j++) {
+            same += strcmp(file->rows[i].cluster, file->rows[j].cluster) == 0;
+        }
+        if (same > most && file->rows[i].cluster[0] != '\0') {
+            most = same;
+            best = file->rows[i].cluster;
+        }
+    }
+    return best;
+}
+
+static void add_case(SampleList *list, const RunCase *run) {
+    Arena *arena = &list->cli->arena;
+    if (run->skipped) {
+        samples_leave_out(list, run->skipped);
+    } else if (!wanted_target(list, run->request.target)) {
+        samples_leave_out(list, arena_format(arena, "target %s is not %s", run->request.target->name, list->target));
+    } else if (run->measured_step_s <= 0) {
+        samples_leave_out(list, "no step time");
+    } else {
+        const bool reserved = strcmp(run->row->mem_kind, "reserved") == 0;
+        samples_add(list, &(CalibrationSample){.what = {.model = &run->request.model,
+                                                        .cluster = &run->request.cluster,
+                                                        .target = run->request.target,
+                                                        .runner = run->request.target,
+                                                        .plan = run->plan,
+                                                        .serial_lanes = run->request.serial_lanes},
+                                               .id = run->row->id,
+                                               .set = run->row->source,
+                                               .step_s = run->measured_step_s,
+                                               .reserved_bytes = reserved ? run->row->peak_mem_gb * GIB : 0});
+    }
+}
+
+Status samples_of_file(SampleList *list, const char *path, Error *error) {
+    Cli *cli = list->cli;
+    RunFile file;
+    TRY(cli_blame(cli, OPTION_RUNS, run_file_read(path, &cli->arena, &file, error)));
+    const char *usual = usual_cluster(&file);
+    if (!list->base && !cli_given(cli, OPTION_CLUSTER) && !usual) {
+        return error_set(error, STATUS_USAGE, "%s names no cluster: say which with --cluster", path);
+    }
+    if (!list->base) {
+        TRY(load_base(list, cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text : usual, error));
+    }
+    RunMapper *mapper = run_mapper_new(&cli->arena);
+    for (int i = 0; i < file.count; i++) {
+        const RunRow *row = &file.rows[i];
+        if (!samples_same_machine(row->cluster, list->base->name) && strcmp(row->cluster, list->base_text) != 0) {
+            samples_leave_out(list, arena_format(&cli->arena, "cluster %s is not %s", row->cluster, list->base_text));
+            continue;
+        }
+        RunCase *run = ARENA_NEW(&cli->arena, RunCase);
+        run_mapper_give(mapper, row->cluster, list->base);
+        run_case_build(mapper, row, run);
+        add_case(list, run);
+    }
+    list->from = path;
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- logs
+
+// A log ran with the mesh of --mesh, unless its own follows the name: run.log@dp_shard=8,tp=2,micro_batch=2.
+typedef struct LogRun {
+    const char *path, *own;
+} LogRun;
+
+static const struct {
+    const char *key;
+    OptionId id;
+} own_keys[] = {{"micro_batch", OPTION_MICRO_BATCH}, {"grad_accum", OPTION_GRAD_ACCUM}, {"seq", OPTION_SEQ}};
+
+static LogRun split_log(const char *text, Arena *arena) {
+    const char *at = strrchr(text, '@');
+    if (!at || !strchr(at, '=')) {
+        return (LogRun){.path = text};
+    }
+    return (LogRun){.path = arena_format(arena, "%.*s", (int)(at - text), text), .own = at + 1};
+}
+
+// What a log says of itself, as options of the command line.
+static Status own_options(Cli *own, const LogRun *log, Error *error) {
+    const char *mesh = "";
+    char *text = arena_text(&own->arena, log->own), *rest = NULL;
+    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        const size_t length = strcspn(word, "=");
+        bool taken = false;
+        for (size_t i = 0; i < sizeof own_keys / sizeof own_keys[0]; i++) {
+            if (strlen(own_keys[i].key) == length && strncmp(own_keys[i].key, word, length) == 0) {
+                OptionValue *value = &own->options.values[own_keys[i].id];
+                *value = (OptionValue){.given = true, .text = word + length + 1, .argument = -1};
+                if (!text_parse_int(value->text, &value->integer) || value->integer < 1) {
+                    return error_set(error, STATUS_USAGE, "--log %s: %s is no count", log->path, word);
+                }
+                taken = true;
+            }
+        }
+        mesh = taken ? mesh : arena_format(&own->arena, "%s%s%s", mesh, mesh[0] ? "," : "", word);
+    }
+    if (mesh[0]) {
+        own->options.values[OPTION_MESH] = (OptionValue){.given = true, .text = mesh, .argument = -1};
+    }
+    return STATUS_OK;
+}
+
+enum { LOG_MOST_BYTES = 256 << 20 };
+
+static Status read_text(const char *path, Arena *arena, const char **text, Error *error) {
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        return error_set(error, STATUS_ENVIRONMENT, "--log %s cannot be read", path);
+    }
+    size_t capacity = 1 << 16, used = 0, got;
+    char *bytes = arena_alloc(arena, capacity);
+    while ((got = fread(bytes + used, 1, capacity - used - 1, file)) > 0 && used < LOG_MOST_BYTES) {
+        used += got;
+        if (used == capacity - 1) {
+            bytes = arena_grow(arena, bytes, capacity, &capacity, 1);
+        }
+    }
+    const bool failed = ferror(file) != 0;
+    fclose(file);
+    bytes[used] = '\0';
+    *text = bytes;
+    return failed ? error_set(error, STATUS_ENVIRONMENT, "--log %s cannot be read", path) : STATUS_OK;
+}
+
+static Status step_time_of(const Cli *cli, const char *path, const TrainPlan *plan, Arena *arena, double *step_s,
+                           Error *error) {
+    enum { WARM_UP = 2 };
+    const char *text = "";
+    StepLog log;
+    TRY(read_text(path, arena, &text, error));
+    step_log_read(text, (double)plan_tokens_per_step(plan) / mesh_world(&plan->mesh), arena, &log);
+    if (log.count == 0) {
+        return error_set(error, STATUS_USAGE, "--log %s holds no step time: %s%s", path,
+                         log.nothing ? log.nothing : "there are ", log.nothing ? "" : step_log_formats());
+    }
+    const int asked = cli_given(cli, OPTION_WARM_UP) ? (int)cli_value(cli, OPTION_WARM_UP)->integer : WARM_UP;
+    const int warm_up = log.average ? 0 : asked;
+    if (log.count <= warm_up) {
+        return error_set(error, STATUS_USAGE, "--log %s holds %d step times (%s), and %d are warm-up", path, log.count,
+                         log.format, warm_up);
+    }
+    *step_s = measurement_median(log.step_s, log.count, warm_up, arena);
+    return STATUS_OK;
+}
+
+static Status add_log(SampleList *list, const char *text, Error *error) {
+    Cli *cli = list->cli;
+    Cli *own = ARENA_NEW(&cli->arena, Cli);
+    const LogRun log = split_log(text, &cli->arena);
+    *own = (Cli){
+        .argc = cli->argc, .argv = cli->argv, .options = cli->options, .command = cli->command, .line = cli->line};
+    own->blame = -1;
+    TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
+    Mesh mesh = {0};
+    TrainPlan plan = {0};
+    const char *reason = NULL;
+    CalibrationSample sample = {.id = arena_format(&cli->arena, "log %s", log.path), .set = log.path};
+    RequestDefaults defaults = search_defaults;
+    defaults.single_plan = true;
+    Status status = log.own ? own_options(own, &log, error) : STATUS_OK;
+    status = status == STATUS_OK ? request_build(own, &defaults, request, error) : status;
+    status = status == STATUS_OK ? request_mesh(own, &mesh, error) : status;
+    if (status == STATUS_OK) {
+        request_plan(own, request, &mesh, &plan);
+        target_check(request->target, &request->model, &plan, &own->arena, &reason);
+        status = reason ? error_set(error, STATUS_USAGE, "%s", reason)
+                        : step_time_of(cli, log.path, &plan, &own->arena, &sample.step_s, error);
+    }
+    cli->blame = own->blame;
+    arena_adopt(&cli->arena, &own->arena);
+    if (status != STATUS_OK) {
+        return log.own || cli->options.log_count > 1 ? error_wrap(error, "--log %s", text) : status;
+    }
+    if (list->base && !samples_same_machine(list->base->name, request->cluster.name)) {
+        samples_leave_out(list,
+                          arena_format(&cli->arena, "cluster %s is not %s", request->cluster.name, list->base->name));
+        return STATUS_OK;
+    }
+    list->base = list->base ? list->base : &request->cluster;
+    list->base_text = list->base->name;
+    sample.what = (CalibrationCase){.model = &request->model,
+                                    .cluster = list->base,
+                                    .target = request->target,
+                                    .runner = request->target,
+                                    .plan = plan};
+    samples_add(list, &sample);
+    return STATUS_OK;
+}
+
+Status samples_of_logs(SampleList *list, Error *error) {
+    for (int i = 0; i < list->cli->options.log_count; i++) {
+        const Status status = add_log(list, list->cli->options.logs[i], error);
+        if (status != STATUS_OK) {
+            list->cli->blame = list->cli->blame >= 0 ? list->cli->blame : list->cli->options.log_argument[i];
+            return status;
+        }
+    }
+    list->from = list->from ? arena_format(&list->cli->arena, "%s and logs", list->from) : "logs";
+    return STATUS_OK;
+}

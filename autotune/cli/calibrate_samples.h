@@ -1,0 +1,33 @@
+// Measured runs for a calibration, from wherever they are: the store, a file of runs, logs of a framework. What cannot be
+// used is counted with its reason.
+
+#pragma once
+
+#include "autotune/calibrate/calibrate.h"
+#include "autotune/cli/cli.h"
+
+enum { LEFT_OUT_MOST = 64 };
+
+typedef struct SampleList {
+    Cli *cli;
+    const ClusterProfile *base;
+    const char *base_text;  // as --cluster says it
+    const char *target;     // of frameworks' runs: only this one; NULL = all
+    CalibrationSample *rows;
+    int count;
+    size_t capacity;
+    CalibrationLeftOut left_out[LEFT_OUT_MOST];
+    int left_out_count;
+    const char *from;  // in words: "the store", "runs.csv"
+} SampleList;
+
+void samples_add(SampleList *list, const CalibrationSample *sample);
+void samples_leave_out(SampleList *list, const char *reason);
+
+// Is that run one of this machine? A calibrated profile is its parent's machine.
+bool samples_same_machine(const char *a, const char *b);
+
+// Each fills list->base, from --cluster or from what its runs say, and the samples.
+Status samples_of_store(SampleList *list, Store *store, Error *error);
+Status samples_of_file(SampleList *list, const char *path, Error *error);
+Status samples_of_logs(SampleList *list, Error *error);

@@ -1,0 +1,179 @@
+// Runs of the store as samples. A stored run keeps its command line and its plan; the command line is read again, so that
+// model and overrides are what they were, with the base profile in place of the run's own.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/cli/calibrate_samples.h"
+#include "autotune/cli/measured_run.h"
+#include "autotune/cli/request.h"
+#include "autotune/handicap.h"
+#include "autotune/target_on_cluster.h"
+
+enum { MOST_RUNS = 2000 };
+
+// One command line of the store, read once.
+typedef struct KnownLine {
+    const char *line, *source;
+    TuneRequest *request;  // NULL: it cannot be built again
+    const Target *runner;
+    const char *reason;
+} KnownLine;
+
+typedef struct Reader {
+    SampleList *list;
+    Store *store;
+    KnownLine *lines;
+    int line_count;
+    size_t capacity;
+} Reader;
+
+// What is asked of the machine, not of one rank: a real rank was as slow as it was.
+static void drop_handicaps(Options *options) {
+    int kept = 0;
+    for (int i = 0; i < options->set_count; i++) {
+        if (!handicap_named(options->sets[i])) {
+            options->sets[kept] = options->sets[i];
+            options->set_argument[kept++] = -1;
+        }
+    }
+    options->set_count = kept;
+}
+
+static Status rebuild(const SampleList *list, KnownLine *known, Error *error) {
+    Cli *cli = list->cli;
+    Cli *old = ARENA_NEW(&cli->arena, Cli);
+    TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
+    *old = (Cli){.blame = -1};
+    Status status = last_request_read(old, known->line, &old->command, error);
+    OptionValue *values = old->options.values;
+    if (status == STATUS_OK) {
+        drop_handicaps(&old->options);
+        values[OPTION_CLUSTER] = (OptionValue){.given = true, .text = list->base_text, .argument = -1};
+        values[OPTION_TARGET] = values[OPTION_WITH].given ? values[OPTION_WITH] : values[OPTION_TARGET];
+        status = request_build(old, old->command == COMMAND_RUN ? &run_defaults : &validate_defaults, request, error);
+    }
+    known->runner = request->target;
+    if (status == STATUS_OK && strcmp(known->source, "executor") == 0) {
+        MeasuredRun any = {.cli = old};
+        status = measured_run_by_executor(&any, request, error);
+        status = status == STATUS_OK ? target_find(run_defaults.target, &known->runner, error) : status;
+        known->runner = target_on_cluster(known->runner, list->base, &cli->arena);
+    }
+    arena_adopt(&cli->arena, &old->arena);
+    known->request = status == STATUS_OK ? request : NULL;
+    return status;
+}
+
+static const KnownLine *line_of(Reader *reader, const StoredRun *run) {
+    Arena *arena = &reader->list->cli->arena;
+    for (int i = 0; i < reader->line_count; i++) {
+        if (strcmp(reader->lines[i].line, run->command) == 0 && strcmp(reader->lines[i].source, run->source) == 0) {
+            return &reader->lines[i];
+        }
+    }
+    reader->lines =
+        arena_grow(arena, reader->lines, (size_t)reader->line_count, &reader->capacity, sizeof *reader->lines);
+    KnownLine *known = &reader->lines[reader->line_count++];
+    *known = (KnownLine){.line = run->command, .source = run->source};
+    Error error = {0};
+    if (rebuild(reader->list, known, &error) != STATUS_OK) {
+        known->reason = arena_text(arena, error.message);
+    }
+    return known;
+}
+
+static Status read_spans(const Reader *reader, int64_t id, CalibrationSample *sample, Error *error) {
+    const CalibrationCase *what = &sample->what;
+    const TimelineQuery query = {.run_id = id};
+    Arena scratch = {0};
+    StepProgram program;
+    Timeline timeline;
+    bool found = false;
+    Status status = step_lower(what->model, &what->plan, what->target, &scratch, &program, error);
+    status = status == STATUS_OK ? store_timeline(reader->store, &query, &program, &scratch, &timeline, &found, error)
+                                 : status;
+    if (status == STATUS_OK && found) {
+        calibration_spans(what, &program, &timeline, &scratch, sample->span_s);
+    }
+    arena_free(&scratch);
+    return status;
+}
+
+static Status add_run(Reader *reader, const StoredMeasurement *stored, Error *error) {
+    SampleList *list = reader->list;
+    const StoredRun *run = &stored->run;
+    Arena *arena = &list->cli->arena;
+    if (!samples_same_machine(run->cluster, list->base->name)) {
+        samples_leave_out(list, arena_format(arena, "cluster %s is not %s", run->cluster, list->base->name));
+        return STATUS_OK;
+    }
+    const bool executor = strcmp(run->source, "executor") == 0;
+    if (!executor && list->target && strncmp(run->target, list->target, strlen(list->target)) != 0) {
+        samples_leave_out(list, arena_format(arena, "target %s is not %s", run->target, list->target));
+        return STATUS_OK;
+    }
+    if (strstr(stored->lanes, "bitwise")) {
+        samples_leave_out(list, "a bitwise run: its sums are a test's");
+        return STATUS_OK;
+    }
+    const KnownLine *known = line_of(reader, run);
+    Error why = {0};
+    CalibrationSample sample = {
+        .id = arena_format(arena, "run %lld", (long long)run->id), .set = run->host, .step_s = run->measured_step_s};
+    if (!known->request || plan_parse(run->plan, &sample.what.plan, &why) != STATUS_OK) {
+        samples_leave_out(list, known->request ? arena_text(arena, why.message) : known->reason);
+        return STATUS_OK;
+    }
+    sample.what.model = &known->request->model;
+    sample.what.cluster = &known->request->cluster;
+    sample.what.target = known->request->target;
+    sample.what.runner = known->runner;
+    sample.what.serial_lanes = known->request->serial_lanes;
+    if (executor) {
+        TRY(read_spans(reader, run->id, &sample, error));
+    }
+    samples_add(list, &sample);
+    return STATUS_OK;
+}
+
+// The cluster of the newest run, as its command line says it.
+static Status cluster_of_newest(SampleList *list, const StoredRun *run, Error *error) {
+    Cli *cli = list->cli;
+    Cli *old = ARENA_NEW(&cli->arena, Cli);
+    *old = (Cli){.blame = -1};
+    const Status status = last_request_read(old, run->command, &old->command, error);
+    arena_adopt(&cli->arena, &old->arena);
+    TRY(status);
+    const OptionValue *cluster = &old->options.values[OPTION_CLUSTER];
+    list->base_text = cluster->given ? cluster->text : run_defaults.cluster;
+    fprintf(stderr, "ndtune: cluster %s, that of the newest run in the store; change it with --cluster\n",
+            list->base_text);
+    return STATUS_OK;
+}
+
+Status samples_of_store(SampleList *list, Store *store, Error *error) {
+    Cli *cli = list->cli;
+    StoredMeasurement *runs = NULL;
+    int count = 0;
+    TRY(store_measured_runs(store, MOST_RUNS, &cli->arena, &runs, &count, error));
+    if (count == 0) {
+        error_set(error, STATUS_USAGE, "the store has no run with a step time to calibrate on");
+        return error_hint(error, "ndtune validate --world 2 --model tiny --top 0 makes some; --runs FILE.csv and --log "
+                                 "FILE take what was measured elsewhere");
+    }
+    if (cli_given(cli, OPTION_CLUSTER)) {
+        list->base_text = cli_value(cli, OPTION_CLUSTER)->text;
+    } else {
+        TRY(cluster_of_newest(list, &runs[0].run, error));
+    }
+    ClusterProfile *base = ARENA_NEW(&cli->arena, ClusterProfile);
+    TRY(cli_blame(cli, OPTION_CLUSTER, cluster_find(list->base_text, &cli->arena, base, error)));
+    list->base = base;
+    list->from = "the store";
+    Reader reader = {.list = list, .store = store};
+    for (int i = 0; i < count; i++) {
+        TRY(add_run(&reader, &runs[i], error));
+    }
+    return STATUS_OK;
+}

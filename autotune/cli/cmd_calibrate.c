@@ -1,0 +1,162 @@
+// ndtune calibrate: a cluster profile fitted to measured runs, with what the fit does not know. The profile is written,
+// read back, and kept in the store with its runs and its errors before and after.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "autotune/calibrate/calibrate.h"
+#include "autotune/cli/calibrate_samples.h"
+#include "reports/calibration.h"
+#include "sim/base/json.h"
+
+typedef struct Calibrating {
+    Cli *cli;
+    Store *store;
+    SampleList samples;
+    CalibrationInput input;
+    Calibration calibration;
+    ClusterProfile child;
+    const char *path;
+} Calibrating;
+
+static Status gather(Calibrating *work, Error *error) {
+    Cli *cli = work->cli;
+    work->samples = (SampleList){.cli = cli};
+    if (cli_given(cli, OPTION_TARGET)) {
+        const Target *known;
+        TRY(cli_blame(cli, OPTION_TARGET, target_find(cli_value(cli, OPTION_TARGET)->text, &known, error)));
+        work->samples.target = cli_value(cli, OPTION_TARGET)->text;
+    }
+    if (!cli_given(cli, OPTION_RUNS) && !cli_given(cli, OPTION_LOG)) {
+        return samples_of_store(&work->samples, work->store, error);
+    }
+    if (cli_given(cli, OPTION_RUNS)) {
+        TRY(samples_of_file(&work->samples, cli_value(cli, OPTION_RUNS)->text, error));
+    }
+    return cli_given(cli, OPTION_LOG) ? samples_of_logs(&work->samples, error) : STATUS_OK;
+}
+
+// Nothing left: the commonest reason is the sentence.
+static Status none_usable(const SampleList *samples, Error *error) {
+    const CalibrationLeftOut *most = NULL;
+    for (int i = 0; i < samples->left_out_count; i++) {
+        most = !most || samples->left_out[i].runs > most->runs ? &samples->left_out[i] : most;
+    }
+    return most ? error_set(error, STATUS_USAGE, "no run of %s can be used; %d: %s", samples->from, most->runs,
+                            most->reason)
+                : error_set(error, STATUS_USAGE, "%s holds no runs", samples->from);
+}
+
+static Status fit(Calibrating *work, Error *error) {
+    Cli *cli = work->cli;
+    const Progress progress = cli_progress(cli);
+    if (work->samples.count == 0) {
+        return none_usable(&work->samples, error);
+    }
+    work->input = (CalibrationInput){.base = work->samples.base,
+                                     .samples = work->samples.rows,
+                                     .count = work->samples.count,
+                                     .hold_out = true,
+                                     .progress = &progress};
+    const Status status = calibrate_fit(&work->input, &cli->arena, &work->calibration, error);
+    cli_progress_clear(cli);
+    work->input.progress = NULL;
+    return status;
+}
+
+static const char *today(Arena *arena) {
+    char when[32];
+    const time_t now = time(NULL);
+    struct tm day;
+    strftime(when, sizeof when, "%Y-%m-%d", gmtime_r(&now, &day));
+    return arena_text(arena, when);
+}
+
+static Status write_text(const void *text, FILE *out, Error *error) {
+    return fputs(text, out) >= 0 ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "the profile cannot be written");
+}
+
+static Status keep(Calibrating *work, const char *text, Error *error) {
+    const Calibration *done = &work->calibration;
+    const ClusterCalibration *about = work->child.calibration;
+    Hash hash = hash_begin();
+    char hex[HASH_TEXT_BYTES];
+    cluster_hash(&work->child, &hash);
+    json_t *ids = json_array();
+    for (int i = 0; i < about->run_count; i++) {
+        json_array_append_new(ids, json_string(about->runs[i]));
+    }
+    char *runs = json_dumps(ids, JSON_COMPACT);
+    json_decref(ids);
+    const StoredCalibration stored = {.command = work->cli->line,
+                                      .parent = about->parent,
+                                      .parent_hash = about->parent_hash,
+                                      .profile = work->child.name,
+                                      .profile_hash = hash_hex(hash_end(&hash), hex),
+                                      .profile_json = text,
+                                      .runs_json = runs ? runs : "[]",
+                                      .runs = about->run_count,
+                                      .plans = done->shape_count,
+                                      .held_out_plans = done->held_out.shapes,
+                                      .misfit_sd = done->posterior.misfit_sd,
+                                      .noise_sd = done->posterior.noise_sd,
+                                      .fit_before = done->fit.before_median,
+                                      .fit_after = done->fit.after_median,
+                                      .held_out_before = done->held_out.before_median,
+                                      .held_out_after = done->held_out.after_median};
+    const Status status = store_save_calibration(work->store, &stored, NULL, error);
+    free(runs);
+    return status;
+}
+
+static Status save(Calibrating *work, Error *error) {
+    Cli *cli = work->cli;
+    char *text = NULL;
+    TRY(calibration_child(&work->calibration, &work->input, today(&cli->arena), &cli->arena, &work->child, error));
+    TRY(cluster_write(&work->child, &text, error));
+    work->path = cli_given(cli, OPTION_OUT) ? cli_value(cli, OPTION_OUT)->text : "calibrated.json";
+    Status status = cli_blame(cli, OPTION_OUT, cli_write_file(cli, work->path, write_text, text, error));
+    if (status == STATUS_OK) {
+        status = keep(work, text, error);
+    }
+    free(text);
+    return status;
+}
+
+static Status print(const Calibrating *work, Error *error) {
+    const CalibrationReport report = {.calibration = &work->calibration,
+                                      .base = work->input.base,
+                                      .child = &work->child,
+                                      .runs = work->samples.count,
+                                      .from = work->samples.from,
+                                      .path = work->path,
+                                      .left_out = work->samples.left_out,
+                                      .left_out_count = work->samples.left_out_count};
+    switch (cli_format(work->cli)) {
+    case FORMAT_JSON:
+        return json_calibration(&report, stdout, error);
+    case FORMAT_CSV:
+        return csv_calibration(&report, stdout, error);
+    case FORMAT_TABLE:
+        break;
+    }
+    return table_calibration(&report, stdout, error);
+}
+
+static Status calibrate(Calibrating *work, Error *error) {
+    TRY(gather(work, error));
+    TRY(fit(work, error));
+    TRY(save(work, error));
+    return print(work, error);
+}
+
+Status cmd_calibrate(Cli *cli, Error *error) {
+    Calibrating *work = ARENA_NEW(&cli->arena, Calibrating);
+    work->cli = cli;
+    TRY(cli_open_store(cli, &work->store, error));
+    const Status status = calibrate(work, error);
+    store_close(work->store);
+    return status;
+}

@@ -1,0 +1,41 @@
+// trainer_state.json of transformers' Trainer (4.57, trainer_callback.py and speed_metrics): log_history is a list of
+// what was logged; the last entry of a run that ended has train_runtime, seconds for max_steps steps. Entries on the way
+// hold losses and steps but no clock.
+
+#include <jansson.h>
+#include <string.h>
+
+#include "autotune/validate/step_log_formats.h"
+
+// The entry that ends a run, or NULL.
+static const json_t *summary_of(const json_t *history) {
+    for (size_t i = json_array_size(history); i > 0; i--) {
+        const json_t *entry = json_array_get(history, i - 1);
+        if (json_is_number(json_object_get(entry, "train_runtime"))) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+void step_log_trainer_state(const char *text, double tokens_per_rank, Arena *arena, StepLog *log) {
+    (void)tokens_per_rank;
+    *log = (StepLog){0};
+    json_t *root = text[strspn(text, " \t\r\n")] == '{' ? json_loads(text, 0, NULL) : NULL;
+    const json_t *history = json_object_get(root, "log_history");
+    if (json_is_array(history)) {
+        const json_t *summary = summary_of(history);
+        const double steps = json_number_value(json_object_get(root, "max_steps"));
+        const double runtime_s = json_number_value(json_object_get(summary, "train_runtime"));
+        *log = (StepLog){.format = "HF Trainer, trainer_state.json", .average = true};
+        if (runtime_s > 0 && steps > 0) {
+            log->step_s = ARENA_ARRAY(arena, double, 1);
+            log->step_s[log->count++] = runtime_s / steps;
+        } else {
+            log->nothing =
+                "a trainer_state.json holds times only once its run has ended (train_runtime): take what the "
+                "Trainer printed";
+        }
+    }
+    json_decref(root);
+}

@@ -1,0 +1,123 @@
+// The tables of `ndtune calibrate`.
+
+#include <math.h>
+#include <string.h>
+
+#include "reports/calibration.h"
+#include "reports/grid.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+static const double Z_80 = 1.2815515655446004;  // normal quantile of 0.9
+
+static void factor_cell(Grid *grid, double log_factor, double sd) {
+    grid_cell(grid, "%.3g (%.3g .. %.3g)", exp(log_factor), exp(log_factor - Z_80 * sd), exp(log_factor + Z_80 * sd));
+}
+
+static Status print_parameters(const CalibrationReport *report, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"parameter", false},          {"of", false},
+                                         {"prior factor (80 %)", true}, {"factor (80 %)", true},
+                                         {"sd of its log", true},       {"what the runs tell", false}};
+    const CalibrationPosterior *posterior = &report->calibration->posterior;
+    Grid *grid = grid_new(columns, 6);
+    for (int i = 0; i < posterior->count; i++) {
+        const CalibrationCoordinate *at = &posterior->at[i];
+        grid_row(grid);
+        grid_cell(grid, "%s", at->parameter->name);
+        grid_cell(grid, "%s", at->target ? at->target->name : "the machine");
+        factor_cell(grid, 0, at->prior_sd);
+        factor_cell(grid, posterior->mean[i], at->sd);
+        grid_cell(grid, "%.2g -> %.2g", at->prior_sd, at->sd);
+        grid_cell(grid, "%s", at->verdict_words);
+    }
+    return grid_print(grid, out, error);
+}
+
+static void time_cell(Grid *grid, double seconds, double measured_s) {
+    char text[TEXT_UNIT_BYTES];
+    if (seconds > 0 && measured_s > 0) {
+        grid_cell(grid, "%s (%+.1f %%)", text_seconds(text, seconds), 100 * (seconds / measured_s - 1));
+    } else {
+        grid_cell(grid, "-");
+    }
+}
+
+enum { PLANS_SHOWN = 40 };
+
+static Status print_plans(const CalibrationReport *report, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"model", false}, {"mesh", false}, {"seq", true},
+                                         {"batch", true},  {"runs", true},  {"measured", true},
+                                         {"before", true}, {"after", true}, {"held out", true}};
+    const Calibration *calibration = report->calibration;
+    Grid *grid = grid_new(columns, 9);
+    for (int s = 0; s < calibration->shape_count && s < PLANS_SHOWN; s++) {
+        const CalibrationShape *shape = &calibration->shapes[s];
+        const TrainPlan *plan = &shape->what.plan;
+        char words[WORDS_BYTES], text[TEXT_UNIT_BYTES];
+        grid_row(grid);
+        grid_cell(grid, "%s", shape->what.model->name);
+        grid_cell(grid, "%s", words_mesh(&plan->mesh, words));
+        grid_cell(grid, "%d", plan->seq);
+        grid_cell(grid, "%d x %d", plan->micro_batch, plan->grad_accum);
+        grid_cell(grid, "%d", shape->runs);
+        grid_cell(grid, "%s", shape->measured_s > 0 ? text_seconds(text, shape->measured_s) : "-");
+        time_cell(grid, shape->before_s, shape->measured_s);
+        time_cell(grid, shape->after_s, shape->measured_s);
+        time_cell(grid, shape->held_out_s, shape->measured_s);
+    }
+    TRY(grid_print(grid, out, error));
+    if (calibration->shape_count > PLANS_SHOWN) {
+        fprintf(out, "... and %d more plans (--format csv has them all)\n", calibration->shape_count - PLANS_SHOWN);
+    }
+    return STATUS_OK;
+}
+
+static void print_outliers(const CalibrationReport *report, FILE *out) {
+    const Calibration *calibration = report->calibration;
+    for (int i = 0; i < calibration->outlier_count; i++) {
+        const CalibrationOutlier *outlier = &calibration->outliers[i];
+        fprintf(out, "outlier: %s took %.2g times what %s; it counts little\n", outlier->id, outlier->ratio,
+                outlier->against_repeats ? "its repeats took" : "the fit to the others says");
+    }
+}
+
+static void print_verdict(const CalibrationReport *report, FILE *out) {
+    const Calibration *calibration = report->calibration;
+    const CalibrationScore *fit = &calibration->fit, *held = &calibration->held_out;
+    fprintf(
+        out, "step time over %d plans: median error %.1f %% before, %.1f %% after; 90th percentile %.1f %%, %.1f %%\n",
+        fit->shapes, 100 * fit->before_median, 100 * fit->after_median, 100 * fit->before_p90, 100 * fit->after_p90);
+    if (held->shapes > 0) {
+        fprintf(out,
+                "held out (each of %d plans by the fit without it): median error %.1f %% before, %.1f %% after; 90th "
+                "percentile %.1f %%, %.1f %%%s\n",
+                held->shapes, 100 * held->before_median, 100 * held->after_median, 100 * held->before_p90,
+                100 * held->after_p90,
+                held->after_median < held->before_median ? "" : ": NOT better than the profile as it was");
+    } else {
+        fprintf(out, "held out: too few plans to leave one out\n");
+    }
+    fprintf(out, "a plan's own misfit %.1f %% (sd), repeats of a plan %.1f %%\n",
+            100 * calibration->posterior.misfit_sd, 100 * calibration->posterior.noise_sd);
+    if (calibration->span_runs > 0) {
+        fprintf(out, "spans of %d runs taught chip and links beside the step times\n", calibration->span_runs);
+    }
+}
+
+Status table_calibration(const CalibrationReport *report, FILE *out, Error *error) {
+    fprintf(out, "%s calibrated on %d runs of %d plans from %s\n\n", report->base->name, report->runs,
+            report->calibration->shape_count, report->from);
+    TRY(print_parameters(report, out, error));
+    fputc('\n', out);
+    TRY(print_plans(report, out, error));
+    fputc('\n', out);
+    print_verdict(report, out);
+    print_outliers(report, out);
+    for (int i = 0; i < report->left_out_count; i++) {
+        fprintf(out, "left out: %d run%s: %s\n", report->left_out[i].runs, report->left_out[i].runs == 1 ? "" : "s",
+                report->left_out[i].reason);
+    }
+    fprintf(out, "profile %s (parent %s, %s) written to %s; use it with --cluster %s\n", report->child->name,
+            report->child->calibration->parent, report->child->calibration->parent_hash, report->path, report->path);
+    return STATUS_OK;
+}

@@ -1,0 +1,148 @@
+// ndtune calibrate as people and scripts call it. The runs of the files here are made up; those of the store are run.
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/cli/cli.h"
+
+#define LOGS NDTUNE_SOURCE_DIR "/tests/unit/autotune/validate/logs/"
+
+static char *folder;
+static char runs[512], profile[512], db[512];
+
+static void begin(void) {
+    folder = temp_dir_make();
+    snprintf(runs, sizeof runs, "%s/runs.csv", folder);
+    snprintf(profile, sizeof profile, "%s/ours.json", folder);
+    snprintf(db, sizeof db, "%s/store.db", folder);
+}
+
+static void end(void) {
+    temp_dir_remove(folder);
+}
+
+TestSuite(cli_calibrate, .init = begin, .fini = end, .timeout = 600);
+
+static const char header[] =
+    "id,source,model,layers,hidden,heads,kv_heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,"
+    "tp,seq_len,micro_batch,step_time_s,usable\n";
+
+// llama-3-8b on 8 H100 for accelerate: made-up times of these micro-batches.
+static void write_runs(const char *cluster, const double *times, int count) {
+    FILE *file = fopen(runs, "w");
+    cr_assert_not_null(file);
+    fputs(header, file);
+    for (int i = 0; i < count; i++) {
+        fprintf(file, "made-%d,made,llama-3-8b,32,4096,32,8,14336,128256,%s,accelerate,1,8,1,1,4096,%d,%g,1\n", i,
+                cluster, i + 1, times[i]);
+    }
+    fclose(file);
+}
+
+static const double slow[] = {1.3, 2.5, 3.7, 4.9};
+
+Test(cli_calibrate, a_file_of_runs_becomes_a_profile_that_predicts_by_it) {
+    write_runs("dgx-h100", slow, 4);
+    json_t *root = CLI_JSON(0, "calibrate", "--runs", runs, "--out", profile, "--db", db, "--format", "json");
+    cr_assert_str_eq(json_string_value(json_object_get(root, "schema")), "ndtune.calibrate/1");
+    cr_assert_str_eq(json_string_value(json_object_get(root, "parent")), "dgx-h100");
+    cr_assert_eq(json_array_size(json_object_get(root, "runs")), 4);
+    cr_assert_eq(json_array_size(json_object_get(root, "plans")), 4);
+    const json_t *held = json_object_get(root, "held_out");
+    cr_assert_eq(cli_number(held, "plans"), 4);
+    cr_assert_lt(cli_number(held, "median_after"), cli_number(held, "median_before"));
+    json_decref(root);
+    json_t *before =
+        CLI_JSON(0, "predict", "--mesh", "dp_shard=8", "--model", "llama-3-8b", "--db", db, "--format", "json");
+    json_t *after = CLI_JSON(0, "predict", "--mesh", "dp_shard=8", "--model", "llama-3-8b", "--cluster", profile,
+                             "--db", db, "--format", "json");
+    const double was = cli_number(before, "step_time_s"), is = cli_number(after, "step_time_s");
+    cr_assert_lt(is > 1.3 ? is - 1.3 : 1.3 - is, was > 1.3 ? was - 1.3 : 1.3 - was);
+    cr_assert_str_eq(json_string_value(json_object_get(after, "evidence")), "calibrated on 4 runs");
+    cr_assert_lt(cli_number(after, "step_time_high_s") / is, cli_number(before, "step_time_high_s") / was);
+    json_decref(before);
+    json_decref(after);
+}
+
+Test(cli_calibrate, the_table_says_what_the_runs_cannot_tell) {
+    write_runs("dgx-h100", slow, 4);
+    ProgramRun run = CLI("calibrate", "--runs", runs, "--out", profile, "--db", db);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_assert(strstr(run.out, "only runs of our executor teach the machine"), "%s", run.out);
+    cr_assert(strstr(run.out, "held out (each of 4 plans by the fit without it)"), "%s", run.out);
+    cr_assert(strstr(run.out, "one run set only"), "%s", run.out);
+    program_run_free(&run);
+}
+
+Test(cli_calibrate, too_few_runs_are_refused_in_one_sentence) {
+    write_runs("dgx-h100", slow, 1);
+    ProgramRun run = CLI("calibrate", "--runs", runs, "--out", profile, "--db", db);
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert(
+        strstr(run.err, "1 run of 1 plan with a step time: a calibration needs runs of at least 2 different plans"),
+        "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_calibrate, runs_of_another_cluster_are_left_out_by_name) {
+    write_runs("dgx-h100", slow, 2);
+    ProgramRun run = CLI("calibrate", "--runs", runs, "--cluster", "dgx-h200", "--out", profile, "--db", db);
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert(strstr(run.err, "can be used; 2: cluster dgx-h100 is not dgx-h200"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_calibrate, an_empty_store_says_how_to_make_runs) {
+    ProgramRun run = CLI("calibrate", "--db", db);
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert(strstr(run.err, "no run with a step time"), "%s", run.err);
+    cr_assert(strstr(run.err, "ndtune validate"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_calibrate, logs_of_two_meshes_calibrate_a_framework) {
+    json_t *root =
+        CLI_JSON(0, "calibrate", "--target", "megatron", "--model", "llama-3-8b", "--seq", "8192", "--cluster",
+                 "dgx-h100", "--warm-up", "1", "--log", LOGS "megatron.log@dp_shard=8,grad_accum=8", "--log",
+                 LOGS "megatron.log@dp_shard=4,tp=2,grad_accum=16", "--out", profile, "--db", db, "--format", "json");
+    const json_t *plans = json_object_get(root, "plans");
+    cr_assert_eq(json_array_size(plans), 2);
+    // the median of the two iterations after the warm-up
+    cr_assert_float_eq(cli_number(json_array_get(plans, 0), "measured_step_time_s"), 3.6002, 1e-9);
+    json_decref(root);
+}
+
+Test(cli_calibrate, a_log_without_step_times_is_refused_in_words) {
+    snprintf(runs, sizeof runs, "%s/empty.log", folder);
+    FILE *file = fopen(runs, "w");
+    cr_assert_not_null(file);
+    fputs("Loading checkpoint shards\n", file);
+    fclose(file);
+    ProgramRun run = CLI("calibrate", "--target", "megatron", "--model", "llama-3-8b", "--mesh", "dp_shard=8", "--log",
+                         runs, "--db", db);
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert(strstr(run.err, "holds no step time: there are step_time=SECONDS"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_calibrate, runs_of_the_store_calibrate_the_machine_that_ran_them) {
+    static const char *const meshes[] = {"dp_shard=1", "dp_shard=2", "tp=2"};
+    for (int i = 0; i < 3; i++) {
+        ProgramRun run =
+            CLI("run", "--mesh", meshes[i], "--model", "tiny", "--layers", "2", "--steps", "3", "--db", db);
+        cr_assert_eq(run.exit_code, 0, "%s", run.err);
+        program_run_free(&run);
+    }
+    json_t *root = CLI_JSON(0, "calibrate", "--out", profile, "--db", db, "--format", "json");
+    cr_assert_str_eq(json_string_value(json_object_get(root, "parent")), "local-cpu");
+    cr_assert_str_eq(json_string_value(json_array_get(json_object_get(root, "runs"), 0)), "run 3");
+    cr_assert_eq(json_array_size(json_object_get(root, "plans")), 3);
+    cr_assert_eq(json_array_size(json_object_get(root, "left_out")), 0);
+    json_decref(root);
+    // and again on its own child: the same machine
+    root = CLI_JSON(0, "calibrate", "--cluster", profile, "--out", profile, "--db", db, "--format", "json");
+    cr_assert_str_eq(json_string_value(json_object_get(root, "parent")), "local-cpu-calibrated");
+    cr_assert_eq(json_array_size(json_object_get(root, "runs")), 3);
+    json_decref(root);
+}
