@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/parity/exec/exec_case.h"
 #include "tests/parity/exec/nccl_log.h"
@@ -112,17 +112,34 @@ Test(nccl, a_ring_of_four_makes_the_programs_calls_and_the_bits_of_shm) {
     trains_as_shm((Mesh){.size = {1, 1, 4, 1}});
 }
 
-Test(nccl, ranks_of_mpirun_get_the_id_through_the_post) {
+static void needs_launcher(LaunchOptions launch) {
     const char *name, *because;
     Error error = {0};
-    const LaunchOptions mpirun = {.launcher = "mpirun"};
-    if (exec_check_launch(&mpirun, "nccl", &arena, &name, &because, &error) != STATUS_OK) {
+    if (exec_check_launch(&launch, "nccl", &arena, &name, &because, &error) != STATUS_OK) {
         cr_skip_test("%s", error.message);
     }
+}
+
+static void launched_trains_as_shm(LaunchOptions launch) {
     const Mesh mesh = {.size = {1, 2, 1, 1}};
     const RunResult reference = run_mesh(mesh, "shm", (LaunchOptions){0});
-    const RunResult run = run_mesh(mesh, "nccl", mpirun);
+    const RunResult run = run_mesh(mesh, "nccl", launch);
     equal_bits(&run, &reference);
+}
+
+Test(nccl, ranks_of_mpirun_get_the_id_through_the_post) {
+    const LaunchOptions mpirun = {.launcher = "mpirun"};
+    needs_launcher(mpirun);
+    launched_trains_as_shm(mpirun);
+}
+
+// Two GPUs for two ranks: each must know its number on the machine.
+Test(nccl, ranks_of_torchrun_get_the_id_and_a_gpu_each) {
+    cr_assert(symlink(NDTUNE_SOURCE_DIR "/tests/cluster/torchrun_like",
+                      arena_format(&arena, "%s/torchrun", directory)) == 0);
+    setenv("PATH", arena_format(&arena, "%s:%s", directory, getenv("PATH")), 1);
+    setenv("NDTUNE_STAND_IN_GPUS", "2", 1);
+    launched_trains_as_shm((LaunchOptions){.launcher = "torchrun"});
 }
 
 // Every collective of every group, on device memory that NCCL gave: right elements, and no call that is staged.
@@ -172,6 +189,22 @@ Test(nccl, a_rank_that_hangs_is_named_and_the_others_abort) {
     options.fault = (RunFault){.action = FAULT_HANG, .rank = 2, .task = task_named("mlp down")};
     failure_says(&options, (const char *[]){"lane ", "for rank 2", "'mlp down'", NULL});
     nccl_log_aborts(directory, 4, &arena);  // how many had time to is the launcher's affair
+}
+
+// There the launcher sees what each rank's streams have done, and speaks before a rank, which knows its own only, unless
+// the machine is so busy that the launcher has had no time to look.
+Test(nccl, a_rank_of_mpirun_that_hangs_is_named_through_the_post) {
+    const LaunchOptions mpirun = {.launcher = "mpirun"};
+    needs_launcher(mpirun);
+    RunOptions options = options_over("nccl");
+    options.timeout_s = 2;
+    options.fault = (RunFault){.action = FAULT_HANG, .rank = 2, .task = task_named("mlp down")};
+    RunResult result = {0};
+    Error error = {0};
+    const Mesh mesh = {.size = {1, 2, 1, 2}};
+    cr_assert(try_mesh(mesh, &options, mpirun, &result, &error) == STATUS_ENVIRONMENT, "%s", error.message);
+    const bool named = strstr(error.message, "for rank 2"), busy = strstr(error.message, "for the others of its group");
+    cr_expect(strstr(error.message, "lane ") && (named || busy), "%s", error.message);
 }
 
 Test(nccl, a_rank_that_ends_is_named_with_its_task) {
