@@ -177,6 +177,7 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
         .result = page->result,
         .validation = page->validation,
         .tuning = page->tuning,
+        .one_plan = page->one_plan,
         .again = page->again ? page->again
                              : arena_format(&cli->arena, "%s%s", command, has_html ? "" : " --html report.html"),
         .arena = &cli->arena};

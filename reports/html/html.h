@@ -31,6 +31,7 @@ typedef struct HtmlReport {
     HtmlTimeline simulated, measured;  // program NULL = there is none
     HtmlTimeline memory_step;          // simulated, of at most two micro-batches: live bytes over time
     const char *again;                 // the command that makes this page again
+    bool one_plan;                     // predicted alone: nothing was searched
     Arena *arena;                      // of texts
 } HtmlReport;
 

@@ -15,7 +15,7 @@ void section_time(const HtmlReport *report, FILE *out) {
     const TuneResult *result = report->result;
     const Prediction *best = report_best(report);
     if (!best) {
-        fputs("<p>Nothing runs, so no time goes anywhere.</p>\n", out);
+        fputs("<p>Nothing runs, so there is no step to divide.</p>\n", out);
         return;
     }
     markup_lines(write_words, best, out);

@@ -40,8 +40,14 @@ static void write_badge(const HtmlReport *report, const Prediction *best, FILE *
     fputs("</span></p>\n", out);
 }
 
-static void write_lead(const TuneResult *result, bool measured, FILE *out) {
+static void write_lead(const HtmlReport *report, FILE *out) {
+    const TuneResult *result = report->result;
+    const bool measured = report->validation != NULL;
     const Prediction *best = &result->entries[0];
+    if (report->one_plan) {
+        fputs("<p>This plan alone was asked about; <code>ndtune --world N</code> searches all shapes.</p>\n", out);
+        return;
+    }
     if (result->entry_count == 1) {
         fputs("<p>It is the only shape that can run.</p>\n", out);
         return;
@@ -144,14 +150,24 @@ static void write_cards(const HtmlReport *report, const Prediction *best, FILE *
     fputs("</dl>\n", out);
 }
 
+// Of the choices that do not fit the one that comes closest, else the first shape's reason.
 static void write_nothing(const TuneResult *result, FILE *out) {
-    fputs("<p class=\"verdict\">No shape can run.</p>\n", out);
-    if (result->rejected_count > 0) {
-        char mesh[WORDS_BYTES];
-        markup_format(out, "%s: ", words_mesh(&result->rejected[0].plan.mesh, mesh));
-        markup_text(result->rejected[0].reason, out);
-        fputs(". <a href=\"#rejected\">All reasons</a>.\n", out);
+    const Candidate *nearest = NULL;
+    for (int i = 0; i < result->candidate_count; i++) {
+        const Candidate *candidate = &result->candidates[i];
+        if (candidate->reason && candidate->reserved_bytes > 0 &&
+            (!nearest || candidate->reserved_bytes < nearest->reserved_bytes)) {
+            nearest = candidate;
+        }
     }
+    char mesh[WORDS_BYTES];
+    fputs("<p class=\"verdict\">No shape can run.</p>\n<p>", out);
+    if (nearest) {
+        markup_format(out, "The nearest, %s, %s. ", words_mesh(&nearest->plan.mesh, mesh), nearest->reason);
+    } else if (result->rejected_count > 0) {
+        markup_format(out, "%s: %s. ", words_mesh(&result->rejected[0].plan.mesh, mesh), result->rejected[0].reason);
+    }
+    fputs("<a href=\"#rejected\">All reasons</a>.</p>\n", out);
 }
 
 void section_verdict(const HtmlReport *report, FILE *out) {
@@ -170,7 +186,10 @@ void section_verdict(const HtmlReport *report, FILE *out) {
         markup_text(words_layout(&fastest->prediction->plan.mesh, mesh), out);
         fputs("</strong></p>\n", out);
     }
-    fprintf(out, "<p class=\"verdict\">%s <strong>", contested ? "Predicted best:" : "Run");
+    fprintf(out, "<p class=\"verdict\">%s <strong>",
+            contested          ? "Predicted best:"
+            : report->one_plan ? "One plan:"
+                               : "Run");
     markup_text(words_layout(&plan->mesh, mesh), out);
     fputs("</strong></p>\n<p class=\"choices\">", out);
     markup_format(out, "with micro-batch %d, accumulation %d, recompute %s", plan->micro_batch, plan->grad_accum,
@@ -184,7 +203,7 @@ void section_verdict(const HtmlReport *report, FILE *out) {
     markup_format(out, ", sequences of %d tokens, %s", plan->seq, dtype_name(plan->precision));
     fputs("</p>\n", out);
     write_badge(report, best, out);
-    write_lead(result, report->validation != NULL, out);
+    write_lead(report, out);
     write_fastest(report, out);
     write_cards(report, best, out);
     for (int i = 0; i < best->warning_count; i++) {

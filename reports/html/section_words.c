@@ -14,7 +14,7 @@ static void write_batch(const void *what, FILE *out) {
 
 void section_batch(const HtmlReport *report, FILE *out) {
     if (!report_best(report)) {
-        fputs("<p>No plan, no batch.</p>\n", out);
+        fputs("<p>There is no plan whose batch could be told.</p>\n", out);
         return;
     }
     markup_lines(write_batch, report, out);
@@ -79,7 +79,7 @@ void section_cost(const HtmlReport *report, FILE *out) {
     const Prediction *best = report_best(report);
     const double price = request->cluster.price_usd_per_accelerator_hour, hour = 3600;
     if (!best) {
-        fputs("<p>What cannot run costs nothing.</p>\n", out);
+        fputs("<p>Nothing runs, so there is no cost to tell.</p>\n", out);
         return;
     }
     fputs("<p>", out);

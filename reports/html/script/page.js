@@ -275,6 +275,7 @@
     if (count > 0) {
         ['candidate-tools', 'candidate-table'].forEach((id) => { byId(id).hidden = false; });
         byId('ranking-static').hidden = true;
+        if (!rows.some((row) => !row.rejected)) { byId('candidate-state').value = 'all'; }
         byId('candidate-filter').addEventListener('input', choose);
         byId('candidate-state').addEventListener('change', choose);
         byId('candidate-best').addEventListener('change', choose);

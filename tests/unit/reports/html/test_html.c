@@ -117,6 +117,14 @@ Test(html, one_plan_alone_is_a_page) {
     json_decref(page_data(&page));
 }
 
+Test(html, a_plan_that_was_asked_about_alone_is_no_recommendation) {
+    page.fixture.result.entry_count = 1;
+    page.report.one_plan = true;
+    page_write(&page);
+    SAYS("One plan: <strong>dp_shard=4,tp=2</strong>");
+    SAYS("This plan alone was asked about");
+}
+
 Test(html, no_plan_at_all_is_a_page_with_the_reasons) {
     page.fixture.result.entry_count = 0;
     page_write(&page);
