@@ -101,6 +101,39 @@ Test(cli_tune, what_validate_measured_is_known_unless_it_begins_anew) {
     json_decref(anew);
 }
 
+Test(cli_tune, what_its_runs_taught_is_a_profile_that_plans) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/mine.json", folder);
+    json_t *validated = CLI_JSON(0, "validate", WHAT, "--top", "2", "--spread", "0", "--repeats", "1", JSON);
+    json_t *root = CLI_JSON(0, "tune", WHAT, "--max-runs", "1", "--probability", "1", "--out", path, JSON);
+    json_t *plan = CLI_JSON(0, "--world", "2", "--model", "tiny", "--target", "ndtune", "--cluster", path, JSON);
+    cr_assert_gt(json_array_size(array(plan, "entries")), 0);
+    json_decref(validated);
+    json_decref(root);
+    json_decref(plan);
+}
+
+Test(cli_tune, one_run_teaches_no_profile_and_it_says_why) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/mine.json", folder);
+    ProgramRun run = CLI("tune", WHAT, "--max-runs", "1", "--probability", "1", "--out", path);
+    cr_assert_eq(run.exit_code, 1, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "no calibrated profile"), "%s", run.err);
+    cr_assert_not_null(strstr(run.out, "Best:"), "what it found is said all the same: %s", run.out);
+    program_run_free(&run);
+}
+
+Test(cli_tune, its_csv_has_a_line_per_run) {
+    ProgramRun run = CLI("tune", WHAT, "--max-runs", "2", "--probability", "1", "--format", "csv");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    int lines = 0;
+    for (const char *at = run.out; *at; at++) {
+        lines += *at == '\n';
+    }
+    cr_assert_eq(lines, 3, "%s", run.out);
+    program_run_free(&run);
+}
+
 Test(cli_tune, lists_of_worlds_and_other_aims_are_refused_in_words) {
     ProgramRun worlds = CLI("tune", "--world", "2,4", "--model", "tiny", "--db", db);
     cr_assert_eq(worlds.exit_code, 1, "%s", worlds.err);
