@@ -10,6 +10,7 @@
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
+#include "autotune/target_on_cluster.h"
 #include "autotune/tune/calibrated_model.h"
 #include "reports/tuning.h"
 #include "sim/base/hash.h"
@@ -42,9 +43,28 @@ static double now_s(void) {
 
 // ------------------------------------------------------------------------------------------------ what the loop asks
 
-static TuneRun run_of(int shape, const StoredTuneRun *stored) {
+// Where the recorded step went, by kind, as far as it says something about the machine alone.
+static Status read_spans(const Tuner *tuner, const Tuning *tuning, TuneRun *run, Error *error) {
+    const StepProgram *program = &tuner->of_shape[run->shape]->program;
+    const CalibrationCase what = calibrated_model_case(&tuner->model, tuning, run->shape);
+    const TimelineQuery query = {.run_id = run->id};
+    Arena scratch = {0};
+    Timeline timeline;
+    bool found = false;
+    const Status status = store_timeline(tuner->store, &query, program, &scratch, &timeline, &found, error);
+    double *span_s = ARENA_ARRAY(&tuner->cli->arena, double, SPAN_KIND_COUNT);
+    if (status == STATUS_OK && found && calibration_spans(&what, program, &timeline, &scratch, span_s)) {
+        run->span_s = span_s;
+    }
+    arena_free(&scratch);
+    return status;
+}
+
+// What was measured in this call and what was before look the same to the loop: both are read back.
+static Status read_run(const Tuner *tuner, const Tuning *tuning, int shape, const StoredTuneRun *stored, TuneRun *run,
+                       Error *error) {
     const bool ok = strcmp(stored->state, "ok") == 0 && stored->measured_step_s > 0;
-    return (TuneRun){.shape = shape,
+    *run = (TuneRun){.shape = shape,
                      .known = stored->known,
                      .id = stored->run_id,
                      .step_s = ok ? stored->measured_step_s : 0,
@@ -52,6 +72,7 @@ static TuneRun run_of(int shape, const StoredTuneRun *stored) {
                      .failure = ok                ? NULL
                                 : stored->failure ? stored->failure
                                                   : stored->state};
+    return ok ? read_spans(tuner, tuning, run, error) : STATUS_OK;
 }
 
 static int shape_of(const Tuner *tuner, const Tuning *tuning, const char *measurement_hash) {
@@ -64,8 +85,8 @@ static int shape_of(const Tuner *tuner, const Tuning *tuning, const char *measur
     return -1;
 }
 
-// The session's runs, read back: what was measured in this call and what was before look the same to the loop.
-static Status read_runs(const Tuner *tuner, const Tuning *tuning, TuneRun **runs, int *count, Error *error) {
+static Status recall(void *state, const Tuning *tuning, TuneRun **runs, int *count, Error *error) {
+    const Tuner *tuner = state;
     StoredTuneRun *stored = NULL;
     int stored_count = 0;
     TRY(store_tune_runs(tuner->store, tuner->session, &tuner->cli->arena, &stored, &stored_count, error));
@@ -74,14 +95,10 @@ static Status read_runs(const Tuner *tuner, const Tuning *tuning, TuneRun **runs
     for (int i = 0; i < stored_count; i++) {
         const int shape = shape_of(tuner, tuning, stored[i].measurement_hash);
         if (shape >= 0) {
-            (*runs)[(*count)++] = run_of(shape, &stored[i]);
+            TRY(read_run(tuner, tuning, shape, &stored[i], &(*runs)[(*count)++], error));
         }
     }
     return STATUS_OK;
-}
-
-static Status recall(void *state, const Tuning *tuning, TuneRun **runs, int *count, Error *error) {
-    return read_runs(state, tuning, runs, count, error);
 }
 
 static void say_progress(const Tuner *tuner, const Tuning *tuning, int shape) {
@@ -110,11 +127,13 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     }
     int64_t id = 0;
     TRY(store_save_tune_run(tuner->store, tuner->session, &measured->record, now_s() - start_s, &id, error));
-    TuneRun *all;
+    StoredTuneRun *all = NULL;
     int count = 0;
-    TRY(read_runs(tuner, tuning, &all, &count, error));
+    TRY(store_tune_runs(tuner->store, tuner->session, &tuner->cli->arena, &all, &count, error));
     for (int i = 0; i < count; i++) {  // another process may be at the same session
-        *run = all[i].id == id ? all[i] : *run;
+        if (all[i].run_id == id) {
+            TRY(read_run(tuner, tuning, shape, &all[i], run, error));
+        }
     }
     return STATUS_OK;
 }
@@ -153,6 +172,7 @@ static Status prepare_shapes(Tuner *tuner, Tuning *tuning, Error *error) {
         if (status == STATUS_OK) {
             tuner->of_shape[i] = run;
             tuner->hashes[i] = run->record.measurement_hash;
+            tuner->model.set = run->record.host;
         } else if (status == STATUS_INFEASIBLE) {
             shape->out = arena_text(arena, why.message);
         } else {
@@ -291,6 +311,7 @@ static Status tune(Cli *cli, Store *store, Error *error) {
                              .warm_up = cli_integer_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP)}};
     TRY(check_options(cli, &tuner.setup, error));
     TRY(target_find(run_defaults.target, &tuner.model.runner, error));
+    tuner.model.runner = target_on_cluster(tuner.model.runner, &request.cluster, &cli->arena);
     TuneResult result;
     TRY(cli_search_in(cli, store, &request, &result, error));
     TRY(store_save_result(store, &result, error));
@@ -302,7 +323,6 @@ static Status tune(Cli *cli, Store *store, Error *error) {
     Tuning tuning;
     const TuneOptions options = options_of(cli, top > 0 && top < result.entry_count ? top : result.entry_count);
     tune_begin(&result, &options, top, &cli->arena, &tuning);
-    tuner.model.set = "this session";
     const Status status = tune_and_print(&tuner, &tuning, error);
     calibrated_model_free(&tuner.model);
     return status;

@@ -13,7 +13,7 @@ void calibrated_model_free(CalibratedModel *model) {
     arena_free(&model->arena);
 }
 
-static CalibrationCase case_of(const CalibratedModel *own, const Tuning *tuning, int shape) {
+CalibrationCase calibrated_model_case(const CalibratedModel *own, const Tuning *tuning, int shape) {
     const TuneRequest *request = tuning->request;
     return (CalibrationCase){.model = &request->model,
                              .cluster = &request->cluster,
@@ -29,7 +29,7 @@ static int samples_of(CalibratedModel *own, const Tuning *tuning, CalibrationSam
         const TuneRun *run = &tuning->steps[i].run;
         if (!run->failure) {
             samples[count] = (CalibrationSample){
-                .what = case_of(own, tuning, run->shape),
+                .what = calibrated_model_case(own, tuning, run->shape),
                 .id = arena_format(&own->arena, "run %lld", (long long)(run->id > 0 ? run->id : i + 1)),
                 .set = own->set,
                 .step_s = run->step_s};
@@ -57,7 +57,7 @@ static Status predict_shapes(const CalibratedModel *own, const Tuning *tuning, B
     Arena scratch = {0};
     Status status = STATUS_OK;
     for (int i = 0; i < tuning->shape_count && status == STATUS_OK; i++) {
-        const CalibrationCase what = case_of(own, tuning, i);
+        const CalibrationCase what = calibrated_model_case(own, tuning, i);
         CalibrationSensitivity at;
         status = calibrate_sensitivity(posterior, &what, &scratch, &at, error);
         shapes[i].predicted = at.log_step - log((double)plan_tokens_per_step(&what.plan));

@@ -19,6 +19,9 @@ typedef struct CalibratedModel {
 
 void calibrated_model_free(CalibratedModel *model);
 
+// What runs of a shape are predicted from.
+CalibrationCase calibrated_model_case(const CalibratedModel *own, const Tuning *tuning, int shape);
+
 // For TuneMeans.learn.
 Status calibrated_model_learn(CalibratedModel *own, const Tuning *tuning, TuneModel *model, BeliefShape *shapes,
                               const char **learnt, Error *error);
