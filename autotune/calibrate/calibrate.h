@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "autotune/result.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/base/progress.h"
@@ -196,6 +197,12 @@ Status calibration_of_profile(const ClusterProfile *cluster, Arena *arena, Calib
 // 80 % interval of a run of this plan, predicted to take step_s. scratch is reset.
 Status calibrated_interval(const CalibrationPosterior *posterior, const CalibrationCase *what, double step_s,
                            Arena *scratch, double *low_s, double *high_s, Error *error);
+
+// The same for the first of a ranking, in place of the interval that the profile's one number gave. Nothing where the
+// profile was not calibrated for the request's target.
+Status calibrated_intervals(const TuneRequest *request, Prediction *predictions, int count, Error *error);
+
+bool calibration_same_runner(const Target *a, const Target *b);  // by name and version
 
 // Is it our executor's row, or a program with its runtime?
 bool calibration_is_executor(const Target *runner);

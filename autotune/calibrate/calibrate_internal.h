@@ -10,7 +10,6 @@ enum { OBSERVE_STEP, OBSERVE_SPANS, OBSERVE_RESERVED = OBSERVE_SPANS + SPAN_KIND
 // Prior sd of a row on this profile, and in words where it comes from.
 double calibration_prior(const CalibrationParameter *parameter, const ClusterProfile *base, Arena *arena,
                          const char **source);
-bool calibration_same_runner(const Target *a, const Target *b);
 
 // ---------------------------------------------------------------------------------------------- shapes.c
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/cli.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
@@ -31,6 +32,9 @@ static Status predict_and_save(Cli *cli, const TuneRequest *request, const Train
     Predictor predictor;
     predictor_init(&predictor, request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache);
     Status status = predict_plan(&predictor, plan, false, &cli->arena, prediction, error);
+    if (status == STATUS_OK) {
+        status = calibrated_intervals(request, prediction, 1, error);
+    }
     if (status == STATUS_OK) {
         status = store_save_prediction(store, request, prediction, error);
     }

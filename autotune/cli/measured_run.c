@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/request.h"
 #include "autotune/handicap.h"
 #include "autotune/predict.h"
@@ -173,9 +174,11 @@ static Status predict_tasks(MeasuredRun *run, Error *error) {
 Status measured_run_predict(MeasuredRun *run, Error *error) {
     Predictor predictor;
     predictor_init(&predictor, run->request, NULL);
-    const Status status =
-        predict_plan(&predictor, &run->run.plan, false, &run->cli->arena, &run->record.prediction, error);
+    Status status = predict_plan(&predictor, &run->run.plan, false, &run->cli->arena, &run->record.prediction, error);
     predictor_free(&predictor);
+    if (status == STATUS_OK) {
+        status = calibrated_intervals(run->request, &run->record.prediction, 1, error);
+    }
     return status == STATUS_OK ? predict_tasks(run, error) : status;
 }
 

@@ -1,5 +1,6 @@
 // What the commands that search share: one search with the store behind it, and the sentence when nothing runs.
 
+#include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
 #include "autotune/search.h"
@@ -12,7 +13,7 @@ Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneRes
     const Status status =
         search_run(request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, &progress, &cli->arena, result, error);
     cli_progress_clear(cli);
-    return status;
+    return status == STATUS_OK ? calibrated_intervals(request, result->entries, result->entry_count, error) : status;
 }
 
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {

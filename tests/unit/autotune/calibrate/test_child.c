@@ -176,3 +176,26 @@ Test(calibration_child, a_covariance_that_is_not_square_is_refused_by_its_place)
     json_decref(root);
     free(text);
 }
+
+Test(calibration_child, a_plan_unlike_those_that_ran_is_less_certain_than_one_that_ran) {
+    const ClusterProfile again = written_and_read();
+    const Target *target = target_on_cluster(generated.target, &again, &arena);
+    TuneRequest request = {.model = generated.model, .cluster = again, .target = target, .serial_lanes = true};
+    Prediction predictions[2] = {{.plan = generated.cases[1].plan, .step_s = 1},
+                                 {.plan = generated.cases[1].plan, .step_s = 1}};
+    predictions[1].plan.micro_batch = 1;  // mostly collectives of many ranks, which no run had
+    predictions[1].plan.seq = 16;
+    predictions[1].plan.mesh = (Mesh){{1, 8, 1, 1}, {{0}}};
+    cr_assert_eq(calibrated_intervals(&request, predictions, 2, &error), STATUS_OK, "%s", error.message);
+    cr_assert(0 < predictions[0].step_low_s && predictions[0].step_low_s < 1 && predictions[0].step_high_s > 1);
+    cr_assert_gt(predictions[1].step_high_s, predictions[0].step_high_s);
+    cr_assert_lt(predictions[1].step_low_s, predictions[0].step_low_s);
+}
+
+Test(calibration_child, a_profile_that_nobody_calibrated_keeps_its_own_intervals) {
+    TuneRequest request = {.model = generated.model, .cluster = generated.base, .target = generated.target};
+    Prediction prediction = {.plan = generated.cases[1].plan, .step_s = 1, .step_low_s = 0.5, .step_high_s = 2};
+    cr_assert_eq(calibrated_intervals(&request, &prediction, 1, &error), STATUS_OK);
+    cr_assert_float_eq(prediction.step_low_s, 0.5, 0);
+    cr_assert_float_eq(prediction.step_high_s, 2, 0);
+}
