@@ -188,9 +188,10 @@ static Status lane_split(Transport *nccl, NcclLane *lane, Error *error) {
     NcclLane *start = &nccl->lanes[setup->communicator_count];
     const int color = mesh_group_index(&setup->mesh, AXIS_ALL & ~lane->spec->axes, &at);
     ncclConfig_t config = config_of(lane);
-    TRY(nccl_try(nccl, start, nccl->nccl.comm_split(start->comm, color, lane->index, &lane->comm, &config),
+    TRY(nccl_try(nccl, start, nccl->nccl.comm_split(start->comm, color, lane->index, &lane->made, &config),
                  lane->spec->name, error));
     TRY(nccl_settle(nccl, start, lane->spec->name, error));
+    TRY(nccl_made(nccl, lane, "to be made", error));
     return nccl_settle(nccl, lane, "to meet its group", error);
 }
 

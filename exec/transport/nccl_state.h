@@ -21,6 +21,7 @@ typedef struct NcclLane {
     int size, index;
     NcclChoice choice;
     ncclComm_t comm;  // NULL for a group of one
+    ncclComm_t made;  // where a split puts it
     ncclWindow_t windows[NCCL_MEMORIES_MOST];
     CUstream stream;        // of calls with host memory
     CUdeviceptr counts_at;  // watch.counts as the GPU sees it
@@ -63,6 +64,8 @@ Status nccl_cuda_try(Transport *nccl, CUresult result, const char *what, Error *
 Status nccl_try(Transport *nccl, const NcclLane *lane, ncclResult_t result, const char *what, Error *error);
 // Until the communicator is ready for its next call.
 Status nccl_settle(Transport *nccl, const NcclLane *lane, const char *what, Error *error);
+// Until a split has put its communicator there: NCCL does that by and by, also behind the end of the split.
+Status nccl_made(Transport *nccl, NcclLane *lane, const char *what, Error *error);
 // Until the lane's own stream is empty.
 Status nccl_stream_wait(Transport *nccl, NcclLane *lane, Error *error);
 Status nccl_finish(Transport *nccl, Error *error);       // the table's

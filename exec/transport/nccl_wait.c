@@ -126,6 +126,15 @@ Status nccl_settle(Transport *nccl, const NcclLane *lane, const char *what, Erro
     }
 }
 
+Status nccl_made(Transport *nccl, NcclLane *lane, const char *what, Error *error) {
+    Wait wait = {.nccl = nccl, .lane = lane, .what = what};
+    while (!__atomic_load_n(&lane->made, __ATOMIC_ACQUIRE)) {
+        TRY(wait_more(&wait, error));
+    }
+    lane->comm = lane->made;
+    return STATUS_OK;
+}
+
 Status nccl_stream_wait(Transport *nccl, NcclLane *lane, Error *error) {
     Wait wait = {.nccl = nccl, .lane = lane, .what = "its own stream"};
     for (;;) {

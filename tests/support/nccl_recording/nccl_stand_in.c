@@ -64,6 +64,7 @@ struct ncclComm {
     unsigned meetings, calls, splits;
     bool ready;           // all members have joined
     struct ncclComm *child;  // of a split that is not settled
+    struct ncclComm **made;  // where it goes
     struct ncclComm *older;  // keeps all of them in reach
     int settles;          // that the last call still needs
     Call *unsettled;
@@ -193,13 +194,28 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made
     Member *own = &comm->meeting->members[comm->rank];
     own->colors[comm->splits] = color;
     own->keys[comm->splits] = key;
-    comm->child = *made = comm_new(comm, config->commName);
+    comm->child = comm_new(comm, config->commName);
+    comm->made = made;
+    *made = NULL;
     snprintf(comm->child->name, NAME_BYTES, "%.60s.%u.%d", comm->name, comm->splits, color);
     char line[128];
     snprintf(line, sizeof line, "split %s color=%d key=%d share=%d", comm->child->lane, color, key, config->splitShare);
     record(comm, line);
     atomic_store(&own->split_count, ++comm->splits);
     return config->magic == 0xcafebeef && config->blocking == 0 ? ncclInProgress : ncclInvalidArgument;
+}
+
+typedef struct Handing {
+    struct ncclComm *child, **made;
+} Handing;
+
+// NCCL's own thread puts it there, after the parent says that it is done.
+static void *hand_over(void *context) {
+    Handing *handing = context;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    __atomic_store_n(handing->made, handing->child, __ATOMIC_RELEASE);
+    free(handing);
+    return NULL;
 }
 
 // Once all members of the parent have split: those of one color, in the order of their keys.
@@ -219,6 +235,11 @@ static void split_settle(struct ncclComm *comm) {
         }
     }
     atomic_store(&child->result, (int)meeting_map(child));
+    Handing *handing = malloc(sizeof *handing);
+    *handing = (Handing){child, comm->made};
+    pthread_t thread;
+    pthread_create(&thread, NULL, hand_over, handing);
+    pthread_detach(thread);
     comm->child = NULL;
 }
 
