@@ -1,6 +1,8 @@
 // The launchers and the choice among them. Options of mpirun: Open MPI 4.1 manual, and executor.md 6.3 for ranks beyond
 // the cores; of srun: Slurm 22.05 manual; of torchrun: PyTorch's torch.distributed.run.
 
+#define _GNU_SOURCE  // environ in unistd.h
+
 #include "exec/launch/launchers.h"
 
 #include <string.h>
@@ -8,7 +10,7 @@
 
 #include "exec/launch/post_wire.h"
 
-enum { WORDS_MOST = 48 };
+enum { WORDS_MOST = 128 };
 
 typedef struct Words {
     Arena *arena;
@@ -47,6 +49,19 @@ static void add_setting(Words *words, const char *name, const char *value) {
     add(words, value);
 }
 
+// What people set for NCCL (interfaces, debugging) counts on every host.
+static void add_nccl_settings(Words *words) {
+    static const char *const prefixes[] = {"NCCL_", "NDTUNE_NCCL_", "LD_LIBRARY_PATH="};
+    for (char **at = environ; *at; at++) {
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+            if (strncmp(*at, prefixes[i], strlen(prefixes[i])) == 0 && words->count < WORDS_MOST / 2) {
+                add(words, "-x");
+                add(words, arena_format(words->arena, "%.*s", (int)strcspn(*at, "="), *at));
+            }
+        }
+    }
+}
+
 // Ranks are bound to nothing: their threads would share the one core that mpirun binds each rank to.
 static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
     static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", POST_VARIABLE};
@@ -62,6 +77,9 @@ static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
     if (plan->passive) {
         add(&words, "-x");
         add(&words, "OMP_WAIT_POLICY");
+    }
+    if (strcmp(plan->transport, "nccl") == 0) {
+        add_nccl_settings(&words);
     }
     if (plan->options.hostfile || plan->options.hosts) {
         add(&words, plan->options.hostfile ? "--hostfile" : "--host");

@@ -279,3 +279,23 @@ Test(launch, the_typical_step_is_the_median_after_warm_up) {
     const Recorder only = {.instances = 1, .steps_kept = 1};
     cr_assert_eq(recorder_typical_step(&only, seconds, 1), 0);
 }
+
+static bool has_pair(char **words, const char *option, const char *value) {
+    for (int i = 0; words[i] && words[i + 1]; i++) {
+        if (strcmp(words[i], option) == 0 && strcmp(words[i + 1], value) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Test(launch, mpirun_hands_on_what_people_set_for_nccl) {
+    const Launcher *mpirun = NULL;
+    Error error = {0};
+    cr_assert(launcher_find("mpirun", &mpirun, &error) == STATUS_OK);
+    setenv("NCCL_SOCKET_IFNAME", "eth7", 1);
+    LaunchPlan plan = {.world = 2, .threads = 1, .worker = "worker", .transport = "nccl", .options.hosts = "a,b"};
+    cr_expect(has_pair(mpirun->argv(&plan, &arena), "-x", "NCCL_SOCKET_IFNAME"));
+    plan.transport = "mpi";
+    cr_expect(!has_pair(mpirun->argv(&plan, &arena), "-x", "NCCL_SOCKET_IFNAME"));
+}
