@@ -251,8 +251,7 @@ static __device__ __forceinline__ void add_dq(const float dq[D / COL_WARPS / 8][
                           (int64_t)step.head * D + warp / ROW_WARPS * (D / COL_WARPS) + 2 * (lane % 4);
 #pragma unroll
         for (int n = 0; n < D / COL_WARPS / 8; n++) {
-            word_add(to + 8 * n, dq[n][2 * half] * scale);
-            word_add(to + 8 * n + 1, dq[n][2 * half + 1] * scale);
+            word_add_pair(to + 8 * n, dq[n][2 * half] * scale, dq[n][2 * half + 1] * scale);
         }
     }
 }

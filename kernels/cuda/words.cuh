@@ -156,6 +156,17 @@ static __device__ __forceinline__ void word_add(float *at, float x) {
     asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(at)), "f"(x) : "memory");
 }
 
+// Two neighbours, at[0] at an 8-byte address: one transaction on sm_90 and newer.
+static __device__ __forceinline__ void word_add_pair(float *at, float x, float y) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(at)), "f"(x), "f"(y)
+                 : "memory");
+#else
+    word_add(at, x);
+    word_add(at + 1, y);
+#endif
+}
+
 // Integers add up to the same in any order. Returns what was there.
 static __device__ __forceinline__ uint32_t word_add(uint32_t *at, uint32_t x) {
     return atomicAdd(at, x);

@@ -262,6 +262,12 @@ static inline void word_add(float *at, float x) {
     *at += x;
 }
 
+static inline void word_add_pair(float *at, float x, float y) {
+    host_aligned(at, 8, "word_add_pair");
+    word_add(at, x);
+    word_add(at + 1, y);
+}
+
 static inline uint32_t word_add(uint32_t *at, uint32_t x) {
     const uint32_t before = *at;
     *at += x;
