@@ -157,6 +157,16 @@ static void scale_fabric_latency(double factor, ClusterProfile *cluster, TargetR
     scale_curves(factor, 1, true, cluster, arena);
 }
 
+// A machine that others share, or a chip that is throttled, is slower as a whole: one factor, not all of them at once.
+static void scale_machine(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
+    scale_gemm(factor, cluster, runtime, arena);
+    scale_attention(factor, cluster, runtime, arena);
+    scale_memory(factor, cluster, runtime, arena);
+    scale_overhead(1 / factor, cluster, runtime, arena);
+    scale_node_bandwidth(factor, cluster, runtime, arena);
+    scale_node_latency(1 / factor, cluster, runtime, arena);
+}
+
 static bool interferes(const ClusterProfile *cluster, const TargetRuntime *runtime) {
     (void)runtime;
     return cluster->interference.collective_slowdown > 1 || cluster->interference.residue > 1;
@@ -238,6 +248,8 @@ static void scale_allocator(double factor, ClusterProfile *cluster, TargetRuntim
 // ---------------------------------------------------------------------------------------------- the table
 
 static const CalibrationParameter table[] = {
+    {"machine_speed", "all rates of the chip and inside a node together, start-ups the other way", false, false,
+     "relative_uncertainty", 0, NULL, always, scale_machine},
     {"gemm_rate", "burst and sustained FLOP rates of the GEMMs", false, false,
      "accelerator.gemm.*.sustained_flop_per_s", 0, NULL, always, scale_gemm},
     {"attention_rate", "efficiencies of the attention kernels", false, false,
@@ -291,6 +303,10 @@ static bool path_matches(const char *path, const char *pattern) {
 double calibration_prior(const CalibrationParameter *parameter, const ClusterProfile *base, Arena *arena,
                          const char **source) {
     *source = parameter->prior_why;
+    if (parameter->grade_of && strcmp(parameter->grade_of, "relative_uncertainty") == 0) {
+        *source = "the profile's own uncertainty";
+        return base->relative_uncertainty;
+    }
     if (!parameter->grade_of) {
         return parameter->prior_sd;
     }
