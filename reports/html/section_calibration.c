@@ -2,6 +2,7 @@
 // is still unknown about it.
 
 #include <math.h>
+#include <string.h>
 
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
@@ -31,14 +32,15 @@ void section_calibration(const HtmlReport *report, FILE *out) {
         return;
     }
     write_runs(calibration, out);
-    static const MarkupColumn columns[] = {{"parameter", false},     {"of", false},     {"factor", true},
-                                           {"80 % interval", false}, {"before", false}, {"plans", true},
-                                           {"verdict", false}};
+    static const MarkupColumn columns[] = {
+        {"parameter", false},       {"of", false},   {"factor", true},  {"80 % interval", false},
+        {"before the runs", false}, {"plans", true}, {"verdict", false}};
     static const double QUANTILE = 1.2816;  // of the normal distribution, 90 % on each side
     MarkupTable table = table_begin("table-calibration", "Fitted parameters, as factors over the parent's numbers",
                                     columns, (int)(sizeof columns / sizeof columns[0]), out);
     for (int i = 0; i < calibration->count; i++) {
         const ClusterCalibrated *row = &calibration->parameters[i];
+        const bool said = !row->one_set || (row->verdict && strstr(row->verdict, "one run set"));
         table_row(&table, NULL);
         table_cell(&table, "%s", row->name);
         table_cell(&table, "%s", row->target ? row->target : "the machine");
@@ -47,7 +49,7 @@ void section_calibration(const HtmlReport *report, FILE *out) {
                    exp(row->log_factor + QUANTILE * row->sd));
         table_cell(&table, "%.3f .. %.3f", exp(-QUANTILE * row->prior_sd), exp(QUANTILE * row->prior_sd));
         table_cell(&table, "%d", row->plans);
-        table_cell(&table, "%s%s", row->verdict ? row->verdict : "", row->one_set ? " (seen by one run set only)" : "");
+        table_cell(&table, "%s%s", row->verdict ? row->verdict : "", said ? "" : " (seen by one run set only)");
     }
     table_end(&table);
 }
