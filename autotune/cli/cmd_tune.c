@@ -115,6 +115,7 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     Tuner *tuner = state;
     MeasuredRun *measured = tuner->of_shape[shape];
     say_progress(tuner, tuning, shape);
+    TRY(measured_run_prices(measured, tuner->store, error));
     const double start_s = now_s();
     Error why = {0};
     const Status status = measured_run_execute(measured, &why);

@@ -63,6 +63,7 @@ static Status arena_open(Device *cuda, Error *error) {
     }
     cuda->placement.arena = memory;
     CUDA_TRY(cudaMemset(memory, cuda->setup.poison ? 0xFF : 0, (size_t)bytes), "the arena");  // 0xFF..: a NaN
+    CUDA_TRY(cudaDeviceSynchronize(), "the arena");  // streams of ours do not wait for the default one
     return STATUS_OK;
 }
 

@@ -72,7 +72,7 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
     }
     const TransportTable *transports = session->transports;
     void *memory = NULL;
-    if (transports->memory && session->devices->stream) {
+    if (transports->memory && session->devices->stream && session->request->job == JOB_TRAIN) {  // others: room.h
         TRY(transports->memory(session->transport, session->memory.arena_bytes, &memory, error));
     }
     const DeviceSetup setup = {.program = &session->program,
