@@ -108,6 +108,7 @@ static const char *name_of_child(const ClusterProfile *base, Arena *arena) {
 Status calibration_child(const Calibration *calibration, const CalibrationInput *input, const char *date, Arena *arena,
                          ClusterProfile *child, Error *error) {
     const CalibrationPosterior *posterior = &calibration->posterior;
+    ClusterProfile as_it_was = *input->base;  // and what runners cost elsewhere, which the fit may leave as it is
     *child = *input->base;
     calibration_apply(posterior, posterior->mean, NULL, arena, child, NULL);
     bool machine = false;
@@ -117,7 +118,7 @@ Status calibration_child(const Calibration *calibration, const CalibrationInput 
         calibration_apply(posterior, posterior->mean, &runner, arena, &unused, &runner.runtime);
         machine = machine || calibration_is_executor(&runner);
         runner.runtime.relative_uncertainty = 0;  // its part is in the covariance
-        if (!target_to_cluster(&runner, child)) {
+        if (!target_to_cluster(posterior->target[t], &as_it_was) || !target_to_cluster(&runner, child)) {
             return error_set(error, STATUS_USAGE, "profile %s already holds %d calibrated targets: remove one of them",
                              input->base->name, CLUSTER_MAX_TARGETS);
         }
@@ -132,7 +133,8 @@ Status calibration_child(const Calibration *calibration, const CalibrationInput 
         arena_format(arena, "%s; calibrated on %d runs, %s", input->base->description, input->count, date);
     child->extends = NULL;
     child->calibration = section(calibration, input, date, arena);
-    cluster_record(child, input->base, source, arena);
+    cluster_record(&as_it_was, input->base, "the target's own row: no run changed it", GRADE_ESTIMATED, arena);
+    cluster_record(child, &as_it_was, source, GRADE_FITTED, arena);
     return STATUS_OK;
 }
 

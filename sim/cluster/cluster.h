@@ -209,8 +209,8 @@ const char *const *cluster_names(int *count);
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error);
 
 // Provenance of a profile whose numbers, curves or targets were changed in place: what equals `before` keeps its own; the
-// rest is of `source`, fitted, and rounded to six digits.
-void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Arena *arena);
+// rest is of `source` and `grade`, rounded to six digits.
+void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Grade grade, Arena *arena);
 
 // JSON text of the profile; reading it back gives the same profile. Caller frees (free).
 Status cluster_write(const ClusterProfile *profile, char **text, Error *error);

@@ -29,7 +29,8 @@ static bool same_curve(const MeasuredCurve *a, const MeasuredCurve *b) {
            memcmp(a->bytes, b->bytes, (size_t)a->count * sizeof *a->bytes) == 0;
 }
 
-void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Arena *arena) {
+void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Grade grade,
+                    Arena *arena) {
     const ClusterSlots slots = cluster_slots(profile, cluster_dtypes(profile), arena);
     Provenance *rows = ARENA_ARRAY(arena, Provenance, slots.count + profile->curve_count);
     for (int i = 0; i < slots.count; i++) {
@@ -43,7 +44,7 @@ void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const
         value = slot->field->type == FIELD_INTEGER ? value
                                                    : fmin(fmax(rounded(value), slot->field->low), slot->field->high);
         cluster_slot_store(slot, value);
-        rows[i] = (Provenance){.path = slot->path, .value = value, .source = source, .grade = GRADE_FITTED};
+        rows[i] = (Provenance){.path = slot->path, .value = value, .source = source, .grade = grade};
     }
     for (int i = 0; i < profile->curve_count; i++) {
         const char *path = cluster_curve_path(&profile->curves[i], arena);
@@ -51,8 +52,7 @@ void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const
         const bool kept = old && i < before->curve_count && same_curve(&profile->curves[i], &before->curves[i]);
         rows[slots.count + i] =
             kept ? *old
-                 : (Provenance){
-                       .path = path, .value = profile->curves[i].count, .source = source, .grade = GRADE_FITTED};
+                 : (Provenance){.path = path, .value = profile->curves[i].count, .source = source, .grade = grade};
     }
     profile->provenance = rows;
     profile->provenance_count = slots.count + profile->curve_count;
