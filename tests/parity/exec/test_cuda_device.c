@@ -104,7 +104,9 @@ Test(cuda_device, sharded_ranks_with_accumulation_train_as_on_the_cpu_and_leave_
     check_fp32(&(Case){"dp_shard=2", 3, 2, RECOMPUTE_FULL, "2"});
 }
 
+// And the host touches no memory of the device by itself.
 Test(cuda_device, rings_and_tensor_parallel_ranks_train_as_on_the_cpu) {
+    setenv("NDTUNE_CUDA_HOST_GUARD", "1", 1);  // in this test's process and its workers
     check_fp32(&(Case){"cp=2,tp=2", 3, 1, RECOMPUTE_FULL, "3"});
 }
 
