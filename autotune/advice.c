@@ -160,6 +160,18 @@ static Status predict_own(Adviser *adviser, Error *error) {
     return STATUS_OK;
 }
 
+// The search simulates what its estimate finds promising; a single change may come out above that.
+static void take_better(AdviceReport *report, Arena *arena) {
+    const Advice *first = &report->changes[0];
+    if (report->change_count == 0 || first->reason ||
+        (report->best && report->best->tokens_per_s >= first->prediction.tokens_per_s)) {
+        return;
+    }
+    Prediction *best = ARENA_NEW(arena, Prediction);
+    *best = first->prediction;
+    report->best = best;
+}
+
 static Status run(Adviser *adviser, Error *error) {
     AdviceReport *report = adviser->report;
     TRY(predict_own(adviser, error));
@@ -168,8 +180,9 @@ static Status run(Adviser *adviser, Error *error) {
         TRY(try_micro_batches(adviser, error));
         TRY(try_meshes(adviser, error));
     }
-    report->gain = report->best ? gain_over(report->best, &report->own) : 0;
     qsort(report->changes, (size_t)report->change_count, sizeof report->changes[0], compare_changes);
+    take_better(report, adviser->arena);
+    report->gain = report->best ? gain_over(report->best, &report->own) : 0;
     return STATUS_OK;
 }
 

@@ -10,7 +10,8 @@
 typedef struct ImportReport {
     const Import *import;
     const TuneRequest *request;
-    const char *cluster_asked;  // its name or file
+    const char *asked_words;  // model and cluster, as options of a command line
+    const char *no_best;      // why advice->best is NULL
     const AdviceReport *advice;
     Prediction *successor;           // of the same plan under import->successor; NULL
     const Target *successor_target;  // its row

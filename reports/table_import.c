@@ -100,6 +100,33 @@ static void print_findings(const Import *import, FILE *out) {
     }
 }
 
+// Options for what a plan has otherwise than the target by itself.
+static void print_unusual(const TrainPlan *plan, const Target *target, FILE *out) {
+    if (plan->zero != target_default_zero(target, &plan->mesh)) {
+        fprintf(out, " --zero %d", plan->zero);
+    }
+    if (plan->zero == 3) {
+        fprintf(out, " --reshard %s", reshard_names[plan->reshard]);
+    }
+    if (plan->mesh.size[AXIS_CP] > 1) {
+        fprintf(out, " --cp-rotate %s", cp_rotate_names[plan->cp_rotate]);
+    }
+    if (plan->attention != target->default_attention) {
+        fprintf(out, " --attention %s", attention_names[plan->attention]);
+    }
+    if (plan->fused != target->default_fused) {
+        fprintf(out, " --fused %s", fused_names[plan->fused]);
+    }
+    if (plan->precision == DTYPE_FP8) {
+        fprintf(out, " --fp8-recipe %s", fp8_recipe_names[plan->fp8_recipe]);
+    }
+    if (plan->reduce_dtype != REDUCE_DTYPE_TARGET) {
+        fprintf(out, " --reduce-dtype %s", reduce_dtype_names[plan->reduce_dtype]);
+    }
+    fputs(plan->bf16_master ? " --master-weights bf16" : "", out);
+    fputs(plan->tp_overlap ? " --tp-overlap on" : "", out);
+}
+
 static void print_next(const ImportReport *report, FILE *out) {
     const TuneRequest *request = report->request;
     const AdviceReport *advice = report->advice;
@@ -114,11 +141,12 @@ static void print_next(const ImportReport *report, FILE *out) {
         char mesh[WORDS_BYTES];
         const TrainPlan *plan = &advice->best->plan;
         fprintf(out,
-                "\nThe best as a file: ndtune export --as %s %s --model %s --cluster %s --seq %d --micro-batch %d "
-                "--grad-accum %d --recompute %s --reshard %s\n",
-                format->name, words_mesh_options(&plan->mesh, mesh), request->model_asked, report->cluster_asked,
-                plan->seq, plan->micro_batch, plan->grad_accum, recompute_names[plan->recompute],
-                reshard_names[plan->reshard]);
+                "\nThe best as a file: ndtune export --as %s %s %s --seq %d --micro-batch %d --grad-accum %d "
+                "--precision %s --recompute %s",
+                format->name, words_mesh_options(&plan->mesh, mesh), report->asked_words, plan->seq, plan->micro_batch,
+                plan->grad_accum, dtype_name(plan->precision), recompute_names[plan->recompute]);
+        print_unusual(plan, request->target, out);
+        fputc('\n', out);
     }
 }
 
@@ -135,6 +163,9 @@ Status table_import(const ImportReport *report, FILE *out, Error *error) {
     }
     if (advice->best) {
         print_plan("best", advice->best, request, out);
+    }
+    if (report->no_best) {
+        fprintf(out, "best  there is none: %s\n", report->no_best);
     }
     print_verdict(report, &pair, out);
     if (advice->best && advice->own.step_s > 0) {

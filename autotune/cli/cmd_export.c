@@ -74,9 +74,7 @@ static Status narrow(Cli *cli, const ExportFormat *format, TuneRequest *request,
     if (!format->target) {  // a file around the usual one
         TRY(cli_blame(cli, OPTION_TARGET, export_usual(request->target, &format, error)));
     }
-    if (!format->never_reshards && request->reshard == TUNE_ANY) {
-        request->reshard = RESHARD_ALWAYS;
-    }
+    export_narrow(format, request);
     if (!cli_given(cli, OPTION_RANK_ORDER)) {
         request->any_order = false;
     }

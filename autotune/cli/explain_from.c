@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "autotune/advice.h"
+#include "autotune/cli/quote.h"
 #include "autotune/cli/request.h"
 #include "autotune/import/import.h"
 #include "autotune/prune.h"
@@ -182,11 +183,49 @@ static Status search_stages(Cli *cli, Store *store, TuneRequest *request, const 
     return store_save_result(store, best, error);
 }
 
-static Status report_advice(Cli *cli, const Import *import, const TuneRequest *request, AdviceReport *advice,
-                            Error *error) {
+static const char *quoted(Cli *cli, const char *word) {
+    const size_t bytes = 4 * strlen(word) + 3;  // every letter a quote, two quotes around
+    char *text = arena_alloc(&cli->arena, bytes);
+    quote_word(word, text, bytes);
+    return text;
+}
+
+// Model and cluster as a command line says them, with every --set.
+static const char *asked_words(Cli *cli, const TuneRequest *request) {
     const char *cluster =
         cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text : search_defaults.cluster;
-    ImportReport report = {.import = import, .request = request, .cluster_asked = cluster, .advice = advice};
+    const char *words =
+        arena_format(&cli->arena, "--model %s --cluster %s", quoted(cli, request->model_asked), quoted(cli, cluster));
+    for (int i = 0; i < cli->options.set_count; i++) {
+        words = arena_format(&cli->arena, "%s --set %s", words, quoted(cli, cli->options.sets[i]));
+    }
+    return words;
+}
+
+// Why there is no best plan: nothing fits, or no file of the target can say what does.
+static const char *why_no_best(const Writable *writable, const TuneResult *result) {
+    Arena *arena = &writable->cli->arena;
+    if (result->entry_count == 0) {
+        return arena_format(arena, "none of the %d shapes of %d ranks fits", result->search.shapes,
+                            writable->request->world);
+    }
+    Error why = {0};
+    const ExportJob job = {.request = writable->request,
+                           .prediction = &result->entries[0],
+                           .command = writable->cli->line,
+                           .arena = arena};
+    export_check(writable->format, &job, &why);
+    return arena_text(arena, why.message);
+}
+
+static Status report_advice(Cli *cli, const Import *import, const Writable *writable, AdviceReport *advice,
+                            Error *error) {
+    const TuneRequest *request = writable->request;
+    ImportReport report = {
+        .import = import, .request = request, .asked_words = asked_words(cli, request), .advice = advice};
+    if (!advice->best) {
+        report.no_best = why_no_best(writable, advice->result);
+    }
     if (import->successor && advice->legal) {
         TRY(predict_successor(cli, request, &report, error));
     }
@@ -205,6 +244,8 @@ static Status advise_in(Cli *cli, Store *store, const Import *import, TuneReques
     Error none = {0};
     if (export_usual(request->target, &writable.format, &none) != STATUS_OK) {
         writable.format = NULL;
+    } else {
+        export_narrow(writable.format, request);
     }
     const AdviceFilter filter = {is_writable, &writable};
     TuneResult result;
@@ -219,7 +260,7 @@ static Status advise_in(Cli *cli, Store *store, const Import *import, TuneReques
                                      .cache = cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache};
     AdviceReport advice;
     TRY(advise(&question, &cli->arena, &advice, error));
-    return report_advice(cli, import, request, &advice, error);
+    return report_advice(cli, import, &writable, &advice, error);
 }
 
 Status explain_from(Cli *cli, Error *error) {

@@ -21,6 +21,10 @@ static Status write_spans(const void *what, FILE *out, Error *error) {
     return csv_spans(what, out, error);
 }
 
+static Status write_named(Cli *cli, OptionId file, FileWriter writer, const void *what, Error *error) {
+    return cli_blame(cli, file, cli_write_file(cli, cli_value(cli, file)->text, writer, what, error));
+}
+
 static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const TraceStep *measured,
                          Arena *arena, Error *error) {
     StepProgram program;
@@ -33,11 +37,9 @@ static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *
         file.steps[file.step_count++] = *measured;
     }
     if (cli_given(cli, OPTION_TRACE)) {
-        TRY(cli_write_file(cli, cli_value(cli, OPTION_TRACE)->text, write_trace, &file, error));
+        TRY(write_named(cli, OPTION_TRACE, write_trace, &file, error));
     }
-    return cli_given(cli, OPTION_SPANS)
-               ? cli_write_file(cli, cli_value(cli, OPTION_SPANS)->text, write_spans, &file, error)
-               : STATUS_OK;
+    return cli_given(cli, OPTION_SPANS) ? write_named(cli, OPTION_SPANS, write_spans, &file, error) : STATUS_OK;
 }
 
 static Status snapshot_file(Cli *cli, const TuneRequest *request, const TrainPlan *whole, Arena *arena, Error *error) {
@@ -48,7 +50,7 @@ static Status snapshot_file(Cli *cli, const TuneRequest *request, const TrainPla
     plan.grad_accum = plan.grad_accum < SNAPSHOT_MICRO_BATCHES ? plan.grad_accum : SNAPSHOT_MICRO_BATCHES;
     TRY(predict_timeline(request, &plan, arena, &program, &simulated, &rank, error));
     const MemorySnapshot snapshot = {.program = &program, .timeline = &simulated, .rank = rank, .arena = arena};
-    return cli_write_file(cli, cli_value(cli, OPTION_MEMORY_SNAPSHOT)->text, write_snapshot, &snapshot, error);
+    return write_named(cli, OPTION_MEMORY_SNAPSHOT, write_snapshot, &snapshot, error);
 }
 
 Status step_files_write(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const TraceStep *measured,

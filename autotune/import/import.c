@@ -50,7 +50,7 @@ static const ImportFormat formats[] = {
      axolotl_marks,
      {"dp_replicate_size, dp_shard_size, context_parallel_size, tensor_parallel_size",
       "micro_batch_size, gradient_accumulation_steps", "fsdp_config.reshard_after_forward",
-      "fsdp_config.activation_checkpointing", "ring_attn_func", "fsdp_version"},
+      "gradient_checkpointing, fsdp_config.activation_checkpointing", "ring_attn_func", "fsdp_version"},
      axolotl_read},
     {"torchtitan",
      torchtitan_marks,

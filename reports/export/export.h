@@ -50,6 +50,9 @@ Status export_find(const char *name, const ExportFormat **format, Error *error);
 // The usual format of a target; USAGE where there is none.
 Status export_usual(const Target *target, const ExportFormat **format, Error *error);
 
+// Leaves out of a search what no file of the format can say and a shape need not have.
+void export_narrow(const ExportFormat *format, TuneRequest *request);
+
 // Can the format express the plan? USAGE with one sentence where it cannot.
 Status export_check(const ExportFormat *format, const ExportJob *job, Error *error);
 

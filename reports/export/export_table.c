@@ -227,6 +227,12 @@ static bool takes(const ExportFormat *format, const Target *target) {
     return same_version && strlen(target->name) == length && strncmp(target->name, format->target, length) == 0;
 }
 
+void export_narrow(const ExportFormat *format, TuneRequest *request) {
+    if (!format->never_reshards && request->reshard == TUNE_ANY) {
+        request->reshard = RESHARD_ALWAYS;
+    }
+}
+
 Status export_usual(const Target *target, const ExportFormat **format, Error *error) {
     for (int i = 0; i < FORMATS; i++) {
         if (formats[i].target && takes(&formats[i], target)) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autotune/cli/quote.h"
+#include "sim/base/arena.h"
 #include "tests/cli/cli.h"
 
 TestSuite(cli_import, .timeout = 300);
@@ -132,4 +134,60 @@ Test(cli_import, errors_point_at_the_file) {
     cr_expect_eq(other.exit_code, 0, "%s", other.err);  // read as what was said, and every key is ignored in words
     cr_expect(strstr(other.out, "base_model: no key of DeepSpeed's"), "%s", other.out);
     program_run_free(&other);
+}
+
+// A stage of sharding that is not the target's own, a batch, kernels and a changed cluster: the line that is offered has
+// them all.
+Test(cli_import, the_line_that_writes_the_best_writes_that_plan) {
+#define ASKED FROM("deepspeed_zero3.json"), "--attention", "eager", "--set", "fabric.node_gbps=800"
+    ProgramRun run = CLI(ASKED);
+    json_t *root = CLI_JSON(0, ASKED, "--format", "json");
+    const json_t *best = json_object_get(root, "best");
+    const char *line = strstr(run.out, "The best as a file: ndtune ");
+    cr_assert(line, "%s", run.out);
+    int count = 0;
+    Arena arena = {0};
+    line += strlen("The best as a file: ");
+    char **words = quote_split(arena_format(&arena, "%.*s", (int)strcspn(line, "\n"), line), &count, &arena);
+    const char *argv[64] = {0};
+    cr_assert_lt(count, 60);
+    for (int i = 1; i < count; i++) {
+        argv[i - 1] = words[i];
+    }
+    argv[count - 1] = "--format";
+    argv[count] = "json";
+    json_t *file = cli_json_words(0, argv);
+    const json_t *written = json_object_get(file, "prediction");
+    cr_expect(json_equal(json_object_get(written, "plan"), json_object_get(best, "plan")), "%s", line);
+    cr_expect(json_equal(json_object_get(written, "mesh"), json_object_get(best, "mesh")), "%s", line);
+    cr_expect_float_eq(cli_number(written, "step_time_s"), cli_number(best, "step_time_s"), 1e-12);
+    json_decref(file);
+    json_decref(root);
+    arena_free(&arena);
+    program_run_free(&run);
+}
+
+// DeepSpeed's file cannot hold gathered layers, so the search has to look at stage 3 without them.
+Test(cli_import, no_single_change_that_fits_is_faster_than_the_best) {
+    json_t *root = CLI_JSON(0, "explain", "--from", FILES "deepspeed_trainer.json", "--model", "7b", "--world", "32",
+                            "--format", "json");
+    const double best = cli_number(json_object_get(root, "best"), "tokens_per_s");
+    const json_t *change;
+    size_t index, fitting = 0;
+    json_array_foreach(json_object_get(root, "changes"), index, change) {
+        if (json_is_true(json_object_get(change, "feasible"))) {
+            fitting++;
+            cr_expect_leq(cli_number(change, "tokens_per_s"), best, "%s",
+                          json_string_value(json_object_get(change, "change")));
+        }
+    }
+    cr_expect_gt(fitting, 3);
+    json_decref(root);
+}
+
+Test(cli_import, where_no_file_can_say_what_fits_the_reason_stands_there) {
+    ProgramRun run = CLI(FROM("accelerate_wrong_product.yaml"), "--world", "30");
+    cr_expect_eq(run.exit_code, 2);
+    cr_expect(strstr(run.out, "\nbest  there is none: 30 ranks do not fill whole nodes"), "%s", run.out);
+    program_run_free(&run);
 }
