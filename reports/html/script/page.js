@@ -226,6 +226,9 @@
     }
     const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'";
 
+    // Options of the request that hold for each of its candidates.
+    const kept = ['--zero', '--attention', '--fused', '--fp8-recipe', '--reduce-dtype', '--master-weights', '--tp-overlap', '--memory-limit', '--set'];
+
     function command(row) {
         const words = ['ndtune predict --mesh', row.mesh.split(' by ')[0]];
         if (row.mesh.includes(' by ')) { words.push('--rank-order', row.mesh.split(' by ')[1]); }
@@ -234,7 +237,7 @@
             '--micro-batch', row.micro_batch, '--grad-accum', row.grad_accum, '--recompute', row.recompute);
         if (row.reshard !== '–') { words.push('--reshard', row.reshard); }
         if (row.rotate !== '–') { words.push('--cp-rotate', row.rotate); }
-        said('--set').forEach((change) => words.push('--set', change));
+        kept.forEach((option) => said(option).forEach((value) => words.push(option, value)));
         return words.join(' ');
     }
 
