@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/memory_terms.h"
 #include "reports/pickle.h"
 #include "reports/trace.h"
 #include "sim/memory/lifetimes.h"
@@ -21,11 +22,6 @@ typedef struct Layout {
     int64_t persistent_bytes, total_bytes;
     int64_t *time_us;  // when each instance begins, never falling
 } Layout;
-
-static const char *const category_names[ROLE_COUNT] = {
-    [ROLE_PARAMETER] = "parameters",        [ROLE_GRADIENT] = "gradients", [ROLE_OPTIMIZER] = "optimizer",
-    [ROLE_ACTIVATION] = "activations",      [ROLE_LOGITS] = "logits",      [ROLE_GATHERED] = "gathered parameters",
-    [ROLE_COMMUNICATION] = "communication", [ROLE_RUNTIME] = "runtime"};
 
 // Persistent buffers first, so that what is left at the end of the step lies together.
 static void place_buffers(Layout *layout) {
@@ -134,7 +130,7 @@ static void put_event(Pickle *pickle, const Layout *layout, const SlotEvent *eve
     pickle_word(pickle, "time_us");
     pickle_integer(pickle, event->instance >= 0 ? layout->time_us[event->instance] : 0);
     pickle_word(pickle, "category");
-    pickle_word(pickle, category_names[buffer->role]);
+    pickle_word(pickle, memory_role_words[buffer->role]);
     put_frames(pickle, layout, event->buffer, event->slot, event->first);
     pickle_dict_end(pickle);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sim/memory/memory.h"
+#include "sim/step/step.h"
 
 typedef struct MemoryTerm {
     const char *key, *words;  // "gathered_parameters", "gathered parameters"
@@ -10,6 +11,9 @@ typedef struct MemoryTerm {
 } MemoryTerm;
 
 enum { MEMORY_TERMS = 8 };
+
+// The same words by what a buffer is for.
+extern const char *const memory_role_words[ROLE_COUNT];
 
 // In the order of DESIGN section 9; they sum to peak_bytes.
 void memory_terms(const MemoryBreakdown *memory, MemoryTerm terms[MEMORY_TERMS]);

@@ -7,13 +7,9 @@
 #include <math.h>
 
 #include "reports/html/sections.h"
+#include "reports/memory_terms.h"
 
 enum { MOST_POINTS = 300 };
-
-static const char *const role_names[ROLE_COUNT] = {
-    [ROLE_PARAMETER] = "parameters",        [ROLE_GRADIENT] = "gradients", [ROLE_OPTIMIZER] = "optimizer",
-    [ROLE_ACTIVATION] = "activations",      [ROLE_LOGITS] = "logits",      [ROLE_GATHERED] = "gathered parameters",
-    [ROLE_COMMUNICATION] = "communication", [ROLE_RUNTIME] = "runtime"};
 
 typedef struct Curve {
     const StepProgram *program;
@@ -96,7 +92,7 @@ static json_t *curve_object(Curve *curve, double step_s) {
     json_t *times = json_array(), *bytes = json_array(), *names = json_array();
     for (int role = 0; role < ROLE_COUNT; role++) {
         json_array_append_new(bytes, json_array());
-        json_array_append_new(names, json_string(role_names[role]));
+        json_array_append_new(names, json_string(memory_role_words[role]));
     }
     Moment highest = {.instance = -1}, peak = {.instance = 0};
     int stretch = 0;

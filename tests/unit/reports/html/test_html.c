@@ -1,6 +1,7 @@
 // The page as a whole: its sections, its data, its size, and that names do nothing.
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,25 @@ Test(html, a_faster_measured_plan_outranks_the_predicted_best) {
     SAYS("Measured fastest: <strong>dp_shard=4,cp=2</strong>");
     SAYS("Predicted best: <strong>dp_shard=4,tp=2</strong>");
     SAYS("what was predicted best of them took 50.0 % more time per token. No plan ran twice");
+}
+
+// The first ran at 2.0 and 2.2 s, the second at 2.2 s: medians of 2.1 and 2.2 are 4.8 % apart, the repeats 10 %.
+Test(html, a_lead_that_repeats_do_not_settle_is_not_called_settled) {
+    static const double early[] = {2.0, 2.0}, late[] = {2.2, 2.2};
+    RunRecord runs[] = {
+        {.source = "executor", .state = "ok", .steps = 2, .step_times_s = early, .measured_step_s = 2.0},
+        {.source = "executor", .state = "ok", .steps = 2, .step_times_s = late, .measured_step_s = 2.2}};
+    page.fixture.entries[1].plan.mesh = (Mesh){.size = {1, 4, 2, 1}};  // as many tokens in a step as the first
+    ValidateRow rows[] = {
+        {.prediction = &page.fixture.entries[0], .place = 1, .runs = runs, .run_count = 2, .state = "ok"},
+        {.prediction = &page.fixture.entries[1], .place = 2, .runs = &runs[1], .run_count = 1, .state = "ok"}};
+    Validation validation = {.request = &page.fixture.request, .source = "executor", .rows = rows, .row_count = 2};
+    rows[1].noise = NAN;
+    validate_summarize(&validation, &page.arena);
+    page.report.validation = &validation;
+    page_write(&page);
+    SAYS("it was the fastest; the next took 4.8 % more time per token. Repeats of the same plan differ by 10.0 %: "
+         "that is not settled");
 }
 
 Test(html, runs_that_failed_are_listed_with_their_diagnosis) {
