@@ -81,14 +81,9 @@ static void print_verdict(const TuneResult *result, FILE *out) {
     }
     fprintf(out, " (evidence: %s%s)\n", result->request->target->evidence,
             best->origin == ORIGIN_ESTIMATE ? ", estimated, not simulated" : "");
-    int close = 0;
-    for (int i = 1; i < result->entry_count; i++) {
-        close += result->entries[i].tokens_per_s > 0.95 * best->tokens_per_s;
-    }
-    if (close > 0) {
-        fprintf(out,
-                "  %d other shape%s within 5 %%, less than the interval is wide: measure before choosing among them\n",
-                close, close == 1 ? " lies" : "s lie");
+    char close[WORDS_BYTES];
+    if (*words_close_shapes(result, close)) {
+        fprintf(out, "  %s: measure before choosing among them\n", close);
     }
 }
 

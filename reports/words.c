@@ -40,6 +40,20 @@ char *words_mesh_options(const Mesh *mesh, char out[WORDS_BYTES]) {
     return out;
 }
 
+char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]) {
+    const double near = 0.05;  // of the best's tokens per second
+    const Prediction *best = &result->entries[0];
+    int close = 0;
+    for (int i = 1; i < result->entry_count; i++) {
+        close += result->entries[i].tokens_per_s > (1 - near) * best->tokens_per_s;
+    }
+    const bool hidden = best->step_high_s - best->step_low_s > near * best->step_s;
+    snprintf(out, WORDS_BYTES, "%d other shape%s within 5 %%%s", close, close == 1 ? " lies" : "s lie",
+             hidden ? ", less than the interval is wide" : "");
+    out[0] = close > 0 ? out[0] : '\0';
+    return out;
+}
+
 char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]) {
     char step[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
     snprintf(out, WORDS_BYTES, "%s (%s .. %s)", text_seconds(step, prediction->step_s),

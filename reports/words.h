@@ -15,6 +15,10 @@ char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]);
 char *words_layout(const Mesh *mesh, char out[WORDS_BYTES]);
 char *words_mesh_options(const Mesh *mesh, char out[WORDS_BYTES]);
 
+// Shapes that prediction alone cannot tell from the best: "3 other shapes lie within 5 %, less than the interval is wide";
+// "" of none. The last words only where the interval of the best is that wide.
+char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]);
+
 // "11.2 s (8.96 to 16.2)"
 char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]);
 

@@ -7,8 +7,6 @@
 #include "reports/words.h"
 #include "sim/base/text.h"
 
-static const double CLOSE = 0.95;  // of the best's tokens per second: what prediction alone cannot tell apart
-
 void section_title(const HtmlReport *report, FILE *out) {
     const TuneRequest *request = report->result->request;
     markup_format(out, "%s on %d × %s", request->model.name, request->world, request->cluster.accelerator.name);
@@ -52,12 +50,8 @@ static void write_lead(const HtmlReport *report, FILE *out) {
         fputs("<p>It is the only shape that can run.</p>\n", out);
         return;
     }
-    char next[WORDS_BYTES];
+    char next[WORDS_BYTES], close[WORDS_BYTES];
     const double lead = best->tokens_per_s / result->entries[1].tokens_per_s - 1;
-    int close = 0;
-    for (int i = 1; i < result->entry_count; i++) {
-        close += result->entries[i].tokens_per_s > CLOSE * best->tokens_per_s;
-    }
     fputs("<p>", out);
     words_layout(&result->entries[1].plan.mesh, next);
     if (result->request->objective == OBJECTIVE_MEMORY) {
@@ -67,10 +61,8 @@ static void write_lead(const HtmlReport *report, FILE *out) {
     } else {
         markup_format(out, "By prediction it is %.1f %% faster than the next shape, %s. ", 100 * lead, next);
     }
-    if (close > 0) {
-        markup_format(out, "%d other shape%s within 5 %%, less than the interval is wide%s.", close,
-                      close == 1 ? " lies" : "s lie",
-                      measured ? "" : ": measure before choosing among them (ndtune validate)");
+    if (*words_close_shapes(result, close)) {
+        markup_format(out, "%s%s.", close, measured ? "" : ": measure before choosing among them (ndtune validate)");
     } else {
         fputs("No other shape is within 5 %.", out);
     }

@@ -78,6 +78,20 @@ Test(html, the_numbers_are_those_of_the_answer) {
     SAYS("does not fit by 1 GiB, &quot;really&quot;");
 }
 
+Test(html, shapes_that_are_close_are_counted_and_compared_with_the_interval) {
+    page.fixture.entries[1].tokens_per_s = 0.97e6;
+    page_write(&page);
+    SAYS("1 other shape lies within 5 %, less than the interval is wide: measure");
+}
+
+Test(html, an_interval_narrower_than_the_distance_is_not_called_wide) {
+    page.fixture.entries[1].tokens_per_s = 0.97e6;
+    page.fixture.entries[0].step_low_s = 0.99;
+    page.fixture.entries[0].step_high_s = 1.01;
+    page_write(&page);
+    SAYS("1 other shape lies within 5 %: measure");
+}
+
 Test(html, a_model_with_markup_for_a_name_does_nothing) {
     static const char name[] = "</script><img onerror=alert(1) src=x>";
     snprintf(page.fixture.request.model.name, sizeof page.fixture.request.model.name, "%s", name);
