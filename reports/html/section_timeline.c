@@ -4,43 +4,29 @@
 
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
+#include "reports/open_time.h"
 #include "sim/base/text.h"
 
 typedef struct LaneTime {
-    double busy_s, hidden_s;  // hidden: while the compute lane works
+    double busy_s, open_s;  // open: while the compute lane stands still
 } LaneTime;
 
-// The compute lane's spans, which follow each other.
-static Span *compute_spans(const HtmlTimeline *shown, Arena *arena, int64_t *count) {
-    Span *spans = ARENA_ARRAY(arena, Span, shown->timeline->span_count);
-    *count = 0;
-    for (int64_t i = 0; i < shown->timeline->span_count; i++) {
-        const Span *span = &shown->timeline->spans[i];
-        if (span->rank == shown->rank && shown->program->tasks[span->task].lane == LANE_COMPUTE) {
-            spans[(*count)++] = *span;
-        }
-    }
-    return spans;
-}
-
+// The spans of the rank that is shown stand together.
 static void lane_times(const HtmlTimeline *shown, Arena *arena, LaneTime *lanes) {
-    int64_t count = 0;
-    const Span *compute = compute_spans(shown, arena, &count);
-    int64_t *at =
-        ARENA_ARRAY(arena, int64_t, shown->program->lane_count);  // the spans of a lane do not turn back either
-    for (int64_t i = 0; i < shown->timeline->span_count; i++) {
-        const Span *span = &shown->timeline->spans[i];
-        if (span->rank != shown->rank) {
-            continue;
-        }
-        const int lane = shown->program->tasks[span->task].lane;
-        lanes[lane].busy_s += span->end_s - span->start_s;
-        while (at[lane] < count && compute[at[lane]].end_s <= span->start_s) {
-            at[lane]++;
-        }
-        for (int64_t k = at[lane]; k < count && compute[k].start_s < span->end_s; k++) {
-            lanes[lane].hidden_s += fmin(span->end_s, compute[k].end_s) - fmax(span->start_s, compute[k].start_s);
-        }
+    const Span *spans = shown->timeline->spans;
+    int64_t begin = 0, end = shown->timeline->span_count;
+    while (begin < end && spans[begin].rank != shown->rank) {
+        begin++;
+    }
+    while (end > begin && spans[end - 1].rank != shown->rank) {
+        end--;
+    }
+    OpenTime open = open_time_new(end - begin, arena);
+    open_time_begin(&open, shown->program, &spans[begin], end - begin);
+    for (int64_t i = begin; i < end; i++) {
+        LaneTime *lane = &lanes[shown->program->tasks[spans[i].task].lane];
+        lane->busy_s += spans[i].end_s - spans[i].start_s;
+        lane->open_s += 1e-9 * (double)open_time_ns(&open, &spans[i]);
     }
 }
 
@@ -67,8 +53,8 @@ static void write_lanes(const HtmlReport *report, const HtmlTimeline *shown, con
         if (i == LANE_COMPUTE) {
             table_rest(&table, "it is what the others hide behind");
         } else {
-            table_cell(&table, "%s", text_seconds(text, lanes[i].hidden_s));
-            table_cell(&table, "%s", text_seconds(text, fmax(0, lanes[i].busy_s - lanes[i].hidden_s)));
+            table_cell(&table, "%s", text_seconds(text, fmax(0, lanes[i].busy_s - lanes[i].open_s)));
+            table_cell(&table, "%s", text_seconds(text, lanes[i].open_s));
         }
     }
     table_end(&table);
