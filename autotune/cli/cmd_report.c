@@ -81,15 +81,17 @@ static Status ask(Cli *cli, Store *store, CommandId command, TuneRequest *reques
 static Status become_run(Cli *cli, Store *store, CommandId *command, ReportPage *page, Error *error) {
     const int64_t id = cli_value(cli, OPTION_RUN)->integer;
     StoredRun about;
-    RunRecord run;
+    RunRecord *run = ARENA_NEW(&cli->arena, RunRecord);
     bool found = false;
-    TRY(store_run_in_full(store, id, &cli->arena, &about, &run, &found, error));
+    TRY(store_run_in_full(store, id, &cli->arena, &about, run, &found, error));
     if (!found) {
         error_set(error, STATUS_USAGE, "the store has no run %lld", (long long)id);
         error_hint(error, "ndtune runs lists them");
         return cli_blame(cli, OPTION_RUN, STATUS_USAGE);
     }
     page->run_id = id;
+    page->run_plan = about.plan;
+    page->run = run;
     page->again = arena_format(&cli->arena, "ndtune report --run %lld", (long long)id);
     return last_request_read(cli, about.command, command, error);
 }

@@ -11,7 +11,10 @@ typedef struct ReportPage {
     const Validation *validation;  // NULL = what the store has measured of the entries
     const Tuning *tuning;          // the session that found the answer; NULL
     const Target *executed;        // whose programs our executor runs for this request; NULL = it does not
-    int64_t run_id;     // the run whose step is laid under the simulated one; 0 = the newest of the best plan
+    int64_t
+        run_id;  // the run that is asked about, whose step is laid under the simulated one; 0 = the newest of the best
+    const RunRecord *run;  // the same in full, of run_plan; NULL
+    const char *run_plan;
     bool one_plan;      // no search was asked for
     const char *again;  // the command that makes the page again; NULL = the request's, with --html
     const char *path;

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "autotune/store/store.h"
+#include "sim/plan/target.h"
 #include "tests/cli/cli.h"
 
 static char *folder, db[512], html[512];
@@ -166,6 +168,48 @@ Test(cli_report, the_page_of_a_run_lays_its_measured_step_under_the_simulated_on
     cr_assert_not_null(strstr(run.err, "the page is written, but xdg-open could not be started"), "%s", run.err);
     cr_assert_not_null(strstr(run.out, "page.html: "), "%s", run.out);
     program_run_free(&run);
+}
+
+// Its hashes are those of no plan that this version makes.
+Test(cli_report, a_run_of_another_version_stands_on_the_page_that_asks_for_it) {
+    static const double steps_s[] = {0.5, 0.5, 0.5};
+    Error error = {0};
+    Store *store = NULL;
+    TuneRequest request = {.command = "ndtune run --mesh dp_shard=2 --model tiny",
+                           .model = {.name = "tiny"},
+                           .cluster = {.name = "local-cpu"}};
+    cr_assert_eq(target_find("ndtune", &request.target, &error), STATUS_OK, "%s", error.message);
+    RunRecord record = {.request = &request,
+                        .source = "executor",
+                        .host = "elsewhere",
+                        .device = "cpu",
+                        .transport = "shm",
+                        .lanes = "serial",
+                        .seed = 1,
+                        .steps = 3,
+                        .losses = steps_s,
+                        .grad_norms = steps_s,
+                        .step_times_s = steps_s,
+                        .measured_step_s = 0.5,
+                        .measurement_hash = 1,
+                        .state = "ok",
+                        .prediction = {.content_hash = 1,
+                                       .step_s = 0.1,
+                                       .plan = {.mesh = {.size = {1, 2, 1, 1}},
+                                                .seq = 128,
+                                                .micro_batch = 1,
+                                                .grad_accum = 1,
+                                                .zero = 3,
+                                                .precision = DTYPE_FP32}}};
+    cr_assert_eq(store_open(db, &store, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(store_save_run(store, &record, NULL, &error), STATUS_OK, "%s", error.message);
+    store_close(store);
+    json_t *root = CLI_JSON(0, "report", "--run", "1", "--html", html, "--db", db, "--format", "json");
+    cr_expect_eq(cli_number(root, "measured"), 1);
+    json_decref(root);
+    json_t *data = data_of_page();
+    cr_expect_eq(cli_number(at(data, "validation", 0), "measured_s"), 0.5);
+    json_decref(data);
 }
 
 Test(cli_report, runs_of_somebody_elses_command_are_measurements) {
