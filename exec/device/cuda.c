@@ -4,9 +4,6 @@
 
 #include "exec/device/cuda.h"
 
-#include <string.h>
-
-#include "sim/base/bf16.h"
 #include "sim/base/text.h"
 
 Status cuda_failed(Error *error, int code, const char *what) {
@@ -67,69 +64,6 @@ static Status arena_open(Device *cuda, Error *error) {
     return STATUS_OK;
 }
 
-// ---------------------------------------------------------------------------------------------- what a run starts from
-
-enum { CHUNK = 1 << 22 };  // elements on their way to the device
-
-typedef struct Initial {
-    Device *cuda;
-    float *numbers;  // of CHUNK
-    uint16_t *halves;
-    Error *error;
-    Status status;
-} Initial;
-
-static Status chunk_send(const Initial *initial, int32_t buffer, const InitialStretch *chunk, int64_t at,
-                         Error *error) {
-    Device *cuda = initial->cuda;
-    const Dtype dtype = cuda->setup.program->buffers[buffer].dtype;
-    initial_parameters(cuda->setup.program, cuda->setup.numbers.seed, chunk, initial->numbers);
-    const bool half = dtype == DTYPE_BF16;
-    for (int64_t i = 0; half && i < chunk->count; i++) {
-        initial->halves[i] = bf16_of(initial->numbers[i]);
-    }
-    char *to = placement_slot(&cuda->placement, buffer, chunk->instance) + at * dtype_bytes(dtype);
-    CUDA_TRY(cudaMemcpy(to, half ? (const void *)initial->halves : (const void *)initial->numbers,
-                        (size_t)(chunk->count * dtype_bytes(dtype)), cudaMemcpyHostToDevice),
-             "initial parameters");
-    return STATUS_OK;
-}
-
-static void parameters_take(void *context, int32_t buffer, const InitialStretch *stretch) {
-    Initial *initial = context;
-    for (int64_t at = 0; at < stretch->count && initial->status == STATUS_OK; at += CHUNK) {
-        InitialStretch chunk = *stretch;
-        chunk.first += at;
-        chunk.count = stretch->count - at < CHUNK ? stretch->count - at : CHUNK;
-        initial->status = chunk_send(initial, buffer, &chunk, at, initial->error);
-    }
-}
-
-static Status state_begin(Device *cuda, Arena *arena, Error *error) {
-    const StepProgram *program = cuda->setup.program;
-    for (int32_t b = 0; b < program->buffer_count; b++) {
-        if (program->buffers[b].persistent) {
-            CUDA_TRY(cudaMemset(placement_slot(&cuda->placement, b, 0), 0,
-                                (size_t)(program->buffers[b].slots * program->buffers[b].slot_bytes)),
-                     program->buffers[b].name);
-        }
-    }
-    Initial initial = {.cuda = cuda,
-                       .numbers = ARENA_ARRAY(arena, float, CHUNK),
-                       .halves = ARENA_ARRAY(arena, uint16_t, CHUNK),
-                       .error = error};
-    placement_parameters(&cuda->placement, parameters_take, &initial);
-    const int64_t rows = plan_local_tokens(&program->plan);
-    int32_t *positions = ARENA_ARRAY(arena, int32_t, rows);
-    placement_positions(&cuda->placement, positions);
-    TRY(initial.status);
-    TRY(cuda_take(cuda, rows * (int64_t)sizeof *positions, "positions", (void **)&cuda->positions, error));
-    CUDA_TRY(cudaMemcpy(cuda->positions, positions, (size_t)rows * sizeof *positions, cudaMemcpyHostToDevice),
-             "positions");
-    CUDA_TRY(cudaDeviceSynchronize(), "what the run starts from");
-    return STATUS_OK;
-}
-
 static Status parts_open(Device *cuda, Arena *arena, Error *error) {
     TRY(gpu_choose(cuda, error));
     TRY(data_open(&cuda->setup.data, &cuda->data, error));
@@ -141,7 +75,7 @@ static Status parts_open(Device *cuda, Arena *arena, Error *error) {
     TRY(cuda_attention_open(cuda, arena, error));
     cuda_graphs_open(cuda, arena);
     TRY(cuda_trace_open(cuda, arena, error));
-    return state_begin(cuda, arena, error);
+    return cuda_state_begin(cuda, arena, error);
 }
 
 static void cuda_close(Device *cuda) {

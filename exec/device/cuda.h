@@ -156,6 +156,7 @@ void cuda_attention_close(Device *cuda);
 CudaTask cuda_attention_forward, cuda_attention_backward;
 
 Status cuda_workspaces_open(Device *cuda, Error *error);  // after the arena has its place
+Status cuda_state_begin(Device *cuda, Arena *arena, Error *error);  // cuda_initial.c
 
 void cuda_graphs_open(Device *cuda, Arena *arena);
 void cuda_graphs_close(Device *cuda);

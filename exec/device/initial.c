@@ -1,12 +1,19 @@
 // Initial parameters: Irwin-Hall numbers from Philox, keyed by seed, tensor and layer, counted by the global element
-// index (executor.md 7.6), times init_std. The only float operation is one multiply, so all meshes start bit-identical.
+// index (executor.md 7.6), times init_std. The only float operation is one multiply, so all meshes start bit-identical,
+// and so do all devices.
 
 #include "exec/device/initial.h"
 
-#include "kernels/kernels.h"
-
 // The counter's high word: part of the model, tensor of the part, layer.
 enum { PART_SHIFT = 56, TENSOR_SHIFT = 32 };
+
+typedef struct Walk {
+    const ParamSlice *slice;
+    int tp_index;
+    InitialPiece piece;  // the next one
+    InitialTake *take;
+    void *context;
+} Walk;
 
 static int64_t global_index(const ParamSlice *slice, int tp_index, int64_t local) {
     const int64_t row = local / slice->local_cols, col = local % slice->local_cols;
@@ -15,46 +22,56 @@ static int64_t global_index(const ParamSlice *slice, int tp_index, int64_t local
     return (row0 + row) * slice->global_cols + col0 + col;
 }
 
-static void fill(const ParamSlice *slice, const KernelNormal *numbers, int64_t count, float *out) {
-    if (slice->init_std != 0) {
-        kernel_normal(numbers, count, out);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        out[i] = (float)slice->init_value;
-    }
-}
-
-// Local elements [begin, end) of a slice, in stretches whose global indices follow each other: rows, or all of it where
-// rows are not cut.
-static void fill_slice(const ParamSlice *slice, int tp_index, KernelNormal *numbers, int64_t begin, int64_t end,
-                       float *out) {
+// Local elements [begin, end) of the slice, in pieces whose global indices follow each other: rows, or all of it where
+// rows are not cut. shift: what makes a local element one of the stretch.
+static void slice_walk(Walk *walk, int64_t begin, int64_t end, int64_t shift) {
+    const ParamSlice *slice = walk->slice;
+    InitialPiece *piece = &walk->piece;
     const bool whole_rows = slice->local_cols == slice->global_cols;
-    for (int64_t at = begin; at < end;) {
+    for (int64_t at = begin; at < end; at += piece->count) {
         const int64_t row_end = whole_rows ? end : (at / slice->local_cols + 1) * slice->local_cols;
-        const int64_t stop = row_end < end ? row_end : end;
-        numbers->first = (uint64_t)global_index(slice, tp_index, at);
-        fill(slice, numbers, stop - at, out + (at - begin));
-        at = stop;
+        piece->at = shift + at;
+        piece->count = (row_end < end ? row_end : end) - at;
+        piece->numbers.first = (uint64_t)global_index(slice, walk->tp_index, at);
+        walk->take(walk->context, piece);
     }
 }
 
-void initial_parameters(const StepProgram *program, uint64_t seed, const InitialStretch *stretch, float *out) {
+void initial_pieces(const StepProgram *program, uint64_t seed, const InitialStretch *stretch, InitialTake *take,
+                    void *context) {
     const Unit *unit = stretch->unit;
     const int64_t first = stretch->first, count = stretch->count;
-    kernel_zero(count, out);
     for (int32_t s = 0; s < unit->slice_count; s++) {
         const ParamSlice *slice = &program->slices[unit->first_slice + s];
         const int64_t offset = slice->offset_elements, elements = slice->local_rows * slice->local_cols;
         const int64_t begin = offset > first ? offset : first;
         const int64_t end = offset + elements < first + count ? offset + elements : first + count;
-        KernelNormal numbers = {.key = seed,
-                                .stream = (uint64_t)slice->part << PART_SHIFT |
-                                          (uint64_t)slice->tensor << TENSOR_SHIFT | (uint32_t)stretch->instance,
-                                .scale =
-                                    (float)(slice->init_std / 65536.0)};  // 65536: philox_normal's standard deviation
-        if (begin < end) {
-            fill_slice(slice, stretch->tp_index, &numbers, begin - offset, end - offset, out + (begin - first));
-        }
+        const KernelNormal numbers = {
+            .key = seed,
+            .stream = (uint64_t)slice->part << PART_SHIFT | (uint64_t)slice->tensor << TENSOR_SHIFT |
+                      (uint32_t)stretch->instance,
+            .scale = (float)(slice->init_std / 65536.0)};  // 65536: philox_normal's standard deviation
+        Walk walk = {.slice = slice,
+                     .tp_index = stretch->tp_index,
+                     .piece = {.random = slice->init_std != 0, .numbers = numbers, .value = (float)slice->init_value},
+                     .take = take,
+                     .context = context};
+        slice_walk(&walk, begin - offset, end - offset, offset - first);
     }
+}
+
+static void piece_make(void *context, const InitialPiece *piece) {
+    float *const out = (float *)context + piece->at;
+    if (piece->random) {
+        kernel_normal(&piece->numbers, piece->count, out);
+        return;
+    }
+    for (int64_t i = 0; i < piece->count; i++) {
+        out[i] = piece->value;
+    }
+}
+
+void initial_parameters(const StepProgram *program, uint64_t seed, const InitialStretch *stretch, float *out) {
+    kernel_zero(stretch->count, out);
+    initial_pieces(program, seed, stretch, piece_make, out);
 }
