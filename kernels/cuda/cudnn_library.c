@@ -1,5 +1,6 @@
 // cuDNN is opened at run time, so that programs start on machines without it: one table binds its functions. Only major
-// version 9 is asked for, whose interface the header cudnn.h of the build describes.
+// version 9 is asked for, whose interface the header cudnn.h of the build describes. Its code stays when it is closed:
+// what it leaves to the end of a thread or of the process lies in it.
 
 #include "kernels/cuda/cudnn_library.h"
 
@@ -30,7 +31,7 @@ static const struct {
 };
 
 bool cudnn_library_open(CudnnLibrary *library, char why[CUDNN_WHY_BYTES]) {
-    *library = (CudnnLibrary){.file = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL)};
+    *library = (CudnnLibrary){.file = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
     if (!library->file) {
         snprintf(why, CUDNN_WHY_BYTES, "cuDNN could not be opened: %s", dlerror());
         return false;

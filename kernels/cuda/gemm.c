@@ -1,6 +1,6 @@
 // Plans of cuBLASLt. The library is column-major: it multiplies the transposes, c' = b' a', over the same bytes.
-// Candidates are asked for with the real beta but rated by the clock: the library's own rating does not see an addition
-// to c. fp32 products are true fp32, without TF32.
+// Candidates are rated by the clock, with the real beta: the library's own rating does not see an addition to c. fp32
+// products are true fp32, without TF32.
 
 #include "kernels/cuda/gemm.h"
 
@@ -32,8 +32,12 @@ static bool describe(const GemmWorkshop *shop, const GemmShape *shape, GemmPlan 
                      "an operation", why) &&
                 well(shop, library->set(plan->descriptor, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second),
                      "an operation", why);
-    if (done && shape->bias) {
+    if (done && shape->bias) {  // an address comes with every call; the search wants one too, which it does not read
         done = well(shop, library->set(plan->descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue),
+                    "a bias", why) &&
+               well(shop,
+                    library->set(plan->descriptor, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &shop->workspace,
+                                 sizeof shop->workspace),
                     "a bias", why) &&
                well(shop, library->set(plan->descriptor, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias, sizeof bias),
                     "a bias", why);

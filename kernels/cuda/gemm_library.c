@@ -1,4 +1,5 @@
-// cuBLASLt, opened at run time: half a gigabyte that a worker without a GPU need not have.
+// cuBLASLt, opened at run time: half a gigabyte that a worker without a GPU need not have. Its code stays when it is
+// closed: what it leaves to the end of a thread or of the process lies in it.
 
 #define _GNU_SOURCE  // dlfcn.h under strict C17
 
@@ -35,7 +36,7 @@ bool gemm_library_open(GemmLibrary *library, char why[GEMM_WHY_BYTES]) {
         {"cublasLtMatmulAlgoCheck", &library->check},
         {"cublasLtMatmul", &library->multiply},
     };
-    *library = (GemmLibrary){.file = dlopen(name, RTLD_NOW | RTLD_LOCAL)};
+    *library = (GemmLibrary){.file = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
     if (!library->file) {
         snprintf(why, GEMM_WHY_BYTES, "%s cannot be opened: %s", name, dlerror());
         return false;

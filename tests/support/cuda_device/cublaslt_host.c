@@ -214,7 +214,8 @@ static cublasStatus_t prefer_set(cublasLtMatmulPreference_t preference, cublasLt
 static bool fit(const struct HostProduct *product, const struct HostLayout *a, const struct HostLayout *b,
                 const struct HostLayout *d) {
     const bool first = product->first == CUBLAS_OP_N, second = product->second == CUBLAS_OP_N;
-    return (first ? a->rows : a->cols) == d->rows && (second ? b->cols : b->rows) == d->cols &&
+    const bool biased = product->epilogue != CUBLASLT_EPILOGUE_BIAS || product->bias;  // which bias, before any call
+    return biased && (first ? a->rows : a->cols) == d->rows && (second ? b->cols : b->rows) == d->cols &&
            (first ? a->cols : a->rows) == (second ? b->rows : b->cols);
 }
 
