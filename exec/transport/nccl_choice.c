@@ -12,7 +12,6 @@ enum {
     ZERO_SINCE = 22800,          // copy engines move an all-gather inside one NVLink domain
     ZERO_NETWORK_SINCE = 23006,  // and across a network
     ZERO_DRIVER = 12050,         // CUDA 12.5
-    SCATTER_CTAS = 16,           // of 132 SMs: a reduce-scatter adds up, so it keeps SMs from the GEMMs beside it
 };
 
 static bool is(const NcclFacts *facts, const char *lane) {
@@ -27,7 +26,7 @@ NcclChoice nccl_choose(const NcclFacts *facts) {
     const bool gathers = is(facts, "ag"), scatters = is(facts, "rs");
     const int zero_since = facts->one_host ? ZERO_SINCE : ZERO_NETWORK_SINCE;
     choice.windows = gathers || scatters;
-    choice.most_ctas = scatters ? SCATTER_CTAS : 0;
+    choice.most_ctas = scatters ? NCCL_SCATTER_CTAS : 0;
     if (gathers && facts->version >= zero_since && facts->driver >= ZERO_DRIVER) {
         choice.policy = NCCL_POLICY_ZERO;
     } else if (is(facts, "tp")) {

@@ -9,6 +9,7 @@
 enum {
     NCCL_LEAST_VERSION = 21800,  // ncclCommSplit with splitShare
     NCCL_SETTINGS_MOST = 8,
+    NCCL_SCATTER_CTAS = 16,  // of 132 SMs: a reduce-scatter adds up, so it keeps SMs from the GEMMs beside it
 };
 
 // Of a communicator.

@@ -328,6 +328,7 @@ static void lane_close(Transport *nccl, NcclLane *lane) {
         for (int i = 0; i < nccl->memory_count; i++) {
             if (lane->windows[i]) {
                 nccl->nccl.comm_window_deregister(lane->comm, lane->windows[i]);
+                nccl_settle(nccl, lane, "close", &unread);  // before the next call, as behind every other
             }
         }
         const bool quiet = nccl_try(nccl, lane, nccl->nccl.comm_finalize(lane->comm), "close", &unread) == STATUS_OK &&

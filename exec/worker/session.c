@@ -7,6 +7,7 @@
 
 #include "exec/launch/cores.h"
 #include "exec/launch/program_words.h"
+#include "exec/transport/nccl_choice.h"
 #include "exec/worker/interpreter.h"
 #include "exec/worker/lanes.h"
 #include "sim/base/json.h"
@@ -18,10 +19,7 @@ enum { GATE_SPINS = 2000 };
 // A launcher that sees all ranks' rows knows more than a rank that waits: it speaks first.
 static const double LAUNCHER_FIRST_S = 1.5;
 
-enum {
-    TRACED_STEPS = 3,    // a median, and few events
-    COLLECTIVE_SMS = 16  // a CTA of NCCL each: what its reduce-scatter may have (exec/transport/nccl_choice.c)
-};
+enum { TRACED_STEPS = 3 };  // a median, and few events
 
 static Status program_open(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
@@ -83,7 +81,7 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
                                .poison = options->poison,
                                .local_rank = session->local_rank,
                                .staged = !transports->finish,
-                               .collective_sms = transports->finish ? COLLECTIVE_SMS : 0,
+                               .collective_sms = transports->finish ? NCCL_SCATTER_CTAS : 0,
                                .arena = memory,
                                .prices = options->prices,
                                .price_count = options->price_count,

@@ -68,6 +68,7 @@ struct ncclComm {
     struct ncclComm *older;  // keeps all of them in reach
     int settles;          // that the last call still needs
     Call *unsettled;
+    bool working;  // on a window, until it is asked
     atomic_int aborted, result;
     bool finalized;
     char last_error[200];
@@ -364,7 +365,7 @@ static ncclResult_t comm_check(struct ncclComm *comm) {
     if (atomic_load(&comm->aborted)) {
         return violation(comm, "a call on an aborted communicator");
     }
-    if (comm->finalized || !comm->ready || comm->unsettled) {
+    if (comm->finalized || !comm->ready || comm->unsettled || comm->working) {
         return violation(comm, "a call before the last one is settled");
     }
     return ncclSuccess;
@@ -473,9 +474,11 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *result) {
         stand_in_push(comm->unsettled->stream, call_run, comm->unsettled);
         comm->unsettled = NULL;
     }
+    const bool working = comm->working;
+    comm->working = false;
     const int failed = atomic_load(&comm->result);
     *result = failed                                             ? (ncclResult_t)failed
-              : comm->ready && !comm->child && !comm->unsettled ? ncclSuccess
+              : comm->ready && !comm->child && !comm->unsettled && !working ? ncclSuccess
                                                                  : ncclInProgress;
     return ncclSuccess;
 }
@@ -517,14 +520,18 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes,
     snprintf(line, sizeof line, "window bytes=%zu flags=%d", bytes, flags);
     record(comm, line);
     *window = (ncclWindow_t)memory;
-    return (uintptr_t)memory % NCCL_WIN_REQUIRED_ALIGNMENT == 0 ? checked
-                                                                : violation(comm, "a window that is not aligned");
+    comm->working = checked == ncclSuccess;
+    return (uintptr_t)memory % NCCL_WIN_REQUIRED_ALIGNMENT != 0 ? violation(comm, "a window that is not aligned")
+           : checked == ncclSuccess                                     ? ncclInProgress
+                                                                        : checked;
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+    const ncclResult_t checked = comm_check(comm);
     (void)window;
     record(comm, "window closed");
-    return comm_check(comm);
+    comm->working = checked == ncclSuccess;
+    return checked == ncclSuccess ? ncclInProgress : checked;
 }
 
 ncclResult_t ncclGetVersion(int *version) {
