@@ -7,6 +7,8 @@ import shutil
 import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# The toolkit's programs (nvcc, compute-sanitizer) are not always on the path.
+os.environ["PATH"] = os.environ.get("PATH", os.defpath) + ":/usr/local/cuda/bin"
 
 
 def words_of(command):

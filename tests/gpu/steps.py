@@ -28,9 +28,14 @@ class Failed(Exception):
         self.output = output
 
 
+class Unfinished(Failed):
+    """Right as far as it went; a later call goes on."""
+
+
 class Context:
-    def __init__(self, state):
+    def __init__(self, state, kept):
         self.state = state
+        self.kept = kept  # what a step that did not end has of this commit, by the step's name
         self.deadline = 0
 
     def left_s(self):
@@ -118,7 +123,8 @@ def build(context):
     if rows:
         return rows
     command(context, ["cmake", "--preset", "release"])
-    command(context, ["ninja", "-C", "build/release", "ndtune", "ndtune-worker"])
+    programs = ["ndtune", "ndtune-worker", "bench_kernels_cuda", "bench_attention_gpu"]
+    command(context, ["ninja", "-C", "build/release", *programs])
     return [{"how": "cmake --preset release; ninja", "version": version(context)}]
 
 
@@ -136,14 +142,16 @@ def parity(context):
     for model in ("tiny", "125m"):
         size = ["--model", model, "--mesh", "dp_shard=1", "--seq", "256", "--steps", "10"]
         reference = train(context, size + ["--device", "cpu"])
-        for precision in ("fp32", "bf16"):
-            run = train(context, size + ["--device", "cuda", "--precision", precision])
+        for precision, attention in (("fp32", "flash"), ("bf16", "flash"), ("bf16", "cudnn")):
+            words = ["--device", "cuda", "--precision", precision, "--attention", attention]
+            run = train(context, size + words)
             first, worst = difference(run, reference)
             bound = PARITY_BOUND[precision]
             rows.append(
                 {
                     "model": model,
                     "precision": precision,
+                    "attention": attention,
                     "loss at step 1, relative": f"{first:.1e}",
                     "at any of 10": f"{worst:.1e}",
                     "bound": f"{bound[0]:.0e}, {bound[1]:.0e}",
@@ -154,13 +162,18 @@ def parity(context):
 
 
 def checked(rows):
-    wrong = [row for row in rows if row["verdict"] not in ("same", "refused")]
+    wrong = [row for row in rows if row["verdict"] not in ("same", "refused", "NOT RUN")]
+    left = [row for row in rows if row["verdict"] == "NOT RUN"]
     if wrong:
         raise Failed(f"{len(wrong)} of {len(rows)} differ or failed", rows)
+    if left:
+        raise Unfinished(f"{len(left)} of {len(rows)} were not reached, the others are right", rows)
     return rows
 
 
 def mesh_row(context, mesh, reference, words, settings=None, bound=PARITY_BOUND["fp32"]):
+    if context.left_s() < 15:
+        raise Skip("the step's time is used up")
     row = {"mesh": mesh}
     try:
         run = train(context, words + ["--mesh", mesh], settings, most_s=60)
@@ -172,69 +185,102 @@ def mesh_row(context, mesh, reference, words, settings=None, bound=PARITY_BOUND[
     return row | {"verdict": "same" if same else "DIFFERS", "words": f"{first:.1e} at step 1, {worst:.1e} at any"}
 
 
+TINY = ["--model", "tiny", "--seq", str(SEQ), "--steps", "5", "--device", "cuda", "--precision", "fp32"]
+# Heads of 64 in groups: rings and grouped queries go through our own attention on tensor cores.
+HEADS64 = ["--model", "tinyllama-1.1b", "--layers", "1", "--seq", str(SEQ), "--steps", "5", "--device", "cuda"]
+MESHES_BF16 = [("tp=2", 1, "flash"), ("cp=2", 1, "flash"), ("dp_shard=2", 2, "flash"), ("dp_replicate=2", 2, "flash")]
+MESHES_BF16 += [("dp_shard=2,cp=2,tp=2", 2, "flash"), ("cp=2", 1, "cudnn"), ("dp_shard=2,cp=2,tp=2", 2, "cudnn")]
+
+
+@functools.cache
+def alone(context, *words):
+    """One rank with the whole batch."""
+    return train(context, [*words, "--mesh", "dp_shard=1", "--micro-batch", str(BATCH)])
+
+
+def mesh_fp32(context, mesh, data):
+    if BATCH % data:
+        return {"mesh": mesh, "verdict": "refused", "words": f"{BATCH} sequences do not go on {data} data ranks"}
+    words = TINY + ["--micro-batch", str(BATCH // data), "--transport", "shm"]
+    return mesh_row(context, mesh, alone(context, *TINY), words)
+
+
+def mesh_bf16(context, mesh, data, attention):
+    """Twice the error that one rank has in bf16 against fp32 (DESIGN section 13); the first step has least of it."""
+    own = alone(context, *HEADS64, "--precision", "bf16")
+    most = 2 * difference(own, alone(context, *HEADS64, "--precision", "fp32"))[1]
+    words = HEADS64 + ["--precision", "bf16", "--attention", attention]
+    words += ["--micro-batch", str(BATCH // data), "--transport", "shm"]
+    row = mesh_row(context, mesh, own, words, bound=(most, most))
+    return row | {"precision": f"bf16, bound {most:.1e}", "attention": attention}
+
+
 def meshes(context):
-    """The batch is the same on every mesh: it and the sequence have room for most sizes of an axis."""
-    size = ["--model", "tiny", "--seq", str(SEQ), "--steps", "5", "--device", "cuda", "--precision"]
-    alone = ["--mesh", "dp_shard=1", "--micro-batch", str(BATCH)]
-    reference = train(context, size + ["fp32"] + alone)
-    rows = meshes_bf16(context, size + ["bf16"], alone, reference)
-    size.append("fp32")
+    """The batch is the same on every mesh: it and the sequence have room for most sizes of an axis. A call goes on
+    where the one before it ended."""
+    kept = context.kept.setdefault("meshes", {})
+    for name in [name for name, row in kept.items() if row["verdict"] not in ("same", "refused")]:
+        del kept[name]
+    work = [(f"{case[0]}, bf16, {case[2]}", functools.partial(mesh_bf16, context, *case)) for case in MESHES_BF16]
     for world in (2, 4, 8, 3, 5, 6, 7):
         for mesh, data in shapes.factorizations(world):
-            if BATCH % data:
-                words = f"{BATCH} sequences do not go on {data} data ranks"
-                rows.append({"mesh": mesh, "verdict": "refused", "words": words})
-                continue
-            batch = ["--micro-batch", str(BATCH // data), "--transport", "shm"]
-            try:
-                rows.append(mesh_row(context, mesh, reference, size + batch))
-            except Skip:
-                rows.append({"mesh": mesh, "verdict": "NOT RUN", "words": "the step's time was used up"})
-    return checked(rows)
-
-
-def meshes_bf16(context, size, alone, reference):
-    """Twice the error that one rank has in bf16 against fp32 (DESIGN section 13), of which the first step has least."""
-    own = train(context, size + alone)
-    most = 2 * difference(own, reference)[1]
-    rows = []
-    for mesh, data in (("tp=2", 1), ("cp=2", 1), ("dp_shard=2", 2), ("dp_replicate=2", 2), ("dp_shard=2,cp=2,tp=2", 2)):
-        words = size + ["--micro-batch", str(BATCH // data), "--transport", "shm"]
-        rows.append(mesh_row(context, mesh, own, words, bound=(most, most)) | {"precision": f"bf16, bound {most:.1e}"})
-    return rows
+            work.append((mesh, functools.partial(mesh_fp32, context, mesh, data)))
+    for name, run in work:
+        try:
+            if name not in kept:
+                kept[name] = run()
+        except Skip:
+            break
+    unreached = {"verdict": "NOT RUN", "words": "the step's time was used up"}
+    return checked([kept.get(name) or {"mesh": name} | unreached for name, run in work])
 
 
 def nccl(context):
-    size = ["--model", "tiny", "--seq", str(SEQ), "--steps", "5", "--device", "cuda", "--precision", "fp32"]
-    reference = train(context, size + ["--mesh", "dp_shard=1", "--micro-batch", str(BATCH)])
+    reference = alone(context, *TINY)
     rows = [
-        mesh_row(context, "dp_shard=1", reference, size + ["--micro-batch", str(BATCH), "--transport", "nccl"])
+        mesh_row(context, "dp_shard=1", reference, TINY + ["--micro-batch", str(BATCH), "--transport", "nccl"])
         | {"how": "one rank"}
     ]
     shared = {"NDTUNE_NCCL_SHARE_GPU": "1"}
     for mesh, data in (("dp_shard=2", 2), ("tp=2", 1), ("cp=2", 1), ("dp_replicate=2", 2)):
-        words = size + ["--micro-batch", str(BATCH // data), "--transport", "nccl", "--timeout", "60"]
+        words = TINY + ["--micro-batch", str(BATCH // data), "--transport", "nccl", "--timeout", "60"]
         rows.append(mesh_row(context, mesh, reference, words, shared) | {"how": "two ranks share the GPU (host id)"})
     return checked(rows)
 
 
+# Scalar attention, and the one on tensor cores.
+SANITIZED = {"fp32": ["--model", "tiny"], "bf16": ["--model", "tinyllama-1.1b"]}
+
+
 def sanitizer(context):
+    """A run by itself goes first, so that none of the others tries algorithms of products: the store has them then."""
     rows = []
-    run = [os.path.join(BIN, "ndtune"), "run", "--model", "tiny", "--layers", "1", "--seq", "64", "--steps", "2"]
-    run += ["--mesh", "dp_shard=1", "--device", "cuda", "--timeout", "600"]
-    run += ["--db", os.path.join(context.state, "sanitizer.db")]
-    for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
-        for precision in ("fp32", "bf16"):
-            words = ["compute-sanitizer", "--tool", tool, "--target-processes", "all", "--error-exitcode", "9"]
-            row = {"tool": tool, "precision": precision}
+    for tool in ("", "memcheck", "racecheck", "initcheck", "synccheck"):
+        for precision, model in SANITIZED.items():
+            row = {"tool": tool or "none", "precision": precision}
             try:
-                ours(context, words + run + ["--precision", precision])
-                rows.append(row | {"verdict": "same", "words": "no error"})
+                words = sanitized(context, tool, ["--precision", precision, *model])
+                rows.append(row | {"verdict": "same", "words": words})
             except Skip:
                 rows.append(row | {"verdict": "NOT RUN", "words": "the step's time was used up"})
             except Failed as reason:
                 rows.append(row | {"verdict": "FAILED", "words": str(reason)})
     return checked(rows)
+
+
+def sanitized(context, tool, words):
+    """What the tool says of each process; its exit status alone might be that of one of them."""
+    run = [os.path.join(BIN, "ndtune"), "run", "--layers", "1", "--seq", "64", "--steps", "2", "--mesh", "dp_shard=1"]
+    run += ["--device", "cuda", "--timeout", "600", "--db", os.path.join(context.state, "sanitizer.db")]
+    if not tool:
+        ours(context, run + words)
+        return "runs"
+    before = ["compute-sanitizer", "--tool", tool, "--target-processes", "all", "--error-exitcode", "9"]
+    said = ours(context, before + run + words)
+    counts = [line.strip("= ") for line in said.splitlines() if "SUMMARY:" in line]
+    if not counts or not all(line.split("SUMMARY:")[1].strip().startswith("0 ") for line in counts):
+        raise Failed("; ".join(counts) or f"{tool} says nothing of a process")
+    return f"{len(counts)} processes, no error"
 
 
 # ---------------------------------------------------------------------------------------------- speed
@@ -273,6 +319,11 @@ def bench(pattern):
     return run
 
 
+def steady(run):
+    """Seconds of a step of ndtune: behind two to warm up, before the last three, which it times task by task."""
+    return median(run["step_time_s"][2:-3])
+
+
 def speed_row(shape, step_time_s, words):
     tokens = shape.seq * shape.micro_batch
     mfu = shape.flops_per_token() * tokens / step_time_s / shapes.PEAK_BF16
@@ -294,14 +345,14 @@ def layers8b(context):
         ours = None
         for attention in ("cudnn", "flash"):
             words = ["--model", "llama-3-8b", "--layers", str(shape.layers), "--seq", str(seq), "--precision", "bf16"]
-            words += ["--mesh", "dp_shard=1", "--device", "cuda", "--attention", attention, "--steps", "8"]
+            words += ["--mesh", "dp_shard=1", "--device", "cuda", "--attention", attention, "--steps", "10"]
             who = f"ndtune, attention {attention}"
             try:
                 run = train(context, words)
-                step_s = median(run["step_time_s"][2:])
+                step_s = steady(run)
                 ours = min(ours or step_s, step_s)
                 rows.append(speed_row(shape, step_s, who) | {"peak GiB": f"{run['peak_bytes'] / 2**30:.1f}"})
-            except Failed as reason:
+            except (Failed, Skip) as reason:
                 first = first or str(reason)
                 rows.append({"who": who, "seq": seq, "layers": shape.layers, "step": str(reason)})
         for mode in ("compiled", "eager"):
@@ -372,7 +423,7 @@ def calibrate(context):
 
 
 def spans_row(row, run):
-    measured, predicted = median(run["step_time_s"][2:]), run["predicted_step_time_s"]
+    measured, predicted = steady(run), run["predicted_step_time_s"]
     pairs = [(t["measured_s"], t["predicted_s"]) for t in run["tasks"] if t["measured_s"] > 0.005 * measured]
     errors = [abs(p - m) / m for m, p in pairs]
     return row | {
@@ -390,7 +441,7 @@ def spans(profile):
         rows = []
         for model, layers, seq, recompute in shapes.PREDICTED:
             words = ["--model", model, "--layers", str(layers), "--seq", str(seq), "--recompute", recompute]
-            words += ["--mesh", "dp_shard=1", "--device", "cuda", "--precision", "bf16", "--steps", "8"]
+            words += ["--mesh", "dp_shard=1", "--device", "cuda", "--precision", "bf16", "--steps", "10"]
             row = {"model": model, "layers": layers, "seq": seq, "recompute": recompute}
             try:
                 result = train(context, words + ["--cluster", os.path.join(context.state, profile + ".json")])
@@ -446,11 +497,11 @@ class Step:
 
 GPU = machine.no_gpu
 FRAMEWORK = (GPU, machine.no_package("torch"), machine.no_package("transformers"))
-ONE_RANK = ("torchrun", "--standalone", "--nproc-per-node", "1")
+ONE_RANK = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1")
 STEPS = [
-    Step("build", "the programs, with CUDA", 90, 10, (GPU,), build, always=True),
+    Step("build", "the programs, with CUDA", 600, 10, (GPU,), build, always=True),
     Step("parity", "CUDA against CPU, one rank", 90, 20, (GPU, not_built), parity),
-    Step("meshes", "every mesh of 2 to 8 ranks on one GPU over shm, against one rank", 270, 60, (GPU, not_built), meshes),
+    Step("meshes", "every mesh of 2 to 8 ranks on one GPU over shm, against one rank", 330, 60, (GPU, not_built), meshes),
     Step("nccl", "transport nccl: one rank, then two on one GPU", 90, 20, (GPU, not_built), nccl),
     Step("sanitizer", "compute-sanitizer over two steps", 180, 60,
          (GPU, not_built, machine.no_tool("compute-sanitizer")), sanitizer),

@@ -95,3 +95,12 @@ Test(gpu_measure, the_committed_results_have_every_step) {
     }
     program_run_free(&list);
 }
+
+// What the script would give to ndtune is understood by today's ndtune, and ends at the GPU that is not there.
+Test(gpu_measure, every_kind_of_command_is_understood) {
+    static const char check[] = NDTUNE_SOURCE_DIR "/tests/gpu/check_commands.py", ndtune[] = NDTUNE_BIN_DIR "/ndtune";
+    const char *const words[] = {"/usr/bin/env", "python3", "-B", check, ndtune, directory, NULL};
+    ProgramRun run = program_run(words, NULL, 240);
+    cr_expect_eq(run.exit_code, 0, "%s%s", run.out, run.err);
+    program_run_free(&run);
+}

@@ -38,7 +38,6 @@ def model_of(options):
         intermediate_size=options.ffn,
         vocab_size=options.vocab,
         max_position_embeddings=options.seq,
-        rope_theta=500000.0,
         attn_implementation="sdpa",
         use_cache=False,
     )
