@@ -44,9 +44,6 @@ typedef struct DeviceStage {
     void *in, *out;
 } DeviceStage;
 
-// Work is ordered by lanes, as the program says (step.h). A device that runs a task to its end when asked leaves wait,
-// record, stage, unstage, stream, runs, launch, trace and span NULL: then the order of the calls is all the order there
-// is, the host's clock says when a task ran, and what address returns is host memory.
 // A kernel at a size, for the probe: m, n, k of a product (bf16, second operand transposed), or elements of one operand.
 typedef enum {
     DEVICE_WORK_GEMM,
@@ -75,6 +72,9 @@ typedef struct DeviceAccount {
     int price_count;
 } DeviceAccount;
 
+// Work is ordered by lanes, as the program says (step.h). A device that runs a task to its end when asked leaves wait,
+// record, stage, unstage, stream, runs, launch, trace and span NULL: then the order of the calls is all the order there
+// is, the host's clock says when a task ran, and what address returns is host memory.
 typedef struct DeviceTable {
     const char *name;
     Status (*open)(const DeviceSetup *setup, Arena *arena, Device **device, Error *error);
