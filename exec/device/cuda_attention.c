@@ -91,13 +91,15 @@ static Status pair_plan(Device *cuda, const Blocks *blocks, int query, int key, 
     const Pair pair = attention_pair(blocks, 0, query, key);
     CudaAttention call = call_of(blocks, &pair, plan);
     PairPlan *made = &plan->pairs[plan->count++];
+    AttentionMeans means = attention->means;
+    means.cudnn = means.cudnn && pair.lse_at % 4 == 0;  // its tensors begin at 16 bytes, a chunk's lse may not
     char why[ATTENTION_WHY_BYTES];
     // A query chunk's first block begins its result; the own keys, on ring step 0, are always seen.
     call.merge = !call.backward && blocks->call->task->ring_step > 0;
     for (int i = 0; i < plan->count - 1; i++) {
         call.merge = call.merge || (!call.backward && plan->pairs[i].q_row == pair.q_row);
     }
-    if (!cuda_attention_plan(ATTENTION_TIER_AUTO, &call, &attention->means, attention->cudnn, &made->plan, why)) {
+    if (!cuda_attention_plan(ATTENTION_TIER_AUTO, &call, &means, attention->cudnn, &made->plan, why)) {
         return error_set(error, STATUS_USAGE, "task '%s': %s", blocks->call->task->name, why);
     }
     made->q_row = pair.q_row;

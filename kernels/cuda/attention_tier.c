@@ -75,9 +75,6 @@ static const char *refusal_of_cudnn(const CudaAttention *call, const AttentionMe
     if (b->q_first != b->k_first && b->k_first + b->keys - 1 > b->q_first) {
         return "the causal border does not begin at the block's corner";
     }
-    if (b->lse_stride != b->queries && b->queries % 4 != 0) {
-        return "a chunk's log-sum-exps do not begin at multiples of 16 bytes";
-    }
     if (call->backward && call->deterministic) {
         return "cuDNN's backward pass adds in no fixed order";
     }

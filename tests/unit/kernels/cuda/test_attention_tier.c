@@ -62,14 +62,6 @@ static void shifted_head_80(CudaAttention *call) {
     shifted(call);
     head_80(call);
 }
-static void chunk(CudaAttention *call) {  // of two in a row
-    call->block.lse_stride = 2 * 4096;
-    call->lse_sequence = 32 * 2 * 4096;
-}
-static void odd_chunk(CudaAttention *call) {
-    chunk(call);
-    call->block.queries = call->block.keys = 4094;
-}
 static void deterministic(CudaAttention *call) {
     call->deterministic = true;
 }
@@ -105,8 +97,6 @@ static const struct {
     {"a zigzag half against itself", ring_same, {90, SM90, true}, ANY, CUDNN, CUDNN},
     {"a border that cuDNN's graphs do not know", shifted, {90, SM90, true}, ANY, OWN, OWN},
     {"such a border and head_dim 80", shifted_head_80, {90, SM90, true}, ANY, SCALAR, SCALAR},
-    {"a chunk", chunk, {90, SM90, true}, ANY, CUDNN, CUDNN},
-    {"a chunk whose rows' numbers lie askew", odd_chunk, {90, SM90, true}, ANY, OWN, OWN},
     {"deterministic", deterministic, {90, SM90, true}, ANY, CUDNN, OWN},
     {"fp32", fp32, {90, SM90, true}, ANY, SCALAR, SCALAR},
     {"ALiBi", alibi, {90, SM90, true}, ANY, SCALAR, SCALAR},
