@@ -154,8 +154,10 @@ static Status print_predictions(const Sweeps *sweeps, Error *error) {
         TRY(predict_held_out(sweep, held_s, error));
         TRY(predict_from_others(sweeps, sweep, others_s, &any, error));
         const Agreement probed = judge_times(sweep, probed_s), held = judge_times(sweep, held_s);
-        printf("| %s | %d | %d | %.1f %% | %.1f %% | %.2f |", sweep->name, shapes, sweep->repeats,
-               100 * median_noise(sweep), 100 * probed.constant_median_abs_error, blind_regret(sweep));
+        const double noise = median_noise(sweep);
+        printf("| %s | %d | %d | %s | %.1f %% | %.2f |", sweep->name, shapes, sweep->repeats,
+               isfinite(noise) ? arena_format(&arena, "%.1f %%", 100 * noise) : "-",
+               100 * probed.constant_median_abs_error, blind_regret(sweep));
         print_judged(&probed);
         print_judged(&held);
         if (any) {
