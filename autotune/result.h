@@ -42,6 +42,7 @@ typedef struct TuneRequest {
     const char *model_asked;  // what the user typed: "7b"
     ClusterProfile cluster;
     const Target *target;
+    const Target *runner;  // who runs the target's program: our executor's row; NULL = the target itself
     int seq;
     int64_t global_batch;               // sequences; 0 = each shape takes the multiple nearest to TUNE_DEFAULT_TOKENS
     int micro_batch;                    // 0 = searched

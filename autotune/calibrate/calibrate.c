@@ -24,6 +24,7 @@ typedef struct Fitting {
 
 static void add_coordinate(const Fitting *fitting, const CalibrationParameter *parameter, const Target *target) {
     CalibrationPosterior *posterior = &fitting->out->posterior;
+    ASSERT(posterior->count < CALIBRATION_MAX);
     CalibrationCoordinate *at = &posterior->at[posterior->count++];
     *at = (CalibrationCoordinate){.parameter = parameter, .target = target};
     at->prior_sd = calibration_prior(parameter, fitting->input->base, fitting->arena, &at->prior_source);
@@ -115,46 +116,59 @@ static void block_begin(const Fitting *fitting, int runner, FitBlock *block) {
     }
 }
 
-// out (rows x width) = information^-1 right; information is destroyed.
-static void solve_columns(double *information, double *right, size_t rows, size_t width) {
+// right (rows x width) becomes information^-1 right; information is destroyed.
+static Status solve_columns(double *information, double *right, size_t rows, size_t width, Error *error) {
     gsl_matrix_view matrix = gsl_matrix_view_array(information, rows, rows);
-    gsl_linalg_cholesky_decomp1(&matrix.matrix);
+    if (gsl_linalg_cholesky_decomp1(&matrix.matrix) != GSL_SUCCESS) {
+        return error_set(error, STATUS_INTERNAL, "calibration: the information matrix is not positive");
+    }
     gsl_matrix_view columns = gsl_matrix_view_array(right, rows, width);
     for (size_t i = 0; i < width; i++) {
         gsl_vector_view column = gsl_matrix_column(&columns.matrix, i);
         gsl_linalg_cholesky_svx(&matrix.matrix, &column.vector);
     }
+    return STATUS_OK;
 }
 
 static double *cell(CalibrationPosterior *posterior, int row, int column) {
     return &posterior->covariance[(size_t)row * (size_t)posterior->count + (size_t)column];
 }
 
-// What the held machine does to a framework's costs: with `slopes` = own * shared and the machine's covariance G, the
-// mixed part is -slopes * G, and own grows by slopes * G * slopes'.
+static bool is_active(const FitBlock *block, int coordinate) {
+    bool found = false;
+    for (int a = 0; a < block->active_count; a++) {
+        found = found || block->active[a] == coordinate;
+    }
+    return found;
+}
+
+// What the held machine does to a framework's costs: with `slopes` = own * shared and the machine's covariance G, own
+// grows by slopes * G * slopes', and with whatever else has the covariance H with the machine (the machine itself, the
+// frameworks before this one) it has -slopes * H.
 static void add_machine(CalibrationPosterior *posterior, const FitBlock *block, const double *slopes) {
     const int p = block->active_count, width = posterior->count;
     for (int a = 0; a < p; a++) {
         double mixed[CALIBRATION_MAX] = {0};
         for (int g = 0; g < width; g++) {
-            for (int h = 0; h < width && !posterior->at[g].target; h++) {
+            for (int h = 0; h < width && !is_active(block, g); h++) {
                 mixed[g] -= posterior->at[h].target ? 0 : slopes[a * width + h] * *cell(posterior, h, g);
             }
         }
         for (int b = 0; b < p; b++) {
-            for (int g = 0; g < width; g++) {  // mixed is 0 but for the machine's
-                *cell(posterior, block->active[a], block->active[b]) -= mixed[g] * slopes[b * width + g];
+            for (int g = 0; g < width; g++) {
+                *cell(posterior, block->active[a], block->active[b]) -=
+                    posterior->at[g].target ? 0 : mixed[g] * slopes[b * width + g];
             }
         }
         for (int g = 0; g < width; g++) {
-            if (!posterior->at[g].target) {
+            if (!is_active(block, g)) {
                 *cell(posterior, block->active[a], g) = *cell(posterior, g, block->active[a]) = mixed[g];
             }
         }
     }
 }
 
-static void add_covariance(Fitting *fitting, const FitBlock *block, bool executor) {
+static Status add_covariance(Fitting *fitting, const FitBlock *block, bool executor, Error *error) {
     CalibrationPosterior *posterior = &fitting->out->posterior;
     const size_t p = (size_t)block->active_count, width = (size_t)posterior->count;
     double *information = ARENA_ARRAY(fitting->arena, double, p *p);
@@ -165,8 +179,8 @@ static void add_covariance(Fitting *fitting, const FitBlock *block, bool executo
     for (size_t i = 0; i < p; i++) {
         own[i * p + i] = 1;
     }
-    solve_columns(information, own, p, p);
-    solve_columns(again, slopes, p, width);
+    TRY(solve_columns(information, own, p, p, error));
+    TRY(solve_columns(again, slopes, p, width, error));
     for (size_t a = 0; a < p; a++) {
         for (size_t b = 0; b < p; b++) {
             *cell(posterior, block->active[a], block->active[b]) = own[a * p + b];
@@ -175,6 +189,7 @@ static void add_covariance(Fitting *fitting, const FitBlock *block, bool executo
     if (!executor) {
         add_machine(posterior, block, slopes);
     }
+    return STATUS_OK;
 }
 
 static void prior_covariance(CalibrationPosterior *posterior) {
@@ -323,7 +338,7 @@ static Status fit_all(Fitting *fitting, Error *error) {
         FitBlock *block = &fitting->blocks[t];
         block_begin(fitting, t, block);
         TRY(fit_block(block, error));
-        add_covariance(fitting, block, calibration_is_executor(posterior->target[t]));
+        TRY(add_covariance(fitting, block, calibration_is_executor(posterior->target[t]), error));
         fill_block(fitting, block);
         misfit = fmax(misfit, block->misfit_sd[OBSERVE_STEP]);
         if (fitting->input->hold_out) {

@@ -3,8 +3,8 @@
 // numbers a theta scales, how wide its prior is and whose runs may teach it:
 //   runs of our executor   the chip and its links, and what running our executor costs
 //   runs of a framework    what running that framework costs on this machine; never the machine
-// From samples to a Posterior: calibrate_fit. From a Posterior: draws of theta, the log time of any plan with its
-// gradient in theta (so that a posterior draw of its time is a dot product), and a child profile.
+// From samples to a Posterior: calibrate_fit. From a Posterior: the log time of any plan with its gradient in theta (so
+// that the times of plans are jointly normal), and a child profile.
 
 #pragma once
 
@@ -100,14 +100,6 @@ typedef struct CalibrationPosterior {
     const Target *target[CALIBRATION_TARGETS];
 } CalibrationPosterior;
 
-// Independent draws of theta, the same for the same seed.
-typedef struct CalibrationDraws CalibrationDraws;
-Status calibration_draws_new(const CalibrationPosterior *posterior, uint64_t seed, CalibrationDraws **draws,
-                             Error *error);
-void calibration_draw(CalibrationDraws *draws, double theta[CALIBRATION_MAX]);
-double calibration_draw_normal(CalibrationDraws *draws);  // one standard normal of the same generator
-void calibration_draws_free(CalibrationDraws *draws);     // NULL is fine
-
 // ---------------------------------------------------------------------------------------------- fit
 
 // What came of all runs of one plan.
@@ -189,8 +181,11 @@ double calibration_log_sd(const CalibrationPosterior *posterior, const Calibrati
 Status calibration_child(const Calibration *calibration, const CalibrationInput *input, const char *date, Arena *arena,
                          ClusterProfile *child, Error *error);
 
-// What a calibrated profile (calibration not NULL) knows of itself: mean 0 at its own numbers. Wider where one set of
-// runs taught.
+// Are profiles of these names of one machine? A calibrated profile is its parent's.
+bool calibration_same_machine(const char *a, const char *b);
+
+// What a calibrated profile (calibration not NULL) knows of itself: mean 0 at its own numbers. Wider, by one factor for
+// all, where one set of runs taught any of it.
 Status calibration_of_profile(const ClusterProfile *cluster, Arena *arena, CalibrationPosterior *posterior,
                               Error *error);
 
@@ -199,7 +194,7 @@ Status calibrated_interval(const CalibrationPosterior *posterior, const Calibrat
                            Arena *scratch, double *low_s, double *high_s, Error *error);
 
 // The same for the first of a ranking, in place of the interval that the profile's one number gave. Nothing where the
-// profile was not calibrated for the request's target.
+// profile was not calibrated for who runs the request.
 Status calibrated_intervals(const TuneRequest *request, Prediction *predictions, int count, Error *error);
 
 bool calibration_same_runner(const Target *a, const Target *b);  // by name and version

@@ -80,6 +80,19 @@ static ClusterCalibration *section(const Calibration *calibration, const Calibra
     return made;
 }
 
+// What one set of runs taught may be peculiar to it. All by one factor: runs know sums of parameters better than any of
+// them, and widening some of a sum alone would undo that.
+static void widen(CalibrationPosterior *posterior) {
+    bool one_set = false;
+    for (int i = 0; i < posterior->count; i++) {
+        one_set = one_set || posterior->at[i].sets == 1;
+    }
+    const double factor = pow(interval_one_set(one_set), 2);
+    for (int i = 0; i < posterior->count * posterior->count; i++) {
+        posterior->covariance[i] *= factor;
+    }
+}
+
 // What an uncalibrated reader of the profile should expect: the middle of what the posterior says of the plans that
 // ran.
 static Status uncertainty(const Calibration *calibration, double *spread, Error *error) {
@@ -88,21 +101,33 @@ static Status uncertainty(const Calibration *calibration, double *spread, Error 
     int count = 0;
     Arena scratch = {0};
     Status status = STATUS_OK;
+    CalibrationPosterior posterior = calibration->posterior;
+    widen(&posterior);
     const int stride = 1 + calibration->shape_count / MOST;
     for (int s = 0; s < calibration->shape_count && status == STATUS_OK; s += stride) {
         CalibrationSensitivity here;
-        status = calibrate_sensitivity(&calibration->posterior, &calibration->shapes[s].what, &scratch, &here, error);
-        spreads[count++] = hypot(calibration_log_sd(&calibration->posterior, &here), calibration->posterior.noise_sd);
+        status = calibrate_sensitivity(&posterior, &calibration->shapes[s].what, &scratch, &here, error);
+        spreads[count++] = hypot(calibration_log_sd(&posterior, &here), posterior.noise_sd);
     }
     arena_free(&scratch);
     *spread = fmin(2, fmax(0.001, statistics_median(spreads, count)));
     return status;
 }
 
+// Length of a profile's name without what calibrations add to it.
+static size_t stem(const char *name) {
+    const size_t length = strlen(name), tail = sizeof suffix - 1;
+    return length > tail && strcmp(name + length - tail, suffix) == 0 ? length - tail : length;
+}
+
+bool calibration_same_machine(const char *a, const char *b) {
+    return stem(a) == stem(b) && strncmp(a, b, stem(a)) == 0;
+}
+
 static const char *name_of_child(const ClusterProfile *base, Arena *arena) {
-    const size_t length = strlen(base->name), tail = sizeof suffix - 1;
-    const bool again = length > tail && strcmp(base->name + length - tail, suffix) == 0;
-    return again ? base->name : arena_format(arena, "%.*s%s", (int)(sizeof base->name - 1 - tail), base->name, suffix);
+    const size_t most = sizeof base->name - sizeof suffix;
+    const bool again = stem(base->name) < strlen(base->name);
+    return again ? base->name : arena_format(arena, "%.*s%s", (int)most, base->name, suffix);
 }
 
 Status calibration_child(const Calibration *calibration, const CalibrationInput *input, const char *date, Arena *arena,
@@ -177,13 +202,10 @@ Status calibration_of_profile(const ClusterProfile *cluster, Arena *arena, Calib
             TRY(target_find(row->target, &at->target, error));
             at->target = target_on_cluster(at->target, cluster, arena);
         }
-        for (int j = 0; j < known->count; j++) {  // what one set taught may be peculiar to it
-            const ClusterCalibrated *other = &known->parameters[j];
-            posterior->covariance[i * known->count + j] = known->covariance[i * known->count + j] *
-                                                          interval_one_set(row->one_set) *
-                                                          interval_one_set(other->one_set);
-        }
     }
+    memcpy(posterior->covariance, known->covariance,
+           (size_t)known->count * (size_t)known->count * sizeof *known->covariance);
+    widen(posterior);
     return STATUS_OK;
 }
 

@@ -2,7 +2,8 @@
 // (Levenberg-Marquardt), Jacobian by central differences of predictions. Around it three things settle in turn: robust
 // weights per shape, the misfit sd of each kind of observation (what no theta explains: a shape's own, so that repeats
 // of one shape are no independent evidence; method of moments with a weak prior), and theta. Not modelled: misfits of
-// neighbouring shapes that resemble each other.
+// neighbouring shapes that resemble each other; that a step's misfit is the sum of its spans' (they count as if each
+// erred for itself).
 
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
@@ -211,12 +212,13 @@ void fit_information(const FitBlock *block, double *matrix, double *others) {
     information(block, -1, ROBUST_INFORMATION, matrix, others);
 }
 
-// Shares of the observations of each kind that the parameters took up: the trace of the hat matrix.
-static void degrees(const FitBlock *block, double taken[OBSERVE_COUNT]) {
+// Shares of the observations of each kind that the parameters took up, the trace of the hat matrix; and of their noise.
+static void degrees(const FitBlock *block, double taken[OBSERVE_COUNT], double noise[OBSERVE_COUNT]) {
     const size_t p = (size_t)block->active_count, width = (size_t)block->coordinates->count;
     Arena arena = {0};
     double *matrix = ARENA_ARRAY(&arena, double, p *p), *slope = ARENA_ARRAY(&arena, double, p);
     memset(taken, 0, OBSERVE_COUNT * sizeof *taken);
+    memset(noise, 0, OBSERVE_COUNT * sizeof *noise);
     information(block, -1, 1, matrix, NULL);
     gsl_matrix_view view = gsl_matrix_view_array(matrix, p, p);
     if (gsl_linalg_cholesky_decomp1(&view.matrix) == GSL_SUCCESS) {
@@ -231,7 +233,9 @@ static void degrees(const FitBlock *block, double taken[OBSERVE_COUNT]) {
             for (size_t k = 0; k < p; k++) {
                 square += slope[k] * slope[k];
             }
-            taken[row->kind] += row->weight * square / pow(row_sd(block, row), 2);
+            const double share = row->weight * square / pow(row_sd(block, row), 2);
+            taken[row->kind] += share;
+            noise[row->kind] += share * row->noise_variance;
         }
     }
     arena_free(&arena);
@@ -239,9 +243,10 @@ static void degrees(const FitBlock *block, double taken[OBSERVE_COUNT]) {
 
 // Weights from residuals, then the misfit of each kind from weights; returns how far the misfits moved.
 static double settle_misfit(FitBlock *block) {
-    double taken[OBSERVE_COUNT], squares[OBSERVE_COUNT], worth[OBSERVE_COUNT], noise[OBSERVE_COUNT] = {0}, moved = 0;
-    degrees(block, taken);
+    double taken[OBSERVE_COUNT], squares[OBSERVE_COUNT], worth[OBSERVE_COUNT], noise[OBSERVE_COUNT], moved = 0;
+    degrees(block, taken, noise);
     for (int kind = 0; kind < OBSERVE_COUNT; kind++) {
+        noise[kind] = -noise[kind];  // what the parameters took is in no residual
         squares[kind] = MISFIT_WORTH * pow(usual_misfit(kind), 2);
         worth[kind] = MISFIT_WORTH;
     }
@@ -255,7 +260,7 @@ static double settle_misfit(FitBlock *block) {
     }
     for (int kind = 0; kind < OBSERVE_COUNT; kind++) {
         const double left = fmax(worth[kind] - taken[kind], MISFIT_WORTH);
-        const double misfit = sqrt(fmax(squares[kind] - noise[kind], 0) / left);
+        const double misfit = sqrt(fmax(squares[kind] - fmax(noise[kind], 0), 0) / left);
         moved = fmax(moved, fabs(misfit - block->misfit_sd[kind]));
         block->misfit_sd[kind] = fmax(misfit, LEAST_MISFIT);
     }

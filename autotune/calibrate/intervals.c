@@ -14,13 +14,17 @@ typedef struct Work {
     Arena scratch[PARALLEL_MAX_WORKERS];
 } Work;
 
+static const Target *runner_of(const TuneRequest *request) {
+    return request->runner ? request->runner : request->target;
+}
+
 static Status own_interval(void *context, int worker, int index, Error *error) {
     Work *work = context;
     Prediction *prediction = &work->predictions[index];
     const CalibrationCase what = {.model = &work->request->model,
                                   .cluster = &work->request->cluster,
                                   .target = work->request->target,
-                                  .runner = work->request->target,
+                                  .runner = runner_of(work->request),
                                   .plan = prediction->plan,
                                   .serial_lanes = work->request->serial_lanes};
     return prediction->step_s > 0
@@ -47,7 +51,7 @@ Status calibrated_intervals(const TuneRequest *request, Prediction *predictions,
     Work work = {.request = request, .posterior = posterior, .predictions = predictions};
     Error why = {0};
     Status status = calibration_of_profile(&request->cluster, &arena, posterior, &why);
-    if (status == STATUS_OK && knows_runner(posterior, request->target)) {
+    if (status == STATUS_OK && knows_runner(posterior, runner_of(request))) {
         const ParallelWork pieces = {.workers = parallel_workers(request->threads),
                                      .count = count < INTERVALS_MOST ? count : INTERVALS_MOST,
                                      .piece = own_interval,

@@ -1,10 +1,6 @@
-// What a posterior says of its coordinates in words, draws from it, and the time of any plan under it.
+// What a posterior says of its coordinates in words, and the time of any plan under it.
 
-#include <gsl/gsl_linalg.h>
-#include <gsl/gsl_randist.h>
-#include <gsl/gsl_rng.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "autotune/calibrate/calibrate_internal.h"
@@ -63,64 +59,6 @@ void judge_untaught(CalibrationPosterior *posterior) {
             posterior->at[i].verdict_words =
                 "only runs of our executor teach the machine, and there are none: left as it is";
         }
-    }
-}
-
-// ---------------------------------------------------------------------------------------------- draws
-
-struct CalibrationDraws {
-    gsl_rng *generator;
-    gsl_vector *mean, *draw;
-    gsl_matrix *factor;  // Cholesky, lower
-    int count;
-};
-
-Status calibration_draws_new(const CalibrationPosterior *posterior, uint64_t seed, CalibrationDraws **draws,
-                             Error *error) {
-    const size_t n = (size_t)posterior->count;
-    CalibrationDraws *made = calloc(1, sizeof *made);
-    if (!made || n == 0) {
-        free(made);
-        return error_set(error, STATUS_INTERNAL, "calibration: nothing to draw from");
-    }
-    *made = (CalibrationDraws){gsl_rng_alloc(gsl_rng_mt19937), gsl_vector_alloc(n), gsl_vector_alloc(n),
-                               gsl_matrix_alloc(n, n), posterior->count};
-    gsl_rng_set(made->generator, (unsigned long)seed);
-    for (size_t i = 0; i < n; i++) {
-        gsl_vector_set(made->mean, i, posterior->mean[i]);
-        for (size_t j = 0; j < n; j++) {
-            gsl_matrix_set(made->factor, i, j, posterior->covariance[i * n + j]);
-        }
-    }
-    gsl_error_handler_t *handler = gsl_set_error_handler_off();
-    const int code = gsl_linalg_cholesky_decomp1(made->factor);
-    gsl_set_error_handler(handler);
-    if (code != GSL_SUCCESS) {
-        calibration_draws_free(made);
-        return error_set(error, STATUS_INTERNAL, "calibration: the covariance is not positive");
-    }
-    *draws = made;
-    return STATUS_OK;
-}
-
-void calibration_draw(CalibrationDraws *draws, double theta[CALIBRATION_MAX]) {
-    gsl_ran_multivariate_gaussian(draws->generator, draws->mean, draws->factor, draws->draw);
-    for (int i = 0; i < draws->count; i++) {
-        theta[i] = gsl_vector_get(draws->draw, (size_t)i);
-    }
-}
-
-double calibration_draw_normal(CalibrationDraws *draws) {
-    return gsl_ran_gaussian_ziggurat(draws->generator, 1);
-}
-
-void calibration_draws_free(CalibrationDraws *draws) {
-    if (draws) {
-        gsl_rng_free(draws->generator);
-        gsl_vector_free(draws->mean);
-        gsl_vector_free(draws->draw);
-        gsl_matrix_free(draws->factor);
-        free(draws);
     }
 }
 

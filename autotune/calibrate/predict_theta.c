@@ -12,7 +12,7 @@
 
 static const double THETA_LIMIT = 7;  // factors of 1000 either way: a trial step of the fit may not overflow
 
-static SpanKind span_kind(const StepProgram *program, const ClusterProfile *cluster, const Task *task) {
+SpanKind calibration_span_kind(const StepProgram *program, const ClusterProfile *cluster, const Task *task) {
     if (task_is_collective(task)) {
         const Mesh *mesh = &program->plan.mesh;
         const GroupPlacement group =
@@ -24,15 +24,11 @@ static SpanKind span_kind(const StepProgram *program, const ClusterProfile *clus
                                                                                    : SPAN_MEMORY;
 }
 
-SpanKind calibration_span_kind(const StepProgram *program, const ClusterProfile *cluster, const Task *task) {
-    return span_kind(program, cluster, task);
-}
-
 // Spans of collectives are counted from the last arrival on: without what the runner adds.
 static void sum_spans(const StepProgram *program, const CostModel *cost, const TaskTotal *totals, double *logs) {
     double sums[SPAN_KIND_COUNT] = {0};
     for (int32_t i = 0; i < program->task_count; i++) {
-        sums[span_kind(program, cost->profile, &program->tasks[i])] += totals[i].seconds;
+        sums[calibration_span_kind(program, cost->profile, &program->tasks[i])] += totals[i].seconds;
     }
     sums[SPAN_LINKS] /= 1 + cost->target->runtime.collective_share;
     sums[SPAN_FABRIC] /= 1 + cost->target->runtime.collective_share;

@@ -83,9 +83,10 @@ typedef struct Logs {
     int count;
 } Logs;
 
-static void shape_means(const Logs *logs, int shapes, double *means) {
-    double *weights = calloc((size_t)shapes, sizeof *weights);
+// Means by the weights, and the sum of the weights, of each shape.
+static void shape_means(const Logs *logs, int shapes, double *means, double *weights) {
     memset(means, 0, (size_t)shapes * sizeof *means);
+    memset(weights, 0, (size_t)shapes * sizeof *weights);
     for (int i = 0; i < logs->count; i++) {
         if (logs->shape[i] >= 0) {
             means[logs->shape[i]] += logs->weight[i] * logs->value[i];
@@ -95,7 +96,6 @@ static void shape_means(const Logs *logs, int shapes, double *means) {
     for (int s = 0; s < shapes; s++) {
         means[s] = weights[s] > 0 ? means[s] / weights[s] : 0;
     }
-    free(weights);
 }
 
 // Starts at the median of each shape, so that one wild repeat of three is outvoted.
@@ -113,16 +113,12 @@ static void shape_medians(const Logs *logs, int shapes, double *means, Arena *ar
     }
 }
 
-// Noise of repeats around their shapes, and the weight of each.
+// Noise of repeats around their shapes, and the weight of each. A run's own share in the mean of its shape says nothing
+// of noise: of a shape that ran once, all of it.
 static double settle_noise(Logs *logs, int shapes, double *means, Arena *arena) {
     enum { ROUNDS = 20 };
-    double noise = USUAL_NOISE;
+    double noise = USUAL_NOISE, *weights = ARENA_ARRAY(arena, double, shapes);
     shape_medians(logs, shapes, means, arena);
-    int observed_shapes = 0;
-    for (int i = 0, last = -1; i < logs->count; i++) {
-        observed_shapes += logs->shape[i] >= 0 && logs->shape[i] != last;
-        last = logs->shape[i] >= 0 ? logs->shape[i] : last;
-    }
     for (int round = 0; round < ROUNDS; round++) {
         double squares = USUAL_WORTH * USUAL_NOISE * USUAL_NOISE, worth = USUAL_WORTH;
         for (int i = 0; i < logs->count; i++) {
@@ -130,11 +126,13 @@ static double settle_noise(Logs *logs, int shapes, double *means, Arena *arena) 
                 const double residual = logs->value[i] - means[logs->shape[i]];
                 logs->weight[i] = robust_weight(residual / noise);
                 squares += logs->weight[i] * residual * residual / ROBUST_CONSISTENCY;
-                worth += logs->weight[i];
             }
         }
-        noise = sqrt(squares / fmax(worth - observed_shapes, USUAL_WORTH));  // their means were fitted
-        shape_means(logs, shapes, means);
+        shape_means(logs, shapes, means, weights);
+        for (int i = 0; i < logs->count; i++) {
+            worth += logs->shape[i] >= 0 ? logs->weight[i] * (1 - logs->weight[i] / weights[logs->shape[i]]) : 0;
+        }
+        noise = sqrt(squares / worth);
     }
     return noise;
 }

@@ -84,6 +84,7 @@ Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *e
     run->request = request;
     run->target = request->target;
     request->target = mixed;
+    request->runner = executor;
     request_serial(run->cli, request);
     return STATUS_OK;
 }

@@ -165,6 +165,27 @@ Test(calibration_child, of_a_framework_leaves_the_machine_s_numbers_alone) {
     cr_assert_neq(target, generated.target);
 }
 
+// The machine is at its prior and the framework's costs make up for it: only one factor for both keeps what is known of
+// their sum.
+Test(calibration_child, one_set_of_runs_widens_the_whole_covariance_by_one_factor) {
+    arena_free(&arena);
+    make_child("accelerate");
+    const ClusterProfile again = written_and_read();
+    CalibrationPosterior posterior;
+    cr_assert_eq(calibration_of_profile(&again, &arena, &posterior, &error), STATUS_OK, "%s", error.message);
+    for (int i = 0; i < posterior.count * posterior.count; i++) {
+        const double fitted = calibration.posterior.covariance[i];
+        cr_assert_float_eq(posterior.covariance[i], 2.25 * fitted, 1e-5 * fabs(fitted) + 1e-12);
+    }
+}
+
+Test(calibration_child, names_tell_profiles_of_one_machine) {
+    cr_assert(calibration_same_machine("dgx-h100", "dgx-h100-calibrated"));
+    cr_assert(calibration_same_machine("dgx-h100-calibrated", "dgx-h100"));
+    cr_assert_not(calibration_same_machine("dgx-h100", "dgx-h200-calibrated"));
+    cr_assert_not(calibration_same_machine("dgx-h100", "dgx-h100-96g"));
+}
+
 Test(calibration_child, a_covariance_that_is_not_square_is_refused_by_its_place) {
     char *text = NULL;
     json_t *root = NULL;
@@ -191,6 +212,20 @@ Test(calibration_child, a_plan_unlike_those_that_ran_is_less_certain_than_one_th
     cr_assert(0 < predictions[0].step_low_s && predictions[0].step_low_s < 1 && predictions[0].step_high_s > 1);
     cr_assert_gt(predictions[1].step_high_s, predictions[0].step_high_s);
     cr_assert_lt(predictions[1].step_low_s, predictions[0].step_low_s);
+}
+
+Test(calibration_child, a_framework_s_program_that_our_executor_runs_has_the_executor_s_interval) {
+    const ClusterProfile again = written_and_read();
+    const Target *executor = target_on_cluster(generated.target, &again, &arena), *program;
+    cr_assert_eq(target_find("accelerate", &program, &error), STATUS_OK);
+    const Target mixed = target_run_by(program, executor);
+    TuneRequest request = {.model = generated.model, .cluster = again, .target = &mixed, .serial_lanes = true};
+    Prediction prediction = {.plan = generated.cases[0].plan, .step_s = 1, .step_low_s = 0.01, .step_high_s = 99};
+    cr_assert_eq(calibrated_intervals(&request, &prediction, 1, &error), STATUS_OK, "%s", error.message);
+    cr_assert_float_eq(prediction.step_high_s, 99, 0, "runs of accelerate taught nothing");
+    request.runner = executor;
+    cr_assert_eq(calibrated_intervals(&request, &prediction, 1, &error), STATUS_OK, "%s", error.message);
+    cr_assert(prediction.step_low_s > 0.2 && prediction.step_high_s < 5);
 }
 
 Test(calibration_child, a_profile_that_nobody_calibrated_keeps_its_own_intervals) {
