@@ -2,6 +2,7 @@
 
 #include "autotune/cli/calibrate_samples.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 #include "autotune/validate/step_log.h"
 #include "sim/base/text.h"
 
-static const char suffix[] = "-calibrated";
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
 void samples_add(SampleList *list, const CalibrationSample *sample) {
@@ -26,20 +26,26 @@ void samples_leave_out(SampleList *list, const char *reason) {
         at++;
     }
     if (at == LEFT_OUT_MOST) {
-        return;  // the count of the runs says that there are more
+        at--;
+        reason = "other reasons, too";
     }
     list->left_out[at].reason = reason;
     list->left_out[at].runs++;
     list->left_out_count += at == list->left_out_count;
 }
 
-static size_t stem(const char *name) {
-    const size_t length = strlen(name), tail = sizeof suffix - 1;
-    return length > tail && strcmp(name + length - tail, suffix) == 0 ? length - tail : length;
-}
-
-bool samples_same_machine(const char *a, const char *b) {
-    return stem(a) == stem(b) && strncmp(a, b, stem(a)) == 0;
+bool samples_want(SampleList *list, const char *target) {
+    const Target *wanted = list->target;
+    if (!wanted) {
+        return true;
+    }
+    const size_t name = strlen(wanted->name);
+    const bool same = strncmp(target, wanted->name, name) == 0 && target[name] == '@' &&
+                      (list->any_version || strcmp(target + name + 1, wanted->version) == 0);
+    if (!same) {
+        samples_leave_out(list, arena_format(&list->cli->arena, "target %s is not %s", target, wanted->name));
+    }
+    return same;
 }
 
 static Status load_base(SampleList *list, const char *text, Error *error) {
@@ -51,16 +57,6 @@ static Status load_base(SampleList *list, const char *text, Error *error) {
 }
 
 // ---------------------------------------------------------------------------------------------- a file of runs
-
-static bool wanted_target(const SampleList *list, const Target *target) {
-    const char *wanted = list->target;
-    if (!wanted) {
-        return true;
-    }
-    const size_t name = strcspn(wanted, "@");
-    return strlen(target->name) == name && strncmp(target->name, wanted, name) == 0 &&
-           (wanted[name] == '\0' || strcmp(wanted + name + 1, target->version) == 0);
-}
 
 // The cluster of most rows.
 static const char *usual_cluster(const RunFile *file) {
@@ -80,19 +76,18 @@ static const char *usual_cluster(const RunFile *file) {
 }
 
 static void add_case(SampleList *list, const RunCase *run) {
-    Arena *arena = &list->cli->arena;
+    const Target *target = run->request.target;
     if (run->skipped) {
         samples_leave_out(list, run->skipped);
-    } else if (!wanted_target(list, run->request.target)) {
-        samples_leave_out(list, arena_format(arena, "target %s is not %s", run->request.target->name, list->target));
     } else if (run->measured_step_s <= 0) {
         samples_leave_out(list, "no step time");
-    } else {
+    } else if (calibration_is_executor(target) ||
+               samples_want(list, arena_format(&list->cli->arena, "%s@%s", target->name, target->version))) {
         const bool reserved = strcmp(run->row->mem_kind, "reserved") == 0;
         samples_add(list, &(CalibrationSample){.what = {.model = &run->request.model,
                                                         .cluster = &run->request.cluster,
-                                                        .target = run->request.target,
-                                                        .runner = run->request.target,
+                                                        .target = target,
+                                                        .runner = target,
                                                         .plan = run->plan,
                                                         .serial_lanes = run->request.serial_lanes},
                                                .id = run->row->id,
@@ -116,7 +111,7 @@ Status samples_of_file(SampleList *list, const char *path, Error *error) {
     RunMapper *mapper = run_mapper_new(&cli->arena);
     for (int i = 0; i < file.count; i++) {
         const RunRow *row = &file.rows[i];
-        if (!samples_same_machine(row->cluster, list->base->name) && strcmp(row->cluster, list->base_text) != 0) {
+        if (!calibration_same_machine(row->cluster, list->base->name) && strcmp(row->cluster, list->base_text) != 0) {
             samples_leave_out(list, arena_format(&cli->arena, "cluster %s is not %s", row->cluster, list->base_text));
             continue;
         }
@@ -179,21 +174,21 @@ enum { LOG_MOST_BYTES = 256 << 20 };
 static Status read_text(const char *path, Arena *arena, const char **text, Error *error) {
     FILE *file = fopen(path, "rb");
     if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "--log %s cannot be read", path);
+        return error_set(error, STATUS_ENVIRONMENT, "--log %s cannot be read: %s", path, strerror(errno));
     }
     size_t capacity = 1 << 16, used = 0, got;
     char *bytes = arena_alloc(arena, capacity);
-    while ((got = fread(bytes + used, 1, capacity - used - 1, file)) > 0 && used < LOG_MOST_BYTES) {
+    while (used < LOG_MOST_BYTES && (got = fread(bytes + used, 1, capacity - used - 1, file)) > 0) {
         used += got;
         if (used == capacity - 1) {
             bytes = arena_grow(arena, bytes, capacity, &capacity, 1);
         }
     }
-    const bool failed = ferror(file) != 0;
+    const char *why = ferror(file) ? strerror(errno) : used >= LOG_MOST_BYTES ? "it is larger than 256 MiB" : NULL;
     fclose(file);
     bytes[used] = '\0';
     *text = bytes;
-    return failed ? error_set(error, STATUS_ENVIRONMENT, "--log %s cannot be read", path) : STATUS_OK;
+    return why ? error_set(error, STATUS_ENVIRONMENT, "--log %s cannot be read: %s", path, why) : STATUS_OK;
 }
 
 static Status step_time_of(const Cli *cli, const char *path, const TrainPlan *plan, Arena *arena, double *step_s,
@@ -228,7 +223,7 @@ static Status add_log(SampleList *list, const char *text, Error *error) {
     Mesh mesh = {0};
     TrainPlan plan = {0};
     const char *reason = NULL;
-    CalibrationSample sample = {.id = arena_format(&cli->arena, "log %s", log.path), .set = log.path};
+    CalibrationSample sample = {.id = arena_format(&cli->arena, "log %s", log.path), .set = "logs"};
     RequestDefaults defaults = search_defaults;
     defaults.single_plan = true;
     Status status = log.own ? own_options(own, &log, error) : STATUS_OK;
@@ -245,7 +240,7 @@ static Status add_log(SampleList *list, const char *text, Error *error) {
     if (status != STATUS_OK) {
         return log.own || cli->options.log_count > 1 ? error_wrap(error, "--log %s", text) : status;
     }
-    if (list->base && !samples_same_machine(list->base->name, request->cluster.name)) {
+    if (list->base && !calibration_same_machine(list->base->name, request->cluster.name)) {
         samples_leave_out(list,
                           arena_format(&cli->arena, "cluster %s is not %s", request->cluster.name, list->base->name));
         return STATUS_OK;
@@ -256,7 +251,8 @@ static Status add_log(SampleList *list, const char *text, Error *error) {
                                     .cluster = list->base,
                                     .target = request->target,
                                     .runner = request->target,
-                                    .plan = plan};
+                                    .plan = plan,
+                                    .serial_lanes = request->serial_lanes};
     samples_add(list, &sample);
     return STATUS_OK;
 }

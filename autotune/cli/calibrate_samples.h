@@ -12,7 +12,8 @@ typedef struct SampleList {
     Cli *cli;
     const ClusterProfile *base;
     const char *base_text;  // as --cluster says it
-    const char *target;     // of frameworks' runs: only this one; NULL = all
+    const Target *target;   // of frameworks' runs: only this one's; NULL = all
+    bool any_version;       // of that target
     CalibrationSample *rows;
     int count;
     size_t capacity;
@@ -24,8 +25,8 @@ typedef struct SampleList {
 void samples_add(SampleList *list, const CalibrationSample *sample);
 void samples_leave_out(SampleList *list, const char *reason);
 
-// Is that run one of this machine? A calibrated profile is its parent's machine.
-bool samples_same_machine(const char *a, const char *b);
+// Are runs of a framework (NAME@VERSION) asked for? If not, the run is left out.
+bool samples_want(SampleList *list, const char *target);
 
 // Each fills list->base, from --cluster or from what its runs say, and the samples.
 Status samples_of_store(SampleList *list, Store *store, Error *error);

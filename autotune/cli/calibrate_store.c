@@ -8,7 +8,6 @@
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/request.h"
 #include "autotune/handicap.h"
-#include "autotune/target_on_cluster.h"
 
 enum { MOST_RUNS = 2000 };
 
@@ -53,13 +52,11 @@ static Status rebuild(const SampleList *list, KnownLine *known, Error *error) {
         values[OPTION_TARGET] = values[OPTION_WITH].given ? values[OPTION_WITH] : values[OPTION_TARGET];
         status = request_build(old, old->command == COMMAND_RUN ? &run_defaults : &validate_defaults, request, error);
     }
-    known->runner = request->target;
     if (status == STATUS_OK && strcmp(known->source, "executor") == 0) {
         MeasuredRun any = {.cli = old};
         status = measured_run_by_executor(&any, request, error);
-        status = status == STATUS_OK ? target_find(run_defaults.target, &known->runner, error) : status;
-        known->runner = target_on_cluster(known->runner, list->base, &cli->arena);
     }
+    known->runner = request->runner ? request->runner : request->target;
     arena_adopt(&cli->arena, &old->arena);
     known->request = status == STATUS_OK ? request : NULL;
     return status;
@@ -104,13 +101,12 @@ static Status add_run(Reader *reader, const StoredMeasurement *stored, Error *er
     SampleList *list = reader->list;
     const StoredRun *run = &stored->run;
     Arena *arena = &list->cli->arena;
-    if (!samples_same_machine(run->cluster, list->base->name)) {
+    if (!calibration_same_machine(run->cluster, list->base->name)) {
         samples_leave_out(list, arena_format(arena, "cluster %s is not %s", run->cluster, list->base->name));
         return STATUS_OK;
     }
     const bool executor = strcmp(run->source, "executor") == 0;
-    if (!executor && list->target && strncmp(run->target, list->target, strlen(list->target)) != 0) {
-        samples_leave_out(list, arena_format(arena, "target %s is not %s", run->target, list->target));
+    if (!executor && !samples_want(list, run->target)) {
         return STATUS_OK;
     }
     if (strstr(stored->lanes, "bitwise")) {
@@ -156,7 +152,7 @@ Status samples_of_store(SampleList *list, Store *store, Error *error) {
     Cli *cli = list->cli;
     StoredMeasurement *runs = NULL;
     int count = 0;
-    TRY(store_measured_runs(store, MOST_RUNS, &cli->arena, &runs, &count, error));
+    TRY(store_measured_runs(store, MOST_RUNS + 1, &cli->arena, &runs, &count, error));
     if (count == 0) {
         error_set(error, STATUS_USAGE, "the store has no run with a step time to calibrate on");
         return error_hint(error, "ndtune validate --world 2 --model tiny --top 0 makes some; --runs FILE.csv and --log "
@@ -172,6 +168,10 @@ Status samples_of_store(SampleList *list, Store *store, Error *error) {
     list->base = base;
     list->from = "the store";
     Reader reader = {.list = list, .store = store};
+    if (count > MOST_RUNS) {
+        fprintf(stderr, "ndtune: the store has more runs; the newest %d are read\n", MOST_RUNS);
+        count = MOST_RUNS;
+    }
     for (int i = 0; i < count; i++) {
         TRY(add_run(&reader, &runs[i], error));
     }

@@ -122,3 +122,7 @@ Status cli_nothing_feasible(const TuneResult *result, Error *error);
 // Writes a file whole or not at all.
 typedef Status (*FileWriter)(const void *what, FILE *out, Error *error);
 Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void *what, Error *error);
+
+// Writes a profile that a fit made, to --out or where that is not given; its text in the arena.
+Status cli_write_profile(Cli *cli, const char *path, const ClusterProfile *profile, const char **text, Error *error);
+const char *cli_today(Cli *cli);  // 2026-11-20

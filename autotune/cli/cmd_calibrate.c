@@ -1,10 +1,9 @@
-// ndtune calibrate: a cluster profile fitted to measured runs, with what the fit does not know. The profile is written,
-// read back, and kept in the store with its runs and its errors before and after.
+// ndtune calibrate: a cluster profile fitted to measured runs, with what the fit does not know. The profile is
+// read back, written, and kept in the store with its runs and its errors before and after.
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/calibrate_samples.h"
@@ -25,9 +24,9 @@ static Status gather(Calibrating *work, Error *error) {
     Cli *cli = work->cli;
     work->samples = (SampleList){.cli = cli};
     if (cli_given(cli, OPTION_TARGET)) {
-        const Target *known;
-        TRY(cli_blame(cli, OPTION_TARGET, target_find(cli_value(cli, OPTION_TARGET)->text, &known, error)));
-        work->samples.target = cli_value(cli, OPTION_TARGET)->text;
+        const char *text = cli_value(cli, OPTION_TARGET)->text;
+        TRY(cli_blame(cli, OPTION_TARGET, target_find(text, &work->samples.target, error)));
+        work->samples.any_version = !strchr(text, '@');
     }
     if (!cli_given(cli, OPTION_RUNS) && !cli_given(cli, OPTION_LOG)) {
         return samples_of_store(&work->samples, work->store, error);
@@ -66,18 +65,6 @@ static Status fit(Calibrating *work, Error *error) {
     return status;
 }
 
-static const char *today(Arena *arena) {
-    char when[32];
-    const time_t now = time(NULL);
-    struct tm day;
-    strftime(when, sizeof when, "%Y-%m-%d", gmtime_r(&now, &day));
-    return arena_text(arena, when);
-}
-
-static Status write_text(const void *text, FILE *out, Error *error) {
-    return fputs(text, out) >= 0 ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "the profile cannot be written");
-}
-
 static Status keep(Calibrating *work, const char *text, Error *error) {
     const Calibration *done = &work->calibration;
     const ClusterCalibration *about = work->child.calibration;
@@ -113,16 +100,11 @@ static Status keep(Calibrating *work, const char *text, Error *error) {
 
 static Status save(Calibrating *work, Error *error) {
     Cli *cli = work->cli;
-    char *text = NULL;
-    TRY(calibration_child(&work->calibration, &work->input, today(&cli->arena), &cli->arena, &work->child, error));
-    TRY(cluster_write(&work->child, &text, error));
+    const char *text;
+    TRY(calibration_child(&work->calibration, &work->input, cli_today(cli), &cli->arena, &work->child, error));
     work->path = cli_given(cli, OPTION_OUT) ? cli_value(cli, OPTION_OUT)->text : "calibrated.json";
-    Status status = cli_blame(cli, OPTION_OUT, cli_write_file(cli, work->path, write_text, text, error));
-    if (status == STATUS_OK) {
-        status = keep(work, text, error);
-    }
-    free(text);
-    return status;
+    TRY(cli_write_profile(cli, work->path, &work->child, &text, error));
+    return keep(work, text, error);
 }
 
 static Status print(const Calibrating *work, Error *error) {

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/measured_run.h"
@@ -54,15 +53,11 @@ static const char *profile_name(const char *path, Arena *arena) {
 }
 
 static Status save(Cli *cli, const ProbeResult *probe, const char *transport, const char *path, Error *error) {
-    char when[32];
-    const time_t now = time(NULL);
-    struct tm day;
-    strftime(when, sizeof when, "%Y-%m-%d", gmtime_r(&now, &day));
     const ProbeProfile about = {.name = profile_name(path, &cli->arena),
                                 .extends = cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text
                                            : cli_on_gpu(cli)              ? search_defaults.cluster
                                                                           : "local-cpu",
-                                .when = when,
+                                .when = cli_today(cli),
                                 .program = arena_format(&cli->arena, "ndtune %s", tune_engine_version()),
                                 .transport = transport};
     json_t *root = NULL;

@@ -54,7 +54,8 @@ const OptionRow option_table[OPTION_COUNT] = {
                     GROUP_WHAT, SEARCH | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS) | PREFLIGHT},
     [OPTION_TARGET] =
         {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL, "accelerate; run, validate, tune, preflight: ndtune",
-         "the framework that trains; run: the one whose program the executor runs; calibrate: of its runs only",
+         "the framework that trains; run: the one whose program the executor runs; calibrate: of frameworks' runs only "
+         "its own",
          GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_SEQ] = {"seq", VALUE_INT, "N", 1, 1 << 24, "tokens",
                     "min(4096, the model's); run, validate, tune, preflight: 128", "sequence length", GROUP_WHAT,

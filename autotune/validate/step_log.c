@@ -1,4 +1,4 @@
-// Logs of lines, one row per format: an extended regular expression whose last number is the quantity. Sources: the
+// Logs of lines, one row per format: an extended regular expression with the quantity as its second group. Sources: the
 // print statements of torchtitan 0.2 (components/metrics.py), Megatron-LM (training_log), nanotron (LoggerWriter, which
 // shortens numbers: 3.05K), transformers 4.57 (Trainer's summary; its progress bar is tqdm's, which smooths over some
 // steps).
@@ -14,7 +14,7 @@
 typedef enum { SECONDS, MILLISECONDS, TOKENS_PER_S, STEPS_PER_S, BAR } Quantity;
 
 typedef struct Format {
-    const char *name, *pattern;  // group 1 is the number, group 2 its unit where there is one
+    const char *name, *pattern;  // group 2 is the number, group 4 its unit where there is one
     Quantity quantity;
     bool average;
 } Format;

@@ -1,6 +1,7 @@
 // trainer_state.json of transformers' Trainer (4.57, trainer_callback.py and speed_metrics): log_history is a list of
-// what was logged; the last entry of a run that ended has train_runtime, seconds for max_steps steps. Entries on the way
-// hold losses and steps but no clock.
+// what was logged; the last entry of a run that ended has train_runtime, seconds for the steps that it made: max_steps,
+// or fewer where it was stopped early. Entries on the way hold losses and steps but no clock. Not modelled: a run that
+// went on from a checkpoint, whose clock holds the later steps only.
 
 #include <jansson.h>
 #include <string.h>
@@ -25,7 +26,8 @@ void step_log_trainer_state(const char *text, double tokens_per_rank, Arena *are
     const json_t *history = json_object_get(root, "log_history");
     if (json_is_array(history)) {
         const json_t *summary = summary_of(history);
-        const double steps = json_number_value(json_object_get(root, "max_steps"));
+        const json_t *last_step = json_object_get(summary, "step");
+        const double steps = json_number_value(last_step ? last_step : json_object_get(root, "max_steps"));
         const double runtime_s = json_number_value(json_object_get(summary, "train_runtime"));
         *log = (StepLog){.format = "HF Trainer, trainer_state.json", .average = true};
         if (runtime_s > 0 && steps > 0) {

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/cli/cli.h"
 
@@ -90,6 +91,33 @@ Test(cli_calibrate, runs_of_another_cluster_are_left_out_by_name) {
     ProgramRun run = CLI("calibrate", "--runs", runs, "--cluster", "dgx-h200", "--out", profile, "--db", db);
     cr_assert_eq(run.exit_code, 1);
     cr_assert(strstr(run.err, "can be used; 2: cluster dgx-h100 is not dgx-h200"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_calibrate, a_target_chooses_among_frameworks_and_keeps_the_executor_s_runs) {
+    write_runs("dgx-h100", slow, 4);
+    ProgramRun other = CLI("calibrate", "--runs", runs, "--target", "torchtitan", "--out", profile, "--db", db);
+    cr_assert_eq(other.exit_code, 1);
+    cr_assert(strstr(other.err, "4: target accelerate@1.14 is not torchtitan"), "%s", other.err);
+    json_t *same = CLI_JSON(0, "calibrate", "--runs", runs, "--target", "Accelerate", "--out", profile, "--db", db,
+                            "--format", "json");
+    cr_assert_eq(json_array_size(json_object_get(same, "runs")), 4);
+    json_t *own = CLI_JSON(0, "calibrate", "--runs", NDTUNE_SOURCE_DIR "/tests/accuracy/calibrate/quiet.csv",
+                           "--target", "accelerate", "--out", profile, "--db", db, "--format", "json");
+    cr_assert_eq(json_array_size(json_object_get(own, "runs")), 5);
+    json_decref(same);
+    json_decref(own);
+    program_run_free(&other);
+}
+
+Test(cli_calibrate, times_in_another_unit_make_no_profile) {
+    static const double microseconds[] = {1.3e6, 2.5e6, 3.7e6, 4.9e6};
+    write_runs("dgx-h100", microseconds, 4);
+    ProgramRun run = CLI("calibrate", "--runs", runs, "--out", profile, "--db", db);
+    cr_assert_eq(run.exit_code, 1, "%s%s", run.out, run.err);
+    cr_assert(strstr(run.err, "the runs make an impossible profile: "), "%s", run.err);
+    cr_assert(strstr(run.err, "in seconds"), "%s", run.err);
+    cr_assert_neq(access(profile, F_OK), 0, "nothing is written");
     program_run_free(&run);
 }
 

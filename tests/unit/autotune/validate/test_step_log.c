@@ -75,6 +75,11 @@ Test(step_log, a_trainer_state_tells_the_time_of_a_run_that_ended) {
     cr_assert(step_log.average);
 }
 
+Test(step_log, a_trainer_state_of_a_run_that_was_stopped_early_counts_the_steps_it_made) {
+    log_is("{\"global_step\": 4, \"max_steps\": 100, \"log_history\": [{\"step\": 4, \"train_runtime\": 10.0}]}",
+           "trainer_state", 1, 2.5);
+}
+
 Test(step_log, a_trainer_state_without_times_says_so_in_words) {
     step_log_read("{\"max_steps\": 4, \"log_history\": [{\"epoch\": 0.5, \"loss\": 3.1, \"step\": 2}]}", 1, &arena,
                   &step_log);
