@@ -2,7 +2,6 @@
 // its place in the session before it counts, so that the same call goes on after Ctrl-C or a kill.
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,7 +9,6 @@
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
-#include "autotune/target_on_cluster.h"
 #include "autotune/tune/calibrated_model.h"
 #include "reports/tuning.h"
 #include "sim/base/hash.h"
@@ -120,7 +118,7 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     Error why = {0};
     const Status status = measured_run_execute(measured, &why);
     if (*tuner->cli->interrupted) {
-        return error_set(error, STATUS_ENVIRONMENT, "interrupted; the same call goes on from here");
+        return error_set(error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
     }
     if (status == STATUS_USAGE) {  // what was asked is wrong, for every shape
         *error = why;
@@ -217,28 +215,16 @@ static Status print_tuning(const Cli *cli, const Tuning *tuning, Error *error) {
     return table_tuning(tuning, stdout, error);
 }
 
-static Status write_profile(const void *profile, FILE *out, Error *error) {
-    char *text = NULL;
-    TRY(cluster_write(profile, &text, error));
-    fputs(text, out);
-    free(text);
-    return STATUS_OK;
-}
-
 // What the runs taught, as a profile for the next plan.
 static Status save_profile(const Tuner *tuner, Error *error) {
     Cli *cli = tuner->cli;
     if (!cli_given(cli, OPTION_OUT)) {
         return STATUS_OK;
     }
-    char date[32];
-    const time_t now = time(NULL);
-    struct tm day;
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
-    const char *path = cli_value(cli, OPTION_OUT)->text;
+    const char *path = cli_value(cli, OPTION_OUT)->text, *text;
     ClusterProfile profile;
-    TRY(calibrated_model_profile(&tuner->model, date, &cli->arena, &profile, error));
-    TRY(cli_blame(cli, OPTION_OUT, cli_write_file(cli, path, write_profile, &profile, error)));
+    TRY(calibrated_model_profile(&tuner->model, cli_today(cli), &cli->arena, &profile, error));
+    TRY(cli_write_profile(cli, path, &profile, &text, error));
     fprintf(stderr, "calibrated profile: %s\n", path);
     return STATUS_OK;
 }
@@ -255,6 +241,18 @@ static Status write_html(const Tuner *tuner, const Tuning *tuning, Error *error)
     return report_page_write(cli, tuner->store, &page, NULL, error);
 }
 
+// Why, in the words of the last run, or of the first shape that the executor refuses.
+static Status none_measured(const Tuning *tuning, Error *error) {
+    const char *why = tune_last(tuning)->run.failure;
+    for (int i = 0; i < tuning->shape_count && !why; i++) {
+        why = tuning->shapes[i].out;
+    }
+    error_set(error, STATUS_ENVIRONMENT, "no run ended well: %s", why ? why : "none was made");
+    return tuning->step_count > 0
+               ? error_hint(error, "shapes that failed stay out of this session; --no-cache begins a new one")
+               : STATUS_ENVIRONMENT;
+}
+
 static Status tune_and_print(Tuner *tuner, Tuning *tuning, Error *error) {
     Cli *cli = tuner->cli;
     const TuneMeans means = {
@@ -265,14 +263,16 @@ static Status tune_and_print(Tuner *tuner, Tuning *tuning, Error *error) {
     if (cli_format(cli) == FORMAT_TABLE) {
         table_tuning_begin(tuning, stdout);
     }
-    TRY(tune_run(tuning, &means, &cli->arena, error));
+    const Status ended = tune_run(tuning, &means, &cli->arena, error);
     cli_progress_clear(cli);
+    if (ended != STATUS_OK && *cli->interrupted && cli_given(cli, OPTION_NO_CACHE)) {
+        error_hint(error, "--no-cache begins anew: leave it out to go on");
+    }
+    TRY(ended);
     TRY(print_tuning(cli, tuning, error));
     TRY(save_profile(tuner, error));
     TRY(write_html(tuner, tuning, error));
-    return tuning->step_count > tuning->failures
-               ? STATUS_OK
-               : error_set(error, STATUS_ENVIRONMENT, "none of the %d shapes could be measured", tuning->shape_count);
+    return tuning->step_count > tuning->failures ? STATUS_OK : none_measured(tuning, error);
 }
 
 static TuneOptions options_of(const Cli *cli, int shapes) {
@@ -293,6 +293,13 @@ static Status check_options(Cli *cli, const MeasuredSetup *setup, Error *error) 
                   "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory");
         return cli_blame(cli, OPTION_OBJECTIVE, STATUS_USAGE);
     }
+    const double wanted = number_or(cli, OPTION_PROBABILITY, PROBABILITY);
+    if (cli_integer_or(cli, OPTION_MAX_RUNS, 1) == 0 && number_or(cli, OPTION_MAX_TIME, 0) <= 0 &&
+        wanted > 1 - 1.0 / OUTLOOK_DRAWS) {
+        error_set(error, STATUS_USAGE, "a session without bounds never reaches probability %g", wanted);
+        error_hint(error, "give --max-runs or --max-time, or less of --probability");
+        return cli_blame(cli, OPTION_MAX_RUNS, STATUS_USAGE);
+    }
     return measured_run_check_warm_up(setup, error);
 }
 
@@ -311,8 +318,7 @@ static Status tune(Cli *cli, Store *store, Error *error) {
                              .steps = cli_integer_or(cli, OPTION_STEPS, VALIDATE_STEPS),
                              .warm_up = cli_integer_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP)}};
     TRY(check_options(cli, &tuner.setup, error));
-    TRY(target_find(run_defaults.target, &tuner.model.runner, error));
-    tuner.model.runner = target_on_cluster(tuner.model.runner, &request.cluster, &cli->arena);
+    tuner.model.runner = request.runner;
     TuneResult result;
     TRY(cli_search_in(cli, store, &request, &result, error));
     TRY(store_save_result(store, &result, error));

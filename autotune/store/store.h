@@ -80,7 +80,7 @@ typedef struct TuneSessionKey {
     uint64_t key;
     const char *command;
     bool afresh;
-    const uint64_t *measurement_hashes;  // of its shapes
+    const uint64_t *measurement_hashes;  // of its shapes; 0 = it cannot be measured
     int count;
 } TuneSessionKey;
 

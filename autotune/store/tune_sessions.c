@@ -61,6 +61,9 @@ static Status open_session(Store *store, void *context, Error *error) {
     }
     TRY(insert_session(store, key, &open->session, error));
     for (int i = 0; i < key->count && !key->afresh; i++) {
+        if (key->measurement_hashes[i] == 0) {
+            continue;  // a shape that cannot be measured
+        }
         TRY(adopt_runs(store, open->session, key->measurement_hashes[i], error));
     }
     return STATUS_OK;

@@ -225,7 +225,7 @@ static Status go_on(Loop *loop, size_t *capacity, Error *error) {
         TRY(means->run(means->state, tuning, tune_last(tuning)->next, &run, error));
         TRY(take_in(loop, &run, error));
         if (means->cancelled(means->state)) {
-            return error_set(error, STATUS_ENVIRONMENT, "interrupted; the same call goes on from here");
+            return error_set(error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
         }
     }
     return STATUS_OK;

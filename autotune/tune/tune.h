@@ -85,6 +85,9 @@ typedef struct TuneMeans {
     void *state;
 } TuneMeans;
 
+// What an interrupted session says.
+#define TUNE_INTERRUPTED "interrupted; the same call goes on from here"
+
 // The `top` best entries of a search, 0 = all, as shapes. Fills tuning.
 void tune_begin(const TuneResult *result, const TuneOptions *options, int top, Arena *arena, Tuning *tuning);
 

@@ -88,6 +88,25 @@ Test(cli_tune, a_shape_that_fails_is_out_with_its_reason_and_the_others_go_on) {
     json_decref(root);
 }
 
+Test(cli_tune, where_nothing_ran_it_says_why_and_how_to_try_again) {
+    cli_worker_that_dies(folder, "steps");  // every request
+    ProgramRun run = CLI("tune", WHAT, "--max-runs", "1");
+    cr_assert_eq(run.exit_code, 3, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "no run ended well: "), "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "rank 1"), "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "--no-cache begins a new one"), "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_tune, an_interrupt_says_how_to_go_on) {
+    cli_worker(folder, "[ \"$3\" = 0 ] && kill -INT $PPID");
+    ProgramRun run = CLI("tune", WHAT, "--no-cache");
+    cr_assert_eq(run.exit_code, 128 + 2, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "interrupted; the same call goes on"), "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "--no-cache begins anew"), "%s", run.err);
+    program_run_free(&run);
+}
+
 Test(cli_tune, what_validate_measured_is_known_unless_it_begins_anew) {
     json_t *validated = CLI_JSON(0, "validate", WHAT, "--top", "2", "--spread", "0", "--repeats", "1", JSON);
     json_t *root = CLI_JSON(0, "tune", WHAT, "--max-runs", "1", "--probability", "1", JSON);
@@ -134,7 +153,7 @@ Test(cli_tune, its_csv_has_a_line_per_run) {
     program_run_free(&run);
 }
 
-Test(cli_tune, lists_of_worlds_and_other_aims_are_refused_in_words) {
+Test(cli_tune, lists_of_worlds_other_aims_and_sessions_without_an_end_are_refused_in_words) {
     ProgramRun worlds = CLI("tune", "--world", "2,4", "--model", "tiny", "--db", db);
     cr_assert_eq(worlds.exit_code, 1, "%s", worlds.err);
     program_run_free(&worlds);
@@ -142,6 +161,10 @@ Test(cli_tune, lists_of_worlds_and_other_aims_are_refused_in_words) {
     cr_assert_eq(memory.exit_code, 1, "%s", memory.err);
     cr_assert_not_null(strstr(memory.err, "fastest"), "%s", memory.err);
     program_run_free(&memory);
+    ProgramRun endless = CLI("tune", WHAT, "--probability", "1", "--max-runs", "0");
+    cr_assert_eq(endless.exit_code, 1, "%s", endless.err);
+    cr_assert_not_null(strstr(endless.err, "without bounds"), "%s", endless.err);
+    program_run_free(&endless);
 }
 
 // ------------------------------------------------------------------------------------------------ killed and resumed

@@ -105,6 +105,17 @@ Test(tune_sessions, runs_that_are_known_are_taken_along_once) {
     cr_assert_eq(runs_of(session_of(1, true), &runs), 0, "afresh is with nothing");
 }
 
+Test(tune_sessions, shapes_that_cannot_be_measured_bring_no_runs_along) {
+    const RunRecord unrelated = run_of(0, "ok");
+    cr_assert_eq(store_save_run(store, &unrelated, NULL, &error), STATUS_OK, "%s", error.message);
+    static const uint64_t none[] = {0, 0};
+    const TuneSessionKey asked = {9, "ndtune tune", false, none, 2};
+    int64_t session = 0;
+    cr_assert_eq(store_tune_session(store, &asked, &session, &error), STATUS_OK, "%s", error.message);
+    StoredTuneRun *runs;
+    cr_assert_eq(runs_of(session, &runs), 0);
+}
+
 Test(tune_sessions, a_run_that_cannot_be_stored_leaves_no_place_behind) {
     const int64_t session = session_of(1, false);
     const RunRecord broken = run_of(11, "no such state");
