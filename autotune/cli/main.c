@@ -49,12 +49,13 @@ int main(int argc, char **argv) {
         status = error_set(&error, STATUS_ENVIRONMENT, "standard output could not be written");
         cli.blame = -1;
     }
-    if (interrupted) {  // end as the signal would have, so that the caller sees it
-        signal(SIGINT, SIG_DFL);
-        raise(SIGINT);
-    }
     if (status != STATUS_OK) {
         cli_complain(&cli, &error);
+    }
+    if (interrupted) {  // end as the signal would have, so that the caller sees it
+        fflush(stdout);
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
     }
     arena_free(&cli.arena);
     return status_exit_code(status);

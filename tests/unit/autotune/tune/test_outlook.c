@@ -99,9 +99,8 @@ Test(outlook, the_unknown_one_of_two_is_run) {
     cr_assert_eq(outlook_next(&second, &of_second, 1, &arena, &gain), 0);
 }
 
-// A third shape, out of the race, moves with the difference of the contenders: running it would tell as much, and
-// nothing tells more than the contenders' own runs where it does not.
-Test(outlook, what_is_shared_makes_a_run_of_one_tell_of_the_other) {
+// Two shapes that rise and fall together: a run of one says where both are.
+Test(outlook, a_run_tells_little_of_who_wins_where_shapes_move_together) {
     const double mean[] = {0, 0}, sd[] = {0.2, 0.2};
     Belief belief = apart(mean, sd, 2);
     belief.covariance[1] = belief.covariance[2] = 0.2 * 0.2 * 0.999;  // they rise and fall together
