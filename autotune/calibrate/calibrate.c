@@ -330,6 +330,27 @@ static Status check_enough(const Fitting *fitting, Error *error) {
                            CALIBRATION_LEAST_SHAPES);
 }
 
+// Beyond this the numbers of a profile end (ON_TOP of sim/cluster/cluster_fields.c), and what is wrong is the file.
+static const double MOST_OFF = 100;
+
+static Status check_likely(const Fitting *fitting, Error *error) {
+    const Calibration *out = fitting->out;
+    double *logs = ARENA_ARRAY(fitting->arena, double, out->shape_count + 1);
+    int count = 0;
+    for (int s = 0; s < out->shape_count; s++) {
+        if (out->shapes[s].measured_s > 0) {
+            logs[count++] = log(out->shapes[s].measured_s / out->shapes[s].before_s);
+        }
+    }
+    const double middle = statistics_median(logs, count);
+    if (fabs(middle) < log(MOST_OFF)) {
+        return STATUS_OK;
+    }
+    error_set(error, STATUS_USAGE, "the runs took %.2g times what is predicted (median): no calibration makes up for that",
+              exp(middle));
+    return error_hint(error, "are these step times in seconds, of that cluster, model and mesh?");
+}
+
 static Status fit_all(Fitting *fitting, Error *error) {
     CalibrationPosterior *posterior = &fitting->out->posterior;
     prior_covariance(posterior);
@@ -360,6 +381,7 @@ static Status fit(Fitting *fitting, Error *error) {
     choose_coordinates(fitting);
     fill_shapes(fitting);
     TRY(predict_before(fitting, error));
+    TRY(check_likely(fitting, error));
     TRY(fit_all(fitting, error));
     for (int t = 0; t < fitting->out->posterior.targets; t++) {
         judge_block(&fitting->blocks[t], fitting->arena, &fitting->out->posterior);

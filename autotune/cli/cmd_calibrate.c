@@ -1,5 +1,5 @@
 // ndtune calibrate: a cluster profile fitted to measured runs, with what the fit does not know. The profile is
-// read back, written, and kept in the store with its runs and its errors before and after.
+// written, and kept in the store with its runs and its errors before and after.
 
 #include <stdio.h>
 #include <stdlib.h>
