@@ -19,7 +19,8 @@ enum { GATE_SPINS = 2000 };
 // A launcher that sees all ranks' rows knows more than a rank that waits: it speaks first.
 static const double LAUNCHER_FIRST_S = 1.5;
 
-enum { TRACED_STEPS = 3 };  // a median, and few events
+// A median, and few events; no more than a part of the steps, since they go task by task, without graphs.
+enum { TRACED_MOST = 3, TRACED_PART = 4 };
 
 static Status program_open(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
@@ -104,7 +105,9 @@ static void recorder_open(Session *session, Arena *arena) {
     const RunOptions *options = &session->request->options;
     const DeviceTable *devices = session->devices;
     const bool traceable = !devices->trace || devices->trace(session->device, true);
-    const int steps = devices->trace && options->steps > TRACED_STEPS ? TRACED_STEPS : options->steps;
+    const int part = options->steps / TRACED_PART;
+    const int timed = part < 1 ? 1 : part > TRACED_MOST ? TRACED_MOST : part;
+    const int steps = devices->trace ? timed : options->steps;
     recorder_begin(&session->recorder, &session->program, steps, options->spans && traceable, arena);
     const int traced = session->recorder.steps_kept > 0 ? session->recorder.steps_kept : 1;
     session->traced_from = devices->trace && traceable ? options->steps - traced : INT64_MAX;

@@ -320,7 +320,7 @@ def bench(pattern):
 
 
 def steady(run):
-    """Seconds of a step of ndtune: behind two to warm up, before the last three, which it times task by task."""
+    """Seconds of a step of ndtune: behind two to warm up, before the last ones, which it times task by task."""
     return median(run["step_time_s"][2:-3])
 
 
