@@ -59,15 +59,15 @@ Status json_import(const ImportReport *report, FILE *out, Error *error) {
     }
     const bool newer = report->successor && advice->own.tokens_per_s > 0;
     return json_print(
-        json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "schema",
+        json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "schema",
                   "ndtune.explain-from/1", "file", import->path, "format", import->format->name, "flavour",
                   import->flavour, "request", json_request(report->request), "refusal", import->refusal, "own",
                   own_object(report), "best",
                   advice->best ? json_prediction_object(report->request, advice->best, true, NULL) : json_null(),
-                  "gain", advice->best ? known_gain(report, advice->gain) : json_null(), "seconds_per_million_tokens",
-                  term_list(report, EXPLAIN_TIME_TERMS, explain_time_term), "memory_bytes",
-                  term_list(report, EXPLAIN_MEMORY_TERMS, explain_memory_term), "changes", changes, "findings",
-                  findings, "successor", newer ? import->successor : NULL, "successor_gain",
+                  "no_best", report->no_best, "gain", advice->best ? known_gain(report, advice->gain) : json_null(),
+                  "seconds_per_million_tokens", term_list(report, EXPLAIN_TIME_TERMS, explain_time_term),
+                  "memory_bytes", term_list(report, EXPLAIN_MEMORY_TERMS, explain_memory_term), "changes", changes,
+                  "findings", findings, "successor", newer ? import->successor : NULL, "successor_gain",
                   newer ? json_real(report->successor->tokens_per_s / advice->own.tokens_per_s - 1) : json_null()),
         out, error);
 }

@@ -276,6 +276,7 @@ Status explain_from(Cli *cli, Error *error) {
     say_options(cli, &import);
     TuneRequest request;
     TRY(request_build(cli, &search_defaults, &request, error));
+    import_compare_model(&import, request.model_asked, (double)model_parameters(&request.model));
     Store *store = NULL;
     TRY(cli_open_store(cli, &store, error));
     const Status status = advise_in(cli, store, &import, &request, error);

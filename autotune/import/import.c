@@ -90,7 +90,16 @@ void import_find(Import *import, FindingKind kind, const char *path, const char 
 
 // ---- values
 
+static void remember(Import *import, const char *path) {
+    if (!import->is_read) {
+        import->asked = arena_grow(import->arena, import->asked, (size_t)import->asked_count, &import->asked_capacity,
+                                   sizeof *import->asked);
+        import->asked[import->asked_count++] = path;
+    }
+}
+
 ConfigNode *import_at(Import *import, const char *path) {
+    remember(import, path);
     ConfigNode *node = import->root;
     char word[96];
     while (node && *path) {
@@ -189,6 +198,7 @@ Status import_choice(Import *import, const char *path, const ImportWord *words, 
 }
 
 bool import_has(Import *import, const char *path) {
+    remember(import, path);
     const ConfigNode *node = import->root;
     char word[96];
     while (node && *path) {
@@ -218,6 +228,27 @@ void import_known(Import *import, const char *const *paths) {
     }
 }
 
+// Among the keys of that map that the reader looked for and the file does not have; not for floods of unknown keys.
+static const char *meant(Import *import, const ConfigNode *map, const char *above, const char *key) {
+    enum { FINDINGS_MOST = 50 };
+    if (import->finding_count > FINDINGS_MOST) {
+        return NULL;
+    }
+    const char **words = ARENA_ARRAY(import->arena, const char *, import->asked_count);
+    const size_t skipped = above[0] ? strlen(above) + 1 : 0;
+    size_t count = 0;
+    for (int i = 0; i < import->asked_count; i++) {
+        const char *path = import->asked[i];
+        const bool below = skipped == 0 || (strncmp(path, above, skipped - 1) == 0 && path[skipped - 1] == '.');
+        if (below && path[skipped]) {
+            const char *word = arena_format(import->arena, "%.*s", (int)strcspn(path + skipped, "."), path + skipped);
+            words[count] = word;
+            count += config_child(map, word) == NULL;
+        }
+    }
+    return text_nearest(key, words, count);
+}
+
 static void say_unread(Import *import, const ConfigNode *map, const char *above) {
     for (const ConfigNode *node = map->first; node; node = node->next) {
         if (!node->key) {
@@ -228,8 +259,10 @@ static void say_unread(Import *import, const ConfigNode *map, const char *above)
             import_find(import, FINDING_TRAP, path, "%s stands twice, from line %d on: the last one counts", path,
                         node->line);
         } else if (!node->used && node->key[0] != '_') {  // "_comment" is how JSON is commented
-            import_find(import, above[0] ? import->unknown_below.kind : import->unknown.kind, path, "%s",
-                        above[0] ? import->unknown_below.words : import->unknown.words);
+            const char *near = meant(import, map, above, node->key);
+            import_find(import, above[0] ? import->unknown_below.kind : import->unknown.kind, path, "%s%s%s%s",
+                        above[0] ? import->unknown_below.words : import->unknown.words, near ? "; did you mean " : "",
+                        near ? near : "", near ? "?" : "");
         } else if (node->used && node->kind == NODE_MAP) {
             say_unread(import, node, path);
         }
@@ -284,6 +317,7 @@ Status import_tree(ConfigNode *root, const char *path, const char *format, Arena
     import->keys = import->format->keys;
     import->recognised = !format || strcmp(format, import->format->name) != 0;
     TRY(import->format->read(import, error));
+    import->is_read = true;
     say_unread(import, root, "");
     return STATUS_OK;
 }

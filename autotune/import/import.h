@@ -67,7 +67,12 @@ struct Import {
     ImportFinding *findings;
     int finding_count;
     size_t finding_capacity;
-    const char *refusal;  // why no plan follows from it; NULL
+    const char *refusal;            // why no plan follows from it; NULL
+    const char *model, *model_key;  // that the file names, and where; NULL
+    const char **asked;             // paths that its reader looked for: what may have been meant
+    int asked_count;
+    size_t asked_capacity;
+    bool is_read;  // the reader is done
 };
 
 const ImportFormat *import_formats(int *count);
@@ -80,6 +85,9 @@ Status import_tree(ConfigNode *root, const char *path, const char *format, Arena
 // the arithmetic of world, mesh and batch: import->said is complete but for what only model and target decide, or
 // import->refusal says why it cannot be.
 void import_settle(Import *import, const ImportChoices *given);
+
+// Says so where the model that the file names has another size than the one that is predicted, `asked`.
+void import_compare_model(Import *import, const char *asked, double parameters);
 
 // The plan of a settled import without refusal, canonical; what neither file nor command line says is taken from `usual`,
 // whose mesh and batch do not count.

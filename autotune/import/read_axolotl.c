@@ -5,8 +5,7 @@
 
 #include "autotune/import/import.h"
 
-static const char *const of_no_matter[] = {"base_model",
-                                           "base_model_config",
+static const char *const of_no_matter[] = {"base_model_config",
                                            "type_of_model",
                                            "tokenizer_config",
                                            "tokenizer_type",
@@ -279,6 +278,8 @@ Status axolotl_read(Import *import, Error *error) {
     said->zero = 0;
     said->grad_accum = 1;
     import_known(import, of_no_matter);
+    import->model_key = "base_model";
+    TRY(import_word(import, import->model_key, &import->model, error));
     TRY(read_deepspeed(import, error));
     TRY(import_int(import, "micro_batch_size", 1, 1 << 20, &said->micro_batch, error));
     TRY(import_int(import, "gradient_accumulation_steps", 1, 1 << 20, &said->grad_accum, error));

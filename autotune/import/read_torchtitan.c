@@ -18,7 +18,6 @@ static const char *const of_no_matter[] = {"job",
                                            "validation",
                                            "debug",
                                            "model.name",
-                                           "model.flavor",
                                            "model.hf_assets_path",
                                            "model.tokenizer_path",
                                            "model.print_after_conversion",
@@ -207,6 +206,8 @@ Status torchtitan_read(Import *import, Error *error) {
     import->flavour = "torchtitan 0.2 config";
     import->said.zero = 3;  // 0 where there is nothing to shard over
     import_known(import, of_no_matter);
+    import->model_key = "model.flavor";
+    TRY(import_word(import, import->model_key, &import->model, error));
     TRY(read_training(import, error));
     TRY(read_float8(import, error));
     TRY(read_parallelism(import, error));

@@ -190,4 +190,10 @@ Test(cli_import, where_no_file_can_say_what_fits_the_reason_stands_there) {
     cr_expect_eq(run.exit_code, 2);
     cr_expect(strstr(run.out, "\nbest  there is none: 30 ranks do not fill whole nodes"), "%s", run.out);
     program_run_free(&run);
+    json_t *root = CLI_JSON(2, FROM("accelerate_wrong_product.yaml"), "--world", "30", "--format", "json");
+    cr_expect(json_is_null(json_object_get(root, "best")));
+    const char *reason = json_string_value(json_object_get(root, "no_best"));
+    cr_assert_not_null(reason);
+    cr_expect(strstr(reason, "30 ranks do not fill whole nodes"), "%s", reason);
+    json_decref(root);
 }

@@ -238,6 +238,12 @@ Test(import_files, every_trap_has_its_sentence) {
         {"[parallelism]\npipeline_parallel_degree = 2\n", "torchtitan", "pipeline parallelism is no axis", SYNTAX_TOML,
          FINDING_UNMODELLED},
         {"[training]\nseq_len = 1\n", "torchtitan", "torchtitan's default", SYNTAX_TOML, FINDING_UNMODELLED},
+        {"distributed_type: FSDP\nnum_proceses: 2\n", "accelerate", "did you mean num_processes?", SYNTAX_YAML,
+         FINDING_REFUSED},
+        {"[training]\nlocal_batchsize = 2\n", "torchtitan", "did you mean local_batch_size?", SYNTAX_TOML,
+         FINDING_REFUSED},
+        {"base_model: x\nmicro_batchsize: 2\n", "axolotl", "did you mean micro_batch_size?", SYNTAX_YAML,
+         FINDING_UNKNOWN},
         {"{\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}", "deepspeed", "both on", SYNTAX_JSON,
          FINDING_REFUSED},
         {"{\"zero_optimization\": {\"stage\": 3, \"stge3_x\": 1}}", "deepspeed", "refuses a section", SYNTAX_JSON,
@@ -261,6 +267,39 @@ Test(import_files, every_trap_has_its_sentence) {
         cr_expect(said, "case %zu: %s", i, cases[i].words);
         arena_free(&arena);
     }
+}
+
+static int said_of_model(const char *text, ConfigSyntax syntax, const char *format, double parameters) {
+    Arena arena = {0};
+    Import import;
+    Error error = {0};
+    cr_assert_eq(read_text(text, syntax, format, &arena, &import, &error), STATUS_OK, "%s", error.message);
+    const int before = import.finding_count;
+    import_compare_model(&import, "asked", parameters);
+    const int said = import.finding_count - before;
+    cr_expect(said == 0 || strstr(import.findings[before].sentence, "--model asked"), "%s",
+              import.findings[before].sentence);
+    arena_free(&arena);
+    return said;
+}
+
+Test(import_files, a_model_of_another_size_than_asked_is_said) {
+    static const struct {
+        const char *name;
+        double parameters;
+        int said;
+    } cases[] = {{"meta-llama/Llama-3.1-70B", 8.03e9, 1}, {"meta-llama/Llama-3.1-8B", 8.03e9, 0},
+                 {"meta-llama/Llama-3.2-1B", 1.24e9, 0},  {"google/gemma-7b", 8.5e9, 0},
+                 {"HuggingFaceTB/SmolLM-135M", 1.7e9, 1}, {"mistralai/Mixtral-8x7B-v0.1", 1e9, 0},
+                 {"Qwen/Qwen2.5-0.5B-Instruct", 7e9, 1},  {"./my-model", 7e9, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "base_model: %s\n", cases[i].name);
+        cr_expect_eq(said_of_model(text, SYNTAX_YAML, "axolotl", cases[i].parameters), cases[i].said, "%s",
+                     cases[i].name);
+    }
+    cr_expect_eq(said_of_model("[model]\nname = \"llama3\"\nflavor = \"70B\"\n", SYNTAX_TOML, "torchtitan", 8e9), 1);
+    cr_expect_eq(said_of_model("[training]\nseq_len = 8\n", SYNTAX_TOML, "torchtitan", 8e9), 0);
 }
 
 static Import settled(const char *text, ConfigSyntax syntax, const char *format, const ImportChoices *given,
