@@ -199,5 +199,6 @@ Status explain_run(const TuneResult *result, const Progress *progress, Explanati
     }
     const ParallelWork work = {
         parallel_workers(result->request->threads), PIECE_COUNT, answer_piece, explanation, progress, "asking what if"};
-    return parallel_run(&work, error);
+    TRY(parallel_run(&work, error));
+    return sensitivity_run(result->request, &explanation->best->plan, progress, &explanation->sensitivities, error);
 }

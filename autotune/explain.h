@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autotune/result.h"
+#include "autotune/sensitivity.h"
 #include "sim/base/progress.h"
 
 // What a question changes, by a factor over 1.
@@ -27,7 +28,9 @@ typedef struct Explanation {
     const Prediction *runner_up;  // NULL = only one shape fits
     Mesh estimated_best;  // the winner by the estimate alone (as explain.c says): what the questions are compared with
     WhatIf questions[WHAT_IF_COUNT];
+    Sensitivities sensitivities;  // of the best plan
 } Explanation;
 
-// Asks the questions about a finished search, each by further searches that only estimate.
+// Asks the questions about a finished search, each by further searches that only estimate, and simulates the best plan
+// under small changes.
 Status explain_run(const TuneResult *result, const Progress *progress, Explanation *explanation, Error *error);

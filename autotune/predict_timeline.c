@@ -6,7 +6,8 @@
 #include "autotune/handicap.h"
 #include "sim/engine/engine.h"
 
-enum { MOST_UNROLLED = 2000000 };  // instances: 80 MB of spans
+enum { MOST_UNROLLED = 2000000 };   // instances: 80 MB of spans
+enum { MEMORY_MICRO_BATCHES = 2 };  // later ones repeat the second
 
 static void lay_serial(const CostModel *cost, const StepProgram *program, Arena *arena, Timeline *timeline) {
     const TaskCost *costs = cost_program(cost, program, arena);
@@ -24,6 +25,12 @@ static void lay_serial(const CostModel *cost, const StepProgram *program, Arena 
                                                          .end_s = timeline->step_s};
     }
     timeline->step_s += cost->target->runtime.step_fixed_s;
+}
+
+TrainPlan memory_step_plan(const TrainPlan *plan) {
+    TrainPlan fewer = *plan;
+    fewer.grad_accum = plan->grad_accum < MEMORY_MICRO_BATCHES ? plan->grad_accum : MEMORY_MICRO_BATCHES;
+    return fewer;
 }
 
 Status predict_timeline(const TuneRequest *request, const TrainPlan *plan, Arena *arena, StepProgram *program,

@@ -78,6 +78,30 @@ typedef struct StoredCalibration {
     double fit_before, fit_after, held_out_before, held_out_after;  // median |predicted / measured - 1|
 } StoredCalibration;
 
+// What `ndtune preflight` found.
+typedef struct StoredFinding {
+    bool bad;  // else worth a word
+    const char *sentence;
+} StoredFinding;
+
+typedef struct StoredGroups {
+    const char *axes, *collective;
+    int ranks;  // of a group
+    double payload_bytes;
+    double measured_s, predicted_s;  // of the slowest rank; 0 = the profile says nothing
+    double wrong_elements;
+} StoredGroups;
+
+typedef struct StoredPreflight {
+    const char *checked_at;  // of the store
+    const char *command, *cluster, *hosts, *device, *transport, *mesh;
+    int world;
+    bool ready;
+    const StoredFinding *findings;
+    const StoredGroups *groups;
+    int finding_count, group_count;
+} StoredPreflight;
+
 typedef struct StoredList {
     StoredRequest *requests;
     int request_count;

@@ -14,6 +14,15 @@ static void term_line(Csv *csv, const char *kind, const char *unit, ExplainTerm 
     csv_end_line(csv);
 }
 
+static void sensitivity_line(Csv *csv, const Sensitivity *row, const SensitivityEnd *end) {
+    if (end->factor > 0) {
+        char term[WORDS_BYTES];
+        snprintf(term, sizeof term, "%s, %.2f times", row->sentence, end->factor);
+        term_line(csv, "sensitivity", "time per token over that of the best", (ExplainTerm){term, 1, 1 + end->change},
+                  true);
+    }
+}
+
 Status csv_explanation(const Explanation *explanation, FILE *out, Error *error) {
     Csv csv = {.out = out};
     const bool has_next = explanation->runner_up;
@@ -33,6 +42,11 @@ Status csv_explanation(const Explanation *explanation, FILE *out, Error *error) 
         csv_text(&csv, NULL);
         csv_text(&csv, NULL);
         csv_end_line(&csv);
+    }
+    for (int i = 0; i < explanation->sensitivities.count; i++) {
+        const Sensitivity *row = &explanation->sensitivities.rows[i];
+        sensitivity_line(&csv, row, &row->less);
+        sensitivity_line(&csv, row, &row->more);
     }
     return csv_finish(&csv, error);
 }

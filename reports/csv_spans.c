@@ -6,7 +6,6 @@
 
 static void span_line(Csv *csv, const TraceStep *step, const OpenTime *open, const Span *span) {
     static const char *const origins[] = {[TIMELINE_SIMULATED] = "simulated", [TIMELINE_MEASURED] = "measured"};
-    static const char *const phases[PHASE_COUNT] = {"forward", "recompute", "loss", "backward", "reduce", "optimizer"};
     const Task *task = &step->program->tasks[span->task];
     const bool collective = task_is_collective(task);
     csv_text(csv, origins[step->timeline->origin]);
@@ -14,7 +13,7 @@ static void span_line(Csv *csv, const TraceStep *step, const OpenTime *open, con
     csv_text(csv, step->program->lanes[task->lane].name);
     csv_text(csv, task->name);
     csv_text(csv, task_kind_name(task->kind));
-    csv_text(csv, phases[task->phase]);
+    csv_text(csv, phase_name(task->phase));
     csv_integer(csv, span->layer);
     csv_integer(csv, span->micro_batch);
     csv_number(csv, true, span->start_s);

@@ -2,6 +2,8 @@
 
 #include "reports/explain_terms.h"
 
+#include <math.h>
+
 static const double MILLION = 1e6;
 
 static double time_of(const Prediction *prediction, int index) {
@@ -45,4 +47,14 @@ ExplainTerm explain_memory_term(const Explanation *explanation, int index) {
 
 double explain_lead(const Explanation *explanation) {
     return explanation->runner_up ? explanation->best->tokens_per_s / explanation->runner_up->tokens_per_s - 1 : 0;
+}
+
+char *explain_sensitivity(const SensitivityEnd *end, char out[WORDS_BYTES]) {
+    if (end->factor == 0) {
+        snprintf(out, WORDS_BYTES, "no such plan");
+    } else {
+        const double percent = 100 * end->change, shown = fabs(percent) < 0.05 ? 0 : percent;  // no "-0.0"
+        snprintf(out, WORDS_BYTES, "%+.1f %% at %.2f times%s", shown, end->factor, end->fits ? "" : ", does not fit");
+    }
+    return out;
 }

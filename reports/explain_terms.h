@@ -5,6 +5,7 @@
 
 #include "autotune/explain.h"
 #include "reports/memory_terms.h"
+#include "reports/words.h"
 
 enum { EXPLAIN_TIME_TERMS = 4 + AXIS_COUNT, EXPLAIN_MEMORY_TERMS = MEMORY_TERMS + 2 };
 
@@ -18,3 +19,6 @@ ExplainTerm explain_memory_term(const Explanation *explanation, int index);  // 
 
 // Tokens per second of the best over those of the next, minus one.
 double explain_lead(const Explanation *explanation);
+
+// "+12.3 % at 0.80 times"; where that is not known, why.
+char *explain_sensitivity(const SensitivityEnd *end, char out[WORDS_BYTES]);

@@ -40,12 +40,12 @@ Status json_explanation(const Explanation *explanation, FILE *out, Error *error)
         json_array_append_new(questions, question_object(&explanation->questions[i]));
     }
     return json_print(
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.explain/1", "request",
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.explain/1", "request",
                   json_request(request), "best", json_prediction_object(request, explanation->best, true, NULL), "next",
                   has_next ? json_prediction_object(request, explanation->runner_up, true, NULL) : json_null(), "lead",
                   has_next ? json_real(explain_lead(explanation)) : json_null(), "seconds_per_million_tokens", times,
                   "memory_bytes", memory, "estimated_best", json_mesh(&explanation->estimated_best), "what_if",
-                  questions),
+                  questions, "sensitivities", json_sensitivities(explanation)),
         out, error);
 }
 

@@ -181,3 +181,20 @@ Status json_print(json_t *root, FILE *out, Error *error) {
     }
     return STATUS_OK;
 }
+
+static json_t *sensitivity_end(const SensitivityEnd *end) {
+    return end->factor > 0
+               ? json_pack("{s:f, s:f, s:b}", "factor", end->factor, "change", end->change, "feasible", end->fits)
+               : json_null();
+}
+
+json_t *json_sensitivities(const Explanation *explanation) {
+    json_t *list = json_array();
+    for (int i = 0; i < explanation->sensitivities.count; i++) {
+        const Sensitivity *row = &explanation->sensitivities.rows[i];
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:o, s:o}", "quantity", row->name, "sentence", row->sentence,
+                                        "less", sensitivity_end(&row->less), "more", sensitivity_end(&row->more)));
+    }
+    return list;
+}

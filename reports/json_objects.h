@@ -15,5 +15,9 @@ json_t *json_request(const TuneRequest *request);                // what was ask
 json_t *json_prediction_object(const TuneRequest *request, const Prediction *prediction, bool legal,
                                const char *reason);
 
+// What the best plan hangs on, widest first: quantity, sentence, less and more (factor, change of the time per token,
+// feasible; null = not asked).
+json_t *json_sensitivities(const Explanation *explanation);
+
 // Prints and frees root; NULL root = out of memory.
 Status json_print(json_t *root, FILE *out, Error *error);

@@ -119,6 +119,24 @@ static void print_question(const Explanation *explanation, const WhatIf *questio
     }
 }
 
+static Status print_sensitivities(const Explanation *explanation, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"quantity", false}, {"a fifth less", true}, {"a fifth more", true}};
+    const Sensitivities *all = &explanation->sensitivities;
+    if (all->count == 0) {
+        return STATUS_OK;
+    }
+    fputs("\nWhat the best plan's time per token hangs on (this plan simulated again, one quantity at a time)\n", out);
+    Grid *grid = grid_new(columns, 3);
+    for (int i = 0; i < all->count; i++) {
+        char text[WORDS_BYTES];
+        grid_row(grid);
+        grid_cell(grid, "%s", all->rows[i].sentence);
+        grid_cell(grid, "%s", explain_sensitivity(&all->rows[i].less, text));
+        grid_cell(grid, "%s", explain_sensitivity(&all->rows[i].more, text));
+    }
+    return grid_print(grid, out, error);
+}
+
 Status table_explanation(const Explanation *explanation, FILE *out, Error *error) {
     const TuneRequest *request = explanation->result->request;
     fprintf(out, "%s on %d x %s (%s), for %s %s\n\n", request->model.name, request->world,
@@ -136,6 +154,7 @@ Status table_explanation(const Explanation *explanation, FILE *out, Error *error
     for (int i = 0; i < WHAT_IF_COUNT; i++) {
         print_question(explanation, &explanation->questions[i], out);
     }
+    TRY(print_sensitivities(explanation, out, error));
     words_assumptions(request, out);
     return STATUS_OK;
 }

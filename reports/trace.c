@@ -14,7 +14,6 @@
 enum { STEP_PIDS = MESH_MAX_WORLD };  // processes of the second step begin here
 
 static const char *const origin_names[] = {[TIMELINE_SIMULATED] = "simulated", [TIMELINE_MEASURED] = "measured"};
-static const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "loss", "backward", "reduce", "optimizer"};
 
 typedef struct Writer {
     const TraceFile *file;
@@ -113,7 +112,7 @@ static void put_span(Writer *writer, const Span *span) {
     begin_event(writer);
     fputs("{\"ph\":\"X\",\"name\":", writer->out);
     put_text(writer->out, task->name);
-    fprintf(writer->out, ",\"cat\":\"%s\",\"pid\":%d,\"tid\":%d,", phase_names[task->phase], pid_of(writer, span->rank),
+    fprintf(writer->out, ",\"cat\":\"%s\",\"pid\":%d,\"tid\":%d,", phase_name(task->phase), pid_of(writer, span->rank),
             1 + task->lane);
     put_microseconds(writer->out, "ts", start_ns);
     fputc(',', writer->out);

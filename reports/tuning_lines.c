@@ -124,8 +124,6 @@ static Status print_shapes(const Tuning *tuning, FILE *out, Error *error) {
 }
 
 static void print_winner(const Tuning *tuning, FILE *out) {
-    static const char *const why[TUNE_STOP_COUNT] = {"that is probable enough", "the budget of runs is spent",
-                                                     "the budget of time is spent", "no shape is left"};
     const TuneStep *last = tune_last(tuning);
     const TuneShape *winner = tune_winner(tuning);
     char words[WORDS_BYTES], text[TEXT_UNIT_BYTES];
@@ -138,7 +136,7 @@ static void print_winner(const Tuning *tuning, FILE *out) {
             fprintf(out, ", which never ran");
         }
         fprintf(out, "\n  within %g %% of the fastest with probability %.2f: %s\n", 100 * tuning->options.tolerance,
-                last->probability, why[tuning->stop]);
+                last->probability, tune_stop_words[tuning->stop]);
         fprintf(out, "  it is expected to be %.1f %% slower than the fastest\n", 100 * last->regret);
         if (winner->place > 1) {
             fprintf(out, "  predicted in place %d; %s was predicted best\n", winner->place,

@@ -170,8 +170,7 @@ void words_training(const TuneRequest *request, const Prediction *prediction, FI
     }
 }
 
-Baseline words_baseline(const TuneResult *result) {
-    const Mesh *wanted = &result->request->baseline;
+Baseline words_rival(const TuneResult *result, const Mesh *wanted) {
     for (int i = 0; i < result->entry_count; i++) {
         const Prediction *entry = &result->entries[i];
         if (mesh_same_shape(&entry->plan.mesh, wanted)) {
@@ -184,4 +183,8 @@ Baseline words_baseline(const TuneResult *result) {
         }
     }
     return (Baseline){0};
+}
+
+Baseline words_baseline(const TuneResult *result) {
+    return words_rival(result, &result->request->baseline);
 }

@@ -40,12 +40,13 @@ char *words_duration(double seconds, char out[WORDS_BYTES]);
 // How long the wished number of tokens takes, and what it costs; nothing where none were wished.
 void words_training(const TuneRequest *request, const Prediction *prediction, FILE *out);
 
-// Where the shape that the user compares with came out.
+// Where a shape came out.
 typedef struct Baseline {
-    const Prediction *entry;  // NULL = it does not run, or nothing was asked
+    const Prediction *entry;  // NULL = it does not run, or is none of the search
     int place;                // among the ranked shapes, from 1
     double gain;              // tokens/s of the best over its own, minus one
     const char *reason;       // why it does not run
 } Baseline;
 
-Baseline words_baseline(const TuneResult *result);
+Baseline words_rival(const TuneResult *result, const Mesh *wanted);
+Baseline words_baseline(const TuneResult *result);  // the one that the user compares with

@@ -1,5 +1,5 @@
 // ndtune preflight: is everything there that a shape needs? Every rank, every group, every machine, in a few seconds.
-// Exit code 0: nothing that would stop the run; 3: something is wrong, in words.
+// What was found is stored. Exit code 0: nothing that would stop the run; 3: something is wrong, in words.
 
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "reports/csv_lines.h"
 #include "reports/grid.h"
 #include "reports/json_objects.h"
+#include "reports/words.h"
 #include "sim/base/text.h"
 #include "sim/cost/cost.h"
 
@@ -67,12 +68,20 @@ static void predict(Preflight *preflight) {
     }
 }
 
-static double slowest(const PreflightGroups *groups, int world) {
-    double seconds = 0;
-    for (int rank = 0; rank < world; rank++) {
-        seconds = groups->seconds[rank] > seconds ? groups->seconds[rank] : seconds;
+// What is said and stored of all groups of some axes.
+static StoredGroups summary(const Preflight *preflight, int index) {
+    const PreflightResult *result = &preflight->result;
+    const PreflightGroups *groups = &result->groups[index];
+    StoredGroups sum = {.axes = mesh_axes_words(groups->axes, &preflight->cli->arena),
+                        .collective = groups->collective,
+                        .ranks = mesh_group_size(&result->mesh, groups->axes),
+                        .payload_bytes = groups->payload_bytes,
+                        .predicted_s = groups->predicted_s};
+    for (int rank = 0; rank < result->world; rank++) {
+        sum.measured_s = groups->seconds[rank] > sum.measured_s ? groups->seconds[rank] : sum.measured_s;
+        sum.wrong_elements += groups->wrong[rank];
     }
-    return seconds;
+    return sum;
 }
 
 // ---------------------------------------------------------------------------------------------- table
@@ -95,27 +104,22 @@ static Status print_ranks(const PreflightResult *result, Error *error) {
     return grid_print(grid, stdout, error);
 }
 
-static Status print_groups(const PreflightResult *result, Arena *arena, Error *error) {
+static Status print_groups(const Preflight *preflight, Error *error) {
     static const GridColumn columns[] = {{"axes", false},    {"groups", true}, {"collective", false}, {"size", true},
                                          {"measured", true}, {"rate", true},   {"predicted", true},   {"sums", false}};
     Grid *grid = grid_new(columns, 8);
-    for (int g = 0; g < result->group_count; g++) {
-        const PreflightGroups *groups = &result->groups[g];
-        const double seconds = slowest(groups, result->world);
-        double wrong = 0;
-        for (int rank = 0; rank < result->world; rank++) {
-            wrong += groups->wrong[rank];
-        }
+    for (int g = 0; g < preflight->result.group_count; g++) {
+        const StoredGroups groups = summary(preflight, g);
         char text[TEXT_UNIT_BYTES];
         grid_row(grid);
-        grid_cell(grid, "%s", mesh_axes_words(groups->axes, arena));
-        grid_cell(grid, "%d", result->world / mesh_group_size(&result->mesh, groups->axes));
-        grid_cell(grid, "%s", groups->collective);
-        grid_cell(grid, "%s", text_bytes(text, groups->payload_bytes));
-        grid_cell(grid, "%s", text_seconds(text, seconds));
-        grid_cell(grid, "%.2f GB/s", groups->payload_bytes / seconds / 1e9);
-        grid_cell(grid, "%s", groups->predicted_s > 0 ? text_seconds(text, groups->predicted_s) : "-");
-        grid_cell(grid, "%s", wrong > 0 ? "wrong" : "exact");
+        grid_cell(grid, "%s", groups.axes);
+        grid_cell(grid, "%d", preflight->result.world / groups.ranks);
+        grid_cell(grid, "%s", groups.collective);
+        grid_cell(grid, "%s", text_bytes(text, groups.payload_bytes));
+        grid_cell(grid, "%s", text_seconds(text, groups.measured_s));
+        grid_cell(grid, "%.2f GB/s", groups.payload_bytes / groups.measured_s / 1e9);
+        grid_cell(grid, "%s", groups.predicted_s > 0 ? text_seconds(text, groups.predicted_s) : "-");
+        grid_cell(grid, "%s", groups.wrong_elements > 0 ? "wrong" : "exact");
     }
     return grid_print(grid, stdout, error);
 }
@@ -123,7 +127,7 @@ static Status print_groups(const PreflightResult *result, Arena *arena, Error *e
 static Status print_table(const Preflight *preflight, Error *error) {
     TRY(print_ranks(&preflight->result, error));
     printf("\n");
-    TRY(print_groups(&preflight->result, &preflight->cli->arena, error));
+    TRY(print_groups(preflight, error));
     printf("\n");
     for (int i = 0; i < preflight->findings.count; i++) {
         const PreflightFinding *finding = &preflight->findings.rows[i];
@@ -147,20 +151,15 @@ static json_t *ranks_array(const PreflightResult *result) {
     return rows;
 }
 
-static json_t *groups_array(const PreflightResult *result, Arena *arena) {
+static json_t *groups_array(const Preflight *preflight) {
     json_t *rows = json_array();
-    for (int g = 0; g < result->group_count; g++) {
-        const PreflightGroups *groups = &result->groups[g];
-        double wrong = 0;
-        for (int rank = 0; rank < result->world; rank++) {
-            wrong += groups->wrong[rank];
-        }
-        json_array_append_new(
-            rows,
-            json_pack("{s:s, s:s, s:i, s:f, s:f, s:o, s:f}", "axes", mesh_axes_words(groups->axes, arena), "collective",
-                      groups->collective, "ranks", mesh_group_size(&result->mesh, groups->axes), "payload_bytes",
-                      groups->payload_bytes, "measured_s", slowest(groups, result->world), "predicted_s",
-                      groups->predicted_s > 0 ? json_real(groups->predicted_s) : json_null(), "wrong_elements", wrong));
+    for (int g = 0; g < preflight->result.group_count; g++) {
+        const StoredGroups groups = summary(preflight, g);
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:i, s:f, s:f, s:o, s:f}", "axes", groups.axes, "collective",
+                                              groups.collective, "ranks", groups.ranks, "payload_bytes",
+                                              groups.payload_bytes, "measured_s", groups.measured_s, "predicted_s",
+                                              groups.predicted_s > 0 ? json_real(groups.predicted_s) : json_null(),
+                                              "wrong_elements", groups.wrong_elements));
     }
     return rows;
 }
@@ -173,8 +172,8 @@ static Status print_json(const Preflight *preflight, Error *error) {
     }
     return json_print(json_pack("{s:s, s:o, s:b, s:o, s:o, s:o}", "schema", "ndtune.preflight/1", "mesh",
                                 json_mesh(&preflight->result.mesh), "ready", preflight->findings.bad == 0, "ranks",
-                                ranks_array(&preflight->result), "groups",
-                                groups_array(&preflight->result, &preflight->cli->arena), "findings", findings),
+                                ranks_array(&preflight->result), "groups", groups_array(preflight), "findings",
+                                findings),
                       stdout, error);
 }
 
@@ -211,6 +210,53 @@ static Status print_preflight(const Preflight *preflight, Error *error) {
     return print_table(preflight, error);
 }
 
+// ---------------------------------------------------------------------------------------------- the store
+
+static const char *hosts_of(const PreflightResult *result, Arena *arena) {
+    const char *hosts = "";
+    for (int rank = 0; rank < result->world; rank++) {
+        const char *host = result->ranks[rank].host;
+        bool named = false;
+        for (int before = 0; before < rank && !named; before++) {
+            named = strcmp(result->ranks[before].host, host) == 0;
+        }
+        hosts = named ? hosts : arena_format(arena, "%s%s%s", hosts, hosts[0] ? ", " : "", host);
+    }
+    return hosts;
+}
+
+static Status save(const Preflight *preflight, Error *error) {
+    Cli *cli = preflight->cli;
+    const PreflightResult *result = &preflight->result;
+    const PreflightFindings *found = &preflight->findings;
+    StoredFinding *findings = ARENA_ARRAY(&cli->arena, StoredFinding, found->count);
+    StoredGroups *groups = ARENA_ARRAY(&cli->arena, StoredGroups, result->group_count);
+    char mesh[WORDS_BYTES];
+    for (int i = 0; i < found->count; i++) {
+        findings[i] = (StoredFinding){found->rows[i].bad, found->rows[i].sentence};
+    }
+    for (int g = 0; g < result->group_count; g++) {
+        groups[g] = summary(preflight, g);
+    }
+    const StoredPreflight stored = {.command = cli->line,
+                                    .cluster = preflight->request.cluster.name,
+                                    .hosts = hosts_of(result, &cli->arena),
+                                    .device = preflight->run.record.device,
+                                    .transport = preflight->run.record.transport,
+                                    .mesh = words_layout(&result->mesh, mesh),
+                                    .world = result->world,
+                                    .ready = found->bad == 0,
+                                    .findings = findings,
+                                    .groups = groups,
+                                    .finding_count = found->count,
+                                    .group_count = result->group_count};
+    Store *store = NULL;
+    TRY(cli_open_store(cli, &store, error));
+    const Status status = store_save_preflight(store, &stored, error);
+    store_close(store);
+    return status;
+}
+
 Status cmd_preflight(Cli *cli, Error *error) {
     Preflight preflight = {.cli = cli};
     TRY(prepare(&preflight, error));
@@ -222,6 +268,7 @@ Status cmd_preflight(Cli *cli, Error *error) {
     predict(&preflight);
     preflight_findings(&preflight.result, &cli->arena, &preflight.findings);
     TRY(print_preflight(&preflight, error));
+    TRY(save(&preflight, error));
     if (preflight.findings.bad == 0) {
         return STATUS_OK;
     }

@@ -12,6 +12,7 @@
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
+#include "autotune/cli/tune_recall.h"
 #include "autotune/cli/validate_with.h"
 #include "autotune/predict.h"
 #include "autotune/prune.h"
@@ -75,7 +76,8 @@ static Status ask(Cli *cli, Store *store, CommandId command, TuneRequest *reques
         return predict_single(cli, store, request, result, error);
     }
     TRY(cli_search_in(cli, store, request, result, error));
-    return store_save_result(store, result, error);
+    TRY(store_save_result(store, result, error));
+    return command == COMMAND_TUNE ? tune_recall(cli, store, result, page->executed, &page->tuning, error) : STATUS_OK;
 }
 
 static Status become_run(Cli *cli, Store *store, CommandId *command, ReportPage *page, Error *error) {

@@ -9,6 +9,7 @@
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
+#include "autotune/cli/tune_recall.h"
 #include "autotune/tune/calibrated_model.h"
 #include "reports/tuning.h"
 #include "sim/base/hash.h"
@@ -20,7 +21,7 @@ static const double PROBABILITY = 0.95, WITHIN_PERCENT = 1;
 typedef struct Tuner {
     Cli *cli;
     Store *store;
-    TuneRequest *request;
+    const TuneRequest *request;
     const TuneResult *result;
     MeasuredSetup setup;
     MeasuredRun **of_shape;  // NULL: the executor refuses it
@@ -257,7 +258,6 @@ static Status tune_and_print(Tuner *tuner, Tuning *tuning, Error *error) {
     Cli *cli = tuner->cli;
     const TuneMeans means = {
         .recall = recall, .run = run_shape, .learn = learn, .report = report, .cancelled = cancelled, .state = tuner};
-    TRY(prepare_shapes(tuner, tuning, error));
     TRY(open_session(tuner, tuning, error));
     cli_warn_if_busy("steps will be slow and repeats will differ");
     if (cli_format(cli) == FORMAT_TABLE) {
@@ -281,6 +281,26 @@ static TuneOptions options_of(const Cli *cli, int shapes) {
                          .max_runs = cli_integer_or(cli, OPTION_MAX_RUNS, RUNS_PER_SHAPE * shapes),
                          .max_time_s = number_or(cli, OPTION_MAX_TIME, 0),
                          .seed = cli_given(cli, OPTION_SEED) ? (uint64_t)cli_value(cli, OPTION_SEED)->integer : SEED};
+}
+
+// Everything but the shapes.
+static void set_up(Tuner *tuner, const Target *executed) {
+    Cli *cli = tuner->cli;
+    tuner->setup = (MeasuredSetup){.cli = cli,
+                                   .request = tuner->request,
+                                   .target = executed,
+                                   .steps = cli_integer_or(cli, OPTION_STEPS, VALIDATE_STEPS),
+                                   .warm_up = cli_integer_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP)};
+    tuner->model.runner = tuner->request->runner;
+}
+
+static Status begin(Tuner *tuner, const TuneResult *result, Tuning *tuning, Error *error) {
+    Cli *cli = tuner->cli;
+    const int top = cli_integer_or(cli, OPTION_TOP, 0);
+    const TuneOptions options = options_of(cli, top > 0 && top < result->entry_count ? top : result->entry_count);
+    tuner->result = result;
+    tune_begin(result, &options, top, &cli->arena, tuning);
+    return prepare_shapes(tuner, tuning, error);
 }
 
 static Status check_options(Cli *cli, const MeasuredSetup *setup, Error *error) {
@@ -309,29 +329,40 @@ static Status tune(Cli *cli, Store *store, Error *error) {
     TRY(last_request_take(cli, store, error));
     TRY(request_build(cli, &validate_defaults, &request, error));
     TRY(measured_run_by_executor(&any, &request, error));
-    Tuner tuner = {.cli = cli,
-                   .store = store,
-                   .request = &request,
-                   .setup = {.cli = cli,
-                             .request = &request,
-                             .target = any.target,
-                             .steps = cli_integer_or(cli, OPTION_STEPS, VALIDATE_STEPS),
-                             .warm_up = cli_integer_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP)}};
+    Tuner tuner = {.cli = cli, .store = store, .request = &request};
+    set_up(&tuner, any.target);
     TRY(check_options(cli, &tuner.setup, error));
-    tuner.model.runner = request.runner;
     TuneResult result;
     TRY(cli_search_in(cli, store, &request, &result, error));
     TRY(store_save_result(store, &result, error));
     if (result.entry_count == 0) {
         return cli_nothing_feasible(&result, error);
     }
-    tuner.result = &result;
-    const int top = cli_integer_or(cli, OPTION_TOP, 0);
     Tuning tuning;
-    const TuneOptions options = options_of(cli, top > 0 && top < result.entry_count ? top : result.entry_count);
-    tune_begin(&result, &options, top, &cli->arena, &tuning);
+    TRY(begin(&tuner, &result, &tuning, error));
     const Status status = tune_and_print(&tuner, &tuning, error);
     calibrated_model_free(&tuner.model);
+    return status;
+}
+
+Status tune_recall(Cli *cli, Store *store, const TuneResult *result, const Target *executed, const Tuning **tuning,
+                   Error *error) {
+    Tuner tuner = {.cli = cli, .store = store, .request = result->request};
+    const TuneMeans means = {.recall = recall, .learn = learn, .state = &tuner};
+    Tuning *recalled = ARENA_NEW(&cli->arena, Tuning);
+    *tuning = NULL;
+    if (result->entry_count == 0) {
+        return STATUS_OK;
+    }
+    set_up(&tuner, executed);
+    TRY(begin(&tuner, result, recalled, error));
+    TRY(store_find_tune_session(store, session_key(&tuner, recalled), &tuner.session, error));
+    const Status status = tuner.session > 0 ? tune_run(recalled, &means, &cli->arena, error) : STATUS_OK;
+    for (int i = 0; i < recalled->step_count; i++) {
+        recalled->steps[i].learnt = NULL;  // goes with the model
+    }
+    calibrated_model_free(&tuner.model);
+    *tuning = recalled->step_count > 0 ? recalled : NULL;
     return status;
 }
 

@@ -112,11 +112,15 @@ static const char documents[] =
     "request, best and next (predictions), lead, seconds_per_million_tokens and memory_bytes (name, best, next, "
     "difference), "
     "estimated_best, what_if (change, factor, feasible, mesh, same_shape, gain, break_even_factor, break_even_mesh, "
-    "searched_to_factor).\n"
+    "searched_to_factor), sensitivities (quantity, less and more: factor of the quantity, change of the best plan's "
+    "time "
+    "per token, feasible; null where no plan is that near).\n"
     ".TP\n.B ndtune.explain\\-from/1\n"
     "Of ndtune explain \\-\\-from: file, format, flavour (the file in words), request (the search, with the file's "
     "batch, "
-    "sequence length and kernels), refusal (why no plan follows from the file), own and best (predictions), gain (of "
+    "sequence length and kernels), refusal (why no plan follows from the file), own and best (predictions), no_best "
+    "(why "
+    "best is null), gain (of "
     "the best over own), seconds_per_million_tokens and memory_bytes (name, best, own, difference), changes (one at a "
     "time, what fits first: kind, change, key, mesh, plan, feasible, reason, step_time_s, tokens_per_s, gain, "
     "reserved_bytes), findings (kind: refused, trap, ignored, not modelled or assumed; key, line, sentence), successor "
@@ -216,7 +220,7 @@ static const char ending[] =
     ".SH FILES\n"
     "The store is one SQLite file; the views v_ranking, v_best, v_accuracy (runs beside their predictions) and v_tune "
     "(sessions of tune, run by run) are made for queries by hand; the table calibrations keeps every profile that "
-    "ndtune calibrate wrote.\n";
+    "ndtune calibrate wrote, preflights what ndtune preflight found.\n";
 
 // What export writes, from the table of formats.
 static void man_formats(FILE *out) {

@@ -27,7 +27,7 @@ const char manual_csv[] =
     "training_usd, "
     "reason.\n"
     ".TP\n.B explain \\-\\-format csv\n"
-    "kind (time, memory, break-even), term, unit, best, next, difference.\n"
+    "kind (time, memory, break-even, sensitivity), term, unit, best, next, difference.\n"
     ".TP\n.B explain \\-\\-from \\-\\-format csv\n"
     "kind (own, best, change; of findings refused, trap, ignored, not modelled, assumed), key (in the file), what, "
     "line (in "

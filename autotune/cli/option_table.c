@@ -239,7 +239,7 @@ const OptionRow option_table[OPTION_COUNT] = {
                     "where the profile or the config file goes; tune: the profile as calibrated by its runs",
                     GROUP_OUTPUT, PROBE | EXPORT | TUNE | CALIBRATE},
     [OPTION_DB] = {"db", VALUE_TEXT, "FILE", 0, 0, NULL, "$XDG_DATA_HOME/ndtune/ndtune.db", "the store", GROUP_OUTPUT,
-                   SEARCH | PREDICT | RUN | RUNS | CALIBRATE},
+                   SEARCH | PREDICT | RUN | RUNS | CALIBRATE | PREFLIGHT},
     [OPTION_NO_CACHE] = {"no-cache", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
                          "compute predictions, and measure runs, that the store already has; tune: begin a new session",
                          GROUP_OUTPUT, SEARCH | PREDICT},

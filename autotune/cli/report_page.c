@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "autotune/cli/measured_run.h"
+#include "autotune/cli/other_frameworks.h"
 #include "autotune/cli/step_files.h"
 #include "autotune/explain.h"
 #include "autotune/predict_timeline.h"
@@ -15,7 +16,6 @@
 enum {
     ASKED_CANDIDATES = 20000,  // beyond, the further searches of explain take longer than anybody waits for a page
     RECALLED_ENTRIES = 64,     // of the ranking, looked up in the store
-    CURVE_MICRO_BATCHES = 2,   // of the curve of live bytes: later ones repeat the second
     RECALLED_RUNS = 16,        // of each
     RECALLED_FAILURES = 200    // of the newest runs, those that did not end well
 };
@@ -132,6 +132,17 @@ static Status recall_failures(Gathering *gathering, Error *error) {
     return STATUS_OK;
 }
 
+static Status recall_preflight(Gathering *gathering, Error *error) {
+    HtmlReport *report = &gathering->report;
+    const TuneRequest *request = report->result->request;
+    StoredPreflight *preflight = ARENA_NEW(report->arena, StoredPreflight);
+    bool found = false;
+    TRY(store_last_preflight(gathering->store, request->cluster.name, request->world, report->arena, preflight, &found,
+                             error));
+    report->preflight = found ? preflight : NULL;
+    return STATUS_OK;
+}
+
 static Status gather_timelines(Gathering *gathering, Error *error) {
     HtmlReport *report = &gathering->report;
     if (report->result->entry_count == 0) {
@@ -143,8 +154,7 @@ static Status gather_timelines(Gathering *gathering, Error *error) {
                          &gathering->simulated, &simulated->rank, error));
     simulated->program = &gathering->program;
     simulated->timeline = &gathering->simulated;
-    TrainPlan short_plan = best->plan;
-    short_plan.grad_accum = short_plan.grad_accum < CURVE_MICRO_BATCHES ? short_plan.grad_accum : CURVE_MICRO_BATCHES;
+    const TrainPlan short_plan = memory_step_plan(&best->plan);
     HtmlTimeline *memory = &report->memory_step;
     TRY(predict_timeline(report->result->request, &short_plan, report->arena, &gathering->memory_program,
                          &gathering->memory_step, &memory->rank, error));
@@ -196,6 +206,10 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
         TRY(recall_runs(gathering, error));
     }
     TRY(recall_failures(gathering, error));
+    TRY(recall_preflight(gathering, error));
+    HtmlOther *others = NULL;
+    TRY(other_frameworks(cli, store, page->result, &others, &report->other_count, error));
+    report->others = others;
     TRY(gather_timelines(gathering, error));
     if (cli->command == COMMAND_REPORT) {
         TRY(write_step_files(gathering, error));

@@ -1,13 +1,10 @@
-// Simulates the step again with its spans, and writes it. A memory snapshot holds at most two micro-batches: later ones
-// repeat the second.
+// Simulates the step again with its spans, and writes it.
 
 #include "autotune/cli/step_files.h"
 
 #include <stdio.h>
 
 #include "autotune/predict_timeline.h"
-
-enum { SNAPSHOT_MICRO_BATCHES = 2 };
 
 static Status write_trace(const void *what, FILE *out, Error *error) {
     return trace_chrome(what, out, error);
@@ -45,9 +42,8 @@ static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *
 static Status snapshot_file(Cli *cli, const TuneRequest *request, const TrainPlan *whole, Arena *arena, Error *error) {
     StepProgram program;
     Timeline simulated;
-    TrainPlan plan = *whole;
+    const TrainPlan plan = memory_step_plan(whole);
     int rank = 0;
-    plan.grad_accum = plan.grad_accum < SNAPSHOT_MICRO_BATCHES ? plan.grad_accum : SNAPSHOT_MICRO_BATCHES;
     TRY(predict_timeline(request, &plan, arena, &program, &simulated, &rank, error));
     const MemorySnapshot snapshot = {.program = &program, .timeline = &simulated, .rank = rank, .arena = arena};
     return write_named(cli, OPTION_MEMORY_SNAPSHOT, write_snapshot, &snapshot, error);

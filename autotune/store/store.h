@@ -63,6 +63,12 @@ Status store_measured_runs(Store *store, int most, Arena *arena, StoredMeasureme
 
 Status store_save_calibration(Store *store, const StoredCalibration *calibration, int64_t *id, Error *error);
 
+Status store_save_preflight(Store *store, const StoredPreflight *preflight, Error *error);
+
+// The newest one of so many ranks on that profile, texts in the arena.
+Status store_last_preflight(Store *store, const char *cluster, int world, Arena *arena, StoredPreflight *preflight,
+                            bool *found, Error *error);
+
 // ---- sessions of the closed loop
 
 typedef struct StoredTuneRun {
@@ -85,6 +91,9 @@ typedef struct TuneSessionKey {
 } TuneSessionKey;
 
 Status store_tune_session(Store *store, const TuneSessionKey *key, int64_t *session, Error *error);
+
+// The newest of that key; 0 = there is none.
+Status store_find_tune_session(Store *store, uint64_t key, int64_t *session, Error *error);
 
 // Its runs in order, texts in the arena.
 Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRun **runs, int *count, Error *error);

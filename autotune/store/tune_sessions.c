@@ -3,7 +3,7 @@
 
 #include "autotune/store/store_internal.h"
 
-static Status find_session(Store *store, uint64_t key, int64_t *session, Error *error) {
+Status store_find_tune_session(Store *store, uint64_t key, int64_t *session, Error *error) {
     sqlite3_stmt *statement = NULL;
     TRY(store_prepare(store, "SELECT id FROM tune_sessions WHERE key = ? ORDER BY id DESC LIMIT 1", &statement, error));
     int place = 1;
@@ -54,7 +54,7 @@ static Status open_session(Store *store, void *context, Error *error) {
     OpenSession *open = context;
     const TuneSessionKey *key = open->key;
     if (!key->afresh) {
-        TRY(find_session(store, key->key, &open->session, error));
+        TRY(store_find_tune_session(store, key->key, &open->session, error));
     }
     if (open->session > 0) {
         return STATUS_OK;

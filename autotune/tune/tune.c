@@ -8,7 +8,11 @@
 
 #include "autotune/accuracy/statistics.h"
 
-const char *const tune_stop_names[TUNE_STOP_COUNT] = {"probability", "max-runs", "max-time", "no-shape-left"};
+const char *const tune_stop_names[TUNE_STOP_COUNT] = {"probability", "max-runs", "max-time", "no-shape-left", "left"};
+
+const char *const tune_stop_words[TUNE_STOP_COUNT] = {"that is probable enough", "the budget of runs is spent",
+                                                      "the budget of time is spent", "no shape is left",
+                                                      "the session was left before it was sure"};
 
 const char *const tune_why_names[TUNE_WHY_COUNT] = {"tells most", "to make sure", "to prove it"};
 
@@ -220,6 +224,10 @@ static Status go_on(Loop *loop, size_t *capacity, Error *error) {
     const TuneMeans *means = loop->means;
     while (!is_over(tuning, &tuning->stop)) {
         const int steps = tuning->step_count;
+        if (!means->run) {
+            tuning->stop = TUNE_LEFT;
+            return STATUS_OK;
+        }
         tuning->steps = arena_grow(loop->arena, tuning->steps, (size_t)steps, capacity, sizeof *tuning->steps);
         TuneRun run = {0};
         TRY(means->run(means->state, tuning, tune_last(tuning)->next, &run, error));

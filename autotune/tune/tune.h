@@ -55,8 +55,10 @@ typedef struct TuneStep {
     double gain;  // bits that the run that tells most is expected to bring
 } TuneStep;
 
-typedef enum { TUNE_CERTAIN, TUNE_MAX_RUNS, TUNE_MAX_TIME, TUNE_NONE_LEFT, TUNE_STOP_COUNT } TuneStop;
-extern const char *const tune_stop_names[TUNE_STOP_COUNT];  // "probability" "max-runs" "max-time" "no-shape-left"
+typedef enum { TUNE_CERTAIN, TUNE_MAX_RUNS, TUNE_MAX_TIME, TUNE_NONE_LEFT, TUNE_LEFT, TUNE_STOP_COUNT } TuneStop;
+extern const char
+    *const tune_stop_names[TUNE_STOP_COUNT];  // "probability" "max-runs" "max-time" "no-shape-left" "left"
+extern const char *const tune_stop_words[TUNE_STOP_COUNT];  // "that is probable enough"
 
 typedef struct Tuning {
     const TuneRequest *request;
@@ -74,7 +76,8 @@ typedef struct Tuning {
 typedef struct TuneMeans {
     // What the session holds already, in order. NULL = nothing.
     Status (*recall)(void *state, const Tuning *tuning, TuneRun **runs, int *count, Error *error);
-    // One more run, remembered however it ends; a failed run is OK, with its failure. An error ends the loop.
+    // One more run, remembered however it ends; a failed run is OK, with its failure. An error ends the loop. NULL = none
+    // is made: what was recalled is all, and a session that is not at its end was left.
     Status (*run)(void *state, const Tuning *tuning, int shape, TuneRun *run, Error *error);
     // The model after the steps so far: predictions and gradients of all shapes (log seconds per token), covariance and
     // deviations; learnt: a few words. Called once per step.

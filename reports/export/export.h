@@ -47,6 +47,9 @@ const ExportFormat *export_formats(int *count);
 // "accelerate-yaml"; USAGE with the list and a suggestion otherwise.
 Status export_find(const char *name, const ExportFormat **format, Error *error);
 
+// Is it of this framework, whatever the version? So is one for any target.
+bool export_is_of(const ExportFormat *format, const Target *target);
+
 // The usual format of a target; USAGE where there is none.
 Status export_usual(const Target *target, const ExportFormat **format, Error *error);
 

@@ -215,16 +215,16 @@ Status export_find(const char *name, const ExportFormat **format, Error *error) 
     return nearest ? error_hint(error, "did you mean --as %s?", nearest) : STATUS_USAGE;
 }
 
+bool export_is_of(const ExportFormat *format, const Target *target) {
+    const size_t length = format->target ? strcspn(format->target, "@") : 0;
+    return !format->target || (strlen(target->name) == length && strncmp(target->name, format->target, length) == 0);
+}
+
 // "accelerate@1.14" of a row: the same name, and one of its versions where the row has any.
 static bool takes(const ExportFormat *format, const Target *target) {
-    if (!format->target) {
-        return true;
-    }
-    const size_t length = strcspn(format->target, "@");
-    const char *version = format->target[length] == '@' ? format->target + length + 1 : NULL;
-    const bool same_version = !version || strcmp(version, target->version) == 0 ||
-                              (format->also && strcmp(format->also, target->version) == 0);
-    return same_version && strlen(target->name) == length && strncmp(target->name, format->target, length) == 0;
+    const char *version = format->target ? strchr(format->target, '@') : NULL;
+    return export_is_of(format, target) && (!version || strcmp(version + 1, target->version) == 0 ||
+                                            (format->also && strcmp(format->also, target->version) == 0));
 }
 
 void export_narrow(const ExportFormat *format, TuneRequest *request) {

@@ -20,6 +20,14 @@ typedef struct HtmlTimeline {
     int rank;  // whose lanes are shown
 } HtmlTimeline;
 
+// The best plan under another framework than the one that was asked about.
+typedef struct HtmlOther {
+    const char *name;            // "torchtitan@0.2", as export formats name it
+    const TuneRequest *request;  // with that target
+    Prediction prediction;       // of the plan with that framework's kernels
+    const char *reason;          // why it does not run there; NULL
+} HtmlOther;
+
 typedef struct HtmlReport {
     const TuneResult *result;         // one entry or many, or none with the reasons
     const Explanation *explanation;   // NULL = not asked, for the reason below
@@ -27,12 +35,15 @@ typedef struct HtmlReport {
     const Validation *validation;     // NULL = nothing was measured
     const StoredRun *failed;          // runs of this model that did not end well, newest first
     int failed_count;
-    const Tuning *tuning;              // a session of tune that has just ended; NULL
+    const StoredPreflight *preflight;  // the newest of so many ranks on this cluster; NULL
+    const Tuning *tuning;              // the session of tune; NULL
     HtmlTimeline simulated, measured;  // program NULL = there is none
     HtmlTimeline memory_step;          // simulated, of at most two micro-batches: live bytes over time
-    const char *again;                 // the command that makes this page again
-    bool one_plan;                     // predicted alone: nothing was searched
-    Arena *arena;                      // of texts
+    const HtmlOther *others;
+    int other_count;
+    const char *again;  // the command that makes this page again
+    bool one_plan;      // predicted alone: nothing was searched
+    Arena *arena;       // of texts
 } HtmlReport;
 
 enum { HTML_DETAILED = 200, HTML_MOST_CANDIDATES = 8000 };  // the best in full; rows at all: the page stays below 2 MB

@@ -11,25 +11,8 @@ enum { MOST_RIVALS = 6 };
 typedef struct Rival {
     const char *name;
     Mesh mesh;
-    const Prediction *entry;  // NULL = it cannot run
-    int place;
-    const char *reason;
+    Baseline found;
 } Rival;
-
-static void find_rival(const TuneResult *result, Rival *rival) {
-    for (int i = 0; i < result->entry_count; i++) {
-        if (mesh_same_shape(&result->entries[i].plan.mesh, &rival->mesh)) {
-            rival->entry = &result->entries[i];
-            rival->place = i + 1;
-            return;
-        }
-    }
-    for (int i = 0; i < result->rejected_count; i++) {
-        if (mesh_same_shape(&result->rejected[i].plan.mesh, &rival->mesh)) {
-            rival->reason = result->rejected[i].reason;
-        }
-    }
-}
 
 typedef struct Rivals {
     const TuneResult *result;
@@ -48,9 +31,8 @@ static void add_rival(Rivals *rivals, const char *name, Mesh mesh) {
         }
     }
     Rival *row = &rivals->rows[rivals->count];
-    *row = (Rival){.name = name, .mesh = mesh};
-    find_rival(rivals->result, row);
-    rivals->count += row->entry || row->reason;
+    *row = (Rival){name, mesh, words_rival(rivals->result, &mesh)};
+    rivals->count += row->found.entry || row->found.reason;
 }
 
 static void collect_rivals(Rivals *rivals) {
@@ -83,13 +65,13 @@ static void time_cell(MarkupTable *table, const Prediction *entry, double second
 }
 
 static void write_row(MarkupTable *table, const TuneResult *result, const Rival *rival) {
-    const Prediction *best = &result->entries[0], *entry = rival->entry;
+    const Prediction *best = &result->entries[0], *entry = rival->found.entry;
     char mesh[WORDS_BYTES];
     table_row(table, NULL);
     table_cell(table, "%s", rival->name);
     table_cell(table, "%s", words_mesh(&rival->mesh, mesh));
     if (!entry) {
-        table_rest(table, "cannot run: %s", rival->reason);
+        table_rest(table, "cannot run: %s", rival->found.reason);
         return;
     }
     double exposed = 0;
@@ -97,7 +79,7 @@ static void write_row(MarkupTable *table, const TuneResult *result, const Rival 
         exposed += entry->exposed_s[axis];
     }
     char reserved[TEXT_UNIT_BYTES], tokens[TEXT_UNIT_BYTES];
-    table_cell(table, "%d", rival->place);
+    table_cell(table, "%d", rival->found.place);
     table_cell(table, "%s", text_count(tokens, entry->tokens_per_s));
     table_cell(table, "%+.1f %%", 100 * (entry->tokens_per_s / best->tokens_per_s - 1));
     time_cell(table, entry, entry->compute_s);

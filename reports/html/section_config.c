@@ -1,5 +1,5 @@
-// The config to copy: every format of the request's target, written or refused in words. Where the best plan cannot be
-// written as a file of the usual format, the best one that can is.
+// The config to copy: every format of the request's target, written or refused in words; where the best plan cannot be
+// written, the best one that can is. Then, folded, the best plan as files of the other frameworks.
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,20 +52,15 @@ static void write_format(const HtmlReport *report, Written *written) {
     }
 }
 
-static void show_file(const HtmlReport *report, const Written *written, bool open, FILE *out) {
+static void show_file(const Written *written, bool open, const char *note, FILE *out) {
     const char *name = written->format->name;
-    char mesh[WORDS_BYTES];
     fprintf(out, "<details class=\"file\" id=\"config-%s\" data-format=\"%s\"%s>\n<summary><strong>%s</strong> <span>",
             name, name, open ? " open" : "", name);
     markup_format(out, "%s, for %s", written->format->file_name, written->format->versions);
     fputs("</span></summary>\n", out);
-    if (written->place > 0) {
-        const Prediction *entry = &report->result->entries[written->place];
-        fputs("<p class=\"note\">The best plan cannot be written: ", out);
-        markup_text(written->reason, out);
-        markup_format(out, ". This is place %d, %s, with %.1f %% of its tokens per second.", written->place + 1,
-                      words_layout(&entry->plan.mesh, mesh),
-                      100 * entry->tokens_per_s / report->result->entries[0].tokens_per_s);
+    if (note) {
+        fputs("<p class=\"note\">", out);
+        markup_text(note, out);
         fputs("</p>\n", out);
     }
     fprintf(out,
@@ -76,10 +71,73 @@ static void show_file(const HtmlReport *report, const Written *written, bool ope
     fputs("</code></pre>\n</details>\n", out);
 }
 
-static bool of_target(const ExportFormat *format, const Target *target) {
-    const size_t length = strlen(target->name);
-    return !format->target || (strncmp(format->target, target->name, length) == 0 &&
-                               (format->target[length] == '\0' || format->target[length] == '@'));
+// Where another entry stands for the best; NULL where none does.
+static const char *substitute(const HtmlReport *report, const Written *written) {
+    const Prediction *entry = &report->result->entries[written->place];
+    char mesh[WORDS_BYTES];
+    if (written->place == 0) {
+        return NULL;
+    }
+    return arena_format(report->arena,
+                        "The best plan cannot be written: %s. This is place %d, %s, with %.1f %% of its tokens per "
+                        "second.",
+                        written->reason, written->place + 1, words_layout(&entry->plan.mesh, mesh),
+                        100 * entry->tokens_per_s / report->result->entries[0].tokens_per_s);
+}
+
+static void say_refused(const char *format, const char *reason, FILE *out) {
+    fputs("<p class=\"note\">Not written: ", out);
+    markup_format(out, "%s: %s.", format, reason);
+    fputs("</p>\n", out);
+}
+
+static const HtmlOther *other_of(const HtmlReport *report, const ExportFormat *format) {
+    for (int i = 0; format->target && i < report->other_count; i++) {
+        if (strcmp(report->others[i].name, format->target) == 0) {
+            return &report->others[i];
+        }
+    }
+    return NULL;
+}
+
+static void write_other(const HtmlReport *report, const HtmlOther *other, Written *written, FILE *out) {
+    const ExportJob job = {.request = other->request,
+                           .prediction = &other->prediction,
+                           .command = report->result->request->command,
+                           .arena = report->arena};
+    Error why = {0};
+    char interval[WORDS_BYTES];
+    written->text = other->reason ? NULL : write_to_text(written->format, &job, &why);
+    if (!written->text) {
+        say_refused(written->format->name, other->reason ? other->reason : why.message, out);
+        return;
+    }
+    show_file(written, false,
+              arena_format(report->arena, "Predicted step there: %s.", words_interval(&other->prediction, interval)),
+              out);
+    free(written->text);
+}
+
+static void write_others(const HtmlReport *report, FILE *out) {
+    const TuneRequest *request = report->result->request;
+    int count = 0;
+    const ExportFormat *formats = export_formats(&count);
+    if (report->other_count > 0) {
+        fputs("<details id=\"other-frameworks\"><summary>The same plan for other frameworks</summary>\n", out);
+        for (int i = 0; i < count; i++) {
+            Written written = {.format = &formats[i]};
+            const HtmlOther *other = other_of(report, &formats[i]);
+            if (other) {
+                write_other(report, other, &written, out);
+            }
+        }
+        fputs("</details>\n", out);
+    }
+    fputs("<p>Another framework runs other programs; which plan is its best is a question of its own: <code>ndtune "
+          "--world ",
+          out);
+    markup_format(out, "%d --model %s --target …", request->world, request->model_asked);
+    fputs("</code>, then <code>ndtune export</code>.</p>\n", out);
 }
 
 void section_config(const HtmlReport *report, FILE *out) {
@@ -90,29 +148,21 @@ void section_config(const HtmlReport *report, FILE *out) {
     }
     int count = 0, shown = 0;
     const ExportFormat *formats = export_formats(&count);
-    const char *refused = "";
     for (int i = 0; i < count; i++) {
         Written written = {.format = &formats[i]};
-        if (!of_target(written.format, request->target)) {
+        if (!export_is_of(written.format, request->target)) {
             continue;
         }
         write_format(report, &written);
         if (written.text) {
-            show_file(report, &written, shown++ == 0, out);
+            show_file(&written, shown++ == 0, substitute(report, &written), out);
         } else {
-            refused = arena_format(report->arena, "%s%s: %s\n", refused, formats[i].name, written.reason);
+            say_refused(formats[i].name, written.reason, out);
         }
         free(written.text);
     }
     if (shown == 0) {
         markup_format(out, "No config file of %s@%s can be written.", request->target->name, request->target->version);
     }
-    for (const char *line = refused; *line; line += strcspn(line, "\n") + 1) {
-        fputs("<p class=\"note\">Not written: ", out);
-        markup_format(out, "%.*s.", (int)strcspn(line, "\n"), line);
-        fputs("</p>\n", out);
-    }
-    fputs("<p>Another framework runs other programs and is a question of its own: <code>ndtune --world ", out);
-    markup_format(out, "%d --model %s --target …", request->world, request->model_asked);
-    fputs("</code>, then <code>ndtune export</code>.</p>\n", out);
+    write_others(report, out);
 }

@@ -1,5 +1,5 @@
-// What tune came to believe: the winner with its probability, the shapes, and the session run by run. Nothing where no
-// session ended in this page.
+// What tune came to believe: the winner with its probability, the shapes, and the session run by run. Nothing where there
+// was no session.
 
 #include <math.h>
 
@@ -13,8 +13,6 @@ static const char *mesh_at(const Tuning *tuning, int shape, char out[WORDS_BYTES
 }
 
 static void write_winner(const Tuning *tuning, FILE *out) {
-    static const char *const why[TUNE_STOP_COUNT] = {"that is probable enough", "the budget of runs is spent",
-                                                     "the budget of time is spent", "no shape is left"};
     const TuneShape *winner = tune_winner(tuning);
     char words[WORDS_BYTES], text[TEXT_UNIT_BYTES];
     fputs("<p id=\"tune-winner\"><strong>", out);
@@ -26,7 +24,7 @@ static void write_winner(const Tuning *tuning, FILE *out) {
         fputs("No shape is left", out);
     }
     fputs("</strong>", out);
-    markup_format(out, ": %s. ndtune tune took %d run%s in %s", why[tuning->stop], tuning->runs,
+    markup_format(out, ": %s. ndtune tune took %d run%s in %s", tune_stop_words[tuning->stop], tuning->runs,
                   tuning->runs == 1 ? "" : "s", text_seconds(text, tuning->wall_s));
     markup_format(out, ", %d of them failed, %d more were known before.", tuning->failures, tuning->known);
     fputs("</p>\n", out);

@@ -38,6 +38,23 @@ static void write_badge(const HtmlReport *report, const Prediction *best, FILE *
     fputs("</span></p>\n", out);
 }
 
+// Against what people run when nobody has calculated; nothing where it was not searched.
+static void write_against_fsdp(const TuneResult *result, FILE *out) {
+    const Mesh fsdp = {.size = {1, result->request->world, 1, 1}};
+    const Baseline plain = words_rival(result, &fsdp);
+    if (plain.place == 1 || plain.place == 2 || result->request->world == 1) {
+        fputs(plain.place == 1 ? " It is plain FSDP." : plain.place == 2 ? " The next shape is plain FSDP." : "", out);
+    } else if (plain.entry && plain.gain >= 0) {
+        markup_format(out, " Against plain FSDP (dp_shard=%d) it is %.1f %% faster.", result->request->world,
+                      100 * plain.gain);
+    } else if (plain.entry) {  // by another objective
+        markup_format(out, " Plain FSDP (dp_shard=%d) is %.1f %% faster.", result->request->world,
+                      100 * (1 / (1 + plain.gain) - 1));
+    } else if (plain.reason) {
+        markup_format(out, " Plain FSDP (dp_shard=%d) cannot run.", result->request->world);
+    }
+}
+
 static void write_lead(const HtmlReport *report, FILE *out) {
     const TuneResult *result = report->result;
     const bool measured = report->validation != NULL;
@@ -47,7 +64,9 @@ static void write_lead(const HtmlReport *report, FILE *out) {
         return;
     }
     if (result->entry_count == 1) {
-        fputs("<p>It is the only shape that can run.</p>\n", out);
+        fputs("<p>It is the only shape that can run.", out);
+        write_against_fsdp(result, out);
+        fputs("</p>\n", out);
         return;
     }
     char next[WORDS_BYTES], close[WORDS_BYTES];
@@ -66,6 +85,7 @@ static void write_lead(const HtmlReport *report, FILE *out) {
     } else {
         fputs("No other shape is within 5 %.", out);
     }
+    write_against_fsdp(result, out);
     fputs("</p>\n", out);
 }
 

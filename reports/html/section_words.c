@@ -1,5 +1,6 @@
 // Sections that are sentences: the batch arithmetic, what would change the answer, cost, assumptions.
 
+#include "reports/explain_terms.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/words.h"
@@ -65,6 +66,25 @@ void section_sensitivity(const HtmlReport *report, FILE *out) {
     MarkupTable table = table_begin("table-sensitivity", "Changes of the request, and their winners", columns, 3, out);
     for (int i = 0; i < WHAT_IF_COUNT; i++) {
         write_question(&table, explanation, &explanation->questions[i]);
+    }
+    table_end(&table);
+}
+
+// Each quantity on its own; what is simulated again is the best plan, not the search.
+void section_tornado(const HtmlReport *report, FILE *out) {
+    const Sensitivities *all = report->explanation ? &report->explanation->sensitivities : NULL;
+    if (!all || all->count == 0) {
+        return;
+    }
+    static const MarkupColumn columns[] = {{"quantity", false}, {"a fifth less", true}, {"a fifth more", true}};
+    MarkupTable table =
+        table_begin("table-tornado", "What the best plan’s time per token hangs on, simulated again", columns, 3, out);
+    for (int i = 0; i < all->count; i++) {
+        char text[WORDS_BYTES];
+        table_row(&table, NULL);
+        table_cell(&table, "%s", all->rows[i].sentence);
+        table_cell(&table, "%s", explain_sensitivity(&all->rows[i].less, text));
+        table_cell(&table, "%s", explain_sensitivity(&all->rows[i].more, text));
     }
     table_end(&table);
 }

@@ -11,7 +11,6 @@ enum { MOST_BLOCKS = 3000, MOST_WINDOW = 2500 };
 typedef enum { LEVEL_TASKS, LEVEL_LAYERS, LEVEL_MICRO_BATCHES, LEVEL_PHASES, LEVEL_COUNT } Level;
 
 static const char *const level_names[LEVEL_COUNT] = {"tasks", "layers", "micro-batches", "phases"};
-static const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "loss", "backward", "reduce", "optimizer"};
 
 typedef struct Block {
     const Span *first;
@@ -156,7 +155,7 @@ static json_t *one_timeline(const HtmlTimeline *shown, Arena *arena) {
 json_t *timeline_data(const HtmlReport *report) {
     json_t *phases = json_array();
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
-        json_array_append_new(phases, json_string(phase_names[phase]));
+        json_array_append_new(phases, json_string(phase_name((Phase)phase)));
     }
     return json_pack("{s:o, s:o, s:o}", "phases", phases, "simulated", one_timeline(&report->simulated, report->arena),
                      "measured", one_timeline(&report->measured, report->arena));

@@ -43,6 +43,11 @@ const char *task_kind_name(TaskKind kind) {
     return names[kind];
 }
 
+const char *phase_name(Phase phase) {
+    static const char *const names[PHASE_COUNT] = {"forward", "recompute", "loss", "backward", "reduce", "optimizer"};
+    return names[phase];
+}
+
 StepCursor step_cursor_begin(const StepProgram *program) {
     return (StepCursor){.program = program};
 }

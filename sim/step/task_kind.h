@@ -96,3 +96,4 @@ typedef enum {
 } Phase;
 
 const char *task_kind_name(TaskKind kind);
+const char *phase_name(Phase phase);  // "forward"

@@ -17,7 +17,8 @@ import traceback
 from webdriver import Browser, NoBrowser
 
 SKIPPED = 77
-CHARTS = {"ranking": 4, "mesh-map": 6, "time": 4, "memory": 4, "timeline": 4, "front": 3, "rejected": 2}  # least colours
+CHARTS = {"ranking": 4, "mesh-map": 6, "time": 4, "memory": 4, "timeline": 4, "front": 3, "rejected": 2,
+          "tornado": 2}  # least colours
 
 # The distinct colours of a PNG that cover more than a trace of it, and the share of pixels unlike the corner.
 COUNT_PIXELS = """
@@ -86,7 +87,7 @@ class Page:
         """, key)
 
 
-def seven_charts_are_drawn_and_named(page):
+def eight_charts_are_drawn_and_named(page):
     for name, colours in CHARTS.items():
         figure = f"figure[data-chart={name}]"
         assert page.browser.run("return !document.querySelector(arguments[0]).hidden", figure), f"{name} is hidden"
@@ -249,7 +250,7 @@ def a_planted_error_is_seen(page):
 def all_checks(page):
     """Pages in turn; each check is of the page that was opened last."""
     page.open(page.make("plan", "--world", "16", "--model", "7b", "--memory-limit", "70GiB"))
-    yield from (seven_charts_are_drawn_and_named, the_marks_of_a_chart_are_those_of_its_data, a_heading_sorts,
+    yield from (eight_charts_are_drawn_and_named, the_marks_of_a_chart_are_those_of_its_data, a_heading_sorts,
                 a_filter_leaves_what_matches, a_mesh_opens_its_candidate, the_timeline_zooms, the_theme_switches,
                 the_page_prints)
     page.open(page.make("markup", "--world", "4", "--model", write_markup_model(page.folder)))

@@ -108,6 +108,12 @@ Test(cli_answers, an_explanation_compares_the_two_best_and_its_terms_sum) {
         cr_assert(json_is_null(factor) || json_number_value(factor) > 1);
         cr_assert(json_is_null(factor) || json_number_value(factor) <= cli_number(question, "searched_to_factor"));
     }
+    const json_t *rows = json_object_get(root, "sensitivities");
+    cr_assert_gt(json_array_size(rows), 4);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *less = json_object_get(json_array_get(rows, i), "less");
+        cr_assert(json_is_null(less) || (cli_number(less, "factor") < 1 && cli_number(less, "change") > -1));
+    }
     json_decref(root);
 }
 

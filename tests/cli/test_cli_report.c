@@ -28,9 +28,8 @@ TestSuite(cli_report, .init = begin, .fini = end, .timeout = 600);
 #define PLAN "--world", "4", "--model", "tiny", "--global-batch", "4", "--seq", "128"
 #define REAL "--model", "tiny", "--layers", "1", "--steps", "3"
 
-// The data of the page that was written; the caller frees.
-static json_t *data_of_page(void) {
-    static const char open[] = "id=\"report-data\">";
+// The page that was written; the caller frees.
+static char *text_of_page(void) {
     FILE *file = fopen(html, "rb");
     cr_assert_not_null(file, "%s was not written", html);
     fseek(file, 0, SEEK_END);
@@ -39,6 +38,12 @@ static json_t *data_of_page(void) {
     char *text = calloc(bytes + 1, 1);
     cr_assert_eq(fread(text, 1, bytes, file), bytes);
     fclose(file);
+    return text;
+}
+
+static json_t *data_of_page(void) {
+    static const char open[] = "id=\"report-data\">";
+    char *text = text_of_page();
     char *from = strstr(text, open);
     cr_assert_not_null(from);
     from += strlen(open);
@@ -168,6 +173,22 @@ Test(cli_report, the_page_of_a_run_lays_its_measured_step_under_the_simulated_on
     cr_assert_not_null(strstr(run.err, "the page is written, but xdg-open could not be started"), "%s", run.err);
     cr_assert_not_null(strstr(run.out, "page.html: "), "%s", run.out);
     program_run_free(&run);
+}
+
+Test(cli_report, the_last_preflight_stands_on_the_page) {
+    ProgramRun checked =
+        CLI("preflight", "--mesh", "tp=2", "--model", "tiny", "--layers", "1", "--timeout", "60", "--db", db);
+    cr_assert(checked.exit_code == 0 || strstr(checked.err, "slow"), "exit %d: %s", checked.exit_code, checked.err);
+    program_run_free(&checked);
+    ProgramRun run = CLI("report", "--world", "2", "--model", "tiny", "--cluster", "local-cpu", "--effort", "estimate",
+                         "--html", html, "--db", db);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+    char *text = text_of_page();
+    cr_expect(strstr(text, "Preflight of 2 ranks: "));
+    cr_expect(strstr(text, "id=\"table-preflight\""));
+    cr_expect(strstr(text, "id=\"other-frameworks\""));
+    free(text);
 }
 
 // Its hashes are those of no plan that this version makes.

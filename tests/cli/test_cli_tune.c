@@ -37,6 +37,20 @@ static const char *text(const json_t *object, const char *key) {
     return value;
 }
 
+static bool file_says(const char *path, const char *words) {
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file, "%s", path);
+    char *line = NULL;
+    size_t bytes = 0;
+    bool said = false;
+    while (getline(&line, &bytes, file) > 0) {
+        said = said || strstr(line, words);
+    }
+    free(line);
+    fclose(file);
+    return said;
+}
+
 Test(cli_tune, one_object_keeps_the_contract) {
     json_t *root = CLI_JSON(0, "tune", WHAT, "--max-runs", "4", JSON);
     cr_assert_str_eq(text(root, "schema"), "ndtune.tune/1");
@@ -60,11 +74,17 @@ Test(cli_tune, one_object_keeps_the_contract) {
     json_decref(root);
 }
 
-Test(cli_tune, the_budget_of_runs_is_kept) {
+Test(cli_tune, the_budget_of_runs_is_kept_and_a_later_report_tells_the_session) {
     json_t *root = CLI_JSON(0, "tune", WHAT, "--max-runs", "2", "--probability", "1", JSON);
     cr_assert_eq(cli_number(root, "runs"), 2);
     cr_assert_str_eq(text(root, "stopped_by"), "max-runs");
     json_decref(root);
+    char html[512];
+    snprintf(html, sizeof html, "%s/page.html", folder);
+    ProgramRun run = CLI("report", "--html", html, "--db", db);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+    cr_expect(file_says(html, "the budget of runs is spent. ndtune tune took 2 runs"));
 }
 
 Test(cli_tune, the_budget_of_time_is_kept) {

@@ -202,3 +202,19 @@ export function rejected(data) {
     const list = Array.from(counts, ([name, count]) => ({name: name, count: count, out: name.startsWith('rejected'), tip: name + ': ' + count}));
     return {data: {groups: list}, signals: {rows: list.length}, summary: list.map((group) => group.name + ' ' + group.count).join(', ') + '.'};
 }
+
+export function tornado(data, page) {
+    const rows = data.sensitivities || [], bars = [];
+    rows.forEach((row) => ['less', 'more'].forEach(function (side) {
+        const end = row[side];
+        if (end) {
+            const text = (end.change < -0.0005 ? '−' : '+') + page.format.percent(Math.abs(end.change));
+            bars.push({name: row.sentence, more: side === 'more', change: end.change, text: '×' + end.factor.toFixed(2) + ': ' + text,
+                tip: row.sentence + ' × ' + end.factor.toFixed(2) + '\n' + text + ' time per token' + (end.feasible ? '' : ', does not fit')});
+        }
+    }));
+    if (bars.length === 0) { return null; }
+    const most = Math.max(...bars.map((bar) => Math.abs(bar.change)), 0.01);
+    return {data: {moves: bars}, signals: {rows: rows.length, ends: [-1.35 * most, 1.35 * most]},
+        summary: 'Most of all on: ' + rows[0].sentence + '.'};
+}

@@ -16,6 +16,7 @@ import tuning from '../charts/tuning.json';
 import timeline from '../charts/timeline.json';
 import front from '../charts/front.json';
 import measured from '../charts/measured.json';
+import tornado from '../charts/tornado.json';
 import rejected from '../charts/rejected.json';
 import * as rows from './chart_rows.js';
 import {controlTimeline} from './timeline.js';
@@ -33,7 +34,8 @@ const charts = {
     'front': {spec: front, fill: rows.front, renderer: 'canvas', click: (point) => point.index !== undefined && page.select(point.index)},
     'measured': {spec: measured, fill: rows.measured},
     'tuning': {spec: tuning, fill: rows.tuning},
-    'rejected': {spec: rejected, fill: rows.rejected}
+    'rejected': {spec: rejected, fill: rows.rejected},
+    'tornado': {spec: tornado, fill: rows.tornado}
 };
 
 const PAPER = 690;  // CSS pixels between the margins of A4 and of US letter

@@ -273,3 +273,36 @@ Test(store, a_store_without_runs_has_none_to_calibrate_on) {
     cr_assert_eq(store_measured_runs(store, 0, &arena, &runs, &count, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(count, 0);
 }
+
+Test(store, the_newest_preflight_of_a_cluster_and_world_comes_back_whole) {
+    static const StoredFinding findings[] = {{true, "rank 1 on b is slow"}, {false, "clocks differ"}};
+    static const StoredGroups groups[] = {{"tp", "all_reduce", 2, 1024, 0.5, 0.25, 1},
+                                          {"tp", "send_recv", 2, 8, 1, 0, 0}};
+    StoredPreflight saved = {.command = "ndtune preflight",
+                             .cluster = "box",
+                             .hosts = "a, b",
+                             .device = "cpu",
+                             .transport = "shm",
+                             .mesh = "tp=2",
+                             .world = 2,
+                             .ready = true};
+    cr_assert_eq(store_save_preflight(store, &saved, &error), STATUS_OK, "%s", error.message);
+    saved.ready = false;
+    saved.findings = findings;
+    saved.groups = groups;
+    saved.finding_count = saved.group_count = 2;
+    cr_assert_eq(store_save_preflight(store, &saved, &error), STATUS_OK, "%s", error.message);
+    StoredPreflight read;
+    bool found = true;
+    cr_assert_eq(store_last_preflight(store, "box", 4, &arena, &read, &found, &error), STATUS_OK);
+    cr_expect(!found);
+    cr_assert_eq(store_last_preflight(store, "box", 2, &arena, &read, &found, &error), STATUS_OK, "%s", error.message);
+    cr_assert(found && !read.ready && read.finding_count == 2 && read.group_count == 2);
+    cr_expect_str_eq(read.hosts, "a, b");
+    cr_expect(read.findings[0].bad && !read.findings[1].bad);
+    cr_expect_str_eq(read.findings[0].sentence, "rank 1 on b is slow");
+    cr_expect_eq(read.groups[0].predicted_s, 0.25);
+    cr_expect_eq(read.groups[0].wrong_elements, 1);
+    cr_expect_eq(read.groups[1].predicted_s, 0);
+    cr_expect_str_eq(read.groups[1].collective, "send_recv");
+}

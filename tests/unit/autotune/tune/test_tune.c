@@ -252,6 +252,28 @@ Test(tune, a_session_resumed_after_any_run_goes_on_as_if_it_had_not_stopped) {
     }
 }
 
+// What report shows of a session: nothing may run.
+Test(tune, without_a_runner_the_session_is_told_as_far_as_it_came) {
+    add_three_close_shapes();
+    TuneOptions options = usual;
+    options.max_runs = 8;
+    const Tuning whole = tuned(options, STATUS_OK);
+    TuneMeans told = means;
+    told.run = NULL;
+    for (int kept = 0; kept <= whole.step_count; kept++) {
+        bench.recalled = kept;
+        for (int i = 0; i < kept; i++) {
+            bench.known[i] = whole.steps[i].run;
+        }
+        Tuning tuning;
+        tune_begin(&result, &options, 0, &arena, &tuning);
+        cr_assert_eq(tune_run(&tuning, &told, &arena, &error), STATUS_OK, "%s", error.message);
+        cr_assert_eq(tuning.step_count, kept);
+        compare_steps(&tuning, &whole, kept);
+        cr_assert_eq(tuning.stop, kept == whole.step_count ? whole.stop : TUNE_LEFT);
+    }
+}
+
 Test(tune, an_interrupt_ends_it_after_the_run_in_progress) {
     add_three_close_shapes();
     bench.cancel_after = 2;  // the beginning and the first run are reported

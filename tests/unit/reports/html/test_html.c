@@ -84,6 +84,43 @@ Test(html, shapes_that_are_close_are_counted_and_compared_with_the_interval) {
     SAYS("1 other shape lies within 5 %, less than the interval is wide: measure");
 }
 
+Test(html, the_lead_over_plain_fsdp_is_said_or_why_there_is_none) {
+    page_write(&page);
+    SAYS("The next shape is plain FSDP.");
+    free(page.text);
+    Prediction three[] = {page.fixture.entries[0], page.fixture.entries[0], page.fixture.entries[1]};
+    three[1].plan.mesh = (Mesh){.size = {1, 2, 1, 4}};
+    page.fixture.result.entries = three;
+    page.fixture.result.entry_count = 3;
+    page_write(&page);
+    SAYS("Against plain FSDP (dp_shard=8) it is 25.0 % faster.");
+    free(page.text);
+    page.fixture.result.entry_count = 1;
+    page.fixture.rejected[0].plan.mesh = page.fixture.entries[1].plan.mesh;
+    page_write(&page);
+    SAYS("Plain FSDP (dp_shard=8) cannot run.");
+}
+
+Test(html, other_frameworks_have_their_file_or_the_reason) {
+    TuneRequest requests[] = {page.fixture.request, page.fixture.request};
+    HtmlOther others[] = {{.name = "axolotl", .request = &requests[0], .prediction = page.fixture.entries[0]},
+                          {.name = "megatron@core", .request = &requests[1], .reason = "there is no <stage 3>"}};
+    Error error = {0};
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(target_find(others[i].name, &requests[i].target, &error), STATUS_OK, "%s", error.message);
+    }
+    others[0].prediction.plan.fused = FUSED_EAGER;
+    page.report.others = others;
+    page.report.other_count = 2;
+    page_write(&page);
+    char *folded = page_between(&page, "<details id=\"other-frameworks\">", "<section");
+    cr_expect_not_null(strstr(folded, "id=\"config-axolotl\" data-format=\"axolotl\">"), "%s", folded);
+    cr_expect_not_null(strstr(folded, "Predicted step there: 1.00 s (800 ms .. 1.45 s)."), "%s", folded);
+    cr_expect_not_null(strstr(folded, "dp_shard_size: 4"), "%s", folded);
+    cr_expect_not_null(strstr(folded, "Not written: megatron: there is no &lt;stage 3&gt;."), "%s", folded);
+    free(folded);
+}
+
 Test(html, an_interval_narrower_than_the_distance_is_not_called_wide) {
     page.fixture.entries[1].tokens_per_s = 0.97e6;
     page.fixture.entries[0].step_low_s = 0.99;
@@ -222,6 +259,28 @@ Test(html, runs_that_failed_are_listed_with_their_diagnosis) {
     SAYS("<td>dp_shard=2</td><td>node&lt;1&gt;</td><td>failed</td><td>rank 1 on node2 left gather weights</td>");
 }
 
+Test(html, a_preflight_names_slow_links_and_says_where_it_was) {
+    static const StoredFinding findings[] = {{true, "ranks 0 4 on node1, node2 are <slow>"}, {false, "clocks differ"}};
+    static const StoredGroups groups[] = {{"tp", "all_reduce", 2, 1 << 20, 0.004, 0.002, 0},
+                                          {"dp_shard", "all_gather", 4, 1 << 20, 0.001, 0, 3}};
+    const StoredPreflight preflight = {.checked_at = "2026-11-20",
+                                       .hosts = "node1, node2",
+                                       .device = "cpu",
+                                       .transport = "shm",
+                                       .mesh = "dp_shard=4,tp=2",
+                                       .world = 8,
+                                       .findings = findings,
+                                       .groups = groups,
+                                       .finding_count = 2,
+                                       .group_count = 2};
+    page.report.preflight = &preflight;
+    page_write(&page);
+    SAYS("Preflight of 8 ranks: not ready");
+    SAYS("dp_shard=4,tp=2 on node1, node2 over shm");
+    SAYS("<strong>wrong:</strong> ranks 0 4 on node1, node2 are &lt;slow&gt;");
+    SAYS("<td class=\"number\">2.00 ms</td><td class=\"number\">2.00</td><td class=\"number\">0</td>");
+}
+
 Test(html, communication_is_hidden_as_far_as_compute_works_beside_it) {
     Lane lanes[] = {{.name = "compute"}, {.name = "ag"}};
     Task tasks[] = {{.name = "gemm", .lane = 0}, {.name = "gather", .lane = 1}};
@@ -236,6 +295,41 @@ Test(html, communication_is_hidden_as_far_as_compute_works_beside_it) {
     // busy 2.25 + 0.25; beside compute 0.5 to 1, 2 to 2.75, 3 to 3.25: 1.5
     SAYS("<th scope=\"row\">ag</th><td class=\"number\">2.50 s</td><td class=\"number\">62.5 %</td>"
          "<td class=\"number\">1.50 s</td><td class=\"number\">1.00 s</td>");
+}
+
+Test(html, groups_are_drawn_on_their_nodes_with_what_they_carry) {
+    Lane lanes[] = {{.name = "compute"}, {.name = "tp"}, {.name = "ag"}};
+    Group groups[] = {{"tp", AXIS_BIT(AXIS_TP), 2}, {"dp_shard", AXIS_SHARD_GROUP, 4}, {"cp", AXIS_BIT(AXIS_CP), 1}};
+    Task tasks[] = {{.kind = TASK_ALL_REDUCE, .lane = 1, .group = 0, .payload_bytes = 1 << 20},
+                    {.kind = TASK_ALL_GATHER, .lane = 2, .group = 1, .payload_bytes = 3 << 20}};
+    Segment segments[] = {{.kind = SEGMENT_MICRO_BATCHES, .count = 2, .step = 1, .end = 2},
+                          {.kind = SEGMENT_TASKS, .first_task = 0, .task_count = 1},
+                          {.kind = SEGMENT_TASKS, .first_task = 1, .task_count = 1}};
+    const StepProgram program = {.lanes = lanes,
+                                 .lane_count = 3,
+                                 .tasks = tasks,
+                                 .task_count = 2,
+                                 .groups = groups,
+                                 .group_count = 3,
+                                 .segments = segments,
+                                 .segment_count = 3};
+    const Timeline timeline = {.step_s = 2};
+    page.fixture.request.cluster.fabric.nics = 1;  // nodes of 4: dp_shard=4,tp=2 takes two
+    page.report.simulated = (HtmlTimeline){&program, &timeline, 0};
+    page_write(&page);
+    SAYS("between nodes: dp_shard 3.00 MiB per rank and step</text>");
+    SAYS("inside a node: tp 2.00 MiB per rank and step</text>");
+    SAYS("<th scope=\"row\">dp_shard</th><td class=\"number\">4</td><td class=\"number\">2</td>"
+         "<td>crosses node borders</td><td class=\"number\">1</td><td class=\"number\">3.00 MiB</td>");
+    char *drawing = page_between(&page, "<svg class=\"topology\"", "</svg>");
+    int peers = 0;
+    for (const char *at = drawing; (at = strstr(at, "class=\"peer\"")); at++) {
+        peers++;
+    }
+    cr_expect_eq(peers, 5);  // rank 0, one by tp, three by dp_shard
+    cr_expect_not_null(strstr(drawing, ">node 1<"), "%s", drawing);
+    cr_expect_null(strstr(drawing, ">node 2<"), "%s", drawing);
+    free(drawing);
 }
 
 Test(html, a_calibrated_profile_says_from_what_and_how_well) {
@@ -311,6 +405,28 @@ static void fill_candidates(int count) {
     }
     page.fixture.result.candidates = candidates;
     page.fixture.result.candidate_count = count;
+}
+
+Test(html, what_the_best_hangs_on_is_a_table_and_a_chart_with_the_same_numbers) {
+    const Sensitivities all = {.rows = {{"gemm_rate", "rate of <products>", {0.8, 0.125, true}, {1.2, -0.0625, false}},
+                                        {"sequence", "sequence length", {0, 0, false}, {1.25, 0.03, true}}},
+                               .count = 2};
+    const Explanation explanation = {
+        .result = &page.fixture.result, .best = &page.fixture.entries[0], .sensitivities = all};
+    page.report.explanation = &explanation;
+    page_write(&page);
+    char *table = page_between(&page, "<table id=\"table-tornado\">", "</table>");
+    cr_expect_not_null(strstr(table, "rate of &lt;products&gt;"), "%s", table);
+    cr_expect_not_null(strstr(table, "+12.5 % at 0.80 times"), "%s", table);
+    cr_expect_not_null(strstr(table, "-6.2 % at 1.20 times, does not fit"), "%s", table);
+    cr_expect_not_null(strstr(table, "no such plan"), "%s", table);
+    free(table);
+    json_t *data = page_data(&page);
+    const json_t *rows = json_object_get(data, "sensitivities");
+    cr_assert_eq(json_array_size(rows), 2);
+    cr_expect_eq(number(json_object_get(json_array_get(rows, 0), "less"), "change"), 0.125);
+    cr_expect(json_is_null(json_object_get(json_array_get(rows, 1), "less")));
+    json_decref(data);
 }
 
 static size_t candidates_shown(void) {

@@ -1,0 +1,65 @@
+// Mesh, batch and stage stay; the kernels become those that the other framework runs unless the request names them. What
+// such a plan is not legal for, or what does not fit there, keeps its reason in place of a prediction.
+
+#include "autotune/cli/other_frameworks.h"
+
+#include <string.h>
+
+#include "autotune/prune.h"
+#include "autotune/space.h"
+#include "autotune/target_on_cluster.h"
+#include "reports/export/export.h"
+
+static bool is_known(const HtmlOther *others, int count, const char *name) {
+    for (int i = 0; i < count; i++) {
+        if (strcmp(others[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const TrainPlan *best, HtmlOther *other,
+                            Error *error) {
+    Arena *arena = &cli->arena;
+    const PredictionCache cache = store_cache(store);
+    TrainPlan plan = *best;
+    space_kernels(request, &plan);
+    plan_canonical(&plan);
+    other->request = request;
+    other->prediction = (Prediction){.plan = plan};
+    if (prune(request, &plan, NULL, arena, &other->reason)) {
+        return STATUS_OK;
+    }
+    Predictor predictor;
+    predictor_init(&predictor, request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache);
+    const Status status = predict_plan(&predictor, &plan, false, arena, &other->prediction, error);
+    predictor_free(&predictor);
+    if (status == STATUS_OK) {
+        prune(request, &plan, &other->prediction.memory, arena, &other->reason);
+    }
+    return status;
+}
+
+Status other_frameworks(Cli *cli, Store *store, const TuneResult *result, HtmlOther **others, int *count,
+                        Error *error) {
+    int formats = 0;
+    const ExportFormat *format = export_formats(&formats);
+    *others = ARENA_ARRAY(&cli->arena, HtmlOther, formats);
+    *count = 0;
+    for (int i = 0; i < formats && result->entry_count > 0; i++, format++) {
+        if (export_is_of(format, result->request->target) || is_known(*others, *count, format->target)) {
+            continue;
+        }
+        TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
+        *request = *result->request;
+        request->serial_lanes = false;  // which is our executor's way
+        request->runner = NULL;
+        TRY(target_find(format->target, &request->target, error));
+        request->target = target_on_cluster(request->target, &request->cluster, &cli->arena);
+        HtmlOther *other = &(*others)[(*count)++];
+        *other = (HtmlOther){.name = format->target};
+        TRY(predict_other(cli, store, request, &result->entries[0].plan, other, error));
+    }
+    return STATUS_OK;
+}
