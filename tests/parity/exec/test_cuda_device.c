@@ -260,7 +260,7 @@ Test(cuda_device, any_legal_order_of_streams_gives_the_same_bits) {
     Case c = {"dp_shard=2,cp=2", 3, 1, RECOMPUTE_FULL, "20"};
     const RunResult first = run_cuda(&c, DTYPE_BF16);
     for (int i = 1; i < 3; i++) {
-        char seed[8];
+        char seed[16];
         snprintf(seed, sizeof seed, "%d", 20 + i);
         c.seed = seed;
         const RunResult again = run_cuda(&c, DTYPE_BF16);
