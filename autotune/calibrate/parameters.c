@@ -31,9 +31,21 @@ static bool always(const ClusterProfile *cluster, const TargetRuntime *runtime) 
     return true;
 }
 
+static void scale_products(double factor, Accelerator *accelerator, Arena *arena) {
+    if (accelerator->product_count == 0) {
+        return;
+    }
+    TimedGemm *products = ARENA_ARRAY(arena, TimedGemm, accelerator->product_count);
+    for (int i = 0; i < accelerator->product_count; i++) {
+        products[i] = accelerator->products[i];
+        products[i].seconds /= factor;
+    }
+    accelerator->products = products;
+}
+
 static void scale_gemm(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
     (void)runtime;
-    (void)arena;
+    scale_products(factor, &cluster->accelerator, arena);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         GemmRate *rate = &cluster->accelerator.gemm[dtype];
         const double most = CLOCK_HEADROOM * rate->peak_flop_per_s;

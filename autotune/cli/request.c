@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autotune/cli/chip_products.h"
 #include "autotune/handicap.h"
 #include "autotune/space.h"
 #include "autotune/target_on_cluster.h"
@@ -57,6 +58,22 @@ static Status find_model(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
+// Only a file names its accelerator as a driver does: no store moves the numbers of a built-in profile.
+static Status find_products(Builder *builder, const char *profile, Error *error) {
+    ClusterProfile *cluster = &builder->request->cluster;
+    int count = 0;
+    if (!text_is_path(profile)) {
+        return STATUS_OK;
+    }
+    TRY(chip_products_add(builder->cli, cluster, &count, error));
+    if (count > 0) {
+        assume(builder,
+               arena_format(&builder->cli->arena, "%d products take the time that runs on %s had, of the store", count,
+                            cluster->accelerator.name));
+    }
+    return STATUS_OK;
+}
+
 static Status find_cluster(Builder *builder, Error *error) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
@@ -64,6 +81,7 @@ static Status find_cluster(Builder *builder, Error *error) {
     const char *assumed = cli_on_gpu(cli) ? search_defaults.cluster : builder->defaults->cluster;
     const char *name = given ? cli_value(cli, OPTION_CLUSTER)->text : assumed;
     TRY(cli_blame(cli, OPTION_CLUSTER, cluster_find(name, &cli->arena, &request->cluster, error)));
+    TRY(find_products(builder, name, error));
     for (int i = 0; i < cli->options.set_count; i++) {
         if (handicap_named(cli->options.sets[i])) {
             continue;

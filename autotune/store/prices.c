@@ -30,8 +30,8 @@ Status store_prices(Store *store, Arena *arena, const ChipPrice **prices, int *c
     ChipPrice *list = NULL;
     size_t capacity = 0;
     *count = 0;
-    TRY(store_prepare(store, "SELECT chip, what, choice, seconds FROM chip_prices ORDER BY chip, what", &statement,
-                      error));
+    TRY(store_prepare(store, "SELECT chip, what, choice, seconds FROM chip_prices ORDER BY measured_at, chip, what",
+                      &statement, error));
     int code;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         list = arena_grow(arena, list, (size_t)*count, &capacity, sizeof *list);

@@ -31,7 +31,7 @@ Status store_save_result(Store *store, const TuneResult *result, Error *error);
 Status store_save_prediction(Store *store, const TuneRequest *request, const Prediction *prediction, Error *error);
 Status store_save_run(Store *store, const RunRecord *run, int64_t *run_id, Error *error);
 
-// What work costs on chips, of all runs.
+// What work costs on chips, of all runs, the newest last.
 Status store_prices(Store *store, Arena *arena, const ChipPrice **prices, int *count, Error *error);
 
 // The newest requests and runs, at most `most` of each; 0 = all. Texts in the arena.

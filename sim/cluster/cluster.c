@@ -70,5 +70,9 @@ void cluster_hash(const ClusterProfile *profile, Hash *hash) {
             hash_double(hash, curve->seconds[point]);
         }
     }
+    for (int i = 0; i < profile->accelerator.product_count; i++) {
+        hash_text(hash, cluster_product_text(&profile->accelerator.products[i], &arena));
+        hash_double(hash, profile->accelerator.products[i].seconds);
+    }
     arena_free(&arena);
 }

@@ -40,6 +40,15 @@ typedef struct AttentionRate {
     double causal_factor;  // cc
 } AttentionRate;
 
+// A product C[m,n] (+)= op(A)[m,k] op(B)[k,n] and what it takes on a chip, a few in a row.
+typedef struct TimedGemm {
+    int64_t m, n, k;
+    Dtype input, output;
+    bool trans_a, trans_b;  // A lies as [k, m], B as [n, k]
+    bool accumulate;
+    double seconds;
+} TimedGemm;
+
 enum { CLUSTER_MAX_ATTENTION = 8, CLUSTER_MAX_GROUPS = 4, CLUSTER_TIERS = 2, CLUSTER_MAX_TARGETS = 4 };
 
 typedef struct Accelerator {
@@ -56,6 +65,8 @@ typedef struct Accelerator {
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];
     int attention_count;
+    const TimedGemm *products;  // in the order of cluster_products.c: each wins over the formula for its own shape
+    int product_count;
 } Accelerator;
 
 // t = a + W/B + xy/sqrt(x^2+y^2), x = 2 g sqrt(a W/B), y = m a  (collectives.md 6.1)
@@ -196,7 +207,7 @@ typedef struct ClusterProfile {
     const ClusterCalibration *calibration;  // NULL = nobody calibrated it
     double price_usd_per_accelerator_hour;  // 0 = unknown
     double relative_uncertainty;            // one-sigma of step time for uncalibrated predictions on this profile
-    const Provenance *provenance;           // one row per number in field-table order, then one per curve
+    const Provenance *provenance;  // one row per number in field-table order, then one per curve, one of all products
     int provenance_count;
 } ClusterProfile;
 
@@ -205,12 +216,21 @@ Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *prof
 const char *const *cluster_names(int *count);
 
 // "fabric.node_gbps=800", "node.gpus=4", or any path of the field table: "KEY=VALUE". Marks the field GRADE_USER. A
-// change below node or fabric drops the measured curves that it would contradict.
+// change below node or fabric drops the measured curves that it would contradict, one of GEMM rates the timed products.
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error);
 
 // Provenance of a profile whose numbers, curves or targets were changed in place: what equals `before` keeps its own; the
 // rest is of `source` and `grade`, rounded to six digits.
-void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Grade grade, Arena *arena);
+void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Grade grade,
+                    Arena *arena);
+
+// The time of a product among those of the chip (its seconds are not read); NULL = nobody timed it.
+const TimedGemm *cluster_product_find(const Accelerator *accelerator, const TimedGemm *wanted);
+// "4096x6144x4096 nt bf16>bf16 set" at the begin of a text; *rest is what follows.
+bool cluster_product_parse(const char *text, TimedGemm *product, const char **rest);
+// Adds times; where the profile, or an earlier one of the list, has the same product the later one counts.
+void cluster_products_add(ClusterProfile *profile, const TimedGemm *products, int count, const char *source,
+                          Arena *arena);
 
 // JSON text of the profile; reading it back gives the same profile. Caller frees (free).
 Status cluster_write(const ClusterProfile *profile, char **text, Error *error);

@@ -68,6 +68,16 @@ Status cluster_curves_read(const JsonReader *root, Arena *arena, ClusterProfile 
 const char *cluster_curve_path(const MeasuredCurve *curve, Arena *arena);
 json_t *cluster_curve_points(const MeasuredCurve *curve);
 
+// Timed products (cluster_products.c): reading the section, its points, and its one row of provenance, the last.
+#define CLUSTER_PRODUCTS_PATH "products"
+Status cluster_products_read(const JsonReader *root, Arena *arena, ClusterProfile *profile, Error *error);
+json_t *cluster_products_points(const Accelerator *accelerator, Arena *arena);
+void cluster_products_drop(ClusterProfile *profile);
+const char *cluster_product_text(const TimedGemm *product, Arena *arena);
+static inline int cluster_product_rows(const ClusterProfile *profile) {
+    return profile->accelerator.product_count > 0;
+}
+
 // The section "calibration" (cluster_calibration.c); absent: NULL.
 Status cluster_calibration_read(const JsonReader *root, Arena *arena, ClusterProfile *profile, Error *error);
 json_t *cluster_calibration_json(const ClusterCalibration *calibration);

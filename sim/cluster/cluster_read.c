@@ -237,9 +237,9 @@ static Status read_slot(const Reading *reading, const ClusterSlot *slot, Provena
     return json_reader_finish(&leaf, keys, sizeof keys / sizeof keys[0], error);
 }
 
-static Status read_curve_origin(const Reading *reading, const MeasuredCurve *curve, Provenance *row, Error *error) {
+// Of what has points: a curve, the products. The row has path and value.
+static Status read_points_origin(const Reading *reading, Provenance *row, Error *error) {
     static const char *const keys[] = {"points", "source", "grade"};
-    *row = (Provenance){.path = cluster_curve_path(curve, reading->arena), .value = curve->count};
     const JsonReader leaf = reader_at(reading, value_at(reading->root, row->path), row->path);
     if (!leaf.object) {  // the key was not written the one way, such as all_reduce-02x8
         return error_at(reading, row->path, error, "a curve must be named exactly so", NULL);
@@ -281,9 +281,9 @@ static Status refuse_unknown(const Reading *reading, json_t *object, const char 
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        if (prefix[0] == '\0' &&
-            (strcmp(key, "curves") == 0 || strcmp(key, "extends") == 0 || strcmp(key, "calibration") == 0)) {
-            continue;  // read by cluster_curves.c, cluster_extend.c, cluster_calibration.c, just as strictly
+        if (prefix[0] == '\0' && (strcmp(key, "curves") == 0 || strcmp(key, "extends") == 0 ||
+                                  strcmp(key, "calibration") == 0 || strcmp(key, CLUSTER_PRODUCTS_PATH) == 0)) {
+            continue;  // read by cluster_curves.c, _extend.c, _calibration.c and _products.c, just as strictly
         }
         const char *path = arena_format(reading->arena, "%s%s%s", prefix, prefix[0] == '\0' ? "" : ".", key);
         const int kind = strchr(key, '.') ? -1 : path_kind(reading, path);
@@ -303,15 +303,22 @@ static Status refuse_unknown(const Reading *reading, json_t *object, const char 
 static Status read_provenance(Reading *reading, Error *error) {
     ClusterProfile *profile = reading->profile;
     const int numbers = reading->slots.count;
-    Provenance *rows = ARENA_ARRAY(reading->arena, Provenance, numbers + profile->curve_count);
+    const int products = cluster_product_rows(profile), count = numbers + profile->curve_count + products;
+    Provenance *rows = ARENA_ARRAY(reading->arena, Provenance, count);
     for (int i = 0; i < numbers; i++) {
         TRY(read_slot(reading, &reading->slots.rows[i], &rows[i], error));
     }
     for (int i = 0; i < profile->curve_count; i++) {
-        TRY(read_curve_origin(reading, &profile->curves[i], &rows[numbers + i], error));
+        const MeasuredCurve *curve = &profile->curves[i];
+        rows[numbers + i] = (Provenance){.path = cluster_curve_path(curve, reading->arena), .value = curve->count};
+        TRY(read_points_origin(reading, &rows[numbers + i], error));
+    }
+    if (products > 0) {
+        rows[count - 1] = (Provenance){.path = CLUSTER_PRODUCTS_PATH, .value = profile->accelerator.product_count};
+        TRY(read_points_origin(reading, &rows[count - 1], error));
     }
     profile->provenance = rows;
-    profile->provenance_count = numbers + profile->curve_count;
+    profile->provenance_count = count;
     return STATUS_OK;
 }
 
@@ -324,6 +331,7 @@ static Status read_root(Reading *reading, Error *error) {
     TRY(read_targets(reading, error));
     const JsonReader root = reader_at(reading, reading->root, "");
     TRY(cluster_curves_read(&root, reading->arena, reading->profile, error));
+    TRY(cluster_products_read(&root, reading->arena, reading->profile, error));
     TRY(cluster_calibration_read(&root, reading->arena, reading->profile, error));
     reading->slots = cluster_slots(reading->profile, dtypes, reading->arena);
     TRY(refuse_unknown(reading, reading->root, "", error));

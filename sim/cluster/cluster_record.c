@@ -29,10 +29,24 @@ static bool same_curve(const MeasuredCurve *a, const MeasuredCurve *b) {
            memcmp(a->bytes, b->bytes, (size_t)a->count * sizeof *a->bytes) == 0;
 }
 
+static Provenance products_row(const ClusterProfile *profile, const ClusterProfile *before, const char *source,
+                               Grade grade) {
+    const Accelerator *now = &profile->accelerator, *then = &before->accelerator;
+    const Provenance *old = row_of(before, CLUSTER_PRODUCTS_PATH);
+    bool kept = old && now->product_count == then->product_count;
+    for (int i = 0; kept && i < now->product_count; i++) {
+        kept = memcmp(&now->products[i].seconds, &then->products[i].seconds, sizeof(double)) == 0;
+    }
+    return kept ? *old
+                : (Provenance){
+                      .path = CLUSTER_PRODUCTS_PATH, .value = now->product_count, .source = source, .grade = grade};
+}
+
 void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Grade grade,
                     Arena *arena) {
     const ClusterSlots slots = cluster_slots(profile, cluster_dtypes(profile), arena);
-    Provenance *rows = ARENA_ARRAY(arena, Provenance, slots.count + profile->curve_count);
+    const int count = slots.count + profile->curve_count + cluster_product_rows(profile);
+    Provenance *rows = ARENA_ARRAY(arena, Provenance, count);
     for (int i = 0; i < slots.count; i++) {
         const ClusterSlot *slot = &slots.rows[i];
         const Provenance *old = row_of(before, slot->path);
@@ -54,6 +68,9 @@ void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const
             kept ? *old
                  : (Provenance){.path = path, .value = profile->curves[i].count, .source = source, .grade = grade};
     }
+    if (cluster_product_rows(profile)) {
+        rows[count - 1] = products_row(profile, before, source, grade);
+    }
     profile->provenance = rows;
-    profile->provenance_count = slots.count + profile->curve_count;
+    profile->provenance_count = count;
 }

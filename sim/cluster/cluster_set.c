@@ -1,6 +1,6 @@
 // --set KEY=VALUE: overrides one number of a profile. KEY is a path of the field table or one of the short names below,
 // which are in the units that people use. The result is checked like a file; on any error the profile is left as it
-// was. Measured curves that speak about the changed part of the machine go, else they would hide the change.
+// was. Measured curves and times that speak about the changed part of the machine go, else they would hide it.
 
 #include <math.h>
 #include <stdio.h>
@@ -104,7 +104,8 @@ static void provenance_replace(ClusterProfile *profile, int index, const Provena
 
 // Keeps the curves of groups inside one node unless everything goes.
 static void curves_drop(ClusterProfile *profile, bool all, Arena *arena) {
-    const int numbers = profile->provenance_count - profile->curve_count;
+    const int products = cluster_product_rows(profile);
+    const int numbers = profile->provenance_count - profile->curve_count - products;
     MeasuredCurve *kept = ARENA_ARRAY(arena, MeasuredCurve, profile->curve_count);
     Provenance *rows = ARENA_ARRAY(arena, Provenance, profile->provenance_count);
     memcpy(rows, profile->provenance, (size_t)numbers * sizeof *rows);
@@ -115,10 +116,18 @@ static void curves_drop(ClusterProfile *profile, bool all, Arena *arena) {
             kept[count++] = profile->curves[i];
         }
     }
+    if (products > 0) {
+        rows[numbers + count] = profile->provenance[profile->provenance_count - 1];
+    }
     profile->provenance = rows;
-    profile->provenance_count = numbers + count;
+    profile->provenance_count = numbers + count + products;
     profile->curves = kept;
     profile->curve_count = count;
+}
+
+static bool speaks_of_products(const char *path) {
+    return strncmp(path, "accelerator.gemm.", 17) == 0 || strcmp(path, "accelerator.memory_bytes_per_s") == 0 ||
+           strcmp(path, "accelerator.sm_count") == 0;
 }
 
 // What two nodes reach by trees was measured on the cards as they were: it is a share of them.
@@ -166,6 +175,9 @@ Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena
     const bool of_node = strncmp(slot->path, "node.", 5) == 0;
     if (profile->curve_count > 0 && (of_node || strncmp(slot->path, "fabric.", 7) == 0)) {
         curves_drop(profile, of_node, arena);
+    }
+    if (speaks_of_products(slot->path)) {
+        cluster_products_drop(profile);
     }
     return STATUS_OK;
 }

@@ -48,7 +48,7 @@ static void put_leaf(json_t *root, const Provenance *row, const char *what, json
     put(root, row->path, leaf);
 }
 
-static json_t *profile_json(const ClusterProfile *profile, const ClusterSlots *slots) {
+static json_t *profile_json(const ClusterProfile *profile, const ClusterSlots *slots, Arena *arena) {
     const char *texts[CLUSTER_TEXT_COUNT] = {CLUSTER_SCHEMA,
                                              profile->name,
                                              profile->description,
@@ -66,6 +66,10 @@ static json_t *profile_json(const ClusterProfile *profile, const ClusterSlots *s
     for (int i = 0; i < profile->curve_count; i++) {
         put_leaf(root, &profile->provenance[slots->count + i], "points", cluster_curve_points(&profile->curves[i]));
     }
+    if (cluster_product_rows(profile)) {
+        put_leaf(root, &profile->provenance[slots->count + profile->curve_count], "points",
+                 cluster_products_points(&profile->accelerator, arena));
+    }
     if (profile->calibration) {
         json_object_set_new(root, "calibration", cluster_calibration_json(profile->calibration));
     }
@@ -82,7 +86,7 @@ Status cluster_write(const ClusterProfile *profile, char **text, Error *error) {
     Arena arena = {0};
     ClusterProfile copy = *profile;
     const ClusterSlots slots = cluster_slots(&copy, cluster_dtypes(profile), &arena);
-    ASSERT(slots.count + profile->curve_count == profile->provenance_count);
+    ASSERT(slots.count + profile->curve_count + cluster_product_rows(profile) == profile->provenance_count);
     size_t digits = 15;
     for (int i = 0; i < slots.count; i++) {
         digits = round_trips(cluster_slot_value(&slots.rows[i]), 15) ? digits : 17;
@@ -93,7 +97,10 @@ Status cluster_write(const ClusterProfile *profile, char **text, Error *error) {
             digits = round_trips(curve->bytes[point], 15) && round_trips(curve->seconds[point], 15) ? digits : 17;
         }
     }
-    json_t *root = profile_json(profile, &slots);
+    for (int i = 0; i < profile->accelerator.product_count; i++) {
+        digits = round_trips(profile->accelerator.products[i].seconds, 15) ? digits : 17;
+    }
+    json_t *root = profile_json(profile, &slots, &arena);
     *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
     json_decref(root);
     arena_free(&arena);

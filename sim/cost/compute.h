@@ -14,6 +14,8 @@ typedef struct GemmShape {
     int64_t m, n, k;
     int output_bytes;       // traffic per element of C
     bool trans_a, trans_b;  // A is stored [k, m], B [n, k]
+    Dtype output;           // by which timed products are known, with the next one
+    bool accumulate;
 } GemmShape;
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);

@@ -1,7 +1,8 @@
 // GEMM C[m,n] = A[m,k] B[k,n]: the cheapest tile shape and split of K under a wave model, joined with operand traffic.
 // Formula: reference hardware.md 5.1; the rates come from the profile, where each carries its source. Sustained rate:
-// what a training step sees once the power limit bites. Not modelled: layouts (NT, NN and TN differ by a few percent),
-// tile swizzles, clock changes inside a step.
+// what a training step sees once the power limit bites. A product that was timed on the chip (profile, "products")
+// takes its own time instead, slowed by the power limit as the formula is. Not modelled: layouts (NT, NN and TN differ
+// by a few percent), tile swizzles, clock changes inside a step.
 
 #include "sim/cost/compute.h"
 
@@ -74,14 +75,10 @@ static bool rows_aligned(const GemmShape *shape) {
     return a % ALIGNED_ELEMENTS == 0 && b % ALIGNED_ELEMENTS == 0 && shape->n % ALIGNED_ELEMENTS == 0;
 }
 
-KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape) {
+static KernelTime formula_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape, double flop_per_s) {
     const GemmRate *rate = &accelerator->gemm[dtype];
-    if (!cost_supports(accelerator, dtype)) {
-        return (KernelTime){.seconds = INFINITY};
-    }
     const double element = dtype_bytes(dtype);
     const double m = (double)shape->m, n = (double)shape->n, k = (double)shape->k;
-    double flop_per_s = rate->sustained_flop_per_s > 0 ? rate->sustained_flop_per_s : rate->burst_flop_per_s;
     if (accelerator->device_class == DEVICE_CLASS_GPU && dtype != DTYPE_FP32 && !rows_aligned(shape)) {
         flop_per_s *= unaligned_efficiency;
     }
@@ -93,6 +90,34 @@ KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShap
     return (KernelTime){.seconds = rate->launch_s + cbrt(compute_cube + memory_cube) + quant_s,
                         .memory_s = memory_s,
                         .memory_bound = memory_cube / (compute_cube + memory_cube)};
+}
+
+static const TimedGemm *timed_product(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape) {
+    const TimedGemm wanted = {.m = shape->m,
+                              .n = shape->n,
+                              .k = shape->k,
+                              .input = dtype,
+                              .output = shape->output,
+                              .trans_a = shape->trans_a,
+                              .trans_b = shape->trans_b,
+                              .accumulate = shape->accumulate};
+    return accelerator->product_count > 0 ? cluster_product_find(accelerator, &wanted) : NULL;
+}
+
+KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape) {
+    const GemmRate *rate = &accelerator->gemm[dtype];
+    if (!cost_supports(accelerator, dtype)) {
+        return (KernelTime){.seconds = INFINITY};
+    }
+    const double burst = rate->burst_flop_per_s, sustained = rate->sustained_flop_per_s;
+    KernelTime time = formula_time(accelerator, dtype, shape, sustained > 0 ? sustained : burst);
+    const TimedGemm *timed = timed_product(accelerator, dtype, shape);
+    if (timed && sustained > 0 && burst > sustained) {  // it was timed before the power limit bites
+        time.seconds *= timed->seconds / formula_time(accelerator, dtype, shape, burst).seconds;
+    } else if (timed) {
+        time.seconds = timed->seconds;
+    }
+    return time;
 }
 
 double cost_gemm_s(const Accelerator *accelerator, Dtype dtype, int64_t m, int64_t n, int64_t k, int output_bytes) {

@@ -65,7 +65,9 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
                              .k = task->k,
                              .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1),
                              .trans_a = task->trans_a,
-                             .trans_b = task->trans_b};
+                             .trans_b = task->trans_b,
+                             .output = output,
+                             .accumulate = task->accumulate};
     return gemm_time(accelerator, task->dtype, &shape);
 }
 

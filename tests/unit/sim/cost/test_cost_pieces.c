@@ -46,6 +46,27 @@ Test(cost, gemm_that_accumulates_in_fp32_moves_more_bytes) {
     cr_assert_gt(cost_gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 8), cost_gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 2));
 }
 
+// 5e-4 s is far from the formula in either direction.
+Test(cost, a_product_that_was_timed_takes_its_own_time_slowed_by_the_power_limit_as_the_formula_is) {
+    static const TimedGemm timed = {
+        .m = 4096, .n = 4096, .k = 4096, .input = DTYPE_BF16, .output = DTYPE_BF16, .trans_b = true, .seconds = 5e-4};
+    const GemmShape shape = {.m = 4096, .n = 4096, .k = 4096, .output_bytes = 2, .trans_b = true, .output = DTYPE_BF16};
+    Accelerator h100 = machine_h100().accelerator;
+    Accelerator burst = h100;
+    burst.gemm[DTYPE_BF16].sustained_flop_per_s = burst.gemm[DTYPE_BF16].burst_flop_per_s;
+    const double slowdown =
+        gemm_time(&h100, DTYPE_BF16, &shape).seconds / gemm_time(&burst, DTYPE_BF16, &shape).seconds;
+    GemmShape other = shape;
+    other.n = 4104;
+    const double other_s = gemm_time(&h100, DTYPE_BF16, &other).seconds;
+    h100.products = burst.products = &timed;
+    h100.product_count = burst.product_count = 1;
+    cr_assert_gt(slowdown, 1);
+    cr_assert_float_eq(gemm_time(&burst, DTYPE_BF16, &shape).seconds, 5e-4, 1e-15);
+    cr_assert_float_eq(gemm_time(&h100, DTYPE_BF16, &shape).seconds, 5e-4 * slowdown, 1e-15);
+    cr_assert_eq(gemm_time(&h100, DTYPE_BF16, &other).seconds, other_s);
+}
+
 Test(cost, dtype_without_a_rate_is_not_supported) {
     const Accelerator h100 = machine_h100().accelerator;
     cr_assert(cost_supports(&h100, DTYPE_BF16));
