@@ -53,10 +53,14 @@ static const char *profile_name(const char *path, Arena *arena) {
 }
 
 static Status save(Cli *cli, const ProbeResult *probe, const char *transport, const char *path, Error *error) {
+    ClusterProfile parent;
+    const char *extends = cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text
+                          : cli_on_gpu(cli)              ? search_defaults.cluster
+                                                         : "local-cpu";
+    TRY(cluster_find(extends, &cli->arena, &parent, error));
     const ProbeProfile about = {.name = profile_name(path, &cli->arena),
-                                .extends = cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text
-                                           : cli_on_gpu(cli)              ? search_defaults.cluster
-                                                                          : "local-cpu",
+                                .extends = extends,
+                                .parent = &parent,
                                 .when = cli_today(cli),
                                 .program = arena_format(&cli->arena, "ndtune %s", tune_engine_version()),
                                 .transport = transport};

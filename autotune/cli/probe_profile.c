@@ -1,8 +1,8 @@
 // Each number of the profile from the samples that determine it alone, by the formula of sim/cost that will read it:
-// rates by division, a latency from the smallest message, a bandwidth as the median over the larger ones, attention's
-// plateau and ramp from two lengths. Rates are those of a core on a busy machine: what one rank reaches alone, times
-// what all at once keep of it (memory, caches, hyperthreads), both per second of computing. Collectives by the lower
-// quartile of their repeats: what else the machine does only adds.
+// rates by division, a latency from the smallest message, a bandwidth as the median over the larger ones. Rates are
+// those of a core on a busy machine: what one rank reaches alone, times what all at once keep of it (memory, caches,
+// hyperthreads), both per second of computing. Collectives by the lower quartile of their repeats: what else the machine
+// does only adds.
 
 #include "autotune/cli/probe_builder.h"
 
@@ -55,7 +55,7 @@ void probe_put(const ProbeBuilder *builder, const char *path, double value, cons
 
 // ---------------------------------------------------------------------------------------------- finding
 
-static double clamp(double value, double low, double high) {
+double probe_clamp(double value, double low, double high) {
     return fmin(high, fmax(low, value));
 }
 
@@ -127,8 +127,8 @@ static Status fit_cores(ProbeBuilder *builder, Error *error) {
         return error_set(error, STATUS_ENVIRONMENT, "the probe has no sample of all ranks at once");
     }
     const int machines = machines_of_kernel(probe);
-    builder->gemm_kept = clamp(alone->seconds / all->seconds, 0.05, 1);
-    builder->stream_kept = clamp(stream_alone->seconds / stream_all->seconds, 0.05, 1);
+    builder->gemm_kept = probe_clamp(alone->seconds / all->seconds, 0.05, 1);
+    builder->stream_kept = probe_clamp(stream_alone->seconds / stream_all->seconds, 0.05, 1);
     probe_put(builder, "node.cores", fmax(1, floor((double)probe->hosts[0].cores / machines)),
               "the system counts %d cores%s; with %d ranks at once a core keeps %.0f %% of its GEMM rate, %.0f %% of "
               "streaming",
@@ -174,7 +174,7 @@ static Status fit_gemm(ProbeBuilder *builder, Error *error) {
     probe_put(builder, path, tiny->seconds, "GEMM of 1 x 1 x 1, median of %d", tiny->repeats);
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%sclass_efficiency_%d", gemm, i + 1);
-        probe_put(builder, path, clamp(probe_gemm_rate(tiles[i], tiny->seconds) / burst, 0.01, 1.5),
+        probe_put(builder, path, probe_clamp(probe_gemm_rate(tiles[i], tiny->seconds) / burst, 0.01, 1.5),
                   "GEMM of %.0f x %.0f x %.0f against the large ones", tiles[i]->size[0], tiles[i]->size[1],
                   tiles[i]->size[2]);
     }
@@ -213,7 +213,7 @@ static Status fit_streams(ProbeBuilder *builder, Error *error) {
         "best of add, norm, SwiGLU and AdamW inside the caches, one core, %.0f %% kept with all busy; add beyond the "
         "caches %.1f GB/s",
         100 * builder->stream_kept, beyond / 1e9);
-    probe_put(builder, "accelerator.memory_efficiency", clamp(middle / best, 0.01, 1),
+    probe_put(builder, "accelerator.memory_efficiency", probe_clamp(middle / best, 0.01, 1),
               "median of those %d samples against the best; AdamW of 4 M parameters %.2f G parameters/s", count,
               adamw / 1e9);
     probe_put(builder, "accelerator.kernel_floor_s", builder->floor_s, "adding 16 elements");
@@ -226,66 +226,14 @@ static Status fit_streams(ProbeBuilder *builder, Error *error) {
     return STATUS_OK;
 }
 
-// Rate of an attention sample, counting what the mask lets through.
-static double attention_rate(const ProbeBuilder *builder, double length, bool causal, int heads, int dim,
-                             const char *direction) {
-    const ProbeResult *probe = builder->probe;
-    for (int i = 0; i < probe->sample_count; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_ATTENTION && strcmp(sample->name, direction) == 0 &&
-            fabs(sample->size[0] - length) < 0.5 && (sample->size[1] < 0.5) == causal &&
-            fabs(sample->size[2] - heads) < 0.5 && fabs(sample->size[3] - dim) < 0.5) {
-            const double flops = 4.0 * heads * length * length * dim * (causal ? 0.5 : 1) *
-                                 (strcmp(direction, "backward") == 0 ? 2.5 : 1);  // as sim/cost/compute_attention.c
-            return flops / fmax(sample->seconds - builder->floor_s, 1e-9);
-        }
-    }
-    return 0;
-}
-
-typedef struct Plateau {
-    double rate, ramp;
-} Plateau;
-
-// rate(S) = plateau S / (S + ramp) through two lengths.
-static Plateau plateau_of(double short_length, double short_rate, double long_length, double long_rate) {
-    const double slope = (1 / short_rate - 1 / long_rate) / (1 / short_length - 1 / long_length);
-    if (slope <= 0) {
-        return (Plateau){.rate = 0.5 * (short_rate + long_rate)};
-    }
-    const double plateau = 1 / (1 / long_rate - slope / long_length);
-    return plateau > 0 && plateau < 4 * long_rate ? (Plateau){plateau, slope * plateau} : (Plateau){.rate = long_rate};
-}
-
-static void fit_attention(ProbeBuilder *builder, int dim, int heads) {
-    static const char *const directions[] = {"forward", "backward"};
-    static const double lengths[] = {128, 512};
-    double causal[4];
-    int count = 0;
-    char path[96];
-    for (int d = 0; d < 2; d++) {
-        const double low = attention_rate(builder, lengths[0], false, heads, dim, directions[d]);
-        const double high = attention_rate(builder, lengths[1], false, heads, dim, directions[d]);
-        if (low <= 0 || high <= 0) {
-            return;
-        }
-        const Plateau plateau = plateau_of(lengths[0], low, lengths[1], high);
-        snprintf(path, sizeof path, "accelerator.attention.cpu-%d.%s_efficiency", dim, directions[d]);
-        probe_put(builder, path, clamp(plateau.rate * builder->gemm_kept / builder->peak_flop_per_s, 0.001, 1),
-                  "whole blocks of 128 and 512 tokens: %.0f and %.0f GFLOP/s", low / 1e9, high / 1e9);
-        snprintf(path, sizeof path, "accelerator.attention.cpu-%d.%s_ramp", dim, directions[d]);
-        probe_put(builder, path, clamp(plateau.ramp, 0, 1e6), "the same two");
-        for (int s = 0; s < 2; s++) {
-            const double rate = attention_rate(builder, lengths[s], true, heads, dim, directions[d]);
-            const double keys = 0.5 * lengths[s];
-            const double expected =
-                plateau.rate * keys / (keys + plateau.ramp) * lengths[s] / (lengths[s] + 128);  // compute_attention.c
-            causal[count++] = rate / expected;
-        }
-    }
-    snprintf(path, sizeof path, "accelerator.attention.cpu-%d.causal_factor", dim);
-    probe_put(builder, path, clamp(statistics_median(causal, count), 0.1, 2),
-              "causal blocks of 128 and 512 tokens, both directions");
+static void fit_attention(const ProbeBuilder *builder, int head_dim) {
+    probe_attention(builder, &(ProbeAttention){.way = "",
+                                               .by = "",
+                                               .kernel = "cpu",
+                                               .head_dim = head_dim,
+                                               .processors = 1,
+                                               .kept = builder->gemm_kept,
+                                               .peak_flop_per_s = builder->peak_flop_per_s});
 }
 
 // ---------------------------------------------------------------------------------------------- collectives
@@ -353,18 +301,17 @@ static void fit_fabric(ProbeBuilder *builder) {
     probe_put(builder, "fabric.nics", 1, "the network as one card per machine");
     probe_put(builder, "fabric.nic_bytes_per_s", card,
               "the better of all-gather and exchange, one rank per machine, %s", over);
-    probe_put(builder, "fabric.efficiency", clamp(gather / card, 0.01, 1), "all-gather of 64 KB to 8 MB: %.1f MB/s",
-              gather / 1e6);
+    probe_put(builder, "fabric.efficiency", probe_clamp(gather / card, 0.01, 1),
+              "all-gather of 64 KB to 8 MB: %.1f MB/s", gather / 1e6);
     probe_put(builder, "fabric.ring_step_latency_s", fmax(0, gather_s - builder->link_s) / (nodes - 1),
               "all-gather of 4 KB, one rank per machine: %.1f us", 1e6 * gather_s);
     probe_put(builder, "fabric.p2p_latency_s", send_s, "exchange of 4 KB, one rank per machine");
-    probe_put(builder, "fabric.p2p_efficiency", clamp(send / card, 0.01, 1), "exchange of 64 KB to 8 MB: %.1f MB/s",
-              send / 1e6);
+    probe_put(builder, "fabric.p2p_efficiency", probe_clamp(send / card, 0.01, 1),
+              "exchange of 64 KB to 8 MB: %.1f MB/s", send / 1e6);
     probe_put(builder, "fabric.tier1.oversubscription", 1, "no level above the machines of this probe");
 }
 
-// Measured curves of groups that were measured at four sizes.
-static void add_curves(ProbeBuilder *builder) {
+void probe_curves(ProbeBuilder *builder) {
     static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
     const ProbeResult *probe = builder->probe;
     json_t *curves = json_object();
@@ -405,12 +352,12 @@ static Status build(ProbeBuilder *builder, Error *error) {
               probe->nodes > 1 ? probe->per_node : ranks);
     TRY(fit_gemm(builder, error));
     TRY(fit_streams(builder, error));
-    fit_attention(builder, 16, 16);
-    fit_attention(builder, 64, 4);
-    fit_attention(builder, 128, 4);
+    fit_attention(builder, 16);
+    fit_attention(builder, 64);
+    fit_attention(builder, 128);
     fit_node(builder);
     fit_fabric(builder);
-    add_curves(builder);
+    probe_curves(builder);
     return STATUS_OK;
 }
 
@@ -419,14 +366,15 @@ Status probe_profile(const ProbeProfile *about, const ProbeResult *probe, Arena 
     const char *machines =
         probe->nodes > 1 ? arena_format(arena, "%d machines like %s", probe->nodes, host->name) : host->name;
     ProbeBuilder builder = {.about = about, .probe = probe, .arena = arena};
-    builder.root = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "schema", "ndtune.cluster/1", "name", about->name,
-                             "extends", about->extends, "description",
-                             arena_format(arena, "%s, %s, as ndtune probe measured it with %d ranks", machines,
-                                          probe->chip ? probe->chip : host->processor, probe->world),
-                             "stack", arena_format(arena, "%s transport of %s", about->transport, about->program),
-                             "date", about->when);
+    builder.root = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s}", "schema", "ndtune.cluster/1", "name", about->name, "extends", about->extends,
+        "stack", arena_format(arena, "%s transport of %s", about->transport, about->program), "date", about->when);
     const Status status = probe->chip ? probe_gpu(&builder, error) : build(&builder, error);
     if (status == STATUS_OK) {
+        const char *description = arena_format(arena, "%s, %s, as ndtune probe measured it with %d ranks%s", machines,
+                                               probe->chip ? probe->chip : host->processor, probe->world,
+                                               builder.not_measured ? builder.not_measured : "");
+        json_object_set_new(builder.root, "description", json_string(description));
         *root = builder.root;
     } else {
         json_decref(builder.root);

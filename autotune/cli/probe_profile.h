@@ -6,6 +6,7 @@
 
 #include "exec/launch/probe.h"
 #include "sim/base/error.h"
+#include "sim/cluster/cluster.h"
 
 typedef struct ProbeProfile {
     const char *name;     // of the profile
@@ -13,6 +14,7 @@ typedef struct ProbeProfile {
     const char *when;     // "2026-11-20"
     const char *program;  // "ndtune 0.1.0+..."
     const char *transport;
+    const ClusterProfile *parent;  // the one that it extends, as it is
 } ProbeProfile;
 
 // The profile file as JSON; the caller frees *root. ENVIRONMENT where a sample that it needs is missing.

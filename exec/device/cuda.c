@@ -213,7 +213,15 @@ static int64_t cuda_peak_bytes(const Device *cuda) {
 }
 
 static void cuda_account(const Device *cuda, DeviceAccount *account) {
-    *account = (DeviceAccount){cuda->gemms.chip, cuda->device_bytes, cuda->gemms.prices, cuda->gemms.count};
+    size_t free_bytes = 0, total_bytes = 0;
+    const bool known = cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess;
+    *account = (DeviceAccount){.chip = cuda->gemms.chip,
+                               .bytes = cuda->device_bytes,
+                               .memory_bytes = known ? (int64_t)free_bytes + cuda->device_bytes : 0,
+                               .cache_bytes = cuda->properties.l2CacheSize,
+                               .processors = cuda->properties.multiProcessorCount,
+                               .prices = cuda->gemms.prices,
+                               .price_count = cuda->gemms.count};
 }
 
 static const IssueRuns *cuda_runs(const Device *cuda) {

@@ -4,38 +4,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/device/cuda.h"
-#include "kernels/cuda/kernels_cuda.h"
+#include "exec/device/cuda_measure.h"
 #include "kernels/philox.h"
 #include "sim/base/bf16.h"
 
-enum { BUFFERS = 5, CALLS = 10, REPEATS = 7, PATTERN = 1 << 16, NORM_COLS = 4096 };
-
-typedef struct Bench {
-    Device *cuda;
-    const DeviceWork *work;
-    KernelCuda at;
-    char *buffer[BUFFERS];
-    GemmPlan plan;
-    GemmWorkshop shop;
-} Bench;
+enum { STREAM_BUFFERS = 5, MOST_CALLS = 10, REPEATS = 7, PATTERN = 1 << 16, NORM_COLS = 4096 };
+static const double ROW_S = 0.02;  // of calls in a row, where one takes long
 
 static int64_t elements_of(const DeviceWork *work, int buffer) {
     const double *size = work->size;
-    if (work->kind == DEVICE_WORK_GEMM) {
-        return (int64_t)(buffer == 0 ? size[0] * size[2] : buffer == 1 ? size[1] * size[2] : size[0] * size[1]);
+    if (work->kind == DEVICE_WORK_ATTENTION || work->kind == DEVICE_WORK_ATTENTION_BACKWARD) {
+        return measure_attention_elements(work, buffer);
     }
-    return (int64_t)size[0];
+    if (work->kind == DEVICE_WORK_GEMM) {
+        const double sides[MEASURE_BUFFERS] = {size[0] * size[2], size[1] * size[2], size[0] * size[1]};
+        return (int64_t)sides[buffer];
+    }
+    return buffer < STREAM_BUFFERS ? (int64_t)size[0] : 0;
 }
 
 // Elements have 4 bytes at most, whatever the kernel takes them for.
-static Status buffers_open(Bench *bench, Error *error) {
+static Status buffers_open(MeasureBench *bench, Error *error) {
     uint16_t *pattern = malloc(PATTERN * sizeof *pattern);
     for (int i = 0; pattern && i < PATTERN; i++) {  // bf16 normal numbers; as fp32 they are pairs, still finite
         pattern[i] = bf16_of((float)(philox_normal(1, 0, (uint64_t)i) / 65536.0));
     }
     Status status = pattern ? STATUS_OK : error_set(error, STATUS_INTERNAL, "no memory for a pattern");
-    for (int b = 0; b < BUFFERS && status == STATUS_OK; b++) {
+    for (int b = 0; b < MEASURE_BUFFERS && status == STATUS_OK; b++) {
         const int64_t bytes = 4 * elements_of(bench->work, b) + 4 * NORM_COLS;
         cudaError_t code = cudaMalloc((void **)&bench->buffer[b], (size_t)bytes);
         for (int64_t at = 0; code == cudaSuccess && at < bytes; at += PATTERN * 2) {
@@ -48,28 +43,29 @@ static Status buffers_open(Bench *bench, Error *error) {
     return status;
 }
 
-static void bench_close(Bench *bench) {
-    for (int b = 0; b < BUFFERS; b++) {
+static void bench_close(MeasureBench *bench) {
+    for (int b = 0; b < MEASURE_BUFFERS; b++) {
         cudaFree(bench->buffer[b]);
     }
     if (bench->plan.descriptor) {
         gemm_plan_end(&bench->shop, &bench->plan);
     }
+    measure_attention_close(bench);
 }
 
 // ---------------------------------------------------------------------------------------------- kinds
 
-static int run_gemm(Bench *bench) {
+static int run_gemm(MeasureBench *bench) {
     const GemmData data = {bench->buffer[0], bench->buffer[1], bench->buffer[2], NULL};
     return gemm_run(&bench->shop, &bench->plan, &data, bench->shop.stream) ? (int)cudaErrorInvalidValue : 0;
 }
 
-static int run_add(Bench *bench) {
+static int run_add(MeasureBench *bench) {
     return kernel_cuda_add(&bench->at, KERNEL_BF16, (int64_t)bench->work->size[0], bench->buffer[0], bench->buffer[1],
                            bench->buffer[2]);
 }
 
-static int run_norm(Bench *bench) {
+static int run_norm(MeasureBench *bench) {
     const KernelCudaNorm norm = {.rows = (int64_t)bench->work->size[0] / NORM_COLS,
                                  .cols = NORM_COLS,
                                  .eps = 1e-5f,
@@ -80,13 +76,13 @@ static int run_norm(Bench *bench) {
     return kernel_cuda_norm(&bench->at, KERNEL_BF16, &norm);
 }
 
-static int run_swiglu(Bench *bench) {
+static int run_swiglu(MeasureBench *bench) {
     const KernelGated shape = {
         .rows = (int64_t)bench->work->size[0] / NORM_COLS, .cols = NORM_COLS, .stride = NORM_COLS};
     return kernel_cuda_gated(&bench->at, KERNEL_BF16, &shape, bench->buffer[0], bench->buffer[1], bench->buffer[2]);
 }
 
-static int run_adamw(Bench *bench) {
+static int run_adamw(MeasureBench *bench) {
     static const KernelAdamw options = {.lr = 0, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .step = 10};
     const KernelCudaUpdate update = {.gradients = KERNEL_FP32,
                                      .state = KERNEL_FP32,
@@ -99,15 +95,20 @@ static int run_adamw(Bench *bench) {
     return kernel_cuda_adamw(&bench->at, &options, &update);
 }
 
-typedef int BenchRun(Bench *bench);
+typedef int MeasureRun(MeasureBench *bench);
 
-static BenchRun *const runs[DEVICE_WORK_COUNT] = {
-    [DEVICE_WORK_GEMM] = run_gemm,     [DEVICE_WORK_ADD] = run_add,     [DEVICE_WORK_NORM] = run_norm,
-    [DEVICE_WORK_SWIGLU] = run_swiglu, [DEVICE_WORK_ADAMW] = run_adamw,
+static MeasureRun *const runs[DEVICE_WORK_COUNT] = {
+    [DEVICE_WORK_GEMM] = run_gemm,
+    [DEVICE_WORK_ADD] = run_add,
+    [DEVICE_WORK_NORM] = run_norm,
+    [DEVICE_WORK_SWIGLU] = run_swiglu,
+    [DEVICE_WORK_ADAMW] = run_adamw,
+    [DEVICE_WORK_ATTENTION] = measure_attention_run,
+    [DEVICE_WORK_ATTENTION_BACKWARD] = measure_attention_run,
 };
 
 // The timed choice among cuBLASLt's algorithms, as of a program's products.
-static Status gemm_open(Bench *bench, Error *error) {
+static Status gemm_open(MeasureBench *bench, Error *error) {
     const double *size = bench->work->size;
     const GemmShape shape = {.m = (int64_t)size[0],
                              .n = (int64_t)size[1],
@@ -127,7 +128,7 @@ static Status gemm_open(Bench *bench, Error *error) {
 
 // ---------------------------------------------------------------------------------------------- timing
 
-static Status time_calls(Bench *bench, int calls, double *seconds, Error *error) {
+static Status time_calls(MeasureBench *bench, int calls, double *seconds, Error *error) {
     const GemmWorkshop *shop = &bench->shop;
     float milliseconds = 0;
     CUDA_TRY(cudaEventRecord(shop->begin, shop->stream), "a time");
@@ -146,29 +147,67 @@ static int by_value(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-static Status measure(Bench *bench, DeviceTiming *timing, Error *error) {
-    double seconds[REPEATS];
-    TRY(buffers_open(bench, error));
-    if (bench->work->kind == DEVICE_WORK_GEMM) {
-        TRY(gemm_open(bench, error));
-    }
-    TRY(time_calls(bench, 1, &seconds[0], error));  // loads code
+static Status time_few(MeasureBench *bench, DeviceTiming *timing, Error *error) {
+    double seconds[REPEATS], once;
+    TRY(time_calls(bench, 1, &once, error));  // loads code
+    TRY(time_calls(bench, 1, &once, error));
+    const int calls = once * MOST_CALLS <= ROW_S ? MOST_CALLS : once >= ROW_S ? 1 : (int)(ROW_S / once);
     for (int i = 0; i < REPEATS; i++) {
-        TRY(time_calls(bench, CALLS, &seconds[i], error));
+        TRY(time_calls(bench, calls, &seconds[i], error));
     }
     qsort(seconds, REPEATS, sizeof *seconds, by_value);
-    *timing = (DeviceTiming){seconds[REPEATS / 2], seconds[REPEATS / 4], seconds[REPEATS - 1 - REPEATS / 4], REPEATS};
+    timing->seconds = seconds[REPEATS / 2];
+    timing->low = seconds[REPEATS / 4];
+    timing->high = seconds[REPEATS - 1 - REPEATS / 4];
+    timing->repeats = REPEATS;
+    return STATUS_OK;
+}
+
+// The first half warms the chip up to where its power limit holds it.
+static Status time_long(MeasureBench *bench, DeviceTiming *timing, Error *error) {
+    double passed_s = 0, later_s = 0;
+    *timing = (DeviceTiming){0};
+    while (passed_s < bench->work->sustain_s) {
+        double seconds = 0;
+        TRY(time_calls(bench, MOST_CALLS, &seconds, error));
+        passed_s += MOST_CALLS * seconds;
+        if (passed_s > 0.5 * bench->work->sustain_s) {
+            later_s += seconds;
+            timing->low = timing->repeats == 0 || seconds < timing->low ? seconds : timing->low;
+            timing->high = seconds > timing->high ? seconds : timing->high;
+            timing->repeats++;
+        }
+    }
+    timing->seconds = later_s / timing->repeats;
+    return STATUS_OK;
+}
+
+static Status measure(MeasureBench *bench, DeviceTiming *timing, Error *error) {
+    const DeviceWork *work = bench->work;
+    const bool attention = work->kind == DEVICE_WORK_ATTENTION || work->kind == DEVICE_WORK_ATTENTION_BACKWARD;
+    bool served = true;
+    *timing = (DeviceTiming){0};
+    TRY(buffers_open(bench, error));
+    if (work->kind == DEVICE_WORK_GEMM) {
+        TRY(gemm_open(bench, error));
+    } else if (attention) {
+        TRY(measure_attention_open(bench, &served, error));
+    }
+    if (served) {
+        TRY(work->sustain_s > 0 ? time_long(bench, timing, error) : time_few(bench, timing, error));
+        timing->way = attention ? attention_tier_name(bench->attention.tier) : NULL;
+    }
     return STATUS_OK;
 }
 
 Status cuda_measure(Device *cuda, const DeviceWork *work, DeviceTiming *timing, Error *error) {
-    Bench bench = {.cuda = cuda,
-                   .work = work,
-                   .at = {.stream = cuda->gemms.shop.stream,
-                          .processors = cuda->properties.multiProcessorCount,
-                          .workspace = cuda->workspace[0],
-                          .workspace_bytes = cuda->workspace_bytes[0]},
-                   .shop = cuda->gemms.shop};
+    MeasureBench bench = {.cuda = cuda,
+                          .work = work,
+                          .at = {.stream = cuda->gemms.shop.stream,
+                                 .processors = cuda->properties.multiProcessorCount,
+                                 .workspace = cuda->workspace[0],
+                                 .workspace_bytes = cuda->workspace_bytes[0]},
+                          .shop = cuda->gemms.shop};
     const Status status = measure(&bench, timing, error);
     bench_close(&bench);
     return status;

@@ -44,30 +44,39 @@ typedef struct DeviceStage {
     void *in, *out;
 } DeviceStage;
 
-// A kernel at a size, for the probe: m, n, k of a product (bf16, second operand transposed), or elements of one operand.
+// A kernel at a size, for the probe: m, n, k of a product (bf16, second operand transposed); queries (as many keys),
+// distance of the first query from the first key, heads and head_dim of attention; or elements of one operand.
 typedef enum {
     DEVICE_WORK_GEMM,
     DEVICE_WORK_ADD,
     DEVICE_WORK_NORM,
     DEVICE_WORK_SWIGLU,
     DEVICE_WORK_ADAMW,
+    DEVICE_WORK_ATTENTION,
+    DEVICE_WORK_ATTENTION_BACKWARD,
     DEVICE_WORK_COUNT
 } DeviceWorkKind;
 
 typedef struct DeviceWork {
     DeviceWorkKind kind;
-    double size[3];
+    double size[4];
+    bool library;      // attention: the vendor's kernel, else our own
+    double sustain_s;  // above 0: over and over for so long, of which the later half counts; else a few calls
 } DeviceWork;
 
 typedef struct DeviceTiming {
     double seconds, low, high;  // of one call: median and quartiles
-    int repeats;
+    int repeats;                // 0: this machine has no such kernel
+    const char *way;            // attention: "scalar", "own", "cudnn"; else NULL
 } DeviceTiming;
 
 // What a device with a chip of its own can tell.
 typedef struct DeviceAccount {
     const char *chip;
-    int64_t bytes;  // that this rank took of its memory
+    int64_t bytes;         // that this rank took of its memory
+    int64_t memory_bytes;  // that this process can have, what it has included
+    int64_t cache_bytes;   // of the last level
+    int processors;        // multiprocessors
     const ChipPrice *prices;
     int price_count;
 } DeviceAccount;

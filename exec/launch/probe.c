@@ -7,7 +7,8 @@
 #include "sim/base/json.h"
 
 static const char SCHEMA[] = "ndtune.probe-result/1";
-static const char *const kinds[PROBE_KIND_COUNT] = {"gemm", "stream", "attention", "shared", "collective", "gap"};
+static const char *const kinds[PROBE_KIND_COUNT] = {"gemm",   "stream",     "attention", "sustained",
+                                                    "shared", "collective", "gap"};
 
 static Status read_sample(const json_t *row, Arena *arena, ProbeSample *sample, Error *error) {
     const char *what = "", *name = "";
@@ -42,6 +43,16 @@ static Status read_host(const json_t *row, Arena *arena, ProbeHost *host, Error 
     return STATUS_OK;
 }
 
+static Status read_device(const json_t *row, ProbeDevice *device, Error *error) {
+    json_error_t where;
+    if (json_unpack_ex((json_t *)row, &where, 0, "{s:i, s:i, s:F, s:F}", "divisor", &device->divisor, "processors",
+                       &device->processors, "memory_bytes", &device->memory_bytes, "cache_bytes",
+                       &device->cache_bytes) != 0) {
+        return error_set(error, STATUS_INTERNAL, "the device of the probe: %s", where.text);
+    }
+    return STATUS_OK;
+}
+
 static Status read_root(const json_t *root, Arena *arena, ProbeResult *result, Error *error) {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     const json_t *hosts = json_object_get(root, "hosts"), *samples = json_object_get(root, "samples");
@@ -50,6 +61,7 @@ static Status read_root(const json_t *root, Arena *arena, ProbeResult *result, E
     }
     const char *chip = json_string_value(json_object_get(root, "chip"));
     result->chip = chip ? arena_text(arena, chip) : NULL;
+    TRY(read_device(json_object_get(root, "device"), &result->device, error));
     result->world = (int)json_array_size(hosts);
     result->hosts = ARENA_ARRAY(arena, ProbeHost, result->world);
     int of_first = 0;
@@ -74,18 +86,19 @@ static Status read_result(const json_t *root, const StepProgram *program, Arena 
 
 Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions *exec_options, Arena *arena,
                   ProbeResult *result, Error *error) {
-    enum { SEQ = 128 };
+    enum { SEQ = 128, SEQ_OF_RANK = 16 };
+    const bool cuda = strcmp(options->device, "cuda") == 0;  // its kernels are measured at sizes of their own, no steps
     RunRequest request = {.job = JOB_PROBE, .options = *options};
     *result = (ProbeResult){0};
     TRY(model_find("tiny", arena, &request.model, error));
     request.model.layers = 2;
     TRY(target_find("ndtune", &request.target, error));
     request.plan = (TrainPlan){.mesh = *mesh,
-                               .seq = SEQ,
+                               .seq = cuda ? SEQ_OF_RANK * mesh->size[AXIS_CP] : SEQ,
                                .micro_batch = 1,
                                .grad_accum = 1,
                                .zero = target_default_zero(request.target, mesh),
-                               .precision = strcmp(options->device, "cuda") == 0 ? DTYPE_BF16 : DTYPE_FP32};
+                               .precision = cuda ? DTYPE_BF16 : DTYPE_FP32};
     request.options.steps = PROBE_STEPS;
     request.options.spans = true;
     request.options.threads = 1;  // the rates of a profile are those of one core

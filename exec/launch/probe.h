@@ -7,7 +7,9 @@
 typedef enum {
     PROBE_GEMM,        // size m, n, k
     PROBE_STREAM,      // size elements of one operand
-    PROBE_ATTENTION,   // size queries (= keys), first query - first key, heads, head_dim; name forward | backward
+    PROBE_ATTENTION,   // size queries (= keys), first query - first key, heads, head_dim; name forward | backward, of a
+                       // device with several kernels "own forward", "cudnn forward" and so on
+    PROBE_SUSTAINED,   // as gemm, for seconds on end
     PROBE_SHARED,      // one rank alone, then all at once: name gemm | stream
     PROBE_COLLECTIVE,  // size payload bytes as sim/cost counts them; name all_gather ... send_recv barrier
     PROBE_GAP,         // between two tasks of one thread
@@ -33,15 +35,22 @@ typedef struct ProbeHost {
 
 enum { PROBE_STEPS = 6 };  // real ones, for the time between tasks
 
+typedef struct ProbeDevice {
+    int divisor;  // by which sizes are smaller than those of a full chip
+    int processors;
+    double memory_bytes, cache_bytes;
+} ProbeDevice;
+
 typedef struct ProbeResult {
-    ProbeHost *hosts;  // by rank
-    const char *chip;  // of a device with its own; NULL otherwise
+    ProbeHost *hosts;    // by rank
+    const char *chip;    // of a device with its own; NULL otherwise
+    ProbeDevice device;  // of the chip
     int world, nodes, per_node;
     ProbeSample *samples;
     int sample_count;
 } ProbeResult;
 
 // The mesh says which groups are measured: one kind for each set of its axes. Device, transport and the like come from
-// the options. Less than a minute.
+// the options. About a minute.
 Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions *exec_options, Arena *arena,
                   ProbeResult *result, Error *error);

@@ -1,5 +1,5 @@
-// The order of a probe: who is where, kernels of one rank alone, all ranks at once, collectives, and a few real steps
-// for the time between tasks.
+// The order of a probe: who is where; on processors a few real steps for the time between tasks, kernels of one rank
+// alone, all ranks at once; of a device with its own memory its own kernels; then collectives.
 
 #include "exec/worker/probe.h"
 
@@ -81,22 +81,25 @@ static Status probe_save(const Probe *probe, Error *error) {
         probe->session->devices->account(probe->session->device, &account);
     }
     return session_report(probe->session,
-                          json_pack("{s:s, s:o, s:s?, s:O}", "schema", "ndtune.probe-result/1", "hosts",
-                                    hosts_json(probe), "chip", account.chip, "samples", probe->samples),
+                          json_pack("{s:s, s:o, s:s?, s:{s:i, s:i, s:I, s:I}, s:O}", "schema", "ndtune.probe-result/1",
+                                    "hosts", hosts_json(probe), "chip", account.chip, "device", "divisor",
+                                    probe->divisor, "processors", account.processors, "memory_bytes",
+                                    (json_int_t)account.memory_bytes, "cache_bytes", (json_int_t)account.cache_bytes,
+                                    "samples", probe->samples),
                           error);
 }
 
-// Transports of a device with its own memory are measured by nobody yet: over the host they would show the host.
+// A device's own pauses are not those between the host's calls: steps tell them of a host only.
 static Status probe_host(Probe *probe, Error *error) {
+    TRY(probe_steps(probe, error));
     TRY(probe_kernels(probe, error));
-    TRY(probe_together(probe, error));
-    return probe_collectives(probe, error);
+    return probe_together(probe, error);
 }
 
 static Status probe_all(Probe *probe, Error *error) {
     TRY(hosts_gather(probe->session, probe->arena, &probe->hosts, error));
-    TRY(probe_steps(probe, error));
     TRY(probe->session->devices->measure ? probe_device(probe, error) : probe_host(probe, error));
+    TRY(probe_collectives(probe, error));
     return probe->session->rank == 0 ? probe_save(probe, error) : STATUS_OK;
 }
 
@@ -105,6 +108,7 @@ Status probe_run(Session *session, Arena *arena, Error *error) {
                    .arena = arena,
                    .world = mesh_world(&session->request->plan.mesh),
                    .samples = session->rank == 0 ? json_array() : NULL};
+    probe.divisor = probe_divisor(&probe);
     const Status status = probe_all(&probe, error);
     json_decref(probe.samples);
     return status;

@@ -14,6 +14,7 @@ typedef struct Probe {
     RankHost *hosts;
     int world;
     json_t *samples;  // of rank 0; NULL elsewhere
+    int divisor;      // by which sizes of a device's own kernels are smaller, a power of two
 } Probe;
 
 // What a sample is about, beside its timing.
@@ -33,7 +34,9 @@ Status probe_kernels(Probe *probe, Error *error);
 Status probe_together(Probe *probe, Error *error);
 // Kernels of a device that has its own (device.h, measure), on rank 0.
 Status probe_device(Probe *probe, Error *error);
-// Each collective on every kind of group there is, one group at a time.
+int probe_divisor(const Probe *probe);
+// Each collective on every kind of group there is, one group at a time; of a device with its own memory only where the
+// transport reaches that: over the host it would be the host's.
 Status probe_collectives(Probe *probe, Error *error);
 
 Status probe_run(Session *session, Arena *arena, Error *error);

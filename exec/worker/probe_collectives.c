@@ -8,9 +8,10 @@
 #include "exec/worker/probe.h"
 #include "exec/worker/room.h"
 
-static const double BUDGET_S = 0.06;                                         // per sample
-static const int64_t sizes_bytes[] = {4 << 10, 64 << 10, 1 << 20, 8 << 20};  // payload as sim/cost counts it
-enum { SIZES = sizeof sizes_bytes / sizeof sizes_bytes[0] };
+static const double BUDGET_S = 0.06;  // per sample
+// Payload as sim/cost counts it. The last two for devices with their own memory, whose layers have such buffers.
+static const int64_t sizes_bytes[] = {4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20, 256 << 20};
+enum { SIZES = sizeof sizes_bytes / sizeof sizes_bytes[0], HOST_SIZES = 4, LEAST_SIZES = 2 };
 
 typedef struct Exchange {
     Session *session;
@@ -60,19 +61,27 @@ static Status probe_one(Probe *probe, Exchange *exchange, const ProbeTopic *topi
     return STATUS_OK;
 }
 
+// How many of the sizes: two make a curve.
+static int sizes_of(const Probe *probe) {
+    int count = probe->session->devices->measure ? SIZES : HOST_SIZES;
+    const int64_t most = sizes_bytes[count - 1] / probe->divisor / probe->divisor;
+    while (count > LEAST_SIZES && sizes_bytes[count - 1] > most) {
+        count--;
+    }
+    return count;
+}
+
 static Status probe_group(Probe *probe, const Room *room, int communicator, ProbeTopic topic, Error *error) {
     Session *session = probe->session;
     const int members = topic.nodes * topic.per_node;
-    Exchange exchange = {.session = session,
-                         .call = {.communicator = communicator,
-                                  .in = room->in,
-                                  .out = room->out,
-                                  .place = {.step = -1, .task = -1}}};
+    Exchange exchange = {
+        .session = session,
+        .call = {.communicator = communicator, .in = room->in, .out = room->out, .place = {.step = -1, .task = -1}}};
     topic.what = "collective";
     for (int which = 0; which < COLLECTIVES; which++) {
         exchange_begin(&exchange, session->transports, which);
         topic.name = collectives[which].name;
-        for (int s = 0; s < (which == BARRIER ? 1 : SIZES); s++) {
+        for (int s = 0; s < (which == BARRIER ? 1 : sizes_of(probe)); s++) {
             const int64_t part = sizes_bytes[s] / members / 64 * 64;
             exchange.call.bytes = collectives[which].parts ? part : sizes_bytes[s];
             topic.size[0] = which == BARRIER ? 0 : (double)(collectives[which].parts ? part * members : sizes_bytes[s]);
@@ -85,8 +94,15 @@ static Status probe_group(Probe *probe, const Room *room, int communicator, Prob
 Status probe_collectives(Probe *probe, Error *error) {
     Session *session = probe->session;
     const Mesh *mesh = &session->request->plan.mesh;
+    const bool own_memory = session->devices->measure;
     Room room;
-    TRY(room_open(session, sizes_bytes[SIZES - 1], probe->arena, &room, error));
+    if (probe->world == 1 || (own_memory && !session->transports->memory)) {
+        return probe_meet(probe, error);
+    }
+    TRY(room_open(session, sizes_bytes[sizes_of(probe) - 1], probe->arena, &room, error));
+    if (own_memory && !room.device) {
+        return probe_meet(probe, error);
+    }
     int done[AXIS_ALL][2], done_count = 0;
     for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {
         const int communicator = communicators_of_axes(&session->communicators, axes);

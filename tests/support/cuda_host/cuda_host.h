@@ -18,6 +18,9 @@ void cuda_host_seed(uint64_t seed);
 // behind its end. It is there only inside calls that let streams run.
 void cuda_host_guard(void);
 
+// From now on the GPU says that it has so many multiprocessors, and caches to match; else an H200's.
+void cuda_host_processors(int count);
+
 // Blocks that have run since the start: that a test ran something at all.
 uint64_t cuda_host_blocks(void);
 

@@ -22,8 +22,14 @@ enum { GUARD_BYTES = 256 };
 #endif
 static const unsigned char GUARD = 0xA5;
 static const size_t TOTAL_BYTES = (size_t)8 << 30;
+static const int USUAL_PROCESSORS = 132;  // an H200's
+static int processors = USUAL_PROCESSORS;
 
 static thread_local cudaError_t last_error = cudaSuccess;
+
+void cuda_host_processors(int count) {
+    processors = count;
+}
 
 cudaError_t host_error(cudaError_t error) {
     last_error = error;
@@ -102,9 +108,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     strcpy(properties->name, "stand-in of the tests");
     properties->totalGlobalMem = TOTAL_BYTES;
     properties->sharedMemPerBlockOptin = 227 * 1024;
-    properties->multiProcessorCount = 132;
+    properties->multiProcessorCount = processors;
     properties->major = 9;
-    properties->l2CacheSize = 60 << 20;
+    properties->l2CacheSize = (int)((int64_t)(60 << 20) * processors * processors / (USUAL_PROCESSORS * USUAL_PROCESSORS));
     properties->memoryBusWidth = 6144;
     return cudaSuccess;
 }
@@ -112,7 +118,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
     const std::map<cudaDeviceAttr, int> values = {{cudaDevAttrMaxThreadsPerBlock, 1024},
                                                   {cudaDevAttrMaxSharedMemoryPerBlock, 48 * 1024},
-                                                  {cudaDevAttrMultiProcessorCount, 132},
+                                                  {cudaDevAttrMultiProcessorCount, processors},
                                                   {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
                                                   {cudaDevAttrComputeCapabilityMajor, 9},
                                                   {cudaDevAttrComputeCapabilityMinor, 0},

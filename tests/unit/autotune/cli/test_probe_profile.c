@@ -104,9 +104,15 @@ static void end(void) {
 TestSuite(probe_profile, .init = begin, .fini = end);
 
 static void build_on(const char *extends) {
-    const ProbeProfile about = {
-        .name = "probed", .extends = extends, .when = "2026-11-20", .program = "ndtune 1", .transport = "mpi"};
+    ClusterProfile parent;
     Error error = {0};
+    cr_assert_eq(cluster_find(extends, &arena, &parent, &error), STATUS_OK, "%s", error.message);
+    const ProbeProfile about = {.name = "probed",
+                                .extends = extends,
+                                .when = "2026-11-20",
+                                .program = "ndtune 1",
+                                .transport = "mpi",
+                                .parent = &parent};
     json_t *root = NULL;
     char *folder = temp_dir_make();
     const char *path = arena_format(&arena, "%s/probed.json", folder);
@@ -182,7 +188,8 @@ Test(probe_profile, every_measured_number_says_where_and_when) {
 }
 
 Test(probe_profile, a_probe_without_its_samples_is_refused) {
-    const ProbeProfile about = {"p", "local-cpu", "2026-11-20", "ndtune 1", "shm"};
+    const ProbeProfile about = {
+        .name = "p", .extends = "local-cpu", .when = "2026-11-20", .program = "ndtune 1", .transport = "shm"};
     Error error = {0};
     json_t *root = NULL;
     probe.sample_count = 3;
@@ -190,30 +197,120 @@ Test(probe_profile, a_probe_without_its_samples_is_refused) {
     cr_assert_not_null(strstr(error.message, "probe"), "%s", error.message);
 }
 
+static const double gpu_floor_s = 4e-6;  // a kernel with its pause
+
 static void add_gpu_stream(const char *name, double bytes, double bytes_per_s) {
     const double elements = 1 << 26;
-    add(PROBE_STREAM, name, bytes * elements / bytes_per_s)->size[0] = elements;
+    add(PROBE_STREAM, name, gpu_floor_s + bytes * elements / bytes_per_s)->size[0] = elements;
 }
 
-// Products at one rate and streams at three: on top of a built-in profile of GPUs.
-Test(probe_profile, rates_of_a_gpu_come_back) {
+static void add_gpu_product(ProbeKind kind, double side, double flop_per_s) {
+    ProbeSample *sample = add(kind, "nt", 2.0 * side * side * side / flop_per_s);
+    sample->size[0] = sample->size[1] = sample->size[2] = side;
+}
+
+// As sim/cost/compute_attention.c has it, for 32 heads on 128 multiprocessors, whose waves are whole at these lengths.
+static void add_gpu_attention(const char *name, double length, bool causal, int dim, double flop_per_s, double ramp) {
+    const double share = causal ? 0.5 : 1, keys = share * length;
+    const double flops = 4.0 * 32 * length * length * dim * share * (strstr(name, "backward") ? 2.5 : 1);
+    const double reached = flop_per_s * keys / (keys + ramp) * (causal ? 0.9 * length / (length + 128) : 1);
+    ProbeSample *sample = add(PROBE_ATTENTION, name, gpu_floor_s + flops / reached);
+    sample->size[0] = length;
+    sample->size[1] = causal ? 0 : length;
+    sample->size[2] = 32;
+    sample->size[3] = dim;
+}
+
+// Products at one rate, streams at three, attention of our own kernel.
+static void begin_gpu(void) {
+    static const double lengths[] = {1024, 8192};
     probe.sample_count = 0;
     probe.world = probe.nodes = probe.per_node = 1;
     probe.chip = "NVIDIA H200, driver 13000, cuBLASLt 130000";
-    add(PROBE_GEMM, "nt", 1e-5)->size[0] = 128;  // too small to count
+    probe.device = (ProbeDevice){.divisor = 1, .processors = 128, .memory_bytes = 1.4e11, .cache_bytes = 60 << 20};
+    add_gpu_product(PROBE_GEMM, 128, 1e13);  // too small to count
     for (int i = 0; i < 5; i++) {
-        ProbeSample *sample = add(PROBE_GEMM, "nt", 2.0 * 4096 * 4096 * 4096 / 7e14);
-        sample->size[0] = sample->size[1] = sample->size[2] = 4096;
+        add_gpu_product(PROBE_GEMM, 4096 + 1024 * i, 7e14);
     }
-    add(PROBE_STREAM, "floor", 2e-6)->size[0] = 4096;
+    add_gpu_product(PROBE_SUSTAINED, 8192, 6.3e14);
+    add(PROBE_STREAM, "floor", gpu_floor_s)->size[0] = 4096;
+    add(PROBE_STREAM, "add", gpu_floor_s + 1e-6)->size[0] = 1 << 20;  // in the cache
     add_gpu_stream("add", 6, 4.2e12);
     add_gpu_stream("adamw", 28, 4.0e12);
     add_gpu_stream("norm", 4, 3.8e12);
+    for (int i = 0; i < 4; i++) {
+        add_gpu_attention("own forward", lengths[i / 2], i % 2, 128, 4e14, 200);
+        add_gpu_attention("own backward", lengths[i / 2], i % 2, 128, 3e14, 400);
+    }
+}
+
+static const Provenance *row_of(const char *path) {
+    for (int i = 0; i < profile.provenance_count; i++) {
+        if (strcmp(profile.provenance[i].path, path) == 0) {
+            return &profile.provenance[i];
+        }
+    }
+    cr_assert_fail("no row %s", path);
+    return NULL;
+}
+
+Test(probe_profile, rates_of_a_gpu_come_back) {
+    begin_gpu();
     build_on("dgx-h200");
     cr_expect_str_eq(profile.accelerator.name, "NVIDIA H200");
     near(profile.accelerator.gemm[DTYPE_BF16].burst_flop_per_s, 7e14, "GEMM");
+    near(profile.accelerator.gemm[DTYPE_BF16].sustained_flop_per_s, 6.3e14, "sustained GEMM");
     near(profile.accelerator.memory_bytes_per_s, 4.2e12, "memory");
     near(profile.accelerator.memory_efficiency, 4.0 / 4.2, "efficiency");
-    near(profile.accelerator.kernel_floor_s, 2e-6, "floor");
-    cr_expect_eq(profile.accelerator.kernel_gap_s, 0);
+    near(profile.accelerator.memory_bytes, 1.4e11, "size of memory");
+    cr_expect_eq(profile.accelerator.sm_count, 128);
+}
+
+Test(probe_profile, a_kernel_and_its_pause_are_told_apart_by_the_built_in_pause_and_say_so) {
+    begin_gpu();
+    build_on("dgx-h200");
+    near(profile.accelerator.kernel_floor_s + profile.accelerator.kernel_gap_s, gpu_floor_s, "kernel and pause");
+    cr_expect_not_null(strstr(row_of("accelerator.kernel_floor_s")->source, "less the pause of"));
+    cr_expect_null(strstr(row_of("accelerator.kernel_gap_s")->source, "probe of"));
+    cr_expect_not_null(strstr(profile.description, "of dgx-h200: peak"), "%s", profile.description);
+}
+
+Test(probe_profile, attention_of_a_gpu_comes_back_with_its_tier_named) {
+    begin_gpu();
+    build_on("dgx-h200");
+    const AttentionRate *found = NULL;
+    for (int i = 0; i < profile.accelerator.attention_count; i++) {
+        const AttentionRate *row = &profile.accelerator.attention[i];
+        found = strcmp(row->kernel, "flash") == 0 && row->head_dim == 128 ? row : found;
+    }
+    cr_assert_not_null(found);
+    const double peak = profile.accelerator.gemm[DTYPE_BF16].peak_flop_per_s;
+    near(found->forward_efficiency, 4e14 / peak, "forward");
+    near(found->backward_efficiency, 3e14 / peak, "backward");
+    near(found->forward_ramp, 200, "ramp");
+    near(found->backward_ramp, 400, "ramp backward");
+    near(found->causal_factor, 0.9, "causal");
+    const char *source = row_of("accelerator.attention.flash-128.forward_efficiency")->source;
+    cr_expect_not_null(strstr(source, "tier own"), "%s", source);
+}
+
+Test(probe_profile, a_product_of_the_probe_is_predicted_as_it_was_timed) {
+    begin_gpu();
+    build_on("dgx-h200");
+    const TimedGemm wanted = {
+        .m = 4096, .n = 4096, .k = 4096, .input = DTYPE_BF16, .output = DTYPE_BF16, .trans_b = true};
+    const TimedGemm *found = cluster_product_find(&profile.accelerator, &wanted);
+    cr_assert_not_null(found);
+    near(found->seconds, 2.0 * 4096 * 4096 * 4096 / 7e14, "product");
+}
+
+Test(probe_profile, a_gpu_without_measured_links_keeps_the_built_in_ones) {
+    begin_gpu();
+    build_on("dgx-h200");
+    const int built_in = profile.curve_count;
+    cr_expect_not_null(strstr(profile.description, "links"), "%s", profile.description);
+    add_collectives(1, 4, latency_s, ring);
+    build_on("dgx-h200");
+    cr_expect_eq(profile.curve_count, built_in + 4);
+    cr_expect_null(strstr(profile.description, "links"), "%s", profile.description);
 }

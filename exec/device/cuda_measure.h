@@ -1,0 +1,29 @@
+// A kernel that is measured for the probe, and what it runs on.
+
+#pragma once
+
+#include "exec/device/cuda.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/kernels_cuda.h"
+
+enum { MEASURE_BUFFERS = 8 };
+
+typedef struct MeasureBench {
+    Device *cuda;
+    const DeviceWork *work;
+    KernelCuda at;
+    char *buffer[MEASURE_BUFFERS];
+    GemmPlan plan;
+    GemmWorkshop shop;
+    AttentionPlan attention;
+    CudnnAttention *cudnn;  // NULL: our own kernels
+    void *workspace;        // of attention
+} MeasureBench;
+
+// Elements of 4 bytes, which is room enough for any format.
+int64_t measure_attention_elements(const DeviceWork *work, int buffer);
+// *served false: this machine has no such kernel.
+Status measure_attention_open(MeasureBench *bench, bool *served, Error *error);
+int measure_attention_run(MeasureBench *bench);
+void measure_attention_close(MeasureBench *bench);
