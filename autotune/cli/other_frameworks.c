@@ -1,5 +1,6 @@
-// Mesh, batch and stage stay; the kernels become those that the other framework runs unless the request names them. What
-// such a plan is not legal for, or what does not fit there, keeps its reason in place of a prediction.
+// Mesh, batch and stage stay; the kernels become those that the other framework runs, and parameters are resharded where
+// its file cannot say otherwise, unless the request names them. What such a plan is not legal for, or what does not fit
+// there, keeps its reason in place of a prediction.
 
 #include "autotune/cli/other_frameworks.h"
 
@@ -25,6 +26,9 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
     const PredictionCache cache = store_cache(store);
     TrainPlan plan = *best;
     space_kernels(request, &plan);
+    if (request->reshard != TUNE_ANY) {
+        plan.reshard = (Reshard)request->reshard;
+    }
     plan_canonical(&plan);
     other->request = request;
     other->prediction = (Prediction){.plan = plan};
@@ -55,6 +59,7 @@ Status other_frameworks(Cli *cli, Store *store, const TuneResult *result, HtmlOt
         *request = *result->request;
         request->serial_lanes = false;  // which is our executor's way
         request->runner = NULL;
+        export_narrow(format, request);
         TRY(target_find(format->target, &request->target, error));
         request->target = target_on_cluster(request->target, &request->cluster, &cli->arena);
         HtmlOther *other = &(*others)[(*count)++];

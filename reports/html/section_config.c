@@ -112,9 +112,12 @@ static void write_other(const HtmlReport *report, const HtmlOther *other, Writte
         say_refused(written->format->name, other->reason ? other->reason : why.message, out);
         return;
     }
-    show_file(written, false,
-              arena_format(report->arena, "Predicted step there: %s.", words_interval(&other->prediction, interval)),
-              out);
+    show_file(
+        written, false,
+        arena_format(report->arena, "Predicted step there%s: %s.",
+                     other->prediction.plan.reshard != report_best(report)->plan.reshard ? ", with reshard always" : "",
+                     words_interval(&other->prediction, interval)),
+        out);
     free(written->text);
 }
 
