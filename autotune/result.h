@@ -50,8 +50,8 @@ typedef struct TuneRequest {
     int reshard, recompute, cp_rotate;  // a value of the plan's enums or TUNE_ANY
     int attention, fused;               // likewise; TUNE_ANY: the target's own
     bool tp_overlap;
-    bool any_order;   // of the axes over the ranks: searched among those that the target can run
-    AxisOrder order;  // where it is not
+    bool any_order;     // of the axes over the ranks: searched among those that the target can run
+    AxisOrder order;    // where it is not
     bool serial_lanes;  // our executor on CPUs: lanes one after another, nothing overlaps
     Dtype precision;
     int fp8_recipe;  // TUNE_ANY: the target's own

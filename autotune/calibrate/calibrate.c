@@ -346,8 +346,8 @@ static Status check_likely(const Fitting *fitting, Error *error) {
     if (fabs(middle) < log(MOST_OFF)) {
         return STATUS_OK;
     }
-    error_set(error, STATUS_USAGE, "the runs took %.2g times what is predicted (median): no calibration makes up for that",
-              exp(middle));
+    error_set(error, STATUS_USAGE,
+              "the runs took %.2g times what is predicted (median): no calibration makes up for that", exp(middle));
     return error_hint(error, "are these step times in seconds, of that cluster, model and mesh?");
 }
 
