@@ -122,6 +122,8 @@ Status cli_nothing_feasible(const TuneResult *result, Error *error);
 // Writes a file whole or not at all.
 typedef Status (*FileWriter)(const void *what, FILE *out, Error *error);
 Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void *what, Error *error);
+// Can the file of that option be written? Asked before something long begins; not given, it can.
+Status cli_check_output(Cli *cli, OptionId id, Error *error);
 
 // Writes a profile that a fit made, to --out or where that is not given; its text in the arena.
 Status cli_write_profile(Cli *cli, const char *path, const ClusterProfile *profile, const char **text, Error *error);

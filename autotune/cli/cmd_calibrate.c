@@ -37,6 +37,24 @@ static Status gather(Calibrating *work, Error *error) {
     return cli_given(cli, OPTION_LOG) ? samples_of_logs(&work->samples, error) : STATUS_OK;
 }
 
+// What taught the parent is in its numbers already.
+static void warn_of_same_runs(const SampleList *samples) {
+    const ClusterCalibration *before = samples->base->calibration;
+    int same = 0;
+    for (int i = 0; i < samples->count && before; i++) {
+        for (int run = 0; run < before->run_count; run++) {
+            if (strcmp(samples->rows[i].id, before->runs[run]) == 0) {
+                same++;
+                break;
+            }
+        }
+    }
+    if (same > 0) {
+        fprintf(stderr, "ndtune: %d of these runs taught %s already and count twice: calibrate its parent %s instead\n",
+                same, samples->base->name, before->parent);
+    }
+}
+
 // Nothing left: the commonest reason is the sentence.
 static Status none_usable(const SampleList *samples, Error *error) {
     const CalibrationLeftOut *most = NULL;
@@ -54,6 +72,7 @@ static Status fit(Calibrating *work, Error *error) {
     if (work->samples.count == 0) {
         return none_usable(&work->samples, error);
     }
+    warn_of_same_runs(&work->samples);
     work->input = (CalibrationInput){.base = work->samples.base,
                                      .samples = work->samples.rows,
                                      .count = work->samples.count,

@@ -332,6 +332,8 @@ static Status tune(Cli *cli, Store *store, Error *error) {
     Tuner tuner = {.cli = cli, .store = store, .request = &request};
     set_up(&tuner, any.target);
     TRY(check_options(cli, &tuner.setup, error));
+    TRY(cli_check_output(cli, OPTION_OUT, error));
+    TRY(cli_check_output(cli, OPTION_HTML, error));
     TuneResult result;
     TRY(cli_search_in(cli, store, &request, &result, error));
     TRY(store_save_result(store, &result, error));

@@ -25,12 +25,32 @@ static Status write_to(const char *opened, const char *path, FileWriter writer, 
     return status;
 }
 
+static const char *beside(Cli *cli, const char *path) {
+    return arena_format(&cli->arena, "%s.%ld.tmp", path, (long)getpid());
+}
+
+Status cli_check_output(Cli *cli, OptionId id, Error *error) {
+    struct stat about;
+    const char *path = cli_given(cli, id) ? cli_value(cli, id)->text : NULL;
+    if (!path || (stat(path, &about) == 0 && !S_ISREG(about.st_mode))) {
+        return STATUS_OK;
+    }
+    const char *temporary = beside(cli, path);
+    FILE *file = fopen(temporary, "w");
+    if (!file) {
+        return cli_blame(cli, id, cannot_write(path, error));
+    }
+    fclose(file);
+    unlink(temporary);
+    return STATUS_OK;
+}
+
 Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void *what, Error *error) {
     struct stat about;
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
         return write_to(path, path, writer, what, error);
     }
-    const char *temporary = arena_format(&cli->arena, "%s.%ld.tmp", path, (long)getpid());
+    const char *temporary = beside(cli, path);
     Status status = write_to(temporary, path, writer, what, error);
     if (status == STATUS_OK && rename(temporary, path) != 0) {
         status = cannot_write(path, error);

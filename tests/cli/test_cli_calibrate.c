@@ -121,6 +121,18 @@ Test(cli_calibrate, times_in_another_unit_make_no_profile) {
     program_run_free(&run);
 }
 
+Test(cli_calibrate, runs_that_taught_the_parent_already_are_told) {
+    write_runs("dgx-h100", slow, 4);
+    ProgramRun first = CLI("calibrate", "--runs", runs, "--out", profile, "--db", db);
+    ProgramRun again = CLI("calibrate", "--runs", runs, "--cluster", profile, "--out", profile, "--db", db);
+    cr_assert_eq(again.exit_code, 0, "%s", again.err);
+    cr_assert_null(strstr(first.err, "count twice"), "%s", first.err);
+    cr_assert(strstr(again.err, "4 of these runs taught dgx-h100-calibrated already"), "%s", again.err);
+    cr_assert(strstr(again.err, "calibrate its parent dgx-h100 instead"), "%s", again.err);
+    program_run_free(&first);
+    program_run_free(&again);
+}
+
 Test(cli_calibrate, an_empty_store_says_how_to_make_runs) {
     ProgramRun run = CLI("calibrate", "--db", db);
     cr_assert_eq(run.exit_code, 1);

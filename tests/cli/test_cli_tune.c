@@ -187,6 +187,16 @@ Test(cli_tune, lists_of_worlds_other_aims_and_sessions_without_an_end_are_refuse
     program_run_free(&endless);
 }
 
+Test(cli_tune, a_profile_that_cannot_be_written_is_refused_before_the_first_run) {
+    ProgramRun run = CLI("tune", WHAT, "--out", "/nowhere/mine.json");
+    cr_assert_eq(run.exit_code, 3, "%s", run.err);
+    cr_assert_not_null(strstr(run.err, "/nowhere/mine.json cannot be written"), "%s", run.err);
+    json_t *stored = CLI_JSON(0, "runs", "--db", db, JSON);
+    cr_assert_eq(json_array_size(array(stored, "runs")), 0);
+    json_decref(stored);
+    program_run_free(&run);
+}
+
 // ------------------------------------------------------------------------------------------------ killed and resumed
 
 // The whole log, by lines as they are printed.
