@@ -59,7 +59,14 @@ static Status arena_open(Device *cuda, Error *error) {
         memory = cuda->arena;
     }
     cuda->placement.arena = memory;
-    CUDA_TRY(cudaMemset(memory, cuda->setup.poison ? 0xFF : 0, (size_t)bytes), "the arena");  // 0xFF..: a NaN
+    return STATUS_OK;
+}
+
+// What products were timed on goes, so that a poisoned run meets poison wherever nothing was written.
+static Status arena_fill(Device *cuda, Error *error) {
+    CUDA_TRY(cudaMemset(cuda->placement.arena, cuda->setup.poison ? 0xFF : 0,  // 0xFF..: a NaN
+                        (size_t)cuda->setup.memory->arena_bytes),
+             "the arena");
     CUDA_TRY(cudaDeviceSynchronize(), "the arena");  // streams of ours do not wait for the default one
     return STATUS_OK;
 }
@@ -72,6 +79,7 @@ static Status parts_open(Device *cuda, Arena *arena, Error *error) {
     TRY(cuda_stages_open(cuda, error));
     TRY(cuda_workspaces_open(cuda, error));
     TRY(cuda_gemms_open(cuda, arena, error));
+    TRY(arena_fill(cuda, error));
     TRY(cuda_attention_open(cuda, arena, error));
     cuda_graphs_open(cuda, arena);
     TRY(cuda_trace_open(cuda, arena, error));
