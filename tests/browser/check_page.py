@@ -110,6 +110,19 @@ def the_marks_of_a_chart_are_those_of_its_data(page):
     assert rows > 1 and bars[1] >= rows, f"{rows} rows, {bars[1]} marks"
 
 
+def the_ranks_stand_on_their_nodes(page):
+    drawn = page.browser.run("""
+        const svg = document.querySelector('#topology svg');
+        return [svg.getAttribute('role'), document.getElementById(svg.getAttribute('aria-labelledby')).textContent,
+                svg.querySelectorAll('rect.node').length, svg.querySelectorAll('rect:not(.node)').length];
+    """)
+    assert drawn[0] == "img" and len(drawn[1]) > 40, drawn
+    assert drawn[2:] == [2, 16], drawn  # nodes, ranks
+    counted = page.pixels("#topology svg")
+    assert counted["colours"] >= 3 and counted["drawn"] > 0.01, counted
+    page.quiet()
+
+
 def a_heading_sorts(page):
     heading = "#table-candidates th[data-column={}] button"
     for key, falls in (("tokens_per_s", True), ("tokens_per_s", False), ("reserved_bytes", False)):
@@ -250,7 +263,8 @@ def a_planted_error_is_seen(page):
 def all_checks(page):
     """Pages in turn; each check is of the page that was opened last."""
     page.open(page.make("plan", "--world", "16", "--model", "7b", "--memory-limit", "70GiB"))
-    yield from (eight_charts_are_drawn_and_named, the_marks_of_a_chart_are_those_of_its_data, a_heading_sorts,
+    yield from (eight_charts_are_drawn_and_named, the_marks_of_a_chart_are_those_of_its_data,
+                the_ranks_stand_on_their_nodes, a_heading_sorts,
                 a_filter_leaves_what_matches, a_mesh_opens_its_candidate, the_timeline_zooms, the_theme_switches,
                 the_page_prints)
     page.open(page.make("markup", "--world", "4", "--model", write_markup_model(page.folder)))
