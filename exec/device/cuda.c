@@ -38,6 +38,7 @@ static Status gpu_choose(Device *cuda, Error *error) {
                   code != cudaSuccess ? cudaGetErrorString(code) : "this machine has none");
         return error_hint(error, "--device cpu runs the same plan on processors");
     }
+    cuda->shared = cuda->setup.staged && mesh_world(&cuda->setup.program->plan.mesh) > count;
     const int gpu = cuda->setup.local_rank % count;
     CUDA_TRY(cudaSetDevice(gpu), "the GPU");
     CUDA_TRY(cudaGetDeviceProperties(&cuda->properties, gpu), "the GPU");
@@ -220,6 +221,7 @@ static int64_t cuda_peak_bytes(const Device *cuda) {
     return placement_peak_bytes(&cuda->placement);
 }
 
+// What ranks timed beside each other on one GPU is no price of the chip.
 static void cuda_account(const Device *cuda, DeviceAccount *account) {
     size_t free_bytes = 0, total_bytes = 0;
     const bool known = cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess;
@@ -229,7 +231,7 @@ static void cuda_account(const Device *cuda, DeviceAccount *account) {
                                .cache_bytes = cuda->properties.l2CacheSize,
                                .processors = cuda->properties.multiProcessorCount,
                                .prices = cuda->gemms.prices,
-                               .price_count = cuda->gemms.count};
+                               .price_count = cuda->shared ? 0 : cuda->gemms.count};
 }
 
 static const IssueRuns *cuda_runs(const Device *cuda) {

@@ -105,6 +105,7 @@ struct Device {
     int32_t *sequence;
     int64_t step;
     int64_t device_bytes;  // of memory that this rank took
+    bool shared;           // with other ranks, as far as this one can tell
     Error failure;         // the first one of a launch
 };
 

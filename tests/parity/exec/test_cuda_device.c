@@ -158,6 +158,14 @@ Test(cuda_device, what_a_run_found_out_of_its_chip_serves_the_next_one) {
     }
 }
 
+Test(cuda_device, ranks_that_share_a_gpu_find_no_prices_of_it) {
+    const Case two = {"tp=2", 0, 1, RECOMPUTE_NONE, "14"};
+    RunRequest request = request_of(&two, DTYPE_BF16, "cuda");
+    request.options.steps = 1;
+    const RunResult run = case_run_by(CUDA_HOST_WORKER, &request, &arena);
+    cr_expect(run.chip && run.price_count == 0);
+}
+
 Test(cuda_device, spans_of_the_last_steps_come_from_events) {
     const Case c = {"dp_shard=2", 3, 1, RECOMPUTE_NONE, "9"};
     RunRequest request = request_of(&c, DTYPE_FP32, "cuda");
