@@ -2,13 +2,6 @@
 
 #include "autotune/store/store_internal.h"
 
-static Status end_of(Store *store, sqlite3_stmt *statement, int code, Error *error) {
-    const Status status =
-        code == SQLITE_DONE ? STATUS_OK : store_error(store->db, store->path, "reading what is stored", error);
-    sqlite3_finalize(statement);
-    return status;
-}
-
 Status store_measured_runs(Store *store, int most, Arena *arena, StoredMeasurement **runs, int *count, Error *error) {
     sqlite3_stmt *row = NULL;
     TRY(store_prepare(store,
@@ -40,7 +33,7 @@ Status store_measured_runs(Store *store, int most, Arena *arena, StoredMeasureme
                                                           .predicted_step_s = sqlite3_column_double(row, 13)},
                                                   .lanes = text_at(row, 14, arena)};
     }
-    return end_of(store, row, code, error);
+    return store_read_end(store, row, code, error);
 }
 
 static Status save(Store *store, void *context, Error *error) {

@@ -48,10 +48,7 @@ static Status read_rows(Store *store, const char *sql, int most, RowReader reade
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         reader(list, statement, arena, &capacity);
     }
-    const Status status =
-        code == SQLITE_DONE ? STATUS_OK : store_error(store->db, store->path, "reading what is stored", error);
-    sqlite3_finalize(statement);
-    return status;
+    return store_read_end(store, statement, code, error);
 }
 
 Status store_list(Store *store, int most, Arena *arena, StoredList *list, Error *error) {

@@ -53,13 +53,6 @@ static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
     return sqlite3_column_int64(row, 0);
 }
 
-// After the last step of a statement that reads.
-static Status read_status(Store *store, int code, Error *error) {
-    return code == SQLITE_ROW || code == SQLITE_DONE
-               ? STATUS_OK
-               : store_error(store->db, store->path, "reading what is stored", error);
-}
-
 static Status read_tasks(Store *store, int64_t run_id, Arena *arena, RunRecord *run, Error *error) {
     sqlite3_stmt *statement = NULL;
     TRY(store_prepare(store,
@@ -78,9 +71,7 @@ static Status read_tasks(Store *store, int64_t run_id, Arena *arena, RunRecord *
                                              sqlite3_column_double(statement, 4), sqlite3_column_double(statement, 5)};
     }
     run->tasks = tasks;
-    const Status status = read_status(store, code, error);
-    sqlite3_finalize(statement);
-    return status;
+    return store_read_end(store, statement, code, error);
 }
 
 static Status read_runs(Store *store, const char *sql, uint64_t key, int most, Arena *arena, RunRecord *runs,
@@ -97,9 +88,8 @@ static Status read_runs(Store *store, const char *sql, uint64_t key, int most, A
         const int64_t id = read_record(statement, arena, &runs[*count]);
         status = read_tasks(store, id, arena, &runs[(*count)++], error);
     }
-    status = status == STATUS_OK ? read_status(store, code, error) : status;
-    sqlite3_finalize(statement);
-    return status;
+    const Status end = store_read_end(store, statement, code, error);
+    return status == STATUS_OK ? end : status;
 }
 
 #define GOOD_RUNS(key)                                                                                                 \
@@ -127,7 +117,7 @@ Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *abou
     bind_int(statement, &place, id);
     const int code = sqlite3_step(statement);
     *found = code == SQLITE_ROW;
-    Status status = read_status(store, code, error);
+    Status status = STATUS_OK;
     if (*found) {
         enum { AFTER = FIRST_PART + 7 };
         read_record(statement, arena, run);
@@ -149,8 +139,8 @@ Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *abou
                              .measured_step_s = run->measured_step_s};
         status = read_tasks(store, id, arena, run, error);
     }
-    sqlite3_finalize(statement);
-    return status;
+    const Status end = store_read_end(store, statement, code, error);
+    return status == STATUS_OK ? end : status;
 }
 
 Status store_last_request(Store *store, const char *but_target, Arena *arena, const char **command, Error *error) {
@@ -166,7 +156,5 @@ Status store_last_request(Store *store, const char *but_target, Arena *arena, co
     if (code == SQLITE_ROW) {
         *command = text_at(statement, 0, arena);
     }
-    const Status status = read_status(store, code, error);
-    sqlite3_finalize(statement);
-    return status;
+    return store_read_end(store, statement, code, error);
 }

@@ -70,14 +70,6 @@ Status store_save_preflight(Store *store, const StoredPreflight *preflight, Erro
 
 // ---- reading
 
-static Status end_of(Store *store, sqlite3_stmt *statement, int code, Error *error) {
-    const Status status = code == SQLITE_DONE || code == SQLITE_ROW
-                              ? STATUS_OK
-                              : store_error(store->db, store->path, "reading what is stored", error);
-    sqlite3_finalize(statement);
-    return status;
-}
-
 static Status read_findings(Store *store, int64_t id, Arena *arena, StoredPreflight *preflight, Error *error) {
     sqlite3_stmt *row = NULL;
     TRY(store_prepare(store, "SELECT bad, sentence FROM preflight_findings WHERE preflight_id = ? ORDER BY place", &row,
@@ -91,7 +83,7 @@ static Status read_findings(Store *store, int64_t id, Arena *arena, StoredPrefli
         findings[preflight->finding_count++] = (StoredFinding){sqlite3_column_int(row, 0) != 0, text_at(row, 1, arena)};
     }
     preflight->findings = findings;
-    return end_of(store, row, code, error);
+    return store_read_end(store, row, code, error);
 }
 
 static Status read_groups(Store *store, int64_t id, Arena *arena, StoredPreflight *preflight, Error *error) {
@@ -115,7 +107,7 @@ static Status read_groups(Store *store, int64_t id, Arena *arena, StoredPrefligh
                                                           .wrong_elements = sqlite3_column_double(row, 6)};
     }
     preflight->groups = groups;
-    return end_of(store, row, code, error);
+    return store_read_end(store, row, code, error);
 }
 
 Status store_last_preflight(Store *store, const char *cluster, int world, Arena *arena, StoredPreflight *preflight,
@@ -143,7 +135,7 @@ Status store_last_preflight(Store *store, const char *cluster, int world, Arena 
                                        .world = sqlite3_column_int(row, 8),
                                        .ready = sqlite3_column_int(row, 9) != 0};
     }
-    TRY(end_of(store, row, code, error));
+    TRY(store_read_end(store, row, code, error));
     if (*found) {
         TRY(read_findings(store, id, arena, preflight, error));
         TRY(read_groups(store, id, arena, preflight, error));

@@ -90,6 +90,14 @@ Status store_prepare(Store *store, const char *sql, sqlite3_stmt **statement, Er
     return STATUS_OK;
 }
 
+Status store_read_end(Store *store, sqlite3_stmt *statement, int code, Error *error) {
+    const Status status = code == SQLITE_ROW || code == SQLITE_DONE
+                              ? STATUS_OK
+                              : store_error(store->db, store->path, "reading what is stored", error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
 Status store_step(Store *store, sqlite3_stmt *statement, Error *error) {
     const int code = sqlite3_step(statement);
     if (code != SQLITE_DONE && code != SQLITE_ROW) {

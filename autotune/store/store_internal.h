@@ -34,6 +34,8 @@ Status store_error(sqlite3 *db, const char *path, const char *doing, Error *erro
 
 Status store_execute(Store *store, const char *sql, Error *error);
 Status store_prepare(Store *store, const char *sql, sqlite3_stmt **statement, Error *error);
+// Ends a read: what its last step said, and the statement is gone.
+Status store_read_end(Store *store, sqlite3_stmt *statement, int code, Error *error);
 // Runs a prepared insert or update and makes it ready for the next row.
 Status store_step(Store *store, sqlite3_stmt *statement, Error *error);
 

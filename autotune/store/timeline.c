@@ -19,11 +19,7 @@ static Status find_run(Store *store, const TimelineQuery *query, int64_t *run_id
     bind_int(statement, &place, query->measurement_hash != 0);
     const int code = sqlite3_step(statement);
     *run_id = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-    const Status status = code == SQLITE_ROW || code == SQLITE_DONE
-                              ? STATUS_OK
-                              : store_error(store->db, store->path, "reading what is stored", error);
-    sqlite3_finalize(statement);
-    return status;
+    return store_read_end(store, statement, code, error);
 }
 
 // Reads the spans; false in *matches where one is not the program's next task.
@@ -59,11 +55,7 @@ static Status read_spans(Store *store, int64_t run_id, const StepProgram *progra
         timeline->spans[timeline->span_count++] = span;
         timeline->step_s = span.end_s > timeline->step_s ? span.end_s : timeline->step_s;
     }
-    const Status status = code == SQLITE_ROW || code == SQLITE_DONE
-                              ? STATUS_OK
-                              : store_error(store->db, store->path, "reading what is stored", error);
-    sqlite3_finalize(statement);
-    return status;
+    return store_read_end(store, statement, code, error);
 }
 
 Status store_timeline(Store *store, const TimelineQuery *query, const StepProgram *program, Arena *arena,

@@ -10,11 +10,7 @@ Status store_find_tune_session(Store *store, uint64_t key, int64_t *session, Err
     bind_hash(statement, &place, key);
     const int code = sqlite3_step(statement);
     *session = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-    const Status status = code == SQLITE_ROW || code == SQLITE_DONE
-                              ? STATUS_OK
-                              : store_error(store->db, store->path, "reading what is stored", error);
-    sqlite3_finalize(statement);
-    return status;
+    return store_read_end(store, statement, code, error);
 }
 
 static Status insert_session(Store *store, const TuneSessionKey *key, int64_t *session, Error *error) {
@@ -97,10 +93,7 @@ Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRu
                                               .failure = text_at(statement, 5, arena),
                                               .measured_step_s = sqlite3_column_double(statement, 6)};
     }
-    const Status status =
-        code == SQLITE_DONE ? STATUS_OK : store_error(store->db, store->path, "reading what is stored", error);
-    sqlite3_finalize(statement);
-    return status;
+    return store_read_end(store, statement, code, error);
 }
 
 typedef struct SaveTuneRun {
