@@ -38,6 +38,12 @@ bool probe_attention(const ProbeBuilder *builder, const ProbeAttention *about);
 // Measured curves of the groups that there were, of each collective.
 void probe_curves(ProbeBuilder *builder);
 
+// Bytes that an element of a streaming kernel reads and writes.
+typedef struct ProbeBytes {
+    double add, norm, swiglu, adamw;
+} ProbeBytes;
+double probe_stream_bytes(const ProbeBytes *per_element, const ProbeSample *sample);
+
 double probe_gemm_rate(const ProbeSample *sample, double launch_s);
 
 // The accelerator of a GPU, and curves of its groups.

@@ -16,15 +16,7 @@ static const double BEYOND_CACHE = 2;      // times the last cache
 static const double LEAST_FLOOR_S = 1e-7;  // where the pause of the extended profile is longer than kernel and pause
 // Bytes of an element: bf16 operands of add, norm and SwiGLU; AdamW's fp32 gradient, master and moments in, the latter
 // out.
-static const double BYTES_PER_ADD = 6, BYTES_PER_NORM = 4, BYTES_PER_SWIGLU = 6, BYTES_PER_ADAMW = 28;
-
-static double stream_bytes(const ProbeSample *sample) {
-    const double per_element = strcmp(sample->name, "adamw") == 0    ? BYTES_PER_ADAMW
-                               : strcmp(sample->name, "norm") == 0   ? BYTES_PER_NORM
-                               : strcmp(sample->name, "swiglu") == 0 ? BYTES_PER_SWIGLU
-                                                                     : BYTES_PER_ADD;
-    return per_element * sample->size[0];
-}
+static const ProbeBytes BYTES = {.add = 6, .norm = 4, .swiglu = 6, .adamw = 28};
 
 static double least_side(const ProbeSample *sample) {
     return fmin(sample->size[0], fmin(sample->size[1], sample->size[2]));
@@ -89,8 +81,8 @@ static Status fit_memory(ProbeBuilder *builder, Error *error) {
     for (int i = 0; i < probe->sample_count && count < MOST_RATES; i++) {
         const ProbeSample *sample = &probe->samples[i];
         if (sample->kind == PROBE_STREAM && strcmp(sample->name, "floor") != 0 &&
-            stream_bytes(sample) > BEYOND_CACHE * probe->device.cache_bytes) {
-            rates[count] = stream_bytes(sample) / fmax(sample->seconds - builder->floor_s, 1e-9);
+            probe_stream_bytes(&BYTES, sample) > BEYOND_CACHE * probe->device.cache_bytes) {
+            rates[count] = probe_stream_bytes(&BYTES, sample) / fmax(sample->seconds - builder->floor_s, 1e-9);
             best = fmax(best, rates[count++]);
         }
     }

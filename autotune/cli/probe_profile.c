@@ -14,9 +14,9 @@
 #include "autotune/accuracy/statistics.h"
 
 enum { MOST_VALUES = 64, SOURCE_BYTES = 512 };
-static const double LARGE_GEMM = 256;      // every side: burst and peak
-static const double BYTES_PER_ADAMW = 28;  // g, master, m, v in, master, m, v out; ndtune's row of the target table
-static const double BYTES_PER_ADD = 12, BYTES_PER_NORM = 8, BYTES_PER_SWIGLU = 12;
+static const double LARGE_GEMM = 256;  // every side: burst and peak
+// adamw: g, master, m, v in, master, m, v out; ndtune's row of the target table.
+static const ProbeBytes BYTES = {.add = 12, .norm = 8, .swiglu = 12, .adamw = 28};
 static const double SMALLEST_LONG_BYTES = 60000;  // messages from here on tell bandwidth
 
 // ---------------------------------------------------------------------------------------------- writing
@@ -75,12 +75,12 @@ static const ProbeSample *find_gemm(const ProbeResult *probe, double m, double n
     return NULL;
 }
 
-static double stream_bytes(const ProbeSample *sample) {
-    const double per_element = strcmp(sample->name, "adamw") == 0    ? BYTES_PER_ADAMW
-                               : strcmp(sample->name, "norm") == 0   ? BYTES_PER_NORM
-                               : strcmp(sample->name, "swiglu") == 0 ? BYTES_PER_SWIGLU
-                                                                     : BYTES_PER_ADD;
-    return per_element * sample->size[0];
+double probe_stream_bytes(const ProbeBytes *per_element, const ProbeSample *sample) {
+    const double bytes = strcmp(sample->name, "adamw") == 0    ? per_element->adamw
+                         : strcmp(sample->name, "norm") == 0   ? per_element->norm
+                         : strcmp(sample->name, "swiglu") == 0 ? per_element->swiglu
+                                                               : per_element->add;
+    return bytes * sample->size[0];
 }
 
 static const ProbeSample *find_collective(const ProbeResult *probe, const char *name, int nodes, int per_node,
@@ -194,8 +194,8 @@ static Status fit_streams(ProbeBuilder *builder, Error *error) {
             builder->floor_s = sample->seconds;
             continue;
         }
-        const double rate = stream_bytes(sample) / fmax(sample->seconds - builder->floor_s, 1e-9);
-        const bool fits_cache = stream_bytes(sample) < 20e6;
+        const double rate = probe_stream_bytes(&BYTES, sample) / fmax(sample->seconds - builder->floor_s, 1e-9);
+        const bool fits_cache = probe_stream_bytes(&BYTES, sample) < 20e6;
         if (fits_cache) {
             rates[count++] = rate;
             best = fmax(best, rate);
