@@ -41,6 +41,12 @@ double cli_number(const json_t *object, const char *key) {
     return json_number_value(value);
 }
 
+const char *cli_text(const json_t *object, const char *key) {
+    const char *value = json_string_value(json_object_get(object, key));
+    cr_assert_not_null(value, "%s", key);
+    return value;
+}
+
 void cli_worker(const char *folder, const char *before) {
     char self[400], path[600];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

@@ -18,6 +18,7 @@ json_t *cli_json_words(int exit_code, const char *const *words);
 #define CLI_JSON(exit_code, ...) cli_json_words(exit_code, (const char *const[]){__VA_ARGS__, NULL})
 
 double cli_number(const json_t *object, const char *key);
+const char *cli_text(const json_t *object, const char *key);
 
 // A worker for the calls of this test, written into folder: these lines of a shell script, in which rank and request file
 // are $3 and $2, and then the real worker in its place.

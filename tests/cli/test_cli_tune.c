@@ -31,12 +31,6 @@ static const json_t *array(const json_t *root, const char *key) {
     return value;
 }
 
-static const char *text(const json_t *object, const char *key) {
-    const char *value = json_string_value(json_object_get(object, key));
-    cr_assert_not_null(value, "%s", key);
-    return value;
-}
-
 static bool file_says(const char *path, const char *words) {
     FILE *file = fopen(path, "r");
     cr_assert_not_null(file, "%s", path);
@@ -53,7 +47,7 @@ static bool file_says(const char *path, const char *words) {
 
 Test(cli_tune, one_object_keeps_the_contract) {
     json_t *root = CLI_JSON(0, "tune", WHAT, "--max-runs", "4", JSON);
-    cr_assert_str_eq(text(root, "schema"), "ndtune.tune/1");
+    cr_assert_str_eq(cli_text(root, "schema"), "ndtune.tune/1");
     cr_assert_eq(json_array_size(array(root, "shapes")), 4);
     cr_assert_eq(json_array_size(array(root, "steps")), cli_number(root, "runs"));
     double fastest = 0;
@@ -77,7 +71,7 @@ Test(cli_tune, one_object_keeps_the_contract) {
 Test(cli_tune, the_budget_of_runs_is_kept_and_a_later_report_tells_the_session) {
     json_t *root = CLI_JSON(0, "tune", WHAT, "--max-runs", "2", "--probability", "1", JSON);
     cr_assert_eq(cli_number(root, "runs"), 2);
-    cr_assert_str_eq(text(root, "stopped_by"), "max-runs");
+    cr_assert_str_eq(cli_text(root, "stopped_by"), "max-runs");
     json_decref(root);
     char html[512];
     snprintf(html, sizeof html, "%s/page.html", folder);
@@ -90,7 +84,7 @@ Test(cli_tune, the_budget_of_runs_is_kept_and_a_later_report_tells_the_session) 
 Test(cli_tune, the_budget_of_time_is_kept) {
     json_t *root = CLI_JSON(0, "tune", WHAT, "--max-time", "0.0001", "--probability", "1", JSON);
     cr_assert_eq(cli_number(root, "runs"), 1, "the run that passes it is the last");
-    cr_assert_str_eq(text(root, "stopped_by"), "max-time");
+    cr_assert_str_eq(cli_text(root, "stopped_by"), "max-time");
     json_decref(root);
 }
 

@@ -29,20 +29,14 @@ static const json_t *rows_of(const json_t *root) {
     return json_object_get(root, "rows");
 }
 
-static const char *text(const json_t *object, const char *key) {
-    const char *value = json_string_value(json_object_get(object, key));
-    cr_assert_not_null(value, "%s", key);
-    return value;
-}
-
 Test(cli_validate, one_object_keeps_the_contract) {
     json_t *root = CLI_JSON(0, "validate", "--world", "2", "--top", "2", "--spread", "1", QUICK);
-    cr_assert_str_eq(text(root, "schema"), "ndtune.validate/1");
+    cr_assert_str_eq(cli_text(root, "schema"), "ndtune.validate/1");
     cr_assert_eq(json_array_size(rows_of(root)), 3);
     size_t i;
     json_t *row;
     json_array_foreach(rows_of(root), i, row) {
-        cr_assert_str_eq(text(row, "state"), "ok");
+        cr_assert_str_eq(cli_text(row, "state"), "ok");
         cr_assert_gt(cli_number(row, "measured_step_time_s"), 0);
         cr_assert_gt(cli_number(row, "predicted_step_time_s"), 0);
         cr_assert_eq(cli_number(row, "peak_bytes"), cli_number(row, "planned_peak_bytes"));
@@ -126,8 +120,9 @@ Test(cli_validate, the_last_request_may_itself_have_gone_on) {
         json_t *root = CLI_JSON(0, "validate", "--top", "1", "--spread", "0", "--db", db, "--layers", "1", "--steps",
                                 "3", "--repeats", "1", "--format", "json");
         const json_t *request = json_object_get(root, "request");
-        cr_assert_str_eq(text(request, "reduce_dtype"), "bf16");
-        cr_assert_not_null(strstr(text(request, "command"), "--set node.cores=1"), "%s", text(request, "command"));
+        cr_assert_str_eq(cli_text(request, "reduce_dtype"), "bf16");
+        cr_assert_not_null(strstr(cli_text(request, "command"), "--set node.cores=1"), "%s",
+                           cli_text(request, "command"));
         json_decref(root);
     }
     json_decref(plan);
@@ -149,8 +144,8 @@ Test(cli_validate, a_framework_that_fails_for_one_shape_does_not_stop_the_others
     json_t *row;
     json_array_foreach(rows_of(root), i, row) {
         if (cli_number(json_object_get(row, "mesh"), "tp") > 1) {
-            cr_assert_str_eq(text(row, "state"), "failed");
-            cr_assert_not_null(strstr(text(row, "reason"), "code 7; its last words: no rank 1"));
+            cr_assert_str_eq(cli_text(row, "state"), "failed");
+            cr_assert_not_null(strstr(cli_text(row, "reason"), "code 7; its last words: no rank 1"));
             failed++;
         } else {
             cr_assert_float_eq(cli_number(row, "measured_step_time_s"), 0.025, 1e-12);  // of 0.02 and 0.03
@@ -159,7 +154,7 @@ Test(cli_validate, a_framework_that_fails_for_one_shape_does_not_stop_the_others
     cr_assert_eq(failed, 1);
     cr_assert_gt(json_array_size(rows_of(root)), 2);
     json_t *one = CLI_JSON(0, "runs", "1", "--db", db, "--format", "json");
-    cr_assert_str_eq(text(one, "source"), "command");
+    cr_assert_str_eq(cli_text(one, "source"), "command");
     json_decref(root);
     json_decref(one);
 }
@@ -199,8 +194,8 @@ Test(cli_validate, runs_that_all_fail_are_stored_with_their_reason) {
         CLI("validate", "--world", "2", "--model", "tiny", "--layers", "1", "--top", "2", "--spread", "0", "--db", db);
     cr_assert_eq(run.exit_code, 3, "%s", run.err);
     json_t *stored = CLI_JSON(0, "runs", "2", "--db", db, "--format", "json");  // the second shape was tried as well
-    cr_assert_str_eq(text(stored, "state"), "failed");
-    cr_assert_not_null(strstr(text(stored, "failure"), "exited with code 1"), "%s", text(stored, "failure"));
+    cr_assert_str_eq(cli_text(stored, "state"), "failed");
+    cr_assert_not_null(strstr(cli_text(stored, "failure"), "exited with code 1"), "%s", cli_text(stored, "failure"));
     json_decref(stored);
     program_run_free(&run);
 }
@@ -212,12 +207,12 @@ Test(cli_validate, a_rank_that_dies_in_one_shape_is_named_and_the_others_are_mea
     json_t *row;
     json_array_foreach(rows_of(root), i, row) {
         if (cli_number(json_object_get(row, "mesh"), "cp") > 1) {
-            cr_assert_str_eq(text(row, "state"), "failed");
-            cr_assert_not_null(strstr(text(row, "reason"), "rank 1"), "%s", text(row, "reason"));
-            cr_assert_not_null(strstr(text(row, "reason"), "signal 9"), "%s", text(row, "reason"));
+            cr_assert_str_eq(cli_text(row, "state"), "failed");
+            cr_assert_not_null(strstr(cli_text(row, "reason"), "rank 1"), "%s", cli_text(row, "reason"));
+            cr_assert_not_null(strstr(cli_text(row, "reason"), "signal 9"), "%s", cli_text(row, "reason"));
             failed++;
         } else {
-            cr_assert_str_eq(text(row, "state"), "ok", "%s", json_string_value(json_object_get(row, "reason")));
+            cr_assert_str_eq(cli_text(row, "state"), "ok", "%s", json_string_value(json_object_get(row, "reason")));
         }
     }
     cr_assert_eq(failed, 1);
@@ -246,7 +241,7 @@ Test(cli_validate, preflight_checks_every_group_exactly) {
     json_t *root = json_loads(run.out, JSON_REJECT_DUPLICATES, NULL);
     program_run_free(&run);
     cr_assert_not_null(root);
-    cr_assert_str_eq(text(root, "schema"), "ndtune.preflight/1");
+    cr_assert_str_eq(cli_text(root, "schema"), "ndtune.preflight/1");
     cr_assert_eq(json_array_size(json_object_get(root, "ranks")), 4);
     const json_t *groups = json_object_get(root, "groups");
     cr_assert_eq(json_array_size(groups), 8);  // two axes, four collectives
@@ -300,7 +295,7 @@ Test(cli_validate, a_probed_profile_plans_and_runs) {
     json_t *plan = CLI_JSON(0, "--world", "2", "--model", "tiny", "--cluster", path, "--format", "json");
     cr_assert_gt(json_array_size(json_object_get(plan, "entries")), 0);
     json_t *checked = CLI_JSON(0, "validate", "--world", "2", "--cluster", path, "--top", "1", "--spread", "0", QUICK);
-    cr_assert_str_eq(text(json_object_get(checked, "request"), "cluster"), "mine");
+    cr_assert_str_eq(cli_text(json_object_get(checked, "request"), "cluster"), "mine");
     json_decref(plan);
     json_decref(checked);
 }

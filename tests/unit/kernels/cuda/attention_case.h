@@ -4,6 +4,13 @@
 
 #include "kernels/cuda/attention.h"
 
+// A block for tables of rows: `gap` unused elements behind every token's row and behind every head's log-sum-exps.
+#define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                              \
+    {                                                                                                                  \
+        queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),    \
+            (heads) * (dim) + (gap), (queries) + (gap), 0, 0                                                           \
+    }
+
 // Buffers of every sequence. Inputs are numbers that bf16 holds exactly; the wide ones are the same in fp32.
 typedef struct CudaAttentionCase {
     CudaAttention call;

@@ -18,12 +18,6 @@ typedef struct Row {
     int64_t sequences;
 } Row;
 
-#define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                              \
-    {                                                                                                                  \
-        queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),    \
-            (heads) * (dim) + (gap), (queries) + (gap), 0, 0                                                           \
-    }
-
 static const Row rows[] = {
     {"a causal block, several tiles", BLOCK(200, 200, 0, 0, 1, 1, 64, 0), 1},
     {"one query, one key", BLOCK(1, 1, 0, 0, 1, 1, 64, 0), 1},

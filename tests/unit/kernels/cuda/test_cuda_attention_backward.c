@@ -18,12 +18,6 @@ typedef struct Row {
     bool deterministic;
 } Row;
 
-#define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                              \
-    {                                                                                                                  \
-        queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),    \
-            (heads) * (dim) + (gap), (queries) + (gap), 0, 0                                                           \
-    }
-
 static const Row rows[] = {
     {"causal, groups of two", BLOCK(150, 150, 0, 0, 2, 1, 64, 0), 1, KERNEL_FP32, false},
     {"one query, one key", BLOCK(1, 1, 0, 0, 1, 1, 64, 0), 1, KERNEL_BF16, false},
