@@ -1,7 +1,7 @@
 # ndtune_library, ndtune_program, ndtune_test, ndtune_bench: every target of the tree is declared with one of them.
 
 add_library(ndtune_language INTERFACE)
-target_include_directories(ndtune_language INTERFACE ${PROJECT_SOURCE_DIR})  # "sim/mesh/mesh.h", from the root
+target_include_directories(ndtune_language INTERFACE ${PROJECT_SOURCE_DIR})  # "sim/axes/mesh.h", from the root
 target_compile_definitions(ndtune_language INTERFACE _POSIX_C_SOURCE=200809L)
 # nvcc passes what it does not know to nobody: C and C++ only (C++ is for what runs kernels/cuda on the CPU in tests).
 target_compile_options(ndtune_language INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wshadow>
@@ -32,7 +32,7 @@ function(ndtune_link name libs foreign)
     endforeach()
 endfunction()
 
-# ndtune_library(sim_mesh SOURCES mesh.c ... LIBS sim_base ... [FOREIGN jansson ...])
+# ndtune_library(sim_axes SOURCES mesh.c ... LIBS sim_base ... [FOREIGN jansson ...])
 # LIBS are the layers below, FOREIGN the libraries of ndtune_found.cmake; only this target sees the foreign headers.
 function(ndtune_library name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;FOREIGN")
@@ -81,7 +81,7 @@ function(ndtune_program name)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_mesh [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [SERIAL] [MPI])
+# ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_axes [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [SERIAL] [MPI])
 # One Criterion executable, one ctest entry. RUNS names programs that the test starts (they are built first and lie in
 # NDTUNE_BIN_DIR); TIMEOUT (60) is what it may take where nothing else runs; SERIAL keeps others away; MPI: Open MPI
 # keeps memory to its end, so leaks are not looked for. Nothing happens when Criterion is missing.

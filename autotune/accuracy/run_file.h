@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "autotune/accuracy/csv_file.h"
-#include "sim/mesh/mesh.h"
+#include "sim/axes/mesh.h"
 
 enum { RUN_UNKNOWN = -1 };  // of zero, sp, tp_overlap and cp_degree columns; other unknown numbers are 0, texts ""
 

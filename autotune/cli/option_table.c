@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "sim/axes/mesh.h"
 #include "sim/base/text.h"
-#include "sim/mesh/mesh.h"
 
 #define PLAN COMMAND_BIT(COMMAND_PLAN)
 #define PREDICT COMMAND_BIT(COMMAND_PREDICT)

@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/axes/mesh.h"
 #include "sim/base/arena.h"
 #include "sim/base/dtype.h"
 #include "sim/base/error.h"
-#include "sim/mesh/mesh.h"
 
 enum { TRANSPORT_MAX_COMMUNICATORS = 32, TRANSPORT_MAX_WORLD = 256 };
 

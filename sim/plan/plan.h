@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/axes/mesh.h"
 #include "sim/base/dtype.h"
 #include "sim/base/error.h"
 #include "sim/base/hash.h"
-#include "sim/mesh/mesh.h"
 
 typedef enum { RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT } Reshard;
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_COUNT } Recompute;

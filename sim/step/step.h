@@ -17,10 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/axes/mesh.h"
 #include "sim/base/arena.h"
 #include "sim/base/dtype.h"
 #include "sim/base/error.h"
-#include "sim/mesh/mesh.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/target.h"

@@ -8,7 +8,7 @@
 enum { TREE_PATH_BYTES = 512 };
 
 typedef struct SourceFile {
-    char path[TREE_PATH_BYTES];  // from the repository root, "sim/mesh/mesh.c"
+    char path[TREE_PATH_BYTES];  // from the repository root, "sim/axes/mesh.c"
     char *text;
 } SourceFile;
 

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "sim/mesh/mesh.h"
+#include "sim/axes/mesh.h"
 
 enum { SAMPLE_NAME = 32, SAMPLES_MAX = 2048 };
 

@@ -3,9 +3,9 @@
 // node size, one node is a sub-block of the mesh and the answer is a product. Otherwise (tp=3 on 8 per node) the answer
 // is still periodic in the offset of a block within its node, so the work depends on the node size G, not on the world:
 // N by sums over the offsets that a group's blocks run through, p and q by looking at one node of each kind
-// (look_at_nodes). Held against counting every node in tests/property/sim/mesh.
+// (look_at_nodes). Held against counting every node in tests/property/sim/axes.
 
-#include "sim/mesh/mesh.h"
+#include "sim/axes/mesh.h"
 
 enum { MAX_RANKS_PER_NODE = 1024, SLOTS = 2 * MAX_RANKS_PER_NODE };  // as the profile's field table
 

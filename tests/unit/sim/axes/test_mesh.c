@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "sim/mesh/mesh.h"
+#include "sim/axes/mesh.h"
 
 static const Mesh example = {.size = {2, 3, 2, 4}};  // 48 ranks
 

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "sim/mesh/mesh.h"
+#include "sim/axes/mesh.h"
 
 static void check(const Mesh *mesh, AxisMask mask, int ranks_per_node, GroupPlacement expected) {
     const GroupPlacement found = mesh_group_placement(mesh, mask, ranks_per_node);

@@ -2,7 +2,7 @@
 // Megatron's default order place ranks, or with the axes in another order. Every function is a loop over the places of
 // the axes; a new axis is a new row.
 
-#include "sim/mesh/mesh.h"
+#include "sim/axes/mesh.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/axes/mesh.h"
 #include "sim/base/text.h"
-#include "sim/mesh/mesh.h"
 
 AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]) {
     AxisOrder order;

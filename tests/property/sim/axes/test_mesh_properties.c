@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/mesh/mesh.h"
+#include "sim/axes/mesh.h"
 
 static const int worlds[] = {1, 2, 6, 7, 24, 32, 56, 96};
 enum { WORLD_COUNT = sizeof worlds / sizeof worlds[0], MAX_MESHES = 512, MAX_RANKS = 128 };
