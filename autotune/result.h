@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 #include "sim/cluster/cluster.h"
+#include "sim/frameworks/target.h"
 #include "sim/memory/memory.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
-#include "sim/plan/target.h"
 
 enum {
     TUNE_ANY = -1,                          // of zero, reshard, recompute, cp_rotate: search decides

@@ -4,7 +4,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/cluster/cluster.h"
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 
 // The row itself where the profile was not calibrated for it, else a copy in the arena.
 const Target *target_on_cluster(const Target *target, const ClusterProfile *cluster, Arena *arena);

@@ -15,9 +15,9 @@
 #include "sim/base/error.h"
 #include "sim/base/progress.h"
 #include "sim/cluster/cluster.h"
+#include "sim/frameworks/target.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
-#include "sim/plan/target.h"
 #include "sim/step/step.h"
 #include "sim/step/timeline.h"
 

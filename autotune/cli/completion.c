@@ -5,7 +5,7 @@
 
 #include "autotune/cli/manual.h"
 #include "autotune/cli/topics.h"
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 
 static const char model_names[] = "(ndtune models --format csv 2>/dev/null | tail -n +2 | cut -d, -f1)";
 static const char cluster_names_call[] = "(ndtune clusters --format csv 2>/dev/null | tail -n +2 | cut -d, -f1)";

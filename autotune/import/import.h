@@ -5,8 +5,8 @@
 
 #include "autotune/advice.h"
 #include "autotune/import/config_tree.h"
+#include "sim/frameworks/target.h"
 #include "sim/plan/plan.h"
-#include "sim/plan/target.h"
 
 enum { IMPORT_UNSAID = -1 };
 

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/step/chip_price.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
+#include "sim/frameworks/target.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
-#include "sim/plan/target.h"
+#include "sim/step/chip_price.h"
 
 typedef enum {
     LANES_SERIAL,

@@ -21,9 +21,9 @@
 #include "sim/base/arena.h"
 #include "sim/base/dtype.h"
 #include "sim/base/error.h"
+#include "sim/frameworks/target.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
-#include "sim/plan/target.h"
 #include "sim/step/task_kind.h"
 
 // ---------------------------------------------------------------------------------------------- buffers

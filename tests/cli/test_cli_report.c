@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "autotune/store/store.h"
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 #include "tests/cli/cli.h"
 
 static char *folder, db[512], html[512];

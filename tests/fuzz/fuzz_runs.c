@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "autotune/accuracy/run_case.h"
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MOST_ROWS = 8 };

@@ -6,8 +6,8 @@
 
 #include "sim/analytic/analytic.h"
 #include "sim/cluster/cluster.h"
+#include "sim/frameworks/target.h"
 #include "sim/model/model.h"
-#include "sim/plan/target.h"
 
 enum { MAX_PLANS = 1 << 17, ROUNDS = 100 };
 

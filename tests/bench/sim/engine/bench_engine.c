@@ -6,8 +6,8 @@
 
 #include "sim/cluster/cluster.h"
 #include "sim/engine/engine.h"
+#include "sim/frameworks/target.h"
 #include "sim/model/model.h"
-#include "sim/plan/target.h"
 
 typedef struct Case {
     const char *name, *model, *target;

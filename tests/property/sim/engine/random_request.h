@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim/cluster/cluster.h"
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 #include "tests/property/sim/engine/random_program.h"
 
 typedef struct RandomRequest {

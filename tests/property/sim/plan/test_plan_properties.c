@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 
 enum { CASES = 3000 };
 static const uint64_t seed = 20261121;

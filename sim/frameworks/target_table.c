@@ -3,7 +3,7 @@
 // section numbers in the rows are those of our notes parallelism.md, hardware.md, collectives.md and accuracy-notes.md.
 // Rows that say no source share the other version's figures.
 
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 
 static const Target targets[] = {
     {

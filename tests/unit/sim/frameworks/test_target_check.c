@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 
 static Arena arena;
 static ModelSpec model;

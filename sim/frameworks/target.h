@@ -46,7 +46,7 @@ typedef struct TargetRuntime {
     double step_fixed_s;      // step edges: data, logging, zero_grad
     double collective_share;  // of a collective's time on top: ranks that come late, what the runner does around it
     double crowding_share;    // of a task's time on top per rank that waits for the same core of a CPU
-    double memory_passes;  // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
+    double memory_passes;     // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     double bucket_bytes;          // of gradients and weights that one collective moves; 0 = a unit at a time
     double optimizer_bytes_per_parameter;
@@ -104,7 +104,7 @@ typedef struct Target {
     bool shard_needs_fsdp;  // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
     bool always_reshards;  // stage 3: its configuration cannot keep gathered parameters until backward
-    int vocab_multiple;  // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
+    int vocab_multiple;    // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
     AttentionKernel default_attention;
     Fused default_fused;
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode

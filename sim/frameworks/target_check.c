@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 
 typedef struct Check {
     const Target *target;

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 
 static const Target *find(const char *name) {
     const Target *target = NULL;

@@ -1,6 +1,6 @@
 // Finding a row of the capability table by "name" or "name@version", its defaults and its hash.
 
-#include "sim/plan/target.h"
+#include "sim/frameworks/target.h"
 
 #include <stdio.h>
 #include <string.h>
