@@ -1,12 +1,12 @@
-// The estimate: three memoised pieces (sharding costs of a mesh, a micro-step's pipeline, memory curves) and a short
+// The estimate: three memoised pieces (sharding costs of a mesh, a micro-step's overlap, memory curves) and a short
 // run over them. A piece that is missing is made from the plan's own lowered program, so the estimate follows whatever
-// the lowering does. Not modelled: see contention.c and pipeline_run.c.
+// the lowering does. Not modelled: see contention.c and overlap_run.c.
 
 #include "sim/analytic/analytic.h"
 
 #include "sim/analytic/memo.h"
 #include "sim/analytic/memory_curve.h"
-#include "sim/analytic/pipeline.h"
+#include "sim/analytic/overlap.h"
 
 // What one mesh (and stage, and dtype) determines.
 typedef struct MeshPiece {
@@ -21,7 +21,7 @@ struct Analytic {
     CostModel cost;
     Arena *arena;
     Arena scratch;
-    Memo meshes, pipelines, contentions, memories;
+    Memo meshes, overlaps, contentions, memories;
     ShareDemand *demands;  // distinct ones of sharding collectives
     size_t demand_count, demand_capacity;
     bool no_contention;
@@ -100,7 +100,7 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     return STATUS_OK;
 }
 
-static Status make_pipeline(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Pipeline **made,
+static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Overlap **made,
                             Error *error) {
     StepProgram program;
     TRY(lower(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, error));
@@ -108,11 +108,11 @@ static Status make_pipeline(Analytic *analytic, const TrainPlan *plan, const Mem
     for (int32_t i = 0; i < program.task_count; i++) {
         costs[i].seconds *= slowdown_of(&analytic->slow, &program.tasks[i]);
     }
-    Pipeline *pipeline = ARENA_NEW(analytic->arena, Pipeline);
-    pipeline_add(pipeline, &program, costs, analytic->arena, &analytic->scratch);
-    memo_add(&analytic->pipelines, key, pipeline, analytic->arena);
+    Overlap *overlap = ARENA_NEW(analytic->arena, Overlap);
+    overlap_add(overlap, &program, costs, analytic->arena, &analytic->scratch);
+    memo_add(&analytic->overlaps, key, overlap, analytic->arena);
     arena_reset(&analytic->scratch);
-    *made = pipeline;
+    *made = overlap;
     return STATUS_OK;
 }
 
@@ -141,18 +141,18 @@ static uint64_t choice_word(const TrainPlan *plan) {
            (uint64_t)(plan_shard_count(plan) > 1) << 26;
 }
 
-static MemoKey pipeline_key(const TrainPlan *plan, const MeshPiece *mesh) {
+static MemoKey overlap_key(const TrainPlan *plan, const MeshPiece *mesh) {
     return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch,
                                (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
                                mesh->tp_word, mesh->cp_word, mesh->node_word}};
 }
 
-static const PipelineContention *contention_of(Analytic *analytic, const Pipeline *pipeline, const MeshPiece *mesh) {
-    const MemoKey key = {.words = {(uint64_t)(uintptr_t)pipeline, mesh->demand_word}};
-    PipelineContention *contention = memo_find(&analytic->contentions, &key);
+static const OverlapContention *contention_of(Analytic *analytic, const Overlap *overlap, const MeshPiece *mesh) {
+    const MemoKey key = {.words = {(uint64_t)(uintptr_t)overlap, mesh->demand_word}};
+    OverlapContention *contention = memo_find(&analytic->contentions, &key);
     if (!contention) {
-        contention = ARENA_NEW(analytic->arena, PipelineContention);
-        pipeline_contention_make(pipeline, &mesh->costs, &analytic->cost.profile->interference, contention);
+        contention = ARENA_NEW(analytic->arena, OverlapContention);
+        overlap_contention_make(overlap, &mesh->costs, &analytic->cost.profile->interference, contention);
         memo_add(&analytic->contentions, &key, contention, analytic->arena);
     }
     return contention;
@@ -175,7 +175,7 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
     return STATUS_OK;
 }
 
-static void fill_estimate(const PipelineTimes *times, double fixed_s, Estimate *estimate) {
+static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *estimate) {
     double rest_s = times->step_s - times->compute_s - times->optimizer_s;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         estimate->exposed_s[axis] = times->exposed_s[axis];
@@ -193,19 +193,19 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
     if (!mesh) {
         TRY(make_mesh(analytic, plan, &key, &mesh, error));
     }
-    const MemoKey micro_key = pipeline_key(plan, mesh);
-    Pipeline *pipeline = memo_find(&analytic->pipelines, &micro_key);
-    if (!pipeline) {
-        TRY(make_pipeline(analytic, plan, &micro_key, &pipeline, error));
+    const MemoKey micro_key = overlap_key(plan, mesh);
+    Overlap *overlap = memo_find(&analytic->overlaps, &micro_key);
+    if (!overlap) {
+        TRY(make_overlap(analytic, plan, &micro_key, &overlap, error));
     }
     const MemoKey bytes_key = memory_key(plan, analytic->cost.target);
     MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &bytes_key);
     if (!memory) {
         TRY(make_memory(analytic, plan, &bytes_key, &memory, error));
     }
-    PipelineTimes times;
-    const PipelineContention *contention = analytic->no_contention ? NULL : contention_of(analytic, pipeline, mesh);
-    pipeline_run(pipeline, &mesh->costs, contention, plan->grad_accum, &times);
+    OverlapTimes times;
+    const OverlapContention *contention = analytic->no_contention ? NULL : contention_of(analytic, overlap, mesh);
+    overlap_run(overlap, &mesh->costs, contention, plan->grad_accum, &times);
     fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
     memory_curve_at(memory, plan->micro_batch, mesh->shard_share, estimate);
     return STATUS_OK;

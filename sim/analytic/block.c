@@ -175,9 +175,9 @@ Block block_measure(const BlockTasks *tasks) {
     for (int port = 0; port < BLOCK_PORTS; port++) {
         double host_s;
         const BlockRun run = run_from(tasks, (BlockPort)port, &host_s);
-        block.delay_s[0][port] = run.lane_s[LANE_COMPUTE];
-        block.delay_s[1][port] = run.weights_read_s;
-        block.delay_s[2][port] = run.gradients_written_s;
+        block.delay_s[BLOCK_FREE][port] = run.lane_s[LANE_COMPUTE];
+        block.delay_s[BLOCK_READ][port] = run.weights_read_s;
+        block.delay_s[BLOCK_WRITTEN][port] = run.gradients_written_s;
     }
     const BlockRun following = run_from(tasks, BLOCK_PORTS, &block.host_s);
     block.busy_s = following.busy_s;

@@ -16,7 +16,7 @@ typedef enum {
     BLOCK_PORTS
 } BlockPort;
 
-enum { BLOCK_OUTPUTS = 3 };  // compute, weights, gradients
+typedef enum { BLOCK_FREE, BLOCK_READ, BLOCK_WRITTEN, BLOCK_OUTPUTS } BlockOutput;  // compute, weights, gradients
 
 // Later than anything waits for: stands for "never".
 static const double block_never_s = -1e30;

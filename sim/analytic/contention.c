@@ -147,14 +147,12 @@ void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Int
     }
 }
 
-enum { GATHER = 1, SCATTER = 2, REPLICA = 4 };
-
 // Those of `left` that run now. Where gather and scatter take turns, the scatter of the layer before was issued first.
 // A layer's replica sum comes after its scatter, though beside the next one's when the layer does not hide both.
 static int running_set(int left, bool take_turns, bool hidden) {
-    int set = take_turns && (left & SCATTER) ? left & ~GATHER : left;
-    if (hidden && (left & SCATTER)) {
-        set &= ~REPLICA;
+    int set = take_turns && (left & SCATTERS) ? left & ~GATHERS : left;
+    if (hidden && (left & SCATTERS)) {
+        set &= ~REPLICA_SUMS;
     }
     return set;
 }

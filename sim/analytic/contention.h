@@ -22,7 +22,15 @@ typedef struct FluidBlock {
     int32_t count;
 } FluidBlock;
 
-enum { BACKGROUNDS = 3, BACKGROUND_SETS = 1 << BACKGROUNDS };  // gather, scatter, replica sum; sets as bit masks
+enum { BACKGROUND_GATHER, BACKGROUND_SCATTER, BACKGROUND_REPLICA, BACKGROUNDS };
+
+// Sets of them, as bit masks.
+enum {
+    GATHERS = 1 << BACKGROUND_GATHER,
+    SCATTERS = 1 << BACKGROUND_SCATTER,
+    REPLICA_SUMS = 1 << BACKGROUND_REPLICA,
+    BACKGROUND_SETS = 1 << BACKGROUNDS
+};
 
 // What a layer and a set of collectives that run beside all of it do to each other.
 typedef struct FluidResponse {

@@ -73,7 +73,7 @@ void shard_costs_add(const CostModel *cost, const Slowdowns *slow, const StepPro
         } else {
             costs->seconds[task->unit][kind] = priced.seconds;
             costs->host_s[task->unit][kind] = priced.host_s;
-            if (task->unit == 1) {
+            if (task->unit == UNIT_LAYER) {
                 costs->demand[kind] = share_demand(task, &priced);
             }
         }

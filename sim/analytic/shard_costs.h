@@ -7,8 +7,6 @@
 #include "sim/cost/interference.h"
 #include "sim/step/step.h"
 
-enum { SHARD_UNITS = 3 };  // embedding, layer, head: the order of StepProgram.units
-
 typedef enum {
     SHARD_COPY_IN,  // before a gather, on its lane
     SHARD_GATHER,
@@ -26,8 +24,8 @@ typedef enum {
 } ShardKind;
 
 typedef struct ShardCosts {
-    double seconds[SHARD_UNITS][SHARD_KINDS];
-    double host_s[SHARD_UNITS][SHARD_KINDS];
+    double seconds[UNIT_COUNT][SHARD_KINDS];
+    double host_s[UNIT_COUNT][SHARD_KINDS];
     double scalars_s;   // loss and norm sums over ranks, one after the other
     double loss_sum_s;  // of them, what does not wait for the norm
     double zero_s, clip_s;

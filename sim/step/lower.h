@@ -77,8 +77,6 @@ typedef struct Tensor {
     bool cheap;     // backward makes it again rather than keep it (a packed copy)
 } Tensor;
 
-// Also the parts of a model. With a root unit the first one is all of embedding, final norm and head: there are two.
-enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
 enum { MAX_SLICES = 32 };
 
 // Local sizes of one rank.

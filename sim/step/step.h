@@ -175,6 +175,10 @@ typedef struct ParamSlice {
     double init_value;
 } ParamSlice;
 
+// Order of StepProgram.units, and the parts of a model. With a root unit the first one is all of embedding, final norm
+// and head: there are two.
+enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
+
 // What is gathered and reduced together: embedding, one decoder layer, final norm + head; or the edges in one, and one
 // decoder layer. All flat: slices back to back.
 typedef struct Unit {

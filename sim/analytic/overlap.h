@@ -1,6 +1,7 @@
-// A micro-step as a short list of operations on a handful of clocks: compute blocks, gathers, copies, reductions, in
-// the order in which the lowering issues them. Made once per key from a lowered program; run for each candidate with
-// the sharding costs of its mesh. Layers repeat, so three are run and the clocks of the others follow by their pace.
+// How compute and collectives overlap in a micro-step: a short list of operations on a handful of clocks (compute
+// blocks, gathers, copies, reductions), in the order in which the lowering issues them. Made once per key from a
+// lowered program; run for each candidate with the sharding costs of its mesh. Layers repeat, so three are run and the
+// clocks of the others follow by their pace.
 
 #pragma once
 
@@ -14,12 +15,12 @@ typedef enum {
     SECTION_TAIL,
     SECTION_BACKWARD,
     SECTION_END,
-    PIPELINE_SECTIONS
-} PipelineSection;
+    OVERLAP_SECTIONS
+} OverlapSection;
 
 typedef enum { MICRO_FIRST, MICRO_MIDDLE, MICRO_LAST, MICRO_ONLY, MICRO_VARIANTS } MicroVariant;
 
-typedef struct PipelineOp {
+typedef struct OverlapOp {
     uint8_t kind;       // ShardKind, or SHARD_KINDS for a block
     uint8_t unit;       // of a block: whose weights it reads
     uint8_t ring;       // slots of the buffer that it waits for (weights or gradients); 0: it never waits
@@ -31,7 +32,7 @@ typedef struct PipelineOp {
     bool copied_in;  // gather: behind a copy on its lane, issued copy_host_s earlier
     uint8_t after;   // scatter: what follows on its lane, SHARD_CAST or SHARD_ADD; SHARD_KINDS nothing
     double host_s, copy_host_s;
-} PipelineOp;
+} OverlapOp;
 
 typedef struct OpRange {
     int32_t first, count;
@@ -45,52 +46,52 @@ typedef struct ShardKernels {
     int32_t copies_out, reduce_copies, pads;
 } ShardKernels;
 
-typedef struct Pipeline {
-    PipelineOp *ops;
+typedef struct Overlap {
+    OverlapOp *ops;
     Block *blocks;
     int32_t op_count, block_count;
-    OpRange sections[MICRO_VARIANTS][PIPELINE_SECTIONS];
+    OpRange sections[MICRO_VARIANTS][OVERLAP_SECTIONS];
     // Sums over a micro-step that no clock has a say in:
     double busy_s[MICRO_VARIANTS][LAYER_PASSES + 1];  // blocks, by pass; the last one outside of the layers
     double exposed_s[MICRO_VARIANTS][LAYER_PASSES + 1][AXIS_COUNT];
-    ShardKernels kernels_run[MICRO_VARIANTS][LAYER_PASSES + 1][SHARD_UNITS];
+    ShardKernels kernels_run[MICRO_VARIANTS][LAYER_PASSES + 1][UNIT_COUNT];
     FluidBlock fluid[LAYER_PASSES];
     double isolated_s[LAYER_PASSES];
     // Collectives beside the layers of a pass, in units of one per layer: its own, and edge units' spread over the
     // layers.
     int8_t beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];
-    int8_t edge_beside[MICRO_VARIANTS][LAYER_PASSES][SHARD_UNITS][BACKGROUNDS];
+    int8_t edge_beside[MICRO_VARIANTS][LAYER_PASSES][UNIT_COUNT][BACKGROUNDS];
     int32_t layers;
     bool guarded;     // some operation is
     bool sums_whole;  // replicas sum whole gradients inside the micro-step: nothing is scattered
     bool shared_communicator, copies;
     bool late_reduce;  // scatters run behind the last backward
     Axis reduce_axis;  // of waits for the last reduction
-} Pipeline;
+} Overlap;
 
 // program: lowered with grad_accum 1 fills MICRO_ONLY, with 3 the others. Later calls add to what is there.
-void pipeline_add(Pipeline *pipeline, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch);
+void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch);
 
-typedef struct PipelineTimes {
+typedef struct OverlapTimes {
     double step_s, compute_s, optimizer_s;
     double exposed_s[AXIS_COUNT];
-} PipelineTimes;
+} OverlapTimes;
 
 // What tasks that run at the same time do to each other on one mesh: per pass and kind of collective.
-typedef struct PipelineContention {
+typedef struct OverlapContention {
     LayerResponse response[LAYER_PASSES];
     BackgroundRates rates;              // of the collectives alone
     double update_slow, regather_slow;  // AdamW beside the gather of updated weights
-} PipelineContention;
+} OverlapContention;
 
-void pipeline_contention_make(const Pipeline *pipeline, const ShardCosts *costs, const Interference *interference,
-                              PipelineContention *contention);
+void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, const Interference *interference,
+                             OverlapContention *contention);
 
 // Factors of the variant's layers, forward and backward; of MICRO_MIDDLE and MICRO_LAST after those of the variant
 // before. contention NULL: none.
-void pipeline_factors(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
-                      MicroVariant variant, LayerFactors factors[MICRO_VARIANTS][LAYER_PASSES]);
+void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
+                     MicroVariant variant, LayerFactors factors[MICRO_VARIANTS][LAYER_PASSES]);
 
 // One step of `micro_steps`; without the target's fixed time. contention NULL: every task takes its isolated time.
-void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
-                  int micro_steps, PipelineTimes *times);
+void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention, int micro_steps,
+                 OverlapTimes *times);

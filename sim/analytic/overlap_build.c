@@ -1,13 +1,13 @@
-// From a lowered program to pipelines: sections are recognised by the loop structure (before, in, between and after
-// the two layer loops of a micro-step), sharding tasks by lane and unit, and everything between two of them becomes
-// one block.
+// From a lowered program to a micro-step's operations: sections are recognised by the loop structure (before, in,
+// between and after the two layer loops of a micro-step), sharding tasks by lane and unit, and everything between two
+// of them becomes one block.
 
-#include "sim/analytic/pipeline.h"
+#include "sim/analytic/overlap.h"
 
 #include <string.h>
 
 typedef struct Builder {
-    Pipeline *pipeline;
+    Overlap *overlap;
     const StepProgram *program;
     const TaskCost *costs;
     Arena *arena;
@@ -20,21 +20,21 @@ typedef struct Builder {
     int32_t section_first;  // operation
     double *event_s;
     const int32_t *first_slot;
-    PipelineSection section;
+    OverlapSection section;
 } Builder;
 
 // With a root unit the tail is its too.
 static int section_unit(const Builder *builder) {
-    static const uint8_t units[PIPELINE_SECTIONS] = {0, 1, 2, 1, 0};
-    return units[builder->section] < builder->program->unit_count ? units[builder->section] : 0;
+    static const uint8_t units[OVERLAP_SECTIONS] = {UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_LAYER, UNIT_EMBEDDING};
+    return units[builder->section] < builder->program->unit_count ? units[builder->section] : UNIT_EMBEDDING;
 }
 
-static PipelineOp *append_op(Builder *builder, PipelineOp op) {
-    Pipeline *pipeline = builder->pipeline;
-    pipeline->ops =
-        arena_grow(builder->arena, pipeline->ops, (size_t)pipeline->op_count, &builder->op_capacity, sizeof op);
-    pipeline->ops[pipeline->op_count] = op;
-    return &pipeline->ops[pipeline->op_count++];
+static OverlapOp *append_op(Builder *builder, OverlapOp op) {
+    Overlap *overlap = builder->overlap;
+    overlap->ops =
+        arena_grow(builder->arena, overlap->ops, (size_t)overlap->op_count, &builder->op_capacity, sizeof op);
+    overlap->ops[overlap->op_count] = op;
+    return &overlap->ops[overlap->op_count++];
 }
 
 // A slot per instance is never written twice in a micro-step, so nobody waits.
@@ -50,7 +50,7 @@ static uint8_t gradient_depth(const Builder *builder, int unit) {
 
 // A layer in the middle of the section's way; the first one, which may have less to do (lower_fuse.c), counts as it
 // does.
-static int32_t section_layer(const Builder *builder, PipelineSection section) {
+static int32_t section_layer(const Builder *builder, OverlapSection section) {
     const int32_t layers = builder->program->layers;
     return section == SECTION_FORWARD ? 1 : section == SECTION_BACKWARD ? layers - 2 : 0;
 }
@@ -77,7 +77,7 @@ static int fluid_lane(int lane) {
     return lane == LANE_COMPUTE ? 0 : lane == LANE_TP ? 1 : 2;
 }
 
-// Events become counts of ended tasks, as in the engine; what other lanes record is left to the pipeline.
+// Events become counts of ended tasks, as in the engine; what other lanes record is left to the operations' clocks.
 static void add_fluid_tasks(const BlockTasks *tasks, const TaskRun *run, bool own, int32_t *counts, FluidBlock *fluid) {
     const StepProgram *program = tasks->program;
     for (int32_t i = 0; i < run->count; i++) {
@@ -116,19 +116,19 @@ static FluidBlock make_fluid(const BlockTasks *tasks, Arena *arena) {
 
 // Variants of a micro-step mostly have the same blocks and sections: shared, they stay in the cache.
 static int32_t block_index(Builder *builder, const Block *block) {
-    Pipeline *pipeline = builder->pipeline;
-    for (int32_t i = 0; i < pipeline->block_count; i++) {
-        if (memcmp(&pipeline->blocks[i], block, sizeof *block) == 0) {  // doubles only
+    Overlap *overlap = builder->overlap;
+    for (int32_t i = 0; i < overlap->block_count; i++) {
+        if (memcmp(&overlap->blocks[i], block, sizeof *block) == 0) {  // doubles only
             return i;
         }
     }
-    pipeline->blocks = arena_grow(builder->arena, pipeline->blocks, (size_t)pipeline->block_count,
-                                  &builder->block_capacity, sizeof(Block));
-    pipeline->blocks[pipeline->block_count] = *block;
-    return pipeline->block_count++;
+    overlap->blocks = arena_grow(builder->arena, overlap->blocks, (size_t)overlap->block_count,
+                                 &builder->block_capacity, sizeof(Block));
+    overlap->blocks[overlap->block_count] = *block;
+    return overlap->block_count++;
 }
 
-static bool same_op(const PipelineOp *a, const PipelineOp *b) {
+static bool same_op(const OverlapOp *a, const OverlapOp *b) {
     return a->kind == b->kind && a->unit == b->unit && a->ring == b->ring && a->offset == b->offset &&
            a->releases == b->releases && a->replica_lane == b->replica_lane && a->guarded == b->guarded &&
            a->block == b->block && a->copied_in == b->copied_in && a->after == b->after && a->host_s == b->host_s &&
@@ -136,15 +136,15 @@ static bool same_op(const PipelineOp *a, const PipelineOp *b) {
 }
 
 // The same section of an earlier variant, if it has the same operations; else this one.
-static OpRange shared_range(Pipeline *pipeline, MicroVariant variant, PipelineSection section, OpRange range) {
+static OpRange shared_range(Overlap *overlap, MicroVariant variant, OverlapSection section, OpRange range) {
     for (MicroVariant other = MICRO_FIRST; other < variant; other++) {
-        const OpRange known = pipeline->sections[other][section];
+        const OpRange known = overlap->sections[other][section];
         bool same = known.count == range.count;
         for (int32_t i = 0; same && i < range.count; i++) {
-            same = same_op(&pipeline->ops[known.first + i], &pipeline->ops[range.first + i]);
+            same = same_op(&overlap->ops[known.first + i], &overlap->ops[range.first + i]);
         }
         if (same) {
-            pipeline->op_count = range.first;
+            overlap->op_count = range.first;
             return known;
         }
     }
@@ -152,7 +152,7 @@ static OpRange shared_range(Pipeline *pipeline, MicroVariant variant, PipelineSe
 }
 
 static void close_block(Builder *builder) {
-    Pipeline *pipeline = builder->pipeline;
+    Overlap *overlap = builder->overlap;
     if (builder->pending_count == 0) {
         return;
     }
@@ -167,15 +167,15 @@ static void close_block(Builder *builder) {
     const Block measured = block_measure(&tasks);
     const int32_t block = block_index(builder, &measured);
     const int unit = section_unit(builder);
-    append_op(builder, (PipelineOp){.kind = SHARD_KINDS,
-                                    .unit = (uint8_t)unit,
-                                    .ring = gradient_depth(builder, unit),
-                                    .block = block,
-                                    .host_s = measured.host_s});
+    append_op(builder, (OverlapOp){.kind = SHARD_KINDS,
+                                   .unit = (uint8_t)unit,
+                                   .ring = gradient_depth(builder, unit),
+                                   .block = block,
+                                   .host_s = measured.host_s});
     if (builder->section == SECTION_FORWARD || builder->section == SECTION_BACKWARD) {
         const int pass = builder->section == SECTION_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
-        pipeline->fluid[pass] = make_fluid(&tasks, builder->arena);
-        pipeline->isolated_s[pass] = measured.length_s;
+        overlap->fluid[pass] = make_fluid(&tasks, builder->arena);
+        overlap->isolated_s[pass] = measured.length_s;
     }
     int32_t *spare = builder->before;
     builder->before = builder->pending;
@@ -194,7 +194,7 @@ static bool keeps_weights(const Builder *builder) {
 static uint8_t gather_depth(const Builder *builder, const Task *task) {
     const Operand *out = task_operand(builder->program, task, 1);
     const int32_t slots = builder->program->buffers[out->ref.buffer].slots;
-    return keeps_weights(builder) && !builder->pipeline->copies ? 1 : (uint8_t)(slots > 2 ? 2 : slots);
+    return keeps_weights(builder) && !builder->overlap->copies ? 1 : (uint8_t)(slots > 2 ? 2 : slots);
 }
 
 static uint8_t op_ring(const Builder *builder, const Task *task, ShardKind kind) {
@@ -202,7 +202,7 @@ static uint8_t op_ring(const Builder *builder, const Task *task, ShardKind kind)
     case SHARD_GATHER:
         return gather_depth(builder, task);
     case SHARD_SCATTER:
-        return builder->pipeline->copies ? 1 : gradient_depth(builder, task->unit);
+        return builder->overlap->copies ? 1 : gradient_depth(builder, task->unit);
     default:
         return 0;
     }
@@ -210,7 +210,7 @@ static uint8_t op_ring(const Builder *builder, const Task *task, ShardKind kind)
 
 // The tail gathers for the first layer of backward: the last one.
 static int8_t op_offset(const Builder *builder, const Task *task, ShardKind kind) {
-    if (kind != SHARD_GATHER || task->unit != 1) {
+    if (kind != SHARD_GATHER || task->unit != UNIT_LAYER) {
         return 0;
     }
     return (int8_t)(builder->section == SECTION_TAIL ? (builder->program->layers - 1) & 1
@@ -219,18 +219,18 @@ static int8_t op_offset(const Builder *builder, const Task *task, ShardKind kind
 
 // A copy before a gather, a cast or sum after a reduction: one operation with it.
 static bool joins_last_op(Builder *builder, const Task *task, ShardKind kind, double host_s) {
-    Pipeline *pipeline = builder->pipeline;
-    PipelineOp *last = pipeline->op_count > builder->section_first ? &pipeline->ops[pipeline->op_count - 1] : NULL;
+    Overlap *overlap = builder->overlap;
+    OverlapOp *last = overlap->op_count > builder->section_first ? &overlap->ops[overlap->op_count - 1] : NULL;
     if (last && kind == SHARD_GATHER && last->kind == SHARD_COPY_IN && last->unit == task->unit) {
-        *last = (PipelineOp){.kind = SHARD_GATHER,
-                             .unit = last->unit,
-                             .after = SHARD_KINDS,
-                             .ring = op_ring(builder, task, kind),
-                             .offset = op_offset(builder, task, kind),
-                             .guarded = task->layer_guard != 0,
-                             .copied_in = true,
-                             .copy_host_s = last->host_s,
-                             .host_s = last->host_s + host_s};
+        *last = (OverlapOp){.kind = SHARD_GATHER,
+                            .unit = last->unit,
+                            .after = SHARD_KINDS,
+                            .ring = op_ring(builder, task, kind),
+                            .offset = op_offset(builder, task, kind),
+                            .guarded = task->layer_guard != 0,
+                            .copied_in = true,
+                            .copy_host_s = last->host_s,
+                            .host_s = last->host_s + host_s};
         return true;
     }
     if (last && (kind == SHARD_CAST || kind == SHARD_ADD) && last->kind == SHARD_SCATTER && task->lane == LANE_RS) {
@@ -257,38 +257,38 @@ static void add_task(Builder *builder, int32_t index) {
     if (joins_last_op(builder, task, kind, builder->costs[index].host_s)) {
         return;
     }
-    builder->pipeline->guarded |= task->layer_guard != 0;
-    append_op(builder, (PipelineOp){.kind = (uint8_t)kind,
-                                    .after = SHARD_KINDS,
-                                    .unit = (uint8_t)task->unit,
-                                    .ring = op_ring(builder, task, kind),
-                                    .offset = op_offset(builder, task, kind),
-                                    .replica_lane = task->lane == LANE_REP,
-                                    .guarded = task->layer_guard != 0,
-                                    .host_s = builder->costs[index].host_s});
+    builder->overlap->guarded |= task->layer_guard != 0;
+    append_op(builder, (OverlapOp){.kind = (uint8_t)kind,
+                                   .after = SHARD_KINDS,
+                                   .unit = (uint8_t)task->unit,
+                                   .ring = op_ring(builder, task, kind),
+                                   .offset = op_offset(builder, task, kind),
+                                   .replica_lane = task->lane == LANE_REP,
+                                   .guarded = task->layer_guard != 0,
+                                   .host_s = builder->costs[index].host_s});
 }
 
 // Where weights are read in place, not copied first, the section's last block that reads them frees their buffer.
 static void mark_release(const Builder *builder, OpRange range) {
     const int unit = section_unit(builder);
-    if (builder->program->units[unit].gathered < 0 || builder->pipeline->copies) {
+    if (builder->program->units[unit].gathered < 0 || builder->overlap->copies) {
         return;
     }
     if (keeps_weights(builder) && builder->section == SECTION_FORWARD) {
         return;
     }
     for (int32_t i = range.first + range.count - 1; i >= range.first; i--) {
-        PipelineOp *op = &builder->pipeline->ops[i];
+        OverlapOp *op = &builder->overlap->ops[i];
         if (op->kind == SHARD_KINDS &&
-            builder->pipeline->blocks[op->block].delay_s[1][BLOCK_COMPUTE] > block_never_s / 2) {
+            builder->overlap->blocks[op->block].delay_s[BLOCK_READ][BLOCK_COMPUTE] > block_never_s / 2) {
             op->releases = true;
             return;
         }
     }
 }
 
-static void add_section(Builder *builder, MicroVariant variant, PipelineSection section, int32_t from, int32_t to) {
-    OpRange range = {.first = builder->pipeline->op_count};
+static void add_section(Builder *builder, MicroVariant variant, OverlapSection section, int32_t from, int32_t to) {
+    OpRange range = {.first = builder->overlap->op_count};
     builder->section = section;
     builder->opened = false;
     builder->section_first = range.first;
@@ -299,68 +299,71 @@ static void add_section(Builder *builder, MicroVariant variant, PipelineSection 
         }
     }
     close_block(builder);
-    range.count = builder->pipeline->op_count - range.first;
+    range.count = builder->overlap->op_count - range.first;
     mark_release(builder, range);
-    builder->pipeline->sections[variant][section] = shared_range(builder->pipeline, variant, section, range);
+    builder->overlap->sections[variant][section] = shared_range(builder->overlap, variant, section, range);
 }
 
 static int section_pass(int section) {
     return section == SECTION_FORWARD ? LAYERS_FORWARD : section == SECTION_BACKWARD ? LAYERS_BACKWARD : LAYER_PASSES;
 }
 
-static void add_sums(Pipeline *pipeline, MicroVariant variant) {
-    for (int section = 0; section < PIPELINE_SECTIONS; section++) {
-        const OpRange range = pipeline->sections[variant][section];
+static void add_sums(Overlap *overlap, MicroVariant variant) {
+    for (int section = 0; section < OVERLAP_SECTIONS; section++) {
+        const OpRange range = overlap->sections[variant][section];
         const int pass = section_pass(section);
-        const int times = pass < LAYER_PASSES ? pipeline->layers : 1;
+        const int times = pass < LAYER_PASSES ? overlap->layers : 1;
         for (int32_t i = range.first; i < range.first + range.count; i++) {
-            const PipelineOp *op = &pipeline->ops[i];
+            const OverlapOp *op = &overlap->ops[i];
             if (op->kind != SHARD_KINDS) {
-                ShardKernels *kernels = &pipeline->kernels_run[variant][pass][op->unit];
+                ShardKernels *kernels = &overlap->kernels_run[variant][pass][op->unit];
                 kernels->copies_out += op->kind == SHARD_COPY_OUT ? times : 0;
                 kernels->reduce_copies += op->kind == SHARD_REDUCE_COPY ? times : 0;
-                kernels->pads += op->kind == (pipeline->copies ? SHARD_REDUCE_COPY : SHARD_SCATTER) ? times : 0;
+                kernels->pads += op->kind == (overlap->copies ? SHARD_REDUCE_COPY : SHARD_SCATTER) ? times : 0;
                 continue;
             }
-            const Block *block = &pipeline->blocks[op->block];
-            pipeline->busy_s[variant][pass] += block->busy_s * times;
+            const Block *block = &overlap->blocks[op->block];
+            overlap->busy_s[variant][pass] += block->busy_s * times;
             for (int axis = 0; axis < AXIS_COUNT; axis++) {
-                pipeline->exposed_s[variant][pass][axis] += block->exposed_s[axis] * times;
+                overlap->exposed_s[variant][pass][axis] += block->exposed_s[axis] * times;
             }
         }
     }
 }
 
 // Is there a sum over replicas, and nothing scattered before it?
-static bool sums_whole(const Pipeline *pipeline) {
+static bool sums_whole(const Overlap *overlap) {
     bool sums = false, scatters = false;
-    for (int32_t i = 0; i < pipeline->op_count; i++) {
-        sums |= pipeline->ops[i].kind == SHARD_REPLICA;
-        scatters |= pipeline->ops[i].kind == SHARD_SCATTER;
+    for (int32_t i = 0; i < overlap->op_count; i++) {
+        sums |= overlap->ops[i].kind == SHARD_REPLICA;
+        scatters |= overlap->ops[i].kind == SHARD_SCATTER;
     }
     return sums && !scatters;
 }
 
 static int background_of(uint8_t kind) {
-    return kind == SHARD_GATHER ? 0 : kind == SHARD_SCATTER ? 1 : kind == SHARD_REPLICA ? 2 : BACKGROUNDS;
+    return kind == SHARD_GATHER    ? BACKGROUND_GATHER
+           : kind == SHARD_SCATTER ? BACKGROUND_SCATTER
+           : kind == SHARD_REPLICA ? BACKGROUND_REPLICA
+                                   : BACKGROUNDS;
 }
 
 // Which collectives run beside the layers of a pass: those of the pass, and of edge units those that are issued just
 // around it.
-static void find_beside(Pipeline *pipeline, MicroVariant variant) {
-    for (int section = 0; section < PIPELINE_SECTIONS; section++) {
-        const OpRange range = pipeline->sections[variant][section];
+static void find_beside(Overlap *overlap, MicroVariant variant) {
+    for (int section = 0; section < OVERLAP_SECTIONS; section++) {
+        const OpRange range = overlap->sections[variant][section];
         for (int32_t i = range.first; i < range.first + range.count; i++) {
-            const PipelineOp *op = &pipeline->ops[i];
+            const OverlapOp *op = &overlap->ops[i];
             const int background = background_of(op->kind);
             if (background == BACKGROUNDS) {
                 continue;
             }
             if (section_pass(section) < LAYER_PASSES) {
-                pipeline->beside[variant][section_pass(section)][background]++;
-            } else if (section == SECTION_TAIL && op->unit == 2) {
+                overlap->beside[variant][section_pass(section)][background]++;
+            } else if (section == SECTION_TAIL && op->unit == UNIT_HEAD) {
                 const int pass = op->kind == SHARD_GATHER ? LAYERS_FORWARD : LAYERS_BACKWARD;
-                pipeline->edge_beside[variant][pass][op->unit][background]++;
+                overlap->edge_beside[variant][pass][op->unit][background]++;
             }
         }
     }
@@ -372,38 +375,38 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     int32_t from = loop + 1;
     for (int32_t s = loop + 1; s < segments[loop].end; s++) {
         if (segments[s].kind == SEGMENT_LAYERS) {
-            add_section(builder, variant, (PipelineSection)section++, from, s);
-            add_section(builder, variant, (PipelineSection)section++, s, segments[s].end);
+            add_section(builder, variant, (OverlapSection)section++, from, s);
+            add_section(builder, variant, (OverlapSection)section++, s, segments[s].end);
             from = segments[s].end;
         }
     }
-    add_section(builder, variant, (PipelineSection)section, from, segments[loop].end);
+    add_section(builder, variant, (OverlapSection)section, from, segments[loop].end);
     ASSERT(section == SECTION_END);
-    add_sums(builder->pipeline, variant);
-    find_beside(builder->pipeline, variant);
+    add_sums(builder->overlap, variant);
+    find_beside(builder->overlap, variant);
 }
 
-void pipeline_add(Pipeline *pipeline, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch) {
-    Builder builder = {.pipeline = pipeline,
+void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch) {
+    Builder builder = {.overlap = overlap,
                        .program = program,
                        .costs = costs,
                        .arena = arena,
-                       .op_capacity = (size_t)pipeline->op_count,
-                       .block_capacity = (size_t)pipeline->block_count,
+                       .op_capacity = (size_t)overlap->op_count,
+                       .block_capacity = (size_t)overlap->block_count,
                        .pending = ARENA_ARRAY(scratch, int32_t, program->task_count),
                        .before = ARENA_ARRAY(scratch, int32_t, program->task_count),
                        .first_slot = step_event_slots(program, scratch)};
     builder.event_s = ARENA_ARRAY(scratch, double, builder.first_slot[program->event_count] + 1);
-    pipeline->layers = program->layers;
-    pipeline->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
-    pipeline->copies = program->target->shard_copies;
-    pipeline->late_reduce = program->target->late_reduce && program->plan.zero == 1;
-    pipeline->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
+    overlap->layers = program->layers;
+    overlap->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
+    overlap->copies = program->target->shard_copies;
+    overlap->late_reduce = program->target->late_reduce && program->plan.zero == 1;
+    overlap->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
     MicroVariant variant = program->plan.grad_accum == 1 ? MICRO_ONLY : MICRO_FIRST;
     for (int32_t s = 0; s < program->segment_count; s = program->segments[s].end) {
         if (program->segments[s].kind == SEGMENT_MICRO_BATCHES) {
             add_micro_step(&builder, variant++, s);
         }
     }
-    pipeline->sums_whole = sums_whole(pipeline);
+    overlap->sums_whole = sums_whole(overlap);
 }

@@ -1,11 +1,11 @@
-// Runs a pipeline: clocks of the lanes, of buffers and of the accumulated terms, advanced operation by operation with
-// the rules of sim/step/step.h (lane free, communicator free, events, host). All in doubles and without branches on
-// data where it is hot. Layers are run until two in a row advance the lanes equally and no lane that the others wait
-// for is slower than compute; then the rest follow by that pace.
+// Runs a micro-step's operations: clocks of the lanes, of buffers and of the accumulated terms, advanced operation by
+// operation with the rules of sim/step/step.h (lane free, communicator free, events, host). All in doubles and without
+// branches on data where it is hot. Layers are run until two in a row advance the lanes equally and no lane that the
+// others wait for is slower than compute; then the rest follow by that pace.
 
 #include <math.h>
 
-#include "sim/analytic/pipeline.h"
+#include "sim/analytic/overlap.h"
 
 enum { LEAST_LAYERS = 3, MOST_MIDDLE_STEPS = 6 };
 static const double pace_tolerance_s = 1e-9, step_tolerance = 1e-4;  // the second of a micro-step
@@ -13,13 +13,13 @@ static const double pace_tolerance_s = 1e-9, step_tolerance = 1e-4;  // the seco
 // Only doubles, so that the pace of all of them is one loop; few, because each layer is compared with the one before.
 typedef struct Clocks {
     double compute, host, ag, rs, rep, shard_comm;
-    double ready[SHARD_UNITS];                 // gathered weights
-    double released[SHARD_UNITS];              // their buffer
-    double reduced[SHARD_UNITS];               // the unit's latest gradient, wherever its last reduction is
-    double scattered[SHARD_UNITS];             // the reduction has read its input
+    double ready[UNIT_COUNT];                  // gathered weights
+    double released[UNIT_COUNT];               // their buffer
+    double reduced[UNIT_COUNT];                // the unit's latest gradient, wherever its last reduction is
+    double scattered[UNIT_COUNT];              // the reduction has read its input
     double released_before, scattered_before;  // the second latest times, of the layer unit: only it has two slots
-    double gradient[SHARD_UNITS];              // the unit's latest gradient is complete
-    double reduce_input[SHARD_UNITS];          // copied in
+    double gradient[UNIT_COUNT];               // the unit's latest gradient is complete
+    double reduce_input[UNIT_COUNT];           // copied in
     double block_end;                          // of the latest block
     double exposed;                            // compute idle because of sharding
     double hidden;                             // inner waits that passed beside sharding's copies
@@ -41,32 +41,32 @@ static inline double later(double a, double b) {
 
 static inline void set_released(int unit, double time_s, Run *run) {
     Clocks *clocks = &run->clocks;
-    const bool layer = unit == 1;
-    clocks->released_before = layer ? clocks->released[1] : clocks->released_before;
+    const bool layer = unit == UNIT_LAYER;
+    clocks->released_before = layer ? clocks->released[UNIT_LAYER] : clocks->released_before;
     run->released_slot = layer ? run->layer & 1 : run->released_slot;
     clocks->released[unit] = time_s;
 }
 
 static inline void set_scattered(int unit, double time_s, Run *run) {
     Clocks *clocks = &run->clocks;
-    const bool layer = unit == 1;
-    clocks->scattered_before = layer ? clocks->scattered[1] : clocks->scattered_before;
+    const bool layer = unit == UNIT_LAYER;
+    clocks->scattered_before = layer ? clocks->scattered[UNIT_LAYER] : clocks->scattered_before;
     run->scattered_slot = layer ? run->layer & 1 : run->scattered_slot;
     clocks->scattered[unit] = time_s;
 }
 
-static inline bool is_other_slot(const PipelineOp *op, int layer, int latest_slot) {
+static inline bool is_other_slot(const OverlapOp *op, int layer, int latest_slot) {
     return op->ring == 2 && ((layer + op->offset) & 1) != latest_slot;
 }
 
 // Latest use of the slot that the operation is about to use.
-static inline double released_s(const PipelineOp *op, const Run *run) {
+static inline double released_s(const OverlapOp *op, const Run *run) {
     const double *latest = &run->clocks.released[op->unit];
     const double *used = is_other_slot(op, run->layer, run->released_slot) ? &run->clocks.released_before : latest;
     return op->ring == 0 ? block_never_s : *used;
 }
 
-static inline double scattered_s(const PipelineOp *op, const Run *run) {
+static inline double scattered_s(const OverlapOp *op, const Run *run) {
     const double *latest = &run->clocks.scattered[op->unit];
     const double *used = is_other_slot(op, run->layer, run->scattered_slot) ? &run->clocks.scattered_before : latest;
     return op->ring == 0 ? block_never_s : *used;
@@ -84,17 +84,17 @@ static inline double block_sharded(const double *delay, double weights_s, double
     return later(weights_s + delay[BLOCK_WEIGHTS] * slow, gradients_s + delay[BLOCK_GRADIENTS] * slow);
 }
 
-static inline void run_block(const Pipeline *pipeline, const PipelineOp *op, double issue_s, Run *run) {
+static inline void run_block(const Overlap *overlap, const OverlapOp *op, double issue_s, Run *run) {
     Clocks *clocks = &run->clocks;
-    const Block *block = &pipeline->blocks[op->block];
+    const Block *block = &overlap->blocks[op->block];
     const double slow = run->factors->block;
-    const double *compute = block->delay_s[0], *gradient = block->delay_s[2];
+    const double *compute = block->delay_s[BLOCK_FREE], *gradient = block->delay_s[BLOCK_WRITTEN];
     const double own = block_own(compute, clocks, issue_s, slow);
     const double followed =
         later(clocks->compute + compute[BLOCK_COMPUTE] * slow, clocks->block_end + compute[BLOCK_BEFORE] * slow);
     clocks->hidden += clocks->compute + block->length_s * slow - followed;
     double end = own, complete = block_own(gradient, clocks, issue_s, slow);
-    if (!pipeline->copies || pipeline->sums_whole) {  // otherwise copies on the compute lane do the waiting
+    if (!overlap->copies || overlap->sums_whole) {  // otherwise copies on the compute lane do the waiting
         const double weights_s = clocks->ready[op->unit];
         const double gradients_s = scattered_s(op, run);
         if (later(weights_s, gradients_s) > block_never_s / 2) {
@@ -102,8 +102,8 @@ static inline void run_block(const Pipeline *pipeline, const PipelineOp *op, dou
             complete = later(complete, block_sharded(gradient, weights_s, gradients_s, slow));
         }
         if (op->releases) {
-            const double read = later(block_own(block->delay_s[1], clocks, issue_s, slow),
-                                      block_sharded(block->delay_s[1], weights_s, gradients_s, slow));
+            const double read = later(block_own(block->delay_s[BLOCK_READ], clocks, issue_s, slow),
+                                      block_sharded(block->delay_s[BLOCK_READ], weights_s, gradients_s, slow));
             set_released(op->unit, read, run);
         }
         clocks->exposed += end - own;
@@ -112,21 +112,21 @@ static inline void run_block(const Pipeline *pipeline, const PipelineOp *op, dou
     clocks->gradient[op->unit] = complete;
 }
 
-static inline void run_scatter(const Pipeline *pipeline, const PipelineOp *op, const double *unit_s, Run *run) {
+static inline void run_scatter(const Overlap *overlap, const OverlapOp *op, const double *unit_s, Run *run) {
     Clocks *clocks = &run->clocks;
-    const double source = pipeline->copies ? clocks->reduce_input[op->unit] : clocks->gradient[op->unit];
+    const double source = overlap->copies ? clocks->reduce_input[op->unit] : clocks->gradient[op->unit];
     double start = later(later(clocks->rs, clocks->host), source);
-    if (pipeline->shared_communicator) {
+    if (overlap->shared_communicator) {
         start = later(start, clocks->shard_comm);
     }
-    const double end = start + unit_s[SHARD_SCATTER] * run->factors->collective[1];
+    const double end = start + unit_s[SHARD_SCATTER] * run->factors->collective[BACKGROUND_SCATTER];
     clocks->shard_comm = end;
     clocks->rs = op->after < SHARD_KINDS ? end + unit_s[op->after] : end;
     clocks->reduced[op->unit] = clocks->rs;
     set_scattered(op->unit, end, run);
 }
 
-static inline void run_gather(const Pipeline *pipeline, const PipelineOp *op, const double *unit_s, double issue_s,
+static inline void run_gather(const Overlap *overlap, const OverlapOp *op, const double *unit_s, double issue_s,
                               Run *run) {
     Clocks *clocks = &run->clocks;
     double start = clocks->ag;
@@ -134,12 +134,12 @@ static inline void run_gather(const Pipeline *pipeline, const PipelineOp *op, co
         start = later(start, issue_s + op->copy_host_s) + unit_s[SHARD_COPY_IN];
     }
     start = later(start, clocks->host);
-    if (pipeline->shared_communicator) {
+    if (overlap->shared_communicator) {
         start = later(start, clocks->shard_comm);
     }
     start = later(start, released_s(op, run));
-    clocks->ag = start + unit_s[SHARD_GATHER] * run->factors->collective[0];
-    clocks->shard_comm = pipeline->shared_communicator ? clocks->ag : clocks->shard_comm;
+    clocks->ag = start + unit_s[SHARD_GATHER] * run->factors->collective[BACKGROUND_GATHER];
+    clocks->shard_comm = overlap->shared_communicator ? clocks->ag : clocks->shard_comm;
     clocks->ready[op->unit] = clocks->ag;
 }
 
@@ -151,33 +151,33 @@ static inline void run_copy(double awaited_s, double seconds, Clocks *clocks) {
     clocks->compute = start + seconds;
 }
 
-static inline void run_padding(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs,
-                               Clocks *clocks) {
+static inline void run_padding(const Overlap *overlap, const OverlapOp *op, const ShardCosts *costs, Clocks *clocks) {
     const double seconds = costs->seconds[op->unit][SHARD_PAD];
     if (seconds > 0) {
         clocks->host += costs->host_s[op->unit][SHARD_PAD];
         run_copy(block_never_s, seconds, clocks);
-        clocks->gradient[op->unit] = pipeline->copies ? clocks->gradient[op->unit] : clocks->compute;
+        clocks->gradient[op->unit] = overlap->copies ? clocks->gradient[op->unit] : clocks->compute;
     }
 }
 
 // Over replicas: of the shard behind a scatter, or of whole gradients, whose buffer it then keeps.
-static inline void run_sum(const Pipeline *pipeline, const PipelineOp *op, double seconds, Run *run) {
+static inline void run_sum(const Overlap *overlap, const OverlapOp *op, double seconds, Run *run) {
     Clocks *clocks = &run->clocks;
     const double source = later(clocks->reduced[op->unit], clocks->gradient[op->unit]);
-    clocks->rep = later(later(clocks->rep, clocks->host), source) + seconds * run->factors->collective[2];
+    clocks->rep =
+        later(later(clocks->rep, clocks->host), source) + seconds * run->factors->collective[BACKGROUND_REPLICA];
     clocks->reduced[op->unit] = clocks->rep;
-    if (pipeline->sums_whole) {
+    if (overlap->sums_whole) {
         set_scattered(op->unit, clocks->rep, run);
     }
 }
 
-static inline void run_op(const Pipeline *pipeline, const PipelineOp *op, const ShardCosts *costs, Run *run) {
+static inline void run_op(const Overlap *overlap, const OverlapOp *op, const ShardCosts *costs, Run *run) {
     Clocks *clocks = &run->clocks;
     const double issue_s = clocks->host;
     clocks->host += op->host_s;
     if (op->kind == SHARD_KINDS) {
-        run_block(pipeline, op, issue_s, run);
+        run_block(overlap, op, issue_s, run);
         return;
     }
     const double *unit_s = costs->seconds[op->unit];
@@ -187,41 +187,41 @@ static inline void run_op(const Pipeline *pipeline, const PipelineOp *op, const 
         clocks->ag = later(clocks->ag, clocks->host) + seconds;
         break;
     case SHARD_GATHER:
-        run_gather(pipeline, op, unit_s, issue_s, run);
+        run_gather(overlap, op, unit_s, issue_s, run);
         break;
     case SHARD_COPY_OUT:
         run_copy(clocks->ready[op->unit], seconds * run->factors->block, clocks);
         set_released(op->unit, clocks->compute, run);
         break;
     case SHARD_REDUCE_COPY:
-        run_padding(pipeline, op, costs, clocks);
+        run_padding(overlap, op, costs, clocks);
         run_copy(clocks->scattered[op->unit], seconds * run->factors->block, clocks);
         clocks->reduce_input[op->unit] = clocks->compute;
         break;
     case SHARD_SCATTER:
-        if (!pipeline->copies) {
-            run_padding(pipeline, op, costs, clocks);
+        if (!overlap->copies) {
+            run_padding(overlap, op, costs, clocks);
         }
-        run_scatter(pipeline, op, unit_s, run);
+        run_scatter(overlap, op, unit_s, run);
         break;
     case SHARD_REPLICA:
-        run_sum(pipeline, op, seconds, run);
+        run_sum(overlap, op, seconds, run);
         break;
     default: {  // cast, add
         double *lane = op->replica_lane ? &clocks->rep : &clocks->rs;
         *lane = later(*lane, clocks->host) + seconds;
         clocks->reduced[op->unit] = *lane;
-        if (pipeline->sums_whole && op->replica_lane) {
+        if (overlap->sums_whole && op->replica_lane) {
             clocks->scattered[op->unit] = *lane;  // it reads what was summed
         }
     }
     }
 }
 
-static void run_section(const Pipeline *pipeline, OpRange range, const ShardCosts *costs, Run *run) {
-    const PipelineOp *op = &pipeline->ops[range.first];
-    for (const PipelineOp *end = op + range.count; op < end; op++) {
-        run_op(pipeline, op, costs, run);
+static void run_section(const Overlap *overlap, OpRange range, const ShardCosts *costs, Run *run) {
+    const OverlapOp *op = &overlap->ops[range.first];
+    for (const OverlapOp *end = op + range.count; op < end; op++) {
+        run_op(overlap, op, costs, run);
     }
 }
 
@@ -261,33 +261,33 @@ static inline bool is_steady(const Pace *now, const Pace *before) {
     return moved < pace_tolerance_s && ahead < pace_tolerance_s;
 }
 
-static void run_last_layer(const Pipeline *pipeline, OpRange range, const ShardCosts *costs, Run *run) {
+static void run_last_layer(const Overlap *overlap, OpRange range, const ShardCosts *costs, Run *run) {
     for (int32_t i = range.first; i < range.first + range.count; i++) {
-        if (!pipeline->ops[i].guarded) {
-            run_op(pipeline, &pipeline->ops[i], costs, run);
+        if (!overlap->ops[i].guarded) {
+            run_op(overlap, &overlap->ops[i], costs, run);
         }
     }
 }
 
 // A lane that was catching up ends with the last layer's gradient at the earliest.
-static void catch_up(const Pipeline *pipeline, OpRange range, const ShardCosts *costs, Run *run) {
+static void catch_up(const Overlap *overlap, OpRange range, const ShardCosts *costs, Run *run) {
     Clocks *clocks = &run->clocks;
-    const double *layer_s = costs->seconds[1];
-    double source = clocks->gradient[1];
+    const double *layer_s = costs->seconds[UNIT_LAYER];
+    double source = clocks->gradient[UNIT_LAYER];
     for (int32_t i = range.first; i < range.first + range.count; i++) {
-        if (pipeline->ops[i].kind == SHARD_SCATTER) {
-            source = (pipeline->copies ? clocks->reduce_input[1] : source) +
-                     layer_s[SHARD_SCATTER] * run->factors->collective[1];
+        if (overlap->ops[i].kind == SHARD_SCATTER) {
+            source = (overlap->copies ? clocks->reduce_input[UNIT_LAYER] : source) +
+                     layer_s[SHARD_SCATTER] * run->factors->collective[BACKGROUND_SCATTER];
             clocks->rs = later(clocks->rs, source);
             source = clocks->rs;
-        } else if (pipeline->ops[i].kind == SHARD_REPLICA) {
-            source += layer_s[SHARD_REPLICA] * run->factors->collective[2];
+        } else if (overlap->ops[i].kind == SHARD_REPLICA) {
+            source += layer_s[SHARD_REPLICA] * run->factors->collective[BACKGROUND_REPLICA];
             clocks->rep = later(clocks->rep, source);
             source = clocks->rep;
         } else {
             continue;
         }
-        clocks->reduced[1] = later(clocks->reduced[1], source);
+        clocks->reduced[UNIT_LAYER] = later(clocks->reduced[UNIT_LAYER], source);
     }
 }
 
@@ -298,50 +298,50 @@ static void skip_layers(Run *run, const Clocks *before, int count, int step) {
     run->scattered_slot ^= count & 1;
 }
 
-static void run_layers(const Pipeline *pipeline, OpRange range, int step, const ShardCosts *costs, Run *run) {
-    const int alike = pipeline->layers - (pipeline->guarded ? 1 : 0);
+static void run_layers(const Overlap *overlap, OpRange range, int step, const ShardCosts *costs, Run *run) {
+    const int alike = overlap->layers - (overlap->guarded ? 1 : 0);
     Pace marks = pace_marks(&run->clocks), pace = {0};
     Clocks before = {0};
-    run->layer = step > 0 ? 0 : pipeline->layers - 1;
+    run->layer = step > 0 ? 0 : overlap->layers - 1;
     for (int count = 1; count <= alike; count++) {
         if (count >= LEAST_LAYERS) {
             before = run->clocks;
         }
-        run_section(pipeline, range, costs, run);
+        run_section(overlap, range, costs, run);
         run->layer += step;
         const Pace marks_now = pace_marks(&run->clocks), pace_now = pace_between(&marks_now, &marks);
         if (count >= LEAST_LAYERS && is_steady(&pace_now, &pace)) {
             skip_layers(run, &before, alike - count, step);
-            catch_up(pipeline, range, costs, run);
+            catch_up(overlap, range, costs, run);
             break;
         }
         marks = marks_now;
         pace = pace_now;
     }
-    if (pipeline->guarded) {
-        run_last_layer(pipeline, range, costs, run);
+    if (overlap->guarded) {
+        run_last_layer(overlap, range, costs, run);
     }
 }
 
 typedef struct Step {
-    const Pipeline *pipeline;
+    const Overlap *overlap;
     const ShardCosts *costs;
-    const PipelineContention *contention;  // NULL: none
+    const OverlapContention *contention;  // NULL: none
     LayerFactors layers[MICRO_VARIANTS][LAYER_PASSES];
-    LayerFactors factors[MICRO_VARIANTS][PIPELINE_SECTIONS];
+    LayerFactors factors[MICRO_VARIANTS][OVERLAP_SECTIONS];
 } Step;
 
 // Between two micro-steps the last reductions of one meet the first gathers of the other, unless they take turns.
 static LayerFactors edge_factors(const Step *step, MicroVariant variant, bool begins) {
-    enum { GATHER_AND_SCATTER = 3 };
     LayerFactors factors = no_factors;
     const bool meets =
         begins ? variant == MICRO_MIDDLE || variant == MICRO_LAST : variant == MICRO_FIRST || variant == MICRO_MIDDLE;
-    const bool reduces =
-        step->pipeline->beside[variant][LAYERS_BACKWARD][1] && step->pipeline->beside[variant][LAYERS_FORWARD][0];
-    if (step->contention && meets && reduces && !step->pipeline->shared_communicator) {
-        factors.collective[0] = 1 / step->contention->rates[GATHER_AND_SCATTER][0];
-        factors.collective[1] = 1 / step->contention->rates[GATHER_AND_SCATTER][1];
+    const bool reduces = step->overlap->beside[variant][LAYERS_BACKWARD][BACKGROUND_SCATTER] &&
+                         step->overlap->beside[variant][LAYERS_FORWARD][BACKGROUND_GATHER];
+    if (step->contention && meets && reduces && !step->overlap->shared_communicator) {
+        const double *rates = step->contention->rates[GATHERS | SCATTERS];
+        factors.collective[BACKGROUND_GATHER] = 1 / rates[BACKGROUND_GATHER];
+        factors.collective[BACKGROUND_SCATTER] = 1 / rates[BACKGROUND_SCATTER];
     }
     return factors;
 }
@@ -349,14 +349,14 @@ static LayerFactors edge_factors(const Step *step, MicroVariant variant, bool be
 // Of all sections, once per variant. At the step's ends the first layer's gather comes before all compute and the last
 // reductions come behind it. (The last layer's gather for backward runs beside the head.)
 static void set_factors(Step *step, MicroVariant variant) {
-    pipeline_factors(step->pipeline, step->costs, step->contention, variant, step->layers);
+    overlap_factors(step->overlap, step->costs, step->contention, variant, step->layers);
     const LayerFactors *layers = step->layers[variant];
     LayerFactors *factors = step->factors[variant];
     factors[SECTION_BEGIN] = edge_factors(step, variant, true);
     factors[SECTION_FORWARD] = layers[LAYERS_FORWARD];
     factors[SECTION_TAIL] = layers[LAYERS_BACKWARD];  // of its collectives: they go on beside the layers of backward
     factors[SECTION_TAIL].block = 1;
-    factors[SECTION_TAIL].collective[0] = layers[LAYERS_FORWARD].collective[0];
+    factors[SECTION_TAIL].collective[BACKGROUND_GATHER] = layers[LAYERS_FORWARD].collective[BACKGROUND_GATHER];
     factors[SECTION_BACKWARD] = layers[LAYERS_BACKWARD];
     factors[SECTION_END] = edge_factors(step, variant, false);
     if (variant == MICRO_FIRST || variant == MICRO_ONLY) {
@@ -368,14 +368,14 @@ static void set_factors(Step *step, MicroVariant variant) {
 }
 
 static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
-    for (int section = 0; section < PIPELINE_SECTIONS; section++) {
-        const OpRange range = step->pipeline->sections[variant][section];
+    for (int section = 0; section < OVERLAP_SECTIONS; section++) {
+        const OpRange range = step->overlap->sections[variant][section];
         run->layer = 0;
         run->factors = &step->factors[variant][section];
         if (section == SECTION_FORWARD || section == SECTION_BACKWARD) {
-            run_layers(step->pipeline, range, section == SECTION_FORWARD ? 1 : -1, step->costs, run);
+            run_layers(step->overlap, range, section == SECTION_FORWARD ? 1 : -1, step->costs, run);
         } else {
-            run_section(step->pipeline, range, step->costs, run);
+            run_section(step->overlap, range, step->costs, run);
         }
     }
 }
@@ -403,11 +403,12 @@ typedef struct LateLanes {
     double scatter, replica;  // rates beside each other
 } LateLanes;
 
-static LateLanes late_lanes(const PipelineContention *contention, const double layer_s[SHARD_KINDS], double free_s) {
-    enum { SCATTER_AND_SUM = 6 };
+static LateLanes late_lanes(const OverlapContention *contention, const double layer_s[SHARD_KINDS], double free_s) {
     const bool share = contention && layer_s[SHARD_SCATTER] > 0 && layer_s[SHARD_REPLICA] > 0;
-    const double *rates = share ? contention->rates[SCATTER_AND_SUM] : NULL;
-    return (LateLanes){.free_s = free_s, .scatter = rates ? rates[1] : 1, .replica = rates ? rates[2] : 1};
+    const double *rates = share ? contention->rates[SCATTERS | REPLICA_SUMS] : NULL;
+    return (LateLanes){.free_s = free_s,
+                       .scatter = rates ? rates[BACKGROUND_SCATTER] : 1,
+                       .replica = rates ? rates[BACKGROUND_REPLICA] : 1};
 }
 
 static void reduce_one(const double unit_s[SHARD_KINDS], double from_s, LateLanes *lanes) {
@@ -420,12 +421,12 @@ static void reduce_one(const double unit_s[SHARD_KINDS], double from_s, LateLane
 }
 
 // Scatters of all units, layers first; behind each, on its own lane, the sum over replicas.
-static void reduce_late(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
+static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
                         Clocks *clocks) {
-    static const int order[SHARD_UNITS] = {1, 2, 0};
-    LateLanes lanes = late_lanes(contention, costs->seconds[1], clocks->rs);
-    for (int i = 0; i < SHARD_UNITS; i++) {
-        const int unit = order[i], count = unit == 1 ? pipeline->layers : 1;
+    static const int order[UNIT_COUNT] = {UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
+    LateLanes lanes = late_lanes(contention, costs->seconds[UNIT_LAYER], clocks->rs);
+    for (int i = 0; i < UNIT_COUNT; i++) {
+        const int unit = order[i], count = unit == UNIT_LAYER ? overlap->layers : 1;
         const double *unit_s = costs->seconds[unit], *host_s = costs->host_s[unit];
         const double scatter_host_s = host_s[SHARD_SCATTER] + host_s[SHARD_CAST];
         for (int done = 1; done <= count; done++) {
@@ -448,28 +449,30 @@ static void reduce_late(const Pipeline *pipeline, const ShardCosts *costs, const
 }
 
 // Square sums layer by layer, edges, scalars, clip, AdamW; stages 1 and 2 gather behind it.
-static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
+static double run_optimizer(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
                             Clocks *clocks) {
-    static const int edges[2] = {2, 0};
+    static const int edges[2] = {UNIT_HEAD, UNIT_EMBEDDING};
     double busy = costs->zero_s + costs->clip_s;
     clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
-    if (pipeline->late_reduce) {
-        reduce_late(pipeline, costs, contention, clocks);
+    if (overlap->late_reduce) {
+        reduce_late(overlap, costs, contention, clocks);
     }
-    wait_reduced(1, clocks);
-    run_kernels(costs->seconds[1][SHARD_SQUARE], costs->host_s[1][SHARD_SQUARE], pipeline->layers, clocks);
+    wait_reduced(UNIT_LAYER, clocks);
+    run_kernels(costs->seconds[UNIT_LAYER][SHARD_SQUARE], costs->host_s[UNIT_LAYER][SHARD_SQUARE], overlap->layers,
+                clocks);
     for (int i = 0; i < 2; i++) {
         wait_reduced(edges[i], clocks);
         run_kernels(costs->seconds[edges[i]][SHARD_SQUARE], costs->host_s[edges[i]][SHARD_SQUARE], 1, clocks);
     }
     clocks->host += costs->edge_host_s;
-    const double loss_s = later(clocks->compute - costs->seconds[0][SHARD_SQUARE], clocks->host) + costs->loss_sum_s;
+    const double loss_s =
+        later(clocks->compute - costs->seconds[UNIT_EMBEDDING][SHARD_SQUARE], clocks->host) + costs->loss_sum_s;
     clocks->compute =
         later(later(clocks->compute, clocks->host), loss_s) + costs->scalars_s - costs->loss_sum_s + costs->clip_s;
     double regathered = clocks->ag;
-    static const int order[SHARD_UNITS] = {0, 2, 1};
-    for (int i = 0; i < SHARD_UNITS; i++) {
-        const int unit = order[i], count = unit == 1 ? pipeline->layers : 1;
+    static const int order[UNIT_COUNT] = {UNIT_EMBEDDING, UNIT_HEAD, UNIT_LAYER};
+    for (int i = 0; i < UNIT_COUNT; i++) {
+        const int unit = order[i], count = unit == UNIT_LAYER ? overlap->layers : 1;
         const double *seconds = costs->seconds[unit];
         const bool contends = contention && seconds[SHARD_REGATHER] > 0;
         const double beside = contends ? fmin(1, seconds[SHARD_REGATHER] / seconds[SHARD_ADAMW]) : 0;
@@ -489,7 +492,7 @@ static double run_optimizer(const Pipeline *pipeline, const ShardCosts *costs, c
 
 static Clocks clocks_at_zero(void) {
     Clocks clocks = {0};
-    for (int unit = 0; unit < SHARD_UNITS; unit++) {
+    for (int unit = 0; unit < UNIT_COUNT; unit++) {
         clocks.ready[unit] = clocks.reduced[unit] = clocks.reduce_input[unit] = clocks.gradient[unit] = block_never_s;
         clocks.released[unit] = clocks.scattered[unit] = block_never_s;
     }
@@ -497,17 +500,17 @@ static Clocks clocks_at_zero(void) {
     return clocks;
 }
 
-static void add_sums(const Step *step, MicroVariant variant, int count, PipelineTimes *times) {
-    const Pipeline *pipeline = step->pipeline;
+static void add_sums(const Step *step, MicroVariant variant, int count, OverlapTimes *times) {
+    const Overlap *overlap = step->overlap;
     for (int pass = 0; pass <= LAYER_PASSES; pass++) {
-        static const PipelineSection sections[LAYER_PASSES] = {SECTION_FORWARD, SECTION_BACKWARD};
+        static const OverlapSection sections[LAYER_PASSES] = {SECTION_FORWARD, SECTION_BACKWARD};
         const double weight = count * (pass < LAYER_PASSES ? step->factors[variant][sections[pass]].block : 1);
-        times->compute_s += pipeline->busy_s[variant][pass] * weight;
+        times->compute_s += overlap->busy_s[variant][pass] * weight;
         for (int axis = 0; axis < AXIS_COUNT; axis++) {
-            times->exposed_s[axis] += pipeline->exposed_s[variant][pass][axis] * weight;
+            times->exposed_s[axis] += overlap->exposed_s[variant][pass][axis] * weight;
         }
-        for (int unit = 0; unit < SHARD_UNITS; unit++) {
-            const ShardKernels *kernels = &pipeline->kernels_run[variant][pass][unit];
+        for (int unit = 0; unit < UNIT_COUNT; unit++) {
+            const ShardKernels *kernels = &overlap->kernels_run[variant][pass][unit];
             const double *seconds = step->costs->seconds[unit];
             times->compute_s += weight * (kernels->copies_out * seconds[SHARD_COPY_OUT] +
                                           kernels->reduce_copies * seconds[SHARD_REDUCE_COPY]);
@@ -526,7 +529,7 @@ static bool step_repeats(const Clocks *now, const Clocks *before, double period_
     const double period_s = now->compute - before->compute;
     bool repeats = is_still_or(now->ag - before->ag, period_s) && is_still_or(now->rs - before->rs, period_s) &&
                    is_still_or(now->rep - before->rep, period_s);
-    for (int unit = 0; unit < SHARD_UNITS; unit++) {
+    for (int unit = 0; unit < UNIT_COUNT; unit++) {
         repeats &= is_still_or(now->released[unit] - before->released[unit], period_s) &&
                    is_still_or(now->scattered[unit] - before->scattered[unit], period_s);
     }
@@ -547,12 +550,12 @@ static void run_middle_steps(const Step *step, int count, Run *run) {
     }
 }
 
-void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const PipelineContention *contention,
-                  int micro_steps, PipelineTimes *times) {
-    Step step = {.pipeline = pipeline, .costs = costs, .contention = contention};
+void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention, int micro_steps,
+                 OverlapTimes *times) {
+    Step step = {.overlap = overlap, .costs = costs, .contention = contention};
     Run run = {.clocks = clocks_at_zero(), .factors = &no_factors};
     const Clocks *clocks = &run.clocks;
-    *times = (PipelineTimes){0};
+    *times = (OverlapTimes){0};
     if (micro_steps == 1) {
         set_factors(&step, MICRO_ONLY);
         run_micro_step(&step, MICRO_ONLY, &run);
@@ -570,8 +573,8 @@ void pipeline_run(const Pipeline *pipeline, const ShardCosts *costs, const Pipel
     }
     const double sharding_s = clocks->exposed;
     times->exposed_s[times->exposed_s[AXIS_TP] > times->exposed_s[AXIS_CP] ? AXIS_TP : AXIS_CP] -= clocks->hidden;
-    times->optimizer_s = run_optimizer(pipeline, costs, contention, &run.clocks);
+    times->optimizer_s = run_optimizer(overlap, costs, contention, &run.clocks);
     times->exposed_s[AXIS_DP_SHARD] += sharding_s;
-    times->exposed_s[pipeline->reduce_axis] += clocks->exposed - sharding_s;
+    times->exposed_s[overlap->reduce_axis] += clocks->exposed - sharding_s;
     times->step_s = later(later(clocks->compute, clocks->host), later(clocks->rs, clocks->rep));
 }

@@ -1,0 +1,119 @@
+// Contention in a micro-step: which collectives run beside the layers of a pass, what they and the layers do to each
+// other on one mesh, and by what each candidate's blocks and collectives are stretched for it. Not modelled:
+// collectives that begin or end in the middle of a pass; their work is spread over its layers.
+
+#include <math.h>
+#include <string.h>
+
+#include "sim/analytic/overlap.h"
+
+static const ShardKind background_kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
+
+static void update_contention(const ShardCosts *costs, const Interference *interference,
+                              OverlapContention *contention) {
+    const ShareDemand *active[2] = {&costs->demand[SHARD_ADAMW], &costs->demand[SHARD_REGATHER]};
+    double rates[2] = {1, 1};
+    if (costs->seconds[UNIT_LAYER][SHARD_REGATHER] > 0) {
+        share_rates(active, 2, interference, rates);
+    }
+    contention->update_slow = 1 / rates[0];
+    contention->regather_slow = 1 / rates[1];
+}
+
+void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, const Interference *interference,
+                             OverlapContention *contention) {
+    ShareDemand demands[BACKGROUNDS];
+    int occurs = 0;
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        demands[i] = costs->demand[background_kinds[i]];
+        occurs |= demands[i].collective ? 1 << i : 0;
+    }
+    update_contention(costs, interference, contention);
+    for (int set = 0; set < BACKGROUND_SETS; set++) {
+        const bool turns = overlap->shared_communicator && (set & GATHERS) && (set & SCATTERS);
+        if ((set & ~occurs) || turns) {
+            continue;
+        }
+        background_rates(demands, set, interference, contention->rates[set]);
+        for (int pass = 0; pass < LAYER_PASSES; pass++) {
+            contention->response[pass].isolated_s = overlap->isolated_s[pass];
+            contention->response[pass].beside[set] = fluid_run(&overlap->fluid[pass], demands, set, interference);
+        }
+    }
+    for (int pass = 0;
+         pass < LAYER_PASSES && costs->seconds[UNIT_LAYER][SHARD_COPY_IN] + costs->seconds[UNIT_LAYER][SHARD_ADD] > 0;
+         pass++) {
+        const ShardKind kind = costs->seconds[UNIT_LAYER][SHARD_COPY_IN] > 0 ? SHARD_COPY_IN : SHARD_ADD;
+        const ShareDemand kernel[BACKGROUNDS] = {[BACKGROUND_GATHER] = costs->demand[kind]};
+        const FluidResponse beside = fluid_run(&overlap->fluid[pass], kernel, GATHERS, interference);
+        LayerResponse *response = &contention->response[pass];
+        response->kernel_delay =
+            beside.rate[BACKGROUND_GATHER] > 0
+                ? (1 - response->beside[0].seconds / beside.seconds) / beside.rate[BACKGROUND_GATHER]
+                : 0;
+    }
+}
+
+// Variants whose layers have the same collectives beside them have the same factors.
+static bool same_beside(const Overlap *overlap, const ShardCosts *costs, MicroVariant variant, int pass) {
+    const MicroVariant other = variant - 1;
+    const bool adds = costs->seconds[UNIT_LAYER][SHARD_ADD] > 0 && overlap->beside[variant][pass][BACKGROUND_SCATTER];
+    return !(adds && other == MICRO_FIRST) &&
+           memcmp(overlap->beside[variant][pass], overlap->beside[other][pass], sizeof overlap->beside[0][0]) == 0 &&
+           memcmp(overlap->edge_beside[variant][pass], overlap->edge_beside[other][pass],
+                  sizeof overlap->edge_beside[0][0]) == 0;
+}
+
+static LayerWork layer_work(const Overlap *overlap, const ShardCosts *costs, MicroVariant variant, int pass) {
+    const double *layer_s = costs->seconds[UNIT_LAYER];
+    LayerWork work = {.take_turns = overlap->shared_communicator};
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        double edges_s = 0;
+        for (int unit = 0; unit < UNIT_COUNT; unit++) {
+            edges_s += overlap->edge_beside[variant][pass][unit][i] * costs->seconds[unit][background_kinds[i]];
+        }
+        work.layers_s[i] = overlap->beside[variant][pass][i] * layer_s[background_kinds[i]];
+        work.collective_s[i] = work.layers_s[i] + edges_s / overlap->layers;
+    }
+    const bool gathers = work.collective_s[BACKGROUND_GATHER] > 0, reduces = work.collective_s[BACKGROUND_SCATTER] > 0;
+    if (overlap->copies) {
+        work.copies_s = (gathers ? layer_s[SHARD_COPY_OUT] : 0) + (reduces ? layer_s[SHARD_REDUCE_COPY] : 0);
+    }
+    const double add_s = variant == MICRO_FIRST ? 0 : layer_s[SHARD_ADD];
+    work.lane_kernels_s = (gathers ? layer_s[SHARD_COPY_IN] : 0) + (reduces ? fmax(layer_s[SHARD_CAST], add_s) : 0);
+    return work;
+}
+
+// What the block would lose if one layer of the pass had no gather (forward) or no reduction (backward) beside it.
+static double spare_of(const Overlap *overlap, const LayerResponse *response, const LayerWork *work, int pass,
+                       double block) {
+    const double isolated_s = response->isolated_s + work->copies_s;
+    const double *collective_s = work->collective_s, *layers_s = work->layers_s;
+    const double all_s =
+        collective_s[BACKGROUND_GATHER] + collective_s[BACKGROUND_SCATTER] + collective_s[BACKGROUND_REPLICA];
+    if (all_s <= 0 || isolated_s <= 0) {
+        return 0;
+    }
+    const double missing_s = pass == LAYERS_FORWARD ? layers_s[BACKGROUND_GATHER]
+                                                    : layers_s[BACKGROUND_SCATTER] + layers_s[BACKGROUND_REPLICA];
+    const double alone = (response->beside[0].seconds + work->copies_s) / isolated_s;
+    return (block - alone) * missing_s / all_s / overlap->layers;
+}
+
+void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
+                     MicroVariant variant, LayerFactors factors[MICRO_VARIANTS][LAYER_PASSES]) {
+    const bool follows = variant == MICRO_MIDDLE || variant == MICRO_LAST;
+    for (int pass = 0; pass < LAYER_PASSES; pass++) {
+        if (!contention) {
+            factors[variant][pass] = no_factors;
+        } else if (follows && same_beside(overlap, costs, variant, pass)) {
+            factors[variant][pass] = factors[variant - 1][pass];
+        } else {
+            const LayerWork work = layer_work(overlap, costs, variant, pass);
+            const LayerResponse *response = &contention->response[pass];
+            LayerFactors *made = &factors[variant][pass];
+            *made = layer_factors(response, contention->rates, &work);
+            made->spare = spare_of(overlap, response, &work, pass, made->block);
+        }
+    }
+}
