@@ -1,0 +1,43 @@
+// Programs as they were on 22 November 2026: models, frameworks and plans drawn at random from what the frameworks
+// accept, each with the hash of its template. Workers refuse a request of another hash, and measurements are kept by
+// it. A line is "model target hash plan".
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/step/step.h"
+
+static const char recorded[] = NDTUNE_SOURCE_DIR "/tests/golden/sim/step/template_hashes.txt";
+enum { LINES = 528, WORD_BYTES = 64 };
+
+static uint64_t hash_now(const char *model_name, const char *target_name, const char *plan_words, Arena *arena) {
+    Error error = {0};
+    ModelSpec model;
+    TrainPlan plan;
+    const Target *target = NULL;
+    StepProgram program;
+    cr_assert_eq(model_find(model_name, arena, &model, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(target_find(target_name, &target, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(plan_parse(plan_words, &plan, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(step_lower(&model, &plan, target, arena, &program, &error), STATUS_OK, "%s", error.message);
+    return program.template_hash;
+}
+
+Test(template_hashes, programs_are_the_recorded_ones) {
+    FILE *file = fopen(recorded, "r");
+    char model[WORD_BYTES], target[WORD_BYTES], plan[PLAN_TEXT_BYTES];
+    uint64_t hash;
+    int lines = 0;
+    cr_assert_not_null(file, "cannot open %s", recorded);
+    while (fscanf(file, "%63s %63s %" SCNx64 " %319[^\n]", model, target, &hash, plan) == 4) {
+        Arena arena = {0};
+        const uint64_t now = hash_now(model, target, plan, &arena);
+        cr_expect_eq(now, hash, "%s %s %016" PRIx64 " %s: recorded %016" PRIx64, model, target, now, plan, hash);
+        arena_free(&arena);
+        lines++;
+    }
+    fclose(file);
+    cr_assert_eq(lines, LINES);
+}
