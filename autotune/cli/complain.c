@@ -8,26 +8,30 @@
 #include "autotune/cli/quote.h"
 #include "reports/colour.h"
 
-enum { LINE_BYTES = 4096, WORD_BYTES = 512 };
+// How many columns the text takes, a character one each.
+static int columns(const char *text) {
+    int count = 0;
+    for (; *text; text++) {
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    }
+    return count;
+}
+
+static void underline(const Cli *cli) {
+    Arena arena = {0};
+    const char *before = quote_line(cli->blame, cli->argv, &arena), *word = quote_word(cli->argv[cli->blame], &arena);
+    const char *after = quote_line(cli->argc - cli->blame, cli->argv + cli->blame, &arena) + strlen("ndtune");
+    fprintf(stderr, "ndtune: error: %s %s%s\nndtune: error: %*s", before, word, after, columns(before) + 1, "");
+    for (int i = columns(word); i > 0; i--) {
+        fputc('~', stderr);
+    }
+    fputc('\n', stderr);
+    arena_free(&arena);
+}
 
 void cli_complain(const Cli *cli, const Error *error) {
-    char line[LINE_BYTES] = "ndtune", below[LINE_BYTES];
-    size_t start = 0, end = 0;
-    for (int i = 1; i < cli->argc; i++) {
-        char word[WORD_BYTES];
-        quote_word(cli->argv[i], word, sizeof word);
-        const size_t used = strlen(line);
-        snprintf(line + used, sizeof line - used, " %s", word);
-        if (i == cli->blame) {
-            start = used + 1;
-            end = strlen(line);
-        }
-    }
-    if (end > start) {
-        memset(below, ' ', start);
-        memset(below + start, '~', end - start);
-        below[end] = '\0';
-        fprintf(stderr, "ndtune: error: %s\nndtune: error: %s\n", line, below);
+    if (cli->blame > 0 && cli->blame < cli->argc) {
+        underline(cli);
     }
     fprintf(stderr, "ndtune: %serror:%s %s\n", colour(stderr, COLOUR_BAD), colour(stderr, COLOUR_END), error->message);
     if (error->hint[0] != '\0') {

@@ -179,21 +179,14 @@ static Status search_stages(Cli *cli, Store *store, TuneRequest *request, const 
     return store_save_result(store, best, error);
 }
 
-static const char *quoted(Cli *cli, const char *word) {
-    const size_t bytes = 4 * strlen(word) + 3;  // every letter a quote, two quotes around
-    char *text = arena_alloc(&cli->arena, bytes);
-    quote_word(word, text, bytes);
-    return text;
-}
-
 // Model and cluster as a command line says them, with every --set.
 static const char *asked_words(Cli *cli, const TuneRequest *request) {
     const char *cluster =
         cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text : search_defaults.cluster;
-    const char *words =
-        arena_format(&cli->arena, "--model %s --cluster %s", quoted(cli, request->model_asked), quoted(cli, cluster));
+    const char *words = arena_format(&cli->arena, "--model %s --cluster %s",
+                                     quote_word(request->model_asked, &cli->arena), quote_word(cluster, &cli->arena));
     for (int i = 0; i < cli->options.set_count; i++) {
-        words = arena_format(&cli->arena, "%s --set %s", words, quoted(cli, cli->options.sets[i]));
+        words = arena_format(&cli->arena, "%s --set %s", words, quote_word(cli->options.sets[i], &cli->arena));
     }
     return words;
 }

@@ -1,48 +1,24 @@
-// Quotes with single quotes, POSIX style: a quote inside becomes '\''.
+// Quotes with single quotes, POSIX style.
 
 #include "autotune/cli/quote.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_-+=:,./^";
+#include "sim/base/escape.h"
 
-static void append(char *out, size_t bytes, size_t *used, const char *text) {
-    const size_t length = strlen(text);
-    const size_t room = bytes - 1 - *used;
-    const size_t copied = length < room ? length : room;
-    memcpy(out + *used, text, copied);
-    *used += copied;
-    out[*used] = '\0';
-}
-
-void quote_word(const char *word, char *out, size_t bytes) {
-    size_t used = 0;
-    out[0] = '\0';
-    if (word[0] != '\0' && strspn(word, plain) == strlen(word)) {
-        append(out, bytes, &used, word);
-        return;
+char *quote_word(const char *word, Arena *arena) {
+    char *line = arena_text(arena, word);
+    for (char *at = line + strcspn(line, "\n\t"); *at; at += strcspn(at, "\n\t")) {
+        *at = ' ';
     }
-    append(out, bytes, &used, "'");
-    for (const char *p = word; *p; p++) {
-        const char letter[2] = {*p == '\n' || *p == '\t' ? ' ' : *p, '\0'};
-        append(out, bytes, &used, *p == '\'' ? "'\\''" : letter);
-    }
-    append(out, bytes, &used, "'");
+    return escape_shell(text_is_line(line) ? line : escape_line_text(line, arena), arena);
 }
 
 char *quote_line(int argc, char *const *argv, Arena *arena) {
-    size_t bytes = sizeof "ndtune";
+    char *line = arena_text(arena, "ndtune");
     for (int i = 1; i < argc; i++) {
-        bytes += 4 * strlen(argv[i]) + 3;  // every letter a quote, two quotes around, one space
-    }
-    char *line = arena_alloc(arena, bytes);
-    size_t used = 0;
-    append(line, bytes, &used, "ndtune");
-    for (int i = 1; i < argc; i++) {
-        append(line, bytes, &used, " ");
-        quote_word(argv[i], line + used, bytes - used);
-        used += strlen(line + used);
+        line = arena_format(arena, "%s %s", line, quote_word(argv[i], arena));
     }
     return line;
 }

@@ -2,12 +2,11 @@
 
 #pragma once
 
-#include <stddef.h>
-
 #include "sim/base/arena.h"
 
-// The word itself when it is plain, else in single quotes; cut to bytes.
-void quote_word(const char *word, char *out, size_t bytes);
+// The word on one line: itself when it is plain, else in single quotes; line ends and tabs become spaces, other control
+// characters visible (the commands that other programs are started with may hold any).
+char *quote_word(const char *word, Arena *arena);
 
 // "ndtune --model './my model.json'"
 char *quote_line(int argc, char *const *argv, Arena *arena);

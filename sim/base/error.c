@@ -1,12 +1,14 @@
 // Errors as values. Every function formats into a local buffer first, so that an argument may point into the error
 // itself. A NULL error has no status to return to error_wrap and error_hint: they answer STATUS_INTERNAL, which is
-// never STATUS_OK. Words of a file or a user may hold anything: control characters become '?', so that a sentence stays
-// one line and cannot steer a terminal, and a character cut by the buffer's end goes as a whole.
+// never STATUS_OK. Words of a file or a user may hold anything: control characters and bytes outside UTF-8 become '?',
+// so that a sentence stays one line and cannot steer a terminal; a character cut by the buffer's end goes as a whole.
 
 #include "sim/base/error.h"
 
 #include <stdarg.h>
 #include <string.h>
+
+#include "sim/base/escape.h"
 
 static void make_printable(char *text, size_t bytes) {
     size_t length = strlen(text);
@@ -17,10 +19,20 @@ static void make_printable(char *text, size_t bytes) {
         length -= length > 0 && (unsigned char)text[length - 1] >= 0xC0;
         text[length] = '\0';
     }
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        text[i] = c < 0x20 || c == 0x7F ? '?' : text[i];
+    char *to = text;
+    unsigned code = 0;
+    for (const char *from = text; *from;) {
+        const int count = text_character(from, &code);
+        if (count == 0 || text_is_control(code)) {
+            *to++ = '?';
+            from += count > 0 ? count : 1;
+        } else {
+            memmove(to, from, (size_t)count);
+            to += count;
+            from += count;
+        }
     }
+    *to = '\0';
 }
 
 Status error_set(Error *error, Status status, const char *format, ...) {

@@ -5,9 +5,8 @@
 #include "autotune/cli/quote.h"
 
 static const char *quoted(const char *word) {
-    static char out[64];
-    quote_word(word, out, sizeof out);
-    return out;
+    static Arena arena;
+    return quote_word(word, &arena);
 }
 
 Test(quote, plain_words_stay_as_they_are) {
@@ -23,6 +22,11 @@ Test(quote, spaces_and_shell_letters_are_quoted) {
 
 Test(quote, a_quote_inside_is_escaped) {
     cr_assert_str_eq(quoted("it's"), "'it'\\''s'");
+}
+
+Test(quote, what_steers_a_terminal_or_ends_a_line_becomes_visible) {
+    cr_assert_str_eq(quoted("a\nb\tc"), "'a b c'");
+    cr_assert_str_eq(quoted("\x1b[2J\xff"), "'\\u001b[2J\\xff'");
 }
 
 Test(quote, a_line_is_ndtune_and_its_words) {

@@ -88,6 +88,10 @@ Test(error, control_characters_cannot_break_the_line_or_steer_a_terminal) {
     cr_assert_str_eq(error.hint, "did you mean a?b?");
     error_wrap(&error, "%s", "file\r.json");
     cr_assert_str_eq(error.message, "file?.json: unknown name \"a?b?[2Jc?\"");
+    error_set(&error, STATUS_USAGE, "%s",
+              "\xc2\x9b"
+              "2J \xe2\x80\xa8 \xff caf\xc3\xa9");
+    cr_assert_str_eq(error.message, "?2J ? ? caf\xc3\xa9");
 }
 
 Test(error, a_character_that_the_buffer_cuts_goes_as_a_whole) {
