@@ -3,6 +3,7 @@
 
 #include "reports/export/export_text.h"
 #include "reports/export/formats.h"
+#include "sim/base/escape.h"
 
 // Trainer, launcher and Python alike: context parallelism is SDPA's.
 const char *accelerate_python_refuse(const ExportJob *job) {
@@ -68,7 +69,7 @@ void accelerate_python_write(const ExportJob *job, FILE *out) {
           "from accelerate.utils import FullyShardedDataParallelPlugin, TorchContextParallelConfig\n\n"
           "MODEL = ",
           out);
-    export_quoted(export_model_path(job, &known), out);
+    escape_quoted(export_model_path(job, &known), out);
     fprintf(out,
             "\nSEQUENCE_LENGTH = %d\n"
             "MICRO_BATCH = %d  # sequences of one DataLoader batch\n"

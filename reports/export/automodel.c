@@ -4,6 +4,7 @@
 
 #include "reports/export/export_text.h"
 #include "reports/export/formats.h"
+#include "sim/base/escape.h"
 
 const char *automodel_refuse(const ExportJob *job) {
     const int cp = export_axis(job, AXIS_CP), replicate = export_axis(job, AXIS_DP_REPLICATE);
@@ -38,7 +39,7 @@ void automodel_write(const ExportJob *job, FILE *out) {
           "  _target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained\n"
           "  pretrained_model_name_or_path: ",
           out);
-    export_quoted(export_model_path(job, &known), out);
+    escape_quoted(export_model_path(job, &known), out);
     fprintf(out, "\n  attn_implementation: %s\n", export_attention(plan));
     fprintf(out,
             "distributed:\n"

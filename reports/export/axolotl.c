@@ -4,6 +4,7 @@
 
 #include "reports/export/export_text.h"
 #include "reports/export/formats.h"
+#include "sim/base/escape.h"
 
 const char *axolotl_refuse(const ExportJob *job) {
     const int cp = export_axis(job, AXIS_CP);
@@ -51,7 +52,7 @@ void axolotl_write(const ExportJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     bool known = false;
     fputs("base_model: ", out);
-    export_quoted(export_model_path(job, &known), out);
+    escape_quoted(export_model_path(job, &known), out);
     fprintf(out,
             "\nsequence_len: %d\n"
             "micro_batch_size: %d\n"

@@ -7,6 +7,7 @@
 
 #include "reports/export/export_text.h"
 #include "reports/export/formats.h"
+#include "sim/base/escape.h"
 
 const char *deepspeed_refuse(const ExportJob *job) {
     const TrainPlan *plan = job->plan;
@@ -45,7 +46,7 @@ static void write_header(const ExportJob *job, FILE *out) {
     fputs("{\n    \"_comment\": [", out);
     for (char *line = header ? strtok_r(header, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
         fprintf(out, "%s\n        ", comma);
-        export_quoted(line, out);
+        escape_quoted(line, out);
         comma = ",";
     }
     fputs("\n    ],\n", out);

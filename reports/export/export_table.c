@@ -7,6 +7,7 @@
 
 #include "reports/export/export_text.h"
 #include "reports/export/formats.h"
+#include "sim/base/escape.h"
 #include "sim/base/text.h"
 
 #define BIT(value) (1u << (value))
@@ -307,8 +308,8 @@ static const char *refuse_target(const ExportFormat *format, const ExportJob *jo
 }
 
 static const char *refuse_text(const ExportJob *job) {
-    return export_is_utf8(job->request->model_asked) ? NULL
-                                                     : "the path of the model is not UTF-8, which config files are";
+    return text_is_utf8(job->request->model_asked) ? NULL
+                                                   : "the path of the model is not UTF-8, which config files are";
 }
 
 static void place_on_nodes(ExportJob *job) {

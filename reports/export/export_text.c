@@ -1,4 +1,4 @@
-// Escapes, names, header and launchers. The header repeats what the report of a prediction says, because a config file
+// Names, header and launchers. The header repeats what the report of a prediction says, because a config file
 // travels without it. The names of layer classes are those of transformers' modeling files (4.57).
 
 #include "reports/export/export_text.h"
@@ -7,79 +7,8 @@
 #include <string.h>
 
 #include "reports/words.h"
+#include "sim/base/escape.h"
 #include "sim/base/text.h"
-
-// Length of the UTF-8 sequence at text and its code point; 0 where it is none (RFC 3629).
-static int utf8_at(const unsigned char *text, unsigned *code) {
-    static const struct {
-        unsigned char mask, lead;
-        unsigned smallest;
-    } forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    for (int more = 0; more < 4; more++) {
-        if ((text[0] & forms[more].mask) != forms[more].lead) {
-            continue;
-        }
-        *code = text[0] & (unsigned char)~forms[more].mask;
-        for (int i = 1; i <= more; i++) {
-            if ((text[i] & 0xc0) != 0x80) {
-                return 0;
-            }
-            *code = *code << 6 | (text[i] & 0x3fu);
-        }
-        const bool surrogate = *code >= 0xd800 && *code <= 0xdfff;
-        return *code >= forms[more].smallest && *code <= 0x10ffff && !surrogate ? more + 1 : 0;
-    }
-    return 0;
-}
-
-bool export_is_utf8(const char *text) {
-    unsigned code = 0;
-    for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        const int bytes = utf8_at(at, &code);
-        if (bytes == 0) {
-            return false;
-        }
-        at += bytes;
-    }
-    return true;
-}
-
-// What YAML does not take in a file, or a line of it ends at: C0 and C1 controls, line and paragraph separators, the
-// byte order mark, non-characters.
-static bool invisible(unsigned code) {
-    return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x2028 || code == 0x2029 || code == 0xfeff ||
-           (code & 0xfffe) == 0xfffe;
-}
-
-static void put_text(const char *text, bool quoted, FILE *out) {
-    unsigned code = 0;
-    for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        const int bytes = utf8_at(at, &code);
-        if (bytes == 0) {
-            fprintf(out, "\\x%02x", *at++);
-            continue;
-        }
-        if (quoted && (code == '"' || code == '\\')) {
-            fprintf(out, "\\%c", (int)code);
-        } else if (invisible(code) && code < 0x10000) {
-            fprintf(out, "\\u%04x", code);
-        } else {
-            fwrite(at, 1, (size_t)bytes, out);
-        }
-        at += bytes;
-    }
-}
-
-void export_quoted(const char *text, FILE *out) {
-    fputc('"', out);
-    put_text(text, true, out);
-    fputc('"', out);
-}
-
-// One line of a comment: control characters become visible, so that a comment ends where it should.
-static void export_plain(const char *text, FILE *out) {
-    put_text(text, false, out);
-}
 
 // ---- names
 
@@ -122,22 +51,9 @@ const char *export_layer_class(const ModelSpec *model) {
     return classes[0].layer;  // sizes without a type are a Llama's
 }
 
-// What the launch command calls the file, quoted for a shell where it has to be.
+// What the launch command calls the file.
 static const char *export_file(const ExportFormat *format, const ExportJob *job) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+=,";
-    const char *name = job->file_name ? job->file_name : format->file_name;
-    if (name[strspn(name, plain)] == '\0') {
-        return name;
-    }
-    char *quoted = arena_alloc(job->arena, 4 * strlen(name) + 3), *end = quoted;
-    *end++ = '\'';
-    for (; *name; name++) {
-        const char *as = *name == '\'' ? "'\\''" : (const char[]){*name, '\0'};
-        end = memcpy(end, as, strlen(as) + 1);
-        end += strlen(as);
-    }
-    *end = '\'';
-    return quoted;
+    return escape_shell(job->file_name ? job->file_name : format->file_name, job->arena);
 }
 
 const char *export_attention(const TrainPlan *plan) {
@@ -209,16 +125,18 @@ char *export_header(const ExportFormat *format, const ExportJob *job) {
         format->notes(job, out);
     }
     header_launch(format, job, out);
-    fputs("Made by: ", out);
-    export_plain(job->command, out);
-    fputc('\n', out);
+    fprintf(out, "Made by: %s\n", job->command);
     return fclose(out) == 0 ? text : NULL;
 }
 
 void export_comment(const char *text, const char *comment, FILE *out) {
     while (*text) {
         const size_t length = strcspn(text, "\n");
-        fprintf(out, "%s%.*s\n", comment, (int)length, text);
+        char *line = strndup(text, length);
+        fputs(comment, out);
+        escape_line(line ? line : "", out);
+        fputc('\n', out);
+        free(line);
         text += length + (text[length] == '\n');
     }
 }
@@ -239,7 +157,7 @@ void launch_accelerate(const ExportJob *job, const char *program, FILE *out) {
         fputs(" --machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port 29500", out);
     }
     fputs(" --config_file ", out);
-    export_plain(program, out);
+    fputs(program, out);
 }
 
 void launch_torchrun(const ExportJob *job, const char *program, FILE *out) {
@@ -248,10 +166,10 @@ void launch_torchrun(const ExportJob *job, const char *program, FILE *out) {
         fputs(" --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500", out);
     }
     fputc(' ', out);
-    export_plain(program, out);
+    fputs(program, out);
 }
 
 void launch_script(const ExportJob *job, const char *program, FILE *out) {
     (void)job;
-    export_plain(program, out);
+    fputs(program, out);
 }

@@ -1,13 +1,9 @@
-// Texts inside exported files: escapes per format, names that frameworks use, launchers.
+// Texts inside exported files: names that frameworks use, header, launchers. Every text that is not ours goes through
+// sim/base/escape.h.
 
 #pragma once
 
 #include "reports/export/export.h"
-
-// In double quotes, escaped so that YAML, JSON, TOML and Python read the same text back (the escapes that all four
-// share). The text must be UTF-8.
-void export_quoted(const char *text, FILE *out);
-bool export_is_utf8(const char *text);
 
 // The header without comment signs: versions, batch, figures, launch command; lines separated by '\n'.
 char *export_header(const ExportFormat *format, const ExportJob *job);
@@ -15,7 +11,7 @@ char *export_header(const ExportFormat *format, const ExportJob *job);
 // The same as comments of a shell script, for a format whose first line is another.
 void export_header_write(const char *format, const ExportJob *job, FILE *out);
 
-// Each line of text behind `comment`.
+// Each line of text behind `comment`, escaped: nothing in it ends the comment.
 void export_comment(const char *text, const char *comment, FILE *out);
 
 // What transformers loads: the folder of a config.json, or the published name of a preset; *known says which of them it

@@ -4,6 +4,7 @@
 
 #include "reports/export/export_text.h"
 #include "reports/export/formats.h"
+#include "sim/base/escape.h"
 
 static void write_environment(const ExportJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
@@ -57,7 +58,7 @@ void hf_trainer_write(const ExportJob *job, FILE *out) {
           "from transformers import TrainingArguments  # noqa: E402\n\n"
           "MODEL = ",
           out);
-    export_quoted(export_model_path(job, &known), out);
+    escape_quoted(export_model_path(job, &known), out);
     fprintf(out, "\nSEQUENCE_LENGTH = %d\nGLOBAL_BATCH = %lld\n", plan->seq, (long long)plan_global_batch(plan));
     parallelism_config_write(job, out);
     fprintf(out,

@@ -5,6 +5,7 @@
 
 #include "reports/export/export_text.h"
 #include "reports/export/formats.h"
+#include "sim/base/escape.h"
 
 const char *nanotron_refuse(const ExportJob *job) {
     const ModelSpec *model = &job->request->model;
@@ -89,7 +90,7 @@ void nanotron_write(const ExportJob *job, FILE *out) {
             plan->seq, plan->micro_batch, plan->grad_accum);
     write_model(job, out);
     fputs("tokenizer:\n  tokenizer_name_or_path: ", out);
-    export_quoted(export_model_path(job, &known), out);
+    escape_quoted(export_model_path(job, &known), out);
     fputc('\n', out);
     write_optimizer(job, out);
     fputs("general:\n  project: ndtune\n  run: plan\n  seed: 42\n"

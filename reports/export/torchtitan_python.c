@@ -5,6 +5,7 @@
 #include "reports/export/export_text.h"
 #include "reports/export/formats.h"
 #include "reports/export/torchtitan_models.h"
+#include "sim/base/escape.h"
 
 static void write_training(const ExportJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
@@ -55,7 +56,7 @@ void torchtitan_python_write(const ExportJob *job, FILE *out) {
             "    config = %s_debugmodel()  # yours: data, optimizer, tokenizer\n"
             "    config.model_spec = model_registry(",
             folder, folder, folder, folder);
-    export_quoted(known ? known->flavor : job->request->model.name, out);
+    escape_quoted(known ? known->flavor : job->request->model.name, out);
     fputs(")\n"
           "    config.loss = ChunkedLossWrapper.Config(\n"
           "        loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))\n"

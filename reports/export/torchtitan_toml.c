@@ -3,11 +3,12 @@
 #include "reports/export/export_text.h"
 #include "reports/export/formats.h"
 #include "reports/export/torchtitan_models.h"
+#include "sim/base/escape.h"
 
 static void write_model(const ExportJob *job, FILE *out) {
     const TitanModel *known = torchtitan_model(&job->request->model);
     fprintf(out, "[model]\nname = \"%s\"\nflavor = ", known ? known->folder : "llama3");
-    export_quoted(known ? known->flavor : job->request->model.name, out);
+    escape_quoted(known ? known->flavor : job->request->model.name, out);
     fputc('\n', out);
     if (job->plan->precision == DTYPE_FP8) {
         fputs("converters = [\"quantize.linear.float8\"]\n", out);

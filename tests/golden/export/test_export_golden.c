@@ -6,119 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/export/export.h"
-#include "reports/export/export_text.h"
-#include "sim/base/text.h"
+#include "sim/base/escape.h"
+#include "tests/golden/export/export_case.h"
 
 TestSuite(export_files, .timeout = 60);
-
-typedef struct Golden {
-    const char *file, *format, *target, *model;
-    TrainPlan plan;
-} Golden;
-
-#define PLAN(r, s, c, t, ...)                                                                                          \
-    { .mesh = {.size = {r, s, c, t}}, .seq = 4096, .precision = DTYPE_BF16, __VA_ARGS__ }
-#define EAGER_FULL .recompute = RECOMPUTE_FULL, .fused = FUSED_EAGER
-
-static const Golden goldens[] = {
-    {"accelerate_hybrid.yaml", "accelerate-yaml", "accelerate", "llama-3-8b",
-     PLAN(2, 8, 1, 4, .micro_batch = 2, .grad_accum = 4, .zero = 3, EAGER_FULL)},
-    {"accelerate_ring.yaml", "accelerate-yaml", "accelerate", "qwen3-8b",
-     PLAN(1, 4, 2, 1, .micro_batch = 1, .grad_accum = 16, .zero = 3, .cp_rotate = CP_ROTATE_RING,
-          .reshard = RESHARD_NEVER, .fused = FUSED_COMPILED)},
-    {"accelerate_replicas.yaml", "accelerate-yaml", "accelerate", "gpt2",
-     PLAN(8, 1, 1, 1, .micro_batch = 4, .grad_accum = 2, EAGER_FULL)},
-    {"accelerate_tensor.py", "accelerate-python", "accelerate", "llama-3-8b",
-     PLAN(1, 1, 1, 8, .micro_batch = 1, .grad_accum = 8, EAGER_FULL)},
-    {"accelerate_all_axes.py", "accelerate-python", "accelerate", "llama-3-8b",
-     PLAN(2, 2, 2, 2, .micro_batch = 1, .grad_accum = 8, .zero = 3, .cp_rotate = CP_ROTATE_ALLGATHER, EAGER_FULL)},
-    {"hf_trainer.py", "hf-trainer", "accelerate", "mistral-7b",
-     PLAN(1, 8, 1, 2, .micro_batch = 2, .grad_accum = 4, .zero = 3, EAGER_FULL)},
-    {"axolotl_context.yaml", "axolotl", "axolotl", "llama-2-7b",
-     PLAN(1, 8, 2, 1, .micro_batch = 1, .grad_accum = 8, .zero = 3, .cp_rotate = CP_ROTATE_RING, EAGER_FULL)},
-    {"torchtitan_fp8.toml",
-     "torchtitan-toml",
-     "torchtitan",
-     "llama-3-8b",
-     {.mesh = {.size = {1, 8, 1, 1}},
-      .seq = 8192,
-      .micro_batch = 1,
-      .grad_accum = 4,
-      .zero = 3,
-      .precision = DTYPE_FP8,
-      .fp8_recipe = FP8_ROWWISE,
-      .recompute = RECOMPUTE_SELECTIVE,
-      .fused = FUSED_COMPILED}},
-    {"torchtitan_unknown_model.toml", "torchtitan-toml", "torchtitan", "llama-2-7b",
-     PLAN(2, 4, 2, 2, .micro_batch = 1, .grad_accum = 4, .zero = 3, .cp_rotate = CP_ROTATE_ALLGATHER,
-          .fused = FUSED_COMPILED, .tp_overlap = true)},
-    {"torchtitan.py", "torchtitan-python", "torchtitan@head", "llama-3-70b",
-     PLAN(1, 32, 1, 8, .micro_batch = 1, .grad_accum = 2, .zero = 3, .recompute = RECOMPUTE_FULL,
-          .fused = FUSED_COMPILED)},
-    {"megatron.sh", "megatron", "megatron", "llama-3-70b",
-     PLAN(2, 4, 2, 8, .micro_batch = 1, .grad_accum = 16, .zero = 1, .recompute = RECOMPUTE_SELECTIVE,
-          .attention = ATTENTION_CUDNN, .cp_rotate = CP_ROTATE_RING)},
-    {"automodel.yaml", "automodel", "accelerate", "qwen2.5-7b",
-     PLAN(2, 4, 1, 2, .micro_batch = 1, .grad_accum = 4, .zero = 3, EAGER_FULL)},
-    {"nanotron.yaml", "nanotron", "nanotron", "llama-3.2-1b",
-     PLAN(1, 16, 1, 2, .micro_batch = 2, .grad_accum = 4, .zero = 1, .recompute = RECOMPUTE_FULL)},
-    {"deepspeed.json", "deepspeed", "deepspeed", "pythia-6.9b",
-     PLAN(1, 8, 1, 2, .micro_batch = 2, .grad_accum = 4, .zero = 2, EAGER_FULL)},
-    {"train.sbatch", "sbatch", "torchtitan", "llama-3-8b",
-     PLAN(1, 16, 1, 1, .micro_batch = 1, .grad_accum = 4, .zero = 3, .fused = FUSED_COMPILED)},
-};
-
-// What a test exports: everything that a file depends on, by hand.
-typedef struct Case {
-    Arena arena;
-    TuneRequest request;
-    Target target;  // the table's, but for what grows with every measured run
-    Prediction prediction;
-    ExportJob job;
-} Case;
-
-static void case_fill(Case *made, const char *model, const char *target, const TrainPlan *plan) {
-    *made = (Case){.prediction = {.plan = *plan,
-                                  .step_s = 2.0,
-                                  .step_low_s = 1.6,
-                                  .step_high_s = 2.9,
-                                  .tokens_per_s = 125000,
-                                  .memory = {.reserved_bytes = 62.0 * (1 << 30)}}};
-    Error error = {0};
-    TuneRequest *request = &made->request;
-    request->model_asked = model;
-    request->memory_limit_bytes = 80.0 * (1 << 30);
-    snprintf(request->cluster.name, sizeof request->cluster.name, "box");
-    request->cluster.node.accelerators = 8;
-    cr_assert_eq(model_find(text_is_path(model) ? "llama-3-8b" : model, &made->arena, &request->model, &error), 0, "%s",
-                 error.message);
-    cr_assert_eq(target_find(target, &request->target, &error), STATUS_OK, "%s", error.message);
-    made->target = *request->target;
-    made->target.evidence = "unvalidated";
-    request->target = &made->target;
-    made->job = (ExportJob){.request = request,
-                            .prediction = &made->prediction,
-                            .command = "ndtune export --as 'it'",
-                            .arena = &made->arena};
-}
-
-// The text of a file, or NULL where it is refused.
-static char *exported(const char *format_name, const Case *from, Error *error) {
-    const ExportFormat *format = NULL;
-    cr_assert_eq(export_find(format_name, &format, error), STATUS_OK, "%s", error->message);
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    const Status status = export_write(format, &from->job, out, error);
-    fclose(out);
-    if (status != STATUS_OK) {
-        cr_assert_eq(status, STATUS_USAGE);
-        free(text);
-        return NULL;
-    }
-    return text;
-}
 
 static char *stored(const char *file) {
     char path[512];
@@ -146,7 +37,7 @@ static void put_aside(const char *file, const char *text) {
 }
 
 Test(export_files, every_file_is_its_golden_one) {
-    for (size_t i = 0; i < sizeof goldens / sizeof goldens[0]; i++) {
+    for (int i = 0; i < golden_count; i++) {
         const Golden *golden = &goldens[i];
         Case made;
         Error error = {0};
@@ -167,7 +58,7 @@ Test(export_files, every_format_has_a_golden_file) {
     const ExportFormat *formats = export_formats(&count);
     for (int i = 0; i < count; i++) {
         bool found = false;
-        for (size_t k = 0; k < sizeof goldens / sizeof goldens[0]; k++) {
+        for (int k = 0; k < golden_count; k++) {
             found = found || strcmp(goldens[k].format, formats[i].name) == 0;
         }
         cr_expect(found, "%s", formats[i].name);
@@ -233,7 +124,7 @@ Test(export_files, what_a_format_cannot_express_is_refused_in_a_sentence) {
     }
 }
 
-// JSON's strings are those of YAML's, TOML's and Python's double quotes as far as export_quoted goes.
+// JSON's strings are those of YAML's, TOML's and Python's double quotes as far as escape_quoted goes.
 Test(export_files, a_quoted_text_reads_back_as_it_was) {
     static const char *const texts[] = {"plain",
                                         "a \"b\" \\ 'c'",
@@ -246,7 +137,7 @@ Test(export_files, a_quoted_text_reads_back_as_it_was) {
         char *text = NULL;
         size_t bytes = 0;
         FILE *out = open_memstream(&text, &bytes);
-        export_quoted(texts[i], out);
+        escape_quoted(texts[i], out);
         fclose(out);
         cr_expect_null(strchr(text, '\n'));
         json_t *read = json_loads(text, JSON_DECODE_ANY, NULL);

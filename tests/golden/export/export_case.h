@@ -1,0 +1,32 @@
+// What the tests of exported files export: a plan of each format, with predictions made by hand, so that no change of
+// the cost model touches a file.
+
+#pragma once
+
+#include "reports/export/export.h"
+
+typedef struct Golden {
+    const char *file, *format, *target, *model;
+    TrainPlan plan;
+} Golden;
+
+#define PLAN(r, s, c, t, ...)                                                                                          \
+    { .mesh = {.size = {r, s, c, t}}, .seq = 4096, .precision = DTYPE_BF16, __VA_ARGS__ }
+#define EAGER_FULL .recompute = RECOMPUTE_FULL, .fused = FUSED_EAGER
+
+extern const Golden goldens[];
+extern const int golden_count;
+
+// What a test exports: everything that a file depends on, by hand.
+typedef struct Case {
+    Arena arena;
+    TuneRequest request;
+    Target target;  // the table's, but for what grows with every measured run
+    Prediction prediction;
+    ExportJob job;
+} Case;
+
+void case_fill(Case *made, const char *model, const char *target, const TrainPlan *plan);
+
+// The text of a file, to be freed, or NULL where it is refused.
+char *exported(const char *format_name, const Case *from, Error *error);
