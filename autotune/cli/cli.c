@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "autotune/cli/quote.h"
+#include "sim/base/escape.h"
 #include "sim/base/text.h"
 
 const CommandRow command_table[COMMAND_COUNT] = {
@@ -187,9 +188,23 @@ static Status choose_command(Cli *cli, int *first, Error *error) {
     return unknown_command(cli, cli->argv[1], error);
 }
 
+// Words go into results, files and the store, all of which are UTF-8 and made of lines. What stands behind "--" is
+// another program's.
+static Status check_words(Cli *cli, Error *error) {
+    for (int i = 1; i < cli->argc && strcmp(cli->argv[i], "--") != 0; i++) {
+        if (!text_is_line(cli->argv[i])) {
+            cli->blame = i;
+            error_set(error, STATUS_USAGE, "word %d holds control characters or is not UTF-8", i);
+            return error_hint(error, "a file of such a name can be renamed, or called through a link");
+        }
+    }
+    return STATUS_OK;
+}
+
 Status cli_run(Cli *cli, Error *error) {
     ParseContext context = {.argc = cli->argc, .argv = cli->argv, .blame = -1};
     cli->blame = -1;
+    TRY(check_words(cli, error));
     cli->line = quote_line(cli->argc, cli->argv, &cli->arena);
     TRY(choose_command(cli, &context.first, error));
     context.command = cli->command;

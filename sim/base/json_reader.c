@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/escape.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
 
@@ -118,6 +119,9 @@ Status json_get_text(const JsonReader *reader, const char *key, Arena *arena, co
     const json_t *found = json_object_get(reader->object, key);
     if (!json_is_string(found)) {
         return type_error(reader, key, "text", error);
+    }
+    if (!text_is_line(json_string_value(found))) {
+        return type_error(reader, key, "text without control characters or line ends", error);
     }
     *value = arena_text(arena, json_string_value(found));
     return STATUS_OK;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/base/escape.h"
 #include "sim/base/text.h"
 #include "sim/cluster/cluster_fields.h"
 
@@ -51,6 +52,10 @@ static Status read_text(const Reading *reading, int row, const char **text, Erro
     const json_t *found = value_at(reading->root, field->path);
     if (!json_is_string(found) || json_string_value(found)[0] == '\0') {
         return error_at(reading, field->path, error, found ? "must be text that is not empty" : "missing", NULL);
+    }
+    if (!text_is_line(json_string_value(found))) {
+        return error_at(reading, field->path, error, "must be text without control characters or line ends",
+                        json_string_value(found));
     }
     *text = arena_text(reading->arena, json_string_value(found));
     return STATUS_OK;

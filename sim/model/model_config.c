@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/base/escape.h"
 #include "sim/base/text.h"
 #include "sim/model/config_fields.h"
 
@@ -56,7 +57,7 @@ static Status refuse_other_architectures(const Config *config, Error *error) {
 }
 
 // The folder that holds the file names the model ("Llama-2-7b/config.json"); else the file's own name.
-static void name_from_path(const char *path, ModelSpec *model) {
+static Status name_from_path(const char *path, ModelSpec *model, Error *error) {
     const char *file = strrchr(path, '/');
     const char *name = file ? file + 1 : path;
     size_t length = strlen(name);
@@ -71,7 +72,14 @@ static void name_from_path(const char *path, ModelSpec *model) {
     } else if (length > 5 && strcmp(name + length - 5, ".json") == 0) {
         length -= 5;
     }
-    snprintf(model->name, sizeof model->name, "%.*s", (int)(length < 63 ? length : 63), name);
+    const size_t most = sizeof model->name - 1;
+    snprintf(model->name, sizeof model->name, "%.*s", (int)text_cut(name, length < most ? length : most), name);
+    return text_is_line(model->name)
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "%s: the model takes its name from the path, and a name holds no control "
+                           "characters and is UTF-8",
+                           path);
 }
 
 // Weights of 4 or 8 bits on disk: what is trained are weights in the plan's precision.
@@ -102,7 +110,9 @@ Status model_config_load(const char *path, Arena *arena, ModelSpec *model, Error
                                          : error_set(error, STATUS_USAGE, "%s: must be a JSON object", path);
     json_decref(root);
     if (status == STATUS_OK) {
-        name_from_path(path, &read);
+        status = name_from_path(path, &read, error);
+    }
+    if (status == STATUS_OK) {
         status = model_check(&read, error);
         if (status != STATUS_OK) {
             error_wrap(error, "%s", path);
