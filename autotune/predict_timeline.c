@@ -20,7 +20,7 @@ static void lay_serial(const CostModel *cost, const StepProgram *program, Arena 
         timeline->step_s += costs[instance.task].seconds;
         timeline->spans[timeline->span_count++] = (Span){.task = instance.task,
                                                          .layer = instance.layer,
-                                                         .micro_batch = instance.micro_batch,
+                                                         .micro_step = instance.micro_step,
                                                          .start_s = start_s,
                                                          .end_s = timeline->step_s};
     }

@@ -14,7 +14,7 @@ static void span_line(Csv *csv, const TraceStep *step, const OpenTime *open, con
     csv_text(csv, task_kind_name(task->kind));
     csv_text(csv, phase_name(task->phase));
     csv_integer(csv, span->layer);
-    csv_integer(csv, span->micro_batch);
+    csv_integer(csv, span->micro_step);
     csv_number(csv, true, span->start_s);
     csv_number(csv, true, span->end_s);
     csv_number(csv, !collective, task->flops);

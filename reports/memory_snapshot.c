@@ -100,7 +100,7 @@ static void put_frames(Pickle *pickle, const Layout *layout, int32_t buffer, int
     put_frame(pickle, where, program->buffers[buffer].name);
     if (instance >= 0) {
         const StepInstance *at = &layout->instances[instance];
-        snprintf(place, sizeof place, "layer %d, micro-batch %d", (int)at->layer, (int)at->micro_batch);
+        snprintf(place, sizeof place, "layer %d, micro-batch %d", (int)at->layer, (int)at->micro_step);
         put_frame(pickle, place, program->tasks[at->task].name);
     } else {
         put_frame(pickle, "kept from step to step", "ndtune");

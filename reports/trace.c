@@ -23,7 +23,7 @@ typedef struct Writer {
     const char *comma;
     int64_t flows;  // arrows so far: their ids
     bool sampled;   // some micro-batches are left out
-    int last_micro_batch;
+    int last_micro_step;
     OpenTime open;
     int64_t *recorders;   // per event and slot: the span that recorded it last, plus 1
     int64_t *first_slot;  // of each event in recorders
@@ -83,7 +83,7 @@ static void put_rank(Writer *writer, int rank) {
 }
 
 static bool is_written(const Writer *writer, const Span *span) {
-    return !writer->sampled || span->micro_batch < 2 || span->micro_batch == writer->last_micro_batch;
+    return !writer->sampled || span->micro_step < 2 || span->micro_step == writer->last_micro_step;
 }
 
 static void put_arguments(Writer *writer, const Span *span) {
@@ -91,7 +91,7 @@ static void put_arguments(Writer *writer, const Span *span) {
     const Task *task = &program->tasks[span->task];
     FILE *out = writer->out;
     fprintf(out, "\"args\":{\"kind\":\"%s\",\"layer\":%d,\"micro_batch\":%d", task_kind_name(task->kind),
-            (int)span->layer, (int)span->micro_batch);
+            (int)span->layer, (int)span->micro_step);
     if (task->kind == TASK_GEMM) {
         fprintf(out, ",\"m\":%" PRId64 ",\"n\":%" PRId64 ",\"k\":%" PRId64, task->m, task->n, task->k);
     }
@@ -190,7 +190,7 @@ static void prepare_step(Writer *writer) {
     writer->recorders = ARENA_ARRAY(arena, int64_t, writer->slots);
     writer->open = open_time_new(timeline->span_count, arena);
     writer->sampled = timeline->span_count > TRACE_MOST_SPANS && program->plan.grad_accum > 3;
-    writer->last_micro_batch = program->plan.grad_accum - 1;
+    writer->last_micro_step = program->plan.grad_accum - 1;
 }
 
 static void put_step(Writer *writer) {

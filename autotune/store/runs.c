@@ -134,7 +134,7 @@ static Status put_spans(Store *store, const RunRecord *run, int64_t run_id, Erro
         bind_int(statement, &place, span->rank);
         bind_text(statement, &place, run->program->tasks[span->task].name);
         bind_int(statement, &place, span->layer);
-        bind_int(statement, &place, span->micro_batch);
+        bind_int(statement, &place, span->micro_step);
         bind_double(statement, &place, span->start_s);
         bind_double(statement, &place, span->end_s);
         status = store_step(store, statement, error);

@@ -38,7 +38,7 @@ static Status read_spans(Store *store, int64_t run_id, const StepProgram *progra
     while (*matches && (code = sqlite3_step(statement)) == SQLITE_ROW) {
         Span span = {.rank = sqlite3_column_int(statement, 0),
                      .layer = sqlite3_column_int(statement, 2),
-                     .micro_batch = sqlite3_column_int(statement, 3),
+                     .micro_step = sqlite3_column_int(statement, 3),
                      .start_s = sqlite3_column_double(statement, 4),
                      .end_s = sqlite3_column_double(statement, 5)};
         if (span.rank != rank) {
@@ -47,7 +47,7 @@ static Status read_spans(Store *store, int64_t run_id, const StepProgram *progra
         }
         StepInstance instance;
         *matches = step_cursor_next(&cursor, &instance) && instance.layer == span.layer &&
-                   instance.micro_batch == span.micro_batch &&
+                   instance.micro_step == span.micro_step &&
                    strcmp(program->tasks[instance.task].name, (const char *)sqlite3_column_text(statement, 1)) == 0;
         span.task = instance.task;
         timeline->spans =

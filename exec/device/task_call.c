@@ -11,7 +11,7 @@ static int64_t global_sequence(const TaskCall *call, int local) {
     const Mesh *mesh = &call->program->plan.mesh;
     const int data_ranks = mesh->size[AXIS_DP_REPLICATE] * mesh->size[AXIS_DP_SHARD];
     const int data_index = call->at->at[AXIS_DP_REPLICATE] * mesh->size[AXIS_DP_SHARD] + call->at->at[AXIS_DP_SHARD];
-    return ((int64_t)call->instance->micro_batch * data_ranks + data_index) * call->task->sequences + local;
+    return ((int64_t)call->instance->micro_step * data_ranks + data_index) * call->task->sequences + local;
 }
 
 void call_load_tokens(const TaskCall *call, int32_t *tokens, int32_t *targets) {

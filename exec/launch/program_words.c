@@ -1,4 +1,4 @@
-// Places are named as people count: steps from one, layers and micro-batches as the program has them.
+// Places are named as people count: steps from one, layers and micro-steps as the program has them.
 
 #include "exec/launch/program_words.h"
 
@@ -9,8 +9,8 @@ static bool in_task(const StepProgram *program, const TransportPlace *place) {
 static const char *describe(const void *context, const TransportPlace *place, char *out, size_t out_bytes) {
     const StepProgram *program = context;
     if (in_task(program, place)) {
-        snprintf(out, out_bytes, "step %d, task '%s', layer %d, micro-batch %d", place->step + 1,
-                 program->tasks[place->task].name, place->layer, place->micro_batch);
+        snprintf(out, out_bytes, "step %d, task '%s', layer %d, micro-step %d", place->step + 1,
+                 program->tasks[place->task].name, place->layer, place->micro_step);
     } else if (place->step < 0) {
         snprintf(out, out_bytes, "preparation");
     } else {

@@ -101,7 +101,7 @@ static bool read_timeline(const json_t *root, const StepProgram *program, Arena 
             result->timeline.spans[i] = (Span){.rank = rank,
                                                .task = at.task,
                                                .layer = at.layer,
-                                               .micro_batch = at.micro_batch,
+                                               .micro_step = at.micro_step,
                                                .start_s = start_s[i],
                                                .end_s = end_s[i]};
         }

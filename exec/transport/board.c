@@ -42,7 +42,7 @@ void board_rank_join(BoardRank *rank) {
 void board_note(BoardRank *rank, const TransportPlace *place) {
     put(&rank->step, place->step);
     put(&rank->layer, place->layer);
-    put(&rank->micro_batch, place->micro_batch);
+    put(&rank->micro_step, place->micro_step);
     put(&rank->ordinal, place->ordinal);
     put(&rank->task, place->task);
     atomic_fetch_add_explicit(&rank->progress, 1, memory_order_release);
@@ -54,7 +54,7 @@ void board_enter(BoardSeat *seat, CollectiveKind kind, const TransportCall *call
     put(&seat->step, call->place.step);
     put(&seat->task, call->place.task);
     put(&seat->layer, call->place.layer);
-    put(&seat->micro_batch, call->place.micro_batch);
+    put(&seat->micro_step, call->place.micro_step);
     put(&seat->ordinal, call->place.ordinal);
     atomic_store_explicit(&seat->bytes, kind == COLLECTIVE_BARRIER ? 0 : call->bytes, memory_order_relaxed);
     atomic_store_explicit(&seat->signature[begins & 1], board_signature(kind, call), memory_order_relaxed);
@@ -71,7 +71,7 @@ TransportPlace board_place(BoardRank *rank) {
     return (TransportPlace){.step = get(&rank->step),
                             .task = get(&rank->task),
                             .layer = get(&rank->layer),
-                            .micro_batch = get(&rank->micro_batch),
+                            .micro_step = get(&rank->micro_step),
                             .ordinal = get(&rank->ordinal)};
 }
 
@@ -79,15 +79,15 @@ TransportPlace board_seat_place(BoardSeat *seat) {
     return (TransportPlace){.step = get(&seat->step),
                             .task = get(&seat->task),
                             .layer = get(&seat->layer),
-                            .micro_batch = get(&seat->micro_batch),
+                            .micro_step = get(&seat->micro_step),
                             .ordinal = get(&seat->ordinal)};
 }
 
 uint64_t board_signature(CollectiveKind kind, const TransportCall *call) {
-    const int64_t parts[] = {(int64_t)kind,          kind == COLLECTIVE_BARRIER ? 0 : call->bytes,
-                             (int64_t)call->op,      call->place.step,
-                             call->place.task,       call->place.layer,
-                             call->place.micro_batch};
+    const int64_t parts[] = {(int64_t)kind,         kind == COLLECTIVE_BARRIER ? 0 : call->bytes,
+                             (int64_t)call->op,     call->place.step,
+                             call->place.task,      call->place.layer,
+                             call->place.micro_step};
     Hash hash = hash_begin();
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         hash_int(&hash, parts[i]);

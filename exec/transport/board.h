@@ -15,14 +15,14 @@ typedef struct BoardSeat {
     _Alignas(BOARD_LINE_BYTES) atomic_uint rounds;  // entered so far; a collective is one round or more
     atomic_uint collectives;                        // entered so far
     atomic_int inside;                              // 1 from entering a collective to leaving it
-    atomic_int kind, step, task, layer, micro_batch, ordinal;
+    atomic_int kind, step, task, layer, micro_step, ordinal;
     atomic_llong bytes;
     atomic_ullong signature[2];  // of the collective that began in the last round of this parity
 } BoardSeat;
 
 typedef struct BoardRank {
     _Alignas(BOARD_LINE_BYTES) atomic_uint progress;  // changes with every task begun and collective left
-    atomic_int step, task, layer, micro_batch, ordinal;
+    atomic_int step, task, layer, micro_step, ordinal;
     atomic_int process;           // process id on its host
     char host[BOARD_HOST_BYTES];  // written once, before the first progress
     BoardSeat seats[TRANSPORT_MAX_COMMUNICATORS];

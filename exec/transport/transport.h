@@ -28,7 +28,7 @@ typedef struct Communicator {
 typedef struct TransportPlace {
     int32_t step;  // -1 before the first
     int32_t task;  // -1 = none
-    int32_t layer, micro_batch;
+    int32_t layer, micro_step;
     int32_t ordinal;  // of the task instance in issue order of the step
 } TransportPlace;
 

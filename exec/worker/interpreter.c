@@ -105,7 +105,7 @@ static TransportPlace place_note(Session *session, const StepInstance *instance,
     const TransportPlace place = {.step = (int32_t)session->step,
                                   .task = instance->task,
                                   .layer = instance->layer,
-                                  .micro_batch = instance->micro_batch,
+                                  .micro_step = instance->micro_step,
                                   .ordinal = (int32_t)ordinal};
     if (session->devices->moved) {
         session->place = place;

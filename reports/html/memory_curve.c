@@ -85,7 +85,7 @@ static void put_moment(const Curve *curve, const Moment *moment, json_t *times, 
 static json_t *peak_object(const Curve *curve, const Moment *peak) {
     const StepInstance *at = &curve->instances[peak->instance];
     return json_pack("{s:s, s:i, s:i, s:f, s:f}", "task", curve->program->tasks[at->task].name, "layer", at->layer,
-                     "micro_batch", at->micro_batch, "ms", 1e3 * curve->start_s[peak->instance], "bytes", peak->total);
+                     "micro_batch", at->micro_step, "ms", 1e3 * curve->start_s[peak->instance], "bytes", peak->total);
 }
 
 static json_t *curve_object(Curve *curve, double step_s) {

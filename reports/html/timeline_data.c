@@ -24,7 +24,7 @@ static bool joins(const StepProgram *program, const Block *block, const Span *sp
     const Phase phase = program->tasks[span->task].phase;
     return level != LEVEL_TASKS && block->phase == phase &&
            (level > LEVEL_LAYERS || block->first->layer == span->layer) &&
-           (level > LEVEL_MICRO_BATCHES || block->first->micro_batch == span->micro_batch);
+           (level > LEVEL_MICRO_BATCHES || block->first->micro_step == span->micro_step);
 }
 
 typedef struct Columns {
@@ -53,7 +53,7 @@ static void append_block(Columns *columns, const Block *block) {
     append(columns->object, "lane", block->lane);
     append(columns->object, "phase", block->phase);
     append(columns->object, "layer", block->first->layer);
-    append(columns->object, "micro_batch", block->first->micro_batch);
+    append(columns->object, "micro_batch", block->first->micro_step);
     append(columns->object, "start_ns", nanoseconds(block->first->start_s));
     append(columns->object, "length_ns", nanoseconds(block->end_s - block->first->start_s));
     if (columns->named) {
@@ -113,7 +113,7 @@ static json_t *window_object(const HtmlTimeline *shown, Arena *arena) {
         if (whole->spans[i].rank != shown->rank) {
             continue;
         }
-        if (whole->spans[i].micro_batch > 0) {
+        if (whole->spans[i].micro_step > 0) {
             break;  // what comes after the micro-batches counts as of the first again
         }
         first.spans[first.span_count++] = whole->spans[i];

@@ -404,7 +404,7 @@ void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *c
     overlap->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
     MicroVariant variant = program->plan.grad_accum == 1 ? MICRO_ONLY : MICRO_FIRST;
     for (int32_t s = 0; s < program->segment_count; s = program->segments[s].end) {
-        if (program->segments[s].kind == SEGMENT_MICRO_BATCHES) {
+        if (program->segments[s].kind == SEGMENT_MICRO_STEPS) {
             add_micro_step(&builder, variant++, s);
         }
     }

@@ -81,7 +81,7 @@ static Found collect(Ahead *ahead, int32_t from, int32_t to, int lane) {
     return NOT_FOUND;
 }
 
-// Is the lane's next task after segments [.., end) safely far away? repeat: segment of the micro-batch loop around, or
+// Is the lane's next task after segments [.., end) safely far away? repeat: segment of the micro-step loop around, or
 // -1.
 static bool lane_is_eager(Ahead *ahead, int32_t end, int32_t repeat, int lane) {
     const StepProgram *program = ahead->compiled->step;
@@ -107,10 +107,10 @@ void engine_find_eager_lanes(EngineProgram *compiled, Arena *arena) {
         const Segment *segment = &program->segments[s];
         LoopShape *shape = &compiled->shapes[s];
         repeat = repeat >= 0 && s >= program->segments[repeat].end ? -1 : repeat;
-        repeat = segment->kind == SEGMENT_MICRO_BATCHES ? s : repeat;
+        repeat = segment->kind == SEGMENT_MICRO_STEPS ? s : repeat;
         shape->eager_lanes = shape->lanes;
         const int32_t end = segment->kind == SEGMENT_TASKS ? s + 1 : segment->end;
-        for (int lane = 0; segment->kind != SEGMENT_MICRO_BATCHES && lane < compiled->lane_count; lane++) {
+        for (int lane = 0; segment->kind != SEGMENT_MICRO_STEPS && lane < compiled->lane_count; lane++) {
             if (!(shape->lanes >> lane & 1) && lane_is_eager(&ahead, end, repeat, lane)) {
                 shape->eager_lanes |= 1u << lane;
             }

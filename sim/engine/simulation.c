@@ -31,7 +31,7 @@ static void keep_span(Simulation *simulation, int32_t actor, int lane, const Ins
                     .span = {.rank = simulation->classes.rank[actor],
                              .task = instance->task,
                              .layer = instance->layer,
-                             .micro_batch = instance->micro_batch,
+                             .micro_step = instance->micro_step,
                              .start_s = (double)(simulation->actors[actor].start_ps[lane] + shift) * 1e-12,
                              .end_s = (double)(simulation->now_ps + shift) * 1e-12}};
 }
@@ -295,8 +295,8 @@ static Status check_all_ended(const Simulation *simulation, Error *error) {
             const Instance *head = walker_head(&simulation->walker, lane, actor->ended[lane]);
             if (head) {
                 return error_set(error, STATUS_INTERNAL,
-                                 "the program deadlocks: task %s (layer %d, micro-batch %d) of rank %d never starts",
-                                 simulation->program.step->tasks[head->task].name, head->layer, head->micro_batch,
+                                 "the program deadlocks: task %s (layer %d, micro-step %d) of rank %d never starts",
+                                 simulation->program.step->tasks[head->task].name, head->layer, head->micro_step,
                                  simulation->classes.rank[i]);
             }
         }

@@ -60,13 +60,13 @@ static void queue_task(Walker *walker, int32_t index, const int32_t *kept) {
     instance->position = walker->position++;
     instance->task = index;
     instance->layer = walker->layer;
-    instance->micro_batch = walker->micro_batch;
+    instance->micro_step = walker->micro_step;
     instance->loop_run = walker->depth ? walker->loops[walker->depth - 1].id : 0;
 }
 
 static void set_loop_variable(Walker *walker, const LoopRun *run) {
     const Segment *loop = &walker->compiled->step->segments[run->segment];
-    *(loop->kind == SEGMENT_LAYERS ? &walker->layer : &walker->micro_batch) = loop->first + run->iteration * loop->step;
+    *(loop->kind == SEGMENT_LAYERS ? &walker->layer : &walker->micro_step) = loop->first + run->iteration * loop->step;
 }
 
 static void enter_loop(Walker *walker) {
@@ -106,7 +106,7 @@ static void close_loops(Walker *walker) {
             set_loop_variable(walker, run);
             return;
         }
-        *(segments[run->segment].kind == SEGMENT_LAYERS ? &walker->layer : &walker->micro_batch) = 0;
+        *(segments[run->segment].kind == SEGMENT_LAYERS ? &walker->layer : &walker->micro_step) = 0;
         walker->depth--;
     }
 }
@@ -188,7 +188,7 @@ void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shif
         LaneRing *ring = &walker->rings[lane];
         for (int32_t i = kept[lane]; i < ring->pulled; i++) {
             Instance *instance = &ring->slots[(uint32_t)i & ring->mask];
-            *(loop->kind == SEGMENT_LAYERS ? &instance->layer : &instance->micro_batch) += shift;
+            *(loop->kind == SEGMENT_LAYERS ? &instance->layer : &instance->micro_step) += shift;
             instance->issue_ps += host_shift_ps;
         }
     }

@@ -11,7 +11,7 @@ typedef struct Instance {
     int32_t need[ENGINE_LANES];  // per lane: tasks ended before this one may start
     int64_t issue_ps;
     int64_t position;  // in issue order
-    int32_t task, layer, micro_batch;
+    int32_t task, layer, micro_step;
     int32_t loop_run;  // of the innermost loop; for relabelling after a skip
 } Instance;
 
@@ -46,7 +46,7 @@ typedef struct Walker {
     LoopRun loops[STEP_MAX_DEPTH];
     int32_t depth, loop_runs;
     int32_t segment, task;
-    int32_t layer, micro_batch;
+    int32_t layer, micro_step;
     int64_t host_ps, position;
     bool ended;
     Boundary boundaries[WALKER_BOUNDARIES];  // ring, by how many came before

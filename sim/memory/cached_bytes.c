@@ -11,7 +11,7 @@
 #include "sim/memory/program_cut.h"
 
 enum { STREAM_DEFAULT, STREAM_GATHER, STREAM_REDUCE, STREAM_COUNT };
-enum { STEPS = 2, MAX_MICRO_BATCHES = 2 };
+enum { STEPS = 2, MAX_MICRO_STEPS = 2 };
 
 typedef struct Replay {
     const StepProgram *program;
@@ -119,7 +119,7 @@ static void run_step(Replay *replay) {
 }
 
 static Status replay_program(const StepProgram *program, Arena *arena, double *cached_bytes, Error *error) {
-    const CutOptions whole_layers = {.base_layers = program->layers, .max_micro_batches = MAX_MICRO_BATCHES};
+    const CutOptions whole_layers = {.base_layers = program->layers, .max_micro_steps = MAX_MICRO_STEPS};
     ProgramCut cut;
     program_cut(program, &whole_layers, arena, &cut);
     Replay replay = {.program = &cut.program, .count = (int32_t)step_instance_count(&cut.program)};

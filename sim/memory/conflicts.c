@@ -12,7 +12,7 @@
 #include <string.h>
 
 // Both ends' zones and a middle as wide as the farthest distance that counts: 2(r+1) + 2r + 2.
-const CutOptions conflict_cut = {.reach_factor = 4, .base_layers = 4, .max_micro_batches = 2};
+const CutOptions conflict_cut = {.reach_factor = 4, .base_layers = 4, .max_micro_steps = 2};
 
 typedef struct PairFinder {
     const ConflictInput *input;

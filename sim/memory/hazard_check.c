@@ -35,11 +35,11 @@ static const Task *instance_task(const Checker *checker, int32_t instance) {
     return &checker->program->tasks[checker->order->instances[instance].task];
 }
 
-// "'qkv' (layer 3, micro-batch 0, lane compute)"
+// "'qkv' (layer 3, micro-step 0, lane compute)"
 static const char *instance_text(const Checker *checker, int32_t instance, char out[160]) {
     const StepInstance *at = &checker->order->instances[instance];
     const Task *task = instance_task(checker, instance);
-    snprintf(out, 160, "'%s' (layer %d, micro-batch %d, lane %s)", task->name, at->layer, at->micro_batch,
+    snprintf(out, 160, "'%s' (layer %d, micro-step %d, lane %s)", task->name, at->layer, at->micro_step,
              checker->program->lanes[task->lane].name);
     return out;
 }

@@ -43,6 +43,6 @@ typedef struct HazardReport {
 // Unrolls the program and proves, for the first and the last rank, that conflicting accesses (same bytes, at least one
 // write) are ordered by lane order, events and communicators, and that every read finds what was last written through
 // its own buffer; with plan NULL each buffer has its own bytes. INTERNAL names both tasks, the buffers, layer and
-// micro-batch. report may be NULL.
+// micro-step. report may be NULL.
 Status hazard_check(const StepProgram *program, const MemoryPlan *plan, Arena *arena, HazardReport *report,
                     Error *error);

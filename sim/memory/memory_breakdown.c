@@ -202,7 +202,7 @@ Status memory_live_moments(const StepProgram *program, const CutOptions *options
     return status;
 }
 
-const CutOptions memory_breakdown_cut_options = {.reach_factor = 4, .base_layers = 5, .max_micro_batches = 2};
+const CutOptions memory_breakdown_cut_options = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 2};
 
 Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error) {
     const Status status = memory_breakdown_cut(program, &memory_breakdown_cut_options, breakdown, error);

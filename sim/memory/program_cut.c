@@ -129,12 +129,12 @@ static void *arena_copy(Arena *arena, const void *from, size_t bytes) {
     return copy;
 }
 
-static void cut_segments(const Cutter *cutter, int max_micro_batches, StepProgram *program, Arena *arena) {
+static void cut_segments(const Cutter *cutter, int max_micro_steps, StepProgram *program, Arena *arena) {
     program->segments = arena_copy(arena, program->segments, (size_t)program->segment_count * sizeof(Segment));
     for (int32_t i = 0; i < program->segment_count; i++) {
         Segment *loop = &program->segments[i];
-        if (loop->kind == SEGMENT_MICRO_BATCHES && loop->count > max_micro_batches) {
-            loop->count = max_micro_batches;
+        if (loop->kind == SEGMENT_MICRO_STEPS && loop->count > max_micro_steps) {
+            loop->count = max_micro_steps;
         } else if (loop->kind == SEGMENT_LAYERS && loop->count > 0 && cutter->removed > 0) {
             const int32_t last = cutter_map(cutter, loop->first + (loop->count - 1) * loop->step);
             loop->first = cutter_map(cutter, loop->first);
@@ -183,7 +183,7 @@ void program_cut(const StepProgram *program, const CutOptions *options, Arena *a
                      .period = 1};
     cutter_choose(&cutter, options);
     cut->program = *program;
-    cut_segments(&cutter, options->max_micro_batches, &cut->program, arena);
+    cut_segments(&cutter, options->max_micro_steps, &cut->program, arena);
     if (cutter.removed > 0) {
         cut_slots(&cutter, &cut->program, arena);
         cut_guards(&cutter, &cut->program, arena);

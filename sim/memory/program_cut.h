@@ -1,5 +1,5 @@
 // A program with its loops cut short, for readers that only need one of each kind of moment: first, typical and last
-// layers and micro-batches. Layers in the middle are left out, the others keep their distance from their end.
+// layers and micro-steps. Layers in the middle are left out, the others keep their distance from their end.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 // Layers kept: reach_factor * (farthest layer offset of any access) + base_layers, or a few more.
 typedef struct CutOptions {
     int reach_factor, base_layers;
-    int max_micro_batches;    // iterations of a micro-batch loop
+    int max_micro_steps;  // iterations of a micro-step loop
 } CutOptions;
 
 typedef struct ProgramCut {

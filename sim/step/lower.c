@@ -109,16 +109,16 @@ static void take_stretch(Lowering *lowering, Variant *variant, Section section) 
     lowering->lists[section] = (OpList){0};
 }
 
-static Variant lower_micro_step(Lowering *lowering, const char *name, int first_micro_batch, int count) {
-    lowering->first = first_micro_batch == 0;
-    lowering->last = first_micro_batch + count == lowering->plan->grad_accum;
+static Variant lower_micro_step(Lowering *lowering, const char *name, int first_micro_step, int count) {
+    lowering->first = first_micro_step == 0;
+    lowering->last = first_micro_step + count == lowering->plan->grad_accum;
     lower_layers(lowering);
     lower_tensor_parallel(lowering);
     lower_context_parallel(lowering);
     lower_sharding(lowering);
     lower_recompute(lowering);
     lower_fuse(lowering);
-    Variant variant = {.name = name, .first_micro_batch = first_micro_batch, .count = count};
+    Variant variant = {.name = name, .first_micro_step = first_micro_step, .count = count};
     for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
         take_stretch(lowering, &variant, section);
     }

@@ -173,7 +173,7 @@ typedef struct Stretch {
 
 typedef struct Variant {
     const char *name;
-    int first_micro_batch, count;  // 0 micro-batches: the optimizer part
+    int first_micro_step, count;  // 0 micro-steps: the optimizer part
     Stretch stretches[5];
     int stretch_count;
 } Variant;

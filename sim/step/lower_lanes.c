@@ -276,10 +276,10 @@ static void append_stretch(Assembly *assembly, const Stretch *stretch) {
 static void append_variant(Assembly *assembly, const Variant *variant) {
     int32_t loop = -1;
     if (variant->count > 0) {
-        loop = append_segment(assembly, (Segment){.kind = SEGMENT_MICRO_BATCHES,
+        loop = append_segment(assembly, (Segment){.kind = SEGMENT_MICRO_STEPS,
                                                   .name = variant->name,
                                                   .count = variant->count,
-                                                  .first = variant->first_micro_batch,
+                                                  .first = variant->first_micro_step,
                                                   .step = 1});
     }
     for (int s = 0; s < variant->stretch_count; s++) {

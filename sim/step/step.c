@@ -59,7 +59,7 @@ static void cursor_set_variable(StepCursor *cursor) {
     if (loop->kind == SEGMENT_LAYERS) {
         cursor->layer = value;
     } else {
-        cursor->micro_batch = value;
+        cursor->micro_step = value;
     }
 }
 
@@ -77,7 +77,7 @@ static void cursor_leave_variable(StepCursor *cursor) {
     if (cursor->program->segments[cursor->loop_segment[cursor->depth]].kind == SEGMENT_LAYERS) {
         cursor->layer = 0;
     } else {
-        cursor->micro_batch = 0;
+        cursor->micro_step = 0;
     }
 }
 
@@ -110,7 +110,7 @@ bool step_cursor_next(StepCursor *cursor, StepInstance *instance) {
         while (cursor->task < segment->task_count) {
             const int32_t task = segment->first_task + cursor->task++;
             if (step_guard_open(program, &program->tasks[task], cursor->layer)) {
-                *instance = (StepInstance){.task = task, .layer = cursor->layer, .micro_batch = cursor->micro_batch};
+                *instance = (StepInstance){.task = task, .layer = cursor->layer, .micro_step = cursor->micro_step};
                 return true;
             }
         }

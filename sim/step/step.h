@@ -143,13 +143,13 @@ typedef struct EventRef {
     int16_t layer_scale, layer_offset;  // index as in BufferRef
 } EventRef;
 
-typedef enum { SEGMENT_TASKS, SEGMENT_LAYERS, SEGMENT_MICRO_BATCHES } SegmentKind;
+typedef enum { SEGMENT_TASKS, SEGMENT_LAYERS, SEGMENT_MICRO_STEPS } SegmentKind;
 
-// The loop tree in preorder. A loop node's body is the nodes up to `end`. Micro-batch loops hold layer loops, never
+// The loop tree in preorder. A loop node's body is the nodes up to `end`. Micro-step loops hold layer loops, never
 // the reverse.
 typedef struct Segment {
     SegmentKind kind;
-    const char *name;                // "forward", "micro-batch 2..15"
+    const char *name;                // "forward", "middle micro-steps"
     int32_t first_task, task_count;  // SEGMENT_TASKS
     int32_t count;                   // loops: iterations, at least 1
     int32_t first, step;  // value of the loop variable in iteration i: first + i*step (layers: step may be -1)
@@ -238,7 +238,7 @@ Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *t
 typedef struct StepInstance {
     int32_t task;
     int32_t layer;        // of the enclosing layer loop, else 0
-    int32_t micro_batch;  // of the enclosing micro-batch loop, else 0
+    int32_t micro_step;   // index: of the enclosing micro-step loop, else 0
 } StepInstance;
 
 enum { STEP_MAX_DEPTH = 4 };
@@ -249,7 +249,7 @@ typedef struct StepCursor {
     int32_t segment, task;
     int32_t depth;
     int32_t loop_segment[STEP_MAX_DEPTH], iteration[STEP_MAX_DEPTH];
-    int32_t layer, micro_batch;
+    int32_t layer, micro_step;
 } StepCursor;
 
 StepCursor step_cursor_begin(const StepProgram *program);

@@ -15,7 +15,7 @@ typedef struct Span {
     int32_t rank;
     int32_t task;  // index into the program's tasks
     int32_t layer;
-    int32_t micro_batch;
+    int32_t micro_step;
     double start_s, end_s;  // from the step's start
 } Span;
 

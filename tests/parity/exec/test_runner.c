@@ -51,7 +51,7 @@ Test(runner, spans_are_the_program_in_issue_order_on_every_rank) {
         while (step_cursor_next(&cursor, &instance)) {
             const Span *span = &timeline.spans[at++];
             cr_assert(span->rank == rank && span->task == instance.task && span->layer == instance.layer &&
-                      span->micro_batch == instance.micro_batch);
+                      span->micro_step == instance.micro_step);
             cr_assert(span->start_s >= before_s && span->end_s >= span->start_s, "spans of one thread overlap");
             before_s = span->end_s;
         }

@@ -229,7 +229,7 @@ void trace_of_program(const StepProgram *program, EventList *list) {
         }
         cr_assert_lt(list->count, TRACE_MAX_EVENTS);
         TraceEvent *event = &list->events[list->count++];
-        *event = (TraceEvent){.micro_batch = instance.micro_batch, .bytes = task->payload_bytes};
+        *event = (TraceEvent){.micro_batch = instance.micro_step, .bytes = task->payload_bytes};
         set_text(event->phase, phase_text(task->phase));
         set_text(event->kind, kind_text(task->kind));
         set_text(event->dtype, dtype_name(task->dtype));

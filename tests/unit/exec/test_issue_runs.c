@@ -44,7 +44,7 @@ static void covers(const StepProgram *program, const IssueRuns *runs) {
         cr_assert_eq(runs->runs[r].first, next);
         for (int32_t i = 0; i < runs->runs[r].count; i++, next++) {
             cr_assert(step_cursor_next(&all, &want) && step_cursor_next(&cursor, &got));
-            cr_assert(want.task == got.task && want.layer == got.layer && want.micro_batch == got.micro_batch);
+            cr_assert(want.task == got.task && want.layer == got.layer && want.micro_step == got.micro_step);
         }
     }
     cr_assert_eq(next, step_instance_count(program));

@@ -110,7 +110,7 @@ RandomProgram random_program(Random *random, Arena *arena) {
     for (int part = 1 + pick(&draft, 3); part > 0; part--) {
         const bool loop = pick(&draft, 2);
         if (loop) {
-            builder_loop(&draft.builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, 1 + pick(&draft, 12), 1);
+            builder_loop(&draft.builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, 1 + pick(&draft, 12), 1);
         }
         add_layers(&draft);
         add_tasks(&draft, 1 + pick(&draft, 4), false);

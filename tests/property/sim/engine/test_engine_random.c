@@ -78,10 +78,10 @@ static void oracle_step(const RandomProgram *random, const StepInstance *instanc
     }
     oracle->end_ps = later(oracle->end_ps, end);
     cr_assert_eq(llround(span->start_s * 1e12), start, "program %d: task %d layer %d micro-batch %d", number,
-                 instance->task, instance->layer, instance->micro_batch);
+                 instance->task, instance->layer, instance->micro_step);
     cr_assert_eq(llround(span->end_s * 1e12), end, "program %d", number);
     cr_assert(span->task == instance->task && span->layer == instance->layer &&
-              span->micro_batch == instance->micro_batch);
+              span->micro_step == instance->micro_step);
 }
 
 static Oracle oracle_new(const StepProgram *program, Arena *arena) {

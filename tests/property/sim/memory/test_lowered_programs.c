@@ -8,7 +8,7 @@
 #include "sim/memory/memory_breakdown.h"
 #include "tests/property/sim/memory/lowered_sweep.h"
 
-static const CutOptions whole = {.reach_factor = 0, .base_layers = 1 << 20, .max_micro_batches = 1 << 20};
+static const CutOptions whole = {.reach_factor = 0, .base_layers = 1 << 20, .max_micro_steps = 1 << 20};
 
 typedef struct Tally {
     double worst_ratio;  // arena over live bytes
@@ -41,7 +41,7 @@ static void check_bytes(void *context, const StepProgram *program) {
     MemoryPlan plan;
     MemoryBreakdown cut, all;
     char text[PLAN_TEXT_BYTES];
-    static const CutOptions usual = {.reach_factor = 4, .base_layers = 5, .max_micro_batches = 2};
+    static const CutOptions usual = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 2};
     cr_assert_eq(memory_plan(program, &arena, &plan, &error), STATUS_OK);
     cr_assert_eq(memory_breakdown_cut(program, &usual, &cut, &error), STATUS_OK);
     cr_assert_eq(memory_breakdown_cut(program, &whole, &all, &error), STATUS_OK);

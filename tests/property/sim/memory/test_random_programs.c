@@ -120,7 +120,7 @@ static StepProgram *random_program(Maker *maker, Arena *arena, uint64_t seed) {
     fill_buffers(maker);
     const int layers = maker->builder.program.layers;
     int number = 0;
-    builder_loop(&maker->builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, 1 + pick(&maker->state, 4), 1);
+    builder_loop(&maker->builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, 1 + pick(&maker->state, 4), 1);
     for (int part = 0; part < 3; part++) {
         const bool layered = part != 1;
         if (layered) {

@@ -21,7 +21,7 @@ static void add_step(Small *small, Mesh mesh) {
         builder_event(&small->builder, builder_buffer(&small->builder, "y", ROLE_ACTIVATION, 1, 256), LANE_TP, true);
     const int32_t g =
         builder_event(&small->builder, builder_buffer(&small->builder, "g", ROLE_GRADIENT, 1, 256), small->rs, true);
-    builder_loop(&small->builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, 6, 1);
+    builder_loop(&small->builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, 6, 1);
     for (int i = 0; i < 2; i++) {
         small_kernel(small, "layer", 10 + i);
         builder_wait(&small->builder, y, 0, 0);

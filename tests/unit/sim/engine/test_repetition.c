@@ -8,7 +8,7 @@
 typedef struct Shape {
     double gather_us, forward_us, backward_us, scatter_us, host_us;
     bool shared;
-    int layers, micro_batches, slots;
+    int layers, micro_steps, slots;
 } Shape;
 
 static int32_t event_of(Small *small, const char *name, int slots, int16_t lane) {
@@ -54,7 +54,7 @@ static void add_step(Small *small, const Shape *shape) {
     small_begin(small, shape->layers, shape->shared, AXIS_SHARD_GROUP);
     small->interference = (Interference){.hbm_factor = 2.5, .collective_slowdown = 1.1, .residue = 1.03};
     small_kernel(small, "load", 1);
-    builder_loop(&small->builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, shape->micro_batches, 1);
+    builder_loop(&small->builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, shape->micro_steps, 1);
     small_kernel(small, "embed", 2);
     add_pass(small, shape, false);
     small_kernel(small, "loss", 3);
@@ -122,11 +122,11 @@ Test(repetition, a_host_bound_step_is_skipped_over) {
 
 Test(repetition, odd_counts_slots_and_depths_give_the_same) {
     for (int layers = 1; layers <= 9; layers++) {
-        for (int micro_batches = 1; micro_batches <= 7; micro_batches++) {
+        for (int micro_steps = 1; micro_steps <= 7; micro_steps++) {
             for (int slots = 1; slots <= layers; slots += 2) {
                 Shape shape = compute_bound;
                 shape.layers = layers;
-                shape.micro_batches = micro_batches;
+                shape.micro_steps = micro_steps;
                 shape.slots = slots;
                 shape.gather_us = 3 + 7 * slots;
                 same_as_unrolled(&shape);
@@ -167,7 +167,7 @@ Test(repetition, a_shrinking_lead_of_the_host_is_skipped_as_far_as_it_goes) {
     small_begin(&small, 1, false, AXIS_SHARD_GROUP);
     small_kernel(&small, "wait", 506);
     small_last_cost(&small)->host_s = 0;
-    builder_loop(&small.builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, 600, 1);
+    builder_loop(&small.builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, 600, 1);
     small_kernel(&small, "layer", 5);
     small_last_cost(&small)->host_s = 6e-6;
     builder_end(&small.builder);

@@ -81,7 +81,7 @@ StepProgram *example_prefetch(ProgramBuilder *builder, const PrefetchOptions *op
     prefetch.dx = builder_buffer(builder, "dx", ROLE_ACTIVATION, 1, 2 * EXAMPLE_SLOT_BYTES);
     prefetch.ready = builder_event(builder, prefetch.gathered, prefetch.ag, true);
     prefetch.read = builder_event(builder, prefetch.gathered, prefetch.compute, false);
-    builder_loop(builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, options->micro_batches, 1);
+    builder_loop(builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, options->micro_batches, 1);
     prefetch_gather(&prefetch, "gather first", 0, 0);
     builder_task(builder, "embed", TASK_EMBED, prefetch.compute, PHASE_FORWARD);
     builder_touch(builder, ACCESS_WRITE, prefetch.x);

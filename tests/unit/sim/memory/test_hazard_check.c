@@ -69,8 +69,8 @@ Test(hazard_check, a_dropped_wait_for_data_is_found_with_both_tasks_and_the_plac
     PrefetchOptions options = good;
     options.drop_ready_wait = true;
     assert_finds(example_prefetch(&builder, &options), &arena,
-                 (const char *const[]){"'gather first' (layer 0, micro-batch 0, lane ag)",
-                                       "'forward' (layer 0, micro-batch 0, lane compute)", "'gathered'", "writes",
+                 (const char *const[]){"'gather first' (layer 0, micro-step 0, lane ag)",
+                                       "'forward' (layer 0, micro-step 0, lane compute)", "'gathered'", "writes",
                                        "reads", NULL});
     arena_free(&arena);
 }
@@ -82,8 +82,8 @@ Test(hazard_check, a_dropped_wait_for_readers_is_found) {
     options.drop_free_wait = true;
     // The gather of layer 2 overwrites slot 0 while layer 0 may still read it.
     assert_finds(example_prefetch(&builder, &options), &arena,
-                 (const char *const[]){"'forward' (layer 0, micro-batch 0, lane compute), which reads",
-                                       "'gather next' (layer 1, micro-batch 0, lane ag), which writes", NULL});
+                 (const char *const[]){"'forward' (layer 0, micro-step 0, lane compute), which reads",
+                                       "'gather next' (layer 1, micro-step 0, lane ag), which writes", NULL});
     arena_free(&arena);
 }
 

@@ -7,7 +7,7 @@
 #include "sim/memory/memory_breakdown.h"
 #include "tests/unit/sim/memory/examples.h"
 
-static const CutOptions whole = {.reach_factor = 0, .base_layers = 1 << 20, .max_micro_batches = 1 << 20};
+static const CutOptions whole = {.reach_factor = 0, .base_layers = 1 << 20, .max_micro_steps = 1 << 20};
 static const double slot = EXAMPLE_SLOT_BYTES;
 
 static MemoryBreakdown breakdown_of(const StepProgram *program, Arena *arena) {

@@ -96,7 +96,7 @@ Test(memory_plan, the_next_micro_batch_counts) {
         const int32_t b = builder_buffer(&builder, "b", ROLE_ACTIVATION, 1, 512);
         const int32_t written = builder_event(&builder, a, lanes[0], true);
         const int32_t read = builder_event(&builder, a, lanes[1], false);
-        builder_loop(&builder, SEGMENT_MICRO_BATCHES, "micro-batches", 0, 8, 1);
+        builder_loop(&builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, 8, 1);
         builder_task(&builder, "write and read b", TASK_ZERO, lanes[0], PHASE_FORWARD);
         builder_touch(&builder, ACCESS_WRITE, b);
         if (ordered) {

@@ -5,7 +5,7 @@
 #include "sim/memory/program_cut.h"
 #include "tests/unit/sim/memory/examples.h"
 
-static const CutOptions few = {.reach_factor = 1, .base_layers = 5, .max_micro_batches = 2};
+static const CutOptions few = {.reach_factor = 1, .base_layers = 5, .max_micro_steps = 2};
 
 Test(program_cut, loops_and_slots_lose_the_same_layers) {
     Arena arena = {0};

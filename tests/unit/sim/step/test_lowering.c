@@ -18,8 +18,8 @@ static Tally tally(const StepProgram *program, TaskKind kind, int16_t group, Pha
     while (step_cursor_next(&cursor, &instance)) {
         const Task *task = &program->tasks[instance.task];
         const bool in_layer = cursor.depth == 2;  // micro-batch loop, layer loop
-        if (in_layer && instance.layer == 1 && instance.micro_batch == 0 && task->kind == kind &&
-            task->group == group && task->phase == phase) {
+        if (in_layer && instance.layer == 1 && instance.micro_step == 0 && task->kind == kind && task->group == group &&
+            task->phase == phase) {
             result.count++;
             result.payload_bytes += (double)task->payload_bytes;
         }
@@ -255,7 +255,7 @@ Test(lowering, deferred_reduction_scatters_gradients_on_the_last_micro_step_only
     int64_t reductions = 0;
     while (step_cursor_next(&cursor, &instance)) {
         if (program.tasks[instance.task].kind == TASK_REDUCE_SCATTER) {
-            cr_assert_eq(instance.micro_batch, 3);
+            cr_assert_eq(instance.micro_step, 3);
             reductions++;
         }
     }
@@ -428,12 +428,12 @@ Test(lowering, a_root_unit_keeps_the_keys_of_initial_values) {
     arena_free(&arena);
 }
 
-static int64_t count_in_micro_batch(const StepProgram *program, const char *name, int micro_batch) {
+static int64_t count_in_micro_step(const StepProgram *program, const char *name, int micro_step) {
     StepCursor cursor = step_cursor_begin(program);
     StepInstance instance;
     int64_t count = 0;
     while (step_cursor_next(&cursor, &instance)) {
-        count += instance.micro_batch == micro_batch && strcmp(program->tasks[instance.task].name, name) == 0;
+        count += instance.micro_step == micro_step && strcmp(program->tasks[instance.task].name, name) == 0;
     }
     return count;
 }
@@ -446,9 +446,9 @@ Test(lowering, pure_replicas_are_reduced_on_every_micro_step_where_the_framework
         const StepProgram program =
             lowered(&arena, (LoweredRequest){.target = targets[t], .mesh = "dp_replicate=4", .grad_accum = 3});
         const int units = program.model.layers + program.unit_count - 1;
-        for (int micro_batch = 0; micro_batch < 3; micro_batch++) {
-            cr_assert_eq(count_in_micro_batch(&program, "gradient sum", micro_batch),
-                         t < 3 || micro_batch == 2 ? units : 0, "%s, micro-step %d", targets[t], micro_batch);
+        for (int micro_step = 0; micro_step < 3; micro_step++) {
+            cr_assert_eq(count_in_micro_step(&program, "gradient sum", micro_step),
+                         t < 3 || micro_step == 2 ? units : 0, "%s, micro-step %d", targets[t], micro_step);
         }
         arena_free(&arena);
     }
@@ -471,9 +471,9 @@ Test(lowering, nanotron_adds_whole_bf16_gradients_to_its_fp32_buffer) {
     const StepProgram program =
         lowered(&arena, (LoweredRequest){.target = "nanotron", .mesh = "dp_shard=2", .bf16 = true, .grad_accum = 3});
     const int units = program.model.layers + 2;
-    cr_assert_eq(count_in_micro_batch(&program, "gradient cast", 0), units);
-    cr_assert_eq(count_in_micro_batch(&program, "gradient add", 1), units);
-    cr_assert_eq(count_in_micro_batch(&program, "gradient add", 2), units);
+    cr_assert_eq(count_in_micro_step(&program, "gradient cast", 0), units);
+    cr_assert_eq(count_in_micro_step(&program, "gradient add", 1), units);
+    cr_assert_eq(count_in_micro_step(&program, "gradient add", 2), units);
     double held = 0;
     for (int32_t i = 0; i < program.buffer_count; i++) {
         const Buffer *buffer = &program.buffers[i];
