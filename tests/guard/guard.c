@@ -90,25 +90,24 @@ GuardChanges *guard_changes(void) {
 
 // ------------------------------------------------------------------------------------------------------ the answers
 
-// What is another each time: the hash of the sources, and how long it took.
+// What is another each time: the hash of the sources, how long it took, how large a page is that is no answer.
 static char *masked(const char *text) {
-    static const char *const patterns[] = {"[0-9]+\\.[0-9]+\\.[0-9]+\\+[0-9a-f]{12}", ", in [0-9.]+ [mun]?s$",
-                                           "\"elapsed_s\": [0-9.e-]+"};
+    static const struct {
+        const char *pattern, *mask;  // the mask is never longer than what it is put over
+    } masks[] = {{"[0-9]+\\.[0-9]+\\.[0-9]+\\+[0-9a-f]{12}", "VERSION"},
+                 {", in [0-9.]+ [mun]?s$", ", in 0 s"},
+                 {"\"elapsed_s\": [0-9.e-]+", "\"elapsed_s\": 0"},
+                 {"html: [0-9]+ KiB", "html: 0 KiB"}};
     char *result = strdup(text);
-    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
         regex_t pattern;
         regmatch_t match;
-        cr_assert_eq(regcomp(&pattern, patterns[i], REG_EXTENDED | REG_NEWLINE), 0);
+        cr_assert_eq(regcomp(&pattern, masks[i].pattern, REG_EXTENDED | REG_NEWLINE), 0);
         for (size_t from = 0; regexec(&pattern, result + from, 1, &match, 0) == 0;) {
             char *begin = result + from + match.rm_so;
-            const char *mask = i == 2 ? "\"elapsed_s\": 0" : i == 0 ? "VERSION" : ", in 0 s";
-            const size_t length = strlen(mask), room = (size_t)(match.rm_eo - match.rm_so);
-            cr_assert_leq(length, room + 1);
-            if (length > room) {
-                from += (size_t)match.rm_eo;
-                continue;
-            }
-            memcpy(begin, mask, length);
+            const size_t length = strlen(masks[i].mask), room = (size_t)(match.rm_eo - match.rm_so);
+            cr_assert_leq(length, room);
+            memcpy(begin, masks[i].mask, length);
             memmove(begin + length, begin + room, strlen(begin + room) + 1);
             from += (size_t)match.rm_so + length;
         }
@@ -193,14 +192,45 @@ static json_t *without_folder(char *text, const char *folder) {
     return guard_structured(text);
 }
 
+void guard_store(const char *name, const char *folder) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", GUARD_STORES, name);
+    FILE *from = fopen(path, "rb");
+    cr_assert_not_null(from, "%s cannot be read", path);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *to = fopen(path, "wb");
+    char bytes[1 << 16];
+    for (size_t count; (count = fread(bytes, 1, sizeof bytes, from)) > 0;) {
+        cr_assert_eq(fwrite(bytes, 1, count, to), count);
+    }
+    fclose(from);
+    fclose(to);
+}
+
+// "{out}..." and "{NAME.db}" as paths in the folder, into which the store is copied.
+static const char *with_paths(const char *word, const char *folder, char path[PATH_BYTES]) {
+    const char *end = strchr(word, '}');
+    if (word[0] != '{' || !end) {
+        return word;
+    }
+    char name[80];
+    snprintf(name, sizeof name, "%.*s", (int)(end - word - 1), word + 1);
+    if (strcmp(name, "out") != 0) {
+        guard_store(name, folder);
+    }
+    snprintf(path, PATH_BYTES, "%s/%s%s", folder, name, end + 1);
+    return path;
+}
+
 json_t *guard_answer(const GuardRequest *request) {
     cr_assert_eq(chdir(NDTUNE_SOURCE_DIR), 0);
     char *folder = temp_dir_make(), data[PATH_BYTES], out[PATH_BYTES];
     snprintf(data, sizeof data, "XDG_DATA_HOME=%s", folder);
     snprintf(out, sizeof out, "%s/out", folder);
     const char *line[GUARD_MAX_WORDS + 1] = {"ndtune"};
+    char paths[GUARD_MAX_WORDS][PATH_BYTES];
     for (int i = 0; request->words[i]; i++) {
-        line[i + 1] = strcmp(request->words[i], "{out}") == 0 ? out : request->words[i];
+        line[i + 1] = with_paths(request->words[i], folder, paths[i]);
     }
     ProgramRun run = program_run(line, (const char *const[]){data, "LC_ALL=C", NULL}, 120);
     json_t *answer = json_pack("{s:i, s:o, s:o}", "exit", run.exit_code, "out", without_folder(run.out, folder), "err",

@@ -41,6 +41,9 @@ json_t *guard_recorded(const char *name);
 json_t *guard_answer(const GuardRequest *request);
 json_t *guard_structured(const char *text);
 
+// Copies a store of stores.tar.xz ("asked.db") into the folder.
+void guard_store(const char *name, const char *folder);
+
 // Calls `differs` with the path of everything in `recorded` that `now` has not, or has otherwise. What `now` has more
 // is no difference: keys of objects, columns of CSV, elements of an array whose elements have names.
 typedef void GuardDiffers(void *context, const char *path, const json_t *recorded, const json_t *now);

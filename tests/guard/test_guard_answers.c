@@ -95,9 +95,14 @@ Test(guard_answers, every_refusal_is_as_recorded) {
     check_requests("refuse-*");
 }
 
+Test(guard_answers, an_old_store_is_listed_exported_reported_and_fitted_as_recorded) {
+    check_requests("store-*");
+}
+
 Test(guard_answers, every_request_is_of_one_of_these_kinds) {
     GuardRequests *requests = guard_requests();
-    static const char *const kinds[] = {"plan-", "predict-", "explain-", "export-", "list-", "accuracy-", "refuse-"};
+    static const char *const kinds[] = {"plan-", "predict-",  "explain-", "export-",
+                                        "list-", "accuracy-", "refuse-",  "store-"};
     for (int i = 0; i < requests->count; i++) {
         bool found = false;
         for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
