@@ -21,6 +21,7 @@ typedef struct Cli {
     Arena arena;                               // everything that lives as long as the call
     const char *line;                          // the command line, quoted for a shell
     const volatile sig_atomic_t *interrupted;  // the signal that asked for an end; 0 = none did
+    void (*listen)(void);                      // from here on a signal asks for an end; until then it is the end
     bool interactive;                          // standard error is a terminal
     bool drawn;                                // a progress line is on the terminal
     double drawn_s;                            // when it was drawn last

@@ -24,7 +24,8 @@
 
 static volatile sig_atomic_t interrupted;  // by this signal
 
-// The first asks for an orderly end, which keeps what was measured; the next one ends the program at once.
+// The first asks for an orderly end, which keeps what was measured; the next one ends the program at once. So does any
+// before the work begins: nobody who reads files looks for signals.
 static void on_interrupt(int signal_number) {
     if (interrupted) {
         signal(signal_number, SIG_DFL);
@@ -43,6 +44,12 @@ static void catch_interrupt(int signal_number) {
     }
 }
 
+static void catch_interrupts(void) {
+    catch_interrupt(SIGINT);
+    catch_interrupt(SIGTERM);  // of a batch system whose time is up
+    catch_interrupt(SIGHUP);
+}
+
 // Scratch arenas come and go by the thousand: keep their pages instead of handing them back to the kernel each time.
 static void keep_memory(void) {
     mallopt(M_MMAP_THRESHOLD, 256 << 20);
@@ -51,11 +58,12 @@ static void keep_memory(void) {
 
 int main(int argc, char **argv) {
     keep_memory();
-    catch_interrupt(SIGINT);
-    catch_interrupt(SIGTERM);  // of a batch system whose time is up
-    catch_interrupt(SIGHUP);
     signal(SIGXFSZ, SIG_IGN);  // a file over its limit is an error to report, like a full disk
-    Cli cli = {.argc = argc, .argv = argv, .interrupted = &interrupted, .interactive = isatty(STDERR_FILENO) == 1};
+    Cli cli = {.argc = argc,
+               .argv = argv,
+               .interrupted = &interrupted,
+               .listen = catch_interrupts,
+               .interactive = isatty(STDERR_FILENO) == 1};
     Error error = {0};
     Status status = cli_run(&cli, &error);
     cli_progress_clear(&cli);

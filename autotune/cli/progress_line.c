@@ -24,6 +24,7 @@ static bool update(void *context, const char *label, int64_t done, int64_t total
 }
 
 Progress cli_progress(Cli *cli) {
+    cli->listen();
     cli->drawn_s = now_s();  // short work draws nothing
     return (Progress){.update = update, .context = cli};
 }

@@ -65,13 +65,13 @@ static ConfigNode *to_node(json_t *value, int line, JsonLines *lines, Arena *are
             const int at = next_key_line(lines);
             ConfigNode *below = to_node(child, at, lines, arena);
             below->key = arena_text(arena, key);
-            config_append(node, below);
+            config_append(arena, node, below);
         }
     } else if (kind == NODE_LIST) {
         size_t index;
         json_t *child;
         json_array_foreach(value, index, child) {
-            config_append(node, to_node(child, line, lines, arena));
+            config_append(arena, node, to_node(child, line, lines, arena));
         }
     } else {
         node->text = scalar_text(value, arena);

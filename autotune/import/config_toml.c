@@ -84,8 +84,11 @@ static Status read_string(TomlReader *reader, const char **text) {
     if (strncmp(reader->at, "\"\"\"", 3) == 0 || strncmp(reader->at, "'''", 3) == 0) {
         return malformed(reader, "a string over several lines, which is not read here");
     }
-    reader->at++;
-    char *out = arena_alloc(reader->source->arena, strcspn(reader->at, "\n") + 1);  // no escape grows
+    const char *end = ++reader->at;
+    while (*end && *end != '\n' && *end != quote) {
+        end += quote == '"' && *end == '\\' && end[1] ? 2 : 1;
+    }
+    char *out = arena_alloc(reader->source->arena, (size_t)(end - reader->at) + 1);  // no escape grows
     size_t used = 0;
     while (*reader->at && *reader->at != '\n' && *reader->at != quote) {
         if (quote == '"' && *reader->at == '\\') {
@@ -128,7 +131,7 @@ static Status descend(TomlReader *reader, const char *key, ConfigNode **table) {
     if (!child) {
         child = config_node(reader->source->arena, NODE_MAP, reader->line);
         child->key = key;
-        config_append(*table, child);
+        config_append(reader->source->arena, *table, child);
     }
     *table = child;
     return STATUS_OK;
@@ -168,7 +171,7 @@ static Status read_pair(TomlReader *reader, ConfigNode *table, int depth) {
     TRY(read_value(reader, depth, &value));
     value->key = key;
     value->line = line;
-    config_append(table, value);
+    config_append(reader->source->arena, table, value);
     return STATUS_OK;
 }
 
@@ -188,7 +191,7 @@ static Status read_items(TomlReader *reader, ConfigNode *parent, int depth) {
         ConfigNode *item = NULL;
         if (parent->kind == NODE_LIST) {
             TRY(read_value(reader, depth, &item));
-            config_append(parent, item);
+            config_append(reader->source->arena, parent, item);
             skip_lines(reader);
         } else {
             TRY(read_pair(reader, parent, depth));

@@ -17,7 +17,9 @@ struct ConfigNode {
     const char *text;  // of a scalar; "" for null
     int line;          // from 1; of the key where there is one
     bool used;
-    ConfigNode *first, *next;  // children in the order of the file
+    ConfigNode *first, *last, *next;  // children in the order of the file
+    ConfigNode **of_key;              // of a map: the last child of each name, where its hash says
+    size_t child_count, slot_count;   // slots: a power of two, at most half of them full
 };
 
 typedef enum { SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML } ConfigSyntax;
@@ -46,6 +48,9 @@ Status config_json(const ConfigSource *source, ConfigNode **root);
 Status config_toml(const ConfigSource *source, ConfigNode **root);
 
 ConfigNode *config_node(Arena *arena, NodeKind kind, int line);
-void config_append(ConfigNode *parent, ConfigNode *child);
+
+// Behind the children that are there; into a map with its key.
+void config_append(Arena *arena, ConfigNode *parent, ConfigNode *child);
+
 Status config_malformed(const ConfigSource *source, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -54,7 +54,7 @@ static Status read_children(YamlReader *reader, ConfigNode *parent, int depth) {
             child->key = key.text;
             child->line = key.line;
         }
-        config_append(parent, child);
+        config_append(reader->source->arena, parent, child);
     }
 }
 

@@ -2,8 +2,14 @@
 // predicts elsewhere.
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "autotune/cli/quote.h"
 #include "sim/base/arena.h"
@@ -204,4 +210,38 @@ Test(cli_import, a_file_that_names_a_model_of_the_hub_says_the_model) {
                             "--format", "json");
     cr_expect_str_eq(cli_text(json_object_get(json_object_get(root, "own"), "model"), "name"), "llama-3.1-8b");
     json_decref(root);
+}
+
+// The signals that a process has handlers for, bit n - 1 for signal n (proc(5)).
+static unsigned long long caught_signals(pid_t pid) {
+    char path[64], line[256];
+    unsigned long long mask = ~0ull;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *status = fopen(path, "r");
+    cr_assert_not_null(status);
+    while (fgets(line, sizeof line, status)) {
+        sscanf(line, "SigCgt: %llx", &mask);
+    }
+    fclose(status);
+    return mask;
+}
+
+// It waits for the text of a file that is a pipe: the reader of a long file looks for signals as little.
+Test(cli_import, a_signal_while_the_file_is_read_ends_the_program) {
+    char *folder = temp_dir_make(), pipe_path[512];
+    snprintf(pipe_path, sizeof pipe_path, "%s/slow.yaml", folder);
+    cr_assert_eq(mkfifo(pipe_path, 0600), 0);
+    char *const words[] = {NDTUNE_BIN_DIR "/ndtune", "explain", "--from", pipe_path, "--model", "tiny", NULL};
+    extern char **environ;
+    pid_t pid = 0;
+    cr_assert_eq(posix_spawn(&pid, words[0], NULL, NULL, words, environ), 0);
+    const int writer = open(pipe_path, O_WRONLY);  // returns when it reads
+    cr_assert_geq(writer, 0);
+    cr_expect_eq(caught_signals(pid) & (1ull << (SIGTERM - 1)), 0);
+    kill(pid, SIGTERM);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "status %x", (unsigned)status);
+    close(writer);
+    temp_dir_remove(folder);
 }

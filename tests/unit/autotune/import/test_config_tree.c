@@ -90,6 +90,36 @@ Test(config_tree, the_last_of_two_equal_keys_counts) {
     arena_free(&arena);
 }
 
+// "a = [<items>]" or a map of as many keys, in the largest file that is read.
+static char *large(const char *before, const char *item, const char *between, const char *after, Arena *arena) {
+    char *text = arena_alloc(arena, CONFIG_MAX_BYTES + 64), *end = stpcpy(text, before);
+    const char *behind = text + CONFIG_MAX_BYTES - 64;
+    for (int i = 0; end < behind; i++) {
+        end += sprintf(end, item, i);
+        end = stpcpy(end, between);
+    }
+    strcpy(end - strlen(between), after);
+    return text;
+}
+
+// The time limit holds it: with lists that are walked from their heads each takes many minutes.
+Test(config_tree, the_largest_files_are_read_in_linear_time_and_memory) {
+    static const struct {
+        const char *before, *item, *between, *after;
+        ConfigSyntax syntax;
+    } cases[] = {{"a: [", "%d", ",", "]", SYNTAX_YAML},       {"", "k%d: 1", "\n", "\n", SYNTAX_YAML},
+                 {"{\"a\": [", "%d", ",", "]}", SYNTAX_JSON}, {"{", "\"k%d\": 1", ",", "}", SYNTAX_JSON},
+                 {"a = [", "\"%d\"", ",", "]", SYNTAX_TOML},  {"", "k%d = 1", "\n", "\n", SYNTAX_TOML}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena of_text = {0}, arena = {0};
+        parse(large(cases[i].before, cases[i].item, cases[i].between, cases[i].after, &of_text), cases[i].syntax,
+              &arena);
+        cr_expect_lt(arena.used_bytes, 100.0 * CONFIG_MAX_BYTES, "%zu: %zu bytes", i, arena.used_bytes);
+        arena_free(&arena);
+        arena_free(&of_text);
+    }
+}
+
 Test(config_tree, what_is_malformed_is_said_with_its_line) {
     static const struct {
         const char *text, *words;
