@@ -36,6 +36,7 @@ typedef enum { FP8_TENSORWISE, FP8_ROWWISE, FP8_DELAYED, FP8_RECIPE_COUNT } Fp8R
 // be narrower than what they are computed in (PyTorch's MixedPrecisionPolicy(reduce_dtype)).
 typedef enum { REDUCE_DTYPE_TARGET, REDUCE_DTYPE_FP32, REDUCE_DTYPE_BF16, REDUCE_DTYPE_COUNT } ReduceDtype;
 
+// Their words, by value; they stand in the table of the fields (plan_fields.c).
 extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];  // "auto" "fp32" "bf16"
 extern const char *const reshard_names[RESHARD_COUNT];            // "always" "never"
 extern const char *const recompute_names[RECOMPUTE_COUNT];        // "none" "full" "selective"
@@ -62,6 +63,26 @@ typedef struct TrainPlan {
     bool tp_overlap;  // tp > 1: tp collectives run beside the GEMMs they feed (user buffers, async tp)
 } TrainPlan;
 
+// The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
+// the end. What there is to know of each is its row in plan_fields.c.
+typedef enum {
+    PLAN_SEQ,
+    PLAN_MICRO_BATCH,
+    PLAN_GRAD_ACCUM,
+    PLAN_ZERO,
+    PLAN_RESHARD,
+    PLAN_RECOMPUTE,
+    PLAN_CP_ROTATE,
+    PLAN_PRECISION,
+    PLAN_ATTENTION,
+    PLAN_FUSED,
+    PLAN_TP_OVERLAP,
+    PLAN_MASTER_WEIGHTS,
+    PLAN_FP8_RECIPE,
+    PLAN_REDUCE_DTYPE,
+    PLAN_FIELD_COUNT
+} PlanFieldId;
+
 enum { PLAN_TEXT_BYTES = 320 };
 
 // Dtype of activations, gathered parameters and gradients before reduction.
@@ -69,9 +90,7 @@ static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
     return plan->precision == DTYPE_FP8 ? DTYPE_BF16 : plan->precision;
 }
 
-// Axes of size 1 in their default places; reduce_dtype the target's in stage 0; fp8_recipe tensorwise unless precision
-// is fp8; bf16_master off in fp32; zero = 0 when dp_shard*cp = 1; reshard always unless stage 3; cp_rotate ring when
-// cp = 1; tp_overlap off when tp = 1.
+// Axes of size 1 in their default places; fields that do not matter beside the others at their usual value.
 void plan_canonical(TrainPlan *plan);
 
 int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch * R * S * grad_accum

@@ -1,0 +1,199 @@
+// The rows. Left out: the mesh and the order of its axes, which have their own words; what a target offers of a field
+// and takes by itself (target_choices.c).
+
+#include "sim/plan/plan_fields.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "sim/base/text.h"
+
+_Static_assert(sizeof(Recompute) == sizeof(int), "enumerations of a plan are read and written as int");
+
+const char *const reshard_names[RESHARD_COUNT] = {[RESHARD_ALWAYS] = "always", [RESHARD_NEVER] = "never"};
+const char *const recompute_names[RECOMPUTE_COUNT] = {
+    [RECOMPUTE_NONE] = "none", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective"};
+const char *const cp_rotate_names[CP_ROTATE_COUNT] = {[CP_ROTATE_RING] = "ring", [CP_ROTATE_ALLGATHER] = "allgather"};
+const char *const attention_names[ATTENTION_COUNT] = {[ATTENTION_FLASH] = "flash",
+                                                      [ATTENTION_FLASH3] = "flash3",
+                                                      [ATTENTION_CUDNN] = "cudnn",
+                                                      [ATTENTION_TRITON] = "triton",
+                                                      [ATTENTION_EAGER] = "eager"};
+const char *const fused_names[FUSED_COUNT] = {
+    [FUSED_FUSED] = "fused", [FUSED_EAGER] = "eager", [FUSED_COMPILED] = "compiled"};
+const char *const fp8_recipe_names[FP8_RECIPE_COUNT] = {
+    [FP8_TENSORWISE] = "tensorwise", [FP8_ROWWISE] = "rowwise", [FP8_DELAYED] = "delayed"};
+const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT] = {
+    [REDUCE_DTYPE_TARGET] = "auto", [REDUCE_DTYPE_FP32] = "fp32", [REDUCE_DTYPE_BF16] = "bf16"};
+static const char *const precision_names[] = {
+    [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
+static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
+static const char *const master_names[] = {[false] = "fp32", [true] = "bf16"};
+
+static bool has_shards(const TrainPlan *plan) {
+    return plan_shard_count(plan) > 1;
+}
+
+static bool is_sharded(const TrainPlan *plan) {
+    return plan->zero != 0;
+}
+
+static bool shards_parameters(const TrainPlan *plan) {
+    return plan->zero == 3;
+}
+
+static bool splits_sequences(const TrainPlan *plan) {
+    return plan->mesh.size[AXIS_CP] > 1;
+}
+
+static bool splits_layers(const TrainPlan *plan) {
+    return plan->mesh.size[AXIS_TP] > 1;
+}
+
+static bool is_fp8(const TrainPlan *plan) {
+    return plan->precision == DTYPE_FP8;
+}
+
+static bool is_below_fp32(const TrainPlan *plan) {
+    return plan->precision != DTYPE_FP32;
+}
+
+#define AT(member) .at = offsetof(TrainPlan, member)
+#define FLAG(member) AT(member), .is_bool = true
+#define COUNT(most) .low = 1, .high = most, .usual = 1
+#define PRINTED .printed = PLAN_PRINTED_ALWAYS
+#define WORDS(names) .words = names, .high = (int)(sizeof names / sizeof *names) - 1
+#define OLD .hashed_always = true  // in the stores of version 0.1.0
+enum { RUNS = PLAN_OPTION_RUN, EXECUTED = PLAN_OPTION_RUN | PLAN_OPTION_PREFLIGHT };
+
+const PlanField plan_fields[PLAN_FIELD_COUNT] = {
+    [PLAN_SEQ] = {"seq", .label = "sequence length", AT(seq), COUNT(1 << 24), PRINTED, OLD, .scope = PLAN_OF_BATCH,
+                  .option = {"seq", "N", "tokens", "min(4096, the model's); run, validate, tune, preflight: 128",
+                             "sequence length; 8k is 8192", EXECUTED | PLAN_OPTION_SAYS_WHAT},
+                  .column = "seq_len"},
+    [PLAN_MICRO_BATCH] = {"micro_batch", "mb", "micro-batch", AT(micro_batch), COUNT(1 << 20), PRINTED, OLD,
+                          .scope = PLAN_OF_BATCH,
+                          .option = {"micro-batch", "auto|N", "sequences", "auto; predict, run, preflight: 1",
+                                     "sequences per data rank and micro-step", EXECUTED},
+                          .column = "micro_batch"},
+    [PLAN_GRAD_ACCUM] = {"grad_accum", "ga", "accumulation", AT(grad_accum), COUNT(1 << 20), PRINTED, OLD,
+                         .scope = PLAN_OF_BATCH,
+                         .option = {"grad-accum", "N", "micro-steps", "1", "micro-steps per optimizer step",
+                                    EXECUTED | PLAN_OPTION_OF_ONE_PLAN},
+                         .column = "grad_accum"},
+    [PLAN_ZERO] = {"zero", .label = "sharding stage", AT(zero), .high = 3, .matters = has_shards, PRINTED, OLD,
+                   .scope = PLAN_OF_SHAPE,
+                   .option = {"zero", "auto|0|1|2|3", NULL, "auto",
+                              "sharding stage over dp_shard x cp (3 = FSDP); auto is the target's own", EXECUTED},
+                   .column = "zero", .column_is_number = true},
+    [PLAN_RESHARD] = {"reshard", .label = "reshard", AT(reshard), WORDS(reshard_names), .matters = shards_parameters,
+                      PRINTED, OLD, .scope = PLAN_OF_SHAPE, .searched = true,
+                      .option = {"reshard", "auto|always|never", NULL, "auto",
+                                 "free gathered parameters after forward (stage 3); auto tries both", EXECUTED},
+                      .column = "reshard"},
+    [PLAN_RECOMPUTE] = {"recompute", .label = "recompute", AT(recompute), WORDS(recompute_names), PRINTED, OLD,
+                        .scope = PLAN_OF_SHAPE, .searched = true,
+                        .option = {"recompute", "auto|none|selective|full", NULL, "auto; predict, run, preflight: none",
+                                   "activation recomputation; auto tries what the target has", EXECUTED},
+                        .column = "recompute"},
+    [PLAN_CP_ROTATE] = {"cp_rotate", .label = "cp rotation", AT(cp_rotate), WORDS(cp_rotate_names),
+                        .matters = splits_sequences, PRINTED, OLD, .scope = PLAN_OF_SHAPE, .searched = true,
+                        .option = {"cp-rotate", "auto|ring|allgather", NULL, "auto",
+                                   "how context parallelism moves keys and values; auto tries what the target has",
+                                   EXECUTED},
+                        .column = "cp_algo"},
+    [PLAN_PRECISION] = {"precision", .label = "precision", AT(precision), WORDS(precision_names), PRINTED, OLD,
+                        .option = {"precision", "bf16|fp16|fp32|fp8", NULL,
+                                   "bf16 where the cluster has it, else fp16; run, validate, tune, preflight: fp32, "
+                                   "with --device cuda bf16",
+                                   "number format of the arithmetic; fp8 is that of the layers' GEMMs, the rest stays "
+                                   "bf16",
+                                   EXECUTED},
+                        .column = "dtype"},
+    [PLAN_ATTENTION] = {"attention", .label = "attention", AT(attention), WORDS(attention_names), PRINTED, OLD,
+                        .option = {"attention", "auto|eager|triton|flash|flash3|cudnn", NULL,
+                                   "auto: the target's own; run, validate, tune, preflight: flash",
+                                   "kernel of the attention", EXECUTED},
+                        .column = "attention"},
+    [PLAN_FUSED] = {"fused", .label = "kernels", AT(fused), WORDS(fused_names), PRINTED, OLD,
+                    .option = {"fused", "auto|eager|fused|compiled", NULL, "auto: the target's own",
+                               "how norms, rotary positions, activation and loss run", EXECUTED},
+                    .column = "fused"},
+    [PLAN_TP_OVERLAP] = {"tp_overlap", .label = "tp overlap", FLAG(tp_overlap), WORDS(tp_overlap_names),
+                         .json_bool = true, .matters = splits_layers, OLD,
+                         .option = {"tp-overlap", "off|on", NULL, "off",
+                                    "tensor-parallel collectives run beside the GEMMs that they feed", RUNS},
+                         .column = "tp_overlap", .column_is_number = true},
+    [PLAN_MASTER_WEIGHTS] = {"master_weights", "master", "master weights", FLAG(bf16_master), WORDS(master_names),
+                             .matters = is_below_fp32, OLD,
+                             .option = {"master-weights", "fp32|bf16", NULL, "fp32",
+                                        "number format of parameters, gradients and optimizer state"}},
+    [PLAN_FP8_RECIPE] = {"fp8_recipe", .label = "fp8 scales", AT(fp8_recipe), WORDS(fp8_recipe_names),
+                         .matters = is_fp8, .printed = PLAN_PRINTED_WHERE_IT_MATTERS, OLD,
+                         .option = {"fp8-recipe", "auto|tensorwise|rowwise|delayed", NULL, "auto: the target's own",
+                                    "scales of fp8: one per tensor, one per row, or one per tensor from earlier "
+                                    "steps"},
+                         .column = "fp8_recipe"},
+    [PLAN_REDUCE_DTYPE] = {"reduce_dtype", "reduce", "gradient reduction", AT(reduce_dtype), WORDS(reduce_dtype_names),
+                           .matters = is_sharded, OLD,
+                           .option = {"reduce-dtype", "auto|fp32|bf16", NULL, "auto: the target's own",
+                                      "number format of gradients while they are reduced (stages 1 to 3)", RUNS}},
+};
+
+int plan_get(const TrainPlan *plan, PlanFieldId id) {
+    const void *at = (const char *)plan + plan_fields[id].at;
+    return plan_fields[id].is_bool ? *(const bool *)at : *(const int *)at;
+}
+
+void plan_set(TrainPlan *plan, PlanFieldId id, int value) {
+    void *at = (char *)plan + plan_fields[id].at;
+    if (plan_fields[id].is_bool) {
+        *(bool *)at = value != 0;
+    } else {
+        *(int *)at = value;
+    }
+}
+
+const char *plan_field_key(PlanFieldId id) {
+    return plan_fields[id].key ? plan_fields[id].key : plan_fields[id].name;
+}
+
+bool plan_field_matters(const TrainPlan *plan, PlanFieldId id) {
+    return !plan_fields[id].matters || plan_fields[id].matters(plan);
+}
+
+int plan_field_value(PlanFieldId id, const char *word) {
+    const PlanField *field = &plan_fields[id];
+    int64_t number = -1;
+    if (!field->words) {
+        return text_parse_int(word, &number) && number >= field->low && number <= field->high ? (int)number : -1;
+    }
+    for (int value = field->high; value >= 0; value--) {
+        if (text_same_word(word, field->words[value])) {
+            return value;
+        }
+    }
+    return -1;
+}
+
+const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES]) {
+    if (plan_fields[id].words) {
+        return plan_fields[id].words[value];
+    }
+    snprintf(out, PLAN_VALUE_BYTES, "%d", value);
+    return out;
+}
+
+void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLAN_FIELD_COUNT]) {
+    bool taken[PLAN_FIELD_COUNT] = {false};
+    int places = 0;
+    for (int i = 0; i < count; i++) {
+        order[places++] = first[i];
+        taken[first[i]] = true;
+    }
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (!taken[id]) {
+            order[places++] = (PlanFieldId)id;
+        }
+    }
+}

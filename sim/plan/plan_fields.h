@@ -1,0 +1,69 @@
+// The table of TrainPlan's fields beside the mesh. From a row follow the field's place in the plan's text, hash and
+// canonical form, its command-line option with help and completion, its part of JSON, CSV, the store, the workers'
+// request and run files, and whether the search tries its values. A new choice is its member and id in plan.h, a row
+// here, and the pass or cost that reads it.
+
+#pragma once
+
+#include "sim/plan/plan.h"
+
+// When the text names a field. What is there always is needed when the text is read back.
+typedef enum { PLAN_PRINTED_UNLESS_USUAL, PLAN_PRINTED_ALWAYS, PLAN_PRINTED_WHERE_IT_MATTERS } PlanPrinted;
+
+// Who decides where nobody said: the job (what the user said, else the target's own), the shape that it goes with, or
+// the arithmetic of the batch.
+typedef enum { PLAN_OF_JOB, PLAN_OF_SHAPE, PLAN_OF_BATCH } PlanScope;
+
+// Commands that take the option besides those that search, predict or calibrate. OF_ONE_PLAN: none that searches, but
+// those that explain or export a given plan. SAYS_WHAT: help lists it under what is trained, not under the choices.
+enum { PLAN_OPTION_RUN = 1, PLAN_OPTION_PREFLIGHT = 2, PLAN_OPTION_OF_ONE_PLAN = 4, PLAN_OPTION_SAYS_WHAT = 8 };
+
+typedef struct PlanOption {
+    const char *name;      // without dashes: "micro-batch"
+    const char *value;     // what help shows: "auto|none|selective|full", in an order that reads well; "auto|N"
+    const char *unit;      // of a number; NULL
+    const char *fallback;  // what it is where it is not given, in words
+    const char *help;
+    unsigned flags;  // PLAN_OPTION_...
+} PlanOption;
+
+typedef struct PlanField {
+    const char *name;                        // "micro_batch": key in JSON and in the workers' request, column of CSV
+    const char *key;                         // in the plan's text, where that is another word: "mb"; NULL
+    const char *label;                       // in sentences: "micro-batch"
+    size_t at;                               // of its int, enum or bool in TrainPlan
+    bool is_bool;                            // of TrainPlan
+    bool json_bool;                          // true and false in JSON, not its words
+    const char *const *words;                // by value; NULL = a number
+    int low, high;                           // of the value
+    int usual;                               // where it does not matter; of numbers the least
+    bool (*matters)(const TrainPlan *plan);  // beside the fields above it; NULL = always
+    PlanPrinted printed;
+    bool hashed_always;  // as fields of the first stores are; the others where they are not at their usual value
+    PlanScope scope;
+    bool searched;  // the search tries every value that the target offers, where nobody said one
+    PlanOption option;
+    const char *column;     // of run files; NULL = they have none
+    bool column_is_number;  // the value as a number, not its word
+} PlanField;
+
+extern const PlanField plan_fields[PLAN_FIELD_COUNT];
+
+int plan_get(const TrainPlan *plan, PlanFieldId id);
+void plan_set(TrainPlan *plan, PlanFieldId id, int value);
+
+// Its word in the plan's text.
+const char *plan_field_key(PlanFieldId id);
+
+bool plan_field_matters(const TrainPlan *plan, PlanFieldId id);
+
+// The value of a word, '-' and '_' alike; -1 = it is none of the field's.
+int plan_field_value(PlanFieldId id, const char *word);
+
+// The value of a field as text: its word, or the number written into out.
+enum { PLAN_VALUE_BYTES = 16 };
+const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES]);
+
+// The first `count` fields as given, then all others as in the table: for what has had another order since before there
+// was a table.
+void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLAN_FIELD_COUNT]);
