@@ -1,4 +1,4 @@
-// Finding a row of the capability table by "name" or "name@version", its defaults and its hash.
+// Finding a row of the capability table by "name" or "name@version", and its defaults.
 
 #include "sim/frameworks/target.h"
 
@@ -149,81 +149,4 @@ Target target_run_by(const Target *program, const Target *runner) {
     mixed.evidence = runner->evidence;
     mixed.runtime = runner->runtime;
     return mixed;
-}
-
-static void hash_costs(const Target *target, Hash *hash) {
-    const double costs[] = {target->runtime.host_s_per_op,
-                            target->runtime.other_share,
-                            target->runtime.step_fixed_s,
-                            target->runtime.collective_share,
-                            target->runtime.crowding_share,
-                            target->runtime.memory_passes,
-                            target->runtime.loss_bytes_per_logit,
-                            target->tp_overlap_exposed,
-                            target->runtime.bucket_bytes,
-                            target->runtime.optimizer_bytes_per_parameter,
-                            target->bf16_optimizer_bytes_per_parameter,
-                            target->optimizer_temporary_bytes_per_parameter,
-                            target->runtime.context_bytes,
-                            target->runtime.communicator_bytes,
-                            target->runtime.allocator_slack,
-                            target->runtime.relative_uncertainty};
-    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
-        hash_double(hash, costs[i]);
-    }
-}
-
-void target_hash(const Target *target, Hash *hash) {
-    hash_text(hash, target->name);
-    hash_text(hash, target->version);
-    const int64_t switches[] = {target->tp_flavour,
-                                target->recompute_flavour,
-                                target->selective_flavour,
-                                target->recompute_whole,
-                                target->zigzag,
-                                target->cp_ring,
-                                target->cp_allgather,
-                                target->cp_half_gradients,
-                                target->cp_scatters,
-                                target->half_gradients,
-                                target->reduce_dtype_bf16,
-                                target->reduces_fp32_only,
-                                target->fused_projections,
-                                target->deferred_reduce,
-                                target->gradient_buffer,
-                                target->gradient_copies,
-                                target->late_reduce,
-                                target->replicas_each_step,
-                                target->shared_shard_lane,
-                                target->shard_copies,
-                                target->backward_prefetch,
-                                target->root_unit,
-                                target->root_kept,
-                                target->tp_reduce_overlaps,
-                                target->tp_copies,
-                                target->tp_regathers,
-                                target->fused_softmax,
-                                target->fuses_passes,
-                                target->own_kernels,
-                                target->master_fp32,
-                                target->fp8_flavour,
-                                target->allocator,
-                                target->replicate_rule,
-                                target->rank_order_rule,
-                                target->has_tp,
-                                target->has_cp,
-                                target->shard_needs_fsdp,
-                                target->max_zero,
-                                target->always_reshards,
-                                target->vocab_multiple,
-                                target->default_attention,
-                                target->default_fused};
-    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
-        hash_int(hash, switches[i]);
-    }
-    for (int fused = 0; fused < FUSED_COUNT; fused++) {
-        hash_int(hash, target->loss_fp32_copies[fused]);
-    }
-    hash_int(hash, target->split_loss_fp32_copies);
-    hash_costs(target, hash);
 }

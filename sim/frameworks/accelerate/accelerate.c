@@ -1,0 +1,61 @@
+// Hugging Face accelerate and transformers' Trainer. What 1.14 runs was read in huggingface/accelerate 16cb6eb (tag
+// v1.14.0), PyTorch's fsdp/_fully_shard and transformers' tensor_parallel.py.
+
+#include "sim/frameworks/accelerate/accelerate.h"
+
+#include "sim/frameworks/pytorch.h"
+
+const TargetVersion accelerate_1_14 = {
+    .version = "1.14",
+    .extends = &pytorch_fsdp,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(
+        SET(tp_flavour, TP_HF),  // transformers' plan: each projection reduces its own input gradient (3.3)
+        SET(recompute_flavour, RECOMPUTE_CHILD),  // wraps norm1, attention, norm2, mlp separately (1.2)
+        SET(zigzag, true),                        // torch context_parallel's head-tail balancer (1.3, 3.2)
+        SET(cp_ring, true),                       // cp_comm_strategy alltoall (1.3)
+        SET(cp_allgather, true),                  // the default strategy (1.3)
+        SET(deferred_reduce, true),               // accumulate() -> no_sync: last micro-step only (1.2)
+        SET(fp8_flavour, FP8_TORCHAO),  // AORecipeKwargs, the default backend (accelerate 1.14 utils/dataclasses.py)
+        SET(replicate_rule, REPLICATE_NOT_BESIDE_TP_OR_CP),  // ParallelismConfig's check (1.1)
+        SET(has_cp, true), SET(default_fused, FUSED_EAGER),
+        SET(runtime.other_share, 0.03),    // fitted on half of the groups of one source (fms-acceleration), 1 to 4 A100
+        SET(runtime.step_fixed_s, 10e-3),  // estimated: half of fsdp1's 20 ms lower end (accuracy-notes.md 2); without
+                                           // it the accelerate rows score no worse (3, "step constant")
+        SET(loss_fp32_copies[FUSED_EAGER], 2),              // upcast logits, log-softmax; fused: none
+        SET(loss_fp32_copies[FUSED_COMPILED], 1),           // the same
+        SET(runtime.optimizer_bytes_per_parameter, 60.0),   // accuracy-notes.md 2: fsdp1 and accelerate, foreach
+                                                            // AdamW
+        SET(optimizer_temporary_bytes_per_parameter, 4.0),  // foreach temporary: accuracy-notes.md 4, "12+4+4"
+        SET(runtime.relative_uncertainty, 0.12)),  // with a GPU profile's 0.20 this gives 0.23, the width of -20/+45 %
+                                                   // at 80 % (accuracy-notes.md 1.1, uncalibrated)
+};
+
+// Before PR #4015.
+static const TargetVersion accelerate_1_13 = {
+    .version = "1.13",
+    .extends = &accelerate_1_14,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(SET(root_unit, true)),  // embedding, norm and head sit in the root unit (1.2)
+};
+
+// transformers' Trainer over FSDP version 1, before fsdp_version 2 (accelerate 1.6, of April 2025).
+static const TargetVersion accelerate_1_0 = {
+    .version = "1.0",
+    .extends = &accelerate_1_13,
+    .until = "2025-04",
+    .evidence = "34 published runs of one stack",
+    .settings = SETTINGS(
+        SET(root_kept, true),  // tests/frameworks: fsdp1; what is cast to bf16 before the gather leaves no bf16 shard
+        SET(tp_flavour, TP_AR),
+        SET(recompute_flavour, RECOMPUTE_BLOCK),  // gradient_checkpointing: a layer's input is all that stays
+        SET(has_tp, false), SET(has_cp, false), SET(zigzag, false), SET(cp_ring, false), SET(cp_allgather, false),
+        SET(fp8_flavour, FP8_NONE), SET(replicate_rule, REPLICATE_ANY),  // HYBRID_SHARD
+        SET(runtime.allocator_slack, 0.0),  // what it reports is what lives, to the last per mille (fms-acceleration)
+        SET(runtime.relative_uncertainty, 0.10)),
+};
+
+const Framework framework_accelerate = {
+    .name = "accelerate",
+    .versions = (const TargetVersion *const[]){&accelerate_1_14, &accelerate_1_13, &accelerate_1_0, NULL},
+};

@@ -1,0 +1,24 @@
+// DeepSpeed's ZeRO. Sequence parallelism is Ulysses there: not an axis of this version. tp ranks are neighbours
+// (deepspeed/utils/groups.py); replicas are hpZ, as an approximation (section 5, E8).
+
+#include "sim/frameworks/pytorch.h"
+
+static const TargetVersion deepspeed_0_19 = {
+    .version = "0.19",
+    .extends = &pytorch,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(
+        SET(tp_flavour, TP_AR),                                       // autotp_size
+        SET(reduce_dtype_bf16, DTYPE_BF16), SET(shard_copies, true),  // bucket copies
+        SET(backward_prefetch, true), SET(max_zero, 3), SET(default_fused, FUSED_EAGER),
+        SET(runtime.step_fixed_s, 20e-3),       // estimated between accelerate's and fsdp1's
+        SET(loss_fp32_copies[FUSED_EAGER], 2),  // upcast logits, log-softmax; fused: none
+        SET(loss_fp32_copies[FUSED_COMPILED], 1), SET(runtime.optimizer_bytes_per_parameter, 28.0),  // FusedAdam
+        SET(runtime.relative_uncertainty, 0.20)),  // hardware.md 6, worked gap: 15 to 25 % unexplained for its
+                                                   // eager runs
+};
+
+const Framework framework_deepspeed = {
+    .name = "deepspeed",
+    .versions = (const TargetVersion *const[]){&deepspeed_0_19, NULL},
+};

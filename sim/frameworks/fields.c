@@ -1,0 +1,170 @@
+// The fields of a Target as data: what a version may set, what is hashed.
+
+#include <string.h>
+
+#include "sim/frameworks/framework.h"
+
+#define KIND(member)                                                                                                   \
+    _Generic(((Target *)0)->member, bool : FIELD_BOOL, double : FIELD_REAL, const char * : FIELD_TEXT,                 \
+             default : FIELD_INT)
+#define FIELD(member)                                                                                                  \
+    { #member, offsetof(Target, member), KIND(member), true }
+#define WORDS(member)                                                                                                  \
+    { #member, offsetof(Target, member), KIND(member), false }
+
+// Stored hashes rest on the order.
+static const TargetField fields[] = {
+    FIELD(tp_flavour),
+    FIELD(recompute_flavour),
+    FIELD(selective_flavour),
+    FIELD(recompute_whole),
+    FIELD(zigzag),
+    FIELD(cp_ring),
+    FIELD(cp_allgather),
+    FIELD(cp_half_gradients),
+    FIELD(cp_scatters),
+    FIELD(half_gradients),
+    FIELD(reduce_dtype_bf16),
+    FIELD(reduces_fp32_only),
+    FIELD(fused_projections),
+    FIELD(deferred_reduce),
+    FIELD(gradient_buffer),
+    FIELD(gradient_copies),
+    FIELD(late_reduce),
+    FIELD(replicas_each_step),
+    FIELD(shared_shard_lane),
+    FIELD(shard_copies),
+    FIELD(backward_prefetch),
+    FIELD(root_unit),
+    FIELD(root_kept),
+    FIELD(tp_reduce_overlaps),
+    FIELD(tp_copies),
+    FIELD(tp_regathers),
+    FIELD(fused_softmax),
+    FIELD(fuses_passes),
+    FIELD(own_kernels),
+    FIELD(master_fp32),
+    FIELD(fp8_flavour),
+    FIELD(allocator),
+    FIELD(replicate_rule),
+    FIELD(rank_order_rule),
+    FIELD(has_tp),
+    FIELD(has_cp),
+    FIELD(shard_needs_fsdp),
+    FIELD(max_zero),
+    FIELD(always_reshards),
+    FIELD(vocab_multiple),
+    FIELD(default_attention),
+    FIELD(default_fused),
+    FIELD(loss_fp32_copies[FUSED_FUSED]),
+    FIELD(loss_fp32_copies[FUSED_EAGER]),
+    FIELD(loss_fp32_copies[FUSED_COMPILED]),
+    FIELD(split_loss_fp32_copies),
+    FIELD(runtime.host_s_per_op),
+    FIELD(runtime.other_share),
+    FIELD(runtime.step_fixed_s),
+    FIELD(runtime.collective_share),
+    FIELD(runtime.crowding_share),
+    FIELD(runtime.memory_passes),
+    FIELD(runtime.loss_bytes_per_logit),
+    FIELD(tp_overlap_exposed),
+    FIELD(runtime.bucket_bytes),
+    FIELD(runtime.optimizer_bytes_per_parameter),
+    FIELD(bf16_optimizer_bytes_per_parameter),
+    FIELD(optimizer_temporary_bytes_per_parameter),
+    FIELD(runtime.context_bytes),
+    FIELD(runtime.communicator_bytes),
+    FIELD(runtime.allocator_slack),
+    FIELD(runtime.relative_uncertainty),
+    // How its runs are published, and words.
+    WORDS(reduces_often_bf16),
+    WORDS(rank_order_note),
+};
+
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+const TargetField *target_fields(int *count) {
+    *count = FIELDS;
+    return fields;
+}
+
+const TargetField *target_field_at(size_t at) {
+    for (int i = 0; i < FIELDS; i++) {
+        if (fields[i].at == at) {
+            return &fields[i];
+        }
+    }
+    return NULL;
+}
+
+double target_field_number(const Target *target, const TargetField *field) {
+    const char *at = (const char *)target + field->at;
+    bool truth;
+    int number;
+    double real;
+    switch (field->kind) {
+    case FIELD_BOOL:
+        memcpy(&truth, at, sizeof truth);
+        return truth;
+    case FIELD_INT:
+        memcpy(&number, at, sizeof number);
+        return number;
+    case FIELD_REAL:
+        memcpy(&real, at, sizeof real);
+        return real;
+    case FIELD_TEXT:
+        break;
+    }
+    return 0;
+}
+
+static void set(Target *target, const TargetSetting *setting) {
+    const TargetField *field = target_field_at(setting->at);
+    char *at = (char *)target + setting->at;
+    switch (field->kind) {
+    case FIELD_BOOL:
+        memcpy(at, &(bool){setting->number != 0}, sizeof(bool));
+        break;
+    case FIELD_INT:
+        memcpy(at, &(int){(int)setting->number}, sizeof(int));
+        break;
+    case FIELD_REAL:
+        memcpy(at, &setting->number, sizeof(double));
+        break;
+    case FIELD_TEXT:
+        memcpy(at, &setting->text, sizeof setting->text);
+    }
+}
+
+static Target build(const TargetVersion *version) {
+    Target target = version->extends ? build(version->extends) : (Target){0};
+    for (const TargetSetting *setting = version->settings; setting->at != 0; setting++) {
+        set(&target, setting);
+    }
+    return target;
+}
+
+Target target_of_version(const Framework *framework, const TargetVersion *version) {
+    Target target = build(version);
+    target.name = framework->name;
+    target.version = version->version;
+    target.until = version->until;
+    target.evidence = version->evidence;
+    return target;
+}
+
+void target_hash(const Target *target, Hash *hash) {
+    hash_text(hash, target->name);
+    hash_text(hash, target->version);
+    for (int i = 0; i < FIELDS; i++) {
+        const double number = target_field_number(target, &fields[i]);
+        if (!fields[i].hashed) {
+            continue;
+        }
+        if (fields[i].kind == FIELD_REAL) {
+            hash_double(hash, number);
+        } else {
+            hash_int(hash, (int64_t)number);
+        }
+    }
+}

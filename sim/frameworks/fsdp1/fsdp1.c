@@ -1,0 +1,24 @@
+// FSDP of PyTorch, version 1, as Composer and llm-foundry run it.
+
+#include "sim/frameworks/pytorch.h"
+
+static const TargetVersion fsdp1_2_0 = {
+    .version = "2.0",
+    .extends = &pytorch_fsdp,
+    .evidence = "243 published runs",
+    .settings = SETTINGS(
+        SET(root_unit, true),  // tests/frameworks: traces of fsdp1
+        SET(root_kept, true),  // FSDP's _post_forward_reshard spares the root; no bf16 shard stays
+        SET(tp_flavour, TP_AR), SET(has_tp, false), SET(fused_projections, true),  // llm-foundry's MPT: Wqkv
+        SET(replicas_each_step, true),            // Composer's default sync schedule reduces on every micro-step
+        SET(runtime.step_fixed_s, 25e-3),         // accuracy-notes.md 2: 20 to 35 ms
+        SET(runtime.loss_bytes_per_logit, 26.0),  // accuracy-notes.md 2
+        SET(runtime.optimizer_bytes_per_parameter, 28.0),  // fused AdamW (hardware.md 5.3); where it shows, in DDP
+                                                           // runs, no more fits
+        SET(runtime.relative_uncertainty, 0.10)),
+};
+
+const Framework framework_fsdp1 = {
+    .name = "fsdp1",
+    .versions = (const TargetVersion *const[]){&fsdp1_2_0, NULL},
+};

@@ -1,0 +1,56 @@
+// Megatron-LM and what trains by its core (NeMo, Megatron-Bridge).
+
+#include "sim/frameworks/pytorch.h"
+
+// Megatron-DeepSpeed and its time: no sequence parallelism, no flash attention. Its flat buffers need no copies
+// (executor.md 1.4).
+static const TargetVersion megatron_2022 = {
+    .version = "2022",
+    .extends = &pytorch,
+    .evidence = "357 published runs",
+    .settings = SETTINGS(
+        SET(tp_flavour, TP_AR), SET(selective_flavour, SELECTIVE_CORE), SET(fused_projections, true),
+        SET(deferred_reduce, true),  // main gradients are summed locally, reduced with the last micro-step
+        SET(gradient_buffer, true),  // its ParamAndGradBuffer; 2+g+12/F bytes, g 3.1 to 3.5 (accuracy-notes.md 4)
+        SET(fused_softmax, true), SET(max_zero, 1),  // --use-distributed-optimizer
+        SET(vocab_multiple, 128),  // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)
+        SET(default_attention, ATTENTION_EAGER),
+        SET(runtime.host_s_per_op, 29.5e-6),  // accuracy-notes.md 2, stable in both halves; no step constant: vTrain's
+                                              // steps on one node are micro-steps and the optimizer, nothing is left
+        SET(runtime.loss_bytes_per_logit, 44.0),  // accuracy-notes.md 2: vocabulary-parallel
+        SET(loss_fp32_copies[FUSED_FUSED], 2),    // fp32 logits and their softmax
+        SET(loss_fp32_copies[FUSED_EAGER], 2), SET(loss_fp32_copies[FUSED_COMPILED], 2),
+        SET(runtime.optimizer_bytes_per_parameter, 50.0),  // accuracy-notes.md 2
+        SET(runtime.relative_uncertainty, 0.14)),
+};
+
+static const TargetVersion megatron_core = {
+    .version = "core",
+    .extends = &megatron_2022,
+    .evidence = "41 published runs",
+    .settings = SETTINGS(
+        SET(tp_flavour, TP_SP), SET(has_cp, true),
+        SET(zigzag, true),  // DualChunkSwap of Transformer Engine (executor.md 1.3)
+        SET(cp_ring, true), SET(cp_allgather, true),
+        SET(cp_scatters, true),         // _attn_cp_kv_allgather_bwd_reduce_scatter of Transformer Engine
+        SET(cp_half_gradients, true),   // Transformer Engine context_parallel.py: p2p buffers of kv.dtype
+        SET(reduces_often_bf16, true),  // NeMo's bf16_mixed (grad_reduce_in_fp32=False), --grad-reduce-in-bf16 of
+                                        // Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh
+        SET(tp_reduce_overlaps, true),  // the input gradient is reduced beside the weight gradient
+        SET(tp_regathers, true),        // its linear layer keeps the split input only
+        SET(fused_softmax, false), SET(default_attention, ATTENTION_CUDNN),  // Transformer Engine
+        SET(fp8_flavour, FP8_TRANSFORMER_ENGINE),                            // --fp8-format, Transformer Engine layers
+        // RankGenerator takes the tokens of order= as they come; instances are slices of its dp-cp groups
+        // (NVIDIA/Megatron-LM 00caa53, megatron/core/parallel_state.py)
+        SET(rank_order_rule, RANK_ORDER_DP_AS_ONE),
+        SET_TEXT(rank_order_note, "Megatron-LM has no flag for it: pass order= to initialize_model_parallel"),
+        SET(runtime.host_s_per_op, 13e-6),  // accuracy-notes.md 2: the eager Megatron-DeepSpeed stack had 29.5 us
+        SET(runtime.step_fixed_s, 6e-3),    // accuracy-notes.md 2: 3 to 9 ms
+        SET(tp_overlap_exposed, 0.2),       // user buffers (accuracy-notes.md 2; chosen there, not fitted)
+        SET(runtime.relative_uncertainty, 0.12)),
+};
+
+const Framework framework_megatron = {
+    .name = "megatron",
+    .versions = (const TargetVersion *const[]){&megatron_core, &megatron_2022, NULL},
+};

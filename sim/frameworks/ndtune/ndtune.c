@@ -1,0 +1,27 @@
+// Our own executor. It is no framework on PyTorch and extends none.
+
+#include "sim/frameworks/framework.h"
+
+// Units are flat: the gather writes where the GEMM reads, no copies. Lanes run ahead by themselves, nothing is issued
+// out of order. It reports its arena, which the planner gives exactly: nothing beside it.
+static const TargetVersion ndtune_1 = {
+    .version = "1",
+    .evidence = "unvalidated",
+    .settings = SETTINGS(
+        SET(zigzag, true), SET(cp_ring, true), SET(fused_projections, true), SET(tp_reduce_overlaps, true),
+        SET(fuses_passes, true), SET(own_kernels, true), SET(master_fp32, true),
+        SET(rank_order_rule, RANK_ORDER_ANY),  // its groups come from sim/axes
+        SET(has_tp, true), SET(has_cp, true), SET(max_zero, 3),
+        SET(runtime.host_s_per_op, 3e-6),         // estimated: one interpreted task, no allocation, no Python
+        SET(runtime.memory_passes, 1.0),          // one pass per kernel: kernels.h
+        SET(runtime.loss_bytes_per_logit, 16.0),  // fp32 logits: max reads 4, sum reads 4, gradient reads and writes 8
+                                                  // (kernels.h); bf16: half; without tp: see TASK_LOSS
+        SET(runtime.optimizer_bytes_per_parameter, 28.0),  // fused AdamW: g, master, m, v in, master, m, v out;
+                                                           // hardware.md 5.3
+        SET(runtime.relative_uncertainty, 0.10)),  // estimated: no framework between the program and the machine
+};
+
+const Framework framework_ndtune = {
+    .name = "ndtune",
+    .versions = (const TargetVersion *const[]){&ndtune_1, NULL},
+};

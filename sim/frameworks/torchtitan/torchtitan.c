@@ -1,0 +1,75 @@
+// torchtitan (parallelism.md 2.1). Which version a published run was of follows from its date.
+
+#include "sim/frameworks/pytorch.h"
+
+static const TargetVersion torchtitan_0_2 = {
+    .version = "0.2",
+    .extends = &pytorch_fsdp,
+    .evidence = "118 published runs",
+    .settings = SETTINGS(
+        SET(recompute_whole, true),             // full = whole block, early_stop False (2.1)
+        SET(selective_flavour, SELECTIVE_OPS),  // selective_ac_option "op" (2.1, 6.2)
+        SET(zigzag, true), SET(has_cp, true),
+        SET(cp_allgather, true),  // 0.2.2 reads context_parallel_rotate_method in validation only
+                                  // (tests/frameworks)
+        SET(reduce_dtype_bf16, DTYPE_FP32), SET(reduces_fp32_only, true),  // mixed_precision_reduce allows float32
+                                                                           // only (1.2)
+        SET(replicas_each_step, true),  // never calls set_requires_gradient_sync (1.2; tests/frameworks:
+                                        // replicate2_shard2_accumulate)
+        SET(tp_copies, true),  // torch.distributed._functional_collectives: cat of chunks where the dimension is not 0
+        SET(allocator, ALLOCATOR_EXPANDABLE),          // its run_train.sh
+        SET(fp8_flavour, FP8_TORCHAO),                 // Float8LinearConverter
+        SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (2.1)
+        SET(default_fused, FUSED_COMPILED),            // its published recipes compile each block
+        SET(tp_overlap_exposed, 0.65),                 // async TP (accuracy-notes.md 2)
+        SET(runtime.step_fixed_s, 5e-3),               // estimated: no Trainer around the step
+        SET(loss_fp32_copies[FUSED_FUSED], 3),         // tests/frameworks/memory: log-softmax and two gradients;
+        SET(loss_fp32_copies[FUSED_EAGER], 3),         // compiled, Inductor of PyTorch 2.11 writes the gradient from
+                                                       // bf16 logits at once
+        SET(split_loss_fp32_copies, 1),                // the same: loss_parallel's exponentials
+        SET(runtime.optimizer_bytes_per_parameter, 40.0),  // accuracy-notes.md 2
+        SET(runtime.allocator_slack, 0.15),        // its reserved memory over live bytes; 0.2 fits half of its groups
+                                                   // better, fewer fit
+        SET(runtime.relative_uncertainty, 0.15)),  // accuracy-notes.md 1.1: -15 to +27 % at 80 % even when fitted
+};
+
+// Its logs of 2025-02 and 2025-06.
+static const TargetVersion torchtitan_0_1 = {
+    .version = "0.1",
+    .extends = &torchtitan_0_2,
+    .until = "2025-04",
+    .evidence = "45 published runs",
+    .settings = SETTINGS(
+        SET(allocator, ALLOCATOR_SEGMENTS),  // its logs of 2024-12 and 2025-02, first step and later: 42.1 and 49.6 GiB
+        SET(loss_fp32_copies[FUSED_COMPILED], 3)),  // Inductor kept the log-softmax: compiled runs held what eager do
+};
+
+// Before its #391.
+static const TargetVersion torchtitan_0_0 = {
+    .version = "0.0",
+    .extends = &torchtitan_0_1,
+    .until = "2024-07",
+    .evidence = "12 published runs",
+    .settings = SETTINGS(SET(root_unit, true),  // embedding, norm and output until pytorch/torchtitan f336766da
+                         SET(loss_fp32_copies[FUSED_FUSED], 4),  // the logits live through backward
+                         SET(loss_fp32_copies[FUSED_EAGER], 4), SET(loss_fp32_copies[FUSED_COMPILED], 4)),
+};
+
+static const TargetVersion torchtitan_head = {
+    .version = "head",
+    .extends = &torchtitan_0_2,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(
+        SET(cp_scatters, true),              // gradients are reduced back at the local_map boundary (2.1)
+        SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (2.1)
+        // Its loss runs on an eighth of the tokens at a time (ChunkedLossWrapper, which our file of it sets): no fp32
+        // plane of all logits lives (2.1).
+        SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0),
+        SET(runtime.allocator_slack, 0.05)),
+};
+
+const Framework framework_torchtitan = {
+    .name = "torchtitan",
+    .versions =
+        (const TargetVersion *const[]){&torchtitan_0_2, &torchtitan_0_0, &torchtitan_0_1, &torchtitan_head, NULL},
+};
