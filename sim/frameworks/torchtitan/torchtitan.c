@@ -64,8 +64,7 @@ static const TargetVersion torchtitan_head = {
         SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (2.1)
         // Its loss runs on an eighth of the tokens at a time (ChunkedLossWrapper, which our file of it sets): no fp32
         // plane of all logits lives (2.1).
-        SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0),
-        SET(runtime.allocator_slack, 0.05)),
+        SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0)),
 };
 
 const Framework framework_torchtitan = {
