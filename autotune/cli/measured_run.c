@@ -117,7 +117,7 @@ static uint64_t measurement_hash(const MeasuredRun *run) {
     model_hash(&run->run.model, &hash);
     target_hash(run->run.target, &hash);
     plan_hash(&run->run.plan, &hash);
-    hash_int(&hash, (int64_t)run->program.template_hash);
+    hash_int(&hash, (int64_t)step_template_hash(&run->program));
     hash_int(&hash, options->steps);
     hash_int(&hash, run->record.warm_up);
     hash_text(&hash, executor_version());

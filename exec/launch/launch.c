@@ -78,7 +78,7 @@ static Status program_prepare(Run *run, Error *error) {
     TRY(step_lower(&request->model, &request->plan, request->target, run->arena, &run->program, error));
     TRY(memory_plan(&run->program, run->arena, &run->memory, error));
     TRY(fault_from_environment(&run->program, &request->options.fault, error));
-    request->template_hash = run->program.template_hash;
+    request->template_hash = step_template_hash(&run->program);
     return communicators_find(&run->program, request->job, run->arena, &run->communicators, error);
 }
 

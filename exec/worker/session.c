@@ -26,10 +26,10 @@ enum { TRACED_MOST = 3, TRACED_PART = 4 };
 static Status program_open(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
     TRY(step_lower(&request->model, &request->plan, request->target, arena, &session->program, error));
-    if (session->program.template_hash != request->template_hash) {
+    if (step_template_hash(&session->program) != request->template_hash) {
         return error_set(error, STATUS_INTERNAL,
                          "this worker lowers to program %016" PRIx64 ", the launcher to %016" PRIx64,
-                         session->program.template_hash, request->template_hash);
+                         step_template_hash(&session->program), request->template_hash);
     }
     TRY(memory_plan(&session->program, arena, &session->memory, error));
     return communicators_find(&session->program, request->job, arena, &session->communicators, error);

@@ -1,12 +1,13 @@
 // Region allocator: a list of blocks, the newest first; an allocation bumps a pointer in the head block. Memory is
-// zeroed when it is handed out, so a block that is used again after a reset needs no sweep. A reset joins the blocks
-// into one: after the first rounds a steady loop allocates nothing from the system. Does not model alignment above 16
-// bytes.
+// zeroed when it is handed out (unless asked for uncleared), so a block that is used after a reset needs no sweep.
+// A reset joins the blocks into one: after the first rounds a steady loop allocates nothing from the system. Does not
+// model alignment above 16 bytes.
 
 #include "sim/base/arena.h"
 
 #include <stdalign.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static ArenaBlock *block_add(Arena *arena, size_t bytes) {
     return block;
 }
 
-void *arena_alloc(Arena *arena, size_t bytes) {
+static void *take(Arena *arena, size_t bytes, bool clear) {
     if (bytes > SIZE_MAX - ARENA_ALIGN_BYTES) {
         arena_exhausted(bytes);
     }
@@ -59,14 +60,26 @@ void *arena_alloc(Arena *arena, size_t bytes) {
     void *memory = block->data + block->used_bytes;
     block->used_bytes += padded;
     arena->used_bytes += padded;
-    return memset(memory, 0, padded);
+    return clear ? memset(memory, 0, padded) : memory;
 }
 
-void *arena_array(Arena *arena, size_t count, size_t element_bytes) {
+static void *take_array(Arena *arena, size_t count, size_t element_bytes, bool clear) {
     if (element_bytes != 0 && count > SIZE_MAX / element_bytes) {
         arena_exhausted(SIZE_MAX);
     }
-    return arena_alloc(arena, count * element_bytes);
+    return take(arena, count * element_bytes, clear);
+}
+
+void *arena_alloc(Arena *arena, size_t bytes) {
+    return take(arena, bytes, true);
+}
+
+void *arena_array(Arena *arena, size_t count, size_t element_bytes) {
+    return take_array(arena, count, element_bytes, true);
+}
+
+void *arena_array_uncleared(Arena *arena, size_t count, size_t element_bytes) {
+    return take_array(arena, count, element_bytes, false);
 }
 
 void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes) {
@@ -78,10 +91,12 @@ void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size
         arena_exhausted(SIZE_MAX);
     }
     const size_t grown = *capacity == 0 ? first : 2 * *capacity;
-    void *larger = arena_array(arena, grown, element_bytes);
-    if (*capacity > 0) {
-        memcpy(larger, array, *capacity * element_bytes);
+    unsigned char *larger = arena_array_uncleared(arena, grown, element_bytes);
+    const size_t known_bytes = *capacity * element_bytes;
+    if (known_bytes > 0) {
+        memcpy(larger, array, known_bytes);
     }
+    memset(larger + known_bytes, 0, grown * element_bytes - known_bytes);
     *capacity = grown;
     return larger;
 }

@@ -22,6 +22,10 @@ void *arena_array(Arena *arena, size_t count, size_t element_bytes);
 #define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, type, count) ((type *)arena_array((arena), (size_t)(count), sizeof(type)))
 
+// What it holds is undefined: for arrays that are written whole before they are read.
+void *arena_array_uncleared(Arena *arena, size_t count, size_t element_bytes);
+#define ARENA_UNCLEARED(arena, type, count) ((type *)arena_array_uncleared((arena), (size_t)(count), sizeof(type)))
+
 // Doubles an array that lives in the arena once count reaches *capacity; returns the (possibly moved) array.
 void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes);
 

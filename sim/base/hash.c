@@ -21,18 +21,6 @@ void hash_bytes(Hash *hash, const void *bytes, size_t count) {
     hash->state = state;
 }
 
-static uint64_t rotate_left(uint64_t value, int bits) {
-    return value << bits | value >> (64 - bits);
-}
-
-// One block of MurmurHash3_x64 (Appleby): a lowered step hashes tens of thousands of integers, byte by byte was a third
-// of a plan.
-void hash_int(Hash *hash, int64_t value) {
-    const uint64_t mixed =
-        rotate_left((uint64_t)value * UINT64_C(0x87c37b91114253d5), 31) * UINT64_C(0x4cf5ad432745937f);
-    hash->state = rotate_left(hash->state ^ mixed, 27) * 5 + UINT64_C(0x52dce729);
-}
-
 void hash_double(Hash *hash, double value) {
     const double folded = value == 0.0 ? 0.0 : value;  // -0 and 0 are one value
     int64_t bits;

@@ -5,22 +5,32 @@
 
 #include <string.h>
 
-int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements) {
-    for (size_t i = 0; i < lowering->tensor_count; i++) {
-        if (lowering->tensors[i].name == name) {  // equal literals are usually one
-            return (int32_t)i;
-        }
+static unsigned name_bucket(const char *name) {
+    unsigned sum = 0;
+    for (const char *letter = name; *letter; letter++) {
+        sum = sum * 31 + (unsigned char)*letter;
     }
-    for (size_t i = 0; i < lowering->tensor_count; i++) {
-        if (strcmp(lowering->tensors[i].name, name) == 0) {
-            return (int32_t)i;
+    return sum % TENSOR_BUCKETS;
+}
+
+int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements) {
+    int32_t *bucket = &lowering->bucket[name_bucket(name)];
+    for (int32_t i = *bucket - 1; i >= 0; i = lowering->tensors[i].next) {
+        const char *known = lowering->tensors[i].name;
+        if (known == name || strcmp(known, name) == 0) {  // equal literals are usually one
+            return i;
         }
     }
     lowering->tensors = arena_grow(lowering->arena, lowering->tensors, lowering->tensor_count,
                                    &lowering->tensor_capacity, sizeof(Tensor));
-    lowering->tensors[lowering->tensor_count] =
-        (Tensor){.name = name, .role = role, .dtype = dtype, .bytes = elements * dtype_bytes(dtype), .scale = -1};
-    return (int32_t)lowering->tensor_count++;
+    lowering->tensors[lowering->tensor_count] = (Tensor){.name = name,
+                                                         .role = role,
+                                                         .dtype = dtype,
+                                                         .bytes = elements * dtype_bytes(dtype),
+                                                         .scale = -1,
+                                                         .next = *bucket - 1};
+    *bucket = (int32_t)++lowering->tensor_count;
+    return *bucket - 1;
 }
 
 void op_list_pass(Arena *arena, OpList *list, Op *op) {
@@ -29,21 +39,22 @@ void op_list_pass(Arena *arena, OpList *list, Op *op) {
 }
 
 Op *op_list_append(Arena *arena, OpList *list, const Op *op) {
-    Op *copy = ARENA_NEW(arena, Op);
+    Op *copy = ARENA_UNCLEARED(arena, Op, 1);
     *copy = *op;
     op_list_pass(arena, list, copy);
     return copy;
 }
 
 Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, const char *name) {
-    const Op op = {.task = {.name = name,
-                            .kind = kind,
-                            .phase = phase,
-                            .lane = LANE_COMPUTE,
-                            .group = -1,
-                            .unit = -1,
-                            .dtype = lowering->dims.dtype}};
-    return op_list_append(lowering->arena, &lowering->lists[section], &op);
+    Op *op = ARENA_NEW(lowering->arena, Op);
+    op->task.name = name;
+    op->task.kind = kind;
+    op->task.phase = phase;
+    op->task.lane = LANE_COMPUTE;
+    op->task.group = op->task.unit = -1;
+    op->task.dtype = lowering->dims.dtype;
+    op_list_pass(lowering->arena, &lowering->lists[section], op);
+    return op;
 }
 
 Op *op_mark(Lowering *lowering, Section section, Mark mark, const char *name) {

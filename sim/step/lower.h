@@ -75,9 +75,10 @@ typedef struct Tensor {
     bool persistent;
     int32_t scale;  // of an fp8 tensor: tensor id; -1 = none
     bool cheap;     // backward makes it again rather than keep it (a packed copy)
+    int32_t next;   // of the same bucket; -1 = none
 } Tensor;
 
-enum { MAX_SLICES = 32 };
+enum { MAX_SLICES = 32, TENSOR_BUCKETS = 64 };
 
 // Local sizes of one rank.
 typedef struct Dims {
@@ -89,7 +90,7 @@ typedef struct Dims {
     int64_t q_width, kv_width;
     bool vocab_split;
     Dtype dtype, gradient_dtype, reduce_dtype;  // of gradients: as computed and summed, and on the way
-    int element;  // bytes of dtype
+    int element;                                // bytes of dtype
 } Dims;
 
 typedef struct Lowering {
@@ -101,9 +102,10 @@ typedef struct Lowering {
     OpList lists[SECTION_COUNT];
     Tensor *tensors;
     size_t tensor_count, tensor_capacity;
-    int32_t weights[UNIT_COUNT];    // tensor that forward and backward read
-    int32_t gradients[UNIT_COUNT];  // tensor that weight gradients are written to: the whole gradient or before it
-    Unit units[UNIT_COUNT];         // their buffer fields hold tensor ids until the lanes pass
+    int32_t bucket[TENSOR_BUCKETS];  // of names: the latest tensor + 1; 0 = none
+    int32_t weights[UNIT_COUNT];     // tensor that forward and backward read
+    int32_t gradients[UNIT_COUNT];   // tensor that weight gradients are written to: the whole gradient or before it
+    Unit units[UNIT_COUNT];          // their buffer fields hold tensor ids until the lanes pass
     int32_t unit_count;
     int head_unit;  // that the final norm and an untied head are in
     int part;       // of the model that slices are being added for
@@ -182,4 +184,3 @@ void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count,
 
 // Derived fields of a task whose operands are in the program: traffic and key (lower_finish.c).
 void task_finish(const StepProgram *program, Task *task);
-uint64_t step_template_hash(const StepProgram *program);

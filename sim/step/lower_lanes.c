@@ -12,7 +12,7 @@ typedef struct Assembly {
     uint8_t *reads;      // per tensor: bit per lane
     uint8_t *writes;
     int32_t (*event_of)[LANE_COUNT][2];  // per tensor, lane, write; -1 = nobody waits
-    size_t task_capacity, operand_capacity, ref_capacity, segment_capacity;
+    size_t ref_capacity, segment_capacity;
 } Assembly;
 
 // ---- which lanes touch what
@@ -212,8 +212,6 @@ static void append_operands(Assembly *assembly, const Op *op, Section section, T
                                       .bytes = ref->bytes};
             resolve_index(assembly, op, section, ref, &operand.ref.layer_scale, &operand.ref.layer_offset);
         }
-        program->operands = arena_grow(assembly->lowering->arena, program->operands, (size_t)program->operand_count,
-                                       &assembly->operand_capacity, sizeof(Operand));
         program->operands[program->operand_count++] = operand;
     }
 }
@@ -221,14 +219,30 @@ static void append_operands(Assembly *assembly, const Op *op, Section section, T
 static void append_task(Assembly *assembly, const Op *op, Section section) {
     StepProgram *program = assembly->program;
     ASSERT(op->mark == MARK_NONE);
-    Task task = op->task;
-    append_operands(assembly, op, section, &task);
-    append_waits(assembly, op, section, &task);
-    append_records(assembly, op, section, &task);
-    task_finish(program, &task);
-    program->tasks = arena_grow(assembly->lowering->arena, program->tasks, (size_t)program->task_count,
-                                &assembly->task_capacity, sizeof(Task));
-    program->tasks[program->task_count++] = task;
+    Task *task = &program->tasks[program->task_count++];
+    *task = op->task;
+    append_operands(assembly, op, section, task);
+    append_waits(assembly, op, section, task);
+    append_records(assembly, op, section, task);
+    task_finish(program, task);
+}
+
+static void count_op(Assembly *assembly, const Op *op, Section section) {
+    (void)section;
+    assembly->program->task_count++;
+    assembly->program->operand_count += op->operand_count;
+}
+
+// Of the size that append_task fills; of references to events there are about as many as operands.
+static void make_tables(Assembly *assembly, const Variant *variants, int variant_count) {
+    Arena *arena = assembly->lowering->arena;
+    StepProgram *program = assembly->program;
+    visit_ops(assembly, variants, variant_count, count_op);
+    program->tasks = ARENA_UNCLEARED(arena, Task, program->task_count);
+    program->operands = ARENA_UNCLEARED(arena, Operand, program->operand_count);
+    assembly->ref_capacity = (size_t)program->operand_count;
+    program->event_refs = ARENA_UNCLEARED(arena, EventRef, program->operand_count);
+    program->task_count = program->operand_count = 0;
 }
 
 // ---- segments
@@ -355,8 +369,8 @@ void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count,
     make_events(&assembly);
     make_lanes(&assembly);
     copy_tables(&assembly);
+    make_tables(&assembly, variants, variant_count);
     for (int v = 0; v < variant_count; v++) {
         append_variant(&assembly, &variants[v]);
     }
-    program->template_hash = step_template_hash(program);
 }

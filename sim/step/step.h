@@ -224,7 +224,6 @@ typedef struct StepProgram {
     int32_t loss_buffer;     // f32[1]: sum of token losses over all ranks of the data groups, at the end of a step
     int32_t norm_buffer;     // f32[2]: clip scale and gradient norm
     int32_t layers;          // loop bound that layer_guard refers to
-    uint64_t template_hash;  // of everything above, rank-free
 } StepProgram;
 
 // Lowers (model, plan, target) to a program in the arena. The plan must be canonical and legal (target_check);
@@ -232,6 +231,9 @@ typedef struct StepProgram {
 // -> lanes.
 Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                   StepProgram *program, Error *error);
+
+// Of all of a program but sizes of the model and the plan that it came from; the same on every rank.
+uint64_t step_template_hash(const StepProgram *program);
 
 // ---------------------------------------------------------------------------------------------- walking
 

@@ -42,7 +42,7 @@ static Status request_open(int argc, char **argv, RunRequest *request, Arena *ar
     plan_canonical(&request->plan);
     StepProgram program;
     TRY(step_lower(&request->model, &request->plan, request->target, arena, &program, error));
-    request->template_hash = program.template_hash;
+    request->template_hash = step_template_hash(&program);
     return STATUS_OK;
 }
 

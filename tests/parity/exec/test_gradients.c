@@ -53,7 +53,7 @@ static RunRequest request_of(const char *type, Recompute recompute) {
     StepProgram program;
     cr_assert(step_lower(&request.model, &request.plan, request.target, &arena, &program, &error) == STATUS_OK, "%s",
               error.message);
-    request.template_hash = program.template_hash;
+    request.template_hash = step_template_hash(&program);
     return request;
 }
 

@@ -142,7 +142,7 @@ static RunRequest request_of(const char *type, bool gradients) {
     StepProgram program;
     cr_assert(step_lower(&request.model, &request.plan, request.target, &arena, &program, &error) == STATUS_OK, "%s",
               error.message);
-    request.template_hash = program.template_hash;
+    request.template_hash = step_template_hash(&program);
     return request;
 }
 

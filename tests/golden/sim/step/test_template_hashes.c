@@ -22,7 +22,7 @@ static uint64_t hash_now(const char *model_name, const char *target_name, const 
     cr_assert_eq(target_find(target_name, &target, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(plan_parse(plan_words, &plan, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(step_lower(&model, &plan, target, arena, &program, &error), STATUS_OK, "%s", error.message);
-    return program.template_hash;
+    return step_template_hash(&program);
 }
 
 Test(template_hashes, programs_are_the_recorded_ones) {
