@@ -2,6 +2,8 @@
 // always reaps and removes. Signals that would end it are held back meanwhile and delivered again once nothing is left
 // behind.
 
+#define _GNU_SOURCE  // gethostname in strict C
+
 #include "exec/launch/launch.h"
 
 #include <errno.h>
@@ -11,6 +13,7 @@
 #include "exec/data/token_file.h"
 #include "exec/launch/cores.h"
 #include "exec/launch/fault.h"
+#include "exec/launch/post_address.h"
 #include "exec/launch/program_words.h"
 #include "exec/launch/result.h"
 #include "exec/launch/run.h"
@@ -118,8 +121,10 @@ static Status request_prepare(Run *run, Error *error) {
     if (run->launcher->program) {
         const char *text;
         TRY(run_request_text(&run->request, run->arena, &text, error));
-        const bool anywhere = run->hosts > 1 || run->options->launch.hosts || run->options->launch.hostfile;
-        return post_open(mesh_world(&run->request.plan.mesh), anywhere, text, run->arena, &run->post, error);
+        const LaunchOptions *where = &run->options->launch;
+        const bool anywhere = where->hostfile || (run->hosts > 1 && !where->hosts);
+        const uint32_t address = anywhere ? POST_EVERYWHERE : post_address(where->hosts ? where->hosts : "");
+        return post_open(mesh_world(&run->request.plan.mesh), address, text, run->arena, &run->post, error);
     }
     const char *path = run->directory.path;
     run->request_path = arena_format(run->arena, "%s/request.json", path);
@@ -165,7 +170,10 @@ static void watch_prepare(Run *run) {
                          .post = run->post,
                          .workers = &run->workers,
                          .timeout_s = run->request.options.timeout_s};
-    watch_begin(&run->watch, run->arena);
+    char host[BOARD_HOST_BYTES] = "";
+    const bool here = run->hosts == 1 && !run->options->launch.hosts && !run->options->launch.hostfile &&
+                      gethostname(host, sizeof host - 1) == 0;
+    watch_begin(&run->watch, here ? host : NULL, run->arena);
 }
 
 static Status result_take(Run *run, ExecReader *read, void *result, Error *error) {

@@ -8,8 +8,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,14 +16,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "exec/launch/post_address.h"
 #include "exec/transport/clock.h"
 
-enum { STRANGERS = 64, SETTING_BYTES = 1024, SEND_TIMEOUT_S = 5, BACKLOG = 128 };
+enum { STRANGERS = 64, SETTING_BYTES = 1024, SEND_TIMEOUT_S = 5, BACKLOG = 1024 };
+static const double HELLO_S = 0.5;  // a rank says hello as soon as it is connected: its line is its own for so long
 
 // A connection: of a rank once it said hello, else of a stranger.
 typedef struct Line {
-    int fd;    // -1 = free
-    int rank;  // -1 = stranger
+    int fd;          // -1 = free
+    int rank;        // -1 = stranger
+    double since_s;  // clock when it was accepted
     size_t have, room;
     char *bytes;  // frames that have come, the last perhaps in part
 } Line;
@@ -57,28 +58,8 @@ static Status token_make(char token[POST_TOKEN_BYTES], Error *error) {
     return STATUS_OK;
 }
 
-// Addresses of this machine, loopback last: on another host it leads nowhere.
-static void addresses_add(Post *post, bool anywhere) {
-    struct ifaddrs *all = NULL;
-    size_t used = strlen(post->setting);
-    if (anywhere && getifaddrs(&all) == 0) {
-        for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
-            char text[INET_ADDRSTRLEN];
-            const bool fits = at->ifa_addr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) &&
-                              !(at->ifa_flags & IFF_LOOPBACK) && used + sizeof text + 2 < sizeof post->setting;
-            if (fits && inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)at->ifa_addr)->sin_addr, text,
-                                  sizeof text)) {
-                used += (size_t)snprintf(post->setting + used, sizeof post->setting - used, " %s", text);
-            }
-        }
-        freeifaddrs(all);
-    }
-    snprintf(post->setting + used, sizeof post->setting - used, " 127.0.0.1");
-}
-
-static Status post_listen(Post *post, bool anywhere, Error *error) {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(anywhere ? INADDR_ANY : INADDR_LOOPBACK)};
+static Status post_listen(Post *post, uint32_t on, Error *error) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(on)};
     socklen_t bytes = sizeof address;
     post->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (post->listen_fd < 0 || bind(post->listen_fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
@@ -88,11 +69,11 @@ static Status post_listen(Post *post, bool anywhere, Error *error) {
     }
     TRY(token_make(post->token, error));
     snprintf(post->setting, sizeof post->setting, "%d %s", ntohs(address.sin_port), post->token);
-    addresses_add(post, anywhere);
+    post_address_words(on, post->setting, sizeof post->setting);
     return STATUS_OK;
 }
 
-Status post_open(int world, bool anywhere, const char *request, Arena *arena, Post **opened, Error *error) {
+Status post_open(int world, uint32_t address, const char *request, Arena *arena, Post **opened, Error *error) {
     Post *post = ARENA_NEW(arena, Post);
     *opened = post;
     post->world = world;
@@ -114,7 +95,7 @@ Status post_open(int world, bool anywhere, const char *request, Arena *arena, Po
         board_rank_begin(&post->board[rank]);
     }
     post->served_s = clock_s();
-    return post_listen(post, anywhere, error);
+    return post_listen(post, address, error);
 }
 
 static void line_end(Post *post, Line *line) {
@@ -193,6 +174,11 @@ static bool hello(Post *post, Line *line, const PostFrame *frame, const char *bo
         return false;
     }
     line->rank = said.rank;
+    BoardRank *row =
+        &post->board[said.rank];  // its first row is under way: who is stopped before has a name and a host
+    memcpy(row->host, said.host, sizeof row->host);
+    row->host[sizeof row->host - 1] = '\0';
+    atomic_store(&row->process, said.process);
     post->ranks[said.rank].came = true;
     post->ranks[said.rank].fd = line->fd;
     return true;
@@ -281,18 +267,32 @@ static bool line_read(Post *post, Line *line) {
 
 // ---------------------------------------------------------------------------------------------- serving
 
-static void line_accept(Post *post) {
-    const int fd = accept4(post->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+// A free line; else that of the stranger who has been silent longest, so that strangers keep no rank out; NULL while
+// all of them may yet say hello.
+static Line *line_free(Post *post) {
+    Line *oldest = NULL;
+    for (int i = 0; i < post->line_count; i++) {
+        Line *line = &post->lines[i];
+        if (line->fd < 0) {
+            return line;
+        }
+        oldest = line->rank < 0 && (!oldest || line->since_s < oldest->since_s) ? line : oldest;
+    }
+    return oldest && clock_s() - oldest->since_s > HELLO_S ? oldest : NULL;
+}
+
+static void lines_accept(Post *post) {
     const int one = 1;
-    for (int i = 0; fd >= 0 && i < post->line_count; i++) {
-        if (post->lines[i].fd < 0) {
-            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-            post->lines[i] = (Line){.fd = fd, .rank = -1};
+    for (Line *line = line_free(post); line; line = line_free(post)) {
+        const int fd = accept4(post->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0) {
             return;
         }
-    }
-    if (fd >= 0) {
-        close(fd);
+        if (line->fd >= 0) {
+            line_end(post, line);
+        }
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        *line = (Line){.fd = fd, .rank = -1, .since_s = clock_s()};
     }
 }
 
@@ -306,7 +306,8 @@ static void silence_count(Post *post) {
 }
 
 void post_serve(Post *post, double wait_s) {
-    struct pollfd sets[TRANSPORT_MAX_WORLD + STRANGERS + 1] = {{.fd = post->listen_fd, .events = POLLIN}};
+    struct pollfd sets[TRANSPORT_MAX_WORLD + STRANGERS + 1] = {
+        {.fd = line_free(post) ? post->listen_fd : -1, .events = POLLIN}};
     for (int i = 0; i < post->line_count; i++) {
         sets[i + 1] = (struct pollfd){.fd = post->lines[i].fd, .events = POLLIN};
     }
@@ -320,7 +321,7 @@ void post_serve(Post *post, double wait_s) {
         }
     }
     if (sets[0].revents & POLLIN) {
-        line_accept(post);
+        lines_accept(post);
     }
 }
 

@@ -14,9 +14,9 @@ typedef struct PostRank {
 
 typedef struct Post Post;
 
-// anywhere: ranks come from other hosts too; else only from this one. request: its text. Lives in the arena, except for
-// what post_close frees.
-Status post_open(int world, bool anywhere, const char *request, Arena *arena, Post **post, Error *error);
+// address: to listen on (post_address.h). request: its text. Lives in
+// the arena, except for what post_close frees.
+Status post_open(int world, uint32_t address, const char *request, Arena *arena, Post **post, Error *error);
 void post_lines_close(Post *post);  // ranks that are still there end at once; the board stays
 void post_close(Post *post);
 const char *post_setting(const Post *post);  // for POST_VARIABLE

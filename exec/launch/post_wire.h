@@ -1,7 +1,7 @@
 // What travels between the launcher and ranks that it did not start by itself (mpirun, srun, torchrun did): frames over
-// TCP. A rank says hello with the run's token and gets the request; from then on it shows its row of the board several
-// times a second, and brings what it has to say. An end without goodbye means that the rank died. The two programs are
-// of one build: sizes are checked, layouts are not translated.
+// TCP. A rank says hello with the run's token and gets the request; from then on, while it prepares as well, it shows
+// its row of the board several times a second, and brings what it has to say. An end without goodbye means that the
+// rank died. The two programs are of one build: sizes are checked, layouts are not translated.
 
 #pragma once
 
@@ -28,8 +28,9 @@ typedef struct PostFrame {
 
 typedef struct PostHello {
     char token[POST_TOKEN_BYTES];
-    int32_t rank;
+    int32_t rank, process;
     uint32_t row_bytes;
+    char host[BOARD_HOST_BYTES];
 } PostHello;
 
 static const char POST_VARIABLE[] = "NDTUNE_POST";  // "PORT TOKEN ADDRESS ADDRESS ...", in the environment of the ranks

@@ -16,7 +16,10 @@
 
 static const double LOOK_S = 0.02;          // progress is drawn this often; a worker's end wakes the watch at once
 static const double SETTLE_S = 3;           // after a rank was lost, for the words of its launcher
-static const double ARRIVAL_S = 60;         // all ranks have come by then: mpirun over ssh takes seconds, not minutes
+static const double ARRIVAL_S = 60;         // a rank has come by then: mpirun over ssh takes seconds, not minutes,
+static const double ARRIVAL_HERE_S = 10;    // on this machine less than one
+static const double SPREAD_S = 5;           // at least, from the first rank to the last: many start on few cores
+static const double LEAVE_S = 5;            // a launcher whose ranks all came to a good end ends by then
 static const double LONGEST_LOOK_S = 0.25;  // a longer time between looks was a pause of this process
 
 // ---------------------------------------------------------------------------------------------- words
@@ -119,18 +122,50 @@ static Status children_check(Run *run, Error *error) {
 
 // ---------------------------------------------------------------------------------------------- ranks of a launcher
 
+// For ranks of a launcher: for the first one, for the others after it, for the launcher's own end.
+typedef struct Waits {
+    double any_s, others_s, end_s;
+} Waits;
+
+// How many came, and how many of them to a good end.
+typedef struct Arrivals {
+    int came, done;
+} Arrivals;
+
+static Arrivals arrivals_of(const Run *run) {
+    Arrivals all = {0};
+    for (int rank = 0; rank < mesh_world(&run->request.plan.mesh); rank++) {
+        all.came += post_rank(run->post, rank)->came;
+        all.done += post_rank(run->post, rank)->done;
+    }
+    return all;
+}
+
 static Status missing(const Run *run, double waited_s, Error *error) {
-    char whom[160] = "";
+    char whom[320] = "", who[128];
     size_t used = 0;
     const int world = mesh_world(&run->request.plan.mesh);
+    const char *hosts = run->options->launch.hosts;
     for (int rank = 0; rank < world && used < sizeof whom; rank++) {
         if (!post_rank(run->post, rank)->came) {
-            used += (size_t)snprintf(whom + used, sizeof whom - used, "%s%d", used ? ", " : "", rank);
+            board_rank_words(&run->watch.board, rank, false, who, sizeof who);
+            used += (size_t)snprintf(whom + used, sizeof whom - used, "%s%s", used ? ", " : "", who);
         }
     }
-    return used == 0 ? STATUS_OK
-                     : error_set(error, STATUS_ENVIRONMENT, "%s brought no rank %s within %.0f s%s",
-                                 run->launcher->program, whom, waited_s, launcher_words(run));
+    return error_set(error, STATUS_ENVIRONMENT, "%s%s%s: not heard of since %s started, for %.1f s%s", whom,
+                     hosts ? ", on one of " : "", hosts ? hosts : "", run->launcher->program, waited_s,
+                     launcher_words(run));
+}
+
+// From the first rank that came on, the others have as long as one that falls silent; before, as launchers take.
+static Status arrivals_check(Run *run, Waits *waits, double past_s, Error *error) {
+    const Arrivals all = arrivals_of(run);
+    const double timeout_s = run->watch.timeout_s, first_s = run->hosts == 1 ? ARRIVAL_HERE_S : ARRIVAL_S;
+    waits->any_s += all.came == 0 ? past_s : 0;
+    waits->others_s += all.came > 0 && all.came < mesh_world(&run->request.plan.mesh) ? past_s : 0;
+    waits->end_s += all.done == mesh_world(&run->request.plan.mesh) ? past_s : 0;
+    const bool late = waits->any_s > fmax(first_s, timeout_s) || waits->others_s > fmax(SPREAD_S, timeout_s);
+    return late ? missing(run, waits->any_s + waits->others_s, error) : STATUS_OK;
 }
 
 // mpirun knows which process was first to go, and says it in one of two ways; the post may see several go at a time.
@@ -202,8 +237,9 @@ static int wait_a_little(Run *run, const HeldSignals *held) {
 }
 
 Status run_watch(Run *run, const HeldSignals *held, Error *error) {
-    double waited_s = 0, looked_s = clock_s();
-    while (run->workers.running > 0) {
+    double looked_s = clock_s();
+    Waits waits = {0};
+    while (run->workers.running > 0 && waits.end_s < LEAVE_S) {
         run->caught = wait_a_little(run, held);
         if (run->caught) {
             return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", run->caught);
@@ -212,10 +248,10 @@ Status run_watch(Run *run, const HeldSignals *held, Error *error) {
         TRY(run->post ? group_check(run, error) : children_check(run, error));
         TRY(watch_look(&run->watch, error));
         const double now_s = clock_s();
-        waited_s += fmin(now_s - looked_s, LONGEST_LOOK_S);  // by the clock: every row that comes ends a look
+        const double past_s = fmin(now_s - looked_s, LONGEST_LOOK_S);  // by the clock: every row that comes ends a look
         looked_s = now_s;
-        if (run->post && waited_s > fmax(ARRIVAL_S, run->watch.timeout_s)) {
-            TRY(missing(run, waited_s, error));
+        if (run->post) {
+            TRY(arrivals_check(run, &waits, past_s, error));
         }
         const TransportPlace place = board_place(&run->watch.board.ranks[0]);
         if (!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,

@@ -1,6 +1,7 @@
 // Standing still is counted in looks of this process: a pause of its own (stopped, suspended, starved) counts little.
 // A rank that stands still inside a collective waits for others: the blame goes along the board. One that stands still
-// outside of any hangs in its task. A rank whose rows stop coming is stopped, or its host is gone.
+// outside of any hangs in its task. A rank whose rows stop coming is stopped, or its host is gone: one that prepares
+// may take its time, but shows itself meanwhile.
 
 #include "exec/launch/watch.h"
 
@@ -14,15 +15,21 @@ static const double MEETING_S = 60;           // before the first step ranks wai
 static const double PREPARATION_S = 600;      // initial weights of a large model, or the kernels that a probe measures
 static const double SILENT_SHARE = 0.7;       // of the timeout without a row, where rows come twenty times a second
 static const double LONG_SHARE = 0.5;         // of the timeout: a wait that began when somebody else stood still
+static const double UNHEARD_S = 0.5;          // beyond the timeout, while ranks prepare: many start on few cores
 static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks see it themselves, with the place at hand
 
-void watch_begin(Watch *watch, Arena *arena) {
+void watch_begin(Watch *watch, const char *host, Arena *arena) {
     const int world = mesh_world(&watch->board.mesh);
     watch->still_s = ARENA_ARRAY(arena, double, world);
     watch->progress = ARENA_ARRAY(arena, unsigned, world);
     watch->looked_s = clock_s();
     memset(watch->still_s, 0, (size_t)world * sizeof *watch->still_s);
     memset(watch->progress, 0, (size_t)world * sizeof *watch->progress);
+    watch->stopped_s = ARENA_ARRAY(arena, double, world);
+    memset(watch->stopped_s, 0, (size_t)world * sizeof *watch->stopped_s);
+    for (int rank = 0; host && rank < world; rank++) {  // a rank says it itself, once it comes that far
+        snprintf(watch->board.ranks[rank].host, sizeof watch->board.ranks[rank].host, "%s", host);
+    }
 }
 
 static void count_up(Watch *watch) {
@@ -32,6 +39,8 @@ static void count_up(Watch *watch) {
         const unsigned progress = atomic_load(&watch->board.ranks[rank].progress);
         watch->still_s[rank] = progress == watch->progress[rank] ? watch->still_s[rank] + past_s : 0;
         watch->progress[rank] = progress;
+        const bool stopped = !watch->post && watch->workers->of_rank[rank].stopped;
+        watch->stopped_s[rank] = stopped ? watch->stopped_s[rank] + past_s : 0;
     }
 }
 
@@ -47,7 +56,8 @@ static int waits_in(const Watch *watch, int rank) {
 
 static double limit_of(const Watch *watch, int rank) {
     const bool preparing = board_place(&watch->board.ranks[rank]).step < 0;
-    const double least_s = !preparing ? 0 : waits_in(watch, rank) >= 0 ? MEETING_S : PREPARATION_S;
+    const bool meeting = waits_in(watch, rank) >= 0 || atomic_load(&watch->board.ranks[rank].meeting);
+    const double least_s = !preparing ? 0 : meeting ? MEETING_S : PREPARATION_S;
     const double limit_s = fmax(watch->timeout_s, least_s);
     return watch->post && !preparing ? limit_s : limit_s + RANKS_KNOW_BETTER_S;
 }
@@ -70,10 +80,29 @@ static Status silent(const Watch *watch, int rank, double silent_s, Error *error
                      who, silent_s);
 }
 
+static bool ended(const Watch *watch, int rank) {
+    return watch->post ? post_rank(watch->post, rank)->done : watch->workers->of_rank[rank].pid == 0;
+}
+
 // Has not come yet, or came to a good end.
 static bool absent(const Watch *watch, int rank) {
-    const bool ended = watch->post ? post_rank(watch->post, rank)->done : watch->workers->of_rank[rank].pid == 0;
-    return ended || watch->progress[rank] == 0;
+    return ended(watch, rank) || watch->progress[rank] == 0;
+}
+
+// Since its last row, or since its process was stopped. A rank that never came has no rows.
+static double silence_of(const Watch *watch, int rank) {
+    return watch->post ? post_rank(watch->post, rank)->silent_s : watch->stopped_s[rank];
+}
+
+// One that prepares and is not heard of any more: no other rank would say so before long.
+static int silent_in_preparation(const Watch *watch) {
+    for (int rank = 0; rank < mesh_world(&watch->board.mesh); rank++) {
+        const bool prepares = !ended(watch, rank) && board_place(&watch->board.ranks[rank]).step < 0;
+        if (prepares && silence_of(watch, rank) > watch->timeout_s + UNHEARD_S) {
+            return rank;
+        }
+    }
+    return -1;
 }
 
 // The one whose rows have stopped, when somebody stands still.
@@ -81,9 +110,9 @@ static int most_silent(const Watch *watch) {
     int most = -1;
     double silent_s = SILENT_SHARE * watch->timeout_s;
     for (int rank = 0; watch->post && rank < mesh_world(&watch->board.mesh); rank++) {
-        if (!absent(watch, rank) && post_rank(watch->post, rank)->silent_s > silent_s) {
+        if (!absent(watch, rank) && silence_of(watch, rank) > silent_s) {
             most = rank;
-            silent_s = post_rank(watch->post, rank)->silent_s;
+            silent_s = silence_of(watch, rank);
         }
     }
     return most;
@@ -113,19 +142,24 @@ static int first_beyond_limit(const Watch *watch) {
 // Somebody stands still too long. Whoever waits knows for whom; else it is that rank itself.
 Status watch_look(Watch *watch, Error *error) {
     count_up(watch);
+    const int mute = silent_in_preparation(watch);
+    if (mute >= 0) {
+        return silent(watch, mute, silence_of(watch, mute), error);
+    }
     const int stuck = first_beyond_limit(watch);
     if (stuck < 0) {
         return STATUS_OK;
     }
     const int quiet = most_silent(watch), waiting = longest_waiting(watch);
     if (quiet >= 0) {
-        return silent(watch, quiet, post_rank(watch->post, quiet)->silent_s, error);
+        return silent(watch, quiet, silence_of(watch, quiet), error);
     }
     if (waiting >= 0 && watch->still_s[waiting] > LONG_SHARE * limit_of(watch, waiting)) {
         return blame_late(&watch->board, waiting, waits_in(watch, waiting), watch->still_s[waiting], error);
     }
     char who[320];
     board_rank_words(&watch->board, stuck, true, who, sizeof who);
-    return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for nobody", who,
-                     watch->still_s[stuck]);
+    const bool meeting = atomic_load(&watch->board.ranks[stuck].meeting);
+    return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for %s", who,
+                     watch->still_s[stuck], meeting ? "all ranks to meet" : "nobody");
 }

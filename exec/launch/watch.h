@@ -14,10 +14,12 @@ typedef struct Watch {
     double timeout_s;
     double *still_s;     // by rank: since its progress changed
     unsigned *progress;  // by rank: when it changed last
+    double *stopped_s;   // by rank: since its process was stopped; children only
     double looked_s;     // clock of the last look
 } Watch;
 
-void watch_begin(Watch *watch, Arena *arena);  // board, post and timeout_s are set
+// Board, post and timeout_s are set. host: of all ranks; NULL where they are on several.
+void watch_begin(Watch *watch, const char *host, Arena *arena);
 
 // OK while the run goes on; else the error that says who hangs, is silent, or is elsewhere.
 Status watch_look(Watch *watch, Error *error);

@@ -174,7 +174,13 @@ static void worker_reaped(Workers *workers, int rank, int wait_status) {
 void workers_poll(Workers *workers) {
     for (int rank = 0; rank < workers->count; rank++) {
         int wait_status;
-        if (workers->of_rank[rank].pid > 0 && waitpid(workers->of_rank[rank].pid, &wait_status, WNOHANG) > 0) {
+        Worker *worker = &workers->of_rank[rank];
+        if (worker->pid <= 0 || waitpid(worker->pid, &wait_status, WNOHANG | WUNTRACED | WCONTINUED) <= 0) {
+            continue;
+        }
+        if (WIFSTOPPED(wait_status) || WIFCONTINUED(wait_status)) {
+            worker->stopped = WIFSTOPPED(wait_status);
+        } else {
             worker_reaped(workers, rank, wait_status);
         }
     }

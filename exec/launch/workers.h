@@ -14,6 +14,7 @@
 typedef struct Worker {
     pid_t pid;  // 0 once reaped
     int wait_status;
+    bool stopped;  // by a signal, and not continued since
 } Worker;
 
 typedef struct Workers {
@@ -40,7 +41,7 @@ enum { WORKER_SEGMENT_FD = 3 };
 Status worker_find(const char *wanted, Arena *arena, const char **path, Error *error);
 Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, Error *error);
 
-// Reaps those that ended, without waiting.
+// Reaps those that ended and sees those that were stopped, without waiting.
 void workers_poll(Workers *workers);
 void workers_kill(Workers *workers);  // a launcher gets time to end its ranks first
 

@@ -39,6 +39,11 @@ void board_rank_join(BoardRank *rank) {
     atomic_fetch_add(&rank->progress, 1);
 }
 
+void board_meet(BoardRank *rank, bool meeting) {
+    put(&rank->meeting, meeting);
+    atomic_fetch_add(&rank->progress, 1);
+}
+
 void board_note(BoardRank *rank, const TransportPlace *place) {
     put(&rank->step, place->step);
     put(&rank->layer, place->layer);

@@ -24,6 +24,7 @@ typedef struct BoardRank {
     _Alignas(BOARD_LINE_BYTES) atomic_uint progress;  // changes with every task begun and collective left
     atomic_int step, task, layer, micro_step, ordinal;
     atomic_int process;           // process id on its host
+    atomic_int meeting;           // 1 while it waits for all others, to make its transport
     char host[BOARD_HOST_BYTES];  // written once, before the first progress
     BoardSeat seats[TRANSPORT_MAX_COMMUNICATORS];
 } BoardRank;
@@ -38,8 +39,9 @@ typedef struct Board {
     TransportWords words;
 } Board;
 
-void board_rank_begin(BoardRank *rank);                         // nowhere yet
-void board_rank_join(BoardRank *rank);                          // by its process: host and process id
+void board_rank_begin(BoardRank *rank);  // nowhere yet
+void board_rank_join(BoardRank *rank);   // by its process: host and process id
+void board_meet(BoardRank *rank, bool meeting);
 void board_note(BoardRank *rank, const TransportPlace *place);  // the rank is here now
 void board_enter(BoardSeat *seat, CollectiveKind kind, const TransportCall *call);
 void board_leave(BoardRank *rank, BoardSeat *seat);

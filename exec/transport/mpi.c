@@ -131,11 +131,13 @@ static Status mpi_open(const TransportSetup *setup, Arena *arena, Transport **tr
     mpi->row = setup->row;
     ASSERT(mpi->row);
     board_rank_join(mpi->row);
+    board_meet(mpi->row, true);
     TRY(library_begin(mpi, error));
     mpi->members = ARENA_ARRAY(arena, MpiMember, setup->communicator_count);
     for (int i = 0; i < setup->communicator_count; i++) {
         TRY(member_begin(mpi, i, arena, error));
     }
+    board_meet(mpi->row, false);
     return STATUS_OK;
 }
 

@@ -165,7 +165,8 @@ static Status join(const char *launcher_name, Arena *arena, Error *error) {
         return error_set(error, STATUS_ENVIRONMENT, "%s does not say where the launcher is", POST_VARIABLE);
     }
     TRY(post_join(&post, setting, place.rank, &text, error));
-    Status status = run_request_parse(text, arena, &request, error);
+    Status status = post_watch(&post, error);
+    status = status == STATUS_OK ? run_request_parse(text, arena, &request, error) : status;
     free(text);
     status = status == STATUS_OK ? segment_open(&request, error) : status;
     if (status == STATUS_OK) {

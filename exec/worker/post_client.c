@@ -106,7 +106,10 @@ Status post_join(PostClient *client, const char *setting, int rank, char **reque
     *request = NULL;
     snprintf(words, sizeof words, "%s", setting);
     const char *port = strtok_r(rest, " ", &rest), *token = strtok_r(rest, " ", &rest);
-    PostHello hello = {.rank = rank, .row_bytes = sizeof(BoardRank)};
+    board_rank_begin(&client->row);
+    board_rank_join(&client->row);
+    PostHello hello = {.rank = rank, .process = (int32_t)getpid(), .row_bytes = sizeof(BoardRank)};
+    memcpy(hello.host, client->row.host, sizeof hello.host);
     snprintf(hello.token, sizeof hello.token, "%s", token ? token : "");
     for (const char *address = strtok_r(rest, " ", &rest); port && address && !*request;
          address = strtok_r(rest, " ", &rest)) {
@@ -127,7 +130,7 @@ Status post_join(PostClient *client, const char *setting, int rank, char **reque
 
 static bool row_send(PostClient *client) {
     pthread_mutex_lock(&client->sending);
-    const bool sent = send_frame(client->fd, POST_ROW, client->row, sizeof *client->row);
+    const bool sent = send_frame(client->fd, POST_ROW, &client->row, sizeof client->row);
     pthread_mutex_unlock(&client->sending);
     return sent;
 }
@@ -157,8 +160,7 @@ static void *watch_main(void *argument) {
     return NULL;
 }
 
-Status post_watch(PostClient *client, BoardRank *row, Error *error) {
-    client->row = row;
+Status post_watch(PostClient *client, Error *error) {
     if (pthread_create(&client->thread, NULL, watch_main, client) != 0) {
         return error_set(error, STATUS_ENVIRONMENT, "cannot start the thread that reports to the launcher");
     }

@@ -58,9 +58,8 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
     const RunOptions *options = &request->options;
     const bool own_cores =
         options->lanes == LANES_SERIAL && mesh_world(&request->plan.mesh) * (long)options->threads <= cores_allowed();
-    board_rank_begin(&session->row);
-    if (session->post) {
-        TRY(post_watch(session->post, &session->row, error));
+    if (!session->post) {
+        board_rank_begin(&session->row);
     }
     session->transports = transport_find(options->transport, error);
     if (!session->transports) {
@@ -77,7 +76,7 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
                                   .timeout_s = options->timeout_s + (session->post ? LAUNCHER_FIRST_S : 0),
                                   .spins = own_cores ? GATE_SPINS : 0,
                                   .concurrent = options->lanes == LANES_ASYNC,
-                                  .row = &session->row,
+                                  .row = session->post ? &session->post->row : &session->row,
                                   .moved = session_moved,
                                   .moved_context = session,
                                   .words = program_words(&session->program)};

@@ -32,7 +32,7 @@ typedef struct Session {
     const TransportTable *transports;
     Transport *transport;
     PostClient *post;  // of its place
-    BoardRank row;     // where this rank shows itself when there is no segment
+    BoardRank row;     // where this rank shows itself when there is neither post nor segment
     const DeviceTable *devices;
     Device *device;
     Recorder recorder;
