@@ -60,7 +60,7 @@ Status chip_products_add(Cli *cli, ClusterProfile *cluster, int *count, Error *e
     Store *store = NULL;
     const ChipPrice *prices;
     int price_count;
-    TRY(cli_open_store(cli, &store, error));
+    TRY(cli_open_store_to_ask(cli, &store, error));
     const Status status = store_prices(store, &cli->arena, &prices, &price_count, error);
     store_close(store);
     if (status == STATUS_OK && price_count > 0) {

@@ -129,14 +129,43 @@ Format cli_format(const Cli *cli) {
     return (Format)cli_value(cli, OPTION_FORMAT)->integer;  // the words stand in the order of Format
 }
 
-Status cli_open_store(Cli *cli, Store **store, Error *error) {
+static Status store_path(const Cli *cli, char path[STORE_PATH_BYTES], Error *error) {
     const OptionValue *db = cli_value(cli, OPTION_DB);
-    if (db->given) {
-        return store_open(db->text, store, error);
+    if (!db->given) {
+        return store_default_path(path, error);
     }
+    return snprintf(path, STORE_PATH_BYTES, "%s", db->text) < STORE_PATH_BYTES
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE, "the path of the store is longer than %d bytes", STORE_PATH_BYTES - 1);
+}
+
+Status cli_open_store(Cli *cli, Store **store, Error *error) {
     char path[STORE_PATH_BYTES];
-    TRY(store_default_path(path, error));
-    return store_open(path, store, error);
+    TRY(cli_blame(cli, OPTION_DB, store_path(cli, path, error)));
+    if (!cli_given(cli, OPTION_DB)) {  // a folder that is named and not there is a name mistyped
+        TRY(store_make_folders(path, error));
+    }
+    return cli_blame(cli, OPTION_DB, store_open(path, store, error));
+}
+
+Status cli_open_store_to_ask(Cli *cli, Store **store, Error *error) {
+    const Status status = cli_open_store(cli, store, error);
+    if (status != STATUS_ENVIRONMENT) {
+        return status;
+    }
+    Error none = {0};
+    char path[STORE_PATH_BYTES];
+    const bool there = store_path(cli, path, &none) == STATUS_OK && access(path, F_OK) == 0;
+    if ((cli_given(cli, OPTION_DB) && !there) || store_open_copy(there ? path : "", store, &none) != STATUS_OK) {
+        return status;
+    }
+    if (!cli->unkept_said) {
+        fprintf(stderr, "ndtune: %s; what this call finds is not kept\n", error->message);
+        cli->unkept_said = true;
+    }
+    *error = (Error){0};
+    cli->blame = -1;
+    return STATUS_OK;
 }
 
 Status cli_open_existing_store(Cli *cli, Store **store, Error *error) {
@@ -146,7 +175,7 @@ Status cli_open_existing_store(Cli *cli, Store **store, Error *error) {
         return error_set(error, STATUS_USAGE, "there is no store %s; plan, predict, run and validate make one",
                          db->text);
     }
-    return cli_open_store(cli, store, error);
+    return cli_open_store_to_ask(cli, store, error);
 }
 
 char *cli_command_names(char out[COMMAND_NAMES_BYTES]) {

@@ -26,6 +26,7 @@ typedef struct Cli {
     bool drawn;                                // a progress line is on the terminal
     double drawn_s;                            // when it was drawn last
     bool launch_said;                          // who starts the ranks, once
+    bool unkept_said;                          // that the store is a copy, once
 } Cli;
 
 typedef struct CommandRow {
@@ -88,9 +89,11 @@ Format cli_format(const Cli *cli);
 
 // ---- what commands share
 
-// Opens --db or the default store.
+// Opens --db or the default store, for what has to be kept.
 Status cli_open_store(Cli *cli, Store **store, Error *error);
-// As cli_open_store, for a command that only reads: a --db that is not there is a mistake, not a new store.
+// For an answer that can be computed again: where nothing can be written, a copy in memory, which is said.
+Status cli_open_store_to_ask(Cli *cli, Store **store, Error *error);
+// As cli_open_store_to_ask, for a command that only reads: a --db that is not there is a mistake, not a new store.
 Status cli_open_existing_store(Cli *cli, Store **store, Error *error);
 
 // A line on standard error while something takes long; quiet unless that is a terminal. Cancels after Ctrl-C.

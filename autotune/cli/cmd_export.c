@@ -138,7 +138,7 @@ static Status find_and_write(Cli *cli, Store *store, Error *error) {
 
 Status cmd_export(Cli *cli, Error *error) {
     Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
+    TRY(cli_open_store_to_ask(cli, &store, error));
     const Status status = find_and_write(cli, store, error);
     store_close(store);
     return status;

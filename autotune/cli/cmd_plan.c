@@ -94,7 +94,7 @@ Status cmd_plan(Cli *cli, Error *error) {
     TuneRequest request;
     TRY(request_build(cli, &search_defaults, &request, error));
     Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
+    TRY(cli_open_store_to_ask(cli, &store, error));
     const Status status =
         cli->options.list_count > 1 ? plan_curve(cli, store, &request, error) : plan_one(cli, store, &request, error);
     store_close(store);

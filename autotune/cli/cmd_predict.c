@@ -29,7 +29,7 @@ static Status print_prediction(const Cli *cli, const PredictionReport *report, E
 static Status predict_and_save(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction,
                                Error *error) {
     Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
+    TRY(cli_open_store_to_ask(cli, &store, error));
     Status status = cli_predict_in(cli, store, request, plan, prediction, error);
     if (status == STATUS_OK) {
         status = calibrated_intervals(request, prediction, 1, error);
@@ -48,7 +48,7 @@ static Status write_html(Cli *cli, const PredictionReport *report, const PruneRu
     TuneResult result;
     report_page_single(cli, report->request, report->prediction, rule ? rule->name : NULL, report->reason, &result);
     Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
+    TRY(cli_open_store_to_ask(cli, &store, error));
     const Status status = report_page_option(cli, store, &result, true, error);
     store_close(store);
     return status;

@@ -158,7 +158,7 @@ static Status make(Cli *cli, Store *store, Error *error) {
 
 Status cmd_report(Cli *cli, Error *error) {
     Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
+    TRY(cli_open_store_to_ask(cli, &store, error));
     const Status status = make(cli, store, error);
     store_close(store);
     return status;

@@ -289,7 +289,7 @@ Status explain_from(Cli *cli, Error *error) {
     TRY(request_build(cli, &search_defaults, &request, error));
     import_compare_model(&import, request.model_asked, (double)model_parameters(&request.model));
     Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
+    TRY(cli_open_store_to_ask(cli, &store, error));
     const Status status = advise_in(cli, store, &import, &request, error);
     store_close(store);
     return status;

@@ -24,7 +24,7 @@ Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneRes
 
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {
     Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
+    TRY(cli_open_store_to_ask(cli, &store, error));
     Status status = cli_search_in(cli, store, request, result, error);
     if (status == STATUS_OK) {
         status = store_save_result(store, result, error);

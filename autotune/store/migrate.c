@@ -1,6 +1,6 @@
 // Schema versions. PRAGMA user_version counts the migrations that a file has seen; missing ones run in order inside
-// one transaction, so a file is always at a whole version. Files of another program and of a newer ndtune are refused
-// untouched.
+// one transaction, so a file is always at a whole version. Files of another program, of a newer ndtune and of a
+// number that nobody wrote are refused untouched.
 
 #include <stdio.h>
 
@@ -53,6 +53,11 @@ static Status check_owner(sqlite3 *db, const char *path, int count, int64_t *ver
     TRY(read_int(db, path, "SELECT count(*) FROM sqlite_master", &tables, error));
     if (application != STORE_APPLICATION_ID && (application != 0 || tables > 0)) {
         error_set(error, STATUS_ENVIRONMENT, "store %s: a database of another program; it was left as it is", path);
+        return error_hint(error, "name another file with --db FILE");
+    }
+    if (*version < 0) {
+        error_set(error, STATUS_ENVIRONMENT, "store %s: schema %lld, which no ndtune wrote; it was left as it is", path,
+                  (long long)*version);
         return error_hint(error, "name another file with --db FILE");
     }
     if (*version > count) {

@@ -32,8 +32,7 @@ Status store_default_path(char path[STORE_PATH_BYTES], Error *error) {
     return STATUS_OK;
 }
 
-// mkdir -p of the folder that holds path.
-static Status make_folders(const char *path, Error *error) {
+Status store_make_folders(const char *path, Error *error) {
     char folder[STORE_PATH_BYTES];
     snprintf(folder, sizeof folder, "%s", path);
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -164,7 +163,7 @@ void store_target_text(const Target *target, char *out, size_t bytes) {
 }
 
 // sqlite3_open_v2 falls back to read-only without a word; a store that cannot be written is refused here.
-static Status open_database(Store *store, Error *error) {
+static Status open_file(Store *store, Error *error) {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK) {
         return store_error(store->db, store->path, "opening", error);
@@ -173,14 +172,21 @@ static Status open_database(Store *store, Error *error) {
         error_set(error, STATUS_ENVIRONMENT, "store %s: not writable", store->path);
         return error_hint(error, "name another file with --db FILE");
     }
+    return STATUS_OK;
+}
+
+static Status prepare_database(Store *store, Error *error) {
     sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
     TRY(store_execute(store, "PRAGMA foreign_keys = ON", error));
     TRY(store_migrate(store->db, store->path, store_migrations, store_migration_count, error));
     return store_execute(store, "PRAGMA synchronous = NORMAL", error);
 }
 
-Status store_open(const char *path, Store **store, Error *error) {
-    *store = NULL;
+// What SQLite takes for no file: its documentation keeps names that begin with a colon for such.
+static Status check_path(const char *path, Error *error) {
+    if (path[0] == '\0' || path[0] == ':') {
+        return error_set(error, STATUS_USAGE, "store \"%s\": is no file, so nothing would be kept", path);
+    }
     if (strlen(path) >= STORE_PATH_BYTES) {
         return error_set(error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes",
                          STORE_PATH_BYTES - 1);
@@ -190,19 +196,49 @@ Status store_open(const char *path, Store **store, Error *error) {
         return error_set(error, STATUS_ENVIRONMENT, "store %s: is a %s, not a file", path,
                          S_ISDIR(about.st_mode) ? "folder" : "device or pipe");
     }
-    TRY(make_folders(path, error));
+    char folder[STORE_PATH_BYTES];
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash && slash > folder) {
+        *slash = '\0';
+        if (stat(folder, &about) != 0) {
+            return error_set(error, STATUS_ENVIRONMENT, "store %s: %s: %s", path, folder, strerror(errno));
+        }
+    }
+    return STATUS_OK;
+}
+
+typedef Status (*Opener)(Store *store, Error *error);
+
+static Status open_as(const char *path, Opener open, Store **store, Error *error) {
+    *store = NULL;
     Store *opened = calloc(1, sizeof *opened);
     if (!opened) {
         return error_set(error, STATUS_INTERNAL, "store %s: out of memory", path);
     }
     snprintf(opened->path, sizeof opened->path, "%s", path);
-    const Status status = open_database(opened, error);
+    Status status = open(opened, error);
+    if (status == STATUS_OK) {
+        status = prepare_database(opened, error);
+    }
     if (status != STATUS_OK) {
         store_close(opened);
         return status;
     }
     *store = opened;
     return STATUS_OK;
+}
+
+Status store_open(const char *path, Store **store, Error *error) {
+    *store = NULL;
+    TRY(check_path(path, error));
+    return open_as(path, open_file, store, error);
+}
+
+Status store_open_copy(const char *path, Store **store, Error *error) {
+    *store = NULL;
+    TRY(path[0] ? check_path(path, error) : STATUS_OK);
+    return open_as(path, store_copy_file, store, error);
 }
 
 void store_close(Store *store) {

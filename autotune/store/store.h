@@ -18,9 +18,16 @@ enum { STORE_PATH_BYTES = 4096 };
 // $XDG_DATA_HOME/ndtune/ndtune.db, or below $HOME/.local/share when that is not set.
 Status store_default_path(char path[STORE_PATH_BYTES], Error *error);
 
-// Opens or creates the file (and the folders above it) and brings it to the newest schema. A file that is not ours,
-// damaged, newer than this program or not writable is refused and left as it is.
+// Makes the folders above the file, as mkdir -p does.
+Status store_make_folders(const char *path, Error *error);
+
+// Opens or creates the file and brings it to the newest schema. A file that is not ours, damaged, newer than this
+// program or not writable is refused and left as it is; USAGE where the path names no file ("", ":memory:").
 Status store_open(const char *path, Store **store, Error *error);
+
+// The same with a copy of the file in memory, empty where the path is "": what is stored is lost. For files that may
+// be read only, and for places where none can be.
+Status store_open_copy(const char *path, Store **store, Error *error);
 void store_close(Store *store);  // NULL is fine
 
 // A cache over the predictions table; lives as long as the store.

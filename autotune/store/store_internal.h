@@ -29,6 +29,9 @@ extern const int store_migration_count;
 // Brings an open database from its user_version to `count`, in one transaction.
 Status store_migrate(sqlite3 *db, const char *path, const Migration *migrations, int count, Error *error);
 
+// Opens store->db in memory and fills it with what the file store->path has.
+Status store_copy_file(Store *store, Error *error);
+
 // What SQLite just said about this file, in one sentence.
 Status store_error(sqlite3 *db, const char *path, const char *doing, Error *error);
 

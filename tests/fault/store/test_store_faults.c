@@ -146,14 +146,63 @@ Test(store_faults, a_file_in_place_of_a_folder_is_refused) {
     write_file("x", 1);
     char below[600];
     snprintf(below, sizeof below, "%s/sub/test.db", path);
-    cr_assert_eq(store_open(below, &store, &error), STATUS_ENVIRONMENT);
+    cr_assert_eq(store_make_folders(below, &error), STATUS_ENVIRONMENT);
     cr_assert_not_null(strstr(error.message, "cannot create the folder"), "%s", error.message);
 }
 
 Test(store_faults, a_place_where_nothing_can_be_made_is_refused) {
-    cr_assert_eq(store_open("/proc/ndtune/test.db", &store, &error),
+    cr_assert_eq(store_make_folders("/proc/ndtune/test.db", &error),
                  STATUS_ENVIRONMENT);  // root cannot write there either
     cr_assert_not_null(strstr(error.message, "cannot create the folder"), "%s", error.message);
+}
+
+Test(store_faults, a_folder_that_is_not_there_is_refused_and_not_made) {
+    char above[600], below[700];
+    snprintf(above, sizeof above, "%s/mistyped", folder);
+    snprintf(below, sizeof below, "%s/test.db", above);
+    cr_assert_eq(store_open(below, &store, &error), STATUS_ENVIRONMENT);
+    cr_expect_not_null(strstr(error.message, "mistyped: No such file or directory"), "%s", error.message);
+    cr_expect_neq(access(above, F_OK), 0);
+}
+
+Test(store_faults, a_name_that_sqlite_takes_for_no_file_is_refused) {
+    static const char *const names[] = {"", ":memory:", ":x"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        cr_expect_eq(store_open(names[i], &store, &error), STATUS_USAGE);
+        cr_expect_not_null(strstr(error.message, "nothing would be kept"), "%s", error.message);
+    }
+}
+
+Test(store_faults, a_schema_number_that_nobody_wrote_is_refused) {
+    static const char *const numbers[] = {"PRAGMA user_version = -5", "PRAGMA user_version = -1000000"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+        store_close(store);
+        store = NULL;
+        execute(numbers[i]);
+        refused("which no ndtune wrote");
+        execute("PRAGMA user_version = 8");
+    }
+}
+
+// A copy of a store that nobody may write: of one that was closed, and of one whose log is not merged yet.
+Test(store_faults, a_copy_in_memory_has_the_rows_and_keeps_nothing) {
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    execute("INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, "
+            "seq, global_batch, "
+            "memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, simulated, elapsed_s) "
+            "VALUES ('h', 'c', 1, 'm', 'h', 'c', 'h', 't', 1, 0, 1, 'v', 1, 1, 0, 1, 1, 0.1)");
+    for (int closed = 0; closed < 2; closed++) {
+        Store *copy = NULL;
+        StoredList list;
+        cr_assert_eq(store_open_copy(path, &copy, &error), STATUS_OK, "%s", error.message);
+        cr_assert_eq(store_list(copy, 0, &arena, &list, &error), STATUS_OK, "%s", error.message);
+        cr_expect_eq(list.request_count, 1);
+        store_close(copy);
+        store_close(closed == 0 ? store : NULL);
+        store = NULL;
+    }
+    cr_assert_eq(store_open_copy("", &store, &error), STATUS_OK, "%s", error.message);
 }
 
 Test(store_faults, a_read_only_folder_is_refused) {

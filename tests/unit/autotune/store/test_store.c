@@ -25,6 +25,7 @@ static void begin(void) {
     folder = temp_dir_make();
     snprintf(path, sizeof path, "%s/a/b/test.db", folder);
     request = request_for(&arena, 4, "7b", "dgx-h100", "accelerate");
+    cr_assert_eq(store_make_folders(path, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
 }
 
