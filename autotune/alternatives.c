@@ -14,7 +14,8 @@ static const double WORTH_SAYING = 0.02;  // of the tokens per second
 
 static Status best_of(const TuneRequest *request, Arena *arena, SearchBest *best, Error *error) {
     const CostModel cost = {.profile = &request->cluster, .target = request->target};
-    const Mesh any = {.size = {request->world, 1, 1, 1}};
+    Mesh any = mesh_of_one();
+    any.size[AXIS_DP_REPLICATE] = request->world;
     Analytic *analytic = analytic_new(&request->model, &cost, arena);
     const Status status = search_best(request, analytic, &any, arena, best, error);
     analytic_free(analytic);

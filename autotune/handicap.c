@@ -71,7 +71,8 @@ Status handicap_parse(const char *assignment, Handicap *handicap, Error *error) 
 }
 
 static int ranks_per_node(const TuneRequest *request) {
-    const Mesh flat = {.size = {1, request->world, 1, 1}};
+    Mesh flat = mesh_of_one();
+    flat.size[AXIS_DP_SHARD] = request->world;
     return cost_ranks_per_node(&request->cluster, &flat);
 }
 

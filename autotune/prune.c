@@ -49,12 +49,11 @@ static const char *check_batch(const TuneRequest *request, const TrainPlan *plan
     if (request->global_batch == 0 || plan_global_batch(plan) == request->global_batch) {
         return NULL;
     }
-    const int64_t unit =
-        (int64_t)plan->mesh.size[AXIS_DP_REPLICATE] * plan->mesh.size[AXIS_DP_SHARD] * plan->micro_batch;
-    const char *factors = plan->micro_batch > 1 ? "dp_replicate x dp_shard x micro-batch" : "dp_replicate x dp_shard";
+    const int64_t unit = (int64_t)mesh_group_size(&plan->mesh, AXES_BATCH) * plan->micro_batch;
     return arena_format(
-        arena, "a global batch of %lld sequences is not a multiple of %s = %lld; the nearest it could do is %lld",
-        (long long)request->global_batch, factors, (long long)unit,
+        arena, "a global batch of %lld sequences is not a multiple of %s%s = %lld; the nearest it could do is %lld",
+        (long long)request->global_batch, mesh_axes_words(AXES_BATCH, arena),
+        plan->micro_batch > 1 ? " x micro-batch" : "", (long long)unit,
         (long long)space_nearest_multiple(request->global_batch, unit));
 }
 

@@ -4,16 +4,10 @@
 
 #include "autotune/rank_orders.h"
 
-#include <string.h>
-
 #include "sim/cost/cost.h"
 
-static const AxisMask masks[] = {AXIS_BIT(AXIS_TP),
-                                 AXIS_BIT(AXIS_CP),
-                                 AXIS_SHARD_GROUP,
-                                 AXIS_BIT(AXIS_DP_REPLICATE),
-                                 AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_SHARD_GROUP,
-                                 AXIS_SHARD_GROUP | AXIS_BIT(AXIS_TP)};
+static const AxisMask masks[] = {AXES_TENSOR,    AXES_SEQUENCE,   AXES_SHARD_GROUP,
+                                 AXES_REPLICATE, AXES_DATA_GROUP, AXES_NORM_GROUP};
 enum { MASKS = sizeof masks / sizeof masks[0] };
 
 typedef struct Footprint {
@@ -52,50 +46,54 @@ static bool no_better(const Footprint *a, const Footprint *b) {
     return true;
 }
 
-// Every order that the target can run; once each.
-static int legal_orders(const TuneRequest *request, const Mesh *shape, AxisOrder orders[AXIS_ORDERS]) {
-    AxisOrder every[AXIS_ORDERS];
-    axis_orders(every);
-    int count = 0;
-    for (int i = 0; i < AXIS_ORDERS; i++) {
-        Mesh mesh = *shape, canonical = *shape;
-        mesh.order = canonical.order = every[i];
-        mesh_canonical_order(&canonical);
-        if (memcmp(&mesh.order, &canonical.order, sizeof mesh.order) == 0 &&
-            target_takes_order(request->target, &mesh)) {
-            orders[count++] = mesh.order;
+// Orders kept so far, each with its footprint, the default one first.
+typedef struct Kept {
+    AxisOrder *orders;
+    Footprint *footprints;
+    int count;
+    size_t order_room, footprint_room;
+} Kept;
+
+// Keeps an order that no other is as good as, instead of those that are no better. Of equals the first stays.
+static void keep(Kept *kept, const AxisOrder *order, const Footprint *footprint, Arena *arena) {
+    for (int i = 0; i < kept->count; i++) {
+        if (no_better(footprint, &kept->footprints[i])) {
+            return;
         }
     }
-    return count;
+    int left = kept->count < 1 ? kept->count : 1;
+    for (int i = left; i < kept->count; i++) {
+        if (!no_better(&kept->footprints[i], footprint)) {
+            kept->orders[left] = kept->orders[i];
+            kept->footprints[left++] = kept->footprints[i];
+        }
+    }
+    kept->orders = arena_grow(arena, kept->orders, (size_t)left, &kept->order_room, sizeof *kept->orders);
+    kept->footprints =
+        arena_grow(arena, kept->footprints, (size_t)left, &kept->footprint_room, sizeof *kept->footprints);
+    kept->orders[left] = *order;
+    kept->footprints[left] = *footprint;
+    kept->count = left + 1;
 }
 
-int rank_orders_find(const TuneRequest *request, const Mesh *shape, AxisOrder orders[AXIS_ORDERS]) {
+const AxisOrder *rank_orders_find(const TuneRequest *request, const Mesh *shape, Arena *arena, int *count) {
+    Mesh mesh = *shape;
     if (!request->any_order || request->target->rank_order_rule == RANK_ORDER_FIXED) {
-        Mesh mesh = *shape;
         mesh.order = request->order;
         mesh_canonical_order(&mesh);
-        orders[0] = mesh.order;
-        return 1;
+        AxisOrder *asked = ARENA_NEW(arena, AxisOrder);
+        *asked = mesh.order;
+        *count = 1;
+        return asked;
     }
-    const int count = legal_orders(request, shape, orders);
-    Footprint footprints[AXIS_ORDERS];
-    bool kept[AXIS_ORDERS];
-    for (int i = 0; i < count; i++) {
-        Mesh mesh = *shape;
-        mesh.order = orders[i];
-        footprints[i] = footprint_of(request, &mesh);
-        kept[i] = true;
-    }
-    for (int i = count - 1; i > 0; i--) {  // of equals the first stays
-        for (int j = 0; j < count && kept[i]; j++) {
-            kept[i] = j == i || !kept[j] || !no_better(&footprints[i], &footprints[j]);
+    Kept kept = {0};
+    mesh.order = (AxisOrder){{0}};
+    do {
+        if (target_takes_order(request->target, &mesh)) {
+            const Footprint footprint = footprint_of(request, &mesh);
+            keep(&kept, &mesh.order, &footprint, arena);
         }
-    }
-    int found = 0;
-    for (int i = 0; i < count; i++) {
-        if (kept[i]) {
-            orders[found++] = orders[i];
-        }
-    }
-    return found;
+    } while (mesh_next_order(&mesh));
+    *count = kept.count;
+    return kept.orders;
 }

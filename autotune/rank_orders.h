@@ -4,5 +4,5 @@
 
 #include "autotune/result.h"
 
-// Writes them, the default (or the one that was asked for) first; returns how many. Canonical for the shape.
-int rank_orders_find(const TuneRequest *request, const Mesh *shape, AxisOrder orders[AXIS_ORDERS]);
+// They, the default (or the one that was asked for) first, in the arena; *count says how many. Canonical for the shape.
+const AxisOrder *rank_orders_find(const TuneRequest *request, const Mesh *shape, Arena *arena, int *count);

@@ -119,9 +119,9 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     plan.precision = request->precision;
     space_kernels(request, &plan);
     plan.zero = request->zero != TUNE_ANY ? request->zero : target_default_zero(request->target, &plan.mesh);
-    AxisOrder orders[AXIS_ORDERS];
-    const int order_count = rank_orders_find(request, &plan.mesh, orders);
-    const int64_t data_ranks = (int64_t)plan.mesh.size[AXIS_DP_REPLICATE] * plan.mesh.size[AXIS_DP_SHARD];
+    int order_count;
+    const AxisOrder *orders = rank_orders_find(request, &plan.mesh, builder->arena, &order_count);
+    const int64_t data_ranks = mesh_group_size(&plan.mesh, AXES_BATCH);
     const int lowest = request->micro_batch > 0 ? request->micro_batch : 1;
     const int highest = request->micro_batch > 0 ? request->micro_batch : SPACE_MAX_MICRO_BATCH;
     for (int micro_batch = lowest; micro_batch <= highest; micro_batch++) {
@@ -142,9 +142,10 @@ static void add_shape(SpaceBuilder *builder, int shape) {
 
 void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
     *space = (Space){0};
-    space->mesh_count = mesh_enumerate(request->world, NULL, 0);
+    const AxisMask axes = AXES_FIRST | target_axes(request->target);
+    space->mesh_count = mesh_enumerate(request->world, axes, NULL, 0);
     space->meshes = ARENA_ARRAY(arena, Mesh, space->mesh_count);
-    mesh_enumerate(request->world, space->meshes, space->mesh_count);
+    mesh_enumerate(request->world, axes, space->meshes, space->mesh_count);
     SpaceBuilder builder = {.request = request, .arena = arena, .space = space};
     for (int shape = 0; shape < space->mesh_count; shape++) {
         add_shape(&builder, shape);

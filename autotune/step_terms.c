@@ -9,10 +9,6 @@ int step_term(const StepProgram *program, const Task *task) {
     if (task->lane == LANE_CTL) {
         return TERM_OVERHEAD;
     }
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (program->groups[task->group].axes & AXIS_BIT(axis)) {
-            return axis;
-        }
-    }
-    return TERM_OVERHEAD;
+    const Axis axis = axes_slowest(program->groups[task->group].axes);
+    return axis < AXIS_COUNT ? (int)axis : TERM_OVERHEAD;
 }

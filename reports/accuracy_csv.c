@@ -44,7 +44,7 @@ Status csv_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
 
 static const char row_header[] =
     "file,id,source,target,cluster,model,world,plan,skipped,measured_step_s,predicted_step_s,step_low_s,step_high_s,"
-    "step_error,compute_s,exposed_dp_replicate_s,exposed_dp_shard_s,exposed_cp_s,exposed_tp_s,optimizer_s,overhead_s,"
+    "step_error,compute_s" AXES_EXPOSED_COLUMNS ",optimizer_s,overhead_s,"
     "measured_mfu,mem_kind,measured_bytes,predicted_bytes,memory_error,peak_bytes,reserved_bytes,limit_bytes,fits,"
     "peak_phase,top_buffer";
 

@@ -4,12 +4,11 @@
 #include "reports/reports.h"
 
 static const char plan_header[] =
-    "state,place,dp_replicate,dp_shard,cp,tp,seq,micro_batch,grad_accum,global_batch,zero,recompute,reshard,cp_rotate,"
+    "state,place" AXES_COLUMNS ",seq,micro_batch,grad_accum,global_batch,zero,recompute,reshard,cp_rotate,"
     "precision,master_weights,fp8_recipe,reduce_dtype,attention,fused,tp_overlap,"
     "order,"
-    "step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,compute_s,exposed_dp_replicate_s,exposed_dp_"
-    "shard_s,"
-    "exposed_cp_s,exposed_tp_s,optimizer_s,overhead_s,peak_bytes,reserved_bytes,pareto,rule,reason";
+    "step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,compute_s" AXES_EXPOSED_COLUMNS
+    ",optimizer_s,overhead_s,peak_bytes,reserved_bytes,pareto,rule,reason";
 
 static void plan_fields(Csv *csv, const TrainPlan *plan) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
@@ -35,29 +34,24 @@ static void plan_fields(Csv *csv, const TrainPlan *plan) {
 
 static void prediction_fields(Csv *csv, const Prediction *prediction) {
     const bool known = prediction->step_s > 0;
-    const double numbers[] = {prediction->step_s,
-                              prediction->step_low_s,
-                              prediction->step_high_s,
-                              prediction->tokens_per_s,
-                              prediction->mfu,
-                              prediction->hfu,
-                              prediction->compute_s,
-                              prediction->exposed_s[AXIS_DP_REPLICATE],
-                              prediction->exposed_s[AXIS_DP_SHARD],
-                              prediction->exposed_s[AXIS_CP],
-                              prediction->exposed_s[AXIS_TP],
-                              prediction->optimizer_s,
-                              prediction->overhead_s};
+    const double numbers[] = {prediction->step_s,       prediction->step_low_s, prediction->step_high_s,
+                              prediction->tokens_per_s, prediction->mfu,        prediction->hfu,
+                              prediction->compute_s};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         csv_number(csv, known, numbers[i]);
     }
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        csv_number(csv, known, prediction->exposed_s[axis]);
+    }
+    csv_number(csv, known, prediction->optimizer_s);
+    csv_number(csv, known, prediction->overhead_s);
     csv_number(csv, prediction->memory.peak_bytes > 0, prediction->memory.peak_bytes);
     csv_number(csv, prediction->memory.reserved_bytes > 0, prediction->memory.reserved_bytes);
 }
 
 // Of an estimate that was not looked into further: step time, tokens/s and memory.
 static void estimate_fields(Csv *csv, const Candidate *candidate) {
-    enum { BETWEEN_STEP_AND_TOKENS = 2, BETWEEN_TOKENS_AND_MEMORY = 9 };
+    enum { BETWEEN_STEP_AND_TOKENS = 2, BETWEEN_TOKENS_AND_MEMORY = 5 + AXIS_COUNT };
     csv_number(csv, candidate->step_s > 0, candidate->step_s);
     for (int i = 0; i < BETWEEN_STEP_AND_TOKENS; i++) {
         csv_text(csv, NULL);

@@ -53,7 +53,7 @@ Status csv_explanation(const Explanation *explanation, FILE *out, Error *error) 
 
 Status csv_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
     Csv csv = {.out = out};
-    csv_header(&csv, "world,feasible,dp_replicate,dp_shard,cp,tp,micro_batch,grad_accum,global_batch,step_time_s,"
+    csv_header(&csv, "world,feasible" AXES_COLUMNS ",micro_batch,grad_accum,global_batch,step_time_s,"
                      "tokens_per_s,mfu,efficiency,reserved_bytes,training_s,training_usd,reason");
     for (int i = 0; i < curve->count; i++) {
         const ScalingPoint *point = &curve->points[i];

@@ -3,30 +3,32 @@
 #include "reports/explain_terms.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double MILLION = 1e6;
 
+enum {
+    TERM_COMPUTE,
+    TERM_EXPOSED,  // one per axis
+    TERM_OPTIMIZER = TERM_EXPOSED + AXIS_COUNT,
+    TERM_OVERHEAD,
+    TERM_STEP
+};
+
 static double time_of(const Prediction *prediction, int index) {
-    const double terms[EXPLAIN_TIME_TERMS] = {prediction->compute_s,
-                                              prediction->exposed_s[AXIS_DP_REPLICATE],
-                                              prediction->exposed_s[AXIS_DP_SHARD],
-                                              prediction->exposed_s[AXIS_CP],
-                                              prediction->exposed_s[AXIS_TP],
-                                              prediction->optimizer_s,
-                                              prediction->overhead_s,
-                                              prediction->step_s};
+    double terms[EXPLAIN_TIME_TERMS] = {[TERM_COMPUTE] = prediction->compute_s,
+                                        [TERM_OPTIMIZER] = prediction->optimizer_s,
+                                        [TERM_OVERHEAD] = prediction->overhead_s,
+                                        [TERM_STEP] = prediction->step_s};
+    memcpy(&terms[TERM_EXPOSED], prediction->exposed_s, sizeof prediction->exposed_s);
     return terms[index] * MILLION / (double)plan_tokens_per_step(&prediction->plan);
 }
 
 ExplainTerm explain_time_term(const Explanation *explanation, int index) {
-    static const char *const names[EXPLAIN_TIME_TERMS] = {"compute",
-                                                          "exposed dp_replicate communication",
-                                                          "exposed dp_shard communication",
-                                                          "exposed cp communication",
-                                                          "exposed tp communication",
-                                                          "optimizer",
-                                                          "overhead",
-                                                          "together"};
+#define EXPOSED_NAME(symbol, name, role, lenders) [TERM_EXPOSED + AXIS_##symbol] = "exposed " #name " communication",
+    static const char *const names[EXPLAIN_TIME_TERMS] = {
+        AXIS_LIST(EXPOSED_NAME)[TERM_COMPUTE] = "compute", [TERM_OPTIMIZER] = "optimizer", [TERM_OVERHEAD] = "overhead",
+        [TERM_STEP] = "together"};
     return (ExplainTerm){names[index], time_of(explanation->best, index),
                          explanation->runner_up ? time_of(explanation->runner_up, index) : 0};
 }

@@ -41,7 +41,10 @@ json_t *json_request(const TuneRequest *request) {
         json_object_set_new(object, "master_weights", json_string(request->bf16_master ? "bf16" : "fp32"));
         json_object_set_new(object, "reduce_dtype", json_string(reduce_dtype_names[request->reduce_dtype]));
         char order[MESH_TEXT_BYTES];
-        const Mesh asked = {.size = {2, 2, 2, 2}, .order = request->order};  // an axis of size 1 would not be named
+        Mesh asked = {.order = request->order};
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            asked.size[axis] = AXES_FIRST & AXIS_BIT(axis) ? 2 : 1;  // an axis of size 1 would not be named
+        }
         json_object_set_new(object, "rank_order",
                             request->any_order ? json_null() : json_string(mesh_order_text(&asked, order)));
         json_object_set_new(object, "objective", json_string(objective_names[request->objective]));

@@ -29,8 +29,12 @@ json_t *json_mesh(const Mesh *mesh) {
 // The axes from slow to fast.
 static json_t *axis_list(const Mesh *mesh) {
     json_t *list = json_array();
+    const AxisMask named = mesh_named_axes(mesh) & AXES_OWN;
     for (int place = 0; place < AXIS_COUNT; place++) {
-        json_array_append_new(list, json_string(axis_names[mesh_axis_at(mesh, place)]));
+        const Axis axis = mesh_axis_at(mesh, place);
+        if (named & AXIS_BIT(axis)) {
+            json_array_append_new(list, json_string(axis_names[axis]));
+        }
     }
     return list;
 }

@@ -70,10 +70,10 @@ static void put_rank(Writer *writer, int rank) {
     const StepProgram *program = writer->step->program;
     const MeshCoordinates at = mesh_coordinates(&program->plan.mesh, rank);
     const int pid = pid_of(writer, rank);
-    char name[160];
-    snprintf(name, sizeof name, "%s rank %d (dp_replicate %d, dp_shard %d, cp %d, tp %d)%s",
-             trace_origin_names[writer->step->timeline->origin], rank, at.at[AXIS_DP_REPLICATE], at.at[AXIS_DP_SHARD],
-             at.at[AXIS_CP], at.at[AXIS_TP], writer->sampled ? ", middle micro-batches left out" : "");
+    char coordinates[MESH_TEXT_BYTES], name[64 + MESH_TEXT_BYTES];
+    snprintf(name, sizeof name, "%s rank %d (%s)%s", trace_origin_names[writer->step->timeline->origin], rank,
+             mesh_coordinates_text(&program->plan.mesh, &at, coordinates),
+             writer->sampled ? ", middle micro-batches left out" : "");
     put_name(writer, "process_name", pid, 0, name);
     put_order(writer, "process_sort_index", pid, 0, 2 * rank + writer->index);  // both steps of a rank lie together
     for (int32_t lane = 0; lane < program->lane_count; lane++) {

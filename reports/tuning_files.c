@@ -62,7 +62,7 @@ Status json_tuning(const Tuning *tuning, FILE *out, Error *error) {
 
 Status csv_tuning(const Tuning *tuning, FILE *out, Error *error) {
     Csv csv = {.out = out};
-    csv_header(&csv, "run,dp_replicate,dp_shard,cp,tp,why,expected_s,expected_low_s,expected_high_s,measured_s,failure,"
+    csv_header(&csv, "run" AXES_COLUMNS ",why,expected_s,expected_low_s,expected_high_s,measured_s,failure,"
                      "wall_s,winner,probability,expected_regret,entropy_bits");
     for (int i = 0; i < tuning->step_count; i++) {
         const TuneStep *step = &tuning->steps[i];

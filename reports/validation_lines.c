@@ -113,7 +113,7 @@ Status json_validation(const Validation *validation, FILE *out, Error *error) {
 
 Status csv_validation(const Validation *validation, FILE *out, Error *error) {
     Csv csv = {.out = out};
-    csv_header(&csv, "place,chosen,dp_replicate,dp_shard,cp,tp,plan,predicted_step_s,predicted_low_s,predicted_high_s,"
+    csv_header(&csv, "place,chosen" AXES_COLUMNS ",plan,predicted_step_s,predicted_low_s,predicted_high_s,"
                      "measured_step_s,measured_low_s,measured_high_s,runs,noise,state,reason");
     for (int i = 0; i < validation->row_count; i++) {
         const ValidateRow *row = &validation->rows[i];

@@ -9,16 +9,22 @@
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
 static const char *const columns =
-    "id,source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,head_dim,mlp,cluster,overrides,gpu_mem_gb,target,"
-    "dp_replicate,dp_shard,cp,tp,pp,world,seq_len,micro_batch,grad_accum,global_batch_seqs,zero,reshard,recompute,"
+    "id,source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,head_dim,mlp,cluster,overrides,gpu_mem_gb,"
+    "target" AXES_COLUMNS ",pp,world,seq_len,micro_batch,grad_accum,global_batch_seqs,zero,reshard,recompute,"
     "attention,fused,dtype,cp_algo,sp,step_time_s,tokens_per_s_per_gpu,peak_mem_gb,mem_kind,usable,lanes,host,"
     "transport";
 
 static void put_id(Csv *csv, const TuneRequest *request, const TrainPlan *plan, int number) {
-    const int *size = plan->mesh.size;
+    const AxisMask named = mesh_named_axes(&plan->mesh);
     char id[160];
-    snprintf(id, sizeof id, "%s-%dx%dx%dx%d-%d", request->model.name, size[AXIS_DP_REPLICATE], size[AXIS_DP_SHARD],
-             size[AXIS_CP], size[AXIS_TP], number);
+    int used = snprintf(id, sizeof id, "%.80s", request->model.name);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (named & AXIS_BIT(axis)) {
+            used += snprintf(id + used, sizeof id - (size_t)used, "%s%d", axes_slowest(named) == (Axis)axis ? "-" : "x",
+                             plan->mesh.size[axis]);
+        }
+    }
+    snprintf(id + used, sizeof id - (size_t)used, "-%d", number);
     csv_text(csv, id);
 }
 

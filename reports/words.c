@@ -114,39 +114,46 @@ static void words_batch_keys(const Target *target, const TrainPlan *plan, FILE *
 }
 
 void words_batch(const Target *target, const TrainPlan *plan, FILE *out) {
-    const int cp = plan->mesh.size[AXIS_CP], tp = plan->mesh.size[AXIS_TP];
+    const AxisMask named = mesh_named_axes(&plan->mesh);
+    const int sharing = mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_BATCH);
     char tokens[TEXT_UNIT_BYTES];
-    fprintf(out,
-            "  global batch %lld sequences (%s tokens) = micro-batch %d x %d dp_replicate x %d dp_shard x %d "
-            "accumulation\n",
-            (long long)plan_global_batch(plan), text_count(tokens, (double)plan_tokens_per_step(plan)),
-            plan->micro_batch, plan->mesh.size[AXIS_DP_REPLICATE], plan->mesh.size[AXIS_DP_SHARD], plan->grad_accum);
-    if (cp * tp == 1) {
+    fprintf(out, "  global batch %lld sequences (%s tokens) = micro-batch %d", (long long)plan_global_batch(plan),
+            text_count(tokens, (double)plan_tokens_per_step(plan)), plan->micro_batch);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (named & AXES_BATCH & AXIS_BIT(axis)) {
+            fprintf(out, " x %d %s", plan->mesh.size[axis], axis_names[axis]);
+        }
+    }
+    fprintf(out, " x %d accumulation\n", plan->grad_accum);
+    if (sharing == 1) {
         fprintf(out, "  every rank works on its own sequences\n");
     } else {
-        fprintf(out,
-                "  the %d ranks that share a (dp_replicate, dp_shard) coordinate (cp %d x tp %d) work on the same "
-                "sequences: micro-batch x accumulation x world, %lld, is not the batch\n",
-                cp * tp, cp, tp, (long long)plan_global_batch(plan) * cp * tp);
+        char batch[AXES_TEXT_BYTES];
+        fprintf(out, "  the %d ranks that share a (%s) coordinate", sharing,
+                axes_text(named & AXES_BATCH, ", ", batch));
+        const char *before = " (";
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            if (named & AXES_OWN & ~AXES_BATCH & AXIS_BIT(axis)) {
+                fprintf(out, "%s%s %d", before, axis_names[axis], plan->mesh.size[axis]);
+                before = " x ";
+            }
+        }
+        fprintf(out, ") work on the same sequences: micro-batch x accumulation x world, %lld, is not the batch\n",
+                (long long)plan_global_batch(plan) * sharing);
     }
     words_batch_keys(target, plan, out);
 }
 
 void words_network(const Mesh *mesh, int ranks_per_node, FILE *out) {
-    static const struct {
-        AxisMask mask;
-        const char *name;
-    } groups[] = {{AXIS_BIT(AXIS_TP), "tp"},
-                  {AXIS_BIT(AXIS_CP), "cp"},
-                  {AXIS_SHARD_GROUP, "dp_shard x cp"},
-                  {AXIS_BIT(AXIS_DP_REPLICATE), "dp_replicate"}};
-    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        const bool plain = groups[i].mask == AXIS_SHARD_GROUP && mesh->size[AXIS_CP] == 1;
-        const char *name = plain ? "dp_shard" : groups[i].name;
-        const GroupPlacement group = mesh_group_placement(mesh, groups[i].mask, ranks_per_node);
+    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+        const bool shards = AXES_SHARD & AXIS_BIT(axis);
+        const AxisMask axes = AXIS_BIT(axis) | (shards ? mesh_real_axes(mesh, AXES_SEQUENCE) : 0);
+        const GroupPlacement group = mesh_group_placement(mesh, axes, ranks_per_node);
         if (group.size == 1) {
             continue;
         }
+        char name[AXES_TEXT_BYTES];
+        axes_text(axes, " x ", name);
         if (group.nodes > 1) {
             fprintf(out, "  %s groups (%d ranks) cross node borders: each touches %d nodes\n", name, group.size,
                     group.nodes);

@@ -192,7 +192,7 @@ static const char *choose_kernels(Arena *arena, const RunRow *row, const Target 
 
 // Micro-batch and accumulation that make the row's global batch exactly.
 static const char *choose_batch(Arena *arena, const RunRow *row, TrainPlan *plan) {
-    const int64_t per_step = row->micro_batch * row->mesh[AXIS_DP_REPLICATE] * row->mesh[AXIS_DP_SHARD];
+    const int64_t per_step = row->micro_batch * mesh_group_size(&plan->mesh, AXES_BATCH);
     int64_t accumulation = row->grad_accum > 0 ? row->grad_accum : 1;
     if (row->grad_accum == 0 && row->global_batch > 0) {
         accumulation = row->global_batch / per_step;
@@ -209,11 +209,11 @@ static const char *choose_batch(Arena *arena, const RunRow *row, TrainPlan *plan
 static const char *choose_mesh(Arena *arena, const RunRow *row, TrainPlan *plan) {
     int64_t world = 1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (row->mesh[axis] == 0) {
+        if (row->mesh[axis] == 0 && (AXES_FIRST & AXIS_BIT(axis))) {
             return arena_format(arena, "%s is empty", axis_names[axis]);
         }
-        plan->mesh.size[axis] = (int)row->mesh[axis];
-        world = world > MESH_MAX_WORLD ? world : world * row->mesh[axis];
+        plan->mesh.size[axis] = row->mesh[axis] > 0 ? (int)row->mesh[axis] : 1;
+        world = world > MESH_MAX_WORLD ? world : world * mesh_extent(&plan->mesh, (Axis)axis);
     }
     if (row->pp > 1) {
         return "needs pipeline parallelism: outside this search";

@@ -24,6 +24,8 @@ typedef struct Column {
     { name, COLUMN_TEXT, AT(field), needed, 0, 0, 0 }
 #define COUNT(name, field, needed, high)                                                                               \
     { name, COLUMN_INT, AT(field), needed, 1, high, 0 }
+#define AXIS_COUNT_COLUMN(symbol, name, role, lenders)                                                                 \
+    COUNT(#name, mesh[AXIS_##symbol], (AXES_FIRST & AXIS_BIT(AXIS_##symbol)) != 0, MESH_MAX_WORLD),
 #define CHOICE(name, field, high)                                                                                      \
     { name, COLUMN_INT, AT(field), false, 0, high, RUN_UNKNOWN }
 #define NUMBER(name, field, high)                                                                                      \
@@ -56,11 +58,7 @@ static const Column columns[] = {
     TEXT("fused", fused, false),
     TEXT("cp_algo", cp_algo, false),
     TEXT("fp8_recipe", fp8_recipe, false),
-    COUNT("dp_replicate", mesh[AXIS_DP_REPLICATE], true, MESH_MAX_WORLD),
-    COUNT("dp_shard", mesh[AXIS_DP_SHARD], true, MESH_MAX_WORLD),
-    COUNT("cp", mesh[AXIS_CP], true, MESH_MAX_WORLD),
-    COUNT("tp", mesh[AXIS_TP], true, MESH_MAX_WORLD),
-    COUNT("pp", pp, false, MESH_MAX_WORLD),
+    AXIS_LIST(AXIS_COUNT_COLUMN) COUNT("pp", pp, false, MESH_MAX_WORLD),
     COUNT("world", world, false, MESH_MAX_WORLD),
     COUNT("seq_len", seq, true, 1 << 24),
     COUNT("micro_batch", micro_batch, true, 1 << 20),

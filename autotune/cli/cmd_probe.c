@@ -37,7 +37,10 @@ static Status choose_mesh(Cli *cli, const char *transport, Mesh *mesh, Error *er
         const int ranks = cli_given(cli, OPTION_WORLD) ? (int)cli_value(cli, OPTION_WORLD)->integer : usual;
         const int machines = ranks % hosts == 0 ? hosts : 1, each = ranks / machines;
         const int pairs = each % 2 == 0 && ranks > 2 ? 2 : 1;
-        *mesh = (Mesh){.size = {machines, each / pairs, 1, pairs}};
+        *mesh = mesh_of_one();
+        mesh->size[AXIS_DP_REPLICATE] = machines;
+        mesh->size[AXIS_DP_SHARD] = each / pairs;
+        mesh->size[AXIS_TP] = pairs;
     }
     if (mesh_world(mesh) < 2 && !cli_on_gpu(cli)) {
         error_set(error, STATUS_USAGE, "one rank has nobody to exchange with: a probe needs at least 2");

@@ -107,8 +107,8 @@ static void say_options(Cli *cli, const Import *import) {
 
 static void plan_of(const Cli *cli, const TuneRequest *request, const Import *import, TrainPlan *plan) {
     TrainPlan usual;
-    const Mesh mesh = {.size = {import->said.size[AXIS_DP_REPLICATE], import->said.size[AXIS_DP_SHARD],
-                                import->said.size[AXIS_CP], import->said.size[AXIS_TP]}};
+    Mesh mesh = mesh_of_one();
+    memcpy(mesh.size, import->said.size, sizeof mesh.size);
     request_plan(cli, request, &mesh, &usual);
     import_plan(import, &usual, plan);
 }

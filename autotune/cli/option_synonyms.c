@@ -1,6 +1,7 @@
-// What other programs call an option, and which one it is here. To add one: a row.
+// What other programs call an option, and which one it is here. To add one: a row; words for an axis are in its row.
 
 #include "autotune/cli/options.h"
+#include "sim/axes/axes.h"
 #include "sim/base/text.h"
 
 static const TextSynonym option_synonyms[] = {
@@ -30,12 +31,6 @@ static const TextSynonym option_synonyms[] = {
     {"sequence-len", "--seq N"},
     {"context-length", "--seq N"},
     {"max-seq-len", "--seq N"},
-    {"tp", "ndtune predict --mesh dp_shard=4,tp=2 is one shape; --max-tp N bounds a search"},
-    {"cp", "ndtune predict --mesh dp_shard=4,cp=2 is one shape; a search tries all"},
-    {"dp", "ndtune predict --mesh dp_shard=4,tp=2 is one shape; a search tries all"},
-    {"fsdp", "ndtune predict --mesh dp_shard=8 is one shape; a search tries all; --zero is the sharding stage"},
-    {"pp", "pipeline parallelism is not predicted yet"},
-    {"ep", "expert parallelism is not predicted yet"},
     {"gpu", "--cluster NAME: ndtune clusters lists them"},
     {"hardware", "--cluster NAME: ndtune clusters lists them"},
     {"framework", "--target NAME"},
@@ -50,5 +45,6 @@ static const TextSynonym option_synonyms[] = {
 };
 
 const char *option_called(const char *name) {
-    return text_synonym(name, option_synonyms, sizeof option_synonyms / sizeof option_synonyms[0]);
+    const char *axis = axis_as_option(name);
+    return axis ? axis : text_synonym(name, option_synonyms, sizeof option_synonyms / sizeof option_synonyms[0]);
 }

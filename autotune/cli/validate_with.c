@@ -46,7 +46,7 @@ typedef struct Place {
     const char *name, *value;
 } Place;
 
-enum { PLACES = 24 };
+enum { PLACES = 20 + AXIS_COUNT };
 
 typedef struct With {
     Cli *cli;

@@ -53,17 +53,31 @@ static void refuse(Import *import, const char *sentence) {
     import_find(import, FINDING_REFUSED, NULL, "%s", sentence);
 }
 
+// In 64 bits: what a file says may be more ranks than there can be.
+static int64_t ranks_along(const ImportChoices *said, AxisMask axes) {
+    int64_t ranks = 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        ranks *= axes & AXIS_BIT(axis) ? said->size[axis] : 1;
+    }
+    return ranks;
+}
+
 static const char *product_text(const Import *import) {
     const int *size = import->said.size;
-    return arena_format(import->arena, "dp_replicate %d x dp_shard %d x cp %d x tp %d", size[AXIS_DP_REPLICATE],
-                        size[AXIS_DP_SHARD], size[AXIS_CP], size[AXIS_TP]);
+    const char *text = "";
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if ((AXES_OWN & AXIS_BIT(axis)) && ((AXES_FIRST & AXIS_BIT(axis)) || size[axis] > 1)) {
+            text = arena_format(import->arena, "%s%s%s %d", text, text[0] ? " x " : "", axis_names[axis], size[axis]);
+        }
+    }
+    return text;
 }
 
 // The world from its batch, where the file has all three numbers of that.
 static int64_t world_of_batch(const ImportChoices *said) {
     const int64_t each = (int64_t)said->micro_batch * said->grad_accum;
     const bool known = said->global_batch > 0 && each > 0 && said->global_batch % each == 0;
-    return known ? said->global_batch / each * said->size[AXIS_CP] * said->size[AXIS_TP] : 0;
+    return known ? said->global_batch / each * ranks_along(said, AXES_OWN & ~AXES_BATCH) : 0;
 }
 
 static void settle_mesh(Import *import) {
@@ -74,7 +88,7 @@ static void settle_mesh(Import *import) {
         said->size[axis] = said->size[axis] == 0 ? 1 : said->size[axis];
         if (said->size[axis] < 0) {
             rest = axis;
-        } else if (product <= MESH_MAX_WORLD) {
+        } else if ((AXES_OWN & AXIS_BIT(axis)) && product <= MESH_MAX_WORLD) {
             product *= said->size[axis];
         }
     }
@@ -114,7 +128,7 @@ static void assume_one(Import *import, int *number, const char *what, const char
 // the third.
 static void settle_batch(Import *import) {
     ImportChoices *said = &import->said;
-    const int64_t ranks = (int64_t)said->size[AXIS_DP_REPLICATE] * said->size[AXIS_DP_SHARD];
+    const int64_t ranks = ranks_along(said, AXES_BATCH);
     if (said->global_batch > 0 && said->micro_batch == 0 && said->grad_accum > 0) {
         const int64_t micro = said->global_batch / (ranks * said->grad_accum);
         said->micro_batch = micro > 0 ? (int)micro : 1;
@@ -135,7 +149,7 @@ static void settle_batch(Import *import) {
                             said->grad_accum, (long long)batch, (long long)said->global_batch));
     }
     said->global_batch = batch;
-    const int sharing = said->size[AXIS_CP] * said->size[AXIS_TP];
+    const int sharing = (int)ranks_along(said, AXES_OWN & ~AXES_BATCH);
     if (sharing > 1) {
         import_find(import, FINDING_TRAP, NULL,
                     "the %d ranks of cp x tp work on the same sequences: a step has %lld sequences, not the %lld of "

@@ -150,19 +150,20 @@ static Status read_version1(Import *import, Error *error) {
 }
 
 static Status read_sizes(Import *import, Error *error) {
-    static const char *const words[AXIS_COUNT] = {"dp_replicate", "dp_shard", "cp", "tp"};
     static const ImportWord rotations[] = {{"allgather", CP_ROTATE_ALLGATHER}, {"alltoall", CP_ROTATE_RING}, {NULL, 0}};
     int ulysses = 1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        const char *word = axis_names[axis];
         import->said.size[axis] = 1;
-        TRY(import_int(import,
-                       arena_format(import->arena, "parallelism_config.parallelism_config_%s_size", words[axis]), 1,
+        if (!(AXES_FIRST & AXIS_BIT(axis))) {
+            continue;
+        }
+        TRY(import_int(import, arena_format(import->arena, "parallelism_config.parallelism_config_%s_size", word), 1,
                        MESH_MAX_WORLD, &import->said.size[axis], error));
-        const char *brief = arena_format(import->arena, "parallelism_config.%s_size", words[axis]);
+        const char *brief = arena_format(import->arena, "parallelism_config.%s_size", word);
         if (import_has(import, brief)) {
             import_find(import, FINDING_TRAP, brief,
-                        "%s is dropped without a word: in the file the key is parallelism_config_%s_size", brief,
-                        words[axis]);
+                        "%s is dropped without a word: in the file the key is parallelism_config_%s_size", brief, word);
         }
     }
     import->said.cp_rotate = CP_ROTATE_ALLGATHER;

@@ -186,10 +186,15 @@ static Status read_adapters(Import *import, Error *error) {
 
 // Unset sizes are filled in: with nothing but dp_replicate 1 dp_shard takes what is left, else dp_replicate does.
 static Status read_sizes(Import *import, bool fsdp, Error *error) {
-    static const char *const names[AXIS_COUNT] = {"dp_replicate_size", "dp_shard_size", "context_parallel_size",
-                                                  "tensor_parallel_size"};
+    static const char *const names[AXIS_COUNT] = {[AXIS_DP_REPLICATE] = "dp_replicate_size",
+                                                  [AXIS_DP_SHARD] = "dp_shard_size",
+                                                  [AXIS_CP] = "context_parallel_size",
+                                                  [AXIS_TP] = "tensor_parallel_size"};
     int *size = import->said.size;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (!names[axis]) {
+            continue;
+        }
         TRY(import_int(import, names[axis], 1, MESH_MAX_WORLD, &size[axis], error));
     }
     TRY(import_int(import, "sequence_parallel_degree", 1, MESH_MAX_WORLD, &size[AXIS_CP], error));

@@ -123,14 +123,18 @@ static Status read_other_axes(Import *import, Error *error) {
 }
 
 static Status read_parallelism(Import *import, Error *error) {
-    static const char *const names[AXIS_COUNT] = {
-        "parallelism.data_parallel_replicate_degree", "parallelism.data_parallel_shard_degree",
-        "parallelism.context_parallel_degree", "parallelism.tensor_parallel_degree"};
+    static const char *const names[AXIS_COUNT] = {[AXIS_DP_REPLICATE] = "parallelism.data_parallel_replicate_degree",
+                                                  [AXIS_DP_SHARD] = "parallelism.data_parallel_shard_degree",
+                                                  [AXIS_CP] = "parallelism.context_parallel_degree",
+                                                  [AXIS_TP] = "parallelism.tensor_parallel_degree"};
     static const ImportWord reshards[] = {
         {"default", RESHARD_ALWAYS}, {"always", RESHARD_ALWAYS}, {"never", RESHARD_NEVER}, {NULL, 0}};
     ImportChoices *said = &import->said;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         said->size[axis] = axis == AXIS_DP_SHARD ? -1 : 1;
+        if (!names[axis]) {
+            continue;
+        }
         TRY(import_int(import, names[axis], axis == AXIS_DP_SHARD ? -1 : 1, MESH_MAX_WORLD, &said->size[axis], error));
         if (said->size[axis] == 0) {
             return error_set(error, STATUS_USAGE, "%s:%d: %s takes -1 or a size, not 0", import->path,

@@ -20,10 +20,7 @@ static uint64_t request_hash(const TuneRequest *request) {
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         hash_int(&hash, asked[i]);
     }
-    const Mesh asked_order = {.order = request->order};
-    for (int place = 0; place < AXIS_COUNT; place++) {
-        hash_int(&hash, mesh_axis_at(&asked_order, place));
-    }
+    axis_order_hash(&request->order, &hash);
     hash_double(&hash, request->memory_limit_bytes);
     handicap_hash(request, &hash);
     return hash_end(&hash);

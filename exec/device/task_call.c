@@ -9,8 +9,11 @@
 // Sequence of this micro-batch and data coordinate, counted over the global batch of one step.
 static int64_t global_sequence(const TaskCall *call, int local) {
     const Mesh *mesh = &call->program->plan.mesh;
-    const int data_ranks = mesh->size[AXIS_DP_REPLICATE] * mesh->size[AXIS_DP_SHARD];
-    const int data_index = call->at->at[AXIS_DP_REPLICATE] * mesh->size[AXIS_DP_SHARD] + call->at->at[AXIS_DP_SHARD];
+    const int data_ranks = mesh_group_size(mesh, AXES_BATCH);
+    int data_index = 0;  // in the default order of the axes, so that no order changes who has which tokens
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        data_index = AXES_BATCH & AXIS_BIT(axis) ? data_index * mesh->size[axis] + call->at->at[axis] : data_index;
+    }
     return ((int64_t)call->instance->micro_step * data_ranks + data_index) * call->task->sequences + local;
 }
 

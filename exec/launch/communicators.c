@@ -25,10 +25,7 @@ static Status too_many(Error *error) {
 
 // Axes of size 1 join nobody: only masks of the others.
 static Status add_axes(const Mesh *mesh, Arena *arena, CommunicatorSet *set, Error *error) {
-    AxisMask real = 0;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        real |= mesh->size[axis] > 1 ? AXIS_BIT(axis) : 0;
-    }
+    const AxisMask real = mesh_real_axes(mesh, AXES_OWN);
     for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {
         if ((axes & ~real) != 0) {
             continue;

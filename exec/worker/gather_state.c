@@ -26,7 +26,7 @@ static int *shard_owners(const TrainPlan *plan, int count, Arena *arena) {
     int *owner = ARENA_ARRAY(arena, int, (int64_t)plan->mesh.size[AXIS_TP] * count);
     for (int rank = mesh_world(&plan->mesh) - 1; rank >= 0; rank--) {
         const MeshCoordinates at = mesh_coordinates(&plan->mesh, rank);
-        const int shard = count > 1 ? mesh_group_index(&plan->mesh, AXIS_SHARD_GROUP, &at) : 0;
+        const int shard = count > 1 ? mesh_group_index(&plan->mesh, AXES_SHARD_GROUP, &at) : 0;
         owner[at.at[AXIS_TP] * count + shard] = rank;
     }
     return owner;
@@ -60,7 +60,7 @@ static SlotBytes shard_at(const Session *session, const Unit *unit, GatherState 
     const bool whole =
         session->program.buffers[unit->master].slot_bytes >= unit->padded_elements * (int64_t)sizeof(float);
     const int shard = session->request->plan.zero > 0
-                          ? mesh_group_index(&session->request->plan.mesh, AXIS_SHARD_GROUP, &session->at)
+                          ? mesh_group_index(&session->request->plan.mesh, AXES_SHARD_GROUP, &session->at)
                           : 0;
     return (SlotBytes){unit->master, instance, whole ? shard * bytes : 0, bytes};
 }

@@ -138,15 +138,21 @@ static Status check_axes(const Check *room, AxisMask axes, int which, json_t *ro
 
 // Single axes, and the sharding group where it is another one.
 static Status check_groups(Session *session, Arena *arena, json_t *rows, Error *error) {
-    const AxisMask wanted[] = {AXIS_BIT(AXIS_TP), AXIS_BIT(AXIS_CP), AXIS_BIT(AXIS_DP_SHARD), AXIS_SHARD_GROUP,
-                               AXIS_BIT(AXIS_DP_REPLICATE)};
+    AxisMask wanted[AXIS_COUNT + 1];  // fast axes first, the group after the single axes that it joins
+    size_t count = 0;
+    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+        wanted[count++] = AXIS_BIT(axis);
+        if (axes_slowest(AXES_SHARD_GROUP) == (Axis)axis) {
+            wanted[count++] = AXES_SHARD_GROUP;
+        }
+    }
     Room room;
     TRY(room_open(session, PAYLOAD_FLOATS * (int64_t)sizeof(float), arena, &room, error));
     const Check check = {.session = session,
                          .room = &room,
                          .in = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS),
                          .out = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS)};
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    for (size_t i = 0; i < count; i++) {
         const bool there = communicators_of_axes(&session->communicators, wanted[i]) >= 0;
         for (int which = 0; there && which < KINDS; which++) {
             TRY(check_axes(&check, wanted[i], which, rows, error));

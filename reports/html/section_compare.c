@@ -22,6 +22,14 @@ typedef struct Rivals {
     int count;
 } Rivals;
 
+static Mesh shape_of(int replicate, int shard, int tp) {
+    Mesh mesh = mesh_of_one();
+    mesh.size[AXIS_DP_REPLICATE] = replicate;
+    mesh.size[AXIS_DP_SHARD] = shard;
+    mesh.size[AXIS_TP] = tp;
+    return mesh;
+}
+
 // A shape is listed once, under all of its names.
 static void add_rival(Rivals *rivals, const char *name, Mesh mesh) {
     for (int i = 0; i < rivals->count; i++) {
@@ -47,10 +55,10 @@ static void collect_rivals(Rivals *rivals) {
     if (result->entry_count > 1) {
         add_rival(rivals, "runner-up", result->entries[1].plan.mesh);
     }
-    add_rival(rivals, "plain FSDP *", (Mesh){.size = {1, world, 1, 1}});
+    add_rival(rivals, "plain FSDP *", shape_of(1, world, 1));
     if (world > node && world % node == 0) {
-        add_rival(rivals, "HSDP, a shard per node *", (Mesh){.size = {world / node, node, 1, 1}});
-        add_rival(rivals, "tp in the node, FSDP across *", (Mesh){.size = {1, world / node, 1, node}});
+        add_rival(rivals, "HSDP, a shard per node *", shape_of(world / node, node, 1));
+        add_rival(rivals, "tp in the node, FSDP across *", shape_of(1, world / node, node));
     }
 }
 

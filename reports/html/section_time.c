@@ -20,9 +20,12 @@ void section_time(const HtmlReport *report, FILE *out) {
     }
     markup_lines(write_words, best, out);
     fputs("<details><summary>Table behind the chart</summary>\n", out);
-    static const MarkupColumn columns[] = {{"mesh", false},        {"step, s", true},   {"compute", true},
-                                           {"dp_replicate", true}, {"dp_shard", true},  {"cp", true},
-                                           {"tp", true},           {"optimizer", true}, {"overhead", true}};
+#define TIME_COLUMN(symbol, name, role, lenders) {#name, true},
+    static const MarkupColumn columns[] = {{"mesh", false},
+                                           {"step, s", true},
+                                           {"compute", true},
+                                           AXIS_LIST(TIME_COLUMN){"optimizer", true},
+                                           {"overhead", true}};
     MarkupTable table = table_begin("table-time", "Seconds of a step; communication as far as it is exposed", columns,
                                     (int)(sizeof columns / sizeof columns[0]), out);
     for (int i = 0; i < result->entry_count && i < ROWS; i++) {

@@ -18,20 +18,13 @@ typedef struct Traffic {
     double payload_bytes;  // of one rank
 } Traffic;
 
-static AxisMask real_axes(const Mesh *mesh, AxisMask axes) {
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        axes &= mesh->size[axis] > 1 ? AXIS_ALL : ~AXIS_BIT(axis);
-    }
-    return axes;
-}
-
 static Traffic *traffic_of_groups(const HtmlReport *report, int per_node) {
     const StepProgram *program = report->simulated.program;
     const Mesh *mesh = &report_best(report)->plan.mesh;
     Traffic *traffic = ARENA_ARRAY(report->arena, Traffic, program->group_count);
     int *same = ARENA_ARRAY(report->arena, int, program->group_count);  // the first group of the same ranks
     for (int32_t i = 0; i < program->group_count; i++) {
-        const AxisMask axes = real_axes(mesh, program->groups[i].axes);
+        const AxisMask axes = mesh_real_axes(mesh, program->groups[i].axes);
         traffic[i] = (Traffic){.axes = axes, .placement = mesh_group_placement(mesh, axes, per_node)};
         for (same[i] = 0; traffic[same[i]].axes != axes; same[i]++) {
         }
@@ -63,7 +56,7 @@ static char mark_of(const Mesh *mesh, int rank) {
     return apart == 0                             ? '0'
            : apart == AXIS_BIT(AXIS_TP)           ? 't'
            : apart == AXIS_BIT(AXIS_CP)           ? 'c'
-           : (apart & ~AXIS_SHARD_GROUP) == 0     ? 's'
+           : (apart & ~AXES_SHARD_GROUP) == 0     ? 's'
            : apart == AXIS_BIT(AXIS_DP_REPLICATE) ? 'r'
                                                   : '\0';
 }

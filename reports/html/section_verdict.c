@@ -40,7 +40,8 @@ static void write_badge(const HtmlReport *report, const Prediction *best, FILE *
 
 // Against what people run when nobody has calculated; nothing where it was not searched.
 static void write_against_fsdp(const TuneResult *result, FILE *out) {
-    const Mesh fsdp = {.size = {1, result->request->world, 1, 1}};
+    Mesh fsdp = mesh_of_one();
+    fsdp.size[AXIS_DP_SHARD] = result->request->world;
     const Baseline plain = words_rival(result, &fsdp);
     if (plain.place == 1 || plain.place == 2 || result->request->world == 1) {
         fputs(plain.place == 1 ? " It is plain FSDP." : plain.place == 2 ? " The next shape is plain FSDP." : "", out);

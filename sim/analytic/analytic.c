@@ -101,7 +101,7 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
 }
 
 static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Overlap **made,
-                            Error *error) {
+                           Error *error) {
     StepProgram program;
     TRY(lower(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, error));
     TaskCost *costs = cost_program(&analytic->cost, &program, &analytic->scratch);
@@ -121,15 +121,21 @@ static uint64_t format_word(const TrainPlan *plan) {
     return (uint64_t)plan->fp8_recipe | (uint64_t)plan->bf16_master << 2 | (uint64_t)plan->reduce_dtype << 3;
 }
 
+// A size is at most 2^20: three to a word. Places of the order are four bits each.
+enum { SIZE_BITS = 21, SIZES_OF_WORD = 3, SIZE_WORDS = (AXIS_COUNT + SIZES_OF_WORD - 1) / SIZES_OF_WORD };
+_Static_assert((int)SIZE_WORDS < (int)MEMO_WORDS && AXIS_COUNT <= 8, "a mesh and its order fit a key");
+
 static MemoKey mesh_key(const TrainPlan *plan) {
-    const int *size = plan->mesh.size;
+    MemoKey key = {{0}};
     uint64_t order = 0;
     for (int place = 0; place < AXIS_COUNT; place++) {
+        key.words[place / SIZES_OF_WORD] =
+            key.words[place / SIZES_OF_WORD] << SIZE_BITS | (uint64_t)plan->mesh.size[place];
         order = order << 4 | (uint64_t)mesh_axis_at(&plan->mesh, place);
     }
-    return (MemoKey){.words = {(uint64_t)size[0] << 32 | (uint64_t)size[1], (uint64_t)size[2] << 32 | (uint64_t)size[3],
-                               order << 32 | (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 |
-                                   (uint64_t)plan->precision | format_word(plan) << 24}};
+    key.words[SIZE_WORDS] = order << 32 | (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 |
+                            (uint64_t)plan->precision | format_word(plan) << 24;
+    return key;
 }
 
 // The choices that change a micro-step's operations, as bits.
@@ -137,7 +143,7 @@ static uint64_t choice_word(const TrainPlan *plan) {
     return (uint64_t)plan->zero | (uint64_t)plan->reshard << 4 | (uint64_t)plan->recompute << 8 |
            (uint64_t)plan->cp_rotate << 12 | (uint64_t)plan->precision << 16 | (uint64_t)plan->attention << 28 |
            (uint64_t)plan->fused << 32 | (uint64_t)plan->tp_overlap << 36 | format_word(plan) << 37 |
-           (uint64_t)(plan->grad_accum > 1) << 24 | (uint64_t)(plan->mesh.size[AXIS_DP_REPLICATE] > 1) << 25 |
+           (uint64_t)(plan->grad_accum > 1) << 24 | (uint64_t)(mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1) << 25 |
            (uint64_t)(plan_shard_count(plan) > 1) << 26;
 }
 

@@ -49,11 +49,9 @@ static bool touches_role(const BlockTasks *tasks, const Task *task, BufferRole r
 
 static void charge_idle(const BlockTasks *tasks, BlockRun *run, int lane, double idle_s) {
     const Task *last = &tasks->program->tasks[run->last_task[lane]];
-    for (int axis = 0; axis < AXIS_COUNT && task_is_collective(last); axis++) {
-        if (tasks->program->groups[last->group].axes & AXIS_BIT(axis)) {
-            run->exposed_s[axis] += idle_s;
-            return;
-        }
+    const Axis axis = task_is_collective(last) ? axes_slowest(tasks->program->groups[last->group].axes) : AXIS_COUNT;
+    if (axis < AXIS_COUNT) {
+        run->exposed_s[axis] += idle_s;
     }
 }
 

@@ -1,56 +1,89 @@
-// Rank arithmetic of the mesh. Row-major with dp_replicate slowest and tp fastest, as torch's init_device_mesh and
-// Megatron's default order place ranks, or with the axes in another order. Every function is a loop over the places of
-// the axes; a new axis is a new row.
+// Rank arithmetic of the mesh. Row-major with the first axis of the table slowest and the last fastest, as torch's
+// init_device_mesh and Megatron's default order place ranks, or with the axes in another order. Every function is a
+// loop over the places of the axes.
 
 #include "sim/axes/mesh.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "sim/base/text.h"
-
-const char *const axis_names[AXIS_COUNT] = {"dp_replicate", "dp_shard", "cp", "tp"};
+Mesh mesh_of_one(void) {
+    Mesh mesh = {.order = {{0}}};
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        mesh.size[axis] = 1;
+    }
+    return mesh;
+}
 
 int mesh_world(const Mesh *mesh) {
-    int world = 1;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        world *= mesh->size[axis];
-    }
-    return world;
+    return mesh_group_size(mesh, AXES_OWN);
 }
 
 MeshCoordinates mesh_coordinates(const Mesh *mesh, int rank) {
     MeshCoordinates at;
     for (int place = AXIS_COUNT - 1; place >= 0; place--) {
         const Axis axis = mesh_axis_at(mesh, place);
-        at.at[axis] = rank % mesh->size[axis];
-        rank /= mesh->size[axis];
+        at.at[axis] = rank % mesh_extent(mesh, axis);
+        rank /= mesh_extent(mesh, axis);
+    }
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (AXES_BORROWED & AXIS_BIT(axis)) {
+            at.at[axis] = mesh_group_index(mesh, AXIS_BIT(axis), &at);
+        }
     }
     return at;
 }
 
 int mesh_rank(const Mesh *mesh, const MeshCoordinates *at) {
-    int rank = 0;
-    for (int place = 0; place < AXIS_COUNT; place++) {
-        const Axis axis = mesh_axis_at(mesh, place);
-        rank = rank * mesh->size[axis] + at->at[axis];
-    }
-    return rank;
+    return mesh_group_index(mesh, AXES_OWN, at);
 }
 
-int mesh_group_size(const Mesh *mesh, AxisMask mask) {
-    int size = 1;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        size *= mask & AXIS_BIT(axis) ? mesh->size[axis] : 1;
+// How many ranks along `axis` lie in one group of the borrowed axis: lenders give from the fastest on.
+static int lent(const Mesh *mesh, Axis borrowed, Axis axis) {
+    int rest = mesh->size[borrowed];
+    for (int lender = AXIS_COUNT - 1; lender > (int)axis; lender--) {
+        if (axis_lenders[borrowed] & AXIS_BIT(lender)) {
+            rest /= rest < mesh->size[lender] ? rest : mesh->size[lender];
+        }
     }
-    return size;
+    return rest < mesh->size[axis] ? rest : mesh->size[axis];
+}
+
+int mesh_lent_extent(const Mesh *mesh, AxisMask mask, Axis axis) {
+    int most = 1;
+    for (int borrowed = 0; borrowed < AXIS_COUNT; borrowed++) {
+        if ((mask & AXES_BORROWED & AXIS_BIT(borrowed)) && (axis_lenders[borrowed] & AXIS_BIT(axis))) {
+            const int here = lent(mesh, (Axis)borrowed, axis);
+            most = here > most ? here : most;
+        }
+    }
+    return most;
+}
+
+bool mesh_lends_evenly(const Mesh *mesh) {
+    for (int borrowed = 0; borrowed < AXIS_COUNT; borrowed++) {
+        int rest = AXES_BORROWED & AXIS_BIT(borrowed) ? mesh->size[borrowed] : 1;
+        for (int lender = AXIS_COUNT - 1; lender >= 0 && rest > 1; lender--) {
+            if (axis_lenders[borrowed] & AXIS_BIT(lender)) {
+                const int size = mesh->size[lender], given = rest < size ? rest : size;
+                if (rest % given != 0 || size % given != 0) {
+                    return false;
+                }
+                rest /= given;
+            }
+        }
+        if (rest > 1) {
+            return false;
+        }
+    }
+    return true;
 }
 
 int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at) {
     int index = 0;
     for (int place = 0; place < AXIS_COUNT; place++) {
         const Axis axis = mesh_axis_at(mesh, place);
-        index = mask & AXIS_BIT(axis) ? index * mesh->size[axis] + at->at[axis] : index;
+        const int extent = mesh_group_extent(mesh, mask, axis);
+        if (extent > 1) {
+            index = index * extent + (mask & AXIS_BIT(axis) ? at->at[axis] : at->at[axis] % extent);
+        }
     }
     return index;
 }
@@ -59,153 +92,90 @@ int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at
     MeshCoordinates member = *at;
     for (int place = AXIS_COUNT - 1; place >= 0; place--) {
         const Axis axis = mesh_axis_at(mesh, place);
-        if (mask & AXIS_BIT(axis)) {
-            member.at[axis] = index % mesh->size[axis];
-            index /= mesh->size[axis];
+        const int extent = mesh_group_extent(mesh, mask, axis);
+        if (extent > 1) {
+            member.at[axis] += index % extent - member.at[axis] % extent;
+            index /= extent;
         }
     }
     return mesh_rank(mesh, &member);
 }
 
-// Splits `rest` over the axes from `axis` on, smallest sizes of the slow axes first.
-static int enumerate_axes(int rest, int axis, Mesh mesh, Mesh *meshes, int capacity, int count) {
-    if (axis == AXIS_COUNT - 1) {
-        mesh.size[axis] = rest;
-        if (count < capacity) {
-            meshes[count] = mesh;
-        }
-        return count + 1;
-    }
-    for (int size = 1; size <= rest; size++) {
-        if (rest % size == 0) {
-            mesh.size[axis] = size;
-            count = enumerate_axes(rest / size, axis + 1, mesh, meshes, capacity, count);
-        }
-    }
-    return count;
-}
-
-int mesh_enumerate(int world, Mesh *meshes, int capacity) {
-    return enumerate_axes(world, 0, (Mesh){.size = {1, 1, 1, 1}}, meshes, capacity, 0);
-}
-
-char *mesh_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]) {
-    int used = 0;
+AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes) {
+    AxisMask real = 0;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        used += snprintf(out + used, (size_t)(MESH_TEXT_BYTES - used), "%s%s=%d", axis == 0 ? "" : ",",
-                         axis_names[axis], mesh->size[axis]);
+        real |= mesh->size[axis] > 1 ? axes & AXIS_BIT(axis) : 0;
     }
-    return out;
+    return real;
 }
 
-char *mesh_short_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]) {
-    int used = 0;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (mesh->size[axis] > 1) {
-            used += snprintf(out + used, (size_t)(MESH_TEXT_BYTES - used), "%s%s=%d", used > 0 ? "," : "",
-                             axis_names[axis], mesh->size[axis]);
-        }
-    }
-    if (used == 0) {
-        snprintf(out, MESH_TEXT_BYTES, "dp_shard=1");
-    }
-    return out;
+AxisMask mesh_named_axes(const Mesh *mesh) {
+    return AXES_FIRST | mesh_real_axes(mesh, AXIS_ALL);
 }
 
-// What other tools call the axes, and what is none of them.
-static const TextSynonym axis_synonyms[] = {
-    {"dp", "data parallelism is dp_shard (parameters sharded, FSDP) or dp_replicate (whole copies, DDP)"},
-    {"ddp", "whole copies are dp_replicate"},
-    {"replicate", "did you mean dp_replicate?"},
-    {"fsdp", "the axis that FSDP shards over is dp_shard"},
-    {"shard", "did you mean dp_shard?"},
-    {"zero", "the axis that ZeRO shards over is dp_shard; its stage is --zero"},
-    {"hsdp", "hybrid sharding is dp_replicate with dp_shard"},
-    {"tensor", "did you mean tp?"},
-    {"context", "did you mean cp?"},
-    {"sp", "sequence parallelism goes with tp where the target has it; long sequences are cut by cp"},
-    {"ulysses", "sequences are cut by cp; Ulysses is not predicted yet"},
-    {"pp", "pipeline parallelism is not predicted yet"},
-    {"ep", "expert parallelism is not predicted yet"},
-};
+typedef struct Enumeration {
+    AxisMask axes;
+    Mesh mesh, *meshes;
+    int capacity, count;
+} Enumeration;
 
-static Status unknown_axis(const char *word, const char *text, Error *error) {
-    const Status status = error_set(
-        error, STATUS_USAGE, "mesh \"%s\": unknown axis \"%s\"; axes are dp_replicate, dp_shard, cp, tp", text, word);
-    const char *known = text_synonym(word, axis_synonyms, sizeof axis_synonyms / sizeof axis_synonyms[0]);
-    if (known) {
-        return error_hint(error, "%s", known);
-    }
-    const char *nearest = text_nearest(word, axis_names, AXIS_COUNT);
-    return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
-}
-
-Axis axis_find(const char *word) {
-    int axis = 0;
-    while (axis < AXIS_COUNT && !text_same_word(word, axis_names[axis])) {
+// Every size of the borrowed axes from `axis` on.
+static void enumerate_borrowed(Enumeration *all, int axis) {
+    const AxisMask wanted = all->axes & AXES_BORROWED;
+    while (axis < AXIS_COUNT && !(wanted & AXIS_BIT(axis))) {
         axis++;
     }
-    return (Axis)axis;
-}
-
-// One "axis=size" word.
-static Status parse_axis(char *word, const char *text, Mesh *mesh, bool seen[AXIS_COUNT], Error *error) {
-    char *equals = strchr(word, '=');
-    if (!equals) {
-        return error_set(error, STATUS_USAGE, "mesh \"%s\": \"%s\" must be axis=size, such as tp=8", text, word);
-    }
-    *equals = '\0';
-    const Axis axis = axis_find(word);
-    if (axis == AXIS_COUNT) {
-        return unknown_axis(word, text, error);
-    }
-    int64_t size = 0;
-    if (!text_parse_int(equals + 1, &size) || size < 1 || size > MESH_MAX_WORLD) {
-        return error_set(error, STATUS_USAGE, "mesh \"%s\": %s must be a whole number from 1 to %d, got \"%s\"", text,
-                         axis_names[axis], MESH_MAX_WORLD, equals + 1);
-    }
-    if (seen[axis]) {
-        return error_set(error, STATUS_USAGE, "mesh \"%s\": %s is given twice", text, axis_names[axis]);
-    }
-    seen[axis] = true;
-    mesh->size[axis] = (int)size;
-    return STATUS_OK;
-}
-
-Status mesh_parse(const char *text, Mesh *mesh, Error *error) {
-    Mesh parsed = {.size = {1, 1, 1, 1}};
-    bool seen[AXIS_COUNT] = {false};
-    char words[4 * MESH_TEXT_BYTES];
-    const size_t length = strlen(text);
-    if (length == 0 || length >= sizeof words) {
-        return error_set(error, STATUS_USAGE, "mesh \"%.60s\": must be a list such as dp_shard=8,tp=2", text);
-    }
-    memcpy(words, text, length + 1);
-    for (char *word = words; word;) {
-        char *comma = strchr(word, ',');
-        if (comma) {
-            *comma = '\0';
+    if (axis >= AXIS_COUNT) {
+        if (all->count < all->capacity) {
+            all->meshes[all->count] = all->mesh;
         }
-        TRY(parse_axis(word, text, &parsed, seen, error));
-        word = comma ? comma + 1 : NULL;
+        all->count++;
+        return;
     }
-    int64_t world = 1;
+    const int most = mesh_group_size(&all->mesh, axis_lenders[axis]);
+    for (int size = 1; size <= most; size++) {
+        all->mesh.size[axis] = size;
+        if (mesh_lends_evenly(&all->mesh)) {
+            enumerate_borrowed(all, axis + 1);
+        }
+    }
+    all->mesh.size[axis] = 1;
+}
+
+// Splits `rest` over the axes from `axis` on, smallest sizes of the slow axes first.
+static void enumerate_own(Enumeration *all, int rest, int axis) {
+    const AxisMask wanted = all->axes & AXES_OWN;
+    while (axis < AXIS_COUNT && !(wanted & AXIS_BIT(axis))) {
+        axis++;
+    }
+    if (axis >= AXIS_COUNT) {
+        enumerate_borrowed(all, 0);
+        return;
+    }
+    const bool is_last = wanted >> axis == 1;  // it takes what is left
+    for (int size = is_last ? rest : 1; size <= rest; size++) {
+        if (rest % size == 0) {
+            all->mesh.size[axis] = size;
+            enumerate_own(all, rest / size, axis + 1);
+        }
+    }
+}
+
+int mesh_enumerate(int world, AxisMask axes, Mesh *meshes, int capacity) {
+    Enumeration all = {.axes = axes, .mesh = mesh_of_one(), .meshes = meshes, .capacity = capacity};
+    ASSERT((axes & AXES_OWN) != 0);
+    enumerate_own(&all, world, 0);
+    return all.count;
+}
+
+void mesh_hash_sizes(const Mesh *mesh, Hash *hash) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        world *= parsed.size[axis];
-        if (world > MESH_MAX_WORLD) {
-            return error_set(error, STATUS_USAGE, "mesh \"%s\": more than %d ranks", text, MESH_MAX_WORLD);
+        const bool first = AXES_FIRST & AXIS_BIT(axis);
+        if (!first && mesh->size[axis] > 1) {
+            hash_text(hash, axis_names[axis]);
+        }
+        if (first || mesh->size[axis] > 1) {
+            hash_int(hash, mesh->size[axis]);
         }
     }
-    *mesh = parsed;
-    return STATUS_OK;
-}
-
-const char *mesh_axes_words(AxisMask axes, Arena *arena) {
-    const char *words = "";
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (axes & AXIS_BIT(axis)) {
-            words = arena_format(arena, "%s%s%s", words, words[0] ? " x " : "", axis_names[axis]);
-        }
-    }
-    return words;
 }

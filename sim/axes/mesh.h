@@ -1,22 +1,14 @@
-// Mesh: how ranks are arranged. Axes from slow to fast, unless an order says otherwise: dp_replicate, dp_shard, cp, tp,
-// so rank = ((r*S + s)*C + c)*T + t. An axis is a row here; nothing else knows how many there are.
+// Mesh: how ranks are arranged over the axes of axes.h, which lie from slow to fast in the table's order unless an
+// order says otherwise, so rank = ((r*S + s)*C + c)*T + t.
 
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "sim/base/arena.h"
+#include "sim/axes/axes.h"
 #include "sim/base/error.h"
+#include "sim/base/hash.h"
 
-typedef enum { AXIS_DP_REPLICATE, AXIS_DP_SHARD, AXIS_CP, AXIS_TP, AXIS_COUNT } Axis;
-
-typedef uint32_t AxisMask;  // bit 1 << axis
-#define AXIS_BIT(axis) ((AxisMask)1 << (axis))
-#define AXIS_SHARD_GROUP (AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP))  // the FSDP group
-#define AXIS_ALL ((AxisMask)((1u << AXIS_COUNT) - 1))
-
-enum { MESH_TEXT_BYTES = 96, MESH_MAX_WORLD = 1 << 20 };
+#define AXIS_TEXT_BYTES(symbol, name, role, lenders) +sizeof #name "=1048576,"
+enum { MESH_TEXT_BYTES = 56 AXIS_LIST(AXIS_TEXT_BYTES), MESH_MAX_WORLD = 1 << 20 };
 
 // The axes from slow to fast: place p holds axis (p + shift[p]) modulo their number, so all zero is the default order.
 typedef struct AxisOrder {
@@ -29,11 +21,10 @@ typedef struct Mesh {
 } Mesh;
 
 typedef struct MeshCoordinates {
-    int at[AXIS_COUNT];
+    int at[AXIS_COUNT];  // of a borrowed axis: the place in its group
 } MeshCoordinates;
 
-extern const char *const axis_names[AXIS_COUNT];  // "dp_replicate" ...
-Axis axis_find(const char *word);                 // AXIS_COUNT where there is none of that name
+Mesh mesh_of_one(void);  // one rank: every axis is 1
 
 int mesh_world(const Mesh *mesh);
 MeshCoordinates mesh_coordinates(const Mesh *mesh, int rank);
@@ -43,10 +34,19 @@ static inline Axis mesh_axis_at(const Mesh *mesh, int place) {  // place 0 is th
     return (Axis)((place + mesh->order.shift[place]) % AXIS_COUNT);
 }
 
+// Ranks along the axis: 1 for a borrowed one, whose ranks are its lenders'.
+static inline int mesh_extent(const Mesh *mesh, Axis axis) {
+    return AXES_OWN & AXIS_BIT(axis) ? mesh->size[axis] : 1;
+}
+
+// Can each borrowed axis take its ranks from its lenders, the fastest first, in whole parts?
+bool mesh_lends_evenly(const Mesh *mesh);
+
 AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]);
 
-enum { AXIS_ORDERS = 24 };                        // permutations of the axes
-void axis_orders(AxisOrder orders[AXIS_ORDERS]);  // all, in lexicographic order, so the default one first
+// The next order of the axes larger than 1, in lexicographic order: from the default one on, in which a new Mesh is.
+// False after the last, with the default order again.
+bool mesh_next_order(Mesh *mesh);
 
 // Axes of size 1 move no rank: they go to their default places, so meshes that arrange all ranks alike are equal, and
 // all zero where that is the default arrangement.
@@ -54,10 +54,30 @@ void mesh_canonical_order(Mesh *mesh);
 bool mesh_has_default_order(const Mesh *mesh);       // arranges the ranks so
 bool mesh_same_shape(const Mesh *a, const Mesh *b);  // equal sizes, in whatever order
 
-// A group is the ranks that differ only along the axes of mask, ordered as the mesh orders them (slow axis first).
-int mesh_group_size(const Mesh *mesh, AxisMask mask);
+// A group is the ranks that differ only along the axes of mask, ordered as the mesh orders them (slow axis first). The
+// group of a borrowed axis is the part of its lenders' group that is nearest: dp_shard 4, cp 2 and an axis of 4 that
+// borrows from both give groups of two neighbouring dp_shard coordinates with their cp ranks.
+int mesh_lent_extent(const Mesh *mesh, AxisMask mask, Axis axis);  // ranks along an axis not in mask, borrowed by it
+
+static inline int mesh_group_extent(const Mesh *mesh, AxisMask mask, Axis axis) {
+    return mask & AXIS_BIT(axis)  ? mesh_extent(mesh, axis)
+           : mask & AXES_BORROWED ? mesh_lent_extent(mesh, mask, axis)
+                                  : 1;
+}
+
+static inline int mesh_group_size(const Mesh *mesh, AxisMask mask) {
+    int size = 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        size *= mesh_group_extent(mesh, mask, (Axis)axis);
+    }
+    return size;
+}
+
 int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at);  // of this rank in its group
 int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at, int index);  // rank of a member
+
+AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes);  // those of them that are larger than 1
+AxisMask mesh_named_axes(const Mesh *mesh);                // AXES_FIRST and those larger than 1: what texts name
 
 // Block placement: node = rank / ranks_per_node. What a group's traffic sees (collectives.md 6.2):
 typedef struct GroupPlacement {
@@ -70,17 +90,26 @@ typedef struct GroupPlacement {
 
 GroupPlacement mesh_group_placement(const Mesh *mesh, AxisMask mask, int ranks_per_node);
 
-// All ordered factorizations of world, in a stable order (dp_replicate slowest, descending last): writes at most
-// capacity meshes, returns how many exist.
-int mesh_enumerate(int world, Mesh *meshes, int capacity);
+// All ordered factorizations of world over the axes of mask, the others 1, in a stable order (dp_replicate slowest,
+// descending last): writes at most capacity meshes, returns how many exist. A borrowed axis takes every size that its
+// lenders can lend evenly.
+int mesh_enumerate(int world, AxisMask axes, Mesh *meshes, int capacity);
 
-// "dp_shard=8,tp=2" (axes not named are 1) and back, all four axes named, without the order. Errors name the word and
-// what is allowed.
+// Sizes as they are stored: the axes of AXES_FIRST, of the others those larger than 1 with their names. The order by
+// the axes' numbers, without axes that are not of AXES_FIRST and are in their default places.
+void mesh_hash_sizes(const Mesh *mesh, Hash *hash);
+void axis_order_hash(const AxisOrder *order, Hash *hash);
+
+// "dp_shard=8,tp=2" (axes not named are 1) and back, with all axes of AXES_FIRST and those larger than 1, without the
+// order. Errors name the word and what is allowed.
 Status mesh_parse(const char *text, Mesh *mesh, Error *error);
 char *mesh_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]);
 
 // "dp_shard=16,tp=2": the axes that are not 1, as --mesh takes them; "dp_shard=1" for one rank.
 char *mesh_short_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]);
+
+// "dp_replicate 0, dp_shard 3, cp 1, tp 0", the axes that mesh_text names.
+char *mesh_coordinates_text(const Mesh *mesh, const MeshCoordinates *at, char out[MESH_TEXT_BYTES]);
 
 const char *mesh_axes_words(AxisMask axes, Arena *arena);  // "dp_shard x tp"
 

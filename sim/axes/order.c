@@ -14,19 +14,19 @@ AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]) {
     return order;
 }
 
-// The next permutation in lexicographic order, which begins with the default order; false after the last.
-static bool next_permutation(Axis axes[AXIS_COUNT]) {
-    int pivot = AXIS_COUNT - 2;
+// The next permutation in lexicographic order; after the last the first, and false.
+static bool next_permutation(Axis *axes, int count) {
+    int pivot = count - 2;
     while (pivot >= 0 && axes[pivot] >= axes[pivot + 1]) {
         pivot--;
     }
-    if (pivot < 0) {
-        return false;
-    }
-    for (int low = pivot + 1, high = AXIS_COUNT - 1; low < high; low++, high--) {
+    for (int low = pivot + 1, high = count - 1; low < high; low++, high--) {
         const Axis kept = axes[low];
         axes[low] = axes[high];
         axes[high] = kept;
+    }
+    if (pivot < 0) {
+        return false;
     }
     int other = pivot + 1;
     while (axes[other] < axes[pivot]) {
@@ -38,32 +38,50 @@ static bool next_permutation(Axis axes[AXIS_COUNT]) {
     return true;
 }
 
-_Static_assert(AXIS_COUNT == 4 && AXIS_ORDERS == 4 * 3 * 2, "every permutation has its place");
-
-void axis_orders(AxisOrder orders[AXIS_ORDERS]) {
-    Axis axes[AXIS_COUNT];
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        axes[axis] = (Axis)axis;
-    }
+// Axes larger than 1 as the mesh orders them; how many.
+static int real_order(const Mesh *mesh, Axis slow_to_fast[AXIS_COUNT]) {
     int count = 0;
-    do {
-        orders[count++] = axis_order(axes);
-    } while (next_permutation(axes));
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        const Axis axis = mesh_axis_at(mesh, place);
+        if (mesh_extent(mesh, axis) > 1) {
+            slow_to_fast[count++] = axis;
+        }
+    }
+    return count;
+}
+
+// Lays the axes larger than 1 over their default places; the others are in theirs.
+static void set_order(Mesh *mesh, const Axis real[AXIS_COUNT]) {
+    Axis slow_to_fast[AXIS_COUNT];
+    int next = 0;
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        slow_to_fast[place] = mesh_extent(mesh, (Axis)place) > 1 ? real[next++] : (Axis)place;
+    }
+    mesh->order = axis_order(slow_to_fast);
+}
+
+bool mesh_next_order(Mesh *mesh) {
+    Axis real[AXIS_COUNT];
+    const int count = real_order(mesh, real);
+    const bool another = next_permutation(real, count);
+    set_order(mesh, real);
+    return another;
 }
 
 void mesh_canonical_order(Mesh *mesh) {
-    Axis slow_to_fast[AXIS_COUNT];
-    int next = 0;  // place of the next axis larger than 1 in the order as it is
+    Axis real[AXIS_COUNT];
+    real_order(mesh, real);
+    set_order(mesh, real);
+}
+
+void axis_order_hash(const AxisOrder *order, Hash *hash) {
+    const Mesh mesh = {.order = *order};
     for (int place = 0; place < AXIS_COUNT; place++) {
-        slow_to_fast[place] = (Axis)place;
-        if (mesh->size[place] > 1) {
-            while (mesh->size[mesh_axis_at(mesh, next)] == 1) {
-                next++;
-            }
-            slow_to_fast[place] = mesh_axis_at(mesh, next++);
+        const Axis axis = mesh_axis_at(&mesh, place);
+        if ((AXES_FIRST & AXIS_BIT(axis)) || (int)axis != place) {
+            hash_int(hash, axis_rows[axis]->number);
         }
     }
-    mesh->order = axis_order(slow_to_fast);
 }
 
 bool mesh_has_default_order(const Mesh *mesh) {
@@ -85,7 +103,7 @@ char *mesh_order_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]) {
     out[0] = '\0';
     for (int place = 0; place < AXIS_COUNT; place++) {
         const Axis axis = mesh_axis_at(mesh, place);
-        if (mesh->size[axis] > 1) {
+        if (mesh_extent(mesh, axis) > 1) {
             const size_t used = strlen(out);
             snprintf(out + used, MESH_TEXT_BYTES - used, "%s%s", used ? "," : "", axis_names[axis]);
         }
@@ -105,10 +123,11 @@ static int parse_list(const char *text, Axis named[AXIS_COUNT], Error *error) {
         }
         const Axis axis = axis_find(word);
         if (axis == AXIS_COUNT) {
-            error_set(error, STATUS_USAGE,
-                      "rank order \"%.80s\": unknown axis \"%.40s\"; it is \"default\" or a list of dp_replicate, "
-                      "dp_shard, cp, tp from slow to fast",
-                      text, word);
+            char names[AXES_TEXT_BYTES];
+            error_set(
+                error, STATUS_USAGE,
+                "rank order \"%.80s\": unknown axis \"%.40s\"; it is \"default\" or a list of %s from slow to fast",
+                text, word, axes_text(AXIS_ALL, ", ", names));
             const char *nearest = text_nearest(word, axis_names, AXIS_COUNT);
             if (nearest) {
                 error_hint(error, "did you mean %s?", nearest);

@@ -16,10 +16,19 @@ typedef struct Level {
 } Level;
 
 typedef struct Levels {
-    Level of[AXIS_COUNT];
+    Level of[2 * AXIS_COUNT];  // an axis of which a borrowed one takes part is two
     int count;
     int world, node_size;
 } Levels;
+
+static void add_level(Levels *levels, int size, bool inside, int64_t *stride) {
+    if (size > 1 && levels->count > 0 && levels->of[levels->count - 1].inside == inside) {
+        levels->of[levels->count - 1].size *= size;
+    } else if (size > 1) {
+        levels->of[levels->count++] = (Level){size, *stride, inside};
+    }
+    *stride *= size;
+}
 
 static Levels levels_of(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
     Levels levels = {.world = mesh_world(mesh)};
@@ -27,14 +36,9 @@ static Levels levels_of(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
     int64_t stride = 1;
     for (int place = AXIS_COUNT - 1; place >= 0; place--) {
         const Axis axis = mesh_axis_at(mesh, place);
-        const bool inside = mask & AXIS_BIT(axis);
-        const int size = mesh->size[axis];
-        if (size > 1 && levels.count > 0 && levels.of[levels.count - 1].inside == inside) {
-            levels.of[levels.count - 1].size *= size;
-        } else if (size > 1) {
-            levels.of[levels.count++] = (Level){size, stride, inside};
-        }
-        stride *= size;
+        const int inside = mesh_group_extent(mesh, mask, axis);
+        add_level(&levels, inside, true, &stride);
+        add_level(&levels, mesh_extent(mesh, axis) / inside, false, &stride);
     }
     return levels;
 }

@@ -19,11 +19,8 @@ static void charge_lane(Simulation *simulation, const Actor *actor, int lane, in
     }
     int64_t *term = &attribution->overhead_ps;
     if (task_is_collective(task) && lane != LANE_CTL) {
-        for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
-            if (program->groups[task->group].axes & AXIS_BIT(axis)) {
-                term = &attribution->exposed_ps[axis];
-            }
-        }
+        const Axis axis = axes_slowest(program->groups[task->group].axes);
+        term = axis < AXIS_COUNT ? &attribution->exposed_ps[axis] : term;
     }
     *term += to_ps - from_ps;
 }

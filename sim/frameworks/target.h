@@ -124,6 +124,9 @@ const Target *target_table(int *count);
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason);
 
+// The axes that it has; on the others it runs only meshes of size 1.
+AxisMask target_axes(const Target *target);
+
 // Can its groups be laid over the ranks in the mesh's order?
 bool target_takes_order(const Target *target, const Mesh *mesh);
 

@@ -59,9 +59,9 @@ static const char *check_positive(const Check *check) {
 }
 
 static const char *check_axes(const Check *check) {
-    const bool offered[AXIS_COUNT] = {true, true, check->target->has_cp, check->target->has_tp};
+    const AxisMask offered = target_axes(check->target);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (!offered[axis] && axis_size(check, axis) > 1) {
+        if (!(offered & AXIS_BIT(axis)) && axis_size(check, axis) > 1) {
             return arena_format(check->arena, "%s has no %s: use %s=1", check->target->name, axis_names[axis],
                                 axis_names[axis]);
         }
@@ -77,10 +77,11 @@ static const char *check_order(const Check *check) {
     }
     char order[MESH_TEXT_BYTES];
     if (target->rank_order_rule == RANK_ORDER_FIXED) {
+        char names[AXES_TEXT_BYTES];
         return arena_format(check->arena,
-                            "%s lays its mesh over the ranks in one order (dp_replicate, dp_shard, cp, tp from slow to "
-                            "fast), not %s: use rank order default",
-                            target->name, mesh_order_text(mesh, order));
+                            "%s lays its mesh over the ranks in one order (%s from slow to fast), not %s: use rank "
+                            "order default",
+                            target->name, axes_text(AXIS_ALL, ", ", names), mesh_order_text(mesh, order));
     }
     return arena_format(check->arena,
                         "%s has one data-parallel dimension, and its %d instances (dp_replicate) are slices of it and "
@@ -313,7 +314,8 @@ static const char *check_reduce_dtype(const Check *check) {
 }
 
 static const char *check_token_count(const Check *check) {
-    const int64_t tokens = (int64_t)check->plan->micro_batch * check->plan->seq / axis_size(check, AXIS_CP);
+    const int64_t tokens =
+        (int64_t)check->plan->micro_batch * check->plan->seq / mesh_group_size(&check->plan->mesh, AXES_SEQUENCE);
     const int64_t most =
         INT64_C(1) << 30;  // row counts of a task are multiplied by widths in 64 bits; this keeps them far from the end
     if (tokens <= most) {

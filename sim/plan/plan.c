@@ -15,8 +15,7 @@ void plan_canonical(TrainPlan *plan) {
 }
 
 int64_t plan_global_batch(const TrainPlan *plan) {
-    return (int64_t)plan->micro_batch * plan->mesh.size[AXIS_DP_REPLICATE] * plan->mesh.size[AXIS_DP_SHARD] *
-           plan->grad_accum;
+    return (int64_t)plan->micro_batch * mesh_group_size(&plan->mesh, AXES_BATCH) * plan->grad_accum;
 }
 
 int64_t plan_tokens_per_step(const TrainPlan *plan) {
@@ -24,11 +23,11 @@ int64_t plan_tokens_per_step(const TrainPlan *plan) {
 }
 
 int plan_local_tokens(const TrainPlan *plan) {
-    return (int)((int64_t)plan->micro_batch * plan->seq / plan->mesh.size[AXIS_CP]);
+    return (int)((int64_t)plan->micro_batch * plan->seq / mesh_group_size(&plan->mesh, AXES_SEQUENCE));
 }
 
 int plan_shard_count(const TrainPlan *plan) {
-    return plan->mesh.size[AXIS_DP_SHARD] * plan->mesh.size[AXIS_CP];
+    return mesh_group_size(&plan->mesh, AXES_SHARD_GROUP);
 }
 
 static bool is_printed(const TrainPlan *plan, PlanFieldId id) {
@@ -67,9 +66,7 @@ char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
 void plan_hash(const TrainPlan *plan, Hash *hash) {
     TrainPlan canonical = *plan;
     plan_canonical(&canonical);
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        hash_int(hash, canonical.mesh.size[axis]);
-    }
+    mesh_hash_sizes(&canonical.mesh, hash);
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         const int value = plan_get(&canonical, (PlanFieldId)id);
         if (plan_fields[id].hashed_always) {
@@ -80,8 +77,6 @@ void plan_hash(const TrainPlan *plan, Hash *hash) {
         }
     }
     if (!mesh_has_default_order(&canonical.mesh)) {  // else as before there were orders
-        for (int place = 0; place < AXIS_COUNT; place++) {
-            hash_int(hash, mesh_axis_at(&canonical.mesh, place));
-        }
+        axis_order_hash(&canonical.mesh.order, hash);
     }
 }

@@ -48,7 +48,7 @@ extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise
 typedef struct TrainPlan {
     Mesh mesh;
     int seq;          // full sequence length in tokens
-    int micro_batch;  // sequences per (dp_replicate, dp_shard) coordinate and micro-step
+    int micro_batch;  // sequences per coordinate of the batch axes (dp_replicate, dp_shard) and micro-step
     int grad_accum;   // micro-steps per optimizer step
     int zero;         // sharding stage 0..3 over dp_shard x cp
     Reshard reshard;  // stage 3 only: free gathered parameters after forward?
@@ -93,10 +93,10 @@ static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
 // Axes of size 1 in their default places; fields that do not matter beside the others at their usual value.
 void plan_canonical(TrainPlan *plan);
 
-int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch * R * S * grad_accum
+int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch * batch axes * grad_accum
 int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
-int plan_local_tokens(const TrainPlan *plan);         // tokens of one rank and micro-step: micro_batch * seq / cp
-int plan_shard_count(const TrainPlan *plan);          // F = dp_shard * cp
+int plan_local_tokens(const TrainPlan *plan);  // tokens of one rank and micro-step: micro_batch * seq / sequence axes
+int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard group
 
 // One line, stable, canonical: "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 ...", with
 // " order=tp,dp_shard" where the axes are not in their default order.

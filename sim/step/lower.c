@@ -96,23 +96,24 @@ bool lowering_fuses(const Lowering *lowering) {
     return lowering->target->fuses_passes && lowering->plan->fused == FUSED_FUSED;
 }
 
+// name NULL: that of the axes.
 static int16_t add_group(Lowering *lowering, const char *name, AxisMask axes) {
+    const AxisMask named = axes & mesh_named_axes(&lowering->plan->mesh);
+    name = name ? name : mesh_axes_words(named, lowering->arena);
     const int size = mesh_group_size(&lowering->plan->mesh, axes);
     lowering->groups[lowering->group_count] = (Group){.name = name, .axes = axes, .size = size};
     return (int16_t)lowering->group_count++;
 }
 
 static void add_groups(Lowering *lowering) {
-    const AxisMask sharded_norm = AXIS_SHARD_GROUP | AXIS_BIT(AXIS_TP);
-    lowering->shard_group = add_group(lowering, "dp_shard x cp", AXIS_SHARD_GROUP);
-    lowering->replicate_group = add_group(lowering, "dp_replicate", AXIS_BIT(AXIS_DP_REPLICATE));
-    lowering->tp_group = add_group(lowering, "tp", AXIS_BIT(AXIS_TP));
-    lowering->cp_group = add_group(lowering, "cp", AXIS_BIT(AXIS_CP));
-    lowering->data_group =
-        add_group(lowering, "dp_replicate x dp_shard x cp", AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_SHARD_GROUP);
+    lowering->shard_group = add_group(lowering, NULL, AXES_SHARD_GROUP);
+    lowering->replicate_group = add_group(lowering, NULL, AXES_REPLICATE);
+    lowering->tp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_TP));
+    lowering->cp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_CP));
+    lowering->data_group = add_group(lowering, NULL, AXES_DATA_GROUP);
     // A whole gradient (stage 0) is the same on every data rank: only its tp slices differ.
-    lowering->norm_group = lowering->plan->zero > 0 ? add_group(lowering, "dp_shard x cp x tp", sharded_norm)
-                                                    : add_group(lowering, "tp (norm)", AXIS_BIT(AXIS_TP));
+    lowering->norm_group = lowering->plan->zero > 0 ? add_group(lowering, NULL, AXES_NORM_GROUP)
+                                                    : add_group(lowering, "tp (norm)", AXES_TENSOR);
 }
 
 static void take_stretch(Lowering *lowering, Variant *variant, Section section) {
@@ -147,7 +148,7 @@ static Variant lower_optimizer(Lowering *lowering) {
 
 // At stage 0 (DDP) a single micro-step leaves nothing to choose.
 static bool reduces_each_step(const TrainPlan *plan, const Target *target) {
-    const int data_ranks = plan->mesh.size[AXIS_DP_REPLICATE] * plan_shard_count(plan);
+    const int data_ranks = mesh_group_size(&plan->mesh, AXES_DATA_GROUP);
     const bool replicas = plan->zero == 0 && target->replicas_each_step && plan->grad_accum > 1 && data_ranks > 1;
     return !target->deferred_reduce && (plan->zero >= 2 || replicas);
 }

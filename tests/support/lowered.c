@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "sim/model/model.h"
+#include "tests/support/orders.h"
 
 static TrainPlan request_plan(const LoweredRequest *request, const Target *target) {
     Error error = {0};
@@ -73,11 +74,11 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
                                           "fsdp1",           "accelerate@1.13", "megatron@2022"};
     enum { CAPACITY = 256 };
     Mesh meshes[CAPACITY];
-    AxisOrder orders[AXIS_ORDERS];
-    axis_orders(orders);
+    AxisOrder orders[FIRST_ORDERS];
+    first_orders(orders);
     for (;;) {
         const int world = 1 << draw(seed, 31 - (uint32_t)__builtin_clz((unsigned)max_world) + 1);
-        const int count = mesh_enumerate(world, meshes, CAPACITY);
+        const int count = mesh_enumerate(world, AXES_FIRST, meshes, CAPACITY);
         char *text = arena_alloc(arena, MESH_TEXT_BYTES);
         mesh_text(&meshes[draw(seed, (uint32_t)(count < CAPACITY ? count : CAPACITY))], text);
         const LoweredRequest request = {.target = targets[draw(seed, sizeof targets / sizeof targets[0])],
@@ -89,7 +90,7 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
                                         .reshard = (Reshard)draw(seed, RESHARD_COUNT),
                                         .recompute = (Recompute)draw(seed, RECOMPUTE_COUNT),
                                         .cp_rotate = (CpRotate)draw(seed, CP_ROTATE_COUNT),
-                                        .order = orders[draw(seed, 2) ? draw(seed, AXIS_ORDERS) : 0],
+                                        .order = orders[draw(seed, 2) ? draw(seed, FIRST_ORDERS) : 0],
                                         .bf16 = draw(seed, 2) == 1,
                                         .fp8 = draw(seed, 4) == 0,
                                         .fp8_recipe = (Fp8Recipe)draw(seed, FP8_RECIPE_COUNT),

@@ -55,7 +55,7 @@ static void begin(Building *building, Replay *replay, int ranks) {
     for (int lane = 0; lane < LANES; lane++) {
         builder_lane(&building->builder, lane_names[lane], lane - 1);
     }
-    builder_group(&building->builder, "ring", AXIS_SHARD_GROUP, ranks);
+    builder_group(&building->builder, "ring", AXES_SHARD_GROUP, ranks);
 }
 
 static Task *add_task(Building *building, const char *name, TaskKind kind, int16_t lane, TaskCost cost) {

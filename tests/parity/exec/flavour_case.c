@@ -78,7 +78,7 @@ void flavour_trains(const Target *target, int world, int plans_per_shape) {
     const RunResult reference = one_rank(target, &arena);
     Deviation worst = {0};
     Mesh meshes[CAPACITY];
-    const int count = mesh_enumerate(world, meshes, CAPACITY);
+    const int count = mesh_enumerate(world, AXES_FIRST, meshes, CAPACITY);
     int runs = 0;
     for (int i = 0; i < count; i++) {
         TrainPlan plans[MOST_PLANS];

@@ -64,7 +64,7 @@ static void world_trains_as_one_rank(const Family *family, int world) {
     enum { CAPACITY = 64 };
     const RunResult reference = one_rank(family);
     Mesh meshes[CAPACITY];
-    const int count = mesh_enumerate(world, meshes, CAPACITY);
+    const int count = mesh_enumerate(world, AXES_FIRST, meshes, CAPACITY);
     cr_assert_leq(count, CAPACITY);
     Deviation worst = {0};
     for (int i = 0; i < count; i++) {

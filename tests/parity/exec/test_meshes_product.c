@@ -70,7 +70,7 @@ static void world_product(int world) {
     case_plan(&single, 1, &plan);
     tally.reference = case_run(&plan, &tally.options, &arena);
     Mesh meshes[32];
-    const int count = mesh_enumerate(world, meshes, 32);
+    const int count = mesh_enumerate(world, AXES_FIRST, meshes, 32);
     for (int i = 0; i < count; i++) {
         check_mesh(&tally, &meshes[i]);
     }

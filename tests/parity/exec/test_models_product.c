@@ -27,7 +27,7 @@ static RunRequest request_of(const ModelSpec *model, const Mesh *mesh, int choic
 
 static void check_world(const ModelSpec *model, int world, const RunResult *reference, Deviation *worst) {
     Mesh meshes[32];
-    const int count = mesh_enumerate(world, meshes, 32);
+    const int count = mesh_enumerate(world, AXES_FIRST, meshes, 32);
     for (int i = 0; i < count; i++) {
         if (model->qk_norm == QK_NORM_WHOLE && meshes[i].size[AXIS_TP] > 1) {
             continue;  // no target cuts a norm over whole queries

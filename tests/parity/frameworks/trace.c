@@ -190,7 +190,7 @@ static const char *kind_text(TaskKind kind) {
     return names[kind - TASK_ALL_GATHER];
 }
 
-static void axes_text(const StepProgram *program, const Task *task, char out[TRACE_TEXT]) {
+static void task_axes_text(const StepProgram *program, const Task *task, char out[TRACE_TEXT]) {
     out[0] = '\0';
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if ((program->groups[task->group].axes & AXIS_BIT(axis)) && program->plan.mesh.size[axis] > 1) {
@@ -233,7 +233,7 @@ void trace_of_program(const StepProgram *program, EventList *list) {
         set_text(event->phase, phase_text(task->phase));
         set_text(event->kind, kind_text(task->kind));
         set_text(event->dtype, dtype_name(task->dtype));
-        axes_text(program, task, event->axes);
+        task_axes_text(program, task, event->axes);
         place_text(program, &cursor, &instance, event->place);
     }
 }

@@ -8,6 +8,7 @@
 
 #include "autotune/search.h"
 #include "autotune/space.h"
+#include "tests/support/orders.h"
 #include "tests/unit/autotune/requests.h"
 
 enum { ROUNDS = 6 };
@@ -62,10 +63,10 @@ static TuneRequest any_request(Arena *arena, uint64_t *seed) {
     request.fused = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, FUSED_COUNT);
     request.tp_overlap = pick(seed, 4) == 0;
     request.max_tp = pick(seed, 4) ? 0 : 4;
-    AxisOrder orders[AXIS_ORDERS];
-    axis_orders(orders);
+    AxisOrder orders[FIRST_ORDERS];
+    first_orders(orders);
     request.any_order = pick(seed, 3) > 0;
-    request.order = request.any_order ? orders[0] : orders[pick(seed, AXIS_ORDERS)];
+    request.order = request.any_order ? orders[0] : orders[pick(seed, FIRST_ORDERS)];
     request.memory_limit_bytes *= pick(seed, 4) ? 1 : 0.5;
     return request;
 }
@@ -138,10 +139,10 @@ static int shape_compare(const void *a, const void *b) {
 }
 
 static void check_shapes(const TuneRequest *request, const TuneResult *result, Arena *arena, const char *what) {
-    const int shapes = mesh_enumerate(request->world, NULL, 0);
+    const int shapes = mesh_enumerate(request->world, AXES_FIRST, NULL, 0);
     cr_assert_eq(result->entry_count + result->rejected_count, shapes, "%s", what);
     Mesh *expected = ARENA_ARRAY(arena, Mesh, shapes), *found = ARENA_ARRAY(arena, Mesh, shapes);
-    mesh_enumerate(request->world, expected, shapes);
+    mesh_enumerate(request->world, AXES_FIRST, expected, shapes);
     for (int i = 0; i < result->entry_count; i++) {
         found[i] = result->entries[i].plan.mesh;
     }
@@ -226,9 +227,9 @@ Test(search_property, every_shape_is_ranked_or_rejected_exactly_once, .timeout =
         const TuneRequest request = random_request(&arena, &seed);
         cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "round %d: %s", round,
                      error.message);
-        const int shapes = mesh_enumerate(request.world, NULL, 0);
+        const int shapes = mesh_enumerate(request.world, AXES_FIRST, NULL, 0);
         Mesh *meshes = ARENA_ARRAY(&arena, Mesh, shapes);
-        mesh_enumerate(request.world, meshes, shapes);
+        mesh_enumerate(request.world, AXES_FIRST, meshes, shapes);
         for (int shape = 0; shape < shapes; shape++) {
             int times = 0;
             for (int i = 0; i < result.entry_count; i++) {

@@ -39,7 +39,7 @@ static TrainPlan plan_of(Mesh mesh) {
 Test(launch, runs_every_legal_shape_of_its_own_target) {
     const ModelSpec model = case_model();
     Mesh meshes[32];
-    const int count = mesh_enumerate(8, meshes, 32);
+    const int count = mesh_enumerate(8, AXES_FIRST, meshes, 32);
     for (int i = 0; i < count; i++) {
         const TrainPlan plan = plan_of(meshes[i]);
         const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);

@@ -20,9 +20,9 @@ static double now_s(void) {
 // Legal plans of the world with tp <= 8 and cp <= 32: meshes x micro-batches x recompute x reshard, about 4M tokens per
 // step.
 static int enumerate(const ModelSpec *model, const Target *target, int world, Arena *arena, TrainPlan *plans) {
-    const int meshes = mesh_enumerate(world, NULL, 0);
+    const int meshes = mesh_enumerate(world, AXES_FIRST, NULL, 0);
     Mesh *mesh = ARENA_ARRAY(arena, Mesh, meshes);
-    mesh_enumerate(world, mesh, meshes);
+    mesh_enumerate(world, AXES_FIRST, mesh, meshes);
     int count = 0;
     for (int i = 0; i < meshes; i++) {
         for (int choice = 0; choice < 4 * 6 && count < MAX_PLANS; choice++) {

@@ -96,9 +96,9 @@ static Search run_search(Random *random, Arena *arena, RandomRequest *request) {
                      .simulated = {1e30, {{0}}}};
     search.analytic = analytic_new(&request->model, &search.cost, arena);
     const int global_batch = request->world * (1 << random_below(random, 4));
-    const int count = mesh_enumerate(request->world, NULL, 0);
+    const int count = mesh_enumerate(request->world, AXES_FIRST, NULL, 0);
     Mesh *meshes = ARENA_ARRAY(arena, Mesh, count);
-    mesh_enumerate(request->world, meshes, count);
+    mesh_enumerate(request->world, AXES_FIRST, meshes, count);
     for (int i = 0; i < count; i++) {
         try_mesh(&search, &meshes[i], global_batch, arena);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/axes/mesh.h"
+#include "tests/support/orders.h"
 
 static const int worlds[] = {1, 2, 6, 7, 24, 32, 56, 96};
 enum { WORLD_COUNT = sizeof worlds / sizeof worlds[0], MAX_MESHES = 512, MAX_RANKS = 128 };
@@ -17,7 +18,7 @@ typedef void (*MeshCheck)(const Mesh *mesh);
 static void for_every_mesh(MeshCheck check) {
     static Mesh meshes[MAX_MESHES];
     for (int i = 0; i < WORLD_COUNT; i++) {
-        const int count = mesh_enumerate(worlds[i], meshes, MAX_MESHES);
+        const int count = mesh_enumerate(worlds[i], AXES_FIRST, meshes, MAX_MESHES);
         cr_assert_leq(count, MAX_MESHES);
         for (int j = 0; j < count; j++) {
             check(&meshes[j]);
@@ -26,8 +27,8 @@ static void for_every_mesh(MeshCheck check) {
 }
 
 static AxisOrder order_number(int number) {
-    AxisOrder orders[AXIS_ORDERS];
-    axis_orders(orders);
+    AxisOrder orders[FIRST_ORDERS];
+    first_orders(orders);
     return orders[number];
 }
 
@@ -35,7 +36,7 @@ static MeshCheck check_of_orders;
 
 // Every order that arranges the ranks of the shape differently.
 static void in_every_order(const Mesh *shape) {
-    for (int number = 0; number < AXIS_ORDERS; number++) {
+    for (int number = 0; number < FIRST_ORDERS; number++) {
         Mesh mesh = *shape;
         mesh.order = order_number(number);
         Mesh canonical = mesh;
@@ -60,8 +61,8 @@ Test(mesh_property, enumeration_has_the_product_no_duplicates_and_a_stable_order
     static Mesh again[MAX_MESHES];
     const int all[] = {6, 7, 24, 32, 96, 1000};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        const int count = mesh_enumerate(all[i], meshes, MAX_MESHES);
-        cr_assert_eq(mesh_enumerate(all[i], again, MAX_MESHES), count);
+        const int count = mesh_enumerate(all[i], AXES_FIRST, meshes, MAX_MESHES);
+        cr_assert_eq(mesh_enumerate(all[i], AXES_FIRST, again, MAX_MESHES), count);
         for (int j = 0; j < count; j++) {
             cr_assert_eq(mesh_world(&meshes[j]), all[i]);
             cr_assert(same_mesh(&meshes[j], &again[j]));
@@ -124,8 +125,8 @@ static bool arrange_alike(const Mesh *a, const Mesh *b) {
 }
 
 static void check_canonical(const Mesh *shape) {
-    Mesh canonical[AXIS_ORDERS];
-    for (int i = 0; i < AXIS_ORDERS; i++) {
+    Mesh canonical[FIRST_ORDERS];
+    for (int i = 0; i < FIRST_ORDERS; i++) {
         Mesh mesh = *shape;
         mesh.order = order_number(i);
         canonical[i] = mesh;
@@ -233,7 +234,7 @@ static uint64_t seed_next(uint64_t *seed) {
 Test(mesh_property, placement_of_larger_worlds_equals_counting) {
     uint64_t seed = seed_begin();
     for (int round = 0; round < 1500; round++) {
-        Mesh mesh = {.size = {1, 1, 1, 1}, .order = order_number((int)(seed_next(&seed) % AXIS_ORDERS))};
+        Mesh mesh = {.size = {1, 1, 1, 1}, .order = order_number((int)(seed_next(&seed) % FIRST_ORDERS))};
         for (int axis = 0; axis < AXIS_COUNT; axis++) {
             static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 12, 16, 25, 33, 127, 500};
             const int size = sizes[seed_next(&seed) % (sizeof sizes / sizeof *sizes)];

@@ -1,6 +1,7 @@
 // See the header.
 
 #include "tests/property/sim/engine/random_request.h"
+#include "tests/support/orders.h"
 
 static int one_of(Random *random, const int *values, int count) {
     return values[random_below(random, (uint32_t)count)];
@@ -40,9 +41,9 @@ RandomRequest random_request(Random *random, Arena *arena) {
 }
 
 bool random_plan(Random *random, const RandomRequest *request, Arena *arena, TrainPlan *plan) {
-    const int count = mesh_enumerate(request->world, NULL, 0);
+    const int count = mesh_enumerate(request->world, AXES_FIRST, NULL, 0);
     Mesh *meshes = ARENA_ARRAY(arena, Mesh, count);
-    mesh_enumerate(request->world, meshes, count);
+    mesh_enumerate(request->world, AXES_FIRST, meshes, count);
     *plan = (TrainPlan){.mesh = meshes[random_below(random, (uint32_t)count)],
                         .seq = request->seq,
                         .micro_batch = ONE_OF(random, 1, 1, 2, 4, 8),
@@ -59,9 +60,9 @@ bool random_plan(Random *random, const RandomRequest *request, Arena *arena, Tra
         plan->zero = 3;
     }
     plan->zero = plan->zero < request->target->max_zero ? plan->zero : request->target->max_zero;
-    AxisOrder orders[AXIS_ORDERS];
-    axis_orders(orders);
-    plan->mesh.order = orders[random_below(random, 2) ? random_below(random, AXIS_ORDERS) : 0];
+    AxisOrder orders[FIRST_ORDERS];
+    first_orders(orders);
+    plan->mesh.order = orders[random_below(random, 2) ? random_below(random, FIRST_ORDERS) : 0];
     plan_canonical(plan);
     plan->mesh.order = target_takes_order(request->target, &plan->mesh) ? plan->mesh.order : orders[0];
     const char *reason;

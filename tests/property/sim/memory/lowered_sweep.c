@@ -63,7 +63,7 @@ int lowered_sweep(const LoweredRange *range, LoweredVisitor *visit, void *contex
     }
     for (int world = 1; world <= range->max_world; world *= 2) {
         Mesh meshes[MAX_MESHES];
-        const int count = mesh_enumerate(world, meshes, MAX_MESHES);
+        const int count = mesh_enumerate(world, AXES_FIRST, meshes, MAX_MESHES);
         for (int i = 0; i < count * CHOICES; i++) {
             const int choice = i % CHOICES;
             if (choice >> 5 == 0 || range->max_accum > 1) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/frameworks/target.h"
+#include "tests/support/orders.h"
 
 enum { CASES = 3000 };
 static const uint64_t seed = 20261121;
@@ -32,10 +33,10 @@ static int draw_int(int low, int high) {
 
 // Few values for each choice, so that equal plans are common.
 static TrainPlan draw_plan(void) {
-    AxisOrder orders[AXIS_ORDERS];
-    axis_orders(orders);
+    AxisOrder orders[FIRST_ORDERS];
+    first_orders(orders);
     return (TrainPlan){.mesh = {.size = {draw_int(1, 2), draw_int(1, 2), draw_int(1, 2), draw_int(1, 2)},
-                                .order = orders[draw_int(0, 2) ? 0 : draw_int(0, AXIS_ORDERS - 1)]},
+                                .order = orders[draw_int(0, 2) ? 0 : draw_int(0, FIRST_ORDERS - 1)]},
                        .seq = 1024 * draw_int(1, 2),
                        .micro_batch = draw_int(1, 2),
                        .grad_accum = draw_int(1, 2),

@@ -299,7 +299,7 @@ Test(html, communication_is_hidden_as_far_as_compute_works_beside_it) {
 
 Test(html, groups_are_drawn_on_their_nodes_with_what_they_carry) {
     Lane lanes[] = {{.name = "compute"}, {.name = "tp"}, {.name = "ag"}};
-    Group groups[] = {{"tp", AXIS_BIT(AXIS_TP), 2}, {"dp_shard", AXIS_SHARD_GROUP, 4}, {"cp", AXIS_BIT(AXIS_CP), 1}};
+    Group groups[] = {{"tp", AXIS_BIT(AXIS_TP), 2}, {"dp_shard", AXES_SHARD_GROUP, 4}, {"cp", AXIS_BIT(AXIS_CP), 1}};
     Task tasks[] = {{.kind = TASK_ALL_REDUCE, .lane = 1, .group = 0, .payload_bytes = 1 << 20},
                     {.kind = TASK_ALL_GATHER, .lane = 2, .group = 1, .payload_bytes = 3 << 20}};
     Segment segments[] = {{.kind = SEGMENT_MICRO_STEPS, .count = 2, .step = 1, .end = 2},

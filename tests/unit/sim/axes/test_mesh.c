@@ -20,11 +20,11 @@ Test(mesh, the_world_is_the_product) {
 
 Test(mesh, the_shard_group_has_stride_tp_and_size_shard_times_cp) {
     const MeshCoordinates at = {{1, 2, 0, 3}};
-    cr_assert_eq(mesh_group_size(&example, AXIS_SHARD_GROUP), 6);
+    cr_assert_eq(mesh_group_size(&example, AXES_SHARD_GROUP), 6);
     for (int index = 0; index < 6; index++) {
-        cr_assert_eq(mesh_group_member(&example, AXIS_SHARD_GROUP, &at, index), 24 + 3 + 4 * index);
+        cr_assert_eq(mesh_group_member(&example, AXES_SHARD_GROUP, &at, index), 24 + 3 + 4 * index);
     }
-    cr_assert_eq(mesh_group_index(&example, AXIS_SHARD_GROUP, &at), 4);  // s*C + c = 2*2 + 0
+    cr_assert_eq(mesh_group_index(&example, AXES_SHARD_GROUP, &at), 4);  // s*C + c = 2*2 + 0
 }
 
 Test(mesh, the_group_of_no_axis_is_the_rank_alone) {
@@ -42,18 +42,18 @@ Test(mesh, the_group_of_all_axes_is_the_world_in_rank_order) {
 
 // Ordered factorizations into 4 factors: product over the primes p^e of C(e+3, 3).
 Test(mesh, every_ordered_factorization_is_counted) {
-    cr_assert_eq(mesh_enumerate(1, NULL, 0), 1);
-    cr_assert_eq(mesh_enumerate(6, NULL, 0), 16);      // 2*3: 4*4
-    cr_assert_eq(mesh_enumerate(7, NULL, 0), 4);       // 7: 4
-    cr_assert_eq(mesh_enumerate(24, NULL, 0), 80);     // 2^3*3: 20*4
-    cr_assert_eq(mesh_enumerate(32, NULL, 0), 56);     // 2^5: 56
-    cr_assert_eq(mesh_enumerate(96, NULL, 0), 224);    // 2^5*3: 56*4
-    cr_assert_eq(mesh_enumerate(1000, NULL, 0), 400);  // 2^3*5^3: 20*20
+    cr_assert_eq(mesh_enumerate(1, AXES_FIRST, NULL, 0), 1);
+    cr_assert_eq(mesh_enumerate(6, AXES_FIRST, NULL, 0), 16);      // 2*3: 4*4
+    cr_assert_eq(mesh_enumerate(7, AXES_FIRST, NULL, 0), 4);       // 7: 4
+    cr_assert_eq(mesh_enumerate(24, AXES_FIRST, NULL, 0), 80);     // 2^3*3: 20*4
+    cr_assert_eq(mesh_enumerate(32, AXES_FIRST, NULL, 0), 56);     // 2^5: 56
+    cr_assert_eq(mesh_enumerate(96, AXES_FIRST, NULL, 0), 224);    // 2^5*3: 56*4
+    cr_assert_eq(mesh_enumerate(1000, AXES_FIRST, NULL, 0), 400);  // 2^3*5^3: 20*20
 }
 
 Test(mesh, a_full_list_is_left_alone_but_counted) {
     Mesh meshes[3] = {{.size = {9, 9, 9, 9}}, {.size = {9, 9, 9, 9}}, {.size = {9, 9, 9, 9}}};
-    cr_assert_eq(mesh_enumerate(7, meshes, 2), 4);
+    cr_assert_eq(mesh_enumerate(7, AXES_FIRST, meshes, 2), 4);
     cr_assert_eq(meshes[0].size[AXIS_TP], 7);
     cr_assert_eq(meshes[1].size[AXIS_CP], 7);
     cr_assert_eq(meshes[2].size[AXIS_DP_REPLICATE], 9);
@@ -134,9 +134,9 @@ Test(mesh, a_shard_group_whose_axes_are_apart_has_two_strides) {
     const Mesh mesh = reordered();
     const MeshCoordinates at = {{0, 0, 0, 2}};  // tp 2: the ranks 6, 7, 8 and 18, 19, 20
     static const int members[] = {6, 7, 8, 18, 19, 20};
-    cr_assert_eq(mesh_group_size(&mesh, AXIS_SHARD_GROUP), 6);
+    cr_assert_eq(mesh_group_size(&mesh, AXES_SHARD_GROUP), 6);
     for (int i = 0; i < 6; i++) {
-        cr_assert_eq(mesh_group_member(&mesh, AXIS_SHARD_GROUP, &at, i), members[i]);
+        cr_assert_eq(mesh_group_member(&mesh, AXES_SHARD_GROUP, &at, i), members[i]);
     }
 }
 

@@ -19,7 +19,7 @@ Test(placement, tp_inside_a_node_stays_inside) {
 
 Test(placement, a_shard_group_beside_tp_has_a_member_per_tp_slot) {
     const Mesh mesh = {.size = {1, 8, 1, 4}};  // 32 ranks, node = 2 shards x 4 tp
-    check(&mesh, AXIS_SHARD_GROUP, 8, (GroupPlacement){.size = 8, .nodes = 4, .per_node = 2, .siblings = 4});
+    check(&mesh, AXES_SHARD_GROUP, 8, (GroupPlacement){.size = 8, .nodes = 4, .per_node = 2, .siblings = 4});
 }
 
 Test(placement, tp_wider_than_a_node_takes_whole_nodes) {

@@ -36,7 +36,7 @@ static void bench_begin(Bench *bench, ClusterProfile profile, const Target *targ
     bench->buffers[1] = (Buffer){.dtype = DTYPE_FP32, .slots = 1};
     bench->operands[0] = bench->operands[1] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_READ};
     bench->operands[2] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_WRITE};
-    bench->groups[0] = (Group){.axes = AXIS_SHARD_GROUP, .size = 16};
+    bench->groups[0] = (Group){.axes = AXES_SHARD_GROUP, .size = 16};
     bench->program = (StepProgram){.target = target,
                                    .plan = {.mesh = {{1, 16, 1, 1}},
                                             .seq = 4096,

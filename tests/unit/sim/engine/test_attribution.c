@@ -26,7 +26,7 @@ Test(attribution, waiting_for_a_collective_is_charged_to_its_slowest_axis) {
     const struct {
         AxisMask axes;
         Axis axis;
-    } cases[] = {{AXIS_SHARD_GROUP, AXIS_DP_SHARD},
+    } cases[] = {{AXES_SHARD_GROUP, AXIS_DP_SHARD},
                  {AXIS_BIT(AXIS_CP), AXIS_CP},
                  {AXIS_BIT(AXIS_TP), AXIS_TP},
                  {AXIS_BIT(AXIS_DP_REPLICATE), AXIS_DP_REPLICATE}};
@@ -51,7 +51,7 @@ Test(attribution, waiting_for_a_collective_is_charged_to_its_slowest_axis) {
 // The gather is issued at 4 and runs 4-10: idle 0-4 is the host's, 4-10 the gather's; then the kernel, issued at 8.
 Test(attribution, a_collective_that_waited_for_the_host_shares_the_blame_with_it) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     const int32_t event = event_of(&small, "weights", small.ag);
     small_collective(&small, "gather", small.ag, 6, 0);
     small_last_cost(&small)->host_s = 4e-6;
@@ -70,7 +70,7 @@ Test(attribution, a_collective_that_waited_for_the_host_shares_the_blame_with_it
 // gather 0-1, kernel issued at 2, runs 2-3: 0-1 is the gather's, 1-2 the host's.
 Test(attribution, after_the_collective_the_host_is_to_blame) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     const int32_t event = event_of(&small, "weights", small.ag);
     small_collective(&small, "gather", small.ag, 1, 0);
     builder_record(&small.builder, event, 0, 0);
@@ -87,7 +87,7 @@ Test(attribution, after_the_collective_the_host_is_to_blame) {
 
 Test(attribution, a_tail_after_the_last_kernel_belongs_to_the_collective_that_ends_last) {
     Small small;
-    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, false, AXES_SHARD_GROUP);
     const int32_t done = event_of(&small, "gradient", small.compute);
     small_kernel(&small, "work", 5);
     builder_record(&small.builder, done, 0, 0);
@@ -102,7 +102,7 @@ Test(attribution, a_tail_after_the_last_kernel_belongs_to_the_collective_that_en
 
 Test(attribution, the_optimizer_phase_and_control_scalars_have_their_own_terms) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     const int32_t norm = event_of(&small, "norm", small.compute), all = event_of(&small, "all", small.ctl);
     small_kernel(&small, "work", 5);
     builder_record(&small.builder, norm, 0, 0);
@@ -122,7 +122,7 @@ Test(attribution, the_optimizer_phase_and_control_scalars_have_their_own_terms) 
 // Slowed by the collective beside it the kernel is busy 13 instead of 8 (see test_schedule): busy is compute.
 Test(attribution, slowed_compute_is_compute) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     small_collective(&small, "gather", small.ag, 10, 0.5);
     small_last_cost(&small)->sm_share = 0.5f;
     small_kernel(&small, "kernel", 8);

@@ -7,10 +7,10 @@
 
 // Two layers of kernel + tp collective, then gradients over the shard group and over replicas.
 static void add_step(Small *small, Mesh mesh) {
-    small_begin(small, 1, false, AXIS_SHARD_GROUP);
+    small_begin(small, 1, false, AXES_SHARD_GROUP);
     StepProgram *program = &small->builder.program;
     program->plan.mesh = mesh;
-    program->groups[0].size = mesh_group_size(&mesh, AXIS_SHARD_GROUP);
+    program->groups[0].size = mesh_group_size(&mesh, AXES_SHARD_GROUP);
     const int16_t tp = builder_group(&small->builder, "tp", AXIS_BIT(AXIS_TP), mesh.size[AXIS_TP]);
     const int16_t rep =
         builder_group(&small->builder, "rep", AXIS_BIT(AXIS_DP_REPLICATE), mesh.size[AXIS_DP_REPLICATE]);
@@ -104,7 +104,7 @@ Test(ranks, ranks_that_see_the_same_straggler_share_a_class) {
 Test(ranks, a_collective_waits_for_the_slowest_member) {
     float slowdown[2] = {1, 1.5f};
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     small.builder.program.plan.mesh = (Mesh){.size = {1, 2, 1, 1}};
     const int32_t x =
         builder_event(&small.builder, builder_buffer(&small.builder, "x", ROLE_ACTIVATION, 1, 256), 0, true);
@@ -122,7 +122,7 @@ Test(ranks, a_collective_waits_for_the_slowest_member) {
 Test(ranks, a_slowdown_below_one_is_refused) {
     float slowdown[1] = {0.5f};
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     small_kernel(&small, "layer", 10);
     const EngineCosts costs = {.tasks = small.costs};
     EngineResult result;
@@ -143,7 +143,7 @@ Test(ranks, a_slowdown_below_one_is_refused) {
 Test(ranks, a_slow_link_slows_every_collective_of_its_rank_and_no_other) {
     float links[4] = {1, 1, 3, 1};
     Small small;
-    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, false, AXES_SHARD_GROUP);
     small.builder.program.plan.mesh = (Mesh){.size = {1, 2, 1, 2}};
     small.builder.program.groups[0].size = 2;
     const int16_t tp = builder_group(&small.builder, "tp", AXIS_BIT(AXIS_TP), 2);
@@ -178,7 +178,7 @@ Test(ranks, a_slow_link_slows_every_collective_of_its_rank_and_no_other) {
 Test(ranks, slow_links_and_shared_links_multiply) {
     float even[2] = {1, 1}, links[2] = {1, 2};
     Small small;
-    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, false, AXES_SHARD_GROUP);
     small.builder.program.plan.mesh = (Mesh){.size = {1, 2, 1, 1}};
     small_collective(&small, "gather", small.ag, 10, 1);
     small_collective(&small, "scatter", small.rs, 10, 1);

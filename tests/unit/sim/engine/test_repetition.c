@@ -51,7 +51,7 @@ static void add_pass(Small *small, const Shape *shape, bool backward) {
 }
 
 static void add_step(Small *small, const Shape *shape) {
-    small_begin(small, shape->layers, shape->shared, AXIS_SHARD_GROUP);
+    small_begin(small, shape->layers, shape->shared, AXES_SHARD_GROUP);
     small->interference = (Interference){.hbm_factor = 2.5, .collective_slowdown = 1.1, .residue = 1.03};
     small_kernel(small, "load", 1);
     builder_loop(&small->builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, shape->micro_steps, 1);
@@ -164,7 +164,7 @@ Test(repetition, ranks_that_do_not_meet_in_a_loop_repeat_each_by_itself) {
 // there and the step is 600 x 6 us of issuing and the last kernel.
 Test(repetition, a_shrinking_lead_of_the_host_is_skipped_as_far_as_it_goes) {
     Small small;
-    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, false, AXES_SHARD_GROUP);
     small_kernel(&small, "wait", 506);
     small_last_cost(&small)->host_s = 0;
     builder_loop(&small.builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, 600, 1);

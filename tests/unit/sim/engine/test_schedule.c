@@ -17,7 +17,7 @@ static int32_t event_of(Small *small, const char *name, int slots, int16_t lane)
 // gather 0-10 on ag; first 0-3; second waits for the gather: 10-14.
 Test(schedule, a_task_starts_when_its_lane_is_free_and_its_events_have_happened) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     const int32_t event = event_of(&small, "weights", 1, small.ag);
     small_collective(&small, "gather", small.ag, 10, 0);
     builder_record(&small.builder, event, 0, 0);
@@ -35,7 +35,7 @@ Test(schedule, a_task_starts_when_its_lane_is_free_and_its_events_have_happened)
 // The kernel is issued between the two gathers: it waits for the first (5), not for the second (10).
 Test(schedule, a_wait_means_the_latest_record_issued_before) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     const int32_t event = event_of(&small, "weights", 1, small.ag);
     small_collective(&small, "one", small.ag, 5, 0);
     builder_record(&small.builder, event, 0, 0);
@@ -50,7 +50,7 @@ Test(schedule, a_wait_means_the_latest_record_issued_before) {
 
 Test(schedule, an_event_that_was_never_recorded_holds_nobody_back) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     const int32_t event = event_of(&small, "weights", 1, small.ag);
     small_kernel(&small, "kernel", 1);
     builder_wait(&small.builder, event, 0, 0);
@@ -65,7 +65,7 @@ Test(schedule, an_event_that_was_never_recorded_holds_nobody_back) {
 Test(schedule, collectives_of_one_communicator_follow_one_another) {
     for (int shared = 0; shared < 2; shared++) {
         Small small;
-        small_begin(&small, 1, shared, AXIS_SHARD_GROUP);
+        small_begin(&small, 1, shared, AXES_SHARD_GROUP);
         small_collective(&small, "gather", small.ag, 5, 0);
         small_collective(&small, "scatter", small.rs, 7, 0);
         small_collective(&small, "again", small.ag, 1, 0);
@@ -79,7 +79,7 @@ Test(schedule, collectives_of_one_communicator_follow_one_another) {
 // Host: 4 us per task. Issued at 4, 8, 12: the kernels of 1 us run 4-5, 8-9, 12-13.
 Test(schedule, no_task_starts_before_the_host_has_issued_it) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     const char *names[] = {"a", "b", "c"};
     for (int i = 0; i < 3; i++) {
         small_kernel(&small, names[i], 1);
@@ -97,7 +97,7 @@ Test(schedule, no_task_starts_before_the_host_has_issued_it) {
 // alone: 14.
 Test(schedule, concurrent_collectives_share_a_link) {
     Small small;
-    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, false, AXES_SHARD_GROUP);
     small_collective(&small, "gather", small.ag, 4, 1);
     small_collective(&small, "scatter", small.rs, 10, 1);
     EngineResult result = small_run(&small, (EngineOptions){0});
@@ -112,7 +112,7 @@ Test(schedule, concurrent_collectives_share_a_link) {
 // The collective takes half of the SMs for 10 us: of the kernel's 8 us, 5 are done by then, the other 3 alone: 13.
 Test(schedule, a_kernel_is_slower_only_while_a_collective_runs) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     small_collective(&small, "gather", small.ag, 10, 0.5);
     small_last_cost(&small)->sm_share = 0.5f;
     small_kernel(&small, "kernel", 8);
@@ -125,7 +125,7 @@ Test(schedule, a_kernel_is_slower_only_while_a_collective_runs) {
 // collective_slowdown 2: 0-6 beside the kernel the gather does 3 of 5, the rest alone: 8.
 Test(schedule, a_collective_is_slower_only_while_a_kernel_runs) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     small.interference.collective_slowdown = 2;
     small_collective(&small, "gather", small.ag, 5, 0.5);
     small_kernel(&small, "kernel", 6);
@@ -139,7 +139,7 @@ Test(schedule, a_collective_is_slower_only_while_a_kernel_runs) {
 // gather 3, layer 5: gathers 0-3, 3-6, then with the layers: layer0 3-8, layer1 8-13, gather2 8-11, layer2 13-18.
 Test(schedule, layer_indexed_events_order_a_prefetch) {
     Small small;
-    small_begin(&small, 3, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 3, true, AXES_SHARD_GROUP);
     const int32_t gathered = event_of(&small, "weights", 2, small.ag);
     const int32_t used = event_of(&small, "weights read", 2, small.compute);
     small_collective(&small, "gather 0", small.ag, 3, 0);
@@ -167,7 +167,7 @@ Test(schedule, layer_indexed_events_order_a_prefetch) {
 
 Test(schedule, tasks_of_no_length_pass_within_an_instant) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     const int32_t event = event_of(&small, "weights", 1, small.ag);
     small_kernel(&small, "work", 2);
     const int32_t done = event_of(&small, "done", 1, small.compute);
@@ -185,7 +185,7 @@ Test(schedule, tasks_of_no_length_pass_within_an_instant) {
 
 Test(schedule, the_fixed_time_of_a_step_is_added_once) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     small.step_fixed_s = 7e-6;
     small_kernel(&small, "work", 2);
     const EngineResult result = small_run(&small, (EngineOptions){0});
@@ -196,7 +196,7 @@ Test(schedule, the_fixed_time_of_a_step_is_added_once) {
 
 Test(schedule, a_cost_that_is_no_time_is_an_error) {
     Small small;
-    small_begin(&small, 1, true, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, true, AXES_SHARD_GROUP);
     small_kernel(&small, "work", -1);
     const StepProgram *program = builder_program(&small.builder);
     const EngineCosts costs = {.tasks = small.costs};
@@ -212,7 +212,7 @@ Test(schedule, a_cost_that_is_no_time_is_an_error) {
 // Until 20 the first two have half of the uplink each, and the scatter its 0.7 of the NICs beside their quarter.
 Test(schedule, different_collectives_across_an_uplink_slow_each_other) {
     Small small;
-    small_begin(&small, 1, false, AXIS_SHARD_GROUP);
+    small_begin(&small, 1, false, AXES_SHARD_GROUP);
     small.interference = (Interference){.hbm_factor = 1, .collective_slowdown = 1, .residue = 1};
     small_collective(&small, "gather", small.ag, 10, 0.25);
     small_last_cost(&small)->use[RESOURCE_UPLINK] = 1;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/frameworks/target.h"
+#include "tests/support/orders.h"
 
 static const Target *find(const char *name) {
     const Target *target = NULL;
@@ -142,12 +143,12 @@ Test(target, megatron_takes_orders_in_which_data_parallelism_is_one_dimension) {
 }
 
 Test(target, our_executor_takes_every_order) {
-    AxisOrder orders[AXIS_ORDERS];
-    axis_orders(orders);
+    AxisOrder orders[FIRST_ORDERS];
+    first_orders(orders);
     const Target *target = NULL;
     Error error = {0};
     cr_assert_eq(target_find("ndtune", &target, &error), STATUS_OK, "%s", error.message);
-    for (int i = 0; i < AXIS_ORDERS; i++) {
+    for (int i = 0; i < FIRST_ORDERS; i++) {
         cr_assert(target_takes_order(target, &(Mesh){.size = {2, 2, 2, 2}, .order = orders[i]}));
     }
 }

@@ -54,7 +54,7 @@ Test(target_check, of_56_power_of_two_shapes_of_32_accelerate_takes_42) {
     Error error = {0};
     int legal = 0;
     cr_assert_eq(model_find("llama-2-7b", NULL, &model, &error), STATUS_OK);
-    cr_assert_eq(mesh_enumerate(32, meshes, 56), 56);
+    cr_assert_eq(mesh_enumerate(32, AXES_FIRST, meshes, 56), 56);
     for (int i = 0; i < 56; i++) {
         const int *size = meshes[i].size;
         const TrainPlan plan = plan_of(accelerate, size[0], size[1], size[2], size[3]);
@@ -67,7 +67,7 @@ Test(target_check, the_executor_takes_all_56) {
     Mesh meshes[56];
     Error error = {0};
     cr_assert_eq(model_find("llama-2-7b", NULL, &model, &error), STATUS_OK);
-    mesh_enumerate(32, meshes, 56);
+    mesh_enumerate(32, AXES_FIRST, meshes, 56);
     for (int i = 0; i < 56; i++) {
         const int *size = meshes[i].size;
         const TrainPlan plan = plan_of(ndtune, size[0], size[1], size[2], size[3]);
@@ -79,7 +79,7 @@ Test(target_check, the_tiny_model_runs_on_every_shape_of_eight) {
     Mesh meshes[20];
     Error error = {0};
     cr_assert_eq(model_find("tiny", NULL, &model, &error), STATUS_OK);
-    cr_assert_eq(mesh_enumerate(8, meshes, 20), 20);
+    cr_assert_eq(mesh_enumerate(8, AXES_FIRST, meshes, 20), 20);
     for (int i = 0; i < 20; i++) {
         const int *size = meshes[i].size;
         TrainPlan plan = plan_of(ndtune, size[0], size[1], size[2], size[3]);

@@ -1,0 +1,77 @@
+// The table of axes, filled from axis_list.h, and the words that find a row of it.
+
+#include "sim/axes/axes.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "sim/base/text.h"
+
+#define AXIS_ROW(symbol, name, role, lenders) extern const AxisRow axis_##name;
+AXIS_LIST(AXIS_ROW)
+
+#define AXIS_ADDRESS(symbol, name, role, lenders) [AXIS_##symbol] = &axis_##name,
+const AxisRow *const axis_rows[AXIS_COUNT] = {AXIS_LIST(AXIS_ADDRESS)};
+
+#define AXIS_NAME(symbol, name, role, lenders) [AXIS_##symbol] = #name,
+const char *const axis_names[AXIS_COUNT] = {AXIS_LIST(AXIS_NAME)};
+
+#define AXIS_LENDERS(symbol, name, role, lenders) [AXIS_##symbol] = AXES_##lenders,
+const AxisMask axis_lenders[AXIS_COUNT] = {AXIS_LIST(AXIS_LENDERS)};
+
+// Axes of other tools that there are none of.
+static const AxisWord missing[] = {
+    {"pp", "pipeline parallelism is not predicted yet", "pipeline parallelism is not predicted yet"},
+    {"ep", "expert parallelism is not predicted yet", "expert parallelism is not predicted yet"},
+};
+
+char *axes_text(AxisMask axes, const char *separator, char out[AXES_TEXT_BYTES]) {
+    int used = 0;
+    out[0] = '\0';
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & AXIS_BIT(axis)) {
+            used += snprintf(out + used, (size_t)(AXES_TEXT_BYTES - used), "%s%s", used > 0 ? separator : "",
+                             axis_names[axis]);
+        }
+    }
+    return out;
+}
+
+Axis axis_find(const char *word) {
+    int axis = 0;
+    while (axis < AXIS_COUNT && !text_same_word(word, axis_names[axis])) {
+        axis++;
+    }
+    return (Axis)axis;
+}
+
+static const AxisWord *word_find(const char *word) {
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        const AxisWord *words = axis_rows[axis]->words;
+        for (int i = 0; i < AXIS_MAX_WORDS && words[i].word; i++) {
+            if (strcasecmp(word, words[i].word) == 0) {
+                return &words[i];
+            }
+        }
+    }
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
+        if (strcasecmp(word, missing[i].word) == 0) {
+            return &missing[i];
+        }
+    }
+    return NULL;
+}
+
+const char *axis_called(const char *word) {
+    const AxisWord *found = word_find(word);
+    return found ? found->meaning : NULL;
+}
+
+const char *axis_as_option(const char *word) {
+    const Axis axis = axis_find(word);
+    if (axis < AXIS_COUNT) {
+        return axis_rows[axis]->as_option;
+    }
+    const AxisWord *found = word_find(word);
+    return found ? found->as_option : NULL;
+}

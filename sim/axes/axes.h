@@ -1,0 +1,97 @@
+// The axes of a mesh as a table: axis_list.h has a row for each, the file of its name what is said about it in words.
+// Masks of axes by role are what batch, local tokens and groups are computed from; nothing else knows how many axes
+// there are.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/axes/axis_list.h"
+#include "sim/base/arena.h"
+
+#define AXIS_SYMBOL(symbol, name, role, lenders) AXIS_##symbol,
+typedef enum { AXIS_LIST(AXIS_SYMBOL) AXIS_COUNT } Axis;
+
+typedef enum {
+    ROLE_REPLICATE,  // whole copies: multiplies the batch; gradients are summed over it
+    ROLE_SHARD,      // ranks share parameters, gradients and optimizer: multiplies the batch
+    ROLE_SEQUENCE,   // ranks cut each sequence: divides a rank's tokens; in the shard group
+    ROLE_TENSOR,     // ranks cut each layer
+    ROLE_STAGE,      // ranks hold different layers
+    ROLE_EXPERT      // ranks hold different experts
+} AxisRole;
+
+typedef uint32_t AxisMask;  // bit 1 << axis
+#define AXIS_BIT(axis) ((AxisMask)1 << (axis))
+#define AXIS_ALL ((AxisMask)((1u << AXIS_COUNT) - 1))
+
+// Constant masks of the axes of a role.
+#define AXIS_IF(symbol, condition) | ((condition) ? AXIS_BIT(AXIS_##symbol) : 0u)
+#define AXIS_IF_REPLICATE(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_REPLICATE)
+#define AXIS_IF_SHARD(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_SHARD)
+#define AXIS_IF_SEQUENCE(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_SEQUENCE)
+#define AXIS_IF_TENSOR(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_TENSOR)
+#define AXES_REPLICATE ((AxisMask)(0u AXIS_LIST(AXIS_IF_REPLICATE)))
+#define AXES_SHARD ((AxisMask)(0u AXIS_LIST(AXIS_IF_SHARD)))
+#define AXES_SEQUENCE ((AxisMask)(0u AXIS_LIST(AXIS_IF_SEQUENCE)))
+#define AXES_TENSOR ((AxisMask)(0u AXIS_LIST(AXIS_IF_TENSOR)))
+
+// What follows from the roles.
+#define AXES_BATCH (AXES_REPLICATE | AXES_SHARD)             // ranks with sequences of their own
+#define AXES_SHARD_GROUP (AXES_SHARD | AXES_SEQUENCE)        // the FSDP group
+#define AXES_DATA_GROUP (AXES_REPLICATE | AXES_SHARD_GROUP)  // ranks with tokens of their own
+#define AXES_NORM_GROUP (AXES_SHARD_GROUP | AXES_TENSOR)     // ranks whose sharded gradients differ
+
+// A borrowed axis divides the ranks of its lenders and adds none to the world.
+#define AXES_NONE 0u
+#define AXIS_IF_OWN(symbol, name, role, lenders) AXIS_IF(symbol, AXES_##lenders == 0u)
+#define AXES_OWN ((AxisMask)(0u AXIS_LIST(AXIS_IF_OWN)))
+#define AXES_BORROWED (AXIS_ALL & ~AXES_OWN)
+
+// Texts and hashes have these also where they are 1, and every search enumerates them: so it was when there were no
+// others, and what was stored then keeps its name.
+#define AXES_FIRST (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_TP))
+
+// Headers of tables, each column after a comma: ",dp_replicate,dp_shard,..." and ",exposed_dp_replicate_s,...".
+#define AXIS_COLUMN(symbol, name, role, lenders) "," #name
+#define AXIS_EXPOSED_COLUMN(symbol, name, role, lenders) ",exposed_" #name "_s"
+#define AXES_COLUMNS AXIS_LIST(AXIS_COLUMN)
+#define AXES_EXPOSED_COLUMNS AXIS_LIST(AXIS_EXPOSED_COLUMN)
+
+// What others call an axis. as_option: the answer to "--word N"; NULL = that of an unknown option.
+typedef struct AxisWord {
+    const char *word, *meaning, *as_option;
+} AxisWord;
+
+enum { AXIS_MAX_WORDS = 8 };
+
+typedef struct AxisRow {
+    int number;                      // what stored hashes call it; never given to another axis
+    const char *definition;          // "ranks that cut each layer between them (tensor parallelism)"
+    const char *as_option;           // as of a word
+    AxisWord words[AXIS_MAX_WORDS];  // up to the first without a word
+} AxisRow;
+
+extern const AxisRow *const axis_rows[AXIS_COUNT];
+extern const char *const axis_names[AXIS_COUNT];  // "dp_replicate" ...
+extern const AxisMask axis_lenders[AXIS_COUNT];   // 0 = its own ranks
+
+// Their names, such as "dp_shard x cp" with the separator " x ", which has at most three letters.
+#define AXIS_NAME_BYTES(symbol, name, role, lenders) +sizeof #name "   "
+enum { AXES_TEXT_BYTES = 1 AXIS_LIST(AXIS_NAME_BYTES) };
+char *axes_text(AxisMask axes, const char *separator, char out[AXES_TEXT_BYTES]);
+
+Axis axis_find(const char *word);              // AXIS_COUNT where there is none of that name
+const char *axis_called(const char *word);     // what another tool's word is here; NULL = unknown
+const char *axis_as_option(const char *word);  // the answer to "--word N", by name or another tool's word; NULL = none
+
+// The slowest axis of a group, to which the exposed time of its collectives is charged (shard group -> dp_shard);
+// AXIS_COUNT for the group of no axis.
+static inline Axis axes_slowest(AxisMask axes) {
+    int axis = 0;
+    while (axis < AXIS_COUNT && !(axes & AXIS_BIT(axis))) {
+        axis++;
+    }
+    return (Axis)axis;
+}

@@ -1,0 +1,124 @@
+// A mesh in words: "dp_shard=8,tp=2" and the axes of a group.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/axes/mesh.h"
+#include "sim/base/text.h"
+
+static char *sizes_text(const Mesh *mesh, AxisMask axes, char out[MESH_TEXT_BYTES]) {
+    int used = 0;
+    out[0] = '\0';
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & AXIS_BIT(axis)) {
+            used += snprintf(out + used, (size_t)(MESH_TEXT_BYTES - used), "%s%s=%d", used > 0 ? "," : "",
+                             axis_names[axis], mesh->size[axis]);
+        }
+    }
+    return out;
+}
+
+char *mesh_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]) {
+    return sizes_text(mesh, mesh_named_axes(mesh), out);
+}
+
+char *mesh_short_text(const Mesh *mesh, char out[MESH_TEXT_BYTES]) {
+    const AxisMask real = mesh_real_axes(mesh, AXIS_ALL);
+    return sizes_text(mesh, real ? real : AXIS_BIT(AXIS_DP_SHARD), out);
+}
+
+char *mesh_coordinates_text(const Mesh *mesh, const MeshCoordinates *at, char out[MESH_TEXT_BYTES]) {
+    const AxisMask named = mesh_named_axes(mesh);
+    int used = 0;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (named & AXIS_BIT(axis)) {
+            used += snprintf(out + used, (size_t)(MESH_TEXT_BYTES - used), "%s%s %d", used > 0 ? ", " : "",
+                             axis_names[axis], at->at[axis]);
+        }
+    }
+    return out;
+}
+
+static Status unknown_axis(const char *word, const char *text, Error *error) {
+    char names[AXES_TEXT_BYTES];
+    const Status status = error_set(error, STATUS_USAGE, "mesh \"%s\": unknown axis \"%s\"; axes are %s", text, word,
+                                    axes_text(AXIS_ALL, ", ", names));
+    const char *known = axis_called(word);
+    if (known) {
+        return error_hint(error, "%s", known);
+    }
+    const char *nearest = text_nearest(word, axis_names, AXIS_COUNT);
+    return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
+}
+
+// One "axis=size" word.
+static Status parse_axis(char *word, const char *text, Mesh *mesh, bool seen[AXIS_COUNT], Error *error) {
+    char *equals = strchr(word, '=');
+    if (!equals) {
+        return error_set(error, STATUS_USAGE, "mesh \"%s\": \"%s\" must be axis=size, such as tp=8", text, word);
+    }
+    *equals = '\0';
+    const Axis axis = axis_find(word);
+    if (axis == AXIS_COUNT) {
+        return unknown_axis(word, text, error);
+    }
+    int64_t size = 0;
+    if (!text_parse_int(equals + 1, &size) || size < 1 || size > MESH_MAX_WORLD) {
+        return error_set(error, STATUS_USAGE, "mesh \"%s\": %s must be a whole number from 1 to %d, got \"%s\"", text,
+                         axis_names[axis], MESH_MAX_WORLD, equals + 1);
+    }
+    if (seen[axis]) {
+        return error_set(error, STATUS_USAGE, "mesh \"%s\": %s is given twice", text, axis_names[axis]);
+    }
+    seen[axis] = true;
+    mesh->size[axis] = (int)size;
+    return STATUS_OK;
+}
+
+static Status check_borrowed(const Mesh *mesh, const char *text, Error *error) {
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        Mesh alone = *mesh;  // with no other borrowed axis, so that the one at fault is named
+        for (int other = 0; other < AXIS_COUNT; other++) {
+            alone.size[other] = other == axis || (AXES_OWN & AXIS_BIT(other)) ? alone.size[other] : 1;
+        }
+        if ((AXES_BORROWED & AXIS_BIT(axis)) && !mesh_lends_evenly(&alone)) {
+            return error_set(error, STATUS_USAGE, "mesh \"%s\": %s=%d must divide the ranks that it is taken from",
+                             text, axis_names[axis], mesh->size[axis]);
+        }
+    }
+    return STATUS_OK;
+}
+
+Status mesh_parse(const char *text, Mesh *mesh, Error *error) {
+    Mesh parsed = mesh_of_one();
+    bool seen[AXIS_COUNT] = {false};
+    char words[4 * MESH_TEXT_BYTES];
+    const size_t length = strlen(text);
+    if (length == 0 || length >= sizeof words) {
+        return error_set(error, STATUS_USAGE, "mesh \"%.60s\": must be a list such as dp_shard=8,tp=2", text);
+    }
+    memcpy(words, text, length + 1);
+    for (char *word = words; word;) {
+        char *comma = strchr(word, ',');
+        if (comma) {
+            *comma = '\0';
+        }
+        TRY(parse_axis(word, text, &parsed, seen, error));
+        word = comma ? comma + 1 : NULL;
+    }
+    int64_t world = 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        world *= mesh_extent(&parsed, (Axis)axis);
+        if (world > MESH_MAX_WORLD) {
+            return error_set(error, STATUS_USAGE, "mesh \"%s\": more than %d ranks", text, MESH_MAX_WORLD);
+        }
+    }
+    TRY(check_borrowed(&parsed, text, error));
+    *mesh = parsed;
+    return STATUS_OK;
+}
+
+const char *mesh_axes_words(AxisMask axes, Arena *arena) {
+    char words[AXES_TEXT_BYTES];
+    return arena_text(arena, axes_text(axes, " x ", words));
+}

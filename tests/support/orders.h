@@ -1,0 +1,19 @@
+// The orders of the axes that every mesh has, to draw from.
+
+#pragma once
+
+#include "sim/axes/mesh.h"
+
+enum { FIRST_ORDERS = 4 * 3 * 2 };  // of the axes of AXES_FIRST
+
+// All, in lexicographic order, so the default one first.
+static inline void first_orders(AxisOrder orders[FIRST_ORDERS]) {
+    Mesh mesh = mesh_of_one();
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        mesh.size[axis] += AXES_FIRST & AXIS_BIT(axis) ? 1 : 0;
+    }
+    int count = 0;
+    do {
+        orders[count++] = mesh.order;
+    } while (mesh_next_order(&mesh));
+}
