@@ -68,7 +68,7 @@ static Status print_changes(const ImportReport *report, FILE *out, Error *error)
         grid_cell(grid, "%s", text_seconds(step, change->prediction.step_s));
         grid_cell(grid, "%s%s", text_bytes(memory, change->prediction.memory.reserved_bytes),
                   change->reason ? ", does not fit" : "");
-        grid_cell(grid, "%s", report->import->keys[change->kind]);
+        grid_cell(grid, "%s", import_key_of(report->import, change->kind));
     }
     return grid_print(grid, out, error);
 }

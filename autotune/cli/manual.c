@@ -244,16 +244,15 @@ static void man_formats(FILE *out) {
           "makes "
           "\\-\\-global\\-batch, unless \\-\\-grad\\-accum says another. What a format cannot hold is refused.\n",
           out);
-    int count = 0;
-    const ExportFormat *formats = export_formats(&count);
-    for (int i = 0; i < count; i++) {
+    const ExportFormat *format;
+    for (int i = 0; (format = export_format_at(i)); i++) {
         fputs(".TP\n", out);
-        troff_line(out, ".B ", formats[i].name);
-        troff_text(out, formats[i].file_name);
+        troff_line(out, ".B ", format->name);
+        troff_text(out, format->file_name);
         fputs(", for ", out);
-        troff_text(out, formats[i].versions);
-        fputs(formats[i].target ? "; plans of " : "; plans of any target with a format", out);
-        troff_text(out, formats[i].target ? formats[i].target : "");
+        troff_text(out, format->versions);
+        fputs(format->target ? "; plans of " : "; plans of any target with a format", out);
+        troff_text(out, format->target ? format->target : "");
         fputs(".\n", out);
     }
 }

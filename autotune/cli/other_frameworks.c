@@ -41,11 +41,10 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
 
 Status other_frameworks(Cli *cli, Store *store, const TuneResult *result, HtmlOther **others, int *count,
                         Error *error) {
-    int formats = 0;
-    const ExportFormat *format = export_formats(&formats);
-    *others = ARENA_ARRAY(&cli->arena, HtmlOther, formats);
+    const ExportFormat *format;
+    *others = ARENA_ARRAY(&cli->arena, HtmlOther, export_format_count());
     *count = 0;
-    for (int i = 0; i < formats && result->entry_count > 0; i++, format++) {
+    for (int i = 0; result->entry_count > 0 && (format = export_format_at(i)); i++) {
         if (export_is_of(format, result->request->target) || is_known(*others, *count, format->target)) {
             continue;
         }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/import/config_tree.h"
+#include "autotune/import/config_load.h"
 #include "sim/base/json.h"
 
 typedef struct JsonLines {

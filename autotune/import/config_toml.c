@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/import/config_tree.h"
+#include "autotune/import/config_load.h"
 
 typedef struct TomlReader {
     const ConfigSource *source;

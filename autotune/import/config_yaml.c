@@ -4,7 +4,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "autotune/import/config_tree.h"
+#include "autotune/import/config_load.h"
 
 typedef struct YamlReader {
     const ConfigSource *source;

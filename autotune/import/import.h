@@ -1,79 +1,9 @@
-// A config file that somebody trains with, as a plan: what it says, what it does not say, and what is wrong with it. A
-// format is a file of this folder and a row of import.c.
+// A config file that somebody trains with, as a plan. How each format is read is in the folders of sim/frameworks.
 
 #pragma once
 
 #include "autotune/advice.h"
-#include "autotune/import/config_tree.h"
-#include "sim/frameworks/target.h"
-#include "sim/plan/plan.h"
-
-enum { IMPORT_UNSAID = -1 };
-
-// What a file or a command line says; 0 = not said, of enums and switches IMPORT_UNSAID.
-typedef struct ImportChoices {
-    int world;
-    int size[AXIS_COUNT];
-    int seq, micro_batch, grad_accum;
-    int64_t global_batch;
-    int zero, reshard, recompute, cp_rotate, precision, attention, fused, fp8_recipe, reduce_dtype;
-    int bf16_master, tp_overlap;
-} ImportChoices;
-
-extern const ImportChoices import_nothing_said;
-
-typedef enum {
-    FINDING_REFUSED,     // the framework does not start with this
-    FINDING_TRAP,        // it starts, and does something else than the file seems to say
-    FINDING_UNKNOWN,     // a key that the framework, or ndtune, does not know
-    FINDING_UNMODELLED,  // it does so, and the prediction leaves it out
-    FINDING_ASSUMED,     // the file does not say it
-    FINDING_KIND_COUNT
-} FindingKind;
-
-extern const char *const finding_names[FINDING_KIND_COUNT];  // "refused" "trap" "ignored" "not modelled" "assumed"
-
-typedef struct ImportFinding {
-    FindingKind kind;
-    const char *key;  // "fsdp_config.fsdp_version"; NULL
-    int line;         // 0 = none
-    const char *sentence;
-} ImportFinding;
-
-typedef struct Import Import;
-
-typedef struct ImportFormat {
-    const char *name;                     // "accelerate": of --from-format
-    const char *const *marks;             // keys by which such a file is known, NULL at the end
-    const char *keys[ADVICE_KIND_COUNT];  // where the file, or the user's script, holds what a change touches
-    Status (*read)(Import *import, Error *error);
-} ImportFormat;
-
-struct Import {
-    const char *path;
-    const ImportFormat *format;
-    bool recognised;          // the format follows from the keys
-    const char *const *keys;  // as of the format, where this flavour has no others
-    const char *flavour;      // "accelerate config, FSDP version 2"
-    const char *target;       // whose plans it is predicted for: "accelerate@1.14"
-    const char *successor;    // the same framework with what replaces this; NULL
-    ConfigNode *root;
-    Arena *arena;
-    ImportChoices said;
-    struct {
-        FindingKind kind;
-        const char *words;
-    } unknown, unknown_below;  // what becomes of a key that no reader takes, at the top and inside a map
-    ImportFinding *findings;
-    int finding_count;
-    size_t finding_capacity;
-    const char *refusal;            // why no plan follows from it; NULL
-    const char *model, *model_key;  // that the file names, and where; NULL
-    const char **asked;             // paths that its reader looked for: what may have been meant
-    int asked_count;
-    size_t asked_capacity;
-    bool is_read;  // the reader is done
-};
+#include "sim/frameworks/import.h"
 
 // Reads the file; format NULL or "auto" = by its keys. Texts in the arena.
 Status import_load(const char *path, const char *format, Arena *arena, Import *import, Error *error);
@@ -91,37 +21,5 @@ void import_compare_model(Import *import, const char *asked, double parameters);
 // `usual`, whose mesh and batch do not count.
 void import_plan(const Import *import, const TrainPlan *usual, TrainPlan *plan);
 
-// ---- for the readers of formats
-
-// The node at "a.b.c", marked as used; NULL.
-ConfigNode *import_at(Import *import, const char *path);
-
-// Each leaves *value alone where the key is absent, null or "auto"; *value is changed within low..high. A value of
-// another type is an error "file:line: key: ...".
-Status import_int(Import *import, const char *path, int64_t low, int64_t high, int *value, Error *error);
-Status import_big(Import *import, const char *path, int64_t low, int64_t high, int64_t *value, Error *error);
-Status import_bool(Import *import, const char *path, int *value, Error *error);
-Status import_word(Import *import, const char *path, const char **value, Error *error);
-
-// One of the words, whatever their case; ends at a word of NULL.
-typedef struct ImportWord {
-    const char *word;
-    int value;
-} ImportWord;
-Status import_choice(Import *import, const char *path, const ImportWord *words, int *value, Error *error);
-bool import_same_word(const char *a, const char *b);  // but for case
-bool import_has(Import *import, const char *path);    // and it is not null; marks nothing
-
-void import_find(Import *import, FindingKind kind, const char *path, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-// What offloading makes of a prediction; to NULL = not said where to.
-void import_say_offload(Import *import, const char *path, const char *to);
-
-// Marks a key with everything below it as known and of no matter to a plan.
-void import_known(Import *import, const char *const *paths);
-
-Status accelerate_read(Import *import, Error *error);
-Status axolotl_read(Import *import, Error *error);
-Status torchtitan_read(Import *import, Error *error);
-Status deepspeed_read(Import *import, Error *error);
+// Where the file, or the user's script, holds what a change touches.
+const char *import_key_of(const Import *import, AdviceKind kind);

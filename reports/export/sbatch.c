@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
+#include "reports/export/export.h"
 
 static const ExportFormat *inner_format(const ExportJob *job) {
     const ExportFormat *inner = NULL;
@@ -19,7 +18,8 @@ static Status inner_file(const ExportJob *job, char **text, Error *error) {
     return export_text(inner_format(job), &inside, text, error);
 }
 
-const char *sbatch_refuse(const ExportJob *job) {
+static const char *sbatch_refuse(const ConfigJob *config) {
+    const ExportJob *job = config->asked;
     Error error = {0};
     const ExportFormat *inner = NULL;
     if (export_usual(job->request->target, &inner, &error) != STATUS_OK) {
@@ -31,13 +31,14 @@ const char *sbatch_refuse(const ExportJob *job) {
     return status == STATUS_OK ? NULL : arena_text(job->arena, error.message);
 }
 
-void sbatch_write(const ExportJob *job, FILE *out) {
+static void sbatch_write(const ConfigJob *config, FILE *out) {
+    const ExportJob *job = config->asked;
     Error error = {0};
     const ExportFormat *inner = inner_format(job);
     char *text = NULL;
     inner_file(job, &text, &error);
     fputs("#!/bin/bash\n", out);
-    export_header_write("sbatch", job, out);
+    export_comment(config->header, "# ", out);
     fprintf(out,
             "#SBATCH --job-name=ndtune\n"
             "#SBATCH --nodes=%d\n"
@@ -49,8 +50,27 @@ void sbatch_write(const ExportJob *job, FILE *out) {
             "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
             "export MASTER_ADDR\n"
             "srun bash -c 'export NODE_RANK=$SLURM_NODEID; exec ",
-            job->nodes, job->ranks_per_node, inner->file_name, text ? text : "");
-    inner->launch(job, arena_format(job->arena, inner->program, inner->file_name), out);
+            config->nodes, config->ranks_per_node, inner->file_name, text ? text : "");
+    inner->launch(config, arena_format(job->arena, inner->program, inner->file_name), out);
     fputs("'\n", out);
     free(text);
 }
+
+// What it holds is for the format inside it to say.
+const ExportFormat export_sbatch = {
+    .name = "sbatch",
+    .file_name = "train.sbatch",
+    .versions = "Slurm",
+    .precisions = ~0u,
+    .recomputes = ~0u,
+    .attentions = ~0u,
+    .fuseds = ~0u,
+    .never_reshards = true,
+    .bf16_master = true,
+    .reduce_dtype = true,
+    .tp_overlap = true,
+    .refuse = sbatch_refuse,
+    .write = sbatch_write,
+    .launch = launch_script,
+    .program = "sbatch %s",
+};

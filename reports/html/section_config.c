@@ -104,13 +104,12 @@ static void write_other(const HtmlReport *report, const HtmlOther *other, Writte
 
 static void write_others(const HtmlReport *report, FILE *out) {
     const TuneRequest *request = report->result->request;
-    int count = 0;
-    const ExportFormat *formats = export_formats(&count);
+    const ExportFormat *format;
     if (report->other_count > 0) {
         fputs("<details id=\"other-frameworks\"><summary>The same plan for other frameworks</summary>\n", out);
-        for (int i = 0; i < count; i++) {
-            Written written = {.format = &formats[i]};
-            const HtmlOther *other = other_of(report, &formats[i]);
+        for (int i = 0; (format = export_format_at(i)); i++) {
+            Written written = {.format = format};
+            const HtmlOther *other = other_of(report, format);
             if (other) {
                 write_other(report, other, &written, out);
             }
@@ -130,10 +129,10 @@ void section_config(const HtmlReport *report, FILE *out) {
         fputs("<p>There is no plan to write.</p>\n", out);
         return;
     }
-    int count = 0, shown = 0;
-    const ExportFormat *formats = export_formats(&count);
-    for (int i = 0; i < count; i++) {
-        Written written = {.format = &formats[i]};
+    const ExportFormat *format;
+    int shown = 0;
+    for (int i = 0; (format = export_format_at(i)); i++) {
+        Written written = {.format = format};
         if (!export_is_of(written.format, request->target)) {
             continue;
         }
@@ -141,7 +140,7 @@ void section_config(const HtmlReport *report, FILE *out) {
         if (written.text) {
             show_file(&written, shown++ == 0, substitute(report, &written), out);
         } else {
-            say_refused(formats[i].name, written.reason, out);
+            say_refused(format->name, written.reason, out);
         }
         free(written.text);
     }

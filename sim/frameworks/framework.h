@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include "sim/frameworks/export.h"
+#include "sim/frameworks/import.h"
 #include "sim/frameworks/target.h"
 
 // One field of Target with its value: a number of any kind, or a text. Ends at a setting of nothing.
@@ -37,10 +39,15 @@ struct TargetVersion {
 
 typedef struct Framework {
     const char *name;                      // "accelerate"
-    const TargetVersion *const *versions;  // the default one first; ends at NULL
+    const TargetVersion *const *versions;  // the default one first; ends at NULL. None: it trains by another's
+    const ExportFormat *const *formats;    // of its config files, the usual one first; ends at NULL; NULL = none
+    const ImportFormat *config;            // the file of it that can be read; NULL = none
 } Framework;
 
 const Framework *const *framework_list(int *count);
+
+// "accelerate, axolotl or deepspeed": those for which it holds.
+char *framework_names(bool (*holds)(const Framework *framework), char *out, size_t bytes);
 
 // ---- the fields of Target
 

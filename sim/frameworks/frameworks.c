@@ -1,5 +1,8 @@
 // The list of frameworks.
 
+#include <stdio.h>
+#include <string.h>
+
 #include "sim/frameworks/framework.h"
 
 // The folders, in the order in which people are told of them; the first is the default.
@@ -9,6 +12,7 @@
     ROW(axolotl)                                                                                                       \
     ROW(torchtitan)                                                                                                    \
     ROW(megatron)                                                                                                      \
+    ROW(automodel)                                                                                                     \
     ROW(nanotron)                                                                                                      \
     ROW(deepspeed)                                                                                                     \
     ROW(fsdp1)
@@ -19,7 +23,28 @@ FRAMEWORKS(DECLARE)
 #define POINT(name) &framework_##name,
 static const Framework *const frameworks[] = {FRAMEWORKS(POINT)};
 
+enum { COUNT = sizeof frameworks / sizeof frameworks[0] };
+
 const Framework *const *framework_list(int *count) {
-    *count = (int)(sizeof frameworks / sizeof frameworks[0]);
+    *count = COUNT;
     return frameworks;
+}
+
+char *framework_names(bool (*holds)(const Framework *framework), char *out, size_t bytes) {
+    const int last = COUNT - 1;
+    int more = 0;
+    out[0] = '\0';
+    for (int i = 0; i <= last; i++) {
+        more += holds(frameworks[i]);
+    }
+    for (int i = 0; i <= last; i++) {
+        const size_t used = strlen(out);
+        if (holds(frameworks[i])) {
+            snprintf(out + used, bytes - used, "%s%s", frameworks[i]->name,
+                     --more > 1  ? ", "
+                     : more == 1 ? " or "
+                                 : "");
+        }
+    }
+    return out;
 }

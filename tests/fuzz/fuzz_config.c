@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autotune/import/config_load.h"
 #include "autotune/import/import.h"
 #include "tests/fuzz/fuzz.h"
 

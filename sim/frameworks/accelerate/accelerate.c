@@ -3,6 +3,7 @@
 
 #include "sim/frameworks/accelerate/accelerate.h"
 
+#include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/pytorch.h"
 
 const TargetVersion accelerate_1_14 = {
@@ -58,4 +59,7 @@ static const TargetVersion accelerate_1_0 = {
 const Framework framework_accelerate = {
     .name = "accelerate",
     .versions = (const TargetVersion *const[]){&accelerate_1_14, &accelerate_1_13, &accelerate_1_0, NULL},
+    .formats =
+        (const ExportFormat *const[]){&export_accelerate_yaml, &export_accelerate_python, &export_hf_trainer, NULL},
+    .config = &import_accelerate,
 };

@@ -1,6 +1,7 @@
 // axolotl: accelerate underneath, with its ParallelismConfig (2.2), context parallelism by ring-flash-attn.
 
 #include "sim/frameworks/accelerate/accelerate.h"
+#include "sim/frameworks/axolotl/axolotl_files.h"
 
 static const TargetVersion axolotl_0_18 = {
     .version = "0.18",
@@ -16,4 +17,6 @@ static const TargetVersion axolotl_0_18 = {
 const Framework framework_axolotl = {
     .name = "axolotl",
     .versions = (const TargetVersion *const[]){&axolotl_0_18, NULL},
+    .formats = (const ExportFormat *const[]){&export_axolotl_yaml, NULL},
+    .config = &import_axolotl,
 };

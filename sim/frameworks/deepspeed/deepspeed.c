@@ -1,6 +1,7 @@
 // DeepSpeed's ZeRO. Sequence parallelism is Ulysses there: not an axis of this version. tp ranks are neighbours
 // (deepspeed/utils/groups.py); replicas are hpZ, as an approximation (section 5, E8).
 
+#include "sim/frameworks/deepspeed/deepspeed_files.h"
 #include "sim/frameworks/pytorch.h"
 
 static const TargetVersion deepspeed_0_19 = {
@@ -21,4 +22,6 @@ static const TargetVersion deepspeed_0_19 = {
 const Framework framework_deepspeed = {
     .name = "deepspeed",
     .versions = (const TargetVersion *const[]){&deepspeed_0_19, NULL},
+    .formats = (const ExportFormat *const[]){&export_deepspeed_json, NULL},
+    .config = &import_deepspeed,
 };

@@ -1,5 +1,6 @@
 // Megatron-LM and what trains by its core (NeMo, Megatron-Bridge).
 
+#include "sim/frameworks/megatron/megatron_files.h"
 #include "sim/frameworks/pytorch.h"
 
 // Megatron-DeepSpeed and its time: no sequence parallelism, no flash attention. Its flat buffers need no copies
@@ -53,4 +54,5 @@ static const TargetVersion megatron_core = {
 const Framework framework_megatron = {
     .name = "megatron",
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_2022, NULL},
+    .formats = (const ExportFormat *const[]){&export_megatron_flags, NULL},
 };

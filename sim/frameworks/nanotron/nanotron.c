@@ -1,6 +1,7 @@
 // nanotron. Ring attention exists behind context_parallel_size, no published run: left out. Ranks are one array of ep,
 // pp, dp, cp, tp (1.1).
 
+#include "sim/frameworks/nanotron/nanotron_files.h"
 #include "sim/frameworks/pytorch.h"
 
 static const TargetVersion nanotron_0_4 = {
@@ -33,4 +34,5 @@ static const TargetVersion nanotron_0_4 = {
 const Framework framework_nanotron = {
     .name = "nanotron",
     .versions = (const TargetVersion *const[]){&nanotron_0_4, NULL},
+    .formats = (const ExportFormat *const[]){&export_nanotron_yaml, NULL},
 };

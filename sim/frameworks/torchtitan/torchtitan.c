@@ -1,6 +1,7 @@
 // torchtitan (parallelism.md 2.1). Which version a published run was of follows from its date.
 
 #include "sim/frameworks/pytorch.h"
+#include "sim/frameworks/torchtitan/torchtitan_files.h"
 
 static const TargetVersion torchtitan_0_2 = {
     .version = "0.2",
@@ -71,4 +72,6 @@ const Framework framework_torchtitan = {
     .name = "torchtitan",
     .versions =
         (const TargetVersion *const[]){&torchtitan_0_2, &torchtitan_0_0, &torchtitan_0_1, &torchtitan_head, NULL},
+    .formats = (const ExportFormat *const[]){&export_torchtitan_toml, &export_torchtitan_python, NULL},
+    .config = &import_torchtitan,
 };

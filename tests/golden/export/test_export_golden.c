@@ -54,14 +54,13 @@ Test(export_files, every_file_is_its_golden_one) {
 }
 
 Test(export_files, every_format_has_a_golden_file) {
-    int count = 0;
-    const ExportFormat *formats = export_formats(&count);
-    for (int i = 0; i < count; i++) {
+    const ExportFormat *format;
+    for (int i = 0; (format = export_format_at(i)); i++) {
         bool found = false;
         for (int k = 0; k < golden_count; k++) {
-            found = found || strcmp(goldens[k].format, formats[i].name) == 0;
+            found = found || strcmp(goldens[k].format, format->name) == 0;
         }
-        cr_expect(found, "%s", formats[i].name);
+        cr_expect(found, "%s", format->name);
     }
 }
 
@@ -69,12 +68,11 @@ Test(export_files, every_format_has_a_golden_file) {
 Test(export_files, every_format_was_read_by_the_real_package) {
     json_t *answers = json_load_file(NDTUNE_SOURCE_DIR "/tests/frameworks/exports.json", 0, NULL);
     cr_assert_not_null(answers);
-    int count = 0;
-    const ExportFormat *formats = export_formats(&count);
-    for (int i = 0; i < count; i++) {
-        const json_t *row = json_object_get(answers, formats[i].name);
-        cr_expect_gt(json_array_size(json_object_get(row, "read")), 0, "%s", formats[i].name);
-        cr_expect_gt(json_object_size(json_object_get(row, "versions")), 0, "%s", formats[i].name);
+    const ExportFormat *format;
+    for (int i = 0; (format = export_format_at(i)); i++) {
+        const json_t *row = json_object_get(answers, format->name);
+        cr_expect_gt(json_array_size(json_object_get(row, "read")), 0, "%s", format->name);
+        cr_expect_gt(json_object_size(json_object_get(row, "versions")), 0, "%s", format->name);
     }
     json_decref(answers);
 }

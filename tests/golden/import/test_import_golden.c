@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "autotune/import/config_load.h"
 #include "autotune/import/import.h"
 
 TestSuite(import_files, .timeout = 60);

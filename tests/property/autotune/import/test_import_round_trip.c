@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autotune/import/config_load.h"
 #include "autotune/import/import.h"
 #include "reports/export/export.h"
 

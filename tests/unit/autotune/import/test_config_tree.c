@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "autotune/import/config_tree.h"
+#include "autotune/import/config_load.h"
 
 TestSuite(config_tree, .timeout = 30);
 

@@ -22,35 +22,10 @@ struct ConfigNode {
     size_t child_count, slot_count;   // slots: a power of two, at most half of them full
 };
 
-typedef enum { SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML } ConfigSyntax;
-
-enum { CONFIG_MAX_BYTES = 4 << 20, CONFIG_MAX_DEPTH = 32 };
-
-// ENVIRONMENT where the file cannot be read, USAGE with "path:line: " where it is malformed or no map. The syntax
-// follows from the name, and where that says nothing from the first character.
-Status config_load(const char *path, Arena *arena, ConfigNode **root, Error *error);
-Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Arena *arena, ConfigNode **root,
-                    Error *error);
-
 // The last child of that name, as readers of such files take it; NULL. Does not mark.
 ConfigNode *config_child(const ConfigNode *map, const char *key);
-
-// ---- for the parsers, a file per syntax
-
-typedef struct ConfigSource {
-    const char *text, *path;
-    Arena *arena;
-    Error *error;
-} ConfigSource;
-
-Status config_yaml(const ConfigSource *source, ConfigNode **root);
-Status config_json(const ConfigSource *source, ConfigNode **root);
-Status config_toml(const ConfigSource *source, ConfigNode **root);
 
 ConfigNode *config_node(Arena *arena, NodeKind kind, int line);
 
 // Behind the children that are there; into a map with its key.
 void config_append(Arena *arena, ConfigNode *parent, ConfigNode *child);
-
-Status config_malformed(const ConfigSource *source, int line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));

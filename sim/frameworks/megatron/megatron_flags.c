@@ -2,13 +2,10 @@
 // what the other sizes leave; replicas of sharded groups are instances of its distributed optimizer. The plan is that
 // of the optimizer sharded (stage 1), not of its FSDP.
 
-#include <stdlib.h>
+#include "sim/frameworks/megatron/megatron_files.h"
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
-
-const char *megatron_refuse(const ExportJob *job) {
-    const ModelSpec *model = &job->request->model;
+static const char *megatron_refuse(const ConfigJob *job) {
+    const ModelSpec *model = job->model;
     const bool activation =
         model->mlp == MLP_GATED ? model->activation == ACTIVATION_SILU : model->activation != ACTIVATION_SILU;
     if (!activation || model->residual != RESIDUAL_PRE_NORM || model->position == POSITION_ALIBI ||
@@ -20,8 +17,8 @@ const char *megatron_refuse(const ExportJob *job) {
     return NULL;
 }
 
-static void write_model(const ExportJob *job, FILE *out) {
-    const ModelSpec *model = &job->request->model;
+static void write_model(const ConfigJob *job, FILE *out) {
+    const ModelSpec *model = job->model;
     fprintf(out,
             "MODEL=(\n"
             "    --use-mcore-models --transformer-impl transformer_engine\n"
@@ -46,7 +43,7 @@ static void write_model(const ExportJob *job, FILE *out) {
     fputs(")\n", out);
 }
 
-static void write_sharding(const ExportJob *job, FILE *out) {
+static void write_sharding(const ConfigJob *job, FILE *out) {
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
     if (job->plan->zero == 0) {
         fputs(mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP) ? "    --overlap-grad-reduce\n" : "", out);
@@ -59,7 +56,7 @@ static void write_sharding(const ExportJob *job, FILE *out) {
     }
 }
 
-static void write_parallelism(const ExportJob *job, FILE *out) {
+static void write_parallelism(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP);
     fprintf(out,
@@ -76,7 +73,7 @@ static void write_parallelism(const ExportJob *job, FILE *out) {
     fputs(")\n", out);
 }
 
-static void write_training(const ExportJob *job, FILE *out) {
+static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
             "TRAINING=(\n"
@@ -98,9 +95,9 @@ static void write_training(const ExportJob *job, FILE *out) {
     fputs(")\n", out);
 }
 
-void megatron_write(const ExportJob *job, FILE *out) {
+static void megatron_write(const ConfigJob *job, FILE *out) {
     fputs("#!/bin/bash\n", out);
-    export_header_write("megatron", job, out);
+    export_comment(job->header, "# ", out);
     fputs("set -euo pipefail\nexport CUDA_DEVICE_MAX_CONNECTIONS=1  # the order of tp's collectives and GEMMs\n\n",
           out);
     write_model(job, out);
@@ -112,3 +109,20 @@ void megatron_write(const ExportJob *job, FILE *out) {
     launch_torchrun(job, "pretrain_gpt.py", out);
     fputs(" \\\n    \"${MODEL[@]}\" \"${PARALLELISM[@]}\" \"${TRAINING[@]}\" \"${DATA[@]}\"\n", out);
 }
+
+const ExportFormat export_megatron_flags = {
+    .name = "megatron",
+    .target = "megatron@core",
+    .file_name = "megatron.sh",
+    .versions = "Megatron-LM (its main branch of 2026-08)",
+    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32 | EXPORT_FP8,
+    .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
+    .attentions = EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH,
+    .fuseds = EXPORT_FUSED,
+    .reduce_dtype = true,
+    .tp_overlap = true,
+    .refuse = megatron_refuse,
+    .write = megatron_write,
+    .launch = launch_script,
+    .program = "bash %s  # in Megatron-LM, with DATA_PATH and TOKENIZER_MODEL set",
+};

@@ -3,12 +3,11 @@
 
 #include <string.h>
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
 #include "sim/base/escape.h"
+#include "sim/frameworks/nanotron/nanotron_files.h"
 
-const char *nanotron_refuse(const ExportJob *job) {
-    const ModelSpec *model = &job->request->model;
+static const char *nanotron_refuse(const ConfigJob *job) {
+    const ModelSpec *model = job->model;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE), shard = export_axis(job, AXIS_DP_SHARD);
     if (model->type && strcmp(model->type, "llama") != 0) {
         return arena_format(job->arena, "nanotron's config describes a llama, and %s is a %s: use a llama model",
@@ -23,8 +22,8 @@ const char *nanotron_refuse(const ExportJob *job) {
     return NULL;
 }
 
-static void write_model(const ExportJob *job, FILE *out) {
-    const ModelSpec *model = &job->request->model;
+static void write_model(const ConfigJob *job, FILE *out) {
+    const ModelSpec *model = job->model;
     fprintf(out,
             "model:\n"
             "  ddp_bucket_cap_mb: 25\n"
@@ -49,7 +48,7 @@ static void write_model(const ExportJob *job, FILE *out) {
             model->norm_eps, model->rope_theta, export_bool(model->tied_embeddings), model->vocab);
 }
 
-static void write_optimizer(const ExportJob *job, FILE *out) {
+static void write_optimizer(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "optimizer:  # its schedule is yours\n"
             "  zero_stage: %d\n"
@@ -65,7 +64,7 @@ static void write_optimizer(const ExportJob *job, FILE *out) {
             job->plan->zero);
 }
 
-void nanotron_write(const ExportJob *job, FILE *out) {
+static void nanotron_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     bool known = false;
     fprintf(out,
@@ -100,3 +99,19 @@ void nanotron_write(const ExportJob *job, FILE *out) {
           "checkpoints:\n  checkpoint_interval: 1000\n  checkpoints_path: checkpoints\n",
           out);
 }
+
+const ExportFormat export_nanotron_yaml = {
+    .name = "nanotron",
+    .target = "nanotron",
+    .file_name = "nanotron.yaml",
+    .versions = "nanotron after 0.4 (its main branch of 2026-04)",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_FLASH,
+    .fuseds = EXPORT_FUSED,
+    .refuse = nanotron_refuse,
+    .write = nanotron_write,
+    .launch = launch_torchrun,
+    .program = "run_train.py --config-file %s",
+};

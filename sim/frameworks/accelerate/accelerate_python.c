@@ -1,12 +1,11 @@
 // The same as objects of accelerate, in a module that a training script imports: ParallelismConfig and the FSDP plugin
 // are made when it is imported, the Accelerator when train.py asks for it.
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
 #include "sim/base/escape.h"
+#include "sim/frameworks/accelerate/accelerate_files.h"
 
 // Trainer, launcher and Python alike: context parallelism is SDPA's.
-const char *accelerate_python_refuse(const ExportJob *job) {
+const char *accelerate_python_refuse(const ConfigJob *job) {
     if (export_axis(job, AXIS_CP) > 1 && job->plan->attention != ATTENTION_FLASH) {
         return arena_format(job->arena, "accelerate's cp=%d is that of SDPA: use --attention flash, not %s",
                             export_axis(job, AXIS_CP), attention_names[job->plan->attention]);
@@ -14,7 +13,7 @@ const char *accelerate_python_refuse(const ExportJob *job) {
     return NULL;
 }
 
-void parallelism_config_write(const ExportJob *job, FILE *out) {
+void parallelism_config_write(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "\nparallelism_config = ParallelismConfig(\n"
             "    dp_replicate_size=%d,\n"
@@ -34,7 +33,7 @@ static const char *torch_dtype(Dtype dtype) {
     return dtype == DTYPE_FP32 ? "torch.float32" : dtype == DTYPE_FP16 ? "torch.float16" : "torch.bfloat16";
 }
 
-static void write_plugin(const ExportJob *job, FILE *out) {
+static void write_plugin(const ConfigJob *job, FILE *out) {
     if (!export_shards(job)) {
         fputs("\nfsdp_plugin = None  # nothing to shard over\n", out);
         return;
@@ -47,7 +46,7 @@ static void write_plugin(const ExportJob *job, FILE *out) {
             "    reshard_after_forward=%s,\n"
             "    activation_checkpointing=%s,\n"
             "    state_dict_type=\"SHARDED_STATE_DICT\",\n",
-            export_layer_class(&job->request->model), job->plan->reshard == RESHARD_ALWAYS ? "True" : "False",
+            export_layer_class(job->model), job->plan->reshard == RESHARD_ALWAYS ? "True" : "False",
             job->plan->recompute == RECOMPUTE_FULL ? "True" : "False");
     if (job->plan->reduce_dtype != REDUCE_DTYPE_TARGET) {
         const char *param = torch_dtype(job->plan->precision);
@@ -58,7 +57,7 @@ static void write_plugin(const ExportJob *job, FILE *out) {
     fputs(")\n", out);
 }
 
-void accelerate_python_write(const ExportJob *job, FILE *out) {
+static void accelerate_python_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     bool known = false;
     if (plan->reduce_dtype != REDUCE_DTYPE_TARGET) {
@@ -101,3 +100,23 @@ void accelerate_python_write(const ExportJob *job, FILE *out) {
               out);
     }
 }
+
+const ExportFormat export_accelerate_python = {
+    .name = "accelerate-python",
+    .target = "accelerate@1.14",
+    .also = "1.13",
+    .file_name = "parallel_accelerate.py",
+    .versions = "accelerate >= 1.12 (checked with 1.14); torch >= 2.6",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_OF_TRANSFORMERS,
+    .fuseds = EXPORT_EAGER,
+    .never_reshards = true,
+    .reduce_dtype = true,
+    .refuse = accelerate_python_refuse,
+    .notes = accelerate_notes,
+    .write = accelerate_python_write,
+    .launch = launch_torchrun,
+    .program = "train.py  # which imports %s",
+};

@@ -2,11 +2,10 @@
 // its plans are those of accelerate. The ring cannot be chosen there
 // (components/distributed/context_parallel/sharder.py), and replicas alone are refused (mesh_utils.py).
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
 #include "sim/base/escape.h"
+#include "sim/frameworks/automodel/automodel_files.h"
 
-const char *automodel_refuse(const ExportJob *job) {
+static const char *automodel_refuse(const ConfigJob *job) {
     const int cp = export_axis(job, AXIS_CP), replicate = export_axis(job, AXIS_DP_REPLICATE);
     if (cp > 1 && job->plan->cp_rotate == CP_ROTATE_RING) {
         return arena_format(job->arena, "nemo-automodel's cp=%d gathers keys and values: use --cp-rotate allgather",
@@ -20,12 +19,12 @@ const char *automodel_refuse(const ExportJob *job) {
     return NULL;
 }
 
-void automodel_notes(const ExportJob *job, FILE *out) {
+static void automodel_notes(const ConfigJob *job, FILE *out) {
     (void)job;
     fputs("The figures are those of accelerate, whose modules and sharding it shares.\n", out);
 }
 
-void automodel_write(const ExportJob *job, FILE *out) {
+static void automodel_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
     bool known = false;
@@ -60,3 +59,22 @@ void automodel_write(const ExportJob *job, FILE *out) {
             export_axis(job, AXIS_CP), export_bool(plan->recompute == RECOMPUTE_FULL),
             plan->reduce_dtype == REDUCE_DTYPE_FP32 ? "float32" : "bfloat16", plan->seq);
 }
+
+const ExportFormat export_automodel_yaml = {
+    .name = "automodel",
+    .target = "accelerate@1.14",
+    .also = "1.13",
+    .file_name = "automodel.yaml",
+    .versions = "nemo-automodel 0.7",
+    .comment = "# ",
+    .precisions = EXPORT_BF16,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_FLASH,
+    .fuseds = EXPORT_EAGER,
+    .reduce_dtype = true,
+    .refuse = automodel_refuse,
+    .notes = automodel_notes,
+    .write = automodel_write,
+    .launch = launch_torchrun,
+    .program = "-m nemo_automodel.recipes.llm.train_ft -c %s",
+};

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "autotune/import/import.h"
+#include "sim/frameworks/axolotl/axolotl_files.h"
 
 static const char *const of_no_matter[] = {"base_model_config",
                                            "type_of_model",
@@ -270,7 +270,7 @@ static Status read_deepspeed(Import *import, Error *error) {
                              import->path, import_at(import, "deepspeed")->line, file);
 }
 
-Status axolotl_read(Import *import, Error *error) {
+static Status axolotl_read(Import *import, Error *error) {
     ImportChoices *said = &import->said;
     import->unknown.kind = import->unknown_below.kind = FINDING_UNKNOWN;
     import->unknown.words = import->unknown_below.words =
@@ -301,3 +301,18 @@ Status axolotl_read(Import *import, Error *error) {
     TRY(read_context(import, error));
     return fsdp ? read_fsdp(import, error) : STATUS_OK;
 }
+
+static const char *const marks[] = {"base_model", "sequence_len",  "micro_batch_size", "datasets",
+                                    "num_epochs", "dp_shard_size", "fsdp_version",     NULL};
+
+const ImportFormat import_axolotl = {
+    .name = "axolotl",
+    .marks = marks,
+    .keys = {.mesh = "dp_replicate_size, dp_shard_size, context_parallel_size, tensor_parallel_size",
+             .micro_batch = "micro_batch_size, gradient_accumulation_steps",
+             .reshard = "fsdp_config.reshard_after_forward",
+             .recompute = "gradient_checkpointing, fsdp_config.activation_checkpointing",
+             .rotate = "ring_attn_func",
+             .zero = "fsdp_version"},
+    .read = axolotl_read,
+};

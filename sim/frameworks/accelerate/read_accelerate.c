@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "autotune/import/import.h"
+#include "sim/frameworks/accelerate/accelerate_files.h"
 
 static const char *const of_no_matter[] = {"compute_environment",
                                            "machine_rank",
@@ -105,13 +105,13 @@ static void say_other_version(Import *import, const char *const *keys, const cha
     }
 }
 
-static const char *const keys_of_version1[ADVICE_KIND_COUNT] = {
-    "fsdp_sharding_strategy: HYBRID_SHARD has a replica on each machine",
-    "the batch size of your DataLoader",
-    "fsdp_sharding_strategy: SHARD_GRAD_OP keeps gathered parameters",
-    "fsdp_activation_checkpointing",
-    "none",
-    "fsdp_sharding_strategy"};
+static const ImportKeys keys_of_version1 = {
+    .mesh = "fsdp_sharding_strategy: HYBRID_SHARD has a replica on each machine",
+    .micro_batch = "the batch size of your DataLoader",
+    .reshard = "fsdp_sharding_strategy: SHARD_GRAD_OP keeps gathered parameters",
+    .recompute = "fsdp_activation_checkpointing",
+    .rotate = "none",
+    .zero = "fsdp_sharding_strategy"};
 
 static Status read_version1(Import *import, Error *error) {
     enum { FULL, GRAD_OP, NO_SHARD, HYBRID, HYBRID_GRAD_OP };
@@ -142,7 +142,7 @@ static Status read_version1(Import *import, Error *error) {
     }
     import->said.zero = strategy == NO_SHARD ? 0 : 3;
     import->said.reshard = strategy == GRAD_OP || strategy == HYBRID_GRAD_OP ? RESHARD_NEVER : RESHARD_ALWAYS;
-    import->keys = keys_of_version1;
+    import->keys = &keys_of_version1;
     import->target = "accelerate@1.0";
     import->successor = "accelerate";
     import->flavour = "accelerate config, FSDP version 1";
@@ -231,7 +231,7 @@ static Status read_fsdp(Import *import, Error *error) {
                     "accelerate launch takes parallelism_config with fsdp_version: 2 only");
         TRY(read_sizes(import, error));
         import->said.zero = import->said.reshard = IMPORT_UNSAID;
-        import->keys = import->format->keys;
+        import->keys = &import->format->keys;
         import->target = "accelerate";
         import->successor = NULL;
     }
@@ -286,7 +286,7 @@ static Status read_deepspeed(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-Status accelerate_read(Import *import, Error *error) {
+static Status accelerate_read(Import *import, Error *error) {
     const char *type = NULL;
     import->unknown.kind = FINDING_REFUSED;
     import->unknown.words = "no key of accelerate 1.14, which refuses a file with an unknown key";
@@ -317,3 +317,19 @@ Status accelerate_read(Import *import, Error *error) {
                      "MULTI_GPU or \"NO\"",
                      import->path, import_at(import, "distributed_type")->line, type);
 }
+
+static const char *const marks[] = {
+    "compute_environment", "distributed_type",   "machine_rank",           "num_processes",
+    "fsdp_config",         "parallelism_config", "main_training_function", NULL};
+
+const ImportFormat import_accelerate = {
+    .name = "accelerate",
+    .marks = marks,
+    .keys = {.mesh = "parallelism_config_{dp_replicate,dp_shard,cp,tp}_size",
+             .micro_batch = "the batch size of your DataLoader",
+             .reshard = "fsdp_reshard_after_forward",
+             .recompute = "fsdp_activation_checkpointing",
+             .rotate = "parallelism_config_cp_comm_strategy",
+             .zero = "zero_stage"},
+    .read = accelerate_read,
+};

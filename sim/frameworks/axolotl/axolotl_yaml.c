@@ -2,11 +2,10 @@
 // Its setup_fsdp_envs passes reshard_after_forward on only when it is true, and accelerate's default is true, so false
 // would be lost: the table refuses it.
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
 #include "sim/base/escape.h"
+#include "sim/frameworks/axolotl/axolotl_files.h"
 
-const char *axolotl_refuse(const ExportJob *job) {
+static const char *axolotl_refuse(const ConfigJob *job) {
     const int cp = export_axis(job, AXIS_CP);
     const TrainPlan *plan = job->plan;
     if (cp > 1 && plan->attention != ATTENTION_FLASH) {
@@ -21,7 +20,7 @@ const char *axolotl_refuse(const ExportJob *job) {
     return NULL;
 }
 
-static void write_mesh(const ExportJob *job, FILE *out) {
+static void write_mesh(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "dp_replicate_size: %d\n"
             "dp_shard_size: %d\n"
@@ -35,7 +34,7 @@ static void write_mesh(const ExportJob *job, FILE *out) {
     }
 }
 
-static void write_fsdp(const ExportJob *job, FILE *out) {
+static void write_fsdp(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "fsdp_version: 2\n"
             "fsdp_config:\n"
@@ -45,10 +44,10 @@ static void write_fsdp(const ExportJob *job, FILE *out) {
             "  activation_checkpointing: %s\n"
             "  offload_params: false\n"
             "  state_dict_type: SHARDED_STATE_DICT\n",
-            export_layer_class(&job->request->model), export_bool(job->plan->recompute == RECOMPUTE_FULL));
+            export_layer_class(job->model), export_bool(job->plan->recompute == RECOMPUTE_FULL));
 }
 
-void axolotl_write(const ExportJob *job, FILE *out) {
+static void axolotl_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     bool known = false;
     fputs("base_model: ", out);
@@ -80,3 +79,19 @@ void axolotl_write(const ExportJob *job, FILE *out) {
           "optimizer: adamw_torch_fused\nlearning_rate: 0.0001\nnum_epochs: 1\noutput_dir: ./outputs\n",
           out);
 }
+
+const ExportFormat export_axolotl_yaml = {
+    .name = "axolotl",
+    .target = "axolotl",
+    .file_name = "axolotl.yaml",
+    .versions = "axolotl 0.19",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_FLASH | EXPORT_BIT(ATTENTION_EAGER),
+    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    .refuse = axolotl_refuse,
+    .write = axolotl_write,
+    .launch = launch_torchrun,
+    .program = "-m axolotl.cli.train %s",
+};

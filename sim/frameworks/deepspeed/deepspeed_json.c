@@ -2,14 +2,12 @@
 // removed, and zero_hpz_partition_size keeps the optimizer sharded over all, which is another plan. A key that
 // DeepSpeed does not know carries the header, as JSON has no comments.
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
 #include "sim/base/escape.h"
+#include "sim/frameworks/deepspeed/deepspeed_files.h"
 
-const char *deepspeed_refuse(const ExportJob *job) {
+static const char *deepspeed_refuse(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE), shard = export_axis(job, AXIS_DP_SHARD);
     if (replicate > 1 && plan->zero > 0) {
@@ -29,7 +27,7 @@ const char *deepspeed_refuse(const ExportJob *job) {
     return NULL;
 }
 
-void deepspeed_notes(const ExportJob *job, FILE *out) {
+static void deepspeed_notes(const ConfigJob *job, FILE *out) {
     if (job->plan->recompute == RECOMPUTE_FULL) {
         fputs("Your script: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n", out);
     }
@@ -37,23 +35,20 @@ void deepspeed_notes(const ExportJob *job, FILE *out) {
             export_attention(job->plan));
 }
 
-static void write_header(const ExportJob *job, FILE *out) {
-    const ExportFormat *self = NULL;
-    Error none = {0};
-    char *header = export_find("deepspeed", &self, &none) == STATUS_OK ? export_header(self, job) : NULL;
+static void write_header(const ConfigJob *job, FILE *out) {
     const char *comma = "";
     char *rest = NULL;
     fputs("{\n    \"_comment\": [", out);
-    for (char *line = header ? strtok_r(header, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(arena_text(job->arena, job->header), "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
         fprintf(out, "%s\n        ", comma);
         escape_quoted(line, out);
         comma = ",";
     }
     fputs("\n    ],\n", out);
-    free(header);
 }
 
-void deepspeed_write(const ExportJob *job, FILE *out) {
+static void deepspeed_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     write_header(job, out);
     fprintf(out,
@@ -71,3 +66,19 @@ void deepspeed_write(const ExportJob *job, FILE *out) {
     fprintf(out, "    \"zero_optimization\": {\"stage\": %d%s}\n}\n", plan->zero,
             plan->zero > 0 ? ", \"overlap_comm\": true" : "");
 }
+
+const ExportFormat export_deepspeed_json = {
+    .name = "deepspeed",
+    .target = "deepspeed",
+    .file_name = "deepspeed.json",
+    .versions = "DeepSpeed >= 0.16.4 (checked with 0.19.8)",
+    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_OF_TRANSFORMERS,
+    .fuseds = EXPORT_EAGER,
+    .refuse = deepspeed_refuse,
+    .notes = deepspeed_notes,
+    .write = deepspeed_write,
+    .launch = launch_torchrun,
+    .program = "train.py --deepspeed_config %s",
+};

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "autotune/import/import.h"
+#include "sim/frameworks/deepspeed/deepspeed_files.h"
 
 static const char *const of_no_matter[] = {"steps_per_print",
                                            "wall_clock_breakdown",
@@ -189,7 +189,7 @@ static Status read_zero(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-Status deepspeed_read(Import *import, Error *error) {
+static Status deepspeed_read(Import *import, Error *error) {
     import->unknown.kind = FINDING_UNKNOWN;
     import->unknown.words = "no key of DeepSpeed's, which drops it without a word";
     import->unknown_below.kind = FINDING_REFUSED;
@@ -213,3 +213,23 @@ Status deepspeed_read(Import *import, Error *error) {
                 "gradient_checkpointing_enable()");
     return STATUS_OK;
 }
+
+static const char *const marks[] = {"zero_optimization",
+                                    "train_batch_size",
+                                    "train_micro_batch_size_per_gpu",
+                                    "gradient_accumulation_steps",
+                                    "bf16",
+                                    "fp16",
+                                    NULL};
+
+const ImportFormat import_deepspeed = {
+    .name = "deepspeed",
+    .marks = marks,
+    .keys = {.mesh = "tensor_parallel.autotp_size",
+             .micro_batch = "train_micro_batch_size_per_gpu, gradient_accumulation_steps",
+             .reshard = "zero_optimization.stage3_max_live_parameters",
+             .recompute = "model.gradient_checkpointing_enable() in your script",
+             .rotate = "no key of DeepSpeed's",
+             .zero = "zero_optimization.stage"},
+    .read = deepspeed_read,
+};

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "autotune/import/import.h"
+#include "sim/frameworks/torchtitan/torchtitan_files.h"
 
 static const char *const of_no_matter[] = {"job",
                                            "profiling",
@@ -199,7 +199,7 @@ static Status read_checkpoint(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-Status torchtitan_read(Import *import, Error *error) {
+static Status torchtitan_read(Import *import, Error *error) {
     import->unknown.kind = import->unknown_below.kind = FINDING_REFUSED;
     import->unknown.words = import->unknown_below.words =
         "no key of torchtitan 0.2, which refuses a file with such a key";
@@ -215,3 +215,19 @@ Status torchtitan_read(Import *import, Error *error) {
     TRY(read_overlap(import, error));
     return read_checkpoint(import, error);
 }
+
+static const char *const marks[] = {"parallelism",           "training", "job", "model",
+                                    "activation_checkpoint", "metrics",  NULL};
+
+const ImportFormat import_torchtitan = {
+    .name = "torchtitan",
+    .marks = marks,
+    .keys = {.mesh =
+                 "parallelism.{data_parallel_replicate,data_parallel_shard,context_parallel,tensor_parallel}_degree",
+             .micro_batch = "training.local_batch_size",
+             .reshard = "parallelism.fsdp_reshard_after_forward",
+             .recompute = "activation_checkpoint.mode",
+             .rotate = "parallelism.context_parallel_rotate_method",
+             .zero = "parallelism.data_parallel_shard_degree"},
+    .read = torchtitan_read,
+};

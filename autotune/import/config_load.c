@@ -1,55 +1,10 @@
-// Loading, and the few operations on trees.
+// Loading.
 
-#include "autotune/import/config_tree.h"
+#include "autotune/import/config_load.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-
-#include "sim/base/hash.h"
-
-ConfigNode *config_node(Arena *arena, NodeKind kind, int line) {
-    ConfigNode *node = ARENA_NEW(arena, ConfigNode);
-    node->kind = kind;
-    node->line = line;
-    node->text = "";
-    return node;
-}
-
-// Where the child of that name is, or would be.
-static ConfigNode **slot_of(const ConfigNode *map, const char *key) {
-    Hash hash = hash_begin();
-    hash_text(&hash, key);
-    size_t at = (size_t)hash_end(&hash);
-    while (map->of_key[at &= map->slot_count - 1] && strcmp(map->of_key[at]->key, key) != 0) {
-        at++;
-    }
-    return &map->of_key[at];
-}
-
-static void index_child(Arena *arena, ConfigNode *map, ConfigNode *child) {
-    if (2 * map->child_count > map->slot_count) {
-        map->slot_count = map->slot_count ? 2 * map->slot_count : 8;
-        map->of_key = ARENA_ARRAY(arena, ConfigNode *, map->slot_count);
-        for (ConfigNode *old = map->first; old; old = old->next) {
-            *slot_of(map, old->key) = old;
-        }
-    }
-    *slot_of(map, child->key) = child;
-}
-
-void config_append(Arena *arena, ConfigNode *parent, ConfigNode *child) {
-    *(parent->last ? &parent->last->next : &parent->first) = child;
-    parent->last = child;
-    parent->child_count++;
-    if (parent->kind == NODE_MAP) {
-        index_child(arena, parent, child);
-    }
-}
-
-ConfigNode *config_child(const ConfigNode *map, const char *key) {
-    return map && map->slot_count > 0 ? *slot_of(map, key) : NULL;
-}
 
 Status config_malformed(const ConfigSource *source, int line, const char *format, ...) {
     char sentence[ERROR_MESSAGE_BYTES];

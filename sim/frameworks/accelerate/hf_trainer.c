@@ -2,11 +2,10 @@
 // transformers
 // 4.57 reads fsdp_version nowhere (training_args.py), and Accelerator() builds its plugin from these variables.
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
 #include "sim/base/escape.h"
+#include "sim/frameworks/accelerate/accelerate_files.h"
 
-static void write_environment(const ExportJob *job, FILE *out) {
+static void write_environment(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     if (!export_shards(job)) {
         return;
@@ -21,11 +20,11 @@ static void write_environment(const ExportJob *job, FILE *out) {
             "    FSDP_ACTIVATION_CHECKPOINTING=\"%s\",\n"
             "    FSDP_STATE_DICT_TYPE=\"SHARDED_STATE_DICT\",\n"
             ")\n",
-            export_layer_class(&job->request->model), export_bool(plan->reshard == RESHARD_ALWAYS),
+            export_layer_class(job->model), export_bool(plan->reshard == RESHARD_ALWAYS),
             export_bool(plan->recompute == RECOMPUTE_FULL));
 }
 
-static void write_arguments(const ExportJob *job, FILE *out) {
+static void write_arguments(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
             "\n\ndef training_arguments(**more):  # output_dir, learning_rate and so on\n"
@@ -48,7 +47,7 @@ static void write_arguments(const ExportJob *job, FILE *out) {
           out);
 }
 
-void hf_trainer_write(const ExportJob *job, FILE *out) {
+static void hf_trainer_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     bool known = false;
     fputs("\nimport os\n\n", out);
@@ -71,3 +70,21 @@ void hf_trainer_write(const ExportJob *job, FILE *out) {
     fputs("    return arguments\n", out);
     write_arguments(job, out);
 }
+
+const ExportFormat export_hf_trainer = {
+    .name = "hf-trainer",
+    .target = "accelerate@1.14",
+    .also = "1.13",
+    .file_name = "trainer_arguments.py",
+    .versions = "transformers >= 4.56 (checked with 4.57), accelerate >= 1.12; torch >= 2.6",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_OF_TRANSFORMERS,
+    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    .never_reshards = true,
+    .refuse = accelerate_python_refuse,
+    .write = hf_trainer_write,
+    .launch = launch_torchrun,
+    .program = "train.py  # which imports %s",
+};

@@ -2,12 +2,11 @@
 // 2026-08): a function that returns Trainer.Config, found by --module and --config. It starts from the model's own
 // recipe and sets what the plan decides; batches are counted in tokens there.
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
-#include "reports/export/torchtitan_models.h"
 #include "sim/base/escape.h"
+#include "sim/frameworks/torchtitan/torchtitan_files.h"
+#include "sim/frameworks/torchtitan/torchtitan_models.h"
 
-static void write_training(const ExportJob *job, FILE *out) {
+static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
             "    config.training = replace(\n"
@@ -23,7 +22,7 @@ static void write_training(const ExportJob *job, FILE *out) {
             plan->bf16_master ? "bfloat16" : "float32", plan->precision == DTYPE_FP32 ? "float32" : "bfloat16");
 }
 
-static void write_parallelism(const ExportJob *job, FILE *out) {
+static void write_parallelism(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "    config.parallelism = ParallelismConfig(\n"
             "        data_parallel_replicate_degree=%d,\n"
@@ -36,12 +35,12 @@ static void write_parallelism(const ExportJob *job, FILE *out) {
             export_axis(job, AXIS_TP), reshard_names[job->plan->reshard]);
 }
 
-void torchtitan_python_write(const ExportJob *job, FILE *out) {
+static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
     static const char *const checkpoints[RECOMPUTE_COUNT] = {[RECOMPUTE_NONE] = "None",
                                                              [RECOMPUTE_FULL] = "FullAC.Config()",
                                                              [RECOMPUTE_SELECTIVE] = "SelectiveAC.Config()"};
     const TrainPlan *plan = job->plan;
-    const TitanModel *known = torchtitan_model(&job->request->model);
+    const TitanModel *known = torchtitan_model(job->model);
     const char *folder = known ? known->folder : "llama3";
     fprintf(out,
             "\nfrom dataclasses import replace\n\n"
@@ -56,7 +55,7 @@ void torchtitan_python_write(const ExportJob *job, FILE *out) {
             "    config = %s_debugmodel()  # yours: data, optimizer, tokenizer\n"
             "    config.model_spec = model_registry(",
             folder, folder, folder, folder);
-    escape_quoted(known ? known->flavor : job->request->model.name, out);
+    escape_quoted(known ? known->flavor : job->model->name, out);
     fputs(")\n"
           "    config.loss = ChunkedLossWrapper.Config(\n"
           "        loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))\n"
@@ -68,3 +67,23 @@ void torchtitan_python_write(const ExportJob *job, FILE *out) {
     fprintf(out, "    config.compile = CompileConfig(enable=%s, enable_async_tensor_parallel=%s)\n    return config\n",
             plan->fused == FUSED_COMPILED ? "True" : "False", plan->tp_overlap ? "True" : "False");
 }
+
+const ExportFormat export_torchtitan_python = {
+    .name = "torchtitan-python",
+    .target = "torchtitan@head",
+    .file_name = "ndtune_recipe.py",
+    .versions = "torchtitan after 0.2 (its main branch of 2026-08)",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
+    .attentions = EXPORT_FLASH,
+    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    .never_reshards = true,
+    .bf16_master = true,
+    .tp_overlap = true,
+    .refuse = torchtitan_refuse,
+    .notes = torchtitan_notes,
+    .write = torchtitan_python_write,
+    .launch = launch_torchrun,
+    .program = "-m torchtitan.train --module ndtune_recipe --config train  # %s lies in this folder under that name",
+};

@@ -1,12 +1,11 @@
 // Which of torchtitan's models (its llama3 and qwen3 folders, v0.2.2) has the sizes of the plan's, and both of its
 // formats' checks. A Llama that torchtitan does not know is written with the arguments to register it under.
 
-#include "reports/export/torchtitan_models.h"
+#include "sim/frameworks/torchtitan/torchtitan_models.h"
 
 #include <string.h>
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
+#include "sim/frameworks/torchtitan/torchtitan_files.h"
 
 const TitanModel *torchtitan_model(const ModelSpec *model) {
     static const TitanModel models[] = {
@@ -31,8 +30,8 @@ static bool is_llama(const ModelSpec *model) {
     return !model->type || strcmp(model->type, "llama") == 0;
 }
 
-const char *torchtitan_refuse(const ExportJob *job) {
-    const ModelSpec *model = &job->request->model;
+const char *torchtitan_refuse(const ConfigJob *job) {
+    const ModelSpec *model = job->model;
     if (!torchtitan_model(model) && !is_llama(model)) {
         return arena_format(
             job->arena, "torchtitan has no model of the type and sizes of %s: use a llama or qwen3 model", model->name);
@@ -43,8 +42,8 @@ const char *torchtitan_refuse(const ExportJob *job) {
     return NULL;
 }
 
-void torchtitan_notes(const ExportJob *job, FILE *out) {
-    const ModelSpec *model = &job->request->model;
+void torchtitan_notes(const ConfigJob *job, FILE *out) {
+    const ModelSpec *model = job->model;
     if (torchtitan_model(model)) {
         return;
     }

@@ -1,21 +1,20 @@
 // The TOML of torchtitan 0.2 (config/job_config.py of v0.2.2). Gradients are always reduced in fp32 there.
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
-#include "reports/export/torchtitan_models.h"
 #include "sim/base/escape.h"
+#include "sim/frameworks/torchtitan/torchtitan_files.h"
+#include "sim/frameworks/torchtitan/torchtitan_models.h"
 
-static void write_model(const ExportJob *job, FILE *out) {
-    const TitanModel *known = torchtitan_model(&job->request->model);
+static void write_model(const ConfigJob *job, FILE *out) {
+    const TitanModel *known = torchtitan_model(job->model);
     fprintf(out, "[model]\nname = \"%s\"\nflavor = ", known ? known->folder : "llama3");
-    escape_quoted(known ? known->flavor : job->request->model.name, out);
+    escape_quoted(known ? known->flavor : job->model->name, out);
     fputc('\n', out);
     if (job->plan->precision == DTYPE_FP8) {
         fputs("converters = [\"quantize.linear.float8\"]\n", out);
     }
 }
 
-static void write_training(const ExportJob *job, FILE *out) {
+static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
             "\n[training]\n"
@@ -30,7 +29,7 @@ static void write_training(const ExportJob *job, FILE *out) {
             plan->bf16_master ? "bfloat16" : "float32", plan->precision == DTYPE_FP32 ? "float32" : "bfloat16");
 }
 
-static void write_parallelism(const ExportJob *job, FILE *out) {
+static void write_parallelism(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "\n[parallelism]\n"
             "data_parallel_replicate_degree = %d\n"
@@ -45,7 +44,7 @@ static void write_parallelism(const ExportJob *job, FILE *out) {
             export_axis(job, AXIS_TP), reshard_names[job->plan->reshard], export_bool(job->plan->tp_overlap));
 }
 
-void torchtitan_toml_write(const ExportJob *job, FILE *out) {
+static void torchtitan_toml_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     write_model(job, out);
     write_training(job, out);
@@ -60,3 +59,23 @@ void torchtitan_toml_write(const ExportJob *job, FILE *out) {
                 fp8_recipe_names[plan->fp8_recipe], export_bool(plan->fp8_recipe == FP8_TENSORWISE));
     }
 }
+
+const ExportFormat export_torchtitan_toml = {
+    .name = "torchtitan-toml",
+    .target = "torchtitan@0.2",
+    .file_name = "torchtitan.toml",
+    .versions = "torchtitan 0.2 (checked with 0.2.2)",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP32 | EXPORT_FP8,
+    .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
+    .attentions = EXPORT_FLASH,
+    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    .never_reshards = true,
+    .bf16_master = true,
+    .tp_overlap = true,
+    .refuse = torchtitan_refuse,
+    .notes = torchtitan_notes,
+    .write = torchtitan_toml_write,
+    .launch = launch_torchrun,
+    .program = "-m torchtitan.train --job.config_file %s",
+};

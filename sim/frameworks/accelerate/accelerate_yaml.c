@@ -2,14 +2,13 @@
 // parallelism_config, or MULTI_GPU where only replicas exist. The launcher takes parallelism_config beside FSDP only,
 // so a mesh of tp without an FSDP group is for accelerate-python.
 
-#include "reports/export/export_text.h"
-#include "reports/export/formats.h"
+#include "sim/frameworks/accelerate/accelerate_files.h"
 
 static const char *mixed_precision(const TrainPlan *plan) {
     return plan->precision == DTYPE_FP32 ? "no" : dtype_name(plan->precision);
 }
 
-const char *accelerate_yaml_refuse(const ExportJob *job) {
+static const char *accelerate_yaml_refuse(const ConfigJob *job) {
     if (export_axis(job, AXIS_TP) > 1 && !export_shards(job)) {
         return arena_format(job->arena,
                             "accelerate launch takes tp=%d beside FSDP only, and dp_shard x cp is 1: use --as "
@@ -19,7 +18,7 @@ const char *accelerate_yaml_refuse(const ExportJob *job) {
     return accelerate_python_refuse(job);
 }
 
-void accelerate_notes(const ExportJob *job, FILE *out) {
+void accelerate_notes(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
             "Your script: DataLoader batch size %d, Accelerator(gradient_accumulation_steps=%d), model loaded with ",
@@ -38,7 +37,7 @@ void accelerate_notes(const ExportJob *job, FILE *out) {
     }
 }
 
-static void write_fsdp(const ExportJob *job, FILE *out) {
+static void write_fsdp(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
             "fsdp_config:\n"
@@ -50,7 +49,7 @@ static void write_fsdp(const ExportJob *job, FILE *out) {
             "  fsdp_offload_params: false\n"
             "  fsdp_cpu_ram_efficient_loading: %s\n"
             "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
-            export_layer_class(&job->request->model), export_bool(plan->reshard == RESHARD_ALWAYS),
+            export_layer_class(job->model), export_bool(plan->reshard == RESHARD_ALWAYS),
             export_bool(plan->recompute == RECOMPUTE_FULL), export_bool(export_axis(job, AXIS_TP) == 1));
     fprintf(out,
             "parallelism_config:\n"
@@ -66,7 +65,7 @@ static void write_fsdp(const ExportJob *job, FILE *out) {
     }
 }
 
-void accelerate_yaml_write(const ExportJob *job, FILE *out) {
+static void accelerate_yaml_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int world = mesh_world(&plan->mesh);
     fprintf(out,
@@ -93,3 +92,31 @@ void accelerate_yaml_write(const ExportJob *job, FILE *out) {
         write_fsdp(job, out);
     }
 }
+
+static void launch_accelerate(const ConfigJob *job, const char *program, FILE *out) {
+    fputs("accelerate launch", out);
+    if (job->nodes > 1) {
+        fputs(" --machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port 29500", out);
+    }
+    fputs(" --config_file ", out);
+    fputs(program, out);
+}
+
+const ExportFormat export_accelerate_yaml = {
+    .name = "accelerate-yaml",
+    .target = "accelerate@1.14",
+    .also = "1.13",
+    .file_name = "accelerate.yaml",
+    .versions = "accelerate >= 1.12 (checked with 1.14); torch >= 2.6",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_OF_TRANSFORMERS,
+    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    .never_reshards = true,
+    .refuse = accelerate_yaml_refuse,
+    .notes = accelerate_notes,
+    .write = accelerate_yaml_write,
+    .launch = launch_accelerate,
+    .program = "%s train.py",
+};

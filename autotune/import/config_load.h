@@ -1,0 +1,30 @@
+// Loading a config file as a tree, a file per syntax.
+
+#pragma once
+
+#include "sim/frameworks/config_tree.h"
+
+typedef enum { SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML } ConfigSyntax;
+
+enum { CONFIG_MAX_BYTES = 4 << 20, CONFIG_MAX_DEPTH = 32 };
+
+// ENVIRONMENT where the file cannot be read, USAGE with "path:line: " where it is malformed or no map. The syntax
+// follows from the name, and where that says nothing from the first character.
+Status config_load(const char *path, Arena *arena, ConfigNode **root, Error *error);
+Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Arena *arena, ConfigNode **root,
+                    Error *error);
+
+// ---- for the parsers, a file per syntax
+
+typedef struct ConfigSource {
+    const char *text, *path;
+    Arena *arena;
+    Error *error;
+} ConfigSource;
+
+Status config_yaml(const ConfigSource *source, ConfigNode **root);
+Status config_json(const ConfigSource *source, ConfigNode **root);
+Status config_toml(const ConfigSource *source, ConfigNode **root);
+
+Status config_malformed(const ConfigSource *source, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

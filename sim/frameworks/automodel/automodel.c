@@ -1,0 +1,10 @@
+// NVIDIA's NeMo Automodel trains by accelerate's modules and sharding: no versions of its own, a file of its own.
+
+#include "sim/frameworks/automodel/automodel_files.h"
+#include "sim/frameworks/framework.h"
+
+const Framework framework_automodel = {
+    .name = "automodel",
+    .versions = (const TargetVersion *const[]){NULL},
+    .formats = (const ExportFormat *const[]){&export_automodel_yaml, NULL},
+};

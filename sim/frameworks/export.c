@@ -1,0 +1,81 @@
+// Names that frameworks use, comments and launchers. The names of layer classes are those of transformers' modeling
+// files (4.57).
+
+#include "sim/frameworks/export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/escape.h"
+#include "sim/base/text.h"
+
+// "meta-llama/Llama-2-7b-hf": presets say which published config.json their sizes are from.
+static const char *published_name(const char *source, Arena *arena) {
+    const char *end = source ? strstr(source, " config.json") : NULL;
+    const char *start = end;
+    while (start && start > source && start[-1] != ' ') {
+        start--;
+    }
+    const bool is_name = start && memchr(start, '/', (size_t)(end - start)) && *start != '/' && *start != '.';
+    return is_name ? arena_format(arena, "%.*s", (int)(end - start), start) : NULL;
+}
+
+const char *export_model_path(const ConfigJob *job, bool *known) {
+    const char *asked = job->model_asked;
+    const bool file = text_is_path(asked);
+    const char *published = file ? NULL : published_name(job->model->source, job->arena);
+    *known = file || published;
+    if (!file) {
+        return published ? published : job->model->name;
+    }
+    const char *slash = strrchr(asked, '/');
+    return slash == NULL ? "." : slash == asked ? "/" : arena_format(job->arena, "%.*s", (int)(slash - asked), asked);
+}
+
+const char *export_layer_class(const ModelSpec *model) {
+    static const struct {
+        const char *type, *layer;
+    } classes[] = {{"llama", "LlamaDecoderLayer"}, {"mistral", "MistralDecoderLayer"},
+                   {"qwen2", "Qwen2DecoderLayer"}, {"qwen3", "Qwen3DecoderLayer"},
+                   {"gemma", "GemmaDecoderLayer"}, {"phi3", "Phi3DecoderLayer"},
+                   {"olmo2", "Olmo2DecoderLayer"}, {"gpt2", "GPT2Block"},
+                   {"gpt_neox", "GPTNeoXLayer"},   {"mpt", "MptBlock"}};
+    for (size_t i = 0; model->type && i < sizeof classes / sizeof classes[0]; i++) {
+        if (strcmp(classes[i].type, model->type) == 0) {
+            return classes[i].layer;
+        }
+    }
+    return classes[0].layer;  // sizes without a type are a Llama's
+}
+
+const char *export_attention(const TrainPlan *plan) {
+    return plan->attention == ATTENTION_EAGER    ? "eager"
+           : plan->attention == ATTENTION_FLASH3 ? "flash_attention_3"
+                                                 : "sdpa";
+}
+
+void export_comment(const char *text, const char *comment, FILE *out) {
+    while (*text) {
+        const size_t length = strcspn(text, "\n");
+        char *line = strndup(text, length);
+        fputs(comment, out);
+        escape_line(line ? line : "", out);
+        fputc('\n', out);
+        free(line);
+        text += length + (text[length] == '\n');
+    }
+}
+
+void launch_torchrun(const ConfigJob *job, const char *program, FILE *out) {
+    fprintf(out, "torchrun --nnodes %d --nproc-per-node %d", job->nodes, job->ranks_per_node);
+    if (job->nodes > 1) {
+        fputs(" --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500", out);
+    }
+    fputc(' ', out);
+    fputs(program, out);
+}
+
+void launch_script(const ConfigJob *job, const char *program, FILE *out) {
+    (void)job;
+    fputs(program, out);
+}

@@ -1,0 +1,89 @@
+// What a framework's folder needs to write its config files. A format is a file of the folder and a row in it, which
+// says what the format can hold; what it cannot hold is refused in one sentence and never left out. Every text that is
+// not ours goes through sim/base/escape.h.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "sim/frameworks/target.h"
+
+// What is written. Nodes are full, as launchers want them.
+typedef struct ConfigJob {
+    const TrainPlan *plan;
+    const ModelSpec *model;
+    const char *model_asked;  // by the user: a name or a path
+    const Target *target;     // whose plan it is
+    int nodes, ranks_per_node;
+    const char *header;             // what the file says about itself, without comment signs; lines end in '\n'
+    Arena *arena;                   // of texts
+    const struct ExportJob *asked;  // by reports/export; nothing to a folder
+} ConfigJob;
+
+typedef struct ExportFormat {
+    const char *name;       // "accelerate-yaml"
+    const char *target;     // whose plans it takes: "accelerate@1.14"; the first row of a target is its usual format
+    const char *also;       // another version of the target whose file is the same; NULL
+    const char *file_name;  // usual
+    const char *versions;   // of the framework that read the file, in words
+    const char *comment;    // what a comment line begins with; NULL: write() places the header itself
+    unsigned precisions, recomputes, attentions, fuseds;         // bit 1 << value of the plan's enum
+    bool never_reshards, bf16_master, reduce_dtype, tp_overlap;  // takes choices other than the usual one
+    // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
+    const char *(*refuse)(const ConfigJob *job);
+    // What the user's own code has to do, one line each; NULL = nothing.
+    void (*notes)(const ConfigJob *job, FILE *out);
+    void (*write)(const ConfigJob *job, FILE *out);
+    // The command on one node, where host and rank name the first node and this one's number.
+    void (*launch)(const ConfigJob *job, const char *program, FILE *out);
+    const char *program;  // what the launcher starts; %s is the file
+} ExportFormat;
+
+// ---- columns of a row
+
+#define EXPORT_BIT(value) (1u << (value))
+#define EXPORT_BF16 EXPORT_BIT(DTYPE_BF16)
+#define EXPORT_FP16 EXPORT_BIT(DTYPE_FP16)
+#define EXPORT_FP32 EXPORT_BIT(DTYPE_FP32)
+#define EXPORT_FP8 EXPORT_BIT(DTYPE_FP8)
+#define EXPORT_NONE EXPORT_BIT(RECOMPUTE_NONE)
+#define EXPORT_FULL EXPORT_BIT(RECOMPUTE_FULL)
+#define EXPORT_SELECTIVE EXPORT_BIT(RECOMPUTE_SELECTIVE)
+#define EXPORT_EAGER EXPORT_BIT(FUSED_EAGER)
+#define EXPORT_COMPILED EXPORT_BIT(FUSED_COMPILED)
+#define EXPORT_FUSED EXPORT_BIT(FUSED_FUSED)
+#define EXPORT_FLASH EXPORT_BIT(ATTENTION_FLASH)
+#define EXPORT_OF_TRANSFORMERS (EXPORT_FLASH | EXPORT_BIT(ATTENTION_FLASH3) | EXPORT_BIT(ATTENTION_EAGER))
+
+// ---- texts
+
+// Each line of text behind `comment`, escaped: nothing in it ends the comment.
+void export_comment(const char *text, const char *comment, FILE *out);
+
+// What transformers loads: the folder of a config.json, or the published name of a preset; *known says which of them it
+// is and not just ndtune's own name of the sizes.
+const char *export_model_path(const ConfigJob *job, bool *known);
+
+// "LlamaDecoderLayer": the class that FSDP wraps.
+const char *export_layer_class(const ModelSpec *model);
+
+// "sdpa": attn_implementation of transformers for the plan.
+const char *export_attention(const TrainPlan *plan);
+
+static inline int export_axis(const ConfigJob *job, Axis axis) {
+    return job->plan->mesh.size[axis];
+}
+
+static inline const char *export_bool(bool value) {
+    return value ? "true" : "false";
+}
+
+static inline bool export_shards(const ConfigJob *job) {  // is there an FSDP group?
+    return plan_shard_count(job->plan) > 1;
+}
+
+// ---- launchers: the command on each node. On several, $MASTER_ADDR and $NODE_RANK say which.
+
+void launch_torchrun(const ConfigJob *job, const char *program, FILE *out);
+void launch_script(const ConfigJob *job, const char *program, FILE *out);

@@ -1,0 +1,182 @@
+// What all readers of config files share: values with their types, findings, keys that are known.
+
+#include "sim/frameworks/import.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "sim/base/text.h"
+
+const ImportChoices import_nothing_said = {.zero = IMPORT_UNSAID,
+                                           .reshard = IMPORT_UNSAID,
+                                           .recompute = IMPORT_UNSAID,
+                                           .cp_rotate = IMPORT_UNSAID,
+                                           .precision = IMPORT_UNSAID,
+                                           .attention = IMPORT_UNSAID,
+                                           .fused = IMPORT_UNSAID,
+                                           .fp8_recipe = IMPORT_UNSAID,
+                                           .reduce_dtype = IMPORT_UNSAID,
+                                           .bf16_master = IMPORT_UNSAID,
+                                           .tp_overlap = IMPORT_UNSAID};
+
+const char *const finding_names[FINDING_KIND_COUNT] = {"refused", "trap", "ignored", "not modelled", "assumed"};
+
+// ---- findings
+
+void import_find(Import *import, FindingKind kind, const char *path, const char *format, ...) {
+    char sentence[ERROR_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    const ConfigNode *node = path ? import_at(import, path) : NULL;
+    import->findings = arena_grow(import->arena, import->findings, (size_t)import->finding_count,
+                                  &import->finding_capacity, sizeof *import->findings);
+    import->findings[import->finding_count++] =
+        (ImportFinding){kind, path, node ? node->line : 0, arena_text(import->arena, sentence)};
+}
+
+void import_say_offload(Import *import, const char *path, const char *to) {
+    import_find(import, FINDING_UNMODELLED, path,
+                "offloading%s%s: the prediction keeps all on the accelerator, so it needs more memory and less time "
+                "than your run",
+                to ? " to " : "", to ? to : "");
+}
+
+// ---- values
+
+static void remember(Import *import, const char *path) {
+    if (!import->is_read) {
+        import->asked = arena_grow(import->arena, import->asked, (size_t)import->asked_count, &import->asked_capacity,
+                                   sizeof *import->asked);
+        import->asked[import->asked_count++] = path;
+    }
+}
+
+static ConfigNode *find(Import *import, const char *path, bool uses) {
+    remember(import, path);
+    ConfigNode *node = import->root;
+    char word[96];
+    while (node && *path) {
+        const size_t length = strcspn(path, ".");
+        snprintf(word, sizeof word, "%.*s", (int)length, path);
+        node = config_child(node, word);
+        if (node && uses) {
+            node->used = true;
+        }
+        path += length + (path[length] == '.');
+    }
+    return node;
+}
+
+ConfigNode *import_at(Import *import, const char *path) {
+    return find(import, path, true);
+}
+
+static bool says_nothing(const ConfigNode *node) {
+    return !node || (node->kind == NODE_SCALAR && (node->text[0] == '\0' || strcmp(node->text, "auto") == 0));
+}
+
+static Status wrong(const Import *import, const ConfigNode *node, const char *path, const char *what, Error *error) {
+    return error_set(error, STATUS_USAGE, "%s:%d: %s takes %s, not %s%s%s", import->path, node->line, path, what,
+                     node->kind == NODE_SCALAR ? "\"" : "",
+                     node->kind == NODE_SCALAR ? node->text
+                     : node->kind == NODE_MAP  ? "a map"
+                                               : "a list",
+                     node->kind == NODE_SCALAR ? "\"" : "");
+}
+
+Status import_big(Import *import, const char *path, int64_t low, int64_t high, int64_t *value, Error *error) {
+    const ConfigNode *node = import_at(import, path);
+    int64_t number;
+    if (says_nothing(node)) {
+        return STATUS_OK;
+    }
+    if (node->kind != NODE_SCALAR || !text_parse_int(node->text, &number) || number < low || number > high) {
+        return wrong(import, node, path,
+                     arena_format(import->arena, "a whole number from %lld to %lld", (long long)low, (long long)high),
+                     error);
+    }
+    *value = number;
+    return STATUS_OK;
+}
+
+Status import_int(Import *import, const char *path, int64_t low, int64_t high, int *value, Error *error) {
+    int64_t number = *value;
+    TRY(import_big(import, path, low, high, &number, error));
+    *value = (int)number;
+    return STATUS_OK;
+}
+
+Status import_bool(Import *import, const char *path, int *value, Error *error) {
+    static const char *const words[2][8] = {{"false", "False", "no", "No", "off", "0", "FALSE", NULL},
+                                            {"true", "True", "yes", "Yes", "on", "1", "TRUE", NULL}};
+    const ConfigNode *node = import_at(import, path);
+    if (says_nothing(node)) {
+        return STATUS_OK;
+    }
+    for (int truth = 0; truth < 2 && node->kind == NODE_SCALAR; truth++) {
+        for (int i = 0; words[truth][i]; i++) {
+            if (strcmp(node->text, words[truth][i]) == 0) {
+                *value = truth;
+                return STATUS_OK;
+            }
+        }
+    }
+    return wrong(import, node, path, "true or false", error);
+}
+
+Status import_word(Import *import, const char *path, const char **value, Error *error) {
+    const ConfigNode *node = import_at(import, path);
+    if (says_nothing(node)) {
+        return STATUS_OK;
+    }
+    if (node->kind != NODE_SCALAR) {
+        return wrong(import, node, path, "a word", error);
+    }
+    *value = node->text;
+    return STATUS_OK;
+}
+
+bool import_same_word(const char *a, const char *b) {
+    return strcasecmp(a, b) == 0;
+}
+
+Status import_choice(Import *import, const char *path, const ImportWord *words, int *value, Error *error) {
+    const char *word = NULL;
+    const char *list = "";
+    TRY(import_word(import, path, &word, error));
+    for (int i = 0; word && words[i].word; i++) {
+        if (import_same_word(word, words[i].word)) {
+            *value = words[i].value;
+            return STATUS_OK;
+        }
+        list = arena_format(import->arena, "%s%s%s", list, i > 0 ? ", " : "", words[i].word);
+    }
+    return word ? wrong(import, import_at(import, path), path, list, error) : STATUS_OK;
+}
+
+bool import_has(Import *import, const char *path) {
+    const ConfigNode *node = find(import, path, false);
+    return node && (node->kind != NODE_SCALAR || node->text[0] != '\0');
+}
+
+// ---- keys of no matter
+
+static void mark_below(ConfigNode *node) {
+    node->used = true;
+    for (ConfigNode *child = node->first; child; child = child->next) {
+        mark_below(child);
+    }
+}
+
+void import_known(Import *import, const char *const *paths) {
+    for (; *paths; paths++) {
+        ConfigNode *node = import_at(import, *paths);
+        if (node) {
+            mark_below(node);
+        }
+    }
+}

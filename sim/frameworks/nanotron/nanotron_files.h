@@ -1,0 +1,7 @@
+// The config files of this folder.
+
+#pragma once
+
+#include "sim/frameworks/export.h"
+
+extern const ExportFormat export_nanotron_yaml;
