@@ -21,9 +21,8 @@ static const double *numbers_at(sqlite3_stmt *row, int column, int count, Arena 
 
 #define RUN_COLUMNS                                                                                                    \
     "id, source, host, device, transport, lanes, seed, steps, warm_up, state, failure, losses, grad_norms, "           \
-    "step_times_s, peak_bytes, planned_peak_bytes, measured_step_s, compute_s, exposed_dp_replicate_s, "               \
-    "exposed_dp_shard_s, exposed_cp_s, exposed_tp_s, optimizer_s, overhead_s"
-enum { FIRST_PART = 17 };
+    "step_times_s, peak_bytes, planned_peak_bytes, measured_step_s, compute_s, optimizer_s, overhead_s"
+enum { RUN_COLUMN_COUNT = 20 };
 
 static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
     const int steps = sqlite3_column_int(row, 7);
@@ -42,18 +41,23 @@ static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
                        .step_times_s = numbers_at(row, 13, steps, arena),
                        .peak_bytes = sqlite3_column_int64(row, 14),
                        .planned_peak_bytes = sqlite3_column_int64(row, 15),
-                       .measured_step_s = sqlite3_column_double(row, 16)};
-    double *const parts[] = {
-        &run->parts.compute_s,          &run->parts.exposed_s[AXIS_DP_REPLICATE], &run->parts.exposed_s[AXIS_DP_SHARD],
-        &run->parts.exposed_s[AXIS_CP], &run->parts.exposed_s[AXIS_TP],           &run->parts.optimizer_s,
-        &run->parts.overhead_s};
-    for (int i = 0; i < (int)(sizeof parts / sizeof parts[0]); i++) {
-        *parts[i] = sqlite3_column_double(row, FIRST_PART + i);
-    }
+                       .measured_step_s = sqlite3_column_double(row, 16),
+                       .parts = {.compute_s = sqlite3_column_double(row, 17),
+                                 .optimizer_s = sqlite3_column_double(row, 18),
+                                 .overhead_s = sqlite3_column_double(row, 19)}};
     return sqlite3_column_int64(row, 0);
 }
 
-static Status read_tasks(Store *store, int64_t run_id, Arena *arena, RunRecord *run, Error *error) {
+static Status read_exposed(Store *store, int64_t run_id, RunRecord *run, Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store, "SELECT axis, seconds FROM run_exposed WHERE run_id = ?", &statement, error));
+    int place = 1;
+    bind_int(statement, &place, run_id);
+    return store_read_end(store, statement, store_read_exposed(statement, run->parts.exposed_s), error);
+}
+
+static Status read_parts(Store *store, int64_t run_id, Arena *arena, RunRecord *run, Error *error) {
+    TRY(read_exposed(store, run_id, run, error));
     sqlite3_stmt *statement = NULL;
     TRY(store_prepare(store,
                       "SELECT task, kind, lane, count, measured_s, predicted_s FROM task_totals WHERE run_id = ? "
@@ -86,7 +90,7 @@ static Status read_runs(Store *store, const char *sql, uint64_t key, int most, A
     int code = SQLITE_ROW;
     while (status == STATUS_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
         const int64_t id = read_record(statement, arena, &runs[*count]);
-        status = read_tasks(store, id, arena, &runs[(*count)++], error);
+        status = read_parts(store, id, arena, &runs[(*count)++], error);
     }
     const Status end = store_read_end(store, statement, code, error);
     return status == STATUS_OK ? end : status;
@@ -119,7 +123,7 @@ Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *abou
     *found = code == SQLITE_ROW;
     Status status = STATUS_OK;
     if (*found) {
-        enum { AFTER = FIRST_PART + 7 };
+        enum { AFTER = RUN_COLUMN_COUNT };
         read_record(statement, arena, run);
         *about = (StoredRun){.id = id,
                              .started_at = text_at(statement, AFTER, arena),
@@ -137,7 +141,7 @@ Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *abou
                              .failure = run->failure,
                              .steps = run->steps,
                              .measured_step_s = run->measured_step_s};
-        status = read_tasks(store, id, arena, run, error);
+        status = read_parts(store, id, arena, run, error);
     }
     const Status end = store_read_end(store, statement, code, error);
     return status == STATUS_OK ? end : status;

@@ -12,6 +12,7 @@
 #include "autotune/store/migration_006_calibrations_sql.h"
 #include "autotune/store/migration_007_preflights_sql.h"
 #include "autotune/store/migration_008_executor_sql.h"
+#include "autotune/store/migration_009_exposed_sql.h"
 #include "autotune/store/store_internal.h"
 
 const Migration store_migrations[] = {
@@ -23,6 +24,7 @@ const Migration store_migrations[] = {
     {"006_calibrations", migration_006_calibrations_sql},
     {"007_preflights", migration_007_preflights_sql},
     {"008_executor", migration_008_executor_sql},
+    {"009_exposed", migration_009_exposed_sql},
 };
 const int store_migration_count = (int)(sizeof store_migrations / sizeof store_migrations[0]);
 

@@ -1,53 +1,49 @@
 // The predictions table: the cache that search asks before it simulates, and the row that both plan and predict write.
 
-#include <string.h>
-
 #include "autotune/store/store_predictions.h"
 
-// The numbers that are read back, in the order of read_row; the rest of a Prediction is derived from them and the
-// request.
-#define NUMBERS                                                                                                        \
-    "step_s, compute_s, exposed_dp_replicate_s, exposed_dp_shard_s, exposed_cp_s, exposed_tp_s, optimizer_s, "         \
-    "overhead_s, "                                                                                                     \
-    "parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, logits_bytes, gathered_parameters_bytes, " \
-    "communication_bytes, runtime_bytes, peak_bytes, reserved_bytes, top_bytes, recomputed_flop_per_token"
-enum { NUMBER_COUNT = 20 };
+// The numbers that are read back: column, field. The rest of a Prediction is derived from them and the request.
+#define NUMBERS(ROW)                                                                                                   \
+    ROW(step_s, step_s)                                                                                                \
+    ROW(compute_s, compute_s)                                                                                          \
+    ROW(optimizer_s, optimizer_s)                                                                                      \
+    ROW(overhead_s, overhead_s)                                                                                        \
+    ROW(parameters_bytes, memory.parameters)                                                                           \
+    ROW(gradients_bytes, memory.gradients)                                                                             \
+    ROW(optimizer_bytes, memory.optimizer)                                                                             \
+    ROW(activations_bytes, memory.activations)                                                                         \
+    ROW(logits_bytes, memory.logits)                                                                                   \
+    ROW(gathered_parameters_bytes, memory.gathered_parameters)                                                         \
+    ROW(communication_bytes, memory.communication)                                                                     \
+    ROW(runtime_bytes, memory.runtime)                                                                                 \
+    ROW(peak_bytes, memory.peak_bytes)                                                                                 \
+    ROW(reserved_bytes, memory.reserved_bytes)                                                                         \
+    ROW(top_bytes, memory.top_bytes)                                                                                   \
+    ROW(recomputed_flop_per_token, recomputed_flop_per_token)
 
-static void numbers_of(Prediction *prediction, double *places[NUMBER_COUNT]) {
-    MemoryBreakdown *memory = &prediction->memory;
-    double *all[NUMBER_COUNT] = {
-        &prediction->step_s,
-        &prediction->compute_s,
-        &prediction->exposed_s[AXIS_DP_REPLICATE],
-        &prediction->exposed_s[AXIS_DP_SHARD],
-        &prediction->exposed_s[AXIS_CP],
-        &prediction->exposed_s[AXIS_TP],
-        &prediction->optimizer_s,
-        &prediction->overhead_s,
-        &memory->parameters,
-        &memory->gradients,
-        &memory->optimizer,
-        &memory->activations,
-        &memory->logits,
-        &memory->gathered_parameters,
-        &memory->communication,
-        &memory->runtime,
-        &memory->peak_bytes,
-        &memory->reserved_bytes,
-        &memory->top_bytes,
-        &prediction->recomputed_flop_per_token,
-    };
-    memcpy(places, all, sizeof all);
-}
+#define COLUMN(column, field) ", " #column
+#define MARK(column, field) ", ?"
+#define READ(column, field) prediction->field = sqlite3_column_double(row, next++);
+#define BIND(column, field) bind_double(statement, &place, prediction->field);
 
 static void read_row(sqlite3_stmt *row, Arena *arena, Prediction *prediction) {
-    double *places[NUMBER_COUNT];
-    numbers_of(prediction, places);
-    for (int i = 0; i < NUMBER_COUNT; i++) {
-        *places[i] = sqlite3_column_double(row, i);
+    int next = 0;
+    prediction->memory.peak_phase = arena_text(arena, (const char *)sqlite3_column_text(row, next++));
+    prediction->memory.top_name = arena_text(arena, (const char *)sqlite3_column_text(row, next++));
+    NUMBERS(READ)
+}
+
+static bool find_exposed(Store *store, uint64_t content_hash, double exposed_s[AXIS_COUNT]) {
+    if (!store->find_exposed &&
+        store_prepare(store, "SELECT axis, seconds FROM prediction_exposed WHERE content_hash = ?",
+                      &store->find_exposed, NULL) != STATUS_OK) {
+        return false;
     }
-    prediction->memory.peak_phase = arena_text(arena, (const char *)sqlite3_column_text(row, NUMBER_COUNT));
-    prediction->memory.top_name = arena_text(arena, (const char *)sqlite3_column_text(row, NUMBER_COUNT + 1));
+    int place = 1;
+    bind_hash(store->find_exposed, &place, content_hash);
+    const bool read = store_read_exposed(store->find_exposed, exposed_s) == SQLITE_DONE;
+    sqlite3_reset(store->find_exposed);
+    return read;
 }
 
 // A lookup that fails is a miss: the numbers are then computed, and the write that follows reports what is wrong.
@@ -55,32 +51,44 @@ static bool find_prediction(void *state, uint64_t content_hash, Arena *arena, Pr
     Store *store = state;
     if (!store->find_prediction &&
         store_prepare(store,
-                      "SELECT " NUMBERS ", peak_phase, top_name FROM predictions WHERE content_hash = ? "
-                      "AND recomputed_flop_per_token IS NOT NULL",  // rows of schema 1 do not know it
+                      "SELECT peak_phase, top_name" NUMBERS(
+                          COLUMN) " FROM predictions WHERE content_hash = ? "
+                                  "AND recomputed_flop_per_token IS NOT NULL",  // rows of schema 1 do not know it
                       &store->find_prediction, NULL) != STATUS_OK) {
         return false;
     }
     int place = 1;
     bind_hash(store->find_prediction, &place, content_hash);
-    const bool found = sqlite3_step(store->find_prediction) == SQLITE_ROW;
+    bool found = sqlite3_step(store->find_prediction) == SQLITE_ROW;
     if (found) {
         read_row(store->find_prediction, arena, prediction);
+        found = find_exposed(store, content_hash, prediction->exposed_s);
     }
     sqlite3_reset(store->find_prediction);
     return found;
 }
 
-Status store_prepare_prediction(Store *store, sqlite3_stmt **statement, Error *error) {
-    return store_prepare(
+Status prediction_writer_open(Store *store, PredictionWriter *writer, Error *error) {
+    *writer = (PredictionWriter){.store = store};
+    TRY(store_prepare(
         store,
         "INSERT OR REPLACE INTO predictions (content_hash, engine_version, model, cluster, profile_hash, target, "
-        "plan, step_low_s, step_high_s, tokens_per_s, mfu, peak_phase, top_name, " NUMBERS ") "
-        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        statement, error);
+        "plan, step_low_s, step_high_s, tokens_per_s, mfu, peak_phase, top_name" NUMBERS(
+            COLUMN) ") "
+                    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?" NUMBERS(MARK) ")",
+        &writer->prediction, error));
+    return store_prepare(store, "INSERT INTO prediction_exposed VALUES (?,?,?)", &writer->exposed, error);
 }
 
-Status store_put_prediction(Store *store, sqlite3_stmt *statement, const TuneRequest *request,
-                            const Prediction *prediction, Error *error) {
+void prediction_writer_close(PredictionWriter *writer) {
+    sqlite3_finalize(writer->prediction);
+    sqlite3_finalize(writer->exposed);
+}
+
+// The rows of an older prediction of that hash go with it.
+Status prediction_write(PredictionWriter *writer, const TuneRequest *request, const Prediction *prediction,
+                        Error *error) {
+    sqlite3_stmt *statement = writer->prediction;
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(request->target, target, sizeof target);
     int place = 1;
@@ -97,13 +105,11 @@ Status store_put_prediction(Store *store, sqlite3_stmt *statement, const TuneReq
     bind_double(statement, &place, prediction->mfu);
     bind_text(statement, &place, prediction->memory.peak_phase);
     bind_text(statement, &place, prediction->memory.top_name);
-    Prediction copy = *prediction;
-    double *places[NUMBER_COUNT];
-    numbers_of(&copy, places);
-    for (int i = 0; i < NUMBER_COUNT; i++) {
-        bind_double(statement, &place, *places[i]);
-    }
-    return store_step(store, statement, error);
+    NUMBERS(BIND)
+    TRY(store_step(writer->store, statement, error));
+    place = 1;
+    bind_hash(writer->exposed, &place, prediction->content_hash);
+    return store_put_exposed(writer->store, writer->exposed, prediction->exposed_s, error);
 }
 
 typedef struct SavePrediction {
@@ -113,10 +119,12 @@ typedef struct SavePrediction {
 
 static Status save_prediction(Store *store, void *context, Error *error) {
     const SavePrediction *save = context;
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare_prediction(store, &statement, error));
-    const Status status = store_put_prediction(store, statement, save->request, save->prediction, error);
-    sqlite3_finalize(statement);
+    PredictionWriter writer;
+    Status status = prediction_writer_open(store, &writer, error);
+    if (status == STATUS_OK) {
+        status = prediction_write(&writer, save->request, save->prediction, error);
+    }
+    prediction_writer_close(&writer);
     return status;
 }
 

@@ -118,16 +118,15 @@ static Status put_candidates(Store *store, const TuneResult *result, int64_t req
 }
 
 static Status put_predictions(Store *store, const TuneResult *result, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare_prediction(store, &statement, error));
-    Status status = STATUS_OK;
+    PredictionWriter writer;
+    Status status = prediction_writer_open(store, &writer, error);
     for (int i = 0; i < result->candidate_count && status == STATUS_OK; i++) {
         const Prediction *prediction = result->candidates[i].prediction;
         if (prediction && !prediction->cached) {
-            status = store_put_prediction(store, statement, result->request, prediction, error);
+            status = prediction_write(&writer, result->request, prediction, error);
         }
     }
-    sqlite3_finalize(statement);
+    prediction_writer_close(&writer);
     return status;
 }
 

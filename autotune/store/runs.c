@@ -49,10 +49,14 @@ static void bind_positive(sqlite3_stmt *statement, int *place, double value) {
     }
 }
 
+// Without spans nobody knows where the step went.
+static bool has_parts(const RunRecord *run) {
+    return run->timeline.span_count > 0;
+}
+
 // The columns of schema 3.
 static void put_measured(sqlite3_stmt *statement, int *place, const RunRecord *run) {
     const StepParts *parts = &run->parts;
-    const bool has_parts = run->timeline.span_count > 0;
     bind_text(statement, place, run->source);
     bind_hash(statement, place, run->measurement_hash);
     bind_int(statement, place, run->warm_up);
@@ -60,12 +64,9 @@ static void put_measured(sqlite3_stmt *statement, int *place, const RunRecord *r
     bind_positive(statement, place, run->measured_step_s);
     bind_positive(statement, place, run->prediction.step_low_s);
     bind_positive(statement, place, run->prediction.step_high_s);
-    const double terms[] = {
-        parts->compute_s,          parts->exposed_s[AXIS_DP_REPLICATE], parts->exposed_s[AXIS_DP_SHARD],
-        parts->exposed_s[AXIS_CP], parts->exposed_s[AXIS_TP],           parts->optimizer_s,
-        parts->overhead_s};
+    const double terms[] = {parts->compute_s, parts->optimizer_s, parts->overhead_s};
     for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
-        if (has_parts) {
+        if (has_parts(run)) {
             bind_double(statement, place, terms[i]);
         } else {
             bind_text(statement, place, NULL);
@@ -80,9 +81,8 @@ static Status put_run(Store *store, const RunRecord *run, Error *error) {
         "INSERT INTO runs (host, command, model, plan, content_hash, target, cluster, device, transport, lanes, seed, "
         "steps, state, failure, losses, grad_norms, step_times_s, peak_bytes, planned_peak_bytes, "
         "predicted_step_s, source, measurement_hash, warm_up, tokens_per_step, measured_step_s, predicted_low_s, "
-        "predicted_high_s, compute_s, exposed_dp_replicate_s, exposed_dp_shard_s, exposed_cp_s, exposed_tp_s, "
-        "optimizer_s, overhead_s, chip, device_bytes, executor) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?)",
+        "predicted_high_s, compute_s, optimizer_s, overhead_s, chip, device_bytes, executor) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?, ?,?,?)",
         &statement, error));
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(run->request->target, target, sizeof target);
@@ -116,6 +116,16 @@ static Status put_run(Store *store, const RunRecord *run, Error *error) {
     }
     bind_text(statement, &place, run->executor);
     const Status status = store_step(store, statement, error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static Status put_exposed(Store *store, const RunRecord *run, int64_t run_id, Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store, "INSERT INTO run_exposed VALUES (?,?,?)", &statement, error));
+    int place = 1;
+    bind_int(statement, &place, run_id);
+    const Status status = store_put_exposed(store, statement, run->parts.exposed_s, error);
     sqlite3_finalize(statement);
     return status;
 }
@@ -166,6 +176,9 @@ static Status put_totals(Store *store, const RunRecord *run, int64_t run_id, Err
 Status store_put_run(Store *store, const RunRecord *run, int64_t *run_id, Error *error) {
     TRY(put_run(store, run, error));
     *run_id = sqlite3_last_insert_rowid(store->db);
+    if (has_parts(run)) {
+        TRY(put_exposed(store, run, *run_id, error));
+    }
     TRY(put_spans(store, run, *run_id, error));
     TRY(put_totals(store, run, *run_id, error));
     return store_put_prices(store, run->prices, run->price_count, error);

@@ -244,6 +244,7 @@ Status store_open_copy(const char *path, Store **store, Error *error) {
 void store_close(Store *store) {
     if (store) {
         sqlite3_finalize(store->find_prediction);
+        sqlite3_finalize(store->find_exposed);
         sqlite3_close(store->db);
         free(store);
     }

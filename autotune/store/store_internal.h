@@ -13,7 +13,7 @@ enum {
 
 struct Store {
     sqlite3 *db;
-    sqlite3_stmt *find_prediction;  // prepared at the first lookup
+    sqlite3_stmt *find_prediction, *find_exposed;  // prepared at the first lookup
     char path[STORE_PATH_BYTES];
 };
 
@@ -52,6 +52,11 @@ void bind_double(sqlite3_stmt *statement, int *place, double value);
 void bind_hash(sqlite3_stmt *statement, int *place, uint64_t value);
 
 const char *text_at(sqlite3_stmt *row, int column, Arena *arena);  // NULL where SQL has NULL
+
+// Exposed seconds by axis. statement: INSERT of (owner, axis, seconds) with the owner bound, or a bound SELECT of axis
+// and seconds, whose last code is returned.
+Status store_put_exposed(Store *store, sqlite3_stmt *statement, const double exposed_s[AXIS_COUNT], Error *error);
+int store_read_exposed(sqlite3_stmt *statement, double exposed_s[AXIS_COUNT]);
 
 // A preflight without its findings and groups, of a row that begins with these columns.
 #define STORE_PREFLIGHT_COLUMNS "id, checked_at, command, cluster, hosts, device, transport, mesh, world, ready"

@@ -4,6 +4,12 @@
 
 #include "autotune/store/store_internal.h"
 
-Status store_prepare_prediction(Store *store, sqlite3_stmt **statement, Error *error);
-Status store_put_prediction(Store *store, sqlite3_stmt *statement, const TuneRequest *request,
-                            const Prediction *prediction, Error *error);
+typedef struct PredictionWriter {
+    Store *store;
+    sqlite3_stmt *prediction, *exposed;
+} PredictionWriter;
+
+Status prediction_writer_open(Store *store, PredictionWriter *writer, Error *error);
+Status prediction_write(PredictionWriter *writer, const TuneRequest *request, const Prediction *prediction,
+                        Error *error);
+void prediction_writer_close(PredictionWriter *writer);  // also after an open that failed

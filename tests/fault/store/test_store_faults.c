@@ -181,7 +181,9 @@ Test(store_faults, a_schema_number_that_nobody_wrote_is_refused) {
         store = NULL;
         execute(numbers[i]);
         refused("which no ndtune wrote");
-        execute("PRAGMA user_version = 8");
+        char known[64];
+        snprintf(known, sizeof known, "PRAGMA user_version = %d", store_migration_count);
+        execute(known);
     }
 }
 
@@ -247,6 +249,29 @@ Test(store_faults, a_file_of_schema_1_is_brought_up_and_keeps_its_rows) {
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(query_int("PRAGMA user_version"), store_migration_count);
     cr_assert_eq(query_int("SELECT count(*) FROM requests WHERE objective = 'throughput'"), 1);
+}
+
+// Schema 8 had a column per axis.
+Test(store_faults, exposed_seconds_in_columns_become_rows_by_axis) {
+    sqlite3 *db = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, path, store_migrations, 8, &error), STATUS_OK, "%s", error.message);
+    sqlite3_close(db);
+    execute("INSERT INTO predictions VALUES ('h', 't', 'v', 'm', 'c', 'h', 't', 'p', 1, 1, 1, 1, 0.5, 0.5, "
+            "0.125, 0.25, 0, 0.0625, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 'forward', 'logits', 1, 0)");
+    execute(
+        "INSERT INTO runs (id, host, command, model, plan, content_hash, target, cluster, device, transport, lanes, "
+        "seed, steps, state, losses, grad_norms, step_times_s, exposed_cp_s, exposed_tp_s) VALUES (7, 'a', 'c', "
+        "'m', 'p', 'h', 't', 'c', 'cpu', 'shm', 'serial', 1, 1, 'ok', '[]', '[]', '[]', 0.5, 0)");
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(query_int("SELECT count(*) FROM prediction_exposed"), 3);
+    cr_assert_eq(query_int("SELECT count(*) FROM prediction_exposed WHERE content_hash = 'h' AND (axis, seconds) IN "
+                           "(VALUES ('dp_replicate', 0.125), ('dp_shard', 0.25), ('tp', 0.0625))"),
+                 3);
+    cr_assert_eq(query_int("SELECT count(*) FROM run_exposed WHERE run_id = 7 AND axis = 'cp' AND seconds = 0.5"), 1);
+    cr_assert_eq(query_int("SELECT count(*) FROM run_exposed"), 1);
+    cr_assert_eq(query_int("SELECT count(*) FROM v_ranking"), 0);  // the views are whole
+    cr_assert_eq(query_int("SELECT count(*) FROM v_best"), 0);
 }
 
 Test(store_faults, a_file_that_an_older_ndtune_wrote_keeps_its_rows_and_gains_their_middles) {

@@ -79,12 +79,26 @@ Test(store, numbers_from_the_store_are_the_computed_ones_bit_for_bit) {
         cr_assert(plans_equal(&a->plan, &b->plan));
         cr_assert_eq(a->step_s, b->step_s);
         cr_assert_eq(a->step_high_s, b->step_high_s);
-        cr_assert_eq(a->exposed_s[AXIS_DP_SHARD], b->exposed_s[AXIS_DP_SHARD]);
+        cr_assert_arr_eq(a->exposed_s, b->exposed_s, sizeof a->exposed_s);
         cr_assert_eq(a->memory.activations, b->memory.activations);
         cr_assert_eq(a->memory.reserved_bytes, b->memory.reserved_bytes);
         cr_assert_str_eq(a->memory.top_name, b->memory.top_name);
         cr_assert_eq(a->mfu, b->mfu);
     }
+}
+
+Test(store, a_prediction_saved_again_replaces_its_exposed_seconds) {
+    const PredictionCache cache = store_cache(store);
+    const TuneResult first = search(&cache);
+    save(&first);
+    Prediction again = first.entries[0], found = {0};
+    again.cached = false;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        again.exposed_s[axis] = axis == AXIS_CP ? 0.25 : 0;
+    }
+    cr_assert_eq(store_save_prediction(store, &request, &again, &error), STATUS_OK, "%s", error.message);
+    cr_assert(cache.find(cache.state, again.content_hash, &arena, &found));
+    cr_assert_arr_eq(found.exposed_s, again.exposed_s, sizeof found.exposed_s);
 }
 
 Test(store, another_profile_is_not_a_hit) {

@@ -1,0 +1,30 @@
+// Exposed communication of a prediction or a run: a row per axis that has some, by the axis's name.
+
+#include "autotune/store/store_internal.h"
+
+Status store_put_exposed(Store *store, sqlite3_stmt *statement, const double exposed_s[AXIS_COUNT], Error *error) {
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        int place = 2;  // 1 is the owner, bound by the caller
+        if (exposed_s[axis] == 0) {
+            continue;
+        }
+        bind_text(statement, &place, axis_names[axis]);
+        bind_double(statement, &place, exposed_s[axis]);
+        TRY(store_step(store, statement, error));
+    }
+    return STATUS_OK;
+}
+
+int store_read_exposed(sqlite3_stmt *statement, double exposed_s[AXIS_COUNT]) {
+    int code;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        exposed_s[axis] = 0;
+    }
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        const Axis axis = axis_find((const char *)sqlite3_column_text(statement, 0));
+        if (axis < AXIS_COUNT) {
+            exposed_s[axis] = sqlite3_column_double(statement, 1);
+        }
+    }
+    return code;
+}
