@@ -27,6 +27,7 @@ struct Analytic {
     bool no_contention;
     Slowdowns slow;
     Analytic *memory_of;  // whose memory curves these are
+    LiveTraces traces;
 };
 
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena) {
@@ -50,6 +51,7 @@ void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double 
 
 void analytic_free(Analytic *analytic) {
     arena_free(&analytic->scratch);
+    live_traces_free(&analytic->traces);
 }
 
 static Status lower(Analytic *analytic, const TrainPlan *plan, int micro_steps, StepProgram *program, Error *error) {
@@ -176,7 +178,8 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
                           Error *error) {
     Analytic *owner = analytic->memory_of;
     *made = ARENA_NEW(owner->arena, MemoryCurve);
-    TRY(memory_curve_make(&analytic->model, plan, analytic->cost.target, owner->arena, *made, error));
+    TRY(memory_curve_make(&analytic->model, plan, analytic->cost.target, &owner->traces, &analytic->scratch,
+                          owner->arena, *made, error));
     memo_add(&owner->memories, key, *made, owner->arena);
     return STATUS_OK;
 }

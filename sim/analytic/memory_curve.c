@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/memory/memory_breakdown.h"
-
 typedef struct Sample {
     LiveMoment *moments;
     int32_t count;
@@ -18,12 +16,12 @@ static bool is_padding(const StepProgram *program, const LiveMoment *moment) {
     return program->tasks[moment->task].kind == TASK_ZERO && program->tasks[moment->task].unit >= 0;
 }
 
-static Status take_sample(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
-                          Sample *sample, Error *error) {
+static Status take_sample(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
+                          Arena *arena, Sample *sample, Error *error) {
     StepProgram program;
     int32_t count;
     TRY(step_lower(model, plan, target, arena, &program, error));
-    TRY(memory_live_moments(&program, &memory_breakdown_cut_options, arena, &sample->moments, &count, error));
+    TRY(memory_live_moments(&program, &memory_breakdown_cut_options, traces, arena, &sample->moments, &count, error));
     sample->count = 0;
     for (int32_t i = 0; i < count; i++) {
         if (!is_padding(&program, &sample->moments[i])) {
@@ -74,7 +72,7 @@ static Status join_samples(const Sample samples[3], const Spread *spread, Arena 
         return error_set(error, STATUS_INTERNAL, "neighbouring plans lower to programs of %d, %d and %d moments",
                          samples[0].count, samples[1].count, samples[2].count);
     }
-    MemoryPlane *planes = ARENA_ARRAY(arena, MemoryPlane, samples[0].count + 1);
+    MemoryPlane *planes = ARENA_UNCLEARED(arena, MemoryPlane, samples[0].count + 1);
     curve->planes = planes;
     for (int32_t i = 0; i < samples[0].count; i++) {
         const MemoryPlane plane = plane_through(spread, samples[0].moments[i].bytes, samples[1].moments[i].bytes,
@@ -90,15 +88,15 @@ bool target_plans_memory(const Target *target) {
 
 // What the breakdown of the plan itself says: the whole answer where a planner packs, the runtime's own bytes
 // elsewhere.
-static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
-                             MemoryBreakdown *breakdown, Error *error) {
+static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
+                             Arena *arena, MemoryBreakdown *breakdown, Error *error) {
     StepProgram program;
     TRY(step_lower(model, plan, target, arena, &program, error));
-    return memory_breakdown(&program, arena, breakdown, error);
+    return memory_breakdown_among(&program, traces, arena, breakdown, error);
 }
 
-static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *scratch,
-                          MemoryCurve *curve, Error *error) {
+static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
+                          Arena *scratch, MemoryCurve *curve, Error *error) {
     TrainPlan neighbour = *plan;
     neighbour.mesh.order = (AxisOrder){0};  // bytes are the same in any, and a neighbour may not be legal in the plan's
     TrainPlan plans[3] = {neighbour, neighbour, neighbour};
@@ -113,26 +111,25 @@ static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const T
                            .shared = plan->zero > 0};
     Sample samples[3];
     for (int i = 0; i < 3; i++) {
-        TRY(take_sample(model, &plans[i], target, scratch, &samples[i], error));
+        TRY(take_sample(model, &plans[i], target, traces, scratch, &samples[i], error));
     }
     return join_samples(samples, &spread, scratch, curve, error);
 }
 
-Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
-                         MemoryCurve *curve, Error *error) {
-    Arena scratch = {0};
+Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
+                         Arena *scratch, Arena *arena, MemoryCurve *curve, Error *error) {
     TrainPlan first = *plan;
     first.grad_accum = plan->grad_accum < 3 ? plan->grad_accum : 3;  // first, middle, last: more are the same
     MemoryBreakdown breakdown;
     MemoryPlane planned = {0};
-    Status status = take_breakdown(model, &first, target, &scratch, &breakdown, error);
+    Status status = take_breakdown(model, &first, target, traces, scratch, &breakdown, error);
     *curve = (MemoryCurve){.slack = target->runtime.allocator_slack};
     if (status == STATUS_OK && target_plans_memory(target)) {
         planned.fixed_bytes = breakdown.peak_bytes;
         curve->planes = &planned;
         curve->count = 1;
     } else if (status == STATUS_OK) {
-        status = make_planes(model, &first, target, &scratch, curve, error);
+        status = make_planes(model, &first, target, traces, scratch, curve, error);
     }
     if (status == STATUS_OK) {
         const MemoryPlane *planes = curve->planes;
@@ -140,7 +137,7 @@ Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Ta
         curve->planes = ARENA_ARRAY(arena, MemoryPlane, curve->count);
         memcpy(curve->planes, planes, (size_t)curve->count * sizeof *planes);
     }
-    arena_free(&scratch);
+    arena_reset(scratch);
     return status == STATUS_OK ? status : error_wrap(error, "memory of neighbouring plans");
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "sim/analytic/analytic.h"
+#include "sim/memory/memory_breakdown.h"
 
 typedef struct MemoryPlane {
     double fixed_bytes;     // constant
@@ -21,9 +22,9 @@ typedef struct MemoryCurve {
 // plan only.
 bool target_plans_memory(const Target *target);
 
-// From the plan's neighbours with few shards and twice the micro-batch.
-Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
-                         MemoryCurve *curve, Error *error);
+// From the plan's neighbours with few shards and twice the micro-batch. The scratch is empty afterwards.
+Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
+                         Arena *scratch, Arena *arena, MemoryCurve *curve, Error *error);
 
 // Fills peak_bytes and reserved_bytes.
 void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, Estimate *estimate);

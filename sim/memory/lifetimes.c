@@ -96,11 +96,10 @@ static void scan_instance(Scan *scan, const StepInstance *instance, int32_t inde
     }
 }
 
-Status lifetimes_find(const StepProgram *program, const StepInstance *instances, int32_t count, Arena *arena,
-                      Lifetimes *lifetimes, Error *error) {
-    Scan scan = {.program = program, .arena = arena, .lifetimes = lifetimes};
+void lifetimes_of_cells(const StepProgram *program, const OperandCells *cells, const StepInstance *instances,
+                        int32_t count, Arena *arena, Lifetimes *lifetimes) {
+    Scan scan = {.program = program, .cells = cells, .arena = arena, .lifetimes = lifetimes};
     *lifetimes = (Lifetimes){0};
-    TRY(slot_cells_find(program, arena, &scan.cells, error));
     scan_prepare(&scan);
     for (int32_t i = count - 1; i >= 0; i--) {
         scan_instance(&scan, &instances[i], i);
@@ -112,5 +111,12 @@ Status lifetimes_find(const StepProgram *program, const StepInstance *instances,
             }
         }
     }
+}
+
+Status lifetimes_find(const StepProgram *program, const StepInstance *instances, int32_t count, Arena *arena,
+                      Lifetimes *lifetimes, Error *error) {
+    const OperandCells *cells;
+    TRY(slot_cells_find(program, arena, &cells, error));
+    lifetimes_of_cells(program, cells, instances, count, arena, lifetimes);
     return STATUS_OK;
 }

@@ -7,85 +7,76 @@
 
 #include <string.h>
 
-#include "sim/memory/lifetimes.h"
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
-#include "sim/memory/program_cut.h"
 
 typedef struct Trace {
     const StepProgram *program;
-    ProgramCut cut;
-    StepInstance *instances;
-    int32_t count;
-    Lifetimes lifetimes;
+    const LiveTrace *who;
     int64_t persistent_bytes;
+    double *live;  // bytes at each instance
     int32_t peak;  // instance
     double peak_bytes;
 } Trace;
 
 // Layers whose tasks look at first and last layers only: with reach r, layers 0 .. r+1 from either end touch at most
 // 2r+1 layers from it, and the layer 2r+2 stands for the middle.
-static int32_t trace_middle_layer(const Trace *trace) {
-    return 2 * trace->cut.reach + 2;
+static int32_t trace_middle_layer(const LiveTrace *who) {
+    return 2 * who->reach + 2;
 }
 
-static bool trace_looks_at(const Trace *trace, int32_t layer) {
-    const int32_t from_end = trace->cut.program.layers - 1 - layer;
-    const int32_t edge = trace->cut.reach + 1;
-    return trace->cut.removed_layers == 0 || layer <= edge || from_end <= edge;
+static bool trace_looks_at(const LiveTrace *who, int32_t layer) {
+    const int32_t from_end = who->layers - 1 - layer;
+    const int32_t edge = who->reach + 1;
+    return who->removed_layers == 0 || layer <= edge || from_end <= edge;
 }
 
 static double lifetime_bytes(const Trace *trace, const SlotLifetime *lifetime) {
-    const bool stands_for_more = trace->cut.per_layer[lifetime->buffer] && lifetime->slot == trace_middle_layer(trace);
-    const int32_t slots = stands_for_more ? 1 + trace->cut.removed_layers : 1;
+    const LiveTrace *who = trace->who;
+    const bool stands_for_more = who->per_layer[lifetime->buffer] && lifetime->slot == trace_middle_layer(who);
+    const int32_t slots = stands_for_more ? 1 + who->removed_layers : 1;
     return (double)slots * (double)trace->program->buffers[lifetime->buffer].slot_bytes;
 }
 
-// Live bytes at each instance.
-static double *trace_live(const Trace *trace, Arena *arena) {
-    double *change = ARENA_ARRAY(arena, double, trace->count + 1);
-    for (int32_t i = 0; i < trace->lifetimes.count; i++) {
-        const SlotLifetime *row = &trace->lifetimes.rows[i];
+static void trace_add_up(Trace *trace, Arena *arena) {
+    const LiveTrace *who = trace->who;
+    double *change = ARENA_ARRAY(arena, double, who->count + 1);
+    for (int32_t i = 0; i < who->lifetimes.count; i++) {
+        const SlotLifetime *row = &who->lifetimes.rows[i];
         const double bytes = lifetime_bytes(trace, row);
         change[row->first] += bytes;
         change[row->last + 1] -= bytes;
     }
     double live = (double)trace->persistent_bytes;
-    for (int32_t i = 0; i < trace->count; i++) {
+    for (int32_t i = 0; i < who->count; i++) {
         live += change[i];  // whole bytes far below 2^53: exact
         change[i] = live;
     }
-    return change;
+    trace->live = change;
 }
 
-static void trace_find_peak(Trace *trace, Arena *arena) {
-    const double *live = trace_live(trace, arena);
+static void trace_find_peak(Trace *trace) {
+    const LiveTrace *who = trace->who;
     trace->peak_bytes = (double)trace->persistent_bytes;
     trace->peak = -1;
-    for (int32_t i = 0; i < trace->count; i++) {
-        if (live[i] > trace->peak_bytes && trace_looks_at(trace, trace->instances[i].layer)) {
-            trace->peak_bytes = live[i];
+    for (int32_t i = 0; i < who->count; i++) {
+        if (trace->live[i] > trace->peak_bytes && trace_looks_at(who, who->instances[i].layer)) {
+            trace->peak_bytes = trace->live[i];
             trace->peak = i;
         }
     }
 }
 
-static Status trace_build(Trace *trace, const StepProgram *program, const CutOptions *options, Arena *arena,
+// Valid until the next one is built among the same traces.
+static Status trace_build(Trace *trace, const StepProgram *program, const CutOptions *options, LiveTraces *traces,
                           Error *error) {
     *trace = (Trace){.program = program};
-    program_cut(program, options, arena, &trace->cut);
-    trace->count = (int32_t)step_instance_count(&trace->cut.program);
-    trace->instances = ARENA_ARRAY(arena, StepInstance, trace->count);
-    StepCursor cursor = step_cursor_begin(&trace->cut.program);
-    for (int32_t i = 0; i < trace->count; i++) {
-        step_cursor_next(&cursor, &trace->instances[i]);
-    }
-    TRY(lifetimes_find(&trace->cut.program, trace->instances, trace->count, arena, &trace->lifetimes, error));
+    TRY(live_traces_find(traces, program, options, &trace->who, error));
     for (int32_t i = 0; i < program->buffer_count; i++) {
         const Buffer *buffer = &program->buffers[i];
         trace->persistent_bytes += buffer->persistent ? buffer->slots * buffer->slot_bytes : 0;
     }
-    trace_find_peak(trace, arena);
+    trace_add_up(trace, &traces->scratch);
     return STATUS_OK;
 }
 
@@ -125,8 +116,8 @@ static void trace_break_down(const Trace *trace, MemoryBreakdown *breakdown, Are
         const Buffer *buffer = &program->buffers[i];
         bytes[i] = buffer->persistent ? (double)(buffer->slots * buffer->slot_bytes) : 0;
     }
-    for (int32_t i = 0; i < trace->lifetimes.count; i++) {
-        const SlotLifetime *row = &trace->lifetimes.rows[i];
+    for (int32_t i = 0; i < trace->who->lifetimes.count; i++) {
+        const SlotLifetime *row = &trace->who->lifetimes.rows[i];
         bytes[row->buffer] += row->first <= trace->peak && trace->peak <= row->last ? lifetime_bytes(trace, row) : 0;
     }
     for (int32_t i = 0; i < program->buffer_count; i++) {
@@ -138,7 +129,7 @@ static void trace_break_down(const Trace *trace, MemoryBreakdown *breakdown, Are
     }
     breakdown->peak_phase = phase_text(PHASE_FORWARD);
     if (trace->peak >= 0) {
-        breakdown->peak_phase = phase_text(trace->cut.program.tasks[trace->instances[trace->peak].task].phase);
+        breakdown->peak_phase = phase_text(program->tasks[trace->who->instances[trace->peak].task].phase);
     }
     breakdown->peak_bytes = trace->peak_bytes;
 }
@@ -166,46 +157,40 @@ static int32_t communicator_count(const StepProgram *program, Arena *arena) {
     return count;
 }
 
-Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, MemoryBreakdown *breakdown,
-                            Error *error) {
+Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, LiveTraces *traces,
+                            MemoryBreakdown *breakdown, Error *error) {
     *breakdown = (MemoryBreakdown){.top_name = "nothing"};
     const Target *target = program->target;
-    Arena scratch = {0};
     Trace trace;
-    const Status status = trace_build(&trace, program, options, &scratch, error);
-    if (status == STATUS_OK) {
-        trace_break_down(&trace, breakdown, &scratch);
-        breakdown->reserved_bytes = target->runtime.context_bytes +
-                                    communicator_count(program, &scratch) * target->runtime.communicator_bytes +
-                                    breakdown->peak_bytes * (1 + target->runtime.allocator_slack);
-    }
-    arena_free(&scratch);
-    return status;
+    TRY(trace_build(&trace, program, options, traces, error));
+    trace_find_peak(&trace);
+    trace_break_down(&trace, breakdown, &traces->scratch);
+    breakdown->reserved_bytes = target->runtime.context_bytes +
+                                communicator_count(program, &traces->scratch) * target->runtime.communicator_bytes +
+                                breakdown->peak_bytes * (1 + target->runtime.allocator_slack);
+    return STATUS_OK;
 }
 
-Status memory_live_moments(const StepProgram *program, const CutOptions *options, Arena *arena, LiveMoment **moments,
-                           int32_t *count, Error *error) {
-    Arena scratch = {0};
+Status memory_live_moments(const StepProgram *program, const CutOptions *options, LiveTraces *traces, Arena *arena,
+                           LiveMoment **moments, int32_t *count, Error *error) {
     Trace trace;
-    const Status status = trace_build(&trace, program, options, &scratch, error);
     *count = 0;
-    if (status == STATUS_OK) {
-        const double *live = trace_live(&trace, &scratch);
-        *moments = ARENA_ARRAY(arena, LiveMoment, trace.count);
-        for (int32_t i = 0; i < trace.count; i++) {
-            if (trace_looks_at(&trace, trace.instances[i].layer)) {
-                (*moments)[(*count)++] = (LiveMoment){.task = trace.instances[i].task, .bytes = live[i]};
-            }
+    TRY(trace_build(&trace, program, options, traces, error));
+    const LiveTrace *who = trace.who;
+    *moments = ARENA_UNCLEARED(arena, LiveMoment, who->count);
+    for (int32_t i = 0; i < who->count; i++) {
+        if (trace_looks_at(who, who->instances[i].layer)) {
+            (*moments)[(*count)++] = (LiveMoment){.task = who->instances[i].task, .bytes = trace.live[i]};
         }
     }
-    arena_free(&scratch);
-    return status;
+    return STATUS_OK;
 }
 
 const CutOptions memory_breakdown_cut_options = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 2};
 
-Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error) {
-    const Status status = memory_breakdown_cut(program, &memory_breakdown_cut_options, breakdown, error);
+Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Arena *arena, MemoryBreakdown *breakdown,
+                              Error *error) {
+    const Status status = memory_breakdown_cut(program, &memory_breakdown_cut_options, traces, breakdown, error);
     if (status != STATUS_OK) {
         return error_wrap(error, "memory breakdown");
     }
@@ -220,4 +205,11 @@ Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdow
     breakdown->peak_bytes += rest;
     breakdown->reserved_bytes += rest * (1 + program->target->runtime.allocator_slack);
     return STATUS_OK;
+}
+
+Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error) {
+    LiveTraces traces = {0};
+    const Status status = memory_breakdown_among(program, &traces, arena, breakdown, error);
+    live_traces_free(&traces);
+    return status;
 }

@@ -1,13 +1,17 @@
 // The framework part of memory_breakdown with a choice of how far loops are cut, so that a test can hold cut against
-// whole.
+// whole; and what is shared among many programs.
 
 #pragma once
 
+#include "sim/memory/live_trace.h"
 #include "sim/memory/memory.h"
-#include "sim/memory/program_cut.h"
 
-Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, MemoryBreakdown *breakdown,
-                            Error *error);
+Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, LiveTraces *traces,
+                            MemoryBreakdown *breakdown, Error *error);
+
+// memory_breakdown for one of many programs: what those before it found is looked up.
+Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Arena *arena, MemoryBreakdown *breakdown,
+                              Error *error);
 
 // Live bytes while each task instance runs, persistent buffers included, in issue order; instances that the cut does
 // not look at are left out. What memory_breakdown takes its peak from.
@@ -16,7 +20,7 @@ typedef struct LiveMoment {
     double bytes;
 } LiveMoment;
 
-Status memory_live_moments(const StepProgram *program, const CutOptions *options, Arena *arena, LiveMoment **moments,
-                           int32_t *count, Error *error);
+Status memory_live_moments(const StepProgram *program, const CutOptions *options, LiveTraces *traces, Arena *arena,
+                           LiveMoment **moments, int32_t *count, Error *error);
 
-extern const CutOptions memory_breakdown_cut_options;    // what memory_breakdown uses
+extern const CutOptions memory_breakdown_cut_options;  // what memory_breakdown uses

@@ -12,6 +12,8 @@ enum { MAX_CELLS = 64 };
 typedef struct BufferCuts {
     int64_t *cut;
     int32_t count;
+    int64_t begin, end;  // the range asked for last: most accesses are to a whole slot
+    OperandCells found;
 } BufferCuts;
 
 typedef struct CellFinder {
@@ -47,10 +49,26 @@ static Status find_begins(CellFinder *finder, Error *error) {
     return STATUS_OK;
 }
 
+static void sort_cuts(const BufferCuts *cuts) {
+    enum { FEW = 24 };
+    if (cuts->count > FEW) {
+        qsort(cuts->cut, (size_t)cuts->count, sizeof(int64_t), compare_cuts);
+        return;
+    }
+    for (int32_t i = 1; i < cuts->count; i++) {
+        const int64_t cut = cuts->cut[i];
+        int32_t at = i;
+        for (; at > 0 && cuts->cut[at - 1] > cut; at--) {
+            cuts->cut[at] = cuts->cut[at - 1];
+        }
+        cuts->cut[at] = cut;
+    }
+}
+
 static void cuts_finish(BufferCuts *cuts, int64_t slot_bytes) {
     cuts->cut[cuts->count++] = 0;
     cuts->cut[cuts->count++] = slot_bytes;
-    qsort(cuts->cut, (size_t)cuts->count, sizeof(int64_t), compare_cuts);
+    sort_cuts(cuts);
     int32_t kept = 1;
     for (int32_t i = 1; i < cuts->count; i++) {
         if (cuts->cut[i] != cuts->cut[kept - 1]) {
@@ -83,8 +101,10 @@ static void find_cuts(CellFinder *finder, Arena *arena) {
             operands[program->operands[i].ref.buffer]++;
         }
     }
+    int64_t *cut = ARENA_UNCLEARED(arena, int64_t, 2 * (program->operand_count + program->buffer_count));
     for (int32_t b = 0; b < program->buffer_count; b++) {
-        finder->cuts[b].cut = ARENA_ARRAY(arena, int64_t, 2 * operands[b] + 2);
+        finder->cuts[b].cut = cut;
+        cut += 2 * operands[b] + 2;
     }
     for (int32_t i = 0; i < program->operand_count; i++) {
         const BufferRef *ref = &program->operands[i].ref;
@@ -99,13 +119,19 @@ static void find_cuts(CellFinder *finder, Arena *arena) {
     }
 }
 
-static OperandCells cells_of_range(const BufferCuts *cuts, int64_t begin, int64_t end) {
+static OperandCells cells_of_range(BufferCuts *cuts, int64_t begin, int64_t end) {
+    if (cuts->begin == begin && cuts->end == end) {
+        return cuts->found;
+    }
     OperandCells found = {0};
     for (int32_t i = 0; i + 1 < cuts->count; i++) {
         const uint64_t bit = (uint64_t)1 << i;
         found.touched |= cuts->cut[i] < end && cuts->cut[i + 1] > begin ? bit : 0;
         found.covered |= cuts->cut[i] >= begin && cuts->cut[i + 1] <= end ? bit : 0;
     }
+    cuts->begin = begin;
+    cuts->end = end;
+    cuts->found = found;
     return found;
 }
 

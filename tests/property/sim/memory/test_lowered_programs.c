@@ -13,6 +13,7 @@ static const CutOptions whole = {.reach_factor = 0, .base_layers = 1 << 20, .max
 typedef struct Tally {
     double worst_ratio;  // arena over live bytes
     char worst_plan[PLAN_TEXT_BYTES];
+    LiveTraces traces;  // of all programs
 } Tally;
 
 static const char *name_of(const StepProgram *program, char text[PLAN_TEXT_BYTES]) {
@@ -43,8 +44,10 @@ static void check_bytes(void *context, const StepProgram *program) {
     char text[PLAN_TEXT_BYTES];
     static const CutOptions usual = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 2};
     cr_assert_eq(memory_plan(program, &arena, &plan, &error), STATUS_OK);
-    cr_assert_eq(memory_breakdown_cut(program, &usual, &cut, &error), STATUS_OK);
-    cr_assert_eq(memory_breakdown_cut(program, &whole, &all, &error), STATUS_OK);
+    LiveTraces own = {0};
+    cr_assert_eq(memory_breakdown_cut(program, &usual, &tally->traces, &cut, &error), STATUS_OK);
+    cr_assert_eq(memory_breakdown_cut(program, &whole, &own, &all, &error), STATUS_OK);
+    live_traces_free(&own);
     cr_assert_eq(cut.peak_bytes, all.peak_bytes, "%s: cut %.0f, whole %.0f", name_of(program, text), cut.peak_bytes,
                  all.peak_bytes);
     cr_assert_eq(cut.activations, all.activations, "%s", name_of(program, text));
@@ -77,6 +80,7 @@ Test(lowered_programs, tiny_arena_lies_between_live_bytes_and_all_buffers) {
         const int count = lowered_sweep(&tiny[i], check_bytes, &tally);
         fprintf(stderr, "%s tiny: %d programs, arena / live at most %.3f (%s)\n", tiny[i].target, count,
                 tally.worst_ratio, tally.worst_plan);
+        live_traces_free(&tally.traces);
     }
 }
 
@@ -107,5 +111,6 @@ Test(lowered_programs, models_of_1_to_80_layers_cut_to_the_byte) {
         const int count = lowered_sweep(&large[i], check_bytes, &tally);
         fprintf(stderr, "%s %s: %d programs, arena / live at most %.3f (%s)\n", large[i].target, large[i].model, count,
                 tally.worst_ratio, tally.worst_plan);
+        live_traces_free(&tally.traces);
     }
 }

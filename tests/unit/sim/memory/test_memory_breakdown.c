@@ -54,11 +54,13 @@ Test(memory_breakdown, cut_loops_give_exactly_the_whole_programs_terms) {
         StepProgram *program = example_prefetch(&builder, &(PrefetchOptions){.layers = layers, .micro_batches = 6});
         const MemoryBreakdown cut = breakdown_of(program, &arena);
         MemoryBreakdown all;
-        cr_assert_eq(memory_breakdown_cut(program, &whole, &all, &error), STATUS_OK);
+        LiveTraces traces = {0};
+        cr_assert_eq(memory_breakdown_cut(program, &whole, &traces, &all, &error), STATUS_OK);
         cr_assert_eq(cut.peak_bytes, all.peak_bytes, "%d layers: %.0f and %.0f", layers, cut.peak_bytes,
                      all.peak_bytes);
         cr_assert_eq(cut.activations, all.activations, "%d layers", layers);
         cr_assert_str_eq(cut.peak_phase, all.peak_phase);
+        live_traces_free(&traces);
         arena_free(&arena);
     }
 }
@@ -67,16 +69,18 @@ Test(memory_breakdown, the_peak_is_the_highest_live_moment) {
     Arena arena = {0};
     Error error = {0};
     LiveMoment *moments;
+    LiveTraces traces = {0};
     int32_t count;
     ProgramBuilder builder = builder_begin(&arena, 30);
     StepProgram *program = example_prefetch(&builder, &(PrefetchOptions){.layers = 30, .micro_batches = 2});
-    cr_assert_eq(memory_live_moments(program, &memory_breakdown_cut_options, &arena, &moments, &count, &error),
+    cr_assert_eq(memory_live_moments(program, &memory_breakdown_cut_options, &traces, &arena, &moments, &count, &error),
                  STATUS_OK);
     double highest = 0;
     for (int32_t i = 0; i < count; i++) {
         highest = moments[i].bytes > highest ? moments[i].bytes : highest;
     }
     cr_assert_eq(highest, breakdown_of(program, &arena).peak_bytes);
+    live_traces_free(&traces);
     arena_free(&arena);
 }
 

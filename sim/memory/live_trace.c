@@ -1,0 +1,141 @@
+// Two programs have one structure when everything that decides lifetimes is equal: loops, guards, which slots and cells
+// each operand touches and how. That is written down as words and compared whole; its hash only finds candidates.
+
+#include "sim/memory/live_trace.h"
+
+#include <string.h>
+
+#include "sim/base/hash.h"
+#include "sim/memory/slot_cells.h"
+
+typedef struct Structure {
+    uint64_t *words;
+    size_t count;
+    uint64_t hash;
+} Structure;
+
+typedef struct KnownTrace {
+    Structure structure;
+    LiveTrace *trace;
+} KnownTrace;
+
+static void add_word(Structure *structure, uint64_t word) {
+    structure->words[structure->count++] = word;
+}
+
+static uint64_t pair_of(int32_t high, int32_t low) {
+    return (uint64_t)(uint32_t)high << 32 | (uint32_t)low;
+}
+
+static uint64_t index_of(int16_t layer_scale, int16_t layer_offset) {
+    return (uint64_t)(uint16_t)layer_scale << 16 | (uint16_t)layer_offset;
+}
+
+static void add_loops(Structure *structure, const StepProgram *program) {
+    for (int32_t i = 0; i < program->segment_count; i++) {
+        const Segment *segment = &program->segments[i];
+        add_word(structure, pair_of((int32_t)segment->kind, segment->end));
+        add_word(structure, pair_of(segment->first_task, segment->task_count));
+        add_word(structure, pair_of(segment->first, segment->step));
+        add_word(structure, (uint64_t)segment->count);
+    }
+    for (int32_t i = 0; i < program->task_count; i++) {
+        add_word(structure, pair_of(program->tasks[i].layer_guard, program->tasks[i].operand_count));
+    }
+}
+
+static void add_references(Structure *structure, const StepProgram *program, const OperandCells *cells) {
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        add_word(structure, pair_of(program->buffers[i].slots, program->buffers[i].persistent));
+    }
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        const BufferRef *ref = &program->operands[i].ref;
+        add_word(structure, (uint64_t)(uint32_t)ref->buffer << 34 | (uint64_t)program->operands[i].access << 32 |
+                                index_of(ref->layer_scale, ref->layer_offset));
+        add_word(structure, cells[i].touched);
+        add_word(structure, cells[i].covered);
+    }
+    for (int32_t i = 0; i < program->event_ref_count; i++) {  // a loop is cut by them, too
+        const EventRef *ref = &program->event_refs[i];
+        add_word(structure, (uint64_t)(uint32_t)program->events[ref->event].buffer << 32 |
+                                index_of(ref->layer_scale, ref->layer_offset));
+    }
+}
+
+static Structure structure_of(const StepProgram *program, const CutOptions *options, const OperandCells *cells,
+                              Arena *arena) {
+    enum { EDGES = 4, PER_SEGMENT = 4, PER_OPERAND = 3 };
+    const size_t most = EDGES + (size_t)program->segment_count * PER_SEGMENT + (size_t)program->task_count +
+                        (size_t)program->buffer_count + (size_t)program->operand_count * PER_OPERAND +
+                        (size_t)program->event_ref_count;
+    Structure structure = {.words = ARENA_UNCLEARED(arena, uint64_t, most)};
+    add_word(&structure, pair_of(options->reach_factor, options->base_layers));
+    add_word(&structure, pair_of(options->max_micro_steps, program->layers));
+    add_word(&structure, pair_of(program->segment_count, program->task_count));
+    add_word(&structure, pair_of(program->buffer_count, program->operand_count));
+    add_loops(&structure, program);
+    add_references(&structure, program, cells);
+    Hash hash = hash_begin();
+    for (size_t i = 0; i < structure.count; i++) {
+        hash_int(&hash, (int64_t)structure.words[i]);
+    }
+    structure.hash = hash_end(&hash);
+    return structure;
+}
+
+static const LiveTrace *known_trace(const LiveTraces *traces, const Structure *structure) {
+    for (size_t i = 0; i < traces->count; i++) {
+        const Structure *other = &traces->known[i].structure;
+        if (other->hash == structure->hash && other->count == structure->count &&
+            memcmp(other->words, structure->words, structure->count * sizeof *structure->words) == 0) {
+            return traces->known[i].trace;
+        }
+    }
+    return NULL;
+}
+
+static void make_trace(const StepProgram *program, const CutOptions *options, const OperandCells *cells, Arena *arena,
+                       Arena *scratch, LiveTrace *trace) {
+    ProgramCut cut;
+    program_cut(program, options, scratch, &cut);
+    trace->count = (int32_t)step_instance_count(&cut.program);
+    trace->instances = ARENA_UNCLEARED(arena, StepInstance, trace->count);
+    StepCursor cursor = step_cursor_begin(&cut.program);
+    for (int32_t i = 0; i < trace->count; i++) {
+        step_cursor_next(&cursor, &trace->instances[i]);
+    }
+    lifetimes_of_cells(&cut.program, cells, trace->instances, trace->count, scratch, &trace->lifetimes);
+    trace->lifetimes.rows = memcpy(ARENA_UNCLEARED(arena, SlotLifetime, trace->lifetimes.count + 1),
+                                   trace->lifetimes.rows, (size_t)trace->lifetimes.count * sizeof(SlotLifetime));
+    trace->per_layer = memcpy(ARENA_UNCLEARED(arena, bool, program->buffer_count + 1), cut.per_layer,
+                              (size_t)program->buffer_count * sizeof(bool));
+    trace->layers = cut.program.layers;
+    trace->removed_layers = cut.removed_layers;
+    trace->reach = cut.reach;
+}
+
+Status live_traces_find(LiveTraces *traces, const StepProgram *program, const CutOptions *options,
+                        const LiveTrace **trace, Error *error) {
+    const OperandCells *cells;
+    arena_reset(&traces->scratch);
+    TRY(slot_cells_find(program, &traces->scratch, &cells, error));
+    Structure structure = structure_of(program, options, cells, &traces->scratch);
+    *trace = known_trace(traces, &structure);
+    if (*trace) {
+        return STATUS_OK;
+    }
+    LiveTrace *made = ARENA_NEW(&traces->arena, LiveTrace);
+    make_trace(program, options, cells, &traces->arena, &traces->scratch, made);
+    structure.words = memcpy(ARENA_UNCLEARED(&traces->arena, uint64_t, structure.count), structure.words,
+                             structure.count * sizeof *structure.words);
+    traces->known = arena_grow(&traces->arena, traces->known, traces->count, &traces->capacity, sizeof *traces->known);
+    traces->known[traces->count++] = (KnownTrace){structure, made};
+    *trace = made;
+    return STATUS_OK;
+}
+
+void live_traces_free(LiveTraces *traces) {
+    arena_free(&traces->arena);
+    arena_free(&traces->scratch);
+    *traces = (LiveTraces){0};
+}

@@ -1,0 +1,28 @@
+// Who is alive when in a program with its loops cut: instances in issue order and the lifetimes of slots. Neither says
+// anything about bytes, so programs of one structure (same tasks, references and cells; other sizes) share it.
+
+#pragma once
+
+#include "sim/memory/lifetimes.h"
+#include "sim/memory/program_cut.h"
+
+typedef struct LiveTrace {
+    StepInstance *instances;
+    int32_t count;
+    Lifetimes lifetimes;
+    int32_t layers, removed_layers;  // of the cut program; left out of it
+    int32_t reach;
+    const bool *per_layer;  // of each buffer (program_cut.h)
+} LiveTrace;
+
+// Traces by structure; "LiveTraces t = {0}" is empty. Everything lives in its own arena.
+typedef struct LiveTraces {
+    Arena arena, scratch;
+    struct KnownTrace *known;
+    size_t count, capacity;
+} LiveTraces;
+
+// *trace is the collection's: an addition leaves it where it is.
+Status live_traces_find(LiveTraces *traces, const StepProgram *program, const CutOptions *options,
+                        const LiveTrace **trace, Error *error);
+void live_traces_free(LiveTraces *traces);
