@@ -13,7 +13,7 @@ typedef struct MeshPiece {
     ShardCosts costs;
     uint64_t tp_word, cp_word, node_word;  // placement as key words
     double shard_share;                    // 1 / ranks that share a unit
-    uint64_t demand_word;                  // which demands its collectives have
+    uint64_t demand_word;                  // which demands its collectives have: meshes of equal ones share contention
 } MeshPiece;
 
 struct Analytic {
@@ -22,8 +22,8 @@ struct Analytic {
     Arena *arena;
     Arena scratch;
     Memo meshes, overlaps, contentions, memories;
-    ShareDemand *demands;  // distinct ones of sharding collectives
-    size_t demand_count, demand_capacity;
+    BlockMemo blocks;
+    FluidMemo fluids;
     bool no_contention;
     Slowdowns slow;
     Analytic *memory_of;  // whose memory curves these are
@@ -34,6 +34,7 @@ Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *are
     Analytic *analytic = ARENA_NEW(arena, Analytic);
     *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}};
     analytic->memory_of = analytic;
+    analytic->blocks.arena = analytic->fluids.arena = arena;
     return analytic;
 }
 
@@ -68,19 +69,6 @@ static uint64_t placement_word(const Mesh *mesh, Axis axis, int ranks_per_node) 
     return (uint64_t)at.nodes << 43 | (uint64_t)at.per_node << 32 | (uint64_t)at.siblings << 21 | (uint64_t)at.span;
 }
 
-// Meshes whose collectives occupy the same share their contention.
-static uint64_t demand_number(Analytic *analytic, const ShareDemand *demand) {
-    for (size_t i = 0; i < analytic->demand_count; i++) {
-        if (share_demand_equal(&analytic->demands[i], demand)) {
-            return i;
-        }
-    }
-    analytic->demands = arena_grow(analytic->arena, analytic->demands, analytic->demand_count,
-                                   &analytic->demand_capacity, sizeof *demand);
-    analytic->demands[analytic->demand_count] = *demand;
-    return analytic->demand_count++;
-}
-
 static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MeshPiece **made, Error *error) {
     StepProgram program;
     TRY(lower(analytic, plan, ALL_VARIANTS, &program, error));
@@ -93,7 +81,8 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     piece->node_word = (uint64_t)(world < per_node ? world : per_node);
     for (int i = 0; i < BACKGROUNDS; i++) {
         static const ShardKind kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
-        piece->demand_word = piece->demand_word << 20 | demand_number(analytic, &piece->costs.demand[kinds[i]]);
+        piece->demand_word =
+            piece->demand_word << 20 | fluid_demand_number(&analytic->fluids, &piece->costs.demand[kinds[i]]);
     }
     piece->shard_share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
     memo_add(&analytic->meshes, key, piece, analytic->arena);
@@ -111,7 +100,7 @@ static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const Memo
         costs[i].seconds *= slowdown_of(&analytic->slow, &program.tasks[i]);
     }
     Overlap *overlap = ARENA_NEW(analytic->arena, Overlap);
-    overlap_add(overlap, &program, costs, analytic->arena, &analytic->scratch);
+    overlap_add(overlap, &program, costs, &analytic->blocks, &analytic->scratch);
     memo_add(&analytic->overlaps, key, overlap, analytic->arena);
     arena_reset(&analytic->scratch);
     *made = overlap;
@@ -160,7 +149,8 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
     OverlapContention *contention = memo_find(&analytic->contentions, &key);
     if (!contention) {
         contention = ARENA_NEW(analytic->arena, OverlapContention);
-        overlap_contention_make(overlap, &mesh->costs, &analytic->cost.profile->interference, contention);
+        overlap_contention_make(overlap, &mesh->costs, &analytic->cost.profile->interference, &analytic->fluids,
+                                contention);
         memo_add(&analytic->contentions, &key, contention, analytic->arena);
     }
     return contention;

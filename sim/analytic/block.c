@@ -5,179 +5,251 @@
 
 #include "sim/analytic/block.h"
 
-#include <math.h>
-
 typedef struct BlockRun {
     double lane_s[LANE_COUNT];
     double host_s, weights_s, gradients_s;       // inputs
     double weights_read_s, gradients_written_s;  // outputs
-    double busy_s, exposed_s[AXIS_COUNT];
-    int32_t last_task[LANE_COUNT];
+    double busy_s, exposed_s[AXIS_COUNT + 1];    // the last one: idle time behind no collective
+    int8_t last_axis[LANE_COUNT];                // of the lane's last task
 } BlockRun;
 
-int32_t block_event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t layer) {
+static inline double later(double a, double b) {
+    return a > b ? a : b;
+}
+
+// ---- from tasks to steps
+
+static int32_t event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t layer) {
     const int32_t slots = tasks->first_slot[ref->event + 1] - tasks->first_slot[ref->event];
     const int32_t index = (ref->layer_scale * layer + ref->layer_offset) % slots;
     return tasks->first_slot[ref->event] + (index < 0 ? index + slots : index);
 }
 
-// When the event happens: recorded in the stretch, or an input. *lane: of its recorder.
-static double event_time_s(const BlockTasks *tasks, const BlockRun *run, const EventRef *ref, int32_t layer,
-                           int *lane) {
-    *lane = tasks->program->events[ref->event].lane;
-    switch (*lane) {
-    case LANE_AG:
-        return run->weights_s;
-    case LANE_RS:
-    case LANE_REP:
-        return run->gradients_s;
-    default:
-        return tasks->event_s[block_event_slot(tasks, ref, layer)];
+static int16_t reference(const BlockTasks *tasks, const EventRef *ref, int32_t layer, BlockCode *code) {
+    const int lane = tasks->program->events[ref->event].lane;
+    if (lane == LANE_AG) {
+        return BLOCK_WEIGHTS_REF;
     }
+    if (lane == LANE_RS || lane == LANE_REP) {
+        return BLOCK_GRADIENTS_REF;
+    }
+    int16_t *number = &tasks->numbers[event_slot(tasks, ref, layer)];
+    if (*number == 0) {
+        code->slot_lane[code->slot_count] = (int8_t)lane;
+        *number = (int16_t)++code->slot_count;
+    }
+    return (int16_t)(*number - 1);
 }
 
-static bool touches_role(const BlockTasks *tasks, const Task *task, BufferRole role, Access access) {
+static void touch_roles(const StepProgram *program, const Task *task, BlockStep *step) {
     for (int i = 0; i < task->operand_count; i++) {
-        const Operand *operand = task_operand(tasks->program, task, i);
-        if (operand->ref.buffer >= 0 && tasks->program->buffers[operand->ref.buffer].role == role &&
-            (operand->access & access)) {
-            return true;
+        const Operand *operand = task_operand(program, task, i);
+        if (operand->ref.buffer >= 0) {
+            const BufferRole role = program->buffers[operand->ref.buffer].role;
+            step->reads_weights |= role == ROLE_GATHERED && (operand->access & ACCESS_READ);
+            step->writes_gradients |= role == ROLE_GRADIENT && (operand->access & ACCESS_WRITE);
         }
     }
-    return false;
 }
 
-static void charge_idle(const BlockTasks *tasks, BlockRun *run, int lane, double idle_s) {
-    const Task *last = &tasks->program->tasks[run->last_task[lane]];
-    const Axis axis = task_is_collective(last) ? axes_slowest(tasks->program->groups[last->group].axes) : AXIS_COUNT;
-    if (axis < AXIS_COUNT) {
-        run->exposed_s[axis] += idle_s;
-    }
+static int8_t charged_axis(const StepProgram *program, const Task *task) {
+    return (int8_t)(task_is_collective(task) ? axes_slowest(program->groups[task->group].axes) : AXIS_COUNT);
 }
 
-static void run_task(const BlockTasks *tasks, BlockRun *run, int32_t index, int32_t layer) {
-    const Task *task = &tasks->program->tasks[index];
-    double start_s = fmax(run->lane_s[task->lane], run->host_s);
-    double waited_s = start_s;
-    int late_lane = -1;
-    for (int i = 0; i < task->wait_count; i++) {
-        int lane;
-        const double event_s =
-            event_time_s(tasks, run, &tasks->program->event_refs[task->first_wait + i], layer, &lane);
-        if (event_s > waited_s) {
-            waited_s = event_s;
-            late_lane = lane;
+static void compile_run(const BlockTasks *tasks, const TaskRun *run, BlockCode *code) {
+    const StepProgram *program = tasks->program;
+    for (int32_t i = 0; i < run->count; i++) {
+        const Task *task = &program->tasks[run->tasks[i]];
+        const TaskCost *cost = &tasks->costs[run->tasks[i]];
+        BlockStep step = {.seconds = cost->seconds,
+                          .host_s = cost->host_s,
+                          .waits = (int16_t)task->wait_count,
+                          .records = (int16_t)task->record_count,
+                          .lane = (int8_t)task->lane,
+                          .axis = charged_axis(program, task)};
+        touch_roles(program, task, &step);
+        code->demands[code->count] = share_demand(task, cost);
+        code->steps[code->count++] = step;
+        for (int k = 0; k < task->wait_count; k++) {
+            code->refs[code->ref_count++] =
+                reference(tasks, &program->event_refs[task->first_wait + k], run->layer, code);
+        }
+        for (int k = 0; k < task->record_count; k++) {
+            code->refs[code->ref_count++] =
+                reference(tasks, &program->event_refs[task->first_record + k], run->layer, code);
         }
     }
-    if (task->lane == LANE_COMPUTE) {
-        run->busy_s += tasks->costs[index].seconds;
-        if (late_lane > LANE_REP && start_s > block_never_s / 2) {
-            charge_idle(tasks, run, late_lane, waited_s - start_s);
-        }
-    }
-    const double end_s = waited_s + tasks->costs[index].seconds;
-    run->lane_s[task->lane] = end_s;
-    run->last_task[task->lane] = index;
-    for (int i = 0; i < task->record_count; i++) {
-        tasks->event_s[block_event_slot(tasks, &tasks->program->event_refs[task->first_record + i], layer)] = end_s;
-    }
-    if (touches_role(tasks, task, ROLE_GATHERED, ACCESS_READ)) {
-        run->weights_read_s = fmax(run->weights_read_s, end_s);
-    }
-    if (touches_role(tasks, task, ROLE_GRADIENT, ACCESS_WRITE)) {
-        run->gradients_written_s = fmax(run->gradients_written_s, end_s);
-    }
 }
 
-static int32_t nth_event(const BlockTasks *tasks, const TaskRun *run, int32_t task_index, int k) {
-    const Task *task = &tasks->program->tasks[run->tasks[task_index]];
-    const int32_t ref = k < task->wait_count ? task->first_wait + k : task->first_record + k - task->wait_count;
-    return block_event_slot(tasks, &tasks->program->event_refs[ref], run->layer);
-}
-
-static void set_events(const BlockTasks *tasks, const TaskRun *run, double value) {
+static int32_t count_references(const BlockTasks *tasks, const TaskRun *run) {
+    int32_t count = 0;
     for (int32_t i = 0; i < run->count; i++) {
         const Task *task = &tasks->program->tasks[run->tasks[i]];
-        for (int k = 0; k < task->wait_count + task->record_count; k++) {
-            tasks->event_s[nth_event(tasks, run, i, k)] = value;
+        count += task->wait_count + task->record_count;
+    }
+    return count;
+}
+
+static void forget_numbers(const BlockTasks *tasks, const TaskRun *run) {
+    const StepProgram *program = tasks->program;
+    for (int32_t i = 0; i < run->count; i++) {
+        const Task *task = &program->tasks[run->tasks[i]];
+        for (int k = 0; k < task->wait_count; k++) {
+            tasks->numbers[event_slot(tasks, &program->event_refs[task->first_wait + k], run->layer)] = 0;
+        }
+        for (int k = 0; k < task->record_count; k++) {
+            tasks->numbers[event_slot(tasks, &program->event_refs[task->first_record + k], run->layer)] = 0;
         }
     }
 }
 
-void block_set_events(const BlockTasks *tasks, double value) {
-    set_events(tasks, &tasks->before, value);
-    set_events(tasks, &tasks->run, value);
+BlockCode block_compile(const BlockTasks *tasks, Arena *arena) {
+    const int32_t steps = tasks->before.count + tasks->run.count;
+    const int32_t refs = count_references(tasks, &tasks->before) + count_references(tasks, &tasks->run);
+    BlockCode code = {.steps = ARENA_UNCLEARED(arena, BlockStep, steps),
+                      .demands = ARENA_UNCLEARED(arena, ShareDemand, steps),
+                      .before = tasks->before.count,
+                      .refs = ARENA_UNCLEARED(arena, int16_t, refs),
+                      .slot_lane = ARENA_UNCLEARED(arena, int8_t, refs),
+                      .joins = tasks->joins};
+    compile_run(tasks, &tasks->before, &code);
+    compile_run(tasks, &tasks->run, &code);
+    forget_numbers(tasks, &tasks->before);
+    forget_numbers(tasks, &tasks->run);
+    return code;
+}
+
+// ---- measuring
+
+static inline void run_step(const BlockCode *code, const BlockStep *step, const int16_t *refs, double *event_s,
+                            BlockRun *run) {
+    const double start_s = later(run->lane_s[step->lane], run->host_s);
+    double waited_s = start_s;
+    int late_lane = -1;
+    for (int k = 0; k < step->waits; k++) {
+        const int ref = refs[k];
+        const double awaited_s = ref >= 0 ? event_s[ref] : ref == BLOCK_WEIGHTS_REF ? run->weights_s : run->gradients_s;
+        if (awaited_s > waited_s) {
+            waited_s = awaited_s;
+            late_lane = ref >= 0 ? code->slot_lane[ref] : -1;
+        }
+    }
+    const double end_s = waited_s + step->seconds;
+    if (step->lane == LANE_COMPUTE) {
+        run->busy_s += step->seconds;
+        if (late_lane > LANE_REP && start_s > block_never_s / 2) {
+            run->exposed_s[run->last_axis[late_lane]] += waited_s - start_s;
+        }
+    }
+    run->lane_s[step->lane] = end_s;
+    run->last_axis[step->lane] = step->axis;
+    for (int k = 0; k < step->records; k++) {
+        event_s[refs[step->waits + k]] = end_s;
+    }
+    run->weights_read_s = step->reads_weights ? later(run->weights_read_s, end_s) : run->weights_read_s;
+    run->gradients_written_s =
+        step->writes_gradients ? later(run->gradients_written_s, end_s) : run->gradients_written_s;
+}
+
+static void set_never(double *seconds, int32_t count) {
+    for (int32_t i = 0; i < count; i++) {
+        seconds[i] = block_never_s;
+    }
+}
+
+// Where a run begins: nothing has happened, or the stretch before has.
+typedef struct BlockStart {
+    BlockRun run;
+    double *event_s;
+    int32_t ref;  // first of the stretch's own steps
+} BlockStart;
+
+static const BlockRun never_begun = {.host_s = -1e30, .weights_s = -1e30, .gradients_s = -1e30};
+
+static BlockStart start_empty(const BlockCode *code, Arena *scratch) {
+    BlockStart start = {.run = never_begun, .event_s = ARENA_UNCLEARED(scratch, double, code->slot_count + 1)};
+    set_never(start.run.lane_s, LANE_COUNT);
+    set_never(start.event_s, code->slot_count);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        start.run.last_axis[lane] = AXIS_COUNT;
+    }
+    return start;
 }
 
 // The stretch before, so timed that the compute lane is free at 0.
-static void run_before(const BlockTasks *tasks, BlockRun *run) {
+static BlockStart start_behind(const BlockCode *code, Arena *scratch) {
+    BlockStart start = start_empty(code, scratch);
     double busy_s = 0;
     for (int pass = 0; pass < 2; pass++) {
-        set_events(tasks, &tasks->run, block_never_s);
-        set_events(tasks, &tasks->before, block_never_s);
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
-            run->lane_s[lane] = block_never_s;
+        set_never(start.event_s, code->slot_count);
+        set_never(start.run.lane_s, LANE_COUNT);
+        start.run.lane_s[LANE_COMPUTE] = -busy_s;
+        start.ref = 0;
+        for (int32_t i = 0; i < code->before; i++) {
+            run_step(code, &code->steps[i], &code->refs[start.ref], start.event_s, &start.run);
+            start.ref += code->steps[i].waits + code->steps[i].records;
         }
-        run->lane_s[LANE_COMPUTE] = -busy_s;
-        for (int32_t i = 0; i < tasks->before.count; i++) {
-            run_task(tasks, run, tasks->before.tasks[i], tasks->before.layer);
-        }
-        busy_s = run->lane_s[LANE_COMPUTE];  // of the first pass, which began at 0: its length
+        busy_s = start.run.lane_s[LANE_COMPUTE];  // of the first pass, which began at 0: its length
     }
+    return start;
 }
 
-static void join_transfers(const BlockTasks *tasks, BlockRun *run) {
+static void join_transfers(BlockRun *run) {
     static const int lanes[] = {LANE_TP, LANE_CP};
     for (size_t i = 0; i < sizeof lanes / sizeof lanes[0]; i++) {
         const double late_s = run->lane_s[lanes[i]] - run->lane_s[LANE_COMPUTE];
         if (late_s > 0) {
-            charge_idle(tasks, run, lanes[i], late_s);
+            run->exposed_s[run->last_axis[lanes[i]]] += late_s;
             run->lane_s[LANE_COMPUTE] = run->lane_s[lanes[i]];
         }
     }
 }
 
 // With that input at 0; BLOCK_PORTS: compute free and the stretch before ended, both at 0.
-static BlockRun run_from(const BlockTasks *tasks, BlockPort port, double *host_s) {
-    BlockRun run = {.host_s = block_never_s, .weights_s = block_never_s, .gradients_s = block_never_s};
-    if (port == BLOCK_BEFORE || port == BLOCK_PORTS) {
-        run_before(tasks, &run);
-    } else {
-        set_events(tasks, &tasks->run, block_never_s);
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
-            run.lane_s[lane] = block_never_s;
-        }
+static BlockRun run_from(const BlockCode *code, const BlockStart *start, BlockPort port, double *event_s) {
+    BlockRun run = start->run;
+    for (int32_t i = 0; i < code->slot_count; i++) {
+        event_s[i] = start->event_s[i];
     }
     run.lane_s[LANE_COMPUTE] = port == BLOCK_COMPUTE || port == BLOCK_PORTS ? 0 : block_never_s;
     run.weights_s = port == BLOCK_WEIGHTS ? 0 : block_never_s;
     run.gradients_s = port == BLOCK_GRADIENTS ? 0 : block_never_s;
     run.weights_read_s = run.gradients_written_s = block_never_s;
     run.busy_s = 0;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+    for (int axis = 0; axis <= AXIS_COUNT; axis++) {
         run.exposed_s[axis] = 0;
     }
-    *host_s = 0;
-    for (int32_t i = 0; i < tasks->run.count; i++) {
-        *host_s += tasks->costs[tasks->run.tasks[i]].host_s;
-        run.host_s = port == BLOCK_HOST ? *host_s : block_never_s;
-        run_task(tasks, &run, tasks->run.tasks[i], tasks->run.layer);
+    const int16_t *refs = &code->refs[start->ref];
+    double host_s = 0;
+    for (int32_t i = code->before; i < code->count; i++) {
+        const BlockStep *step = &code->steps[i];
+        host_s += step->host_s;
+        run.host_s = port == BLOCK_HOST ? host_s : block_never_s;
+        run_step(code, step, refs, event_s, &run);
+        refs += step->waits + step->records;
     }
-    if (tasks->joins) {
-        join_transfers(tasks, &run);
+    if (code->joins) {
+        join_transfers(&run);
     }
     return run;
 }
 
-Block block_measure(const BlockTasks *tasks) {
+Block block_measure(const BlockCode *code, Arena *scratch) {
     Block block = {0};
+    const BlockStart behind = start_behind(code, scratch);
+    BlockStart empty = start_empty(code, scratch);
+    empty.ref = behind.ref;
+    double *event_s = ARENA_UNCLEARED(scratch, double, code->slot_count + 1);
     for (int port = 0; port < BLOCK_PORTS; port++) {
-        double host_s;
-        const BlockRun run = run_from(tasks, (BlockPort)port, &host_s);
+        const BlockRun run = run_from(code, port == BLOCK_BEFORE ? &behind : &empty, (BlockPort)port, event_s);
         block.delay_s[BLOCK_FREE][port] = run.lane_s[LANE_COMPUTE];
         block.delay_s[BLOCK_READ][port] = run.weights_read_s;
         block.delay_s[BLOCK_WRITTEN][port] = run.gradients_written_s;
     }
-    const BlockRun following = run_from(tasks, BLOCK_PORTS, &block.host_s);
+    for (int32_t i = code->before; i < code->count; i++) {
+        block.host_s += code->steps[i].host_s;
+    }
+    const BlockRun following = run_from(code, &behind, BLOCK_PORTS, event_s);
     block.busy_s = following.busy_s;
     block.length_s = following.lane_s[LANE_COMPUTE];
     for (int axis = 0; axis < AXIS_COUNT; axis++) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "sim/cost/cost.h"
+#include "sim/cost/interference.h"
 #include "sim/step/step.h"
 
 typedef enum {
@@ -40,12 +41,34 @@ typedef struct BlockTasks {
     const TaskCost *costs;
     TaskRun before;  // what the compute lane did just before: its transfers may still be under way
     TaskRun run;
-    double *event_s;  // scratch: one per event slot of the program
+    int16_t *numbers;  // scratch: one per event slot of the program; 0 before and after
     const int32_t *first_slot;
     bool joins;  // what follows waits for its last transfers, too
 } BlockTasks;
 
-Block block_measure(const BlockTasks *tasks);
+// A task as the measurement sees it: everything else about the program is left behind, so that the same stretch of
+// another program is seen to be the same.
+typedef struct BlockStep {
+    double seconds, host_s;
+    int16_t waits, records;  // how many of the references behind those of the step before
+    int8_t lane;
+    int8_t axis;  // that idle time behind it is charged to; AXIS_COUNT: to none
+    bool reads_weights, writes_gradients;
+} BlockStep;
 
-int32_t block_event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t layer);
-void block_set_events(const BlockTasks *tasks, double value);  // all that the tasks touch
+// References below 0: what sharding records.
+enum { BLOCK_WEIGHTS_REF = -1, BLOCK_GRADIENTS_REF = -2 };
+
+typedef struct BlockCode {
+    BlockStep *steps;      // of the stretch before, then its own
+    ShareDemand *demands;  // of each step
+    int32_t before, count;
+    int16_t *refs;  // event slots, numbered in the order in which the steps meet them
+    int32_t ref_count;
+    int8_t *slot_lane;  // of whoever records it
+    int32_t slot_count;
+    bool joins;
+} BlockCode;
+
+BlockCode block_compile(const BlockTasks *tasks, Arena *arena);
+Block block_measure(const BlockCode *code, Arena *scratch);

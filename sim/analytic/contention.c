@@ -6,6 +6,43 @@
 
 #include <math.h>
 
+static int fluid_lane(int lane) {
+    return lane == LANE_COMPUTE ? 0 : lane == LANE_TP ? 1 : 2;
+}
+
+static bool is_fluid(int lane) {
+    return lane == LANE_COMPUTE || lane == LANE_TP || lane == LANE_CP;
+}
+
+// Events become counts of ended tasks, as in the engine; what other lanes record is left to the operations' clocks.
+FluidBlock fluid_of(const BlockCode *code, Arena *arena) {
+    FluidBlock fluid = {.tasks = ARENA_ARRAY(arena, FluidTask, code->count), .count = code->count};
+    int32_t counts[FLUID_LANES] = {0};
+    int32_t *recorded = ARENA_ARRAY(arena, int32_t, code->slot_count + 1);
+    const int16_t *refs = code->refs;
+    for (int32_t i = 0; i < code->count; i++) {
+        const BlockStep *step = &code->steps[i];
+        FluidTask *out = &fluid.tasks[i];
+        const int lane = fluid_lane(step->lane);
+        *out = (FluidTask){
+            .seconds = step->seconds, .demand = code->demands[i], .lane = (int8_t)lane, .own = i >= code->before};
+        for (int k = 0; k < step->waits; k++) {
+            if (refs[k] >= 0 && is_fluid(code->slot_lane[refs[k]])) {
+                int32_t *need = &out->need[fluid_lane(code->slot_lane[refs[k]])];
+                *need = recorded[refs[k]] > *need ? recorded[refs[k]] : *need;
+            }
+        }
+        counts[lane]++;
+        for (int k = step->waits; k < step->waits + step->records; k++) {
+            if (refs[k] >= 0) {
+                recorded[refs[k]] = counts[lane];
+            }
+        }
+        refs += step->waits + step->records;
+    }
+    return fluid;
+}
+
 typedef struct Fluid {
     const FluidBlock *block;
     int32_t next[FLUID_LANES];  // index of the lane's task at hand; count when done
@@ -127,6 +164,36 @@ FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKG
         response.rate[i] = response.seconds > 0 ? response.rate[i] / response.seconds : 1;
     }
     return response;
+}
+
+uint64_t fluid_demand_number(FluidMemo *memo, const ShareDemand *demand) {
+    for (size_t i = 0; i < memo->demand_count; i++) {
+        if (share_demand_equal(&memo->demands[i], demand)) {
+            return i;
+        }
+    }
+    memo->demands = arena_grow(memo->arena, memo->demands, memo->demand_count, &memo->demand_capacity, sizeof *demand);
+    memo->demands[memo->demand_count] = *demand;
+    return memo->demand_count++;
+}
+
+FluidResponse fluid_run_known(FluidMemo *memo, const FluidBlock *block, const uint64_t numbers[BACKGROUNDS], int set,
+                              const Interference *interference) {
+    ShareDemand demands[BACKGROUNDS];
+    MemoKey key = {.words = {(uint64_t)(uintptr_t)block->tasks, (uint64_t)set}};
+    for (int i = 0; i < BACKGROUNDS; i++) {
+        if (set >> i & 1) {
+            demands[i] = memo->demands[numbers[i]];
+            key.words[2 + i] = numbers[i];
+        }
+    }
+    FluidResponse *known = memo_find(&memo->runs, &key);
+    if (!known) {
+        known = ARENA_NEW(memo->arena, FluidResponse);
+        *known = fluid_run(block, demands, set, interference);
+        memo_add(&memo->runs, &key, known, memo->arena);
+    }
+    return *known;
 }
 
 void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference,

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "sim/analytic/block.h"
+#include "sim/analytic/memo.h"
 #include "sim/analytic/shard_costs.h"
 #include "sim/cost/interference.h"
 
@@ -38,8 +40,25 @@ typedef struct FluidResponse {
     double rate[BACKGROUNDS];  // mean, of each collective of the set
 } FluidResponse;
 
+// Of a stretch behind the one before it.
+FluidBlock fluid_of(const BlockCode *code, Arena *arena);
+
 FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set,
                         const Interference *interference);
+
+// What was run before, by block and by which demands it met; blocks and demands are told apart by what they are.
+typedef struct FluidMemo {
+    Arena *arena;
+    Memo runs;
+    ShareDemand *demands;
+    size_t demand_count, demand_capacity;
+} FluidMemo;
+
+uint64_t fluid_demand_number(FluidMemo *memo, const ShareDemand *demand);
+
+// fluid_run of demands with these numbers; the block lives as long as the memo.
+FluidResponse fluid_run_known(FluidMemo *memo, const FluidBlock *block, const uint64_t numbers[BACKGROUNDS], int set,
+                              const Interference *interference);
 
 // Rates of the set when no layer runs beside it.
 void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference,

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "sim/analytic/block.h"
+#include "sim/analytic/block_memo.h"
 #include "sim/analytic/contention.h"
 #include "sim/analytic/shard_costs.h"
 
@@ -70,7 +70,8 @@ typedef struct Overlap {
 } Overlap;
 
 // program: lowered with grad_accum 1 fills MICRO_ONLY, with 3 the others. Later calls add to what is there.
-void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch);
+// What it needs to keep goes to the known blocks' arena.
+void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, BlockMemo *known, Arena *scratch);
 
 typedef struct OverlapTimes {
     double step_s, compute_s, optimizer_s;
@@ -85,7 +86,7 @@ typedef struct OverlapContention {
 } OverlapContention;
 
 void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, const Interference *interference,
-                             OverlapContention *contention);
+                             FluidMemo *known, OverlapContention *contention);
 
 // Factors of the variant's layers, forward and backward; of MICRO_MIDDLE and MICRO_LAST after those of the variant
 // before. contention NULL: none.

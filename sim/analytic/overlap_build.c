@@ -18,7 +18,9 @@ typedef struct Builder {
     int32_t before_count;
     bool opened;            // the section has had a block
     int32_t section_first;  // operation
-    double *event_s;
+    BlockMemo *known;
+    Arena *scratch;
+    int16_t *numbers;
     const int32_t *first_slot;
     OverlapSection section;
 } Builder;
@@ -73,47 +75,6 @@ static TaskRun run_before(const Builder *builder) {
     }
 }
 
-static int fluid_lane(int lane) {
-    return lane == LANE_COMPUTE ? 0 : lane == LANE_TP ? 1 : 2;
-}
-
-// Events become counts of ended tasks, as in the engine; what other lanes record is left to the operations' clocks.
-static void add_fluid_tasks(const BlockTasks *tasks, const TaskRun *run, bool own, int32_t *counts, FluidBlock *fluid) {
-    const StepProgram *program = tasks->program;
-    for (int32_t i = 0; i < run->count; i++) {
-        const Task *task = &program->tasks[run->tasks[i]];
-        FluidTask *out = &fluid->tasks[fluid->count++];
-        const int lane = fluid_lane(task->lane);
-        *out = (FluidTask){.seconds = tasks->costs[run->tasks[i]].seconds,
-                           .demand = share_demand(task, &tasks->costs[run->tasks[i]]),
-                           .lane = (int8_t)lane,
-                           .own = own};
-        for (int k = 0; k < task->wait_count; k++) {
-            const EventRef *ref = &program->event_refs[task->first_wait + k];
-            const int from = program->events[ref->event].lane;
-            const int32_t count = (int32_t)tasks->event_s[block_event_slot(tasks, ref, run->layer)];
-            if (from == LANE_COMPUTE || from == LANE_TP || from == LANE_CP) {
-                int32_t *need = &out->need[fluid_lane(from)];
-                *need = count > *need ? count : *need;
-            }
-        }
-        counts[lane]++;
-        for (int k = 0; k < task->record_count; k++) {
-            const EventRef *ref = &program->event_refs[task->first_record + k];
-            tasks->event_s[block_event_slot(tasks, ref, run->layer)] = counts[lane];
-        }
-    }
-}
-
-static FluidBlock make_fluid(const BlockTasks *tasks, Arena *arena) {
-    FluidBlock fluid = {.tasks = ARENA_ARRAY(arena, FluidTask, tasks->before.count + tasks->run.count)};
-    int32_t counts[FLUID_LANES] = {0};
-    block_set_events(tasks, 0);
-    add_fluid_tasks(tasks, &tasks->before, false, counts, &fluid);
-    add_fluid_tasks(tasks, &tasks->run, true, counts, &fluid);
-    return fluid;
-}
-
 // Variants of a micro-step mostly have the same blocks and sections: shared, they stay in the cache.
 static int32_t block_index(Builder *builder, const Block *block) {
     Overlap *overlap = builder->overlap;
@@ -161,21 +122,22 @@ static void close_block(Builder *builder) {
         .costs = builder->costs,
         .before = run_before(builder),
         .run = {builder->pending, builder->pending_count, section_layer(builder, builder->section)},
-        .event_s = builder->event_s,
+        .numbers = builder->numbers,
         .first_slot = builder->first_slot,
         .joins = builder->section == SECTION_BEGIN};  // the first layer waits for the embedding's sum
-    const Block measured = block_measure(&tasks);
-    const int32_t block = block_index(builder, &measured);
+    const BlockCode code = block_compile(&tasks, builder->scratch);
+    const KnownBlock *measured = block_memo_find(builder->known, &code, builder->scratch);
+    const int32_t block = block_index(builder, &measured->block);
     const int unit = section_unit(builder);
     append_op(builder, (OverlapOp){.kind = SHARD_KINDS,
                                    .unit = (uint8_t)unit,
                                    .ring = gradient_depth(builder, unit),
                                    .block = block,
-                                   .host_s = measured.host_s});
+                                   .host_s = measured->block.host_s});
     if (builder->section == SECTION_FORWARD || builder->section == SECTION_BACKWARD) {
         const int pass = builder->section == SECTION_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
-        overlap->fluid[pass] = make_fluid(&tasks, builder->arena);
-        overlap->isolated_s[pass] = measured.length_s;
+        overlap->fluid[pass] = measured->fluid;
+        overlap->isolated_s[pass] = measured->block.length_s;
     }
     int32_t *spare = builder->before;
     builder->before = builder->pending;
@@ -386,17 +348,20 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     find_beside(builder->overlap, variant);
 }
 
-void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, Arena *arena, Arena *scratch) {
+void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, BlockMemo *known,
+                 Arena *scratch) {
     Builder builder = {.overlap = overlap,
                        .program = program,
                        .costs = costs,
-                       .arena = arena,
+                       .arena = known->arena,
+                       .known = known,
+                       .scratch = scratch,
                        .op_capacity = (size_t)overlap->op_count,
                        .block_capacity = (size_t)overlap->block_count,
-                       .pending = ARENA_ARRAY(scratch, int32_t, program->task_count),
-                       .before = ARENA_ARRAY(scratch, int32_t, program->task_count),
+                       .pending = ARENA_UNCLEARED(scratch, int32_t, program->task_count),
+                       .before = ARENA_UNCLEARED(scratch, int32_t, program->task_count),
                        .first_slot = step_event_slots(program, scratch)};
-    builder.event_s = ARENA_ARRAY(scratch, double, builder.first_slot[program->event_count] + 1);
+    builder.numbers = ARENA_ARRAY(scratch, int16_t, builder.first_slot[program->event_count] + 1);
     overlap->layers = program->layers;
     overlap->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
     overlap->copies = program->target->shard_copies;

@@ -21,11 +21,13 @@ static void update_contention(const ShardCosts *costs, const Interference *inter
 }
 
 void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, const Interference *interference,
-                             OverlapContention *contention) {
+                             FluidMemo *known, OverlapContention *contention) {
     ShareDemand demands[BACKGROUNDS];
+    uint64_t numbers[BACKGROUNDS];
     int occurs = 0;
     for (int i = 0; i < BACKGROUNDS; i++) {
         demands[i] = costs->demand[background_kinds[i]];
+        numbers[i] = fluid_demand_number(known, &demands[i]);
         occurs |= demands[i].collective ? 1 << i : 0;
     }
     update_contention(costs, interference, contention);
@@ -37,15 +39,16 @@ void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, co
         background_rates(demands, set, interference, contention->rates[set]);
         for (int pass = 0; pass < LAYER_PASSES; pass++) {
             contention->response[pass].isolated_s = overlap->isolated_s[pass];
-            contention->response[pass].beside[set] = fluid_run(&overlap->fluid[pass], demands, set, interference);
+            contention->response[pass].beside[set] =
+                fluid_run_known(known, &overlap->fluid[pass], numbers, set, interference);
         }
     }
     for (int pass = 0;
          pass < LAYER_PASSES && costs->seconds[UNIT_LAYER][SHARD_COPY_IN] + costs->seconds[UNIT_LAYER][SHARD_ADD] > 0;
          pass++) {
         const ShardKind kind = costs->seconds[UNIT_LAYER][SHARD_COPY_IN] > 0 ? SHARD_COPY_IN : SHARD_ADD;
-        const ShareDemand kernel[BACKGROUNDS] = {[BACKGROUND_GATHER] = costs->demand[kind]};
-        const FluidResponse beside = fluid_run(&overlap->fluid[pass], kernel, GATHERS, interference);
+        const uint64_t kernel[BACKGROUNDS] = {[BACKGROUND_GATHER] = fluid_demand_number(known, &costs->demand[kind])};
+        const FluidResponse beside = fluid_run_known(known, &overlap->fluid[pass], kernel, GATHERS, interference);
         LayerResponse *response = &contention->response[pass];
         response->kernel_delay =
             beside.rate[BACKGROUND_GATHER] > 0

@@ -57,7 +57,7 @@ static void make(Stretch *stretch, bool waits_for_weights) {
     stretch->block = (BlockTasks){.program = stretch->program,
                                   .costs = stretch->costs,
                                   .run = {stretch->tasks, 4, 0},
-                                  .event_s = ARENA_ARRAY(&stretch->arena, double, stretch->program->event_count),
+                                  .numbers = ARENA_ARRAY(&stretch->arena, int16_t, stretch->program->event_count),
                                   .first_slot = first_slot};
     // ARENA copies of what the builder holds stay valid: the program lives in the arena, the builder's struct does
     // not.
@@ -70,7 +70,8 @@ static void make(Stretch *stretch, bool waits_for_weights) {
 Test(block, the_longest_path_from_each_input_is_its_delay) {
     static Stretch stretch;
     make(&stretch, false);
-    const Block block = block_measure(&stretch.block);
+    const BlockCode code = block_compile(&stretch.block, &stretch.arena);
+    const Block block = block_measure(&code, &stretch.arena);
     cr_assert_float_eq(block.delay_s[0][BLOCK_COMPUTE], 10, 1e-12);
     cr_assert_float_eq(block.delay_s[0][BLOCK_HOST], 19, 1e-12);
     cr_assert_lt(block.delay_s[0][BLOCK_WEIGHTS], block_never_s / 2);
@@ -85,7 +86,8 @@ Test(block, the_longest_path_from_each_input_is_its_delay) {
 Test(block, weights_are_an_input_and_an_output) {
     static Stretch stretch;
     make(&stretch, true);
-    const Block block = block_measure(&stretch.block);
+    const BlockCode code = block_compile(&stretch.block, &stretch.arena);
+    const Block block = block_measure(&code, &stretch.arena);
     cr_assert_float_eq(block.delay_s[0][BLOCK_WEIGHTS], 4, 1e-12);
     cr_assert_float_eq(block.delay_s[1][BLOCK_WEIGHTS], 1, 1e-12);
     cr_assert_float_eq(block.delay_s[1][BLOCK_COMPUTE], 6, 1e-12);

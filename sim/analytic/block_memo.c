@@ -1,0 +1,68 @@
+// Compared whole: every second, reference and demand of two stretches is equal, so what is measured is, too.
+
+#include "sim/analytic/block_memo.h"
+
+#include <string.h>
+
+#include "sim/base/hash.h"
+
+static uint64_t word_at(const void *bytes, size_t count) {
+    uint64_t word = 0;
+    memcpy(&word, bytes, count < sizeof word ? count : sizeof word);
+    return word;
+}
+
+static uint64_t code_hash(const BlockCode *code) {
+    Hash hash = hash_begin();
+    hash_int(&hash, (int64_t)code->before << 32 | code->count << 1 | code->joins);
+    for (int32_t i = 0; i < code->count; i++) {
+        hash_double(&hash, code->steps[i].seconds);
+        hash_double(&hash, code->steps[i].host_s);
+    }
+    for (int32_t i = 0; i < code->ref_count; i += 4) {
+        hash_int(&hash, (int64_t)word_at(&code->refs[i], (size_t)(code->ref_count - i) * sizeof(int16_t)));
+    }
+    return hash_end(&hash);
+}
+
+static bool same_code(const BlockCode *a, const BlockCode *b) {
+    _Static_assert(sizeof(BlockStep) == 24, "compared as bytes: no padding");
+    if (a->before != b->before || a->count != b->count || a->joins != b->joins || a->ref_count != b->ref_count ||
+        a->slot_count != b->slot_count || memcmp(a->steps, b->steps, (size_t)a->count * sizeof *a->steps) != 0 ||
+        memcmp(a->refs, b->refs, (size_t)a->ref_count * sizeof *a->refs) != 0 ||
+        memcmp(a->slot_lane, b->slot_lane, (size_t)a->slot_count) != 0) {
+        return false;
+    }
+    for (int32_t i = 0; i < a->count; i++) {
+        if (!share_demand_equal(&a->demands[i], &b->demands[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void *copied(Arena *arena, const void *from, size_t bytes) {
+    void *to = arena_array_uncleared(arena, bytes, 1);
+    return bytes > 0 ? memcpy(to, from, bytes) : to;
+}
+
+const KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena *scratch) {
+    const uint64_t hash = code_hash(code);
+    KnownBlock **bucket = &memo->bucket[hash % BLOCK_BUCKETS];
+    for (const KnownBlock *known = *bucket; known; known = known->next) {
+        if (known->hash == hash && same_code(&known->code, code)) {
+            return known;
+        }
+    }
+    KnownBlock *made = ARENA_NEW(memo->arena, KnownBlock);
+    *made = (KnownBlock){.code = *code, .hash = hash, .next = *bucket};
+    const size_t count = (size_t)code->count, refs = (size_t)code->ref_count;
+    made->code.steps = copied(memo->arena, code->steps, count * sizeof *code->steps);
+    made->code.demands = copied(memo->arena, code->demands, count * sizeof *code->demands);
+    made->code.refs = copied(memo->arena, code->refs, refs * sizeof *code->refs);
+    made->code.slot_lane = copied(memo->arena, code->slot_lane, (size_t)code->slot_count);
+    made->block = block_measure(code, scratch);
+    made->fluid = fluid_of(&made->code, memo->arena);
+    *bucket = made;
+    return made;
+}

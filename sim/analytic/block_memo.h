@@ -1,0 +1,24 @@
+// Blocks that were measured before: most pieces of one estimate have the stretches of another one, task by task.
+
+#pragma once
+
+#include "sim/analytic/block.h"
+#include "sim/analytic/contention.h"
+
+typedef struct KnownBlock {
+    BlockCode code;
+    uint64_t hash;
+    Block block;
+    FluidBlock fluid;
+    struct KnownBlock *next;  // of the same bucket
+} KnownBlock;
+
+enum { BLOCK_BUCKETS = 1024 };
+
+typedef struct BlockMemo {
+    Arena *arena;  // where known blocks live
+    KnownBlock *bucket[BLOCK_BUCKETS];
+} BlockMemo;
+
+// Measured now unless known. The code may be in the scratch.
+const KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena *scratch);
