@@ -38,8 +38,9 @@ typedef struct RunRecord {
     Timeline timeline;  // measured, of one step
     const RunTask *tasks;
     int task_count;
-    const char *chip;      // of a device that has one of its own; NULL otherwise
-    int64_t device_bytes;  // that the largest rank took of its memory
+    const char *core_type;  // that the BLAS of rank 0's processor ran its kernels for; NULL = none, or not known
+    const char *chip;       // of a device that has one of its own; NULL otherwise
+    int64_t device_bytes;   // that the largest rank took of its memory
     const ChipPrice *prices;
     int price_count;
 } RunRecord;
@@ -66,7 +67,8 @@ typedef struct StoredRun {
 typedef struct StoredMeasurement {
     StoredRun run;  // in full, but for failure
     const char *lanes;
-    const char *executor;  // version; NULL = a command, or it is not known
+    const char *executor;   // version; NULL = a command, or it is not known
+    const char *core_type;  // as in RunRecord
 } StoredMeasurement;
 
 // What `ndtune calibrate` did: JSON texts are kept as they are.

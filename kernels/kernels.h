@@ -169,10 +169,15 @@ typedef struct KernelNormal {
 } KernelNormal;
 void kernel_normal(const KernelNormal *stream, int64_t count, float *x);
 
-// What the BLAS took the processor for ("SkylakeX"); and whether it took an AVX-512 processor for an older one, which
-// OPENBLAS_CORETYPE in the environment makes it do: its products then run at half the speed.
+// What the BLAS took the processor for ("SkylakeX"); whether its kernels for that are narrower than the processor.
 const char *kernel_blas_name(void);
 bool kernel_blas_is_slow(void);
+
+// First of all in main: where the BLAS took the processor for an older one, by itself or by OPENBLAS_CORETYPE, the
+// process begins anew with the core type that fits. NDTUNE_CORE_TYPE names one that is taken whatever it costs.
+void kernel_core_settle(char **argv);
+// What there is to say of it in a sentence; false = nothing.
+bool kernel_core_words(char *out, size_t out_bytes);
 
 // Threads of every following kernel of this process; 1 until called. Call it before the first kernel: it starts the
 // threads and lets the BLAS take its buffers, so that no later kernel has to. Kernels may be called from several

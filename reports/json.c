@@ -135,6 +135,9 @@ Status json_run(const RunRecord *run, FILE *out, Error *error) {
                   run->transport, "lanes", run->lanes, "seed", (json_int_t)run->seed, "predicted_step_time_s",
                   run->prediction.step_s, "model", json_model(&run->request->model), "tasks", run_tasks(run));
     if (object) {
+        if (run->core_type) {
+            json_object_set_new(object, "core_type", json_string(run->core_type));
+        }
         if (run->chip) {
             json_object_set_new(object, "chip", json_string(run->chip));
             json_object_set_new(object, "device_bytes", json_integer((json_int_t)run->device_bytes));
@@ -158,6 +161,9 @@ Status json_stored_run(const StoredRun *about, const RunRecord *run, FILE *out, 
         const bool measured = run->measured_step_s > 0;
         json_object_set_new(object, "measured_step_s", measured ? json_real(run->measured_step_s) : json_null());
         json_object_set_new(object, "predicted_step_s", json_real(about->predicted_step_s));
+        if (run->core_type) {
+            json_object_set_new(object, "core_type", json_string(run->core_type));
+        }
         json_object_set_new(object, "peak_bytes", json_integer((json_int_t)run->peak_bytes));
     }
     return json_print(object, out, error);

@@ -78,8 +78,9 @@ static void print_summary(const RunRecord *run, FILE *out) {
 
 Status table_run(const RunRecord *run, FILE *out, Error *error) {
     char plan[PLAN_TEXT_BYTES];
-    fprintf(out, "%s, %d ranks on %s over %s, lanes %s, seed %lld\n%s\n\n", run->request->model.name,
-            run->request->world, run->device, run->transport, run->lanes, (long long)run->seed,
+    fprintf(out, "%s, %d ranks on %s%s%s over %s, lanes %s, seed %lld\n%s\n\n", run->request->model.name,
+            run->request->world, run->device, run->core_type ? " with OpenBLAS' kernels for " : "",
+            run->core_type ? run->core_type : "", run->transport, run->lanes, (long long)run->seed,
             plan_text(&run->prediction.plan, plan));
     TRY(table_run_steps(run, out, error));
     fputc('\n', out);

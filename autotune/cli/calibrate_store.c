@@ -112,17 +112,19 @@ static const char *made_otherwise(const Reader *reader, const StoredMeasurement 
         return arena_format(arena, "over %s, not %s (--transport %s takes these)", stored->run.transport,
                             like->run.transport, stored->run.transport);
     }
-    return same_text(stored->executor, like->executor)
+    if (!same_text(stored->executor, like->executor)) {
+        return arena_format(arena, "by another version of the executor than run %lld", (long long)like->run.id);
+    }
+    return same_text(stored->core_type, like->core_type)
                ? NULL
-               : arena_format(arena, "by another version of the executor than run %lld", (long long)like->run.id);
+               : arena_format(arena, "with OpenBLAS' kernels for another core than run %lld", (long long)like->run.id);
 }
 
 // The newest run of the executor on this machine, over the transport that is asked for.
 static const StoredMeasurement *newest_of_executor(const SampleList *list, const StoredMeasurement *runs, int count) {
     static const char *const transports[] = {"shm", "mpi", "nccl"};  // in the order of the option's
-    const char *wanted = cli_given(list->cli, OPTION_TRANSPORT)
-                             ? transports[cli_value(list->cli, OPTION_TRANSPORT)->integer]
-                             : NULL;
+    const char *wanted =
+        cli_given(list->cli, OPTION_TRANSPORT) ? transports[cli_value(list->cli, OPTION_TRANSPORT)->integer] : NULL;
     for (int i = 0; i < count; i++) {
         const StoredRun *run = &runs[i].run;
         if (strcmp(run->source, "executor") == 0 && calibration_same_machine(run->cluster, list->base->name) &&

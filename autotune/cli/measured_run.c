@@ -3,6 +3,7 @@
 #include "autotune/cli/measured_run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -121,6 +122,9 @@ static uint64_t measurement_hash(const MeasuredRun *run) {
     hash_int(&hash, options->steps);
     hash_int(&hash, run->record.warm_up);
     hash_text(&hash, executor_version());
+    if (getenv("NDTUNE_CORE_TYPE")) {  // other kernels than this processor's own
+        hash_text(&hash, getenv("NDTUNE_CORE_TYPE"));
+    }
     return hash_end(&hash);
 }
 
@@ -235,6 +239,7 @@ static void fill_record(MeasuredRun *run) {
     record->planned_peak_bytes = result->planned_peak_bytes;
     record->state = result->state;
     record->timeline = result->timeline;
+    record->core_type = result->core_type;
     record->chip = result->chip;
     record->device_bytes = result->device_bytes;
     record->prices = result->prices;

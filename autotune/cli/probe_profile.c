@@ -371,9 +371,11 @@ Status probe_profile(const ProbeProfile *about, const ProbeResult *probe, Arena 
         "stack", arena_format(arena, "%s transport of %s", about->transport, about->program), "date", about->when);
     const Status status = probe->chip ? probe_gpu(&builder, error) : build(&builder, error);
     if (status == STATUS_OK) {
+        const char *chip = probe->chip
+                               ? probe->chip
+                               : arena_format(arena, "%s, OpenBLAS' kernels for %s", host->processor, host->core_type);
         const char *description = arena_format(arena, "%s, %s, as ndtune probe measured it with %d ranks%s", machines,
-                                               probe->chip ? probe->chip : host->processor, probe->world,
-                                               builder.not_measured ? builder.not_measured : "");
+                                               chip, probe->world, builder.not_measured ? builder.not_measured : "");
         json_object_set_new(builder.root, "description", json_string(description));
         *root = builder.root;
     } else {

@@ -4,11 +4,12 @@
 
 Status store_measured_runs(Store *store, int most, Arena *arena, StoredMeasurement **runs, int *count, Error *error) {
     sqlite3_stmt *row = NULL;
-    TRY(store_prepare(store,
-                      "SELECT id, started_at, source, host, model, plan, device, transport, command, cluster, target, "
-                      "steps, measured_step_s, predicted_step_s, lanes, executor FROM runs WHERE state = 'ok' AND "
-                      "measured_step_s > 0 ORDER BY id DESC LIMIT ?",
-                      &row, error));
+    TRY(store_prepare(
+        store,
+        "SELECT id, started_at, source, host, model, plan, device, transport, command, cluster, target, "
+        "steps, measured_step_s, predicted_step_s, lanes, executor, core_type FROM runs WHERE state = 'ok' AND "
+        "measured_step_s > 0 ORDER BY id DESC LIMIT ?",
+        &row, error));
     int place = 1, code;
     bind_int(row, &place, most > 0 ? most : -1);
     size_t capacity = 0;
@@ -32,7 +33,8 @@ Status store_measured_runs(Store *store, int most, Arena *arena, StoredMeasureme
                                                           .measured_step_s = sqlite3_column_double(row, 12),
                                                           .predicted_step_s = sqlite3_column_double(row, 13)},
                                                   .lanes = text_at(row, 14, arena),
-                                                  .executor = text_at(row, 15, arena)};
+                                                  .executor = text_at(row, 15, arena),
+                                                  .core_type = text_at(row, 16, arena)};
     }
     return store_read_end(store, row, code, error);
 }

@@ -21,8 +21,8 @@ static const double *numbers_at(sqlite3_stmt *row, int column, int count, Arena 
 
 #define RUN_COLUMNS                                                                                                    \
     "id, source, host, device, transport, lanes, seed, steps, warm_up, state, failure, losses, grad_norms, "           \
-    "step_times_s, peak_bytes, planned_peak_bytes, measured_step_s, compute_s, optimizer_s, overhead_s"
-enum { RUN_COLUMN_COUNT = 20 };
+    "step_times_s, peak_bytes, planned_peak_bytes, measured_step_s, compute_s, optimizer_s, overhead_s, core_type"
+enum { RUN_COLUMN_COUNT = 21 };
 
 static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
     const int steps = sqlite3_column_int(row, 7);
@@ -44,7 +44,8 @@ static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
                        .measured_step_s = sqlite3_column_double(row, 16),
                        .parts = {.compute_s = sqlite3_column_double(row, 17),
                                  .optimizer_s = sqlite3_column_double(row, 18),
-                                 .overhead_s = sqlite3_column_double(row, 19)}};
+                                 .overhead_s = sqlite3_column_double(row, 19)},
+                       .core_type = text_at(row, 20, arena)};
     return sqlite3_column_int64(row, 0);
 }
 

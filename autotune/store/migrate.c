@@ -13,6 +13,7 @@
 #include "autotune/store/migration_007_preflights_sql.h"
 #include "autotune/store/migration_008_executor_sql.h"
 #include "autotune/store/migration_009_exposed_sql.h"
+#include "autotune/store/migration_010_core_type_sql.h"
 #include "autotune/store/store_internal.h"
 
 const Migration store_migrations[] = {
@@ -25,6 +26,7 @@ const Migration store_migrations[] = {
     {"007_preflights", migration_007_preflights_sql},
     {"008_executor", migration_008_executor_sql},
     {"009_exposed", migration_009_exposed_sql},
+    {"010_core_type", migration_010_core_type_sql},
 };
 const int store_migration_count = (int)(sizeof store_migrations / sizeof store_migrations[0]);
 

@@ -81,8 +81,8 @@ static Status put_run(Store *store, const RunRecord *run, Error *error) {
         "INSERT INTO runs (host, command, model, plan, content_hash, target, cluster, device, transport, lanes, seed, "
         "steps, state, failure, losses, grad_norms, step_times_s, peak_bytes, planned_peak_bytes, "
         "predicted_step_s, source, measurement_hash, warm_up, tokens_per_step, measured_step_s, predicted_low_s, "
-        "predicted_high_s, compute_s, optimizer_s, overhead_s, chip, device_bytes, executor) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?, ?,?,?)",
+        "predicted_high_s, compute_s, optimizer_s, overhead_s, chip, device_bytes, executor, core_type) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?, ?,?,?,?)",
         &statement, error));
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(run->request->target, target, sizeof target);
@@ -115,6 +115,7 @@ static Status put_run(Store *store, const RunRecord *run, Error *error) {
         bind_text(statement, &place, NULL);
     }
     bind_text(statement, &place, run->executor);
+    bind_text(statement, &place, run->core_type);
     const Status status = store_step(store, statement, error);
     sqlite3_finalize(statement);
     return status;

@@ -34,8 +34,9 @@ typedef struct RunResult {
     int64_t planned_peak_bytes;
     TaskTotal *totals;  // by task of the program: of one step after warm-up, mean over steps and ranks
     int32_t task_count;
-    Timeline timeline;  // of the recorded step; span_count 0 unless options.spans
-    const char *state;  // "ok", "diverged"
+    Timeline timeline;      // of the recorded step; span_count 0 unless options.spans
+    const char *state;      // "ok", "diverged"
+    const char *core_type;  // that rank 0's BLAS ran its kernels for ("SkylakeX"); NULL = of a device with its own
     // Of a device with a chip of its own: what it is, the memory that the largest rank took of it, what rank 0's work
     // costs there.
     const char *chip;  // NULL = none

@@ -30,15 +30,16 @@ static Status read_sample(const json_t *row, Arena *arena, ProbeSample *sample, 
 }
 
 static Status read_host(const json_t *row, Arena *arena, ProbeHost *host, Error *error) {
-    const char *name = "", *processor = "", *boot = "";
+    const char *name = "", *processor = "", *core_type = "", *boot = "";
     json_error_t where;
-    if (json_unpack_ex((json_t *)row, &where, 0, "{s:s, s:s, s:s, s:i, s:i, s:F}", "name", &name, "boot", &boot,
-                       "processor", &processor, "node", &host->node, "cores", &host->cores, "memory_bytes",
-                       &host->memory_bytes) != 0) {
+    if (json_unpack_ex((json_t *)row, &where, 0, "{s:s, s:s, s:s, s:s, s:i, s:i, s:F}", "name", &name, "boot", &boot,
+                       "processor", &processor, "core_type", &core_type, "node", &host->node, "cores", &host->cores,
+                       "memory_bytes", &host->memory_bytes) != 0) {
         return error_set(error, STATUS_INTERNAL, "a host of the probe: %s", where.text);
     }
     host->name = arena_text(arena, name);
     host->processor = arena_text(arena, processor);
+    host->core_type = arena_text(arena, core_type);
     host->boot = arena_text(arena, boot);
     return STATUS_OK;
 }

@@ -27,8 +27,8 @@ typedef struct ProbeSample {
 } ProbeSample;
 
 typedef struct ProbeHost {
-    const char *name, *processor;
-    const char *boot;  // hosts with the same one share their cores
+    const char *name, *processor, *core_type;  // core_type: that OpenBLAS ran its kernels for
+    const char *boot;                          // hosts with the same one share their cores
     int node, cores;
     double memory_bytes;  // free for new processes
 } ProbeHost;

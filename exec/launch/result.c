@@ -38,13 +38,13 @@ static json_t *chip_json(const RunRecord *record) {
 
 json_t *run_result_json(const RunRecord *record) {
     const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
-    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o, s:o}", "schema", SCHEMA, "world",
-                     record->world, "steps", record->steps, "loss", numbers_json(record->loss, record->steps),
+    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o, s:o, s:s?}", "schema", SCHEMA,
+                     "world", record->world, "steps", record->steps, "loss", numbers_json(record->loss, record->steps),
                      "grad_norm", numbers_json(record->grad_norm, record->steps), "step_time_s",
                      numbers_json(record->step_time_s, record->steps), "peak_bytes", (json_int_t)record->peak_bytes,
                      "planned_peak_bytes", (json_int_t)record->planned_peak_bytes, "totals", totals_json(record),
                      "span_step", record->span_step, "start_s", numbers_json(record->start_s, spans), "end_s",
-                     numbers_json(record->end_s, spans), "chip", chip_json(record));
+                     numbers_json(record->end_s, spans), "chip", chip_json(record), "core_type", record->core_type);
 }
 
 // ---------------------------------------------------------------------------------------------- reading
@@ -131,6 +131,8 @@ static bool read_result(const json_t *root, const StepProgram *program, Arena *a
                           .peak_bytes = json_integer_value(json_object_get(root, "peak_bytes")),
                           .planned_peak_bytes = json_integer_value(json_object_get(root, "planned_peak_bytes")),
                           .state = "ok"};
+    const char *core_type = json_string_value(json_object_get(root, "core_type"));
+    result->core_type = core_type ? arena_text(arena, core_type) : NULL;
     result->loss = read_numbers(root, "loss", result->steps, arena);
     result->grad_norm = read_numbers(root, "grad_norm", result->steps, arena);
     result->step_time_s = read_numbers(root, "step_time_s", result->steps, arena);

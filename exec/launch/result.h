@@ -16,7 +16,7 @@ typedef struct RunRecord {
     int span_step;  // -1 = no spans
     int64_t spans_per_rank;
     const double *start_s, *end_s;  // [world][spans_per_rank], issue order
-    const char *chip;               // as in RunResult
+    const char *core_type, *chip;   // as in RunResult
     int64_t device_bytes;
     const ChipPrice *prices;
     int price_count;

@@ -48,20 +48,6 @@ Status worker_find(const char *wanted, Arena *arena, const char **path, Error *e
 
 // ---------------------------------------------------------------------------------------------- environment
 
-static bool starts_with(const char *text, const char *prefix) {
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-// OPENBLAS_CORETYPE set by hand is often an older core, which halves GEMM on AVX-512 machines (executor.md 6.1). A
-// worker that finds it begins anew without it; not to hand it on saves that where the environment is ours.
-static bool core_type_hurts(void) {
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512f");
-#else
-    return false;
-#endif
-}
-
 // Settings that take the place of the caller's.
 static int settings_make(const WorkersSetup *setup, Arena *arena, char *settings[SETTINGS_MOST]) {
     int count = 0;
@@ -94,7 +80,7 @@ static char **worker_environment(const WorkersSetup *setup, Arena *arena) {
     }
     char **all = ARENA_ARRAY(arena, char *, count + SETTINGS_MOST + 1);
     for (size_t i = 0; i < count; i++) {
-        bool dropped = core_type_hurts() && starts_with(environ[i], "OPENBLAS_CORETYPE=");
+        bool dropped = false;
         for (int k = 0; k < setting_count && !dropped; k++) {
             dropped = same_name(settings[k], environ[i]);
         }

@@ -4,6 +4,7 @@
 #include "exec/worker/gather.h"
 
 #include "exec/launch/result.h"
+#include "kernels/kernels.h"
 
 Status gather(Session *session, const void *part, void *whole, int64_t bytes, Error *error) {
     const TransportCall call = {.communicator = session->communicators.world,
@@ -82,6 +83,9 @@ Status gather_and_save(Session *session, const StepSeries *series, Arena *arena,
                         .planned_peak_bytes = session->memory.arena_bytes,
                         .totals = totals,
                         .task_count = session->program.task_count};
+    if (!session->devices->measure) {  // its kernels are those of the host
+        record.core_type = kernel_blas_name();
+    }
     TRY(gather_memory(session, arena, &record, error));
     TRY(gather_totals(session, arena, totals, error));
     TRY(gather_spans(session, series, arena, &record, error));

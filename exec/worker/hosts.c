@@ -11,6 +11,7 @@
 
 #include "exec/launch/cores.h"
 #include "exec/worker/gather.h"
+#include "kernels/kernels.h"
 
 static int64_t available_bytes(void) {
     FILE *file = fopen("/proc/meminfo", "r");
@@ -61,6 +62,7 @@ static void host_read(RankHost *host) {
     uname(&about);
     snprintf(host->name, sizeof host->name, "%.*s", HOST_NAME_BYTES - 1, about.nodename);
     processor_name(host->processor);
+    snprintf(host->core_type, sizeof host->core_type, "%s", kernel_blas_name());
     boot_name(host->boot);
     host->cores = cores_allowed();
     host->memory_bytes = available_bytes();

@@ -9,6 +9,7 @@ enum { HOST_NAME_BYTES = 64 };
 typedef struct RankHost {
     char name[HOST_NAME_BYTES];
     char processor[HOST_NAME_BYTES];  // "model name" of /proc/cpuinfo
+    char core_type[HOST_NAME_BYTES];  // that OpenBLAS runs its kernels for
     char boot[HOST_NAME_BYTES];       // of the running kernel: hosts with the same one share their cores
     int32_t node;                     // ranks on one machine share it; 0, 1, ... in the order of the ranks
     int32_t place;                    // of this rank among those of its machine

@@ -20,6 +20,7 @@
 #include "exec/worker/preflight.h"
 #include "exec/worker/probe.h"
 #include "kernels/kernels.h"
+#include "sim/base/log.h"
 #include "sim/base/text.h"
 
 // A test preloads a library with this function: while armed, any allocation ends the process (nothing is allocated in a
@@ -99,9 +100,18 @@ static void failed(Session *session, const Error *error) {
     }
 }
 
+// What the products run on is said once, with the result.
+static void core_note(const Session *session, int rank) {
+    char words[256];
+    if (rank == 0 && session->devices && !session->devices->measure && kernel_core_words(words, sizeof words)) {
+        log_note("%s", words);
+    }
+}
+
 static Status rank_run(const RunRequest *request, const RankPlace *place, Arena *arena, Error *error) {
     Session session = {0};
     Status status = session_join(request, place, arena, &session, error);
+    core_note(&session, place->rank);
     status = status == STATUS_OK ? jobs[request->job](&session, arena, error) : status;
     if (status != STATUS_OK) {
         failed(&session, error);
@@ -178,17 +188,8 @@ static Status join(const char *launcher_name, Arena *arena, Error *error) {
     return status;
 }
 
-// OPENBLAS_CORETYPE set by hand is often an older core, which halves GEMM on AVX-512 machines (executor.md 6.1).
-// OpenBLAS reads it when it is loaded, so this process begins anew without it.
-static void core_type_shed(char **argv) {
-    if (getenv("OPENBLAS_CORETYPE") && kernel_blas_is_slow()) {
-        unsetenv("OPENBLAS_CORETYPE");
-        execv("/proc/self/exe", argv);  // where that fails the run is slow, not wrong
-    }
-}
-
 int main(int argc, char **argv) {
-    core_type_shed(argv);
+    kernel_core_settle(argv);
     int64_t rank = -1;
     const bool child = argc == 4 && strcmp(argv[1], "run") == 0 && text_parse_int(argv[3], &rank) && rank >= 0;
     if (!child && (argc != 3 || strcmp(argv[1], "join") != 0)) {

@@ -67,9 +67,10 @@ static json_t *hosts_json(const Probe *probe) {
     json_t *rows = json_array();
     for (int rank = 0; rank < probe->world; rank++) {
         const RankHost *host = &probe->hosts[rank];
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "name", host->name, "boot", host->boot,
-                                              "processor", host->processor, "node", (int)host->node, "cores",
-                                              (json_int_t)host->cores, "memory_bytes", (json_int_t)host->memory_bytes));
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I}", "name", host->name, "boot",
+                                              host->boot, "processor", host->processor, "core_type", host->core_type,
+                                              "node", (int)host->node, "cores", (json_int_t)host->cores, "memory_bytes",
+                                              (json_int_t)host->memory_bytes));
     }
     return rows;
 }

@@ -303,8 +303,10 @@ static void run_shape(Bench bench, double peak) {
 
 int main(int argc, char **argv) {
     const int threads = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1;
-    if (getenv("OPENBLAS_CORETYPE")) {
-        fprintf(stderr, "bench_kernels: OPENBLAS_CORETYPE is set; unset it, or BLAS may run at half its rate\n");
+    char words[256];
+    kernel_core_settle(argv);
+    if (kernel_core_words(words, sizeof words)) {
+        fprintf(stderr, "bench_kernels: %s\n", words);
     }
     kernel_set_threads(threads);
     const Bench shapes[] = {

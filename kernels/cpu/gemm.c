@@ -8,7 +8,6 @@
 
 #include <cblas.h>
 #include <string.h>
-#include <strings.h>
 
 typedef struct Gemm {
     bool trans_a, trans_b;
@@ -90,19 +89,6 @@ static void gemm_warm_up(const void *context, int64_t begin, int64_t end) {
 
 const char *kernel_blas_name(void) {
     return openblas_get_corename();
-}
-
-bool kernel_blas_is_slow(void) {
-#if defined(__x86_64__)
-    static const char *const wide[] = {"SkylakeX", "Cooperlake", "Sapphirerapids"};  // OpenBLAS' cores with AVX-512
-    bool known = false;
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
-        known = known || strcasecmp(openblas_get_corename(), wide[i]) == 0;
-    }
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && !known;
-#else
-    return false;
-#endif
 }
 
 void kernel_set_threads(int threads) {

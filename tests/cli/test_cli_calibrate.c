@@ -189,7 +189,7 @@ Test(cli_calibrate, runs_of_the_store_calibrate_the_machine_that_ran_them) {
 }
 
 // A run of tiny as the store keeps it, made up.
-static void save_run(int ranks, const char *transport, const char *executor, double step_s) {
+static void save_run(int ranks, const char *transport, const char *executor, const char *core_type, double step_s) {
     static const double nothing[1] = {1};
     Error error = {0};
     Store *store = NULL;
@@ -200,6 +200,7 @@ static void save_run(int ranks, const char *transport, const char *executor, dou
     const RunRecord record = {.request = &request,
                               .source = "executor",
                               .executor = executor,
+                              .core_type = core_type,
                               .host = "elsewhere",
                               .device = "cpu",
                               .transport = transport,
@@ -233,12 +234,12 @@ static bool left_out(const json_t *root, const char *words, int count) {
 }
 
 Test(cli_calibrate, runs_over_other_links_or_by_another_executor_are_no_repeats) {
-    save_run(2, "shm", "old", 0.03);
-    save_run(2, "shm", NULL, 0.03);  // of a store before schema 8
-    save_run(4, "mpi", "new", 0.05);
-    save_run(2, "mpi", "new", 0.02);
-    save_run(2, "shm", "new", 0.015);
-    save_run(4, "shm", "new", 0.025);
+    save_run(2, "shm", "old", "SkylakeX", 0.03);
+    save_run(2, "shm", NULL, NULL, 0.03);  // of a store before schema 8
+    save_run(4, "mpi", "new", "SkylakeX", 0.05);
+    save_run(2, "mpi", "new", "SkylakeX", 0.02);
+    save_run(2, "shm", "new", "SkylakeX", 0.015);
+    save_run(4, "shm", "new", "SkylakeX", 0.025);
     json_t *root = CLI_JSON(0, "calibrate", "--out", profile, "--db", db, "--format", "json");
     cr_expect_eq(json_array_size(json_object_get(root, "runs")), 2);
     cr_expect(left_out(root, "over mpi, not shm (--transport mpi takes these)", 2));
@@ -253,6 +254,17 @@ Test(cli_calibrate, runs_over_other_links_or_by_another_executor_are_no_repeats)
     cr_expect(strstr(run.err, "no run of the store can be used; 4: over shm, which --transport does not ask for"), "%s",
               run.err);
     program_run_free(&run);
+}
+
+Test(cli_calibrate, runs_with_kernels_for_another_core_are_no_repeats) {
+    save_run(2, "shm", "new", "Prescott", 0.075);
+    save_run(4, "shm", "new", "Prescott", 0.125);
+    save_run(2, "shm", "new", "SkylakeX", 0.015);
+    save_run(4, "shm", "new", "SkylakeX", 0.025);
+    json_t *root = CLI_JSON(0, "calibrate", "--out", profile, "--db", db, "--format", "json");
+    cr_expect_eq(json_array_size(json_object_get(root, "runs")), 2);
+    cr_expect(left_out(root, "with OpenBLAS' kernels for another core than run 4", 2));
+    json_decref(root);
 }
 
 Test(cli_calibrate, what_says_what_a_log_ran_is_refused_without_one) {

@@ -137,7 +137,7 @@ static void report(const RunRequest *request, const Costs *least, const Products
     printf("%s, %d sequences of %d tokens, fp32, %d thread%s, blas %s%s\n", request->model.name,
            request->plan.micro_batch, request->plan.seq, request->options.threads,
            request->options.threads == 1 ? "" : "s", kernel_blas_name(),
-           kernel_blas_is_slow() ? " (slow: unset OPENBLAS_CORETYPE)" : "");
+           kernel_blas_is_slow() ? " (narrower than this processor)" : "");
     printf("%-26s %10s %10s\n", "", "ms", "cpu ms");
     print_line("step", &least->step, 0);
     print_line("its products alone", &alone->spent, alone->flop);
@@ -169,6 +169,7 @@ static Status bench(int argc, char **argv, Arena *arena, Error *error) {
 }
 
 int main(int argc, char **argv) {
+    kernel_core_settle(argv);
     Arena arena = {0};
     Error error = {0};
     const Status status = bench(argc, argv, &arena, &error);
