@@ -82,6 +82,12 @@ typedef struct Layout {
     int at[COLUMN_COUNT];
 } Layout;
 
+// Nothing is missing without it: an axis that is not named is 1, and only failures are certain.
+static bool goes_without(const Column *column) {
+    const size_t end = AT(mesh) + sizeof((RunRow *)0)->mesh;
+    return column->offset == AT(oom_certain) || (column->offset >= AT(mesh) && column->offset < end);
+}
+
 static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, RunFile *file, Error *error) {
     const char **missing = ARENA_ARRAY(arena, const char *, COLUMN_COUNT);
     const char *needed = "";
@@ -89,7 +95,7 @@ static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, R
         layout->at[i] = csv_column(table, columns[i].name);
         if (layout->at[i] < 0 && columns[i].needed) {
             needed = arena_format(arena, "%s%s%s", needed, needed[0] ? ", " : "", columns[i].name);
-        } else if (layout->at[i] < 0 && columns[i].offset != AT(oom_certain)) {  // failures only
+        } else if (layout->at[i] < 0 && !goes_without(&columns[i])) {
             missing[file->missing_count++] = columns[i].name;
         }
     }

@@ -158,7 +158,7 @@ static void settle_batch(Import *import) {
     }
 }
 
-// Who accumulates where replicas are reduced on every micro-step pays each time.
+// torchtitan reduces over replicas on every micro-step (its issue 1929); who accumulates there pays each time.
 static void say_reductions(Import *import) {
     const Target *target = NULL;
     Error none = {0};

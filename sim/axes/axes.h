@@ -32,10 +32,16 @@ typedef uint32_t AxisMask;  // bit 1 << axis
 #define AXIS_IF_SHARD(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_SHARD)
 #define AXIS_IF_SEQUENCE(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_SEQUENCE)
 #define AXIS_IF_TENSOR(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_TENSOR)
-#define AXES_REPLICATE ((AxisMask)(0u AXIS_LIST(AXIS_IF_REPLICATE)))
-#define AXES_SHARD ((AxisMask)(0u AXIS_LIST(AXIS_IF_SHARD)))
-#define AXES_SEQUENCE ((AxisMask)(0u AXIS_LIST(AXIS_IF_SEQUENCE)))
-#define AXES_TENSOR ((AxisMask)(0u AXIS_LIST(AXIS_IF_TENSOR)))
+enum {  // lists in lists do not expand: the masks of lenders need numbers
+    REPLICATE_BITS = 0u AXIS_LIST(AXIS_IF_REPLICATE),
+    SHARD_BITS = 0u AXIS_LIST(AXIS_IF_SHARD),
+    SEQUENCE_BITS = 0u AXIS_LIST(AXIS_IF_SEQUENCE),
+    TENSOR_BITS = 0u AXIS_LIST(AXIS_IF_TENSOR)
+};
+#define AXES_REPLICATE ((AxisMask)REPLICATE_BITS)
+#define AXES_SHARD ((AxisMask)SHARD_BITS)
+#define AXES_SEQUENCE ((AxisMask)SEQUENCE_BITS)
+#define AXES_TENSOR ((AxisMask)TENSOR_BITS)
 
 // What follows from the roles.
 #define AXES_BATCH (AXES_REPLICATE | AXES_SHARD)             // ranks with sequences of their own

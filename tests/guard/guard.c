@@ -82,9 +82,12 @@ static void take_change(void *context, char *line) {
                  "changed.txt: a request, a path and the reason, not: %s", line);
 }
 
-GuardChanges *guard_changes(void) {
+GuardChanges *guard_changes(const char *more) {
     GuardChanges *changes = calloc(1, sizeof *changes);
     each_line("changed.txt", take_change, changes);
+    if (more) {
+        each_line(more, take_change, changes);
+    }
     return changes;
 }
 
@@ -222,12 +225,12 @@ static const char *with_paths(const char *word, const char *folder, char path[PA
     return path;
 }
 
-json_t *guard_answer(const GuardRequest *request) {
+json_t *guard_answer(const char *program, const GuardRequest *request) {
     cr_assert_eq(chdir(NDTUNE_SOURCE_DIR), 0);
     char *folder = temp_dir_make(), data[PATH_BYTES], out[PATH_BYTES];
     snprintf(data, sizeof data, "XDG_DATA_HOME=%s", folder);
     snprintf(out, sizeof out, "%s/out", folder);
-    const char *line[GUARD_MAX_WORDS + 1] = {"ndtune"};
+    const char *line[GUARD_MAX_WORDS + 1] = {program};
     char paths[GUARD_MAX_WORDS][PATH_BYTES];
     for (int i = 0; request->words[i]; i++) {
         line[i + 1] = with_paths(request->words[i], folder, paths[i]);

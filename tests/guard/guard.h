@@ -32,13 +32,13 @@ typedef struct GuardChanges {
     int count;
 } GuardChanges;
 
-GuardChanges *guard_changes(void);
+GuardChanges *guard_changes(const char *more);  // and those of another file of this folder; NULL = none
 
 // The recorded answer, or that of the program now: {exit, out, err, file}, where a text that is JSON is its value, one
 // that is CSV an array of objects, any other an array of lines. Versions of the program and seconds that the wall clock
 // gave are masked. The caller frees them.
 json_t *guard_recorded(const char *name);
-json_t *guard_answer(const GuardRequest *request);
+json_t *guard_answer(const char *program, const GuardRequest *request);
 json_t *guard_structured(const char *text);
 
 // Copies a store of stores.tar.xz ("asked.db") into the folder.

@@ -44,7 +44,7 @@ static void tell(void *context, const char *path, const json_t *recorded, const 
 }
 
 static void check_request(const GuardRequest *request, const GuardChanges *changes) {
-    json_t *recorded = guard_recorded(request->name), *now = guard_answer(request);
+    json_t *recorded = guard_recorded(request->name), *now = guard_answer(GUARD_PROGRAM, request);
     Told told = {.request = request->name, .changes = changes};
     guard_compare(recorded, now, tell, &told);
     cr_expect_eq(told.differences, 0, "%s differs from its recording in %d places", request->name, told.differences);
@@ -54,7 +54,7 @@ static void check_request(const GuardRequest *request, const GuardChanges *chang
 
 static void check_requests(const char *pattern) {
     GuardRequests *requests = guard_requests();
-    GuardChanges *changes = guard_changes();
+    GuardChanges *changes = guard_changes(GUARD_MORE_CHANGES);
     int asked = 0;
     for (int i = 0; i < requests->count; i++) {
         if (fnmatch(pattern, requests->requests[i].name, 0) == 0) {
