@@ -136,7 +136,7 @@ static const char *choose_word(Arena *arena, const WordColumn *column, int *choi
     return arena_format(arena, "%s \"%s\" is not in this version", column->column, column->word);
 }
 
-// Weights loaded in bf16 stay so, unless mixed precision meets sharding: FSDP upcasts what it shards (accelerate 1.14
+// Weights loaded in bf16 stay so, unless mixed precision meets sharding: FSDP upcasts what it shards (1.14 of
 // utils/fsdp_utils.py).
 static bool keeps_bf16(const RunRow *row, const TrainPlan *plan) {
     const bool mixed = strncmp(row->precision, "bf16", strlen("bf16")) == 0;

@@ -9,6 +9,7 @@
 #include "autotune/cli/quote.h"
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/words.h"
 
 const CommandRow command_table[COMMAND_COUNT] = {
     [COMMAND_PLAN] = {"plan",
@@ -20,13 +21,13 @@ const CommandRow command_table[COMMAND_COUNT] = {
                       "ndtune --world 32 --model 7b --baseline dp_replicate=4,dp_shard=8\n"
                       "ndtune --world 8,16,32,64 --model 7b --tokens 300e9 --set price=2.5\n",
                       cmd_plan},
-    [COMMAND_PREDICT] =
-        {"predict", "one shape in full: time, memory and where they go",
-         "predict --mesh AXIS=N,... --model NAME|FILE [options]",
-         "ndtune predict --mesh dp_shard=8 --model llama-3-8b --micro-batch 2\n"
-         "ndtune predict --mesh dp_shard=16,tp=4 --model 70b --recompute full --format json\n"
-         "ndtune predict --mesh dp_shard=8 --model 8b --target torchtitan --global-batch 64 --measured 5.2\n",
-         cmd_predict},
+    [COMMAND_PREDICT] = {"predict", "one shape in full: time, memory and where they go",
+                         "predict --mesh AXIS=N,... --model NAME|FILE [options]",
+                         "ndtune predict --mesh dp_shard=8 --model llama-3-8b --micro-batch 2\n"
+                         "ndtune predict --mesh dp_shard=16,tp=4 --model 70b --recompute full --format json\n"
+                         "ndtune predict --mesh dp_shard=8 --model 8b --target " FRAMEWORK_DEFAULT
+                         " --global-batch 64 --measured 5.2\n",
+                         cmd_predict},
     [COMMAND_EXPLAIN] =
         {"explain",
          "why the best shape beats the next one, and what would change the answer; with --from, what to "
@@ -34,7 +35,7 @@ const CommandRow command_table[COMMAND_COUNT] = {
          "explain --world N --model NAME|FILE [--from FILE] [options]",
          "ndtune explain --world 32 --model 7b\n"
          "ndtune explain --world 64 --model 70b --cluster aws-p5 --format json\n"
-         "ndtune explain --from accelerate.yaml --model llama-3-8b --micro-batch 2 --grad-accum 8\n",
+         "ndtune explain --from " FRAMEWORK_DEFAULT_FILE " --model llama-3-8b --micro-batch 2 --grad-accum 8\n",
          cmd_explain},
     [COMMAND_RUN] = {"run", "train one shape for real on this machine, measured beside predicted",
                      "run --mesh AXIS=N,... --model NAME|FILE [options]",
@@ -47,7 +48,7 @@ const CommandRow command_table[COMMAND_COUNT] = {
                           "validate [--top N] [--world N --model NAME|FILE] [--with TARGET -- COMMAND...]",
                           "ndtune validate --top 3\n"
                           "ndtune validate --world 4 --model tiny --cluster probed.json --top 0 --repeats 5\n"
-                          "ndtune validate --world 2 --model tiny --with torchtitan -- torchrun "
+                          "ndtune validate --world 2 --model tiny --with " FRAMEWORK_DEFAULT " -- torchrun "
                           "--nproc-per-node={world} train.py --tp={tp} --cp={cp}\n",
                           cmd_validate},
     [COMMAND_CALIBRATE] =
@@ -55,8 +56,8 @@ const CommandRow command_table[COMMAND_COUNT] = {
          "calibrate [--cluster NAME|FILE] [--runs FILE.csv] [--log FILE --mesh AXIS=N,... --model NAME] "
          "[--out FILE]",
          "ndtune calibrate --out ours.json\n"
-         "ndtune calibrate --runs runs.csv --cluster dgx-h100 --target torchtitan\n"
-         "ndtune calibrate --target megatron --model 7b --cluster dgx-a100-80g --log a.log@dp_shard=8 "
+         "ndtune calibrate --runs runs.csv --cluster dgx-h100 --target " FRAMEWORK_DEFAULT "\n"
+         "ndtune calibrate --target " FRAMEWORK_DEFAULT " --model 7b --cluster dgx-a100-80g --log a.log@dp_shard=8 "
          "--log b.log@dp_shard=4,tp=2\n",
          cmd_calibrate},
     [COMMAND_TUNE] =
@@ -68,15 +69,15 @@ const CommandRow command_table[COMMAND_COUNT] = {
          "ndtune tune --world 4 --model tiny --hostfile hosts --probability 0.9 --within 2 --max-time 300\n"
          "ndtune tune\n",
          cmd_tune},
-    [COMMAND_EXPORT] =
-        {"export",
-         "a plan as the config file of a framework: of --mesh, or the best of a world, or the best of "
-         "the last request",
-         "export [--as FORMAT] [--mesh AXIS=N,... | --world N] [--model NAME|FILE] [options]",
-         "ndtune export --world 32 --model 7b --out accelerate.yaml\n"
-         "ndtune export --as torchtitan-toml --mesh dp_shard=8,tp=4 --model llama-3-8b --global-batch 64\n"
-         "ndtune export --as sbatch --target megatron --out train.sbatch\n",
-         cmd_export},
+    [COMMAND_EXPORT] = {"export",
+                        "a plan as the config file of a framework: of --mesh, or the best of a world, or the best of "
+                        "the last request",
+                        "export [--as FORMAT] [--mesh AXIS=N,... | --world N] [--model NAME|FILE] [options]",
+                        "ndtune export --world 32 --model 7b --out " FRAMEWORK_DEFAULT_FILE "\n"
+                        "ndtune export --as " FRAMEWORK_DEFAULT_FORMAT
+                        " --mesh dp_shard=8,tp=4 --model llama-3-8b --global-batch 64\n"
+                        "ndtune export --as sbatch --out train.sbatch\n",
+                        cmd_export},
     [COMMAND_REPORT] = {"report",
                         "one HTML page of an answer: of the last request, of a stored run, or of what is asked here",
                         "report [--html FILE] [--open] [--run ID | --world N --model NAME|FILE]",

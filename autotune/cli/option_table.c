@@ -6,6 +6,7 @@
 
 #include "sim/axes/mesh.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/words.h"
 
 #define PLAN COMMAND_BIT(COMMAND_PLAN)
 #define PREDICT COMMAND_BIT(COMMAND_PREDICT)
@@ -53,7 +54,8 @@ const OptionRow option_table[OPTION_COUNT] = {
                     "slow: rank.3.slowdown=1.2, node.2.link_slowdown=3; may be repeated",
                     GROUP_WHAT, SEARCH | PREDICT | RUN | COMMAND_BIT(COMMAND_CLUSTERS) | PREFLIGHT},
     [OPTION_TARGET] =
-        {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL, "accelerate; run, validate, tune, preflight: ndtune",
+        {"target", VALUE_TEXT, "NAME[@VERSION]", 0, 0, NULL,
+         FRAMEWORK_DEFAULT "; run, validate, tune, preflight: ndtune",
          "the framework that trains; run: the one whose program the executor runs; calibrate: of frameworks' runs only "
          "its own",
          GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
@@ -134,11 +136,11 @@ const OptionRow option_table[OPTION_COUNT] = {
                        "simulate the promising plans, or only estimate", GROUP_CHOICES, SEARCH | ACCURACY},
     [OPTION_FROM] =
         {"from", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
-         "explain a config file that you train with: accelerate or axolotl YAML, torchtitan TOML, DeepSpeed "
-         "JSON; --micro-batch, --grad-accum, --seq, --recompute and --world then say what it does not hold",
+         "explain a config file that you train with, of a framework of --from-format; --micro-batch, --grad-accum, "
+         "--seq, --recompute and --world then say what it does not hold",
          GROUP_WHAT, EXPLAIN},
-    [OPTION_FROM_FORMAT] = {"from-format", VALUE_WORD, "auto|accelerate|axolotl|torchtitan|deepspeed", 0, 0, NULL,
-                            "auto: by its keys", "whose config the file of --from is", GROUP_WHAT, EXPLAIN},
+    [OPTION_FROM_FORMAT] = {"from-format", VALUE_WORD, "auto|" FRAMEWORK_CONFIGS, 0, 0, NULL, "auto: by its keys",
+                            "whose config the file of --from is", GROUP_WHAT, EXPLAIN},
     [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN,
                        RUN | VALIDATE | TUNE | PREFLIGHT | CALIBRATE},
     [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN,
@@ -245,10 +247,8 @@ const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_MEMORY_SNAPSHOT] = {"memory-snapshot", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
                                 "predicted live bytes over the step as a pickle that pytorch.org/memory_viz opens",
                                 GROUP_OUTPUT, PREDICT | RUN | REPORT},
-    [OPTION_AS] = {"as", VALUE_WORD,
-                   "accelerate-yaml|accelerate-python|hf-trainer|axolotl|torchtitan-toml|torchtitan-python|megatron|"
-                   "automodel|nanotron|deepspeed|sbatch",
-                   0, 0, NULL, "the target's usual one", "what the file is written for", GROUP_OUTPUT, EXPORT},
+    [OPTION_AS] = {"as", VALUE_WORD, FRAMEWORK_FORMATS "|sbatch", 0, 0, NULL, "the target's usual one",
+                   "what the file is written for", GROUP_OUTPUT, EXPORT},
     [OPTION_OUT] = {"out", VALUE_TEXT, "FILE", 0, 0, NULL,
                     "probed.json; calibrate: calibrated.json; export: standard output; tune: none",
                     "where the profile or the config file goes; tune: the profile as calibrated by its runs",

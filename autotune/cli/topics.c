@@ -2,16 +2,17 @@
 
 #include "autotune/cli/topics.h"
 
+#include "sim/frameworks/words.h"
+
 static const Topic table[] = {
     {"shape", "Which shape, and is mine wrong?",
-     "  ndtune --world 64 --model llama-3-8b --target torchtitan --seq 8k --global-batch 512\n"
+     "  ndtune --world 64 --model llama-3-8b --target " FRAMEWORK_DEFAULT " --seq 8k --global-batch 512\n"
      "      ranks every shape. \"Best\" is followed by who is within 5 %: such shapes a prediction cannot tell apart.\n"
      "  ndtune --world 64 ... --baseline dp_replicate=8,dp_shard=8\n"
      "      sets your own shape beside the best one.\n"
      "  ndtune explain --from my.yaml --world 64 --model llama-3-8b\n"
-     "      reads the config that you train with (accelerate, axolotl, torchtitan, DeepSpeed), says what it costs, "
-     "which\n"
-     "      single change gains most, and which key of the file it is.\n"
+     "      reads the config that you train with, says what it costs, which single change gains most, and which\n"
+     "      key of the file it is.\n"
      "  ndtune explain --world 64 --model llama-3-8b\n"
      "      says why the best beats the next, term by term, and from which network, memory or length on another shape "
      "wins.\n"
@@ -31,15 +32,10 @@ static const Topic table[] = {
      "\n"
      "  ndtune predict --mesh dp_shard=4,tp=2 --model llama-3-8b --micro-batch 1 --global-batch 64\n"
      "      finds the accumulation that makes 64, or says that none does and what the nearest is.\n"
-     "  ndtune export --mesh dp_shard=4,tp=2 --model llama-3-8b --global-batch 64 --as axolotl\n"
+     "  ndtune export --mesh dp_shard=4,tp=2 --model llama-3-8b --global-batch 64 --as " FRAMEWORK_DEFAULT_FORMAT "\n"
      "      writes the same numbers under the names that the framework gives them.\n"
      "\n"
-     "What frameworks ask for: accelerate the DataLoader's batch size (= micro-batch) and "
-     "gradient_accumulation_steps;\n"
-     "axolotl micro_batch_size and gradient_accumulation_steps; torchtitan local_batch_size and global_batch_size; "
-     "Megatron\n"
-     "--micro-batch-size and --global-batch-size; DeepSpeed train_micro_batch_size_per_gpu and "
-     "gradient_accumulation_steps.\n"},
+     "ndtune predict says under a plan what its framework calls micro-batch and accumulation, or asks for instead.\n"},
     {"memory", "It does not fit, or only just",
      "  ndtune --world 16 --model llama-3-70b\n"
      "      where nothing fits says what is missing, and which larger world, shorter sequence or bf16 state would do.\n"
@@ -51,8 +47,7 @@ static const Topic table[] = {
      "\n"
      "\"reserved\" is what nvidia-smi shows of the process, \"peak\" what is alive in it. Accumulation with FSDP keeps "
      "whole\n"
-     "gradients on every rank under accelerate and axolotl (they reduce on the last micro-batch only): of a 70B model "
-     "131 GiB.\n"},
+     "gradients on every rank under frameworks that reduce on the last micro-batch only: of a 70B model 131 GiB.\n"},
     {"hang", "A job hangs: which rank, and where?",
      "  ndtune preflight --mesh dp_shard=8,tp=8 --hostfile hosts --timeout 20\n"
      "      runs every collective of every group of that shape once, on the very ranks of the job, and names who does "
@@ -72,7 +67,8 @@ static const Topic table[] = {
      "compare the\n"
      "groups: ranks of one tp group are neighbours (0, 1, ... tp-1), then cp, then dp_shard, then dp_replicate.\n"},
     {"slow", "Why is my job slow?",
-     "  ndtune predict --mesh dp_shard=64 --model llama-3-8b --target torchtitan --seq 8k --recompute selective \\\n"
+     "  ndtune predict --mesh dp_shard=64 --model llama-3-8b --target " FRAMEWORK_DEFAULT
+     " --seq 8k --recompute full \\\n"
      "      --measured 1.9\n"
      "      sets your step time (or the log of the run: --measured train.log) beside the prediction, says whether it "
      "is\n"
@@ -100,14 +96,15 @@ static const Topic table[] = {
      "  ndtune probe --device cuda --out ours.json; ndtune probe --hostfile hosts --out ours.json\n"
      "      measures it instead. ndtune calibrate fits it to the logs of your runs (ndtune help logs).\n"},
     {"logs", "Using the logs of your own runs",
-     "  ndtune calibrate --target torchtitan --model llama-3-8b --cluster dgx-h100 --seq 8k \\\n"
+     "  ndtune calibrate --target " FRAMEWORK_DEFAULT " --model llama-3-8b --cluster dgx-h100 --seq 8k \\\n"
      "      --log a.log@dp_shard=64,micro_batch=1 --log b.log@dp_shard=32,tp=2,micro_batch=2 --out ours.json\n"
      "      reads step times that frameworks print, fits the profile to them, and says what the runs cannot tell.\n"
      "  ndtune accuracy --runs runs.csv\n"
      "      predicts every row of a file and scores itself. The least that a row needs, with a preset as model:\n"
      "      id,model,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch,grad_accum,recompute,step_time_s\n"
-     "      r1,llama-3-8b,dgx-h100,torchtitan,1,64,1,1,8192,1,1,selective,1.13\n"
-     "  ndtune validate --world 8 --model llama-3-8b --with torchtitan -- torchrun --nproc-per-node={world} train.py "
+     "      r1,llama-3-8b,dgx-h100," FRAMEWORK_DEFAULT ",1,64,1,1,8192,1,1,full,1.13\n"
+     "  ndtune validate --world 8 --model llama-3-8b --with " FRAMEWORK_DEFAULT
+     " -- torchrun --nproc-per-node={world} train.py "
      "...\n"
      "      runs the best shapes by your own command and compares.\n"
      "  sqlite3 ~/.local/share/ndtune/ndtune.db 'select * from v_ranking limit 5'\n"

@@ -53,7 +53,7 @@ bool export_is_of(const ExportFormat *format, const Target *target) {
     return !format->target || (strlen(target->name) == length && strncmp(target->name, format->target, length) == 0);
 }
 
-// "accelerate@1.14" of a row: the same name, and one of its versions where the row has any.
+// "name@version" of a row: the same name, and one of its versions where the row has any.
 static bool takes(const ExportFormat *format, const Target *target) {
     const char *version = format->target ? strchr(format->target, '@') : NULL;
     return export_is_of(format, target) && (!version || strcmp(version + 1, target->version) == 0 ||

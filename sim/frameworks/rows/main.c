@@ -1,5 +1,6 @@
-// Writes the rows of all versions as one constant table in C, when the project is built: settings applied to their
-// bases, so that nothing is left to do, or to hold, at run time.
+// Writes what follows from the folders when the project is built, so that nothing is left to do, or to hold, at run
+// time: `rows` the rows of all versions as one constant table in C, settings applied to their bases; `words` a header
+// with names of frameworks for constant texts.
 
 #include <stdio.h>
 #include <string.h>
@@ -38,9 +39,7 @@ static void write_row(const Framework *framework, const TargetVersion *version) 
     printf("    },\n");
 }
 
-int main(void) {
-    int count = 0;
-    const Framework *const *frameworks = framework_list(&count);
+static void write_rows(const Framework *const *frameworks, int count) {
     printf("#include \"sim/frameworks/target.h\"\n\nstatic const Target rows[] = {\n");
     for (int i = 0; i < count; i++) {
         for (const TargetVersion *const *version = frameworks[i]->versions; *version; version++) {
@@ -49,5 +48,41 @@ int main(void) {
     }
     printf("};\n\nconst Target *target_table(int *count) {\n    *count = (int)(sizeof rows / sizeof rows[0]);\n"
            "    return rows;\n}\n");
+}
+
+static void write_words(const Framework *const *frameworks, int count) {
+    const ExportFormat *usual = frameworks[0]->formats[0];
+    printf("#define FRAMEWORK_DEFAULT \"%s\"\n#define FRAMEWORK_DEFAULT_FILE \"%s\"\n"
+           "#define FRAMEWORK_DEFAULT_FORMAT \"%s\"\n",
+           frameworks[0]->name, usual->file_name, usual->name);
+    printf("#define FRAMEWORK_CONFIGS \"");
+    const char *separator = "";
+    for (int i = 0; i < count; i++) {
+        if (frameworks[i]->config) {
+            printf("%s%s", separator, frameworks[i]->name);
+            separator = "|";
+        }
+    }
+    printf("\"\n#define FRAMEWORK_FORMATS \"");
+    separator = "";
+    for (int i = 0; i < count; i++) {
+        for (const ExportFormat *const *format = frameworks[i]->formats; format && *format; format++) {
+            printf("%s%s", separator, (*format)->name);
+            separator = "|";
+        }
+    }
+    printf("\"\n");
+}
+
+int main(int argc, char **argv) {
+    int count = 0;
+    const Framework *const *frameworks = framework_list(&count);
+    if (argc == 2 && strcmp(argv[1], "rows") == 0) {
+        write_rows(frameworks, count);
+    } else if (argc == 2 && strcmp(argv[1], "words") == 0) {
+        write_words(frameworks, count);
+    } else {
+        return 1;
+    }
     return ferror(stdout) ? 1 : 0;
 }
