@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "reports/open_time.h"
+#include "sim/step/slots.h"
 
 enum { STEP_PIDS = MESH_MAX_WORLD };  // processes of the second step begin here
 
@@ -25,9 +26,8 @@ typedef struct Writer {
     bool sampled;   // some micro-batches are left out
     int last_micro_step;
     OpenTime open;
-    int64_t *recorders;   // per event and slot: the span that recorded it last, plus 1
-    int64_t *first_slot;  // of each event in recorders
-    int64_t slots;        // of all events
+    int64_t *recorders;         // per event and slot: the span that recorded it last, plus 1
+    const int32_t *first_slot;  // of each event in recorders
 } Writer;
 
 static void begin_event(Writer *writer) {
@@ -139,11 +139,10 @@ static void put_arrow(Writer *writer, const Span *from, const Span *to) {
     put_arrow_end(writer, to, "\"ph\":\"f\",\"bp\":\"e\"", span_ns(to->start_s));
 }
 
-static int64_t *recorder(Writer *writer, const EventRef *ref, int layer) {
+static int64_t *recorder(Writer *writer, const EventRef *ref, const Span *span) {
     const StepProgram *program = writer->step->program;
-    const int32_t slot =
-        step_slot(program, program->events[ref->event].buffer, ref->layer_scale, ref->layer_offset, layer);
-    return &writer->recorders[writer->first_slot[ref->event] + slot];
+    const StepInstance instance = {.task = span->task, .layer = span->layer, .micro_step = span->micro_step};
+    return &writer->recorders[step_event_slot(program, writer->first_slot, ref, &instance)];
 }
 
 static void put_arrows(Writer *writer, int64_t index) {
@@ -151,14 +150,14 @@ static void put_arrows(Writer *writer, int64_t index) {
     const Span *spans = writer->step->timeline->spans, *span = &spans[index];
     const Task *task = &program->tasks[span->task];
     for (int32_t i = 0; i < task->wait_count && is_written(writer, span); i++) {
-        const int64_t from = *recorder(writer, &program->event_refs[task->first_wait + i], span->layer);
+        const int64_t from = *recorder(writer, &program->event_refs[task->first_wait + i], span);
         if (from > 0 && program->tasks[spans[from - 1].task].lane != task->lane &&
             is_written(writer, &spans[from - 1])) {
             put_arrow(writer, &spans[from - 1], span);
         }
     }
     for (int32_t i = 0; i < task->record_count; i++) {
-        *recorder(writer, &program->event_refs[task->first_record + i], span->layer) = index + 1;
+        *recorder(writer, &program->event_refs[task->first_record + i], span) = index + 1;
     }
 }
 
@@ -166,7 +165,8 @@ static void put_arrows(Writer *writer, int64_t index) {
 static void put_spans(Writer *writer, int64_t begin, int64_t end) {
     const Span *spans = writer->step->timeline->spans;
     const StepProgram *program = writer->step->program;
-    memset(writer->recorders, 0, (size_t)writer->slots * sizeof *writer->recorders);
+    memset(writer->recorders, 0,
+           (size_t)writer->first_slot[writer->step->program->event_count] * sizeof *writer->recorders);
     put_rank(writer, spans[begin].rank);
     open_time_begin(&writer->open, program, &spans[begin], end - begin);
     for (int64_t i = begin; i < end; i++) {
@@ -181,13 +181,8 @@ static void prepare_step(Writer *writer) {
     const StepProgram *program = writer->step->program;
     const Timeline *timeline = writer->step->timeline;
     Arena *arena = writer->file->arena;
-    writer->slots = 0;
-    writer->first_slot = ARENA_ARRAY(arena, int64_t, program->event_count);
-    for (int32_t i = 0; i < program->event_count; i++) {
-        writer->first_slot[i] = writer->slots;
-        writer->slots += program->buffers[program->events[i].buffer].slots;
-    }
-    writer->recorders = ARENA_ARRAY(arena, int64_t, writer->slots);
+    writer->first_slot = step_event_slots(program, arena);
+    writer->recorders = ARENA_ARRAY(arena, int64_t, writer->first_slot[program->event_count]);
     writer->open = open_time_new(timeline->span_count, arena);
     writer->sampled = timeline->span_count > TRACE_MOST_SPANS && program->plan.grad_accum > 3;
     writer->last_micro_step = program->plan.grad_accum - 1;

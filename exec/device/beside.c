@@ -3,6 +3,8 @@
 
 #include "exec/device/beside.h"
 
+#include "sim/step/slots.h"
+
 #include <string.h>
 
 typedef struct Clocks {
@@ -15,9 +17,9 @@ typedef struct Clocks {
     int32_t **tasks;            // [lane]: by number, from 1
 } Clocks;
 
-static int64_t *event_clock(const Clocks *clocks, const EventRef *ref, int layer) {
+static int64_t *event_clock(const Clocks *clocks, const EventRef *ref, const StepInstance *instance) {
     const StepProgram *program = clocks->program;
-    return clocks->at + (int64_t)step_event_slot(program, clocks->first_slot, ref, layer) * program->lane_count;
+    return clocks->at + (int64_t)step_event_slot(program, clocks->first_slot, ref, instance) * program->lane_count;
 }
 
 static void learn(int64_t *known, const int64_t *from, int lanes) {
@@ -48,8 +50,7 @@ static void visit(Clocks *clocks, const StepInstance *instance, bool *beside) {
     const Task *task = &program->tasks[instance->task];
     int64_t *known = clocks->known + (int64_t)task->lane * program->lane_count;
     for (int32_t i = 0; i < task->wait_count; i++) {
-        learn(known, event_clock(clocks, &program->event_refs[task->first_wait + i], instance->layer),
-              program->lane_count);
+        learn(known, event_clock(clocks, &program->event_refs[task->first_wait + i], instance), program->lane_count);
     }
     clocks->tasks[task->lane][++clocks->issued[task->lane]] = instance->task;
     if (!task_is_collective(task)) {
@@ -60,7 +61,7 @@ static void visit(Clocks *clocks, const StepInstance *instance, bool *beside) {
     }
     known[task->lane] = clocks->issued[task->lane];
     for (int32_t i = 0; i < task->record_count; i++) {
-        memcpy(event_clock(clocks, &program->event_refs[task->first_record + i], instance->layer), known,
+        memcpy(event_clock(clocks, &program->event_refs[task->first_record + i], instance), known,
                (size_t)program->lane_count * sizeof *known);
     }
 }

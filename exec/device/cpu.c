@@ -172,20 +172,20 @@ static void cpu_begin_step(Device *cpu, int64_t step) {
     cpu->step = step;
 }
 
-static void *cpu_address(Device *cpu, const BufferRef *ref, int layer) {
-    return placement_at(&cpu->placement, ref, layer);
+static void *cpu_address(Device *cpu, const BufferRef *ref, const StepInstance *instance) {
+    return placement_at(&cpu->placement, ref, instance);
 }
 
 static ExactSum *sums_behind(const Device *cpu, const char *at) {
     return cpu->sums ? cpu->sums + (at - cpu->placement.arena) / (int64_t)sizeof(float) : NULL;
 }
 
-static void *cpu_sums(Device *cpu, const BufferRef *ref, int layer) {
-    return sums_behind(cpu, cpu_address(cpu, ref, layer));
+static void *cpu_sums(Device *cpu, const BufferRef *ref, const StepInstance *instance) {
+    return sums_behind(cpu, cpu_address(cpu, ref, instance));
 }
 
-static void cpu_round(Device *cpu, const BufferRef *ref, int layer) {
-    char *at = cpu_address(cpu, ref, layer);
+static void cpu_round(Device *cpu, const BufferRef *ref, const StepInstance *instance) {
+    char *at = cpu_address(cpu, ref, instance);
     exact_round(ref->bytes / (int64_t)sizeof(float), sums_behind(cpu, at), (float *)(void *)at);
 }
 
@@ -212,9 +212,9 @@ static Status cpu_synchronize(Device *cpu, Error *error) {
     return STATUS_OK;
 }
 
-static Status cpu_read(Device *cpu, const BufferRef *ref, int layer, void *out, Error *error) {
+static Status cpu_read(Device *cpu, const BufferRef *ref, const StepInstance *instance, void *out, Error *error) {
     (void)error;
-    memcpy(out, cpu_address(cpu, ref, layer), (size_t)ref->bytes);
+    memcpy(out, cpu_address(cpu, ref, instance), (size_t)ref->bytes);
     return STATUS_OK;
 }
 

@@ -172,7 +172,7 @@ static void cuda_wait(Device *cuda, const StepInstance *instance) {
         const EventRef *ref = &program->event_refs[task->first_wait + i];
         if (!cuda_same_stream(cuda, ref, task)) {
             code |= (int)cudaStreamWaitEvent(
-                stream, cuda->lanes.events[cuda_event_slot(&cuda->lanes, program, ref, instance->layer)], 0);
+                stream, cuda->lanes.events[cuda_event_slot(&cuda->lanes, program, ref, instance)], 0);
         }
     }
     if (cuda->trace.on) {
@@ -193,8 +193,7 @@ static void cuda_record(Device *cuda, const StepInstance *instance) {
     }
     for (int32_t i = 0; i < task->record_count; i++) {
         const EventRef *ref = &program->event_refs[task->first_record + i];
-        code |= (int)cudaEventRecord(cuda->lanes.events[cuda_event_slot(&cuda->lanes, program, ref, instance->layer)],
-                                     stream);
+        code |= (int)cudaEventRecord(cuda->lanes.events[cuda_event_slot(&cuda->lanes, program, ref, instance)], stream);
     }
     if (code != 0) {
         cuda_note_failure(cuda, task, cudaGetErrorString(cudaPeekAtLastError()));
@@ -219,13 +218,13 @@ static void *cuda_lane_stream(Device *cuda, int lane) {
     return cuda->lanes.streams[cuda->lanes.of_lane[lane]];
 }
 
-static void *cuda_address(Device *cuda, const BufferRef *ref, int layer) {
-    return placement_at(&cuda->placement, ref, layer);
+static void *cuda_address(Device *cuda, const BufferRef *ref, const StepInstance *instance) {
+    return placement_at(&cuda->placement, ref, instance);
 }
 
-static Status cuda_read(Device *cuda, const BufferRef *ref, int layer, void *out, Error *error) {
+static Status cuda_read(Device *cuda, const BufferRef *ref, const StepInstance *instance, void *out, Error *error) {
     CUDA_TRY(cudaDeviceSynchronize(), cuda->setup.program->buffers[ref->buffer].name);
-    CUDA_TRY(cudaMemcpy(out, placement_at(&cuda->placement, ref, layer), (size_t)ref->bytes, cudaMemcpyDeviceToHost),
+    CUDA_TRY(cudaMemcpy(out, placement_at(&cuda->placement, ref, instance), (size_t)ref->bytes, cudaMemcpyDeviceToHost),
              cuda->setup.program->buffers[ref->buffer].name);
     return STATUS_OK;
 }

@@ -27,7 +27,8 @@ typedef struct CudaLanes {
 
 Status cuda_lanes_open(const StepProgram *program, Arena *arena, CudaLanes *lanes, Error *error);
 void cuda_lanes_close(CudaLanes *lanes);
-int32_t cuda_event_slot(const CudaLanes *lanes, const StepProgram *program, const EventRef *ref, int layer);
+int32_t cuda_event_slot(const CudaLanes *lanes, const StepProgram *program, const EventRef *ref,
+                        const StepInstance *instance);
 
 // ---------------------------------------------------------------------------------------------- staging (cuda_stage.c)
 
@@ -171,7 +172,7 @@ Status cuda_attention_open(Device *cuda, Arena *arena, Error *error);
 void cuda_attention_close(Device *cuda);
 CudaTask cuda_attention_forward, cuda_attention_backward;
 
-Status cuda_workspaces_open(Device *cuda, Error *error);  // after the arena has its place
+Status cuda_workspaces_open(Device *cuda, Error *error);            // after the arena has its place
 Status cuda_state_begin(Device *cuda, Arena *arena, Error *error);  // cuda_initial.c
 
 Status cuda_marks_open(Device *cuda, Error *error);

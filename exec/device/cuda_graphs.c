@@ -32,16 +32,15 @@ static void edges_find(Device *cuda, const IssueRun *run, const Marks *marks, Cu
         const Task *task = task_of(cuda, &instance);
         for (int32_t w = 0; w < task->wait_count; w++) {
             const EventRef *ref = &program->event_refs[task->first_wait + w];
-            const int32_t slot = cuda_event_slot(&cuda->lanes, program, ref, instance.layer);
+            const int32_t slot = cuda_event_slot(&cuda->lanes, program, ref, &instance);
             if (!marks->recorded[slot] && !cuda_same_stream(cuda, ref, task)) {
                 add_once(marks->waited, slot, edges->waits, &edges->wait_count);
             }
         }
         for (int32_t r = 0; r < task->record_count; r++) {
-            add_once(
-                marks->recorded,
-                cuda_event_slot(&cuda->lanes, program, &program->event_refs[task->first_record + r], instance.layer),
-                edges->records, &edges->record_count);
+            add_once(marks->recorded,
+                     cuda_event_slot(&cuda->lanes, program, &program->event_refs[task->first_record + r], &instance),
+                     edges->records, &edges->record_count);
         }
     }
 }

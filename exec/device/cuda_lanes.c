@@ -3,6 +3,8 @@
 
 #include "exec/device/cuda.h"
 
+#include "sim/step/slots.h"
+
 static int stream_of(const StepProgram *program, const CudaLanes *lanes, int lane) {
     for (int other = 0; other < lane; other++) {
         if (program->lanes[other].communicator == program->lanes[lane].communicator) {
@@ -53,6 +55,7 @@ void cuda_lanes_close(CudaLanes *lanes) {
     }
 }
 
-int32_t cuda_event_slot(const CudaLanes *lanes, const StepProgram *program, const EventRef *ref, int layer) {
-    return step_event_slot(program, lanes->first_slot, ref, layer);
+int32_t cuda_event_slot(const CudaLanes *lanes, const StepProgram *program, const EventRef *ref,
+                        const StepInstance *instance) {
+    return step_event_slot(program, lanes->first_slot, ref, instance);
 }

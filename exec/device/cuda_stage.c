@@ -84,7 +84,7 @@ Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceStage *stage
         *error = cuda->failure;
         return error->status;
     }
-    CUDA_TRY(cudaMemcpyAsync(stage->in, placement_at(&cuda->placement, in, instance->layer), (size_t)in->bytes,
+    CUDA_TRY(cudaMemcpyAsync(stage->in, placement_at(&cuda->placement, in, instance), (size_t)in->bytes,
                              cudaMemcpyDeviceToHost, stream),
              task->name);
     CUDA_TRY(cuda_settle(cuda, stream, NULL), task->name);
@@ -95,7 +95,7 @@ Status cuda_unstage(Device *cuda, const StepInstance *instance, Error *error) {
     const StepProgram *program = cuda->setup.program;
     const Task *task = &program->tasks[instance->task];
     const BufferRef *out = out_ref(program, task);
-    CUDA_TRY(cudaMemcpyAsync(placement_at(&cuda->placement, out, instance->layer), stage_of(cuda, task).out,
+    CUDA_TRY(cudaMemcpyAsync(placement_at(&cuda->placement, out, instance), stage_of(cuda, task).out,
                              (size_t)out->bytes, cudaMemcpyHostToDevice, cuda_stream(cuda, task)),
              task->name);
     return STATUS_OK;

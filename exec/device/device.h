@@ -23,14 +23,14 @@ typedef struct DeviceSetup {
     const MemoryPlan *memory;
     MeshCoordinates at;
     int threads;
-    bool bitwise;             // keeps an exact sum behind every float (kernels/exact.h): equal bits on every mesh
-    bool deterministic;       // equal programs, data and device give equal bits
-    bool poison;              // fills the arena with NaN first: a read before a write shows in the loss
-    int local_rank;           // among the ranks of this machine: chooses the GPU, several ranks may share one
-    bool staged;              // collectives read host memory: a device with its own keeps room to stage them
-    int collective_sms;       // multiprocessors that a collective in flight keeps busy; 0 where it needs none
-    void *arena;              // of the device, memory->arena_bytes, where the transport wants its own kind; NULL = any
-    double mark_work;         // FLOPs behind which a device that runs alone shows the host a sign of life; 0 = none
+    bool bitwise;        // keeps an exact sum behind every float (kernels/exact.h): equal bits on every mesh
+    bool deterministic;  // equal programs, data and device give equal bits
+    bool poison;         // fills the arena with NaN first: a read before a write shows in the loss
+    int local_rank;      // among the ranks of this machine: chooses the GPU, several ranks may share one
+    bool staged;         // collectives read host memory: a device with its own keeps room to stage them
+    int collective_sms;  // multiprocessors that a collective in flight keeps busy; 0 where it needs none
+    void *arena;         // of the device, memory->arena_bytes, where the transport wants its own kind; NULL = any
+    double mark_work;    // FLOPs behind which a device that runs alone shows the host a sign of life; 0 = none
     void (*alive)(void *context);  // called in its waits when there was one; may be NULL
     void *alive_context;
     const ChipPrice *prices;  // known from before, of any chip
@@ -116,12 +116,12 @@ typedef struct DeviceTable {
     // Whether there was a sign of life since the last look; NULL: a task is done when run returns.
     bool (*moved)(Device *device);
     Status (*synchronize)(Device *device, Error *error);
-    void *(*address)(Device *device, const BufferRef *ref, int layer);
+    void *(*address)(Device *device, const BufferRef *ref, const StepInstance *instance);
     // Bytes of an access, to host memory, behind everything that was given to the device before.
-    Status (*read)(Device *device, const BufferRef *ref, int layer, void *out, Error *error);
+    Status (*read)(Device *device, const BufferRef *ref, const StepInstance *instance, void *out, Error *error);
     // Bitwise: the exact sums behind an access, DEVICE_SUM_BYTES for each byte of it; and its floats from them.
-    void *(*sums)(Device *device, const BufferRef *ref, int layer);
-    void (*round)(Device *device, const BufferRef *ref, int layer);
+    void *(*sums)(Device *device, const BufferRef *ref, const StepInstance *instance);
+    void (*round)(Device *device, const BufferRef *ref, const StepInstance *instance);
     // Outside of steps; takes memory for it. NULL: this device's kernels are kernels.h on the host.
     Status (*measure)(Device *device, const DeviceWork *work, DeviceTiming *timing, Error *error);
     void (*account)(const Device *device, DeviceAccount *account);  // NULL: nothing to tell

@@ -2,6 +2,8 @@
 
 #include "exec/device/issue_runs.h"
 
+#include "sim/step/slots.h"
+
 static RunKind kind_of(const Task *task) {
     if (task_is_collective(task)) {
         return RUN_COLLECTIVE;
@@ -28,14 +30,14 @@ static uint64_t run_hash(const IssueRun *run) {
     return hash;
 }
 
-static bool runs_equal(const IssueRun *a, const IssueRun *b) {
+static bool runs_equal(const StepProgram *program, const IssueRun *a, const IssueRun *b) {
     StepCursor left = a->cursor, right = b->cursor;
     StepInstance x, y;
     if (a->kind != b->kind || a->count != b->count) {
         return false;
     }
     for (int32_t i = 0; i < a->count; i++) {
-        if (!step_cursor_next(&left, &x) || !step_cursor_next(&right, &y) || x.task != y.task || x.layer != y.layer) {
+        if (!step_cursor_next(&left, &x) || !step_cursor_next(&right, &y) || !step_instances_alike(program, &x, &y)) {
             return false;
         }
     }
@@ -67,7 +69,7 @@ static int32_t walk(const StepProgram *program, IssueRun *runs) {
     return count;
 }
 
-static void find_equal(IssueRuns *runs, Arena *arena) {
+static void find_equal(const StepProgram *program, IssueRuns *runs, Arena *arena) {
     int32_t room = 16;
     while (room < 2 * runs->count) {
         room *= 2;
@@ -78,7 +80,7 @@ static void find_equal(IssueRuns *runs, Arena *arena) {
             continue;
         }
         int32_t at = (int32_t)(run_hash(&runs->runs[r]) & (uint64_t)(room - 1));
-        while (slot[at] != 0 && !runs_equal(&runs->runs[slot[at] - 1], &runs->runs[r])) {
+        while (slot[at] != 0 && !runs_equal(program, &runs->runs[slot[at] - 1], &runs->runs[r])) {
             at = (at + 1) & (room - 1);
         }
         if (slot[at] == 0) {
@@ -93,6 +95,6 @@ IssueRuns issue_runs_cut(const StepProgram *program, Arena *arena) {
     IssueRuns runs = {.count = walk(program, NULL)};
     runs.runs = ARENA_ARRAY(arena, IssueRun, runs.count + 1);
     walk(program, runs.runs);
-    find_equal(&runs, arena);
+    find_equal(program, &runs, arena);
     return runs;
 }

@@ -2,9 +2,9 @@
 
 #include "exec/device/placement.h"
 
-char *placement_at(Placement *placement, const BufferRef *ref, int layer) {
-    const int64_t offset =
-        placement->memory->offset_bytes[ref->buffer] + step_ref_offset(placement->program, ref, layer, &placement->at);
+char *placement_at(Placement *placement, const BufferRef *ref, const StepInstance *instance) {
+    const int64_t offset = placement->memory->offset_bytes[ref->buffer] +
+                           step_ref_offset(placement->program, ref, instance, &placement->at);
     const long long end = offset + ref->bytes;
     long long peak = atomic_load_explicit(&placement->peak_bytes, memory_order_relaxed);
     while (end > peak && !atomic_compare_exchange_weak(&placement->peak_bytes, &peak, end)) {
@@ -31,7 +31,7 @@ void placement_call(Placement *placement, const StepInstance *instance, TaskCall
     call->at = &placement->at;
     for (int i = 0; i < task->operand_count; i++) {
         const BufferRef *ref = &task_operand(program, task, i)->ref;
-        call->operand[i] = ref->buffer < 0 ? NULL : placement_at(placement, ref, instance->layer);
+        call->operand[i] = ref->buffer < 0 ? NULL : placement_at(placement, ref, instance);
     }
 }
 

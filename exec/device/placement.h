@@ -15,7 +15,7 @@ typedef struct Placement {
     atomic_llong peak_bytes;  // lanes may run in threads
 } Placement;
 
-char *placement_at(Placement *placement, const BufferRef *ref, int layer);
+char *placement_at(Placement *placement, const BufferRef *ref, const StepInstance *instance);
 char *placement_slot(const Placement *placement, int32_t buffer, int slot);
 // Highest arena byte addressed so far, rounded up to STEP_ALIGN_BYTES.
 int64_t placement_peak_bytes(const Placement *placement);

@@ -29,8 +29,8 @@ static Status exact_run(Session *session, const StepInstance *instance, const Tr
     const BufferRef *in = &task_operand(program, task, 0)->ref;
     const BufferRef *out = &task_operand(program, task, task->kind == TASK_ALL_REDUCE ? 0 : 1)->ref;
     TransportCall call = *floats;
-    call.in = session->devices->sums(session->device, in, instance->layer);
-    call.out = session->devices->sums(session->device, out, instance->layer);
+    call.in = session->devices->sums(session->device, in, instance);
+    call.out = session->devices->sums(session->device, out, instance);
     call.bytes *= DEVICE_SUM_BYTES;
     call.op = REDUCE_SUM_INT64;
     if (task->kind == TASK_SEND_RECV) {
@@ -38,7 +38,7 @@ static Status exact_run(Session *session, const StepInstance *instance, const Tr
         return transport_run(session, task, &call, error);
     }
     TRY(transport_run(session, task, &call, error));
-    session->devices->round(session->device, out, instance->layer);
+    session->devices->round(session->device, out, instance);
     return STATUS_OK;
 }
 
@@ -48,8 +48,8 @@ static TransportCall collective_call(Session *session, const StepInstance *insta
     const int out = task->kind == TASK_ALL_REDUCE ? 0 : 1;
     return (TransportCall){
         .communicator = session->communicators.of_task[instance->task],
-        .in = session->devices->address(session->device, &task_operand(program, task, 0)->ref, instance->layer),
-        .out = session->devices->address(session->device, &task_operand(program, task, out)->ref, instance->layer),
+        .in = session->devices->address(session->device, &task_operand(program, task, 0)->ref, instance),
+        .out = session->devices->address(session->device, &task_operand(program, task, out)->ref, instance),
         .bytes = program_collective_bytes(program, task),
         .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
         .dtype = task->dtype,

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "exec/worker/interpreter.h"
+#include "sim/step/slots.h"
 
 enum { LANES_MAX_THREADS = 16, JITTER_MOST_NS = 300 * 1000 };
 
@@ -54,8 +55,9 @@ static void jitter_wait(LaneThread *self) {
     }
 }
 
-static int32_t event_slot(const Lanes *lanes, const StepProgram *program, const EventRef *ref, int layer) {
-    return step_event_slot(program, lanes->first_slot, ref, layer);
+static int32_t event_slot(const Lanes *lanes, const StepProgram *program, const EventRef *ref,
+                          const StepInstance *instance) {
+    return step_event_slot(program, lanes->first_slot, ref, instance);
 }
 
 // False when another thread failed meanwhile.
@@ -65,7 +67,7 @@ static bool events_wait(LaneThread *self, const StepInstance *instance) {
     const Task *task = &program->tasks[instance->task];
     pthread_mutex_lock(&lanes->mutex);
     for (int32_t i = 0; i < task->wait_count; i++) {
-        const int32_t slot = event_slot(lanes, program, &program->event_refs[task->first_wait + i], instance->layer);
+        const int32_t slot = event_slot(lanes, program, &program->event_refs[task->first_wait + i], instance);
         while (lanes->done[slot] < self->issued[slot] && lanes->failed < 0) {
             pthread_cond_wait(&lanes->changed, &lanes->mutex);
         }
@@ -81,7 +83,7 @@ static void events_record(LaneThread *self, const StepInstance *instance) {
     const Task *task = &program->tasks[instance->task];
     pthread_mutex_lock(&lanes->mutex);
     for (int32_t i = 0; i < task->record_count; i++) {
-        lanes->done[event_slot(lanes, program, &program->event_refs[task->first_record + i], instance->layer)]++;
+        lanes->done[event_slot(lanes, program, &program->event_refs[task->first_record + i], instance)]++;
     }
     pthread_cond_broadcast(&lanes->changed);
     pthread_mutex_unlock(&lanes->mutex);
@@ -92,7 +94,7 @@ static void events_issue(LaneThread *self, const StepInstance *instance) {
     const Task *task = &program->tasks[instance->task];
     for (int32_t i = 0; i < task->record_count; i++) {
         self->issued[event_slot(self->session->lanes, program, &program->event_refs[task->first_record + i],
-                                instance->layer)]++;
+                                instance)]++;
     }
 }
 

@@ -165,17 +165,17 @@ void session_close(Session *session) {
 }
 
 void *session_slot(Session *session, int32_t buffer, int slot) {
-    const BufferRef ref = {.buffer = buffer, .layer_offset = (int16_t)slot, .rank_group = -1};
-    return session->devices->address(session->device, &ref, 0);
+    const BufferRef ref = {.buffer = buffer, .index = {.layer_offset = (int16_t)slot}, .rank_group = -1};
+    return session->devices->address(session->device, &ref, &(StepInstance){0});
 }
 
 Status session_read(Session *session, const SlotBytes *from, void *out, Error *error) {
     const BufferRef ref = {.buffer = from->buffer,
-                           .layer_offset = (int16_t)from->slot,
+                           .index = {.layer_offset = (int16_t)from->slot},
                            .rank_group = -1,
                            .offset_bytes = from->first_byte,
                            .bytes = from->bytes};
-    return session->devices->read(session->device, &ref, 0, out, error);
+    return session->devices->read(session->device, &ref, &(StepInstance){0}, out, error);
 }
 
 // Ranks start a step together and agree on the slowest one's time.

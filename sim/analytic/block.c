@@ -5,6 +5,8 @@
 
 #include "sim/analytic/block.h"
 
+#include "sim/step/slots.h"
+
 typedef struct BlockRun {
     double lane_s[LANE_COUNT];
     double host_s, weights_s, gradients_s;       // inputs
@@ -20,9 +22,7 @@ static inline double later(double a, double b) {
 // ---- from tasks to steps
 
 static int32_t event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t layer) {
-    const int32_t slots = tasks->first_slot[ref->event + 1] - tasks->first_slot[ref->event];
-    const int32_t index = (ref->layer_scale * layer + ref->layer_offset) % slots;
-    return tasks->first_slot[ref->event] + (index < 0 ? index + slots : index);
+    return step_event_slot(tasks->program, tasks->first_slot, ref, &(StepInstance){.layer = layer});
 }
 
 static int16_t reference(const BlockTasks *tasks, const EventRef *ref, int32_t layer, BlockCode *code) {

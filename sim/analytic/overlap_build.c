@@ -4,6 +4,8 @@
 
 #include "sim/analytic/overlap.h"
 
+#include "sim/step/slots.h"
+
 #include <string.h>
 
 typedef struct Builder {
@@ -176,7 +178,7 @@ static int8_t op_offset(const Builder *builder, const Task *task, ShardKind kind
         return 0;
     }
     return (int8_t)(builder->section == SECTION_TAIL ? (builder->program->layers - 1) & 1
-                                                     : task_operand(builder->program, task, 1)->ref.layer_offset);
+                                                     : task_operand(builder->program, task, 1)->ref.index.layer_offset);
 }
 
 // A copy before a gather, a cast or sum after a reduction: one operation with it.

@@ -47,11 +47,13 @@ static Status compile_sites(const StepProgram *program, const int32_t *first_slo
                 if (pass == 0 && event->lane == task->lane) {
                     continue;
                 }
+                const Buffer *buffer = &program->buffers[event->buffer];
+                const bool own_slots = ref->index.micro_scale != 0;
                 compiled->sites[next++] = (EventSite){.event = ref->event,
                                                       .first_slot = first_slot[ref->event],
-                                                      .slots = first_slot[ref->event + 1] - first_slot[ref->event],
-                                                      .scale = ref->layer_scale,
-                                                      .offset = ref->layer_offset,
+                                                      .slots = own_slots ? buffer_layer_slots(buffer) : buffer->slots,
+                                                      .micro_steps = own_slots ? buffer->micro_steps : 0,
+                                                      .index = ref->index,
                                                       .lane = event->lane};
             }
             *(pass == 0 ? &out->wait_count : &out->record_count) =
@@ -103,53 +105,67 @@ static int32_t larger(int32_t a, int32_t b) {
     return a > b ? a : b;
 }
 
-static void shape_add_site(const EventSite *site, int32_t layers, LoopShape *shape) {
-    shape->margin = larger(shape->margin, abs(site->offset));
-    if (site->scale != 0 && site->slots < layers) {
-        shape->ring_slots = larger(shape->ring_slots, site->slots);
-    }
-}
-
 // Layers at either end where the guard is not as in between: all but one of them may be closed.
 static int32_t guarded_layers(int32_t guard, int32_t layers) {
     const int32_t skipped = abs(guard);
     return skipped < layers - skipped ? skipped : larger(layers - skipped, 0);
 }
 
-// An event that a layer loop records both per layer and at a fixed slot has no meaning under a shift: such a loop is
-// unrolled.
-static void check_uniform(const EngineProgram *compiled, const EngineTask *task, int8_t *scales, LoopShape *shape) {
-    for (int32_t k = 0; k < task->record_count; k++) {
-        const EventSite *site = &compiled->sites[task->first_record + k];
-        int8_t *seen = &scales[site->event];
-        const int8_t scale = (int8_t)(site->scale != 0 ? 2 : 1);
-        shape->uniform &= site->slots == 1 || *seen == 0 || *seen == scale;
-        *seen = scale;
+// How a loop meets an event.
+enum { SEEN_FIXED_LAYER = 1, SEEN_LAYER = 2, SEEN_FIXED_MICRO_STEP = 4, SEEN_MICRO_STEP = 8 };
+
+// An event that a layer loop records both per layer and at a fixed slot, or that a loop meets both per micro-step and
+// at a fixed slot, has no meaning under a shift: such a loop is unrolled.
+static void see_site(const EventSite *site, bool recorded_per_layer, uint8_t *seen, LoopShape *shape) {
+    uint8_t *how = &seen[site->event];
+    *how |= site->index.micro_scale != 0 ? SEEN_MICRO_STEP : SEEN_FIXED_MICRO_STEP;
+    if (recorded_per_layer && site->slots > 1) {
+        *how |= site->index.layer_scale != 0 ? SEEN_LAYER : SEEN_FIXED_LAYER;
+    }
+    shape->uniform &= (*how & (SEEN_FIXED_LAYER | SEEN_LAYER)) != (SEEN_FIXED_LAYER | SEEN_LAYER) &&
+                      (*how & (SEEN_FIXED_MICRO_STEP | SEEN_MICRO_STEP)) != (SEEN_FIXED_MICRO_STEP | SEEN_MICRO_STEP);
+}
+
+static void shape_add_site(const EventSite *site, bool recorded, bool layered, int32_t layers, uint8_t *seen,
+                           LoopShape *shape) {
+    see_site(site, recorded && layered, seen, shape);
+    if (!layered) {
+        shape->ring_slots = larger(shape->ring_slots, site->micro_steps);
+        return;
+    }
+    shape->margin = larger(shape->margin, abs(site->index.layer_offset));
+    if (site->index.layer_scale != 0 && site->slots < layers) {
+        shape->ring_slots = larger(shape->ring_slots, site->slots);
     }
 }
 
-static void compile_shape(const EngineProgram *compiled, int32_t index, int8_t *scales, LoopShape *shape) {
+static void shape_add_task(const EngineProgram *compiled, const EngineTask *task, bool layered, uint8_t *seen,
+                           LoopShape *shape) {
+    const int32_t layers = compiled->step->layers;
+    if (layered) {
+        shape->margin = larger(shape->margin, guarded_layers(task->guard, layers));
+    }
+    for (int32_t k = 0; k < task->wait_count; k++) {
+        shape_add_site(&compiled->sites[task->first_wait + k], false, layered, layers, seen, shape);
+    }
+    for (int32_t k = 0; k < task->record_count; k++) {
+        shape_add_site(&compiled->sites[task->first_record + k], true, layered, layers, seen, shape);
+    }
+}
+
+static void compile_shape(const EngineProgram *compiled, int32_t index, uint8_t *seen, LoopShape *shape) {
     const StepProgram *program = compiled->step;
     const Segment *segment = &program->segments[index];
-    const bool layered = segment->kind == SEGMENT_LAYERS;
     *shape = (LoopShape){.uniform = true};
-    memset(scales, 0, (size_t)program->event_count);
+    memset(seen, 0, (size_t)program->event_count);
     for (int32_t i = index; i < (segment->kind == SEGMENT_TASKS ? index + 1 : segment->end); i++) {
         const Segment *body = &program->segments[i];
         for (int32_t t = 0; body->kind == SEGMENT_TASKS && t < body->task_count; t++) {
             const EngineTask *task = &compiled->tasks[body->first_task + t];
             shape->lanes |= 1u << task->lane;
-            if (!layered) {
-                continue;
+            if (segment->kind != SEGMENT_TASKS) {
+                shape_add_task(compiled, task, segment->kind == SEGMENT_LAYERS, seen, shape);
             }
-            shape->margin = larger(shape->margin, guarded_layers(task->guard, program->layers));
-            for (int32_t k = 0; k < task->wait_count; k++) {
-                shape_add_site(&compiled->sites[task->first_wait + k], program->layers, shape);
-            }
-            for (int32_t k = 0; k < task->record_count; k++) {
-                shape_add_site(&compiled->sites[task->first_record + k], program->layers, shape);
-            }
-            check_uniform(compiled, task, scales, shape);
         }
     }
 }
@@ -176,9 +192,9 @@ Status engine_compile(const StepProgram *program, const EngineCosts *costs, Aren
     TRY(compile_sites(program, first_slot, compiled, error));
     compile_lanes(program, compiled);
     compiled->shapes = ARENA_ARRAY(arena, LoopShape, program->segment_count);
-    int8_t *scales = ARENA_ARRAY(arena, int8_t, program->event_count);
+    uint8_t *seen = ARENA_ARRAY(arena, uint8_t, program->event_count);
     for (int32_t i = 0; i < program->segment_count; i++) {
-        compile_shape(compiled, i, scales, &compiled->shapes[i]);
+        compile_shape(compiled, i, seen, &compiled->shapes[i]);
     }
     engine_find_eager_lanes(compiled, arena);
     return STATUS_OK;

@@ -5,14 +5,17 @@
 
 #include "sim/cost/interference.h"
 #include "sim/engine/engine.h"
+#include "sim/step/slots.h"
 
 enum { ENGINE_LANES = 8 };  // at most; lane 0 computes
 
-// One wait or record: slot first_slot + (scale * layer + offset) mod slots, recorded on `lane`.
+// One wait or record, of an event recorded on `lane`: slot first_slot + (layer index) mod slots, and where the
+// micro-step has slots of its own + slots * (micro-step index mod micro_steps).
 typedef struct EventSite {
     int32_t event;
     int32_t first_slot, slots;
-    int16_t scale, offset;
+    int32_t micro_steps;  // 0: the slot is the same in every micro-step
+    SlotIndex index;
     int32_t lane;
 } EventSite;
 
@@ -29,7 +32,7 @@ typedef struct LoopShape {
     uint32_t lanes;        // bit per lane that the body (or the stretch of tasks) uses
     uint32_t eager_lanes;  // and those whose next task after it might start before the stretch is walked (lookahead.c)
     int32_t margin;        // iterations at either end that may differ: guards and look-ahead
-    int32_t ring_slots;    // largest ring of event slots that wraps inside the loop
+    int32_t ring_slots;    // largest ring of event slots, of layers or micro-steps, that wraps inside the loop
     bool uniform;          // iterations between the margins are shifts of each other
 } LoopShape;
 
@@ -54,11 +57,13 @@ Status engine_compile(const StepProgram *program, const EngineCosts *costs, Aren
 // Fills eager_lanes of every segment.
 void engine_find_eager_lanes(EngineProgram *compiled, Arena *arena);
 
-static inline int32_t event_site_slot(const EventSite *site, int32_t layer) {
-    int32_t index = site->scale * layer + site->offset;
+static inline int32_t event_site_slot(const EventSite *site, int32_t layer, int32_t micro_step) {
+    int32_t index = site->index.layer_scale * layer + site->index.layer_offset;
     if ((uint32_t)index >= (uint32_t)site->slots) {
-        index %= site->slots;
-        index += index < 0 ? site->slots : 0;
+        index = slot_modulo(index, site->slots);
+    }
+    if (site->micro_steps > 0) {
+        index += site->slots * slot_modulo(micro_step + site->index.micro_offset, site->micro_steps);
     }
     return site->first_slot + index;
 }

@@ -1,8 +1,8 @@
 // How far the walk must be ahead of the simulation. A lane without a queued task forces the walk on only if its next
 // task could start before the walk gets there anyway. It cannot when it waits for a task that has not been walked yet:
 // when something between the stretch being walked and the task surely records the very slot that it waits for, or is
-// an earlier collective of its communicator. Everything else is looked for eagerly, which is always right and only
-// costs memory.
+// an earlier collective of its communicator. Everything else is looked for eagerly, slots of a micro-step of their own
+// too, which is always right and only costs memory.
 
 #include "sim/engine/engine_program.h"
 
@@ -21,12 +21,12 @@ static bool surely_runs(const EngineTask *task) {
 static bool surely_records(const EngineTask *recorder, const EventSite *sites, const EventSite *wait, bool same_layer) {
     for (int32_t i = 0; i < recorder->record_count; i++) {
         const EventSite *record = &sites[recorder->first_record + i];
-        if (record->event != wait->event) {
+        if (record->event != wait->event || record->micro_steps > 1 || wait->micro_steps > 1) {
             continue;
         }
-        const bool fixed = record->scale == 0 && wait->scale == 0;
-        const bool shifted = record->scale == wait->scale && same_layer;
-        if (wait->slots == 1 || ((fixed || shifted) && record->offset == wait->offset)) {
+        const bool fixed = record->index.layer_scale == 0 && wait->index.layer_scale == 0;
+        const bool shifted = record->index.layer_scale == wait->index.layer_scale && same_layer;
+        if (wait->slots == 1 || ((fixed || shifted) && record->index.layer_offset == wait->index.layer_offset)) {
             return true;
         }
     }

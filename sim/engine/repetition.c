@@ -207,8 +207,11 @@ static int32_t skippable(const Simulation *simulation, const Place *place) {
     const Segment *loop = &program->segments[run->segment];
     const LoopShape *shape = &simulation->program.shapes[run->segment];
     int32_t first = 0, last = loop->count - 1;
+    if (!shape->uniform) {
+        return 0;
+    }
     if (loop->kind == SEGMENT_LAYERS) {
-        if (abs(loop->step) != 1 || !shape->uniform) {
+        if (abs(loop->step) != 1) {
             return 0;
         }
         const int32_t low = shape->margin, high = program->layers - 1 - shape->margin;  // layers between the guards

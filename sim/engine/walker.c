@@ -26,7 +26,7 @@ static void ring_grow(LaneRing *ring, int32_t kept, Arena *arena) {
     ring->mask = size - 1;
 }
 
-static void queue_task(Walker *walker, int32_t index, const int32_t *kept) {
+static void queue_task(Walker *walker, int32_t index, int32_t micro_step, const int32_t *kept) {
     const EngineProgram *compiled = walker->compiled;
     const EngineTask *task = &compiled->tasks[index];
     const int lane = task->lane;
@@ -38,7 +38,7 @@ static void queue_task(Walker *walker, int32_t index, const int32_t *kept) {
     memset(instance->need, 0, sizeof instance->need);
     for (int32_t i = 0; i < task->wait_count; i++) {
         const EventSite *site = &compiled->sites[task->first_wait + i];
-        const int32_t count = walker->slot_counts[event_site_slot(site, walker->layer)];
+        const int32_t count = walker->slot_counts[event_site_slot(site, walker->layer, micro_step)];
         int32_t *need = &instance->need[site->lane];
         *need = count > *need ? count : *need;
     }
@@ -53,14 +53,15 @@ static void queue_task(Walker *walker, int32_t index, const int32_t *kept) {
         ring->last_collective = ring->pulled;
     }
     for (int32_t i = 0; i < task->record_count; i++) {
-        walker->slot_counts[event_site_slot(&compiled->sites[task->first_record + i], walker->layer)] = ring->pulled;
+        const EventSite *site = &compiled->sites[task->first_record + i];
+        walker->slot_counts[event_site_slot(site, walker->layer, micro_step)] = ring->pulled;
     }
     walker->host_ps += task->host_ps;
     instance->issue_ps = walker->host_ps;
     instance->position = walker->position++;
     instance->task = index;
     instance->layer = walker->layer;
-    instance->micro_step = walker->micro_step;
+    instance->micro_step = micro_step;
     instance->loop_run = walker->depth ? walker->loops[walker->depth - 1].id : 0;
 }
 
@@ -122,7 +123,7 @@ int walker_pull(Walker *walker, const int32_t *kept) {
         while (walker->task < segment->task_count) {
             const int32_t index = segment->first_task + walker->task++;
             if (step_guard_open(program, &program->tasks[index], walker->layer)) {
-                queue_task(walker, index, kept);
+                queue_task(walker, index, walker->micro_step + segment->micro_offset, kept);
                 return walker->compiled->tasks[index].lane;
             }
         }
@@ -143,21 +144,29 @@ uint32_t walker_lanes(const Walker *walker) {
     return at < walker->compiled->step->segment_count ? walker->compiled->shapes[at].eager_lanes : 0;
 }
 
-// Event slots that the loop records per layer move with the iterations; the ones between were recorded in skipped
-// iterations and have happened.
-static void rotate_event(Walker *walker, const EventSite *site, const LoopRun *run, int64_t shift, int32_t *scratch) {
+// Event slots that the loop records per layer or micro-step move with the iterations; the ones between were recorded in
+// skipped iterations and have happened.
+static void rotate_event(Walker *walker, const EventSite *site, const LoopRun *run, bool layers, int32_t shift,
+                         int32_t *scratch) {
     int32_t *slots = &walker->slot_counts[site->first_slot];
-    memcpy(scratch, slots, (size_t)site->slots * sizeof *slots);
-    memset(slots, 0, (size_t)site->slots * sizeof *slots);
-    for (int32_t i = 0; i < site->slots; i++) {
+    const int32_t micro_steps = site->micro_steps > 0 ? site->micro_steps : 1;
+    const size_t bytes = (size_t)(site->slots * micro_steps) * sizeof *slots;
+    memcpy(scratch, slots, bytes);
+    memset(slots, 0, bytes);
+    for (int32_t i = 0; i < site->slots * micro_steps; i++) {
         if (scratch[i] > run->entered[site->lane]) {
-            const int64_t to = ((i + shift) % site->slots + site->slots) % site->slots;
-            slots[to] = scratch[i];
+            const int32_t layer = slot_modulo(i % site->slots + (layers ? shift : 0), site->slots);
+            const int32_t micro_step = slot_modulo(i / site->slots + (layers ? 0 : shift), micro_steps);
+            slots[micro_step * site->slots + layer] = scratch[i];
         }
     }
 }
 
-static void rotate_events(Walker *walker, const LoopRun *run, int64_t shift) {
+static bool site_rotates(const EventSite *site, bool layers) {
+    return layers ? site->index.layer_scale != 0 && site->slots > 1 : site->micro_steps > 1;
+}
+
+static void rotate_events(Walker *walker, const LoopRun *run, bool layers, int32_t shift) {
     const EngineProgram *compiled = walker->compiled;
     const Segment *loop = &compiled->step->segments[run->segment];
     int32_t *scratch = ARENA_ARRAY(walker->arena, int32_t, compiled->slot_count + 1);
@@ -168,9 +177,9 @@ static void rotate_events(Walker *walker, const LoopRun *run, int64_t shift) {
             const EngineTask *task = &compiled->tasks[body->first_task + t];
             for (int32_t k = 0; k < task->record_count; k++) {
                 const EventSite *site = &compiled->sites[task->first_record + k];
-                if (site->scale != 0 && site->slots > 1 && !rotated[site->event]) {
+                if (site_rotates(site, layers) && !rotated[site->event]) {
                     rotated[site->event] = true;
-                    rotate_event(walker, site, run, shift, scratch);
+                    rotate_event(walker, site, run, layers, shift, scratch);
                 }
             }
         }
@@ -197,7 +206,5 @@ void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shif
         boundary->host_ps += host_shift_ps;
         boundary->iteration += boundary->loop_run == run->id ? count : 0;
     }
-    if (loop->kind == SEGMENT_LAYERS) {
-        rotate_events(walker, run, shift);
-    }
+    rotate_events(walker, run, loop->kind == SEGMENT_LAYERS, shift);
 }

@@ -57,7 +57,7 @@ static SlotCuts *collect_slot_cuts(const ByteCells *cells, Arena *arena) {
     for (int32_t i = 0; i < program->operand_count; i++) {
         const BufferRef *ref = &program->operands[i].ref;
         if (ref->buffer >= 0) {
-            const int64_t begin = step_ref_offset(program, ref, 0, &cells->at);
+            const int64_t begin = step_ref_offset(program, ref, &(StepInstance){0}, &cells->at);
             const int64_t slot_bytes = program->buffers[ref->buffer].slot_bytes;
             SlotCuts *slot = &cuts[ref->buffer];
             slot->cut[slot->count++] = begin % slot_bytes;
@@ -93,8 +93,8 @@ void byte_cells_build(const StepProgram *program, const MemoryPlan *plan, const 
     cells->count = count > 0 ? count - 1 : 0;
 }
 
-ByteRange byte_cells_range(const ByteCells *cells, const BufferRef *ref, int32_t layer) {
-    const int64_t begin = cells->base[ref->buffer] + step_ref_offset(cells->program, ref, layer, &cells->at);
+ByteRange byte_cells_range(const ByteCells *cells, const BufferRef *ref, const StepInstance *instance) {
+    const int64_t begin = cells->base[ref->buffer] + step_ref_offset(cells->program, ref, instance, &cells->at);
     return (ByteRange){.begin = begin, .end = begin + ref->bytes};
 }
 

@@ -19,7 +19,7 @@ typedef struct ByteCells {
 // plan NULL: every buffer has its own bytes.
 void byte_cells_build(const StepProgram *program, const MemoryPlan *plan, const MeshCoordinates *at, Arena *arena,
                       ByteCells *cells);
-ByteRange byte_cells_range(const ByteCells *cells, const BufferRef *ref, int32_t layer);
+ByteRange byte_cells_range(const ByteCells *cells, const BufferRef *ref, const StepInstance *instance);
 
 // First cell at or behind an address that is a cut.
 int32_t byte_cells_find(const ByteCells *cells, int64_t address);

@@ -4,8 +4,8 @@
 // activations may lie where the activations of later layers were.
 // Slots of the whole program are looked up in the cut one. Whether two layers' slots conflict depends on the layers'
 // distance (up to 2*reach + 1, what lies further apart behaves alike) and on being near an end (reach + 1 layers): the
-// class of the pair. A class is in conflict when any pair of it in the cut program is, or when the cut program has
-// none.
+// class of the pair, with the micro-steps of slots that have one. A class is in conflict when any pair of it in the cut
+// program is, or when the cut program has none.
 
 #include "sim/memory/conflicts.h"
 
@@ -20,8 +20,9 @@ typedef struct PairFinder {
     Conflicts *conflicts;
     size_t capacity;
     int32_t zone, distance;  // layers that count as near an end; distance beyond which pairs behave alike
+    int32_t micro_steps;     // that have slots of their own in some buffer, at least 1
     bool *matrix;            // [slots_a][slots_b] of the cut program
-    bool *classes;           // [zones][zones][distances]
+    bool *classes;           // [micro_steps][micro_steps][zones][zones][distances]
     bool *known;
 } PairFinder;
 
@@ -29,15 +30,19 @@ typedef struct PairFinder {
 typedef struct Side {
     const Buffer *buffer;  // of the whole program
     int32_t first_part, parts;
-    bool per_layer;  // its slots are more than its parts
+    int32_t micro_steps;  // that its parts are of, at least 1
+    bool per_layer;       // its slots are more than its parts
 } Side;
 
 static Side side_of(const PairFinder *finder, int32_t buffer) {
     const ConflictInput *input = finder->input;
     const Parts *parts = &input->split->parts;
+    const int32_t count = parts->first[buffer + 1] - parts->first[buffer];
+    const int32_t micro_steps = input->program->buffers[buffer].micro_steps;
     return (Side){.buffer = &input->program->buffers[buffer],
                   .first_part = parts->first[buffer],
-                  .parts = parts->first[buffer + 1] - parts->first[buffer],
+                  .parts = count,
+                  .micro_steps = count > 1 && micro_steps > 0 ? micro_steps : 1,
                   .per_layer = input->cut->removed_layers > 0 && input->cut->per_layer[buffer]};
 }
 
@@ -86,17 +91,45 @@ static size_t class_of(const PairFinder *finder, int32_t zone_a, int32_t zone_b,
     return ((size_t)zone_a * zones + (size_t)zone_b) * distances + (size_t)distance;
 }
 
+static size_t layer_classes(const PairFinder *finder) {
+    return class_of(finder, 2 * finder->zone + 1, 0, 0);
+}
+
+static size_t class_count(const PairFinder *finder) {
+    return (size_t)finder->micro_steps * (size_t)finder->micro_steps * layer_classes(finder);
+}
+
+// A slot of a side that is per layer, as layer and micro-step.
+typedef struct SlotPlace {
+    int32_t layer, layers, micro_step;
+} SlotPlace;
+
+static SlotPlace slot_place(const Side *side, int32_t slot, int32_t slots) {
+    const int32_t layers = slots / side->micro_steps;
+    return (SlotPlace){.layer = slot % layers, .layers = layers, .micro_step = slot / layers};
+}
+
 // The class of a pair of slots. All slots of a side that is not per layer count as one.
 static size_t pair_class(const PairFinder *finder, const Side *a, const Side *b, const int32_t slot[2],
                          const int32_t slots[2]) {
-    const int32_t zone_a = a->per_layer ? zone_of(finder, slot[0], slots[0]) : 0;
-    const int32_t zone_b = b->per_layer ? zone_of(finder, slot[1], slots[1]) : 0;
+    SlotPlace place_a = {0}, place_b = {0};
+    int32_t zone_a = 0, zone_b = 0;
+    if (a->per_layer) {
+        place_a = slot_place(a, slot[0], slots[0]);
+        zone_a = zone_of(finder, place_a.layer, place_a.layers);
+    }
+    if (b->per_layer) {
+        place_b = slot_place(b, slot[1], slots[1]);
+        zone_b = zone_of(finder, place_b.layer, place_b.layers);
+    }
     const bool both = a->per_layer && b->per_layer;
-    return class_of(finder, zone_a, zone_b, both ? clamp_distance(finder, slot[0] - slot[1]) : 0);
+    const size_t micro_class = (size_t)(place_a.micro_step * finder->micro_steps + place_b.micro_step);
+    return micro_class * layer_classes(finder) +
+           class_of(finder, zone_a, zone_b, both ? clamp_distance(finder, place_a.layer - place_b.layer) : 0);
 }
 
 static void fill_classes(PairFinder *finder, const Side *a, const Side *b) {
-    const size_t classes = class_of(finder, 2 * finder->zone + 1, 0, 0);
+    const size_t classes = class_count(finder);
     memset(finder->classes, 0, classes * sizeof(bool));
     memset(finder->known, 0, classes * sizeof(bool));
     for (int32_t i = 0; i < a->parts; i++) {
@@ -199,7 +232,12 @@ void conflicts_find(const ConflictInput *input, Arena *arena, Conflicts *conflic
     finder.zone = input->cut->reach + 1;
     finder.distance = 2 * input->cut->reach + 1;
     finder.matrix = ARENA_ARRAY(arena, bool, MAX_SPLIT_SLOTS *MAX_SPLIT_SLOTS);
-    const size_t classes = class_of(&finder, 2 * finder.zone + 1, 0, 0);
+    finder.micro_steps = 1;
+    for (int32_t i = 0; i < input->count; i++) {
+        const int32_t micro_steps = input->program->buffers[input->buffers[i]].micro_steps;
+        finder.micro_steps = micro_steps > finder.micro_steps ? micro_steps : finder.micro_steps;
+    }
+    const size_t classes = class_count(&finder);
     finder.classes = ARENA_ARRAY(arena, bool, classes);
     finder.known = ARENA_ARRAY(arena, bool, classes);
     for (int32_t i = 0; i < input->count; i++) {

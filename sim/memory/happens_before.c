@@ -5,6 +5,8 @@
 
 #include "sim/memory/happens_before.h"
 
+#include "sim/step/slots.h"
+
 #include <string.h>
 
 typedef struct OrderBuilder {
@@ -13,19 +15,9 @@ typedef struct OrderBuilder {
     int32_t *lane_length;      // instances so far
     int32_t *last_collective;  // per communicator, -1 = none
     int32_t communicators;
-    int32_t *event_base;    // first slot of each event in event_record
-    int32_t *event_record;  // latest instance that recorded the slot, -1 = none
+    const int32_t *first_slot;  // of each event in event_record
+    int32_t *event_record;      // latest instance that recorded the slot, -1 = none
 } OrderBuilder;
-
-static int32_t event_slots(const StepProgram *program, int32_t event) {
-    return program->buffers[program->events[event].buffer].slots;
-}
-
-static int32_t event_slot(const OrderBuilder *builder, const EventRef *ref, int32_t layer) {
-    const int32_t slots = event_slots(builder->order->program, ref->event);
-    const int32_t index = (ref->layer_scale * layer + ref->layer_offset) % slots;
-    return builder->event_base[ref->event] + (index < 0 ? index + slots : index);
-}
 
 static int32_t *filled(Arena *arena, int32_t count, int32_t value) {
     int32_t *array = ARENA_ARRAY(arena, int32_t, count);
@@ -45,13 +37,8 @@ static OrderBuilder builder_begin(HappensBefore *order, Arena *arena) {
         builder.communicators = communicator >= builder.communicators ? communicator + 1 : builder.communicators;
     }
     builder.last_collective = filled(arena, builder.communicators, -1);
-    builder.event_base = ARENA_ARRAY(arena, int32_t, program->event_count);
-    int32_t slots = 0;
-    for (int32_t i = 0; i < program->event_count; i++) {
-        builder.event_base[i] = slots;
-        slots += event_slots(program, i);
-    }
-    builder.event_record = filled(arena, slots, -1);
+    builder.first_slot = step_event_slots(program, arena);
+    builder.event_record = filled(arena, builder.first_slot[program->event_count], -1);
     return builder;
 }
 
@@ -77,7 +64,7 @@ static void builder_issue(OrderBuilder *builder, int32_t index) {
     memcpy(clock, lane_clock, (size_t)order->stride * sizeof(int32_t));
     for (int32_t i = 0; i < task->wait_count; i++) {
         const EventRef *wait = &program->event_refs[task->first_wait + i];
-        const int32_t recorded = builder->event_record[event_slot(builder, wait, instance->layer)];
+        const int32_t recorded = builder->event_record[step_event_slot(program, builder->first_slot, wait, instance)];
         if (recorded >= 0) {
             clock_join(order, clock, recorded);
         }
@@ -94,7 +81,7 @@ static void builder_issue(OrderBuilder *builder, int32_t index) {
     lane_clock[lane] = order->position[index] + 1;
     for (int32_t i = 0; i < task->record_count; i++) {
         const EventRef *record = &program->event_refs[task->first_record + i];
-        builder->event_record[event_slot(builder, record, instance->layer)] = index;
+        builder->event_record[step_event_slot(program, builder->first_slot, record, instance)] = index;
     }
 }
 

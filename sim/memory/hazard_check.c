@@ -52,8 +52,7 @@ static const char *toucher_buffer_name(const Checker *checker, int32_t instance,
         if (operand->ref.buffer < 0 || !((unsigned)operand->access & (unsigned)access)) {
             continue;
         }
-        const ByteRange range =
-            byte_cells_range(&checker->cells, &operand->ref, checker->order->instances[instance].layer);
+        const ByteRange range = byte_cells_range(&checker->cells, &operand->ref, &checker->order->instances[instance]);
         if (range.begin < bytes.end && range.end > bytes.begin) {
             return checker->program->buffers[operand->ref.buffer].name;
         }
@@ -175,10 +174,10 @@ static Status check_instance(Checker *checker, int32_t instance) {
     for (int32_t i = 0; i < task->operand_count; i++) {
         const Operand *operand = task_operand(checker->program, task, i);
         if (operand->ref.buffer >= 0) {
-            const int32_t layer = checker->order->instances[instance].layer;
+            const StepInstance *at = &checker->order->instances[instance];
             uses[count] = (Use){.instance = instance,
                                 .operand = operand,
-                                .range = byte_cells_range(&checker->cells, &operand->ref, layer)};
+                                .range = byte_cells_range(&checker->cells, &operand->ref, at)};
             TRY(check_inside_slot(checker, &uses[count]));
             count++;
         }

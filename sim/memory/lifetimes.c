@@ -7,6 +7,7 @@
 #include "sim/memory/lifetimes.h"
 
 #include "sim/memory/slot_cells.h"
+#include "sim/step/slots.h"
 
 typedef struct SlotState {
     uint64_t needed;  // cells that a later task reads before they are written again
@@ -37,9 +38,8 @@ static bool scan_follows(const Scan *scan, const BufferRef *ref) {
     return ref->buffer >= 0 && !scan->program->buffers[ref->buffer].persistent;
 }
 
-static int32_t scan_slot(const Scan *scan, const BufferRef *ref, int32_t layer) {
-    return scan->slot_base[ref->buffer] +
-           step_slot(scan->program, ref->buffer, ref->layer_scale, ref->layer_offset, layer);
+static int32_t scan_slot(const Scan *scan, const BufferRef *ref, const StepInstance *instance) {
+    return scan->slot_base[ref->buffer] + step_slot(&scan->program->buffers[ref->buffer], ref->index, instance);
 }
 
 static void scan_prepare(Scan *scan) {
@@ -70,7 +70,7 @@ static void scan_instance(Scan *scan, const StepInstance *instance, int32_t inde
     for (int32_t i = task->first_operand; i < end; i++) {
         const Operand *operand = &program->operands[i];
         if (scan_follows(scan, &operand->ref)) {
-            SlotState *slot = &scan->slots[scan_slot(scan, &operand->ref, instance->layer)];
+            SlotState *slot = &scan->slots[scan_slot(scan, &operand->ref, instance)];
             slot->last = slot->last < 0 ? index : slot->last;
             slot->earliest_use = index;
             slot->needed &= operand->access == ACCESS_WRITE ? ~scan->cells[i].covered : ~(uint64_t)0;
@@ -79,14 +79,14 @@ static void scan_instance(Scan *scan, const StepInstance *instance, int32_t inde
     for (int32_t i = task->first_operand; i < end; i++) {
         const Operand *operand = &program->operands[i];
         if (operand->access != ACCESS_WRITE && scan_follows(scan, &operand->ref)) {
-            SlotState *slot = &scan->slots[scan_slot(scan, &operand->ref, instance->layer)];
+            SlotState *slot = &scan->slots[scan_slot(scan, &operand->ref, instance)];
             slot->needed |= scan->cells[i].touched & scan->written[operand->ref.buffer];
         }
     }
     for (int32_t i = task->first_operand; i < end; i++) {
         const BufferRef *ref = &program->operands[i].ref;
         if (scan_follows(scan, ref)) {
-            const int32_t index_of_slot = scan_slot(scan, ref, instance->layer);
+            const int32_t index_of_slot = scan_slot(scan, ref, instance);
             SlotState *slot = &scan->slots[index_of_slot];
             if (slot->last >= 0 && slot->needed == 0) {
                 scan_emit(scan, ref->buffer, index_of_slot - scan->slot_base[ref->buffer], index, slot->last);

@@ -27,8 +27,12 @@ static uint64_t pair_of(int32_t high, int32_t low) {
     return (uint64_t)(uint32_t)high << 32 | (uint32_t)low;
 }
 
-static uint64_t index_of(int16_t layer_scale, int16_t layer_offset) {
-    return (uint64_t)(uint16_t)layer_scale << 16 | (uint16_t)layer_offset;
+enum { INDEX_BITS = 34 };
+
+// Scales are 0 or 1.
+static uint64_t index_of(SlotIndex index) {
+    return (uint64_t)index.micro_scale << 33 | (uint64_t)(uint16_t)index.micro_offset << 17 |
+           (uint64_t)index.layer_scale << 16 | (uint16_t)index.layer_offset;
 }
 
 static void add_loops(Structure *structure, const StepProgram *program) {
@@ -37,7 +41,7 @@ static void add_loops(Structure *structure, const StepProgram *program) {
         add_word(structure, pair_of((int32_t)segment->kind, segment->end));
         add_word(structure, pair_of(segment->first_task, segment->task_count));
         add_word(structure, pair_of(segment->first, segment->step));
-        add_word(structure, (uint64_t)segment->count);
+        add_word(structure, pair_of(segment->count, segment->micro_offset));
     }
     for (int32_t i = 0; i < program->task_count; i++) {
         add_word(structure, pair_of(program->tasks[i].layer_guard, program->tasks[i].operand_count));
@@ -46,19 +50,20 @@ static void add_loops(Structure *structure, const StepProgram *program) {
 
 static void add_references(Structure *structure, const StepProgram *program, const OperandCells *cells) {
     for (int32_t i = 0; i < program->buffer_count; i++) {
-        add_word(structure, pair_of(program->buffers[i].slots, program->buffers[i].persistent));
+        add_word(structure, pair_of(program->buffers[i].slots,
+                                    2 * program->buffers[i].micro_steps + program->buffers[i].persistent));
     }
     for (int32_t i = 0; i < program->operand_count; i++) {
         const BufferRef *ref = &program->operands[i].ref;
-        add_word(structure, (uint64_t)(uint32_t)ref->buffer << 34 | (uint64_t)program->operands[i].access << 32 |
-                                index_of(ref->layer_scale, ref->layer_offset));
+        add_word(structure, (uint64_t)(uint32_t)ref->buffer << (INDEX_BITS + 2) |
+                                (uint64_t)program->operands[i].access << INDEX_BITS | index_of(ref->index));
         add_word(structure, cells[i].touched);
         add_word(structure, cells[i].covered);
     }
     for (int32_t i = 0; i < program->event_ref_count; i++) {  // a loop is cut by them, too
         const EventRef *ref = &program->event_refs[i];
-        add_word(structure, (uint64_t)(uint32_t)program->events[ref->event].buffer << 32 |
-                                index_of(ref->layer_scale, ref->layer_offset));
+        add_word(structure,
+                 (uint64_t)(uint32_t)program->events[ref->event].buffer << INDEX_BITS | index_of(ref->index));
     }
 }
 

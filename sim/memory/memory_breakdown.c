@@ -9,6 +9,7 @@
 
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
+#include "sim/step/slots.h"
 
 typedef struct Trace {
     const StepProgram *program;
@@ -33,9 +34,13 @@ static bool trace_looks_at(const LiveTrace *who, int32_t layer) {
 
 static double lifetime_bytes(const Trace *trace, const SlotLifetime *lifetime) {
     const LiveTrace *who = trace->who;
-    const bool stands_for_more = who->per_layer[lifetime->buffer] && lifetime->slot == trace_middle_layer(who);
-    const int32_t slots = stands_for_more ? 1 + who->removed_layers : 1;
-    return (double)slots * (double)trace->program->buffers[lifetime->buffer].slot_bytes;
+    const Buffer *buffer = &trace->program->buffers[lifetime->buffer];
+    int32_t slots = 1;
+    if (who->per_layer[lifetime->buffer]) {
+        const int32_t layer = lifetime->slot % (buffer_layer_slots(buffer) - who->removed_layers);
+        slots += layer == trace_middle_layer(who) ? who->removed_layers : 0;
+    }
+    return (double)slots * (double)buffer->slot_bytes;
 }
 
 static void trace_add_up(Trace *trace, Arena *arena) {

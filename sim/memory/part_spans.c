@@ -3,6 +3,8 @@
 
 #include "sim/memory/part_spans.h"
 
+#include "sim/step/slots.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -96,8 +98,7 @@ static void clock_spans(const HappensBefore *order, Arena *arena, PartSpans *spa
             if (ref->buffer < 0 || program->buffers[ref->buffer].persistent) {
                 continue;
             }
-            const int32_t slot =
-                step_slot(program, ref->buffer, ref->layer_scale, ref->layer_offset, order->instances[i].layer);
+            const int32_t slot = step_slot(&program->buffers[ref->buffer], ref->index, &order->instances[i]);
             const int32_t part = part_of_slot(&spans->parts, ref->buffer, slot);
             while (spans->spans[current[part]].last < i) {
                 current[part]++;

@@ -1,10 +1,12 @@
 // Cutting loops. Layer l of the original keeps its number when it is in the first half of the model and loses
 // removed_layers otherwise; buffers with a slot per layer (give or take SLOT_MARGIN) shrink alike. Rotating buffers
 // keep their slots: the number of layers left is congruent to the original modulo their slot counts, so every layer
-// meets the same slot from its end.
+// meets the same slot from its end. Micro-steps that are left out are a multiple of those that have slots of their own.
 // Not modelled: loops that end in the middle of the model, layer steps other than 1 and -1; such programs stay whole.
 
 #include "sim/memory/program_cut.h"
+
+#include "sim/step/slots.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@ typedef struct Cutter {
     bool *per_layer;
     int32_t layers, removed;  // of the original; left out
     int32_t reach, period;
+    int32_t micro_period;  // micro-steps after which every buffer is back at its slots; 0 = micro-steps stay whole
 } Cutter;
 
 static int32_t greatest_common_divisor(int32_t a, int32_t b) {
@@ -30,13 +33,21 @@ static int32_t greatest_common_divisor(int32_t a, int32_t b) {
     return a;
 }
 
-// Notes what an access at (scale, offset) says about a buffer; false when the program cannot be cut.
-static bool cutter_see_index(Cutter *cutter, int32_t buffer, int scale, int offset) {
-    if (scale == 0) {
+static int32_t least_common_multiple(int32_t a, int32_t b) {
+    return a / greatest_common_divisor(a, b) * b;
+}
+
+// Notes what an access at an index says about a buffer; false when the program cannot be cut.
+static bool cutter_see_index(Cutter *cutter, int32_t buffer, SlotIndex index) {
+    const Buffer *touched = &cutter->original->buffers[buffer];
+    if (index.layer_scale == 0) {
         return true;
     }
-    const int32_t slots = cutter->original->buffers[buffer].slots;
-    cutter->reach = abs(offset) > cutter->reach ? abs(offset) : cutter->reach;
+    if (touched->micro_steps > 0 && index.micro_scale == 0) {
+        return false;  // through the slots of all micro-steps
+    }
+    const int32_t slots = buffer_layer_slots(touched);
+    cutter->reach = abs(index.layer_offset) > cutter->reach ? abs(index.layer_offset) : cutter->reach;
     if (abs(slots - cutter->layers) <= SLOT_MARGIN) {
         cutter->per_layer[buffer] = true;
         return true;
@@ -44,7 +55,7 @@ static bool cutter_see_index(Cutter *cutter, int32_t buffer, int scale, int offs
     if (slots > MAX_CUT_PERIOD) {
         return false;
     }
-    cutter->period = cutter->period / greatest_common_divisor(cutter->period, slots) * slots;
+    cutter->period = least_common_multiple(cutter->period, slots);
     return cutter->period <= MAX_CUT_PERIOD;
 }
 
@@ -52,13 +63,13 @@ static bool cutter_see_program(Cutter *cutter) {
     const StepProgram *program = cutter->original;
     for (int32_t i = 0; i < program->operand_count; i++) {
         const BufferRef *ref = &program->operands[i].ref;
-        if (ref->buffer >= 0 && !cutter_see_index(cutter, ref->buffer, ref->layer_scale, ref->layer_offset)) {
+        if (ref->buffer >= 0 && !cutter_see_index(cutter, ref->buffer, ref->index)) {
             return false;
         }
     }
     for (int32_t i = 0; i < program->event_ref_count; i++) {
         const EventRef *ref = &program->event_refs[i];
-        if (!cutter_see_index(cutter, program->events[ref->event].buffer, ref->layer_scale, ref->layer_offset)) {
+        if (!cutter_see_index(cutter, program->events[ref->event].buffer, ref->index)) {
             return false;
         }
     }
@@ -72,6 +83,14 @@ static int32_t cutter_map(const Cutter *cutter, int32_t layer) {
         return layer;
     }
     return layer >= cutter->layers - left / 2 ? layer - cutter->removed : -1;
+}
+
+// The layer offset that a fixed index has in the cut program; -1 where its layer is left out.
+static int32_t cutter_map_fixed(const Cutter *cutter, int32_t buffer, SlotIndex index) {
+    const int32_t slots = buffer_layer_slots(&cutter->original->buffers[buffer]);
+    const int32_t layer = index.micro_scale == 0 ? index.layer_offset % slots : index.layer_offset;
+    const int32_t mapped = cutter_map(cutter, layer);
+    return mapped < 0 ? -1 : mapped + (index.layer_offset - layer) / slots * (slots - cutter->removed);
 }
 
 static bool cutter_loops_regular(const Cutter *cutter) {
@@ -93,15 +112,16 @@ static bool cutter_constants_regular(const Cutter *cutter) {
     const StepProgram *program = cutter->original;
     for (int32_t i = 0; i < program->operand_count; i++) {
         const BufferRef *ref = &program->operands[i].ref;
-        if (ref->buffer >= 0 && ref->layer_scale == 0 && cutter->per_layer[ref->buffer] &&
-            cutter_map(cutter, ref->layer_offset) < 0) {
+        if (ref->buffer >= 0 && ref->index.layer_scale == 0 && cutter->per_layer[ref->buffer] &&
+            cutter_map_fixed(cutter, ref->buffer, ref->index) < 0) {
             return false;
         }
     }
     for (int32_t i = 0; i < program->event_ref_count; i++) {
         const EventRef *ref = &program->event_refs[i];
-        if (ref->layer_scale == 0 && cutter->per_layer[program->events[ref->event].buffer] &&
-            cutter_map(cutter, ref->layer_offset) < 0) {
+        const int32_t buffer = program->events[ref->event].buffer;
+        if (ref->index.layer_scale == 0 && cutter->per_layer[buffer] &&
+            cutter_map_fixed(cutter, buffer, ref->index) < 0) {
             return false;
         }
     }
@@ -121,6 +141,23 @@ static void cutter_choose(Cutter *cutter, const CutOptions *options) {
     }
 }
 
+static void cutter_find_micro_period(Cutter *cutter) {
+    cutter->micro_period = 1;
+    for (int32_t i = 0; i < cutter->original->buffer_count; i++) {
+        const int32_t micro_steps = cutter->original->buffers[i].micro_steps;
+        if (micro_steps > 0 && cutter->micro_period > 0) {
+            const int32_t period = least_common_multiple(cutter->micro_period, micro_steps);
+            cutter->micro_period = period <= MAX_CUT_PERIOD ? period : 0;
+        }
+    }
+}
+
+// Iterations of a micro-step loop that stay.
+static int32_t cutter_micro_steps(const Cutter *cutter, int32_t count, int32_t most) {
+    const int32_t least = most + cutter->micro_period - 1;
+    return cutter->micro_period == 0 || count <= least ? count : least + (count - least) % cutter->micro_period;
+}
+
 static void *arena_copy(Arena *arena, const void *from, size_t bytes) {
     void *copy = arena_alloc(arena, bytes);
     if (bytes > 0) {
@@ -133,8 +170,8 @@ static void cut_segments(const Cutter *cutter, int max_micro_steps, StepProgram 
     program->segments = arena_copy(arena, program->segments, (size_t)program->segment_count * sizeof(Segment));
     for (int32_t i = 0; i < program->segment_count; i++) {
         Segment *loop = &program->segments[i];
-        if (loop->kind == SEGMENT_MICRO_STEPS && loop->count > max_micro_steps) {
-            loop->count = max_micro_steps;
+        if (loop->kind == SEGMENT_MICRO_STEPS) {
+            loop->count = cutter_micro_steps(cutter, loop->count, max_micro_steps);
         } else if (loop->kind == SEGMENT_LAYERS && loop->count > 0 && cutter->removed > 0) {
             const int32_t last = cutter_map(cutter, loop->first + (loop->count - 1) * loop->step);
             loop->first = cutter_map(cutter, loop->first);
@@ -148,18 +185,20 @@ static void cut_slots(const Cutter *cutter, StepProgram *program, Arena *arena) 
     program->operands = arena_copy(arena, program->operands, (size_t)program->operand_count * sizeof(Operand));
     program->event_refs = arena_copy(arena, program->event_refs, (size_t)program->event_ref_count * sizeof(EventRef));
     for (int32_t i = 0; i < program->buffer_count; i++) {
-        program->buffers[i].slots -= cutter->per_layer[i] ? cutter->removed : 0;
+        const int32_t micro_steps = program->buffers[i].micro_steps > 0 ? program->buffers[i].micro_steps : 1;
+        program->buffers[i].slots -= cutter->per_layer[i] ? cutter->removed * micro_steps : 0;
     }
     for (int32_t i = 0; i < program->operand_count; i++) {
         BufferRef *ref = &program->operands[i].ref;
-        if (ref->buffer >= 0 && ref->layer_scale == 0 && cutter->per_layer[ref->buffer]) {
-            ref->layer_offset = (int16_t)cutter_map(cutter, ref->layer_offset);
+        if (ref->buffer >= 0 && ref->index.layer_scale == 0 && cutter->per_layer[ref->buffer]) {
+            ref->index.layer_offset = (int16_t)cutter_map_fixed(cutter, ref->buffer, ref->index);
         }
     }
     for (int32_t i = 0; i < program->event_ref_count; i++) {
         EventRef *ref = &program->event_refs[i];
-        if (ref->layer_scale == 0 && cutter->per_layer[program->events[ref->event].buffer]) {
-            ref->layer_offset = (int16_t)cutter_map(cutter, ref->layer_offset);
+        const int32_t buffer = program->events[ref->event].buffer;
+        if (ref->index.layer_scale == 0 && cutter->per_layer[buffer]) {
+            ref->index.layer_offset = (int16_t)cutter_map_fixed(cutter, buffer, ref->index);
         }
     }
     program->layers -= cutter->removed;
@@ -182,6 +221,7 @@ void program_cut(const StepProgram *program, const CutOptions *options, Arena *a
                      .layers = program->layers,
                      .period = 1};
     cutter_choose(&cutter, options);
+    cutter_find_micro_period(&cutter);
     cut->program = *program;
     cut_segments(&cutter, options->max_micro_steps, &cut->program, arena);
     if (cutter.removed > 0) {

@@ -8,7 +8,7 @@
 // Layers kept: reach_factor * (farthest layer offset of any access) + base_layers, or a few more.
 typedef struct CutOptions {
     int reach_factor, base_layers;
-    int max_micro_steps;  // iterations of a micro-step loop
+    int max_micro_steps;  // iterations of a micro-step loop; more where several micro-steps have slots of their own
 } CutOptions;
 
 typedef struct ProgramCut {

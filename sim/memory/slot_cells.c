@@ -38,7 +38,7 @@ static Status find_begins(CellFinder *finder, Error *error) {
             continue;
         }
         const Buffer *buffer = &program->buffers[ref->buffer];
-        finder->begin[i] = step_ref_offset(program, ref, 0, &at) % buffer->slot_bytes;
+        finder->begin[i] = step_ref_offset(program, ref, &(StepInstance){0}, &at) % buffer->slot_bytes;
         if (ref->bytes <= 0 || finder->begin[i] < 0 || finder->begin[i] + ref->bytes > buffer->slot_bytes) {
             return error_set(error, STATUS_INTERNAL,
                              "an operand touches bytes %lld to %lld of buffer '%s', whose slots have %lld",

@@ -118,23 +118,44 @@ static void hash_buffers(Hash *hash, const StepProgram *program) {
         hash_int(hash, buffer->slots);
         hash_int(hash, buffer->slot_bytes);
         hash_int(hash, buffer->persistent);
+        if (buffer->micro_steps > 0) {
+            hash_text(hash, "micro-steps");
+            hash_int(hash, buffer->micro_steps);
+        }
+    }
+}
+
+// What follows the micro-step says so; what does not is hashed as before there was such an index.
+static void hash_micro_index(Hash *hash, SlotIndex index) {
+    if (index.micro_scale != 0) {
+        hash_text(hash, "micro-step");
+        hash_int(hash, index.micro_offset);
     }
 }
 
 static void hash_refs(Hash *hash, const StepProgram *program) {
     for (int32_t i = 0; i < program->operand_count; i++) {
         const BufferRef *ref = &program->operands[i].ref;
-        const int64_t fields[] = {ref->buffer,       ref->layer_scale, ref->layer_offset,
-                                  ref->rank_group,   ref->rank_shift,  ref->rank_stride_bytes,
-                                  ref->offset_bytes, ref->bytes,       program->operands[i].access};
+        const int64_t fields[] = {ref->buffer,
+                                  ref->index.layer_scale,
+                                  ref->index.layer_offset,
+                                  ref->rank_group,
+                                  ref->rank_shift,
+                                  ref->rank_stride_bytes,
+                                  ref->offset_bytes,
+                                  ref->bytes,
+                                  program->operands[i].access};
         for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
             hash_int(hash, fields[k]);
         }
+        hash_micro_index(hash, ref->index);
     }
     for (int32_t i = 0; i < program->event_ref_count; i++) {
-        hash_int(hash, program->event_refs[i].event);
-        hash_int(hash, program->event_refs[i].layer_scale);
-        hash_int(hash, program->event_refs[i].layer_offset);
+        const EventRef *ref = &program->event_refs[i];
+        hash_int(hash, ref->event);
+        hash_int(hash, ref->index.layer_scale);
+        hash_int(hash, ref->index.layer_offset);
+        hash_micro_index(hash, ref->index);
     }
 }
 
@@ -156,6 +177,10 @@ uint64_t step_template_hash(const StepProgram *program) {
                                   segment->first, segment->step,       segment->end};
         for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
             hash_int(&hash, fields[k]);
+        }
+        if (segment->micro_offset != 0) {
+            hash_text(&hash, "micro-step");
+            hash_int(&hash, segment->micro_offset);
         }
     }
     return hash_end(&hash);

@@ -5,6 +5,8 @@
 
 #include "sim/step/lower.h"
 
+#include "sim/step/slots.h"
+
 typedef struct Assembly {
     Lowering *lowering;
     StepProgram *program;
@@ -133,19 +135,17 @@ static bool section_is_layered(Section section) {
            section == SECTION_UPDATE_LAYER;
 }
 
-static void resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref, int16_t *scale,
-                          int16_t *offset) {
+static SlotIndex resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref) {
     const int32_t slots = assembly->lowering->tensors[ref->tensor].slots;
-    *scale = slots > 1 && section_is_layered(section) && !op->absolute;
-    *offset = slots > 1 ? ref->index : 0;
+    return (SlotIndex){.layer_scale = slots > 1 && section_is_layered(section) && !op->absolute,
+                       .layer_offset = slots > 1 ? ref->index : 0};
 }
 
 static void append_event_ref(Assembly *assembly, EventRef ref, int32_t first, int32_t *count) {
     StepProgram *program = assembly->program;
     for (int32_t i = first; i < first + *count; i++) {
         const EventRef *known = &program->event_refs[i];
-        if (known->event == ref.event && known->layer_scale == ref.layer_scale &&
-            known->layer_offset == ref.layer_offset) {
+        if (known->event == ref.event && slot_index_equal(known->index, ref.index)) {
             return;
         }
     }
@@ -158,8 +158,7 @@ static void append_event_ref(Assembly *assembly, EventRef ref, int32_t first, in
 static void append_wait(Assembly *assembly, const Op *op, Section section, const OpRef *ref, int32_t event,
                         Task *task) {
     if (event >= 0) {
-        EventRef wait = {.event = event};
-        resolve_index(assembly, op, section, ref, &wait.layer_scale, &wait.layer_offset);
+        const EventRef wait = {.event = event, .index = resolve_index(assembly, op, section, ref)};
         append_event_ref(assembly, wait, task->first_wait, &task->wait_count);
     }
 }
@@ -188,8 +187,7 @@ static void append_records(Assembly *assembly, const Op *op, Section section, Ta
         for (int write = 0; write < 2 && ref->tensor >= 0; write++) {
             const int32_t event = assembly->event_of[ref->tensor][task->lane][write];
             if (event >= 0 && (ref->access & (write ? ACCESS_WRITE : ACCESS_READ))) {
-                EventRef record = {.event = event};
-                resolve_index(assembly, op, section, ref, &record.layer_scale, &record.layer_offset);
+                const EventRef record = {.event = event, .index = resolve_index(assembly, op, section, ref)};
                 append_event_ref(assembly, record, task->first_record, &task->record_count);
             }
         }
@@ -205,12 +203,12 @@ static void append_operands(Assembly *assembly, const Op *op, Section section, T
         Operand operand = {.access = ref->access, .ref = {.buffer = -1, .rank_group = -1}};
         if (ref->tensor >= 0) {
             operand.ref = (BufferRef){.buffer = assembly->buffer_of[ref->tensor],
+                                      .index = resolve_index(assembly, op, section, ref),
                                       .rank_group = ref->rank_group,
                                       .rank_shift = ref->rank_shift,
                                       .rank_stride_bytes = ref->rank_stride_bytes,
                                       .offset_bytes = ref->offset_bytes,
                                       .bytes = ref->bytes};
-            resolve_index(assembly, op, section, ref, &operand.ref.layer_scale, &operand.ref.layer_offset);
         }
         program->operands[program->operand_count++] = operand;
     }

@@ -2,6 +2,8 @@
 
 #include "sim/step/step.h"
 
+#include "sim/step/slots.h"
+
 const char *task_kind_name(TaskKind kind) {
     static const char *const names[TASK_KIND_COUNT] = {
         [TASK_LOAD_TOKENS] = "load_tokens",
@@ -110,7 +112,8 @@ bool step_cursor_next(StepCursor *cursor, StepInstance *instance) {
         while (cursor->task < segment->task_count) {
             const int32_t task = segment->first_task + cursor->task++;
             if (step_guard_open(program, &program->tasks[task], cursor->layer)) {
-                *instance = (StepInstance){.task = task, .layer = cursor->layer, .micro_step = cursor->micro_step};
+                *instance = (StepInstance){
+                    .task = task, .layer = cursor->layer, .micro_step = cursor->micro_step + segment->micro_offset};
                 return true;
             }
         }
@@ -147,24 +150,10 @@ int64_t step_instance_count(const StepProgram *program) {
     return segment_instance_count(program, 0, program->segment_count, NULL);
 }
 
-int32_t *step_event_slots(const StepProgram *program, Arena *arena) {
-    int32_t *first = ARENA_ARRAY(arena, int32_t, program->event_count + 1);
-    for (int32_t event = 0; event < program->event_count; event++) {
-        first[event + 1] = first[event] + program->buffers[program->events[event].buffer].slots;
-    }
-    return first;
-}
-
-int32_t step_event_slot(const StepProgram *program, const int32_t *first, const EventRef *ref, int layer) {
-    const int slot = step_slot(program, program->events[ref->event].buffer, ref->layer_scale, ref->layer_offset, layer);
-    ASSERT(slot >= 0);
-    return first[ref->event] + slot;
-}
-
-int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, int layer, const MeshCoordinates *at) {
+int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, const StepInstance *instance,
+                        const MeshCoordinates *at) {
     const Buffer *buffer = &program->buffers[ref->buffer];
-    int64_t offset = step_slot(program, ref->buffer, ref->layer_scale, ref->layer_offset, layer) * buffer->slot_bytes +
-                     ref->offset_bytes;
+    int64_t offset = step_slot(buffer, ref->index, instance) * buffer->slot_bytes + ref->offset_bytes;
     if (ref->rank_group >= 0) {
         const Group *group = &program->groups[ref->rank_group];
         const int index = mesh_group_index(&program->plan.mesh, group->axes, at);

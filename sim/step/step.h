@@ -41,13 +41,15 @@ typedef enum {
     ROLE_COUNT
 } BufferRole;
 
-// slots copies of slot_bytes each; an access with index i uses slot i mod slots (ring buffers rotate, saved
-// activations have a slot per layer). slot_bytes is a multiple of STEP_ALIGN_BYTES.
+// slots copies of slot_bytes each; an access with layer index i uses slot i mod slots (ring buffers rotate, saved
+// activations have a slot per layer). Where several micro-steps are in flight and each has slots of its own, these lie
+// one after another: slots / micro_steps for each. slot_bytes is a multiple of STEP_ALIGN_BYTES.
 typedef struct Buffer {
     const char *name;
     BufferRole role;
     Dtype dtype;
     int32_t slots;
+    int32_t micro_steps;  // that have slots of their own; 0 = all share the slots
     int64_t slot_bytes;
     int32_t scale_buffer;  // per-tensor scale of an fp8 buffer; -1 = none
     bool persistent;       // keeps its content from step to step: never shares bytes
@@ -55,13 +57,21 @@ typedef struct Buffer {
 
 enum { STEP_ALIGN_BYTES = 256 };
 
-// A place in a buffer. Index = layer_scale * layer + layer_offset. Inside the slot the access begins at offset_bytes
-// + r * rank_stride_bytes, r = (index of this rank in groups[rank_group] - rank_shift) mod group size, or 0 when
-// rank_group < 0.
-typedef struct BufferRef {
-    int32_t buffer;       // -1 = operand absent
+// Which slot of a buffer: layer index = layer_scale * layer + layer_offset. With micro_scale 1 it is the slot of
+// micro-step micro_step + micro_offset, and both indices count modulo the slots that there are; with 0 the layer index
+// counts through all slots of the buffer (sim/step/slots.h).
+typedef struct SlotIndex {
     int16_t layer_scale;  // 0 or 1
     int16_t layer_offset;
+    int16_t micro_scale;  // 0 or 1; 1 only where the buffer has micro_steps
+    int16_t micro_offset;
+} SlotIndex;
+
+// A place in a buffer. Inside the slot the access begins at offset_bytes + r * rank_stride_bytes, r = (index of this
+// rank in groups[rank_group] - rank_shift) mod group size, or 0 when rank_group < 0.
+typedef struct BufferRef {
+    int32_t buffer;  // -1 = operand absent
+    SlotIndex index;
     int16_t rank_group;
     int16_t rank_shift;
     int64_t rank_stride_bytes;
@@ -140,7 +150,7 @@ typedef struct Event {
 
 typedef struct EventRef {
     int32_t event;
-    int16_t layer_scale, layer_offset;  // index as in BufferRef
+    SlotIndex index;  // into the slots of its buffer
 } EventRef;
 
 typedef enum { SEGMENT_TASKS, SEGMENT_LAYERS, SEGMENT_MICRO_STEPS } SegmentKind;
@@ -152,8 +162,9 @@ typedef struct Segment {
     const char *name;                // "forward", "middle micro-steps"
     int32_t first_task, task_count;  // SEGMENT_TASKS
     int32_t count;                   // loops: iterations, at least 1
-    int32_t first, step;  // value of the loop variable in iteration i: first + i*step (layers: step may be -1)
-    int32_t end;          // index after the last node of this subtree
+    int32_t first, step;   // value of the loop variable in iteration i: first + i*step (layers: step may be -1)
+    int32_t micro_offset;  // SEGMENT_TASKS: its micro-step is the loop's and so many further
+    int32_t end;           // index after the last node of this subtree
 } Segment;
 
 // ---------------------------------------------------------------------------------------------- parameters
@@ -221,9 +232,9 @@ typedef struct StepProgram {
     int32_t unit_count;
     ParamSlice *slices;
     int32_t slice_count;
-    int32_t loss_buffer;     // f32[1]: sum of token losses over all ranks of the data groups, at the end of a step
-    int32_t norm_buffer;     // f32[2]: clip scale and gradient norm
-    int32_t layers;          // loop bound that layer_guard refers to
+    int32_t loss_buffer;  // f32[1]: sum of token losses over all ranks of the data groups, at the end of a step
+    int32_t norm_buffer;  // f32[2]: clip scale and gradient norm
+    int32_t layers;       // loop bound that layer_guard refers to
 } StepProgram;
 
 // Lowers (model, plan, target) to a program in the arena. The plan must be canonical and legal (target_check);
@@ -239,8 +250,8 @@ uint64_t step_template_hash(const StepProgram *program);
 
 typedef struct StepInstance {
     int32_t task;
-    int32_t layer;        // of the enclosing layer loop, else 0
-    int32_t micro_step;   // index: of the enclosing micro-step loop, else 0
+    int32_t layer;       // of the enclosing layer loop, else 0
+    int32_t micro_step;  // index: the enclosing micro-step loop's, or 0, and the segment's offset
 } StepInstance;
 
 enum { STEP_MAX_DEPTH = 4 };
@@ -263,16 +274,6 @@ static inline bool step_guard_open(const StepProgram *program, const Task *task,
     return task->layer_guard == 0 || (guarded >= 0 && guarded < program->layers);
 }
 
-static inline int32_t step_slot(const StepProgram *program, int32_t buffer, int layer_scale, int layer_offset,
-                                int layer) {
-    return (layer_scale * layer + layer_offset) % program->buffers[buffer].slots;
-}
-
-// Slots of all events side by side: first[event] is where an event's begin, first[event_count] how many there are.
-int32_t *step_event_slots(const StepProgram *program, Arena *arena);
-// The one of these that the reference means.
-int32_t step_event_slot(const StepProgram *program, const int32_t *first, const EventRef *ref, int layer);
-
 static inline const Operand *task_operand(const StepProgram *program, const Task *task, int index) {
     return &program->operands[task->first_operand + index];
 }
@@ -289,8 +290,9 @@ static inline bool task_is_collective(const Task *task) {
 
 // ---------------------------------------------------------------------------------------------- per rank
 
-// Byte offset of the access inside its buffer (slot included) for this rank.
-int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, int layer, const MeshCoordinates *at);
+// Byte offset of the access inside its buffer (slot included) for this instance and rank.
+int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, const StepInstance *instance,
+                        const MeshCoordinates *at);
 
 // What this rank's shard holds of one unit instance: elements [first, first + count) of the flat unit, padding left
 // out.

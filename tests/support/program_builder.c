@@ -149,20 +149,31 @@ void builder_touch(ProgramBuilder *builder, Access access, int32_t buffer) {
 void builder_touch_layer(ProgramBuilder *builder, Access access, int32_t buffer, int offset) {
     builder_touch_part(builder, access,
                        (BufferRef){.buffer = buffer,
-                                   .layer_scale = 1,
-                                   .layer_offset = (int16_t)offset,
+                                   .index = {.layer_scale = 1, .layer_offset = (int16_t)offset},
                                    .rank_group = -1,
                                    .bytes = builder->program.buffers[buffer].slot_bytes});
 }
 
-void builder_wait(ProgramBuilder *builder, int32_t event, int layer_scale, int layer_offset) {
+void builder_wait_at(ProgramBuilder *builder, int32_t event, SlotIndex index) {
     ASSERT(builder->wait_count < 32);
-    builder->waits[builder->wait_count++] = (EventRef){event, (int16_t)layer_scale, (int16_t)layer_offset};
+    builder->waits[builder->wait_count++] = (EventRef){event, index};
+}
+
+void builder_record_at(ProgramBuilder *builder, int32_t event, SlotIndex index) {
+    ASSERT(builder->record_count < 32);
+    builder->records[builder->record_count++] = (EventRef){event, index};
+}
+
+static SlotIndex layer_index(int scale, int offset) {
+    return (SlotIndex){.layer_scale = (int16_t)scale, .layer_offset = (int16_t)offset};
+}
+
+void builder_wait(ProgramBuilder *builder, int32_t event, int layer_scale, int layer_offset) {
+    builder_wait_at(builder, event, layer_index(layer_scale, layer_offset));
 }
 
 void builder_record(ProgramBuilder *builder, int32_t event, int layer_scale, int layer_offset) {
-    ASSERT(builder->record_count < 32);
-    builder->records[builder->record_count++] = (EventRef){event, (int16_t)layer_scale, (int16_t)layer_offset};
+    builder_record_at(builder, event, layer_index(layer_scale, layer_offset));
 }
 
 StepProgram *builder_program(ProgramBuilder *builder) {

@@ -38,6 +38,8 @@ void builder_touch_layer(ProgramBuilder *builder, Access access, int32_t buffer,
 void builder_touch_part(ProgramBuilder *builder, Access access, BufferRef ref);
 void builder_wait(ProgramBuilder *builder, int32_t event, int layer_scale, int layer_offset);
 void builder_record(ProgramBuilder *builder, int32_t event, int layer_scale, int layer_offset);
+void builder_wait_at(ProgramBuilder *builder, int32_t event, SlotIndex index);
+void builder_record_at(ProgramBuilder *builder, int32_t event, SlotIndex index);
 
 // The finished program; it lives in the arena and in *builder.
 StepProgram *builder_program(ProgramBuilder *builder);

@@ -12,7 +12,8 @@ typedef struct Draft {
     int tasks, lanes, groups, layers;
     int32_t events[8][EVENTS_PER_LANE];
     int slots[8][EVENTS_PER_LANE];
-    bool layered[8][EVENTS_PER_LANE];  // recorded per layer, or always at slot 0
+    int micro_steps[8][EVENTS_PER_LANE];  // that have slots of their own; 0 = all share
+    bool layered[8][EVENTS_PER_LANE];     // recorded per layer, or always at slot 0
     bool host;
 } Draft;
 
@@ -37,7 +38,11 @@ static void add_lanes(Draft *draft) {
             static const int rings[] = {1, 2, 3, 64};
             draft->slots[lane][i] = rings[pick(draft, 4)];
             draft->layered[lane][i] = pick(draft, 3) > 0;
-            const int32_t buffer = builder_buffer(&draft->builder, "b", ROLE_ACTIVATION, draft->slots[lane][i], 256);
+            draft->micro_steps[lane][i] = pick(draft, 3) ? 0 : 1 + pick(draft, 4);
+            const int micro_steps = draft->micro_steps[lane][i];
+            const int slots = draft->slots[lane][i] * (micro_steps ? micro_steps : 1);
+            const int32_t buffer = builder_buffer(&draft->builder, "b", ROLE_ACTIVATION, slots, 256);
+            draft->builder.program.buffers[buffer].micro_steps = micro_steps;
             draft->events[lane][i] = builder_event(&draft->builder, buffer, (int16_t)lane, true);
         }
     }
@@ -65,17 +70,25 @@ static TaskCost draw_cost(Draft *draft, bool collective) {
     return cost;
 }
 
+// An event of a buffer that has slots per micro-step is met at a fixed slot once in a while.
+static SlotIndex draw_index(Draft *draft, int lane, int which, bool in_layers, int offsets) {
+    const bool layered = in_layers && draft->layered[lane][which];
+    const bool follows = draft->micro_steps[lane][which] > 0 && pick(draft, 8) > 0;
+    return (SlotIndex){.layer_scale = layered,
+                       .layer_offset = (int16_t)(layered ? pick(draft, offsets) + 2 - offsets : 0),
+                       .micro_scale = follows,
+                       .micro_offset = (int16_t)(follows ? pick(draft, offsets) + 2 - offsets : 0)};
+}
+
 static void add_event_refs(Draft *draft, int lane, bool in_layers) {
     ProgramBuilder *builder = &draft->builder;
     for (int i = pick(draft, 3); i > 0; i--) {
         const int from = pick(draft, draft->lanes), which = pick(draft, EVENTS_PER_LANE);
-        const bool layered = in_layers && draft->layered[from][which];
-        builder_wait(builder, draft->events[from][which], layered, layered ? pick(draft, 3) - 1 : 0);
+        builder_wait_at(builder, draft->events[from][which], draw_index(draft, from, which, in_layers, 3));
     }
     for (int i = 0; i < EVENTS_PER_LANE; i++) {
         if (pick(draft, 2) == 0) {
-            const bool layered = in_layers && draft->layered[lane][i];
-            builder_record(builder, draft->events[lane][i], layered, layered ? pick(draft, 2) : 0);
+            builder_record_at(builder, draft->events[lane][i], draw_index(draft, lane, i, in_layers, 2));
         }
     }
 }
@@ -90,6 +103,8 @@ static void add_tasks(Draft *draft, int count, bool in_layers) {
         draft->costs[draft->tasks++] = draw_cost(draft, lane > 0);
         add_event_refs(draft, lane, in_layers);
     }
+    StepProgram *program = &draft->builder.program;
+    program->segments[program->segment_count - 1].micro_offset = pick(draft, 3) ? 0 : pick(draft, 3);
 }
 
 static void add_layers(Draft *draft) {

@@ -47,10 +47,14 @@ typedef struct Oracle {
     int32_t *first_slot;
 } Oracle;
 
-static int32_t event_slot(const StepProgram *program, const Oracle *oracle, const EventRef *ref, int layer) {
-    const int slots = program->buffers[program->events[ref->event].buffer].slots;
-    const int index = ref->layer_scale * layer + ref->layer_offset;
-    return oracle->first_slot[ref->event] + ((index % slots) + slots) % slots;
+static int32_t event_slot(const StepProgram *program, const Oracle *oracle, const EventRef *ref,
+                          const StepInstance *instance) {
+    const Buffer *buffer = &program->buffers[program->events[ref->event].buffer];
+    const int micro_steps = ref->index.micro_scale ? buffer->micro_steps : 1, slots = buffer->slots / micro_steps;
+    const int layer = ref->index.layer_scale * instance->layer + ref->index.layer_offset;
+    const int micro_step = ref->index.micro_scale * (instance->micro_step + ref->index.micro_offset);
+    return oracle->first_slot[ref->event] + ((layer % slots) + slots) % slots +
+           slots * (((micro_step % micro_steps) + micro_steps) % micro_steps);
 }
 
 static int64_t later(int64_t a, int64_t b) {
@@ -67,14 +71,13 @@ static void oracle_step(const RandomProgram *random, const StepInstance *instanc
     start = communicator >= 0 ? later(start, oracle->communicator_ps[communicator]) : start;
     for (int i = 0; i < task->wait_count; i++) {
         const EventRef *ref = &program->event_refs[task->first_wait + i];
-        start = later(start, oracle->event_ps[event_slot(program, oracle, ref, instance->layer)]);
+        start = later(start, oracle->event_ps[event_slot(program, oracle, ref, instance)]);
     }
     const int64_t end = start + llround(random->costs[instance->task].seconds * 1e12);
     oracle->lane_ps[task->lane] = end;
     oracle->communicator_ps[communicator >= 0 ? communicator : 7] = end;
     for (int i = 0; i < task->record_count; i++) {
-        oracle->event_ps[event_slot(program, oracle, &program->event_refs[task->first_record + i], instance->layer)] =
-            end;
+        oracle->event_ps[event_slot(program, oracle, &program->event_refs[task->first_record + i], instance)] = end;
     }
     oracle->end_ps = later(oracle->end_ps, end);
     cr_assert_eq(llround(span->start_s * 1e12), start, "program %d: task %d layer %d micro-batch %d", number,

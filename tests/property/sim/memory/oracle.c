@@ -2,6 +2,8 @@
 
 #include "tests/property/sim/memory/oracle.h"
 
+#include "sim/step/slots.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@ static bool records(const Oracle *oracle, int index, int32_t event, int slot) {
     for (int i = 0; i < task->record_count; i++) {
         const EventRef *ref = &program->event_refs[task->first_record + i];
         if (ref->event == event &&
-            step_slot(program, program->events[event].buffer, ref->layer_scale, ref->layer_offset, at->layer) == slot) {
+            step_slot(&program->buffers[program->events[event].buffer], ref->index, at) == slot) {
             return true;
         }
     }
@@ -25,8 +27,7 @@ static void add_edges(Oracle *oracle, int index) {
     const Task *task = &program->tasks[at->task];
     for (int i = 0; i < task->wait_count; i++) {
         const EventRef *ref = &program->event_refs[task->first_wait + i];
-        const int slot =
-            step_slot(program, program->events[ref->event].buffer, ref->layer_scale, ref->layer_offset, at->layer);
+        const int slot = step_slot(&program->buffers[program->events[ref->event].buffer], ref->index, at);
         for (int other = index - 1; other >= 0; other--) {
             if (records(oracle, other, ref->event, slot)) {
                 oracle->before[other][index] = true;
@@ -76,8 +77,8 @@ static bool conflict(const Oracle *oracle, int a, int b, const MeshCoordinates *
             if (x->ref.buffer != y->ref.buffer || (x->access == ACCESS_READ && y->access == ACCESS_READ)) {
                 continue;
             }
-            const int64_t p = step_ref_offset(program, &x->ref, oracle->instances[a].layer, at);
-            const int64_t q = step_ref_offset(program, &y->ref, oracle->instances[b].layer, at);
+            const int64_t p = step_ref_offset(program, &x->ref, &oracle->instances[a], at);
+            const int64_t q = step_ref_offset(program, &y->ref, &oracle->instances[b], at);
             if (p < q + y->ref.bytes && q < p + x->ref.bytes) {
                 return true;
             }
@@ -110,8 +111,7 @@ static Extent extent_of(const Oracle *oracle, int index, int operand, const int6
     const StepInstance *at = &oracle->instances[index];
     const Operand *used = task_operand(oracle->program, &oracle->program->tasks[at->task], operand);
     const MeshCoordinates first = {0};
-    const int64_t begin =
-        offset_bytes[used->ref.buffer] + step_ref_offset(oracle->program, &used->ref, at->layer, &first);
+    const int64_t begin = offset_bytes[used->ref.buffer] + step_ref_offset(oracle->program, &used->ref, at, &first);
     return (Extent){used->ref.buffer, used->access, begin, begin + used->ref.bytes};
 }
 

@@ -42,18 +42,29 @@ static void touch(Maker *maker, int lane, Access access, BufferRef ref) {
     builder_touch_part(builder, access, ref);
     for (int other = 0; other < maker->lanes; other++) {
         if (other != lane) {
-            builder_wait(builder, maker->event[ref.buffer][other][1], ref.layer_scale, ref.layer_offset);
+            builder_wait_at(builder, maker->event[ref.buffer][other][1], ref.index);
             if (access != ACCESS_READ) {
-                builder_wait(builder, maker->event[ref.buffer][other][0], ref.layer_scale, ref.layer_offset);
+                builder_wait_at(builder, maker->event[ref.buffer][other][0], ref.index);
             }
         }
     }
     if (access != ACCESS_WRITE) {
-        builder_record(builder, maker->event[ref.buffer][lane][0], ref.layer_scale, ref.layer_offset);
+        builder_record_at(builder, maker->event[ref.buffer][lane][0], ref.index);
     }
     if (access != ACCESS_READ) {
-        builder_record(builder, maker->event[ref.buffer][lane][1], ref.layer_scale, ref.layer_offset);
+        builder_record_at(builder, maker->event[ref.buffer][lane][1], ref.index);
     }
+}
+
+// Buffers with slots for several micro-steps are also touched at a fixed slot: whatever the micro-step is.
+static SlotIndex random_index(Maker *maker, int buffer, bool layered) {
+    SlotIndex index = {.layer_scale = (int16_t)(layered ? pick(&maker->state, 2) : 0),
+                       .layer_offset = (int16_t)pick(&maker->state, 3)};
+    if (maker->builder.program.buffers[buffer].micro_steps > 0 && pick(&maker->state, 4) > 0) {
+        index.micro_scale = 1;
+        index.micro_offset = (int16_t)pick(&maker->state, 2);
+    }
+    return index;
 }
 
 static void random_task(Maker *maker, bool layered, int number) {
@@ -73,8 +84,7 @@ static void random_task(Maker *maker, bool layered, int number) {
         const int64_t bytes = maker->builder.program.buffers[buffer].slot_bytes;
         touch(maker, lane, (Access)(1 + pick(&maker->state, 3)),
               (BufferRef){.buffer = buffer,
-                          .layer_scale = (int16_t)(layered ? pick(&maker->state, 2) : 0),
-                          .layer_offset = (int16_t)pick(&maker->state, 3),
+                          .index = random_index(maker, buffer, layered),
                           .rank_group = -1,
                           .offset_bytes = part == 2 ? bytes / 2 : 0,
                           .bytes = part == 0 ? bytes : bytes / 2});
@@ -89,8 +99,11 @@ static void make_buffers(Maker *maker) {
     }
     maker->buffers = 2 + pick(&maker->state, BUFFERS - 1);
     for (int i = 0; i < maker->buffers; i++) {
-        builder_buffer(builder, arena_format(builder->arena, "buffer %d", i), ROLE_ACTIVATION,
-                       1 + pick(&maker->state, 3), 512 * (1 + pick(&maker->state, 4)));
+        const int micro_steps = pick(&maker->state, 3);
+        const int32_t buffer = builder_buffer(builder, arena_format(builder->arena, "buffer %d", i), ROLE_ACTIVATION,
+                                              (1 + pick(&maker->state, 3)) * (micro_steps > 0 ? micro_steps : 1),
+                                              512 * (1 + pick(&maker->state, 4)));
+        builder->program.buffers[buffer].micro_steps = micro_steps;
         for (int lane = 0; lane < maker->lanes; lane++) {
             for (int write = 0; write < 2; write++) {
                 maker->event[i][lane][write] = builder_event(builder, i, (int16_t)lane, write);
@@ -107,7 +120,7 @@ static void fill_buffers(Maker *maker) {
             builder_task(builder, "fill", TASK_ZERO, 0, PHASE_FORWARD);
             touch(maker, 0, ACCESS_WRITE,
                   (BufferRef){.buffer = i,
-                              .layer_offset = (int16_t)slot,
+                              .index = {.layer_offset = (int16_t)slot},
                               .rank_group = -1,
                               .bytes = builder->program.buffers[i].slot_bytes});
         }

@@ -39,8 +39,7 @@ static void prefetch_gather(const Prefetch *prefetch, const char *name, int scal
     task->layer_guard = (int16_t)(scale ? offset : 0);
     task->group = 0;
     const BufferRef shard = {.buffer = prefetch->shard,
-                             .layer_scale = (int16_t)scale,
-                             .layer_offset = (int16_t)offset,
+                             .index = {.layer_scale = (int16_t)scale, .layer_offset = (int16_t)offset},
                              .rank_group = -1,
                              .bytes = EXAMPLE_SLOT_BYTES};
     BufferRef gathered = shard;
@@ -91,10 +90,11 @@ StepProgram *example_prefetch(ProgramBuilder *builder, const PrefetchOptions *op
     builder_end(builder);
     prefetch_gather(&prefetch, "gather last", 0, layers - 1);
     builder_task(builder, "loss", TASK_LOSS_GRADIENT, prefetch.compute, PHASE_LOSS);
-    builder_touch_part(
-        builder, ACCESS_READ,
-        (BufferRef){
-            .buffer = prefetch.x, .layer_offset = (int16_t)layers, .rank_group = -1, .bytes = EXAMPLE_SLOT_BYTES});
+    builder_touch_part(builder, ACCESS_READ,
+                       (BufferRef){.buffer = prefetch.x,
+                                   .index = {.layer_offset = (int16_t)layers},
+                                   .rank_group = -1,
+                                   .bytes = EXAMPLE_SLOT_BYTES});
     builder_touch(builder, ACCESS_WRITE, prefetch.dx);
     builder_loop(builder, SEGMENT_LAYERS, "backward", layers - 1, layers, -1);
     prefetch_gather(&prefetch, "gather previous", 1, -1);
@@ -115,12 +115,12 @@ StepProgram *example_ring(ProgramBuilder *builder, int hops, bool drop_free_wait
     const int32_t used = builder_event(builder, ring, compute, false);
     for (int hop = 0; hop < hops; hop++) {
         const BufferRef here = {.buffer = hop == 0 ? local : ring,
-                                .layer_offset = (int16_t)(hop == 0 ? 0 : hop),
+                                .index = {.layer_offset = (int16_t)(hop == 0 ? 0 : hop)},
                                 .rank_group = -1,
                                 .bytes = EXAMPLE_SLOT_BYTES};
         BufferRef next = here;
         next.buffer = ring;
-        next.layer_offset = (int16_t)(hop + 1);
+        next.index.layer_offset = (int16_t)(hop + 1);
         if (hop + 1 < hops) {
             builder_task(builder, "send", TASK_SEND_RECV, cp, PHASE_FORWARD)->group = 0;
             builder_touch_part(builder, ACCESS_READ, here);

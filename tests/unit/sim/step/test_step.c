@@ -134,7 +134,7 @@ Test(step, a_gathered_slice_belongs_to_the_owner_of_the_ring_step) {
         const BufferRef *keys = &task_operand(&program, task, 1)->ref;
         for (int c = 0; c < 4; c++) {
             const MeshCoordinates at = {.at = {[AXIS_CP] = c}};
-            cr_assert_eq(step_ref_offset(&program, keys, 0, &at),
+            cr_assert_eq(step_ref_offset(&program, keys, &(StepInstance){0}, &at),
                          step_ring_owner(&program, task->ring_step, &at) * keys->rank_stride_bytes);
         }
     }
