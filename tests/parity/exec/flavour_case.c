@@ -1,10 +1,13 @@
 #include "tests/parity/exec/flavour_case.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/covering.h"
+
 enum { PADDED_VOCAB = 128 * 8 };  // a multiple of 128 x tp up to 8
-enum { MOST_PLANS = 64 };
+enum { MOST_SHAPES = 32 };
 
 RunRequest flavour_request(const Target *target, const TrainPlan *plan) {
     const RunOptions options = case_options();
@@ -16,14 +19,43 @@ RunRequest flavour_request(const Target *target, const TrainPlan *plan) {
     return request;
 }
 
-static RunResult one_rank(const Target *target, Arena *arena) {
-    TrainPlan plan;
-    const Mesh single = {.size = {1, 1, 1, 1}};
-    case_plan(&single, 1, &plan);
-    RunRequest request = flavour_request(target, &plan);
-    Error error = {0};
-    cr_assert(target_find("ndtune", &request.target, &error) == STATUS_OK, "%s", error.message);
-    return case_run_request(&request, arena);
+// One rank of our own program with the vocabulary of the target: two runs serve all targets.
+typedef struct References {
+    int seq, steps;
+    RunResult runs[2];
+    bool made[2];
+    Arena arena;
+} References;
+
+static RunRequest sized_request(const References *references, const Target *target, const TrainPlan *plan) {
+    RunRequest request = flavour_request(target, plan);
+    request.plan.seq = references->seq;
+    request.options.steps = references->steps;
+    return request;
+}
+
+static const RunResult *one_rank(References *references, const Target *target) {
+    const int padded = target->vocab_multiple > 0;
+    if (!references->made[padded]) {
+        TrainPlan plan;
+        const Mesh single = mesh_of_one();
+        case_plan(&single, 1, &plan);
+        RunRequest request = sized_request(references, target, &plan);
+        Error error = {0};
+        cr_assert(target_find("ndtune", &request.target, &error) == STATUS_OK, "%s", error.message);
+        references->runs[padded] = case_run_request(&request, &references->arena);
+        references->made[padded] = true;
+    }
+    return &references->runs[padded];
+}
+
+static void plan_trains(References *references, const Target *target, const TrainPlan *plan, Deviation *worst) {
+    const RunResult *reference = one_rank(references, target);
+    Arena arena = {0};
+    const RunRequest request = sized_request(references, target, plan);
+    const RunResult run = case_run_request(&request, &arena);
+    case_expect_same(&request, &run, reference, worst);
+    arena_free(&arena);
 }
 
 // Choice bits: 0-1 recompute, 2 rotation, 3 accumulation, 4 reshard, 5-6 stage, 7-8 kernels. False where the target
@@ -45,64 +77,115 @@ static bool flavour_plan(const Target *target, const Mesh *mesh, int choice, Tra
     return runs;
 }
 
-enum { CHOICES = 1 << 9 };
+enum { CHOICES = 1 << 9, FACTORS = AXIS_COUNT + 7 };
 
-static bool is_known(const TrainPlan *plan, const TrainPlan *plans, int count) {
-    char text[PLAN_TEXT_BYTES], other[PLAN_TEXT_BYTES];
-    plan_text(plan, text);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(text, plan_text(&plans[i], other)) == 0) {
-            return true;
-        }
+typedef struct Pool {
+    uint8_t *rows;  // FACTORS values each: the axes' sizes, the choices, the target
+    int count, capacity;
+} Pool;
+
+static void row_of(int target, const TrainPlan *plan, uint8_t row[FACTORS]) {
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        row[axis] = (uint8_t)plan->mesh.size[axis];
     }
-    return false;
+    const int choices[] = {(int)plan->recompute,
+                           (int)plan->cp_rotate,
+                           plan->grad_accum,
+                           (int)plan->reshard,
+                           plan->zero,
+                           (int)plan->fused,
+                           target};
+    for (int i = 0; i < FACTORS - AXIS_COUNT; i++) {
+        row[AXIS_COUNT + i] = (uint8_t)choices[i];
+    }
 }
 
-// Up to `most` different plans of a shape; `first` turns with the shape.
-static int spread_plans(const Target *target, const Mesh *mesh, int first, int most, TrainPlan *plans) {
-    enum { STRIDE = 197 };  // odd, so every choice is met once; its bits are mixed, so neighbours differ in many
-    int count = 0;
-    for (int i = 0; i < CHOICES && count < most; i++) {
+static TrainPlan plan_of(const uint8_t row[FACTORS]) {
+    TrainPlan plan;
+    Mesh mesh = mesh_of_one();
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        mesh.size[axis] = row[axis];
+    }
+    const uint8_t *choices = row + AXIS_COUNT;
+    case_plan(&mesh, choices[2], &plan);
+    plan.recompute = (Recompute)choices[0];
+    plan.cp_rotate = (CpRotate)choices[1];
+    plan.reshard = (Reshard)choices[3];
+    plan.zero = choices[4];
+    plan.fused = (Fused)choices[5];
+    plan_canonical(&plan);
+    return plan;
+}
+
+// All plans of a shape that the target runs, once each.
+static void add_plans(Pool *pool, int index, const Target *target, const Mesh *mesh) {
+    const int first = pool->count;
+    for (int choice = 0; choice < CHOICES; choice++) {
         TrainPlan plan;
-        if (flavour_plan(target, mesh, (first + i) * STRIDE % CHOICES, &plan) && !is_known(&plan, plans, count)) {
-            plans[count++] = plan;
+        uint8_t *row = pool->rows + pool->count * FACTORS;
+        if (!flavour_plan(target, mesh, choice, &plan)) {
+            continue;
         }
+        cr_assert_lt(pool->count, pool->capacity);
+        row_of(index, &plan, row);
+        bool known = false;
+        for (int i = first; i < pool->count && !known; i++) {
+            known = memcmp(pool->rows + i * FACTORS, row, FACTORS) == 0;
+        }
+        pool->count += !known;
     }
-    return count;
 }
 
-void flavour_trains(const Target *target, int world, int plans_per_shape) {
-    enum { CAPACITY = 32 };
-    cr_assert_leq(plans_per_shape, MOST_PLANS);
-    Arena arena = {0};
-    const RunResult reference = one_rank(target, &arena);
+static Pool pool_make(void) {
+    enum { CAPACITY = 1 << 15 };
+    return (Pool){.rows = calloc(CAPACITY, FACTORS), .capacity = CAPACITY};
+}
+
+static void add_world(Pool *pool, int world) {
+    Mesh meshes[MOST_SHAPES];
+    int target_count;
+    const Target *targets = target_table(&target_count);
+    const int count = mesh_enumerate(world, AXES_FIRST, meshes, MOST_SHAPES);
+    for (int i = 0; i < target_count; i++) {
+        const int before = pool->count;
+        const bool ours = strcmp(targets[i].name, "ndtune") == 0;
+        for (int k = 0; k < count && !ours; k++) {
+            add_plans(pool, i, &targets[i], &meshes[k]);
+        }
+        cr_expect(ours || pool->count > before, "%s@%s runs no shape of world %d", targets[i].name, targets[i].version,
+                  world);
+    }
+}
+
+// The chosen rows, or all where chosen is NULL.
+static void rows_train(References references, const Pool *pool, const int *chosen, int count, int stride) {
     Deviation worst = {0};
-    Mesh meshes[CAPACITY];
-    const int count = mesh_enumerate(world, AXES_FIRST, meshes, CAPACITY);
-    int runs = 0;
-    for (int i = 0; i < count; i++) {
-        TrainPlan plans[MOST_PLANS];
-        const int found = spread_plans(target, &meshes[i], 7 * i, plans_per_shape, plans);
-        for (int k = 0; k < found; k++, runs++) {
-            Arena own = {0};
-            const RunRequest request = flavour_request(target, &plans[k]);
-            const RunResult run = case_run_request(&request, &own);
-            case_expect_same(&request, &run, &reference, &worst);
-            arena_free(&own);
-        }
+    int target_count, runs = 0;
+    const Target *targets = target_table(&target_count);
+    for (int i = 0; i < count; i += stride, runs++) {
+        const uint8_t *row = pool->rows + (chosen ? chosen[i] : i) * FACTORS;
+        const TrainPlan plan = plan_of(row);
+        plan_trains(&references, &targets[row[FACTORS - 1]], &plan, &worst);
     }
-    cr_expect(runs > 0, "%s@%s runs no shape of world %d", target->name, target->version, world);
-    cr_log_warn("%s@%s, world %d: %d plans, step 1 loss %.1e norm %.1e, step 20 loss %.1e norm %.1e", target->name,
-                target->version, world, runs, worst.loss_first, worst.norm_first, worst.loss_last, worst.norm_last);
-    arena_free(&arena);
+    cr_log_warn("%d of %d plans: step 1 loss %.1e norm %.1e, last step loss %.1e norm %.1e", runs, pool->count,
+                worst.loss_first, worst.norm_first, worst.loss_last, worst.norm_last);
+    arena_free(&references.arena);
 }
 
-void flavour_all_train(int world, int plans_per_shape) {
-    int count;
-    const Target *targets = target_table(&count);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(targets[i].name, "ndtune") != 0) {
-            flavour_trains(&targets[i], world, plans_per_shape);
-        }
-    }
+void flavour_plans_train(int world, int stride) {
+    Pool pool = pool_make();
+    add_world(&pool, world);
+    rows_train((References){.seq = CASE_SEQ, .steps = CASE_STEPS}, &pool, NULL, pool.count, stride);
+    free(pool.rows);
+}
+
+void flavour_pairs_train(void) {
+    Pool pool = pool_make();
+    add_world(&pool, 2);
+    add_world(&pool, 4);
+    int *chosen = calloc((size_t)pool.count, sizeof *chosen);
+    const int count = covering_choose(pool.rows, pool.count, FACTORS, chosen);
+    rows_train((References){.seq = PAIRS_SEQ, .steps = PAIRS_STEPS}, &pool, chosen, count, 1);
+    free(chosen);
+    free(pool.rows);
 }

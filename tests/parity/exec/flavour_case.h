@@ -7,9 +7,9 @@
 // Case model and options on this target; Megatron's get a vocabulary that its padding leaves as it is.
 RunRequest flavour_request(const Target *target, const TrainPlan *plan);
 
-// Runs up to so many plans of each shape that the target runs, far apart in its choices, and expects them to train as
-// one rank.
-void flavour_trains(const Target *target, int world, int plans_per_shape);
+// Every row of the capability table but our own runs every stride-th plan of a world that it has; each is expected to
+// train as one rank.
+void flavour_plans_train(int world, int stride);
 
-// The same for every row of the capability table but our own.
-void flavour_all_train(int world, int plans_per_shape);
+// A few plans of worlds 2 and 4 that show every pair of row, axis size and choice that there is.
+void flavour_pairs_train(void);

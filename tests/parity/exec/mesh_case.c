@@ -1,0 +1,147 @@
+#include "tests/parity/exec/mesh_case.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/covering.h"
+
+enum { CHOICES = 32, MOST_SHAPES = 64, MOST_PLANS = MOST_SHAPES * CHOICES, FACTORS = AXIS_COUNT + 4 };
+
+const MeshFamily mesh_twos = {16, 8, 160, 256, CASE_SEQ, CASE_BATCH, CASE_STEPS};
+const MeshFamily mesh_twos_short = {16, 8, 160, 256, PAIRS_SEQ, CASE_BATCH, PAIRS_STEPS};
+const MeshFamily mesh_threes = {24, 12, 168, 264, 72, 12, CASE_STEPS};         // 72: 3 tokens a zigzag chunk of cp=12
+const MeshFamily mesh_threes_short = {12, 12, 168, 264, 24, 12, PAIRS_STEPS};  // 24: one token
+
+RunRequest mesh_request(const MeshFamily *family, const TrainPlan *plan) {
+    RunOptions options = case_options();
+    options.steps = family->steps;
+    RunRequest request = case_request(plan, &options);
+    request.model.heads = family->heads;
+    request.model.kv_heads = family->kv_heads;
+    request.model.ffn = family->ffn;
+    request.model.vocab = family->vocab;
+    return request;
+}
+
+bool mesh_plan(const MeshFamily *family, const Mesh *mesh, int grad_accum, TrainPlan *plan) {
+    const int parts = mesh->size[AXIS_DP_REPLICATE] * mesh->size[AXIS_DP_SHARD] * grad_accum;
+    *plan = (TrainPlan){.mesh = *mesh,
+                        .seq = family->seq,
+                        .micro_batch = family->batch / parts,
+                        .grad_accum = grad_accum,
+                        .precision = DTYPE_FP32};
+    return family->batch % parts == 0;
+}
+
+TrainPlan mesh_spread_plan(const MeshFamily *family, const Mesh *mesh, int index) {
+    TrainPlan plan;
+    if (!mesh_plan(family, mesh, index % 2 + 1, &plan)) {
+        cr_assert(mesh_plan(family, mesh, 1, &plan));
+    }
+    plan.zero = index % 4;
+    plan.reshard = index % 3 ? RESHARD_ALWAYS : RESHARD_NEVER;
+    plan.recompute = index / 2 % 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+    plan_canonical(&plan);
+    return plan;
+}
+
+RunResult mesh_one_rank(const MeshFamily *family, Arena *arena) {
+    TrainPlan plan;
+    const Mesh mesh = mesh_of_one();
+    mesh_plan(family, &mesh, 1, &plan);
+    const RunRequest request = mesh_request(family, &plan);
+    return case_run_request(&request, arena);
+}
+
+typedef struct Pool {
+    TrainPlan plans[MOST_PLANS];
+    uint8_t rows[MOST_PLANS][FACTORS];
+    int count;
+} Pool;
+
+static void row_of(const TrainPlan *plan, uint8_t row[FACTORS]) {
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        row[axis] = (uint8_t)plan->mesh.size[axis];
+    }
+    const int choices[] = {plan->grad_accum, plan->zero, (int)plan->reshard, (int)plan->recompute};
+    for (int i = 0; i < FACTORS - AXIS_COUNT; i++) {
+        row[AXIS_COUNT + i] = (uint8_t)choices[i];
+    }
+}
+
+// Choice bits: 0-1 stage, 2 reshard, 3 recompute, 4 accumulation.
+static void add_shape(Pool *pool, const MeshFamily *family, const Mesh *mesh) {
+    const int first = pool->count;
+    for (int choice = 0; choice < CHOICES; choice++) {
+        TrainPlan *plan = &pool->plans[pool->count];
+        if (!mesh_plan(family, mesh, 1 + (choice >> 4), plan)) {
+            continue;
+        }
+        plan->zero = choice & 3;
+        plan->reshard = choice >> 2 & 1 ? RESHARD_NEVER : RESHARD_ALWAYS;
+        plan->recompute = choice >> 3 & 1 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+        plan_canonical(plan);
+        row_of(plan, pool->rows[pool->count]);
+        bool known = false;
+        for (int i = first; i < pool->count && !known; i++) {
+            known = memcmp(pool->rows[i], pool->rows[pool->count], FACTORS) == 0;
+        }
+        pool->count += !known;
+    }
+}
+
+static void add_one_choice(Pool *pool, const MeshFamily *family, const Mesh *mesh, int index) {
+    pool->plans[pool->count] = mesh_spread_plan(family, mesh, index + 3);
+    row_of(&pool->plans[pool->count], pool->rows[pool->count]);
+    pool->count++;
+}
+
+static void add_world(Pool *pool, const MeshFamily *family, int world, bool every_choice) {
+    Mesh meshes[MOST_SHAPES];
+    const int count = mesh_enumerate(world, AXES_FIRST, meshes, MOST_SHAPES);
+    cr_assert_leq(count, MOST_SHAPES);
+    for (int i = 0; i < count; i++) {
+        cr_assert_leq(pool->count + CHOICES, MOST_PLANS);
+        if (every_choice) {
+            add_shape(pool, family, &meshes[i]);
+        } else {
+            add_one_choice(pool, family, &meshes[i], i);
+        }
+    }
+}
+
+// The chosen plans, or all where chosen is NULL.
+static void plans_train(const MeshFamily *family, const Pool *pool, const int *chosen, int count) {
+    Arena arena = {0};
+    const RunResult reference = mesh_one_rank(family, &arena);
+    Deviation worst = {0};
+    for (int i = 0; i < count; i++) {
+        Arena own = {0};
+        const RunRequest request = mesh_request(family, &pool->plans[chosen ? chosen[i] : i]);
+        const RunResult run = case_run_request(&request, &own);
+        case_expect_same(&request, &run, &reference, &worst);
+        arena_free(&own);
+    }
+    cr_log_warn("%d of %d plans: step 1 loss %.1e norm %.1e, last step loss %.1e norm %.1e", count, pool->count,
+                worst.loss_first, worst.norm_first, worst.loss_last, worst.norm_last);
+    arena_free(&arena);
+}
+
+void mesh_plans_train(const MeshFamily *family, int world) {
+    Pool *pool = calloc(1, sizeof *pool);
+    add_world(pool, family, world, true);
+    plans_train(family, pool, NULL, pool->count);
+    free(pool);
+}
+
+void mesh_pairs_train(const MeshFamily *family, const int *worlds) {
+    Pool *pool = calloc(1, sizeof *pool);
+    for (; *worlds; worlds++) {
+        add_world(pool, family, *worlds, *worlds <= 8);
+    }
+    int *chosen = calloc((size_t)pool->count, sizeof *chosen);
+    plans_train(family, pool, chosen, covering_choose(pool->rows[0], pool->count, FACTORS, chosen));
+    free(chosen);
+    free(pool);
+}

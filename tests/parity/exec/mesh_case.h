@@ -1,0 +1,31 @@
+// Plans of our own program on all shapes of a world, against one rank.
+
+#pragma once
+
+#include "tests/parity/exec/exec_case.h"
+
+// A model and a batch that every shape of some worlds divides.
+typedef struct MeshFamily {
+    int heads, kv_heads, ffn, vocab, seq, batch, steps;
+} MeshFamily;
+
+extern const MeshFamily mesh_twos, mesh_twos_short;      // worlds 1, 2, 4 and 8
+extern const MeshFamily mesh_threes, mesh_threes_short;  // worlds 1, 2, 3, 4, 6 and 12
+
+RunRequest mesh_request(const MeshFamily *family, const TrainPlan *plan);
+
+// The family's batch on this mesh. False when it cannot be split so.
+bool mesh_plan(const MeshFamily *family, const Mesh *mesh, int grad_accum, TrainPlan *plan);
+
+RunResult mesh_one_rank(const MeshFamily *family, Arena *arena);
+
+// A plan of the shape whose stage, accumulation, reshard and recompute walk through their values as the index grows.
+TrainPlan mesh_spread_plan(const MeshFamily *family, const Mesh *mesh, int index);
+
+// Stages 0 to 3, reshard always and never, recompute none and full, one and two micro-steps on every shape of a world:
+// canonical plans, once each. Each is expected to train as one rank.
+void mesh_plans_train(const MeshFamily *family, int world);
+
+// Of those of several worlds, listed to a 0, a few that show every pair of axis size and choice. A world above 8 costs
+// most: of its shapes one choice each is all that there is.
+void mesh_pairs_train(const MeshFamily *family, const int *worlds);

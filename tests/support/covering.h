@@ -1,0 +1,13 @@
+// Pairwise covering: of many combinations of choices, a few that together show every pair of choices that any of them
+// shows. Most faults need one choice or two that meet (Kuhn, Wallace, Gallo: Software fault interactions, 2004).
+
+#pragma once
+
+#include <stdint.h>
+
+enum { COVERING_FACTORS = 16, COVERING_VALUES = 32 };  // most of a row, and of a factor: 0 to 31
+
+// Indices of rows such that every pair of values that two factors have in one of the rows, they have in a chosen one;
+// every value alone too. Of rows that show as much that is new, the first: put the cheap ones first. Always the same
+// for the same rows. `chosen` has room for all rows; returns how many are in it, ascending.
+int covering_choose(const uint8_t *rows, int row_count, int factor_count, int *chosen);
