@@ -70,9 +70,10 @@ static Status freed_choices(const Ways *ways, const TuneRequest *asked, Error *e
     TuneRequest request = *asked;
     bool fits;
     request.micro_batch = 0;
-    request.zero = request.reshard = request.recompute = TUNE_ANY;
-    if (request.micro_batch == asked->micro_batch && request.zero == asked->zero && request.reshard == asked->reshard &&
-        request.recompute == asked->recompute) {
+    request.asked[PLAN_ZERO] = request.asked[PLAN_RESHARD] = request.asked[PLAN_RECOMPUTE] = TUNE_ANY;
+    if (request.micro_batch == asked->micro_batch && request.asked[PLAN_ZERO] == asked->asked[PLAN_ZERO] &&
+        request.asked[PLAN_RESHARD] == asked->asked[PLAN_RESHARD] &&
+        request.asked[PLAN_RECOMPUTE] == asked->asked[PLAN_RECOMPUTE]) {
         return STATUS_OK;
     }
     return try_way(ways, &request, "--micro-batch, --zero, --reshard and --recompute auto", &fits, error);
@@ -85,10 +86,10 @@ Status alternatives_that_fit(const TuneRequest *asked, Arena *arena, const char 
     *count = 0;
     TRY(freed_choices(&ways, asked, error));
     TRY(larger_world(&ways, asked, error));
-    if (!asked->bf16_master && asked->precision != DTYPE_FP32) {
-        request.bf16_master = true;
+    if (!asked->asked[PLAN_MASTER_WEIGHTS] && asked->asked[PLAN_PRECISION] != DTYPE_FP32) {
+        request.asked[PLAN_MASTER_WEIGHTS] = true;
         TRY(try_way(&ways, &request, "--master-weights bf16", &fits, error));
-        request.bf16_master = false;
+        request.asked[PLAN_MASTER_WEIGHTS] = false;
     }
     if (asked->global_batch > asked->world) {
         request.global_batch = asked->world;  // no accumulation, so no gradients kept between micro-batches

@@ -10,10 +10,10 @@
 #include "sim/frameworks/target.h"
 #include "sim/memory/memory.h"
 #include "sim/model/model.h"
-#include "sim/plan/plan.h"
+#include "sim/plan/plan_fields.h"
 
 enum {
-    TUNE_ANY = -1,                          // of zero, reshard, recompute, cp_rotate: search decides
+    TUNE_ANY = PLAN_ANY,                    // of what was asked for a field: the search or the target decides
     TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,  // tokens per step when no global batch is given (DESIGN section 9: 4M)
     PREDICTION_MAX_WARNINGS = 6,
     TUNE_DEFAULT_SEQ = 4096  // or the model's maximum, whichever is less (DESIGN section 9)
@@ -44,20 +44,13 @@ typedef struct TuneRequest {
     const Target *target;
     const Target *runner;  // who runs the target's program: our executor's row; NULL = the target itself
     int seq;
-    int64_t global_batch;               // sequences; 0 = each shape takes the multiple nearest to TUNE_DEFAULT_TOKENS
-    int micro_batch;                    // 0 = searched
-    int zero;                           // 0..3 or TUNE_ANY: the target's usual stage
-    int reshard, recompute, cp_rotate;  // a value of the plan's enums or TUNE_ANY
-    int attention, fused;               // likewise; TUNE_ANY: the target's own
-    bool tp_overlap;
-    bool any_order;     // of the axes over the ranks: searched among those that the target can run
-    AxisOrder order;    // where it is not
-    bool serial_lanes;  // our executor on CPUs: lanes one after another, nothing overlaps
-    Dtype precision;
-    int fp8_recipe;  // TUNE_ANY: the target's own
-    bool bf16_master;
-    ReduceDtype reduce_dtype;
-    int max_tp;  // 0 = no bound
+    int64_t global_batch;         // sequences; 0 = each shape takes the multiple nearest to TUNE_DEFAULT_TOKENS
+    int micro_batch;              // 0 = searched
+    int asked[PLAN_FIELD_COUNT];  // a value of each other field of the plan, or TUNE_ANY
+    bool any_order;               // of the axes over the ranks: searched among those that the target can run
+    AxisOrder order;              // where it is not
+    bool serial_lanes;            // our executor on CPUs: lanes one after another, nothing overlaps
+    int max_tp;                   // 0 = no bound
     double memory_limit_bytes;
     Effort effort;
     Objective objective;

@@ -6,12 +6,14 @@
 #include "autotune/space.h"
 
 #include "autotune/rank_orders.h"
+#include "sim/frameworks/target_choices.h"
 
 typedef struct SpaceBuilder {
     const TuneRequest *request;
     Arena *arena;
     Space *space;
     size_t capacity;
+    PlanFieldId order[PLAN_FIELD_COUNT];  // of the fields, slowest first
 } SpaceBuilder;
 
 int64_t space_nearest_multiple(int64_t wanted, int64_t unit) {
@@ -41,46 +43,30 @@ static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size
     space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape, .content_hash = identity};
 }
 
-// Values of one choice: the asked one, or all that the target has.
-static int choices(int asked, int count, const bool *available, int *values) {
-    if (asked != TUNE_ANY) {
-        values[0] = asked;
-        return 1;
-    }
-    int found = 0;
-    for (int value = 0; value < count; value++) {
-        if (available[value]) {
-            values[found++] = value;
-        }
-    }
-    return found;
-}
-
-// The choices that may come to the same plan.
-static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan) {
+// The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices
+// that may come to the same plan.
+static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int place, size_t first_alike) {
     const TuneRequest *request = builder->request;
-    const size_t first_alike = (size_t)builder->space->candidate_count;
-    const bool reshards[RESHARD_COUNT] = {true, plan.zero == 3 && !request->target->always_reshards};
-    const bool recomputes[RECOMPUTE_COUNT] = {true, true, request->target->selective_flavour != SELECTIVE_NONE};
-    const bool several = plan.mesh.size[AXIS_CP] > 1;
-    const bool ring = request->target->cp_ring || !several;
-    const bool rotates[CP_ROTATE_COUNT] = {ring, request->target->cp_allgather && several};
-    int recompute[RECOMPUTE_COUNT], reshard[RESHARD_COUNT], rotate[CP_ROTATE_COUNT];
-    const int recompute_count = choices(request->recompute, RECOMPUTE_COUNT, recomputes, recompute);
-    const int reshard_count = choices(request->reshard, RESHARD_COUNT, reshards, reshard);
-    int rotate_count = choices(request->cp_rotate, CP_ROTATE_COUNT, rotates, rotate);
-    if (rotate_count == 0) {  // a target without context parallelism: one candidate, which its legality rule rejects
-        rotate[rotate_count++] = target_default_rotate(request->target);
+    while (place < PLAN_FIELD_COUNT && !plan_fields[builder->order[place]].searched) {
+        place++;
     }
-    for (int i = 0; i < recompute_count; i++) {
-        for (int j = 0; j < reshard_count; j++) {
-            for (int k = 0; k < rotate_count; k++) {
-                plan.recompute = (Recompute)recompute[i];
-                plan.reshard = (Reshard)reshard[j];
-                plan.cp_rotate = (CpRotate)rotate[k];
-                add_candidate(builder, shape, plan, first_alike);
-            }
+    if (place == PLAN_FIELD_COUNT) {
+        add_candidate(builder, shape, plan, first_alike);
+        return;
+    }
+    const PlanFieldId id = builder->order[place];
+    const int asked = request->asked[id];
+    bool found = false;
+    for (int value = plan_fields[id].low; value <= plan_fields[id].high; value++) {
+        if (asked != TUNE_ANY ? value == asked : target_offers(request->target, &plan, id, value)) {
+            plan_set(&plan, id, value);
+            add_choices(builder, shape, plan, place + 1, first_alike);
+            found = true;
         }
+    }
+    if (!found) {  // as of a target without context parallelism: one candidate, which its legality rule rejects
+        plan_set(&plan, id, target_usual(request->target, &plan, id));
+        add_choices(builder, shape, plan, place + 1, first_alike);
     }
 }
 
@@ -101,14 +87,17 @@ static int accumulation(const TuneRequest *request, int64_t data_ranks, int micr
     return (int)(space_nearest_multiple(wanted, unit) / unit);
 }
 
-void space_kernels(const TuneRequest *request, TrainPlan *plan) {
-    const Target *target = request->target;
-    plan->attention = request->attention != TUNE_ANY ? (AttentionKernel)request->attention : target->default_attention;
-    plan->fused = request->fused != TUNE_ANY ? (Fused)request->fused : target->default_fused;
-    plan->fp8_recipe = request->fp8_recipe != TUNE_ANY ? (Fp8Recipe)request->fp8_recipe : target_default_fp8(target);
-    plan->bf16_master = request->bf16_master;
-    plan->reduce_dtype = request->reduce_dtype;
-    plan->tp_overlap = request->tp_overlap;
+void space_take(const TuneRequest *request, TrainPlan *plan, PlanFieldId id) {
+    const int asked = request->asked[id];
+    plan_set(plan, id, asked != TUNE_ANY ? asked : target_usual(request->target, plan, id));
+}
+
+void space_job(const TuneRequest *request, TrainPlan *plan) {
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope == PLAN_OF_JOB) {
+            space_take(request, plan, (PlanFieldId)id);
+        }
+    }
 }
 
 static void add_shape(SpaceBuilder *builder, int shape) {
@@ -116,9 +105,8 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     const size_t first = (size_t)builder->space->candidate_count;
     TrainPlan plan = {.mesh = builder->space->meshes[shape]};
     plan.seq = request->seq;
-    plan.precision = request->precision;
-    space_kernels(request, &plan);
-    plan.zero = request->zero != TUNE_ANY ? request->zero : target_default_zero(request->target, &plan.mesh);
+    space_job(request, &plan);
+    space_take(request, &plan, PLAN_ZERO);
     int order_count;
     const AxisOrder *orders = rank_orders_find(request, &plan.mesh, builder->arena, &order_count);
     const int64_t data_ranks = mesh_group_size(&plan.mesh, AXES_BATCH);
@@ -129,7 +117,7 @@ static void add_shape(SpaceBuilder *builder, int shape) {
         plan.grad_accum = accumulation(request, data_ranks, micro_batch);
         for (int i = 0; i < order_count && plan.grad_accum > 0; i++) {
             plan.mesh.order = orders[i];
-            add_choices(builder, shape, plan);
+            add_choices(builder, shape, plan, 0, (size_t)builder->space->candidate_count);
         }
     }
     if ((size_t)builder->space->candidate_count == first) {  // the batch rule will say why
@@ -146,7 +134,9 @@ void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
     space->mesh_count = mesh_enumerate(request->world, axes, NULL, 0);
     space->meshes = ARENA_ARRAY(arena, Mesh, space->mesh_count);
     mesh_enumerate(request->world, axes, space->meshes, space->mesh_count);
+    static const PlanFieldId first[] = {PLAN_RECOMPUTE, PLAN_RESHARD, PLAN_CP_ROTATE};
     SpaceBuilder builder = {.request = request, .arena = arena, .space = space};
+    plan_fields_from(first, sizeof first / sizeof first[0], builder.order);
     for (int shape = 0; shape < space->mesh_count; shape++) {
         add_shape(&builder, shape);
     }

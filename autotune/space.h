@@ -11,7 +11,7 @@ enum { SPACE_MAX_MICRO_BATCH = 64 };  // larger micro-batches gain nothing that 
 typedef struct Space {
     Mesh *meshes;
     int mesh_count;
-    Candidate *candidates;  // by shape, micro-batch, rank order, recompute, reshard, rotation; canonical, no plan twice
+    Candidate *candidates;  // by shape, micro-batch, rank order, searched fields; canonical, no plan twice
     int candidate_count;
 } Space;
 
@@ -24,5 +24,8 @@ int64_t space_nearest_multiple(int64_t wanted, int64_t unit);
 // The sequences that a step should hold when no global batch is given.
 int64_t space_default_batch(int seq);
 
-// Sets attention, fused and tp_overlap of a plan: what was asked, else the target's own.
-void space_kernels(const TuneRequest *request, TrainPlan *plan);
+// Sets a field of a plan: what was asked, else the target's own.
+void space_take(const TuneRequest *request, TrainPlan *plan, PlanFieldId id);
+
+// Sets all fields so that say how the job trains, whatever the shape: precision, kernels and the like.
+void space_job(const TuneRequest *request, TrainPlan *plan);

@@ -3,33 +3,55 @@
 #include "reports/csv_lines.h"
 #include "reports/reports.h"
 
-static const char plan_header[] =
-    "state,place" AXES_COLUMNS ",seq,micro_batch,grad_accum,global_batch,zero,recompute,reshard,cp_rotate,"
-    "precision,master_weights,fp8_recipe,reduce_dtype,attention,fused,tp_overlap,"
-    "order,"
-    "step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,compute_s" AXES_EXPOSED_COLUMNS
-    ",optimizer_s,overhead_s,peak_bytes,reserved_bytes,pareto,rule,reason";
+// As the columns stood before the fields of a plan had a table; later fields follow.
+static void plan_columns(PlanFieldId order[PLAN_FIELD_COUNT]) {
+    static const PlanFieldId first[] = {
+        PLAN_SEQ,          PLAN_MICRO_BATCH, PLAN_GRAD_ACCUM, PLAN_ZERO,           PLAN_RECOMPUTE,
+        PLAN_RESHARD,      PLAN_CP_ROTATE,   PLAN_PRECISION,  PLAN_MASTER_WEIGHTS, PLAN_FP8_RECIPE,
+        PLAN_REDUCE_DTYPE, PLAN_ATTENTION,   PLAN_FUSED,      PLAN_TP_OVERLAP};
+    plan_fields_from(first, sizeof first / sizeof first[0], order);
+}
 
-static void plan_fields(Csv *csv, const TrainPlan *plan) {
+int csv_plan_names(const char *names[CSV_PLAN_COLUMNS]) {
+    PlanFieldId order[PLAN_FIELD_COUNT];
+    plan_columns(order);
+    int count = 0;
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        names[count++] = plan_fields[order[i]].name;
+        if (order[i] == PLAN_GRAD_ACCUM) {
+            names[count++] = "global_batch";
+        }
+    }
+    return count;
+}
+
+static void put_header(Csv *csv) {
+    const char *names[CSV_PLAN_COLUMNS];
+    const int count = csv_plan_names(names);
+    fputs("state,place" AXES_COLUMNS, csv->out);
+    for (int i = 0; i < count; i++) {
+        fprintf(csv->out, ",%s", names[i]);
+    }
+    csv_header(csv, ",order,step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,"
+                    "compute_s" AXES_EXPOSED_COLUMNS ",optimizer_s,overhead_s,peak_bytes,reserved_bytes,pareto,rule,"
+                    "reason");
+}
+
+static void put_plan(Csv *csv, const TrainPlan *plan) {
+    PlanFieldId order[PLAN_FIELD_COUNT];
+    char value[PLAN_VALUE_BYTES], axes[MESH_TEXT_BYTES];
+    plan_columns(order);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         csv_integer(csv, plan->mesh.size[axis]);
     }
-    const int64_t numbers[] = {plan->seq, plan->micro_batch, plan->grad_accum, plan_global_batch(plan), plan->zero};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        csv_integer(csv, numbers[i]);
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const int told = plan_told(plan, order[i]);
+        csv_text(csv, told != PLAN_ANY ? plan_value_text(order[i], told, value) : NULL);
+        if (order[i] == PLAN_GRAD_ACCUM) {
+            csv_integer(csv, plan_global_batch(plan));
+        }
     }
-    csv_text(csv, recompute_names[plan->recompute]);
-    csv_text(csv, reshard_names[plan->reshard]);
-    csv_text(csv, cp_rotate_names[plan->cp_rotate]);
-    csv_text(csv, dtype_name(plan->precision));
-    csv_text(csv, plan->bf16_master ? "bf16" : "fp32");
-    csv_text(csv, plan->precision == DTYPE_FP8 ? fp8_recipe_names[plan->fp8_recipe] : NULL);
-    csv_text(csv, reduce_dtype_names[plan->reduce_dtype]);
-    csv_text(csv, attention_names[plan->attention]);
-    csv_text(csv, fused_names[plan->fused]);
-    csv_text(csv, plan->tp_overlap ? "on" : "off");
-    char order[MESH_TEXT_BYTES];
-    csv_text(csv, mesh_order_text(&plan->mesh, order));
+    csv_text(csv, mesh_order_text(&plan->mesh, axes));
 }
 
 static void prediction_fields(Csv *csv, const Prediction *prediction) {
@@ -66,11 +88,11 @@ static void estimate_fields(Csv *csv, const Candidate *candidate) {
 
 Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
     Csv csv = {.out = out};
-    csv_header(&csv, plan_header);
+    put_header(&csv);
     for (int i = 0; i < result->entry_count; i++) {
         csv_text(&csv, "ranked");
         csv_integer(&csv, i + 1);
-        plan_fields(&csv, &result->entries[i].plan);
+        put_plan(&csv, &result->entries[i].plan);
         prediction_fields(&csv, &result->entries[i]);
         csv_integer(&csv, result->entries[i].pareto);
         csv_text(&csv, NULL);
@@ -81,7 +103,7 @@ Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
         const Prediction nothing = {0};
         csv_text(&csv, "rejected");
         csv_text(&csv, NULL);
-        plan_fields(&csv, &result->rejected[i].plan);
+        put_plan(&csv, &result->rejected[i].plan);
         prediction_fields(&csv, &nothing);
         csv_text(&csv, NULL);
         csv_text(&csv, result->rejected[i].rule);
@@ -94,12 +116,12 @@ Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
 Status csv_candidates(const TuneResult *result, FILE *out, Error *error) {
     static const char *const states[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
     Csv csv = {.out = out};
-    csv_header(&csv, plan_header);
+    put_header(&csv);
     for (int i = 0; i < result->candidate_count; i++) {
         const Candidate *candidate = &result->candidates[i];
         csv_text(&csv, states[candidate->state]);
         csv_text(&csv, NULL);
-        plan_fields(&csv, &candidate->plan);
+        put_plan(&csv, &candidate->plan);
         if (candidate->prediction) {
             prediction_fields(&csv, candidate->prediction);
         } else {
@@ -115,10 +137,10 @@ Status csv_candidates(const TuneResult *result, FILE *out, Error *error) {
 
 Status csv_prediction(const PredictionReport *report, FILE *out, Error *error) {
     Csv csv = {.out = out};
-    csv_header(&csv, plan_header);
+    put_header(&csv);
     csv_text(&csv, !report->legal ? "not legal" : report->prediction->fits ? "feasible" : "does not fit");
     csv_text(&csv, NULL);
-    plan_fields(&csv, &report->prediction->plan);
+    put_plan(&csv, &report->prediction->plan);
     prediction_fields(&csv, report->prediction);
     csv_text(&csv, NULL);
     csv_text(&csv, NULL);

@@ -5,51 +5,58 @@
 #include "reports/json_objects.h"
 #include "reports/words.h"
 
-static json_t *choice_or_null(int choice, const char *const *names) {
-    return choice == TUNE_ANY ? json_null() : json_string(names[choice]);
-}
-
 static json_t *int_or_null(bool known, int64_t value) {
     return known ? json_integer((json_int_t)value) : json_null();
+}
+
+// Fields of the plan as they were asked for, from..end of the order.
+static void set_asked(json_t *object, const TuneRequest *request, const PlanFieldId *order, int from, int end) {
+    for (int i = from; i < end; i++) {
+        if (plan_fields[order[i]].scope != PLAN_OF_BATCH) {
+            json_object_set_new(object, plan_fields[order[i]].name,
+                                json_plan_value(order[i], request->asked[order[i]]));
+        }
+    }
 }
 
 // What was asked; null = left to the search.
 json_t *json_request(const TuneRequest *request) {
     static const char *const efforts[EFFORT_COUNT] = {"simulate", "estimate"};
+    static const PlanFieldId first[] = {PLAN_ZERO,       PLAN_RESHARD,        PLAN_RECOMPUTE,   PLAN_CP_ROTATE,
+                                        PLAN_PRECISION,  PLAN_ATTENTION,      PLAN_FUSED,       PLAN_TP_OVERLAP,
+                                        PLAN_FP8_RECIPE, PLAN_MASTER_WEIGHTS, PLAN_REDUCE_DTYPE};
+    enum { BEFORE_LIMITS = 5 };
+    PlanFieldId fields[PLAN_FIELD_COUNT];
+    plan_fields_from(first, sizeof first / sizeof first[0], fields);
     json_t *assumptions = json_array();
     for (int i = 0; i < request->assumption_count; i++) {
         json_array_append_new(assumptions, json_string(request->assumptions[i]));
     }
-    json_t *object = json_pack(
-        "{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:s, s:o}", "command",
-        request->command, "world", request->world, "model", request->model.name, "model_asked", request->model_asked,
-        "cluster", request->cluster.name, "target", request->target->name, "target_version", request->target->version,
-        "seq", request->seq, "global_batch", int_or_null(request->global_batch > 0, request->global_batch),
-        "micro_batch", int_or_null(request->micro_batch > 0, request->micro_batch), "zero",
-        int_or_null(request->zero != TUNE_ANY, request->zero), "reshard",
-        choice_or_null(request->reshard, reshard_names), "recompute",
-        choice_or_null(request->recompute, recompute_names), "cp_rotate",
-        choice_or_null(request->cp_rotate, cp_rotate_names), "precision", dtype_name(request->precision), "max_tp",
-        int_or_null(request->max_tp > 0, request->max_tp), "memory_limit_bytes",
-        (json_int_t)llround(request->memory_limit_bytes), "effort", efforts[request->effort], "assumptions",
-        assumptions);
-    if (object) {
-        json_object_set_new(object, "attention", choice_or_null(request->attention, attention_names));
-        json_object_set_new(object, "fused", choice_or_null(request->fused, fused_names));
-        json_object_set_new(object, "tp_overlap", json_boolean(request->tp_overlap));
-        json_object_set_new(object, "fp8_recipe", choice_or_null(request->fp8_recipe, fp8_recipe_names));
-        json_object_set_new(object, "master_weights", json_string(request->bf16_master ? "bf16" : "fp32"));
-        json_object_set_new(object, "reduce_dtype", json_string(reduce_dtype_names[request->reduce_dtype]));
-        char order[MESH_TEXT_BYTES];
-        Mesh asked = {.order = request->order};
-        for (int axis = 0; axis < AXIS_COUNT; axis++) {
-            asked.size[axis] = AXES_FIRST & AXIS_BIT(axis) ? 2 : 1;  // an axis of size 1 would not be named
-        }
-        json_object_set_new(object, "rank_order",
-                            request->any_order ? json_null() : json_string(mesh_order_text(&asked, order)));
-        json_object_set_new(object, "objective", json_string(objective_names[request->objective]));
-        json_object_set_new(object, "tokens", request->tokens > 0 ? json_real(request->tokens) : json_null());
+    json_t *object =
+        json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o}", "command", request->command, "world",
+                  request->world, "model", request->model.name, "model_asked", request->model_asked, "cluster",
+                  request->cluster.name, "target", request->target->name, "target_version", request->target->version,
+                  "seq", request->seq, "global_batch", int_or_null(request->global_batch > 0, request->global_batch),
+                  "micro_batch", int_or_null(request->micro_batch > 0, request->micro_batch));
+    if (!object) {
+        json_decref(assumptions);
+        return NULL;
     }
+    set_asked(object, request, fields, 0, BEFORE_LIMITS);
+    json_object_set_new(object, "max_tp", int_or_null(request->max_tp > 0, request->max_tp));
+    json_object_set_new(object, "memory_limit_bytes", json_integer((json_int_t)llround(request->memory_limit_bytes)));
+    json_object_set_new(object, "effort", json_string(efforts[request->effort]));
+    json_object_set_new(object, "assumptions", assumptions);
+    set_asked(object, request, fields, BEFORE_LIMITS, PLAN_FIELD_COUNT);
+    char order[MESH_TEXT_BYTES];
+    Mesh asked = {.order = request->order};
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        asked.size[axis] = AXES_FIRST & AXIS_BIT(axis) ? 2 : 1;  // an axis of size 1 would not be named
+    }
+    json_object_set_new(object, "rank_order",
+                        request->any_order ? json_null() : json_string(mesh_order_text(&asked, order)));
+    json_object_set_new(object, "objective", json_string(objective_names[request->objective]));
+    json_object_set_new(object, "tokens", request->tokens > 0 ? json_real(request->tokens) : json_null());
     return object;
 }
 

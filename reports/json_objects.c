@@ -39,17 +39,33 @@ static json_t *axis_list(const Mesh *mesh) {
     return list;
 }
 
+json_t *json_plan_value(PlanFieldId id, int value) {
+    const PlanField *field = &plan_fields[id];
+    return value == PLAN_ANY  ? json_null()
+           : field->json_bool ? json_boolean(value)
+           : field->words     ? json_string(field->words[value])
+                              : json_integer(value);
+}
+
 json_t *json_train_plan(const TrainPlan *plan) {
-    return json_pack("{s:i, s:i, s:i, s:I, s:I, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:s?, s:o, s:s}", "seq",
-                     plan->seq, "micro_batch", plan->micro_batch, "grad_accum", plan->grad_accum, "global_batch",
-                     (json_int_t)plan_global_batch(plan), "tokens_per_step", (json_int_t)plan_tokens_per_step(plan),
-                     "zero", plan->zero, "recompute", recompute_names[plan->recompute], "reshard",
-                     reshard_names[plan->reshard], "cp_rotate", cp_rotate_names[plan->cp_rotate], "precision",
-                     dtype_name(plan->precision), "attention", attention_names[plan->attention], "fused",
-                     fused_names[plan->fused], "tp_overlap", plan->tp_overlap, "master_weights",
-                     plan->bf16_master ? "bf16" : "fp32", "fp8_recipe",
-                     plan->precision == DTYPE_FP8 ? fp8_recipe_names[plan->fp8_recipe] : NULL, "order",
-                     axis_list(&plan->mesh), "reduce_dtype", reduce_dtype_names[plan->reduce_dtype]);
+    static const PlanFieldId first[] = {PLAN_SEQ,       PLAN_MICRO_BATCH, PLAN_GRAD_ACCUM, PLAN_ZERO,
+                                        PLAN_RECOMPUTE, PLAN_RESHARD,     PLAN_CP_ROTATE,  PLAN_PRECISION,
+                                        PLAN_ATTENTION, PLAN_FUSED,       PLAN_TP_OVERLAP, PLAN_MASTER_WEIGHTS,
+                                        PLAN_FP8_RECIPE};
+    PlanFieldId order[PLAN_FIELD_COUNT];
+    plan_fields_from(first, sizeof first / sizeof first[0], order);
+    json_t *object = json_object();
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = order[i];
+        json_object_set_new(object, plan_fields[id].name, json_plan_value(id, plan_told(plan, id)));
+        if (id == PLAN_GRAD_ACCUM) {
+            json_object_set_new(object, "global_batch", json_integer((json_int_t)plan_global_batch(plan)));
+            json_object_set_new(object, "tokens_per_step", json_integer((json_int_t)plan_tokens_per_step(plan)));
+        } else if (id == PLAN_FP8_RECIPE) {
+            json_object_set_new(object, "order", axis_list(&plan->mesh));
+        }
+    }
+    return object;
 }
 
 json_t *json_model(const ModelSpec *model) {

@@ -52,6 +52,9 @@ Status json_models(const ModelPreset *presets, int count, FILE *out, Error *erro
 Status json_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
 
 // RFC 4180: a header line, CRLF, quotes where needed.
+// Names of the columns of a plan between the mesh and the order of its axes; returns how many.
+enum { CSV_PLAN_COLUMNS = PLAN_FIELD_COUNT + 1 };
+int csv_plan_names(const char *names[CSV_PLAN_COLUMNS]);
 Status csv_plan(const TuneResult *result, FILE *out, Error *error);
 Status csv_prediction(const PredictionReport *report, FILE *out, Error *error);
 Status csv_run(const RunRecord *run, FILE *out, Error *error);

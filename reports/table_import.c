@@ -11,6 +11,7 @@
 #include "reports/reports.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/target_choices.h"
 
 static void print_plan(const char *name, const Prediction *prediction, const TuneRequest *request, FILE *out) {
     char plan[PLAN_TEXT_BYTES], interval[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES],
@@ -97,31 +98,23 @@ static void print_findings(const Import *import, FILE *out) {
     }
 }
 
-// Options for what a plan has otherwise than the target by itself.
+// Options for what a plan has otherwise than the target by itself. What the search decided is said.
 static void print_unusual(const TrainPlan *plan, const Target *target, FILE *out) {
-    if (plan->zero != target_default_zero(target, &plan->mesh)) {
-        fprintf(out, " --zero %d", plan->zero);
+    static const PlanFieldId first[] = {PLAN_PRECISION,    PLAN_RECOMPUTE,      PLAN_ZERO,      PLAN_RESHARD,
+                                        PLAN_CP_ROTATE,    PLAN_ATTENTION,      PLAN_FUSED,     PLAN_FP8_RECIPE,
+                                        PLAN_REDUCE_DTYPE, PLAN_MASTER_WEIGHTS, PLAN_TP_OVERLAP};
+    PlanFieldId order[PLAN_FIELD_COUNT];
+    char value[PLAN_VALUE_BYTES];
+    plan_fields_from(first, sizeof first / sizeof first[0], order);
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = order[i];
+        const PlanField *field = &plan_fields[id];
+        const bool own = id == PLAN_PRECISION || field->searched || field->printed == PLAN_PRINTED_WHERE_IT_MATTERS;
+        if (field->scope != PLAN_OF_BATCH && plan_field_matters(plan, id) &&
+            (own || plan_get(plan, id) != target_usual(target, plan, id))) {
+            fprintf(out, " --%s %s", field->option.name, plan_value_text(id, plan_get(plan, id), value));
+        }
     }
-    if (plan->zero == 3) {
-        fprintf(out, " --reshard %s", reshard_names[plan->reshard]);
-    }
-    if (plan->mesh.size[AXIS_CP] > 1) {
-        fprintf(out, " --cp-rotate %s", cp_rotate_names[plan->cp_rotate]);
-    }
-    if (plan->attention != target->default_attention) {
-        fprintf(out, " --attention %s", attention_names[plan->attention]);
-    }
-    if (plan->fused != target->default_fused) {
-        fprintf(out, " --fused %s", fused_names[plan->fused]);
-    }
-    if (plan->precision == DTYPE_FP8) {
-        fprintf(out, " --fp8-recipe %s", fp8_recipe_names[plan->fp8_recipe]);
-    }
-    if (plan->reduce_dtype != REDUCE_DTYPE_TARGET) {
-        fprintf(out, " --reduce-dtype %s", reduce_dtype_names[plan->reduce_dtype]);
-    }
-    fputs(plan->bf16_master ? " --master-weights bf16" : "", out);
-    fputs(plan->tp_overlap ? " --tp-overlap on" : "", out);
 }
 
 static void print_next(const ImportReport *report, FILE *out) {
@@ -137,11 +130,9 @@ static void print_next(const ImportReport *report, FILE *out) {
     if (advice->best && export_usual(request->target, &format, &none) == STATUS_OK) {
         char mesh[WORDS_BYTES];
         const TrainPlan *plan = &advice->best->plan;
-        fprintf(out,
-                "\nThe best as a file: ndtune export --as %s %s %s --seq %d --micro-batch %d --grad-accum %d "
-                "--precision %s --recompute %s",
+        fprintf(out, "\nThe best as a file: ndtune export --as %s %s %s --seq %d --micro-batch %d --grad-accum %d",
                 format->name, words_mesh_options(&plan->mesh, mesh), report->asked_words, plan->seq, plan->micro_batch,
-                plan->grad_accum, dtype_name(plan->precision), recompute_names[plan->recompute]);
+                plan->grad_accum);
         print_unusual(plan, request->target, out);
         fputc('\n', out);
     }

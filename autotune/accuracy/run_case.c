@@ -277,13 +277,11 @@ static void fill_request(RunCase *run) {
     request->model_asked = run->row->model;
     request->world = mesh_world(&run->plan.mesh);
     request->seq = run->plan.seq;
-    request->precision = run->plan.precision;
-    request->fp8_recipe = TUNE_ANY;
-    request->bf16_master = run->plan.bf16_master;
+    plan_fields_unsaid(request->asked);
+    request->asked[PLAN_PRECISION] = (int)run->plan.precision;
+    request->asked[PLAN_MASTER_WEIGHTS] = run->plan.bf16_master;
     request->micro_batch = run->plan.micro_batch;
     request->global_batch = plan_global_batch(&run->plan);
-    request->zero = request->reshard = request->recompute = request->cp_rotate = TUNE_ANY;
-    request->attention = request->fused = TUNE_ANY;
     // lanes one after another, as our executor runs them on CPUs unless the row says otherwise
     request->serial_lanes = strcmp(request->target->name, "ndtune") == 0 &&
                             request->cluster.accelerator.device_class == DEVICE_CLASS_CPU &&

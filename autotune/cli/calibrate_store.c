@@ -122,9 +122,7 @@ static const char *made_otherwise(const Reader *reader, const StoredMeasurement 
 
 // The newest run of the executor on this machine, over the transport that is asked for.
 static const StoredMeasurement *newest_of_executor(const SampleList *list, const StoredMeasurement *runs, int count) {
-    static const char *const transports[] = {"shm", "mpi", "nccl"};  // in the order of the option's
-    const char *wanted =
-        cli_given(list->cli, OPTION_TRANSPORT) ? transports[cli_value(list->cli, OPTION_TRANSPORT)->integer] : NULL;
+    const char *wanted = cli_given(list->cli, OPTION_TRANSPORT) ? cli_value(list->cli, OPTION_TRANSPORT)->text : NULL;
     for (int i = 0; i < count; i++) {
         const StoredRun *run = &runs[i].run;
         if (strcmp(run->source, "executor") == 0 && calibration_same_machine(run->cluster, list->base->name) &&

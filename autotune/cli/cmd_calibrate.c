@@ -31,7 +31,7 @@ static Status check_options(Cli *cli, Error *error) {
         }
         if (!takes) {
             error_set(error, STATUS_USAGE, "--%s says what a log of --log ran, and there is no --log",
-                      option_table[id].name);
+                      option_row((OptionId)id).name);
             return cli_blame(cli, (OptionId)id,
                              error_hint(error, "leave it out: runs of the store and of --runs say "
                                                "themselves what they ran"));

@@ -32,9 +32,9 @@ Status cmd_explain(Cli *cli, Error *error) {
     static const OptionId of_from[] = {OPTION_FROM_FORMAT, OPTION_GRAD_ACCUM};
     for (size_t i = 0; i < sizeof of_from / sizeof of_from[0]; i++) {
         if (cli_given(cli, of_from[i])) {
-            return cli_blame(cli, of_from[i],
-                             error_set(error, STATUS_USAGE, "--%s of ndtune explain goes with --from",
-                                       option_table[of_from[i]].name));
+            return cli_blame(
+                cli, of_from[i],
+                error_set(error, STATUS_USAGE, "--%s of ndtune explain goes with --from", option_row(of_from[i]).name));
         }
     }
     TuneRequest request;

@@ -53,10 +53,10 @@ static Status narrow(Cli *cli, const ExportFormat *format, TuneRequest *request,
     if (!format->target) {  // a file around the usual one
         TRY(cli_blame(cli, OPTION_TARGET, export_usual(request->target, &format, error)));
     }
-    const bool open = request->reshard == TUNE_ANY && request->target->max_zero == 3 &&
-                      (request->zero == TUNE_ANY || request->zero == 3);
+    const bool open = request->asked[PLAN_RESHARD] == TUNE_ANY && request->target->max_zero == 3 &&
+                      (request->asked[PLAN_ZERO] == TUNE_ANY || request->asked[PLAN_ZERO] == 3);
     export_narrow(format, request);
-    if (open && request->reshard == RESHARD_ALWAYS && !request->target->always_reshards) {
+    if (open && request->asked[PLAN_RESHARD] == RESHARD_ALWAYS && !request->target->always_reshards) {
         fprintf(stderr, "ndtune: a file of %s has no --reshard never: plans with it are left out\n", format->name);
     }
     if (!cli_given(cli, OPTION_RANK_ORDER)) {

@@ -32,15 +32,15 @@ static void print_options(CommandId command) {
     for (int group = 0; group < GROUP_COUNT; group++) {
         bool headed = false;
         for (int i = 0; i < OPTION_COUNT; i++) {
-            const OptionRow *row = &option_table[i];
-            if ((int)row->group != group || !(row->commands & COMMAND_BIT(command))) {
+            const OptionRow row = option_row((OptionId)i);
+            if ((int)row.group != group || !(row.commands & COMMAND_BIT(command))) {
                 continue;
             }
             if (!headed) {
                 printf("\n%s:\n", option_groups[group]);
                 headed = true;
             }
-            print_option(row, command);
+            print_option(&row, command);
         }
     }
 }

@@ -76,7 +76,7 @@ static Status plan_curve(Cli *cli, Store *store, const TuneRequest *first, Error
     for (size_t i = 0; i < sizeof of_one_world / sizeof of_one_world[0]; i++) {
         if (cli_given(cli, of_one_world[i])) {
             error_set(error, STATUS_USAGE, "--%s belongs to one world, not to a list",
-                      option_table[of_one_world[i]].name);
+                      option_row(of_one_world[i]).name);
             return cli_blame(cli, of_one_world[i], STATUS_USAGE);
         }
     }

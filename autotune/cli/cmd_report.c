@@ -93,7 +93,7 @@ static Status refuse_beside_run(Cli *cli, Error *error) {
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         if (cli_given(cli, OPTION_RUN) && cli_given(cli, asked[i])) {
             error_set(error, STATUS_USAGE, "a stored run says itself what was asked: --%s does not go with --run",
-                      option_table[asked[i]].name);
+                      option_row(asked[i]).name);
             return cli_blame(cli, asked[i], STATUS_USAGE);
         }
     }

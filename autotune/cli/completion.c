@@ -25,7 +25,7 @@ static void write_targets(FILE *out) {
 }
 
 static bool has_choices(OptionId id) {
-    return option_table[id].type == VALUE_WORD || id == OPTION_MODEL || id == OPTION_CLUSTER || id == OPTION_TARGET;
+    return option_row(id).type == VALUE_WORD || id == OPTION_MODEL || id == OPTION_CLUSTER || id == OPTION_TARGET;
 }
 
 // What may stand for the value; names that grow are asked of the program when they are needed.
@@ -41,7 +41,7 @@ static void write_choices(FILE *out, OptionId id, const char *call) {
         write_targets(out);
         break;
     default:
-        write_separated(out, option_table[id].value);
+        write_separated(out, option_row(id).value);
     }
 }
 
@@ -58,17 +58,17 @@ static void write_command_names(FILE *out, char separator) {
 static void write_values(FILE *out) {
     fputs("    case $previous in\n", out);
     for (int id = 0; id < OPTION_COUNT; id++) {
-        const OptionRow *row = &option_table[id];
-        if (!has_choices((OptionId)id) && !is_file(row)) {
+        const OptionRow row = option_row((OptionId)id);
+        if (!has_choices((OptionId)id) && !is_file(&row)) {
             continue;
         }
-        fprintf(out, "        --%s)", row->name);
+        fprintf(out, "        --%s)", row.name);
         if (has_choices((OptionId)id)) {
             fputs(" choices=\"", out);
             write_choices(out, (OptionId)id, "$");
             fputc('"', out);
         }
-        fputs(is_file(row) ? (has_choices((OptionId)id) ? "; files=1 ;;\n" : " files=1 ;;\n") : " ;;\n", out);
+        fputs(is_file(&row) ? (has_choices((OptionId)id) ? "; files=1 ;;\n" : " files=1 ;;\n") : " ;;\n", out);
     }
     fputs("    esac\n", out);
 }
@@ -79,8 +79,9 @@ static void write_options(FILE *out) {
         fprintf(out, "            %s) choices=\"", command_names[command]);
         const char *space = "";
         for (int i = 0; i < OPTION_COUNT; i++) {
-            if (option_table[i].commands & COMMAND_BIT(command)) {
-                fprintf(out, "%s--%s", space, option_table[i].name);
+            const OptionRow row = option_row((OptionId)i);
+            if (row.commands & COMMAND_BIT(command)) {
+                fprintf(out, "%s--%s", space, row.name);
                 space = " ";
             }
         }
@@ -162,21 +163,21 @@ static void write_quoted(FILE *out, const char *text) {
 }
 
 static void write_fish_option(FILE *out, OptionId id) {
-    const OptionRow *row = &option_table[id];
+    const OptionRow row = option_row(id);
     fputs("complete -c ndtune -n '__ndtune_in", out);
     for (int command = 0; command < COMMAND_COUNT; command++) {
-        if (row->commands & COMMAND_BIT(command)) {
+        if (row.commands & COMMAND_BIT(command)) {
             fprintf(out, " %s", command_names[command]);
         }
     }
-    fprintf(out, "' -l %s%s", row->name, row->type == VALUE_FLAG ? "" : is_file(row) ? " -r -F" : " -x");
+    fprintf(out, "' -l %s%s", row.name, row.type == VALUE_FLAG ? "" : is_file(&row) ? " -r -F" : " -x");
     if (has_choices(id)) {
         fputs(" -a '", out);
         write_choices(out, id, "");
         fputc('\'', out);
     }
     fputs(" -d ", out);
-    write_quoted(out, row->help);
+    write_quoted(out, row.help);
     fputc('\n', out);
 }
 

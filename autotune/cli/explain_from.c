@@ -15,46 +15,20 @@
 #include "reports/export/export.h"
 #include "reports/import_report.h"
 
-static int word_of(const Cli *cli, OptionId id, const char *const *names, int count) {
-    for (int i = 0; i < count && cli_given(cli, id); i++) {
-        if (strcmp(cli_value(cli, id)->text, names[i]) == 0) {
-            return i;
-        }
-    }
-    return IMPORT_UNSAID;
-}
-
-static int dtype_of(const Cli *cli) {
-    for (int dtype = DTYPE_FP32; dtype <= DTYPE_FP8; dtype++) {
-        if (cli_given(cli, OPTION_PRECISION) &&
-            strcmp(cli_value(cli, OPTION_PRECISION)->text, dtype_name((Dtype)dtype)) == 0) {
-            return dtype;
-        }
-    }
-    return IMPORT_UNSAID;
-}
-
 // What the command line says about the plan of the file.
 static ImportChoices given_choices(const Cli *cli) {
-    ImportChoices given = import_nothing_said;
+    ImportChoices given = import_nothing_said();
     given.world = (int)cli_value(cli, OPTION_WORLD)->integer;
     given.seq = (int)cli_value(cli, OPTION_SEQ)->integer;
     given.micro_batch = (int)cli_value(cli, OPTION_MICRO_BATCH)->integer;
     given.grad_accum = (int)cli_value(cli, OPTION_GRAD_ACCUM)->integer;
     given.global_batch = cli_value(cli, OPTION_GLOBAL_BATCH)->integer;
-    given.zero = cli_given(cli, OPTION_ZERO) ? (int)cli_value(cli, OPTION_ZERO)->integer - 1 : IMPORT_UNSAID;
-    given.reshard = word_of(cli, OPTION_RESHARD, reshard_names, RESHARD_COUNT);
-    given.recompute = word_of(cli, OPTION_RECOMPUTE, recompute_names, RECOMPUTE_COUNT);
-    given.cp_rotate = word_of(cli, OPTION_CP_ROTATE, cp_rotate_names, CP_ROTATE_COUNT);
-    given.precision = dtype_of(cli);
-    given.attention = word_of(cli, OPTION_ATTENTION, attention_names, ATTENTION_COUNT);
-    given.fused = word_of(cli, OPTION_FUSED, fused_names, FUSED_COUNT);
-    given.fp8_recipe = word_of(cli, OPTION_FP8_RECIPE, fp8_recipe_names, FP8_RECIPE_COUNT);
-    given.reduce_dtype = word_of(cli, OPTION_REDUCE_DTYPE, reduce_dtype_names, REDUCE_DTYPE_COUNT);
-    given.bf16_master =
-        cli_given(cli, OPTION_MASTER_WEIGHTS) ? cli_value(cli, OPTION_MASTER_WEIGHTS)->integer == 1 : IMPORT_UNSAID;
-    given.tp_overlap =
-        cli_given(cli, OPTION_TP_OVERLAP) ? cli_value(cli, OPTION_TP_OVERLAP)->integer == 1 : IMPORT_UNSAID;
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        if (plan_fields[id].scope != PLAN_OF_BATCH && cli_given(cli, option_of(id))) {
+            given.choice[id] = plan_field_value(id, cli_value(cli, option_of(id))->text);
+        }
+    }
     return given;
 }
 
@@ -67,23 +41,19 @@ static void say_number(Cli *cli, OptionId id, int64_t number) {
     }
 }
 
-static void say_word(Cli *cli, OptionId id, int value, const char *text) {
-    if (value != IMPORT_UNSAID) {
-        cli->options.values[id] = (OptionValue){.given = true, .text = text, .argument = -1};
-        char word[64];
-        for (int i = 0; option_word(option_table[id].value, i, word, sizeof word); i++) {
-            cli->options.values[id].integer = strcmp(word, text) == 0 ? i : cli->options.values[id].integer;
-        }
-    }
+static void say_choice(Cli *cli, PlanFieldId id, int value) {
+    char number[PLAN_VALUE_BYTES];
+    cli->options.values[option_of(id)] = (OptionValue){
+        .given = true, .text = arena_text(&cli->arena, plan_value_text(id, value, number)), .argument = -1};
 }
 
 // The options as if the command line had said what the file says; what a shape goes with is left to the search.
 static void say_options(Cli *cli, const Import *import) {
-    static const OptionId of_the_search[] = {OPTION_MICRO_BATCH, OPTION_GRAD_ACCUM, OPTION_ZERO,
-                                             OPTION_RESHARD,     OPTION_RECOMPUTE,  OPTION_CP_ROTATE};
     const ImportChoices *said = &import->said;
-    for (size_t i = 0; i < sizeof of_the_search / sizeof of_the_search[0]; i++) {
-        cli->options.values[of_the_search[i]] = (OptionValue){0};
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope != PLAN_OF_JOB) {
+            cli->options.values[option_of((PlanFieldId)id)] = (OptionValue){0};
+        }
     }
     say_number(cli, OPTION_WORLD, said->world);
     cli->options.list[0] = said->world;
@@ -93,16 +63,15 @@ static void say_options(Cli *cli, const Import *import) {
     if (!cli_given(cli, OPTION_TARGET)) {
         cli->options.values[OPTION_TARGET] = (OptionValue){.given = true, .text = import->target, .argument = -1};
     }
-    const bool dtype = said->precision != IMPORT_UNSAID;
-    say_word(cli, OPTION_PRECISION, said->precision, dtype ? dtype_name((Dtype)said->precision) : NULL);
-    say_word(cli, OPTION_ATTENTION, said->attention, said->attention >= 0 ? attention_names[said->attention] : NULL);
-    say_word(cli, OPTION_FUSED, said->fused, said->fused >= 0 ? fused_names[said->fused] : NULL);
-    say_word(cli, OPTION_FP8_RECIPE, said->precision == DTYPE_FP8 ? said->fp8_recipe : IMPORT_UNSAID,
-             said->fp8_recipe >= 0 ? fp8_recipe_names[said->fp8_recipe] : NULL);
-    say_word(cli, OPTION_REDUCE_DTYPE, said->reduce_dtype,
-             said->reduce_dtype >= 0 ? reduce_dtype_names[said->reduce_dtype] : NULL);
-    say_word(cli, OPTION_MASTER_WEIGHTS, said->bf16_master == 1 ? 1 : IMPORT_UNSAID, "bf16");
-    say_word(cli, OPTION_TP_OVERLAP, said->tp_overlap == 1 ? 1 : IMPORT_UNSAID, "on");
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        const bool plain = plan_fields[id].printed == PLAN_PRINTED_UNLESS_USUAL;
+        if (plan_fields[id].scope == PLAN_OF_JOB && said->choice[id] != IMPORT_UNSAID &&
+            !(plain && said->choice[id] == plan_fields[id].usual) &&
+            (id != PLAN_FP8_RECIPE || said->choice[PLAN_PRECISION] == DTYPE_FP8)) {
+            say_choice(cli, id, said->choice[id]);
+        }
+    }
 }
 
 static void plan_of(const Cli *cli, const TuneRequest *request, const Import *import, TrainPlan *plan) {
@@ -167,7 +136,7 @@ static Status search_stages(Cli *cli, Store *store, TuneRequest *request, const 
         TuneRequest *narrowed = ARENA_NEW(&cli->arena, TuneRequest);
         TuneResult result;
         *narrowed = *request;
-        narrowed->zero = stage;
+        narrowed->asked[PLAN_ZERO] = stage;
         TRY(cli_search_in(cli, store, narrowed, &result, error));
         const Prediction *first = advice_best(&result, filter);
         const double rate = first ? first->tokens_per_s : 0;

@@ -17,6 +17,15 @@ static const OptionId what[] = {OPTION_WORLD,        OPTION_MODEL,       OPTION_
 static const OptionId where[] = {OPTION_CLUSTER,        OPTION_PRECISION, OPTION_MEMORY_LIMIT, OPTION_FP8_RECIPE,
                                  OPTION_MASTER_WEIGHTS, OPTION_ATTENTION, OPTION_FUSED,        OPTION_TP_OVERLAP};
 
+static bool is_listed(const OptionId *ids, size_t count, OptionId id) {
+    for (size_t i = 0; i < count; i++) {
+        if (ids[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Words for the command line.
 typedef struct Taken {
     char *words[2 * (OPTION_COUNT + OPTIONS_MAX_SETS)];
@@ -24,14 +33,14 @@ typedef struct Taken {
 } Taken;
 
 static void take_word(Cli *cli, OptionId id, const char *text, Taken *taken) {
-    taken->words[taken->count++] = arena_format(&cli->arena, "--%s", option_table[id].name);
+    taken->words[taken->count++] = arena_format(&cli->arena, "--%s", option_row(id).name);
     taken->words[taken->count++] = arena_text(&cli->arena, text);
 }
 
 static void take(Cli *cli, const Options *old, const OptionId *ids, size_t count, Taken *taken) {
     for (size_t i = 0; i < count; i++) {
         OptionValue *own = &cli->options.values[ids[i]];
-        const bool takes = option_table[ids[i]].commands & COMMAND_BIT(cli->command);
+        const bool takes = option_row(ids[i]).commands & COMMAND_BIT(cli->command);
         if (takes && !own->given && old->values[ids[i]].given) {
             *own = old->values[ids[i]];
             own->argument = -1;  // not on this command line
@@ -39,6 +48,17 @@ static void take(Cli *cli, const Options *old, const OptionId *ids, size_t count
                 own->text = arena_format(&cli->arena, "%lld", (long long)own->integer);  // the first of a list
             }
             take_word(cli, ids[i], own->text, taken);
+        }
+    }
+}
+
+// Fields of the plan that neither list names.
+static void take_fields(Cli *cli, const Options *old, PlanScope scope, Taken *taken) {
+    for (int field = 0; field < PLAN_FIELD_COUNT; field++) {
+        const OptionId id = option_of((PlanFieldId)field);
+        if (plan_fields[field].scope == scope && !is_listed(what, sizeof what / sizeof what[0], id) &&
+            !is_listed(where, sizeof where / sizeof where[0], id)) {
+            take(cli, old, &id, 1, taken);
         }
     }
 }
@@ -62,7 +82,8 @@ static void take_sets(Cli *cli, const Options *old, Taken *taken) {
 static void take_everything(Cli *cli, const Options *old, Taken *taken) {
     for (int i = 0; i < OPTION_COUNT; i++) {
         const OptionId id = (OptionId)i;
-        if (option_table[i].group != GROUP_OUTPUT && option_table[i].type != VALUE_LIST) {
+        const OptionRow row = option_row(id);
+        if (row.group != GROUP_OUTPUT && row.type != VALUE_LIST) {
             take(cli, old, &id, 1, taken);
         }
     }
@@ -121,6 +142,7 @@ Status last_request_take(Cli *cli, Store *store, Error *error) {
     CommandId command;
     TRY(parse_old(line, &cli->arena, old, &command, error));
     take(cli, old, what, sizeof what / sizeof what[0], taken);
+    take_fields(cli, old, PLAN_OF_SHAPE, taken);
     if (old->list_count > 0 && cli->options.list_count == 0) {
         cli->options.list[0] = old->list[0];
         cli->options.list_count = 1;
@@ -132,6 +154,7 @@ Status last_request_take(Cli *cli, Store *store, Error *error) {
         take_everything(cli, old, taken);
     } else if (same_place) {
         take(cli, old, where, sizeof where / sizeof where[0], taken);
+        take_fields(cli, old, PLAN_OF_JOB, taken);
     }
     if (same_place && !own_cluster) {
         take_sets(cli, old, taken);
@@ -150,8 +173,9 @@ static bool is_addition(int id) {
 static Status refuse_changes(Cli *cli, Error *error) {
     for (int i = 0; i < OPTION_COUNT; i++) {
         const bool given = cli->options.values[i].given || (i == OPTION_SET && cli->options.set_count > 0);
-        if (given && option_table[i].group != GROUP_OUTPUT) {
-            error_set(error, STATUS_USAGE, "--%s would change what was asked", option_table[i].name);
+        const OptionRow row = option_row((OptionId)i);
+        if (given && row.group != GROUP_OUTPUT) {
+            error_set(error, STATUS_USAGE, "--%s would change what was asked", row.name);
             error_hint(error, "ask anew: name --world and --model");
             return cli_blame(cli, (OptionId)i, STATUS_USAGE);
         }
@@ -165,7 +189,7 @@ Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *
     TRY(parse_old(line, &cli->arena, old, command, error));
     for (int i = 0; i < OPTION_COUNT; i++) {
         const OptionValue *own = &cli->options.values[i];
-        if (own->given || (option_table[i].group == GROUP_OUTPUT && !is_addition(i))) {
+        if (own->given || (option_row((OptionId)i).group == GROUP_OUTPUT && !is_addition(i))) {
             old->values[i] = *own;
         } else {
             old->values[i].argument = -1;  // not on this command line

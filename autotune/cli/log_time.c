@@ -34,7 +34,7 @@ static Status read_text(const char *option, const char *path, Arena *arena, cons
 Status log_step_time(const Cli *cli, OptionId id, const char *path, const TrainPlan *plan, Arena *arena, double *step_s,
                      Error *error) {
     enum { WARM_UP = 2 };
-    const char *option = option_table[id].name;
+    const char *option = option_row(id).name;
     const char *text = "";
     StepLog log;
     TRY(read_text(option, path, arena, &text, error));

@@ -8,6 +8,7 @@
 #include "autotune/cli/topics.h"
 #include "autotune/validate/step_log.h"
 #include "reports/export/export.h"
+#include "reports/reports.h"
 
 // Text of a page: a line must not begin with a control character, and a dash is a minus.
 static void troff_text(FILE *out, const char *text) {
@@ -76,8 +77,9 @@ static void man_options(FILE *out) {
         }
         fputc('\n', out);
         for (int i = 0; i < OPTION_COUNT; i++) {
-            if ((int)option_table[i].group == group) {
-                man_option(out, &option_table[i]);
+            const OptionRow row = option_row((OptionId)i);
+            if ((int)row.group == group) {
+                man_option(out, &row);
             }
         }
     }
@@ -218,9 +220,10 @@ static const char with_command[] =
     ".SH VALIDATE \\-\\-WITH\n"
     "In the words of the command, {dp_replicate} {dp_shard} {cp} {tp} {world} {seq} {micro_batch} {grad_accum} "
     "{global_batch} {zero} {reshard} {recompute} {cp_rotate} {precision} {steps} {layers} {hidden} {heads} {kv_heads} "
-    "{ffn} {vocab} become the numbers of the shape, and {config} a JSON file with all of them; the same are in the "
-    "environment as NDTUNE_DP_SHARD and so on. No shell is involved: sh \\-c 'COMMAND' starts one. Step times are read "
-    "from standard output and error, from the first of these formats that any line has: ";
+    "{ffn} {vocab} become the numbers of the shape, so do the other columns of a plan, and {config} a JSON file with "
+    "all of them; the same are in the environment as NDTUNE_DP_SHARD and so on. No shell is involved: sh \\-c "
+    "'COMMAND' starts one. Step times are read from standard output and error, from the first of these formats that "
+    "any line has: ";
 
 static const char ending[] =
     ".SH EXIT STATUS\n"
@@ -273,6 +276,17 @@ static void man_topics(FILE *out) {
     }
 }
 
+static void man_csv(FILE *out) {
+    const char *const place = strstr(manual_csv, "{plan}");
+    const char *names[CSV_PLAN_COLUMNS];
+    const int count = csv_plan_names(names);
+    fprintf(out, "%.*s", (int)(place - manual_csv), manual_csv);
+    for (int i = 0; i < count; i++) {
+        fprintf(out, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    fputs(place + strlen("{plan}"), out);
+}
+
 Status manual_page(FILE *out, const char *version, Error *error) {
     fprintf(out, ".TH NDTUNE 1 \"\" \"ndtune %s\" \"User commands\"\n", version);
     fprintf(out, ".SH NAME\nndtune \\- which mesh shape to train a large transformer with\n");
@@ -288,7 +302,7 @@ Status manual_page(FILE *out, const char *version, Error *error) {
     man_topics(out);
     man_options(out);
     fputs(documents, out);
-    fputs(manual_csv, out);
+    man_csv(out);
     fputs(tune_sessions, out);
     fputs(with_command, out);
     troff_text(out, step_log_formats());
@@ -309,16 +323,16 @@ Status manual_page(FILE *out, const char *version, Error *error) {
 Status option_markdown(FILE *out, Error *error) {
     fputs("| option | value | default | what it is | taken by |\n|---|---|---|---|---|\n", out);
     for (int i = 0; i < OPTION_COUNT; i++) {
-        const OptionRow *row = &option_table[i];
-        fprintf(out, "| `--%s` | ", row->name);
-        for (const char *at = row->value ? row->value : ""; *at; at++) {
+        const OptionRow row = option_row((OptionId)i);
+        fprintf(out, "| `--%s` | ", row.name);
+        for (const char *at = row.value ? row.value : ""; *at; at++) {
             fputs(*at == '|' ? "\\|" : (const char[]){*at, '\0'}, out);
         }
-        fprintf(out, " | %s | %s | ", row->fallback ? row->fallback : "", row->help);
+        fprintf(out, " | %s | %s | ", row.fallback ? row.fallback : "", row.help);
         const char *comma = "";
-        const bool everybody = row->commands == (1u << COMMAND_COUNT) - 1;
+        const bool everybody = row.commands == (1u << COMMAND_COUNT) - 1;
         for (int command = 0; command < COMMAND_COUNT && !everybody; command++) {
-            if (row->commands & COMMAND_BIT(command)) {
+            if (row.commands & COMMAND_BIT(command)) {
                 fprintf(out, "%s%s", comma, command_names[command]);
                 comma = ", ";
             }

@@ -1,5 +1,5 @@
 // The tables of CSV in the manual page: who writes each, and what its columns are. A column keeps its name and meaning
-// from version to version; new ones are added.
+// from version to version; new ones are added. {plan} stands for the columns of a plan.
 
 #include "autotune/cli/manual.h"
 
@@ -11,9 +11,7 @@ const char manual_csv[] =
     ".TP\n.B plan, predict \\-\\-format csv; plan \\-\\-csv (every choice of every shape)\n"
     "state (ranked or rejected; feasible, does not fit, not legal; with \\-\\-csv rejected, estimated, simulated), "
     "place "
-    "(in the ranking), dp_replicate, dp_shard, cp, tp, seq, micro_batch, grad_accum, global_batch, zero, recompute, "
-    "reshard, "
-    "cp_rotate, precision, master_weights, fp8_recipe, reduce_dtype, attention, fused, tp_overlap, order (of the axes "
+    "(in the ranking), dp_replicate, dp_shard, cp, tp, {plan}, order (of the axes "
     "over "
     "the ranks), step_time_s with its 80 % interval step_time_low_s and step_time_high_s, tokens_per_s, mfu, hfu, the "
     "terms "

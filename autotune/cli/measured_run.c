@@ -18,16 +18,14 @@
 #include "sim/engine/engine.h"
 
 static const char *measured_run_transport(const Cli *cli) {
-    static const char *const words[] = {"shm", "mpi", "nccl"};  // in the order of the option's
     const bool hosts = cli_given(cli, OPTION_HOSTS) || cli_given(cli, OPTION_HOSTFILE);
-    return words[cli_given(cli, OPTION_TRANSPORT) ? cli_value(cli, OPTION_TRANSPORT)->integer : hosts];
+    return cli_given(cli, OPTION_TRANSPORT) ? cli_value(cli, OPTION_TRANSPORT)->text : hosts ? "mpi" : "shm";
 }
 
 LaunchOptions measured_run_launch(const Cli *cli) {
-    static const char *const words[] = {"auto", "local", "mpirun", "srun", "torchrun"};  // in the order of the option's
-    LaunchOptions launch = {.launcher = words[0]};
+    LaunchOptions launch = {.launcher = "auto"};
     if (cli_given(cli, OPTION_LAUNCHER)) {
-        launch.launcher = words[cli_value(cli, OPTION_LAUNCHER)->integer];
+        launch.launcher = cli_value(cli, OPTION_LAUNCHER)->text;
     }
     if (cli_given(cli, OPTION_HOSTS)) {
         launch.hosts = cli_value(cli, OPTION_HOSTS)->text;
@@ -143,19 +141,19 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
     run->predicted = ARENA_ARRAY(arena, TaskTotal, run->program.task_count);
     struct utsname host = {0};
     uname(&host);
-    run->record = (RunRecord){
-        .request = request,
-        .source = "executor",
-        .executor = executor_version(),
-        .host = arena_text(arena, host.nodename),
-        .device = options->device,
-        .transport = options->transport,
-        .lanes = arena_format(arena, "%s%s%s", lane_mode_names[options->lanes], options->bitwise ? ", bitwise" : "",
-                              options->deterministic ? ", deterministic" : ""),
-        .seed = (int64_t)options->seed,
-        .warm_up = options->steps > run->warm_up ? run->warm_up : 0,
-        .program = &run->program,
-        .prediction = {.plan = *plan}};
+    run->record = (RunRecord){.request = request,
+                              .source = "executor",
+                              .executor = executor_version(),
+                              .host = arena_text(arena, host.nodename),
+                              .device = options->device,
+                              .transport = options->transport,
+                              .lanes = arena_format(arena, "%s%s%s", lane_mode_names[options->lanes],
+                                                    options->bitwise ? ", bitwise" : "",
+                                                    options->deterministic ? ", deterministic" : ""),
+                              .seed = (int64_t)options->seed,
+                              .warm_up = options->steps > run->warm_up ? run->warm_up : 0,
+                              .program = &run->program,
+                              .prediction = {.plan = *plan}};
     run->record.measurement_hash = measurement_hash(run);
     return STATUS_OK;
 }

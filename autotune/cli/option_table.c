@@ -1,4 +1,5 @@
-// Every option once. To add one: a row here, its id in options.h, and the command that reads it.
+// Every option once. To add one: a row here, its id in options.h, and the command that reads it; the plan's choices are
+// rows of plan_fields.c.
 
 #include "autotune/cli/options.h"
 
@@ -34,7 +35,7 @@ const char *const command_names[COMMAND_COUNT] = {"plan",   "predict",  "explain
                                                   "models", "clusters", "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
-const OptionRow option_table[OPTION_COUNT] = {
+static const OptionRow rows[OPTION_OF_PLAN] = {
     [OPTION_WORLD] = {"world", VALUE_INTS, "N[,N...]", 1, MESH_MAX_WORLD, "ranks", NULL,
                       "accelerators to train on; a list gives the scaling curve; probe: ranks to measure with",
                       GROUP_WHAT, SEARCH | PROBE},
@@ -59,58 +60,12 @@ const OptionRow option_table[OPTION_COUNT] = {
          "the framework that trains; run: the one whose program the executor runs; calibrate: of frameworks' runs only "
          "its own",
          GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
-    [OPTION_SEQ] = {"seq", VALUE_INT, "N", 1, 1 << 24, "tokens",
-                    "min(4096, the model's); run, validate, tune, preflight: 128", "sequence length; 8k is 8192",
-                    GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
     [OPTION_GLOBAL_BATCH] =
         {"global-batch", VALUE_INT, "N", 1, BILLION, "sequences",
          "4M tokens, nearest multiple; validate, tune: a sequence per rank; predict: of one accumulation",
          "sequences per optimizer step; given, every plan meets it exactly; predict: sequences per "
          "optimizer step, made by accumulation",
          GROUP_WHAT, SEARCH | PREDICT},
-    [OPTION_MICRO_BATCH] = {"micro-batch", VALUE_INT, "auto|N", 1, 1 << 20, "sequences",
-                            "auto; predict, run, preflight: 1", "sequences per data rank and micro-step", GROUP_CHOICES,
-                            SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
-    [OPTION_GRAD_ACCUM] = {"grad-accum", VALUE_INT, "N", 1, 1 << 20, "micro-steps", "1",
-                           "micro-steps per optimizer step", GROUP_CHOICES,
-                           PREDICT | RUN | PREFLIGHT | EXPORT | EXPLAIN | CALIBRATE},
-    [OPTION_PRECISION] =
-        {"precision", VALUE_WORD, "bf16|fp16|fp32|fp8", 0, 0, NULL,
-         "bf16 where the cluster has it, else fp16; run, validate, tune, preflight: fp32, with --device cuda bf16",
-         "number format of the arithmetic; fp8 is that of the layers' GEMMs, the rest stays bf16", GROUP_CHOICES,
-         SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
-    [OPTION_FP8_RECIPE] = {"fp8-recipe", VALUE_WORD, "auto|tensorwise|rowwise|delayed", 0, 0, NULL,
-                           "auto: the target's own",
-                           "scales of fp8: one per tensor, one per row, or one per tensor from earlier steps",
-                           GROUP_CHOICES, SEARCH | PREDICT | CALIBRATE},
-    [OPTION_MASTER_WEIGHTS] = {"master-weights", VALUE_WORD, "fp32|bf16", 0, 0, NULL, "fp32",
-                               "number format of parameters, gradients and optimizer state", GROUP_CHOICES,
-                               SEARCH | PREDICT | CALIBRATE},
-    [OPTION_REDUCE_DTYPE] = {"reduce-dtype", VALUE_WORD, "auto|fp32|bf16", 0, 0, NULL, "auto: the target's own",
-                             "number format of gradients while they are reduced (stages 1 to 3)", GROUP_CHOICES,
-                             SEARCH | PREDICT | RUN | CALIBRATE},
-    [OPTION_ZERO] = {"zero", VALUE_WORD, "auto|0|1|2|3", 0, 0, NULL, "auto",
-                     "sharding stage over dp_shard x cp (3 = FSDP); auto is the target's own", GROUP_CHOICES,
-                     SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
-    [OPTION_RESHARD] = {"reshard", VALUE_WORD, "auto|always|never", 0, 0, NULL, "auto",
-                        "free gathered parameters after forward (stage 3); auto tries both", GROUP_CHOICES,
-                        SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
-    [OPTION_RECOMPUTE] = {"recompute", VALUE_WORD, "auto|none|selective|full", 0, 0, NULL,
-                          "auto; predict, run, preflight: none",
-                          "activation recomputation; auto tries what the target has", GROUP_CHOICES,
-                          SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
-    [OPTION_CP_ROTATE] = {"cp-rotate", VALUE_WORD, "auto|ring|allgather", 0, 0, NULL, "auto",
-                          "how context parallelism moves keys and values; auto tries what the target has",
-                          GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
-    [OPTION_ATTENTION] = {"attention", VALUE_WORD, "auto|eager|triton|flash|flash3|cudnn", 0, 0, NULL,
-                          "auto: the target's own; run, validate, tune, preflight: flash", "kernel of the attention",
-                          GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
-    [OPTION_FUSED] = {"fused", VALUE_WORD, "auto|eager|fused|compiled", 0, 0, NULL, "auto: the target's own",
-                      "how norms, rotary positions, activation and loss run", GROUP_CHOICES,
-                      SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
-    [OPTION_TP_OVERLAP] = {"tp-overlap", VALUE_WORD, "off|on", 0, 0, NULL, "off",
-                           "tensor-parallel collectives run beside the GEMMs that they feed", GROUP_CHOICES,
-                           SEARCH | PREDICT | RUN | CALIBRATE},
     [OPTION_RANK_ORDER] = {"rank-order", VALUE_TEXT, "auto|default|AXIS,...", 0, 0, NULL, "auto; one shape: default",
                            "the axes over the ranks from slow to fast, such as dp_shard,tp,cp; auto tries the orders "
                            "that the target can run and that place groups differently",
@@ -268,12 +223,63 @@ const OptionRow option_table[OPTION_COUNT] = {
                         GROUP_OUTPUT, EVERY},
 };
 
-const OptionRow *option_find(const char *name, OptionId *id) {
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        if (text_same_word(name, option_table[i].name)) {
-            *id = (OptionId)i;
-            return &option_table[i];
+// Options of the plan that have an id of their own; the others come behind all of them.
+static const OptionId of_plan[PLAN_REDUCE_DTYPE + 1] = {
+    [PLAN_SEQ] = OPTION_SEQ,
+    [PLAN_MICRO_BATCH] = OPTION_MICRO_BATCH,
+    [PLAN_GRAD_ACCUM] = OPTION_GRAD_ACCUM,
+    [PLAN_ZERO] = OPTION_ZERO,
+    [PLAN_RESHARD] = OPTION_RESHARD,
+    [PLAN_RECOMPUTE] = OPTION_RECOMPUTE,
+    [PLAN_CP_ROTATE] = OPTION_CP_ROTATE,
+    [PLAN_PRECISION] = OPTION_PRECISION,
+    [PLAN_ATTENTION] = OPTION_ATTENTION,
+    [PLAN_FUSED] = OPTION_FUSED,
+    [PLAN_TP_OVERLAP] = OPTION_TP_OVERLAP,
+    [PLAN_MASTER_WEIGHTS] = OPTION_MASTER_WEIGHTS,
+    [PLAN_FP8_RECIPE] = OPTION_FP8_RECIPE,
+    [PLAN_REDUCE_DTYPE] = OPTION_REDUCE_DTYPE,
+};
+
+OptionId option_of(PlanFieldId id) {
+    return id <= PLAN_REDUCE_DTYPE ? of_plan[id] : (OptionId)(OPTION_OF_PLAN + (id - PLAN_REDUCE_DTYPE - 1));
+}
+
+static unsigned takers(unsigned flags) {
+    return PREDICT | CALIBRATE | (flags & PLAN_OPTION_OF_ONE_PLAN ? EXPORT | EXPLAIN : SEARCH) |
+           (flags & PLAN_OPTION_RUN ? RUN : 0) | (flags & PLAN_OPTION_PREFLIGHT ? PREFLIGHT : 0);
+}
+
+static OptionRow row_of(const PlanField *field) {
+    const PlanOption *option = &field->option;
+    const bool counts = option->value[strlen(option->value) - 1] == 'N';
+    return (OptionRow){.name = option->name,
+                       .type = counts ? VALUE_INT : VALUE_WORD,
+                       .value = option->value,
+                       .low = field->low,
+                       .high = field->high,
+                       .unit = option->unit,
+                       .fallback = option->fallback,
+                       .help = option->help,
+                       .group = option->flags & PLAN_OPTION_SAYS_WHAT ? GROUP_WHAT : GROUP_CHOICES,
+                       .commands = takers(option->flags)};
+}
+
+OptionRow option_row(OptionId id) {
+    for (int field = 0; field < PLAN_FIELD_COUNT; field++) {
+        if (option_of((PlanFieldId)field) == id) {
+            return row_of(&plan_fields[field]);
         }
     }
-    return NULL;
+    return rows[id];
+}
+
+bool option_find(const char *name, OptionId *id) {
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (text_same_word(name, option_row((OptionId)i).name)) {
+            *id = (OptionId)i;
+            return true;
+        }
+    }
+    return false;
 }

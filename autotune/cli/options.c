@@ -205,8 +205,9 @@ static Status unknown_option(ParseContext *context, int argument, const char *na
     const char *names[OPTION_COUNT];
     size_t count = 0;
     for (int i = 0; i < OPTION_COUNT; i++) {
-        if (option_table[i].commands & COMMAND_BIT(context->command)) {
-            names[count++] = option_table[i].name;
+        const OptionRow row = option_row((OptionId)i);
+        if (row.commands & COMMAND_BIT(context->command)) {
+            names[count++] = row.name;
         }
     }
     const char *command = command_names[context->command];
@@ -224,19 +225,19 @@ static Status unknown_option(ParseContext *context, int argument, const char *na
 
 // Checks that the command takes the option; --mesh on plan and --world on predict have an answer of their own.
 static Status check_command(ParseContext *context, int argument, OptionId id, Error *error) {
-    const OptionRow *row = &option_table[id];
-    if (row->commands & COMMAND_BIT(context->command)) {
+    const OptionRow row = option_row(id);
+    if (row.commands & COMMAND_BIT(context->command)) {
         return STATUS_OK;
     }
     char takers[160] = "";
     for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (row->commands & COMMAND_BIT(i)) {
+        if (row.commands & COMMAND_BIT(i)) {
             const size_t used = strlen(takers);
             snprintf(takers + used, sizeof takers - used, "%s%s", used ? ", " : "", command_names[i]);
         }
     }
     return refuse(context, argument, error, "ndtune %s does not take --%s; it belongs to %s",
-                  command_names[context->command], row->name, takers);
+                  command_names[context->command], row.name, takers);
 }
 
 static Status add_set(ParseContext *context, Options *options, const char *text, int argument, Error *error) {
@@ -261,11 +262,11 @@ static Status add_log(ParseContext *context, Options *options, const char *text,
 
 static Status store_value(ParseContext *context, Options *options, OptionId id, Error *error) {
     OptionValue *value = &options->values[id];
-    const OptionRow *row = &option_table[id];
+    const OptionRow row = option_row(id);
     value->given = true;
-    return row->type == VALUE_LIST       ? add_set(context, options, value->text, value->argument, error)
-           : row->type == VALUE_REPEATED ? add_log(context, options, value->text, value->argument, error)
-                                         : parse_value(context, options, row, value, error);
+    return row.type == VALUE_LIST       ? add_set(context, options, value->text, value->argument, error)
+           : row.type == VALUE_REPEATED ? add_log(context, options, value->text, value->argument, error)
+                                        : parse_value(context, options, &row, value, error);
 }
 
 // The word of an option, which is nobody's value.
@@ -276,7 +277,7 @@ static bool is_option(const char *word) {
         return false;
     }
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    return option_find(name, &id) != NULL;
+    return option_find(name, &id);
 }
 
 // Reads the option at argv[*at] and its values; *at moves to the last argument used.
@@ -286,31 +287,31 @@ static Status parse_option(ParseContext *context, Options *options, int *at, Err
     char name[WORD_BYTES];
     snprintf(name, sizeof name, "%.*s", (int)length, word);
     OptionId id;
-    const OptionRow *row = option_find(name, &id);
-    if (!row || length >= sizeof name) {
+    if (length >= sizeof name || !option_find(name, &id)) {
         return unknown_option(context, *at, name, error);
     }
+    const OptionRow row = option_row(id);
     TRY(check_command(context, *at, id, error));
     OptionValue *value = &options->values[id];
-    if (value->given && row->type != VALUE_LIST && row->type != VALUE_REPEATED && row->type != VALUE_FLAG) {
-        return refuse(context, *at, error, "--%s is given twice", row->name);
+    if (value->given && row.type != VALUE_LIST && row.type != VALUE_REPEATED && row.type != VALUE_FLAG) {
+        return refuse(context, *at, error, "--%s is given twice", row.name);
     }
-    if (row->type == VALUE_FLAG && word[length] == '=') {
-        return refuse(context, *at, error, "--%s takes no value", row->name);
+    if (row.type == VALUE_FLAG && word[length] == '=') {
+        return refuse(context, *at, error, "--%s takes no value", row.name);
     }
-    if (row->type != VALUE_FLAG && word[length] != '=' && *at + 1 >= context->argc) {
-        return refuse(context, *at, error, "--%s needs a value: %s", row->name, row->value);
+    if (row.type != VALUE_FLAG && word[length] != '=' && *at + 1 >= context->argc) {
+        return refuse(context, *at, error, "--%s needs a value: %s", row.name, row.value);
     }
-    if (row->type != VALUE_FLAG && word[length] != '=') {
+    if (row.type != VALUE_FLAG && word[length] != '=') {
         (*at)++;
         if (is_option(context->argv[*at])) {
-            return refuse(context, *at - 1, error, "--%s needs a value: %s", row->name, row->value);
+            return refuse(context, *at - 1, error, "--%s needs a value: %s", row.name, row.value);
         }
     }
-    value->text = row->type == VALUE_FLAG ? "" : word[length] == '=' ? word + length + 1 : context->argv[*at];
+    value->text = row.type == VALUE_FLAG ? "" : word[length] == '=' ? word + length + 1 : context->argv[*at];
     value->argument = *at;
     TRY(store_value(context, options, id, error));
-    while (row->type == VALUE_LIST && *at + 1 < context->argc && context->argv[*at + 1][0] != '-' &&
+    while (row.type == VALUE_LIST && *at + 1 < context->argc && context->argv[*at + 1][0] != '-' &&
            strchr(context->argv[*at + 1], '=')) {
         (*at)++;
         TRY(add_set(context, options, context->argv[*at], *at, error));

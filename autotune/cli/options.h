@@ -1,5 +1,5 @@
-// The command line as data. Every option is one row of option_table; the parser, --help, the suggestions, the checks
-// of values and the echo of what was resolved all read the same rows.
+// The command line as data. Every option is one row; the parser, --help, the suggestions, the checks of values and the
+// echo of what was resolved all read the same rows. The rows of the plan's choices follow from the table of its fields.
 
 #pragma once
 
@@ -8,6 +8,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
+#include "sim/plan/plan_fields.h"
 
 // Commands of this version; a bit each says which of them take an option.
 typedef enum {
@@ -108,7 +109,8 @@ typedef enum {
     OPTION_COMPLETION,
     OPTION_HELP,
     OPTION_VERSION,
-    OPTION_COUNT
+    OPTION_OF_PLAN,  // of fields of the plan beyond those that are named above
+    OPTION_COUNT = OPTION_OF_PLAN + PLAN_FIELD_COUNT - (PLAN_REDUCE_DTYPE + 1)
 } OptionId;
 
 typedef enum {
@@ -139,7 +141,8 @@ typedef struct OptionRow {
     unsigned commands;  // COMMAND_BITs that take it
 } OptionRow;
 
-extern const OptionRow option_table[OPTION_COUNT];  // in the order of OptionId
+OptionRow option_row(OptionId id);
+OptionId option_of(PlanFieldId id);  // of every field
 extern const char *const command_names[COMMAND_COUNT];
 extern const char *const option_groups[GROUP_COUNT];  // headings of help
 
@@ -182,8 +185,8 @@ typedef struct ParseContext {
 
 Status options_parse(ParseContext *context, Options *options, Error *error);
 
-// The row of a name without dashes, or NULL. '-' and '_' are the same.
-const OptionRow *option_find(const char *name, OptionId *id);
+// The option of a name without dashes; false where there is none. '-' and '_' are the same.
+bool option_find(const char *name, OptionId *id);
 
 // What to say to the name that another program gives an option; NULL where nothing is known.
 const char *option_called(const char *name);

@@ -24,9 +24,9 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
                             Error *error) {
     Arena *arena = &cli->arena;
     TrainPlan plan = *best;
-    space_kernels(request, &plan);
-    if (request->reshard != TUNE_ANY) {
-        plan.reshard = (Reshard)request->reshard;
+    space_job(request, &plan);
+    if (request->asked[PLAN_RESHARD] != TUNE_ANY) {
+        plan.reshard = (Reshard)request->asked[PLAN_RESHARD];
     }
     plan_canonical(&plan);
     other->request = request;

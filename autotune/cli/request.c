@@ -11,6 +11,7 @@
 #include "autotune/space.h"
 #include "autotune/target_on_cluster.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/target_choices.h"
 
 enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS };
 
@@ -189,25 +190,25 @@ static const char *precisions_of(const ClusterProfile *cluster, Arena *arena) {
 }
 
 static Status choose_precision(Builder *builder, Error *error) {
-    static const Dtype words[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};  // as the option lists them
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
     const GemmRate *rates = request->cluster.accelerator.gemm;
+    Dtype dtype;
     if (!cli_given(cli, OPTION_PRECISION)) {
         const bool bf16 = rates[DTYPE_BF16].burst_flop_per_s > 0 && (!builder->defaults->fp32 || cli_on_gpu(cli));
         const bool fp16 = rates[DTYPE_FP16].burst_flop_per_s > 0 && !builder->defaults->fp32;
-        request->precision = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
-        assume(builder,
-               arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(request->precision)));
-        return STATUS_OK;
+        dtype = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
+        assume(builder, arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(dtype)));
+    } else {
+        dtype = (Dtype)plan_field_value(PLAN_PRECISION, cli_value(cli, OPTION_PRECISION)->text);
     }
-    request->precision = words[cli_value(cli, OPTION_PRECISION)->integer];
-    if (rates[request->precision].burst_flop_per_s > 0) {
+    request->asked[PLAN_PRECISION] = (int)dtype;
+    if (!cli_given(cli, OPTION_PRECISION) || rates[dtype].burst_flop_per_s > 0) {
         return STATUS_OK;
     }
     return cli_blame(cli, OPTION_PRECISION,
                      error_set(error, STATUS_USAGE, "the profile %s has no rate for %s; it has %s",
-                               request->cluster.name, dtype_name(request->precision),
+                               request->cluster.name, dtype_name(dtype),
                                precisions_of(&request->cluster, &cli->arena)));
 }
 
@@ -215,12 +216,12 @@ static Status choose_precision(Builder *builder, Error *error) {
 static Status check_formats(Builder *builder, Error *error) {
     Cli *cli = builder->cli;
     const TuneRequest *request = builder->request;
-    const char *precision = dtype_name(request->precision);
-    if (cli_given(cli, OPTION_FP8_RECIPE) && request->precision != DTYPE_FP8) {
+    const char *precision = dtype_name((Dtype)request->asked[PLAN_PRECISION]);
+    if (cli_given(cli, OPTION_FP8_RECIPE) && request->asked[PLAN_PRECISION] != DTYPE_FP8) {
         return cli_blame(cli, OPTION_FP8_RECIPE,
                          error_set(error, STATUS_USAGE, "--fp8-recipe goes with --precision fp8, not %s", precision));
     }
-    if (request->bf16_master && request->precision == DTYPE_FP32) {
+    if (request->asked[PLAN_MASTER_WEIGHTS] && request->asked[PLAN_PRECISION] == DTYPE_FP32) {
         return cli_blame(cli, OPTION_MASTER_WEIGHTS,
                          error_set(error, STATUS_USAGE,
                                    "--master-weights bf16 goes with --precision bf16 or fp8, not %s", precision));
@@ -231,24 +232,14 @@ static Status check_formats(Builder *builder, Error *error) {
 static void say_formats(Builder *builder) {
     const TuneRequest *request = builder->request;
     TrainPlan plan = {0};
-    space_kernels(request, &plan);
-    if (request->precision == DTYPE_FP8) {
+    space_job(request, &plan);
+    if (request->asked[PLAN_PRECISION] == DTYPE_FP8) {
         assume(builder, arena_format(&builder->cli->arena, "fp8 with %s scales%s", fp8_recipe_names[plan.fp8_recipe],
-                                     request->fp8_recipe == TUNE_ANY ? ": the target's own" : ""));
+                                     request->asked[PLAN_FP8_RECIPE] == TUNE_ANY ? ": the target's own" : ""));
     }
-    if (request->bf16_master) {
+    if (request->asked[PLAN_MASTER_WEIGHTS]) {
         assume(builder, "parameters, gradients and optimizer state in bf16, without an fp32 master");
     }
-}
-
-// The value of a plan's enum that an option names; TUNE_ANY for auto and where nothing was said.
-static int choice(const Cli *cli, OptionId id, const char *const *names, int count) {
-    for (int i = 0; i < count && cli_given(cli, id); i++) {
-        if (text_same_word(cli_value(cli, id)->text, names[i])) {
-            return i;
-        }
-    }
-    return TUNE_ANY;
 }
 
 static void choose_batch(Builder *builder) {
@@ -286,20 +277,17 @@ static void choose_limits(Builder *builder) {
 static void read_choices(Builder *builder) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
-    request->zero =
-        cli_given(cli, OPTION_ZERO) ? (int)cli_value(cli, OPTION_ZERO)->integer - 1 : TUNE_ANY;  // auto, 0..
-    request->reshard = choice(cli, OPTION_RESHARD, reshard_names, RESHARD_COUNT);
-    request->recompute = choice(cli, OPTION_RECOMPUTE, recompute_names, RECOMPUTE_COUNT);
-    request->cp_rotate = choice(cli, OPTION_CP_ROTATE, cp_rotate_names, CP_ROTATE_COUNT);
-    request->attention = choice(cli, OPTION_ATTENTION, attention_names, ATTENTION_COUNT);
-    if (request->attention == TUNE_ANY && builder->defaults->flash) {
-        request->attention = ATTENTION_FLASH;
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        const OptionId option = option_of(id);
+        if (id != PLAN_PRECISION) {
+            request->asked[id] =
+                cli_given(cli, option) ? plan_field_value(id, cli_value(cli, option)->text) : plan_field_unsaid(id);
+        }
     }
-    request->fused = choice(cli, OPTION_FUSED, fused_names, FUSED_COUNT);
-    request->fp8_recipe = choice(cli, OPTION_FP8_RECIPE, fp8_recipe_names, FP8_RECIPE_COUNT);
-    request->bf16_master = cli_value(cli, OPTION_MASTER_WEIGHTS)->integer == 1;
-    request->reduce_dtype = (ReduceDtype)cli_value(cli, OPTION_REDUCE_DTYPE)->integer;
-    request->tp_overlap = cli_value(cli, OPTION_TP_OVERLAP)->integer == 1;
+    if (request->asked[PLAN_ATTENTION] == TUNE_ANY && builder->defaults->flash) {
+        request->asked[PLAN_ATTENTION] = ATTENTION_FLASH;
+    }
     request->effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer;
 }
 
@@ -317,11 +305,12 @@ static bool lacks_flash(const Accelerator *accelerator) {
 static void say_kernels(Builder *builder) {
     const TuneRequest *request = builder->request;
     TrainPlan plan = {0};
-    space_kernels(request, &plan);
-    assume(builder,
-           arena_format(&builder->cli->arena, "attention %s, other kernels %s%s", attention_names[plan.attention],
-                        fused_names[plan.fused],
-                        request->attention == TUNE_ANY && request->fused == TUNE_ANY ? ": the target's own" : ""));
+    space_job(request, &plan);
+    assume(builder, arena_format(&builder->cli->arena, "attention %s, other kernels %s%s",
+                                 attention_names[plan.attention], fused_names[plan.fused],
+                                 request->asked[PLAN_ATTENTION] == TUNE_ANY && request->asked[PLAN_FUSED] == TUNE_ANY
+                                     ? ": the target's own"
+                                     : ""));
     if (plan.attention != ATTENTION_EAGER && lacks_flash(&request->cluster.accelerator)) {
         assume(builder, arena_format(&builder->cli->arena,
                                      "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "
@@ -331,7 +320,7 @@ static void say_kernels(Builder *builder) {
 }
 
 static void say_overlap(Builder *builder) {
-    if (builder->request->tp_overlap) {
+    if (builder->request->asked[PLAN_TP_OVERLAP]) {
         assume(builder, "tensor-parallel collectives run beside the GEMMs that they feed");
     }
 }
@@ -351,37 +340,70 @@ static Status choose_order(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
-static void choose_search(Builder *builder) {
-    Cli *cli = builder->cli;
-    TuneRequest *request = builder->request;
-    read_choices(builder);
-    const struct {
-        bool open;
-        const char *name, *taken;
-    } choices[] = {{request->micro_batch == 0, "micro-batch", " 1"},
-                   {request->recompute == TUNE_ANY, "recompute", " none"},
-                   {request->reshard == TUNE_ANY, "reshard", " always"},
-                   {request->cp_rotate == TUNE_ANY, "cp rotation", " of the target"},
-                   {request->any_order && request->target->rank_order_rule != RANK_ORDER_FIXED, "rank order", ""}};
-    const bool single = builder->defaults->single_plan;
-    const char *open = "";
-    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
-        if (choices[i].open) {
-            open = arena_format(&cli->arena, "%s%s%s%s", open, open[0] ? ", " : "", choices[i].name,
-                                single ? choices[i].taken : "");
+// What was said of fields that have no sentence of their own.
+static void say_others(Builder *builder) {
+    static const bool told[PLAN_FIELD_COUNT] = {
+        [PLAN_PRECISION] = true, [PLAN_MASTER_WEIGHTS] = true, [PLAN_FP8_RECIPE] = true,   [PLAN_ATTENTION] = true,
+        [PLAN_FUSED] = true,     [PLAN_TP_OVERLAP] = true,     [PLAN_REDUCE_DTYPE] = true,
+    };
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const int asked = builder->request->asked[i];
+        char value[PLAN_VALUE_BYTES];
+        if (plan_fields[i].scope == PLAN_OF_JOB && !told[i] && asked != TUNE_ANY && asked != plan_fields[i].usual) {
+            assume(builder, arena_format(&builder->cli->arena, "%s %s", plan_fields[i].label,
+                                         plan_value_text((PlanFieldId)i, asked, value)));
         }
     }
+}
+
+static void add_open(Builder *builder, const char **open, const char *name, const char *taken) {
+    *open = arena_format(&builder->cli->arena, "%s%s%s%s%s", *open, (*open)[0] ? ", " : "", name,
+                         builder->defaults->single_plan && taken ? " " : "",
+                         builder->defaults->single_plan && taken ? taken : "");
+}
+
+// The names of what is left open; of a single plan with what is taken.
+static const char *open_choices(Builder *builder) {
+    static const PlanFieldId first[] = {PLAN_RECOMPUTE, PLAN_RESHARD};
+    const TuneRequest *request = builder->request;
+    PlanFieldId order[PLAN_FIELD_COUNT];
+    const char *open = "";
+    plan_fields_from(first, sizeof first / sizeof first[0], order);
+    if (request->micro_batch == 0) {
+        add_open(builder, &open, plan_fields[PLAN_MICRO_BATCH].label, "1");
+    }
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanField *field = &plan_fields[order[i]];
+        char value[PLAN_VALUE_BYTES];
+        if (field->searched && request->asked[order[i]] == TUNE_ANY) {
+            add_open(builder, &open, field->label,
+                     target_decides(order[i]) ? "of the target" : plan_value_text(order[i], field->usual, value));
+        }
+    }
+    if (request->any_order && request->target->rank_order_rule != RANK_ORDER_FIXED) {
+        add_open(builder, &open, "rank order", NULL);
+    }
+    return open;
+}
+
+static void choose_search(Builder *builder) {
+    Cli *cli = builder->cli;
+    const TuneRequest *request = builder->request;
+    read_choices(builder);
+    const char *open = open_choices(builder);
     if (open[0]) {
         assume(builder,
-               arena_format(&cli->arena, "%s: %s", single ? "not said, so taken" : "searched for each shape", open));
+               arena_format(&cli->arena, "%s: %s",
+                            builder->defaults->single_plan ? "not said, so taken" : "searched for each shape", open));
     }
-    if (request->zero == TUNE_ANY) {
+    if (request->asked[PLAN_ZERO] == TUNE_ANY) {
         assume(builder,
                arena_format(&cli->arena, "sharding stage of the target (3 where there is something to shard)"));
     }
     say_formats(builder);
     say_kernels(builder);
     say_overlap(builder);
+    say_others(builder);
 }
 
 static const char *price_source(const ClusterProfile *cluster) {
@@ -525,13 +547,11 @@ void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, 
     plan->seq = request->seq;
     plan->micro_batch = request->micro_batch > 0 ? request->micro_batch : 1;
     plan->grad_accum = cli_integer_or(cli, OPTION_GRAD_ACCUM, 1);
-    plan->zero = request->zero != TUNE_ANY ? request->zero : target_default_zero(request->target, mesh);
-    plan->reshard = request->reshard != TUNE_ANY ? (Reshard)request->reshard : RESHARD_ALWAYS;
-    plan->recompute = request->recompute != TUNE_ANY ? (Recompute)request->recompute : RECOMPUTE_NONE;
-    plan->cp_rotate =
-        request->cp_rotate != TUNE_ANY ? (CpRotate)request->cp_rotate : target_default_rotate(request->target);
-    plan->precision = request->precision;
-    space_kernels(request, plan);
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope != PLAN_OF_BATCH) {
+            space_take(request, plan, (PlanFieldId)id);
+        }
+    }
     hold_batch(cli, request, plan);
     plan_canonical(plan);
 }

@@ -46,7 +46,7 @@ typedef struct Place {
     const char *name, *value;
 } Place;
 
-enum { PLACES = 20 + AXIS_COUNT };
+enum { PLACES = 20 + AXIS_COUNT + PLAN_FIELD_COUNT };
 
 typedef struct With {
     Cli *cli;
@@ -66,11 +66,7 @@ static int places_fill(const With *with, const TrainPlan *plan, const char *conf
         const char *name;
         int64_t value;
     } numbers[] = {{"world", mesh_world(&plan->mesh)},
-                   {"seq", plan->seq},
-                   {"micro_batch", plan->micro_batch},
-                   {"grad_accum", plan->grad_accum},
                    {"global_batch", plan_global_batch(plan)},
-                   {"zero", plan->zero},
                    {"steps", with->validation->steps},
                    {"layers", model->layers},
                    {"hidden", model->hidden},
@@ -81,10 +77,12 @@ static int places_fill(const With *with, const TrainPlan *plan, const char *conf
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         places[count++] = (Place){numbers[i].name, arena_format(arena, "%lld", (long long)numbers[i].value)};
     }
-    places[count++] = (Place){"reshard", reshard_names[plan->reshard]};
-    places[count++] = (Place){"recompute", recompute_names[plan->recompute]};
-    places[count++] = (Place){"cp_rotate", cp_rotate_names[plan->cp_rotate]};
-    places[count++] = (Place){"precision", dtype_name(plan->precision)};
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        char value[PLAN_VALUE_BYTES];
+        places[count++] =
+            (Place){plan_fields[id].name, arena_text(arena, plan_value_text(id, plan_get(plan, id), value))};
+    }
     places[count++] = (Place){"config", config};
     return count;
 }

@@ -118,7 +118,7 @@ static Status choose_format(const char *path, const ConfigNode *root, const char
 }
 
 Status import_tree(ConfigNode *root, const char *path, const char *format, Arena *arena, Import *import, Error *error) {
-    *import = (Import){.path = path, .root = root, .arena = arena, .said = import_nothing_said};
+    *import = (Import){.path = path, .root = root, .arena = arena, .said = import_nothing_said()};
     TRY(choose_format(path, root, format, &import->format, error));
     import->keys = &import->format->keys;
     import->recognised = !format || strcmp(format, import->format->name) != 0;

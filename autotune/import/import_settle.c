@@ -1,46 +1,33 @@
 // The arithmetic of an imported config: what the command line adds, the axis that takes what is left of the world, the
 // batch. What contradicts itself is said in one sentence, with the product that does not come out.
 
-#include <stddef.h>
 #include <string.h>
 
 #include "autotune/import/import.h"
 
-static const struct {
-    size_t at;
-    const char *option;
-    int unsaid;
-} merged[] = {{offsetof(ImportChoices, world), "world", 0},
-              {offsetof(ImportChoices, seq), "seq", 0},
-              {offsetof(ImportChoices, micro_batch), "micro-batch", 0},
-              {offsetof(ImportChoices, grad_accum), "grad-accum", 0},
-              {offsetof(ImportChoices, zero), "zero", IMPORT_UNSAID},
-              {offsetof(ImportChoices, reshard), "reshard", IMPORT_UNSAID},
-              {offsetof(ImportChoices, recompute), "recompute", IMPORT_UNSAID},
-              {offsetof(ImportChoices, cp_rotate), "cp-rotate", IMPORT_UNSAID},
-              {offsetof(ImportChoices, precision), "precision", IMPORT_UNSAID},
-              {offsetof(ImportChoices, attention), "attention", IMPORT_UNSAID},
-              {offsetof(ImportChoices, fused), "fused", IMPORT_UNSAID},
-              {offsetof(ImportChoices, fp8_recipe), "fp8-recipe", IMPORT_UNSAID},
-              {offsetof(ImportChoices, reduce_dtype), "reduce-dtype", IMPORT_UNSAID},
-              {offsetof(ImportChoices, bf16_master), "master-weights", IMPORT_UNSAID},
-              {offsetof(ImportChoices, tp_overlap), "tp-overlap", IMPORT_UNSAID}};
-
-static int *field(const ImportChoices *choices, size_t at) {
-    return (int *)(void *)((char *)choices + at);
+static void merge_one(Import *import, const char *option, int unsaid, int asked, int *said) {
+    if (asked == unsaid) {
+        return;
+    }
+    if (*said != unsaid && *said != asked) {
+        import_find(import, FINDING_ASSUMED, NULL, "--%s replaces what the file says", option);
+    }
+    *said = asked;
 }
 
 static void merge(Import *import, const ImportChoices *given) {
-    for (size_t i = 0; i < sizeof merged / sizeof merged[0]; i++) {
-        int *said = field(&import->said, merged[i].at);
-        const int asked = *field(given, merged[i].at);
-        if (asked == merged[i].unsaid) {
-            continue;
-        }
-        if (*said != merged[i].unsaid && *said != asked) {
-            import_find(import, FINDING_ASSUMED, NULL, "--%s replaces what the file says", merged[i].option);
-        }
-        *said = asked;
+    static const PlanFieldId first[] = {PLAN_ZERO,      PLAN_RESHARD, PLAN_RECOMPUTE,  PLAN_CP_ROTATE,   PLAN_PRECISION,
+                                        PLAN_ATTENTION, PLAN_FUSED,   PLAN_FP8_RECIPE, PLAN_REDUCE_DTYPE};
+    ImportChoices *said = &import->said;
+    PlanFieldId order[PLAN_FIELD_COUNT];
+    merge_one(import, "world", 0, given->world, &said->world);
+    merge_one(import, "seq", 0, given->seq, &said->seq);
+    merge_one(import, "micro-batch", 0, given->micro_batch, &said->micro_batch);
+    merge_one(import, "grad-accum", 0, given->grad_accum, &said->grad_accum);
+    plan_fields_from(first, sizeof first / sizeof first[0], order);
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = order[i];
+        merge_one(import, plan_fields[id].option.name, IMPORT_UNSAID, given->choice[id], &said->choice[id]);
     }
     if (given->global_batch > 0) {
         import->said.global_batch = given->global_batch;
@@ -188,16 +175,10 @@ void import_plan(const Import *import, const TrainPlan *usual, TrainPlan *plan) 
     plan->micro_batch = said->micro_batch;
     plan->grad_accum = said->grad_accum;
     plan->seq = said->seq > 0 ? said->seq : usual->seq;
-    plan->zero = said->zero != IMPORT_UNSAID ? said->zero : usual->zero;
-    plan->reshard = said->reshard != IMPORT_UNSAID ? (Reshard)said->reshard : usual->reshard;
-    plan->recompute = said->recompute != IMPORT_UNSAID ? (Recompute)said->recompute : usual->recompute;
-    plan->cp_rotate = said->cp_rotate != IMPORT_UNSAID ? (CpRotate)said->cp_rotate : usual->cp_rotate;
-    plan->precision = said->precision != IMPORT_UNSAID ? (Dtype)said->precision : usual->precision;
-    plan->attention = said->attention != IMPORT_UNSAID ? (AttentionKernel)said->attention : usual->attention;
-    plan->fused = said->fused != IMPORT_UNSAID ? (Fused)said->fused : usual->fused;
-    plan->fp8_recipe = said->fp8_recipe != IMPORT_UNSAID ? (Fp8Recipe)said->fp8_recipe : usual->fp8_recipe;
-    plan->reduce_dtype = said->reduce_dtype != IMPORT_UNSAID ? (ReduceDtype)said->reduce_dtype : usual->reduce_dtype;
-    plan->bf16_master = said->bf16_master != IMPORT_UNSAID ? said->bf16_master == 1 : usual->bf16_master;
-    plan->tp_overlap = said->tp_overlap != IMPORT_UNSAID ? said->tp_overlap == 1 : usual->tp_overlap;
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (said->choice[id] != IMPORT_UNSAID) {
+            plan_set(plan, (PlanFieldId)id, said->choice[id]);
+        }
+    }
     plan_canonical(plan);
 }

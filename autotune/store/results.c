@@ -12,13 +12,14 @@ static uint64_t request_hash(const TuneRequest *request) {
     model_hash(&request->model, &hash);
     cluster_hash(&request->cluster, &hash);
     target_hash(request->target, &hash);
-    const int64_t asked[] = {request->world,       request->seq,        request->global_batch, request->micro_batch,
-                             request->zero,        request->reshard,    request->recompute,    request->cp_rotate,
-                             request->precision,   request->max_tp,     request->effort,       request->attention,
-                             request->fused,       request->tp_overlap, request->objective,    request->fp8_recipe,
-                             request->bf16_master, request->any_order,  request->serial_lanes, request->reduce_dtype};
+    const int64_t asked[] = {request->world,       request->seq,       request->global_batch,
+                             request->micro_batch, request->max_tp,    request->effort,
+                             request->objective,   request->any_order, request->serial_lanes};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         hash_int(&hash, asked[i]);
+    }
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        hash_int(&hash, request->asked[id]);
     }
     axis_order_hash(&request->order, &hash);
     hash_double(&hash, request->memory_limit_bytes);

@@ -10,6 +10,7 @@
 
 #include "exec/launch/chip_prices.h"
 #include "sim/base/json.h"
+#include "sim/plan/plan_fields.h"
 
 static const char SCHEMA[] = "ndtune.run-request/1";
 
@@ -74,25 +75,6 @@ static const Field model_fields[] = {
     FLAG(ModelSpec, scaled_embeddings),
 };
 
-static const Field plan_fields[] = {
-    COUNT(TrainPlan, seq),
-    COUNT(TrainPlan, micro_batch),
-    COUNT(TrainPlan, grad_accum),
-    CHOICE(TrainPlan, zero, 4),
-    CHOICE(TrainPlan, reshard, RESHARD_COUNT),
-    CHOICE(TrainPlan, recompute, RECOMPUTE_COUNT),
-    CHOICE(TrainPlan, cp_rotate, CP_ROTATE_COUNT),
-    CHOICE(TrainPlan, precision, DTYPE_COUNT),
-    CHOICE(TrainPlan, fp8_recipe, FP8_RECIPE_COUNT),
-    FLAG(TrainPlan, bf16_master),
-    CHOICE(TrainPlan, reduce_dtype, REDUCE_DTYPE_COUNT),
-    CHOICE(TrainPlan, attention, ATTENTION_COUNT),
-    CHOICE(TrainPlan, fused, FUSED_COUNT),
-    FLAG(TrainPlan, tp_overlap),
-};
-
-_Static_assert(sizeof(Recompute) == sizeof(int), "enumerations are read and written as int");
-
 #define FIELDS(table) table, sizeof table / sizeof *table
 
 static void fields_write(json_t *object, const Field *fields, size_t count, const void *values) {
@@ -105,10 +87,9 @@ static void fields_write(json_t *object, const Field *fields, size_t count, cons
 
 static json_t *model_json(const ModelSpec *model) {
     const RopeScaling *scaling = &model->rope_scaling;
-    json_t *object =
-        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "name", model->name, "rope_theta", model->rope_theta,
-                  "rope_factor", scaling->factor, "rope_low", scaling->low, "rope_high", scaling->high, "rope_original",
-                  scaling->original, "norm_eps", model->norm_eps);
+    json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "name", model->name, "rope_theta",
+                               model->rope_theta, "rope_factor", scaling->factor, "rope_low", scaling->low, "rope_high",
+                               scaling->high, "rope_original", scaling->original, "norm_eps", model->norm_eps);
     fields_write(object, FIELDS(model_fields), model);
     return object;
 }
@@ -117,7 +98,9 @@ static json_t *plan_json(const TrainPlan *plan) {
     char mesh[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
     json_t *object =
         json_pack("{s:s, s:s}", "mesh", mesh_text(&plan->mesh, mesh), "order", mesh_order_text(&plan->mesh, order));
-    fields_write(object, FIELDS(plan_fields), plan);
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        json_object_set_new(object, plan_fields[id].name, json_integer(plan_get(plan, (PlanFieldId)id)));
+    }
     return object;
 }
 
@@ -252,7 +235,13 @@ static Status read_plan(const JsonReader *root, Arena *arena, TrainPlan *plan, E
     TRY(mesh_parse(mesh, &plan->mesh, error));
     TRY(axis_order_parse(order, &plan->mesh.order, error));
     mesh_canonical_order(&plan->mesh);
-    return fields_read(&reader, FIELDS(plan_fields), plan, error);
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        const PlanField *field = &plan_fields[id];
+        int value;
+        TRY(read_int(&reader, field->name, field->low, field->high, &value, error));
+        plan_set(plan, (PlanFieldId)id, value);
+    }
+    return STATUS_OK;
 }
 
 static Status read_text_or_null(const JsonReader *reader, const char *key, Arena *arena, const char **text,

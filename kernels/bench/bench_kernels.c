@@ -183,8 +183,8 @@ static const Case cases[] = {
     {"swiglu backward", run_swiglu_backward, check_swiglu_backward, NULL, 20, elements_ffn},
     {"gelu, tanh", run_gelu, check_gelu, NULL, 8, elements_ffn},
     {"gelu, tanh, backward", run_gelu_backward, check_gelu_backward, NULL, 12, elements_ffn},
-    {"loss", run_loss, check_loss, NULL, 8, elements_logits},  // read, write; between them the cache
-    {"adamw", run_adamw, check_adamw, NULL, 28, elements_all},               // 4 reads, 3 writes
+    {"loss", run_loss, check_loss, NULL, 8, elements_logits},   // read, write; between them the cache
+    {"adamw", run_adamw, check_adamw, NULL, 28, elements_all},  // 4 reads, 3 writes
     {"add", run_add, check_add, NULL, 12, elements_all},
     {"square sum", run_square_sum, check_square_sum, NULL, 4, elements_all},
 };

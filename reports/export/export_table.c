@@ -61,8 +61,8 @@ static bool takes(const ExportFormat *format, const Target *target) {
 }
 
 void export_narrow(const ExportFormat *format, TuneRequest *request) {
-    if (!format->never_reshards && request->reshard == TUNE_ANY) {
-        request->reshard = RESHARD_ALWAYS;
+    if (!format->never_reshards && request->asked[PLAN_RESHARD] == TUNE_ANY) {
+        request->asked[PLAN_RESHARD] = RESHARD_ALWAYS;
     }
 }
 

@@ -9,17 +9,13 @@
 
 #include "sim/base/text.h"
 
-const ImportChoices import_nothing_said = {.zero = IMPORT_UNSAID,
-                                           .reshard = IMPORT_UNSAID,
-                                           .recompute = IMPORT_UNSAID,
-                                           .cp_rotate = IMPORT_UNSAID,
-                                           .precision = IMPORT_UNSAID,
-                                           .attention = IMPORT_UNSAID,
-                                           .fused = IMPORT_UNSAID,
-                                           .fp8_recipe = IMPORT_UNSAID,
-                                           .reduce_dtype = IMPORT_UNSAID,
-                                           .bf16_master = IMPORT_UNSAID,
-                                           .tp_overlap = IMPORT_UNSAID};
+ImportChoices import_nothing_said(void) {
+    ImportChoices nothing = {0};
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        nothing.choice[id] = IMPORT_UNSAID;
+    }
+    return nothing;
+}
 
 const char *const finding_names[FINDING_KIND_COUNT] = {"refused", "trap", "ignored", "not modelled", "assumed"};
 

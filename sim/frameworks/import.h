@@ -5,21 +5,20 @@
 
 #include "sim/frameworks/config_tree.h"
 #include "sim/frameworks/target.h"
-#include "sim/plan/plan.h"
+#include "sim/plan/plan_fields.h"
 
-enum { IMPORT_UNSAID = -1 };
+enum { IMPORT_UNSAID = PLAN_ANY };
 
-// What a file or a command line says; 0 = not said, of enums and switches IMPORT_UNSAID.
+// What a file or a command line says; 0 = not said, of choices IMPORT_UNSAID.
 typedef struct ImportChoices {
     int world;
     int size[AXIS_COUNT];
     int seq, micro_batch, grad_accum;
     int64_t global_batch;
-    int zero, reshard, recompute, cp_rotate, precision, attention, fused, fp8_recipe, reduce_dtype;
-    int bf16_master, tp_overlap;
+    int choice[PLAN_FIELD_COUNT];  // of the plan's other fields
 } ImportChoices;
 
-extern const ImportChoices import_nothing_said;
+ImportChoices import_nothing_said(void);
 
 typedef enum {
     FINDING_REFUSED,     // the framework does not start with this

@@ -12,7 +12,7 @@ typedef struct SlotLifetime {
 } SlotLifetime;
 
 typedef struct Lifetimes {
-    SlotLifetime *rows;    // of one slot in falling order
+    SlotLifetime *rows;  // of one slot in falling order
     int32_t count;
 } Lifetimes;
 

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "sim/base/text.h"
 
@@ -162,18 +163,34 @@ bool plan_field_matters(const TrainPlan *plan, PlanFieldId id) {
     return !plan_fields[id].matters || plan_fields[id].matters(plan);
 }
 
+int plan_told(const TrainPlan *plan, PlanFieldId id) {
+    const bool told = plan_fields[id].printed != PLAN_PRINTED_WHERE_IT_MATTERS || plan_field_matters(plan, id);
+    return told ? plan_get(plan, id) : PLAN_ANY;
+}
+
 int plan_field_value(PlanFieldId id, const char *word) {
     const PlanField *field = &plan_fields[id];
-    int64_t number = -1;
+    int64_t number = PLAN_ANY;
     if (!field->words) {
-        return text_parse_int(word, &number) && number >= field->low && number <= field->high ? (int)number : -1;
+        return text_parse_int(word, &number) && number >= field->low && number <= field->high ? (int)number : PLAN_ANY;
     }
     for (int value = field->high; value >= 0; value--) {
         if (text_same_word(word, field->words[value])) {
             return value;
         }
     }
-    return -1;
+    return PLAN_ANY;
+}
+
+int plan_field_unsaid(PlanFieldId id) {
+    const bool may_be_auto = strncmp(plan_fields[id].option.value, "auto|", 5) == 0;
+    return may_be_auto ? plan_field_value(id, "auto") : plan_fields[id].usual;
+}
+
+void plan_fields_unsaid(int values[PLAN_FIELD_COUNT]) {
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        values[id] = plan_field_unsaid((PlanFieldId)id);
+    }
 }
 
 const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES]) {

@@ -47,18 +47,27 @@ typedef struct PlanField {
     bool column_is_number;  // the value as a number, not its word
 } PlanField;
 
+enum { PLAN_ANY = -1 };  // of who asks for values: this one is left to the search or the target
+
 extern const PlanField plan_fields[PLAN_FIELD_COUNT];
 
 int plan_get(const TrainPlan *plan, PlanFieldId id);
 void plan_set(TrainPlan *plan, PlanFieldId id, int value);
+
+// What reports tell: the value, PLAN_ANY of a field that is printed only where it matters, where it does not.
+int plan_told(const TrainPlan *plan, PlanFieldId id);
 
 // Its word in the plan's text.
 const char *plan_field_key(PlanFieldId id);
 
 bool plan_field_matters(const TrainPlan *plan, PlanFieldId id);
 
-// The value of a word, '-' and '_' alike; -1 = it is none of the field's.
+// The value of a word, '-' and '_' alike; PLAN_ANY = it is none of the field's.
 int plan_field_value(PlanFieldId id, const char *word);
+
+// What the field's option means where it is not given.
+int plan_field_unsaid(PlanFieldId id);
+void plan_fields_unsaid(int values[PLAN_FIELD_COUNT]);
 
 // The value of a field as text: its word, or the number written into out.
 enum { PLAN_VALUE_BYTES = 16 };

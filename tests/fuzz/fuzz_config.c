@@ -14,7 +14,7 @@ static void check_error(const Error *error) {
 }
 
 static void check_import(Import *import) {
-    const ImportChoices given = import_nothing_said;
+    const ImportChoices given = import_nothing_said();
     import_settle(import, &given);
     for (int i = 0; i < import->finding_count; i++) {
         ASSERT(import->findings[i].sentence[0] != '\0');

@@ -62,7 +62,8 @@ static void check_setting(const char *text, Arena *arena) {
 static void check_options(const Options *options, Arena *arena) {
     for (int id = 0; id < OPTION_COUNT; id++) {
         if (options->values[id].given) {
-            check_value(&option_table[id], &options->values[id]);
+            const OptionRow row = option_row((OptionId)id);
+            check_value(&row, &options->values[id]);
         }
     }
     for (int i = 0; i < options->set_count; i++) {

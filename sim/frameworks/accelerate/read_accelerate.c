@@ -37,9 +37,9 @@ static const char *const of_fsdp[] = {"fsdp_config.fsdp_transformer_layer_cls_to
 static Status read_precision(Import *import, Error *error) {
     static const ImportWord words[] = {{"no", DTYPE_FP32},   {"False", DTYPE_FP32}, {"fp16", DTYPE_FP16},
                                        {"bf16", DTYPE_BF16}, {"fp8", DTYPE_FP8},    {NULL, 0}};
-    TRY(import_choice(import, "mixed_precision", words, &import->said.precision, error));
-    if (import->said.precision == DTYPE_FP8) {
-        import->said.precision = DTYPE_BF16;
+    TRY(import_choice(import, "mixed_precision", words, &import->said.choice[PLAN_PRECISION], error));
+    if (import->said.choice[PLAN_PRECISION] == DTYPE_FP8) {
+        import->said.choice[PLAN_PRECISION] = DTYPE_BF16;
         import_find(import, FINDING_UNMODELLED, "mixed_precision", "fp8 under accelerate: predicted in bf16");
         static const char *const fp8[] = {"fp8_config", NULL};
         import_known(import, fp8);
@@ -51,7 +51,7 @@ static Status read_compiler(Import *import, Error *error) {
     const char *backend = NULL;
     TRY(import_word(import, "dynamo_config.dynamo_backend", &backend, error));
     TRY(import_word(import, "dynamo_backend", &backend, error));
-    import->said.fused = backend && !import_same_word(backend, "no") ? FUSED_COMPILED : FUSED_EAGER;
+    import->said.choice[PLAN_FUSED] = backend && !import_same_word(backend, "no") ? FUSED_COMPILED : FUSED_EAGER;
     static const char *const dynamo[] = {"dynamo_config", NULL};
     import_known(import, dynamo);
     return STATUS_OK;
@@ -82,7 +82,7 @@ static Status read_common_fsdp(Import *import, Error *error) {
     TRY(import_bool(import, "fsdp_config.fsdp_activation_checkpointing", &checkpoints, error));
     TRY(import_bool(import, "fsdp_config.fsdp_offload_params", &offload, error));
     if (checkpoints) {
-        import->said.recompute = RECOMPUTE_FULL;
+        import->said.choice[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
     } else {
         import_find(import, FINDING_ASSUMED, "fsdp_config.fsdp_activation_checkpointing",
                     "no activation is recomputed; --recompute full where your script calls "
@@ -140,8 +140,9 @@ static Status read_version1(Import *import, Error *error) {
     if (hybrid) {
         import->said.size[AXIS_DP_REPLICATE] = machines;
     }
-    import->said.zero = strategy == NO_SHARD ? 0 : 3;
-    import->said.reshard = strategy == GRAD_OP || strategy == HYBRID_GRAD_OP ? RESHARD_NEVER : RESHARD_ALWAYS;
+    import->said.choice[PLAN_ZERO] = strategy == NO_SHARD ? 0 : 3;
+    import->said.choice[PLAN_RESHARD] =
+        strategy == GRAD_OP || strategy == HYBRID_GRAD_OP ? RESHARD_NEVER : RESHARD_ALWAYS;
     import->keys = &keys_of_version1;
     import->target = "accelerate@1.0";
     import->successor = "accelerate";
@@ -166,9 +167,9 @@ static Status read_sizes(Import *import, Error *error) {
                         "%s is dropped without a word: in the file the key is parallelism_config_%s_size", brief, word);
         }
     }
-    import->said.cp_rotate = CP_ROTATE_ALLGATHER;
+    import->said.choice[PLAN_CP_ROTATE] = CP_ROTATE_ALLGATHER;
     TRY(import_choice(import, "parallelism_config.parallelism_config_cp_comm_strategy", rotations,
-                      &import->said.cp_rotate, error));
+                      &import->said.choice[PLAN_CP_ROTATE], error));
     TRY(import_int(import, "parallelism_config.parallelism_config_sp_size", 1, MESH_MAX_WORLD, &ulysses, error));
     static const char *const known[] = {"parallelism_config.parallelism_config_cp_backend",
                                         "parallelism_config.parallelism_config_sp_backend",
@@ -203,8 +204,8 @@ static Status read_version2(Import *import, Error *error) {
                     "fsdp_reshard_after_forward and parallelism_config_dp_replicate_size there",
                     strategy);
     }
-    import->said.reshard = reshards ? RESHARD_ALWAYS : RESHARD_NEVER;
-    import->said.zero = 3;
+    import->said.choice[PLAN_RESHARD] = reshards ? RESHARD_ALWAYS : RESHARD_NEVER;
+    import->said.choice[PLAN_ZERO] = 3;
     import->target = "accelerate";
     import->flavour = "accelerate config, FSDP version 2";
     if (import_has(import, "parallelism_config")) {
@@ -230,7 +231,7 @@ static Status read_fsdp(Import *import, Error *error) {
         import_find(import, FINDING_REFUSED, "parallelism_config",
                     "accelerate launch takes parallelism_config with fsdp_version: 2 only");
         TRY(read_sizes(import, error));
-        import->said.zero = import->said.reshard = IMPORT_UNSAID;
+        import->said.choice[PLAN_ZERO] = import->said.choice[PLAN_RESHARD] = IMPORT_UNSAID;
         import->keys = &import->format->keys;
         import->target = "accelerate";
         import->successor = NULL;
@@ -242,7 +243,7 @@ static Status read_replicas(Import *import, Error *error) {
     import->target = "accelerate";
     import->flavour = "accelerate config, data-parallel replicas (DDP)";
     import->said.size[AXIS_DP_REPLICATE] = -1;
-    import->said.zero = 0;
+    import->said.choice[PLAN_ZERO] = 0;
     if (import_has(import, "parallelism_config")) {
         import_find(
             import, FINDING_REFUSED, "parallelism_config",
@@ -266,8 +267,8 @@ static Status read_deepspeed(Import *import, Error *error) {
         return error_set(error, STATUS_USAGE, "%s:%d: the plan is in %s: give that file to --from, with --world",
                          import->path, import_at(import, "deepspeed_config.deepspeed_config_file")->line, file);
     }
-    import->said.zero = 2;  // accelerate's DeepSpeedPlugin
-    TRY(import_int(import, "deepspeed_config.zero_stage", 0, 3, &import->said.zero, error));
+    import->said.choice[PLAN_ZERO] = 2;  // accelerate's DeepSpeedPlugin
+    TRY(import_int(import, "deepspeed_config.zero_stage", 0, 3, &import->said.choice[PLAN_ZERO], error));
     TRY(import_int(import, "deepspeed_config.gradient_accumulation_steps", 1, 1 << 20, &import->said.grad_accum,
                    error));
     TRY(import_word(import, "deepspeed_config.offload_optimizer_device", &offload[0], error));
@@ -280,7 +281,7 @@ static Status read_deepspeed(Import *import, Error *error) {
         }
     }
     import_known(import, known);
-    import->said.size[import->said.zero > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
+    import->said.size[import->said.choice[PLAN_ZERO] > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
     import->target = "deepspeed";
     import->flavour = "accelerate config, DeepSpeed";
     return STATUS_OK;

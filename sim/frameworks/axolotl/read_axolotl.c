@@ -90,9 +90,9 @@ static Status read_precision(Import *import, Error *error) {
     }
     TRY(import_bool(import, "fp16", &fp16, error));
     const bool is_auto = import_has(import, "bf16") && !bf16;
-    import->said.precision = bits || is_auto || (bf16 && strcmp(bf16, "full") == 0) ? DTYPE_BF16
-                             : fp16                                                 ? DTYPE_FP16
-                                                                                    : DTYPE_FP32;
+    import->said.choice[PLAN_PRECISION] = bits || is_auto || (bf16 && strcmp(bf16, "full") == 0) ? DTYPE_BF16
+                                          : fp16                                                 ? DTYPE_FP16
+                                                                                                 : DTYPE_FP32;
     if (bits && fp16) {
         import_find(import, FINDING_REFUSED, "fp16", "bf16 and fp16 are both on");
     }
@@ -112,12 +112,12 @@ static Status read_attention(Import *import, Error *error) {
                                        {"xformers", ATTENTION_FLASH},
                                        {NULL, 0}};
     static const char *const switches[] = {"flash_attention", "sdp_attention", "xformers_attention", "eager_attention"};
-    TRY(import_choice(import, "attn_implementation", words, &import->said.attention, error));
+    TRY(import_choice(import, "attn_implementation", words, &import->said.choice[PLAN_ATTENTION], error));
     for (int i = 0; i < 4; i++) {
         int on = 0;
         TRY(import_bool(import, switches[i], &on, error));
-        if (on && import->said.attention == IMPORT_UNSAID) {
-            import->said.attention = i < 3 ? ATTENTION_FLASH : ATTENTION_EAGER;
+        if (on && import->said.choice[PLAN_ATTENTION] == IMPORT_UNSAID) {
+            import->said.choice[PLAN_ATTENTION] = i < 3 ? ATTENTION_FLASH : ATTENTION_EAGER;
         }
     }
     return STATUS_OK;
@@ -136,7 +136,7 @@ static Status read_recompute(Import *import, Error *error) {
     }
     TRY(import_bool(import, "fsdp_config.activation_checkpointing", &of_fsdp, error));
     TRY(import_bool(import, "fsdp_config.fsdp_activation_checkpointing", &of_fsdp, error));
-    import->said.recompute = of_layers || of_fsdp ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+    import->said.choice[PLAN_RECOMPUTE] = of_layers || of_fsdp ? RECOMPUTE_FULL : RECOMPUTE_NONE;
     if (of_layers && of_fsdp) {
         import_find(
             import, FINDING_TRAP, "gradient_checkpointing",
@@ -217,8 +217,8 @@ static Status read_context(Import *import, Error *error) {
                                        {NULL, 0}};
     int packs = 0;
     TRY(import_bool(import, "sample_packing", &packs, error));
-    import->said.cp_rotate = packs ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING;
-    TRY(import_choice(import, "ring_attn_func", rings, &import->said.cp_rotate, error));
+    import->said.choice[PLAN_CP_ROTATE] = packs ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING;
+    TRY(import_choice(import, "ring_attn_func", rings, &import->said.choice[PLAN_CP_ROTATE], error));
     const int cp = import->said.size[AXIS_CP];
     if (cp > 1 && packs && import->said.micro_batch > 1) {
         import_find(import, FINDING_REFUSED, "micro_batch_size",
@@ -248,8 +248,8 @@ static Status read_fsdp(Import *import, Error *error) {
                     "true");
     }
     import_known(import, known);
-    import->said.zero = 3;
-    import->said.reshard = RESHARD_ALWAYS;
+    import->said.choice[PLAN_ZERO] = 3;
+    import->said.choice[PLAN_RESHARD] = RESHARD_ALWAYS;
     import->flavour = version == 2 ? "axolotl config, FSDP version 2" : "axolotl config, FSDP version 1";
     if (version == 1) {
         import->target = "accelerate@1.0";
@@ -277,7 +277,7 @@ static Status axolotl_read(Import *import, Error *error) {
         "no key that ndtune knows: what it sets is not in the prediction";
     import->target = "axolotl";
     import->flavour = "axolotl config, data-parallel replicas (DDP)";
-    said->zero = 0;
+    said->choice[PLAN_ZERO] = 0;
     said->grad_accum = 1;
     import_known(import, of_no_matter);
     import->model_key = "base_model";
@@ -294,7 +294,7 @@ static Status axolotl_read(Import *import, Error *error) {
     const char *mode = NULL;
     TRY(import_bool(import, "torch_compile", &compiles, error));
     TRY(import_word(import, "torch_compile_backend", &mode, error));
-    said->fused = compiles ? FUSED_COMPILED : FUSED_EAGER;
+    said->choice[PLAN_FUSED] = compiles ? FUSED_COMPILED : FUSED_EAGER;
     const bool fsdp =
         import_has(import, "fsdp") || import_has(import, "fsdp_config") || import_has(import, "dp_shard_size");
     TRY(read_sizes(import, fsdp, error));

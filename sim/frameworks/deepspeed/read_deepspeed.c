@@ -118,7 +118,7 @@ static Status read_precision(Import *import, Error *error) {
         import_find(import, FINDING_REFUSED, "fp16.enabled", "bf16 and fp16 are both on");
     }
     if (bf16 || fp16 || !(both_auto || fp16_auto)) {  // "auto" is for transformers' Trainer to fill in
-        import->said.precision = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
+        import->said.choice[PLAN_PRECISION] = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
     }
     return STATUS_OK;
 }
@@ -172,7 +172,7 @@ static Status read_groups(Import *import, Error *error) {
 static Status read_zero(Import *import, Error *error) {
     int stage = 0;
     TRY(import_int(import, "zero_optimization.stage", 0, 3, &stage, error));
-    import->said.zero = stage;
+    import->said.choice[PLAN_ZERO] = stage;
     import->said.size[stage > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
     import_known(import, of_zero);
     TRY(read_groups(import, error));

@@ -63,16 +63,16 @@ static Status read_training(Import *import, Error *error) {
     int64_t batch = -1;
     said->micro_batch = 8;
     said->seq = 2048;
-    said->precision = DTYPE_BF16;
+    said->choice[PLAN_PRECISION] = DTYPE_BF16;
     TRY(import_int(import, "training.local_batch_size", 1, 1 << 20, &said->micro_batch, error));
     TRY(import_int(import, "training.seq_len", 1, 1 << 24, &said->seq, error));
     TRY(import_big(import, "training.global_batch_size", -1, 1000000000, &batch, error));
-    TRY(import_choice(import, "training.mixed_precision_param", dtypes, &said->precision, error));
+    TRY(import_choice(import, "training.mixed_precision_param", dtypes, &said->choice[PLAN_PRECISION], error));
     TRY(import_choice(import, "training.dtype", dtypes, &master, error));
     TRY(import_bool(import, "training.enable_cpu_offload", &offload, error));
     said->global_batch = batch > 0 ? batch : 0;
     said->grad_accum = batch > 0 ? 0 : 1;
-    said->bf16_master = master == DTYPE_BF16;
+    said->choice[PLAN_MASTER_WEIGHTS] = master == DTYPE_BF16;
     if (offload) {
         import_say_offload(import, "training.enable_cpu_offload", "the CPU");
     }
@@ -94,13 +94,13 @@ static Status read_float8(Import *import, Error *error) {
     TRY(import_choice(import, "quantize.linear.float8.recipe_name", recipes, &recipe, error));
     for (const ConfigNode *item = converters ? converters->first : NULL; item; item = item->next) {
         if (strcmp(item->text, "quantize.linear.float8") == 0 || strcmp(item->text, "float8") == 0) {
-            import->said.precision = DTYPE_FP8;
-            import->said.fp8_recipe = recipe;
+            import->said.choice[PLAN_PRECISION] = DTYPE_FP8;
+            import->said.choice[PLAN_FP8_RECIPE] = recipe;
         } else {
             import_find(import, FINDING_UNMODELLED, "model.converters", "the converter %s", item->text);
         }
     }
-    if (import_has(import, "quantize.linear.float8") && import->said.precision != DTYPE_FP8) {
+    if (import_has(import, "quantize.linear.float8") && import->said.choice[PLAN_PRECISION] != DTYPE_FP8) {
         import_find(import, FINDING_TRAP, "quantize.linear.float8",
                     "the table sets nothing while model.converters has no \"quantize.linear.float8\"");
     }
@@ -141,8 +141,8 @@ static Status read_parallelism(Import *import, Error *error) {
                              import_at(import, names[axis])->line, names[axis]);
         }
     }
-    said->reshard = RESHARD_ALWAYS;
-    TRY(import_choice(import, "parallelism.fsdp_reshard_after_forward", reshards, &said->reshard, error));
+    said->choice[PLAN_RESHARD] = RESHARD_ALWAYS;
+    TRY(import_choice(import, "parallelism.fsdp_reshard_after_forward", reshards, &said->choice[PLAN_RESHARD], error));
     return read_other_axes(import, error);
 }
 
@@ -154,9 +154,9 @@ static Status read_overlap(Import *import, Error *error) {
     TRY(import_bool(import, "parallelism.disable_loss_parallel", &whole_loss, error));
     TRY(import_word(import, "parallelism.context_parallel_rotate_method", &rotate, error));
     TRY(import_word(import, "parallelism.context_parallel_load_balancer", &balance, error));
-    import->said.fused = compiles ? FUSED_COMPILED : FUSED_EAGER;
-    import->said.tp_overlap = async;
-    import->said.cp_rotate = CP_ROTATE_ALLGATHER;
+    import->said.choice[PLAN_FUSED] = compiles ? FUSED_COMPILED : FUSED_EAGER;
+    import->said.choice[PLAN_TP_OVERLAP] = async;
+    import->said.choice[PLAN_CP_ROTATE] = CP_ROTATE_ALLGATHER;
     const int cp = import->said.size[AXIS_CP], tp = import->said.size[AXIS_TP];
     if (async && !compiles) {
         import_find(import, FINDING_REFUSED, "parallelism.enable_async_tensor_parallel",
@@ -184,8 +184,8 @@ static Status read_checkpoint(Import *import, Error *error) {
                                        {"memory_budget", RECOMPUTE_SELECTIVE},
                                        {NULL, 0}};
     const char *mode = "selective", *option = "2";
-    import->said.recompute = RECOMPUTE_SELECTIVE;
-    TRY(import_choice(import, "activation_checkpoint.mode", modes, &import->said.recompute, error));
+    import->said.choice[PLAN_RECOMPUTE] = RECOMPUTE_SELECTIVE;
+    TRY(import_choice(import, "activation_checkpoint.mode", modes, &import->said.choice[PLAN_RECOMPUTE], error));
     TRY(import_word(import, "activation_checkpoint.mode", &mode, error));
     TRY(import_word(import, "activation_checkpoint.selective_ac_option", &option, error));
     if (strcmp(mode, "memory_budget") == 0) {
@@ -205,7 +205,7 @@ static Status torchtitan_read(Import *import, Error *error) {
         "no key of torchtitan 0.2, which refuses a file with such a key";
     import->target = "torchtitan@0.2";
     import->flavour = "torchtitan 0.2 config";
-    import->said.zero = 3;  // 0 where there is nothing to shard over
+    import->said.choice[PLAN_ZERO] = 3;  // 0 where there is nothing to shard over
     import_known(import, of_no_matter);
     import->model_key = "model.flavor";
     TRY(import_word(import, import->model_key, &import->model, error));

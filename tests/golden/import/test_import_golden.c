@@ -134,7 +134,7 @@ static void check_file(const Golden *golden) {
     cr_assert_eq(import_load(path, "auto", &arena, &import, &error), STATUS_OK, "%s", error.message);
     cr_expect_str_eq(import.format->name, golden->format, "%s", golden->file);
     cr_expect_str_eq(import.target, golden->target, "%s", golden->file);
-    ImportChoices given = import_nothing_said;
+    ImportChoices given = import_nothing_said();
     given.world = golden->world;
     given.micro_batch = golden->micro_batch;
     given.grad_accum = golden->grad_accum;
@@ -315,7 +315,7 @@ static Import settled(const char *text, ConfigSyntax syntax, const char *format,
 
 Test(import_files, arithmetic_that_does_not_come_out_is_refused_with_its_numbers) {
     Arena arena = {0};
-    ImportChoices given = import_nothing_said;
+    ImportChoices given = import_nothing_said();
     given.world = 8;
     Import import = settled("[parallelism]\ntensor_parallel_degree = 3\n", SYNTAX_TOML, "torchtitan", &given, &arena);
     cr_expect_str_eq(import.refusal, "the axes with a size make 3, which does not divide 8 ranks");
@@ -333,7 +333,7 @@ Test(import_files, arithmetic_that_does_not_come_out_is_refused_with_its_numbers
 
 Test(import_files, the_command_line_replaces_what_the_file_says_and_says_so) {
     Arena arena = {0};
-    ImportChoices given = import_nothing_said;
+    ImportChoices given = import_nothing_said();
     given.world = 8;
     given.seq = 1024;
     const Import import =

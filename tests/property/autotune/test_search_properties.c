@@ -56,12 +56,12 @@ static TuneRequest any_request(Arena *arena, uint64_t *seed) {
     request.objective = (Objective)pick(seed, OBJECTIVE_COUNT);
     request.global_batch = pick(seed, 2) ? (int64_t)(1 + pick(seed, 600)) : 0;
     request.micro_batch = pick(seed, 4) ? 0 : (int)(1 + pick(seed, 6));
-    request.recompute = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, RECOMPUTE_COUNT);
-    request.reshard = pick(seed, 4) ? TUNE_ANY : (int)pick(seed, RESHARD_COUNT);
-    request.zero = pick(seed, 4) ? TUNE_ANY : (int)pick(seed, 4);
-    request.attention = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, ATTENTION_COUNT);
-    request.fused = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, FUSED_COUNT);
-    request.tp_overlap = pick(seed, 4) == 0;
+    request.asked[PLAN_RECOMPUTE] = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, RECOMPUTE_COUNT);
+    request.asked[PLAN_RESHARD] = pick(seed, 4) ? TUNE_ANY : (int)pick(seed, RESHARD_COUNT);
+    request.asked[PLAN_ZERO] = pick(seed, 4) ? TUNE_ANY : (int)pick(seed, 4);
+    request.asked[PLAN_ATTENTION] = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, ATTENTION_COUNT);
+    request.asked[PLAN_FUSED] = pick(seed, 3) ? TUNE_ANY : (int)pick(seed, FUSED_COUNT);
+    request.asked[PLAN_TP_OVERLAP] = pick(seed, 4) == 0;
     request.max_tp = pick(seed, 4) ? 0 : 4;
     AxisOrder orders[FIRST_ORDERS];
     first_orders(orders);
@@ -196,7 +196,7 @@ static TuneRequest random_request(Arena *arena, uint64_t *seed) {
         request.micro_batch = (int)(1 + next(seed) % 6);
     }
     if (next(seed) % 3 == 0) {
-        request.recompute = (int)(next(seed) % RECOMPUTE_COUNT);
+        request.asked[PLAN_RECOMPUTE] = (int)(next(seed) % RECOMPUTE_COUNT);
     }
     return request;
 }

@@ -41,7 +41,7 @@ Test(alternatives, what_is_said_to_fit_fits) {
     request.world = 32;
     cr_expect_gt(search(&request).entry_count, 0);
     request.world = 16;
-    request.bf16_master = true;
+    request.asked[PLAN_MASTER_WEIGHTS] = true;
     cr_expect_gt(search(&request).entry_count, 0);
 }
 

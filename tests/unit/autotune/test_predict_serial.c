@@ -18,7 +18,7 @@ static void begin(void) {
     request = request_for(&arena, 4, "tiny", "local-cpu", "ndtune");
     request.seq = 128;
     request.global_batch = 4;
-    request.precision = DTYPE_FP32;
+    request.asked[PLAN_PRECISION] = DTYPE_FP32;
     request.serial_lanes = true;
 }
 
@@ -71,7 +71,7 @@ Test(predict_serial, is_no_faster_than_lanes_beside_each_other) {
 
 Test(predict_serial, one_rank_takes_the_same_either_way) {
     request = request_for(&arena, 1, "tiny", "local-cpu", "ndtune");
-    request.precision = DTYPE_FP32;
+    request.asked[PLAN_PRECISION] = DTYPE_FP32;
     const Prediction serial = predicted((Mesh){.size = {1, 1, 1, 1}}, true),
                      beside = predicted((Mesh){.size = {1, 1, 1, 1}}, false);
     cr_assert_float_eq(serial.step_s, beside.step_s, 0.01 * beside.step_s, "%g %g", serial.step_s, beside.step_s);

@@ -205,7 +205,7 @@ Test(search, mfu_is_model_flops_over_the_peak) {
 }
 
 Test(search, hfu_adds_what_the_program_runs_twice) {
-    request.recompute = RECOMPUTE_FULL;
+    request.asked[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
     run();
     const Prediction *best = &result.entries[0];
     // accelerate stops a layer's second forward where nothing more is needed, so the output and the down projection do

@@ -86,7 +86,7 @@ Test(space, without_a_batch_each_plan_is_within_half_a_unit_of_4M_tokens) {
 }
 
 Test(space, an_asked_choice_is_the_only_one) {
-    request.recompute = RECOMPUTE_FULL;
+    request.asked[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
     request.micro_batch = 4;
     space_enumerate(&request, &arena, &space);
     for (int i = 0; i < space.candidate_count; i++) {

@@ -44,16 +44,11 @@ void fixture_fill(Fixture *fixture) {
                              .world = 8,
                              .model_asked = "7b",
                              .seq = 4096,
-                             .zero = TUNE_ANY,
-                             .reshard = TUNE_ANY,
-                             .recompute = TUNE_ANY,
-                             .cp_rotate = TUNE_ANY,
-                             .attention = TUNE_ANY,
-                             .fused = TUNE_ANY,
-                             .precision = DTYPE_BF16,
                              .memory_limit_bytes = 1000,
                              .assumptions = fixture->assumptions,
                              .assumption_count = 1};
+    plan_fields_unsaid(request->asked);
+    request->asked[PLAN_PRECISION] = DTYPE_BF16;
     cr_assert_eq(model_find("7b", &none, &request->model, &error), STATUS_OK);
     cr_assert_eq(target_find("accelerate", &request->target, &error), STATUS_OK);
     snprintf(request->cluster.name, sizeof request->cluster.name, "box");

@@ -72,13 +72,13 @@ typedef struct Pair {
 
 // What is in the user's script comes from the command line.
 static ImportChoices of_the_script(const Pair *pair, const TrainPlan *plan) {
-    ImportChoices given = import_nothing_said;
+    ImportChoices given = import_nothing_said();
     given.seq = pair->holds_seq ? 0 : plan->seq;
     given.micro_batch = pair->holds_batch ? 0 : plan->micro_batch;
     given.grad_accum = pair->holds_batch ? 0 : plan->grad_accum;
     const bool in_fsdp = plan_shard_count(plan) > 1;
-    given.recompute = pair->holds_recompute && in_fsdp ? IMPORT_UNSAID : (int)plan->recompute;
-    given.attention = pair->holds_attention ? IMPORT_UNSAID : (int)plan->attention;
+    given.choice[PLAN_RECOMPUTE] = pair->holds_recompute && in_fsdp ? IMPORT_UNSAID : (int)plan->recompute;
+    given.choice[PLAN_ATTENTION] = pair->holds_attention ? IMPORT_UNSAID : (int)plan->attention;
     const bool alone = pair->syntax != SYNTAX_YAML || strcmp(pair->importer, "accelerate") != 0;
     given.world = alone ? mesh_world(&plan->mesh) : 0;
     return given;

@@ -24,17 +24,18 @@ static Status parse(CommandId command, char *const *words) {
 
 Test(options, every_row_has_a_name_help_and_a_command) {
     for (int i = 0; i < OPTION_COUNT; i++) {
-        cr_assert_not_null(option_table[i].name, "row %d", i);
-        cr_assert_not_null(option_table[i].help, "%s", option_table[i].name);
-        cr_assert_neq(option_table[i].commands, 0, "%s", option_table[i].name);
-        cr_assert(option_table[i].type == VALUE_FLAG || option_table[i].value, "%s", option_table[i].name);
+        const OptionRow row = option_row((OptionId)i);
+        cr_assert_not_null(row.name, "row %d", i);
+        cr_assert_not_null(row.help, "%s", row.name);
+        cr_assert_neq(row.commands, 0, "%s", row.name);
+        cr_assert(row.type == VALUE_FLAG || row.value, "%s", row.name);
     }
 }
 
 Test(options, no_name_comes_twice) {
     for (int i = 0; i < OPTION_COUNT; i++) {
         for (int j = 0; j < i; j++) {
-            cr_assert_str_neq(option_table[i].name, option_table[j].name);
+            cr_assert_str_neq(option_row((OptionId)i).name, option_row((OptionId)j).name);
         }
     }
 }

@@ -127,7 +127,7 @@ Test(store, another_precision_is_not_a_hit) {
     const PredictionCache cache = store_cache(store);
     const TuneResult first = search(&cache);
     save(&first);
-    request.precision = DTYPE_FP32;
+    request.asked[PLAN_PRECISION] = DTYPE_FP32;
     cr_assert_eq(search(&cache).search.cached, 0);
 }
 

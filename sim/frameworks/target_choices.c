@@ -1,0 +1,68 @@
+// Fields without a row here are the same for every target: their usual value, and every value where they are searched.
+
+#include "sim/frameworks/target_choices.h"
+
+static int usual_zero(const Target *target, const TrainPlan *plan) {
+    return target_default_zero(target, &plan->mesh);
+}
+
+static int usual_rotate(const Target *target, const TrainPlan *plan) {
+    (void)plan;
+    return (int)target_default_rotate(target);
+}
+
+static int usual_attention(const Target *target, const TrainPlan *plan) {
+    (void)plan;
+    return (int)target->default_attention;
+}
+
+static int usual_fused(const Target *target, const TrainPlan *plan) {
+    (void)plan;
+    return (int)target->default_fused;
+}
+
+static int usual_fp8(const Target *target, const TrainPlan *plan) {
+    (void)plan;
+    return (int)target_default_fp8(target);
+}
+
+static bool offers_reshard(const Target *target, const TrainPlan *plan, int value) {
+    return value == RESHARD_ALWAYS || (plan->zero == 3 && !target->always_reshards);
+}
+
+static bool offers_recompute(const Target *target, const TrainPlan *plan, int value) {
+    (void)plan;
+    return value != RECOMPUTE_SELECTIVE || target->selective_flavour != SELECTIVE_NONE;
+}
+
+static bool offers_rotate(const Target *target, const TrainPlan *plan, int value) {
+    const bool several = plan->mesh.size[AXIS_CP] > 1;
+    return value == CP_ROTATE_RING ? target->cp_ring || !several : target->cp_allgather && several;
+}
+
+typedef struct TargetChoice {
+    int (*usual)(const Target *target, const TrainPlan *plan);
+    bool (*offers)(const Target *target, const TrainPlan *plan, int value);
+} TargetChoice;
+
+static const TargetChoice choices[PLAN_FIELD_COUNT] = {
+    [PLAN_ZERO] = {.usual = usual_zero},
+    [PLAN_RESHARD] = {.offers = offers_reshard},
+    [PLAN_RECOMPUTE] = {.offers = offers_recompute},
+    [PLAN_CP_ROTATE] = {usual_rotate, offers_rotate},
+    [PLAN_ATTENTION] = {.usual = usual_attention},
+    [PLAN_FUSED] = {.usual = usual_fused},
+    [PLAN_FP8_RECIPE] = {.usual = usual_fp8},
+};
+
+int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id) {
+    return choices[id].usual ? choices[id].usual(target, plan) : plan_fields[id].usual;
+}
+
+bool target_decides(PlanFieldId id) {
+    return choices[id].usual != NULL;
+}
+
+bool target_offers(const Target *target, const TrainPlan *plan, PlanFieldId id, int value) {
+    return !choices[id].offers || choices[id].offers(target, plan, value);
+}
