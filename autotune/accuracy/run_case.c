@@ -46,7 +46,7 @@ static const char *load_cluster(const RunMapper *mapper, const char *name, const
     int count = 0;
     const char *const *names = cluster_names(&count);
     const bool given = mapper->given_name && strcmp(mapper->given_name, name) == 0;
-    bool known = given || text_is_path(name);
+    bool known = given || cluster_is_file(name);
     for (int i = 0; i < count && !known; i++) {
         known = strcmp(names[i], name) == 0;
     }

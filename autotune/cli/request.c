@@ -71,7 +71,7 @@ static Status find_model(Builder *builder, Error *error) {
 static Status find_products(Builder *builder, const char *profile, Error *error) {
     ClusterProfile *cluster = &builder->request->cluster;
     int count = 0;
-    if (!text_is_path(profile)) {
+    if (!cluster_is_file(profile)) {
         return STATUS_OK;
     }
     TRY(chip_products_add(builder->cli, cluster, &count, error));

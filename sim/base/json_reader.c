@@ -1,6 +1,7 @@
 // Strict getters over one JSON object. Each error reads "file: path.key: what was expected, got what was found".
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,9 @@ Status json_get_double(const JsonReader *reader, const char *key, double low, do
     const double number = json_number_value(found);
     if (!(number >= low && number <= high)) {
         return json_error(reader, key, error, "must be between %.10g and %.10g, got %.10g", low, high, number);
+    }
+    if (number != 0 && fabs(number) < TEXT_LEAST_NUMBER) {
+        return json_error(reader, key, error, "must be 0 or at least %g in size, got %.10g", TEXT_LEAST_NUMBER, number);
     }
     *value = number;
     return STATUS_OK;

@@ -14,6 +14,9 @@ char *text_bytes(char out[TEXT_UNIT_BYTES], double bytes);
 char *text_seconds(char out[TEXT_UNIT_BYTES], double seconds);
 char *text_count(char out[TEXT_UNIT_BYTES], double count);
 
+// Smaller numbers are no quantity of a machine or a model, and what is divided by them is soon no number.
+#define TEXT_LEAST_NUMBER 1e-30
+
 // Whole-string parses: false on anything left over, on overflow, on empty text.
 bool text_parse_int(const char *text, int64_t *value);
 bool text_parse_double(const char *text, double *value);

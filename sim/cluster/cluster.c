@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "sim/base/json.h"
 #include "sim/base/text.h"
@@ -76,10 +77,25 @@ static Status find_embedded(const char *name, json_t **root, const char **origin
     return unknown_cluster(name, error);
 }
 
+static bool is_built_in(const char *name) {
+    for (int i = 0; i < embedded_profile_count; i++) {
+        if (text_same_word(name, embedded_profiles[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cluster_is_file(const char *name_or_path) {
+    struct stat about;
+    return text_is_path(name_or_path) ||
+           (!is_built_in(name_or_path) && stat(name_or_path, &about) == 0 && !S_ISDIR(about.st_mode));
+}
+
 Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error) {
     json_t *root = NULL;
     const char *origin = name_or_path;
-    if (text_is_path(name_or_path)) {
+    if (cluster_is_file(name_or_path)) {
         TRY(json_file_load(name_or_path, &root, error));
     } else {
         TRY(find_embedded(name_or_path, &root, &origin, error));
@@ -92,6 +108,7 @@ Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *prof
 void cluster_hash(const ClusterProfile *profile, Hash *hash) {
     Arena arena = {0};
     ClusterProfile copy = *profile;
+    cluster_order(&copy);
     const ClusterSlots slots = cluster_slots(&copy, cluster_dtypes(profile), &arena);
     hash_int(hash, profile->accelerator.device_class);
     hash_int(hash, slots.count);

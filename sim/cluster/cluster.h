@@ -213,6 +213,9 @@ typedef struct ClusterProfile {
 } ClusterProfile;
 
 // A built-in name (embedded cluster-profiles/*.json) or a path of a profile file. USAGE with a suggestion otherwise.
+// Is it the path of a profile file, and not the name of a built-in one?
+bool cluster_is_file(const char *name_or_path);
+
 Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error);
 const char *const *cluster_names(int *count);
 

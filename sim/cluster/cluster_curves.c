@@ -3,6 +3,7 @@
 // is never cheaper; holes of a protocol switch are therefore written as the level they rise to.
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/text.h"
@@ -46,7 +47,7 @@ static bool parse_key(const char *key, MeasuredCurve *curve) {
 
 static bool number_within(const json_t *value, double high, double *out) {
     *out = json_number_value(value);
-    return json_is_number(value) && *out > 0.0 && *out <= high;
+    return json_is_number(value) && *out >= TEXT_LEAST_NUMBER && *out <= high;
 }
 
 static Status read_points(const JsonReader *at, MeasuredCurve *curve, Arena *arena, Error *error) {
@@ -77,6 +78,14 @@ static Status read_points(const JsonReader *at, MeasuredCurve *curve, Arena *are
     return STATUS_OK;
 }
 
+// An order of their own (cluster_order.c): that of polaris.json, whose hash stores hold.
+static int by_kind_and_shape(const void *a, const void *b) {
+    const MeasuredCurve *left = a, *right = b;
+    return left->kind != right->kind     ? (int)right->kind - (int)left->kind
+           : left->nodes != right->nodes ? left->nodes - right->nodes
+                                         : left->per_node - right->per_node;
+}
+
 Status cluster_curves_read(const JsonReader *root, Arena *arena, ClusterProfile *profile, Error *error) {
     json_t *section = json_object_get(root->object, "curves");
     if (!section) {
@@ -103,6 +112,7 @@ Status cluster_curves_read(const JsonReader *root, Arena *arena, ClusterProfile 
         TRY(read_points(&at, curve, arena, error));
         profile->curve_count++;
     }
+    qsort(curves, (size_t)profile->curve_count, sizeof *curves, by_kind_and_shape);
     profile->curves = curves;
     return STATUS_OK;
 }

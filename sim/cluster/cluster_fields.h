@@ -47,6 +47,9 @@ ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *aren
 // The dtypes that the profile supports: those with a peak rate.
 unsigned cluster_dtypes(const ClusterProfile *profile);
 
+// Puts what a file names by keys, whose order says nothing, into an order of its own: attention kernels, targets.
+void cluster_order(ClusterProfile *profile);
+
 double cluster_slot_value(const ClusterSlot *slot);
 void cluster_slot_store(const ClusterSlot *slot, double value);
 

@@ -335,6 +335,7 @@ static Status read_root(Reading *reading, Error *error) {
     TRY(cluster_curves_read(&root, reading->arena, reading->profile, error));
     TRY(cluster_products_read(&root, reading->arena, reading->profile, error));
     TRY(cluster_calibration_read(&root, reading->arena, reading->profile, error));
+    cluster_order(reading->profile);
     reading->slots = cluster_slots(reading->profile, dtypes, reading->arena);
     TRY(refuse_unknown(reading, reading->root, "", error));
     TRY(read_provenance(reading, error));

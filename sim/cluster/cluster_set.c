@@ -95,6 +95,10 @@ static Status check_value(const ClusterSlot *slot, double value, Error *error) {
         return error_set(error, STATUS_USAGE, "%s must be between %.10g and %.10g, got %.10g", slot->path, field->low,
                          field->high, value);
     }
+    if (value != 0 && fabs(value) < TEXT_LEAST_NUMBER) {
+        return error_set(error, STATUS_USAGE, "%s must be 0 or at least %g in size, got %.10g", slot->path,
+                         TEXT_LEAST_NUMBER, value);
+    }
     if (field->type == FIELD_INTEGER && value != floor(value)) {
         return error_set(error, STATUS_USAGE, "%s must be an integer, got %.10g", slot->path, value);
     }

@@ -225,3 +225,39 @@ Test(cluster_read, a_document_that_is_not_an_object_is_refused) {
     root = json_array();
     check_refused("x.json: must be a JSON object");
 }
+
+static uint64_t hash_of(json_t *whole) {
+    ClusterProfile profile;
+    cr_assert_eq(cluster_read(whole, "x.json", &arena, &profile, &error), STATUS_OK, "%s", error.message);
+    Hash hash = hash_begin();
+    cluster_hash(&profile, &hash);
+    return hash_end(&hash);
+}
+
+// The same keys, the last first; sizes of groups have to ascend.
+static json_t *reversed(const char *name, json_t *object) {
+    if (!json_is_object(object) || strcmp(name, "groups") == 0) {
+        return json_incref(object);
+    }
+    const char *key, *keys[64];
+    json_t *value, *turned = json_object();
+    size_t count = 0;
+    json_object_foreach(object, key, value) {
+        keys[count++] = key;
+    }
+    while (count-- > 0) {
+        json_object_set_new(turned, keys[count], reversed(keys[count], json_object_get(object, keys[count])));
+    }
+    return turned;
+}
+
+Test(cluster_read, the_order_of_keys_changes_nothing) {
+    for (int i = 0; i < embedded_profile_count; i++) {
+        json_t *whole = NULL;
+        cr_assert_eq(json_text_load(embedded_profiles[i].text, "x.json", &whole, &error), STATUS_OK);
+        json_t *turned = reversed("", whole);
+        cr_expect_eq(hash_of(whole), hash_of(turned), "%s", embedded_profiles[i].name);
+        json_decref(turned);
+        json_decref(whole);
+    }
+}
