@@ -12,16 +12,23 @@ static void separate(Csv *csv) {
     csv->inside = true;
 }
 
+// What a spreadsheet would calculate or run; an apostrophe makes it a text there (OWASP, CSV injection). "-" alone is
+// none.
+static bool is_formula(const char *value) {
+    return value[0] != '\0' && strchr("=+-@\t\r", value[0]) && value[1] != '\0';
+}
+
 void csv_text(Csv *csv, const char *value) {
     separate(csv);
     if (!value) {
         return;
     }
+    const char *before = is_formula(value) ? "'" : "";
     if (!strpbrk(value, ",\"\r\n")) {
-        fputs(value, csv->out);
+        fprintf(csv->out, "%s%s", before, value);
         return;
     }
-    fputc('"', csv->out);
+    fprintf(csv->out, "\"%s", before);
     for (const char *p = value; *p; p++) {
         fputs(*p == '"' ? "\"\"" : (char[]){*p, '\0'}, csv->out);
     }

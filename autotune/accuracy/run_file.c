@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/escape.h"
 #include "sim/base/text.h"
 
 typedef enum { COLUMN_TEXT, COLUMN_INT, COLUMN_NUMBER } ColumnType;
@@ -115,6 +116,10 @@ static Status bad_value(const char *path, const CsvField *field, const Column *c
 
 static Status value_read(const char *path, const CsvField *field, const Column *column, void *value, Error *error) {
     const bool empty = field->text[0] == '\0';
+    if (column->type == COLUMN_TEXT && !text_is_line(field->text)) {
+        return error_set(error, STATUS_USAGE, "%s:%d:%d: %s must be one line of UTF-8 without control characters", path,
+                         field->line, field->column, column->name);
+    }
     if (column->type == COLUMN_TEXT) {
         *(const char **)value = field->text;
     } else if (column->type == COLUMN_INT) {

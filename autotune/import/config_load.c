@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "sim/base/escape.h"
+
 Status config_malformed(const ConfigSource *source, int line, const char *format, ...) {
     char sentence[ERROR_MESSAGE_BYTES];
     va_list arguments;
@@ -63,5 +65,6 @@ Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Are
 Status config_load(const char *path, Arena *arena, ConfigNode **root, Error *error) {
     char *text = NULL;
     TRY(read_whole(path, arena, &text, error));
-    return config_parse(text, path, syntax_of(path, text), arena, root, error);
+    const char *body = text_behind_mark(text);
+    return config_parse(body, path, syntax_of(path, body), arena, root, error);
 }

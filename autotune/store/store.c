@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "autotune/store/store_internal.h"
+#include "sim/base/escape.h"
 
 Status store_default_path(char path[STORE_PATH_BYTES], Error *error) {
     const char *data = getenv("XDG_DATA_HOME");
@@ -122,7 +123,8 @@ Status store_transaction(Store *store, StoreWork work, void *context, Error *err
 
 const char *text_at(sqlite3_stmt *row, int column, Arena *arena) {
     const unsigned char *text = sqlite3_column_text(row, column);
-    return text ? arena_text(arena, (const char *)text) : NULL;
+    const char *found = (const char *)text;  // of a file that anybody may have written
+    return !found ? NULL : text_is_line(found) ? arena_text(arena, found) : escape_line_text(found, arena);
 }
 
 void bind_text(sqlite3_stmt *statement, int *place, const char *text) {

@@ -181,6 +181,20 @@ static int count_lines(const char *path) {
     return count;
 }
 
+// A launcher, or the ssh that it starts, would take such a name for an option.
+static bool names_an_option(const LaunchOptions *options) {
+    bool found = options->hosts && (options->hosts[0] == '-' || strstr(options->hosts, ",-"));
+    FILE *file = options->hostfile ? fopen(options->hostfile, "r") : NULL;
+    char line[512];
+    while (file && fgets(line, sizeof line, file)) {
+        found = found || line[strspn(line, " \t")] == '-';
+    }
+    if (file) {
+        fclose(file);
+    }
+    return found;
+}
+
 // Of "a:2,b,a": two; what follows a colon are the slots.
 static int count_names(const char *hosts) {
     int count = 0;
@@ -203,6 +217,11 @@ static Status check_hosts(const LaunchOptions *options, Error *error) {
     }
     if (options->hostfile && access(options->hostfile, R_OK) != 0) {
         return error_set(error, STATUS_USAGE, "host file %s cannot be read: %s", options->hostfile, strerror(errno));
+    }
+    if (names_an_option(options)) {
+        return error_set(error, STATUS_USAGE, "%s '%s': the name of a host does not begin with '-'",
+                         options->hostfile ? "host file" : "hosts",
+                         options->hostfile ? options->hostfile : options->hosts);
     }
     const int named = options->hostfile ? count_lines(options->hostfile)
                       : options->hosts  ? count_names(options->hosts)

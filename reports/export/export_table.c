@@ -143,7 +143,8 @@ static const char *refuse_target(const ExportFormat *format, const ConfigJob *jo
 }
 
 static const char *refuse_text(const ConfigJob *job) {
-    return text_is_utf8(job->model_asked) ? NULL : "the path of the model is not UTF-8, which config files are";
+    const char *path = job->model->path;
+    return !path || text_is_utf8(path) ? NULL : "the path of the model is not UTF-8, which config files are";
 }
 
 static void place_on_nodes(ConfigJob *job, const ClusterProfile *cluster) {
@@ -158,7 +159,6 @@ static Status prepare(const ExportFormat *format, ExportJob *job, Error *error) 
     ConfigJob *config = &job->config;
     *config = (ConfigJob){.plan = &job->prediction->plan,
                           .model = &request->model,
-                          .model_asked = request->model_asked,
                           .target = request->target,
                           .arena = job->arena,
                           .asked = job};

@@ -31,6 +31,10 @@ int text_character(const char *text, unsigned *code) {
     return 0;
 }
 
+const char *text_behind_mark(const char *text) {
+    return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+}
+
 bool text_is_control(unsigned code) {
     static const struct {
         unsigned first, last;

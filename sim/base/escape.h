@@ -12,6 +12,9 @@
 // Length in bytes of the UTF-8 character at text and its code point; 0 where there is none (RFC 3629).
 int text_character(const char *text, unsigned *code);
 
+// Behind the byte order mark that some editors put before UTF-8.
+const char *text_behind_mark(const char *text);
+
 // Ends a line, steers a terminal or hides: what no name holds.
 bool text_is_control(unsigned code);
 

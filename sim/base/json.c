@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/escape.h"
+
 // Depth of a tree; stops looking below limit, so the recursion is bounded.
 static int tree_depth(json_t *value, int limit) {
     int deepest = 0;
@@ -41,6 +43,9 @@ static Status bytes_load(const char *bytes, size_t count, const char *origin, js
         return error_set(error, STATUS_USAGE, "%s: larger than %d MiB", origin, JSON_MAX_FILE_BYTES >> 20);
     }
     json_error_t parse_error;
+    const size_t mark = count >= 3 ? (size_t)(text_behind_mark(bytes) - bytes) : 0;
+    bytes += mark;
+    count -= mark;
     json_t *tree = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &parse_error);
     if (!tree && count == 0) {
         return error_set(error, STATUS_USAGE, "%s:1:1: empty; a JSON object is needed", origin);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "sim/base/escape.h"
-#include "sim/base/text.h"
 
 // "meta-llama/Llama-2-7b-hf": presets say which published config.json their sizes are from.
 static const char *published_name(const char *source, Arena *arena) {
@@ -21,15 +20,14 @@ static const char *published_name(const char *source, Arena *arena) {
 }
 
 const char *export_model_path(const ConfigJob *job, bool *known) {
-    const char *asked = job->model_asked;
-    const bool file = text_is_path(asked);
-    const char *published = file ? NULL : published_name(job->model->source, job->arena);
-    *known = file || published;
-    if (!file) {
+    const char *path = job->model->path;
+    const char *published = path ? NULL : published_name(job->model->source, job->arena);
+    *known = path || published;
+    if (!path) {
         return published ? published : job->model->name;
     }
-    const char *slash = strrchr(asked, '/');
-    return slash == NULL ? "." : slash == asked ? "/" : arena_format(job->arena, "%.*s", (int)(slash - asked), asked);
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? "." : slash == path ? "/" : arena_format(job->arena, "%.*s", (int)(slash - path), path);
 }
 
 const char *export_layer_class(const ModelSpec *model) {

@@ -13,8 +13,7 @@
 typedef struct ConfigJob {
     const TrainPlan *plan;
     const ModelSpec *model;
-    const char *model_asked;  // by the user: a name or a path
-    const Target *target;     // whose plan it is
+    const Target *target;  // whose plan it is
     int nodes, ranks_per_node;
     const char *header;             // what the file says about itself, without comment signs; lines end in '\n'
     Arena *arena;                   // of texts

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "sim/base/escape.h"
 #include "sim/base/text.h"
 
 ImportChoices import_nothing_said(void) {
@@ -31,7 +32,8 @@ void import_find(Import *import, FindingKind kind, const char *path, const char 
     import->findings = arena_grow(import->arena, import->findings, (size_t)import->finding_count,
                                   &import->finding_capacity, sizeof *import->findings);
     import->findings[import->finding_count++] =
-        (ImportFinding){kind, path, node ? node->line : 0, arena_text(import->arena, sentence)};
+        (ImportFinding){kind, path ? escape_line_text(path, import->arena) : NULL, node ? node->line : 0,
+                        escape_line_text(sentence, import->arena)};
 }
 
 void import_say_offload(Import *import, const char *path, const char *to) {

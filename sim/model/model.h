@@ -72,6 +72,7 @@ typedef struct ModelSpec {
     bool scaled_embeddings;  // embeddings are multiplied by sqrt(hidden) (gemma)
     const char *type;        // Hugging Face's model_type; NULL = llama
     const char *note;        // one sentence about what is taken differently from the model's own code; NULL = nothing
+    const char *path;        // of the config.json that it was read from; NULL = a preset
     const char *source;      // where the figures come from; static or arena text
 } ModelSpec;
 

@@ -105,6 +105,7 @@ Status model_config_load(const char *path, Arena *arena, ModelSpec *model, Error
     json_t *root = NULL;
     TRY(json_file_load(path, &root, error));
     ModelSpec read = {.source = arena_text(arena, path)};
+    read.path = read.source;
     const Config config = {.json = {.origin = path, .path = "", .object = root}, .arena = arena, .model = &read};
     Status status = json_is_object(root) ? read_config(&config, error)
                                          : error_set(error, STATUS_USAGE, "%s: must be a JSON object", path);

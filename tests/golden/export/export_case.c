@@ -72,6 +72,7 @@ void case_fill(Case *made, const char *model, const char *target, const TrainPla
     request->cluster.node.accelerators = 8;
     cr_assert_eq(model_find(text_is_path(model) ? "llama-3-8b" : model, &made->arena, &request->model, &error), 0, "%s",
                  error.message);
+    request->model.path = text_is_path(model) ? model : NULL;
     cr_assert_eq(target_find(target, &request->target, &error), STATUS_OK, "%s", error.message);
     made->target = *request->target;
     made->target.evidence = "unvalidated";

@@ -59,6 +59,7 @@ static void write_one(const char *folder, const Golden *golden, int number, cons
     snprintf(asked, sizeof asked, "./%s/config.json", text && text_is_utf8(text) ? text : "x");
     case_fill(&made, asked, golden->target, &golden->plan);
     cr_assert_eq(model_find(golden->model, &made.arena, &made.request.model, &error), STATUS_OK, "%s", error.message);
+    made.request.model.path = asked;
     if (text) {
         take_name(made.request.model.name, sizeof made.request.model.name, text);
         take_name(made.request.cluster.name, sizeof made.request.cluster.name, text);
