@@ -7,6 +7,7 @@
 #include "autotune/scaling.h"
 #include "reports/memory_terms.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/framework.h"
 
 char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]) {
     char text[MESH_TEXT_BYTES];
@@ -91,25 +92,12 @@ char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]) {
     return out;
 }
 
-// What the frameworks call micro-batch and accumulation, or the batch that takes its place.
-static const struct {
-    const char *target, *micro, *rest;
-    bool whole;  // rest is the global batch
-} batch_keys[] = {
-    {"accelerate", "DataLoader batch_size", "gradient_accumulation_steps", false},
-    {"axolotl", "micro_batch_size", "gradient_accumulation_steps", false},
-    {"torchtitan", "local_batch_size", "global_batch_size", true},
-    {"megatron", "--micro-batch-size", "--global-batch-size", true},
-    {"nanotron", "micro_batch_size", "batch_accumulation_per_replica", false},
-    {"deepspeed", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", false},
-};
-
 static void words_batch_keys(const Target *target, const TrainPlan *plan, FILE *out) {
-    for (size_t i = 0; i < sizeof batch_keys / sizeof batch_keys[0]; i++) {
-        if (strcmp(batch_keys[i].target, target->name) == 0) {
-            fprintf(out, "  in %s: %s %d, %s %lld\n", target->name, batch_keys[i].micro, plan->micro_batch,
-                    batch_keys[i].rest, (long long)(batch_keys[i].whole ? plan_global_batch(plan) : plan->grad_accum));
-        }
+    const Framework *framework = framework_of(target->name);
+    if (framework && framework->micro_batch) {
+        fprintf(out, "  in %s: %s %d, %s %lld\n", target->name, framework->micro_batch, plan->micro_batch,
+                framework->accumulation,
+                (long long)(framework->accumulation_is_batch ? plan_global_batch(plan) : plan->grad_accum));
     }
 }
 

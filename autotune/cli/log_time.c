@@ -37,11 +37,12 @@ Status log_step_time(const Cli *cli, OptionId id, const char *path, const TrainP
     const char *option = option_row(id).name;
     const char *text = "";
     StepLog log;
+    char formats[STEP_LOG_FORMATS_BYTES];
     TRY(read_text(option, path, arena, &text, error));
     step_log_read(text, (double)plan_tokens_per_step(plan) / mesh_world(&plan->mesh), arena, &log);
     if (log.count == 0) {
         return error_set(error, STATUS_USAGE, "--%s %s holds no step time: %s%s", option, path,
-                         log.nothing ? log.nothing : "there are ", log.nothing ? "" : step_log_formats());
+                         log.nothing ? log.nothing : "there are ", log.nothing ? "" : step_log_formats(formats));
     }
     const int warm_up = log.average ? 0 : cli_integer_or(cli, OPTION_WARM_UP, WARM_UP);
     if (log.count <= warm_up) {

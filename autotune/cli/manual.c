@@ -304,8 +304,9 @@ Status manual_page(FILE *out, const char *version, Error *error) {
     fputs(documents, out);
     man_csv(out);
     fputs(tune_sessions, out);
+    char formats[STEP_LOG_FORMATS_BYTES];
     fputs(with_command, out);
-    troff_text(out, step_log_formats());
+    troff_text(out, step_log_formats(formats));
     fputs(". ndtune calibrate \\-\\-log reads the same formats. Let one rank print them. A command that fails, or "
           "prints none, is stored with that reason.\n",
           out);

@@ -11,6 +11,7 @@
 #include "autotune/space.h"
 #include "autotune/target_on_cluster.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/framework.h"
 #include "sim/frameworks/target_choices.h"
 
 enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS };
@@ -137,7 +138,9 @@ static Status find_target(Builder *builder, Error *error) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
     const bool given = cli_given(cli, OPTION_TARGET);
-    const char *name = given ? cli_value(cli, OPTION_TARGET)->text : builder->defaults->target;
+    const char *name = given                       ? cli_value(cli, OPTION_TARGET)->text
+                       : builder->defaults->target ? builder->defaults->target
+                                                   : framework_list(&(int){0})[0]->name;
     TRY(cli_blame(cli, OPTION_TARGET, target_find(name, &request->target, error)));
     request->target = target_on_cluster(request->target, &request->cluster, &cli->arena);
     assume(builder,
@@ -146,15 +149,12 @@ static Status find_target(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
-// Frameworks whose users would think of pipeline stages, which are no axis here, once a model spans nodes.
 static void say_no_pipeline(Builder *builder) {
-    static const char *const with_pipeline[] = {"megatron", "torchtitan", "nanotron", "deepspeed"};
     const TuneRequest *request = builder->request;
+    const Framework *framework = framework_of(request->target->name);
     const bool spans = !builder->defaults->single_plan && request->world > request->cluster.node.accelerators;
-    for (size_t i = 0; spans && i < sizeof with_pipeline / sizeof with_pipeline[0]; i++) {
-        if (strcmp(request->target->name, with_pipeline[i]) == 0) {
-            assume(builder, "no pipeline stages: shapes with them are not in the search, and may be faster");
-        }
+    if (spans && framework && framework->has_pipelines) {
+        assume(builder, "no pipeline stages: shapes with them are not in the search, and may be faster");
     }
 }
 

@@ -10,8 +10,8 @@
 #include "autotune/predict.h"
 #include "autotune/search.h"
 
-const RequestDefaults search_defaults = {.cluster = "dgx-h100", .target = "accelerate"};
-const RequestDefaults predict_defaults = {.cluster = "dgx-h100", .target = "accelerate", .single_plan = true};
+const RequestDefaults search_defaults = {.cluster = "dgx-h100"};
+const RequestDefaults predict_defaults = {.cluster = "dgx-h100", .single_plan = true};
 
 Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneResult *result, Error *error) {
     const PredictionCache cache = store_cache(store);

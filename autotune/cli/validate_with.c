@@ -167,10 +167,11 @@ static Status times_read(const With *with, const char *output, RunRecord *record
     const TrainPlan *plan = &record->prediction.plan;
     Arena *arena = &with->cli->arena;
     StepLog log;
+    char formats[STEP_LOG_FORMATS_BYTES];
     step_log_read(output, (double)plan_tokens_per_step(plan) / mesh_world(&plan->mesh), arena, &log);
     if (!log.format) {
         return error_set(error, STATUS_ENVIRONMENT, "the command printed no step times that ndtune reads: %s",
-                         step_log_formats());
+                         step_log_formats(formats));
     }
     if (log.nothing) {
         return error_set(error, STATUS_ENVIRONMENT, "%s: %s", log.format, log.nothing);

@@ -1,4 +1,4 @@
-// TOML as the config files of torchtitan use it: tables, dotted keys, strings on one line, numbers, booleans, arrays,
+// TOML as config files use it: tables, dotted keys, strings on one line, numbers, booleans, arrays,
 // inline tables, comments. Debian has no TOML library for C; what is not read here (arrays of tables, strings over
 // several lines) is refused by name.
 

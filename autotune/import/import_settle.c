@@ -145,7 +145,7 @@ static void settle_batch(Import *import) {
     }
 }
 
-// torchtitan reduces over replicas on every micro-step (its issue 1929); who accumulates there pays each time.
+// Who accumulates where replicas are reduced on every micro-step pays each time.
 static void say_reductions(Import *import) {
     const Target *target = NULL;
     Error none = {0};

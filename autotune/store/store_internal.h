@@ -68,7 +68,7 @@ Status store_put_prices(Store *store, const ChipPrice *prices, int count, Error 
 
 uint64_t store_model_hash(const ModelSpec *model);
 uint64_t store_profile_hash(const ClusterProfile *cluster);
-void store_target_text(const Target *target, char *out, size_t bytes);  // "accelerate@1.14"
+void store_target_text(const Target *target, char *out, size_t bytes);  // "name@version"
 
 // A run with its spans and totals, inside a transaction of the caller's.
 Status store_put_run(Store *store, const RunRecord *run, int64_t *run_id, Error *error);

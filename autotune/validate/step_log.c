@@ -1,40 +1,63 @@
-// Logs of lines, one row per format: an extended regular expression with the quantity as its second group. Sources: the
-// print statements of torchtitan 0.2 (components/metrics.py), Megatron-LM (training_log), nanotron (LoggerWriter, which
-// shortens numbers: 3.05K), transformers 4.57 (Trainer's summary; its progress bar is tqdm's, which smooths over some
-// steps).
+// Logs of lines, by the patterns of the frameworks (sim/frameworks) and one of any program.
 
 #include "autotune/validate/step_log.h"
 
 #include <math.h>
 #include <regex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "autotune/validate/step_log_formats.h"
+#include "sim/frameworks/framework.h"
 
-typedef enum { SECONDS, MILLISECONDS, TOKENS_PER_S, STEPS_PER_S, BAR } Quantity;
+static const LogPattern of_any_program = {
+    .name = "step_time=", .pattern = "step[_ ]time(_s)?[\"']?[ =:]+" LOG_NUMBER " *(ms|s)?", .quantity = STEP_SECONDS};
 
-typedef struct Format {
-    const char *name, *pattern;  // group 2 is the number, group 4 its unit where there is one
-    Quantity quantity;
-    bool average;
-} Format;
+enum { GROUPS = 5, LINE_BYTES = 4096 };
 
-#define NUMBER "([0-9][0-9,]*\\.?[0-9]*([eE][-+]?[0-9]+)?)"
-static const Format formats[] = {
-    {"step_time=", "step[_ ]time(_s)?[\"']?[ =:]+" NUMBER " *(ms|s)?", SECONDS, false},
-    {"Megatron-LM", "elapsed time per iteration \\(ms\\)(): *" NUMBER "()", MILLISECONDS, false},
-    {"nanotron", "elapsed_time_per_iteration_ms(): *" NUMBER "([KM])?", MILLISECONDS, false},
-    {"torchtitan", "step: *[0-9]+ .*tps(): *" NUMBER "()", TOKENS_PER_S, false},
-    {"HF Trainer, progress bar", "[0-9]+/[0-9]+ \\[[0-9:]+<[^,]*(), *" NUMBER "(s/it|it/s)", BAR, false},
-    {"HF Trainer, summary", "['\"]train_steps_per_second['\"]():? *" NUMBER "()", STEPS_PER_S, true},
-};
-enum { FORMATS = sizeof formats / sizeof formats[0], GROUPS = 5, LINE_BYTES = 4096 };
+// The n-th pattern in the order in which they are tried; NULL past the last.
+static const LogPattern *pattern_at(int n) {
+    int count = 0, at = 1;
+    const Framework *const *frameworks = framework_list(&count);
+    if (n == 0) {
+        return &of_any_program;
+    }
+    for (int anybodys = 0; anybodys < 2; anybodys++) {
+        for (int i = 0; i < count; i++) {
+            for (const LogPattern *row = frameworks[i]->logs; row && row->name; row++) {
+                if (row->anybodys == anybodys && at++ == n) {
+                    return row;
+                }
+            }
+        }
+    }
+    return NULL;
+}
 
-const char *step_log_formats(void) {
-    return "step_time=SECONDS (or ms with the unit behind it), torchtitan (tps:), Megatron-LM (elapsed time per "
-           "iteration (ms):), nanotron (elapsed_time_per_iteration_ms:), HF Trainer (its progress bar, else "
-           "train_steps_per_second; trainer_state.json of a run that ended)";
+static const Framework *framework_of_pattern(const LogPattern *pattern) {
+    int count = 0;
+    const Framework *const *frameworks = framework_list(&count);
+    for (int i = 0; i < count; i++) {
+        for (const LogPattern *row = frameworks[i]->logs; row && row->name; row++) {
+            if (row == pattern) {
+                return frameworks[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+char *step_log_formats(char out[STEP_LOG_FORMATS_BYTES]) {
+    size_t used = (size_t)snprintf(out, STEP_LOG_FORMATS_BYTES, "step_time=SECONDS (or ms with the unit behind it)");
+    const LogPattern *pattern;
+    for (int n = 1; (pattern = pattern_at(n)) && used < STEP_LOG_FORMATS_BYTES; n++) {
+        if (pattern->words) {
+            used += (size_t)snprintf(out + used, STEP_LOG_FORMATS_BYTES - used, ", %s (%s)",
+                                     framework_of_pattern(pattern)->log_name, pattern->words);
+        }
+    }
+    return out;
 }
 
 // "12,345.6" as a number.
@@ -50,25 +73,25 @@ static double number_of(const char *text, regmatch_t match) {
     return strtod(digits, NULL);
 }
 
-static double seconds_of(const Format *format, double number, const char *unit, size_t unit_length,
+static double seconds_of(const LogPattern *format, double number, const char *unit, size_t unit_length,
                          double tokens_per_rank) {
     const bool thousands = unit_length == 1 && *unit == 'K', millions = unit_length == 1 && *unit == 'M';
     switch (format->quantity) {
-    case SECONDS:
+    case STEP_SECONDS:
         return unit_length == 2 ? number * 1e-3 : number;
-    case MILLISECONDS:
+    case STEP_MILLISECONDS:
         return number * 1e-3 * (thousands ? 1e3 : millions ? 1e6 : 1);
-    case TOKENS_PER_S:
+    case STEP_TOKENS_PER_S:
         return number > 0 ? tokens_per_rank / number : 0;
-    case STEPS_PER_S:
+    case STEP_STEPS_PER_S:
         return number > 0 ? 1 / number : 0;
-    case BAR:
+    case STEP_BAR:
         return *unit == 's' ? number : number > 0 ? 1 / number : 0;
     }
     return 0;
 }
 
-static void read_line(const Format *format, const regex_t *regex, const char *line, double tokens_per_rank,
+static void read_line(const LogPattern *format, const regex_t *regex, const char *line, double tokens_per_rank,
                       Arena *arena, size_t *capacity, StepLog *log) {
     regmatch_t match[GROUPS];
     if (regexec(regex, line, GROUPS, match, 0) != 0) {
@@ -83,7 +106,8 @@ static void read_line(const Format *format, const regex_t *regex, const char *li
     }
 }
 
-static void read_format(const Format *format, const char *text, double tokens_per_rank, Arena *arena, StepLog *log) {
+static void read_format(const LogPattern *format, const char *text, double tokens_per_rank, Arena *arena,
+                        StepLog *log) {
     regex_t regex;
     size_t capacity = 0;
     *log = (StepLog){.average = format->average};
@@ -113,7 +137,8 @@ void step_log_read(const char *text, double tokens_per_rank, Arena *arena, StepL
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !log->format; i++) {
         files[i](text, tokens_per_rank, arena, log);
     }
-    for (int i = 0; i < FORMATS && !log->format; i++) {
-        read_format(&formats[i], text, tokens_per_rank, arena, log);
+    const LogPattern *pattern;
+    for (int n = 0; !log->format && (pattern = pattern_at(n)); n++) {
+        read_format(pattern, text, tokens_per_rank, arena, log);
     }
 }

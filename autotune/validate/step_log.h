@@ -7,7 +7,7 @@
 #include "sim/base/arena.h"
 
 typedef struct StepLog {
-    const char *format;  // "Megatron-LM"; NULL = no line of any known format
+    const char *format;  // "step_time="; NULL = no line of any known format
     double *step_s;      // one per line that told one, in order
     int count;
     bool average;         // one number for the whole run, its warm-up included
@@ -19,4 +19,5 @@ typedef struct StepLog {
 void step_log_read(const char *text, double tokens_per_rank, Arena *arena, StepLog *log);
 
 // The formats in words, for the manual page and for the sentence when nothing was found.
-const char *step_log_formats(void);
+enum { STEP_LOG_FORMATS_BYTES = 1024 };
+char *step_log_formats(char out[STEP_LOG_FORMATS_BYTES]);

@@ -22,7 +22,7 @@ typedef struct HtmlTimeline {
 
 // The best plan under another framework than the one that was asked about.
 typedef struct HtmlOther {
-    const char *name;            // "torchtitan@0.2", as export formats name it
+    const char *name;            // "name@version", as export formats name it
     const TuneRequest *request;  // with that target
     Prediction prediction;       // of the plan with that framework's kernels
     const char *reason;          // why it does not run there; NULL

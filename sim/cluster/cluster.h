@@ -155,7 +155,7 @@ typedef struct Interference {
 // What running a target costs on this machine, as its runs taught: stands for those numbers of the target's own row
 // (sim/frameworks/target.h, TargetRuntime). autotune/target_on_cluster.h applies it.
 typedef struct ClusterTarget {
-    char name[48];  // "accelerate@1.14"
+    char name[48];  // "name@version"
     double host_s_per_op, other_share, collective_share, crowding_share, step_fixed_s;
     double memory_passes, loss_bytes_per_logit, optimizer_bytes_per_parameter;
     double allocator_slack;

@@ -143,7 +143,7 @@ static const ClusterField target_fields[] = {
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
 
-// The key of a target below "targets": "accelerate@1_14".
+// The key of a target below "targets": "name@1_14".
 static const char *cluster_target_key(const char *name, Arena *arena) {
     char *key = arena_text(arena, name);
     for (char *p = key; *p; p++) {

@@ -183,7 +183,7 @@ static Status read_targets(const Reading *reading, Error *error) {
         ClusterTarget *target = &profile->targets[profile->target_count];
         const char *at = strchr(key, '@');
         if (!at || at == key || at[1] == '\0' || strlen(key) >= sizeof target->name || strchr(key, '.')) {
-            return error_at(reading, path, error, "keys are name@version with _ for ., such as accelerate@1_14", key);
+            return error_at(reading, path, error, "keys are name@version with _ for ., such as ndtune@1", key);
         }
         snprintf(target->name, sizeof target->name, "%s", key);
         for (char *p = target->name + (at - key); *p; p++) {

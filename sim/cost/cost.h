@@ -71,7 +71,7 @@ double cost_gemm_s(const Accelerator *accelerator, Dtype dtype, int64_t m, int64
 
 // Causal or full attention block over b sequences. visible_share: of the queries x keys pairs that the mask lets
 // through (0.5 causal); below 1 the block is taken to hold the diagonal. Kernel: the profile's "flash" row nearest in
-// head_dim, which is what PyTorch's scaled_dot_product_attention runs under accelerate; a profile without such rows:
+// head_dim, which is what PyTorch's scaled_dot_product_attention runs; a profile without such rows:
 // its nearest row.
 double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim,
                         double queries, double keys, double visible_share, bool backward);

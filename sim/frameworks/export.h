@@ -21,8 +21,8 @@ typedef struct ConfigJob {
 } ConfigJob;
 
 typedef struct ExportFormat {
-    const char *name;       // "accelerate-yaml"
-    const char *target;     // whose plans it takes: "accelerate@1.14"; the first row of a target is its usual format
+    const char *name;       // "format" of --as
+    const char *target;     // whose plans it takes: "name@version"; the first row of a target is its usual format
     const char *also;       // another version of the target whose file is the same; NULL
     const char *file_name;  // usual
     const char *versions;   // of the framework that read the file, in words

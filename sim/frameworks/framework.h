@@ -37,16 +37,49 @@ struct TargetVersion {
     const TargetSetting *settings;
 };
 
+// What else people call it, or what trains by it. Rows with the same sentence are told as one.
+typedef struct FrameworkSynonym {
+    const char *word;      // NULL = the end
+    const char *sentence;  // "trl trains by it"; NULL = just another spelling
+} FrameworkSynonym;
+
+// How its log tells the time of a step: an extended regular expression with the number as its second group, and its
+// unit, where there is one, as its fourth.
+typedef enum { STEP_SECONDS, STEP_MILLISECONDS, STEP_TOKENS_PER_S, STEP_STEPS_PER_S, STEP_BAR } StepQuantity;
+
+typedef struct LogPattern {
+    const char *name;  // NULL = the end
+    const char *pattern;
+    StepQuantity quantity;
+    const char *words;  // for the list of formats: "tps:"; NULL = told with another
+    bool average;       // one number for the whole run, its warm-up included
+    bool anybodys;      // other programs print such lines too: tried after all others
+} LogPattern;
+
+#define LOG_NUMBER "([0-9][0-9,]*\\.?[0-9]*([eE][-+]?[0-9]+)?)"
+
 typedef struct Framework {
-    const char *name;                      // "accelerate"
+    const char *name;                      // of the folder
     const TargetVersion *const *versions;  // the default one first; ends at NULL. None: it trains by another's
     const ExportFormat *const *formats;    // of its config files, the usual one first; ends at NULL; NULL = none
-    const ImportFormat *config;            // the file of it that can be read; NULL = none
+    // Why its packages cannot run a plan that its row allows: one sentence, arena text; NULL. NULL = whatever.
+    const char *(*refuse)(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
+    const ImportFormat *config;        // the file of it that can be read; NULL = none
+    const FrameworkSynonym *synonyms;  // NULL = none
+    const LogPattern *logs;            // NULL = none
+    const char *log_name;              // whose logs they are, in words
+    // What it calls micro-batch and accumulation, or the batch that takes its place; NULL = nothing of its own.
+    const char *micro_batch, *accumulation;
+    bool accumulation_is_batch;  // the latter is the global batch
+    bool has_pipelines;          // its users would think of pipeline stages once a model spans nodes
 } Framework;
 
 const Framework *const *framework_list(int *count);
 
-// "accelerate, axolotl or deepspeed": those for which it holds.
+// The one of that name; NULL.
+const Framework *framework_of(const char *name);
+
+// "this, that or another": those for which it holds.
 char *framework_names(bool (*holds)(const Framework *framework), char *out, size_t bytes);
 
 // ---- the fields of Target

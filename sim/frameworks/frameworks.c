@@ -30,6 +30,15 @@ const Framework *const *framework_list(int *count) {
     return frameworks;
 }
 
+const Framework *framework_of(const char *name) {
+    for (int i = 0; i < COUNT; i++) {
+        if (strcmp(frameworks[i]->name, name) == 0) {
+            return frameworks[i];
+        }
+    }
+    return NULL;
+}
+
 char *framework_names(bool (*holds)(const Framework *framework), char *out, size_t bytes) {
     const int last = COUNT - 1;
     int more = 0;

@@ -46,7 +46,7 @@ typedef struct ImportKeys {
 } ImportKeys;
 
 typedef struct ImportFormat {
-    const char *name;          // "accelerate": of --from-format
+    const char *name;          // of --from-format
     const char *const *marks;  // keys by which such a file is known, NULL at the end
     ImportKeys keys;
     Status (*read)(Import *import, Error *error);
@@ -57,8 +57,8 @@ struct Import {
     const ImportFormat *format;
     bool recognised;         // the format follows from the keys
     const ImportKeys *keys;  // as of the format, where this flavour has no others
-    const char *flavour;     // "accelerate config, FSDP version 2"
-    const char *target;      // whose plans it is predicted for: "accelerate@1.14"
+    const char *flavour;     // "config of this, version 2"
+    const char *target;      // whose plans it is predicted for: "name@version"
     const char *successor;   // the same framework with what replaces this; NULL
     ConfigNode *root;
     Arena *arena;

@@ -16,7 +16,7 @@ const TargetVersion pytorch = {
                                                   // there too)
 };
 
-// Read in huggingface/accelerate 16cb6eb (tag v1.14.0) and PyTorch's fsdp/_fully_shard.
+// Read in PyTorch's fsdp/_fully_shard and what Trainers pass to it (parallelism.md 1).
 const TargetVersion pytorch_fsdp = {
     .extends = &pytorch,
     .settings =

@@ -1,15 +1,16 @@
 // Finding a row of the capability table by "name" or "name@version", and its defaults.
 
-#include "sim/frameworks/target.h"
+#include "sim/frameworks/framework.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "sim/base/text.h"
 
 enum { MAX_TARGETS = 64, NAME_BYTES = 64 };
 
-// "accelerate@1.14, ndtune@1": every row of that name, or every row when name is NULL.
+// "one@1.14, other@1": every row of that name, or every row when name is NULL.
 static void list_rows(const char *name, char *out, size_t bytes) {
     int count = 0;
     const Target *table = target_table(&count);
@@ -22,28 +23,63 @@ static void list_rows(const char *name, char *out, size_t bytes) {
     }
 }
 
-// Tools that train by a framework of the table.
-static const TextSynonym target_synonyms[] = {
-    {"trl", "trl trains by accelerate: --target accelerate"},
-    {"hf", "transformers' Trainer trains by accelerate: --target accelerate"},
-    {"huggingface", "transformers' Trainer trains by accelerate: --target accelerate"},
-    {"transformers", "transformers' Trainer trains by accelerate: --target accelerate"},
-    {"trainer", "transformers' Trainer trains by accelerate: --target accelerate"},
-    {"hf-trainer", "transformers' Trainer trains by accelerate: --target accelerate"},
-    {"llama-factory", "LLaMA-Factory trains by accelerate, or by deepspeed"},
-    {"fsdp", "FSDP version 2 is that of torchtitan and accelerate; version 1 is --target fsdp1"},
-    {"fsdp2", "FSDP version 2 is that of torchtitan and accelerate"},
-    {"pytorch", "FSDP version 2 is that of torchtitan and accelerate; version 1 is --target fsdp1"},
-    {"composer", "Composer trains by FSDP version 1: --target fsdp1"},
-    {"llm-foundry", "Composer trains by FSDP version 1: --target fsdp1"},
-    {"fms-fsdp", "it trains by FSDP version 1: --target fsdp1"},
-    {"nemo",
-     "NeMo and Megatron-Bridge train by Megatron: --target megatron; Automodel's file is export --as automodel"},
-    {"megatron-bridge", "NeMo and Megatron-Bridge train by Megatron: --target megatron"},
-    {"megatron-lm", "did you mean megatron?"},
-    {"automodel", "its file is that of ndtune export --as automodel"},
-    {"titan", "did you mean torchtitan?"},
-};
+static const FrameworkSynonym *synonym_of(const Framework *framework, const char *word) {
+    for (const FrameworkSynonym *row = framework->synonyms; row && row->word; row++) {
+        if (strcasecmp(row->word, word) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+// What the frameworks from the i-th on say about the word, those that say the same as one: "FSDP version 2: --target
+// this or that".
+static void append_saying(int i, const char *word, char *out, size_t bytes) {
+    int count = 0;
+    const Framework *const *all = framework_list(&count);
+    const char *sentence = synonym_of(all[i], word)->sentence, *separator = ": --target ";
+    size_t used = strlen(out);
+    used += (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? "; " : "", sentence);
+    for (; i < count && used < bytes; i++) {
+        const FrameworkSynonym *row = synonym_of(all[i], word);
+        if (row && strcmp(row->sentence, sentence) == 0 && all[i]->versions[0]) {
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", separator, all[i]->name);
+            separator = " or ";
+        }
+    }
+}
+
+static bool said_before(int i, const char *word) {
+    const Framework *const *all = framework_list(&(int){0});
+    const char *sentence = synonym_of(all[i], word)->sentence;
+    bool said = false;
+    for (int k = 0; k < i; k++) {
+        const FrameworkSynonym *row = synonym_of(all[k], word);
+        said |= row && strcmp(row->sentence, sentence) == 0;
+    }
+    return said;
+}
+
+// Of tools that train by a framework, and of other spellings; false where nobody knows the word.
+static bool hint_synonym(const char *word, Error *error) {
+    int count = 0;
+    char hint[ERROR_HINT_BYTES] = "";
+    const Framework *const *all = framework_list(&count);
+    for (int i = 0; i < count; i++) {
+        const FrameworkSynonym *row = synonym_of(all[i], word);
+        if (row && !row->sentence) {
+            snprintf(hint, sizeof hint, "did you mean %s?", all[i]->name);
+            break;
+        }
+        if (row && !said_before(i, word)) {
+            append_saying(i, word, hint, sizeof hint);
+        }
+    }
+    if (hint[0]) {
+        error_hint(error, "%s", hint);
+    }
+    return hint[0];
+}
 
 static Status unknown_name(const char *name, Error *error) {
     int count = 0;
@@ -55,9 +91,8 @@ static Status unknown_name(const char *name, Error *error) {
     char rows[ERROR_HINT_BYTES];
     list_rows(NULL, rows, sizeof rows);
     const Status status = error_set(error, STATUS_USAGE, "unknown target \"%s\"; known: %s", name, rows);
-    const char *tool = text_synonym(name, target_synonyms, sizeof target_synonyms / sizeof target_synonyms[0]);
-    if (tool) {
-        return error_hint(error, "%s", tool);
+    if (hint_synonym(name, error)) {
+        return status;
     }
     const char *nearest = text_nearest(name, names, (size_t)count);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : status;

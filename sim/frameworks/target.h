@@ -19,7 +19,7 @@ typedef enum { TP_SP, TP_AR, TP_HF } TpFlavour;
 typedef enum { RECOMPUTE_BLOCK, RECOMPUTE_CHILD } RecomputeFlavour;
 
 // What recompute=selective makes again. CORE: the attention kernel's own values (Korthikanti et al. 2022, section 5).
-// OPS: everything but every second GEMM's output and attention's (torchtitan's per-op checkpointing).
+// OPS: everything but every second GEMM's output and attention's (per-op checkpointing).
 typedef enum { SELECTIVE_NONE, SELECTIVE_CORE, SELECTIVE_OPS } SelectiveFlavour;
 
 // When dp_replicate > 1 is refused while dp_shard = 1.
@@ -58,7 +58,7 @@ typedef struct TargetRuntime {
 } TargetRuntime;
 
 typedef struct Target {
-    const char *name;      // "accelerate"
+    const char *name;      // of its framework
     const char *version;   // "1.14"
     const char *until;     // "YYYY-MM": runs from before that month are of this version; NULL = of any date
     const char *evidence;  // "unvalidated" until measured runs stand behind it
@@ -90,10 +90,10 @@ typedef struct Target {
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
     bool tp_copies;           // TP_SP: a copy orders what was gathered or will be scattered along the sequence
     bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
-    bool fused_softmax;  // eager attention's scale, mask and softmax are Megatron's kernel, where it takes the shape
-    bool fuses_passes;   // with fused mode `fused`: a sum and the norm behind it, and the whole loss, are one pass each
-    bool own_kernels;    // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
-    bool master_fp32;    // fp32 master when precision is lower
+    bool fused_softmax;       // eager attention's scale, mask and softmax are one kernel, where it takes the shape
+    bool fuses_passes;  // with fused mode `fused`: a sum and the norm behind it, and the whole loss, are one pass each
+    bool own_kernels;   // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
+    bool master_fp32;   // fp32 master when precision is lower
     Fp8Flavour fp8_flavour;
     AllocatorFlavour allocator;
     // legality
@@ -115,7 +115,7 @@ typedef struct Target {
     TargetRuntime runtime;
 } Target;
 
-// "accelerate", "accelerate@1.14", "ndtune". USAGE with a suggestion otherwise.
+// "name", "name@version". USAGE with a suggestion otherwise.
 Status target_find(const char *name_and_version, const Target **target, Error *error);
 const Target *target_table(int *count);
 

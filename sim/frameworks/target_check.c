@@ -1,10 +1,10 @@
 // Legality of a plan for a target: a table of rules, each answers NULL or one sentence with the numbers and what to
-// change. The first rule that objects speaks. Sources: reference/parallelism.md 1.1 (accelerate's mesh rules), 1.3
+// change. The first rule that objects speaks. Sources: reference/parallelism.md 1.1 (mesh rules), 1.3
 // (sequence split), 2.1 (sequence parallelism). Memory is not a matter of legality and is not looked at.
 
 #include <string.h>
 
-#include "sim/frameworks/target.h"
+#include "sim/frameworks/framework.h"
 
 typedef struct Check {
     const Target *target;
@@ -185,30 +185,11 @@ static const char *check_local_tokens(const Check *check) {
         tp, (long long)tokens, check->plan->micro_batch, check->plan->seq, cp, tp / gcd(check->plan->seq / cp, tp));
 }
 
-typedef struct TypeWords {
-    const char *type, *words;
-} TypeWords;
-
-// base_model_tp_plan of transformers' configuration_*.py, where it is absent or not the split of heads that is
-// modelled.
-static const TypeWords transformers_plans[] = {
-    {"gpt2", "has no tensor-parallel plan for"},
-    {"mpt", "has no tensor-parallel plan for"},
-    {"phi3", "runs all heads on every tp rank (colwise_gather_output), which is not modelled, for"},
-};
-
-static const char *check_transformers_plan(const Check *check) {
-    const char *type = check->model->type;
-    if (check->target->tp_flavour != TP_HF || axis_size(check, AXIS_TP) == 1 || !type) {
-        return NULL;
-    }
-    for (size_t i = 0; i < sizeof transformers_plans / sizeof transformers_plans[0]; i++) {
-        if (strcmp(transformers_plans[i].type, type) == 0) {
-            return arena_format(check->arena, "tp=%d: transformers %s %s models: use tp=1", axis_size(check, AXIS_TP),
-                                transformers_plans[i].words, type);
-        }
-    }
-    return NULL;
+// What its packages cannot run although the row allows it.
+static const char *check_framework(const Check *check) {
+    const Framework *framework = framework_of(check->target->name);
+    return framework && framework->refuse ? framework->refuse(check->target, check->model, check->plan, check->arena)
+                                          : NULL;
 }
 
 // A table of positions ends; a norm over all heads of a token needs them on one rank.
@@ -329,25 +310,11 @@ static const char *check_token_count(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive,
-                                                          check_axes,
-                                                          check_replicate,
-                                                          check_zero,
-                                                          check_recompute,
-                                                          check_reshard,
-                                                          check_overlap,
-                                                          check_fp8,
-                                                          check_master,
-                                                          check_attention,
-                                                          check_tensor,
-                                                          check_sequence,
-                                                          check_local_tokens,
-                                                          check_rotation,
-                                                          check_token_count,
-                                                          check_structure,
-                                                          check_transformers_plan,
-                                                          check_order,
-                                                          check_reduce_dtype};
+    static const char *(*const rules[])(const Check *) = {
+        check_positive,  check_axes,      check_replicate,    check_zero,        check_recompute,
+        check_reshard,   check_overlap,   check_fp8,          check_master,      check_attention,
+        check_tensor,    check_sequence,  check_local_tokens, check_rotation,    check_token_count,
+        check_structure, check_framework, check_order,        check_reduce_dtype};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -9,7 +9,7 @@
 //
 // A scale per tensor from present values is the largest value of all tp ranks: one number reduced before the gather.
 // Delayed scales reduce all of them together after forward and after backward. What casts before GEMMs
-// move: fp8_casts.c. Not modelled: the first projection of layer 0, which accelerate leaves in bf16; reductions of
+// move: fp8_casts.c. Not modelled: the first projection of layer 0, which may be left in bf16; reductions of
 // scales of operands that no tp rank gathers; the pass over updated weights that finds their largest values.
 
 #include <string.h>

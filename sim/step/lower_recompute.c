@@ -28,17 +28,17 @@ static const char *const child_keeps[] = {"x", "attention_in", "x_mid", "mlp_in"
 // Where norms stand behind the halves they are children of their own, and these their inputs.
 static const char *const post_norm_keeps[] = {"attention_sum", "attention_sum_between", "mlp_sum", "mlp_sum_between",
                                               NULL};
-// torchtitan's per-op checkpointing: every second product of q, k, v, out, gate, up, down, attention's results and the
+// SELECTIVE_OPS: every second product of q, k, v, out, gate, up, down, attention's results and the
 // outputs of reduce-scatters (parallelism.md 2.1, 6.2).
 static const char *const op_keeps[] = {"x", "q", "v", "attention_out", "lse", "gate", "attention_sum_between",
                                        "mlp_sum", "mlp_sum_between",
                                        // inside attention, which does not run again
                                        "kv gathered", "kv ring even", "kv ring odd", NULL};
-// Megatron's selective recompute drops the attention kernel's own values (Korthikanti et al. 2022, section 5), and what
+// SELECTIVE_CORE drops the attention kernel's own values (Korthikanti et al. 2022, section 5), and what
 // other cp ranks sent for it.
 static const char *const core_drops[] = {
     "attention_probabilities", "lse", "kv gathered", "kv ring even", "kv ring odd", NULL};
-// Megatron's and nanotron's linear layers keep their split input and gather it again.
+// Linear layers that keep their split input gather it again.
 static const char *const gathered_inputs[] = {"attention_in_full", "mlp_in_full", NULL};
 
 static bool listed(const char *const *names, const char *name) {

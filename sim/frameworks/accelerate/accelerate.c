@@ -4,6 +4,7 @@
 #include "sim/frameworks/accelerate/accelerate.h"
 
 #include "sim/frameworks/accelerate/accelerate_files.h"
+#include "sim/frameworks/framework.h"
 #include "sim/frameworks/pytorch.h"
 
 const TargetVersion accelerate_1_14 = {
@@ -56,10 +57,44 @@ static const TargetVersion accelerate_1_0 = {
         SET(runtime.relative_uncertainty, 0.10)),
 };
 
+static const FrameworkSynonym synonyms[] = {
+    {"trl", "trl trains by accelerate"},
+    {"hf", "transformers' Trainer trains by accelerate"},
+    {"huggingface", "transformers' Trainer trains by accelerate"},
+    {"transformers", "transformers' Trainer trains by accelerate"},
+    {"trainer", "transformers' Trainer trains by accelerate"},
+    {"hf-trainer", "transformers' Trainer trains by accelerate"},
+    {"llama-factory", "LLaMA-Factory trains by it"},
+    {"fsdp", "FSDP version 2"},
+    {"fsdp2", "FSDP version 2"},
+    {"pytorch", "FSDP version 2"},
+    {NULL, NULL},
+};
+
+// Of transformers 4.57: the Trainer's summary; its progress bar is tqdm's, which smooths over some steps.
+static const LogPattern logs[] = {
+    {.name = "HF Trainer, progress bar",
+     .pattern = "[0-9]+/[0-9]+ \\[[0-9:]+<[^,]*(), *" LOG_NUMBER "(s/it|it/s)",
+     .quantity = STEP_BAR,
+     .words = "its progress bar, else train_steps_per_second; trainer_state.json of a run that ended",
+     .anybodys = true},
+    {.name = "HF Trainer, summary",
+     .pattern = "['\"]train_steps_per_second['\"]():? *" LOG_NUMBER "()",
+     .quantity = STEP_STEPS_PER_S,
+     .average = true,
+     .anybodys = true},
+    {.name = NULL},
+};
+
 const Framework framework_accelerate = {
     .name = "accelerate",
     .versions = (const TargetVersion *const[]){&accelerate_1_14, &accelerate_1_13, &accelerate_1_0, NULL},
     .formats =
         (const ExportFormat *const[]){&export_accelerate_yaml, &export_accelerate_python, &export_hf_trainer, NULL},
     .config = &import_accelerate,
+    .synonyms = synonyms,
+    .logs = logs,
+    .log_name = "HF Trainer",
+    .micro_batch = "DataLoader batch_size",
+    .accumulation = "gradient_accumulation_steps",
 };

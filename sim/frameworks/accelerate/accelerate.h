@@ -5,3 +5,6 @@
 #include "sim/frameworks/framework.h"
 
 extern const TargetVersion accelerate_1_14;
+
+// Models whose tensor parallelism transformers has not.
+const char *transformers_refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);

@@ -2,6 +2,7 @@
 
 #include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/axolotl/axolotl_files.h"
+#include "sim/frameworks/framework.h"
 
 static const TargetVersion axolotl_0_18 = {
     .version = "0.18",
@@ -17,6 +18,9 @@ static const TargetVersion axolotl_0_18 = {
 const Framework framework_axolotl = {
     .name = "axolotl",
     .versions = (const TargetVersion *const[]){&axolotl_0_18, NULL},
+    .refuse = transformers_refuse,
     .formats = (const ExportFormat *const[]){&export_axolotl_yaml, NULL},
     .config = &import_axolotl,
+    .micro_batch = "micro_batch_size",
+    .accumulation = "gradient_accumulation_steps",
 };

@@ -2,6 +2,7 @@
 // (deepspeed/utils/groups.py); replicas are hpZ, as an approximation (section 5, E8).
 
 #include "sim/frameworks/deepspeed/deepspeed_files.h"
+#include "sim/frameworks/framework.h"
 #include "sim/frameworks/pytorch.h"
 
 static const TargetVersion deepspeed_0_19 = {
@@ -19,9 +20,18 @@ static const TargetVersion deepspeed_0_19 = {
                                                    // eager runs
 };
 
+static const FrameworkSynonym synonyms[] = {
+    {"llama-factory", "LLaMA-Factory trains by it"},
+    {NULL, NULL},
+};
+
 const Framework framework_deepspeed = {
     .name = "deepspeed",
     .versions = (const TargetVersion *const[]){&deepspeed_0_19, NULL},
     .formats = (const ExportFormat *const[]){&export_deepspeed_json, NULL},
     .config = &import_deepspeed,
+    .synonyms = synonyms,
+    .micro_batch = "train_micro_batch_size_per_gpu",
+    .accumulation = "gradient_accumulation_steps",
+    .has_pipelines = true,
 };

@@ -1,5 +1,6 @@
 // FSDP of PyTorch, version 1, as Composer and llm-foundry run it.
 
+#include "sim/frameworks/framework.h"
 #include "sim/frameworks/pytorch.h"
 
 static const TargetVersion fsdp1_2_0 = {
@@ -18,7 +19,17 @@ static const TargetVersion fsdp1_2_0 = {
         SET(runtime.relative_uncertainty, 0.10)),
 };
 
+static const FrameworkSynonym synonyms[] = {
+    {"fsdp", "FSDP version 1"},
+    {"pytorch", "FSDP version 1"},
+    {"composer", "Composer trains by FSDP version 1"},
+    {"llm-foundry", "Composer trains by FSDP version 1"},
+    {"fms-fsdp", "it trains by FSDP version 1"},
+    {NULL, NULL},
+};
+
 const Framework framework_fsdp1 = {
     .name = "fsdp1",
     .versions = (const TargetVersion *const[]){&fsdp1_2_0, NULL},
+    .synonyms = synonyms,
 };

@@ -1,5 +1,6 @@
 // Megatron-LM and what trains by its core (NeMo, Megatron-Bridge).
 
+#include "sim/frameworks/framework.h"
 #include "sim/frameworks/megatron/megatron_files.h"
 #include "sim/frameworks/pytorch.h"
 
@@ -51,8 +52,31 @@ static const TargetVersion megatron_core = {
         SET(runtime.relative_uncertainty, 0.12)),
 };
 
+static const FrameworkSynonym synonyms[] = {
+    {"megatron-lm", NULL},
+    {"nemo", "NeMo and Megatron-Bridge train by Megatron"},
+    {"megatron-bridge", "NeMo and Megatron-Bridge train by Megatron"},
+    {NULL, NULL},
+};
+
+// training_log of Megatron-LM.
+static const LogPattern logs[] = {
+    {.name = "Megatron-LM",
+     .pattern = "elapsed time per iteration \\(ms\\)(): *" LOG_NUMBER "()",
+     .quantity = STEP_MILLISECONDS,
+     .words = "elapsed time per iteration (ms):"},
+    {.name = NULL},
+};
+
 const Framework framework_megatron = {
     .name = "megatron",
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_2022, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, NULL},
+    .synonyms = synonyms,
+    .logs = logs,
+    .log_name = "Megatron-LM",
+    .micro_batch = "--micro-batch-size",
+    .accumulation = "--global-batch-size",
+    .accumulation_is_batch = true,
+    .has_pipelines = true,
 };

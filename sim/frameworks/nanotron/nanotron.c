@@ -1,6 +1,7 @@
 // nanotron. Ring attention exists behind context_parallel_size, no published run: left out. Ranks are one array of ep,
 // pp, dp, cp, tp (1.1).
 
+#include "sim/frameworks/framework.h"
 #include "sim/frameworks/nanotron/nanotron_files.h"
 #include "sim/frameworks/pytorch.h"
 
@@ -31,8 +32,22 @@ static const TargetVersion nanotron_0_4 = {
         SET(runtime.relative_uncertainty, 0.20)),          // accuracy-notes.md 1.1: the long lower tail
 };
 
+// LoggerWriter, which shortens numbers: 3.05K.
+static const LogPattern logs[] = {
+    {.name = "nanotron",
+     .pattern = "elapsed_time_per_iteration_ms(): *" LOG_NUMBER "([KM])?",
+     .quantity = STEP_MILLISECONDS,
+     .words = "elapsed_time_per_iteration_ms:"},
+    {.name = NULL},
+};
+
 const Framework framework_nanotron = {
     .name = "nanotron",
     .versions = (const TargetVersion *const[]){&nanotron_0_4, NULL},
     .formats = (const ExportFormat *const[]){&export_nanotron_yaml, NULL},
+    .logs = logs,
+    .log_name = "nanotron",
+    .micro_batch = "micro_batch_size",
+    .accumulation = "batch_accumulation_per_replica",
+    .has_pipelines = true,
 };

@@ -1,5 +1,6 @@
 // torchtitan (parallelism.md 2.1). Which version a published run was of follows from its date.
 
+#include "sim/frameworks/framework.h"
 #include "sim/frameworks/pytorch.h"
 #include "sim/frameworks/torchtitan/torchtitan_files.h"
 
@@ -68,10 +69,31 @@ static const TargetVersion torchtitan_head = {
         SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0)),
 };
 
+static const FrameworkSynonym synonyms[] = {
+    {"titan", NULL}, {"fsdp", "FSDP version 2"}, {"fsdp2", "FSDP version 2"}, {"pytorch", "FSDP version 2"},
+    {NULL, NULL},
+};
+
+// components/metrics.py of 0.2.
+static const LogPattern logs[] = {
+    {.name = "torchtitan",
+     .pattern = "step: *[0-9]+ .*tps(): *" LOG_NUMBER "()",
+     .quantity = STEP_TOKENS_PER_S,
+     .words = "tps:"},
+    {.name = NULL},
+};
+
 const Framework framework_torchtitan = {
     .name = "torchtitan",
     .versions =
         (const TargetVersion *const[]){&torchtitan_0_2, &torchtitan_0_0, &torchtitan_0_1, &torchtitan_head, NULL},
     .formats = (const ExportFormat *const[]){&export_torchtitan_toml, &export_torchtitan_python, NULL},
     .config = &import_torchtitan,
+    .synonyms = synonyms,
+    .logs = logs,
+    .log_name = "torchtitan",
+    .micro_batch = "local_batch_size",
+    .accumulation = "global_batch_size",
+    .accumulation_is_batch = true,
+    .has_pipelines = true,
 };

@@ -54,6 +54,17 @@ Test(target, an_unknown_name_gets_the_list_and_a_suggestion) {
     check_refused("@1.14", "unknown target \"\"; known: " ROWS, "");
 }
 
+Test(target, what_a_tool_trains_by_is_told_by_every_framework_that_knows_it) {
+    check_refused("fsdp", "unknown target \"fsdp\"; known: " ROWS,
+                  "FSDP version 2: --target accelerate or torchtitan; FSDP version 1: --target fsdp1");
+    check_refused("NeMo", "unknown target \"NeMo\"; known: " ROWS,
+                  "NeMo and Megatron-Bridge train by Megatron: --target megatron; Automodel's file is export --as "
+                  "automodel");
+    check_refused("megatron-lm", "unknown target \"megatron-lm\"; known: " ROWS, "did you mean megatron?");
+    check_refused("automodel", "unknown target \"automodel\"; known: " ROWS,
+                  "its file is that of ndtune export --as automodel");
+}
+
 Test(target, every_row_states_its_costs) {
     int count = 0;
     const Target *table = target_table(&count);
