@@ -11,8 +11,8 @@ static const Topic table[] = {
      "  ndtune --world 64 ... --baseline dp_replicate=8,dp_shard=8\n"
      "      sets your own shape beside the best one.\n"
      "  ndtune explain --from my.yaml --world 64 --model llama-3-8b\n"
-     "      reads the config that you train with, says what it costs, which single change gains most, and which\n"
-     "      key of the file it is.\n"
+     "      reads the config that you train with (" FRAMEWORK_CONFIGS "), says what it costs, which\n"
+     "      single change gains most, and which key of the file it is.\n"
      "  ndtune explain --world 64 --model llama-3-8b\n"
      "      says why the best beats the next, term by term, and from which network, memory or length on another shape "
      "wins.\n"
@@ -35,7 +35,7 @@ static const Topic table[] = {
      "  ndtune export --mesh dp_shard=4,tp=2 --model llama-3-8b --global-batch 64 --as " FRAMEWORK_DEFAULT_FORMAT "\n"
      "      writes the same numbers under the names that the framework gives them.\n"
      "\n"
-     "ndtune predict says under a plan what its framework calls micro-batch and accumulation, or asks for instead.\n"},
+     "What frameworks ask for, as micro-batch and as accumulation or batch:\n" FRAMEWORK_BATCH_WORDS},
     {"memory", "It does not fit, or only just",
      "  ndtune --world 16 --model llama-3-70b\n"
      "      where nothing fits says what is missing, and which larger world, shorter sequence or bf16 state would do.\n"

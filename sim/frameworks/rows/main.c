@@ -71,6 +71,12 @@ static void write_words(const Framework *const *frameworks, int count) {
             separator = "|";
         }
     }
+    printf("\"\n#define FRAMEWORK_BATCH_WORDS \"");
+    for (int i = 0; i < count; i++) {
+        if (frameworks[i]->micro_batch) {
+            printf("  %-11s %s, %s\\n", frameworks[i]->name, frameworks[i]->micro_batch, frameworks[i]->accumulation);
+        }
+    }
     printf("\"\n");
 }
 
