@@ -121,12 +121,37 @@ static void take_stretch(Lowering *lowering, Variant *variant, Section section) 
     lowering->lists[section] = (OpList){0};
 }
 
+// Its own operations, which the passes behind may change.
+static void copy_lists(Lowering *lowering, const OpList from[SECTION_COUNT], OpList to[SECTION_COUNT]) {
+    for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
+        to[section] = (OpList){0};
+        for (size_t i = 0; i < from[section].count; i++) {
+            op_list_append(lowering->arena, &to[section], from[section].ops[i]);
+        }
+    }
+}
+
+// Micro-steps differ in what sharding makes of them, and in fp8 weights, which the first one casts.
+static void lower_arithmetic(Lowering *lowering) {
+    if (lowering->first || lowering->fp8 != FP8_NONE) {
+        lower_layers(lowering);
+        lower_tensor_parallel(lowering);
+        lower_context_parallel(lowering);
+        if (!lowering->last) {
+            copy_lists(lowering, lowering->lists, lowering->arithmetic);
+        }
+    } else {
+        copy_lists(lowering, lowering->arithmetic, lowering->lists);
+    }
+    if (!lowering->first) {
+        lower_summed_loss(lowering);
+    }
+}
+
 static Variant lower_micro_step(Lowering *lowering, const char *name, int first_micro_step, int count) {
     lowering->first = first_micro_step == 0;
     lowering->last = first_micro_step + count == lowering->plan->grad_accum;
-    lower_layers(lowering);
-    lower_tensor_parallel(lowering);
-    lower_context_parallel(lowering);
+    lower_arithmetic(lowering);
     lower_sharding(lowering);
     lower_recompute(lowering);
     lower_fuse(lowering);

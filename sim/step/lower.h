@@ -100,6 +100,7 @@ typedef struct Lowering {
     const Target *target;
     Dims dims;
     OpList lists[SECTION_COUNT];
+    OpList arithmetic[SECTION_COUNT];  // of a micro-step before sharding
     Tensor *tensors;
     size_t tensor_count, tensor_capacity;
     int32_t bucket[TENSOR_BUCKETS];  // of names: the latest tensor + 1; 0 = none
@@ -158,6 +159,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
 void lower_units(Lowering *lowering);
 void lower_layers(Lowering *lowering);
 void lower_tensor_parallel(Lowering *lowering);
+void lower_summed_loss(Lowering *lowering);  // of the micro-steps behind the first one
 void lower_context_parallel(Lowering *lowering);
 void lower_unit_tensors(Lowering *lowering);
 void lower_sharding(Lowering *lowering);

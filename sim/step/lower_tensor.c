@@ -176,12 +176,11 @@ static void emit_loss_end(Lowering *lowering, OpList *out, const LossRefs *refs,
     const LossRows rows = loss_rows(lowering);
     const Access found = kind == TASK_LOSS ? ACCESS_WRITE : ACCESS_READ;
     Op op = loss_op(lowering, kind, name, refs->cols, refs->dtype);
-    op.task.accumulate = !lowering->first;
     op_operand(&op, refs->logits, ACCESS_UPDATE);
     op_operand(&op, rows.targets, ACCESS_READ);
     op_operand(&op, rows.max, found);
     op_operand(&op, rows.sums, found);
-    op_operand(&op, op_whole(lowering, lowering->loss_tensor), op.task.accumulate ? ACCESS_UPDATE : ACCESS_WRITE);
+    op_operand(&op, op_whole(lowering, lowering->loss_tensor), ACCESS_WRITE);
     for (int i = 0; i < MAX_KEPT; i++) {
         op_operand(&op, refs->kept[i], ACCESS_READ);
     }
@@ -265,6 +264,19 @@ static void emit_loss(Lowering *lowering, OpList *out, const Op *mark) {
         emit_loss_end(lowering, out, &refs, TASK_LOSS, "loss");
     } else {
         emit_loss_steps(lowering, out, &refs);
+    }
+}
+
+void lower_summed_loss(Lowering *lowering) {
+    const OpList *tail = &lowering->lists[SECTION_TAIL];
+    for (size_t i = 0; i < tail->count; i++) {
+        Op *op = tail->ops[i];
+        for (int k = 0; k < op->operand_count; k++) {
+            if (op->operands[k].tensor == lowering->loss_tensor) {
+                op->operands[k].access = ACCESS_UPDATE;
+                op->task.accumulate = true;
+            }
+        }
     }
 }
 
