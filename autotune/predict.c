@@ -12,6 +12,7 @@
 #include "autotune/predict_serial.h"
 #include "sim/engine/engine.h"
 #include "sim/memory/cached_bytes.h"
+#include "sim/memory/memory_breakdown.h"
 
 static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (DESIGN section 13)
 
@@ -33,6 +34,7 @@ void predictor_init(Predictor *predictor, const TuneRequest *request, const Pred
 
 void predictor_free(Predictor *predictor) {
     arena_free(&predictor->scratch);
+    live_traces_free(&predictor->traces);
     arena_free(&predictor->lasting);
 }
 
@@ -164,7 +166,7 @@ static bool find_cached(Predictor *predictor, Arena *arena, Prediction *predicti
 
 static Status memory_of(Predictor *predictor, const StepProgram *program, Arena *arena, MemoryBreakdown *memory,
                         Error *error) {
-    TRY(memory_breakdown(program, &predictor->scratch, memory, error));
+    TRY(memory_breakdown_among(program, &predictor->traces, &predictor->scratch, memory, error));
     memory->peak_phase = arena_text(arena, memory->peak_phase);
     memory->top_name = arena_text(arena, memory->top_name);
     return STATUS_OK;

@@ -6,6 +6,7 @@
 #include "sim/analytic/analytic.h"
 #include "sim/base/arena.h"
 #include "sim/cost/cost.h"
+#include "sim/memory/live_trace.h"
 
 // Where finished predictions are looked up and kept; the store is one. A member that is NULL is not done.
 typedef struct PredictionCache {
@@ -21,6 +22,7 @@ typedef struct Predictor {
     CostModel cost;
     PredictionCache cache;
     Arena scratch;                               // programs and timelines; reset for every plan
+    LiveTraces traces;                           // of the programs so far
     Arena lasting;                               // what follows, as long as the predictor
     const float *rank_slowdown, *link_slowdown;  // per rank, from the request's handicaps; NULL = all 1
     Hash identity;  // engine version, model, profile, target, handicaps: the part of the content hash that plans share

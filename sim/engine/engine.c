@@ -30,6 +30,7 @@ static Status simulation_prepare(const StepProgram *program, const EngineCosts *
     walker_begin(&simulation->walker, &simulation->program, arena);
     simulation->actors = ARENA_ARRAY(arena, Actor, actors);
     for (int32_t i = 0; i < actors; i++) {
+        simulation->actors[i].idle = (1u << program->lane_count) - 1;
         for (int lane = 0; lane < ENGINE_LANES; lane++) {
             simulation->actors[i].next_ps[lane] = INT64_MAX;
         }

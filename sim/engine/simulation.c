@@ -54,7 +54,7 @@ static void end_task(Simulation *simulation, int32_t index, int lane) {
     }
     actor->ended[lane]++;
     actor->done++;
-    actor->status[lane] = LANE_IDLE;
+    actor_set_status(actor, lane, LANE_IDLE);
     actor->next_ps[lane] = INT64_MAX;
     actor->end_ps[lane] = now;
     if (actor->demand[lane]) {
@@ -83,7 +83,7 @@ static void end_everywhere(Simulation *simulation, int32_t leader, int lane) {
 static void start_on(Simulation *simulation, int32_t index, int lane, const Instance *instance) {
     Actor *actor = &simulation->actors[index];
     actor->host_bound[lane] = instance->issue_ps == simulation->now_ps && instance->issue_ps > 0;
-    actor->status[lane] = LANE_RUNNING;
+    actor_set_status(actor, lane, LANE_RUNNING);
     actor->start_ps[lane] = simulation->now_ps;
     actor->next_ps[lane] = INT64_MAX;
     if (index == simulation->observed && lane == 0) {
@@ -136,7 +136,7 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
     int32_t *arrived =
         &simulation
              ->arrived[(task->group * simulation->program.lane_count + lane) * simulation->classes.actors + members[0]];
-    simulation->actors[index].status[lane] = LANE_ARRIVED;
+    actor_set_status(&simulation->actors[index], lane, LANE_ARRIVED);
     simulation->actors[index].next_ps[lane] = INT64_MAX;
     if (++*arrived < count) {
         return;
@@ -152,12 +152,19 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
     run_for(simulation, members[0], lane, task->duration_ps, link_slowdown);
 }
 
-static bool needs_met(const Instance *instance, const Actor *actor) {
-    int32_t late = 0;
-    for (int lane = 0; lane < ENGINE_LANES; lane++) {
-        late |= actor->ended[lane] - instance->need[lane];  // counts are far from overflow: negative when short
+// Notes what holds the head back, so that it is looked at again only when that has changed.
+static bool needs_met(const Instance *instance, int lane, Actor *actor) {
+    if (actor->ended[actor->blocking[lane]] < actor->blocked_until[lane]) {
+        return false;
     }
-    return late >= 0;
+    for (int other = 0; other < ENGINE_LANES; other++) {
+        if (actor->ended[other] < instance->need[other]) {
+            actor->blocking[lane] = (uint8_t)other;
+            actor->blocked_until[lane] = instance->need[other];
+            return false;
+        }
+    }
+    return true;
 }
 
 static void note_slack(Actor *actor, int64_t slack_ps) {
@@ -170,16 +177,14 @@ static void note_slack(Actor *actor, int64_t slack_ps) {
 static uint32_t start_heads(Simulation *simulation, int32_t index, bool *moved) {
     Actor *actor = &simulation->actors[index];
     uint32_t empty = 0;
-    for (int lane = 0; lane < simulation->program.lane_count; lane++) {
-        if (actor->status[lane] != LANE_IDLE) {
-            continue;
-        }
+    for (uint32_t left = actor->idle; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
         const Instance *head = walker_head(&simulation->walker, lane, actor->ended[lane]);
         if (!head) {
             empty |= 1u << lane;
-        } else if (needs_met(head, actor)) {
+        } else if (needs_met(head, lane, actor)) {
             if (head->issue_ps > simulation->now_ps) {
-                actor->status[lane] = LANE_ISSUING;
+                actor_set_status(actor, lane, LANE_ISSUING);
                 actor->next_ps[lane] = head->issue_ps;
             } else {
                 *moved = true;
@@ -205,19 +210,15 @@ static void update_kept(Simulation *simulation) {
     }
 }
 
-static bool actor_busy(const Actor *actor, int lanes) {
-    bool busy = false;
-    for (int lane = 0; lane < lanes; lane++) {
-        busy |= actor->status[lane] != LANE_IDLE;
-    }
-    return busy;
+static bool actor_busy(const Simulation *simulation, const Actor *actor) {
+    return actor->idle != (1u << simulation->program.lane_count) - 1;
 }
 
 // Queues further instances while an idle lane of the stretch being walked has none. True when something was queued.
 static bool pull_for(Simulation *simulation, const Actor *actor, uint32_t empty) {
     Walker *walker = &simulation->walker;
     bool pulled = false;
-    while (!walker->ended && ((empty & walker_lanes(walker)) || !actor_busy(actor, simulation->program.lane_count))) {
+    while (!walker->ended && ((empty & walker_lanes(walker)) || !actor_busy(simulation, actor))) {
         const int32_t *kept = simulation->classes.actors == 1 ? actor->ended : simulation->kept;
         const int lane_pulled = walker_pull(walker, kept);
         if (lane_pulled < 0) {
@@ -226,7 +227,7 @@ static bool pull_for(Simulation *simulation, const Actor *actor, uint32_t empty)
         simulation->pulled_lanes |= 1u << lane_pulled;
         pulled = true;
         empty &= ~(1u << lane_pulled);
-        if (!actor_busy(actor, simulation->program.lane_count)) {
+        if (!actor_busy(simulation, actor)) {
             break;  // perhaps this one can start
         }
     }
@@ -278,7 +279,7 @@ static void end_due(Simulation *simulation, int32_t index) {
             continue;
         }
         if (actor->status[lane] == LANE_ISSUING) {
-            actor->status[lane] = LANE_IDLE;
+            actor_set_status(actor, lane, LANE_IDLE);
             actor->next_ps[lane] = INT64_MAX;
             touch(simulation, index);
         } else {

@@ -19,9 +19,12 @@ typedef struct Actor {
     int32_t ended[ENGINE_LANES];    // tasks of the lane that have ended
     uint16_t demand[ENGINE_LANES];  // of what is running; 0 nothing
     uint8_t status[ENGINE_LANES];
-    bool host_bound[ENGINE_LANES];      // the running or last task started the moment the host issued it
-    int32_t leader[ENGINE_LANES];       // running collective: the actor that keeps its clock
-    double remaining_ps[ENGINE_LANES];  // isolated time left at update_ps (kept by the leader)
+    uint32_t idle;                        // lanes whose status that is
+    uint8_t blocking[ENGINE_LANES];       // the lane that held the head back when it was looked at last,
+    int32_t blocked_until[ENGINE_LANES];  // and how many tasks of that lane must have ended
+    bool host_bound[ENGINE_LANES];        // the running or last task started the moment the host issued it
+    int32_t leader[ENGINE_LANES];         // running collective: the actor that keeps its clock
+    double remaining_ps[ENGINE_LANES];    // isolated time left at update_ps (kept by the leader)
     double rate[ENGINE_LANES];
     double local_rate[ENGINE_LANES];  // what this rank's sharing would allow
     int64_t update_ps[ENGINE_LANES];
@@ -33,6 +36,11 @@ typedef struct Actor {
     bool touched;                      // in the list of this instant
     bool changed;                      // runs something else than before this instant
 } Actor;
+
+static inline void actor_set_status(Actor *actor, int lane, LaneStatus status) {
+    actor->status[lane] = (uint8_t)status;
+    actor->idle = status == LANE_IDLE ? actor->idle | 1u << lane : actor->idle & ~(1u << lane);
+}
 
 typedef struct Attribution {
     int64_t compute_ps, optimizer_ps, overhead_ps;

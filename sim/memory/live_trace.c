@@ -129,6 +129,11 @@ Status live_traces_find(LiveTraces *traces, const StepProgram *program, const Cu
     if (*trace) {
         return STATUS_OK;
     }
+    if (traces->arena.used_bytes > LIVE_TRACES_BYTES) {
+        arena_free(&traces->arena);
+        traces->known = NULL;
+        traces->count = traces->capacity = 0;
+    }
     LiveTrace *made = ARENA_NEW(&traces->arena, LiveTrace);
     make_trace(program, options, cells, &traces->arena, &traces->scratch, made);
     structure.words = memcpy(ARENA_UNCLEARED(&traces->arena, uint64_t, structure.count), structure.words,

@@ -15,14 +15,17 @@ typedef struct LiveTrace {
     const bool *per_layer;  // of each buffer (program_cut.h)
 } LiveTrace;
 
-// Traces by structure; "LiveTraces t = {0}" is empty. Everything lives in its own arena.
+// Traces by structure; "LiveTraces t = {0}" is empty. Everything lives in its own arena; past LIVE_TRACES_BYTES it is
+// forgotten and begun anew.
+enum { LIVE_TRACES_BYTES = 64 << 20 };
+
 typedef struct LiveTraces {
     Arena arena, scratch;
     struct KnownTrace *known;
     size_t count, capacity;
 } LiveTraces;
 
-// *trace is the collection's: an addition leaves it where it is.
+// *trace is the collection's, until the next call.
 Status live_traces_find(LiveTraces *traces, const StepProgram *program, const CutOptions *options,
                         const LiveTrace **trace, Error *error);
 void live_traces_free(LiveTraces *traces);
