@@ -91,18 +91,17 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     return STATUS_OK;
 }
 
-static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Overlap **made,
-                           Error *error) {
-    StepProgram program;
-    TRY(lower(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, error));
-    TaskCost *costs = cost_program(&analytic->cost, &program, &analytic->scratch);
-    for (int32_t i = 0; i < program.task_count; i++) {
-        costs[i].seconds *= slowdown_of(&analytic->slow, &program.tasks[i]);
+// The program stays in the scratch.
+static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, StepProgram *program,
+                           Overlap **made, Error *error) {
+    TRY(lower(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, program, error));
+    TaskCost *costs = cost_program(&analytic->cost, program, &analytic->scratch);
+    for (int32_t i = 0; i < program->task_count; i++) {
+        costs[i].seconds *= slowdown_of(&analytic->slow, &program->tasks[i]);
     }
     Overlap *overlap = ARENA_NEW(analytic->arena, Overlap);
-    overlap_add(overlap, &program, costs, &analytic->blocks, &analytic->scratch);
+    overlap_add(overlap, program, costs, &analytic->blocks, &analytic->scratch);
     memo_add(&analytic->overlaps, key, overlap, analytic->arena);
-    arena_reset(&analytic->scratch);
     *made = overlap;
     return STATUS_OK;
 }
@@ -164,11 +163,11 @@ static MemoKey memory_key(const TrainPlan *plan, const Target *target) {
                                target_plans_memory(target) ? planned : 0}};
 }
 
-static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MemoryCurve **made,
-                          Error *error) {
+static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, const StepProgram *lowered,
+                          MemoryCurve **made, Error *error) {
     Analytic *owner = analytic->memory_of;
     *made = ARENA_NEW(owner->arena, MemoryCurve);
-    TRY(memory_curve_make(&analytic->model, plan, analytic->cost.target, &owner->traces, &analytic->scratch,
+    TRY(memory_curve_make(&analytic->model, plan, analytic->cost.target, lowered, &owner->traces, &analytic->scratch,
                           owner->arena, *made, error));
     memo_add(&owner->memories, key, *made, owner->arena);
     return STATUS_OK;
@@ -194,14 +193,17 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
     }
     const MemoKey micro_key = overlap_key(plan, mesh);
     Overlap *overlap = memo_find(&analytic->overlaps, &micro_key);
-    if (!overlap) {
-        TRY(make_overlap(analytic, plan, &micro_key, &overlap, error));
+    StepProgram program;
+    const bool lowers = !overlap;
+    if (lowers) {
+        TRY(make_overlap(analytic, plan, &micro_key, &program, &overlap, error));
     }
     const MemoKey bytes_key = memory_key(plan, analytic->cost.target);
     MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &bytes_key);
     if (!memory) {
-        TRY(make_memory(analytic, plan, &bytes_key, &memory, error));
+        TRY(make_memory(analytic, plan, &bytes_key, lowers ? &program : NULL, &memory, error));
     }
+    arena_reset(&analytic->scratch);
     OverlapTimes times;
     const OverlapContention *contention = analytic->no_contention ? NULL : contention_of(analytic, overlap, mesh);
     overlap_run(overlap, &mesh->costs, contention, plan->grad_accum, &times);

@@ -88,11 +88,14 @@ bool target_plans_memory(const Target *target) {
 
 // What the breakdown of the plan itself says: the whole answer where a planner packs, the runtime's own bytes
 // elsewhere.
-static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
-                             Arena *arena, MemoryBreakdown *breakdown, Error *error) {
+static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                             const StepProgram *lowered, LiveTraces *traces, Arena *arena, MemoryBreakdown *breakdown,
+                             Error *error) {
     StepProgram program;
-    TRY(step_lower(model, plan, target, arena, &program, error));
-    return memory_breakdown_among(&program, traces, arena, breakdown, error);
+    if (!lowered) {
+        TRY(step_lower(model, plan, target, arena, &program, error));
+    }
+    return memory_breakdown_among(lowered ? lowered : &program, traces, arena, breakdown, error);
 }
 
 static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
@@ -110,19 +113,22 @@ static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const T
                            .less_share = 1.0 / plan_shard_count(&plans[2]),
                            .shared = plan->zero > 0};
     Sample samples[3];
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < (spread.shared ? 3 : 2); i++) {
         TRY(take_sample(model, &plans[i], target, traces, scratch, &samples[i], error));
     }
+    samples[2] = spread.shared ? samples[2] : samples[0];
     return join_samples(samples, &spread, scratch, curve, error);
 }
 
-Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
-                         Arena *scratch, Arena *arena, MemoryCurve *curve, Error *error) {
+Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                         const StepProgram *lowered, LiveTraces *traces, Arena *scratch, Arena *arena,
+                         MemoryCurve *curve, Error *error) {
     TrainPlan first = *plan;
-    first.grad_accum = plan->grad_accum < 3 ? plan->grad_accum : 3;  // first, middle, last: more are the same
+    first.grad_accum = memory_micro_steps(plan);
+    const StepProgram *same = lowered && lowered->plan.grad_accum == first.grad_accum ? lowered : NULL;
     MemoryBreakdown breakdown;
     MemoryPlane planned = {0};
-    Status status = take_breakdown(model, &first, target, traces, scratch, &breakdown, error);
+    Status status = take_breakdown(model, &first, target, same, traces, scratch, &breakdown, error);
     *curve = (MemoryCurve){.slack = target->runtime.allocator_slack};
     if (status == STATUS_OK && target_plans_memory(target)) {
         planned.fixed_bytes = breakdown.peak_bytes;

@@ -22,9 +22,16 @@ typedef struct MemoryCurve {
 // plan only.
 bool target_plans_memory(const Target *target);
 
-// From the plan's neighbours with few shards and twice the micro-batch. The scratch is empty afterwards.
-Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
-                         Arena *scratch, Arena *arena, MemoryCurve *curve, Error *error);
+// First, middle, last: more of them need as much.
+static inline int memory_micro_steps(const TrainPlan *plan) {
+    return plan->grad_accum < 3 ? plan->grad_accum : 3;
+}
+
+// From the plan's neighbours with few shards and twice the micro-batch. lowered: the plan's own program or NULL; it may
+// have more or fewer micro-steps, and may be in the scratch, which is empty afterwards.
+Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                         const StepProgram *lowered, LiveTraces *traces, Arena *scratch, Arena *arena,
+                         MemoryCurve *curve, Error *error);
 
 // Fills peak_bytes and reserved_bytes.
 void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, Estimate *estimate);

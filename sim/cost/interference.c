@@ -104,7 +104,26 @@ static void settle_links(const ShareDemand *const *demands, int count, int last,
     }
 }
 
+// Nobody is held up where no link is asked for twice and none for more than it has.
+static bool links_suffice(const ShareDemand *const *demands, int count) {
+    int asking[LINKS] = {0};
+    bool suffice = true;
+    for (int i = 0; i < count; i++) {
+        for (int link = 0; link < LINKS && demands[i]->collective; link++) {
+            asking[link] += demands[i]->use[link] > 0;
+            suffice &= asking[link] <= 1 && demands[i]->use[link] <= 1;
+        }
+    }
+    return suffice;
+}
+
 static void share_links(const ShareDemand *const *demands, int count, double *rates) {
+    if (links_suffice(demands, count)) {
+        for (int i = 0; i < count; i++) {
+            rates[i] = 1;
+        }
+        return;
+    }
     LinkLevels levels = {{INFINITY, INFINITY, INFINITY}};
     settle_links(demands, count, LINKS - 1, &levels);
     for (int i = 0; i < count; i++) {

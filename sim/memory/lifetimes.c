@@ -22,6 +22,7 @@ typedef struct Scan {
     int32_t *slot_base;  // of each buffer
     SlotState *slots;
     int32_t slot_count;
+    int32_t *used, *which;  // of the task at hand
     Arena *arena;
     Lifetimes *lifetimes;
     size_t capacity;
@@ -29,8 +30,10 @@ typedef struct Scan {
 
 static void scan_emit(Scan *scan, int32_t buffer, int32_t slot, int32_t first, int32_t last) {
     Lifetimes *lifetimes = scan->lifetimes;
-    lifetimes->rows =
-        arena_grow(scan->arena, lifetimes->rows, (size_t)lifetimes->count, &scan->capacity, sizeof(SlotLifetime));
+    if ((size_t)lifetimes->count == scan->capacity) {
+        lifetimes->rows =
+            arena_grow(scan->arena, lifetimes->rows, (size_t)lifetimes->count, &scan->capacity, sizeof(SlotLifetime));
+    }
     lifetimes->rows[lifetimes->count++] = (SlotLifetime){.buffer = buffer, .slot = slot, .first = first, .last = last};
 }
 
@@ -60,38 +63,45 @@ static void scan_prepare(Scan *scan) {
     for (int32_t i = 0; i < scan->slot_count; i++) {
         scan->slots[i].last = -1;
     }
+    int32_t most = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        most = program->tasks[i].operand_count > most ? program->tasks[i].operand_count : most;
+    }
+    scan->used = ARENA_ARRAY(scan->arena, int32_t, most);
+    scan->which = ARENA_ARRAY(scan->arena, int32_t, most);
 }
 
 // One task, seen from below: uses open, writes end needs, reads begin them, and what is needed no more closes.
 static void scan_instance(Scan *scan, const StepInstance *instance, int32_t index) {
     const StepProgram *program = scan->program;
     const Task *task = &program->tasks[instance->task];
-    const int32_t end = task->first_operand + task->operand_count;
-    for (int32_t i = task->first_operand; i < end; i++) {
-        const Operand *operand = &program->operands[i];
-        if (scan_follows(scan, &operand->ref)) {
-            SlotState *slot = &scan->slots[scan_slot(scan, &operand->ref, instance)];
+    const Operand *operands = &program->operands[task->first_operand];
+    const OperandCells *cells = &scan->cells[task->first_operand];
+    int32_t *used = scan->used;  // slots, in the order of the operands that are followed
+    int32_t *which = scan->which;
+    int32_t count = 0;
+    for (int32_t i = 0; i < task->operand_count; i++) {
+        if (scan_follows(scan, &operands[i].ref)) {
+            used[count] = scan_slot(scan, &operands[i].ref, instance);
+            which[count] = i;
+            SlotState *slot = &scan->slots[used[count++]];
             slot->last = slot->last < 0 ? index : slot->last;
             slot->earliest_use = index;
-            slot->needed &= operand->access == ACCESS_WRITE ? ~scan->cells[i].covered : ~(uint64_t)0;
+            slot->needed &= operands[i].access == ACCESS_WRITE ? ~cells[i].covered : ~(uint64_t)0;
         }
     }
-    for (int32_t i = task->first_operand; i < end; i++) {
-        const Operand *operand = &program->operands[i];
-        if (operand->access != ACCESS_WRITE && scan_follows(scan, &operand->ref)) {
-            SlotState *slot = &scan->slots[scan_slot(scan, &operand->ref, instance)];
-            slot->needed |= scan->cells[i].touched & scan->written[operand->ref.buffer];
+    for (int32_t k = 0; k < count; k++) {
+        const Operand *operand = &operands[which[k]];
+        if (operand->access != ACCESS_WRITE) {
+            scan->slots[used[k]].needed |= cells[which[k]].touched & scan->written[operand->ref.buffer];
         }
     }
-    for (int32_t i = task->first_operand; i < end; i++) {
-        const BufferRef *ref = &program->operands[i].ref;
-        if (scan_follows(scan, ref)) {
-            const int32_t index_of_slot = scan_slot(scan, ref, instance);
-            SlotState *slot = &scan->slots[index_of_slot];
-            if (slot->last >= 0 && slot->needed == 0) {
-                scan_emit(scan, ref->buffer, index_of_slot - scan->slot_base[ref->buffer], index, slot->last);
-                slot->last = -1;
-            }
+    for (int32_t k = 0; k < count; k++) {
+        SlotState *slot = &scan->slots[used[k]];
+        if (slot->last >= 0 && slot->needed == 0) {
+            const int32_t buffer = operands[which[k]].ref.buffer;
+            scan_emit(scan, buffer, used[k] - scan->slot_base[buffer], index, slot->last);
+            slot->last = -1;
         }
     }
 }

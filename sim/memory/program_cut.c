@@ -159,7 +159,7 @@ static int32_t cutter_micro_steps(const Cutter *cutter, int32_t count, int32_t m
 }
 
 static void *arena_copy(Arena *arena, const void *from, size_t bytes) {
-    void *copy = arena_alloc(arena, bytes);
+    void *copy = arena_array_uncleared(arena, bytes, 1);
     if (bytes > 0) {
         memcpy(copy, from, bytes);
     }

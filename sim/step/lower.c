@@ -34,7 +34,9 @@ int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, D
 }
 
 void op_list_pass(Arena *arena, OpList *list, Op *op) {
-    list->ops = arena_grow(arena, list->ops, list->count, &list->capacity, sizeof(Op *));
+    if (list->count == list->capacity) {
+        list->ops = arena_grow(arena, list->ops, list->count, &list->capacity, sizeof(Op *));
+    }
     list->ops[list->count++] = op;
 }
 
@@ -126,7 +128,8 @@ static void copy_lists(Lowering *lowering, const OpList from[SECTION_COUNT], OpL
     for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
         to[section] = (OpList){0};
         for (size_t i = 0; i < from[section].count; i++) {
-            op_list_append(lowering->arena, &to[section], from[section].ops[i]);
+            const Op *op = from[section].ops[i];
+            op_list_append(lowering->arena, &to[section], op)->copy_of = op->copy_of ? op->copy_of : op;
         }
     }
 }

@@ -57,7 +57,9 @@ typedef struct Op {
     Task task;  // operands and events are still in `operands`
     OpRef operands[OP_MAX_OPERANDS];
     int operand_count;
-    bool absolute;  // a layered section's op whose indices are absolute
+    bool absolute;             // a layered section's op whose indices are absolute
+    const struct Op *copy_of;  // NULL: of none
+    int32_t place;             // behind its task in the program; 0 = it has none
 } Op;
 
 // Operations are made once and passed on by pointer from list to list.
@@ -184,5 +186,6 @@ typedef struct Variant {
 
 void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count, StepProgram *program);
 
-// Derived fields of a task whose operands are in the program: traffic and key (lower_finish.c).
-void task_finish(const StepProgram *program, Task *task);
+// Derived fields of a task whose operands are in the program: traffic and key (lower_finish.c). same: a finished task
+// that it may have them from, or NULL.
+void task_finish(const StepProgram *program, const Task *same, Task *task);

@@ -149,8 +149,10 @@ static void append_event_ref(Assembly *assembly, EventRef ref, int32_t first, in
             return;
         }
     }
-    program->event_refs = arena_grow(assembly->lowering->arena, program->event_refs, (size_t)program->event_ref_count,
-                                     &assembly->ref_capacity, sizeof(EventRef));
+    if ((size_t)program->event_ref_count == assembly->ref_capacity) {
+        program->event_refs = arena_grow(assembly->lowering->arena, program->event_refs,
+                                         (size_t)program->event_ref_count, &assembly->ref_capacity, sizeof(EventRef));
+    }
     program->event_refs[program->event_ref_count++] = ref;
     (*count)++;
 }
@@ -214,7 +216,7 @@ static void append_operands(Assembly *assembly, const Op *op, Section section, T
     }
 }
 
-static void append_task(Assembly *assembly, const Op *op, Section section) {
+static void append_task(Assembly *assembly, Op *op, Section section) {
     StepProgram *program = assembly->program;
     ASSERT(op->mark == MARK_NONE);
     Task *task = &program->tasks[program->task_count++];
@@ -222,7 +224,9 @@ static void append_task(Assembly *assembly, const Op *op, Section section) {
     append_operands(assembly, op, section, task);
     append_waits(assembly, op, section, task);
     append_records(assembly, op, section, task);
-    task_finish(program, task);
+    op->place = program->task_count;
+    const int32_t same = op->copy_of ? op->copy_of->place : 0;
+    task_finish(program, same > 0 ? &program->tasks[same - 1] : NULL, task);
 }
 
 static void count_op(Assembly *assembly, const Op *op, Section section) {

@@ -139,6 +139,7 @@ static void make_present(Rematerialiser *maker, int32_t tensor) {
         if (maker->repeated[i]) {
             Op copy = *maker->forward->ops[i];
             copy.task.phase = PHASE_RECOMPUTE;
+            copy.copy_of = maker->forward->ops[i];
             op_list_append(maker->lowering->arena, maker->out, &copy);
             note_writes(maker, &copy);
         }

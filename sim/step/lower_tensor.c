@@ -152,7 +152,7 @@ static void emit_loss_reduce(Lowering *lowering, OpList *out, OpRef data, bool m
 enum { MAX_KEPT = 4 };
 
 typedef struct LossRefs {
-    OpRef logits;     // where max, sum and gradient work
+    OpRef logits;          // where max, sum and gradient work
     OpRef kept[MAX_KEPT];  // fp32 tensors of that size that live until the gradient: log-softmax, its gradient ...
     int64_t cols;
     Dtype dtype;
