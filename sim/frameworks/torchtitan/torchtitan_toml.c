@@ -1,63 +1,314 @@
-// The TOML of torchtitan 0.2 (config/job_config.py of v0.2.2). Gradients are always reduced in fp32 there.
+// The TOML of torchtitan 0.2 (config/job_config.py and config/manager.py of v0.2.2), read and written. Keys that it does
+// not have stop it (ConfigManager._dict_to_dataclass). Versions after 0.2 have no TOML. Gradients are always reduced in
+// fp32 there.
 
-#include "sim/base/escape.h"
+#include <string.h>
+
+#include "sim/frameworks/config_keys.h"
 #include "sim/frameworks/torchtitan/torchtitan_files.h"
 #include "sim/frameworks/torchtitan/torchtitan_models.h"
 
-static void write_model(const ConfigJob *job, FILE *out) {
+static const char *const of_no_matter[] = {"job",
+                                           "profiling",
+                                           "metrics",
+                                           "optimizer",
+                                           "lr_scheduler",
+                                           "checkpoint",
+                                           "comm",
+                                           "memory_estimation",
+                                           "fault_tolerance",
+                                           "experimental",
+                                           "validation",
+                                           "debug",
+                                           "model.hf_assets_path",
+                                           "model.tokenizer_path",
+                                           "model.print_after_conversion",
+                                           "training.dataset_path",
+                                           "training.max_norm",
+                                           "training.steps",
+                                           "training.gc_freq",
+                                           "training.gc_debug",
+                                           "training.dataloader",
+                                           "parallelism.module_fqns_per_model_part",
+                                           "parallelism.pipeline_parallel_first_stage_less_layers",
+                                           "parallelism.pipeline_parallel_last_stage_less_layers",
+                                           "parallelism.pipeline_parallel_layers_per_stage",
+                                           "parallelism.pipeline_parallel_schedule",
+                                           "parallelism.pipeline_parallel_schedule_csv",
+                                           "parallelism.pipeline_parallel_microbatch_size",
+                                           "parallelism.pipeline_parallel_expert_parallel_overlap",
+                                           "parallelism.expert_tensor_parallel_degree",
+                                           "parallelism.expert_parallel_comm_backend",
+                                           "activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns",
+                                           "activation_checkpoint.early_stop",
+                                           "activation_checkpoint.memory_budget",
+                                           "activation_checkpoint.visualize_memory_budget_pareto",
+                                           "activation_checkpoint.preserve_rng_state",
+                                           "activation_checkpoint.determinism_check",
+                                           "activation_checkpoint.debug",
+                                           "compile.components",
+                                           "compile.backend",
+                                           "quantize.linear.float8.filter_fqns",
+                                           "quantize.linear.float8.emulate",
+                                           "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp",
+                                           "quantize.linear.mx",
+                                           "quantize.grouped_mm",
+                                           NULL};
+
+// ---- the keys
+
+static const char *model_folder(const ConfigJob *job) {
     const TitanModel *known = torchtitan_model(job->model);
-    fprintf(out, "[model]\nname = \"%s\"\nflavor = ", known ? known->folder : "llama3");
-    escape_quoted(known ? known->flavor : job->model->name, out);
-    fputc('\n', out);
-    if (job->plan->precision == DTYPE_FP8) {
-        fputs("converters = [\"quantize.linear.float8\"]\n", out);
+    return known ? known->folder : "llama3";
+}
+
+static const char *model_flavor(const ConfigJob *job) {
+    const TitanModel *known = torchtitan_model(job->model);
+    return known ? known->flavor : job->model->name;
+}
+
+static bool in_fp8(const ConfigJob *job) {
+    return job->plan->precision == DTYPE_FP8;
+}
+
+static bool by_operation(const ConfigJob *job) {
+    return job->plan->recompute == RECOMPUTE_SELECTIVE;
+}
+
+static const char *gathers_fp8(const ConfigJob *job) {
+    return export_bool(job->plan->fp8_recipe == FP8_TENSORWISE);
+}
+
+static const ImportWord masters[] = {{"bfloat16", true}, {"float32", false}, {NULL, 0}};
+static const ImportWord precisions[] = {
+    {"bfloat16", DTYPE_BF16}, {"float32", DTYPE_FP32}, {"bfloat16", DTYPE_FP8}, {NULL, 0}};
+static const ImportWord reshards[] = {
+    {"always", RESHARD_ALWAYS}, {"default", RESHARD_ALWAYS}, {"never", RESHARD_NEVER}, {NULL, 0}};
+static const ImportWord modes[] = {{"none", RECOMPUTE_NONE},
+                                   {"full", RECOMPUTE_FULL},
+                                   {"selective", RECOMPUTE_SELECTIVE},
+                                   {"memory_budget", RECOMPUTE_SELECTIVE},
+                                   {NULL, 0}};
+static const ImportWord recipes[] = {
+    {"tensorwise", FP8_TENSORWISE}, {"rowwise", FP8_ROWWISE}, {"rowwise_with_gw_hp", FP8_ROWWISE}, {NULL, 0}};
+
+enum {
+    MODEL_NAME,
+    MODEL_FLAVOR,
+    CONVERTERS,
+    LOCAL_BATCH,
+    GLOBAL_BATCH,
+    SEQ_LEN,
+    MASTER,
+    PARAM,
+    REDUCE,
+    DATASET,
+    REPLICATE,
+    SHARD,
+    CONTEXT,
+    TENSOR,
+    PIPELINE,
+    RESHARD,
+    ROTATE,
+    ASYNC,
+    MODE,
+    OPTION,
+    COMPILE,
+    RECIPE,
+    FP8_GATHER,
+    KEYS
+};
+
+static const ConfigKey keys[KEYS + 1] = {
+    [MODEL_NAME] = {"model.name", .text = model_folder, .quoted = true},
+    [MODEL_FLAVOR] = {"model.flavor", .text = model_flavor, .quoted = true},
+    [CONVERTERS] = {"model.converters", .literal = "[\"quantize.linear.float8\"]", .when = in_fp8},
+    [LOCAL_BATCH] = {"training.local_batch_size", KEY_MICRO_BATCH},
+    [GLOBAL_BATCH] = {"training.global_batch_size", KEY_BATCH, .least = -1},  // -1: no accumulation
+    [SEQ_LEN] = {"training.seq_len", KEY_SEQ},
+    [MASTER] = {"training.dtype", KEY_CHOICE, PLAN_MASTER_WEIGHTS, masters, .quoted = true},
+    [PARAM] = {"training.mixed_precision_param", KEY_CHOICE, PLAN_PRECISION, precisions, .quoted = true},
+    [REDUCE] = {"training.mixed_precision_reduce", .literal = "float32", .quoted = true},
+    [DATASET] = {"training.dataset", .literal = "\"c4\"  # yours"},
+    [REPLICATE] = {"parallelism.data_parallel_replicate_degree", KEY_AXIS, AXIS_DP_REPLICATE},
+    [SHARD] = {"parallelism.data_parallel_shard_degree", KEY_AXIS, AXIS_DP_SHARD, .least = -1},
+    [CONTEXT] = {"parallelism.context_parallel_degree", KEY_AXIS, AXIS_CP},
+    [TENSOR] = {"parallelism.tensor_parallel_degree", KEY_AXIS, AXIS_TP},
+    [PIPELINE] = {"parallelism.pipeline_parallel_degree", .literal = "1"},
+    [RESHARD] = {"parallelism.fsdp_reshard_after_forward", KEY_CHOICE, PLAN_RESHARD, reshards, .quoted = true},
+    [ROTATE] = {"parallelism.context_parallel_rotate_method", .literal = "allgather", .quoted = true},
+    [ASYNC] = {"parallelism.enable_async_tensor_parallel", KEY_SWITCH, PLAN_TP_OVERLAP, .on = true, .off = false},
+    [MODE] = {"activation_checkpoint.mode", KEY_CHOICE, PLAN_RECOMPUTE, modes, .quoted = true},
+    [OPTION] = {"activation_checkpoint.selective_ac_option", .literal = "op", .quoted = true, .when = by_operation},
+    [COMPILE] = {"compile.enable", KEY_SWITCH, PLAN_FUSED, .on = FUSED_COMPILED, .off = FUSED_EAGER},
+    [RECIPE] = {"quantize.linear.float8.recipe_name", KEY_CHOICE, PLAN_FP8_RECIPE, recipes, .quoted = true,
+                .when = in_fp8},
+    [FP8_GATHER] = {"quantize.linear.float8.enable_fsdp_float8_all_gather", .text = gathers_fp8, .when = in_fp8},
+};
+
+// ---- reading
+
+static Status read_training(Import *import, Error *error) {
+    ImportChoices *said = &import->said;
+    int offload = 0;
+    TRY(import_bool(import, "training.enable_cpu_offload", &offload, error));
+    said->global_batch = said->global_batch > 0 ? said->global_batch : 0;
+    said->grad_accum = said->global_batch > 0 ? 0 : 1;
+    if (offload) {
+        import_say_offload(import, "training.enable_cpu_offload", "the CPU");
+    }
+    static const int defaulted[] = {LOCAL_BATCH, SEQ_LEN};
+    for (int i = 0; i < 2; i++) {
+        const char *path = keys[defaulted[i]].path;
+        if (!import_has(import, path)) {
+            import_find(import, FINDING_ASSUMED, NULL, "%s is %d, torchtitan's default", path,
+                        i == 0 ? said->micro_batch : said->seq);
+        }
+    }
+    return STATUS_OK;
+}
+
+// The recipe counts where the converter is named.
+static void read_float8(Import *import) {
+    ImportChoices *said = &import->said;
+    const int recipe = said->choice[PLAN_FP8_RECIPE];
+    said->choice[PLAN_FP8_RECIPE] = IMPORT_UNSAID;
+    const ConfigNode *converters = import_at(import, keys[CONVERTERS].path);
+    for (const ConfigNode *item = converters ? converters->first : NULL; item; item = item->next) {
+        if (strcmp(item->text, "quantize.linear.float8") == 0 || strcmp(item->text, "float8") == 0) {
+            said->choice[PLAN_PRECISION] = DTYPE_FP8;
+            said->choice[PLAN_FP8_RECIPE] = recipe;
+        } else {
+            import_find(import, FINDING_UNMODELLED, keys[CONVERTERS].path, "the converter %s", item->text);
+        }
+    }
+    if (import_has(import, "quantize.linear.float8") && said->choice[PLAN_PRECISION] != DTYPE_FP8) {
+        import_find(import, FINDING_TRAP, "quantize.linear.float8",
+                    "the table sets nothing while model.converters has no \"quantize.linear.float8\"");
     }
 }
 
-static void write_training(const ConfigJob *job, FILE *out) {
-    const TrainPlan *plan = job->plan;
-    fprintf(out,
-            "\n[training]\n"
-            "local_batch_size = %d\n"
-            "global_batch_size = %lld\n"
-            "seq_len = %d\n"
-            "dtype = \"%s\"\n"
-            "mixed_precision_param = \"%s\"\n"
-            "mixed_precision_reduce = \"float32\"\n"
-            "dataset = \"c4\"  # yours\n",
-            plan->micro_batch, (long long)plan_global_batch(plan), plan->seq,
-            plan->bf16_master ? "bfloat16" : "float32", plan->precision == DTYPE_FP32 ? "float32" : "bfloat16");
+// What cuts the model in ways that ndtune has no axis for.
+static Status read_other_axes(Import *import, Error *error) {
+    const char *const others[] = {keys[PIPELINE].path, "parallelism.expert_parallel_degree"};
+    for (int i = 0; i < 2; i++) {
+        int degree = 1;
+        TRY(import_int(import, others[i], 1, MESH_MAX_WORLD, &degree, error));
+        if (degree > 1) {
+            import->refusal = i == 0 ? "pipeline parallelism is no axis that ndtune has"
+                                     : "expert parallelism is no axis that ndtune has";
+            import_find(import, FINDING_UNMODELLED, others[i], "%s", import->refusal);
+        }
+    }
+    return STATUS_OK;
 }
 
-static void write_parallelism(const ConfigJob *job, FILE *out) {
-    fprintf(out,
-            "\n[parallelism]\n"
-            "data_parallel_replicate_degree = %d\n"
-            "data_parallel_shard_degree = %d\n"
-            "context_parallel_degree = %d\n"
-            "tensor_parallel_degree = %d\n"
-            "pipeline_parallel_degree = 1\n"
-            "fsdp_reshard_after_forward = \"%s\"\n"
-            "context_parallel_rotate_method = \"allgather\"\n"
-            "enable_async_tensor_parallel = %s\n",
-            export_axis(job, AXIS_DP_REPLICATE), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_CP),
-            export_axis(job, AXIS_TP), reshard_names[job->plan->reshard], export_bool(job->plan->tp_overlap));
+static Status read_parallelism(Import *import, Error *error) {
+    for (const ConfigKey *key = keys; key->path; key++) {
+        if (key->means == KEY_AXIS && import->said.size[key->id] == 0) {
+            return error_set(error, STATUS_USAGE, "%s:%d: %s takes -1 or a size, not 0", import->path,
+                             import_at(import, key->path)->line, key->path);
+        }
+    }
+    return read_other_axes(import, error);
 }
+
+static Status read_overlap(Import *import, Error *error) {
+    int whole_loss = 0;
+    const char *rotate = "allgather", *balance = "headtail";
+    TRY(import_bool(import, "parallelism.disable_loss_parallel", &whole_loss, error));
+    TRY(import_word(import, keys[ROTATE].path, &rotate, error));
+    TRY(import_word(import, "parallelism.context_parallel_load_balancer", &balance, error));
+    import->said.choice[PLAN_CP_ROTATE] = CP_ROTATE_ALLGATHER;
+    const int cp = import->said.size[AXIS_CP], tp = import->said.size[AXIS_TP];
+    if (import->said.choice[PLAN_TP_OVERLAP] && import->said.choice[PLAN_FUSED] != FUSED_COMPILED) {
+        import_find(import, FINDING_REFUSED, keys[ASYNC].path,
+                    "asynchronous tensor parallelism needs compile.enable = true");
+    }
+    if (cp > 1 && strcmp(rotate, "allgather") != 0) {
+        import_find(import, FINDING_TRAP, keys[ROTATE].path,
+                    "torchtitan 0.2 reads the rotation in validation only: training gathers keys and values");
+    }
+    if (cp > 1 && strcmp(balance, "headtail") != 0) {
+        import_find(import, FINDING_UNMODELLED, "parallelism.context_parallel_load_balancer",
+                    "the balancer %s: predicted with headtail", balance);
+    }
+    if (tp > 1 && whole_loss) {
+        import_find(import, FINDING_UNMODELLED, "parallelism.disable_loss_parallel",
+                    "logits gathered for the loss: the prediction splits them, so it needs less memory than your run");
+    }
+    return STATUS_OK;
+}
+
+static Status read_checkpoint(Import *import, Error *error) {
+    const char *mode = "selective", *option = "2";
+    TRY(import_word(import, keys[MODE].path, &mode, error));
+    TRY(import_word(import, keys[OPTION].path, &option, error));
+    if (strcmp(mode, "memory_budget") == 0) {
+        import_find(import, FINDING_UNMODELLED, keys[MODE].path, "memory_budget: predicted as selective by operation");
+    } else if (strcmp(mode, "selective") == 0 && strcmp(option, "op") != 0) {
+        import_find(import, FINDING_UNMODELLED, keys[OPTION].path,
+                    "every %s-th layer recomputed whole%s: predicted as selective by operation", option,
+                    import_has(import, keys[OPTION].path) ? "" : ", torchtitan's default");
+    }
+    return STATUS_OK;
+}
+
+// What it takes where the file says nothing.
+static void say_defaults(ImportChoices *said) {
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        said->size[axis] = axis == AXIS_DP_SHARD ? -1 : 1;
+    }
+    said->micro_batch = 8;
+    said->seq = 2048;
+    said->choice[PLAN_PRECISION] = DTYPE_BF16;
+    said->choice[PLAN_MASTER_WEIGHTS] = false;
+    said->choice[PLAN_FP8_RECIPE] = FP8_TENSORWISE;
+    said->choice[PLAN_RESHARD] = RESHARD_ALWAYS;
+    said->choice[PLAN_RECOMPUTE] = RECOMPUTE_SELECTIVE;
+    said->choice[PLAN_FUSED] = FUSED_EAGER;
+    said->choice[PLAN_TP_OVERLAP] = false;
+    said->choice[PLAN_ZERO] = 3;  // 0 where there is nothing to shard over
+}
+
+static Status torchtitan_read(Import *import, Error *error) {
+    import->unknown.kind = import->unknown_below.kind = FINDING_REFUSED;
+    import->unknown.words = import->unknown_below.words =
+        "no key of torchtitan 0.2, which refuses a file with such a key";
+    import->target = "torchtitan@0.2";
+    import->flavour = "torchtitan 0.2 config";
+    say_defaults(&import->said);
+    import_known(import, of_no_matter);
+    TRY(config_read(import, keys, error));
+    import->model_key = keys[MODEL_FLAVOR].path;
+    TRY(import_word(import, import->model_key, &import->model, error));
+    TRY(read_training(import, error));
+    read_float8(import);
+    TRY(read_parallelism(import, error));
+    TRY(read_overlap(import, error));
+    return read_checkpoint(import, error);
+}
+
+// ---- the rows
+
+static const char *const marks[] = {"parallelism",           "training", "job", "model",
+                                    "activation_checkpoint", "metrics",  NULL};
+
+const ImportFormat import_torchtitan = {
+    .name = "torchtitan",
+    .marks = marks,
+    .keys = {.mesh =
+                 "parallelism.{data_parallel_replicate,data_parallel_shard,context_parallel,tensor_parallel}_degree",
+             .micro_batch = "training.local_batch_size",
+             .reshard = "parallelism.fsdp_reshard_after_forward",
+             .recompute = keys[MODE].path,
+             .rotate = "parallelism.context_parallel_rotate_method",
+             .zero = "parallelism.data_parallel_shard_degree"},
+    .read = torchtitan_read,
+};
 
 static void torchtitan_toml_write(const ConfigJob *job, FILE *out) {
-    const TrainPlan *plan = job->plan;
-    write_model(job, out);
-    write_training(job, out);
-    write_parallelism(job, out);
-    fprintf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n", recompute_names[plan->recompute]);
-    if (plan->recompute == RECOMPUTE_SELECTIVE) {
-        fputs("selective_ac_option = \"op\"\n", out);
-    }
-    fprintf(out, "\n[compile]\nenable = %s\n", export_bool(plan->fused == FUSED_COMPILED));
-    if (plan->precision == DTYPE_FP8) {
-        fprintf(out, "\n[quantize.linear.float8]\nrecipe_name = \"%s\"\nenable_fsdp_float8_all_gather = %s\n",
-                fp8_recipe_names[plan->fp8_recipe], export_bool(plan->fp8_recipe == FP8_TENSORWISE));
-    }
+    config_write(job, keys, CONFIG_TOML, out);
 }
 
 const ExportFormat export_torchtitan_toml = {

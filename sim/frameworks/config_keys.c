@@ -1,0 +1,111 @@
+// Reading and writing config files by their tables of keys.
+
+#include "sim/frameworks/config_keys.h"
+
+#include <string.h>
+
+#include "sim/base/escape.h"
+
+enum { MOST_OF_A_BATCH = 1 << 20, LONGEST_SEQUENCE = 1 << 24, LARGEST_BATCH = 1000000000 };
+
+static Status read_switch(Import *import, const ConfigKey *key, Error *error) {
+    int truth = IMPORT_UNSAID;
+    TRY(import_bool(import, key->path, &truth, error));
+    if (truth != IMPORT_UNSAID) {
+        import->said.choice[key->id] = truth ? key->on : key->off;
+    }
+    return STATUS_OK;
+}
+
+static Status read_key(Import *import, const ConfigKey *key, Error *error) {
+    ImportChoices *said = &import->said;
+    const int least = key->least ? key->least : 1;
+    switch (key->means) {
+    case KEY_WRITTEN:
+        import_known(import, (const char *const[]){key->path, NULL});
+        break;
+    case KEY_AXIS:
+        return import_int(import, key->path, least, MESH_MAX_WORLD, &said->size[key->id], error);
+    case KEY_SEQ:
+        return import_int(import, key->path, least, LONGEST_SEQUENCE, &said->seq, error);
+    case KEY_MICRO_BATCH:
+        return import_int(import, key->path, least, MOST_OF_A_BATCH, &said->micro_batch, error);
+    case KEY_ACCUMULATION:
+        return import_int(import, key->path, least, MOST_OF_A_BATCH, &said->grad_accum, error);
+    case KEY_BATCH:
+        return import_big(import, key->path, least, LARGEST_BATCH, &said->global_batch, error);
+    case KEY_CHOICE:
+        return import_choice(import, key->path, key->words, &said->choice[key->id], error);
+    case KEY_SWITCH:
+        return read_switch(import, key, error);
+    }
+    return STATUS_OK;
+}
+
+Status config_read(Import *import, const ConfigKey *keys, Error *error) {
+    for (const ConfigKey *key = keys; key->path; key++) {
+        TRY(read_key(import, key, error));
+    }
+    return STATUS_OK;
+}
+
+static const char *word_of(const ImportWord *words, int value) {
+    while (words->word && words->value != value) {
+        words++;
+    }
+    return words->word ? words->word : "";
+}
+
+// What the row is in this plan.
+static const char *value_of(const ConfigJob *job, const ConfigKey *key) {
+    const TrainPlan *plan = job->plan;
+    switch (key->means) {
+    case KEY_WRITTEN:
+        break;
+    case KEY_AXIS:
+        return arena_format(job->arena, "%d", plan->mesh.size[key->id]);
+    case KEY_SEQ:
+        return arena_format(job->arena, "%d", plan->seq);
+    case KEY_MICRO_BATCH:
+        return arena_format(job->arena, "%d", plan->micro_batch);
+    case KEY_ACCUMULATION:
+        return arena_format(job->arena, "%d", plan->grad_accum);
+    case KEY_BATCH:
+        return arena_format(job->arena, "%lld", (long long)plan_global_batch(plan));
+    case KEY_CHOICE:
+        return word_of(key->words, plan_get(plan, (PlanFieldId)key->id));
+    case KEY_SWITCH:
+        return export_bool(plan_get(plan, (PlanFieldId)key->id) == key->on);
+    }
+    return key->literal;
+}
+
+// Length of the path of its section; 0 = none.
+static size_t section_length(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot ? (size_t)(dot - path) : 0;
+}
+
+void config_write(const ConfigJob *job, const ConfigKey *keys, ConfigStyle style, FILE *out) {
+    const char *above = "";
+    for (const ConfigKey *key = keys; key->path; key++) {
+        const size_t length = section_length(key->path);
+        if (key->when && !key->when(job)) {
+            continue;
+        }
+        if (length > 0 && (section_length(above) != length || strncmp(above, key->path, length) != 0)) {
+            fprintf(out, style == CONFIG_TOML ? "%s[%.*s]\n" : "%.0s%.*s:\n", above[0] ? "\n" : "", (int)length,
+                    key->path);
+        }
+        above = key->path;
+        const char *value = key->text ? key->text(job) : value_of(job, key);
+        fprintf(out, style == CONFIG_TOML ? "%.0s%s = " : "%s%s: ", length > 0 ? "  " : "",
+                key->path + length + (length > 0));
+        if (key->quoted) {
+            escape_quoted(value, out);
+        } else {
+            fputs(value, out);
+        }
+        fputc('\n', out);
+    }
+}
