@@ -8,6 +8,10 @@
 #include "autotune/cli/topics.h"
 #include "sim/base/text.h"
 
+static void write_plain(FILE *out, const char *text) {
+    fputs(text, out);
+}
+
 static void print_examples(const char *examples) {
     printf("\nExamples:\n");
     while (*examples) {
@@ -105,7 +109,8 @@ Status cmd_help(Cli *cli, Error *error) {
     const Topic *table = topics(&count);
     for (int i = 0; i < count; i++) {
         if (strcmp(word, table[i].name) == 0) {
-            printf("%s\n\n%s", table[i].title, table[i].text);
+            printf("%s\n\n", table[i].title);
+            topic_write(&table[i], write_plain, stdout);
             return STATUS_OK;
         }
     }

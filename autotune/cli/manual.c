@@ -215,10 +215,13 @@ static const char tune_sessions[] =
     "what was done and goes on; runs that validate made of the same shapes are known to it. \\-\\-no\\-cache begins a "
     "new session.\n";
 
+#define PLACE(symbol, name, role, lenders) " {" #name "}"
+#define AXES_PLACES AXIS_LIST(PLACE)
+
 // validate --with reads what somebody else's program prints.
 static const char with_command[] =
     ".SH VALIDATE \\-\\-WITH\n"
-    "In the words of the command, {dp_replicate} {dp_shard} {cp} {tp} {world} {seq} {micro_batch} {grad_accum} "
+    "In the words of the command," AXES_PLACES " {world} {seq} {micro_batch} {grad_accum} "
     "{global_batch} {zero} {reshard} {recompute} {cp_rotate} {precision} {steps} {layers} {hidden} {heads} {kv_heads} "
     "{ffn} {vocab} become the numbers of the shape, so do the other columns of a plan, and {config} a JSON file with "
     "all of them; the same are in the environment as NDTUNE_DP_SHARD and so on. No shell is involved: sh \\-c "
@@ -271,7 +274,7 @@ static void man_topics(FILE *out) {
     for (int i = 0; i < count; i++) {
         troff_line(out, ".SH ", table[i].title);
         fprintf(out, ".nf\n");
-        troff_text(out, table[i].text);
+        topic_write(&table[i], troff_text, out);
         fprintf(out, ".fi\n");
     }
 }

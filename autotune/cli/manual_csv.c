@@ -2,6 +2,12 @@
 // from version to version; new ones are added. {plan} stands for the columns of a plan.
 
 #include "autotune/cli/manual.h"
+#include "sim/axes/axes.h"
+
+#define NAMED(symbol, name, role, lenders) ", " #name
+#define EXPOSED(symbol, name, role, lenders) ", exposed_" #name "_s"
+#define AXES_NAMED AXIS_LIST(NAMED)
+#define AXES_EXPOSED AXIS_LIST(EXPOSED)
 
 const char manual_csv[] =
     ".SH CSV\n"
@@ -11,11 +17,11 @@ const char manual_csv[] =
     ".TP\n.B plan, predict \\-\\-format csv; plan \\-\\-csv (every choice of every shape)\n"
     "state (ranked or rejected; feasible, does not fit, not legal; with \\-\\-csv rejected, estimated, simulated), "
     "place "
-    "(in the ranking), dp_replicate, dp_shard, cp, tp, {plan}, order (of the axes "
+    "(in the ranking)" AXES_NAMED ", {plan}, order (of the axes "
     "over "
     "the ranks), step_time_s with its 80 % interval step_time_low_s and step_time_high_s, tokens_per_s, mfu, hfu, the "
     "terms "
-    "of the step compute_s, exposed_dp_replicate_s, exposed_dp_shard_s, exposed_cp_s, exposed_tp_s, optimizer_s, "
+    "of the step compute_s" AXES_EXPOSED ", optimizer_s, "
     "overhead_s, peak_bytes, reserved_bytes, pareto (1: nothing is as fast with less memory), rule and reason of a "
     "rejection.\n"
     ".TP\n.B plan \\-\\-format csv with several worlds\n"

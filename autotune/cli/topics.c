@@ -2,7 +2,13 @@
 
 #include "autotune/cli/topics.h"
 
+#include <stdbool.h>
+#include <string.h>
+
+#include "sim/axes/axes.h"
 #include "sim/frameworks/words.h"
+
+#define AXES_LINE "{axes}\n"  // at the start of a text: the axes, and what they are
 
 static const Topic table[] = {
     {"shape", "Which shape, and is mine wrong?",
@@ -110,11 +116,7 @@ static const Topic table[] = {
      "  sqlite3 ~/.local/share/ndtune/ndtune.db 'select * from v_ranking limit 5'\n"
      "      everything that was asked and run; views v_ranking, v_best, v_accuracy, v_tune.\n"},
     {"words", "What the words mean",
-     "  dp_replicate  copies of the model, each with its own sequences; gradients are summed over them (DDP, HSDP)\n"
-     "  dp_shard      ranks that share one copy's parameters, gradients and optimizer (FSDP, ZeRO), own sequences "
-     "each\n"
-     "  cp            ranks that cut each sequence between them (context parallelism, ring attention)\n"
-     "  tp            ranks that cut each layer between them (tensor parallelism)\n"
+     AXES_LINE
      "  micro x accum sequences of a data rank at once, and how often before the optimizer steps\n"
      "  recompute     activations computed again in backward: none, selective (part of them), full (checkpointing)\n"
      "  reshard       gathered weights are freed after forward (always) or kept until backward (never)\n"
@@ -128,4 +130,15 @@ static const Topic table[] = {
 const Topic *topics(int *count) {
     *count = (int)(sizeof table / sizeof table[0]);
     return table;
+}
+
+void topic_write(const Topic *topic, void (*write)(FILE *out, const char *text), FILE *out) {
+    const size_t marked = strlen(AXES_LINE);
+    const bool defines_axes = strncmp(topic->text, AXES_LINE, marked) == 0;
+    for (int axis = 0; axis < AXIS_COUNT && defines_axes; axis++) {
+        char line[160];
+        snprintf(line, sizeof line, "  %-13s %s\n", axis_names[axis], axis_rows[axis]->definition);
+        write(out, line);
+    }
+    write(out, defines_axes ? topic->text + marked : topic->text);
 }

@@ -2,9 +2,14 @@
 
 #pragma once
 
+#include <stdio.h>
+
 typedef struct Topic {
     const char *name, *title;
-    const char *text;  // lines of at most 120 columns
+    const char *text;  // lines of at most 120 columns, for topic_write
 } Topic;
 
 const Topic *topics(int *count);
+
+// Its lines, in pieces that begin and end with one.
+void topic_write(const Topic *topic, void (*write)(FILE *out, const char *text), FILE *out);

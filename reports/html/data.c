@@ -214,12 +214,12 @@ Status report_data(const HtmlReport *report, FILE *out, Error *error) {
     json_t *shapes = shape_columns(result, &rules, &reasons);
     json_t *candidates = candidate_columns(ranked, count, &details, &rules, &reasons);
     json_t *root = json_pack(
-        "{s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema",
-        "ndtune.report-data/1", "request", json_request(result->request), "entry_count", result->entry_count,
-        "candidate_count", result->candidate_count, "details", details_array(result, &details), "candidates",
-        candidates, "shapes", shapes, "rules", close_dictionary(&rules), "reasons", close_dictionary(&reasons),
-        "validation", validation_array(report->validation), "timeline", timeline_data(report), "memory_curve",
-        memory_curve(report), "tuning", tuning_data(report), "sensitivities",
+        "{s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema",
+        "ndtune.report-data/1", "axes", names_array(axis_names, AXIS_COUNT), "request", json_request(result->request),
+        "entry_count", result->entry_count, "candidate_count", result->candidate_count, "details",
+        details_array(result, &details), "candidates", candidates, "shapes", shapes, "rules", close_dictionary(&rules),
+        "reasons", close_dictionary(&reasons), "validation", validation_array(report->validation), "timeline",
+        timeline_data(report), "memory_curve", memory_curve(report), "tuning", tuning_data(report), "sensitivities",
         report->explanation ? json_sensitivities(report->explanation) : json_array(), "recompute_names",
         names_array(recompute_names, RECOMPUTE_COUNT), "reshard_names", names_array(reshard_names, RESHARD_COUNT),
         "rotate_names", names_array(cp_rotate_names, CP_ROTATE_COUNT));

@@ -60,10 +60,13 @@ enum {  // lists in lists do not expand: the masks of lenders need numbers
 #define AXES_FIRST (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_TP))
 
 // Headers of tables, each column after a comma: ",dp_replicate,dp_shard,..." and ",exposed_dp_replicate_s,...".
+// Names in a sentence: " dp_replicate dp_shard ...".
 #define AXIS_COLUMN(symbol, name, role, lenders) "," #name
 #define AXIS_EXPOSED_COLUMN(symbol, name, role, lenders) ",exposed_" #name "_s"
+#define AXIS_SPACED(symbol, name, role, lenders) " " #name
 #define AXES_COLUMNS AXIS_LIST(AXIS_COLUMN)
 #define AXES_EXPOSED_COLUMNS AXIS_LIST(AXIS_EXPOSED_COLUMN)
+#define AXES_SPACED AXIS_LIST(AXIS_SPACED)
 
 // What others call an axis. as_option: the answer to "--word N"; NULL = that of an unknown option.
 typedef struct AxisWord {

@@ -30,25 +30,25 @@ export function ranking(data, page) {
 export function meshMap(data, page) {
     const cells = new Map(), axes = page.axes;
     ranked(data).forEach((entry) => cells.set(axes.map((axis) => entry.mesh[axis]).join(), {
-        sizes: axes.map((axis) => entry.mesh[axis]), tokens: entry.tokens_per_s,
+        size: (axis) => entry.mesh[axis], tokens: entry.tokens_per_s,
         tip: label(entry) + '\nplace ' + entry.place + ', ' + page.format.count(entry.tokens_per_s) + ' tokens/s, ' + page.format.bytes(entry.memory.reserved_bytes)
     }));
     const shapes = data.shapes;
     (shapes.tp || []).forEach((tp, i) => cells.set(axes.map((axis) => shapes[axis][i]).join(), {
-        sizes: axes.map((axis) => shapes[axis][i]), tokens: 0, rule: data.rules[shapes.rule[i]],
+        size: (axis) => shapes[axis][i], tokens: 0, rule: data.rules[shapes.rule[i]],
         tip: axes.filter((axis) => shapes[axis][i] > 1).map((axis) => axis + '=' + shapes[axis][i]).join(',') + '\n' +
             (shapes.reason[i] >= 0 ? data.reasons[shapes.reason[i]] : 'rejected by rule ' + data.rules[shapes.rule[i]])
     }));
     if (cells.size < 2) { return null; }
     const list = Array.from(cells.values()), best = Math.max(...list.map((cell) => cell.tokens));
     list.forEach(function (cell) {
-        const [replicate, shard, cp, tp] = cell.sizes;
+        const cp = cell.size('cp'), tp = cell.size('tp');
         cell.column = cp + '×' + tp;
         cell.order = cp * 1e7 + tp;
-        cell.row = replicate;
+        cell.row = cell.size('dp_replicate');
         cell.relative = best > 0 ? cell.tokens / best : 0;
         cell.text = cell.tokens > 0 ? page.format.count(cell.tokens) : {memory: 'no room', legality: 'illegal', batch: 'batch'}[cell.rule] || cell.rule;
-        cell.shard = shard;
+        cell.shard = cell.size('dp_shard');
     });
     const columns = new Set(list.map((cell) => cell.column)).size, rows = new Set(list.map((cell) => cell.row)).size;
     return {data: {cells: list}, signals: {columns: columns, rows: rows},

@@ -59,7 +59,7 @@ function themeConfig() {
 const palette = () => ({
     ink: colour('ink'), muted: colour('muted'), line: colour('line'), paper: colour('paper'), accent: colour('accent'),
     soft: colour('accent-soft'), warning: colour('warning'),
-    series: ['compute', 'dp_replicate', 'dp_shard', 'cp', 'tp', 'optimizer', 'overhead'].map((name) => colour('series-' + name))
+    series: ['compute'].concat(window.ndtune.axes, ['optimizer', 'overhead']).map((name) => colour('series-' + name) || colour('muted'))
 });
 
 function showTip(handler, event, item, value) {

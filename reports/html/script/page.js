@@ -20,7 +20,7 @@
     window.ndtune.format = format;
 
     // ---- what a step and its memory are made of: [name, seconds or bytes]
-    const axes = ['dp_replicate', 'dp_shard', 'cp', 'tp'];
+    const axes = data.axes;
     const timeTerms = (time) => [['compute', time.compute_s]].concat(axes.map((axis) => ['exposed ' + axis, time.exposed_communication_s[axis]]),
         [['optimizer', time.optimizer_s], ['overhead', time.overhead_s]]);
     const memoryTerms = (memory) => ['parameters', 'gradients', 'optimizer', 'activations', 'logits', 'gathered_parameters', 'communication', 'runtime']

@@ -165,3 +165,26 @@ Test(mesh, orders_that_are_none_are_refused) {
     cr_assert_str_eq(error.message, "rank order \"tp,tp\": tp is named twice");
     cr_assert_eq(axis_order_parse("", &order, &error), STATUS_USAGE);
 }
+
+// The 24 of all four axes, one for each pair of orders of two axes, one of one axis.
+Test(mesh, orders_are_those_of_the_axes_larger_than_1) {
+    static const struct {
+        const char *mesh;
+        int orders;
+    } cases[] = {{"dp_replicate=2,dp_shard=3,cp=2,tp=4", 24},
+                 {"dp_shard=3,cp=2,tp=4", 6},
+                 {"dp_replicate=2,tp=4", 2},
+                 {"dp_shard=8", 1},
+                 {"dp_shard=1", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Mesh mesh;
+        Error error = {0};
+        int count = 1;
+        cr_assert_eq(mesh_parse(cases[i].mesh, &mesh, &error), STATUS_OK, "%s", error.message);
+        while (mesh_next_order(&mesh)) {
+            count++;
+        }
+        cr_assert_eq(count, cases[i].orders, "%s", cases[i].mesh);
+        cr_assert(mesh_has_default_order(&mesh), "%s", cases[i].mesh);
+    }
+}
