@@ -40,6 +40,8 @@ class Shape:
                 ("--" + field.name.replace("_", "-"), str(getattr(self, field.name)))]
 
 
+ONE_LAYER = Shape(seq=4096, layers=1)
+
 # Two lengths with as many tokens to an optimizer update, which takes the same time whatever the batch.
 MEASURED = [Shape(seq=4096, micro_batch=2), Shape(seq=8192, micro_batch=1)]
 

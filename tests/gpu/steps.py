@@ -398,30 +398,38 @@ def speed_row(shape, step_time_s, words):
     }
 
 
-def layers8b(context):
+def layers(measured, modes):
     """Ours with either attention, then PyTorch on the same shape: ratios of one call on one chip."""
-    rows, first = [], None
-    for shape in shapes.MEASURED:
-        ours = None
-        for attention in ("cudnn", "flash"):
-            words = ["--model", "llama-3-8b", "--layers", str(shape.layers), "--seq", str(shape.seq), "--precision", "bf16"]
-            words += ["--micro-batch", str(shape.micro_batch)]
-            words += ["--mesh", "dp_shard=1", "--device", "cuda", "--attention", attention, "--steps", "10"]
-            who = f"ndtune, attention {attention}"
-            try:
-                run = train(context, words)
-                step_s = steady(run)
-                ours = min(ours or step_s, step_s)
-                peak = f"{run['peak_bytes'] / 2**30:.1f}"
-                rows.append(speed_row(shape, step_s, who) | {"peak GiB": peak, "notes": context.notes})
-            except (Failed, Skip) as reason:
-                first = first or str(reason)
-                rows.append({"who": who} | batch(shape) | {"step": str(reason)})
-        for mode in ("compiled", "eager"):
-            rows.append(torch_row(context, shape, mode, ours))
-    if first:
-        raise Failed(first, rows)
-    return rows
+
+    def run(context):
+        rows, first = [], None
+        for shape in measured:
+            ours_s = None
+            for attention in ("cudnn", "flash"):
+                try:
+                    row, step_s = layers_row(context, shape, attention)
+                    ours_s = min(ours_s or step_s, step_s)
+                    rows.append(row)
+                except (Failed, Skip) as reason:
+                    first = first or str(reason)
+                    rows.append({"who": f"ndtune, attention {attention}"} | batch(shape) | {"step": str(reason)})
+            for mode in modes:
+                rows.append(torch_row(context, shape, mode, ours_s))
+        if first:
+            raise Failed(first, rows)
+        return rows
+
+    return run
+
+
+def layers_row(context, shape, attention):
+    words = ["--model", "llama-3-8b", "--layers", str(shape.layers), "--seq", str(shape.seq), "--precision", "bf16"]
+    words += ["--micro-batch", str(shape.micro_batch)]
+    words += ["--mesh", "dp_shard=1", "--device", "cuda", "--attention", attention, "--steps", "10"]
+    run = train(context, words)
+    step_s = steady(run)
+    peak = {"peak GiB": f"{run['peak_bytes'] / 2**30:.1f}", "notes": context.notes}
+    return speed_row(shape, step_s, f"ndtune, attention {attention}") | peak, step_s
 
 
 # What torchrun tells the only rank of a run; torchrun itself would leave that running when it is ended.
@@ -432,7 +440,7 @@ TORCH_S = 120  # of one run
 
 def torch_run(context, shape, mode):
     """Once for each commit and shape, whoever asks."""
-    kept, name = context.kept.setdefault("torch", {}), f"{mode} {shape.micro_batch} x {shape.seq}"
+    kept, name = context.kept.setdefault("torch", {}), f"{mode} {shape.micro_batch} x {shape.seq}, {shape.layers} layers"
     if name not in kept:
         words = [sys.executable, os.path.join(HERE, "train_torch.py"), "--mode", mode, *shape.arguments()]
         said = command(context, words, ONE_RANK if mode == "accelerate" else None, most_s=TORCH_S)
@@ -569,22 +577,26 @@ class Step:
 
 GPU = machine.no_gpu
 FRAMEWORK = (GPU, machine.no_package("torch"), machine.no_package("transformers"))
+# In the order in which they tell most. Budgets are shares of a call of README.md; how long a step takes nobody knows yet.
 STEPS = [
     Step("build", "the programs, with CUDA", 600, 10, (GPU,), build, always=True),
-    Step("parity", "CUDA against CPU, one rank", 150, 20, (GPU, not_built), parity),
-    Step("nccl", "transport nccl: one rank, then two on one GPU", 120, 20, (GPU, not_built), nccl),
-    Step("meshes", "every mesh of 2 to 8 ranks on one GPU over shm, against one rank", 330, 60, (GPU, not_built), meshes),
-    Step("kernels", "kernels against their targets", 90, 20, (GPU, not_built), bench("bench_*cuda*")),
-    Step("attention", "attention kernels against their targets", 90, 20, (GPU, not_built), bench("bench_*attention*")),
-    Step("layers8b", "8B-shaped layers, bf16, beside PyTorch", 330, 60, (GPU, not_built), layers8b),
+    Step("parity", "CUDA against CPU, one rank", 110, 20, (GPU, not_built), parity),
+    Step("layer8b", "one 8B-shaped layer, bf16, beside compiled PyTorch", 110, 20, (GPU, not_built),
+         layers([shapes.ONE_LAYER], ["compiled"])),
+    Step("attention", "attention kernels against their targets", 70, 20, (GPU, not_built), bench("bench_*attention*")),
+    Step("kernels", "kernels against their targets", 70, 20, (GPU, not_built), bench("bench_*cuda*")),
     Step("probe", "ndtune probe --device cuda", 90, 30, (GPU, not_built), probe),
-    Step("spans", "predicted against measured, span by span", 120, 30, (GPU, not_built, no_file("probed")), spans("probed")),
-    Step("calibrate", "ndtune calibrate on these runs", 60, 10, (GPU, not_built, no_file("probed")), calibrate),
-    Step("after", "predicted against measured after calibration", 120, 30, (GPU, not_built, no_file("calibrated")),
+    Step("layers8b", "8B-shaped layers, bf16, beside PyTorch", 280, 60, (GPU, not_built),
+         layers(shapes.MEASURED, ["compiled", "eager"])),
+    Step("spans", "predicted against measured, span by span", 80, 30, (GPU, not_built, no_file("probed")), spans("probed")),
+    Step("calibrate", "ndtune calibrate on these runs", 30, 10, (GPU, not_built, no_file("probed")), calibrate),
+    Step("after", "predicted against measured after calibration", 80, 30, (GPU, not_built, no_file("calibrated")),
          spans("calibrated")),
-    Step("accelerate", "FSDP2 of accelerate on one GPU", 120, 40, (*FRAMEWORK, machine.no_package("accelerate")),
+    Step("accelerate", "FSDP2 of accelerate on one GPU", 70, 40, (*FRAMEWORK, machine.no_package("accelerate")),
          framework("accelerate", "accelerate")),
-    Step("eager", "Hugging Face eager, no sharding", 60, 5, FRAMEWORK, framework("eager", "accelerate")),
+    Step("nccl", "transport nccl: one rank, then two on one GPU", 60, 20, (GPU, not_built), nccl),
+    Step("eager", "Hugging Face eager, no sharding", 20, 5, FRAMEWORK, framework("eager", "accelerate")),
+    Step("meshes", "every mesh of 2 to 8 ranks on one GPU over shm, against one rank", 330, 30, (GPU, not_built), meshes),
     Step("sanitizer", "compute-sanitizer over two steps", 240, 60,
          (GPU, not_built, machine.no_tool("compute-sanitizer")), sanitizer),
 ]

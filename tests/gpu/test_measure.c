@@ -123,6 +123,41 @@ Test(gpu_measure, the_committed_results_have_every_step) {
     program_run_free(&list);
 }
 
+// Half an hour, of which a third is for what nobody can plan; every step is asked for, each where the list has it.
+Test(gpu_measure, the_calls_of_the_readme_have_every_step_in_two_thirds_of_half_an_hour) {
+    enum { LENT_S = 1800 };
+    static char text[16 << 10];
+    FILE *file = fopen(NDTUNE_SOURCE_DIR "/tests/gpu/README.md", "r");
+    cr_assert(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    char asked[1024] = "";
+    int limits_s = 0, limit_s = 0;
+    for (char *call = strstr(text, "--limit "); call; call = strstr(call + 1, "--limit ")) {
+        char steps[512];
+        if (sscanf(call, "--limit %d --out $OUT --steps build,%511s", &limit_s, steps) == 2) {
+            limits_s += limit_s;
+            strcat(strcat(asked, steps), ",");
+        }
+    }
+    cr_expect_gt(limits_s, 0);
+    cr_expect_leq(3 * limits_s, 2 * LENT_S, "%d s", limits_s);
+    char listed[1024] = "";
+    ProgramRun list = measure("--list", NULL);
+    for (char *line = strtok(list.out, "\n"); line; line = strtok(NULL, "\n")) {
+        if (strncmp(line, "build ", 6) != 0) {
+            strcat(strncat(listed, line, strcspn(line, " ")), ",");
+        }
+    }
+    char *step = strtok(listed, ","), *rest = asked;
+    for (; step; step = strtok(NULL, ",")) {
+        char *found = strstr(rest, step);
+        cr_expect(found, "%s is not asked for in the order of the list", step);
+        rest = found ? found : rest;
+    }
+    program_run_free(&list);
+}
+
 // What the script would give to ndtune is understood by today's ndtune, and ends at the GPU that is not there.
 Test(gpu_measure, every_kind_of_command_is_understood) {
     static const char check[] = NDTUNE_SOURCE_DIR "/tests/gpu/check_commands.py", ndtune[] = NDTUNE_BIN_DIR "/ndtune";
