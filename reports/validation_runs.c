@@ -8,11 +8,46 @@
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
-static const char *const columns =
-    "id,source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,head_dim,mlp,cluster,overrides,gpu_mem_gb,"
-    "target" AXES_COLUMNS ",pp,world,seq_len,micro_batch,grad_accum,global_batch_seqs,zero,reshard,recompute,"
-    "attention,fused,dtype,cp_algo,sp,step_time_s,tokens_per_s_per_gpu,peak_mem_gb,mem_kind,usable,lanes,host,"
-    "transport";
+// As the columns stood before the fields of a plan had a table; those of other fields end the line.
+static const PlanFieldId first_fields[] = {PLAN_ZERO,  PLAN_RESHARD,   PLAN_RECOMPUTE, PLAN_ATTENTION,
+                                           PLAN_FUSED, PLAN_PRECISION, PLAN_CP_ROTATE};
+enum { FIRST_FIELDS = sizeof first_fields / sizeof first_fields[0] };
+
+static bool has_column(PlanFieldId id) {
+    return plan_fields[id].column && plan_fields[id].scope != PLAN_OF_BATCH;
+}
+
+static void put_header(Csv *csv) {
+    PlanFieldId fields[PLAN_FIELD_COUNT];
+    plan_fields_from(first_fields, FIRST_FIELDS, fields);
+    fputs("id,source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,head_dim,mlp,cluster,overrides,gpu_mem_gb,"
+          "target" AXES_COLUMNS ",pp,world,seq_len,micro_batch,grad_accum,global_batch_seqs",
+          csv->out);
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        if (i == FIRST_FIELDS) {
+            fputs(",sp,step_time_s,tokens_per_s_per_gpu,peak_mem_gb,mem_kind,usable,lanes,host,transport", csv->out);
+        }
+        if (has_column(fields[i])) {
+            fprintf(csv->out, ",%s", plan_fields[fields[i]].column);
+        }
+    }
+    csv_end_line(csv);
+}
+
+// The plan's fields from..end of the order.
+static void put_fields(Csv *csv, const TrainPlan *plan, int from, int end) {
+    PlanFieldId fields[PLAN_FIELD_COUNT];
+    plan_fields_from(first_fields, FIRST_FIELDS, fields);
+    for (int i = from; i < end; i++) {
+        const int told = plan_told(plan, fields[i]);
+        char value[PLAN_VALUE_BYTES];
+        if (has_column(fields[i]) && plan_fields[fields[i]].column_is_number) {
+            csv_integer(csv, told);
+        } else if (has_column(fields[i])) {
+            csv_text(csv, told != PLAN_ANY ? plan_value_text(fields[i], told, value) : NULL);
+        }
+    }
+}
 
 static void put_id(Csv *csv, const TuneRequest *request, const TrainPlan *plan, int number) {
     const AxisMask named = mesh_named_axes(&plan->mesh);
@@ -49,13 +84,7 @@ static void put_plan(Csv *csv, const TrainPlan *plan, const Target *target) {
     csv_integer(csv, plan->micro_batch);
     csv_integer(csv, plan->grad_accum);
     csv_integer(csv, plan_global_batch(plan));
-    csv_integer(csv, plan->zero);
-    csv_text(csv, reshard_names[plan->reshard]);
-    csv_text(csv, recompute_names[plan->recompute]);
-    csv_text(csv, attention_names[plan->attention]);
-    csv_text(csv, fused_names[plan->fused]);
-    csv_text(csv, dtype_name(plan->precision));
-    csv_text(csv, cp_rotate_names[plan->cp_rotate]);
+    put_fields(csv, plan, 0, FIRST_FIELDS);
     csv_integer(csv, target->tp_flavour == TP_SP);
 }
 
@@ -81,12 +110,13 @@ static void put_run(Csv *csv, const ValidationRuns *runs, const ValidateRow *row
     csv_text(csv, run->lanes);
     csv_text(csv, run->host);
     csv_text(csv, run->transport);
+    put_fields(csv, plan, FIRST_FIELDS, PLAN_FIELD_COUNT);
     csv_end_line(csv);
 }
 
 Status csv_validation_runs(const ValidationRuns *runs, FILE *out, Error *error) {
     Csv csv = {.out = out};
-    csv_header(&csv, columns);
+    put_header(&csv);
     for (int i = 0; i < runs->validation->row_count; i++) {
         const ValidateRow *row = &runs->validation->rows[i];
         for (int number = 0; number < row->run_count; number++) {

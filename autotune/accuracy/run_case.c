@@ -12,6 +12,7 @@
 #include "autotune/target_on_cluster.h"
 #include "sim/base/text.h"
 #include "sim/cost/cost.h"
+#include "sim/frameworks/target_choices.h"
 
 typedef struct KnownCluster {
     const char *key;  // "dgx-h100;node.gpus=4"
@@ -105,7 +106,8 @@ static const char *find_target(Arena *arena, const RunRow *row, const Target **t
         if (!is_target(&rows[i], row->target) || (!versioned && !is_of_date(&rows[i], row->date))) {
             continue;
         }
-        const bool runs_kernel = strcmp(attention_names[rows[i].default_attention], row->attention) == 0;
+        const bool runs_kernel =
+            strcmp(attention_names[rows[i].default_attention], row->plan_word[PLAN_ATTENTION]) == 0;
         const int fit = (rows[i].until ? 2 : 0) + (runs_kernel ? 1 : 0);
         if (fit > best) {
             best = fit;
@@ -115,27 +117,6 @@ static const char *find_target(Arena *arena, const RunRow *row, const Target **t
     return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
 }
 
-// A column whose words are those of an enum of the plan.
-typedef struct WordColumn {
-    const char *column, *word;
-    const char *const *names;
-    int count, fallback;  // of an empty field
-} WordColumn;
-
-static const char *choose_word(Arena *arena, const WordColumn *column, int *choice) {
-    *choice = column->fallback;
-    if (column->word[0] == '\0') {
-        return NULL;
-    }
-    for (int i = 0; i < column->count; i++) {
-        if (strcmp(column->word, column->names[i]) == 0) {
-            *choice = i;
-            return NULL;
-        }
-    }
-    return arena_format(arena, "%s \"%s\" is not in this version", column->column, column->word);
-}
-
 // Weights loaded in bf16 stay so, unless mixed precision meets sharding: FSDP upcasts what it shards (1.14 of
 // utils/fsdp_utils.py).
 static bool keeps_bf16(const RunRow *row, const TrainPlan *plan) {
@@ -143,51 +124,50 @@ static bool keeps_bf16(const RunRow *row, const TrainPlan *plan) {
     return strstr(row->precision, "weights bfloat16") != NULL && !(mixed && plan_shard_count(plan) > 1);
 }
 
-static const char *choose_formats(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
-    const WordColumn recipe = {"fp8_recipe", row->fp8_recipe, fp8_recipe_names, FP8_RECIPE_COUNT,
-                               (int)target_default_fp8(target)};
-    int choice = FP8_TENSORWISE;
-    const char *reason = plan->precision == DTYPE_FP8 ? choose_word(arena, &recipe, &choice) : NULL;
-    plan->fp8_recipe = (Fp8Recipe)choice;
-    plan->bf16_master = keeps_bf16(row, plan) && target->bf16_optimizer_bytes_per_parameter > 0;
-    return reason;
-}
-
 static const char *choose_precision(Arena *arena, const RunRow *row, const Accelerator *accelerator, TrainPlan *plan) {
-    static const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};
-    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
-        if (strcmp(row->dtype[0] ? row->dtype : "bf16", dtype_name(dtypes[i])) == 0) {
-            plan->precision = dtypes[i];
-            return cost_supports(accelerator, plan->precision)
-                       ? NULL
-                       : arena_format(arena, "the profile has no rate for %s", row->dtype);
-        }
+    const char *word = row->plan_word[PLAN_PRECISION];
+    const int dtype = word[0] ? plan_field_value(PLAN_PRECISION, word) : (int)DTYPE_BF16;
+    if (dtype == PLAN_ANY) {
+        return arena_format(arena, "dtype \"%s\" is not bf16, fp16, fp32 or fp8", word);
     }
-    return arena_format(arena, "dtype \"%s\" is not bf16, fp16, fp32 or fp8", row->dtype);
+    plan->precision = (Dtype)dtype;
+    return cost_supports(accelerator, plan->precision) ? NULL
+                                                       : arena_format(arena, "the profile has no rate for %s", word);
 }
 
-// The words of the row as choices of the plan.
-static const char *choose_kernels(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
-    const WordColumn words[] = {
-        {"recompute", row->recompute, recompute_names, RECOMPUTE_COUNT, RECOMPUTE_NONE},
-        {"reshard", row->reshard, reshard_names, RESHARD_COUNT, RESHARD_ALWAYS},
-        {"attention", row->attention, attention_names, ATTENTION_COUNT, (int)target->default_attention},
-        {"fused", row->fused, fused_names, FUSED_COUNT, (int)target->default_fused},
-        {"cp_algo", row->cp_algo, cp_rotate_names, CP_ROTATE_COUNT, (int)target_default_rotate(target)}};
-    int choices[sizeof words / sizeof words[0]];
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        const char *reason = choose_word(arena, &words[i], &choices[i]);
-        if (reason) {
-            return reason;
+// The row's word or number for a field, else the target's own value. What does not matter is not looked at where it is
+// told only where it matters.
+static const char *choose_field(Arena *arena, const RunRow *row, const Target *target, PlanFieldId id,
+                                TrainPlan *plan) {
+    const PlanField *field = &plan_fields[id];
+    const char *word = row->plan_word[id];
+    int value = target_usual(target, plan, id);
+    if (field->column_is_number) {
+        value = row->plan_number[id] != RUN_UNKNOWN ? (int)row->plan_number[id] : value;
+    } else if (word[0] && plan_told(plan, id) != PLAN_ANY) {
+        value = plan_field_value(id, word);
+    }
+    if (value == PLAN_ANY) {
+        return arena_format(arena, "%s \"%s\" is not in this version", field->column, word);
+    }
+    plan_set(plan, id, value);
+    return NULL;
+}
+
+// The columns of the row as choices of the plan; precision and stage have rules of their own.
+static const char *choose_fields(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
+    const char *reason = NULL;
+    for (int i = 0; i < PLAN_FIELD_COUNT && !reason; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        if (plan_fields[id].column && plan_fields[id].scope != PLAN_OF_BATCH && id != PLAN_PRECISION &&
+            id != PLAN_ZERO) {
+            reason = choose_field(arena, row, target, id, plan);
         }
     }
-    plan->recompute = (Recompute)choices[0];
-    plan->reshard = (Reshard)choices[1];
-    plan->attention = (AttentionKernel)choices[2];
-    plan->fused = (Fused)choices[3];
-    plan->cp_rotate = (CpRotate)choices[4];
-    plan->tp_overlap = row->tp_overlap == 1;
-    return NULL;
+    if (row->plan_word[PLAN_MASTER_WEIGHTS][0] == '\0') {
+        plan->bf16_master = keeps_bf16(row, plan) && target->bf16_optimizer_bytes_per_parameter > 0;
+    }
+    return reason;
 }
 
 // Micro-batch and accumulation that make the row's global batch exactly.
@@ -230,7 +210,8 @@ static const char *choose_mesh(Arena *arena, const RunRow *row, TrainPlan *plan)
 
 // FSDP knows one kind of sharding: gradients and optimizer alone (stage 2) is stage 3 that keeps gathered parameters.
 static void choose_sharding(const RunRow *row, const Target *target, TrainPlan *plan) {
-    plan->zero = row->zero == RUN_UNKNOWN ? target_default_zero(target, &plan->mesh) : (int)row->zero;
+    const int64_t stage = row->plan_number[PLAN_ZERO];
+    plan->zero = stage == RUN_UNKNOWN ? target_default_zero(target, &plan->mesh) : (int)stage;
     if (target->shard_needs_fsdp && plan->zero == 2) {
         plan->zero = 3;
         plan->reshard = RESHARD_NEVER;
@@ -243,8 +224,7 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
     reason = reason ? reason : choose_mesh(arena, row, plan);
     reason = reason ? reason : choose_batch(arena, row, plan);
     reason = reason ? reason : choose_precision(arena, row, &request->cluster.accelerator, plan);
-    reason = reason ? reason : choose_formats(arena, row, request->target, plan);
-    reason = reason ? reason : choose_kernels(arena, row, request->target, plan);
+    reason = reason ? reason : choose_fields(arena, row, request->target, plan);
     if (reason) {
         return reason;
     }

@@ -1,5 +1,6 @@
 // The columns of a run file as a table: name, type, place in RunRow, range. A new column is a row here and a field
-// there. Meanings of the columns: tests/accuracy/runs/README.md.
+// there; that of a new field of the plan follows from its own row. Meanings of the columns:
+// tests/accuracy/runs/README.md.
 
 #include "autotune/accuracy/run_file.h"
 
@@ -50,24 +51,24 @@ static const Column columns[] = {
     TEXT("overrides", overrides, false),
     NUMBER("gpu_mem_gb", gpu_mem_gb, 1000000),
     TEXT("target", target, true),
-    TEXT("reshard", reshard, false),
+    TEXT("reshard", plan_word[PLAN_RESHARD], false),
     TEXT("lanes", lanes, false),
-    TEXT("recompute", recompute, false),
-    TEXT("attention", attention, false),
+    TEXT("recompute", plan_word[PLAN_RECOMPUTE], false),
+    TEXT("attention", plan_word[PLAN_ATTENTION], false),
     TEXT("precision", precision, false),
-    TEXT("dtype", dtype, false),
-    TEXT("fused", fused, false),
-    TEXT("cp_algo", cp_algo, false),
-    TEXT("fp8_recipe", fp8_recipe, false),
+    TEXT("dtype", plan_word[PLAN_PRECISION], false),
+    TEXT("fused", plan_word[PLAN_FUSED], false),
+    TEXT("cp_algo", plan_word[PLAN_CP_ROTATE], false),
+    TEXT("fp8_recipe", plan_word[PLAN_FP8_RECIPE], false),
     AXIS_LIST(AXIS_COUNT_COLUMN) COUNT("pp", pp, false, MESH_MAX_WORLD),
     COUNT("world", world, false, MESH_MAX_WORLD),
     COUNT("seq_len", seq, true, 1 << 24),
     COUNT("micro_batch", micro_batch, true, 1 << 20),
     COUNT("grad_accum", grad_accum, false, 1 << 20),
     COUNT("global_batch_seqs", global_batch, false, 1 << 30),
-    CHOICE("zero", zero, 3),
+    CHOICE("zero", plan_number[PLAN_ZERO], 3),
     CHOICE("sp", sp, 1),
-    CHOICE("tp_overlap", tp_overlap, 1),
+    CHOICE("tp_overlap", plan_number[PLAN_TP_OVERLAP], 1),
     NUMBER("step_time_s", step_time_s, 10000000),
     NUMBER("tokens_per_s_per_gpu", tokens_per_s_per_gpu, 1000000000000),
     NUMBER("peak_mem_gb", peak_mem_gb, 1000000),
@@ -76,12 +77,37 @@ static const Column columns[] = {
     {"oom_certain", COLUMN_INT, AT(oom_certain), false, 0, 1, 0},
 };
 
-enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
+enum { OWN_COLUMNS = sizeof columns / sizeof columns[0], MOST_COLUMNS = OWN_COLUMNS + PLAN_FIELD_COUNT };
 
-// Where each column of the table stands in the file; -1 = nowhere.
+// Every column, and where it stands in the file; -1 = nowhere.
 typedef struct Layout {
-    int at[COLUMN_COUNT];
+    Column columns[MOST_COLUMNS];
+    int count, at[MOST_COLUMNS];
 } Layout;
+
+static bool is_own(const char *name) {
+    for (int i = 0; i < OWN_COLUMNS; i++) {
+        if (strcmp(columns[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void layout_fill(Layout *layout) {
+    memcpy(layout->columns, columns, sizeof columns);
+    layout->count = OWN_COLUMNS;
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        const PlanField *field = &plan_fields[id];
+        if (field->column && !is_own(field->column)) {
+            layout->columns[layout->count++] = field->column_is_number
+                                                   ? (Column)CHOICE(field->column, plan_number[0], field->high)
+                                                   : (Column)TEXT(field->column, plan_word[0], false);
+            layout->columns[layout->count - 1].offset +=
+                (size_t)id * (field->column_is_number ? sizeof(int64_t) : sizeof(const char *));
+        }
+    }
+}
 
 // Nothing is missing without it: an axis that is not named is 1, and only failures are certain.
 static bool goes_without(const Column *column) {
@@ -90,14 +116,16 @@ static bool goes_without(const Column *column) {
 }
 
 static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, RunFile *file, Error *error) {
-    const char **missing = ARENA_ARRAY(arena, const char *, COLUMN_COUNT);
+    const char **missing = ARENA_ARRAY(arena, const char *, OWN_COLUMNS);
     const char *needed = "";
-    for (int i = 0; i < COLUMN_COUNT; i++) {
-        layout->at[i] = csv_column(table, columns[i].name);
-        if (layout->at[i] < 0 && columns[i].needed) {
-            needed = arena_format(arena, "%s%s%s", needed, needed[0] ? ", " : "", columns[i].name);
-        } else if (layout->at[i] < 0 && !goes_without(&columns[i])) {
-            missing[file->missing_count++] = columns[i].name;
+    layout_fill(layout);
+    for (int i = 0; i < layout->count; i++) {
+        const Column *column = &layout->columns[i];
+        layout->at[i] = csv_column(table, column->name);
+        if (layout->at[i] < 0 && column->needed) {
+            needed = arena_format(arena, "%s%s%s", needed, needed[0] ? ", " : "", column->name);
+        } else if (layout->at[i] < 0 && i < OWN_COLUMNS && !goes_without(column)) {
+            missing[file->missing_count++] = column->name;
         }
     }
     file->missing = missing;
@@ -140,9 +168,10 @@ static Status value_read(const char *path, const CsvField *field, const Column *
 
 static Status row_read(const CsvTable *table, int index, const Layout *layout, RunRow *row, Error *error) {
     static const CsvField absent = {.text = ""};
-    for (int i = 0; i < COLUMN_COUNT; i++) {
+    for (int i = 0; i < layout->count; i++) {
         const CsvField *field = layout->at[i] < 0 ? &absent : csv_field(table, index, layout->at[i]);
-        TRY(value_read(table->path, field, &columns[i], (char *)row + columns[i].offset, error));
+        const Column *column = &layout->columns[i];
+        TRY(value_read(table->path, field, column, (char *)row + column->offset, error));
     }
     const CsvField *id = csv_field(table, index, layout->at[0]);
     row->line = id->line;

@@ -8,8 +8,9 @@
 
 #include "autotune/accuracy/csv_file.h"
 #include "sim/axes/mesh.h"
+#include "sim/plan/plan_fields.h"
 
-enum { RUN_UNKNOWN = -1 };  // of zero, sp, tp_overlap and cp_degree columns; other unknown numbers are 0, texts ""
+enum { RUN_UNKNOWN = -1 };  // of sp and the plan's columns; other unknown numbers are 0, texts ""
 
 typedef struct RunRow {
     const char *id, *source;
@@ -23,10 +24,12 @@ typedef struct RunRow {
     const char *cluster, *overrides;
     double gpu_mem_gb;
     // how
-    const char *target, *reshard, *lanes, *recompute, *attention, *precision, *dtype, *fused, *cp_algo, *fp8_recipe;
+    const char *target, *lanes, *precision;
+    const char *plan_word[PLAN_FIELD_COUNT];  // of the plan's fields whose column holds words
+    int64_t plan_number[PLAN_FIELD_COUNT];    // of the others
     int64_t mesh[AXIS_COUNT], pp, world;
     int64_t seq, micro_batch, grad_accum, global_batch;
-    int64_t zero, sp, tp_overlap;
+    int64_t sp;
     // what was measured
     double step_time_s, tokens_per_s_per_gpu, peak_mem_gb;
     const char *mem_kind;

@@ -128,7 +128,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
     [PLAN_MASTER_WEIGHTS] = {"master_weights", "master", "master weights", FLAG(bf16_master), WORDS(master_names),
                              .matters = is_below_fp32, OLD,
                              .option = {"master-weights", "fp32|bf16", NULL, "fp32",
-                                        "number format of parameters, gradients and optimizer state"}},
+                                        "number format of parameters, gradients and optimizer state"},
+                             .column = "master_weights"},
     [PLAN_FP8_RECIPE] = {"fp8_recipe", .label = "fp8 scales", AT(fp8_recipe), WORDS(fp8_recipe_names),
                          .matters = is_fp8, .printed = PLAN_PRINTED_WHERE_IT_MATTERS, OLD,
                          .option = {"fp8-recipe", "auto|tensorwise|rowwise|delayed", NULL, "auto: the target's own",
@@ -138,7 +139,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
     [PLAN_REDUCE_DTYPE] = {"reduce_dtype", "reduce", "gradient reduction", AT(reduce_dtype), WORDS(reduce_dtype_names),
                            .matters = is_sharded, OLD,
                            .option = {"reduce-dtype", "auto|fp32|bf16", NULL, "auto: the target's own",
-                                      "number format of gradients while they are reduced (stages 1 to 3)", RUNS}},
+                                      "number format of gradients while they are reduced (stages 1 to 3)", RUNS},
+                           .column = "reduce_dtype"},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -42,7 +42,7 @@ Test(run_file, columns_that_are_missing_are_named_and_unknown) {
         zero = zero || strcmp(file.missing[i], "zero") == 0;
     }
     cr_assert(zero);
-    cr_assert_eq(file.rows[0].zero, RUN_UNKNOWN);
+    cr_assert_eq(file.rows[0].plan_number[PLAN_ZERO], RUN_UNKNOWN);
     cr_assert_eq(file.rows[0].usable, 1, "a user's own rows are all meant to be scored");
 }
 
