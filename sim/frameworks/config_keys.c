@@ -22,7 +22,9 @@ static Status read_key(Import *import, const ConfigKey *key, Error *error) {
     const int least = key->least ? key->least : 1;
     switch (key->means) {
     case KEY_WRITTEN:
-        import_known(import, (const char *const[]){key->path, NULL});
+        if (!key->when) {
+            import_known(import, (const char *const[]){key->path, NULL});
+        }
         break;
     case KEY_AXIS:
         return import_int(import, key->path, least, MESH_MAX_WORLD, &said->size[key->id], error);

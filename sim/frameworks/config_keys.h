@@ -30,7 +30,8 @@ typedef struct ConfigKey {
     bool (*when)(const ConfigJob *job);         // NULL = always written
 } ConfigKey;
 
-// What the file says of each row that means something, into import->said; the others become known.
+// What the file says of each row that means something, into import->said; the others that are always written become
+// known.
 Status config_read(Import *import, const ConfigKey *keys, Error *error);
 
 // TOML: [section] and key = value. YAML: section: and key: value below it.

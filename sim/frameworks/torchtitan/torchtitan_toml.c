@@ -1,6 +1,6 @@
-// The TOML of torchtitan 0.2 (config/job_config.py and config/manager.py of v0.2.2), read and written. Keys that it does
-// not have stop it (ConfigManager._dict_to_dataclass). Versions after 0.2 have no TOML. Gradients are always reduced in
-// fp32 there.
+// The TOML of torchtitan 0.2 (config/job_config.py and config/manager.py of v0.2.2), read and written. Keys that it
+// does not have stop it (ConfigManager._dict_to_dataclass). Versions after 0.2 have no TOML. Gradients are always
+// reduced in fp32 there.
 
 #include <string.h>
 
@@ -280,6 +280,7 @@ static Status torchtitan_read(Import *import, Error *error) {
     say_defaults(&import->said);
     import_known(import, of_no_matter);
     TRY(config_read(import, keys, error));
+    import_known(import, (const char *const[]){keys[FP8_GATHER].path, NULL});
     import->model_key = keys[MODEL_FLAVOR].path;
     TRY(import_word(import, import->model_key, &import->model, error));
     TRY(read_training(import, error));
