@@ -1,5 +1,5 @@
-// step_lower: runs the passes once per variant of a micro-step (first, middle, last) and once for the optimizer, then
-// assembles. Also the small vocabulary that the passes build with.
+// step_lower: runs the passes once per kind of micro-step (first, middle, last) and once for the optimizer, then
+// assembles them in the order of the schedule. Also the small vocabulary that the passes build with.
 
 #include "sim/step/lower.h"
 
@@ -119,7 +119,8 @@ static void add_groups(Lowering *lowering) {
 }
 
 static void take_stretch(Lowering *lowering, Variant *variant, Section section) {
-    variant->stretches[variant->stretch_count++] = (Stretch){.section = section, .list = lowering->lists[section]};
+    variant->stretches[variant->stretch_count++] =
+        (Stretch){.section = section, .list = lowering->lists[section], .first_task = -1};
     lowering->lists[section] = (OpList){0};
 }
 
@@ -151,14 +152,14 @@ static void lower_arithmetic(Lowering *lowering) {
     }
 }
 
-static Variant lower_micro_step(Lowering *lowering, const char *name, int first_micro_step, int count) {
-    lowering->first = first_micro_step == 0;
-    lowering->last = first_micro_step + count == lowering->plan->grad_accum;
+static Variant lower_micro_step(Lowering *lowering, MicroKind kind) {
+    lowering->first = kind == MICRO_ONLY || kind == MICRO_FIRST;
+    lowering->last = kind == MICRO_ONLY || kind == MICRO_LAST;
     lower_arithmetic(lowering);
     lower_sharding(lowering);
     lower_recompute(lowering);
     lower_fuse(lowering);
-    Variant variant = {.name = name, .first_micro_step = first_micro_step, .count = count};
+    Variant variant = {0};
     for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
         take_stretch(lowering, &variant, section);
     }
@@ -167,11 +168,28 @@ static Variant lower_micro_step(Lowering *lowering, const char *name, int first_
 
 static Variant lower_optimizer(Lowering *lowering) {
     lower_update(lowering);
-    Variant variant = {.name = "optimizer"};
+    Variant variant = {0};
     for (Section section = SECTION_NORM; section <= SECTION_UPDATE_LAYER; section++) {
         take_stretch(lowering, &variant, section);
     }
     return variant;
+}
+
+static void lower_step(Lowering *lowering, const Schedule *schedule, StepProgram *program) {
+    const ScheduleShape shape = {.stages = 1, .chunks = 1, .micro_steps = lowering->plan->grad_accum};
+    const MicroLoops loops = micro_loops_find(schedule, &shape, lowering->arena);
+    Variant variants[VARIANT_COUNT] = {0};
+    bool met[MICRO_KINDS] = {false};
+    for (int32_t i = 0; i < loops.work_count; i++) {
+        met[loops.works[i].kind] = true;
+    }
+    for (MicroKind kind = 0; kind < MICRO_KINDS; kind++) {
+        if (met[kind]) {
+            variants[kind] = lower_micro_step(lowering, kind);
+        }
+    }
+    variants[VARIANT_OPTIMIZER] = lower_optimizer(lowering);
+    lower_lanes(lowering, variants, &loops, program);
 }
 
 // At stage 0 (DDP) a single micro-step leaves nothing to choose.
@@ -181,8 +199,8 @@ static bool reduces_each_step(const TrainPlan *plan, const Target *target) {
     return !target->deferred_reduce && (plan->zero >= 2 || replicas);
 }
 
-Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
-                  StepProgram *program, Error *error) {
+Status step_lower_scheduled(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                            const Schedule *schedule, Arena *arena, StepProgram *program, Error *error) {
     const char *reason = NULL;
     target_check(target, model, plan, arena, &reason);
     if (reason) {
@@ -207,18 +225,11 @@ Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *t
     add_groups(&lowering);
     lower_units(&lowering);
     lower_unit_tensors(&lowering);
-
-    Variant variants[4];
-    int count = 0;
-    const int steps = plan->grad_accum;
-    variants[count++] = lower_micro_step(&lowering, steps == 1 ? "micro-step" : "first micro-step", 0, 1);
-    if (steps > 2) {
-        variants[count++] = lower_micro_step(&lowering, "middle micro-steps", 1, steps - 2);
-    }
-    if (steps > 1) {
-        variants[count++] = lower_micro_step(&lowering, "last micro-step", steps - 1, 1);
-    }
-    variants[count++] = lower_optimizer(&lowering);
-    lower_lanes(&lowering, variants, count, program);
+    lower_step(&lowering, schedule, program);
     return STATUS_OK;
+}
+
+Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+                  StepProgram *program, Error *error) {
+    return step_lower_scheduled(model, plan, target, schedules[0], arena, program, error);
 }

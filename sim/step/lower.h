@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include "sim/step/schedules/micro_loops.h"
 #include "sim/step/step.h"
 
 typedef enum {
@@ -72,8 +73,9 @@ typedef struct Tensor {
     const char *name;
     BufferRole role;
     Dtype dtype;
-    int64_t bytes;  // of one slot
-    int32_t slots;  // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
+    int64_t bytes;        // of one slot
+    int32_t slots;        // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
+    int32_t micro_steps;  // that have so many slots each (the lanes pass decides); 0 = all share them
     bool persistent;
     int32_t scale;  // of an fp8 tensor: tensor id; -1 = none
     bool cheap;     // backward makes it again rather than keep it (a packed copy)
@@ -155,6 +157,10 @@ bool fp8_gathers_weights(const Lowering *lowering);
 int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements);
 void fp8_choose_weights(Lowering *lowering);
 
+// step_lower with any order of the micro-steps.
+Status step_lower_scheduled(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                            const Schedule *schedule, Arena *arena, StepProgram *program, Error *error);
+
 // ---- passes
 
 Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const Target *target);
@@ -171,20 +177,22 @@ bool recompute_keeps(const Lowering *lowering, const char *tensor);  // kept by 
 void lower_fuse(Lowering *lowering);
 void lower_update(Lowering *lowering);
 
-// One finished stretch of the step: a list that runs `count` times over the layers (or once).
+// One finished stretch of the step: a list that runs over the layers (or once).
 typedef struct Stretch {
     Section section;
     OpList list;
+    int32_t first_task;  // in the program; -1 = not there yet
 } Stretch;
 
+// The stretches of a micro-step of one kind, or of the optimizer; none where the step has no such micro-step.
 typedef struct Variant {
-    const char *name;
-    int first_micro_step, count;  // 0 micro-steps: the optimizer part
     Stretch stretches[5];
     int stretch_count;
 } Variant;
 
-void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count, StepProgram *program);
+enum { VARIANT_OPTIMIZER = MICRO_KINDS, VARIANT_COUNT };
+
+void lower_lanes(Lowering *lowering, Variant variants[VARIANT_COUNT], const MicroLoops *loops, StepProgram *program);
 
 // Derived fields of a task whose operands are in the program: traffic and key (lower_finish.c). same: a finished task
 // that it may have them from, or NULL.

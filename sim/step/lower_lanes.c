@@ -21,8 +21,8 @@ typedef struct Assembly {
 
 typedef void (*OpVisitor)(Assembly *assembly, const Op *op, Section section);
 
-static void visit_ops(Assembly *assembly, const Variant *variants, int variant_count, OpVisitor visit) {
-    for (int v = 0; v < variant_count; v++) {
+static void visit_ops(Assembly *assembly, const Variant *variants, OpVisitor visit) {
+    for (int v = 0; v < VARIANT_COUNT; v++) {
         for (int s = 0; s < variants[v].stretch_count; s++) {
             const Stretch *stretch = &variants[v].stretches[s];
             for (size_t i = 0; i < stretch->list.count; i++) {
@@ -47,10 +47,10 @@ static void note_lanes(Assembly *assembly, const Op *op, Section section) {
 
 // ---- slots: a tensor that backward reads before it writes it must survive from forward, one slot per layer
 
-static void choose_slots(Assembly *assembly, const Variant *variants, int variant_count) {
+static void choose_slots(Assembly *assembly, const Variant *variants) {
     Lowering *lowering = assembly->lowering;
     bool *made = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count);
-    for (int v = 0; v < variant_count; v++) {
+    for (int v = 0; v < VARIANT_COUNT; v++) {
         for (int s = 0; s < variants[v].stretch_count; s++) {
             const Stretch *stretch = &variants[v].stretches[s];
             for (size_t t = 0; t < lowering->tensor_count && stretch->section == SECTION_LAYER_BACKWARD; t++) {
@@ -78,6 +78,53 @@ static void choose_slots(Assembly *assembly, const Variant *variants, int varian
     }
 }
 
+// ---- micro-steps in flight: what forward leaves for the backward of its micro-step has slots for each
+
+static bool section_is_forward(Section section) {
+    return section == SECTION_BEGIN || section == SECTION_LAYER_FORWARD;
+}
+
+// Weights and gradients are the same for every micro-step.
+static bool belongs_to_micro_step(const Tensor *tensor) {
+    return !tensor->persistent && (tensor->role == ROLE_ACTIVATION || tensor->role == ROLE_LOGITS ||
+                                   tensor->role == ROLE_COMMUNICATION || tensor->role == ROLE_RUNTIME);
+}
+
+typedef struct Carried {
+    bool *forward, *backward;  // of each tensor: written by this half of the micro-step so far
+} Carried;
+
+static void note_carried(Lowering *lowering, const Op *op, bool forward, const Carried *carried, int32_t in_flight) {
+    for (int k = 0; k < op->operand_count; k++) {
+        const OpRef *ref = &op->operands[k];
+        if (ref->tensor < 0) {
+            continue;
+        }
+        Tensor *tensor = &lowering->tensors[ref->tensor];
+        const bool left_behind = carried->forward[ref->tensor] && !carried->backward[ref->tensor];
+        if (!forward && (ref->access & ACCESS_READ) && left_behind && belongs_to_micro_step(tensor)) {
+            tensor->micro_steps = in_flight;
+        }
+        if (ref->access & ACCESS_WRITE) {
+            *(forward ? &carried->forward[ref->tensor] : &carried->backward[ref->tensor]) = true;
+        }
+    }
+}
+
+static void choose_micro_steps(Assembly *assembly, const Variant *variants, int32_t in_flight) {
+    Lowering *lowering = assembly->lowering;
+    for (int v = 0; v < MICRO_KINDS && in_flight > 1; v++) {
+        const Carried carried = {.forward = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count),
+                                 .backward = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count)};
+        for (int s = 0; s < variants[v].stretch_count; s++) {
+            const Stretch *stretch = &variants[v].stretches[s];
+            for (size_t i = 0; i < stretch->list.count; i++) {
+                note_carried(lowering, stretch->list.ops[i], section_is_forward(stretch->section), &carried, in_flight);
+            }
+        }
+    }
+}
+
 // ---- buffers and events
 
 static void make_buffers(Assembly *assembly) {
@@ -93,7 +140,8 @@ static void make_buffers(Assembly *assembly) {
                 (Buffer){.name = tensor->name,
                          .role = tensor->role,
                          .dtype = tensor->dtype,
-                         .slots = tensor->slots,
+                         .slots = tensor->slots * (tensor->micro_steps > 0 ? tensor->micro_steps : 1),
+                         .micro_steps = tensor->micro_steps,
                          .slot_bytes = (tensor->bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES,
                          .scale_buffer = -1,
                          .persistent = tensor->persistent};
@@ -136,9 +184,10 @@ static bool section_is_layered(Section section) {
 }
 
 static SlotIndex resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref) {
-    const int32_t slots = assembly->lowering->tensors[ref->tensor].slots;
-    return (SlotIndex){.layer_scale = slots > 1 && section_is_layered(section) && !op->absolute,
-                       .layer_offset = slots > 1 ? ref->index : 0};
+    const Tensor *tensor = &assembly->lowering->tensors[ref->tensor];
+    return (SlotIndex){.layer_scale = tensor->slots > 1 && section_is_layered(section) && !op->absolute,
+                       .layer_offset = tensor->slots > 1 ? ref->index : 0,
+                       .micro_scale = tensor->micro_steps > 0};
 }
 
 static void append_event_ref(Assembly *assembly, EventRef ref, int32_t first, int32_t *count) {
@@ -236,10 +285,10 @@ static void count_op(Assembly *assembly, const Op *op, Section section) {
 }
 
 // Of the size that append_task fills; of references to events there are about as many as operands.
-static void make_tables(Assembly *assembly, const Variant *variants, int variant_count) {
+static void make_tables(Assembly *assembly, const Variant *variants) {
     Arena *arena = assembly->lowering->arena;
     StepProgram *program = assembly->program;
-    visit_ops(assembly, variants, variant_count, count_op);
+    visit_ops(assembly, variants, count_op);
     program->tasks = ARENA_UNCLEARED(arena, Task, program->task_count);
     program->operands = ARENA_UNCLEARED(arena, Operand, program->operand_count);
     assembly->ref_capacity = (size_t)program->operand_count;
@@ -257,7 +306,18 @@ static int32_t append_segment(Assembly *assembly, Segment segment) {
     return program->segment_count++;
 }
 
-static void append_stretch(Assembly *assembly, const Stretch *stretch) {
+// Tasks are in the program once, in however many loops they are.
+static int32_t append_tasks(Assembly *assembly, Stretch *stretch) {
+    if (stretch->first_task < 0) {
+        stretch->first_task = assembly->program->task_count;
+        for (size_t i = 0; i < stretch->list.count; i++) {
+            append_task(assembly, stretch->list.ops[i], stretch->section);
+        }
+    }
+    return stretch->first_task;
+}
+
+static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_offset) {
     static const char *const names[SECTION_COUNT] = {
         "embedding", "forward layers", "head and loss", "backward layers", "embedding backward",
         "norm",      "norm layers",    "update",        "update layers"};
@@ -275,35 +335,37 @@ static void append_stretch(Assembly *assembly, const Stretch *stretch) {
                                                   .first = down ? layers - 1 : 0,
                                                   .step = down ? -1 : 1});
     }
-    const int32_t first_task = assembly->program->task_count;
-    for (size_t i = 0; i < stretch->list.count; i++) {
-        append_task(assembly, stretch->list.ops[i], stretch->section);
-    }
     const int32_t leaf = append_segment(assembly, (Segment){.kind = SEGMENT_TASKS,
                                                             .name = names[stretch->section],
-                                                            .first_task = first_task,
-                                                            .task_count = assembly->program->task_count - first_task});
+                                                            .first_task = append_tasks(assembly, stretch),
+                                                            .task_count = (int32_t)stretch->list.count,
+                                                            .micro_offset = micro_offset});
     assembly->program->segments[leaf].end = leaf + 1;
     if (layered) {
         assembly->program->segments[loop].end = leaf + 1;
     }
 }
 
-static void append_variant(Assembly *assembly, const Variant *variant) {
-    int32_t loop = -1;
-    if (variant->count > 0) {
-        loop = append_segment(assembly, (Segment){.kind = SEGMENT_MICRO_STEPS,
-                                                  .name = variant->name,
-                                                  .count = variant->count,
-                                                  .first = variant->first_micro_step,
-                                                  .step = 1});
-    }
+static void append_work(Assembly *assembly, Variant *variant, const MicroWork *work) {
     for (int s = 0; s < variant->stretch_count; s++) {
-        append_stretch(assembly, &variant->stretches[s]);
+        if (section_is_forward(variant->stretches[s].section) == (work->work == WORK_FORWARD)) {
+            append_stretch(assembly, &variant->stretches[s], work->micro_offset);
+        }
     }
-    if (loop >= 0) {
-        assembly->program->segments[loop].end = assembly->program->segment_count;
+}
+
+static void append_loop(Assembly *assembly, Variant *variants, const MicroLoops *loops, const MicroLoop *loop) {
+    static const char *const names[MICRO_KINDS] = {"micro-step", "first micro-step", "middle micro-steps",
+                                                   "last micro-step"};
+    const int32_t segment = append_segment(assembly, (Segment){.kind = SEGMENT_MICRO_STEPS,
+                                                               .name = names[loop->kind],
+                                                               .count = loop->count,
+                                                               .first = loop->first,
+                                                               .step = loop->step});
+    for (int32_t w = loop->first_work; w < loop->first_work + loop->work_count; w++) {
+        append_work(assembly, &variants[loops->works[w].kind], &loops->works[w]);
     }
+    assembly->program->segments[segment].end = assembly->program->segment_count;
 }
 
 // ---- the rest of the program
@@ -357,7 +419,7 @@ static void copy_tables(Assembly *assembly) {
     program->norm_buffer = buffer_or_none(assembly, lowering->norm_tensor);
 }
 
-void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count, StepProgram *program) {
+void lower_lanes(Lowering *lowering, Variant variants[VARIANT_COUNT], const MicroLoops *loops, StepProgram *program) {
     Assembly assembly = {.lowering = lowering,
                          .program = program,
                          .buffer_of = ARENA_ARRAY(lowering->arena, int32_t, lowering->tensor_count),
@@ -365,14 +427,19 @@ void lower_lanes(Lowering *lowering, const Variant *variants, int variant_count,
                          .writes = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
                          .event_of =
                              arena_array(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
-    visit_ops(&assembly, variants, variant_count, note_lanes);
-    choose_slots(&assembly, variants, variant_count);
+    visit_ops(&assembly, variants, note_lanes);
+    choose_slots(&assembly, variants);
+    choose_micro_steps(&assembly, variants, loops->in_flight);
     make_buffers(&assembly);
     make_events(&assembly);
     make_lanes(&assembly);
     copy_tables(&assembly);
-    make_tables(&assembly, variants, variant_count);
-    for (int v = 0; v < variant_count; v++) {
-        append_variant(&assembly, &variants[v]);
+    make_tables(&assembly, variants);
+    for (int32_t l = 0; l < loops->count; l++) {
+        append_loop(&assembly, variants, loops, &loops->loops[l]);
+    }
+    Variant *optimizer = &variants[VARIANT_OPTIMIZER];
+    for (int s = 0; s < optimizer->stretch_count; s++) {
+        append_stretch(&assembly, &optimizer->stretches[s], 0);
     }
 }

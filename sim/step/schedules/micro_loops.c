@@ -1,0 +1,103 @@
+// At each place of the order the shortest body that repeats is taken; where none does, the stretch of one micro-step.
+
+#include "sim/step/schedules/micro_loops.h"
+
+#include <stdbool.h>
+
+typedef struct Finder {
+    const ScheduleAction *actions;
+    int32_t count, micro_steps;
+    MicroLoops *loops;
+} Finder;
+
+MicroKind micro_kind(int32_t micro_step, int32_t micro_steps) {
+    return micro_steps == 1                ? MICRO_ONLY
+           : micro_step == 0               ? MICRO_FIRST
+           : micro_step == micro_steps - 1 ? MICRO_LAST
+                                           : MICRO_MIDDLE;
+}
+
+static MicroKind kind_of(const Finder *finder, int32_t at) {
+    return micro_kind(finder->actions[at].micro_step, finder->micro_steps);
+}
+
+// Is the action the same as one a body earlier, `step` micro-steps further?
+static bool follows(const Finder *finder, int32_t at, int32_t before, int32_t step) {
+    const ScheduleAction *a = &finder->actions[at], *b = &finder->actions[before];
+    return a->work == b->work && a->chunk == b->chunk && a->micro_step == b->micro_step + step &&
+           kind_of(finder, at) == kind_of(finder, before);
+}
+
+static int32_t step_of(const Finder *finder, int32_t from, int32_t length) {
+    const int32_t next = from + length;
+    return next < finder->count ? finder->actions[next].micro_step - finder->actions[from].micro_step : 1;
+}
+
+// How often the `length` actions from here on come, one after another.
+static int32_t repeats(const Finder *finder, int32_t from, int32_t length) {
+    const int32_t step = step_of(finder, from, length);
+    int32_t at = from + length;
+    while (at < finder->count && step > 0 && follows(finder, at, at - length, step)) {
+        at++;
+    }
+    return (at - from) / length;
+}
+
+// Actions from here on that are of one micro-step.
+static int32_t stretch(const Finder *finder, int32_t from) {
+    int32_t at = from + 1;
+    while (at < finder->count && finder->actions[at].micro_step == finder->actions[from].micro_step) {
+        at++;
+    }
+    return at - from;
+}
+
+static void add_loop(const Finder *finder, int32_t from, int32_t length, int32_t count) {
+    MicroLoops *loops = finder->loops;
+    const int32_t base = finder->actions[from].micro_step;
+    loops->loops[loops->count++] = (MicroLoop){.kind = kind_of(finder, from),
+                                               .first = base,
+                                               .count = count,
+                                               .step = count > 1 ? step_of(finder, from, length) : 1,
+                                               .first_work = loops->work_count,
+                                               .work_count = length};
+    for (int32_t i = from; i < from + length; i++) {
+        const ScheduleAction *action = &finder->actions[i];
+        loops->works[loops->work_count++] = (MicroWork){.work = action->work,
+                                                        .chunk = action->chunk,
+                                                        .kind = kind_of(finder, i),
+                                                        .micro_offset = action->micro_step - base};
+    }
+}
+
+static int32_t most_in_flight(const Finder *finder, int32_t chunks, Arena *arena) {
+    int32_t *flying = ARENA_ARRAY(arena, int32_t, chunks);
+    int32_t most = 0;
+    for (int32_t i = 0; i < finder->count; i++) {
+        int32_t *here = &flying[finder->actions[i].chunk];
+        *here += finder->actions[i].work == WORK_FORWARD ? 1 : -1;
+        most = *here > most ? *here : most;
+    }
+    return most;
+}
+
+// A body longer than forward and backward of every chunk in turn would repeat nothing that a shorter one does not.
+MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
+    const int32_t count = schedule_action_count(shape), longest = WORK_COUNT * shape->chunks * shape->stages;
+    ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
+    schedule->order(shape, actions);
+    MicroLoops loops = {.loops = ARENA_ARRAY(arena, MicroLoop, count), .works = ARENA_ARRAY(arena, MicroWork, count)};
+    const Finder finder = {.actions = actions, .count = count, .micro_steps = shape->micro_steps, .loops = &loops};
+    for (int32_t at = 0; at < count;) {
+        int32_t length = 1;
+        while (length <= longest && repeats(&finder, at, length) < 2) {
+            length++;
+        }
+        const int32_t times = length <= longest ? repeats(&finder, at, length) : 1;
+        length = times > 1 ? length : stretch(&finder, at);
+        add_loop(&finder, at, length, times);
+        at += length * times;
+    }
+    loops.in_flight = most_in_flight(&finder, shape->chunks, arena);
+    return loops;
+}

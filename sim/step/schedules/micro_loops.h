@@ -1,0 +1,35 @@
+// The order of a schedule as loops over micro-steps: what repeats from one micro-step to the next is one loop. First,
+// middle and last micro-steps are lowered apart (gradients begin with the first and are reduced behind the last), so a
+// loop goes through micro-steps of one kind in each of its places.
+
+#pragma once
+
+#include "sim/base/arena.h"
+#include "sim/step/schedules/schedule.h"
+
+typedef enum { MICRO_ONLY, MICRO_FIRST, MICRO_MIDDLE, MICRO_LAST, MICRO_KINDS } MicroKind;
+
+MicroKind micro_kind(int32_t micro_step, int32_t micro_steps);
+
+typedef struct MicroWork {
+    Work work;
+    int32_t chunk;
+    MicroKind kind;
+    int32_t micro_offset;  // micro-step = the loop's + micro_offset
+} MicroWork;
+
+typedef struct MicroLoop {
+    MicroKind kind;              // of the place with micro_offset 0 that comes first
+    int32_t first, count, step;  // micro-steps of that place: first, first + step, ...
+    int32_t first_work, work_count;
+} MicroLoop;
+
+typedef struct MicroLoops {
+    MicroLoop *loops;
+    int32_t count;
+    MicroWork *works;
+    int32_t work_count;
+    int32_t in_flight;  // most micro-steps of a chunk that have gone forward and not yet backward
+} MicroLoops;
+
+MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape, Arena *arena);

@@ -1,0 +1,36 @@
+// In which order a pipeline stage works off the micro-steps of a step: a file and a row each (schedules.c). The
+// lowering makes loops of the order (micro_loops.h).
+
+#pragma once
+
+#include <stdint.h>
+
+typedef enum { WORK_FORWARD, WORK_BACKWARD, WORK_COUNT } Work;
+
+// One stage at work: on a chunk of its layers, for a micro-step.
+typedef struct ScheduleAction {
+    Work work;
+    int32_t chunk;
+    int32_t micro_step;
+} ScheduleAction;
+
+typedef struct ScheduleShape {
+    int32_t stage, stages;
+    int32_t chunks;  // of layers on each stage
+    int32_t micro_steps;
+} ScheduleShape;
+
+// Actions of a stage: each kind of work once per chunk and micro-step.
+static inline int32_t schedule_action_count(const ScheduleShape *shape) {
+    return WORK_COUNT * shape->chunks * shape->micro_steps;
+}
+
+typedef struct Schedule {
+    const char *name;
+    // Fills schedule_action_count(shape) actions, in order. Backward of a micro-step comes after its forward, and
+    // backwards of a chunk go through the micro-steps in rising order: gradients are summed so.
+    void (*order)(const ScheduleShape *shape, ScheduleAction *actions);
+} Schedule;
+
+extern const Schedule *const schedules[];
+extern const int schedule_count;

@@ -1,0 +1,121 @@
+// Orders of micro-steps and the loops that are made of them: those of the table, and two that pipelines use.
+
+#include <criterion/criterion.h>
+
+#include "sim/step/schedules/micro_loops.h"
+
+// All forward, then all backward (Huang et al. 2019, GPipe).
+static void forward_then_backward(const ScheduleShape *shape, ScheduleAction *actions) {
+    for (Work work = 0; work < WORK_COUNT; work++) {
+        for (int32_t m = 0; m < shape->micro_steps; m++) {
+            *actions++ = (ScheduleAction){.work = work, .micro_step = m};
+        }
+    }
+}
+
+// Forward until the first backward can come, then in turn (Narayanan et al. 2019, 1F1B).
+static void one_forward_one_backward(const ScheduleShape *shape, ScheduleAction *actions) {
+    const int32_t warm_up = shape->stages - shape->stage - 1;
+    const int32_t ahead = warm_up < shape->micro_steps ? warm_up : shape->micro_steps;
+    for (int32_t m = 0; m < ahead; m++) {
+        *actions++ = (ScheduleAction){.work = WORK_FORWARD, .micro_step = m};
+    }
+    for (int32_t m = 0; m < shape->micro_steps; m++) {
+        if (m + ahead < shape->micro_steps) {
+            *actions++ = (ScheduleAction){.work = WORK_FORWARD, .micro_step = m + ahead};
+        }
+        *actions++ = (ScheduleAction){.work = WORK_BACKWARD, .micro_step = m};
+    }
+}
+
+static const Schedule gpipe = {.name = "gpipe", .order = forward_then_backward};
+static const Schedule in_turn = {.name = "1f1b", .order = one_forward_one_backward};
+
+static void each_shape(const Schedule *schedule, int32_t most_stages,
+                       void (*check)(const Schedule *schedule, const ScheduleShape *shape, Arena *arena)) {
+    for (int32_t stages = 1; stages <= most_stages; stages++) {
+        for (int32_t stage = 0; stage < stages; stage++) {
+            for (int32_t micro_steps = 1; micro_steps <= 19; micro_steps += 1 + micro_steps / 4) {
+                Arena arena = {0};
+                check(schedule, &(ScheduleShape){stage, stages, 1, micro_steps}, &arena);
+                arena_free(&arena);
+            }
+        }
+    }
+}
+
+static void check_order(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
+    const int32_t count = schedule_action_count(shape);
+    ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
+    schedule->order(shape, actions);
+    int32_t next[WORK_COUNT] = {0};
+    for (int32_t i = 0; i < count; i++) {
+        cr_assert_eq(actions[i].micro_step, next[actions[i].work]++, "%s: micro-steps in rising order", schedule->name);
+        cr_assert_leq(next[WORK_BACKWARD], next[WORK_FORWARD], "%s: forward before backward", schedule->name);
+    }
+    cr_assert_eq(next[WORK_FORWARD], shape->micro_steps);
+    cr_assert_eq(next[WORK_BACKWARD], shape->micro_steps);
+}
+
+Test(schedules, every_micro_step_goes_forward_and_backward_once_and_in_order) {
+    for (int i = 0; i < schedule_count; i++) {
+        each_shape(schedules[i], 1, check_order);
+    }
+}
+
+static void check_loops(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
+    const int32_t count = schedule_action_count(shape);
+    ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
+    schedule->order(shape, actions);
+    const MicroLoops loops = micro_loops_find(schedule, shape, arena);
+    int32_t at = 0;
+    for (int32_t l = 0; l < loops.count; l++) {
+        const MicroLoop *loop = &loops.loops[l];
+        for (int32_t i = 0; i < loop->count; i++) {
+            for (int32_t w = loop->first_work; w < loop->first_work + loop->work_count; w++, at++) {
+                const MicroWork *work = &loops.works[w];
+                const int32_t micro_step = loop->first + i * loop->step + work->micro_offset;
+                cr_assert_lt(at, count);
+                cr_assert(work->work == actions[at].work && micro_step == actions[at].micro_step,
+                          "%s, stage %d of %d, %d micro-steps: action %d", schedule->name, shape->stage, shape->stages,
+                          shape->micro_steps, at);
+                cr_assert_eq(work->kind, micro_kind(micro_step, shape->micro_steps));
+            }
+        }
+    }
+    cr_assert_eq(at, count);
+}
+
+Test(schedules, the_loops_run_through_the_order_and_each_place_through_micro_steps_of_one_kind) {
+    each_shape(&gpipe, 1, check_loops);
+    each_shape(&in_turn, 6, check_loops);
+    for (int i = 0; i < schedule_count; i++) {
+        each_shape(schedules[i], 1, check_loops);
+    }
+}
+
+Test(schedules, accumulation_is_the_first_the_middle_and_the_last_micro_steps) {
+    Arena arena = {0};
+    const MicroLoops loops =
+        micro_loops_find(schedules[0], &(ScheduleShape){.stages = 1, .chunks = 1, .micro_steps = 64}, &arena);
+    cr_assert_eq(loops.count, 3);
+    cr_assert_eq(loops.in_flight, 1);
+    cr_assert(loops.loops[1].kind == MICRO_MIDDLE && loops.loops[1].first == 1 && loops.loops[1].count == 62);
+    arena_free(&arena);
+}
+
+Test(schedules, the_steady_state_is_one_loop_however_many_micro_steps_there_are) {
+    for (int32_t stage = 0; stage < 4; stage++) {
+        Arena arena = {0};
+        int32_t counts[2];
+        for (int i = 0; i < 2; i++) {
+            const ScheduleShape shape = {.stage = stage, .stages = 4, .chunks = 1, .micro_steps = i ? 4096 : 32};
+            const MicroLoops loops = micro_loops_find(&in_turn, &shape, &arena);
+            counts[i] = loops.count;
+            cr_assert_eq(loops.in_flight, 4 - stage, "as many as stages from here to the last");
+        }
+        cr_assert_eq(counts[0], counts[1]);
+        cr_assert_leq(counts[0], 8);
+        arena_free(&arena);
+    }
+}
