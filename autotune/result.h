@@ -19,7 +19,18 @@ enum {
     TUNE_DEFAULT_SEQ = 4096  // or the model's maximum, whichever is less (DESIGN section 9)
 };
 
-typedef enum { EFFORT_SIMULATE, EFFORT_ESTIMATE, EFFORT_COUNT } Effort;
+// Exhaustive: what EFFORT_SIMULATE leaves out by a shortcut is simulated too.
+typedef enum { EFFORT_SIMULATE, EFFORT_ESTIMATE, EFFORT_EXHAUSTIVE, EFFORT_COUNT } Effort;
+
+// By which a search looks at less than everything; what each rests on stands where it is taken.
+typedef enum {
+    SHORTCUT_SMALLER,     // a smaller micro-batch of the same choices is too large for memory
+    SHORTCUT_THRIFTIEST,  // so are, by far, the choices of the shape that need least
+    SHORTCUT_NEAREST,     // the plan of the shape that lacks least does not fit
+    SHORTCUT_BEHIND,      // enough plans of the shape that the estimate puts before it were simulated
+    SHORTCUT_FAR_SHAPES,  // the estimate puts enough shapes before it
+    SHORTCUT_COUNT
+} SearchShortcut;
 
 // What the best plan is best in. One price holds for all accelerators of a profile, so within one world the order by
 // cost is that by throughput.
@@ -53,6 +64,7 @@ typedef struct TuneRequest {
     int max_tp;                   // 0 = no bound
     double memory_limit_bytes;
     Effort effort;
+    unsigned without;  // shortcuts that are not taken, as bits
     Objective objective;
     double tokens;              // to train on: 0 = not said; changes no ranking
     Mesh baseline;              // a shape to compare with; size[0] = 0: none

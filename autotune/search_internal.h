@@ -41,6 +41,10 @@ typedef struct Search {
     Analytic *analytic;    // the caller's, for the only worker; NULL = each has its own
 } Search;
 
+static inline bool search_takes(const TuneRequest *request, SearchShortcut shortcut) {
+    return request->effort != EFFORT_EXHAUSTIVE && !(request->without >> shortcut & 1);
+}
+
 // Worth a full breakdown, which decides.
 bool search_seems_to_fit(const Search *search, const Candidate *candidate);
 

@@ -84,7 +84,8 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
         }
         *looked_at = true;  // other rank orders need as much
         TRY(estimate_candidate(search, worker, candidate, error));
-        if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes) {
+        if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes &&
+            search_takes(search->request, SHORTCUT_THRIFTIEST)) {
             far->of[plan->cp_rotate][accumulates(plan)] = candidate;
         }
     }
@@ -127,7 +128,7 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
         if (candidate->state != CANDIDATE_ESTIMATED) {
             TRY(estimate_candidate(search, worker, candidate, error));
         }
-        if (!search_seems_to_fit(search, candidate)) {
+        if (!search_seems_to_fit(search, candidate) && search_takes(search->request, SHORTCUT_SMALLER)) {
             *smaller = candidate;
         }
     }

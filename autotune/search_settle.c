@@ -45,7 +45,7 @@ static Status predict_candidate(const Search *search, SearchWorker *worker, Cand
 
 // May it still win although enough of its shape were looked at?
 static bool is_close(const Search *search, const Candidate *candidate) {
-    const bool exact = search->request->effort == EFFORT_SIMULATE && search->request->objective != OBJECTIVE_MEMORY;
+    const bool exact = search->request->effort != EFFORT_ESTIMATE && search->request->objective != OBJECTIVE_MEMORY;
     return exact && search_seems_to_fit(search, candidate) &&
            candidate->tokens_per_s >= (1 - MARGIN) * search->best_estimate;
 }
@@ -55,10 +55,16 @@ static bool is_close(const Search *search, const Candidate *candidate) {
 // shapes of 70b on 1024 ranks with one slow instead of four found the same best plan in all but two, at places 78 and
 // 86 and within 1 %; two choices of each found the same in all.
 static int choices_to_simulate(const TuneRequest *request, int place) {
-    if (request->serial_lanes && request->effort == EFFORT_SIMULATE) {
+    if (request->effort == EFFORT_ESTIMATE) {
+        return request->handicap_count > 0;
+    }
+    if (request->serial_lanes) {
         return INT_MAX;  // the closed form lets lanes overlap
     }
-    const bool promising = request->effort == EFFORT_SIMULATE && place < SIMULATED_MAX;
+    const bool promising = place < SIMULATED_MAX || !search_takes(request, SHORTCUT_FAR_SHAPES);
+    if (promising && !search_takes(request, SHORTCUT_BEHIND)) {
+        return INT_MAX;
+    }
     if (request->handicap_count > 0) {
         return promising && place < HANDICAPPED_TWICE ? BEST_PER_SHAPE : 1;
     }
@@ -86,7 +92,7 @@ static Status settle_shape(const Search *search, SearchWorker *worker, int shape
             if (!*best || compare(prediction, *best) < 0) {
                 *best = prediction;
             }
-        } else if (!hopeful) {
+        } else if (!hopeful && search_takes(search->request, SHORTCUT_NEAREST)) {
             break;  // the one that lacks least does not fit: none of the rest will
         }
     }

@@ -116,7 +116,7 @@ static json_t *missing_array(const RunFile *file) {
 }
 
 Status json_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
-    static const char *const efforts[EFFORT_COUNT] = {"simulate", "estimate"};
+    static const char *const efforts[EFFORT_COUNT] = {"simulate", "estimate", "exhaustive"};
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.accuracy/1", "engine_version",
         tune_engine_version(), "effort", efforts[accuracy->options.effort], "rows", accuracy->runs.count, "scored",

@@ -187,7 +187,7 @@ static void print_skips(const Accuracy *accuracy, FILE *out) {
 Status table_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
     fprintf(out, "%s: %d rows, %d scored, %d not; errors are predicted / measured - 1, times by %s\n\n",
             accuracy->runs.path, accuracy->runs.count, accuracy->scored, accuracy->runs.count - accuracy->scored,
-            accuracy->options.effort == EFFORT_SIMULATE ? "simulation" : "estimate");
+            accuracy->options.effort == EFFORT_ESTIMATE ? "estimate" : "simulation");
     fprintf(out, "Step time; beside it, one constant MFU fitted to the rows of the line\n");
     TRY(print_steps(accuracy, out, error));
     fputc('\n', out);

@@ -21,7 +21,7 @@ static void set_asked(json_t *object, const TuneRequest *request, const PlanFiel
 
 // What was asked; null = left to the search.
 json_t *json_request(const TuneRequest *request) {
-    static const char *const efforts[EFFORT_COUNT] = {"simulate", "estimate"};
+    static const char *const efforts[EFFORT_COUNT] = {"simulate", "estimate", "exhaustive"};
     static const PlanFieldId first[] = {PLAN_ZERO,       PLAN_RESHARD,        PLAN_RECOMPUTE,   PLAN_CP_ROTATE,
                                         PLAN_PRECISION,  PLAN_ATTENTION,      PLAN_FUSED,       PLAN_TP_OVERLAP,
                                         PLAN_FP8_RECIPE, PLAN_MASTER_WEIGHTS, PLAN_REDUCE_DTYPE};

@@ -51,7 +51,7 @@ static Status estimate(RunPredictor *runs, const Predictor *predictor, const Run
 }
 
 static Status predict(RunPredictor *runs, Predictor *predictor, RunCase *run, bool memory_only, Error *error) {
-    if (!memory_only && runs->effort == EFFORT_SIMULATE) {
+    if (!memory_only && runs->effort != EFFORT_ESTIMATE) {
         return predict_plan(predictor, &run->plan, false, runs->arena, &run->prediction, error);
     }
     Estimate found = {0};
