@@ -38,6 +38,9 @@ static Status read_key(Import *import, const ConfigKey *key, Error *error) {
         return import_big(import, key->path, least, LARGEST_BATCH, &said->global_batch, error);
     case KEY_CHOICE:
         return import_choice(import, key->path, key->words, &said->choice[key->id], error);
+    case KEY_NUMBER:
+        return import_int(import, key->path, plan_fields[key->id].low, plan_fields[key->id].high,
+                          &said->choice[key->id], error);
     case KEY_SWITCH:
         return read_switch(import, key, error);
     }
@@ -76,6 +79,8 @@ static const char *value_of(const ConfigJob *job, const ConfigKey *key) {
         return arena_format(job->arena, "%lld", (long long)plan_global_batch(plan));
     case KEY_CHOICE:
         return word_of(key->words, plan_get(plan, (PlanFieldId)key->id));
+    case KEY_NUMBER:
+        return arena_format(job->arena, "%d", plan_get(plan, (PlanFieldId)key->id));
     case KEY_SWITCH:
         return export_bool(plan_get(plan, (PlanFieldId)key->id) == key->on);
     }
@@ -88,6 +93,41 @@ static size_t section_length(const char *path) {
     return dot ? (size_t)(dot - path) : 0;
 }
 
+static bool same_section(const char *path, const char *above) {
+    const size_t length = section_length(path);
+    return section_length(above) == length && strncmp(above, path, length) == 0;
+}
+
+static void write_value(const ConfigJob *job, const ConfigKey *key, FILE *out) {
+    const char *value = key->text ? key->text(job) : value_of(job, key);
+    if (key->quoted) {
+        escape_quoted(value, out);
+    } else {
+        fputs(value, out);
+    }
+}
+
+void config_write_json(const ConfigJob *job, const ConfigKey *keys, FILE *out) {
+    const char *above = NULL;
+    for (const ConfigKey *key = keys; key->path; key++) {
+        const int length = (int)section_length(key->path);
+        if (key->when && !key->when(job)) {
+            continue;
+        }
+        const bool goes_on = above && length > 0 && same_section(key->path, above);
+        if (above) {
+            fputs(goes_on ? ", " : section_length(above) > 0 ? "},\n" : ",\n", out);
+        }
+        if (!goes_on) {
+            fprintf(out, length > 0 ? "    \"%.*s\": {" : "    %.*s", length, key->path);
+        }
+        fprintf(out, "\"%s\": ", key->path + length + (length > 0));
+        write_value(job, key, out);
+        above = key->path;
+    }
+    fputs(above && section_length(above) > 0 ? "}\n" : "\n", out);
+}
+
 void config_write(const ConfigJob *job, const ConfigKey *keys, ConfigStyle style, FILE *out) {
     const char *above = "";
     for (const ConfigKey *key = keys; key->path; key++) {
@@ -95,19 +135,14 @@ void config_write(const ConfigJob *job, const ConfigKey *keys, ConfigStyle style
         if (key->when && !key->when(job)) {
             continue;
         }
-        if (length > 0 && (section_length(above) != length || strncmp(above, key->path, length) != 0)) {
+        if (length > 0 && !same_section(key->path, above)) {
             fprintf(out, style == CONFIG_TOML ? "%s[%.*s]\n" : "%.0s%.*s:\n", above[0] ? "\n" : "", (int)length,
                     key->path);
         }
         above = key->path;
-        const char *value = key->text ? key->text(job) : value_of(job, key);
         fprintf(out, style == CONFIG_TOML ? "%.0s%s = " : "%s%s: ", length > 0 ? "  " : "",
                 key->path + length + (length > 0));
-        if (key->quoted) {
-            escape_quoted(value, out);
-        } else {
-            fputs(value, out);
-        }
+        write_value(job, key, out);
         fputc('\n', out);
     }
 }

@@ -14,6 +14,7 @@ typedef enum {
     KEY_ACCUMULATION,
     KEY_BATCH,   // the global one
     KEY_CHOICE,  // id: PlanFieldId; a word for each value, of several for one the first is written
+    KEY_NUMBER,  // id: PlanFieldId, which has its range
     KEY_SWITCH   // id: PlanFieldId; true is `on`, false is `off`
 } ConfigMeaning;
 
@@ -37,3 +38,6 @@ Status config_read(Import *import, const ConfigKey *keys, Error *error);
 // TOML: [section] and key = value. YAML: section: and key: value below it.
 typedef enum { CONFIG_TOML, CONFIG_YAML } ConfigStyle;
 void config_write(const ConfigJob *job, const ConfigKey *keys, ConfigStyle style, FILE *out);
+
+// The members of a JSON object, a section on one line; the braces around them are the caller's.
+void config_write_json(const ConfigJob *job, const ConfigKey *keys, FILE *out);

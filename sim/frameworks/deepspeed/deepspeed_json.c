@@ -1,11 +1,274 @@
-// DeepSpeed's JSON (0.19). It shards over all data-parallel ranks: sharded groups with replicas were MiCS, which 0.19.8
-// removed, and zero_hpz_partition_size keeps the optimizer sharded over all, which is another plan. A key that
-// DeepSpeed does not know carries the header, as JSON has no comments.
+// DeepSpeed's JSON (0.19: runtime/config.py, runtime/zero/config.py), read and written. It holds no sequence length and
+// no model. Keys that it does not have are dropped at the top and refused inside zero_optimization (its models forbid
+// extra fields). It shards over all data-parallel ranks: sharded groups with replicas were MiCS, which 0.19.8 removed,
+// and zero_hpz_partition_size keeps the optimizer sharded over all, which is another plan. A key that DeepSpeed does
+// not know carries the header, as JSON has no comments.
 
 #include <string.h>
 
 #include "sim/base/escape.h"
+#include "sim/frameworks/config_keys.h"
 #include "sim/frameworks/deepspeed/deepspeed_files.h"
+
+static const char *const of_no_matter[] = {"steps_per_print",
+                                           "wall_clock_breakdown",
+                                           "dump_state",
+                                           "optimizer",
+                                           "scheduler",
+                                           "communication_data_type",
+                                           "prescale_gradients",
+                                           "gradient_predivide_factor",
+                                           "sparse_gradients",
+                                           "amp",
+                                           "flops_profiler",
+                                           "tensorboard",
+                                           "wandb",
+                                           "comet",
+                                           "csv_monitor",
+                                           "comms_logger",
+                                           "checkpoint",
+                                           "data_types",
+                                           "aio",
+                                           "monitor_config",
+                                           "zero_allow_untested_optimizer",
+                                           "zero_force_ds_cpu_optimizer",
+                                           "memory_breakdown",
+                                           "timers",
+                                           "seq_parallel_communication_data_type",
+                                           "autotuning",
+                                           "elasticity",
+                                           "fp16",
+                                           "bf16",
+                                           "torch_autocast",
+                                           "disable_allgather",
+                                           "graph_harvesting",
+                                           "managed_gradient_accumulation",
+                                           "gradient_allreduce_op",
+                                           "disable_python_gc",
+                                           "pipeline",
+                                           "hybrid_engine",
+                                           "use_data_before_expert_parallelism",
+                                           "dataloader_drop_last",
+                                           "log_level",
+                                           "compile",
+                                           "vocabulary_size",
+                                           "curriculum_learning",
+                                           "data_efficiency",
+                                           "progressive_layer_drop",
+                                           "eigenvalue",
+                                           "nebula",
+                                           "compression_training",
+                                           "quantize_training",
+                                           NULL};
+
+static const char *const of_zero[] = {"zero_optimization.contiguous_gradients",
+                                      "zero_optimization.reduce_scatter",
+                                      "zero_optimization.reduce_bucket_size",
+                                      "zero_optimization.use_multi_rank_bucket_allreduce",
+                                      "zero_optimization.allgather_partitions",
+                                      "zero_optimization.allgather_bucket_size",
+                                      "zero_optimization.load_from_fp32_weights",
+                                      "zero_optimization.elastic_checkpoint",
+                                      "zero_optimization.sub_group_size",
+                                      "zero_optimization.prefetch_bucket_size",
+                                      "zero_optimization.stage3_prefetch_bucket_size",
+                                      "zero_optimization.stage3_param_persistence_threshold",
+                                      "zero_optimization.stage3_model_persistence_threshold",
+                                      "zero_optimization.stage3_max_live_parameters",
+                                      "zero_optimization.stage3_max_reuse_distance",
+                                      "zero_optimization.stage3_gather_16bit_weights_on_model_save",
+                                      "zero_optimization.stage3_module_granularity_threshold",
+                                      "zero_optimization.stage3_use_all_reduce_for_fetch_params",
+                                      "zero_optimization.module_granularity_threshold",
+                                      "zero_optimization.use_all_reduce_for_fetch_params",
+                                      "zero_optimization.ignore_unused_parameters",
+                                      "zero_optimization.legacy_stage1",
+                                      "zero_optimization.round_robin_gradients",
+                                      "zero_optimization.zero_hpz_partition_size",
+                                      "zero_optimization.zero_quantized_weights",
+                                      "zero_optimization.zero_quantized_nontrainable_weights",
+                                      "zero_optimization.zero_quantized_gradients",
+                                      "zero_optimization.mics_hierarchical_params_gather",
+                                      "zero_optimization.memory_efficient_linear",
+                                      "zero_optimization.pipeline_loading_checkpoint",
+                                      "zero_optimization.override_module_apply",
+                                      "zero_optimization.log_trace_cache_warnings",
+                                      "zero_optimization.allgather_sequential",
+                                      "zero_optimization.compute_grad_norm",
+                                      "zero_optimization.cpu_offload_use_pin_memory",
+                                      "zero_optimization.enable_sanity_checks",
+                                      "zero_optimization.gather_16bit_weights_on_model_save",
+                                      "zero_optimization.leaf_module",
+                                      "zero_optimization.max_live_parameters",
+                                      "zero_optimization.max_reuse_distance",
+                                      "zero_optimization.model_persistence_threshold",
+                                      "zero_optimization.param_persistence_threshold",
+                                      "zero_optimization.parameter_alignment",
+                                      "zero_optimization.save_muon_momentum_buffer_in_memory",
+                                      "zero_optimization.stage3_allgather_sequential",
+                                      "zero_optimization.stage3_gather_fp16_weights_on_model_save",
+                                      "zero_optimization.zenflow",
+                                      NULL};
+
+// ---- the keys
+
+static const char *in_bf16(const ConfigJob *job) {
+    return export_bool(job->plan->precision == DTYPE_BF16);
+}
+
+static const char *in_fp16(const ConfigJob *job) {
+    return export_bool(job->plan->precision == DTYPE_FP16);
+}
+
+static const char *tensor_size(const ConfigJob *job) {
+    return arena_format(job->arena, "%d", export_axis(job, AXIS_TP));
+}
+
+static bool splits_layers(const ConfigJob *job) {
+    return export_axis(job, AXIS_TP) > 1;
+}
+
+static bool shards(const ConfigJob *job) {
+    return job->plan->zero > 0;
+}
+
+enum { BATCH, MICRO_BATCH, ACCUMULATION, CLIPPING, BF16, FP16, TENSOR, STAGE, OVERLAP, KEYS };
+
+static const ConfigKey keys[KEYS + 1] = {
+    [BATCH] = {"train_batch_size", KEY_BATCH},
+    [MICRO_BATCH] = {"train_micro_batch_size_per_gpu", KEY_MICRO_BATCH},
+    [ACCUMULATION] = {"gradient_accumulation_steps", KEY_ACCUMULATION},
+    [CLIPPING] = {"gradient_clipping", .literal = "1.0"},
+    [BF16] = {"bf16.enabled", .text = in_bf16},
+    [FP16] = {"fp16.enabled", .text = in_fp16},
+    [TENSOR] = {"tensor_parallel.autotp_size", .text = tensor_size, .when = splits_layers},
+    [STAGE] = {"zero_optimization.stage", KEY_NUMBER, PLAN_ZERO},
+    [OVERLAP] = {"zero_optimization.overlap_comm", .literal = "true", .when = shards},
+};
+
+// ---- reading
+
+static Status read_precision(Import *import, Error *error) {
+    int bf16 = 0, fp16 = 0;
+    TRY(import_bool(import, keys[BF16].path, &bf16, error));
+    TRY(import_bool(import, keys[FP16].path, &fp16, error));
+    const ConfigNode *nodes[] = {import_at(import, keys[BF16].path), import_at(import, keys[FP16].path)};
+    const bool both_auto = nodes[0] && strcmp(nodes[0]->text, "auto") == 0;
+    const bool fp16_auto = nodes[1] && strcmp(nodes[1]->text, "auto") == 0;
+    if (bf16 && fp16) {
+        import_find(import, FINDING_REFUSED, keys[FP16].path, "bf16 and fp16 are both on");
+    }
+    if (bf16 || fp16 || !(both_auto || fp16_auto)) {  // "auto" is for transformers' Trainer to fill in
+        import->said.choice[PLAN_PRECISION] = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
+    }
+    return STATUS_OK;
+}
+
+static Status read_offload(Import *import, Error *error) {
+    static const char *const switches[] = {"zero_optimization.cpu_offload", "zero_optimization.cpu_offload_param"};
+    static const char *const maps[] = {"zero_optimization.offload_optimizer", "zero_optimization.offload_param"};
+    for (int i = 0; i < 2; i++) {
+        const char *device = "none";
+        if (import_has(import, maps[i])) {
+            TRY(import_word(import, arena_format(import->arena, "%s.device", maps[i]), &device, error));
+        }
+        if (!import_same_word(device, "none")) {
+            import_say_offload(import, maps[i], device);
+        }
+        import_known(import, (const char *const[]){maps[i], NULL});
+        int old_way = 0;
+        TRY(import_bool(import, switches[i], &old_way, error));
+        if (old_way) {
+            import_say_offload(import, switches[i], "cpu");
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status read_groups(Import *import, Error *error) {
+    int hpz = 1, mics = -1;
+    TRY(import_int(import, "zero_optimization.zero_hpz_partition_size", 1, MESH_MAX_WORLD, &hpz, error));
+    TRY(import_int(import, "zero_optimization.mics_shard_size", -1, MESH_MAX_WORLD, &mics, error));
+    if (hpz > 1) {
+        import_find(import, FINDING_UNMODELLED, "zero_optimization.zero_hpz_partition_size",
+                    "a second copy of the parameters in groups of %d: the prediction gathers over all ranks", hpz);
+    }
+    if (mics > 0) {
+        import_find(import, FINDING_REFUSED, "zero_optimization.mics_shard_size",
+                    "DeepSpeed 0.19.8 has no MiCS any more and refuses the key; predicted as shards over %d ranks",
+                    mics);
+        import->said.size[AXIS_DP_SHARD] = mics;
+        import->said.size[AXIS_DP_REPLICATE] = -1;
+    }
+    return STATUS_OK;
+}
+
+static Status read_zero(Import *import, Error *error) {
+    const int stage = import->said.choice[PLAN_ZERO];
+    import->said.size[stage > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
+    import_known(import, of_zero);
+    import_known(import, (const char *const[]){keys[OVERLAP].path, NULL});
+    TRY(read_groups(import, error));
+    TRY(read_offload(import, error));
+    int tp = 1;
+    TRY(import_int(import, keys[TENSOR].path, 0, MESH_MAX_WORLD, &tp, error));
+    static const char *const known[] = {"tensor_parallel", NULL};
+    import_known(import, known);
+    import->said.size[AXIS_TP] = tp > 0 ? tp : 1;
+    if (import->said.size[AXIS_TP] > 1 && stage == 3) {
+        import_find(import, FINDING_REFUSED, keys[TENSOR].path,
+                    "tensor parallelism goes with stages 0 to 2, and zero_optimization.stage is 3");
+    }
+    return STATUS_OK;
+}
+
+static Status deepspeed_read(Import *import, Error *error) {
+    import->unknown.kind = FINDING_UNKNOWN;
+    import->unknown.words = "no key of DeepSpeed's, which drops it without a word";
+    import->unknown_below.kind = FINDING_REFUSED;
+    import->unknown_below.words = "no key of DeepSpeed's there, which refuses a section with such a key";
+    import->target = "deepspeed";
+    import->flavour = "DeepSpeed config";
+    import->said.choice[PLAN_ZERO] = 0;
+    import_known(import, of_no_matter);
+    TRY(config_read(import, keys, error));
+    TRY(read_precision(import, error));
+    TRY(read_zero(import, error));
+    if (import_has(import, "activation_checkpointing")) {
+        static const char *const known[] = {"activation_checkpointing", NULL};
+        import_find(
+            import, FINDING_TRAP, "activation_checkpointing",
+            "the section recomputes nothing by itself: only a model that calls deepspeed.checkpointing reads it, "
+            "others need gradient_checkpointing_enable()");
+        import_known(import, known);
+    }
+    import_find(import, FINDING_ASSUMED, NULL,
+                "no activation is recomputed: the file cannot say it; --recompute full where your script calls "
+                "gradient_checkpointing_enable()");
+    return STATUS_OK;
+}
+
+static const char *const marks[] = {"zero_optimization",
+                                    "train_batch_size",
+                                    "train_micro_batch_size_per_gpu",
+                                    "gradient_accumulation_steps",
+                                    "bf16",
+                                    "fp16",
+                                    NULL};
+
+const ImportFormat import_deepspeed = {
+    .name = "deepspeed",
+    .marks = marks,
+    .keys = {.mesh = keys[TENSOR].path,
+             .micro_batch = "train_micro_batch_size_per_gpu, gradient_accumulation_steps",
+             .reshard = "zero_optimization.stage3_max_live_parameters",
+             .recompute = "model.gradient_checkpointing_enable() in your script",
+             .rotate = "no key of DeepSpeed's",
+             .zero = "zero_optimization.stage"},
+    .read = deepspeed_read,
+};
+
+// ---- writing
 
 static const char *deepspeed_refuse(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
@@ -49,22 +312,9 @@ static void write_header(const ConfigJob *job, FILE *out) {
 }
 
 static void deepspeed_write(const ConfigJob *job, FILE *out) {
-    const TrainPlan *plan = job->plan;
     write_header(job, out);
-    fprintf(out,
-            "    \"train_batch_size\": %lld,\n"
-            "    \"train_micro_batch_size_per_gpu\": %d,\n"
-            "    \"gradient_accumulation_steps\": %d,\n"
-            "    \"gradient_clipping\": 1.0,\n"
-            "    \"bf16\": {\"enabled\": %s},\n"
-            "    \"fp16\": {\"enabled\": %s},\n",
-            (long long)plan_global_batch(plan), plan->micro_batch, plan->grad_accum,
-            export_bool(plan->precision == DTYPE_BF16), export_bool(plan->precision == DTYPE_FP16));
-    if (export_axis(job, AXIS_TP) > 1) {
-        fprintf(out, "    \"tensor_parallel\": {\"autotp_size\": %d},\n", export_axis(job, AXIS_TP));
-    }
-    fprintf(out, "    \"zero_optimization\": {\"stage\": %d%s}\n}\n", plan->zero,
-            plan->zero > 0 ? ", \"overlap_comm\": true" : "");
+    config_write_json(job, keys, out);
+    fputs("}\n", out);
 }
 
 const ExportFormat export_deepspeed_json = {
