@@ -88,7 +88,8 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
     [OPTION_BASELINE] = {"baseline", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL, "a shape to compare the best one with",
                          GROUP_OUTPUT, PLAN | REPORT},
     [OPTION_EFFORT] = {"effort", VALUE_WORD, "simulate|estimate|exhaustive", 0, 0, NULL, "simulate",
-                       "simulate the promising plans, only estimate, or simulate all that could run", GROUP_CHOICES, SEARCH | ACCURACY},
+                       "simulate the promising plans, only estimate, or simulate all that could run", GROUP_CHOICES,
+                       SEARCH | ACCURACY},
     [OPTION_FROM] =
         {"from", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
          "explain a config file that you train with, of a framework of --from-format; --micro-batch, --grad-accum, "
