@@ -1,7 +1,6 @@
-// Every thread walks the whole program and runs the instances of its own lanes. Walking, it counts the records that
-// were issued for each event slot; a wait lasts until as many have happened (step.h: the latest record issued before
-// this task). Lanes that share a communicator share a thread, which runs them in issue order. Injected waits come from
-// a seeded generator per thread.
+// Every thread walks the whole program, replays its events (sim/step/event_replay.h) and runs the instances of its own
+// lanes: each waits until as many instances of the other lanes have ended as the replay says. Lanes that share a
+// communicator share a thread, which runs them in issue order. Injected waits come from a seeded generator per thread.
 
 #include "exec/worker/lanes.h"
 
@@ -9,7 +8,7 @@
 #include <time.h>
 
 #include "exec/worker/interpreter.h"
-#include "sim/step/slots.h"
+#include "sim/step/event_replay.h"
 
 enum { LANES_MAX_THREADS = 16, JITTER_MOST_NS = 300 * 1000 };
 
@@ -17,8 +16,9 @@ typedef struct LaneThread {
     Session *session;
     pthread_t thread;
     int index;
-    uint32_t *issued;  // by event slot, this step
-    uint64_t random;   // jitter state; 0 = off
+    EventReplay replay;
+    int32_t *need;    // by lane: of the instance at hand
+    uint64_t random;  // jitter state; 0 = off
     Error error;
 } LaneThread;
 
@@ -26,12 +26,10 @@ struct Lanes {
     LaneThread threads[LANES_MAX_THREADS];
     int thread_count;
     int16_t *thread_of_lane;
-    const int32_t *first_slot;  // by event
-    int32_t slot_count;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     // under the mutex:
-    uint32_t *done;  // records that happened, by event slot, this step
+    int32_t *ended;  // instances, by lane, this step
     int64_t steps_begun;
     int threads_busy;
     int failed;  // index of the first thread that failed; -1 = none
@@ -55,20 +53,13 @@ static void jitter_wait(LaneThread *self) {
     }
 }
 
-static int32_t event_slot(const Lanes *lanes, const StepProgram *program, const EventRef *ref,
-                          const StepInstance *instance) {
-    return step_event_slot(program, lanes->first_slot, ref, instance);
-}
-
 // False when another thread failed meanwhile.
-static bool events_wait(LaneThread *self, const StepInstance *instance) {
+static bool lanes_wait(LaneThread *self) {
     Lanes *lanes = self->session->lanes;
-    const StepProgram *program = &self->session->program;
-    const Task *task = &program->tasks[instance->task];
+    const int lane_count = self->session->program.lane_count;
     pthread_mutex_lock(&lanes->mutex);
-    for (int32_t i = 0; i < task->wait_count; i++) {
-        const int32_t slot = event_slot(lanes, program, &program->event_refs[task->first_wait + i], instance);
-        while (lanes->done[slot] < self->issued[slot] && lanes->failed < 0) {
+    for (int lane = 0; lane < lane_count; lane++) {
+        while (lanes->ended[lane] < self->need[lane] && lanes->failed < 0) {
             pthread_cond_wait(&lanes->changed, &lanes->mutex);
         }
     }
@@ -77,47 +68,31 @@ static bool events_wait(LaneThread *self, const StepInstance *instance) {
     return well;
 }
 
-static void events_record(LaneThread *self, const StepInstance *instance) {
-    Lanes *lanes = self->session->lanes;
-    const StepProgram *program = &self->session->program;
-    const Task *task = &program->tasks[instance->task];
+static void lane_advance(Lanes *lanes, int lane) {
     pthread_mutex_lock(&lanes->mutex);
-    for (int32_t i = 0; i < task->record_count; i++) {
-        lanes->done[event_slot(lanes, program, &program->event_refs[task->first_record + i], instance)]++;
-    }
+    lanes->ended[lane]++;
     pthread_cond_broadcast(&lanes->changed);
     pthread_mutex_unlock(&lanes->mutex);
 }
 
-static void events_issue(LaneThread *self, const StepInstance *instance) {
-    const StepProgram *program = &self->session->program;
-    const Task *task = &program->tasks[instance->task];
-    for (int32_t i = 0; i < task->record_count; i++) {
-        self->issued[event_slot(self->session->lanes, program, &program->event_refs[task->first_record + i],
-                                instance)]++;
-    }
-}
-
 static Status thread_step(LaneThread *self) {
     Session *session = self->session;
-    const Lanes *lanes = session->lanes;
-    for (int32_t i = 0; i < lanes->slot_count; i++) {
-        self->issued[i] = 0;
-    }
+    Lanes *lanes = session->lanes;
+    event_replay_restart(&self->replay);
     StepCursor cursor = step_cursor_begin(&session->program);
     StepInstance instance;
     for (int64_t ordinal = 0; step_cursor_next(&cursor, &instance); ordinal++) {
-        const bool mine = lanes->thread_of_lane[session->program.tasks[instance.task].lane] == self->index;
-        if (mine) {
-            if (!events_wait(self, &instance)) {
+        const int lane = session->program.tasks[instance.task].lane;
+        event_replay_issue(&self->replay, &instance, self->need);
+        if (lanes->thread_of_lane[lane] == self->index) {
+            if (!lanes_wait(self)) {
                 return STATUS_OK;  // the thread that failed has the reason
             }
             jitter_wait(self);
             TRY(interpreter_run_instance(session, &instance, ordinal, &self->error));
             jitter_wait(self);
-            events_record(self, &instance);
+            lane_advance(lanes, lane);
         }
-        events_issue(self, &instance);
     }
     return STATUS_OK;
 }
@@ -153,8 +128,8 @@ static void *thread_main(void *argument) {
 Status lanes_run_step(Session *session, Error *error) {
     Lanes *lanes = session->lanes;
     pthread_mutex_lock(&lanes->mutex);
-    for (int32_t i = 0; i < lanes->slot_count; i++) {
-        lanes->done[i] = 0;
+    for (int lane = 0; lane < session->program.lane_count; lane++) {
+        lanes->ended[lane] = 0;
     }
     lanes->threads_busy = lanes->thread_count;
     lanes->steps_begun++;
@@ -193,8 +168,10 @@ static Status thread_start(Session *session, int index, Arena *arena, Error *err
     const uint64_t jitter_seed = session->request->options.jitter_seed;
     LaneThread *thread = &lanes->threads[index];
     const uint64_t spread = UINT64_C(0x9E3779B97F4A7C15);  // golden ratio: unlike states for neighbouring threads
-    *thread =
-        (LaneThread){.session = session, .index = index, .issued = ARENA_ARRAY(arena, uint32_t, lanes->slot_count + 1)};
+    *thread = (LaneThread){.session = session,
+                           .index = index,
+                           .replay = event_replay_new(&session->program, arena),
+                           .need = ARENA_ARRAY(arena, int32_t, session->program.lane_count)};
     thread->random =
         jitter_seed ? (jitter_seed + (uint64_t)(session->rank * LANES_MAX_THREADS + index + 1)) * spread : 0;
     if (pthread_create(&thread->thread, NULL, thread_main, thread) != 0) {
@@ -208,9 +185,7 @@ Status lanes_open(Session *session, Arena *arena, Error *error) {
     Lanes *lanes = ARENA_NEW(arena, Lanes);
     lanes->failed = -1;
     lanes->thread_of_lane = ARENA_ARRAY(arena, int16_t, program->lane_count);
-    lanes->first_slot = step_event_slots(program, arena);
-    lanes->slot_count = lanes->first_slot[program->event_count];
-    lanes->done = ARENA_ARRAY(arena, uint32_t, lanes->slot_count + 1);
+    lanes->ended = ARENA_ARRAY(arena, int32_t, program->lane_count);
     TRY(lanes_assign(lanes, program, error));
     pthread_mutex_init(&lanes->mutex, NULL);
     pthread_cond_init(&lanes->changed, NULL);

@@ -1,46 +1,19 @@
-// One pass in issue order. A task starts after the last task of its lane, after the latest record of every event slot
-// it waits for, and, when it is a collective, after the last collective of its communicator: the clock is the maximum
-// over those predecessors.
+// One pass in issue order. A task starts after the last task of its lane and after what the event protocol says of
+// every other lane (sim/step/event_replay.h): the clock is the maximum over those predecessors.
 // Not modelled: order between ranks; buffers belong to one rank and every rank issues the same program.
 
 #include "sim/memory/happens_before.h"
 
-#include "sim/step/slots.h"
-
 #include <string.h>
+
+#include "sim/step/event_replay.h"
 
 typedef struct OrderBuilder {
     HappensBefore *order;
-    int32_t *lane_clock;       // [lanes][stride]: clock of a task that would start now on that lane
-    int32_t *lane_length;      // instances so far
-    int32_t *last_collective;  // per communicator, -1 = none
-    int32_t communicators;
-    const int32_t *first_slot;  // of each event in event_record
-    int32_t *event_record;      // latest instance that recorded the slot, -1 = none
+    EventReplay replay;
+    int32_t *need;        // by lane: of the instance at hand
+    int32_t *lane_clock;  // [lanes][stride]: clock of a task that would start now on that lane
 } OrderBuilder;
-
-static int32_t *filled(Arena *arena, int32_t count, int32_t value) {
-    int32_t *array = ARENA_ARRAY(arena, int32_t, count);
-    for (int32_t i = 0; i < count; i++) {
-        array[i] = value;
-    }
-    return array;
-}
-
-static OrderBuilder builder_begin(HappensBefore *order, Arena *arena) {
-    const StepProgram *program = order->program;
-    OrderBuilder builder = {.order = order};
-    builder.lane_clock = ARENA_ARRAY(arena, int32_t, program->lane_count * order->stride);
-    builder.lane_length = ARENA_ARRAY(arena, int32_t, program->lane_count);
-    for (int32_t i = 0; i < program->lane_count; i++) {
-        const int32_t communicator = program->lanes[i].communicator;
-        builder.communicators = communicator >= builder.communicators ? communicator + 1 : builder.communicators;
-    }
-    builder.last_collective = filled(arena, builder.communicators, -1);
-    builder.first_slot = step_event_slots(program, arena);
-    builder.event_record = filled(arena, builder.first_slot[program->event_count], -1);
-    return builder;
-}
 
 // clock: now also after instance `before`.
 static void clock_join(const HappensBefore *order, int32_t *clock, int32_t before) {
@@ -55,33 +28,35 @@ static void clock_join(const HappensBefore *order, int32_t *clock, int32_t befor
 
 static void builder_issue(OrderBuilder *builder, int32_t index) {
     HappensBefore *order = builder->order;
-    const StepProgram *program = order->program;
-    const StepInstance *instance = &order->instances[index];
-    const Task *task = &program->tasks[instance->task];
-    const int lane = task->lane;
+    const int lane = happens_before_lane(order, index);
     int32_t *lane_clock = builder->lane_clock + lane * order->stride;
     int32_t *clock = order->clock + (size_t)index * (size_t)order->stride;
     memcpy(clock, lane_clock, (size_t)order->stride * sizeof(int32_t));
-    for (int32_t i = 0; i < task->wait_count; i++) {
-        const EventRef *wait = &program->event_refs[task->first_wait + i];
-        const int32_t recorded = builder->event_record[step_event_slot(program, builder->first_slot, wait, instance)];
-        if (recorded >= 0) {
-            clock_join(order, clock, recorded);
+    event_replay_issue(&builder->replay, &order->instances[index], builder->need);
+    for (int other = 0; other < order->program->lane_count; other++) {
+        if (builder->need[other] > 0) {
+            clock_join(order, clock, happens_before_in_lane(order, other, builder->need[other] - 1));
         }
     }
-    const int communicator = program->lanes[lane].communicator;
-    if (task_is_collective(task) && communicator >= 0) {
-        if (builder->last_collective[communicator] >= 0) {
-            clock_join(order, clock, builder->last_collective[communicator]);
-        }
-        builder->last_collective[communicator] = index;
-    }
-    order->position[index] = builder->lane_length[lane]++;
     memcpy(lane_clock, clock, (size_t)order->stride * sizeof(int32_t));
     lane_clock[lane] = order->position[index] + 1;
-    for (int32_t i = 0; i < task->record_count; i++) {
-        const EventRef *record = &program->event_refs[task->first_record + i];
-        builder->event_record[step_event_slot(program, builder->first_slot, record, instance)] = index;
+}
+
+// Instances in issue order, and by lane.
+static void list_instances(HappensBefore *order, Arena *arena) {
+    const StepProgram *program = order->program;
+    int32_t *length = ARENA_ARRAY(arena, int32_t, program->lane_count);
+    StepCursor cursor = step_cursor_begin(program);
+    for (int32_t i = 0; i < order->count; i++) {
+        const bool more = step_cursor_next(&cursor, &order->instances[i]);
+        ASSERT(more);
+        order->position[i] = length[happens_before_lane(order, i)]++;
+    }
+    for (int lane = 0; lane < program->lane_count; lane++) {
+        order->lane_first[lane + 1] = order->lane_first[lane] + length[lane];
+    }
+    for (int32_t i = 0; i < order->count; i++) {
+        order->in_lane[order->lane_first[happens_before_lane(order, i)] + order->position[i]] = i;
     }
 }
 
@@ -92,12 +67,15 @@ void happens_before_build(const StepProgram *program, Arena *arena, HappensBefor
     order->stride = (program->lane_count + CLOCK_ALIGN - 1) / CLOCK_ALIGN * CLOCK_ALIGN;
     order->instances = ARENA_ARRAY(arena, StepInstance, count);
     order->position = ARENA_ARRAY(arena, int32_t, count);
+    order->lane_first = ARENA_ARRAY(arena, int32_t, program->lane_count + 1);
+    order->in_lane = ARENA_ARRAY(arena, int32_t, count);
     order->clock = ARENA_ARRAY(arena, int32_t, count * order->stride);
-    OrderBuilder builder = builder_begin(order, arena);
-    StepCursor cursor = step_cursor_begin(program);
+    list_instances(order, arena);
+    OrderBuilder builder = {.order = order,
+                            .replay = event_replay_new(program, arena),
+                            .need = ARENA_ARRAY(arena, int32_t, program->lane_count),
+                            .lane_clock = ARENA_ARRAY(arena, int32_t, program->lane_count * order->stride)};
     for (int32_t i = 0; i < order->count; i++) {
-        const bool more = step_cursor_next(&cursor, &order->instances[i]);
-        ASSERT(more);
         builder_issue(&builder, i);
     }
 }

@@ -15,6 +15,8 @@ typedef struct HappensBefore {
     int32_t stride;             // integers per clock
     StepInstance *instances;    // in issue order
     int32_t *position;          // place of the instance in its lane
+    int32_t *lane_first;        // of each lane: where its instances begin in in_lane
+    int32_t *in_lane;           // instances lane by lane, in order
     int32_t *clock;             // [count][stride]
 } HappensBefore;
 
@@ -26,6 +28,10 @@ static inline const int32_t *happens_before_clock(const HappensBefore *order, in
 
 static inline int happens_before_lane(const HappensBefore *order, int32_t instance) {
     return order->program->tasks[order->instances[instance].task].lane;
+}
+
+static inline int32_t happens_before_in_lane(const HappensBefore *order, int lane, int32_t position) {
+    return order->in_lane[order->lane_first[lane] + position];
 }
 
 // Does `earlier` end before `later` starts, whatever the timing?
