@@ -23,19 +23,30 @@ static int accumulates(const TrainPlan *plan) {
     return plan->grad_accum > 1;
 }
 
-// The smallest micro-batch of a shape that was too large for memory, by the other choices.
-typedef struct TooLarge {
-    const Candidate *of[RECOMPUTE_COUNT][RESHARD_COUNT][CP_ROTATE_COUNT][ACCUMULATIONS];
-} TooLarge;
+// A candidate of a shape for each set of its choices; micro-batches and rank orders apart.
+typedef struct ByChoices {
+    struct ChoiceSlot {
+        uint64_t choices;
+        const Candidate *candidate;
+    } * slots;
+    size_t count, capacity;
+} ByChoices;
 
-static const Candidate **too_large_place(TooLarge *too_large, const TrainPlan *plan) {
-    return &too_large->of[plan->recompute][plan->reshard][plan->cp_rotate][accumulates(plan)];
+// The slot of a plan's choices but for those of `without`; empty at first. Valid until another one is added.
+static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const TrainPlan *plan, unsigned without) {
+    const uint64_t choices = plan_word(plan, without) << 1 | (uint64_t)accumulates(plan);
+    for (size_t i = 0; i < by->count; i++) {
+        if (by->slots[i].choices == choices) {
+            return &by->slots[i].candidate;
+        }
+    }
+    by->slots = arena_grow(&worker->arena, by->slots, by->count, &by->capacity, sizeof *by->slots);
+    by->slots[by->count] = (struct ChoiceSlot){.choices = choices};
+    return &by->slots[by->count++].candidate;
 }
 
-// A shape's thriftiest choices that are over memory by far.
-typedef struct FarOver {
-    const Candidate *of[CP_ROTATE_COUNT][ACCUMULATIONS];
-} FarOver;
+// The choices that save memory whatever the others are; plans that differ in them only are compared.
+enum { THRIFT = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RESHARD) };
 
 static void reject_larger(SearchWorker *worker, Candidate *candidate, const Candidate *smaller) {
     char needs[TEXT_UNIT_BYTES];
@@ -67,26 +78,27 @@ static bool is_thriftiest(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL && plan->reshard == RESHARD_ALWAYS;
 }
 
-// Estimates the thriftiest choice of each rotation at the smallest micro-batch, with and without accumulation.
-static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape, FarOver *far, Error *error) {
+// Estimates the thriftiest choice, beside each value of the other choices, at the smallest micro-batch, with and without
+// accumulation. *far: those that are over memory by far.
+static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape, ByChoices *far, Error *error) {
     int smallest[ACCUMULATIONS] = {0};
-    bool looked[CP_ROTATE_COUNT][ACCUMULATIONS] = {{false}};
+    ByChoices looked = {0};
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         const TrainPlan *plan = &candidate->plan;
         int *micro_batch = &smallest[accumulates(plan)];
         *micro_batch = *micro_batch > 0 ? *micro_batch : plan->micro_batch;
         const char *reason = NULL;
-        bool *looked_at = &looked[plan->cp_rotate][accumulates(plan)];
+        const Candidate **looked_at = slot_of(worker, &looked, plan, THRIFT);
         if (*looked_at || plan->micro_batch != *micro_batch || !is_thriftiest(plan) ||
             prune(search->request, plan, NULL, &worker->arena, &reason)) {
             continue;
         }
-        *looked_at = true;  // other rank orders need as much
+        *looked_at = candidate;  // other rank orders need as much
         TRY(estimate_candidate(search, worker, candidate, error));
         if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes &&
             search_takes(search->request, SHORTCUT_THRIFTIEST)) {
-            far->of[plan->cp_rotate][accumulates(plan)] = candidate;
+            *slot_of(worker, far, plan, THRIFT) = candidate;
         }
     }
     return STATUS_OK;
@@ -103,8 +115,8 @@ static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const C
 
 // Micro-batches of a shape come in rising order, so what follows one that is too large is not even estimated.
 static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
-    TooLarge too_large = {0};
-    FarOver far = {0};
+    ByChoices too_large = {0};  // the smallest micro-batch that was too large for memory
+    ByChoices far = {0};
     TRY(screen_thriftiest(search, worker, shape, &far, error));
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
@@ -115,12 +127,12 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             worker->counts.pruned++;
             continue;
         }
-        const Candidate *thriftiest = far.of[candidate->plan.cp_rotate][accumulates(&candidate->plan)];
+        const Candidate *thriftiest = *slot_of(worker, &far, &candidate->plan, THRIFT);
         if (thriftiest && thriftiest != candidate) {
             reject_thirstier(worker, candidate, thriftiest);
             continue;
         }
-        const Candidate **smaller = too_large_place(&too_large, &candidate->plan);
+        const Candidate **smaller = slot_of(worker, &too_large, &candidate->plan, 0);
         if (*smaller) {
             reject_larger(worker, candidate, *smaller);
             continue;

@@ -7,6 +7,7 @@
 #include "sim/analytic/memo.h"
 #include "sim/analytic/memory_curve.h"
 #include "sim/analytic/overlap.h"
+#include "sim/plan/plan_fields.h"
 
 // What one mesh (and stage, and dtype) determines.
 typedef struct MeshPiece {
@@ -106,11 +107,6 @@ static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const Memo
     return STATUS_OK;
 }
 
-// What precision leaves open.
-static uint64_t format_word(const TrainPlan *plan) {
-    return (uint64_t)plan->fp8_recipe | (uint64_t)plan->bf16_master << 2 | (uint64_t)plan->reduce_dtype << 3;
-}
-
 // A size is at most 2^20: three to a word. Places of the order are four bits each.
 enum { SIZE_BITS = 21, SIZES_OF_WORD = 3, SIZE_WORDS = (AXIS_COUNT + SIZES_OF_WORD - 1) / SIZES_OF_WORD };
 _Static_assert((int)SIZE_WORDS < (int)MEMO_WORDS && AXIS_COUNT <= 8, "a mesh and its order fit a key");
@@ -123,18 +119,16 @@ static MemoKey mesh_key(const TrainPlan *plan) {
             key.words[place / SIZES_OF_WORD] << SIZE_BITS | (uint64_t)plan->mesh.size[place];
         order = order << 4 | (uint64_t)mesh_axis_at(&plan->mesh, place);
     }
-    key.words[SIZE_WORDS] = order << 32 | (uint64_t)plan->zero << 16 | (uint64_t)plan->fused << 8 |
-                            (uint64_t)plan->precision | format_word(plan) << 24;
+    // what of a plan a mesh's piece does not read: choices of a micro-step's operations
+    const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE);
+    key.words[SIZE_WORDS] = order << 32 | plan_word(plan, without);
     return key;
 }
 
-// The choices that change a micro-step's operations, as bits.
+// What changes a micro-step's operations, as bits.
 static uint64_t choice_word(const TrainPlan *plan) {
-    return (uint64_t)plan->zero | (uint64_t)plan->reshard << 4 | (uint64_t)plan->recompute << 8 |
-           (uint64_t)plan->cp_rotate << 12 | (uint64_t)plan->precision << 16 | (uint64_t)plan->attention << 28 |
-           (uint64_t)plan->fused << 32 | (uint64_t)plan->tp_overlap << 36 | format_word(plan) << 37 |
-           (uint64_t)(plan->grad_accum > 1) << 24 | (uint64_t)(mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1) << 25 |
-           (uint64_t)(plan_shard_count(plan) > 1) << 26;
+    return plan_word(plan, 0) << 3 | (uint64_t)(plan->grad_accum > 1) << 2 |
+           (uint64_t)(mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1) << 1 | (uint64_t)(plan_shard_count(plan) > 1);
 }
 
 static MemoKey overlap_key(const TrainPlan *plan, const MeshPiece *mesh) {

@@ -203,6 +203,26 @@ const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES
     return out;
 }
 
+uint64_t plan_word(const TrainPlan *plan, unsigned without) {
+    enum { WORD_BITS = 64 };
+    uint64_t word = 0;
+    int used = 0;
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope == PLAN_OF_BATCH || without & PLAN_BIT(id)) {
+            continue;
+        }
+        const int value = plan_get(plan, (PlanFieldId)id);
+        int bits = 1;
+        while (plan_fields[id].high >> bits > 0) {
+            bits++;
+        }
+        word = word << bits | (uint64_t)value;
+        used += bits;
+    }
+    ASSERT(used <= WORD_BITS);
+    return word;
+}
+
 void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLAN_FIELD_COUNT]) {
     bool taken[PLAN_FIELD_COUNT] = {false};
     int places = 0;

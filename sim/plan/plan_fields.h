@@ -73,6 +73,10 @@ void plan_fields_unsaid(int values[PLAN_FIELD_COUNT]);
 enum { PLAN_VALUE_BYTES = 16 };
 const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES]);
 
+// Every field but those of the batch as bits, different for different plans; of `without` (PLAN_BIT) none.
+#define PLAN_BIT(id) (1u << (id))
+uint64_t plan_word(const TrainPlan *plan, unsigned without);
+
 // The first `count` fields as given, then all others as in the table: for what has had another order since before there
 // was a table.
 void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLAN_FIELD_COUNT]);
