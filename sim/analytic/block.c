@@ -33,12 +33,12 @@ static int16_t reference(const BlockTasks *tasks, const EventRef *ref, int32_t l
     if (lane == LANE_RS || lane == LANE_REP) {
         return BLOCK_GRADIENTS_REF;
     }
-    int16_t *number = &tasks->numbers[event_slot(tasks, ref, layer)];
-    if (*number == 0) {
+    SlotNumber *slot = &tasks->numbers[event_slot(tasks, ref, layer)];
+    if (slot->stamp != tasks->stamp) {
         code->slot_lane[code->slot_count] = (int8_t)lane;
-        *number = (int16_t)++code->slot_count;
+        *slot = (SlotNumber){.stamp = tasks->stamp, .number = (int16_t)code->slot_count++};
     }
-    return (int16_t)(*number - 1);
+    return slot->number;
 }
 
 static void touch_roles(const StepProgram *program, const Task *task, BlockStep *step) {
@@ -90,19 +90,6 @@ static int32_t count_references(const BlockTasks *tasks, const TaskRun *run) {
     return count;
 }
 
-static void forget_numbers(const BlockTasks *tasks, const TaskRun *run) {
-    const StepProgram *program = tasks->program;
-    for (int32_t i = 0; i < run->count; i++) {
-        const Task *task = &program->tasks[run->tasks[i]];
-        for (int k = 0; k < task->wait_count; k++) {
-            tasks->numbers[event_slot(tasks, &program->event_refs[task->first_wait + k], run->layer)] = 0;
-        }
-        for (int k = 0; k < task->record_count; k++) {
-            tasks->numbers[event_slot(tasks, &program->event_refs[task->first_record + k], run->layer)] = 0;
-        }
-    }
-}
-
 BlockCode block_compile(const BlockTasks *tasks, Arena *arena) {
     const int32_t steps = tasks->before.count + tasks->run.count;
     const int32_t refs = count_references(tasks, &tasks->before) + count_references(tasks, &tasks->run);
@@ -114,8 +101,6 @@ BlockCode block_compile(const BlockTasks *tasks, Arena *arena) {
                       .joins = tasks->joins};
     compile_run(tasks, &tasks->before, &code);
     compile_run(tasks, &tasks->run, &code);
-    forget_numbers(tasks, &tasks->before);
-    forget_numbers(tasks, &tasks->run);
     return code;
 }
 

@@ -36,12 +36,18 @@ typedef struct TaskRun {
     int32_t count, layer;
 } TaskRun;
 
+typedef struct SlotNumber {
+    int32_t stamp;  // of the compilation that gave it
+    int16_t number;
+} SlotNumber;
+
 typedef struct BlockTasks {
     const StepProgram *program;
     const TaskCost *costs;
     TaskRun before;  // what the compute lane did just before: its transfers may still be under way
     TaskRun run;
-    int16_t *numbers;  // scratch: one per event slot of the program; 0 before and after
+    SlotNumber *numbers;  // scratch: one per event slot of the program
+    int32_t stamp;        // another one for each compilation with these numbers, from 1 on
     const int32_t *first_slot;
     bool joins;  // what follows waits for its last transfers, too
 } BlockTasks;

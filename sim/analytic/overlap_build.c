@@ -22,7 +22,8 @@ typedef struct Builder {
     int32_t section_first;  // operation
     BlockMemo *known;
     Arena *scratch;
-    int16_t *numbers;
+    SlotNumber *numbers;
+    int32_t compiled;  // stretches
     const int32_t *first_slot;
     OverlapSection section;
 } Builder;
@@ -125,6 +126,7 @@ static void close_block(Builder *builder) {
         .before = run_before(builder),
         .run = {builder->pending, builder->pending_count, section_layer(builder, builder->section)},
         .numbers = builder->numbers,
+        .stamp = ++builder->compiled,
         .first_slot = builder->first_slot,
         .joins = builder->section == SECTION_BEGIN};  // the first layer waits for the embedding's sum
     const BlockCode code = block_compile(&tasks, builder->scratch);
@@ -363,7 +365,7 @@ void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *c
                        .pending = ARENA_UNCLEARED(scratch, int32_t, program->task_count),
                        .before = ARENA_UNCLEARED(scratch, int32_t, program->task_count),
                        .first_slot = step_event_slots(program, scratch)};
-    builder.numbers = ARENA_ARRAY(scratch, int16_t, builder.first_slot[program->event_count] + 1);
+    builder.numbers = ARENA_ARRAY(scratch, SlotNumber, builder.first_slot[program->event_count] + 1);
     overlap->layers = program->layers;
     overlap->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
     overlap->copies = program->target->shard_copies;

@@ -110,12 +110,18 @@ static void find_cuts(CellFinder *finder, Arena *arena) {
         const BufferRef *ref = &program->operands[i].ref;
         if (ref->buffer >= 0) {
             BufferCuts *cuts = &finder->cuts[ref->buffer];
-            cuts_add(cuts, finder->begin[i]);
-            cuts_add(cuts, finder->begin[i] + ref->bytes);
+            const int64_t begin = finder->begin[i], end = begin + ref->bytes;
+            if (cuts->begin != begin || cuts->end != end) {
+                cuts_add(cuts, begin);
+                cuts_add(cuts, end);
+                cuts->begin = begin;
+                cuts->end = end;
+            }
         }
     }
     for (int32_t b = 0; b < program->buffer_count; b++) {
         cuts_finish(&finder->cuts[b], program->buffers[b].slot_bytes);
+        finder->cuts[b].end = 0;  // no range ends there
     }
 }
 
@@ -137,16 +143,16 @@ static OperandCells cells_of_range(BufferCuts *cuts, int64_t begin, int64_t end)
 
 Status slot_cells_find(const StepProgram *program, Arena *arena, const OperandCells **cells, Error *error) {
     CellFinder finder = {.program = program};
-    finder.begin = ARENA_ARRAY(arena, int64_t, program->operand_count);
+    finder.begin = ARENA_UNCLEARED(arena, int64_t, program->operand_count);
     finder.cuts = ARENA_ARRAY(arena, BufferCuts, program->buffer_count);
-    finder.cells = ARENA_ARRAY(arena, OperandCells, program->operand_count);
+    finder.cells = ARENA_UNCLEARED(arena, OperandCells, program->operand_count);
     TRY(find_begins(&finder, error));
     find_cuts(&finder, arena);
     for (int32_t i = 0; i < program->operand_count; i++) {
         const BufferRef *ref = &program->operands[i].ref;
-        if (ref->buffer >= 0) {
-            finder.cells[i] = cells_of_range(&finder.cuts[ref->buffer], finder.begin[i], finder.begin[i] + ref->bytes);
-        }
+        finder.cells[i] = ref->buffer >= 0
+                              ? cells_of_range(&finder.cuts[ref->buffer], finder.begin[i], finder.begin[i] + ref->bytes)
+                              : (OperandCells){0};
     }
     *cells = finder.cells;
     return STATUS_OK;

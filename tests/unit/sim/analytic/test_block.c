@@ -57,7 +57,8 @@ static void make(Stretch *stretch, bool waits_for_weights) {
     stretch->block = (BlockTasks){.program = stretch->program,
                                   .costs = stretch->costs,
                                   .run = {stretch->tasks, 4, 0},
-                                  .numbers = ARENA_ARRAY(&stretch->arena, int16_t, stretch->program->event_count),
+                                  .numbers = ARENA_ARRAY(&stretch->arena, SlotNumber, stretch->program->event_count),
+                                  .stamp = 1,
                                   .first_slot = first_slot};
     // ARENA copies of what the builder holds stay valid: the program lives in the arena, the builder's struct does
     // not.
