@@ -7,6 +7,7 @@
 
 #include "autotune/store/store.h"
 #include "tests/cli/cli.h"
+#include "tests/support/sizes.h"
 
 #define LOGS NDTUNE_SOURCE_DIR "/tests/unit/autotune/validate/logs/"
 
@@ -211,7 +212,7 @@ static void save_run(int ranks, const char *transport, const char *executor, con
                               .step_times_s = &step_s,
                               .measured_step_s = step_s,
                               .state = "ok",
-                              .prediction = {.plan = {.mesh = {.size = {1, ranks, 1, 1}},
+                              .prediction = {.plan = {.mesh = {.size = SIZES(1, ranks, 1, 1)},
                                                       .seq = 128,
                                                       .micro_batch = 1,
                                                       .grad_accum = 1,

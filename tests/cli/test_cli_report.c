@@ -10,6 +10,7 @@
 #include "autotune/store/store.h"
 #include "sim/frameworks/target.h"
 #include "tests/cli/cli.h"
+#include "tests/support/sizes.h"
 
 static char *folder, db[512], html[512];
 
@@ -244,7 +245,7 @@ Test(cli_report, a_run_of_another_version_stands_on_the_page_that_asks_for_it) {
                         .state = "ok",
                         .prediction = {.content_hash = 1,
                                        .step_s = 0.1,
-                                       .plan = {.mesh = {.size = {1, 2, 1, 1}},
+                                       .plan = {.mesh = {.size = SIZES(1, 2, 1, 1)},
                                                 .seq = 128,
                                                 .micro_batch = 1,
                                                 .grad_accum = 1,

@@ -4,6 +4,14 @@
 
 #include "sim/axes/mesh.h"
 
+// As --rank-order reads it: axes that are not named come before.
+static inline AxisOrder order_of(const char *slow_to_fast) {
+    AxisOrder order;
+    Error error = {0};
+    ASSERT(axis_order_parse(slow_to_fast, &order, &error) == STATUS_OK);
+    return order;
+}
+
 enum { FIRST_ORDERS = 4 * 3 * 2 };  // of the axes of AXES_FIRST
 
 // All, in lexicographic order, so the default one first.

@@ -2,6 +2,7 @@
 // waits and its records must each be one run.
 
 #include "tests/support/program_builder.h"
+#include "tests/support/sizes.h"
 
 static const Target plain_target = {.name = "plain", .version = "1", .evidence = "none"};
 
@@ -10,7 +11,7 @@ ProgramBuilder builder_begin(Arena *arena, int layers) {
     builder.program.target = &plain_target;
     builder.program.layers = layers;
     builder.program.model.layers = layers;
-    builder.program.plan.mesh = (Mesh){.size = {1, 1, 1, 1}};
+    builder.program.plan.mesh = (Mesh){.size = SIZES(1, 1, 1, 1)};
     builder.program.loss_buffer = builder.program.norm_buffer = -1;
     return builder;
 }

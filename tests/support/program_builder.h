@@ -11,9 +11,9 @@ typedef struct ProgramBuilder {
     StepProgram program;
     size_t buffer_capacity, task_capacity, operand_capacity, event_capacity, event_ref_capacity, segment_capacity;
     size_t lane_capacity, group_capacity;
-    EventRef waits[32], records[32];    // of the task that is being described
+    EventRef waits[32], records[32];  // of the task that is being described
     int wait_count, record_count;
-    int32_t open[STEP_MAX_DEPTH];       // loop segments
+    int32_t open[STEP_MAX_DEPTH];  // loop segments
     int depth;
     bool in_task, in_tasks;
 } ProgramBuilder;
@@ -28,11 +28,11 @@ int16_t builder_group(ProgramBuilder *builder, const char *name, AxisMask axes, 
 int32_t builder_event(ProgramBuilder *builder, int32_t buffer, int16_t lane, bool write);
 
 void builder_loop(ProgramBuilder *builder, SegmentKind kind, const char *name, int first, int count, int step);
-void builder_end(ProgramBuilder *builder);    // of the innermost loop
+void builder_end(ProgramBuilder *builder);  // of the innermost loop
 
 // Starts the description of the next task; the calls below add to it. Returned task pointers die with the next call.
 Task *builder_task(ProgramBuilder *builder, const char *name, TaskKind kind, int16_t lane, Phase phase);
-void builder_touch(ProgramBuilder *builder, Access access, int32_t buffer);    // slot 0, whole
+void builder_touch(ProgramBuilder *builder, Access access, int32_t buffer);  // slot 0, whole
 // Slot layer + offset, whole.
 void builder_touch_layer(ProgramBuilder *builder, Access access, int32_t buffer, int offset);
 void builder_touch_part(ProgramBuilder *builder, Access access, BufferRef ref);

@@ -12,6 +12,7 @@
 #include "exec/worker/session.h"
 #include "kernels/kernels.h"
 #include "sim/base/text.h"
+#include "tests/support/sizes.h"
 
 enum { REPEATS = 3 };
 
@@ -28,7 +29,7 @@ static Status request_open(int argc, char **argv, RunRequest *request, Arena *ar
             return error_set(error, STATUS_USAGE, "usage: bench_step [threads] [model] [seq] [micro-batch] [steps]");
         }
     }
-    *request = (RunRequest){.plan = {.mesh = {{1, 1, 1, 1}},
+    *request = (RunRequest){.plan = {.mesh = {SIZES(1, 1, 1, 1)},
                                      .seq = (int)number[2],
                                      .micro_batch = (int)number[3],
                                      .grad_accum = 1,

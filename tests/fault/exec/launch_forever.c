@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "exec/launch/launch.h"
+#include "tests/support/sizes.h"
 
 static bool say_once(void *context, const char *label, int64_t done, int64_t total) {
     (void)label;
@@ -23,7 +24,7 @@ int main(int argc, char **argv) {
     Error error = {0};
     RunResult result;
     RunRequest request = {
-        .plan = {.mesh = {.size = {1, 2, 1, 1}}, .seq = 64, .micro_batch = 1, .grad_accum = 1, .zero = 3},
+        .plan = {.mesh = {.size = SIZES(1, 2, 1, 1)}, .seq = 64, .micro_batch = 1, .grad_accum = 1, .zero = 3},
         .options = run_options_default()};
     bool said = false;
     const Progress progress = {.update = say_once, .context = &said};

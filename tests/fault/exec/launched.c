@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "exec/transport/transport.h"
+#include "tests/support/sizes.h"
 
 static const char WORKER[] = NDTUNE_BIN_DIR "/ndtune-worker";
 
@@ -22,7 +23,7 @@ Status launched_run(const Launched *launched, Arena *arena, Error *error) {
         cr_skip_test("%s", error->message);
     }
     TrainPlan plan;
-    const Mesh mesh = {.size = {1, 2, 1, 2}};
+    const Mesh mesh = {.size = SIZES(1, 2, 1, 2)};
     case_plan(&mesh, 1, &plan);
     plan.zero = 3;
     RunRequest request = {.model = case_model(), .plan = plan, .options = case_options()};

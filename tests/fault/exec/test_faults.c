@@ -16,6 +16,7 @@
 
 #include "tests/parity/exec/exec_case.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 
 static Arena arena;
 static char *directory;
@@ -90,7 +91,7 @@ static void run_tells(const TrainPlan *plan, RunOptions options, const char *con
 }
 
 static void fault_is_told(FaultAction action, LaneMode lanes, const char *const *words) {
-    const TrainPlan plan = case_sharded_plan((Mesh){.size = {1, 2, 1, 2}});
+    const TrainPlan plan = case_sharded_plan((Mesh){.size = SIZES(1, 2, 1, 2)});
     RunOptions options = case_options();
     options.lanes = lanes;
     options.fault = (RunFault){.action = action, .rank = 2, .task = task_named(&plan, "mlp down")};
@@ -116,7 +117,7 @@ Test(faults, a_rank_that_hangs_is_named_when_lanes_are_threads) {
 
 // Ranks wait for each other in chains across lanes; the one that hangs must be found behind them.
 Test(faults, a_hang_in_any_lane_is_traced_to_its_rank) {
-    const TrainPlan plan = case_sharded_plan((Mesh){.size = {2, 1, 2, 2}});
+    const TrainPlan plan = case_sharded_plan((Mesh){.size = SIZES(2, 1, 2, 2)});
     const ModelSpec model = case_model();
     const Target *target;
     StepProgram program;
@@ -139,7 +140,7 @@ Test(faults, a_hang_in_any_lane_is_traced_to_its_rank) {
 
 static Status run_long(const Progress *progress, Error *error) {
     RunRequest request = {
-        .model = case_model(), .plan = case_sharded_plan((Mesh){.size = {1, 2, 1, 2}}), .options = case_options()};
+        .model = case_model(), .plan = case_sharded_plan((Mesh){.size = SIZES(1, 2, 1, 2)}), .options = case_options()};
     request.options.steps = 1000000;
     const ExecOptions options = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker", .progress = progress};
     RunResult result;
@@ -279,7 +280,7 @@ Test(faults, a_run_goes_on_when_a_signal_comes_that_its_launcher_ignores) {
 Test(faults, a_run_ends_well_where_the_ends_of_children_are_ignored) {
     RunOptions options = case_options();
     options.steps = 1;
-    const TrainPlan plan = case_sharded_plan((Mesh){.size = {1, 2, 1, 1}});
+    const TrainPlan plan = case_sharded_plan((Mesh){.size = SIZES(1, 2, 1, 1)});
     signal(SIGCHLD, SIG_IGN);
     case_run(&plan, &options, &arena);
     signal(SIGCHLD, SIG_DFL);
@@ -287,7 +288,7 @@ Test(faults, a_run_ends_well_where_the_ends_of_children_are_ignored) {
 
 Test(faults, a_missing_worker_program_is_told_with_a_hint) {
     RunRequest request = {
-        .model = case_model(), .plan = case_sharded_plan((Mesh){.size = {1, 2, 1, 1}}), .options = case_options()};
+        .model = case_model(), .plan = case_sharded_plan((Mesh){.size = SIZES(1, 2, 1, 1)}), .options = case_options()};
     const ExecOptions options = {.worker_path = "/nowhere/ndtune-worker"};
     RunResult result;
     Error error = {0};
@@ -298,7 +299,7 @@ Test(faults, a_missing_worker_program_is_told_with_a_hint) {
 }
 
 Test(faults, a_worker_refuses_another_program_than_the_launchers) {
-    const TrainPlan plan = case_sharded_plan((Mesh){.size = {1, 1, 1, 1}});
+    const TrainPlan plan = case_sharded_plan((Mesh){.size = SIZES(1, 1, 1, 1)});
     const char *request_path = arena_format(&arena, "%s/request.json", directory);
     RunRequest request = {.model = case_model(),
                           .plan = plan,
@@ -364,7 +365,7 @@ Test(faults, a_killed_launcher_takes_its_workers_along_and_the_next_run_sweeps_i
     cr_expect(entries(directory, "ndtune-run-") == 1, "the killed launcher left no directory: the test shows nothing");
     RunOptions options = case_options();
     options.steps = 1;
-    const TrainPlan plan = case_sharded_plan((Mesh){.size = {1, 2, 1, 1}});
+    const TrainPlan plan = case_sharded_plan((Mesh){.size = SIZES(1, 2, 1, 1)});
     case_run(&plan, &options, &arena);
     cr_expect(entries(directory, "ndtune-run-") == 0, "the next run did not sweep");
 }

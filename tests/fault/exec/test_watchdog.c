@@ -14,6 +14,7 @@
 
 #include "tests/fault/exec/launched.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 
 static const char *const transports[] = {"shm", "mpi"};
 enum { TRANSPORTS = 2, WORDS_MOST = 6 };
@@ -129,7 +130,7 @@ Test(watchdog, a_rank_that_is_late_within_the_timeout_is_no_fault_and_the_next_r
 static bool hang_of_one_is_seen(int try) {
     Arena arena = {0};
     Error error = {0};
-    const TrainPlan plan = {.mesh = {.size = {1, 1, 1, 1}}, .seq = CASE_SEQ, .micro_batch = 1, .grad_accum = 1};
+    const TrainPlan plan = {.mesh = {.size = SIZES(1, 1, 1, 1)}, .seq = CASE_SEQ, .micro_batch = 1, .grad_accum = 1};
     RunOptions options = case_options();
     RunResult result;
     options.timeout_s = 0.5 * timeouts_s[try];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "sim/base/text.h"
+#include "tests/support/sizes.h"
 
 const Golden goldens[] = {
     {"accelerate_hybrid.yaml", "accelerate-yaml", "accelerate", "llama-3-8b",
@@ -27,7 +28,7 @@ const Golden goldens[] = {
      "torchtitan-toml",
      "torchtitan",
      "llama-3-8b",
-     {.mesh = {.size = {1, 8, 1, 1}},
+     {.mesh = {.size = SIZES(1, 8, 1, 1)},
       .seq = 8192,
       .micro_batch = 1,
       .grad_accum = 4,

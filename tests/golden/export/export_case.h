@@ -4,6 +4,7 @@
 #pragma once
 
 #include "reports/export/export.h"
+#include "tests/support/sizes.h"
 
 typedef struct Golden {
     const char *file, *format, *target, *model;
@@ -11,7 +12,7 @@ typedef struct Golden {
 } Golden;
 
 #define PLAN(r, s, c, t, ...)                                                                                          \
-    { .mesh = {.size = {r, s, c, t}}, .seq = 4096, .precision = DTYPE_BF16, __VA_ARGS__ }
+    { .mesh = {.size = SIZES(r, s, c, t)}, .seq = 4096, .precision = DTYPE_BF16, __VA_ARGS__ }
 #define EAGER_FULL .recompute = RECOMPUTE_FULL, .fused = FUSED_EAGER
 
 extern const Golden goldens[];

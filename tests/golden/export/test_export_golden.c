@@ -8,6 +8,7 @@
 
 #include "sim/base/escape.h"
 #include "tests/golden/export/export_case.h"
+#include "tests/support/sizes.h"
 
 TestSuite(export_files, .timeout = 60);
 
@@ -93,7 +94,7 @@ Test(export_files, what_a_format_cannot_express_is_refused_in_a_sentence) {
         {"accelerate-yaml",
          "accelerate",
          "--precision fp8",
-         {.mesh = {.size = {1, 8, 1, 1}}, .seq = 4096, .precision = DTYPE_FP8, .zero = 3, .fused = FUSED_EAGER}},
+         {.mesh = {.size = SIZES(1, 8, 1, 1)}, .seq = 4096, .precision = DTYPE_FP8, .zero = 3, .fused = FUSED_EAGER}},
         {"accelerate-yaml", "accelerate", "--reduce-dtype auto",
          PLAN(1, 8, 1, 1, .zero = 3, .reduce_dtype = REDUCE_DTYPE_FP32, .fused = FUSED_EAGER)},
         {"axolotl", "axolotl", "--reshard never",

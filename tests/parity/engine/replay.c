@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/support/program_builder.h"
+#include "tests/support/sizes.h"
 
 typedef struct Building {
     ProgramBuilder builder;
@@ -51,7 +52,7 @@ static void begin(Building *building, Replay *replay, int ranks) {
     memset(replay, 0, sizeof *replay);
     building->tasks = 0;
     building->builder = builder_begin(&replay->arena, 1);
-    building->builder.program.plan.mesh = (Mesh){.size = {1, ranks, 1, 1}};
+    building->builder.program.plan.mesh = (Mesh){.size = SIZES(1, ranks, 1, 1)};
     for (int lane = 0; lane < LANES; lane++) {
         builder_lane(&building->builder, lane_names[lane], lane - 1);
     }

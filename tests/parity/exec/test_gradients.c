@@ -11,6 +11,7 @@
 
 #include "exec/worker/session.h"
 #include "tests/parity/exec/exec_families.h"
+#include "tests/support/sizes.h"
 
 static Arena arena;
 
@@ -36,7 +37,7 @@ static RunRequest request_of(const char *type, Recompute recompute) {
                              .norm_eps = 1e-5,
                              .source = "tests"};
     RunRequest request = {.model = exec_family(sizes, type),
-                          .plan = {.mesh = {{1, 1, 1, 1}},
+                          .plan = {.mesh = {SIZES(1, 1, 1, 1)},
                                    .seq = 12,
                                    .micro_batch = 2,
                                    .grad_accum = 2,

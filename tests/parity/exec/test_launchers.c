@@ -11,11 +11,12 @@
 #include "exec/launch/program_words.h"
 #include "tests/parity/exec/exec_case.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 
 enum { STEPS = 3, SETTINGS_MOST = 16 };
 
 static const char CLUSTER[] = NDTUNE_SOURCE_DIR "/tests/cluster/";
-static const Mesh mesh = {.size = {1, 2, 1, 2}};
+static const Mesh mesh = {.size = SIZES(1, 2, 1, 2)};
 
 static Arena arena;
 static char *directory;
@@ -187,8 +188,8 @@ Test(launchers, two_nodes_train_as_one_rank_and_as_shared_memory) {
     needs_launcher("mpirun", "mpi");
     set_up("two_nodes", NULL, NULL);
     const LaunchOptions nodes = {.hostfile = getenv("NDTUNE_CLUSTER_HOSTFILE")};
-    const RunResult one = run_by((Mesh){.size = {1, 1, 1, 1}}, "shm", (LaunchOptions){0});
-    const Mesh shapes[] = {{.size = {1, 2, 1, 2}}, {.size = {2, 1, 2, 1}}};
+    const RunResult one = run_by((Mesh){.size = SIZES(1, 1, 1, 1)}, "shm", (LaunchOptions){0});
+    const Mesh shapes[] = {{.size = SIZES(1, 2, 1, 2)}, {.size = SIZES(2, 1, 2, 1)}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const RunResult shared = run_by(shapes[i], "shm", (LaunchOptions){0});
         const RunResult run = run_by(shapes[i], "mpi", nodes);

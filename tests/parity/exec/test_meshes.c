@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/parity/exec/mesh_case.h"
+#include "tests/support/sizes.h"
 
 static Arena arena;
 
@@ -89,7 +90,7 @@ static void varieties_agree(const RunRequest *base, const Variety *varieties, in
 }
 
 static RunRequest request_of(int seq) {
-    const TrainPlan plan = {.mesh = {.size = {1, 1, 1, 1}}, .seq = seq, .micro_batch = 1, .grad_accum = 1};
+    const TrainPlan plan = {.mesh = {.size = SIZES(1, 1, 1, 1)}, .seq = seq, .micro_batch = 1, .grad_accum = 1};
     const RunOptions options = case_options();
     return case_request(&plan, &options);
 }

@@ -5,6 +5,7 @@
 
 #include "tests/parity/exec/exec_case.h"
 #include "tests/parity/exec/exec_families.h"
+#include "tests/support/sizes.h"
 
 static Arena arena;
 
@@ -36,15 +37,17 @@ static void type_trains_as_one_rank(const char *type, const Mesh *meshes, int co
 }
 
 Test(models_on_meshes, every_type_trains_as_one_rank) {
-    static const Mesh meshes[] = {{.size = {1, 1, 1, 1}},
-                                  {.size = {1, 1, 1, 2}},
-                                  {.size = {1, 1, 2, 1}},
-                                  {.size = {1, 2, 1, 1}},
-                                  {.size = {1, 2, 2, 2}}};
+    static const Mesh meshes[] = {{.size = SIZES(1, 1, 1, 1)},
+                                  {.size = SIZES(1, 1, 1, 2)},
+                                  {.size = SIZES(1, 1, 2, 1)},
+                                  {.size = SIZES(1, 2, 1, 1)},
+                                  {.size = SIZES(1, 2, 2, 2)}};
     for (int i = 0; i < EXEC_FAMILIES; i++) {
         const bool whole_norms = exec_family(case_model(), exec_families[i]).qk_norm == QK_NORM_WHOLE;
-        static const Mesh no_tp[] = {
-            {.size = {1, 1, 1, 1}}, {.size = {1, 1, 2, 1}}, {.size = {1, 2, 1, 1}}, {.size = {2, 1, 2, 1}}};
+        static const Mesh no_tp[] = {{.size = SIZES(1, 1, 1, 1)},
+                                     {.size = SIZES(1, 1, 2, 1)},
+                                     {.size = SIZES(1, 2, 1, 1)},
+                                     {.size = SIZES(2, 1, 2, 1)}};
         if (whole_norms) {
             type_trains_as_one_rank(exec_families[i], no_tp, 4);
         } else {

@@ -4,6 +4,7 @@
 
 #include "tests/parity/exec/exec_case.h"
 #include "tests/parity/exec/exec_families.h"
+#include "tests/support/sizes.h"
 
 static Arena arena;
 
@@ -42,7 +43,7 @@ static void check_world(const ModelSpec *model, int world, const RunResult *refe
 
 static void type_product(const char *type) {
     const ModelSpec model = exec_family(case_model(), type);
-    const Mesh single = {.size = {1, 1, 1, 1}};
+    const Mesh single = {.size = SIZES(1, 1, 1, 1)};
     const RunRequest request = request_of(&model, &single, 0);
     const RunResult reference = case_run_request(&request, &arena);
     Deviation worst = {0};

@@ -12,6 +12,7 @@
 #include "tests/parity/exec/exec_case.h"
 #include "tests/parity/exec/nccl_log.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 
 enum { STEPS = 2 };
 
@@ -101,15 +102,15 @@ static void trains_as_shm(Mesh mesh) {
 }
 
 Test(nccl, shards_and_tensor_parts_make_the_programs_calls_and_the_bits_of_shm) {
-    trains_as_shm((Mesh){.size = {1, 2, 1, 2}});
+    trains_as_shm((Mesh){.size = SIZES(1, 2, 1, 2)});
 }
 
 Test(nccl, replicas_and_rings_make_the_programs_calls_and_the_bits_of_shm) {
-    trains_as_shm((Mesh){.size = {2, 1, 2, 1}});
+    trains_as_shm((Mesh){.size = SIZES(2, 1, 2, 1)});
 }
 
 Test(nccl, a_ring_of_four_makes_the_programs_calls_and_the_bits_of_shm) {
-    trains_as_shm((Mesh){.size = {1, 1, 4, 1}});
+    trains_as_shm((Mesh){.size = SIZES(1, 1, 4, 1)});
 }
 
 static void needs_launcher(LaunchOptions launch) {
@@ -121,7 +122,7 @@ static void needs_launcher(LaunchOptions launch) {
 }
 
 static void launched_trains_as_shm(LaunchOptions launch) {
-    const Mesh mesh = {.size = {1, 2, 1, 1}};
+    const Mesh mesh = {.size = SIZES(1, 2, 1, 1)};
     const RunResult reference = run_mesh(mesh, "shm", (LaunchOptions){0});
     const RunResult run = run_mesh(mesh, "nccl", launch);
     equal_bits(&run, &reference);
@@ -135,8 +136,8 @@ Test(nccl, ranks_of_mpirun_get_the_id_through_the_post) {
 
 // Two GPUs for two ranks: each must know its number on the machine.
 Test(nccl, ranks_of_torchrun_get_the_id_and_a_gpu_each) {
-    cr_assert(symlink(NDTUNE_SOURCE_DIR "/tests/cluster/torchrun_like",
-                      arena_format(&arena, "%s/torchrun", directory)) == 0);
+    cr_assert(
+        symlink(NDTUNE_SOURCE_DIR "/tests/cluster/torchrun_like", arena_format(&arena, "%s/torchrun", directory)) == 0);
     setenv("PATH", arena_format(&arena, "%s:%s", directory, getenv("PATH")), 1);
     setenv("NDTUNE_STAND_IN_GPUS", "2", 1);
     launched_trains_as_shm((LaunchOptions){.launcher = "torchrun"});
@@ -144,8 +145,9 @@ Test(nccl, ranks_of_torchrun_get_the_id_and_a_gpu_each) {
 
 // Every collective of every group, on device memory that NCCL gave: right elements, and no call that is staged.
 Test(nccl, preflight_finds_every_group_right_and_times_no_copies) {
-    const char *const run[] = {"ndtune", "preflight", "--model", "tiny", "--mesh",    "dp_shard=2,tp=2", "--transport",
-                               "nccl",   "--format",  "json",    "--timeout", "120",   NULL};
+    const char *const run[] = {"ndtune",          "preflight",   "--model", "tiny",     "--mesh",
+                               "dp_shard=2,tp=2", "--transport", "nccl",    "--format", "json",
+                               "--timeout",       "120",         NULL};
     ProgramRun ended = program_run(run, NULL, 200);
     int right = 0;
     for (const char *at = strstr(ended.out, "\"wrong_elements\""); at; at = strstr(at + 1, "\"wrong_elements\"")) {
@@ -164,7 +166,7 @@ Test(nccl, preflight_finds_every_group_right_and_times_no_copies) {
 static void failure_says(const RunOptions *options, const char *const *words) {
     RunResult result = {0};
     Error error = {0};
-    const Mesh mesh = {.size = {1, 2, 1, 2}};
+    const Mesh mesh = {.size = SIZES(1, 2, 1, 2)};
     cr_assert(try_mesh(mesh, options, (LaunchOptions){0}, &result, &error) == STATUS_ENVIRONMENT, "%s", error.message);
     for (int i = 0; words[i]; i++) {
         cr_expect(strstr(error.message, words[i]) || strstr(error.hint, words[i]), "no '%s' in: %s (%s)", words[i],
@@ -173,7 +175,7 @@ static void failure_says(const RunOptions *options, const char *const *words) {
 }
 
 static int task_named(const char *name) {
-    const StepProgram program = program_of((Mesh){.size = {1, 2, 1, 2}});
+    const StepProgram program = program_of((Mesh){.size = SIZES(1, 2, 1, 2)});
     for (int t = 0; t < program.task_count; t++) {
         if (strcmp(program.tasks[t].name, name) == 0) {
             return t;
@@ -201,7 +203,7 @@ Test(nccl, a_rank_of_mpirun_that_hangs_is_named_through_the_post) {
     options.fault = (RunFault){.action = FAULT_HANG, .rank = 2, .task = task_named("mlp down")};
     RunResult result = {0};
     Error error = {0};
-    const Mesh mesh = {.size = {1, 2, 1, 2}};
+    const Mesh mesh = {.size = SIZES(1, 2, 1, 2)};
     cr_assert(try_mesh(mesh, &options, mpirun, &result, &error) == STATUS_ENVIRONMENT, "%s", error.message);
     const bool named = strstr(error.message, "for rank 2"), busy = strstr(error.message, "for the others of its group");
     cr_expect(strstr(error.message, "lane ") && (named || busy), "%s", error.message);
@@ -224,7 +226,7 @@ Test(nccl, an_error_that_comes_later_is_told_in_nccls_words_with_rank_and_lane) 
 Test(nccl, a_rank_with_another_size_is_told) {
     RunOptions options = options_over("nccl");
     options.timeout_s = 5;
-    const StepProgram program = program_of((Mesh){.size = {1, 2, 1, 2}});
+    const StepProgram program = program_of((Mesh){.size = SIZES(1, 2, 1, 2)});
     int gather = 0;
     while (program.tasks[gather].kind != TASK_ALL_GATHER) {
         gather++;
@@ -238,14 +240,14 @@ Test(nccl, a_rank_with_another_size_is_told) {
 Test(nccl, ranks_that_would_share_a_gpu_are_refused_in_words_that_name_shm) {
     const RunOptions options = options_over("nccl");
     setenv("NDTUNE_STAND_IN_GPUS", "2", 1);
-    failure_says(&options, (const char *[]){"one rank per GPU", "4 ranks on this machine and 2 GPUs",
-                                            "--transport shm", NULL});
+    failure_says(&options,
+                 (const char *[]){"one rank per GPU", "4 ranks on this machine and 2 GPUs", "--transport shm", NULL});
 }
 
 Test(nccl, ranks_share_a_gpu_where_that_is_asked_for) {
     setenv("NDTUNE_STAND_IN_GPUS", "1", 1);
     setenv("NDTUNE_NCCL_SHARE_GPU", "1", 1);
-    const Mesh mesh = {.size = {1, 2, 1, 1}};
+    const Mesh mesh = {.size = SIZES(1, 2, 1, 1)};
     const RunResult reference = run_mesh(mesh, "shm", (LaunchOptions){0});
     const RunResult run = run_mesh(mesh, "nccl", (LaunchOptions){0});
     equal_bits(&run, &reference);
@@ -265,8 +267,8 @@ static void missing_library_is_told(const char *library, const char *folders, co
     cr_assert(file);
     fclose(file);
     snprintf(setting, sizeof setting, "LD_LIBRARY_PATH=%s%s", directory, folders);
-    const char *const run[] = {"ndtune", "run", "--model", "tiny", "--mesh", "dp_shard=2", "--transport", "nccl",
-                               "--seq",  "16",  NULL};
+    const char *const run[] = {"ndtune",      "run",  "--model", "tiny", "--mesh", "dp_shard=2",
+                               "--transport", "nccl", "--seq",   "16",   NULL};
     const char *const environment[] = {setting, NULL};
     ProgramRun ended = program_run(run, environment, 200);
     cr_expect_eq(ended.exit_code, 3, "%d", ended.exit_code);

@@ -11,6 +11,7 @@
 #include "tests/parity/exec/exec_case.h"
 #include "tests/parity/exec/nccl_log.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 
 enum { STEPS = 1 };
 
@@ -88,18 +89,18 @@ static RunResult trains_as_shm(Mesh mesh, const char *seed) {
 }
 
 Test(nccl_cuda, a_ring_runs_in_streams_to_the_bits_of_shm) {
-    trains_as_shm((Mesh){.size = {1, 1, 2, 1}}, "11");
+    trains_as_shm((Mesh){.size = SIZES(1, 1, 2, 1)}, "11");
 }
 
 Test(nccl_cuda, tensor_parts_run_in_streams_to_the_bits_of_shm_and_on_a_shared_gpu_find_no_prices) {
     setenv("NDTUNE_NCCL_SHARE_GPU", "1", 1);
-    const RunResult result = trains_as_shm((Mesh){.size = {1, 1, 1, 2}}, "12");
+    const RunResult result = trains_as_shm((Mesh){.size = SIZES(1, 1, 1, 2)}, "12");
     cr_expect(result.chip && result.price_count == 0);
     unsetenv("NDTUNE_NCCL_SHARE_GPU");
 }
 
 Test(nccl_cuda, shards_run_in_streams_and_the_arena_is_a_window_of_gather_and_scatter) {
-    trains_as_shm((Mesh){.size = {1, 2, 1, 1}}, "13");
+    trains_as_shm((Mesh){.size = SIZES(1, 2, 1, 1)}, "13");
     const NcclLog log = nccl_log_read(directory, 0, &arena);
     int windows = 0;
     for (int i = 0; i < log.count; i++) {
@@ -115,7 +116,7 @@ Test(nccl_cuda, shards_run_in_streams_and_the_arena_is_a_window_of_gather_and_sc
 
 // Its host stands still; the streams of the others have begun a collective that never ends.
 Test(nccl_cuda, a_rank_that_hangs_is_named_by_streams_that_wait) {
-    RunRequest request = request_of((Mesh){.size = {1, 2, 1, 1}}, "nccl");
+    RunRequest request = request_of((Mesh){.size = SIZES(1, 2, 1, 1)}, "nccl");
     const StepProgram program = program_of(&request);
     int task = 0;
     while (strcmp(program.tasks[task].name, "mlp down") != 0) {

@@ -5,6 +5,7 @@
 
 #include "exec/launch/exec_runner.h"
 #include "tests/parity/exec/exec_case.h"
+#include "tests/support/sizes.h"
 
 static Arena arena;
 
@@ -39,7 +40,7 @@ static Timeline timeline_of(const StepProgram *program, ExecRunner *state) {
 }
 
 Test(runner, spans_are_the_program_in_issue_order_on_every_rank) {
-    const StepProgram program = program_of((Mesh){.size = {1, 2, 1, 2}});
+    const StepProgram program = program_of((Mesh){.size = SIZES(1, 2, 1, 2)});
     ExecRunner state;
     const Timeline timeline = timeline_of(&program, &state);
     cr_assert(timeline.origin == TIMELINE_MEASURED && timeline.complete);
@@ -62,7 +63,7 @@ Test(runner, spans_are_the_program_in_issue_order_on_every_rank) {
 }
 
 Test(runner, totals_count_the_instances_of_each_task) {
-    const StepProgram program = program_of((Mesh){.size = {1, 1, 2, 1}});
+    const StepProgram program = program_of((Mesh){.size = SIZES(1, 1, 2, 1)});
     ExecRunner state;
     timeline_of(&program, &state);
     int64_t *counts = ARENA_ARRAY(&arena, int64_t, program.task_count);

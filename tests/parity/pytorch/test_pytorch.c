@@ -13,6 +13,7 @@
 #include "exec/worker/interpreter.h"
 #include "exec/worker/session.h"
 #include "tests/parity/exec/exec_families.h"
+#include "tests/support/sizes.h"
 
 enum { SAMPLES = 6, STEPS = 10, MOST_LINES = 128, NAME_BYTES = 32 };
 
@@ -104,17 +105,17 @@ enum { STRETCHED = sizeof stretched / sizeof stretched[0] };
 
 static ModelSpec model_of(const char *type) {
     ModelSpec sizes = {.name = "test",
-                             .layers = 2,
-                             .hidden = 32,
-                             .heads = 4,
-                             .kv_heads = 2,
-                             .head_dim = 8,
-                             .ffn = 128,
-                             .vocab = 96,
-                             .max_seq = 32,
-                             .rope_theta = 10000,
-                             .norm_eps = 1e-5,
-                             .source = "tests"};
+                       .layers = 2,
+                       .hidden = 32,
+                       .heads = 4,
+                       .kv_heads = 2,
+                       .head_dim = 8,
+                       .ffn = 128,
+                       .vocab = 96,
+                       .max_seq = 32,
+                       .rope_theta = 10000,
+                       .norm_eps = 1e-5,
+                       .source = "tests"};
     for (int i = 0; i < STRETCHED; i++) {
         if (strcmp(stretched[i].name, type) == 0) {
             sizes.rope_scaling = stretched[i].scaling;
@@ -127,7 +128,7 @@ static ModelSpec model_of(const char *type) {
 static RunRequest request_of(const char *type, bool gradients) {
     RunRequest request = {
         .model = model_of(type),
-        .plan = {.mesh = {{1, 1, 1, 1}}, .seq = 24, .micro_batch = 2, .grad_accum = 1, .precision = DTYPE_FP32},
+        .plan = {.mesh = {SIZES(1, 1, 1, 1)}, .seq = 24, .micro_batch = 2, .grad_accum = 1, .precision = DTYPE_FP32},
         .options = run_options_default(),
         .segment_fd = -1};
     Error error = {0};

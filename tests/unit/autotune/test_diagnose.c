@@ -7,6 +7,7 @@
 #include "autotune/diagnose.h"
 #include "autotune/predict.h"
 #include "autotune/sensitivity.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -18,7 +19,7 @@ static Error error;
 static void begin(void) {
     request = request_for(&arena, 16, "llama-3-8b", "dgx-h100", "torchtitan");
     request.threads = 1;
-    TrainPlan plan = {.mesh = {.size = {1, 16, 1, 1}},
+    TrainPlan plan = {.mesh = {.size = SIZES(1, 16, 1, 1)},
                       .seq = 8192,
                       .micro_batch = 1,
                       .grad_accum = 4,

@@ -6,6 +6,7 @@
 #include "autotune/handicap.h"
 #include "autotune/predict.h"
 #include "autotune/search.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -88,8 +89,12 @@ Test(handicap, the_last_node_may_be_smaller) {
 }
 
 static Prediction predict(void) {
-    TrainPlan plan = {
-        .mesh = {{1, 8, 1, 2}}, .seq = 2048, .micro_batch = 1, .grad_accum = 2, .zero = 3, .precision = DTYPE_BF16};
+    TrainPlan plan = {.mesh = {SIZES(1, 8, 1, 2)},
+                      .seq = 2048,
+                      .micro_batch = 1,
+                      .grad_accum = 2,
+                      .zero = 3,
+                      .precision = DTYPE_BF16};
     plan_canonical(&plan);
     Predictor predictor;
     Prediction prediction;

@@ -7,6 +7,7 @@
 #include "autotune/predict.h"
 #include "autotune/predict_serial.h"
 #include "autotune/search.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -48,7 +49,7 @@ static Prediction predicted(Mesh mesh, bool serial) {
 }
 
 Test(predict_serial, terms_sum_to_the_step) {
-    const Prediction serial = predicted((Mesh){.size = {1, 2, 1, 2}}, true);
+    const Prediction serial = predicted((Mesh){.size = SIZES(1, 2, 1, 2)}, true);
     double sum = serial.compute_s + serial.optimizer_s + serial.overhead_s;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         sum += serial.exposed_s[axis];
@@ -60,8 +61,10 @@ Test(predict_serial, terms_sum_to_the_step) {
 }
 
 Test(predict_serial, is_no_faster_than_lanes_beside_each_other) {
-    static const Mesh meshes[] = {
-        {.size = {1, 4, 1, 1}}, {.size = {1, 2, 2, 1}}, {.size = {2, 1, 1, 2}}, {.size = {1, 1, 4, 1}}};
+    static const Mesh meshes[] = {{.size = SIZES(1, 4, 1, 1)},
+                                  {.size = SIZES(1, 2, 2, 1)},
+                                  {.size = SIZES(2, 1, 1, 2)},
+                                  {.size = SIZES(1, 1, 4, 1)}};
     for (int i = 0; i < 4; i++) {
         const Prediction serial = predicted(meshes[i], true), beside = predicted(meshes[i], false);
         // lanes beside each other slow each other by a few percent (interference)
@@ -72,19 +75,19 @@ Test(predict_serial, is_no_faster_than_lanes_beside_each_other) {
 Test(predict_serial, one_rank_takes_the_same_either_way) {
     request = request_for(&arena, 1, "tiny", "local-cpu", "ndtune");
     request.asked[PLAN_PRECISION] = DTYPE_FP32;
-    const Prediction serial = predicted((Mesh){.size = {1, 1, 1, 1}}, true),
-                     beside = predicted((Mesh){.size = {1, 1, 1, 1}}, false);
+    const Prediction serial = predicted((Mesh){.size = SIZES(1, 1, 1, 1)}, true),
+                     beside = predicted((Mesh){.size = SIZES(1, 1, 1, 1)}, false);
     cr_assert_float_eq(serial.step_s, beside.step_s, 0.01 * beside.step_s, "%g %g", serial.step_s, beside.step_s);
 }
 
 Test(predict_serial, is_another_prediction_than_the_overlapped_one) {
-    const Prediction serial = predicted((Mesh){.size = {1, 4, 1, 1}}, true),
-                     beside = predicted((Mesh){.size = {1, 4, 1, 1}}, false);
+    const Prediction serial = predicted((Mesh){.size = SIZES(1, 4, 1, 1)}, true),
+                     beside = predicted((Mesh){.size = SIZES(1, 4, 1, 1)}, false);
     cr_assert_neq(serial.content_hash, beside.content_hash);
 }
 
 Test(predict_serial, totals_of_the_tasks_sum_to_the_step) {
-    const TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 2}});
+    const TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 2, 1, 2)});
     const CostModel cost = {.profile = &request.cluster, .target = request.target};
     StepProgram program;
     cr_assert_eq(step_lower(&request.model, &plan, request.target, &arena, &program, &error), STATUS_OK);

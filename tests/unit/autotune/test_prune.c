@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "autotune/prune.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -14,8 +15,12 @@ static void begin(void) {
     arena = (Arena){0};
     request = request_for(&arena, 8, "7b", "dgx-h100", "accelerate");
     memset(&plan, 0, sizeof plan);
-    plan = (TrainPlan){
-        .mesh = {{1, 8, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_BF16};
+    plan = (TrainPlan){.mesh = {SIZES(1, 8, 1, 1)},
+                       .seq = 4096,
+                       .micro_batch = 1,
+                       .grad_accum = 1,
+                       .zero = 3,
+                       .precision = DTYPE_BF16};
     plan_canonical(&plan);
 }
 
@@ -38,7 +43,7 @@ Test(prune, a_legal_plan_passes) {
 
 Test(prune, max_tp_names_both_numbers) {
     const char *reason = NULL;
-    plan.mesh = (Mesh){.size = {1, 2, 1, 4}};
+    plan.mesh = (Mesh){.size = SIZES(1, 2, 1, 4)};
     request.max_tp = 2;
     cr_assert_str_eq(rule_name(NULL, &reason), "max-tp");
     cr_assert_str_eq(reason, "tp=4 is over --max-tp 2");
@@ -46,7 +51,7 @@ Test(prune, max_tp_names_both_numbers) {
 
 Test(prune, an_illegal_plan_gets_the_reason_of_the_target) {
     const char *reason = NULL;
-    plan.mesh = (Mesh){.size = {1, 1, 1, 64}};  // 64 tensor ranks for 32 heads
+    plan.mesh = (Mesh){.size = SIZES(1, 1, 1, 64)};  // 64 tensor ranks for 32 heads
     plan.zero = 0;
     cr_assert_str_eq(rule_name(NULL, &reason), "legality");
     cr_assert_not_null(strstr(reason, "tp=64"));

@@ -3,9 +3,10 @@
 #include <criterion/criterion.h>
 
 #include "autotune/rank.h"
+#include "tests/support/sizes.h"
 
 static Prediction prediction(double tokens_per_s, double reserved_bytes, int micro_batch) {
-    return (Prediction){.plan = {.mesh = {{1, 1, 1, 1}}, .seq = 8, .micro_batch = micro_batch, .grad_accum = 1},
+    return (Prediction){.plan = {.mesh = {SIZES(1, 1, 1, 1)}, .seq = 8, .micro_batch = micro_batch, .grad_accum = 1},
                         .tokens_per_s = tokens_per_s,
                         .memory = {.reserved_bytes = reserved_bytes}};
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/support/orders.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -36,7 +37,7 @@ static int orders_of(const Mesh *shape, char texts[FIRST_ORDERS][MESH_TEXT_BYTES
 // 4 nodes of 8. tp inside a node, or the shards inside a node and tp across: neither group is better off in both.
 Test(rank_orders, the_default_comes_first_and_what_moves_another_group_into_the_node_beside_it) {
     char texts[FIRST_ORDERS][MESH_TEXT_BYTES];
-    const Mesh shape = {.size = {1, 8, 1, 4}};
+    const Mesh shape = {.size = SIZES(1, 8, 1, 4)};
     cr_assert_eq(orders_of(&shape, texts), 2);
     cr_assert_str_eq(texts[0], "default");
     cr_assert_str_eq(texts[1], "tp,dp_shard");
@@ -45,7 +46,7 @@ Test(rank_orders, the_default_comes_first_and_what_moves_another_group_into_the_
 Test(rank_orders, inside_one_node_all_orders_land_alike) {
     char texts[FIRST_ORDERS][MESH_TEXT_BYTES];
     request.world = 8;
-    cr_assert_eq(orders_of(&(Mesh){.size = {2, 2, 1, 2}}, texts), 1);
+    cr_assert_eq(orders_of(&(Mesh){.size = SIZES(2, 2, 1, 2)}, texts), 1);
     cr_assert_str_eq(texts[0], "default");
 }
 
@@ -56,19 +57,19 @@ Test(rank_orders, inside_a_node_without_a_switch_they_do_not) {
     cr_assert_eq(cluster_find("pcie-4090-8x", &arena, &request.cluster, &error), STATUS_OK, "%s", error.message);
     cr_assert_gt(request.cluster.node.group_count, 0);
     request.world = 8;
-    cr_assert_gt(orders_of(&(Mesh){.size = {1, 4, 1, 2}}, texts), 1);
+    cr_assert_gt(orders_of(&(Mesh){.size = SIZES(1, 4, 1, 2)}, texts), 1);
 }
 
 Test(rank_orders, an_axis_alone_has_one_order) {
     char texts[FIRST_ORDERS][MESH_TEXT_BYTES];
-    cr_assert_eq(orders_of(&(Mesh){.size = {1, 32, 1, 1}}, texts), 1);
+    cr_assert_eq(orders_of(&(Mesh){.size = SIZES(1, 32, 1, 1)}, texts), 1);
 }
 
 Test(rank_orders, a_target_with_one_order_has_that) {
     Error error = {0};
     char texts[FIRST_ORDERS][MESH_TEXT_BYTES];
     cr_assert_eq(target_find("accelerate", &request.target, &error), STATUS_OK, "%s", error.message);
-    cr_assert_eq(orders_of(&(Mesh){.size = {1, 8, 1, 4}}, texts), 1);
+    cr_assert_eq(orders_of(&(Mesh){.size = SIZES(1, 8, 1, 4)}, texts), 1);
     cr_assert_str_eq(texts[0], "default");
 }
 
@@ -77,7 +78,7 @@ Test(rank_orders, an_asked_order_is_the_only_one) {
     Error error = {0};
     request.any_order = false;
     cr_assert_eq(axis_order_parse("tp,cp,dp_shard", &request.order, &error), STATUS_OK, "%s", error.message);
-    cr_assert_eq(orders_of(&(Mesh){.size = {1, 8, 1, 4}}, texts), 1);
+    cr_assert_eq(orders_of(&(Mesh){.size = SIZES(1, 8, 1, 4)}, texts), 1);
     cr_assert_str_eq(texts[0], "tp,dp_shard");
 }
 

@@ -6,6 +6,7 @@
 
 #include "autotune/predict.h"
 #include "autotune/search.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -220,7 +221,7 @@ Test(search, a_contiguous_ring_repeats_as_many_model_flops_as_a_zigzag_one) {
     double again[2];
     for (int i = 0; i < 2; i++) {
         request = request_for(&arena, 8, "7b", "dgx-h100", targets[i]);
-        TrainPlan plan = {.mesh = {{1, 1, 8, 1}}, .seq = 65536, .micro_batch = 1, .grad_accum = 1, .zero = 3};
+        TrainPlan plan = {.mesh = {SIZES(1, 1, 8, 1)}, .seq = 65536, .micro_batch = 1, .grad_accum = 1, .zero = 3};
         plan.recompute = RECOMPUTE_FULL;
         plan.precision = DTYPE_BF16;
         plan.fused = FUSED_EAGER;
@@ -309,8 +310,8 @@ Test(search, the_best_alone_is_the_best_of_the_whole_search) {
         request.memory_limit_bytes = limits[i];
         run();
         SearchBest best;
-        const Mesh last =
-            result.entry_count > 0 ? result.entries[result.entry_count - 1].plan.mesh : (Mesh){.size = {8, 1, 1, 1}};
+        const Mesh last = result.entry_count > 0 ? result.entries[result.entry_count - 1].plan.mesh
+                                                 : (Mesh){.size = SIZES(8, 1, 1, 1)};
         cr_assert_eq(search_best(&request, analytic, &last, &arena, &best, &error), STATUS_OK, "%s", error.message);
         cr_assert_eq(best.feasible, result.entry_count > 0);
         if (best.feasible) {

@@ -6,6 +6,7 @@
 
 #include "autotune/predict.h"
 #include "autotune/sensitivity.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -17,7 +18,7 @@ static Error error;
 static void begin(void) {
     request = request_for(&arena, 16, "7b", "dgx-h100", "accelerate");
     request.threads = 1;
-    plan = (TrainPlan){.mesh = {.size = {1, 16, 1, 1}},
+    plan = (TrainPlan){.mesh = {.size = SIZES(1, 16, 1, 1)},
                        .seq = 4096,
                        .micro_batch = 1,
                        .grad_accum = 4,

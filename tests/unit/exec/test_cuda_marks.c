@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "exec/device/device.h"
+#include "tests/support/sizes.h"
 
 typedef struct Step {
     Arena arena;
@@ -38,7 +39,7 @@ static void step_open(Step *step, double mark_work) {
     const ModelSpec model = small_model();
     const Target *target = NULL;
     Error error = {0};
-    TrainPlan plan = {.mesh = {.size = {1, 1, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1};
+    TrainPlan plan = {.mesh = {.size = SIZES(1, 1, 1, 1)}, .seq = 8, .micro_batch = 1, .grad_accum = 1};
     plan.precision = DTYPE_FP32;
     plan_canonical(&plan);
     *step = (Step){.heard = 0};

@@ -6,6 +6,7 @@
 
 #include "exec/transport/blame.h"
 #include "exec/transport/lane_watch.h"
+#include "tests/support/sizes.h"
 
 enum { RANKS = 3 };
 
@@ -40,7 +41,8 @@ static void stream_is_at(int rank, unsigned begun, unsigned ended) {
 }
 
 static Board board_of(void) {
-    return (Board){.mesh = {.size = {1, RANKS, 1, 1}}, .communicators = &lane, .communicator_count = 1, .ranks = rows};
+    return (Board){
+        .mesh = {.size = SIZES(1, RANKS, 1, 1)}, .communicators = &lane, .communicator_count = 1, .ranks = rows};
 }
 
 Test(lane_watch, what_is_only_put_into_a_stream_is_not_shown) {

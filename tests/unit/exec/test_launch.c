@@ -13,6 +13,7 @@
 #include "exec/worker/recorder.h"
 #include "tests/parity/exec/exec_case.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 
 static Arena arena;
 
@@ -49,7 +50,7 @@ Test(launch, runs_every_legal_shape_of_its_own_target) {
 
 Test(launch, refuses_more_ranks_than_a_run_can_watch) {
     const ModelSpec model = case_model();
-    TrainPlan plan = plan_of((Mesh){.size = {512, 1, 1, 1}});
+    TrainPlan plan = plan_of((Mesh){.size = SIZES(512, 1, 1, 1)});
     plan.micro_batch = 1;
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
     cr_assert(reason && strstr(reason, "up to 256 ranks") && strstr(reason, "512"), "%s", reason ? reason : "runs it");
@@ -57,7 +58,7 @@ Test(launch, refuses_more_ranks_than_a_run_can_watch) {
 
 Test(launch, refuses_other_precisions_in_words) {
     const ModelSpec model = case_model();
-    TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 1}});
+    TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 2, 1, 1)});
     plan.precision = DTYPE_BF16;
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
     cr_assert(reason && strstr(reason, "not in bf16"), "%s", reason ? reason : "runs it");
@@ -66,7 +67,7 @@ Test(launch, refuses_other_precisions_in_words) {
 Test(launch, refuses_head_sizes_that_the_kernels_do_not_take) {
     ModelSpec model = case_model();
     model.head_dim = 12;
-    const TrainPlan plan = plan_of((Mesh){.size = {1, 1, 1, 1}});
+    const TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 1, 1, 1)});
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
     cr_assert(reason && strstr(reason, "head_dim"), "%s", reason ? reason : "runs it");
 }
@@ -74,7 +75,7 @@ Test(launch, refuses_head_sizes_that_the_kernels_do_not_take) {
 Test(launch, runs_models_of_every_type) {
     const char *const models[] = {"gpt2",     "gpt-neox-20b", "mpt-7b",     "gemma-7b", "qwen2.5-7b",
                                   "qwen3-8b", "phi-3-mini",   "mistral-7b", "olmo2-7b", "llama-3-8b"};
-    TrainPlan plan = plan_of((Mesh){.size = {1, 1, 1, 1}});
+    TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 1, 1, 1)});
     plan.seq = 128;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         ModelSpec model;
@@ -87,11 +88,11 @@ Test(launch, runs_models_of_every_type) {
 
 Test(launch, refuses_kernels_and_overlap_that_it_does_not_have_in_words) {
     const ModelSpec model = case_model();
-    TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 1}});
+    TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 2, 1, 1)});
     plan.attention = ATTENTION_EAGER;
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
     cr_expect(reason && strstr(reason, "eager"), "%s", reason ? reason : "runs it");
-    plan = plan_of((Mesh){.size = {1, 1, 1, 2}});
+    plan = plan_of((Mesh){.size = SIZES(1, 1, 1, 2)});
     plan.tp_overlap = true;
     reason = exec_check(&model, &plan, target_of("megatron"), "cpu", &arena);
     cr_expect(reason && strstr(reason, "tp_overlap"), "%s", reason ? reason : "runs it");
@@ -129,7 +130,7 @@ Test(launch, options_that_a_device_does_not_go_with_are_refused) {
 
 Test(launch, bf16_is_for_gpus) {
     const ModelSpec model = case_model();
-    TrainPlan plan = plan_of((Mesh){.size = {1, 2, 1, 1}});
+    TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 2, 1, 1)});
     plan.precision = DTYPE_BF16;
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
     cr_expect(reason && strstr(reason, "fp32 on the cpu"), "%s", reason ? reason : "runs it");
@@ -139,7 +140,7 @@ Test(launch, bf16_is_for_gpus) {
 
 static RunRequest request_of(void) {
     RunRequest request = {.model = case_model(),
-                          .plan = plan_of((Mesh){.size = {1, 2, 2, 2}}),
+                          .plan = plan_of((Mesh){.size = SIZES(1, 2, 2, 2)}),
                           .target = target_of("ndtune"),
                           .options = case_options(),
                           .template_hash = UINT64_C(0xfedcba9876543210),

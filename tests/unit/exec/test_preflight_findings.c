@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/launch/preflight.h"
+#include "tests/support/sizes.h"
 
 enum { WORLD = 8 };
 
@@ -26,7 +27,7 @@ static void add(AxisMask axes, const char *collective, double seconds) {
 
 static void begin(void) {
     arena = (Arena){0};
-    result = (PreflightResult){.mesh = {{1, 4, 1, 2}},
+    result = (PreflightResult){.mesh = {SIZES(1, 4, 1, 2)},
                                .world = WORLD,
                                .ranks = ARENA_ARRAY(&arena, PreflightRank, WORLD),
                                .groups = ARENA_ARRAY(&arena, PreflightGroups, 8),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "exec/transport/shm.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/exec/transport_checks.h"
 
 typedef struct Crew Crew;
@@ -89,29 +90,29 @@ static void mesh_is_right(Mesh mesh) {
 }
 
 Test(transport, every_mask_of_2_ranks_moves_and_sums_exactly) {
-    mesh_is_right((Mesh){.size = {1, 2, 1, 1}});
-    mesh_is_right((Mesh){.size = {1, 1, 1, 2}});
+    mesh_is_right((Mesh){.size = SIZES(1, 2, 1, 1)});
+    mesh_is_right((Mesh){.size = SIZES(1, 1, 1, 2)});
 }
 
 Test(transport, every_mask_of_4_ranks_moves_and_sums_exactly) {
-    mesh_is_right((Mesh){.size = {2, 1, 1, 2}});
-    mesh_is_right((Mesh){.size = {1, 1, 4, 1}});
+    mesh_is_right((Mesh){.size = SIZES(2, 1, 1, 2)});
+    mesh_is_right((Mesh){.size = SIZES(1, 1, 4, 1)});
 }
 
 Test(transport, every_mask_of_8_ranks_moves_and_sums_exactly) {
-    mesh_is_right((Mesh){.size = {2, 1, 2, 2}});
-    mesh_is_right((Mesh){.size = {1, 8, 1, 1}});
+    mesh_is_right((Mesh){.size = SIZES(2, 1, 2, 2)});
+    mesh_is_right((Mesh){.size = SIZES(1, 8, 1, 1)});
 }
 
 Test(transport, every_mask_of_6_ranks_moves_and_sums_exactly) {
-    mesh_is_right((Mesh){.size = {1, 3, 1, 2}});
+    mesh_is_right((Mesh){.size = SIZES(1, 3, 1, 2)});
 }
 
 // ---------------------------------------------------------------------------------------------- order, lanes, lateness
 
 // Rounding differs with the order of a sum: the bits of rank order, on every rank.
 Test(transport, sums_run_in_rank_order_on_every_rank) {
-    Crew crew = {.mesh = {.size = {1, 8, 1, 1}}, .work = check_order};
+    Crew crew = {.mesh = {.size = SIZES(1, 8, 1, 1)}, .work = check_order};
     crew.count = check_communicators(crew.communicators);
     crew_open(&crew);
     crew_run(&crew);
@@ -134,7 +135,7 @@ static void two_lanes(CheckRank *rank) {
 }
 
 Test(transport, communicators_do_not_disturb_each_other) {
-    Crew crew = {.mesh = {.size = {1, 2, 1, 2}}, .work = two_lanes, .count = 2};
+    Crew crew = {.mesh = {.size = SIZES(1, 2, 1, 2)}, .work = two_lanes, .count = 2};
     crew.communicators[0] = (Communicator){.name = "one", .id = 0, .axes = AXIS_ALL};
     crew.communicators[1] = (Communicator){.name = "two", .id = 1, .axes = AXIS_ALL};
     crew_open(&crew);
@@ -154,7 +155,7 @@ static void one_is_missing(CheckRank *rank) {
 }
 
 Test(transport, a_late_rank_is_named_within_the_timeout) {
-    Crew crew = {.mesh = {.size = {1, 4, 1, 1}}, .work = one_is_missing, .count = 1, .timeout_s = 0.2};
+    Crew crew = {.mesh = {.size = SIZES(1, 4, 1, 1)}, .work = one_is_missing, .count = 1, .timeout_s = 0.2};
     crew.communicators[0] = (Communicator){.name = "ag", .axes = AXIS_ALL};
     crew_open(&crew);
     crew_run(&crew);
@@ -193,7 +194,7 @@ static void one_halves(CheckRank *rank) {
 }
 
 static void rank_2_is_told(void (*work)(CheckRank *rank), const char *words) {
-    Crew crew = {.mesh = {.size = {1, 4, 1, 1}}, .work = work, .count = 1};
+    Crew crew = {.mesh = {.size = SIZES(1, 4, 1, 1)}, .work = work, .count = 1};
     crew.communicators[0] = (Communicator){.name = "ag", .axes = AXIS_ALL};
     crew_open(&crew);
     crew_run(&crew);

@@ -11,6 +11,7 @@
 
 #include "exec/transport/shm.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/exec/transport_checks.h"
 
 typedef struct Crew Crew;
@@ -99,11 +100,11 @@ static void check_all_and_order(CheckRank *rank) {
 }
 
 Test(transport_nccl, every_mask_of_3_ranks_moves_and_sums_exactly) {
-    crew_work((Mesh){.size = {1, 1, 3, 1}}, check_all_and_order);
+    crew_work((Mesh){.size = SIZES(1, 1, 3, 1)}, check_all_and_order);
 }
 
 Test(transport_nccl, every_mask_of_4_ranks_moves_and_sums_exactly) {
-    crew_work((Mesh){.size = {1, 2, 1, 2}}, check_all_and_order);
+    crew_work((Mesh){.size = SIZES(1, 2, 1, 2)}, check_all_and_order);
 }
 
 static void expect(CheckRank *rank, bool right) {
@@ -150,7 +151,7 @@ static void streams_are_ordered(CheckRank *rank) {
 }
 
 Test(transport_nccl, calls_with_a_stream_run_in_its_order_and_finish_waits_for_them) {
-    crew_work((Mesh){.size = {1, 2, 1, 1}}, streams_are_ordered);
+    crew_work((Mesh){.size = SIZES(1, 2, 1, 1)}, streams_are_ordered);
 }
 
 static void memory_is_given(CheckRank *rank) {
@@ -160,7 +161,7 @@ static void memory_is_given(CheckRank *rank) {
 }
 
 Test(transport_nccl, the_arena_comes_from_nccl_and_is_the_same_size_everywhere) {
-    crew_work((Mesh){.size = {1, 2, 1, 1}}, memory_is_given);
+    crew_work((Mesh){.size = SIZES(1, 2, 1, 1)}, memory_is_given);
 }
 
 static void sizes_differ(CheckRank *rank) {
@@ -170,14 +171,14 @@ static void sizes_differ(CheckRank *rank) {
 }
 
 Test(transport_nccl, arenas_of_different_sizes_are_refused) {
-    crew_work((Mesh){.size = {1, 2, 1, 1}}, sizes_differ);
+    crew_work((Mesh){.size = SIZES(1, 2, 1, 1)}, sizes_differ);
 }
 
 Test(transport_nccl, threads_that_call_for_several_lanes_are_refused) {
     Error error = {0};
     Arena arena = {0};
     Transport *transport = NULL;
-    const TransportSetup setup = {.mesh = {.size = {1, 1, 1, 1}}, .segment_fd = -1, .concurrent = true};
+    const TransportSetup setup = {.mesh = {.size = SIZES(1, 1, 1, 1)}, .segment_fd = -1, .concurrent = true};
     cr_assert(transport_find("nccl", &error)->open(&setup, &arena, &transport, &error) == STATUS_USAGE);
     cr_expect(strstr(error.message, "from one thread"), "%s", error.message);
     arena_free(&arena);

@@ -1,6 +1,7 @@
 // The hand-made answer.
 
 #include "tests/unit/reports/fixture.h"
+#include "tests/support/sizes.h"
 
 #include <criterion/criterion.h>
 
@@ -55,13 +56,13 @@ void fixture_fill(Fixture *fixture) {
     snprintf(request->cluster.accelerator.name, sizeof request->cluster.accelerator.name, "chip, \"fast\"");
     request->cluster.node.accelerators = 4;
     request->cluster.price_usd_per_accelerator_hour = 2;
-    fixture->entries[0] = prediction((Mesh){.size = {1, 4, 1, 2}}, 1.0);
-    fixture->entries[1] = prediction((Mesh){.size = {1, 8, 1, 1}}, 1.25);
-    fixture->rejected[0] = (Rejection){{.mesh = {{8, 1, 1, 1}}, .micro_batch = 1, .grad_accum = 1, .seq = 4096},
+    fixture->entries[0] = prediction((Mesh){.size = SIZES(1, 4, 1, 2)}, 1.0);
+    fixture->entries[1] = prediction((Mesh){.size = SIZES(1, 8, 1, 1)}, 1.25);
+    fixture->rejected[0] = (Rejection){{.mesh = {SIZES(8, 1, 1, 1)}, .micro_batch = 1, .grad_accum = 1, .seq = 4096},
                                        "memory",
                                        "does not fit by 1 GiB, \"really\""};
     fixture->rejected[1] = (Rejection){
-        {.mesh = {{1, 1, 1, 8}}, .micro_batch = 1, .grad_accum = 1, .seq = 4096}, "legality", "tp=8 is refused"};
+        {.mesh = {SIZES(1, 1, 1, 8)}, .micro_batch = 1, .grad_accum = 1, .seq = 4096}, "legality", "tp=8 is refused"};
     fixture->result = (TuneResult){
         .request = request,
         .entries = fixture->entries,

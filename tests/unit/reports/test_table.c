@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/grid.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/reports/fixture.h"
 
 static Fixture fixture;
@@ -97,9 +98,9 @@ Test(table, without_entries_says_so_and_keeps_the_reasons) {
 
 Test(table, what_cp_and_tp_gain_and_who_leaves_a_margin_is_said) {
     fixture_fill(&fixture);
-    fixture.entries[0].plan.mesh = (Mesh){.size = {1, 4, 1, 2}};
+    fixture.entries[0].plan.mesh = (Mesh){.size = SIZES(1, 4, 1, 2)};
     fixture.entries[0].memory.reserved_bytes = 990;
-    fixture.entries[1].plan.mesh = (Mesh){.size = {1, 8, 1, 1}};
+    fixture.entries[1].plan.mesh = (Mesh){.size = SIZES(1, 8, 1, 1)};
     fixture.entries[1].memory.reserved_bytes = 500;
     char *text = fixture_printed(&fixture, print_all);
     SAYS(text, "without cp and tp: dp_shard=8, place 2, ");

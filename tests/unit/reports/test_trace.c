@@ -9,6 +9,7 @@
 
 #include "autotune/predict_timeline.h"
 #include "reports/trace.h"
+#include "tests/support/sizes.h"
 
 typedef struct Case {
     Arena arena;
@@ -43,7 +44,7 @@ static Case make(int steps) {
     made.request.model.layers = 4;
     cr_assert_eq(cluster_find("dgx-h100", &made.arena, &made.request.cluster, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(target_find("accelerate", &made.request.target, &error), STATUS_OK);
-    TrainPlan plan = {.mesh = {.size = {2, 2, 2, 2}},
+    TrainPlan plan = {.mesh = {.size = SIZES(2, 2, 2, 2)},
                       .seq = 4096,
                       .micro_batch = 1,
                       .grad_accum = 2,

@@ -8,6 +8,7 @@
 #include "sim/engine/engine.h"
 #include "sim/frameworks/target.h"
 #include "sim/model/model.h"
+#include "tests/support/sizes.h"
 
 typedef struct Case {
     const char *name, *model, *target;
@@ -20,7 +21,7 @@ static const Case cases[] = {
     {"7b 32 GPUs, fsdp, isolated",
      "7b",
      "accelerate",
-     {.mesh = {{1, 32, 1, 1}},
+     {.mesh = {SIZES(1, 32, 1, 1)},
       .seq = 4096,
       .micro_batch = 1,
       .grad_accum = 8,
@@ -32,7 +33,7 @@ static const Case cases[] = {
     {"7b 32 GPUs, fsdp",
      "7b",
      "accelerate",
-     {.mesh = {{1, 32, 1, 1}},
+     {.mesh = {SIZES(1, 32, 1, 1)},
       .seq = 4096,
       .micro_batch = 1,
       .grad_accum = 8,
@@ -44,25 +45,25 @@ static const Case cases[] = {
     {"7b 32 GPUs, hsdp + cp + tp",
      "7b",
      "accelerate",
-     {.mesh = {{2, 4, 2, 2}}, .seq = 8192, .micro_batch = 1, .grad_accum = 8, .zero = 3, .precision = DTYPE_BF16},
+     {.mesh = {SIZES(2, 4, 2, 2)}, .seq = 8192, .micro_batch = 1, .grad_accum = 8, .zero = 3, .precision = DTYPE_BF16},
      {.unroll = true},
      10e6},
     {"70b 256 GPUs, ndtune, cp + tp",
      "llama-3-70b",
      "ndtune",
-     {.mesh = {{2, 8, 2, 8}}, .seq = 8192, .micro_batch = 1, .grad_accum = 8, .zero = 3, .precision = DTYPE_BF16},
+     {.mesh = {SIZES(2, 8, 2, 8)}, .seq = 8192, .micro_batch = 1, .grad_accum = 8, .zero = 3, .precision = DTYPE_BF16},
      {.unroll = true},
      10e6},
     {"70b 256 GPUs, all ranks",
      "llama-3-70b",
      "accelerate",
-     {.mesh = {{2, 8, 2, 8}}, .seq = 8192, .micro_batch = 1, .grad_accum = 2, .zero = 3, .precision = DTYPE_BF16},
+     {.mesh = {SIZES(2, 8, 2, 8)}, .seq = 8192, .micro_batch = 1, .grad_accum = 2, .zero = 3, .precision = DTYPE_BF16},
      {.unroll = true, .all_ranks = true},
      2e6},
     {"70b 256 GPUs, 64 micro-steps, repeated",
      "llama-3-70b",
      "accelerate",
-     {.mesh = {{2, 8, 2, 8}}, .seq = 8192, .micro_batch = 1, .grad_accum = 64, .zero = 3, .precision = DTYPE_BF16},
+     {.mesh = {SIZES(2, 8, 2, 8)}, .seq = 8192, .micro_batch = 1, .grad_accum = 64, .zero = 3, .precision = DTYPE_BF16},
      {0},
      0},
 };

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "autotune/tune/tune.h"
+#include "tests/support/sizes.h"
 
 enum { SHAPES = 6, SESSIONS = 300 };
 
@@ -29,8 +30,8 @@ static void make_world(World *world) {
     const double common = gsl_ran_gaussian(world->generator, COMMON_SD);
     for (int i = 0; i < SHAPES; i++) {
         const double predicted_s = exp(gsl_ran_gaussian(world->generator, 0.15));
-        world->entries[i] = (Prediction){.plan = {.mesh = {{1, 2, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1},
-                                         .step_s = predicted_s};
+        world->entries[i] = (Prediction){
+            .plan = {.mesh = {SIZES(1, 2, 1, 1)}, .seq = 8, .micro_batch = 1, .grad_accum = 1}, .step_s = predicted_s};
         world->true_s[i] = predicted_s * exp(common + gsl_ran_gaussian(world->generator, MISFIT_SD));
     }
     world->result = (TuneResult){.request = &world->request, .entries = world->entries, .entry_count = SHAPES};

@@ -9,6 +9,7 @@
 
 #include "sim/axes/mesh.h"
 #include "tests/support/orders.h"
+#include "tests/support/sizes.h"
 
 static const int worlds[] = {1, 2, 6, 7, 24, 32, 56, 96};
 enum { WORLD_COUNT = sizeof worlds / sizeof worlds[0], MAX_MESHES = 512, MAX_RANKS = 128 };
@@ -234,7 +235,7 @@ static uint64_t seed_next(uint64_t *seed) {
 Test(mesh_property, placement_of_larger_worlds_equals_counting) {
     uint64_t seed = seed_begin();
     for (int round = 0; round < 1500; round++) {
-        Mesh mesh = {.size = {1, 1, 1, 1}, .order = order_number((int)(seed_next(&seed) % FIRST_ORDERS))};
+        Mesh mesh = {.size = SIZES(1, 1, 1, 1), .order = order_number((int)(seed_next(&seed) % FIRST_ORDERS))};
         for (int axis = 0; axis < AXIS_COUNT; axis++) {
             static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 12, 16, 25, 33, 127, 500};
             const int size = sizes[seed_next(&seed) % (sizeof sizes / sizeof *sizes)];

@@ -7,6 +7,7 @@
 
 #include "sim/frameworks/target.h"
 #include "tests/support/orders.h"
+#include "tests/support/sizes.h"
 
 enum { CASES = 3000 };
 static const uint64_t seed = 20261121;
@@ -35,7 +36,7 @@ static int draw_int(int low, int high) {
 static TrainPlan draw_plan(void) {
     AxisOrder orders[FIRST_ORDERS];
     first_orders(orders);
-    return (TrainPlan){.mesh = {.size = {draw_int(1, 2), draw_int(1, 2), draw_int(1, 2), draw_int(1, 2)},
+    return (TrainPlan){.mesh = {.size = SIZES(draw_int(1, 2), draw_int(1, 2), draw_int(1, 2), draw_int(1, 2)),
                                 .order = orders[draw_int(0, 2) ? 0 : draw_int(0, FIRST_ORDERS - 1)]},
                        .seq = 1024 * draw_int(1, 2),
                        .micro_batch = draw_int(1, 2),

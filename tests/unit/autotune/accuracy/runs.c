@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 
 static const char *word(const char *given, const char *fallback) {
     return given ? given : fallback;
@@ -63,7 +64,7 @@ RunCase *scored_rows(Arena *arena, const ScoredRow *rows, int count) {
         run->row = row;
         run->request.target = &target_table(&(int){0})[0];
         snprintf(run->request.cluster.name, sizeof run->request.cluster.name, "here");
-        run->plan = (TrainPlan){.mesh = {{1, 1, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1};
+        run->plan = (TrainPlan){.mesh = {SIZES(1, 1, 1, 1)}, .seq = 4096, .micro_batch = 1, .grad_accum = 1};
         run->measured_step_s = rows[i].measured_s;
         run->prediction = (Prediction){.step_s = rows[i].predicted_s,
                                        .step_low_s = 0.8 * rows[i].predicted_s,

@@ -8,6 +8,7 @@
 #include "autotune/target_on_cluster.h"
 #include "sim/base/json.h"
 #include "sim/cluster/cluster_fields.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/calibrate/generated_runs.h"
 
 static Arena arena;
@@ -207,7 +208,7 @@ Test(calibration_child, a_plan_unlike_those_that_ran_is_less_certain_than_one_th
                                  {.plan = generated.cases[1].plan, .step_s = 1}};
     predictions[1].plan.micro_batch = 1;  // mostly collectives of many ranks, which no run had
     predictions[1].plan.seq = 16;
-    predictions[1].plan.mesh = (Mesh){{1, 8, 1, 1}, {{0}}};
+    predictions[1].plan.mesh = (Mesh){SIZES(1, 8, 1, 1), {{0}}};
     cr_assert_eq(calibrated_intervals(&request, predictions, 2, &error), STATUS_OK, "%s", error.message);
     cr_assert(0 < predictions[0].step_low_s && predictions[0].step_low_s < 1 && predictions[0].step_high_s > 1);
     cr_assert_gt(predictions[1].step_high_s, predictions[0].step_high_s);

@@ -10,6 +10,7 @@
 #include "autotune/search.h"
 #include "autotune/store/store.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -166,8 +167,12 @@ Test(store, a_single_prediction_is_kept_too) {
     Prediction prediction;
     TrainPlan plan;
     memset(&plan, 0, sizeof plan);
-    plan = (TrainPlan){
-        .mesh = {{1, 4, 1, 1}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_BF16};
+    plan = (TrainPlan){.mesh = {SIZES(1, 4, 1, 1)},
+                       .seq = 4096,
+                       .micro_batch = 1,
+                       .grad_accum = 1,
+                       .zero = 3,
+                       .precision = DTYPE_BF16};
     plan_canonical(&plan);
     const PredictionCache cache = store_cache(store);
     predictor_init(&predictor, &request, &cache);
@@ -181,19 +186,20 @@ Test(store, a_single_prediction_is_kept_too) {
 
 Test(store, a_run_gets_a_number_of_its_own) {
     const double numbers[] = {6.9, 6.5, NAN};
-    RunRecord run = {.request = &request,
-                     .source = "executor",
-                     .host = "h",
-                     .device = "cpu",
-                     .transport = "shm",
-                     .lanes = "serial",
-                     .seed = 1,
-                     .steps = 3,
-                     .losses = numbers,
-                     .grad_norms = numbers,
-                     .step_times_s = numbers,
-                     .state = "diverged",
-                     .prediction = {.plan = {.mesh = {{1, 1, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
+    RunRecord run = {
+        .request = &request,
+        .source = "executor",
+        .host = "h",
+        .device = "cpu",
+        .transport = "shm",
+        .lanes = "serial",
+        .seed = 1,
+        .steps = 3,
+        .losses = numbers,
+        .grad_norms = numbers,
+        .step_times_s = numbers,
+        .state = "diverged",
+        .prediction = {.plan = {.mesh = {SIZES(1, 1, 1, 1)}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
     int64_t first = 0, second = 0;
     cr_assert_eq(store_save_run(store, &run, &first, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(store_save_run(store, &run, &second, &error), STATUS_OK, "%s", error.message);
@@ -201,14 +207,15 @@ Test(store, a_run_gets_a_number_of_its_own) {
 }
 
 Test(store, a_run_in_no_known_state_is_not_stored) {
-    RunRecord run = {.request = &request,
-                     .source = "executor",
-                     .host = "h",
-                     .device = "cpu",
-                     .transport = "shm",
-                     .lanes = "serial",
-                     .state = "odd",
-                     .prediction = {.plan = {.mesh = {{1, 1, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
+    RunRecord run = {
+        .request = &request,
+        .source = "executor",
+        .host = "h",
+        .device = "cpu",
+        .transport = "shm",
+        .lanes = "serial",
+        .state = "odd",
+        .prediction = {.plan = {.mesh = {SIZES(1, 1, 1, 1)}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
     cr_assert_eq(store_save_run(store, &run, NULL, &error), STATUS_ENVIRONMENT);
 }
 

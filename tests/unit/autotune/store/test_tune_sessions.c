@@ -5,6 +5,7 @@
 
 #include "autotune/store/store.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -33,20 +34,21 @@ TestSuite(tune_sessions, .init = begin, .fini = end, .timeout = 300);
 
 static RunRecord run_of(uint64_t measurement_hash, const char *state) {
     static const double steps[] = {2, 1, 1};
-    return (RunRecord){.request = &request,
-                       .source = "executor",
-                       .host = "here",
-                       .device = "cpu",
-                       .transport = "shm",
-                       .lanes = "serial",
-                       .steps = 3,
-                       .losses = steps,
-                       .grad_norms = steps,
-                       .step_times_s = steps,
-                       .measured_step_s = 1,
-                       .measurement_hash = measurement_hash,
-                       .state = state,
-                       .prediction = {.plan = {.mesh = {{1, 4, 1, 1}}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
+    return (RunRecord){
+        .request = &request,
+        .source = "executor",
+        .host = "here",
+        .device = "cpu",
+        .transport = "shm",
+        .lanes = "serial",
+        .steps = 3,
+        .losses = steps,
+        .grad_norms = steps,
+        .step_times_s = steps,
+        .measured_step_s = 1,
+        .measurement_hash = measurement_hash,
+        .state = state,
+        .prediction = {.plan = {.mesh = {SIZES(1, 4, 1, 1)}, .seq = 8, .micro_batch = 1, .grad_accum = 1}}};
 }
 
 static const uint64_t hashes[] = {11, 22};

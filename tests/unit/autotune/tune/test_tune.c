@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "autotune/tune/replay.h"
+#include "tests/support/sizes.h"
 
 enum { MOST = 6, MOST_RUNS = 200 };
 
@@ -39,7 +40,7 @@ TestSuite(tune, .init = begin, .fini = end);
 
 static void add_shape(double predicted_s, const double *steps_s, int count) {
     const int i = result.entry_count++;
-    entries[i] = (Prediction){.plan = {.mesh = {{1, 1 << i, 1, 1}}, .seq = 10, .micro_batch = 1, .grad_accum = 1},
+    entries[i] = (Prediction){.plan = {.mesh = {SIZES(1, 1 << i, 1, 1)}, .seq = 10, .micro_batch = 1, .grad_accum = 1},
                               .step_s = predicted_s * (1 << i)};  // the batch grows with the shape
     double *steps = ARENA_ARRAY(&arena, double, count + 1);
     for (int k = 0; k < count; k++) {

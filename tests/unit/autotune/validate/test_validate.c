@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "autotune/validate/validate.h"
+#include "tests/support/sizes.h"
 
 enum { ENTRIES = 10, REPEATS = 3, MOST_CALLS = 64 };
 
@@ -23,7 +24,7 @@ static void begin(void) {
     arena = (Arena){0};
     request = (TuneRequest){.world = 2};
     for (int i = 0; i < ENTRIES; i++) {
-        entries[i] = (Prediction){.plan = {.mesh = {{1, 2, 1, 1}}, .seq = 10, .micro_batch = 1, .grad_accum = 1},
+        entries[i] = (Prediction){.plan = {.mesh = {SIZES(1, 2, 1, 1)}, .seq = 10, .micro_batch = 1, .grad_accum = 1},
                                   .step_s = 1 + i,
                                   .step_low_s = 0.9 * (1 + i),
                                   .step_high_s = 1.1 * (1 + i)};

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/sizes.h"
 #include "tests/unit/reports/html/page.h"
 
 static Page page;
@@ -89,7 +90,7 @@ Test(html, the_lead_over_plain_fsdp_is_said_or_why_there_is_none) {
     SAYS("The next shape is plain FSDP.");
     free(page.text);
     Prediction three[] = {page.fixture.entries[0], page.fixture.entries[0], page.fixture.entries[1]};
-    three[1].plan.mesh = (Mesh){.size = {1, 2, 1, 4}};
+    three[1].plan.mesh = (Mesh){.size = SIZES(1, 2, 1, 4)};
     page.fixture.result.entries = three;
     page.fixture.result.entry_count = 3;
     page_write(&page);
@@ -213,7 +214,7 @@ Test(html, a_faster_measured_plan_outranks_the_predicted_best) {
     RunRecord runs[] = {
         {.source = "executor", .state = "ok", .steps = 2, .step_times_s = slow, .measured_step_s = 3.0},
         {.source = "executor", .state = "ok", .steps = 2, .step_times_s = fast, .measured_step_s = 2.0}};
-    page.fixture.entries[1].plan.mesh = (Mesh){.size = {1, 4, 2, 1}};  // as many tokens in a step as the first
+    page.fixture.entries[1].plan.mesh = (Mesh){.size = SIZES(1, 4, 2, 1)};  // as many tokens in a step as the first
     ValidateRow rows[] = {
         {.prediction = &page.fixture.entries[0], .place = 1, .runs = &runs[0], .run_count = 1, .state = "ok"},
         {.prediction = &page.fixture.entries[1], .place = 2, .runs = &runs[1], .run_count = 1, .state = "ok"}};
@@ -232,7 +233,7 @@ Test(html, a_lead_that_repeats_do_not_settle_is_not_called_settled) {
     RunRecord runs[] = {
         {.source = "executor", .state = "ok", .steps = 2, .step_times_s = early, .measured_step_s = 2.0},
         {.source = "executor", .state = "ok", .steps = 2, .step_times_s = late, .measured_step_s = 2.2}};
-    page.fixture.entries[1].plan.mesh = (Mesh){.size = {1, 4, 2, 1}};  // as many tokens in a step as the first
+    page.fixture.entries[1].plan.mesh = (Mesh){.size = SIZES(1, 4, 2, 1)};  // as many tokens in a step as the first
     ValidateRow rows[] = {
         {.prediction = &page.fixture.entries[0], .place = 1, .runs = runs, .run_count = 2, .state = "ok"},
         {.prediction = &page.fixture.entries[1], .place = 2, .runs = &runs[1], .run_count = 1, .state = "ok"}};

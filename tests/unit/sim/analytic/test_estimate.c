@@ -6,8 +6,9 @@
 #include "sim/analytic/analytic.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/engine_runner.h"
+#include "tests/support/sizes.h"
 
-static const TrainPlan fsdp = {.mesh = {{1, 8, 1, 1}},
+static const TrainPlan fsdp = {.mesh = {SIZES(1, 8, 1, 1)},
                                .seq = 2048,
                                .micro_batch = 2,
                                .grad_accum = 4,
@@ -62,8 +63,12 @@ Test(estimate, an_order_that_is_legal_in_this_mesh_only_is_estimated) {
     static Setup setup;
     set_up(&setup);
     Error error = {0};
-    TrainPlan plan = {
-        .mesh = {{2, 1, 2, 2}}, .seq = 2048, .micro_batch = 1, .grad_accum = 4, .zero = 1, .precision = DTYPE_BF16};
+    TrainPlan plan = {.mesh = {SIZES(2, 1, 2, 2)},
+                      .seq = 2048,
+                      .micro_batch = 1,
+                      .grad_accum = 4,
+                      .zero = 1,
+                      .precision = DTYPE_BF16};
     cr_assert_eq(target_find("megatron", &setup.cost.target, &error), STATUS_OK);
     analytic_free(setup.analytic);
     setup.analytic = analytic_new(&setup.model, &setup.cost, &setup.arena);
@@ -88,7 +93,7 @@ Test(estimate, every_choice_of_a_plan_is_part_of_a_key) {
     others[3].recompute = RECOMPUTE_NONE;
     others[4].fused = FUSED_EAGER;
     others[5].attention = ATTENTION_EAGER;
-    others[6].mesh = (Mesh){.size = {2, 4, 1, 1}};
+    others[6].mesh = (Mesh){.size = SIZES(2, 4, 1, 1)};
     for (int i = 0; i < 7; i++) {
         cr_assert_neq(estimate_of(&setup, &others[i]).step_s, base.step_s, "choice %d", i);
     }
@@ -109,7 +114,7 @@ Test(estimate, an_illegal_plan_is_an_error_in_words) {
     static Setup setup;
     set_up(&setup);
     TrainPlan plan = fsdp;
-    plan.mesh = (Mesh){.size = {1, 1, 1, 3}};
+    plan.mesh = (Mesh){.size = SIZES(1, 1, 1, 3)};
     plan.zero = 0;
     Estimate estimate;
     Error error = {0};
@@ -163,13 +168,13 @@ static double isolated_ratio(Setup *setup, const WholeCase *one) {
 Test(estimate, few_layers_and_a_large_vocabulary_take_what_the_engine_says_where_nothing_contends) {
     static Setup setup;
     static const WholeCase cases[] = {
-        {"nanotron", {.mesh = {{16, 1, 1, 2}}, .grad_accum = 1}},
-        {"nanotron", {.mesh = {{2, 8, 1, 2}}, .grad_accum = 4, .zero = 1}},
-        {"nanotron", {.mesh = {{1, 32, 1, 1}}, .grad_accum = 1, .zero = 1}},
-        {"megatron", {.mesh = {{4, 2, 1, 4}}, .grad_accum = 2, .zero = 1}},
-        {"ndtune", {.mesh = {{8, 1, 1, 4}}, .grad_accum = 1}},
-        {"ndtune", {.mesh = {{2, 4, 1, 4}}, .grad_accum = 2, .zero = 3}},
-        {"accelerate", {.mesh = {{2, 8, 1, 2}}, .grad_accum = 2, .zero = 3}},
+        {"nanotron", {.mesh = {SIZES(16, 1, 1, 2)}, .grad_accum = 1}},
+        {"nanotron", {.mesh = {SIZES(2, 8, 1, 2)}, .grad_accum = 4, .zero = 1}},
+        {"nanotron", {.mesh = {SIZES(1, 32, 1, 1)}, .grad_accum = 1, .zero = 1}},
+        {"megatron", {.mesh = {SIZES(4, 2, 1, 4)}, .grad_accum = 2, .zero = 1}},
+        {"ndtune", {.mesh = {SIZES(8, 1, 1, 4)}, .grad_accum = 1}},
+        {"ndtune", {.mesh = {SIZES(2, 4, 1, 4)}, .grad_accum = 2, .zero = 3}},
+        {"accelerate", {.mesh = {SIZES(2, 8, 1, 2)}, .grad_accum = 2, .zero = 3}},
     };
     set_up(&setup);
     setup.model.layers = 3;

@@ -4,14 +4,16 @@
 #include <string.h>
 
 #include "sim/axes/mesh.h"
+#include "tests/support/orders.h"
+#include "tests/support/sizes.h"
 
-static const Mesh example = {.size = {2, 3, 2, 4}};  // 48 ranks
+static const Mesh example = {.size = SIZES(2, 3, 2, 4)};  // 48 ranks
 
 Test(mesh, tp_is_fastest_and_dp_replicate_slowest) {
-    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){{0, 0, 0, 1}}), 1);
-    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){{0, 0, 1, 0}}), 4);   // T
-    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){{0, 1, 0, 0}}), 8);   // C*T
-    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){{1, 0, 0, 0}}), 24);  // S*C*T
+    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){PLACES(0, 0, 0, 1)}), 1);
+    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){PLACES(0, 0, 1, 0)}), 4);   // T
+    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){PLACES(0, 1, 0, 0)}), 8);   // C*T
+    cr_assert_eq(mesh_rank(&example, &(MeshCoordinates){PLACES(1, 0, 0, 0)}), 24);  // S*C*T
 }
 
 Test(mesh, the_world_is_the_product) {
@@ -19,7 +21,7 @@ Test(mesh, the_world_is_the_product) {
 }
 
 Test(mesh, the_shard_group_has_stride_tp_and_size_shard_times_cp) {
-    const MeshCoordinates at = {{1, 2, 0, 3}};
+    const MeshCoordinates at = {PLACES(1, 2, 0, 3)};
     cr_assert_eq(mesh_group_size(&example, AXES_SHARD_GROUP), 6);
     for (int index = 0; index < 6; index++) {
         cr_assert_eq(mesh_group_member(&example, AXES_SHARD_GROUP, &at, index), 24 + 3 + 4 * index);
@@ -28,14 +30,14 @@ Test(mesh, the_shard_group_has_stride_tp_and_size_shard_times_cp) {
 }
 
 Test(mesh, the_group_of_no_axis_is_the_rank_alone) {
-    const MeshCoordinates at = {{1, 2, 1, 3}};
+    const MeshCoordinates at = {PLACES(1, 2, 1, 3)};
     cr_assert_eq(mesh_group_size(&example, 0), 1);
     cr_assert_eq(mesh_group_index(&example, 0, &at), 0);
     cr_assert_eq(mesh_group_member(&example, 0, &at, 0), mesh_rank(&example, &at));
 }
 
 Test(mesh, the_group_of_all_axes_is_the_world_in_rank_order) {
-    const MeshCoordinates at = {{1, 0, 1, 2}};
+    const MeshCoordinates at = {PLACES(1, 0, 1, 2)};
     cr_assert_eq(mesh_group_index(&example, AXIS_ALL, &at), mesh_rank(&example, &at));
     cr_assert_eq(mesh_group_member(&example, AXIS_ALL, &at, 17), 17);
 }
@@ -52,7 +54,7 @@ Test(mesh, every_ordered_factorization_is_counted) {
 }
 
 Test(mesh, a_full_list_is_left_alone_but_counted) {
-    Mesh meshes[3] = {{.size = {9, 9, 9, 9}}, {.size = {9, 9, 9, 9}}, {.size = {9, 9, 9, 9}}};
+    Mesh meshes[3] = {{.size = SIZES(9, 9, 9, 9)}, {.size = SIZES(9, 9, 9, 9)}, {.size = SIZES(9, 9, 9, 9)}};
     cr_assert_eq(mesh_enumerate(7, AXES_FIRST, meshes, 2), 4);
     cr_assert_eq(meshes[0].size[AXIS_TP], 7);
     cr_assert_eq(meshes[1].size[AXIS_CP], 7);
@@ -65,7 +67,7 @@ Test(mesh, text_names_all_axes) {
 }
 
 Test(mesh, the_longest_text_fits) {
-    const Mesh mesh = {.size = {MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD}};
+    const Mesh mesh = {.size = SIZES(MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD, MESH_MAX_WORLD)};
     char text[MESH_TEXT_BYTES];
     cr_assert_eq(strlen(mesh_text(&mesh, text)), strlen("dp_replicate=,dp_shard=,cp=,tp=") + 4 * strlen("1048576"));
 }
@@ -81,12 +83,12 @@ Test(mesh, axes_that_are_not_named_are_one) {
 }
 
 static void check_refused(const char *text, const char *message, const char *hint) {
-    Mesh mesh = {.size = {7, 7, 7, 7}};
+    Mesh mesh = {.size = SIZES(7, 7, 7, 7)};
     Error error = {0};
     cr_assert_eq(mesh_parse(text, &mesh, &error), STATUS_USAGE, "%s was taken", text);
     cr_assert_str_eq(error.message, message);
     cr_assert_str_eq(error.hint, hint);
-    cr_assert_eq(mesh.size[0], 7, "a refused text must not touch the mesh");
+    cr_assert_eq(mesh.size[AXIS_TP], 7, "a refused text must not touch the mesh");
 }
 
 Test(mesh, refusals_echo_the_word_and_say_what_is_allowed) {
@@ -119,20 +121,19 @@ Test(mesh, a_product_that_would_overflow_is_refused) {
 
 // (cp, tp, dp_shard) from slow to fast on 2 x 3 x 4: dp_shard stride 1, tp stride 3, cp stride 12.
 static Mesh reordered(void) {
-    return (Mesh){.size = {1, 3, 2, 4},
-                  .order = axis_order((const Axis[]){AXIS_DP_REPLICATE, AXIS_CP, AXIS_TP, AXIS_DP_SHARD})};
+    return (Mesh){.size = SIZES(1, 3, 2, 4), .order = order_of("dp_replicate,cp,tp,dp_shard")};
 }
 
 Test(mesh, another_order_gives_the_axes_other_strides) {
     const Mesh mesh = reordered();
-    cr_assert_eq(mesh_rank(&mesh, &(MeshCoordinates){{0, 1, 0, 0}}), 1);
-    cr_assert_eq(mesh_rank(&mesh, &(MeshCoordinates){{0, 0, 0, 1}}), 3);
-    cr_assert_eq(mesh_rank(&mesh, &(MeshCoordinates){{0, 0, 1, 0}}), 12);
+    cr_assert_eq(mesh_rank(&mesh, &(MeshCoordinates){PLACES(0, 1, 0, 0)}), 1);
+    cr_assert_eq(mesh_rank(&mesh, &(MeshCoordinates){PLACES(0, 0, 0, 1)}), 3);
+    cr_assert_eq(mesh_rank(&mesh, &(MeshCoordinates){PLACES(0, 0, 1, 0)}), 12);
 }
 
 Test(mesh, a_shard_group_whose_axes_are_apart_has_two_strides) {
     const Mesh mesh = reordered();
-    const MeshCoordinates at = {{0, 0, 0, 2}};  // tp 2: the ranks 6, 7, 8 and 18, 19, 20
+    const MeshCoordinates at = {PLACES(0, 0, 0, 2)};  // tp 2: the ranks 6, 7, 8 and 18, 19, 20
     static const int members[] = {6, 7, 8, 18, 19, 20};
     cr_assert_eq(mesh_group_size(&mesh, AXES_SHARD_GROUP), 6);
     for (int i = 0; i < 6; i++) {
@@ -141,7 +142,7 @@ Test(mesh, a_shard_group_whose_axes_are_apart_has_two_strides) {
 }
 
 static void check_order(const char *text, const char *canonical) {
-    Mesh mesh = {.size = {1, 4, 2, 4}};
+    Mesh mesh = {.size = SIZES(1, 4, 2, 4)};
     Error error = {0};
     char written[MESH_TEXT_BYTES];
     cr_assert_eq(axis_order_parse(text, &mesh.order, &error), STATUS_OK, "%s", error.message);

@@ -6,6 +6,7 @@
 #include "sim/cost/collective.h"
 #include "sim/cost/compute.h"
 #include "sim/cost/cost.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/sim/cost/machines.h"
 
 Test(cost, attention_takes_the_flash_row_nearest_in_head_dim) {
@@ -151,7 +152,7 @@ Test(cost, send_recv_takes_only_p2p) {
 
 Test(cost, single_node_profile_holds_the_whole_world) {
     ClusterProfile h100 = machine_h100();
-    const Mesh mesh = {.size = {1, 16, 1, 1}};
+    const Mesh mesh = {.size = SIZES(1, 16, 1, 1)};
     cr_assert_eq(cost_ranks_per_node(&h100, &mesh), 8);
     h100.fabric.nics = 0;
     cr_assert_eq(cost_ranks_per_node(&h100, &mesh), 16);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/cost/cost.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/sim/cost/machines.h"
 
 static const Target fused = {.name = "fused",
@@ -38,7 +39,7 @@ static void bench_begin(Bench *bench, ClusterProfile profile, const Target *targ
     bench->operands[2] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_WRITE};
     bench->groups[0] = (Group){.axes = AXES_SHARD_GROUP, .size = 16};
     bench->program = (StepProgram){.target = target,
-                                   .plan = {.mesh = {{1, 16, 1, 1}},
+                                   .plan = {.mesh = {SIZES(1, 16, 1, 1)},
                                             .seq = 4096,
                                             .micro_batch = 1,
                                             .precision = DTYPE_BF16,
@@ -255,7 +256,7 @@ Test(cost_task, gather_across_leaves_needs_the_narrow_uplink_most) {
 Test(cost_task, gather_inside_a_node_leaves_the_nics_alone) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
-    bench.program.plan.mesh = (Mesh){.size = {2, 8, 1, 1}};
+    bench.program.plan.mesh = (Mesh){.size = SIZES(2, 8, 1, 1)};
     const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_ALL_GATHER, .group = 0, .payload_bytes = 1 << 30});
     cr_assert_eq(cost.use[RESOURCE_NIC], 0);
     cr_assert_gt(cost.use[RESOURCE_NODE_LINK], 0.9);
@@ -264,7 +265,7 @@ Test(cost_task, gather_inside_a_node_leaves_the_nics_alone) {
 Test(cost_task, collective_of_a_group_of_one_takes_no_time_and_no_resource) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
-    bench.program.plan.mesh = (Mesh){.size = {16, 1, 1, 1}};
+    bench.program.plan.mesh = (Mesh){.size = SIZES(16, 1, 1, 1)};
     const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_REDUCE_SCATTER, .group = 0, .payload_bytes = 1 << 30});
     cr_assert_eq(cost.seconds, 0);
     cr_assert_eq(cost.sm_share, 0);
@@ -289,7 +290,7 @@ Test(cost_task, contiguous_ring_waits_for_ranks_that_see_whole_blocks) {
     Target slow = fused;
     slow.zigzag = false;
     bench_begin(&contiguous, machine_h100(), &slow);
-    zigzag.program.plan.mesh = contiguous.program.plan.mesh = (Mesh){.size = {1, 4, 4, 1}};
+    zigzag.program.plan.mesh = contiguous.program.plan.mesh = (Mesh){.size = SIZES(1, 4, 4, 1)};
     const double ratio = bench_cost(&contiguous, ring_block(1)).seconds / bench_cost(&zigzag, ring_block(1)).seconds;
     cr_assert(ratio > 1.7 && ratio < 2.0, "%g", ratio);  // twice the work at a better ramp
     cr_assert_eq(bench_cost(&contiguous, ring_block(0)).seconds, bench_cost(&zigzag, ring_block(0)).seconds);
@@ -298,7 +299,7 @@ Test(cost_task, contiguous_ring_waits_for_ranks_that_see_whole_blocks) {
 Test(cost_task, eager_ring_block_pays_for_its_merge) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &eager);
-    bench.program.plan.mesh = (Mesh){.size = {1, 4, 4, 1}};
+    bench.program.plan.mesh = (Mesh){.size = SIZES(1, 4, 4, 1)};
     const Accelerator *accelerator = &bench.profile.accelerator;
     const double block_s = cost_attention_s(accelerator, DTYPE_BF16, 1, 32, 128, 2048, 2048, 1, false);
     const double merge_s = 12.0 * 2048 * 32 * 128 / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
@@ -335,9 +336,9 @@ Test(cost_task, ranks_on_one_cpu_share_its_cores_in_programs_too) {
     Bench bench;
     bench_begin(&bench, machine_cpu(), &fused);
     const Task gemm = {.kind = TASK_GEMM, .dtype = DTYPE_FP32, .m = 512, .n = 512, .k = 512};
-    bench.program.plan.mesh = (Mesh){.size = {1, 4, 1, 1}};
+    bench.program.plan.mesh = (Mesh){.size = SIZES(1, 4, 1, 1)};
     const double alone_s = bench_cost(&bench, gemm).seconds;
-    bench.program.plan.mesh = (Mesh){.size = {1, 8, 1, 1}};  // eight ranks, four cores
+    bench.program.plan.mesh = (Mesh){.size = SIZES(1, 8, 1, 1)};  // eight ranks, four cores
     cr_assert_float_eq(bench_cost(&bench, gemm).seconds, 2 * alone_s, 1e-9);
 }
 

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "tests/support/sizes.h"
 #include "tests/unit/sim/engine/small_program.h"
 
 // Two layers of kernel + tp collective, then gradients over the shard group and over replicas.
@@ -55,7 +56,7 @@ static void same_result(const EngineResult *a, const EngineResult *b, int tasks)
 
 Test(ranks, equal_ranks_are_one_class_and_equal_all_ranks) {
     Small small;
-    add_step(&small, (Mesh){.size = {2, 2, 2, 2}});
+    add_step(&small, (Mesh){.size = SIZES(2, 2, 2, 2)});
     const EngineResult one = small_run(&small, (EngineOptions){0});
     const EngineResult all = small_run(&small, (EngineOptions){.all_ranks = true});
     cr_assert_eq(one.classes, 1);
@@ -68,7 +69,7 @@ Test(ranks, equal_ranks_are_one_class_and_equal_all_ranks) {
 // Mesh 2x2x1x2, rank 5 slow. Its classes: itself; its tp mate; its shard mate; ... all distinct patterns of 8 ranks:
 // seen from the slow rank every rank differs in which of three groups it shares, so 2 x 2 x 2 = 8 classes.
 Test(ranks, a_straggler_makes_classes_that_reproduce_all_ranks) {
-    const Mesh mesh = {.size = {2, 2, 1, 2}};
+    const Mesh mesh = {.size = SIZES(2, 2, 1, 2)};
     float slowdown[8] = {1, 1, 1, 1, 1, 1.37f, 1, 1};
     Small small;
     add_step(&small, mesh);
@@ -85,7 +86,7 @@ Test(ranks, a_straggler_makes_classes_that_reproduce_all_ranks) {
 // With 4 x 4 replicas and shards every other rank of the slow one's groups is alike: {self, shard mates, replica
 // mates, rest}.
 Test(ranks, ranks_that_see_the_same_straggler_share_a_class) {
-    const Mesh mesh = {.size = {4, 4, 1, 1}};
+    const Mesh mesh = {.size = SIZES(4, 4, 1, 1)};
     float slowdown[16];
     for (int i = 0; i < 16; i++) {
         slowdown[i] = i == 6 ? 2 : 1;
@@ -105,7 +106,7 @@ Test(ranks, a_collective_waits_for_the_slowest_member) {
     float slowdown[2] = {1, 1.5f};
     Small small;
     small_begin(&small, 1, true, AXES_SHARD_GROUP);
-    small.builder.program.plan.mesh = (Mesh){.size = {1, 2, 1, 1}};
+    small.builder.program.plan.mesh = (Mesh){.size = SIZES(1, 2, 1, 1)};
     const int32_t x =
         builder_event(&small.builder, builder_buffer(&small.builder, "x", ROLE_ACTIVATION, 1, 256), 0, true);
     small_kernel(&small, "layer", 10);
@@ -144,7 +145,7 @@ Test(ranks, a_slow_link_slows_every_collective_of_its_rank_and_no_other) {
     float links[4] = {1, 1, 3, 1};
     Small small;
     small_begin(&small, 1, false, AXES_SHARD_GROUP);
-    small.builder.program.plan.mesh = (Mesh){.size = {1, 2, 1, 2}};
+    small.builder.program.plan.mesh = (Mesh){.size = SIZES(1, 2, 1, 2)};
     small.builder.program.groups[0].size = 2;
     const int16_t tp = builder_group(&small.builder, "tp", AXIS_BIT(AXIS_TP), 2);
     const int32_t x =
@@ -179,7 +180,7 @@ Test(ranks, slow_links_and_shared_links_multiply) {
     float even[2] = {1, 1}, links[2] = {1, 2};
     Small small;
     small_begin(&small, 1, false, AXES_SHARD_GROUP);
-    small.builder.program.plan.mesh = (Mesh){.size = {1, 2, 1, 1}};
+    small.builder.program.plan.mesh = (Mesh){.size = SIZES(1, 2, 1, 1)};
     small_collective(&small, "gather", small.ag, 10, 1);
     small_collective(&small, "scatter", small.rs, 10, 1);
     const EngineResult sound = small_run(&small, (EngineOptions){.link_slowdown = even});

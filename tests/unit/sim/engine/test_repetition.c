@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "tests/support/sizes.h"
 #include "tests/unit/sim/engine/small_program.h"
 
 typedef struct Shape {
@@ -141,7 +142,7 @@ Test(repetition, ranks_that_do_not_meet_in_a_loop_repeat_each_by_itself) {
     float slowdown[2] = {1, 1.5f};
     Small small;
     small_begin(&small, 60, false, AXIS_BIT(AXIS_DP_REPLICATE));
-    small.builder.program.plan.mesh = (Mesh){.size = {2, 1, 1, 1}};
+    small.builder.program.plan.mesh = (Mesh){.size = SIZES(2, 1, 1, 1)};
     const int32_t x = event_of(&small, "x", 1, small.compute);
     builder_loop(&small.builder, SEGMENT_LAYERS, "layers", 0, 60, 1);
     small_kernel(&small, "layer", 10);

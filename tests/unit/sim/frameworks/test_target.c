@@ -6,6 +6,7 @@
 
 #include "sim/frameworks/target.h"
 #include "tests/support/orders.h"
+#include "tests/support/sizes.h"
 
 static const Target *find(const char *name) {
     const Target *target = NULL;
@@ -107,9 +108,9 @@ Test(target, every_row_states_its_costs) {
 
 Test(target, the_default_stage_shards_where_there_is_something_to_shard_over) {
     const Target *target = find("accelerate");
-    cr_assert_eq(target_default_zero(target, &(Mesh){.size = {1, 8, 1, 1}}), 3);
-    cr_assert_eq(target_default_zero(target, &(Mesh){.size = {1, 1, 2, 1}}), 3);
-    cr_assert_eq(target_default_zero(target, &(Mesh){.size = {8, 1, 1, 4}}), 0);
+    cr_assert_eq(target_default_zero(target, &(Mesh){.size = SIZES(1, 8, 1, 1)}), 3);
+    cr_assert_eq(target_default_zero(target, &(Mesh){.size = SIZES(1, 1, 2, 1)}), 3);
+    cr_assert_eq(target_default_zero(target, &(Mesh){.size = SIZES(8, 1, 1, 4)}), 0);
 }
 
 Test(target, the_default_rotation_is_one_that_the_target_runs) {
@@ -143,11 +144,9 @@ Test(target, the_hash_tells_rows_and_changed_costs_apart) {
     cr_assert_neq(whole, hash_of(&row));
 }
 
-static bool takes(const char *name, const int size[AXIS_COUNT], const char *order) {
+static bool takes(const char *name, Mesh mesh, const char *order) {
     const Target *target = NULL;
     Error error = {0};
-    Mesh mesh;
-    memcpy(mesh.size, size, sizeof mesh.size);
     cr_assert_eq(target_find(name, &target, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(axis_order_parse(order, &mesh.order, &error), STATUS_OK, "%s", error.message);
     return target_takes_order(target, &mesh);
@@ -156,15 +155,16 @@ static bool takes(const char *name, const int size[AXIS_COUNT], const char *orde
 Test(target, frameworks_with_one_order_take_what_arranges_the_ranks_so) {
     static const char *const fixed[] = {"accelerate", "torchtitan", "axolotl", "nanotron", "deepspeed", "fsdp1"};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-        cr_assert(takes(fixed[i], (const int[]){2, 4, 1, 2}, "default"), "%s", fixed[i]);
-        cr_assert(takes(fixed[i], (const int[]){1, 4, 1, 2}, "cp,dp_shard,dp_replicate,tp"), "%s", fixed[i]);
-        cr_assert_not(takes(fixed[i], (const int[]){1, 4, 1, 2}, "tp,dp_shard"), "%s", fixed[i]);
+        cr_assert(takes(fixed[i], (Mesh){.size = SIZES(2, 4, 1, 2)}, "default"), "%s", fixed[i]);
+        cr_assert(takes(fixed[i], (Mesh){.size = SIZES(1, 4, 1, 2)}, "cp,dp_shard,dp_replicate,tp"), "%s", fixed[i]);
+        cr_assert_not(takes(fixed[i], (Mesh){.size = SIZES(1, 4, 1, 2)}, "tp,dp_shard"), "%s", fixed[i]);
     }
 }
 
 // Megatron: order= is a permutation of tp, cp, dp; with instances, slices of a dp-cp group must be whole.
 Test(target, megatron_takes_orders_in_which_data_parallelism_is_one_dimension) {
-    static const int one[] = {1, 4, 2, 2}, instances[] = {2, 2, 2, 2}, no_cp[] = {2, 2, 1, 2};
+    const Mesh one = {.size = SIZES(1, 4, 2, 2)}, instances = {.size = SIZES(2, 2, 2, 2)};
+    const Mesh no_cp = {.size = SIZES(2, 2, 1, 2)};
     cr_assert(takes("megatron", one, "cp,tp,dp_shard"));
     cr_assert(takes("megatron", one, "tp,dp_shard,cp"));
     cr_assert(takes("megatron", instances, "tp,dp_replicate,dp_shard,cp"));
@@ -183,7 +183,7 @@ Test(target, our_executor_takes_every_order) {
     Error error = {0};
     cr_assert_eq(target_find("ndtune", &target, &error), STATUS_OK, "%s", error.message);
     for (int i = 0; i < FIRST_ORDERS; i++) {
-        cr_assert(target_takes_order(target, &(Mesh){.size = {2, 2, 2, 2}, .order = orders[i]}));
+        cr_assert(target_takes_order(target, &(Mesh){.size = SIZES(2, 2, 2, 2), .order = orders[i]}));
     }
 }
 

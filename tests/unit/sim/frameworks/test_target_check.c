@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "sim/frameworks/target.h"
+#include "tests/support/sizes.h"
 
 static Arena arena;
 static ModelSpec model;
@@ -24,8 +25,11 @@ TestSuite(target_check, .init = begin, .fini = end);
 
 // A plan of the mesh with the target's defaults.
 static TrainPlan plan_of(const Target *target, int replicate, int shard, int cp, int tp) {
-    TrainPlan plan = {
-        .mesh = {{replicate, shard, cp, tp}}, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .precision = DTYPE_BF16};
+    TrainPlan plan = {.mesh = {SIZES(replicate, shard, cp, tp)},
+                      .seq = 4096,
+                      .micro_batch = 1,
+                      .grad_accum = 1,
+                      .precision = DTYPE_BF16};
     plan.zero = target_default_zero(target, &plan.mesh);
     plan.cp_rotate = target_default_rotate(target);
     plan_canonical(&plan);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/memory/memory.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/sim/memory/examples.h"
 
 static const PrefetchOptions good = {.layers = 6, .micro_batches = 3};
@@ -190,7 +191,7 @@ Test(hazard_check, the_last_rank_is_checked_too) {
     const int16_t lane = builder_lane(&builder, "compute", -1);
     const int16_t group = builder_group(&builder, "tp", AXIS_BIT(AXIS_TP), 2);
     const int32_t buffer = builder_buffer(&builder, "whole", ROLE_ACTIVATION, 1, 512);
-    builder.program.plan.mesh = (Mesh){.size = {1, 1, 1, 2}};
+    builder.program.plan.mesh = (Mesh){.size = SIZES(1, 1, 1, 2)};
     builder_task(&builder, "first half", TASK_ZERO, lane, PHASE_FORWARD);
     builder_touch_part(&builder, ACCESS_WRITE, (BufferRef){.buffer = buffer, .rank_group = -1, .bytes = 256});
     builder_task(&builder, "own half", TASK_ADD, lane, PHASE_FORWARD);

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "sim/plan/plan.h"
+#include "tests/support/orders.h"
+#include "tests/support/sizes.h"
 
 static TrainPlan example(void) {
-    return (TrainPlan){.mesh = {{2, 4, 2, 2}},
+    return (TrainPlan){.mesh = {SIZES(2, 4, 2, 2)},
                        .seq = 8192,
                        .micro_batch = 3,
                        .grad_accum = 5,
@@ -27,7 +29,7 @@ Test(plan, a_plan_that_uses_everything_is_canonical_already) {
 
 Test(plan, nothing_to_shard_over_means_stage_zero_and_nothing_to_reshard) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){.size = {8, 1, 1, 4}};
+    plan.mesh = (Mesh){.size = SIZES(8, 1, 1, 4)};
     plan_canonical(&plan);
     cr_assert_eq(plan.zero, 0);
     cr_assert_eq(plan.reshard, RESHARD_ALWAYS);
@@ -35,7 +37,7 @@ Test(plan, nothing_to_shard_over_means_stage_zero_and_nothing_to_reshard) {
 
 Test(plan, a_context_parallel_group_is_something_to_shard_over) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){.size = {1, 1, 4, 1}};
+    plan.mesh = (Mesh){.size = SIZES(1, 1, 4, 1)};
     plan_canonical(&plan);
     cr_assert_eq(plan.zero, 3);
 }
@@ -65,7 +67,7 @@ Test(plan, cp_and_tp_do_not_multiply_the_batch) {
 
 Test(plan, a_large_batch_does_not_overflow) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){.size = {1024, 1024, 1, 1}};
+    plan.mesh = (Mesh){.size = SIZES(1024, 1024, 1, 1)};
     plan.grad_accum = 1024;
     plan.seq = 1 << 20;
     cr_assert_eq(plan_tokens_per_step(&plan), (INT64_C(3) << 30) << 20);
@@ -103,7 +105,7 @@ Test(plan, the_format_of_reductions_is_a_choice_where_gradients_are_sharded) {
 
 Test(plan, the_text_shows_the_canonical_plan_and_leaves_the_plan_alone) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){.size = {8, 1, 1, 4}};
+    plan.mesh = (Mesh){.size = SIZES(8, 1, 1, 4)};
     char text[PLAN_TEXT_BYTES];
     cr_assert_not_null(strstr(plan_text(&plan, text), "zero=0 reshard=always"));
     cr_assert_eq(plan.zero, 3);
@@ -111,7 +113,7 @@ Test(plan, the_text_shows_the_canonical_plan_and_leaves_the_plan_alone) {
 
 Test(plan, the_longest_text_fits) {
     TrainPlan plan = example();
-    plan.mesh = (Mesh){.size = {1024, 1024, 1, 1}};
+    plan.mesh = (Mesh){.size = SIZES(1024, 1024, 1, 1)};
     plan.seq = plan.micro_batch = plan.grad_accum = plan.zero = -2147483647;
     plan.precision = DTYPE_FP8;
     plan.tp_overlap = plan.bf16_master = true;
@@ -130,7 +132,7 @@ static uint64_t plan_number(const TrainPlan *plan) {
 Test(plan, another_order_of_the_axes_is_another_plan) {
     const TrainPlan usual = example();
     TrainPlan plan = example();
-    plan.mesh.order = axis_order((const Axis[]){AXIS_DP_SHARD, AXIS_TP, AXIS_CP, AXIS_DP_REPLICATE});
+    plan.mesh.order = order_of("dp_shard,tp,cp,dp_replicate");
     char text[PLAN_TEXT_BYTES];
     cr_assert_str_eq(strstr(plan_text(&plan, text), " order="), " order=dp_shard,tp,cp,dp_replicate");
     cr_assert_null(strstr(plan_text(&usual, text), " order="), "%s", text);
@@ -139,8 +141,7 @@ Test(plan, another_order_of_the_axes_is_another_plan) {
 
 Test(plan, axes_of_size_1_make_no_other_order) {
     TrainPlan plan = example(), usual;
-    plan.mesh = (Mesh){.size = {1, 4, 1, 2},
-                       .order = axis_order((const Axis[]){AXIS_DP_SHARD, AXIS_CP, AXIS_TP, AXIS_DP_REPLICATE})};
+    plan.mesh = (Mesh){.size = SIZES(1, 4, 1, 2), .order = order_of("dp_shard,cp,tp,dp_replicate")};
     usual = plan;
     usual.mesh.order = (AxisOrder){{0}};
     char text[PLAN_TEXT_BYTES], usual_text[PLAN_TEXT_BYTES];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/support/lowered.h"
+#include "tests/support/sizes.h"
 
 typedef struct Tally {
     int64_t count;
@@ -318,7 +319,7 @@ Test(lowering, a_plan_that_the_target_refuses_is_infeasible_in_words) {
     StepProgram program;
     cr_assert_eq(model_find("tiny", &arena, &model, &error), STATUS_OK);
     cr_assert_eq(target_find("ndtune", &target, &error), STATUS_OK);
-    const TrainPlan plan = {.mesh = {{1, 1, 1, 16}}, .seq = 64, .micro_batch = 1, .grad_accum = 1};
+    const TrainPlan plan = {.mesh = {SIZES(1, 1, 1, 16)}, .seq = 64, .micro_batch = 1, .grad_accum = 1};
     cr_assert_eq(step_lower(&model, &plan, target, &arena, &program, &error), STATUS_INFEASIBLE);
     cr_assert_neq(strstr(error.message, "16"), NULL);
     arena_free(&arena);

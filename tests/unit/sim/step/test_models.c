@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/support/lowered.h"
+#include "tests/support/sizes.h"
 
 static int count_kind(const StepProgram *program, TaskKind kind, Phase phase) {
     int count = 0;
@@ -274,7 +275,7 @@ Test(models, sequences_beyond_learned_positions_are_refused_in_words) {
     const char *reason = NULL;
     cr_assert_eq(model_find("gpt2", &arena, &model, &error), STATUS_OK);
     cr_assert_eq(target_find("ndtune", &target, &error), STATUS_OK);
-    const TrainPlan plan = {.mesh = {{1, 1, 1, 1}}, .seq = 2048, .micro_batch = 1, .grad_accum = 1};
+    const TrainPlan plan = {.mesh = {SIZES(1, 1, 1, 1)}, .seq = 2048, .micro_batch = 1, .grad_accum = 1};
     target_check(target, &model, &plan, &arena, &reason);
     cr_assert_str_eq(reason, "gpt2 has learned 1024 positions, seq=2048 is longer: use seq 1024 or less");
     arena_free(&arena);
@@ -287,7 +288,7 @@ static const char *refusal(Arena *arena, const char *name, const char *target_na
     const char *reason = NULL;
     cr_assert_eq(model_find(name, arena, &model, &error), STATUS_OK);
     cr_assert_eq(target_find(target_name, &target, &error), STATUS_OK);
-    const TrainPlan plan = {.mesh = {{1, 1, 1, tp}}, .seq = 512, .micro_batch = 1, .grad_accum = 1};
+    const TrainPlan plan = {.mesh = {SIZES(1, 1, 1, tp)}, .seq = 512, .micro_batch = 1, .grad_accum = 1};
     target_check(target, &model, &plan, arena, &reason);
     return reason;
 }
@@ -312,7 +313,7 @@ Test(models, a_norm_over_all_heads_refuses_tensor_parallelism_in_words) {
     const char *reason = NULL;
     cr_assert_eq(model_find("olmo2-7b", &arena, &model, &error), STATUS_OK);
     cr_assert_eq(target_find("megatron", &target, &error), STATUS_OK);
-    const TrainPlan plan = {.mesh = {{1, 1, 1, 2}}, .seq = 2048, .micro_batch = 1, .grad_accum = 1};
+    const TrainPlan plan = {.mesh = {SIZES(1, 1, 1, 2)}, .seq = 2048, .micro_batch = 1, .grad_accum = 1};
     target_check(target, &model, &plan, &arena, &reason);
     cr_assert_str_eq(reason, "olmo2-7b norms all heads of a token together, tp=2 would split them: use tp=1");
     arena_free(&arena);
