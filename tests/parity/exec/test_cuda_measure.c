@@ -6,6 +6,7 @@
 
 #include "exec/worker/session.h"
 #include "tests/parity/exec/exec_case.h"
+#include "tests/support/sizes.h"
 
 // A product that goes on until its time is over; attention of a library that this build has not.
 static void check_special(Session *session) {
@@ -34,7 +35,7 @@ Test(cuda_measure, every_kind_of_work_runs_and_takes_time) {
     Error error = {0};
     Session session = {0};
     RunOptions options = case_options();
-    TrainPlan plan = {.mesh = {.size = {1, 1, 1, 1}}, .seq = 16, .micro_batch = 1, .grad_accum = 1};
+    TrainPlan plan = {.mesh = {.size = SIZES(1, 1, 1, 1)}, .seq = 16, .micro_batch = 1, .grad_accum = 1};
     StepProgram program;
     plan.precision = DTYPE_BF16;
     plan_canonical(&plan);

@@ -1,6 +1,7 @@
 // Rank arithmetic on worked examples: order of the axes, groups, enumeration, text.
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/axes/mesh.h"
@@ -92,11 +93,12 @@ static void check_refused(const char *text, const char *message, const char *hin
 }
 
 Test(mesh, refusals_echo_the_word_and_say_what_is_allowed) {
-    check_refused("dp_shrad=8",
-                  "mesh \"dp_shrad=8\": unknown axis \"dp_shrad\"; axes are dp_replicate, dp_shard, cp, tp",
-                  "did you mean dp_shard?");
-    check_refused("pipeline=8",
-                  "mesh \"pipeline=8\": unknown axis \"pipeline\"; axes are dp_replicate, dp_shard, cp, tp", "");
+    char names[AXES_TEXT_BYTES], message[ERROR_MESSAGE_BYTES];
+    axes_text(AXIS_ALL, ", ", names);
+    snprintf(message, sizeof message, "mesh \"dp_shrad=8\": unknown axis \"dp_shrad\"; axes are %s", names);
+    check_refused("dp_shrad=8", message, "did you mean dp_shard?");
+    snprintf(message, sizeof message, "mesh \"pipeline=8\": unknown axis \"pipeline\"; axes are %s", names);
+    check_refused("pipeline=8", message, "");
     check_refused("tp", "mesh \"tp\": \"tp\" must be axis=size, such as tp=8", "");
     check_refused("tp=0", "mesh \"tp=0\": tp must be a whole number from 1 to 1048576, got \"0\"", "");
     check_refused("tp=2x", "mesh \"tp=2x\": tp must be a whole number from 1 to 1048576, got \"2x\"", "");
@@ -160,8 +162,11 @@ Test(mesh, orders_that_are_none_are_refused) {
     AxisOrder order;
     Error error = {0};
     cr_assert_eq(axis_order_parse("tp,shard", &order, &error), STATUS_USAGE);
-    cr_assert_str_eq(error.message, "rank order \"tp,shard\": unknown axis \"shard\"; it is \"default\" or a list of "
-                                    "dp_replicate, dp_shard, cp, tp from slow to fast");
+    char names[AXES_TEXT_BYTES], message[ERROR_MESSAGE_BYTES];
+    snprintf(message, sizeof message,
+             "rank order \"tp,shard\": unknown axis \"shard\"; it is \"default\" or a list of %s from slow to fast",
+             axes_text(AXIS_ALL, ", ", names));
+    cr_assert_str_eq(error.message, message);
     cr_assert_eq(axis_order_parse("tp,tp", &order, &error), STATUS_USAGE);
     cr_assert_str_eq(error.message, "rank order \"tp,tp\": tp is named twice");
     cr_assert_eq(axis_order_parse("", &order, &error), STATUS_USAGE);

@@ -24,16 +24,16 @@ static void end(void) {
 TestSuite(target_check, .init = begin, .fini = end);
 
 // A plan of the mesh with the target's defaults.
-static TrainPlan plan_of(const Target *target, int replicate, int shard, int cp, int tp) {
-    TrainPlan plan = {.mesh = {SIZES(replicate, shard, cp, tp)},
-                      .seq = 4096,
-                      .micro_batch = 1,
-                      .grad_accum = 1,
-                      .precision = DTYPE_BF16};
+static TrainPlan plan_on(const Target *target, const Mesh *mesh) {
+    TrainPlan plan = {.mesh = *mesh, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .precision = DTYPE_BF16};
     plan.zero = target_default_zero(target, &plan.mesh);
     plan.cp_rotate = target_default_rotate(target);
     plan_canonical(&plan);
     return plan;
+}
+
+static TrainPlan plan_of(const Target *target, int replicate, int shard, int cp, int tp) {
+    return plan_on(target, &(Mesh){.size = SIZES(replicate, shard, cp, tp)});
 }
 
 static const char *reason_of(const Target *target, const TrainPlan *plan) {
@@ -60,8 +60,7 @@ Test(target_check, of_56_power_of_two_shapes_of_32_accelerate_takes_42) {
     cr_assert_eq(model_find("llama-2-7b", NULL, &model, &error), STATUS_OK);
     cr_assert_eq(mesh_enumerate(32, AXES_FIRST, meshes, 56), 56);
     for (int i = 0; i < 56; i++) {
-        const int *size = meshes[i].size;
-        const TrainPlan plan = plan_of(accelerate, size[0], size[1], size[2], size[3]);
+        const TrainPlan plan = plan_on(accelerate, &meshes[i]);
         legal += reason_of(accelerate, &plan) == NULL;
     }
     cr_assert_eq(legal, 42);  // parallelism.md 1.1: R > 1 with S = 1 beside cp or tp is refused, 14 shapes
@@ -73,8 +72,7 @@ Test(target_check, the_executor_takes_all_56) {
     cr_assert_eq(model_find("llama-2-7b", NULL, &model, &error), STATUS_OK);
     mesh_enumerate(32, AXES_FIRST, meshes, 56);
     for (int i = 0; i < 56; i++) {
-        const int *size = meshes[i].size;
-        const TrainPlan plan = plan_of(ndtune, size[0], size[1], size[2], size[3]);
+        const TrainPlan plan = plan_on(ndtune, &meshes[i]);
         check_legal(ndtune, &plan);
     }
 }
@@ -85,8 +83,7 @@ Test(target_check, the_tiny_model_runs_on_every_shape_of_eight) {
     cr_assert_eq(model_find("tiny", NULL, &model, &error), STATUS_OK);
     cr_assert_eq(mesh_enumerate(8, AXES_FIRST, meshes, 20), 20);
     for (int i = 0; i < 20; i++) {
-        const int *size = meshes[i].size;
-        TrainPlan plan = plan_of(ndtune, size[0], size[1], size[2], size[3]);
+        TrainPlan plan = plan_on(ndtune, &meshes[i]);
         plan.seq = 128;
         check_legal(ndtune, &plan);
     }
