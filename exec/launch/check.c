@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/transport/transport.h"
+#include "sim/plan/plan_fields.h"
 
 enum { HEAD_DIM_GRAIN = 8, HEAD_DIM_MOST = 256 };  // kernels.h, KernelAttention
 
@@ -25,6 +26,13 @@ Status exec_check_backend(const RunOptions *options, Error *error) {
     }
     return transport_check(options->transport, error);
 }
+
+// Fields of a plan that the workers run, or that the checks below judge; others are refused.
+static const bool runs_field[PLAN_FIELD_COUNT] = {
+    [PLAN_SEQ] = true,        [PLAN_MICRO_BATCH] = true, [PLAN_GRAD_ACCUM] = true, [PLAN_ZERO] = true,
+    [PLAN_RESHARD] = true,    [PLAN_RECOMPUTE] = true,   [PLAN_CP_ROTATE] = true,  [PLAN_PRECISION] = true,
+    [PLAN_ATTENTION] = true,  [PLAN_FUSED] = true,       [PLAN_TP_OVERLAP] = true, [PLAN_MASTER_WEIGHTS] = true,
+    [PLAN_FP8_RECIPE] = true, [PLAN_REDUCE_DTYPE] = true};
 
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
                        Arena *arena) {
@@ -54,7 +62,7 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the executor computes in fp32 and bf16 on GPUs, not in %s",
                             dtype_name(plan->precision));
     }
-    return NULL;
+    return plan_refuse_others(plan, runs_field, "the executor does not run", arena);
 }
 
 // Other parts have no exact sums.

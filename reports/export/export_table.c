@@ -7,6 +7,7 @@
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
+#include "sim/plan/plan_fields.h"
 
 const ExportFormat *export_format_at(int index) {
     int count = 0, at = 0;
@@ -92,6 +93,13 @@ static bool other_reduction(const ConfigJob *job) {
     return plan->reduce_dtype != REDUCE_DTYPE_TARGET && plan->reduce_dtype != own;
 }
 
+// Fields of a plan that formats write or refuse below; others have no place in any file.
+static const bool says_field[PLAN_FIELD_COUNT] = {
+    [PLAN_SEQ] = true,        [PLAN_MICRO_BATCH] = true, [PLAN_GRAD_ACCUM] = true, [PLAN_ZERO] = true,
+    [PLAN_RESHARD] = true,    [PLAN_RECOMPUTE] = true,   [PLAN_CP_ROTATE] = true,  [PLAN_PRECISION] = true,
+    [PLAN_ATTENTION] = true,  [PLAN_FUSED] = true,       [PLAN_TP_OVERLAP] = true, [PLAN_MASTER_WEIGHTS] = true,
+    [PLAN_FP8_RECIPE] = true, [PLAN_REDUCE_DTYPE] = true};
+
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
@@ -115,7 +123,8 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
                                 columns[i].value, format->name, columns[i].what, columns[i].instead);
         }
     }
-    return NULL;
+    return plan_refuse_others(plan, says_field, arena_format(job->arena, "a file of %s has no place for", format->name),
+                              job->arena);
 }
 
 static const char *refuse_layout(const ExportFormat *format, const ConfigJob *job) {

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "sim/base/arena.h"
 #include "sim/plan/plan.h"
 
 // When the text names a field. What is there always is needed when the text is read back.
@@ -72,6 +73,11 @@ void plan_fields_unsaid(int values[PLAN_FIELD_COUNT]);
 // The value of a field as text: its word, or the number written into out.
 enum { PLAN_VALUE_BYTES = 16 };
 const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES]);
+
+// Why a plan cannot be taken by those who know these fields alone: the first other one that is not at its usual value,
+// "%s=%s: use %s=%s" behind `whose` in the arena; NULL.
+const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIELD_COUNT], const char *whose,
+                               Arena *arena);
 
 // Every field but those of the batch as bits, different for different plans; of `without` (PLAN_BIT) none.
 #define PLAN_BIT(id) (1u << (id))
