@@ -1,3 +1,5 @@
+// The schedules that there are, a row each.
+
 #include "sim/step/schedules/schedule.h"
 
 extern const Schedule schedule_accumulate;
