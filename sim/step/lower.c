@@ -215,7 +215,6 @@ Status step_lower_scheduled(const ModelSpec *model, const TrainPlan *plan, const
                          .target = target,
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
-                         .shards = plan->zero > 0 ? plan_shard_count(plan) : 1,
                          .reduce_each = reduces_each_step(plan, target)};
     lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
     lowering.master_dtype = target->master_fp32 && !plan->bf16_master ? DTYPE_FP32 : plan_activation_dtype(plan);

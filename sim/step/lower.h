@@ -122,7 +122,6 @@ typedef struct Lowering {
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
     bool first, last;  // of the micro-steps of a step: the variant being lowered
     int tp, cp;
-    int shards;                     // ranks that share a unit: dp_shard * cp from stage 1 on, else 1
     bool fused_qkv, fused_gate_up;  // one GEMM for several parameter slices
     Fp8Flavour fp8;                 // FP8_NONE unless the plan's precision is fp8
     int32_t fp8_weights;            // copies of a layer's matrices that its GEMMs read; -1 = they read the weights
@@ -139,7 +138,8 @@ Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, cons
 Op *op_mark(Lowering *lowering, Section section, Mark mark, const char *name);
 OpRef op_whole(const Lowering *lowering, int32_t tensor);
 OpRef op_absent(void);
-OpRef own_slice(const Lowering *lowering, int32_t tensor);  // this rank's shard inside a whole tensor
+// This rank's shard inside a tensor of the whole unit.
+OpRef own_slice(const Lowering *lowering, const Unit *unit, int32_t tensor);
 OpRef shard_gradient(const Lowering *lowering, const Unit *unit);
 void op_operand(Op *op, OpRef ref, Access access);
 Op *op_list_append(Arena *arena, OpList *list, const Op *op);  // a copy

@@ -166,8 +166,8 @@ void lower_fp8_weights(Lowering *lowering) {
 
 // torchao's precomputed scales of all weights, of the update before: one reduction over the ranks that share them.
 void lower_fp8_begin(Lowering *lowering) {
-    if (lowering->weight_scales >= 0 && lowering->first && lowering->shards > 1) {
-        add_scale_reduce(lowering, SECTION_BEGIN, LANE_CTL, lowering->shard_group,
+    if (lowering->weight_scales >= 0 && lowering->first && lowering->units[UNIT_LAYER].shards > 1) {
+        add_scale_reduce(lowering, SECTION_BEGIN, LANE_CTL, lowering->units[UNIT_LAYER].shard_group,
                          op_whole(lowering, lowering->weight_scales));
     }
 }

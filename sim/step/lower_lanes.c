@@ -396,7 +396,6 @@ static void copy_tables(Assembly *assembly) {
         program->groups[i] = lowering->groups[i];
     }
     program->group_count = lowering->group_count;
-    program->shard_group = lowering->shard_group;
     program->tp_group = lowering->tp_group;
     program->cp_group = lowering->cp_group;
     program->slices = ARENA_ARRAY(lowering->arena, ParamSlice, lowering->slice_count);

@@ -72,7 +72,7 @@ static int64_t gathered_elements(const Lowering *lowering, int u) {
     if (u != UNIT_LAYER || !fp8_gathers_weights(lowering)) {
         return unit->padded_elements;
     }
-    const int64_t grain = (int64_t)lowering->shards * STEP_ALIGN_BYTES;
+    const int64_t grain = (int64_t)unit->shards * STEP_ALIGN_BYTES;
     return (fp8_weight_bytes(lowering, unit->elements) + grain - 1) / grain * grain;
 }
 
@@ -153,18 +153,18 @@ void lower_unit_tensors(Lowering *lowering) {
     fp8_choose_weights(lowering);
 }
 
-OpRef own_slice(const Lowering *lowering, int32_t tensor) {
+OpRef own_slice(const Lowering *lowering, const Unit *unit, int32_t tensor) {
     OpRef ref = op_whole(lowering, tensor);
-    if (lowering->shards > 1) {
-        ref.bytes /= lowering->shards;
-        ref.rank_group = lowering->shard_group;
+    if (unit->shards > 1) {
+        ref.bytes /= unit->shards;
+        ref.rank_group = unit->shard_group;
         ref.rank_stride_bytes = ref.bytes;
     }
     return ref;
 }
 
 OpRef shard_gradient(const Lowering *lowering, const Unit *unit) {
-    return unit->gradient_shard == unit->gradient_full ? own_slice(lowering, unit->gradient_shard)
+    return unit->gradient_shard == unit->gradient_full ? own_slice(lowering, unit, unit->gradient_shard)
                                                        : op_whole(lowering, unit->gradient_shard);
 }
 
@@ -229,7 +229,7 @@ static int32_t gather_out(Lowering *lowering, int u) {
 static void emit_gather(Lowering *lowering, const Place *place) {
     Unit *unit = &lowering->units[place->unit];
     const Op gather =
-        op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather weights", place->phase);
+        op_collective(lowering, TASK_ALL_GATHER, LANE_AG, unit->shard_group, "gather weights", place->phase);
     if (!lowering->target->shard_copies) {
         const int32_t part = unit->working >= 0 ? unit->working : unit->master;
         place_collective(lowering, place, gather, place_ref(lowering, place, part),
@@ -238,7 +238,7 @@ static void emit_gather(Lowering *lowering, const Place *place) {
     }
     const Tensor weights = lowering->tensors[lowering->weights[place->unit]];
     const int32_t part = unit_tensor(lowering, unit_names(lowering, place->unit)->part, ROLE_COMMUNICATION,
-                                     weights.dtype, weights.bytes / dtype_bytes(weights.dtype) / lowering->shards, 1);
+                                     weights.dtype, weights.bytes / dtype_bytes(weights.dtype) / unit->shards, 1);
     Op *copy = place_copy(lowering, place, LANE_AG, "gather copy in", unit->master, part);
     if (weights.scale >= 0) {
         op_operand(copy, op_whole(lowering, weights.scale), ACCESS_READ);
@@ -343,11 +343,12 @@ static OpRef indexed(const Place *place, OpRef ref) {
 }
 
 static void emit_replica_sum(Lowering *lowering, const Place *place, OpRef gradient) {
-    if (lowering_group_size(lowering, lowering->replicate_group) > 1) {
-        place_collective(lowering, place,
-                         op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->replicate_group,
-                                       "replica gradient sum", PHASE_REDUCE),
-                         gradient, op_absent());
+    const int16_t group = lowering->units[place->unit].replica_group;
+    if (lowering_group_size(lowering, group) > 1) {
+        place_collective(
+            lowering, place,
+            op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, group, "replica gradient sum", PHASE_REDUCE), gradient,
+            op_absent());
     }
 }
 
@@ -391,7 +392,7 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
     const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype;
     const bool adds = lowering->reduce_each && !lowering->first;
-    const bool replicas = lowering_group_size(lowering, lowering->replicate_group) > 1;
+    const bool replicas = lowering_group_size(lowering, unit->replica_group) > 1;
     const bool replicas_each = lowering->reduce_each && lowering->target->replicas_each_step;
     const int32_t source = reduce_source(lowering, place);
     const int32_t part = cast || adds
@@ -401,9 +402,10 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
                              : unit->gradient_shard;
     place_collective(
         lowering, place,
-        op_collective(lowering, TASK_REDUCE_SCATTER, LANE_RS, lowering->shard_group, "reduce gradients", PHASE_REDUCE),
+        op_collective(lowering, TASK_REDUCE_SCATTER, LANE_RS, unit->shard_group, "reduce gradients", PHASE_REDUCE),
         place_ref(lowering, place, source),
-        part == unit->gradient_full ? indexed(place, own_slice(lowering, part)) : place_ref(lowering, place, part));
+        part == unit->gradient_full ? indexed(place, own_slice(lowering, unit, part))
+                                    : place_ref(lowering, place, part));
     const bool replicas_first = replicas_each || (cast && lowering->last && !lowering->reduce_each);
     if (replicas_first) {
         emit_replica_sum(lowering, place, place_ref(lowering, place, part));

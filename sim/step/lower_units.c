@@ -38,7 +38,6 @@ static void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
         .part = lowering->part,
         .tensor = slices_of_part(lowering),
         .split = spec->split,
-        .trainable = true,
         .decay = spec->fill == FILL_NORMAL,
         .global_rows = spec->rows,
         .global_cols = spec->cols,
@@ -63,7 +62,11 @@ static void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
 static Unit *begin_unit(Lowering *lowering, int index, const char *name, int instances) {
     Unit *unit = &lowering->units[index];
     *unit = (Unit){.name = name,
+                   .layered = index == UNIT_LAYER,
                    .instances = instances,
+                   .shards = lowering->plan->zero > 0 ? plan_shard_count(lowering->plan) : 1,
+                   .shard_group = lowering->shard_group,
+                   .replica_group = lowering->replicate_group,
                    .first_slice = lowering->slice_count,
                    .master = -1,
                    .moment1 = -1,
@@ -75,10 +78,10 @@ static Unit *begin_unit(Lowering *lowering, int index, const char *name, int ins
     return unit;
 }
 
-static void end_unit(const Lowering *lowering, Unit *unit) {
-    const int64_t grain = (int64_t)lowering->shards * SHARD_ALIGN_ELEMENTS;
+static void end_unit(Unit *unit) {
+    const int64_t grain = (int64_t)unit->shards * SHARD_ALIGN_ELEMENTS;
     unit->padded_elements = (unit->elements + grain - 1) / grain * grain;
-    unit->shard_elements = unit->padded_elements / lowering->shards;
+    unit->shard_elements = unit->padded_elements / unit->shards;
 }
 
 // Between the blocks of a sequence-parallel layer a tp rank has its own tokens only.
@@ -200,18 +203,18 @@ void lower_units(Lowering *lowering) {
     if (root) {
         add_head_slices(lowering, edge);
     }
-    end_unit(lowering, edge);
+    end_unit(edge);
 
     Unit *layer = begin_unit(lowering, UNIT_LAYER, "layer", lowering->model->layers);
     lowering->part = UNIT_LAYER;
     add_layer_slices(lowering, layer);
-    end_unit(lowering, layer);
+    end_unit(layer);
 
     if (!root) {
         Unit *head = begin_unit(lowering, UNIT_HEAD, "head", 1);
         add_final_norm_slices(lowering, head);
         add_head_slices(lowering, head);
-        end_unit(lowering, head);
+        end_unit(head);
     }
 }
 

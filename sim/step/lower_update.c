@@ -35,14 +35,14 @@ static void emit_scalar_sum(Lowering *lowering, int16_t group, int32_t tensor, c
 }
 
 static OpRef master_ref(const Lowering *lowering, const Unit *unit) {
-    return unit->master == unit->working ? own_slice(lowering, unit->master) : op_whole(lowering, unit->master);
+    return unit->master == unit->working ? own_slice(lowering, unit, unit->master) : op_whole(lowering, unit->master);
 }
 
 static OpRef working_ref(const Lowering *lowering, const Unit *unit) {
     if (unit->working < 0 || unit->working == unit->master) {
         return op_absent();
     }
-    return unit->gathered >= 0 ? op_whole(lowering, unit->working) : own_slice(lowering, unit->working);
+    return unit->gathered >= 0 ? op_whole(lowering, unit->working) : own_slice(lowering, unit, unit->working);
 }
 
 // A foreach optimizer holds a temporary for all parameters at once.
@@ -72,8 +72,8 @@ static int64_t undecayed_elements(const Lowering *lowering, const Unit *unit) {
     return elements;
 }
 
-// The embedding goes first, so its temporary is the one that is made.
-static void emit_adamw(Lowering *lowering, Section section, int u) {
+// The first unit makes the temporary of all.
+static void emit_adamw(Lowering *lowering, Section section, int u, bool first) {
     const Unit *unit = &lowering->units[u];
     const OpRef temporary = foreach_temporary(lowering);
     Op *op = op_add(lowering, section, TASK_ADAMW, PHASE_OPTIMIZER, "adamw");
@@ -87,16 +87,16 @@ static void emit_adamw(Lowering *lowering, Section section, int u) {
     op_operand(op, shard_gradient(lowering, unit), ACCESS_READ);
     op_operand(op, op_whole(lowering, lowering->norm_tensor), ACCESS_READ);
     op_operand(op, working_ref(lowering, unit), ACCESS_WRITE);
-    op_operand(op, temporary, u == UNIT_EMBEDDING ? ACCESS_WRITE : ACCESS_UPDATE);
+    op_operand(op, temporary, first ? ACCESS_WRITE : ACCESS_UPDATE);
     if (u == UNIT_LAYER && lowering->weight_scales >= 0) {
         op_operand(op, op_whole(lowering, lowering->weight_scales), ACCESS_UPDATE);
     }
-    if (lowering->shards > 1 && unit->gathered < 0) {
-        Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->shard_group, "gather updated weights",
+    if (unit->shards > 1 && unit->gathered < 0) {
+        Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, unit->shard_group, "gather updated weights",
                                   PHASE_OPTIMIZER);
         gather.task.unit = (int16_t)u;
         gather.task.payload_bytes = lowering->tensors[unit->working].bytes;
-        op_operand(&gather, own_slice(lowering, unit->working), ACCESS_READ);
+        op_operand(&gather, own_slice(lowering, unit, unit->working), ACCESS_READ);
         op_operand(&gather, op_whole(lowering, unit->working), ACCESS_WRITE);
         op_list_append(lowering->arena, &lowering->lists[section], &gather);
     }
@@ -109,13 +109,12 @@ void lower_update(Lowering *lowering) {
     zero->task.rows = zero->task.cols = 1;
     zero->task.dtype = DTYPE_FP32;
     op_operand(zero, op_whole(lowering, lowering->norm_square_tensor), ACCESS_WRITE);
-    static const Section norm_section[UNIT_COUNT] = {
-        [UNIT_LAYER] = SECTION_NORM_LAYER, [UNIT_HEAD] = SECTION_UPDATE, [UNIT_EMBEDDING] = SECTION_UPDATE};
-    static const int order[UNIT_COUNT] = {UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
-    for (int i = 0; i < UNIT_COUNT; i++) {
-        if (order[i] < lowering->unit_count) {
-            lower_late_reduce(lowering, norm_section[order[i]], order[i]);
-            emit_square_sum(lowering, norm_section[order[i]], order[i]);
+    for (int edges = 0; edges < 2; edges++) {  // the layers' squares are summed before those of the edges
+        for (int u = lowering->unit_count - 1; u >= 0; u--) {
+            if (lowering->units[u].layered != (edges == 1)) {
+                lower_late_reduce(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
+                emit_square_sum(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
+            }
         }
     }
     emit_scalar_sum(lowering, lowering->data_group, lowering->loss_tensor, "loss sum over ranks");
@@ -125,9 +124,13 @@ void lower_update(Lowering *lowering) {
     clip->task.dtype = DTYPE_FP32;
     op_operand(clip, op_whole(lowering, lowering->norm_square_tensor), ACCESS_READ);
     op_operand(clip, op_whole(lowering, lowering->norm_tensor), ACCESS_WRITE);
-    emit_adamw(lowering, SECTION_UPDATE, UNIT_EMBEDDING);
-    if (lowering->head_unit == UNIT_HEAD) {
-        emit_adamw(lowering, SECTION_UPDATE, UNIT_HEAD);
+    bool first = true;
+    for (int layers = 0; layers < 2; layers++) {  // the edges are updated before the layers
+        for (int u = 0; u < lowering->unit_count; u++) {
+            if (lowering->units[u].layered == (layers == 1)) {
+                emit_adamw(lowering, layers ? SECTION_UPDATE_LAYER : SECTION_UPDATE, u, first);
+                first = false;
+            }
+        }
     }
-    emit_adamw(lowering, SECTION_UPDATE_LAYER, UNIT_LAYER);
 }

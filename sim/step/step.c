@@ -164,7 +164,8 @@ int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, const 
 
 void step_shard_range(const StepProgram *program, const Unit *unit, const MeshCoordinates *at, int64_t *first,
                       int64_t *count) {
-    const int index = program->plan.zero > 0 ? mesh_group_index(&program->plan.mesh, AXES_SHARD_GROUP, at) : 0;
+    const AxisMask axes = program->groups[unit->shard_group].axes;
+    const int index = unit->shards > 1 ? mesh_group_index(&program->plan.mesh, axes, at) : 0;
     *first = index * unit->shard_elements;
     const int64_t left = unit->elements - *first;
     *count = left < 0 ? 0 : left < unit->shard_elements ? left : unit->shard_elements;

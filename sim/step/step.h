@@ -177,7 +177,6 @@ typedef struct ParamSlice {
     int32_t part;      // embedding, layer or head, whatever unit it is in
     int32_t tensor;    // stable id inside the part; with part and layer it keys initial values
     ParamSplit split;
-    bool trainable;
     bool decay;  // AdamW weight decay applies (not to norms)
     int64_t global_rows, global_cols;
     int64_t local_rows, local_cols;
@@ -190,15 +189,19 @@ typedef struct ParamSlice {
 // and head: there are two.
 enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
 
-// What is gathered and reduced together: embedding, one decoder layer, final norm + head; or the edges in one, and one
-// decoder layer. All flat: slices back to back.
+// A group of parameters that is gathered, reduced and updated together: embedding, one decoder layer, final norm and
+// head; or the edges in one, and one decoder layer. All flat: slices back to back. Each has ranks of its own: those
+// that share it, and those that hold the same shard.
 typedef struct Unit {
-    const char *name;   // "embedding" "layer" "head", or "root" "layer"
-    int32_t instances;  // layers for "layer", else 1
+    const char *name;                    // "embedding" "layer" "head", or "root" "layer"
+    bool layered;                        // an instance per layer
+    int32_t instances;                   // layers where layered, else 1
+    int32_t shards;                      // ranks that share it; 1 = each holds the whole
+    int16_t shard_group, replica_group;  // indices into groups
     int32_t first_slice, slice_count;
     int64_t elements;             // tp-local, without padding
-    int64_t padded_elements;      // multiple of shard_count * 64
-    int64_t shard_elements;       // padded_elements / shard_count
+    int64_t padded_elements;      // multiple of shards * 64
+    int64_t shard_elements;       // padded_elements / shards
     int64_t partial_elements;     // leading elements whose gradient every tp rank has a part of
     int64_t replicated_elements;  // leading elements that every tp rank holds (norms, positions; TP_HF: edges too)
     // Buffers (slots = instances), -1 where absent. Working copy = what forward reads when not gathered.
@@ -227,7 +230,7 @@ typedef struct StepProgram {
     int32_t lane_count;
     Group *groups;
     int32_t group_count;
-    int16_t shard_group, tp_group, cp_group;  // indices into groups; the group of one rank is a group too
+    int16_t tp_group, cp_group;  // indices into groups; the group of one rank is a group too
     Unit *units;
     int32_t unit_count;
     ParamSlice *slices;

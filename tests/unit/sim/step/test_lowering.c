@@ -68,9 +68,9 @@ Test(lowering, stage_3_gathers_twice_and_reduces_once_per_layer) {
     const StepProgram program = example(&arena, "ndtune");
     // A layer has 202,383,360 parameters, half of them on a tp rank (norms whole): 193 MiB in bf16, 386 MiB in fp32
     // (parallelism.md 6.1).
-    const Tally forward = tally(&program, TASK_ALL_GATHER, program.shard_group, PHASE_FORWARD);
-    const Tally backward = tally(&program, TASK_ALL_GATHER, program.shard_group, PHASE_BACKWARD);
-    const Tally reduce = tally(&program, TASK_REDUCE_SCATTER, program.shard_group, PHASE_REDUCE);
+    const Tally forward = tally(&program, TASK_ALL_GATHER, program.units[0].shard_group, PHASE_FORWARD);
+    const Tally backward = tally(&program, TASK_ALL_GATHER, program.units[0].shard_group, PHASE_BACKWARD);
+    const Tally reduce = tally(&program, TASK_REDUCE_SCATTER, program.units[0].shard_group, PHASE_REDUCE);
     cr_assert_eq(forward.count, 1);
     cr_assert_eq(backward.count, 1);
     cr_assert_eq(reduce.count, 1);
@@ -82,8 +82,8 @@ Test(lowering, stage_3_gathers_twice_and_reduces_once_per_layer) {
 Test(lowering, accelerate_reduces_gradients_in_bf16) {
     Arena arena = {0};
     const StepProgram program = example(&arena, "accelerate");
-    cr_assert_float_eq(tally(&program, TASK_REDUCE_SCATTER, program.shard_group, PHASE_REDUCE).payload_bytes / MIB, 193,
-                       0.5);
+    cr_assert_float_eq(
+        tally(&program, TASK_REDUCE_SCATTER, program.units[0].shard_group, PHASE_REDUCE).payload_bytes / MIB, 193, 0.5);
     arena_free(&arena);
 }
 
@@ -96,8 +96,8 @@ Test(lowering, accelerate_reduces_gradients_of_fp16_in_fp16) {
     Error error = {0};
     cr_assert_eq(step_lower(&program.model, &plan, program.target, &arena, &half, &error), STATUS_OK);
     // its mixed-precision policy has one dtype for parameters and reduction (accelerate's set_mixed_precision)
-    cr_assert_eq(tally(&half, TASK_REDUCE_SCATTER, half.shard_group, PHASE_REDUCE).payload_bytes,
-                 tally(&program, TASK_REDUCE_SCATTER, program.shard_group, PHASE_REDUCE).payload_bytes);
+    cr_assert_eq(tally(&half, TASK_REDUCE_SCATTER, half.units[0].shard_group, PHASE_REDUCE).payload_bytes,
+                 tally(&program, TASK_REDUCE_SCATTER, program.units[0].shard_group, PHASE_REDUCE).payload_bytes);
     arena_free(&arena);
 }
 
@@ -110,8 +110,8 @@ Test(lowering, fp32_gradients_may_be_reduced_in_bf16) {
         const StepProgram full = lowered(&arena, request);
         request.reduce_dtype = REDUCE_DTYPE_BF16;
         const StepProgram half = lowered(&arena, request);
-        const Tally whole = tally(&full, TASK_REDUCE_SCATTER, full.shard_group, PHASE_REDUCE),
-                    cut = tally(&half, TASK_REDUCE_SCATTER, half.shard_group, PHASE_REDUCE);
+        const Tally whole = tally(&full, TASK_REDUCE_SCATTER, full.units[0].shard_group, PHASE_REDUCE),
+                    cut = tally(&half, TASK_REDUCE_SCATTER, half.units[0].shard_group, PHASE_REDUCE);
         cr_expect_eq(cut.count, whole.count);
         cr_expect_float_eq(cut.payload_bytes, whole.payload_bytes / 2, 1);
         const Unit *layer = &half.units[1];
@@ -127,8 +127,8 @@ Test(lowering, bf16_gradients_may_be_reduced_in_fp32) {
     const StepProgram half = lowered(&arena, request);
     request.reduce_dtype = REDUCE_DTYPE_FP32;
     const StepProgram full = lowered(&arena, request);
-    cr_expect_float_eq(tally(&full, TASK_REDUCE_SCATTER, full.shard_group, PHASE_REDUCE).payload_bytes,
-                       2 * tally(&half, TASK_REDUCE_SCATTER, half.shard_group, PHASE_REDUCE).payload_bytes, 1);
+    cr_expect_float_eq(tally(&full, TASK_REDUCE_SCATTER, full.units[0].shard_group, PHASE_REDUCE).payload_bytes,
+                       2 * tally(&half, TASK_REDUCE_SCATTER, half.units[0].shard_group, PHASE_REDUCE).payload_bytes, 1);
     arena_free(&arena);
 }
 
@@ -282,7 +282,7 @@ Test(lowering, megatron_holds_whole_gradients_without_accumulation_too) {
 Test(lowering, reshard_never_gathers_each_layer_once_and_keeps_all) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, (LoweredRequest){.mesh = "dp_shard=4", .reshard = RESHARD_NEVER});
-    cr_assert_eq(tally(&program, TASK_ALL_GATHER, program.shard_group, PHASE_BACKWARD).count, 0);
+    cr_assert_eq(tally(&program, TASK_ALL_GATHER, program.units[0].shard_group, PHASE_BACKWARD).count, 0);
     cr_assert_eq(program.buffers[program.units[1].gathered].slots, program.model.layers);
     arena_free(&arena);
 }
