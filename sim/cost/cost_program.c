@@ -14,7 +14,7 @@ static KeyTable key_table_new(int32_t tasks, Arena *arena) {
     while (size < 2 * (uint64_t)tasks) {
         size *= 2;
     }
-    KeyTable table = {.first = ARENA_ARRAY(arena, int32_t, size), .mask = size - 1};
+    KeyTable table = {.first = ARENA_UNCLEARED(arena, int32_t, size), .mask = size - 1};
     for (uint64_t i = 0; i < size; i++) {
         table.first[i] = -1;
     }
@@ -33,7 +33,7 @@ static int32_t *key_table_slot(const KeyTable *table, const StepProgram *program
 TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena *arena) {
     const ClusterProfile shared = program_profile(model, program);
     const CostModel seen = {.profile = &shared, .target = model->target};
-    TaskCost *costs = ARENA_ARRAY(arena, TaskCost, program->task_count);
+    TaskCost *costs = ARENA_UNCLEARED(arena, TaskCost, program->task_count);
     const KeyTable table = key_table_new(program->task_count, arena);
     for (int32_t i = 0; i < program->task_count; i++) {
         int32_t *slot = key_table_slot(&table, program, program->tasks[i].key);

@@ -11,14 +11,14 @@ void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena) {
     *walker = (Walker){.compiled = compiled, .arena = arena};
     walker->slot_counts = ARENA_ARRAY(arena, int32_t, compiled->slot_count + 1);
     for (int lane = 0; lane < ENGINE_LANES; lane++) {
-        walker->rings[lane].slots = ARENA_ARRAY(arena, Instance, FIRST_RING);
+        walker->rings[lane].slots = ARENA_UNCLEARED(arena, Instance, FIRST_RING);
         walker->rings[lane].mask = FIRST_RING - 1;
     }
 }
 
 static void ring_grow(LaneRing *ring, int32_t kept, Arena *arena) {
     const uint32_t size = 2 * (ring->mask + 1);
-    Instance *slots = ARENA_ARRAY(arena, Instance, size);
+    Instance *slots = ARENA_UNCLEARED(arena, Instance, size);
     for (int32_t i = kept > 0 ? kept - 1 : 0; i < ring->pulled; i++) {
         slots[(uint32_t)i & (size - 1)] = ring->slots[(uint32_t)i & ring->mask];
     }

@@ -130,7 +130,7 @@ static void choose_micro_steps(Assembly *assembly, const Variant *variants, int3
 static void make_buffers(Assembly *assembly) {
     const Lowering *lowering = assembly->lowering;
     StepProgram *program = assembly->program;
-    program->buffers = ARENA_ARRAY(lowering->arena, Buffer, lowering->tensor_count);
+    program->buffers = ARENA_UNCLEARED(lowering->arena, Buffer, lowering->tensor_count);
     for (size_t t = 0; t < lowering->tensor_count; t++) {
         const Tensor *tensor = &lowering->tensors[t];
         assembly->buffer_of[t] = -1;
@@ -157,7 +157,7 @@ static void make_buffers(Assembly *assembly) {
 static void make_events(Assembly *assembly) {
     const Lowering *lowering = assembly->lowering;
     StepProgram *program = assembly->program;
-    program->events = ARENA_ARRAY(lowering->arena, Event, lowering->tensor_count * LANE_COUNT * 2);
+    program->events = ARENA_UNCLEARED(lowering->arena, Event, lowering->tensor_count * LANE_COUNT * 2);
     for (size_t t = 0; t < lowering->tensor_count; t++) {
         const unsigned touched = assembly->reads[t] | assembly->writes[t];
         for (int lane = 0; lane < LANE_COUNT; lane++) {
@@ -419,13 +419,13 @@ static void copy_tables(Assembly *assembly) {
 }
 
 void lower_lanes(Lowering *lowering, Variant variants[VARIANT_COUNT], const MicroLoops *loops, StepProgram *program) {
-    Assembly assembly = {.lowering = lowering,
-                         .program = program,
-                         .buffer_of = ARENA_ARRAY(lowering->arena, int32_t, lowering->tensor_count),
-                         .reads = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
-                         .writes = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
-                         .event_of =
-                             arena_array(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
+    Assembly assembly = {
+        .lowering = lowering,
+        .program = program,
+        .buffer_of = ARENA_ARRAY(lowering->arena, int32_t, lowering->tensor_count),
+        .reads = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
+        .writes = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
+        .event_of = arena_array_uncleared(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
     visit_ops(&assembly, variants, note_lanes);
     choose_slots(&assembly, variants);
     choose_micro_steps(&assembly, variants, loops->in_flight);
