@@ -8,6 +8,15 @@
 
 #include <string.h>
 
+// A block of the first micro-step: those behind it mostly have the same one at the same place.
+typedef struct FirstBlock {
+    int32_t *tasks;
+    int32_t count;
+    const KnownBlock *measured;
+} FirstBlock;
+
+enum { FIRST_BLOCKS = 32 };  // of a section; further ones are measured as they come
+
 typedef struct Builder {
     Overlap *overlap;
     const StepProgram *program;
@@ -24,6 +33,11 @@ typedef struct Builder {
     Arena *scratch;
     SlotNumber *numbers;
     int32_t compiled;  // stretches
+    FirstBlock first[OVERLAP_SECTIONS][FIRST_BLOCKS];
+    int32_t first_count[OVERLAP_SECTIONS];
+    int32_t closed;   // blocks of the section
+    bool is_first;    // micro-step
+    bool like_first;  // the block closed last
     const int32_t *first_slot;
     OverlapSection section;
 } Builder;
@@ -115,10 +129,59 @@ static OpRange shared_range(Overlap *overlap, MicroVariant variant, OverlapSecti
     return range;
 }
 
-static void close_block(Builder *builder) {
-    Overlap *overlap = builder->overlap;
-    if (builder->pending_count == 0) {
-        return;
+static bool same_task(const StepProgram *program, const Task *a, const Task *b) {
+    return a->key == b->key && a->lane == b->lane && a->phase == b->phase && a->wait_count == b->wait_count &&
+           a->record_count == b->record_count && a->operand_count == b->operand_count &&
+           memcmp(&program->event_refs[a->first_wait], &program->event_refs[b->first_wait],
+                  (size_t)a->wait_count * sizeof(EventRef)) == 0 &&
+           memcmp(&program->event_refs[a->first_record], &program->event_refs[b->first_record],
+                  (size_t)a->record_count * sizeof(EventRef)) == 0;
+}
+
+static bool same_touch(const StepProgram *program, const Task *a, const Task *b) {
+    for (int i = 0; i < a->operand_count; i++) {
+        const Operand *x = task_operand(program, a, i), *y = task_operand(program, b, i);
+        if (x->ref.buffer != y->ref.buffer || x->access != y->access) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// The block at this place of the first micro-step, if all that is measured is the same: its tasks, and those before it,
+// which are another block's or, at the beginning of a pass, its own.
+static const KnownBlock *block_of_first(const Builder *builder) {
+    const bool in_layers = builder->section == SECTION_FORWARD || builder->section == SECTION_BACKWARD;
+    const bool before_too = builder->like_first || (in_layers && !builder->opened);
+    if (builder->is_first || !before_too || builder->closed >= builder->first_count[builder->section]) {
+        return NULL;
+    }
+    const FirstBlock *first = &builder->first[builder->section][builder->closed];
+    const StepProgram *program = builder->program;
+    bool same = first->count == builder->pending_count;
+    for (int32_t i = 0; same && i < first->count; i++) {
+        const Task *a = &program->tasks[first->tasks[i]], *b = &program->tasks[builder->pending[i]];
+        same = same_task(program, a, b) && same_touch(program, a, b);
+    }
+    return same ? first->measured : NULL;
+}
+
+static void keep_first(Builder *builder, const KnownBlock *measured) {
+    int32_t *count = &builder->first_count[builder->section];
+    if (builder->is_first && *count < FIRST_BLOCKS) {
+        FirstBlock *first = &builder->first[builder->section][(*count)++];
+        *first = (FirstBlock){.tasks = ARENA_UNCLEARED(builder->scratch, int32_t, builder->pending_count),
+                              .count = builder->pending_count,
+                              .measured = measured};
+        memcpy(first->tasks, builder->pending, (size_t)builder->pending_count * sizeof *first->tasks);
+    }
+}
+
+static const KnownBlock *measure_pending(Builder *builder) {
+    const KnownBlock *same = block_of_first(builder);
+    builder->like_first = builder->is_first || same;
+    if (same) {
+        return same;
     }
     const BlockTasks tasks = {
         .program = builder->program,
@@ -131,6 +194,16 @@ static void close_block(Builder *builder) {
         .joins = builder->section == SECTION_BEGIN};  // the first layer waits for the embedding's sum
     const BlockCode code = block_compile(&tasks, builder->scratch);
     const KnownBlock *measured = block_memo_find(builder->known, &code, builder->scratch);
+    keep_first(builder, measured);
+    return measured;
+}
+
+static void close_block(Builder *builder) {
+    Overlap *overlap = builder->overlap;
+    if (builder->pending_count == 0) {
+        return;
+    }
+    const KnownBlock *measured = measure_pending(builder);
     const int32_t block = block_index(builder, &measured->block);
     const int unit = section_unit(builder);
     append_op(builder, (OverlapOp){.kind = SHARD_KINDS,
@@ -149,6 +222,7 @@ static void close_block(Builder *builder) {
     builder->pending = spare;
     builder->pending_count = 0;
     builder->opened = true;
+    builder->closed++;
 }
 
 static bool keeps_weights(const Builder *builder) {
@@ -257,6 +331,7 @@ static void add_section(Builder *builder, MicroVariant variant, OverlapSection s
     OpRange range = {.first = builder->overlap->op_count};
     builder->section = section;
     builder->opened = false;
+    builder->closed = 0;
     builder->section_first = range.first;
     for (int32_t s = from; s < to; s++) {
         const Segment *segment = &builder->program->segments[s];
@@ -339,6 +414,8 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     const Segment *segments = builder->program->segments;
     int section = SECTION_BEGIN;
     int32_t from = loop + 1;
+    builder->is_first = variant == MICRO_FIRST;
+    builder->like_first = false;
     for (int32_t s = loop + 1; s < segments[loop].end; s++) {
         if (segments[s].kind == SEGMENT_LAYERS) {
             add_section(builder, variant, (OverlapSection)section++, from, s);
