@@ -105,7 +105,7 @@ static void note_carried(Lowering *lowering, const Op *op, bool forward, const C
         if (!forward && (ref->access & ACCESS_READ) && left_behind && belongs_to_micro_step(tensor)) {
             tensor->micro_steps = in_flight;
         }
-        if (ref->access & ACCESS_WRITE) {
+        if ((ref->access & ACCESS_WRITE) && (forward || tensor->slots == 1)) {  // of several slots one is written
             *(forward ? &carried->forward[ref->tensor] : &carried->backward[ref->tensor]) = true;
         }
     }

@@ -27,7 +27,12 @@ static void ahead_order(const ScheduleShape *shape, ScheduleAction *actions) {
 
 static const Schedule ahead_schedule = {.name = "ahead", .order = ahead_order};
 
-// Reads of slots that belong to a micro-step and were last written by another one.
+// What micro-steps have of their own: weights and gradients are the same for all.
+static bool is_own(const Buffer *buffer) {
+    return !buffer->persistent && (buffer->role == ROLE_ACTIVATION || buffer->role == ROLE_LOGITS);
+}
+
+// Reads of what another micro-step wrote last.
 static int64_t strangers(const StepProgram *program, Arena *arena) {
     int32_t **writer = ARENA_ARRAY(arena, int32_t *, program->buffer_count);
     for (int32_t i = 0; i < program->buffer_count; i++) {
@@ -41,7 +46,7 @@ static int64_t strangers(const StepProgram *program, Arena *arena) {
         for (int pass = 0; pass < 2 * task->operand_count; pass++) {
             const Operand *operand = task_operand(program, task, pass % task->operand_count);
             const int32_t buffer = operand->ref.buffer;
-            if (buffer < 0 || program->buffers[buffer].micro_steps == 0) {
+            if (buffer < 0 || !is_own(&program->buffers[buffer])) {
                 continue;
             }
             int32_t *last = &writer[buffer][step_slot(&program->buffers[buffer], operand->ref.index, &at)];
