@@ -10,48 +10,56 @@
 static void gemm(const TaskCall *call) {
     const Task *task = call->task;
     exact_gemm((const bool[]){task->trans_a, task->trans_b}, (const int64_t[]){task->m, task->n, task->k},
-               call_floats(call, 0), call_floats(call, 1), task->accumulate, call->sums[2], call_floats(call, 2));
+               call_floats(call, AT_GEMM_A), call_floats(call, AT_GEMM_B), task->accumulate, call->sums[AT_GEMM_C],
+               call_floats(call, AT_GEMM_C));
 }
 
 // The other tp ranks hold zeros where this one holds a row.
 static void embed(const TaskCall *call) {
     cpu_embed(call);
-    exact_take(call_elements(call, 2), call_floats(call, 2), call->sums[2]);
+    exact_take(call_elements(call, AT_EMBED_X), call_floats(call, AT_EMBED_X), call->sums[AT_EMBED_X]);
 }
 
 static void embed_backward(const TaskCall *call) {
     const KernelEmbed shape = call_vocabulary(call);
-    exact_embed_backward(&shape, call_ints(call, 0), call_floats(call, 1), call->task->accumulate, call->sums[2],
-                         call_floats(call, 2));
+    exact_embed_backward(&shape, call_ints(call, AT_EMBED_BACKWARD_TOKENS), call_floats(call, AT_EMBED_BACKWARD_DX),
+                         call->task->accumulate, call->sums[AT_EMBED_BACKWARD_DTABLE],
+                         call_floats(call, AT_EMBED_BACKWARD_DTABLE));
 }
 
 // dx is the usual kernel's; its dw is written over.
 static void rmsnorm_backward(const TaskCall *call) {
     const Task *task = call->task;
     cpu_rmsnorm_backward(call);
-    const ExactNorm norm = {task->rows, task->cols, call_floats(call, 0), call_floats(call, 1), call_floats(call, 3)};
-    exact_rmsnorm_weight(&norm, task->accumulate, call->sums[6], call_floats(call, 6));
+    const ExactNorm norm = {task->rows, task->cols, call_floats(call, AT_NORM_BACKWARD_DY),
+                            call_floats(call, AT_NORM_BACKWARD_X), call_floats(call, AT_NORM_BACKWARD_STATISTICS)};
+    exact_rmsnorm_weight(&norm, task->accumulate, call->sums[AT_NORM_BACKWARD_DW],
+                         call_floats(call, AT_NORM_BACKWARD_DW));
 }
 
 static ExactLoss loss_shape(const TaskCall *call) {
     const Task *task = call->task;
-    return (ExactLoss){task->rows, task->cols, call_vocab_first(call, task->cols), call_ints(call, 1),
-                       call_floats(call, 2)};
+    return (ExactLoss){task->rows, task->cols, call_vocab_first(call, task->cols), call_ints(call, AT_LOSS_TARGETS),
+                       call_floats(call, AT_LOSS_ROW_MAX)};
 }
 
 static void loss_sum(const TaskCall *call) {
     const ExactLoss shape = loss_shape(call);
-    exact_loss_sum(&shape, call_floats(call, 0), call->sums[3], call_floats(call, 3));
+    exact_loss_sum(&shape, call_floats(call, AT_LOSS_LOGITS), call->sums[AT_LOSS_SUMS],
+                   call_floats(call, AT_LOSS_SUMS));
 }
 
 static void loss_gradient(const TaskCall *call) {
     const ExactLoss shape = loss_shape(call);
-    exact_loss_gradient(&shape, call_floats(call, 3), call_loss_gradient(call), call_floats(call, 0));
-    exact_loss(shape.rows, call_floats(call, 3), call->task->accumulate, call->sums[4], call_floats(call, 4));
+    exact_loss_gradient(&shape, call_floats(call, AT_LOSS_SUMS), call_loss_gradient(call),
+                        call_floats(call, AT_LOSS_LOGITS));
+    exact_loss(shape.rows, call_floats(call, AT_LOSS_SUMS), call->task->accumulate, call->sums[AT_LOSS_LOSS],
+               call_floats(call, AT_LOSS_LOSS));
 }
 
 static void loss(const TaskCall *call) {
-    kernel_loss_max(call->task->rows, call->task->cols, call_floats(call, 0), call_floats(call, 2));
+    kernel_loss_max(call->task->rows, call->task->cols, call_floats(call, AT_LOSS_LOGITS),
+                    call_floats(call, AT_LOSS_ROW_MAX));
     loss_sum(call);
     loss_gradient(call);
 }
@@ -60,7 +68,7 @@ static void copy(const TaskCall *call) {
     const Task *task = call->task;
     cpu_copy(call);
     for (int64_t row = 0; row < task->rows; row++) {
-        memcpy(call->sums[1] + row * task->cols, call->sums[0] + row * task->stride,
+        memcpy(call->sums[AT_COPY_DST] + row * task->cols, call->sums[AT_COPY_SRC] + row * task->stride,
                (size_t)task->cols * sizeof(ExactSum));
     }
 }
@@ -69,7 +77,7 @@ static void unpack(const TaskCall *call) {
     const Task *task = call->task;
     cpu_unpack(call);
     for (int64_t row = 0; row < task->rows; row++) {
-        memcpy(call->sums[1] + row * task->stride, call->sums[0] + row * task->cols,
+        memcpy(call->sums[AT_COPY_DST] + row * task->stride, call->sums[AT_COPY_SRC] + row * task->cols,
                (size_t)task->cols * sizeof(ExactSum));
     }
 }
@@ -77,28 +85,30 @@ static void unpack(const TaskCall *call) {
 // A part of a gradient joins the sum of those before it, of which other ranks have parts too; elsewhere values are
 // added.
 static void add(const TaskCall *call) {
-    if (call->task->phase == PHASE_BACKWARD && call->operand[0] == call->operand[2]) {
-        exact_accumulate(call_elements(call, 2), call->sums[1], call->sums[2], call_floats(call, 2));
+    if (call->task->phase == PHASE_BACKWARD && call->operand[AT_ADD_A] == call->operand[AT_ADD_C]) {
+        exact_accumulate(call_elements(call, AT_ADD_C), call->sums[AT_ADD_B], call->sums[AT_ADD_C],
+                         call_floats(call, AT_ADD_C));
     } else {
         cpu_add(call);
     }
 }
 
 static void accumulate(const TaskCall *call) {
-    exact_accumulate(call_elements(call, 1), call->sums[0], call->sums[1], call_floats(call, 1));
+    exact_accumulate(call_elements(call, AT_COPY_DST), call->sums[AT_COPY_SRC], call->sums[AT_COPY_DST],
+                     call_floats(call, AT_COPY_DST));
 }
 
 static void zero(const TaskCall *call) {
     cpu_zero(call);
-    memset(call->sums[0], 0, (size_t)call_elements(call, 0) * sizeof(ExactSum));
+    memset(call->sums[AT_ZERO_DST], 0, (size_t)call_elements(call, AT_ZERO_DST) * sizeof(ExactSum));
 }
 
 // ---------------------------------------------------------------------------------------------- attention
 
 static ExactAttention attention_out(const TaskCall *call, const Pair *at) {
     const int64_t o = at->q_row * at->shape.o_stride;
-    return (ExactAttention){call_floats(call, 3) + o, call_floats(call, 4) + at->lse_at, call->sums[3] + o,
-                            call->sums[4] + at->lse_at};
+    return (ExactAttention){call_floats(call, AT_ATTENTION_O) + o, call_floats(call, AT_ATTENTION_LSE) + at->lse_at,
+                            call->sums[AT_ATTENTION_O] + o, call->sums[AT_ATTENTION_LSE] + at->lse_at};
 }
 
 typedef void PairBody(const TaskCall *call, const Pair *at);
@@ -128,15 +138,15 @@ static void visible_pairs(const Blocks *blocks, PairBody *body) {
 
 static void pair_begin(const TaskCall *call, const Pair *at) {
     const ExactAttention out = attention_out(call, at);
-    exact_attention_begin(&at->shape, call_floats(call, 0) + at->q_row * at->shape.q_stride,
-                          call_floats(call, 1) + at->k_row * at->shape.kv_stride, &out);
+    exact_attention_begin(&at->shape, call_floats(call, AT_ATTENTION_Q) + at->q_row * at->shape.q_stride,
+                          call_floats(call, AT_ATTENTION_K) + at->k_row * at->shape.kv_stride, &out);
 }
 
 static void pair_forward(const TaskCall *call, const Pair *at) {
     const ExactAttention out = attention_out(call, at);
     const int64_t kv = at->k_row * at->shape.kv_stride;
-    exact_attention_block(&at->shape, call_floats(call, 0) + at->q_row * at->shape.q_stride, call_floats(call, 1) + kv,
-                          call_floats(call, 2) + kv, &out);
+    exact_attention_block(&at->shape, call_floats(call, AT_ATTENTION_Q) + at->q_row * at->shape.q_stride,
+                          call_floats(call, AT_ATTENTION_K) + kv, call_floats(call, AT_ATTENTION_V) + kv, &out);
 }
 
 static void pair_end(const TaskCall *call, const Pair *at) {
@@ -157,22 +167,24 @@ static void attention(const TaskCall *call) {
 
 static void pair_delta(const TaskCall *call, const Pair *at) {
     const int64_t o = at->q_row * at->shape.o_stride;
-    kernel_attention_delta(&at->shape, call_floats(call, 3) + o, call_floats(call, 5) + o,
-                           call_floats(call, 9) + at->lse_at);
+    kernel_attention_delta(&at->shape, call_floats(call, AT_ATTENTION_O) + o,
+                           call_floats(call, AT_ATTENTION_BACKWARD_DO) + o,
+                           call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at->lse_at);
 }
 
 static void pair_backward(const TaskCall *call, const Pair *at) {
     const KernelAttention *shape = &at->shape;
     const int64_t q = at->q_row * shape->q_stride, kv = at->k_row * shape->kv_stride;
-    const ExactAttentionBackward work = {.q = call_floats(call, 0) + q,
-                                         .k = call_floats(call, 1) + kv,
-                                         .v = call_floats(call, 2) + kv,
-                                         .d_o = call_floats(call, 5) + at->q_row * shape->o_stride,
-                                         .lse = call_floats(call, 4) + at->lse_at,
-                                         .delta = call_floats(call, 9) + at->lse_at,
-                                         .dq = call->sums[6] + q,
-                                         .dk = call->sums[7] + kv,
-                                         .dv = call->sums[8] + kv};
+    const ExactAttentionBackward work = {.q = call_floats(call, AT_ATTENTION_Q) + q,
+                                         .k = call_floats(call, AT_ATTENTION_K) + kv,
+                                         .v = call_floats(call, AT_ATTENTION_V) + kv,
+                                         .d_o =
+                                             call_floats(call, AT_ATTENTION_BACKWARD_DO) + at->q_row * shape->o_stride,
+                                         .lse = call_floats(call, AT_ATTENTION_LSE) + at->lse_at,
+                                         .delta = call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at->lse_at,
+                                         .dq = call->sums[AT_ATTENTION_BACKWARD_DQ] + q,
+                                         .dk = call->sums[AT_ATTENTION_BACKWARD_DK] + kv,
+                                         .dv = call->sums[AT_ATTENTION_BACKWARD_DV] + kv};
     exact_attention_backward(shape, &work);
 }
 
@@ -198,8 +210,9 @@ static void attention_backward(const TaskCall *call) {
     const Task *task = call->task;
     const Blocks blocks = attention_blocks(call);
     const int64_t kv_width = (int64_t)task->kv_heads * task->head_dim;
-    const Rows gradients[] = {
-        {6, blocks.o_stride, task->stride}, {7, kv_width, task->kv_stride}, {8, kv_width, task->kv_stride}};
+    const Rows gradients[] = {{AT_ATTENTION_BACKWARD_DQ, blocks.o_stride, task->stride},
+                              {AT_ATTENTION_BACKWARD_DK, kv_width, task->kv_stride},
+                              {AT_ATTENTION_BACKWARD_DV, kv_width, task->kv_stride}};
     for (int i = task->ring_step == 0 ? 0 : 1; i < 3; i++) {  // dq is begun once, dk and dv with every block
         zero_sums(call, gradients[i]);
     }

@@ -6,8 +6,9 @@
 
 void cpu_attention(const TaskCall *call) {
     const Blocks blocks = attention_blocks(call);
-    const float *q = call_floats(call, 0), *k = call_floats(call, 1), *v = call_floats(call, 2);
-    float *o = call_floats(call, 3), *lse = call_floats(call, 4);
+    const float *q = call_floats(call, AT_ATTENTION_Q), *k = call_floats(call, AT_ATTENTION_K),
+                *v = call_floats(call, AT_ATTENTION_V);
+    float *o = call_floats(call, AT_ATTENTION_O), *lse = call_floats(call, AT_ATTENTION_LSE);
     for (int s = 0; s < call->task->sequences; s++) {
         for (int i = 0; i < blocks.query.count; i++) {
             bool merge = call->task->ring_step > 0;  // a query chunk always sees keys of its own rank, ring step 0
@@ -36,18 +37,19 @@ static void backward_begin(const Blocks *blocks) {
     const TaskCall *call = blocks->call;
     const Task *task = call->task;
     const int64_t kv_width = (int64_t)task->kv_heads * task->head_dim;
-    zero_rows(task->rows, kv_width, task->kv_stride, call_floats(call, 7));
-    zero_rows(task->rows, kv_width, task->kv_stride, call_floats(call, 8));
+    zero_rows(task->rows, kv_width, task->kv_stride, call_floats(call, AT_ATTENTION_BACKWARD_DK));
+    zero_rows(task->rows, kv_width, task->kv_stride, call_floats(call, AT_ATTENTION_BACKWARD_DV));
     if (task->ring_step > 0) {
         return;
     }
-    zero_rows(task->rows, blocks->o_stride, task->stride, call_floats(call, 6));
+    zero_rows(task->rows, blocks->o_stride, task->stride, call_floats(call, AT_ATTENTION_BACKWARD_DQ));
     for (int s = 0; s < task->sequences; s++) {
         for (int i = 0; i < blocks->query.count; i++) {
             const Pair at = attention_pair(blocks, s, i, 0);
             const int64_t o_at = at.q_row * at.shape.o_stride;
-            kernel_attention_delta(&at.shape, call_floats(call, 3) + o_at, call_floats(call, 5) + o_at,
-                                   call_floats(call, 9) + at.lse_at);
+            kernel_attention_delta(&at.shape, call_floats(call, AT_ATTENTION_O) + o_at,
+                                   call_floats(call, AT_ATTENTION_BACKWARD_DO) + o_at,
+                                   call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at.lse_at);
         }
     }
 }
@@ -55,11 +57,14 @@ static void backward_begin(const Blocks *blocks) {
 static void backward_pair(const TaskCall *call, const Pair *at) {
     const KernelAttention *shape = &at->shape;
     const int64_t q_at = at->q_row * shape->q_stride, k_at = at->k_row * shape->kv_stride;
-    kernel_attention_backward(shape, call_floats(call, 0) + q_at, call_floats(call, 1) + k_at,
-                              call_floats(call, 2) + k_at, call_floats(call, 5) + at->q_row * shape->o_stride,
-                              call_floats(call, 4) + at->lse_at, call_floats(call, 9) + at->lse_at,
-                              call_floats(call, 6) + q_at, shape->q_stride, call_floats(call, 7) + k_at,
-                              call_floats(call, 8) + k_at, shape->kv_stride);
+    kernel_attention_backward(shape, call_floats(call, AT_ATTENTION_Q) + q_at, call_floats(call, AT_ATTENTION_K) + k_at,
+                              call_floats(call, AT_ATTENTION_V) + k_at,
+                              call_floats(call, AT_ATTENTION_BACKWARD_DO) + at->q_row * shape->o_stride,
+                              call_floats(call, AT_ATTENTION_LSE) + at->lse_at,
+                              call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at->lse_at,
+                              call_floats(call, AT_ATTENTION_BACKWARD_DQ) + q_at, shape->q_stride,
+                              call_floats(call, AT_ATTENTION_BACKWARD_DK) + k_at,
+                              call_floats(call, AT_ATTENTION_BACKWARD_DV) + k_at, shape->kv_stride);
 }
 
 void cpu_attention_backward(const TaskCall *call) {

@@ -29,22 +29,25 @@ static void add_widened(int64_t count, const uint16_t *x, float *sum) {
 
 void cpu_copy(const TaskCall *call) {
     const Task *task = call->task;
-    const bool from_bf16 = call_dtype(call, 0) == DTYPE_BF16, to_bf16 = call_dtype(call, 1) == DTYPE_BF16;
+    const bool from_bf16 = call_dtype(call, AT_COPY_SRC) == DTYPE_BF16,
+               to_bf16 = call_dtype(call, AT_COPY_DST) == DTYPE_BF16;
     const int64_t count = task->rows * task->cols;
     if (from_bf16 == to_bf16) {
-        kernel_copy_rows(task->rows, task->cols, task->stride, task->cols, call_floats(call, 0), call_floats(call, 1));
+        kernel_copy_rows(task->rows, task->cols, task->stride, task->cols, call_floats(call, AT_COPY_SRC),
+                         call_floats(call, AT_COPY_DST));
     } else if (to_bf16) {
-        narrow(count, call_floats(call, 0), halves(call, 1));
+        narrow(count, call_floats(call, AT_COPY_SRC), halves(call, AT_COPY_DST));
     } else {
-        widen(count, halves(call, 0), call_floats(call, 1));
+        widen(count, halves(call, AT_COPY_SRC), call_floats(call, AT_COPY_DST));
     }
 }
 
 void cpu_accumulate(const TaskCall *call) {
-    const int64_t count = call_elements(call, 1);
-    if (call_dtype(call, 0) == DTYPE_BF16) {
-        add_widened(count, halves(call, 0), call_floats(call, 1));
+    const int64_t count = call_elements(call, AT_COPY_DST);
+    if (call_dtype(call, AT_COPY_SRC) == DTYPE_BF16) {
+        add_widened(count, halves(call, AT_COPY_SRC), call_floats(call, AT_COPY_DST));
     } else {
-        kernel_add(count, call_floats(call, 1), call_floats(call, 0), call_floats(call, 1));
+        kernel_add(count, call_floats(call, AT_COPY_DST), call_floats(call, AT_COPY_SRC),
+                   call_floats(call, AT_COPY_DST));
     }
 }

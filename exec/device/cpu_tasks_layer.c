@@ -9,9 +9,9 @@ static KernelAddNorm adding_norm(const TaskCall *call, int y) {
     return (KernelAddNorm){.rows = call->task->rows,
                            .cols = call->task->cols,
                            .eps = (float)call->program->model.norm_eps,
-                           .x = call_floats(call, 0),
+                           .x = call_floats(call, AT_NORM_X),
                            .more = call_floats(call, added),
-                           .w = call_floats(call, 1),
+                           .w = call_floats(call, AT_NORM_W),
                            .sum = call_floats(call, added + 1),
                            .y = call_floats(call, y),
                            .rstd = call_floats(call, y + 1)};
@@ -20,112 +20,123 @@ static KernelAddNorm adding_norm(const TaskCall *call, int y) {
 void cpu_rmsnorm(const TaskCall *call) {
     const Task *task = call->task;
     if (task_added_operand(task)) {
-        const KernelAddNorm norm = adding_norm(call, 2);
+        const KernelAddNorm norm = adding_norm(call, AT_RMSNORM_Y);
         kernel_add_norm(&norm);
         return;
     }
-    kernel_rmsnorm(task->rows, task->cols, (float)call->program->model.norm_eps, call_floats(call, 0),
-                   call_floats(call, 1), call_floats(call, 2), call_floats(call, 3));
+    kernel_rmsnorm(task->rows, task->cols, (float)call->program->model.norm_eps, call_floats(call, AT_NORM_X),
+                   call_floats(call, AT_NORM_W), call_floats(call, AT_RMSNORM_Y), call_floats(call, AT_RMSNORM_RSTD));
 }
 
 void cpu_rmsnorm_backward(const TaskCall *call) {
     const Task *task = call->task;
-    kernel_rmsnorm_backward(task->rows, task->cols, call_floats(call, 0), call_floats(call, 1), call_floats(call, 2),
-                            call_floats(call, 3), call_floats(call, 4), call_floats(call, 5), call_floats(call, 6),
-                            task->accumulate);
+    kernel_rmsnorm_backward(task->rows, task->cols, call_floats(call, AT_NORM_BACKWARD_DY),
+                            call_floats(call, AT_NORM_BACKWARD_X), call_floats(call, AT_NORM_BACKWARD_W),
+                            call_floats(call, AT_NORM_BACKWARD_STATISTICS),
+                            call_floats(call, AT_NORM_BACKWARD_RESIDUAL), call_floats(call, AT_NORM_BACKWARD_DX),
+                            call_floats(call, AT_NORM_BACKWARD_DW), task->accumulate);
 }
 
 void cpu_layernorm(const TaskCall *call) {
     const Task *task = call->task;
-    float *const statistics = call_floats(call, 4);
+    float *const statistics = call_floats(call, AT_LAYERNORM_STATISTICS);
     if (task_added_operand(task)) {
-        KernelAddNorm norm = adding_norm(call, 3);
-        norm.bias = call_floats(call, 2);
+        KernelAddNorm norm = adding_norm(call, AT_LAYERNORM_Y);
+        norm.bias = call_floats(call, AT_LAYERNORM_BIAS);
         norm.mean = statistics;
         norm.rstd = statistics + task->rows;
         kernel_add_norm(&norm);
         return;
     }
-    kernel_layernorm(task->rows, task->cols, (float)call->program->model.norm_eps, call_floats(call, 0),
-                     call_floats(call, 1), call_floats(call, 2), call_floats(call, 3), statistics,
-                     statistics + task->rows);
+    kernel_layernorm(task->rows, task->cols, (float)call->program->model.norm_eps, call_floats(call, AT_NORM_X),
+                     call_floats(call, AT_NORM_W), call_floats(call, AT_LAYERNORM_BIAS),
+                     call_floats(call, AT_LAYERNORM_Y), statistics, statistics + task->rows);
 }
 
 void cpu_layernorm_backward(const TaskCall *call) {
     const Task *task = call->task;
-    const float *const dy = call_floats(call, 0), *const statistics = call_floats(call, 3);
-    float *const dbias = call_optional(call, 7);
+    const float *const dy = call_floats(call, AT_NORM_BACKWARD_DY);
+    const float *const statistics = call_floats(call, AT_NORM_BACKWARD_STATISTICS);
+    float *const dbias = call_optional(call, AT_NORM_BACKWARD_DBIAS);
     if (dbias) {
         kernel_column_sum(task->rows, task->cols, dy, dbias, task->accumulate);
     }
-    kernel_layernorm_backward(task->rows, task->cols, dy, call_floats(call, 1), call_floats(call, 2), statistics,
-                              statistics + task->rows, call_floats(call, 4), call_floats(call, 5), call_floats(call, 6),
-                              task->accumulate);
+    kernel_layernorm_backward(task->rows, task->cols, dy, call_floats(call, AT_NORM_BACKWARD_X),
+                              call_floats(call, AT_NORM_BACKWARD_W), statistics, statistics + task->rows,
+                              call_floats(call, AT_NORM_BACKWARD_RESIDUAL), call_floats(call, AT_NORM_BACKWARD_DX),
+                              call_floats(call, AT_NORM_BACKWARD_DW), task->accumulate);
 }
 
 void cpu_qk_norm(const TaskCall *call) {
     const QkStretches s = call_qk_stretches(call);
     const float eps = (float)call->program->model.norm_eps;
-    float *const before = call_floats(call, 4), *const rstd = call_floats(call, 5);
-    kernel_stretch_norm(&s.q, eps, call_floats(call, 2), call_floats(call, 0), before, rstd);
-    kernel_stretch_norm(&s.k, eps, call_floats(call, 3), call_floats(call, 1), before + s.k_before, rstd + s.k_rstd);
+    float *const before = call_floats(call, AT_QK_NORM_BEFORE), *const rstd = call_floats(call, AT_QK_NORM_RSTD);
+    kernel_stretch_norm(&s.q, eps, call_floats(call, AT_QK_NORM_WQ), call_floats(call, AT_QK_NORM_Q), before, rstd);
+    kernel_stretch_norm(&s.k, eps, call_floats(call, AT_QK_NORM_WK), call_floats(call, AT_QK_NORM_K),
+                        before + s.k_before, rstd + s.k_rstd);
 }
 
 void cpu_qk_norm_backward(const TaskCall *call) {
     const QkStretches s = call_qk_stretches(call);
-    const float *const before = call_floats(call, 2), *const rstd = call_floats(call, 5);
-    kernel_stretch_norm_backward(&s.q, call_floats(call, 3), before, rstd, call_floats(call, 0), call_floats(call, 6),
+    const float *const before = call_floats(call, AT_QK_NORM_BACKWARD_BEFORE);
+    const float *const rstd = call_floats(call, AT_QK_NORM_BACKWARD_RSTD);
+    kernel_stretch_norm_backward(&s.q, call_floats(call, AT_QK_NORM_BACKWARD_WQ), before, rstd,
+                                 call_floats(call, AT_QK_NORM_BACKWARD_DQ), call_floats(call, AT_QK_NORM_BACKWARD_DWQ),
                                  call->task->accumulate);
-    kernel_stretch_norm_backward(&s.k, call_floats(call, 4), before + s.k_before, rstd + s.k_rstd, call_floats(call, 1),
-                                 call_floats(call, 7), call->task->accumulate);
+    kernel_stretch_norm_backward(&s.k, call_floats(call, AT_QK_NORM_BACKWARD_WK), before + s.k_before, rstd + s.k_rstd,
+                                 call_floats(call, AT_QK_NORM_BACKWARD_DK), call_floats(call, AT_QK_NORM_BACKWARD_DWK),
+                                 call->task->accumulate);
 }
 
 void cpu_column_sum(const TaskCall *call) {
     const Task *task = call->task;
-    kernel_column_sum(task->rows, task->cols, call_floats(call, 0), call_floats(call, 1), task->accumulate);
+    kernel_column_sum(task->rows, task->cols, call_floats(call, AT_COLUMN_SUM_X), call_floats(call, AT_COLUMN_SUM_SUMS),
+                      task->accumulate);
 }
 
 // A bias is there before the products add to it: BLAS scales c in any case.
 void cpu_gemm(const TaskCall *call) {
     const Task *task = call->task;
-    const float *const bias = call_optional(call, 3);
+    const float *const bias = call_optional(call, AT_GEMM_BIAS);
     if (bias) {
-        kernel_fill_rows(task->m, task->n, bias, call_floats(call, 2));
+        kernel_fill_rows(task->m, task->n, bias, call_floats(call, AT_GEMM_C));
     }
-    kernel_gemm(task->trans_a, task->trans_b, task->m, task->n, task->k, call_floats(call, 0), call_floats(call, 1),
-                call_floats(call, 2), task->accumulate || bias);
+    kernel_gemm(task->trans_a, task->trans_b, task->m, task->n, task->k, call_floats(call, AT_GEMM_A),
+                call_floats(call, AT_GEMM_B), call_floats(call, AT_GEMM_C), task->accumulate || bias);
 }
 
 void cpu_rope(const TaskCall *call) {
     const QkTurns turns = call_turns(call);
-    kernel_rope(call->task->rows, &turns.q, call->positions, call_floats(call, 0));
+    kernel_rope(call->task->rows, &turns.q, call->positions, call_floats(call, AT_ROPE_Q));
     if (turns.k.heads > 0) {
-        kernel_rope(call->task->rows, &turns.k, call->positions, call_floats(call, 1));
+        kernel_rope(call->task->rows, &turns.k, call->positions, call_floats(call, AT_ROPE_K));
     }
 }
 
 void cpu_gated(const TaskCall *call) {
     const KernelGated shape = call_gated_shape(call);
-    (call->bitwise ? exact_gated : kernel_gated)(&shape, call_floats(call, 0), call_floats(call, 1),
-                                                 call_floats(call, 2));
+    (call->bitwise ? exact_gated : kernel_gated)(&shape, call_floats(call, AT_SWIGLU_GATE),
+                                                 call_floats(call, AT_SWIGLU_UP), call_floats(call, AT_SWIGLU_S));
 }
 
 void cpu_gated_backward(const TaskCall *call) {
-    const Task *task = call->task;
     const KernelGated shape = call_gated_shape(call);
-    float *const dgate = call_floats(call, task->operand_count - 2);  // behind the values operand, where there is one
-    float *const dup = call_floats(call, task->operand_count - 1);
-    (call->bitwise ? exact_gated_backward : kernel_gated_backward)(&shape, call_floats(call, 0), call_floats(call, 1),
-                                                                   call_floats(call, 2), dgate, dup);
+    float *const dgate = call_floats(call, AT_SWIGLU_BACKWARD_DGATE);
+    float *const dup = call_floats(call, AT_SWIGLU_BACKWARD_DUP);
+    (call->bitwise ? exact_gated_backward : kernel_gated_backward)(
+        &shape, call_floats(call, AT_SWIGLU_BACKWARD_DS), call_floats(call, AT_SWIGLU_BACKWARD_GATE),
+        call_floats(call, AT_SWIGLU_BACKWARD_UP), dgate, dup);
 }
 
 void cpu_activation(const TaskCall *call) {
     const KernelGated shape = call_gated_shape(call);
-    kernel_activation(shape.activation, shape.rows * shape.cols, call_floats(call, 0), call_floats(call, 1));
+    kernel_activation(shape.activation, shape.rows * shape.cols, call_floats(call, AT_ACTIVATION_X),
+                      call_floats(call, AT_ACTIVATION_Y));
 }
 
 void cpu_activation_backward(const TaskCall *call) {
     const KernelGated shape = call_gated_shape(call);
-    kernel_activation_backward(shape.activation, shape.rows * shape.cols, call_floats(call, 0), call_floats(call, 1),
-                               call_floats(call, call->task->operand_count - 1));
+    kernel_activation_backward(shape.activation, shape.rows * shape.cols, call_floats(call, AT_ACTIVATION_BACKWARD_DY),
+                               call_floats(call, AT_ACTIVATION_BACKWARD_X),
+                               call_floats(call, AT_ACTIVATION_BACKWARD_DX));
 }

@@ -56,8 +56,8 @@ static CudaAttention call_of(const Blocks *blocks, const Pair *pair, const TaskP
                           .kv_sequence = blocks->local * task->kv_stride,
                           .o_sequence = blocks->local * blocks->o_stride,
                           .lse_sequence = blocks->local * task->heads,
-                          .input = store_of(call, 0),
-                          .output = plan->sums_o ? KERNEL_FP32 : store_of(call, 3)};
+                          .input = store_of(call, AT_ATTENTION_Q),
+                          .output = plan->sums_o ? KERNEL_FP32 : store_of(call, AT_ATTENTION_O)};
     if (is_backward(task)) {
         made.backward = true;
         made.gradient = plan->sums_gradients ? KERNEL_FP32 : KERNEL_BF16;
@@ -74,9 +74,10 @@ static TaskPlan task_plan(const TaskCall *call) {
     const bool single = call->program->plan.mesh.size[AXIS_CP] == 1;
     TaskPlan plan = {0};
     if (!is_backward(call->task)) {
-        plan.sums_o = !single && store_of(call, 3) == KERNEL_BF16;
+        plan.sums_o = !single && store_of(call, AT_ATTENTION_O) == KERNEL_BF16;
     } else {
-        const bool halves = store_of(call, 6) == KERNEL_BF16 && store_of(call, 7) == KERNEL_BF16;
+        const bool halves = store_of(call, AT_ATTENTION_BACKWARD_DQ) == KERNEL_BF16 &&
+                            store_of(call, AT_ATTENTION_BACKWARD_DK) == KERNEL_BF16;
         plan.sums_gradients = !(single && halves);
     }
     return plan;
@@ -234,24 +235,26 @@ static int round_rows(const Device *cuda, cudaStream_t stream, const KernelCudaC
 int cuda_attention_forward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const CudaAttentions *attention = cuda->attention;
     const TaskPlan *plan = &attention->plans[attention->of_task[call->instance->task]];
-    char *const o = plan->sums_o ? (char *)attention->o : call->operand[3];
+    char *const o = plan->sums_o ? (char *)attention->o : call->operand[AT_ATTENTION_O];
     int code = 0;
     for (int i = 0; i < plan->count && code == 0; i++) {
         const PairPlan *pair = &plan->pairs[i];
         const CudaAttention *shape = &pair->plan.call;
         const int64_t kv = pair->k_row * shape->block.kv_stride;
-        const AttentionData data = {.q = rows_at(call->operand[0], shape->input, pair->q_row * shape->block.q_stride),
-                                    .k = rows_at(call->operand[1], shape->input, kv),
-                                    .v = rows_at(call->operand[2], shape->input, kv),
-                                    .o = rows_at(o, shape->output, pair->q_row * shape->block.o_stride),
-                                    .lse = call_floats(call, 4) + pair->lse_at,
-                                    .workspace = attention->workspace};
+        const AttentionData data = {
+            .q = rows_at(call->operand[AT_ATTENTION_Q], shape->input, pair->q_row * shape->block.q_stride),
+            .k = rows_at(call->operand[AT_ATTENTION_K], shape->input, kv),
+            .v = rows_at(call->operand[AT_ATTENTION_V], shape->input, kv),
+            .o = rows_at(o, shape->output, pair->q_row * shape->block.o_stride),
+            .lse = call_floats(call, AT_ATTENTION_LSE) + pair->lse_at,
+            .workspace = attention->workspace};
         code = pair_run(cuda, call->task, pair, &data, stream);
     }
     if (code == 0 && plan->sums_o && is_last(call)) {
         const int64_t width = (int64_t)call->task->heads * call->task->head_dim;
-        const KernelCudaCopy rows = {KERNEL_FP32, store_of(call, 3), call->task->rows, width, width, width};
-        code = round_rows(cuda, stream, &rows, attention->o, call->operand[3]);
+        const KernelCudaCopy rows = {KERNEL_FP32, store_of(call, AT_ATTENTION_O), call->task->rows, width, width,
+                                     width};
+        code = round_rows(cuda, stream, &rows, attention->o, call->operand[AT_ATTENTION_O]);
     }
     return code;
 }
@@ -269,7 +272,8 @@ static int backward_begin(const TaskCall *call, const Device *cuda, const TaskPl
     if (code == 0 && task->ring_step == 0 && plan->delta) {
         CudaAttention whole = plan->pairs[0].plan.call;
         whole.block.queries = task->rows / task->sequences;
-        code = cuda_attention_delta(&whole, call->operand[3], call->operand[5], call_floats(call, 9), stream);
+        code = cuda_attention_delta(&whole, call->operand[AT_ATTENTION_O], call->operand[AT_ATTENTION_BACKWARD_DO],
+                                    call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE), stream);
     }
     return code;
 }
@@ -281,16 +285,17 @@ static AttentionData backward_data(const TaskCall *call, const CudaAttentions *a
     const int64_t o = pair->q_row * shape->block.o_stride;
     const int64_t dq = pair->q_row * shape->dq_stride, dkv = pair->k_row * shape->dkv_stride;
     const int64_t kv_width = (int64_t)call->task->kv_heads * call->task->head_dim;
-    char *const to_dq = plan->sums_gradients ? (char *)attention->dq : call->operand[6];
-    char *const dk = plan->sums_gradients ? (char *)attention->dkv : call->operand[7];
-    char *const dv = plan->sums_gradients ? (char *)(attention->dkv + kv_width) : call->operand[8];
-    return (AttentionData){.q = rows_at(call->operand[0], shape->input, q),
-                           .k = rows_at(call->operand[1], shape->input, kv),
-                           .v = rows_at(call->operand[2], shape->input, kv),
-                           .o = rows_at(call->operand[3], shape->output, o),
-                           .lse = call_floats(call, 4) + pair->lse_at,
-                           .d_o = rows_at(call->operand[5], shape->input, o),
-                           .delta = call_floats(call, 9) + pair->lse_at,
+    char *const to_dq = plan->sums_gradients ? (char *)attention->dq : call->operand[AT_ATTENTION_BACKWARD_DQ];
+    char *const dk = plan->sums_gradients ? (char *)attention->dkv : call->operand[AT_ATTENTION_BACKWARD_DK];
+    char *const dv =
+        plan->sums_gradients ? (char *)(attention->dkv + kv_width) : call->operand[AT_ATTENTION_BACKWARD_DV];
+    return (AttentionData){.q = rows_at(call->operand[AT_ATTENTION_Q], shape->input, q),
+                           .k = rows_at(call->operand[AT_ATTENTION_K], shape->input, kv),
+                           .v = rows_at(call->operand[AT_ATTENTION_V], shape->input, kv),
+                           .o = rows_at(call->operand[AT_ATTENTION_O], shape->output, o),
+                           .lse = call_floats(call, AT_ATTENTION_LSE) + pair->lse_at,
+                           .d_o = rows_at(call->operand[AT_ATTENTION_BACKWARD_DO], shape->input, o),
+                           .delta = call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + pair->lse_at,
                            .dq = rows_at(to_dq, shape->gradient, dq),
                            .dk = rows_at(dk, shape->gradient, dkv),
                            .dv = rows_at(dv, shape->gradient, dkv),
@@ -301,15 +306,18 @@ static int backward_end(const TaskCall *call, const Device *cuda, const TaskPlan
     const CudaAttentions *attention = cuda->attention;
     const Task *task = call->task;
     const int64_t width = (int64_t)task->heads * task->head_dim, kv_width = (int64_t)task->kv_heads * task->head_dim;
-    const KernelCudaCopy kv = {KERNEL_FP32, store_of(call, 7), task->rows, kv_width, 2 * kv_width, task->kv_stride};
-    const KernelCudaCopy q = {KERNEL_FP32, store_of(call, 6), task->rows, width, width, task->stride};
+    const KernelCudaCopy kv = {
+        KERNEL_FP32, store_of(call, AT_ATTENTION_BACKWARD_DK), task->rows, kv_width, 2 * kv_width, task->kv_stride};
+    const KernelCudaCopy q = {KERNEL_FP32, store_of(call, AT_ATTENTION_BACKWARD_DQ), task->rows, width, width,
+                              task->stride};
     int code = 0;
     if (plan->sums_gradients) {
-        code = round_rows(cuda, stream, &kv, attention->dkv, call->operand[7]);
-        code = code ? code : round_rows(cuda, stream, &kv, attention->dkv + kv_width, call->operand[8]);
+        code = round_rows(cuda, stream, &kv, attention->dkv, call->operand[AT_ATTENTION_BACKWARD_DK]);
+        code = code ? code
+                    : round_rows(cuda, stream, &kv, attention->dkv + kv_width, call->operand[AT_ATTENTION_BACKWARD_DV]);
     }
     if (code == 0 && plan->sums_gradients && is_last(call)) {
-        code = round_rows(cuda, stream, &q, attention->dq, call->operand[6]);
+        code = round_rows(cuda, stream, &q, attention->dq, call->operand[AT_ATTENTION_BACKWARD_DQ]);
     }
     return code;
 }

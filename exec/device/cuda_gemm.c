@@ -22,7 +22,7 @@ static GemmType type_of(const Device *cuda, const Task *task, int operand) {
 }
 
 static bool has_bias(const StepProgram *program, const Task *task) {
-    return task->operand_count > 3 && task_operand(program, task, 3)->ref.buffer >= 0;
+    return task->operand_count > AT_GEMM_BIAS && task_operand(program, task, AT_GEMM_BIAS)->ref.buffer >= 0;
 }
 
 static GemmShape shape_of(const Device *cuda, const Task *task, bool beside) {
@@ -32,8 +32,8 @@ static GemmShape shape_of(const Device *cuda, const Task *task, bool beside) {
                        .k = task->k,
                        .trans_a = task->trans_a,
                        .trans_b = task->trans_b,
-                       .input = type_of(cuda, task, 0),
-                       .output = type_of(cuda, task, 2),
+                       .input = type_of(cuda, task, AT_GEMM_A),
+                       .output = type_of(cuda, task, AT_GEMM_C),
                        .accumulate = task->accumulate,
                        .bias = has_bias(cuda->setup.program, task),
                        .alignment = gemm_alignment(0),
@@ -90,7 +90,8 @@ static Status fill(Device *cuda, const Pattern *pattern, const TaskCall *call, i
 }
 
 static GemmData data_of(const TaskCall *call) {
-    return (GemmData){call->operand[0], call->operand[1], call->operand[2], call_optional(call, 3)};
+    return (GemmData){call->operand[AT_GEMM_A], call->operand[AT_GEMM_B], call->operand[AT_GEMM_C],
+                      call_optional(call, AT_GEMM_BIAS)};
 }
 
 static Status plan_time(Device *cuda, const Pattern *pattern, const StepInstance *instance, GemmPlan *plan,

@@ -6,7 +6,7 @@
 #include "exec/device/cuda.h"
 
 static const BufferRef *out_ref(const StepProgram *program, const Task *task) {
-    return &task_operand(program, task, task->kind == TASK_ALL_REDUCE ? 0 : 1)->ref;
+    return &task_operand(program, task, collective_to(task->kind))->ref;
 }
 
 static int64_t rounded(int64_t bytes) {
@@ -15,7 +15,7 @@ static int64_t rounded(int64_t bytes) {
 
 // An all-reduce has one place for both.
 static int64_t in_bytes(const StepProgram *program, const Task *task) {
-    return task->kind == TASK_ALL_REDUCE ? 0 : rounded(task_operand(program, task, 0)->ref.bytes);
+    return task->kind == TASK_ALL_REDUCE ? 0 : rounded(task_operand(program, task, AT_COLLECTIVE_FROM)->ref.bytes);
 }
 
 static Status pinned(int64_t bytes, const char *what, void **memory, Error *error) {
@@ -78,7 +78,7 @@ Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceStage *stage
     const StepProgram *program = cuda->setup.program;
     const Task *task = &program->tasks[instance->task];
     const cudaStream_t stream = cuda_stream(cuda, task);
-    const BufferRef *in = &task_operand(program, task, 0)->ref;
+    const BufferRef *in = &task_operand(program, task, AT_COLLECTIVE_FROM)->ref;
     *stage = stage_of(cuda, task);
     if (cuda->failure.status != STATUS_OK) {
         *error = cuda->failure;
@@ -110,8 +110,9 @@ int cuda_load_tokens(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     int code = cuda_settle(cuda, NULL, tokens->copied[at]);  // never recorded: nothing to wait for
     if (code == 0) {
         call_load_tokens(call, own, targets);
-        code = (int)cudaMemcpyAsync(call->operand[0], own, bytes, cudaMemcpyHostToDevice, stream);
+        code = (int)cudaMemcpyAsync(call->operand[AT_LOAD_TOKENS], own, bytes, cudaMemcpyHostToDevice, stream);
     }
-    code = code ? code : (int)cudaMemcpyAsync(call->operand[1], targets, bytes, cudaMemcpyHostToDevice, stream);
+    code = code ? code
+                : (int)cudaMemcpyAsync(call->operand[AT_LOAD_TARGETS], targets, bytes, cudaMemcpyHostToDevice, stream);
     return code ? code : (int)cudaEventRecord(tokens->copied[at], stream);
 }

@@ -20,15 +20,17 @@ static KernelCuda place(const TaskCall *call, Device *cuda, cudaStream_t stream)
 static int embed(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const KernelEmbed shape = call_vocabulary(call);
-    return kernel_cuda_embed(&at, store_of(call, 2), &shape, call_ints(call, 0), operand(call, 1), operand(call, 2),
-                             false);
+    return kernel_cuda_embed(&at, store_of(call, AT_EMBED_X), &shape, call_ints(call, AT_EMBED_TOKENS),
+                             operand(call, AT_EMBED_TABLE), operand(call, AT_EMBED_X), false);
 }
 
 static int embed_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const KernelEmbed shape = call_vocabulary(call);
-    return kernel_cuda_embed_backward(&at, store_of(call, 1), store_of(call, 2), &shape, call_ints(call, 0),
-                                      operand(call, 1), operand(call, 2), call->task->accumulate);
+    return kernel_cuda_embed_backward(&at, store_of(call, AT_EMBED_BACKWARD_DX),
+                                      store_of(call, AT_EMBED_BACKWARD_DTABLE), &shape,
+                                      call_ints(call, AT_EMBED_BACKWARD_TOKENS), operand(call, AT_EMBED_BACKWARD_DX),
+                                      operand(call, AT_EMBED_BACKWARD_DTABLE), call->task->accumulate);
 }
 
 static int64_t embed_backward_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -40,15 +42,16 @@ static int64_t embed_backward_workspace(const TaskCall *call, const KernelCuda *
 static int position(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const KernelEmbed shape = call_position_table(call);
-    return kernel_cuda_embed(&at, store_of(call, 0), &shape, call_position_entries(call), operand(call, 1),
-                             operand(call, 0), true);
+    return kernel_cuda_embed(&at, store_of(call, AT_POSITION_X), &shape, call_position_entries(call),
+                             operand(call, AT_POSITION_TABLE), operand(call, AT_POSITION_X), true);
 }
 
 static int position_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const KernelEmbed shape = call_position_table(call);
-    return kernel_cuda_embed_backward(&at, store_of(call, 0), store_of(call, 1), &shape, call->positions,
-                                      operand(call, 0), operand(call, 1), call->task->accumulate);
+    return kernel_cuda_embed_backward(&at, store_of(call, AT_POSITION_X), store_of(call, AT_POSITION_TABLE), &shape,
+                                      call->positions, operand(call, AT_POSITION_X), operand(call, AT_POSITION_TABLE),
+                                      call->task->accumulate);
 }
 
 static int64_t position_backward_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -65,9 +68,9 @@ static KernelCudaNorm forward_norm(const TaskCall *call, int y) {
     return (KernelCudaNorm){.rows = call->task->rows,
                             .cols = call->task->cols,
                             .eps = (float)call->program->model.norm_eps,
-                            .x = operand(call, 0),
+                            .x = operand(call, AT_NORM_X),
                             .add = added ? operand(call, added) : NULL,
-                            .w = operand(call, 1),
+                            .w = operand(call, AT_NORM_W),
                             .added = added ? operand(call, added + 1) : NULL,
                             .y = operand(call, y),
                             .rstd = call_floats(call, y + 1)};
@@ -75,30 +78,31 @@ static KernelCudaNorm forward_norm(const TaskCall *call, int y) {
 
 static int rmsnorm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    const KernelCudaNorm norm = forward_norm(call, 2);
-    return kernel_cuda_norm(&at, store_of(call, 0), &norm);
+    const KernelCudaNorm norm = forward_norm(call, AT_RMSNORM_Y);
+    return kernel_cuda_norm(&at, store_of(call, AT_NORM_X), &norm);
 }
 
 // Of a layer norm: means, then 1 / deviations.
 static KernelCudaNormBackward backward_norm(const TaskCall *call, bool means) {
-    float *const statistics = call_floats(call, 3);
+    float *const statistics = call_floats(call, AT_NORM_BACKWARD_STATISTICS);
     return (KernelCudaNormBackward){.rows = call->task->rows,
                                     .cols = call->task->cols,
-                                    .dy = operand(call, 0),
-                                    .x = operand(call, 1),
-                                    .w = operand(call, 2),
+                                    .dy = operand(call, AT_NORM_BACKWARD_DY),
+                                    .x = operand(call, AT_NORM_BACKWARD_X),
+                                    .w = operand(call, AT_NORM_BACKWARD_W),
                                     .mean = means ? statistics : NULL,
                                     .rstd = means ? statistics + call->task->rows : statistics,
-                                    .residual = operand(call, 4),
-                                    .dx = operand(call, 5),
-                                    .dw = operand(call, 6),
+                                    .residual = operand(call, AT_NORM_BACKWARD_RESIDUAL),
+                                    .dx = operand(call, AT_NORM_BACKWARD_DX),
+                                    .dw = operand(call, AT_NORM_BACKWARD_DW),
                                     .accumulate = call->task->accumulate};
 }
 
 static int rmsnorm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const KernelCudaNormBackward norm = backward_norm(call, false);
-    return kernel_cuda_norm_backward(&at, store_of(call, 0), store_of(call, 6), &norm);
+    return kernel_cuda_norm_backward(&at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DW),
+                                     &norm);
 }
 
 static int64_t norm_backward_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -110,11 +114,11 @@ static int64_t norm_backward_workspace(const TaskCall *call, const KernelCuda *a
 
 static int layernorm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    KernelCudaNorm norm = forward_norm(call, 3);
-    norm.bias = operand(call, 2);
+    KernelCudaNorm norm = forward_norm(call, AT_LAYERNORM_Y);
+    norm.bias = operand(call, AT_LAYERNORM_BIAS);
     norm.mean = norm.rstd;
     norm.rstd += norm.rows;
-    return kernel_cuda_norm(&at, store_of(call, 0), &norm);
+    return kernel_cuda_norm(&at, store_of(call, AT_NORM_X), &norm);
 }
 
 static int layernorm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
@@ -122,11 +126,14 @@ static int layernorm_backward(const TaskCall *call, Device *cuda, cudaStream_t s
     const KernelCuda at = place(call, cuda, stream);
     const KernelCudaNormBackward norm = backward_norm(call, true);
     int code = 0;
-    if (operand(call, 7)) {
-        code = kernel_cuda_column_sum(&at, store_of(call, 0), store_of(call, 7), task->rows, task->cols,
-                                      operand(call, 0), operand(call, 7), task->accumulate);
+    if (operand(call, AT_NORM_BACKWARD_DBIAS)) {
+        code = kernel_cuda_column_sum(&at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DBIAS),
+                                      task->rows, task->cols, operand(call, AT_NORM_BACKWARD_DY),
+                                      operand(call, AT_NORM_BACKWARD_DBIAS), task->accumulate);
     }
-    return code ? code : kernel_cuda_norm_backward(&at, store_of(call, 0), store_of(call, 6), &norm);
+    return code ? code
+                : kernel_cuda_norm_backward(&at, store_of(call, AT_NORM_BACKWARD_DY),
+                                            store_of(call, AT_NORM_BACKWARD_DW), &norm);
 }
 
 static char *behind(const TaskCall *call, int index, int64_t elements) {
@@ -136,27 +143,32 @@ static char *behind(const TaskCall *call, int index, int64_t elements) {
 static int qk_norm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const QkStretches s = call_qk_stretches(call);
-    const KernelStore store = store_of(call, 0);
+    const KernelStore store = store_of(call, AT_QK_NORM_Q);
     const float eps = (float)call->program->model.norm_eps;
-    const int code = kernel_cuda_stretch_norm(&at, store, &s.q, eps, operand(call, 2), operand(call, 0),
-                                              operand(call, 4), call_floats(call, 5));
+    const int code =
+        kernel_cuda_stretch_norm(&at, store, &s.q, eps, operand(call, AT_QK_NORM_WQ), operand(call, AT_QK_NORM_Q),
+                                 operand(call, AT_QK_NORM_BEFORE), call_floats(call, AT_QK_NORM_RSTD));
     return code ? code
-                : kernel_cuda_stretch_norm(&at, store, &s.k, eps, operand(call, 3), operand(call, 1),
-                                           behind(call, 4, s.k_before), call_floats(call, 5) + s.k_rstd);
+                : kernel_cuda_stretch_norm(&at, store, &s.k, eps, operand(call, AT_QK_NORM_WK),
+                                           operand(call, AT_QK_NORM_K), behind(call, AT_QK_NORM_BEFORE, s.k_before),
+                                           call_floats(call, AT_QK_NORM_RSTD) + s.k_rstd);
 }
 
 static int qk_norm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const QkStretches s = call_qk_stretches(call);
-    const KernelStore store = store_of(call, 0);
+    const KernelStore store = store_of(call, AT_QK_NORM_BACKWARD_DQ);
     const bool add = call->task->accumulate;
-    const int code =
-        kernel_cuda_stretch_norm_backward(&at, store, store_of(call, 6), &s.q, operand(call, 3), operand(call, 2),
-                                          call_floats(call, 5), operand(call, 0), operand(call, 6), add);
+    const int code = kernel_cuda_stretch_norm_backward(
+        &at, store, store_of(call, AT_QK_NORM_BACKWARD_DWQ), &s.q, operand(call, AT_QK_NORM_BACKWARD_WQ),
+        operand(call, AT_QK_NORM_BACKWARD_BEFORE), call_floats(call, AT_QK_NORM_BACKWARD_RSTD),
+        operand(call, AT_QK_NORM_BACKWARD_DQ), operand(call, AT_QK_NORM_BACKWARD_DWQ), add);
     return code ? code
-                : kernel_cuda_stretch_norm_backward(&at, store, store_of(call, 7), &s.k, operand(call, 4),
-                                                    behind(call, 2, s.k_before), call_floats(call, 5) + s.k_rstd,
-                                                    operand(call, 1), operand(call, 7), add);
+                : kernel_cuda_stretch_norm_backward(
+                      &at, store, store_of(call, AT_QK_NORM_BACKWARD_DWK), &s.k, operand(call, AT_QK_NORM_BACKWARD_WK),
+                      behind(call, AT_QK_NORM_BACKWARD_BEFORE, s.k_before),
+                      call_floats(call, AT_QK_NORM_BACKWARD_RSTD) + s.k_rstd, operand(call, AT_QK_NORM_BACKWARD_DK),
+                      operand(call, AT_QK_NORM_BACKWARD_DWK), add);
 }
 
 static int64_t qk_norm_backward_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -170,8 +182,9 @@ static int64_t qk_norm_backward_workspace(const TaskCall *call, const KernelCuda
 
 static int column_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    return kernel_cuda_column_sum(&at, store_of(call, 0), store_of(call, 1), call->task->rows, call->task->cols,
-                                  operand(call, 0), operand(call, 1), call->task->accumulate);
+    return kernel_cuda_column_sum(&at, store_of(call, AT_COLUMN_SUM_X), store_of(call, AT_COLUMN_SUM_SUMS),
+                                  call->task->rows, call->task->cols, operand(call, AT_COLUMN_SUM_X),
+                                  operand(call, AT_COLUMN_SUM_SUMS), call->task->accumulate);
 }
 
 static int64_t column_sum_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -181,51 +194,55 @@ static int64_t column_sum_workspace(const TaskCall *call, const KernelCuda *at) 
 static int rope(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const QkTurns turns = call_turns(call);
-    const int code =
-        kernel_cuda_rope(&at, store_of(call, 0), call->task->rows, &turns.q, call->positions, operand(call, 0));
+    const int code = kernel_cuda_rope(&at, store_of(call, AT_ROPE_Q), call->task->rows, &turns.q, call->positions,
+                                      operand(call, AT_ROPE_Q));
     return code || turns.k.heads == 0 ? code
-                                      : kernel_cuda_rope(&at, store_of(call, 1), call->task->rows, &turns.k,
-                                                         call->positions, operand(call, 1));
+                                      : kernel_cuda_rope(&at, store_of(call, AT_ROPE_K), call->task->rows, &turns.k,
+                                                         call->positions, operand(call, AT_ROPE_K));
 }
 
 static int gated(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_gated(&at, store_of(call, 0), &shape, operand(call, 0), operand(call, 1), operand(call, 2));
+    return kernel_cuda_gated(&at, store_of(call, AT_SWIGLU_GATE), &shape, operand(call, AT_SWIGLU_GATE),
+                             operand(call, AT_SWIGLU_UP), operand(call, AT_SWIGLU_S));
 }
 
 static int gated_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
-    const int last = call->task->operand_count - 1;  // behind the values operand, where there is one
-    return kernel_cuda_gated_backward(&at, store_of(call, 0), &shape, operand(call, 0), operand(call, 1),
-                                      operand(call, 2), operand(call, last - 1), operand(call, last));
+    return kernel_cuda_gated_backward(&at, store_of(call, AT_SWIGLU_BACKWARD_DS), &shape,
+                                      operand(call, AT_SWIGLU_BACKWARD_DS), operand(call, AT_SWIGLU_BACKWARD_GATE),
+                                      operand(call, AT_SWIGLU_BACKWARD_UP), operand(call, AT_SWIGLU_BACKWARD_DGATE),
+                                      operand(call, AT_SWIGLU_BACKWARD_DUP));
 }
 
 static int activation(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_activation(&at, store_of(call, 0), shape.activation, shape.rows * shape.cols, operand(call, 0),
-                                  operand(call, 1));
+    return kernel_cuda_activation(&at, store_of(call, AT_ACTIVATION_X), shape.activation, shape.rows * shape.cols,
+                                  operand(call, AT_ACTIVATION_X), operand(call, AT_ACTIVATION_Y));
 }
 
 static int activation_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_activation_backward(&at, store_of(call, 0), shape.activation, shape.rows * shape.cols,
-                                           operand(call, 0), operand(call, 1),
-                                           operand(call, call->task->operand_count - 1));
+    return kernel_cuda_activation_backward(&at, store_of(call, AT_ACTIVATION_BACKWARD_DY), shape.activation,
+                                           shape.rows * shape.cols, operand(call, AT_ACTIVATION_BACKWARD_DY),
+                                           operand(call, AT_ACTIVATION_BACKWARD_X),
+                                           operand(call, AT_ACTIVATION_BACKWARD_DX));
 }
 
 static int add(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const Task *task = call->task;
     const KernelCuda at = place(call, cuda, stream);
-    const KernelStore store = store_of(call, 2);
-    if (operand(call, 3)) {
-        return kernel_cuda_add_bias(&at, store, task->rows, task->cols, operand(call, 0), operand(call, 1),
-                                    operand(call, 3), operand(call, 2));
+    const KernelStore store = store_of(call, AT_ADD_C);
+    if (operand(call, AT_ADD_BIAS)) {
+        return kernel_cuda_add_bias(&at, store, task->rows, task->cols, operand(call, AT_ADD_A),
+                                    operand(call, AT_ADD_B), operand(call, AT_ADD_BIAS), operand(call, AT_ADD_C));
     }
-    return kernel_cuda_add(&at, store, call_elements(call, 2), operand(call, 0), operand(call, 1), operand(call, 2));
+    return kernel_cuda_add(&at, store, call_elements(call, AT_ADD_C), operand(call, AT_ADD_A), operand(call, AT_ADD_B),
+                           operand(call, AT_ADD_C));
 }
 
 // ---------------------------------------------------------------------------------------------- loss
@@ -236,7 +253,7 @@ static KernelCudaLoss loss_shape(const TaskCall *call, int row_max, int sums) {
     return (KernelCudaLoss){.rows = task->rows,
                             .cols = task->cols,
                             .first = call_vocab_first(call, task->cols),
-                            .targets = sums < 0 ? NULL : call_ints(call, 1),
+                            .targets = sums < 0 ? NULL : call_ints(call, AT_LOSS_TARGETS),
                             .row_max = call_floats(call, row_max),
                             .sum_exp = both,
                             .target_logit = both ? both + task->rows : NULL};
@@ -244,28 +261,28 @@ static KernelCudaLoss loss_shape(const TaskCall *call, int row_max, int sums) {
 
 static int loss_max(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    const KernelCudaLoss loss = loss_shape(call, 1, -1);
-    return kernel_cuda_loss_max(&at, store_of(call, 0), &loss, operand(call, 0));
+    const KernelCudaLoss loss = loss_shape(call, AT_LOSS_MAX_ROW_MAX, -1);
+    return kernel_cuda_loss_max(&at, store_of(call, AT_LOSS_MAX_LOGITS), &loss, operand(call, AT_LOSS_MAX_LOGITS));
 }
 
 static int loss_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    const KernelCudaLoss loss = loss_shape(call, 2, 3);
-    return kernel_cuda_loss_sum(&at, store_of(call, 0), &loss, operand(call, 0));
+    const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
+    return kernel_cuda_loss_sum(&at, store_of(call, AT_LOSS_LOGITS), &loss, operand(call, AT_LOSS_LOGITS));
 }
 
 static int loss_gradient(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    const KernelCudaLoss loss = loss_shape(call, 2, 3);
-    return kernel_cuda_loss_gradient(&at, store_of(call, 0), &loss, operand(call, 0), call_loss_gradient(call),
-                                     call_floats(call, 4), call->task->accumulate);
+    const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
+    return kernel_cuda_loss_gradient(&at, store_of(call, AT_LOSS_LOGITS), &loss, operand(call, AT_LOSS_LOGITS),
+                                     call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
 static int loss(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    const KernelCudaLoss rows = loss_shape(call, 2, 3);
-    return kernel_cuda_loss(&at, store_of(call, 0), &rows, operand(call, 0), call_loss_gradient(call),
-                            call_floats(call, 4), call->task->accumulate);
+    const KernelCudaLoss rows = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
+    return kernel_cuda_loss(&at, store_of(call, AT_LOSS_LOGITS), &rows, operand(call, AT_LOSS_LOGITS),
+                            call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
 // ---------------------------------------------------------------------------------------------- copies and sums
@@ -273,36 +290,38 @@ static int loss(const TaskCall *call, Device *cuda, cudaStream_t stream) {
 static int copy(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const Task *task = call->task;
     const KernelCuda at = place(call, cuda, stream);
-    const KernelCudaCopy rows = {.from = store_of(call, 0),
-                                 .to = store_of(call, 1),
+    const KernelCudaCopy rows = {.from = store_of(call, AT_COPY_SRC),
+                                 .to = store_of(call, AT_COPY_DST),
                                  .rows = task->rows,
                                  .cols = task->cols,
                                  .src_stride = task->stride > 0 ? task->stride : task->cols,
                                  .dst_stride = task->cols};
-    return kernel_cuda_copy_rows(&at, &rows, operand(call, 0), operand(call, 1));
+    return kernel_cuda_copy_rows(&at, &rows, operand(call, AT_COPY_SRC), operand(call, AT_COPY_DST));
 }
 
 static int unpack(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const Task *task = call->task;
     const KernelCuda at = place(call, cuda, stream);
-    const KernelCudaCopy rows = {.from = store_of(call, 0),
-                                 .to = store_of(call, 1),
+    const KernelCudaCopy rows = {.from = store_of(call, AT_COPY_SRC),
+                                 .to = store_of(call, AT_COPY_DST),
                                  .rows = task->rows,
                                  .cols = task->cols,
                                  .src_stride = task->cols,
                                  .dst_stride = task->stride};
-    return kernel_cuda_copy_rows(&at, &rows, operand(call, 0), operand(call, 1));
+    return kernel_cuda_copy_rows(&at, &rows, operand(call, AT_COPY_SRC), operand(call, AT_COPY_DST));
 }
 
 static int accumulate(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    return kernel_cuda_accumulate(&at, store_of(call, 0), store_of(call, 1), call_elements(call, 1), operand(call, 0),
-                                  operand(call, 1));
+    return kernel_cuda_accumulate(&at, store_of(call, AT_COPY_SRC), store_of(call, AT_COPY_DST),
+                                  call_elements(call, AT_COPY_DST), operand(call, AT_COPY_SRC),
+                                  operand(call, AT_COPY_DST));
 }
 
 static int zero(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    return kernel_cuda_zero(&at, task_operand(call->program, call->task, 0)->ref.bytes, operand(call, 0));
+    return kernel_cuda_zero(&at, task_operand(call->program, call->task, AT_ZERO_DST)->ref.bytes,
+                            operand(call, AT_ZERO_DST));
 }
 
 // ---------------------------------------------------------------------------------------------- optimizer
@@ -310,9 +329,9 @@ static int zero(const TaskCall *call, Device *cuda, cudaStream_t stream) {
 static int square_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const ShardStretch shard = call_replicated_stretch(call);
-    return kernel_cuda_square_sum(&at, store_of(call, 0), shard.count, shard.lead,
-                                  1.0 / call->program->plan.mesh.size[AXIS_TP], operand(call, 0), call_floats(call, 1),
-                                  call->task->accumulate);
+    return kernel_cuda_square_sum(&at, store_of(call, AT_SQUARE_SUM_GRADIENT), shard.count, shard.lead,
+                                  1.0 / call->program->plan.mesh.size[AXIS_TP], operand(call, AT_SQUARE_SUM_GRADIENT),
+                                  call_floats(call, AT_SQUARE_SUM_SUM), call->task->accumulate);
 }
 
 static int64_t square_sum_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -322,30 +341,32 @@ static int64_t square_sum_workspace(const TaskCall *call, const KernelCuda *at) 
 
 static int clip(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
-    return kernel_cuda_clip(&at, (float)call->numbers->clip, call_floats(call, 0), call_floats(call, 1));
+    return kernel_cuda_clip(&at, (float)call->numbers->clip, call_floats(call, AT_CLIP_NORM_SQUARE),
+                            call_floats(call, AT_CLIP_SCALE));
 }
 
 static int adamw(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = place(call, cuda, stream);
     const ShardStretch shard = call_undecayed_stretch(call);
     const KernelAdamw options = call_adamw_options(call);
-    void *const working = operand(call, 5);
-    const bool half = working && store_of(call, 5) == KERNEL_BF16;
-    const KernelCudaUpdate update = {.gradients = store_of(call, 3),
-                                     .state = store_of(call, 0),
+    void *const working = operand(call, AT_ADAMW_WORKING);
+    const bool half = working && store_of(call, AT_ADAMW_WORKING) == KERNEL_BF16;
+    const KernelCudaUpdate update = {.gradients = store_of(call, AT_ADAMW_GRADIENT),
+                                     .state = store_of(call, AT_ADAMW_MASTER),
                                      .count = shard.count,
                                      .undecayed = shard.lead,
-                                     .scale = call_floats(call, 4),
-                                     .gradient = operand(call, 3),
-                                     .master = operand(call, 0),
-                                     .moment1 = operand(call, 1),
-                                     .moment2 = operand(call, 2),
+                                     .scale = call_floats(call, AT_ADAMW_SCALE),
+                                     .gradient = operand(call, AT_ADAMW_GRADIENT),
+                                     .master = operand(call, AT_ADAMW_MASTER),
+                                     .moment1 = operand(call, AT_ADAMW_M),
+                                     .moment2 = operand(call, AT_ADAMW_V),
                                      .working = half ? working : NULL};
     const int code = kernel_cuda_adamw(&at, &options, &update);
     if (code || !working || half) {
         return code;
     }
-    const KernelCudaCopy row = {update.state, store_of(call, 5), 1, shard.count, shard.count, shard.count};
+    const KernelCudaCopy row = {update.state, store_of(call, AT_ADAMW_WORKING), 1, shard.count, shard.count,
+                                shard.count};
     return kernel_cuda_copy_rows(&at, &row, update.master, working);
 }
 

@@ -79,8 +79,8 @@ QkTurns call_turns(const TaskCall *call) {
     turns.k = turns.q;
     turns.k.heads = task->kv_heads;
     turns.k.stride = task->kv_stride;
-    const int64_t q_bytes = (int64_t)task->heads * task->head_dim * dtype_bytes(call_dtype(call, 0));
-    if (call->operand[1] == call->operand[0] + q_bytes && task->stride == task->kv_stride) {
+    const int64_t q_bytes = (int64_t)task->heads * task->head_dim * dtype_bytes(call_dtype(call, AT_ROPE_Q));
+    if (call->operand[AT_ROPE_K] == call->operand[AT_ROPE_Q] + q_bytes && task->stride == task->kv_stride) {
         turns.q.heads += turns.k.heads;
         turns.k.heads = 0;
     }

@@ -30,6 +30,6 @@ TransportWords program_words(const StepProgram *program) {
 }
 
 int64_t program_collective_bytes(const StepProgram *program, const Task *task) {
-    const int part = task->kind == TASK_REDUCE_SCATTER ? 1 : 0;
+    const int part = task->kind == TASK_REDUCE_SCATTER ? AT_COLLECTIVE_TO : AT_COLLECTIVE_FROM;
     return task_operand(program, task, part)->ref.bytes;
 }

@@ -26,8 +26,8 @@ static Status transport_run(Session *session, const Task *task, const TransportC
 static Status exact_run(Session *session, const StepInstance *instance, const TransportCall *floats, Error *error) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
-    const BufferRef *in = &task_operand(program, task, 0)->ref;
-    const BufferRef *out = &task_operand(program, task, task->kind == TASK_ALL_REDUCE ? 0 : 1)->ref;
+    const BufferRef *in = &task_operand(program, task, AT_COLLECTIVE_FROM)->ref;
+    const BufferRef *out = &task_operand(program, task, collective_to(task->kind))->ref;
     TransportCall call = *floats;
     call.in = session->devices->sums(session->device, in, instance);
     call.out = session->devices->sums(session->device, out, instance);
@@ -45,11 +45,12 @@ static Status exact_run(Session *session, const StepInstance *instance, const Tr
 static TransportCall collective_call(Session *session, const StepInstance *instance, const TransportPlace *place) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
-    const int out = task->kind == TASK_ALL_REDUCE ? 0 : 1;
+    const BufferRef *in = &task_operand(program, task, AT_COLLECTIVE_FROM)->ref;
+    const BufferRef *out = &task_operand(program, task, collective_to(task->kind))->ref;
     return (TransportCall){
         .communicator = session->communicators.of_task[instance->task],
-        .in = session->devices->address(session->device, &task_operand(program, task, 0)->ref, instance),
-        .out = session->devices->address(session->device, &task_operand(program, task, out)->ref, instance),
+        .in = session->devices->address(session->device, in, instance),
+        .out = session->devices->address(session->device, out, instance),
         .bytes = program_collective_bytes(program, task),
         .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
         .dtype = task->dtype,

@@ -232,7 +232,7 @@ static bool keeps_weights(const Builder *builder) {
 // Kept weights have a slot per layer, free again after the layer's backward: of all layers the first one's comes last,
 // and gathers are in order, so the latest release is what counts.
 static uint8_t gather_depth(const Builder *builder, const Task *task) {
-    const Operand *out = task_operand(builder->program, task, 1);
+    const Operand *out = task_operand(builder->program, task, AT_COLLECTIVE_TO);
     const int32_t slots = builder->program->buffers[out->ref.buffer].slots;
     return keeps_weights(builder) && !builder->overlap->copies ? 1 : (uint8_t)(slots > 2 ? 2 : slots);
 }
@@ -253,8 +253,9 @@ static int8_t op_offset(const Builder *builder, const Task *task, ShardKind kind
     if (kind != SHARD_GATHER || task->unit != UNIT_LAYER) {
         return 0;
     }
-    return (int8_t)(builder->section == SECTION_TAIL ? (builder->program->layers - 1) & 1
-                                                     : task_operand(builder->program, task, 1)->ref.index.layer_offset);
+    return (int8_t)(builder->section == SECTION_TAIL
+                        ? (builder->program->layers - 1) & 1
+                        : task_operand(builder->program, task, AT_COLLECTIVE_TO)->ref.index.layer_offset);
 }
 
 // A copy before a gather, a cast or sum after a reduction: one operation with it.

@@ -28,15 +28,16 @@ static double operand_elements(const StepProgram *program, const Task *task, int
 static double adamw_bytes(const Target *target, const StepProgram *program, const Task *task) {
     const double per_parameter = program->plan.bf16_master ? target->bf16_optimizer_bytes_per_parameter
                                                            : target->runtime.optimizer_bytes_per_parameter;
-    const bool copies = target->own_kernels && task_operand(program, task, 5)->ref.buffer >= 0;
-    return operand_elements(program, task, 0) * per_parameter +
-           (copies ? (double)task_operand(program, task, 5)->ref.bytes : 0);
+    const bool copies = target->own_kernels && task_operand(program, task, AT_ADAMW_WORKING)->ref.buffer >= 0;
+    return operand_elements(program, task, AT_ADAMW_MASTER) * per_parameter +
+           (copies ? (double)task_operand(program, task, AT_ADAMW_WORKING)->ref.bytes : 0);
 }
 
 // Where nothing was in the table's gradient before, rows of no token are written too: zeros.
 static double embed_backward_bytes(const Target *target, const StepProgram *program, const Task *task) {
     const bool whole = target->own_kernels && !task->accumulate;
-    return (double)task->traffic_bytes + (whole ? (double)task_operand(program, task, 2)->ref.bytes : 0);
+    return (double)task->traffic_bytes +
+           (whole ? (double)task_operand(program, task, AT_EMBED_BACKWARD_DTABLE)->ref.bytes : 0);
 }
 
 // Bytes that the target moves for a streaming task.
@@ -74,7 +75,7 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
 }
 
 static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
-    const Dtype output = program->buffers[task_operand(program, task, 2)->ref.buffer].dtype;
+    const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
     const GemmShape shape = {.m = task->m,
                              .n = task->n,
                              .k = task->k,

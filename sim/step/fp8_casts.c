@@ -56,8 +56,8 @@ static int64_t saved_input_bytes(const Lowering *lowering, GemmRole role, const 
     return bytes * elements(lowering, x);
 }
 
-int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef operands[3]) {
-    const OpRef *a = &operands[0], *b = &operands[1], *c = &operands[2];
+int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc) {
+    const OpRef *a = &abc[AT_GEMM_A], *b = &abc[AT_GEMM_B], *c = &abc[AT_GEMM_C];
     const CastBytes *bytes = &cast_bytes[lowering->plan->fp8_recipe][role];
     const bool shared = linear->shares_input && lowering->plan->fused == FUSED_COMPILED;
     const bool a_known = is_cast(lowering, a) || (shared && role == GEMM_FORWARD);

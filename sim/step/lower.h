@@ -44,6 +44,10 @@ typedef enum {
 
 enum { OP_MAX_OPERANDS = 11 };
 
+// Operands of marks.
+enum { AT_MARK_FROM, AT_MARK_TO, AT_MARK_SCALE };
+enum { AT_MARK_LOGITS };
+
 typedef struct OpRef {
     int32_t tensor;  // -1 = absent
     int16_t index;   // layer offset inside layered sections, absolute slot index elsewhere

@@ -98,13 +98,13 @@ static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const 
         append_copy(
             lowering, out,
             copy_op(lowering, TASK_COPY, "pack kv", attention->task.phase, 2 * width, attention->task.kv_stride),
-            attention->operands[1], packed, false);
+            attention->operands[AT_ATTENTION_K], packed, false);
         return;
     }
     append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack k", attention->task.phase, width, 2 * width),
-                attention->operands[1], packed, false);
+                attention->operands[AT_ATTENTION_K], packed, false);
     append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack v", attention->task.phase, width, 2 * width),
-                attention->operands[2], values_half(lowering, packed, lowering->dims.element), true);
+                attention->operands[AT_ATTENTION_V], values_half(lowering, packed, lowering->dims.element), true);
 }
 
 // Packed gradient -> dk and dv columns.
@@ -114,14 +114,14 @@ static void unpack_gradient(Lowering *lowering, OpList *out, const Op *attention
     if (lowering->fused_qkv) {
         append_copy(lowering, out,
                     copy_op(lowering, TASK_UNPACK, "unpack dkv", PHASE_BACKWARD, 2 * width, attention->task.kv_stride),
-                    packed, attention->operands[7], true);
+                    packed, attention->operands[AT_ATTENTION_BACKWARD_DK], true);
         return;
     }
     append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dk", PHASE_BACKWARD, width, 2 * width), packed,
-                attention->operands[7], false);
+                attention->operands[AT_ATTENTION_BACKWARD_DK], false);
     append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dv", PHASE_BACKWARD, width, 2 * width),
-                values_half(lowering, packed, dtype_bytes(lowering->tensors[home].dtype)), attention->operands[8],
-                false);
+                values_half(lowering, packed, dtype_bytes(lowering->tensors[home].dtype)),
+                attention->operands[AT_ATTENTION_BACKWARD_DV], false);
 }
 
 typedef struct Transfer {
@@ -173,9 +173,9 @@ static void set_block(const Lowering *lowering, Op *block, const RingBuffers *ri
     block->task.ring_step = (int16_t)hop;
     block->task.kv_stride = 2 * lowering->dims.kv_width;
     block->task.flops *= block_share(lowering, hop);
-    block->operands[1] = ring->keys;
-    block->operands[2] = ring->values;
-    block->operands[1].access = block->operands[2].access = ACCESS_READ;
+    block->operands[AT_ATTENTION_K] = ring->keys;
+    block->operands[AT_ATTENTION_V] = ring->values;
+    block->operands[AT_ATTENTION_K].access = block->operands[AT_ATTENTION_V].access = ACCESS_READ;
 }
 
 static void ring_forward(Lowering *lowering, OpList *out, const Op *attention) {
@@ -186,7 +186,8 @@ static void ring_forward(Lowering *lowering, OpList *out, const Op *attention) {
         ring_select(lowering, &ring, hop);
         Op block = *attention;
         set_block(lowering, &block, &ring, hop);
-        block.operands[3].access = block.operands[4].access = hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
+        block.operands[AT_ATTENTION_O].access = block.operands[AT_ATTENTION_LSE].access =
+            hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
         op_list_append(lowering->arena, out, &block);
     }
 }
@@ -196,11 +197,12 @@ static Op backward_block(const Lowering *lowering, const Op *attention, const Ri
                          OpRef gradient) {
     Op block = *attention;
     set_block(lowering, &block, ring, hop);
-    block.operands[6].access = hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
-    block.operands[7] = gradient;
-    block.operands[8] = values_half(lowering, gradient, dtype_bytes(lowering->tensors[gradient.tensor].dtype));
-    block.operands[7].access = block.operands[8].access = ACCESS_WRITE;
-    block.operands[9].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
+    block.operands[AT_ATTENTION_BACKWARD_DQ].access = hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
+    block.operands[AT_ATTENTION_BACKWARD_DK] = gradient;
+    block.operands[AT_ATTENTION_BACKWARD_DV] =
+        values_half(lowering, gradient, dtype_bytes(lowering->tensors[gradient.tensor].dtype));
+    block.operands[AT_ATTENTION_BACKWARD_DK].access = block.operands[AT_ATTENTION_BACKWARD_DV].access = ACCESS_WRITE;
+    block.operands[AT_ATTENTION_BACKWARD_WORKSPACE].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
     return block;
 }
 

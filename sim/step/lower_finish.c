@@ -16,7 +16,7 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     const int64_t plane = task->rows * task->cols * element;
     switch (task->kind) {
     case TASK_GEMM: {
-        const int64_t output = dtype_bytes(program->buffers[task_operand(program, task, 2)->ref.buffer].dtype);
+        const int64_t output = dtype_bytes(program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype);
         return (task->m * task->k + task->k * task->n) * element +
                task->m * task->n * output * (task->accumulate ? 2 : 1);
     }
@@ -59,15 +59,16 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
         return plane;
     case TASK_COPY:
     case TASK_UNPACK: {
-        const int32_t to = task_operand(program, task, 1)->ref.buffer;
+        const int32_t to = task_operand(program, task, AT_COPY_DST)->ref.buffer;
         return plane + task->rows * task->cols * dtype_bytes(program->buffers[to].dtype);
     }
     case TASK_ACCUMULATE: {
-        const int32_t to = task_operand(program, task, 1)->ref.buffer;
+        const int32_t to = task_operand(program, task, AT_COPY_DST)->ref.buffer;
         return plane + 2 * task->rows * task->cols * dtype_bytes(program->buffers[to].dtype);
     }
     case TASK_ADAMW:  // p, g, m, v in; p, m, v out
-        return 7 * task->cols * dtype_bytes(program->buffers[task_operand(program, task, 1)->ref.buffer].dtype);
+        return 7 * task->cols *
+               dtype_bytes(program->buffers[task_operand(program, task, AT_ADAMW_M)->ref.buffer].dtype);
     default:
         return 0;
     }

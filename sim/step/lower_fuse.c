@@ -19,7 +19,7 @@ static bool is_norm(const Op *op) {
 
 // a, b -> c without a bias.
 static bool is_sum(const Op *op) {
-    return op->task.kind == TASK_ADD && op->operand_count == 3;
+    return op->task.kind == TASK_ADD && op->operand_count == AT_ADD_BIAS;
 }
 
 static bool same_place(const OpRef *a, const OpRef *b) {
@@ -28,11 +28,11 @@ static bool same_place(const OpRef *a, const OpRef *b) {
 
 // The norm adds a and b itself; `index` is where they lie, seen from the norm.
 static void join(Op *norm, const Op *sum, int index) {
-    OpRef a = sum->operands[0], b = sum->operands[1], c = norm->operands[0];
+    OpRef a = sum->operands[AT_ADD_A], b = sum->operands[AT_ADD_B], c = norm->operands[AT_NORM_X];
     a.index = (int16_t)(a.index + index);
     b.index = (int16_t)(b.index + index);
     norm->task.name = "add norm";
-    norm->operands[0] = a;
+    norm->operands[AT_NORM_X] = a;
     op_operand(norm, b, ACCESS_READ);
     op_operand(norm, c, ACCESS_WRITE);
 }
@@ -47,8 +47,8 @@ static void list_remove(OpList *list, size_t at) {
 static bool changes_between(const OpList *list, size_t from, size_t to, const Op *sum) {
     bool changed = false;
     for (size_t i = from + 1; i < to; i++) {
-        changed |= touches(list->ops[i], sum->operands[0].tensor, ACCESS_WRITE) ||
-                   touches(list->ops[i], sum->operands[1].tensor, ACCESS_WRITE);
+        changed |= touches(list->ops[i], sum->operands[AT_ADD_A].tensor, ACCESS_WRITE) ||
+                   touches(list->ops[i], sum->operands[AT_ADD_B].tensor, ACCESS_WRITE);
     }
     return changed;
 }
@@ -66,9 +66,9 @@ static size_t last_touch(const OpList *list, size_t at, int32_t tensor) {
 static void fuse_inside(OpList *list) {
     for (size_t i = 0; i < list->count; i++) {
         Op *norm = list->ops[i];
-        const size_t at = is_norm(norm) ? last_touch(list, i, norm->operands[0].tensor) : list->count;
+        const size_t at = is_norm(norm) ? last_touch(list, i, norm->operands[AT_NORM_X].tensor) : list->count;
         const Op *sum = at < list->count ? list->ops[at] : NULL;
-        if (sum && is_sum(sum) && same_place(&sum->operands[2], &norm->operands[0]) &&
+        if (sum && is_sum(sum) && same_place(&sum->operands[AT_ADD_C], &norm->operands[AT_NORM_X]) &&
             !changes_between(list, at, i, sum)) {
             join(norm, sum, 0);
             list_remove(list, at);
@@ -84,7 +84,8 @@ static size_t first_norm(const OpList *list, int32_t stream, int index) {
         at++;
     }
     const Op *op = at < list->count ? list->ops[at] : NULL;
-    const bool reads = op && is_norm(op) && op->operands[0].tensor == stream && op->operands[0].index == index;
+    const bool reads =
+        op && is_norm(op) && op->operands[AT_NORM_X].tensor == stream && op->operands[AT_NORM_X].index == index;
     return reads ? at : list->count;
 }
 
@@ -98,9 +99,10 @@ static void fuse_between_layers(Lowering *lowering) {
     OpList *forward = &lowering->lists[SECTION_LAYER_FORWARD], *tail = &lowering->lists[SECTION_TAIL];
     const int layers = lowering->model->layers;
     Op *sum = forward->ops[forward->count - 1];
-    const int32_t stream = is_sum(sum) ? sum->operands[2].tensor : -1;
+    const int32_t stream = is_sum(sum) ? sum->operands[AT_ADD_C].tensor : -1;
     const size_t head = first_norm(forward, stream, 0), end = first_norm(tail, stream, layers);
-    if (stream < 0 || layers < 2 || sum->operands[2].index != 1 || head == forward->count || end == tail->count) {
+    if (stream < 0 || layers < 2 || sum->operands[AT_ADD_C].index != 1 || head == forward->count ||
+        end == tail->count) {
         return;
     }
     OpList fused = {0};

@@ -109,7 +109,7 @@ OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tenso
 Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to);
 OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *last, bool transposed);
 // What casting a GEMM's operands moves; its three operands as add_gemm has them (fp8_casts.c).
-int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef operands[3]);
+int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc);
 void lower_fp8_weights(Lowering *lowering);
 void lower_fp8_begin(Lowering *lowering);
 void lower_fp8_history(Lowering *lowering, Section section);

@@ -63,7 +63,7 @@ static void alias_tensor(Lowering *lowering, int32_t from, int32_t to) {
 }
 
 static void unite(Lowering *lowering, const Op *mark) {
-    const int32_t in = mark->operands[0].tensor, out = mark->operands[1].tensor;
+    const int32_t in = mark->operands[AT_MARK_FROM].tensor, out = mark->operands[AT_MARK_TO].tensor;
     if (in == out) {
         return;
     }
@@ -110,14 +110,14 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
     const bool backward = mark->mark >= MARK_TP_PART_BACKWARD;
     const Phase phase = section != SECTION_TAIL ? mark->task.phase : backward ? PHASE_BACKWARD : PHASE_LOSS;
     Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, mark->task.name, phase);
-    op.task.dtype = lowering->tensors[mark->operands[0].tensor].dtype;
+    op.task.dtype = lowering->tensors[mark->operands[AT_MARK_FROM].tensor].dtype;
     op.task.payload_bytes = lowering->dims.tokens * lowering->dims.hidden * dtype_bytes(op.task.dtype);
-    op_operand(&op, mark->operands[0], kind == TASK_ALL_REDUCE ? ACCESS_UPDATE : ACCESS_READ);
+    op_operand(&op, mark->operands[AT_MARK_FROM], kind == TASK_ALL_REDUCE ? ACCESS_UPDATE : ACCESS_READ);
     if (kind != TASK_ALL_REDUCE) {
-        op_operand(&op, mark->operands[1], ACCESS_WRITE);
+        op_operand(&op, mark->operands[AT_MARK_TO], ACCESS_WRITE);
     }
-    if (mark->operand_count > 2) {  // the scale that the ranks have agreed on
-        op_operand(&op, mark->operands[2], ACCESS_READ);
+    if (mark->operand_count > AT_MARK_SCALE) {  // the scale that the ranks have agreed on
+        op_operand(&op, mark->operands[AT_MARK_SCALE], ACCESS_READ);
     }
     op_list_append(lowering->arena, out, &op);
 }
@@ -252,10 +252,10 @@ static void emit_loss(Lowering *lowering, OpList *out, const Op *mark) {
     lowering->loss_tensor = lowering_tensor(lowering, "loss", ROLE_RUNTIME, DTYPE_FP32, 1);
     lowering->tensors[lowering->loss_tensor].persistent = true;
     if (copies > 0) {
-        emit_copied_loss(lowering, out, mark->operands[0], copies);
+        emit_copied_loss(lowering, out, mark->operands[AT_MARK_LOGITS], copies);
         return;
     }
-    const LossRefs refs = {.logits = mark->operands[0],
+    const LossRefs refs = {.logits = mark->operands[AT_MARK_LOGITS],
                            .kept = {op_absent(), op_absent(), op_absent(), op_absent()},
                            .cols = d->vocab,
                            .dtype = d->dtype,

@@ -283,8 +283,8 @@ static inline const Operand *task_operand(const StepProgram *program, const Task
 
 // Where a norm adds first: the operand that is added, and behind it the sum; 0 = it does not.
 static inline int task_added_operand(const Task *task) {
-    const int alone = task->kind == TASK_RMSNORM ? 4 : 5;
-    return task->operand_count > alone ? alone : 0;
+    const int more = task->kind == TASK_RMSNORM ? AT_RMSNORM_MORE : AT_LAYERNORM_MORE;
+    return task->operand_count > more ? more : 0;
 }
 
 static inline bool task_is_collective(const Task *task) {

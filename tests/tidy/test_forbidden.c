@@ -93,6 +93,48 @@ static void check_words(const char *path, const char *text, Complaints *complain
     }
 }
 
+static bool is_number(const char *begin, const char *end) {
+    return begin < end && strspn(begin, "0123456789") >= (size_t)(end - begin);
+}
+
+// The text of the parenthesis that opens at `open`, as its last argument: *begin to the result.
+static const char *last_argument(const char *open, const char **begin) {
+    int depth = 0;
+    *begin = open + 1;
+    for (const char *at = open; *at; at++) {
+        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+        if (depth == 0) {
+            return at;
+        }
+        *begin = depth == 1 && *at == ',' ? at + 1 + strspn(at + 1, " \n") : *begin;
+    }
+    return *begin;
+}
+
+// Operands have names (sim/step/task_kind.h).
+static void check_operands(const char *path, const char *blanked, Complaints *complaints) {
+    static const char *const calls[] = {"task_operand", "call_floats", "call_ints", "call_optional",
+                                        "call_dtype",   "store_of",    "operand"};
+    static const char *const arrays[] = {"operands[", "operand[", "sums["};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const char *call = code_find_call(blanked, calls[i]), *begin = NULL;
+        for (; call; call = code_find_call(call + 1, calls[i])) {
+            const char *end = last_argument(call + strlen(calls[i]), &begin);
+            if (is_number(begin, end)) {
+                complain(complaints, "%s:%d: %s(: a bare operand", path, code_line(blanked, call), calls[i]);
+            }
+        }
+    }
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        for (const char *at = strstr(blanked, arrays[i]); at; at = strstr(at + 1, arrays[i])) {
+            const char *begin = at + strlen(arrays[i]), *end = begin + strcspn(begin, "]");
+            if (is_number(begin, end)) {
+                complain(complaints, "%s:%d: %s: a bare operand", path, code_line(blanked, at), arrays[i]);
+            }
+        }
+    }
+}
+
 typedef void (*FileCheck)(const char *path, const char *text, Complaints *complaints);
 
 static void check_tree(const char *const *folders, bool blank, FileCheck check) {
@@ -115,6 +157,10 @@ Test(forbidden, no_mutable_globals) {
     check_tree(tree_product_folders, true, check_state);
 }
 
+Test(forbidden, operands_of_tasks_have_names) {
+    check_tree(tree_product_folders, true, check_operands);
+}
+
 Test(forbidden, no_notes_to_oneself_and_no_dead_code) {
     check_tree(tree_all_folders, false, check_words);
 }
@@ -134,6 +180,15 @@ Test(forbidden, a_planted_call_is_seen_and_a_comment_is_not) {
     cr_assert_eq(
         complaints_about(check_calls, "sim/cost/x.c", "// exit(1)\nvoid f(void) {\n    on_exit(\"exit(\");\n}\n"), 0);
     cr_assert_eq(complaints_about(check_calls, "exec/worker/main.c", "int main(void) {\n    exit(1);\n}\n"), 0);
+}
+
+Test(forbidden, a_planted_operand_number_is_seen_and_a_name_is_not) {
+    cr_assert_eq(complaints_about(check_operands, "sim/cost/x.c", "int a = task_operand(&p, f(t, 1), 2)->ref.buffer;"),
+                 1);
+    cr_assert_eq(complaints_about(check_operands, "sim/cost/x.c", "int a = op->operands[0].tensor;"), 1);
+    cr_assert_eq(complaints_about(check_operands, "sim/cost/x.c",
+                                  "int a = task_operand(p, t, AT_GEMM_C)->ref.buffer + op->operands[i].tensor;"),
+                 0);
 }
 
 Test(forbidden, planted_mutable_state_is_seen) {

@@ -256,7 +256,7 @@ static const float *logits_of(Session *session, int64_t *count) {
         const Task *task = &session->program.tasks[instance.task];
         if (task->kind == TASK_LOSS) {
             *count = task->rows * task->cols;
-            return session_slot(session, task_operand(&session->program, task, 0)->ref.buffer, 0);
+            return session_slot(session, task_operand(&session->program, task, AT_LOSS_LOGITS)->ref.buffer, 0);
         }
         cr_assert(interpreter_run_instance(session, &instance, 0, &error) == STATUS_OK, "%s", error.message);
     }

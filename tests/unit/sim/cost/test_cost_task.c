@@ -25,7 +25,7 @@ typedef struct Bench {
     ClusterProfile profile;
     StepProgram program;
     Buffer buffers[2];
-    Operand operands[6];
+    Operand operands[AT_ADAMW_WORKING + 1];
     Group groups[1];
     CostModel model;
 } Bench;
@@ -35,8 +35,9 @@ static void bench_begin(Bench *bench, ClusterProfile profile, const Target *targ
     *bench = (Bench){.profile = profile};
     bench->buffers[0] = (Buffer){.dtype = DTYPE_BF16, .slots = 1};
     bench->buffers[1] = (Buffer){.dtype = DTYPE_FP32, .slots = 1};
-    bench->operands[0] = bench->operands[1] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_READ};
-    bench->operands[2] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_WRITE};
+    bench->operands[AT_GEMM_A] = bench->operands[AT_GEMM_B] =
+        (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_READ};
+    bench->operands[AT_GEMM_C] = (Operand){.ref = {.buffer = 0, .bytes = 4 << 20}, .access = ACCESS_WRITE};
     bench->groups[0] = (Group){.axes = AXES_SHARD_GROUP, .size = 16};
     bench->program = (StepProgram){.target = target,
                                    .plan = {.mesh = {SIZES(1, 16, 1, 1)},
@@ -74,7 +75,7 @@ Test(cost_task, gemm_is_the_tile_model_plus_the_gap) {
 Test(cost_task, weight_gradient_into_fp32_that_accumulates_reads_its_output) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
-    bench.operands[2].ref.buffer = 1;
+    bench.operands[AT_GEMM_C].ref.buffer = 1;
     const TaskCost cost = bench_cost(
         &bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 512, .accumulate = true});
     const Accelerator *accelerator = &bench.profile.accelerator;
@@ -192,7 +193,7 @@ Test(cost_task, a_loss_at_once_reads_and_writes_the_logits_as_they_are) {
 Test(cost_task, adamw_moves_the_targets_bytes_per_element_of_the_shard) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
-    bench.operands[0].ref = (BufferRef){.buffer = 1, .bytes = 400 << 20};  // fp32 master: 100 Mi elements
+    bench.operands[AT_ADAMW_MASTER].ref = (BufferRef){.buffer = 1, .bytes = 400 << 20};  // fp32 master: 100 Mi elements
     const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_ADAMW});
     const Accelerator *accelerator = &bench.profile.accelerator;
     const double stream_s = 28.0 * (100 << 20) / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
@@ -210,8 +211,8 @@ Test(cost_task, an_update_that_writes_the_working_copy_moves_its_bytes_too) {
     Target own = fused;
     own.own_kernels = true;
     bench_begin(&bench, machine_h100(), &own);
-    bench.operands[0].ref = (BufferRef){.buffer = 1, .bytes = 400 << 20};
-    bench.operands[5].ref = (BufferRef){.buffer = 0, .bytes = 200 << 20};  // bf16
+    bench.operands[AT_ADAMW_MASTER].ref = (BufferRef){.buffer = 1, .bytes = 400 << 20};
+    bench.operands[AT_ADAMW_WORKING].ref = (BufferRef){.buffer = 0, .bytes = 200 << 20};  // bf16
     cr_assert_float_eq(bench_cost(&bench, (Task){.kind = TASK_ADAMW}).seconds, stream_s(&bench, 30.0 * (100 << 20)),
                        1e-12);
 }
@@ -221,7 +222,7 @@ Test(cost_task, the_first_gradient_of_an_embedding_is_written_whole) {
     Target own = fused;
     own.own_kernels = true;
     bench_begin(&bench, machine_h100(), &own);
-    bench.operands[2].ref.bytes = 300 << 20;
+    bench.operands[AT_EMBED_BACKWARD_DTABLE].ref.bytes = 300 << 20;
     Task task = {.kind = TASK_EMBED_BACKWARD, .traffic_bytes = 100 << 20};
     cr_assert_float_eq(bench_cost(&bench, task).seconds, stream_s(&bench, 400 << 20), 1e-12);
     task.accumulate = true;

@@ -116,10 +116,10 @@ Test(lowering_formats, transformer_engine_saves_inputs_in_fp8_and_keeps_two_copi
     cr_assert(copies->persistent);
     const Task *forward = task_named(&program, "qkv", PHASE_FORWARD);
     const Task *backward = task_named(&program, "qkv dgrad", PHASE_BACKWARD);
-    cr_assert_eq(operand_buffer(&program, forward, 1), copies);
-    cr_assert_eq(operand_buffer(&program, backward, 1), copies);
-    cr_assert_eq(task_operand(&program, backward, 1)->ref.offset_bytes -
-                     task_operand(&program, forward, 1)->ref.offset_bytes,
+    cr_assert_eq(operand_buffer(&program, forward, AT_GEMM_B), copies);
+    cr_assert_eq(operand_buffer(&program, backward, AT_GEMM_B), copies);
+    cr_assert_eq(task_operand(&program, backward, AT_GEMM_B)->ref.offset_bytes -
+                     task_operand(&program, forward, AT_GEMM_B)->ref.offset_bytes,
                  (int64_t)matrices);  // the transposed half
     arena_free(&arena);
 }

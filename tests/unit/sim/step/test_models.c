@@ -162,7 +162,7 @@ Test(models, mpt_has_alibi_in_attention_and_norms_without_bias) {
         }
     }
     const Task *norm = first_of(&program, TASK_LAYERNORM);
-    cr_assert_eq(task_operand(&program, norm, 2)->ref.buffer, -1);
+    cr_assert_eq(task_operand(&program, norm, AT_LAYERNORM_BIAS)->ref.buffer, -1);
     arena_free(&arena);
 }
 
@@ -194,7 +194,7 @@ Test(models, gpt_neox_gathers_the_gradient_of_a_layer_once) {
     int norms = 0;
     for (int32_t i = 0; i < neox.task_count && norms < 2; i++) {
         if (neox.tasks[i].kind == TASK_LAYERNORM && neox.tasks[i].phase == PHASE_FORWARD) {
-            read[norms++] = task_operand(&neox, &neox.tasks[i], 0)->ref.buffer;
+            read[norms++] = task_operand(&neox, &neox.tasks[i], AT_NORM_X)->ref.buffer;
         }
     }
     cr_assert_eq(read[0], read[1]);
@@ -212,11 +212,11 @@ Test(models, gpt_neox_keeps_the_feed_forward_halfs_gradient_aside) {
             norms[count++] = &neox.tasks[i];
         }
     }
-    const int32_t g = task_operand(&neox, norms[1], 4)->ref.buffer,
-                  aside = task_operand(&neox, norms[1], 5)->ref.buffer;
+    const int32_t g = task_operand(&neox, norms[1], AT_NORM_BACKWARD_RESIDUAL)->ref.buffer,
+                  aside = task_operand(&neox, norms[1], AT_NORM_BACKWARD_DX)->ref.buffer;
     cr_assert_neq(g, aside);
-    cr_assert_eq(task_operand(&neox, norms[2], 4)->ref.buffer, aside);
-    cr_assert_eq(task_operand(&neox, norms[2], 5)->ref.buffer, g);
+    cr_assert_eq(task_operand(&neox, norms[2], AT_NORM_BACKWARD_RESIDUAL)->ref.buffer, aside);
+    cr_assert_eq(task_operand(&neox, norms[2], AT_NORM_BACKWARD_DX)->ref.buffer, g);
     arena_free(&arena);
 }
 
@@ -225,12 +225,12 @@ Test(models, olmo2_norms_behind_its_halves_and_keeps_their_outputs) {
     const StepProgram program =
         lowered(&arena, (LoweredRequest){.model = "olmo2-7b", .target = "accelerate", .mesh = "dp_shard=2"});
     const Task *norm = first_of(&program, TASK_RMSNORM);
-    const Buffer *input = &program.buffers[task_operand(&program, norm, 0)->ref.buffer];
+    const Buffer *input = &program.buffers[task_operand(&program, norm, AT_NORM_X)->ref.buffer];
     cr_assert_str_eq(input->name, "attention_sum");
     cr_assert_eq(input->slots, program.model.layers);
     cr_assert_str_eq(program.tasks[norm - program.tasks + 1].name, "add");
     const Task *first_gemm = first_of(&program, TASK_GEMM);
-    cr_assert_str_eq(program.buffers[task_operand(&program, first_gemm, 0)->ref.buffer].name, "x");
+    cr_assert_str_eq(program.buffers[task_operand(&program, first_gemm, AT_GEMM_A)->ref.buffer].name, "x");
     arena_free(&arena);
 }
 

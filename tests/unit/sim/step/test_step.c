@@ -131,7 +131,7 @@ Test(step, a_gathered_slice_belongs_to_the_owner_of_the_ring_step) {
         if (task->kind != TASK_ATTENTION || task->ring_step == 0) {
             continue;
         }
-        const BufferRef *keys = &task_operand(&program, task, 1)->ref;
+        const BufferRef *keys = &task_operand(&program, task, AT_ATTENTION_K)->ref;
         for (int c = 0; c < 4; c++) {
             const MeshCoordinates at = {.at = {[AXIS_CP] = c}};
             cr_assert_eq(step_ref_offset(&program, keys, &(StepInstance){0}, &at),
