@@ -89,6 +89,7 @@ static const LogPattern logs[] = {
 const Framework framework_accelerate = {
     .name = "accelerate",
     .versions = (const TargetVersion *const[]){&accelerate_1_14, &accelerate_1_13, &accelerate_1_0, NULL},
+    .refuse = transformers_refuse,
     .formats =
         (const ExportFormat *const[]){&export_accelerate_yaml, &export_accelerate_python, &export_hf_trainer, NULL},
     .config = &import_accelerate,
