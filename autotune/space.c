@@ -130,7 +130,7 @@ static void add_shape(SpaceBuilder *builder, int shape) {
 
 void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
     *space = (Space){0};
-    const AxisMask axes = AXES_FIRST | target_axes(request->target);
+    const AxisMask axes = AXES_FIRST | request->target->axes;
     space->mesh_count = mesh_enumerate(request->world, axes, NULL, 0);
     space->meshes = ARENA_ARRAY(arena, Mesh, space->mesh_count);
     mesh_enumerate(request->world, axes, space->meshes, space->mesh_count);

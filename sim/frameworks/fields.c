@@ -9,6 +9,8 @@
              default : FIELD_INT)
 #define FIELD(member)                                                                                                  \
     { #member, offsetof(Target, member), KIND(member), true }
+#define AXES(member)                                                                                                   \
+    { #member, offsetof(Target, member), FIELD_AXES, true }  // to _Generic a mask is as a number
 #define WORDS(member)                                                                                                  \
     { #member, offsetof(Target, member), KIND(member), false }
 
@@ -48,8 +50,7 @@ static const TargetField fields[] = {
     FIELD(allocator),
     FIELD(replicate_rule),
     FIELD(rank_order_rule),
-    FIELD(has_tp),
-    FIELD(has_cp),
+    AXES(axes),
     FIELD(shard_needs_fsdp),
     FIELD(max_zero),
     FIELD(always_reshards),
@@ -102,6 +103,7 @@ double target_field_number(const Target *target, const TargetField *field) {
     bool truth;
     int number;
     double real;
+    AxisMask axes;
     switch (field->kind) {
     case FIELD_BOOL:
         memcpy(&truth, at, sizeof truth);
@@ -112,6 +114,9 @@ double target_field_number(const Target *target, const TargetField *field) {
     case FIELD_REAL:
         memcpy(&real, at, sizeof real);
         return real;
+    case FIELD_AXES:
+        memcpy(&axes, at, sizeof axes);
+        return axes;
     case FIELD_TEXT:
         break;
     }
@@ -130,6 +135,9 @@ static void set(Target *target, const TargetSetting *setting) {
         break;
     case FIELD_REAL:
         memcpy(at, &setting->number, sizeof(double));
+        break;
+    case FIELD_AXES:
+        memcpy(at, &(AxisMask){(AxisMask)setting->number}, sizeof(AxisMask));
         break;
     case FIELD_TEXT:
         memcpy(at, &setting->text, sizeof setting->text);
@@ -153,6 +161,18 @@ Target target_of_version(const Framework *framework, const TargetVersion *versio
     return target;
 }
 
+// What was hashed when every row had dp and only tp and cp were asked for; then what is otherwise.
+static void axes_hash(AxisMask axes, Hash *hash) {
+    hash_int(hash, (axes & AXES_TP) != 0);
+    hash_int(hash, (axes & AXES_CP) != 0);
+    const AxisMask otherwise = (axes ^ AXES_DP) & ~(AXES_TP | AXES_CP);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (otherwise & AXIS_BIT(axis)) {
+            hash_int(hash, axis_rows[axis]->number);
+        }
+    }
+}
+
 void target_hash(const Target *target, Hash *hash) {
     hash_text(hash, target->name);
     hash_text(hash, target->version);
@@ -163,6 +183,8 @@ void target_hash(const Target *target, Hash *hash) {
         }
         if (fields[i].kind == FIELD_REAL) {
             hash_double(hash, number);
+        } else if (fields[i].kind == FIELD_AXES) {
+            axes_hash(target->axes, hash);
         } else {
             hash_int(hash, (int64_t)number);
         }

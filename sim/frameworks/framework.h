@@ -28,6 +28,11 @@ typedef struct TargetSetting {
         }                                                                                                              \
     }
 
+// What a version's axes are named by: never by their roles, so it has an added axis where it says so only.
+#define AXES_DP (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD))
+#define AXES_CP AXIS_BIT(AXIS_CP)
+#define AXES_TP AXIS_BIT(AXIS_TP)
+
 typedef struct TargetVersion TargetVersion;
 struct TargetVersion {
     const char *version;           // "1.14"; NULL = none of a framework, only to be extended
@@ -84,7 +89,7 @@ char *framework_names(bool (*holds)(const Framework *framework), char *out, size
 
 // ---- the fields of Target
 
-typedef enum { FIELD_BOOL, FIELD_INT, FIELD_REAL, FIELD_TEXT } TargetFieldKind;
+typedef enum { FIELD_BOOL, FIELD_INT, FIELD_REAL, FIELD_AXES, FIELD_TEXT } TargetFieldKind;
 
 typedef struct TargetField {
     const char *name;  // "runtime.host_s_per_op"

@@ -158,10 +158,6 @@ bool target_takes_order(const Target *target, const Mesh *mesh) {
     return mesh_has_default_order(mesh);
 }
 
-AxisMask target_axes(const Target *target) {
-    return AXES_BATCH | (target->has_cp ? AXIS_BIT(AXIS_CP) : 0) | (target->has_tp ? AXIS_BIT(AXIS_TP) : 0);
-}
-
 int target_default_zero(const Target *target, const Mesh *mesh) {
     return mesh_group_size(mesh, AXES_SHARD_GROUP) > 1 ? target->max_zero : 0;
 }

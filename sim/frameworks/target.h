@@ -100,8 +100,8 @@ typedef struct Target {
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;
     const char *rank_order_note;  // what setting another order takes; NULL = no more than any other choice
-    bool has_tp, has_cp;
-    bool shard_needs_fsdp;  // S*C > 1 is fully sharded: stages 1 and 2 do not exist
+    AxisMask axes;                // that it has; on the others it runs only meshes of size 1
+    bool shard_needs_fsdp;        // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
     bool always_reshards;  // stage 3: its configuration cannot keep gathered parameters until backward
     int vocab_multiple;    // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
@@ -123,9 +123,6 @@ const Target *target_table(int *count);
 // divisibility of the model and sequence, stage and rotation against the row; never memory.
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason);
-
-// The axes that it has; on the others it runs only meshes of size 1.
-AxisMask target_axes(const Target *target);
 
 // Can its groups be laid over the ranks in the mesh's order?
 bool target_takes_order(const Target *target, const Mesh *mesh);

@@ -59,9 +59,8 @@ static const char *check_positive(const Check *check) {
 }
 
 static const char *check_axes(const Check *check) {
-    const AxisMask offered = target_axes(check->target);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (!(offered & AXIS_BIT(axis)) && axis_size(check, axis) > 1) {
+        if (!(check->target->axes & AXIS_BIT(axis)) && axis_size(check, axis) > 1) {
             return arena_format(check->arena, "%s has no %s: use %s=1", check->target->name, axis_names[axis],
                                 axis_names[axis]);
         }
@@ -81,7 +80,7 @@ static const char *check_order(const Check *check) {
         return arena_format(check->arena,
                             "%s lays its mesh over the ranks in one order (%s from slow to fast), not %s: use rank "
                             "order default",
-                            target->name, axes_text(AXES_FIRST | target_axes(target), ", ", names),
+                            target->name, axes_text(AXES_FIRST | target->axes, ", ", names),
                             mesh_order_text(mesh, order));
     }
     return arena_format(check->arena,

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "sim/plan/plan.h"
+#include "sim/frameworks/target.h"
 
 static Mesh mesh_from(const char *text) {
     Mesh mesh = mesh_of_one();
@@ -29,6 +29,32 @@ Test(more_axes, stages_are_in_no_batch_and_no_group_of_data) {
     cr_assert_eq(plan_shard_count(&plan), 4 * 2);
     cr_assert_eq(mesh_group_size(&plan.mesh, AXES_DATA_GROUP), 3 * 4 * 2);
     cr_assert_eq(mesh_group_size(&plan.mesh, AXES_NORM_GROUP), 4 * 2);
+}
+
+Test(more_axes, copies_multiply_the_batch) {
+    const TrainPlan plan = {.mesh = mesh_from("twin=3,dp_shard=4"), .seq = 4096, .micro_batch = 5, .grad_accum = 7};
+    cr_assert_eq(plan_global_batch(&plan), 5 * 3 * 4 * 7);
+    cr_assert_eq(mesh_group_size(&plan.mesh, AXES_DATA_GROUP), 3 * 4);
+}
+
+Test(more_axes, a_framework_refuses_an_axis_that_it_does_not_name_whatever_its_role) {
+    static const char *const axes[] = {"idle", "lent", "twin"};
+    int count = 0;
+    const Target *targets = target_table(&count);
+    Arena arena = {0};
+    ModelSpec model;
+    Error error = {0};
+    cr_assert_eq(model_find("llama-3-8b", NULL, &model, &error), STATUS_OK, "%s", error.message);
+    for (int i = 0; i < count; i++) {
+        for (size_t k = 0; k < sizeof axes / sizeof axes[0]; k++) {
+            const char *const mesh = arena_format(&arena, "dp_shard=2,%s=2", axes[k]), *reason = NULL;
+            const TrainPlan plan = {.mesh = mesh_from(mesh), .seq = 4096, .micro_batch = 1, .grad_accum = 1};
+            target_check(&targets[i], &model, &plan, &arena, &reason);
+            cr_assert_not_null(reason, "%s runs %s", targets[i].name, mesh);
+            cr_assert_str_eq(reason, arena_format(&arena, "%s has no %s: use %s=1", targets[i].name, axes[k], axes[k]));
+        }
+    }
+    arena_free(&arena);
 }
 
 Test(more_axes, a_borrowed_axis_adds_no_rank_and_changes_no_batch) {

@@ -20,7 +20,7 @@ const TargetVersion accelerate_1_14 = {
         SET(deferred_reduce, true),               // accumulate() -> no_sync: last micro-step only (1.2)
         SET(fp8_flavour, FP8_TORCHAO),  // AORecipeKwargs, the default backend (accelerate 1.14 utils/dataclasses.py)
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP_OR_CP),  // ParallelismConfig's check (1.1)
-        SET(has_cp, true), SET(default_fused, FUSED_EAGER),
+        SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(default_fused, FUSED_EAGER),
         SET(runtime.other_share, 0.03),    // fitted on half of the groups of one source (fms-acceleration), 1 to 4 A100
         SET(runtime.step_fixed_s, 10e-3),  // estimated: half of fsdp1's 20 ms lower end (accuracy-notes.md 2); without
                                            // it the accelerate rows score no worse (3, "step constant")
@@ -51,7 +51,7 @@ static const TargetVersion accelerate_1_0 = {
         SET(root_kept, true),  // tests/frameworks: fsdp1; what is cast to bf16 before the gather leaves no bf16 shard
         SET(tp_flavour, TP_AR),
         SET(recompute_flavour, RECOMPUTE_BLOCK),  // gradient_checkpointing: a layer's input is all that stays
-        SET(has_tp, false), SET(has_cp, false), SET(zigzag, false), SET(cp_ring, false), SET(cp_allgather, false),
+        SET(axes, AXES_DP), SET(zigzag, false), SET(cp_ring, false), SET(cp_allgather, false),
         SET(fp8_flavour, FP8_NONE), SET(replicate_rule, REPLICATE_ANY),  // HYBRID_SHARD
         SET(runtime.allocator_slack, 0.0),  // what it reports is what lives, to the last per mille (fms-acceleration)
         SET(runtime.relative_uncertainty, 0.10)),

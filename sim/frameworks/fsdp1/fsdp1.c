@@ -10,7 +10,7 @@ static const TargetVersion fsdp1_2_0 = {
     .settings = SETTINGS(
         SET(root_unit, true),  // tests/frameworks: traces of fsdp1
         SET(root_kept, true),  // FSDP's _post_forward_reshard spares the root; no bf16 shard stays
-        SET(tp_flavour, TP_AR), SET(has_tp, false), SET(fused_projections, true),  // llm-foundry's MPT: Wqkv
+        SET(tp_flavour, TP_AR), SET(axes, AXES_DP), SET(fused_projections, true),  // llm-foundry's MPT: Wqkv
         SET(replicas_each_step, true),            // Composer's default sync schedule reduces on every micro-step
         SET(runtime.step_fixed_s, 25e-3),         // accuracy-notes.md 2: 20 to 35 ms
         SET(runtime.loss_bytes_per_logit, 26.0),  // accuracy-notes.md 2

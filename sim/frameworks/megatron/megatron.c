@@ -31,7 +31,7 @@ static const TargetVersion megatron_core = {
     .extends = &megatron_2022,
     .evidence = "41 published runs",
     .settings = SETTINGS(
-        SET(tp_flavour, TP_SP), SET(has_cp, true),
+        SET(tp_flavour, TP_SP), SET(axes, AXES_DP | AXES_TP | AXES_CP),
         SET(zigzag, true),  // DualChunkSwap of Transformer Engine (executor.md 1.3)
         SET(cp_ring, true), SET(cp_allgather, true),
         SET(cp_scatters, true),         // _attn_cp_kv_allgather_bwd_reduce_scatter of Transformer Engine

@@ -11,7 +11,7 @@ static const TargetVersion ndtune_1 = {
         SET(zigzag, true), SET(cp_ring, true), SET(fused_projections, true), SET(tp_reduce_overlaps, true),
         SET(fuses_passes, true), SET(own_kernels, true), SET(master_fp32, true),
         SET(rank_order_rule, RANK_ORDER_ANY),  // its groups come from sim/axes
-        SET(has_tp, true), SET(has_cp, true), SET(max_zero, 3),
+        SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(max_zero, 3),
         SET(runtime.host_s_per_op, 3e-6),         // estimated: one interpreted task, no allocation, no Python
         SET(runtime.memory_passes, 1.0),          // one pass per kernel: kernels.h
         SET(runtime.loss_bytes_per_logit, 16.0),  // fp32 logits: max reads 4, sum reads 4, gradient reads and writes 8

@@ -13,12 +13,28 @@ static void write_text(const char *name, const char *text) {
     }
 }
 
+#define AXIS_SYMBOL_TEXT(symbol, name, role, lenders) [AXIS_##symbol] = #symbol,
+static const char *const axis_symbols[AXIS_COUNT] = {AXIS_LIST(AXIS_SYMBOL_TEXT)};
+
+// By name: whoever compiles it has a place of its own for each.
+static void write_axes(const char *name, AxisMask axes) {
+    printf("        .%s = 0", name);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & AXIS_BIT(axis)) {
+            printf(" | AXIS_BIT(AXIS_%s)", axis_symbols[axis]);
+        }
+    }
+    printf(",\n");
+}
+
 static void write_field(const Target *target, const TargetField *field) {
     const char *text = NULL;
     const double number = target_field_number(target, field);
     if (field->kind == FIELD_TEXT) {
         memcpy(&text, (const char *)target + field->at, sizeof text);
         write_text(field->name, text);
+    } else if (field->kind == FIELD_AXES) {
+        write_axes(field->name, (AxisMask)number);
     } else if (number != 0) {
         printf(field->kind == FIELD_REAL ? "        .%s = %a,\n" : "        .%s = %.0f,\n", field->name, number);
     }

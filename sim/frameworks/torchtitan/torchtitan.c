@@ -11,7 +11,7 @@ static const TargetVersion torchtitan_0_2 = {
     .settings = SETTINGS(
         SET(recompute_whole, true),             // full = whole block, early_stop False (2.1)
         SET(selective_flavour, SELECTIVE_OPS),  // selective_ac_option "op" (2.1, 6.2)
-        SET(zigzag, true), SET(has_cp, true),
+        SET(zigzag, true), SET(axes, AXES_DP | AXES_TP | AXES_CP),
         SET(cp_allgather, true),  // 0.2.2 reads context_parallel_rotate_method in validation only
                                   // (tests/frameworks)
         SET(reduce_dtype_bf16, DTYPE_FP32), SET(reduces_fp32_only, true),  // mixed_precision_reduce allows float32

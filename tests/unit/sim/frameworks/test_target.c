@@ -101,7 +101,7 @@ Test(target, every_row_states_its_costs) {
         cr_assert_geq(row->runtime.loss_bytes_per_logit, 0.0);
         cr_assert_geq(row->runtime.optimizer_bytes_per_parameter, 28.0, "AdamW touches seven fp32 arrays");
         cr_assert_gt(row->runtime.relative_uncertainty, 0.0);
-        cr_assert_eq(row->has_cp, row->cp_ring || row->cp_allgather, "%s", row->name);
+        cr_assert_eq((row->axes & AXIS_BIT(AXIS_CP)) != 0, row->cp_ring || row->cp_allgather, "%s", row->name);
         cr_assert(row->max_zero >= 0 && row->max_zero <= 3);
     }
 }
