@@ -6,6 +6,7 @@
 // (look_at_nodes). Held against counting every node in tests/property/sim/axes.
 
 #include "sim/axes/mesh.h"
+#include "sim/base/gcd.h"
 
 enum { MAX_RANKS_PER_NODE = 1024, SLOTS = 2 * MAX_RANKS_PER_NODE };  // as the profile's field table
 
@@ -65,10 +66,6 @@ static void place_nested(const Levels *levels, GroupPlacement *placement) {
         left /= here;
     }
     placement->nodes = placement->size / placement->per_node;
-}
-
-static int64_t gcd(int64_t a, int64_t b) {
-    return b == 0 ? a : gcd(b, a % b);
 }
 
 // sums[o] = values[o] + values[o + step] + ... (count of them, indices modulo n): each cycle of offsets is walked once.

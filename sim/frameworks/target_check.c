@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "sim/base/gcd.h"
+#include "sim/frameworks/axis_rules.h"
 #include "sim/frameworks/framework.h"
 
 typedef struct Check {
@@ -15,33 +17,6 @@ typedef struct Check {
 
 static int axis_size(const Check *check, Axis axis) {
     return check->plan->mesh.size[axis];
-}
-
-static int gcd(int a, int b) {
-    while (b != 0) {
-        const int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-// "1, 2, 4 or 8": the divisors of number up to the first sixteen.
-static const char *divisors_text(Arena *arena, int number) {
-    enum { MAX_DIVISORS = 16 };
-    int divisors[MAX_DIVISORS];
-    int count = 0;
-    for (int divisor = 1; divisor <= number && count < MAX_DIVISORS; divisor++) {
-        if (number % divisor == 0) {
-            divisors[count++] = divisor;
-        }
-    }
-    const char *text = "";
-    for (int i = 0; i < count; i++) {
-        const char *separator = i == 0 ? "" : i == count - 1 ? " or " : ", ";
-        text = arena_format(arena, "%s%s%d", text, separator, divisors[i]);
-    }
-    return text;
 }
 
 static const char *check_positive(const Check *check) {
@@ -124,50 +99,15 @@ static const char *check_zero(const Check *check) {
     return NULL;
 }
 
-typedef struct Divisible {
-    int size;
-    const char *what;
-} Divisible;
-
-// Embedding and head are split over the vocabulary, except in Hugging Face's plan.
-static bool splits_vocabulary(const Target *target) {
-    return target->tp_flavour != TP_HF;
-}
-
-static const char *check_tensor(const Check *check) {
-    const ModelSpec *model = check->model;
-    const int tp = axis_size(check, AXIS_TP);
-    const Divisible sizes[] = {{model->kv_heads, "key-value heads"},
-                               {model->heads, "attention heads"},
-                               {model->ffn, "feed-forward columns"},
-                               {target_vocab(check->target, model, tp), "vocabulary entries"}};
-    const size_t count = splits_vocabulary(check->target) ? 4 : 3;
-    int common = 0;
-    for (size_t i = 0; i < count; i++) {
-        common = gcd(sizes[i].size, common);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (sizes[i].size % tp != 0) {
-            return arena_format(check->arena, "tp=%d does not divide the model's %d %s: use tp %s", tp, sizes[i].size,
-                                sizes[i].what, divisors_text(check->arena, common));
+// From fast to slow: of two axes that object the faster one speaks.
+static const char *check_cuts(const Check *check) {
+    const char *reason = NULL;
+    for (int axis = AXIS_COUNT - 1; axis >= 0 && !reason; axis--) {
+        if (axis_rules[axis] && axis_size(check, (Axis)axis) > 1) {
+            reason = axis_rules[axis](check->target, check->model, check->plan, check->arena);
         }
     }
-    return NULL;
-}
-
-static const char *check_sequence(const Check *check) {
-    const int cp = axis_size(check, AXIS_CP);
-    const int seq = check->plan->seq;
-    const int chunks = cp == 1 ? 1 : check->target->zigzag ? 2 * cp : cp;
-    if (seq % chunks == 0) {
-        return NULL;
-    }
-    const int below = seq - seq % chunks;
-    const char *other = below > 0 ? arena_format(check->arena, "%d or %d", below, below + chunks)
-                                  : arena_format(check->arena, "%d", chunks);
-    return arena_format(check->arena,
-                        "seq=%d cannot be cut into the %d equal chunks of cp=%d: use seq %s, or a smaller cp", seq,
-                        chunks, cp, other);
+    return reason;
 }
 
 static const char *check_local_tokens(const Check *check) {
@@ -181,7 +121,8 @@ static const char *check_local_tokens(const Check *check) {
         check->arena,
         "tp=%d does not divide the %lld tokens that a rank holds (micro_batch %d x seq %d / cp %d), which sequence "
         "parallelism splits: use a micro_batch that is a multiple of %d",
-        tp, (long long)tokens, check->plan->micro_batch, check->plan->seq, cp, tp / gcd(check->plan->seq / cp, tp));
+        tp, (long long)tokens, check->plan->micro_batch, check->plan->seq, cp,
+        tp / (int)gcd(check->plan->seq / cp, tp));
 }
 
 // What its packages cannot run although the row allows it.
@@ -310,10 +251,9 @@ static const char *check_token_count(const Check *check) {
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
     static const char *(*const rules[])(const Check *) = {
-        check_positive,  check_axes,      check_replicate,    check_zero,        check_recompute,
-        check_reshard,   check_overlap,   check_fp8,          check_master,      check_attention,
-        check_tensor,    check_sequence,  check_local_tokens, check_rotation,    check_token_count,
-        check_structure, check_framework, check_order,        check_reduce_dtype};
+        check_positive, check_axes,        check_replicate, check_zero,      check_recompute, check_reshard,
+        check_overlap,  check_fp8,         check_master,    check_attention, check_cuts,      check_local_tokens,
+        check_rotation, check_token_count, check_structure, check_framework, check_order,     check_reduce_dtype};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -1,0 +1,70 @@
+// The rules of the axes, each with its numbers in one sentence (parallelism.md 1.1 and 1.3).
+
+#include "sim/frameworks/axis_rules.h"
+
+#include "sim/base/gcd.h"
+
+// "1, 2, 4 or 8": the divisors of number up to the first sixteen.
+static const char *divisors_text(Arena *arena, int64_t number) {
+    enum { MAX_DIVISORS = 16 };
+    int divisors[MAX_DIVISORS];
+    int count = 0;
+    for (int divisor = 1; divisor <= number && count < MAX_DIVISORS; divisor++) {
+        if (number % divisor == 0) {
+            divisors[count++] = divisor;
+        }
+    }
+    const char *text = "";
+    for (int i = 0; i < count; i++) {
+        const char *separator = i == 0 ? "" : i == count - 1 ? " or " : ", ";
+        text = arena_format(arena, "%s%s%d", text, separator, divisors[i]);
+    }
+    return text;
+}
+
+typedef struct Divisible {
+    int size;
+    const char *what;
+} Divisible;
+
+// Embedding and head are split over the vocabulary, except in Hugging Face's plan.
+static bool splits_vocabulary(const Target *target) {
+    return target->tp_flavour != TP_HF;
+}
+
+static const char *check_tp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int tp = plan->mesh.size[AXIS_TP];
+    const Divisible sizes[] = {{model->kv_heads, "key-value heads"},
+                               {model->heads, "attention heads"},
+                               {model->ffn, "feed-forward columns"},
+                               {target_vocab(target, model, tp), "vocabulary entries"}};
+    const size_t count = splits_vocabulary(target) ? 4 : 3;
+    int64_t common = 0;
+    for (size_t i = 0; i < count; i++) {
+        common = gcd(sizes[i].size, common);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (sizes[i].size % tp != 0) {
+            return arena_format(arena, "tp=%d does not divide the model's %d %s: use tp %s", tp, sizes[i].size,
+                                sizes[i].what, divisors_text(arena, common));
+        }
+    }
+    return NULL;
+}
+
+static const char *check_cp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    (void)model;
+    const int cp = plan->mesh.size[AXIS_CP];
+    const int seq = plan->seq;
+    const int chunks = target->zigzag ? 2 * cp : cp;
+    if (seq % chunks == 0) {
+        return NULL;
+    }
+    const int below = seq - seq % chunks;
+    const char *other =
+        below > 0 ? arena_format(arena, "%d or %d", below, below + chunks) : arena_format(arena, "%d", chunks);
+    return arena_format(arena, "seq=%d cannot be cut into the %d equal chunks of cp=%d: use seq %s, or a smaller cp",
+                        seq, chunks, cp, other);
+}
+
+const AxisRule axis_rules[AXIS_COUNT] = {[AXIS_CP] = check_cp, [AXIS_TP] = check_tp};
