@@ -57,10 +57,10 @@ Status table_model(const ModelSpec *model, FILE *out, Error *error) {
     static const GridColumn columns[] = {{"what", false}, {"value", true}, {"", true}};
     fprintf(out, "%s, of type %s, from %s\n\n", model->name, model->type ? model->type : "llama", model->source);
     Grid *grid = grid_new(columns, 3);
-    const int64_t layer = model_layer_parameters(model), all = model_parameters(model);
+    const int64_t all = model_parameters(model);
     row_of_count(grid, "parameters", all);
-    row_of_count(grid, "of a layer", layer);
-    row_of_count(grid, "outside of layers", all - layer * model->layers);
+    row_of_count(grid, "of a layer", model_layer_parameters(model, model_run(model, 0).kind));
+    row_of_count(grid, "outside of layers", all - model_layers_parameters(model));
     row_of_number(grid, "layers", model->layers);
     row_of_number(grid, "hidden", model->hidden);
     row_of_number(grid, "heads", model->heads);

@@ -10,6 +10,7 @@
 
 #include "exec/launch/chip_prices.h"
 #include "sim/base/json.h"
+#include "sim/model/layer_kinds.h"
 #include "sim/plan/plan_fields.h"
 
 static const char SCHEMA[] = "ndtune.run-request/1";
@@ -91,6 +92,12 @@ static json_t *model_json(const ModelSpec *model) {
                                model->rope_theta, "rope_factor", scaling->factor, "rope_low", scaling->low, "rope_high",
                                scaling->high, "rope_original", scaling->original, "norm_eps", model->norm_eps);
     fields_write(object, FIELDS(model_fields), model);
+    json_t *runs = json_array();
+    for (int i = 0; i < model->run_count; i++) {
+        json_array_append_new(runs, json_pack("{s:s, s:i}", "kind", layer_kinds[model->runs[i].kind].name, "count",
+                                              model->runs[i].count));
+    }
+    json_object_set_new(object, "runs", runs);
     return object;
 }
 
@@ -209,6 +216,30 @@ static Status fields_read(const JsonReader *reader, const Field *fields, size_t 
     return STATUS_OK;
 }
 
+static Status read_runs(const JsonReader *reader, Arena *arena, ModelSpec *model, Error *error) {
+    const json_t *array = json_object_get(reader->object, "runs");
+    const size_t count = json_array_size(array);
+    if (!json_is_array(array)) {
+        return error_set(error, STATUS_USAGE, "%s: model.runs is missing", reader->origin);
+    }
+    LayerRun *runs = ARENA_ARRAY(arena, LayerRun, count);
+    for (size_t i = 0; i < count; i++) {
+        const char *kind = json_string_value(json_object_get(json_array_get(array, i), "kind"));
+        LayerKind known = 0;
+        while (kind && known < LAYER_KIND_COUNT && strcmp(layer_kinds[known].name, kind) != 0) {
+            known++;
+        }
+        const json_int_t layers = json_integer_value(json_object_get(json_array_get(array, i), "count"));
+        if (!kind || known == LAYER_KIND_COUNT || layers < 1 || layers > model->layers) {
+            return error_set(error, STATUS_USAGE, "%s: run %zu of the model's layers is none", reader->origin, i);
+        }
+        runs[i] = (LayerRun){known, i > 0 ? runs[i - 1].first + runs[i - 1].count : 0, (int)layers};
+    }
+    model->runs = runs;
+    model->run_count = (int)count;
+    return STATUS_OK;
+}
+
 static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model, Error *error) {
     JsonReader reader;
     const char *name;
@@ -222,6 +253,7 @@ static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model,
     TRY(json_get_double(&reader, "rope_high", 0, 1e12, &model->rope_scaling.high, error));
     TRY(json_get_double(&reader, "rope_original", 0, 1e12, &model->rope_scaling.original, error));
     TRY(json_get_double(&reader, "norm_eps", 0, 1, &model->norm_eps, error));
+    TRY(read_runs(&reader, arena, model, error));
     model->source = "run request";
     return model_check(model, error);
 }

@@ -418,11 +418,14 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     builder->is_first = variant == MICRO_FIRST;
     builder->like_first = false;
     for (int32_t s = loop + 1; s < segments[loop].end; s++) {
-        if (segments[s].kind == SEGMENT_LAYERS) {
+        if (segments[s].kind != SEGMENT_LAYERS) {
+            continue;
+        }
+        if (s > from || section == SECTION_BEGIN) {  // else a further run of the same layers
             add_section(builder, variant, (OverlapSection)section++, from, s);
             add_section(builder, variant, (OverlapSection)section++, s, segments[s].end);
-            from = segments[s].end;
         }
+        from = segments[s].end;
     }
     add_section(builder, variant, (OverlapSection)section, from, segments[loop].end);
     ASSERT(section == SECTION_END);

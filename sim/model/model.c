@@ -1,4 +1,4 @@
-// ModelSpec: names and counts. What each choice adds to the parameters: model.h. FLOPs: PaLM appendix B.
+// ModelSpec: names, runs of layers, and counts: what a layer holds is in layer_kinds.c.
 
 #include "sim/model/model.h"
 
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sim/base/text.h"
+#include "sim/model/layer_kinds.h"
 #include "sim/model/model_config.h"
 #include "sim/model/model_names.h"
 
@@ -42,61 +43,57 @@ Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Erro
     return model_unknown(name_or_path, error);
 }
 
-static int64_t query_width(const ModelSpec *model) {
-    return (int64_t)model->heads * model->head_dim;
+int model_run_count(const ModelSpec *model) {
+    return model->run_count > 0 ? model->run_count : 1;
 }
 
-static int64_t key_width(const ModelSpec *model) {
-    return (int64_t)model->kv_heads * model->head_dim;
+LayerRun model_run(const ModelSpec *model, int index) {
+    return model->run_count > 0 ? model->runs[index] : (LayerRun){LAYER_DENSE, 0, model->layers};
 }
 
-static int64_t mlp_inputs(const ModelSpec *model) {
-    return model->mlp == MLP_GATED ? 2 : 1;
-}
-
-// Weights of the attention and feed-forward projections.
-static int64_t layer_matrix_parameters(const ModelSpec *model) {
-    const int64_t hidden = model->hidden;
-    return hidden * (query_width(model) + 2 * key_width(model)) + query_width(model) * hidden +
-           (mlp_inputs(model) + 1) * hidden * model->ffn;
-}
-
-static int64_t norm_parameters(const ModelSpec *model) {
+int64_t model_norm_parameters(const ModelSpec *model) {
     return (model->norm_bias ? 2 : 1) * (int64_t)model->hidden;
 }
 
-static int64_t layer_vector_parameters(const ModelSpec *model) {
-    int64_t count = 2 * norm_parameters(model);
-    count += model->qkv_bias ? query_width(model) + 2 * key_width(model) : 0;
-    count += model->out_bias ? model->hidden : 0;
-    count += model->mlp_bias ? mlp_inputs(model) * model->ffn + model->hidden : 0;
-    count += model->qk_norm == QK_NORM_HEAD ? 2 * (int64_t)model->head_dim : 0;
-    count += model->qk_norm == QK_NORM_WHOLE ? query_width(model) + key_width(model) : 0;
-    return count;
+int64_t model_layer_parameters(const ModelSpec *model, LayerKind kind) {
+    return layer_kinds[kind].matrix_parameters(model) + layer_kinds[kind].vector_parameters(model);
 }
 
-int64_t model_layer_parameters(const ModelSpec *model) {
-    return layer_matrix_parameters(model) + layer_vector_parameters(model);
+int64_t model_layers_parameters(const ModelSpec *model) {
+    int64_t count = 0;
+    for (int i = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        count += run.count * model_layer_parameters(model, run.kind);
+    }
+    return count;
 }
 
 int64_t model_parameters(const ModelSpec *model) {
     const int64_t table = (int64_t)model->vocab * model->hidden;
     const int64_t positions = model->position == POSITION_LEARNED ? (int64_t)model->max_seq * model->hidden : 0;
-    return model->layers * model_layer_parameters(model) + norm_parameters(model) + positions +
+    return model_layers_parameters(model) + model_norm_parameters(model) + positions +
            (model->tied_embeddings ? 1 : 2) * table;
 }
 
 int64_t model_flop_parameters(const ModelSpec *model) {
-    return model->layers * model_layer_parameters(model) + norm_parameters(model) +
-           (int64_t)model->vocab * model->hidden;
+    return model_layers_parameters(model) + model_norm_parameters(model) + (int64_t)model->vocab * model->hidden;
 }
 
 int64_t model_matrix_parameters(const ModelSpec *model) {
-    return model->layers * layer_matrix_parameters(model) + (int64_t)model->vocab * model->hidden;
+    int64_t count = (int64_t)model->vocab * model->hidden;
+    for (int i = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        count += run.count * layer_kinds[run.kind].matrix_parameters(model);
+    }
+    return count;
 }
 
 double model_flops_per_token(const ModelSpec *model, int seq) {
-    const double attention = 12.0 * model->layers * (double)model->heads * model->head_dim * seq;
+    double attention = 0;
+    for (int i = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        attention += run.count * layer_kinds[run.kind].attention_flops(model, seq);
+    }
     return 6.0 * (double)model_flop_parameters(model) + attention;
 }
 
@@ -126,6 +123,10 @@ void model_hash(const ModelSpec *model, Hash *hash) {
                               model->scaled_embeddings};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         hash_int(hash, fields[i]);
+    }
+    for (int i = 0; i < model->run_count; i++) {
+        hash_text(hash, layer_kinds[model->runs[i].kind].name);
+        hash_int(hash, model->runs[i].count);
     }
     hash_double(hash, model->rope_theta);
     hash_double(hash, model->norm_eps);

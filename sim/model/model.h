@@ -42,9 +42,20 @@ typedef struct RopeScaling {
     double factor, low, high, original;
 } RopeScaling;
 
+// A row of layer_kinds.h. Dense: attention to all tokens before, one feed-forward half.
+typedef enum { LAYER_DENSE, LAYER_KIND_COUNT } LayerKind;
+
+// Layers of one kind, one after another.
+typedef struct LayerRun {
+    LayerKind kind;
+    int first, count;
+} LayerRun;
+
 typedef struct ModelSpec {
     char name[64];
     int layers;
+    const LayerRun *runs;  // of all layers, in order; static or arena memory
+    int run_count;         // 0 = one run of dense layers
     int hidden;
     int heads;     // query heads
     int kv_heads;  // divides heads
@@ -94,12 +105,17 @@ Status model_check(const ModelSpec *model, Error *error);
 // Sets the choices (not the sizes) of a family by Hugging Face's model_type; false when there is no such family.
 bool model_set_family(ModelSpec *model, const char *type);
 
-int64_t model_layer_parameters(const ModelSpec *model);
+int model_run_count(const ModelSpec *model);  // at least 1
+LayerRun model_run(const ModelSpec *model, int index);
+
+int64_t model_layer_parameters(const ModelSpec *model, LayerKind kind);
+int64_t model_layers_parameters(const ModelSpec *model);  // of all layers
 int64_t model_parameters(const ModelSpec *model);         // all of them, tied counted once
 int64_t model_flop_parameters(const ModelSpec *model);    // non-embedding; the head counts (even when tied)
 int64_t model_matrix_parameters(const ModelSpec *model);  // of these the ones in matrices: no norms, no biases
 
-// Training FLOPs per token: 6 * flop_parameters + 12 * layers * heads * head_dim * seq (full square; PaLM appendix B).
+// Training FLOPs per token: 6 * flop_parameters + 12 * heads * head_dim * seq of a dense layer (full square; PaLM
+// appendix B).
 double model_flops_per_token(const ModelSpec *model, int seq);
 
 void model_hash(const ModelSpec *model, Hash *hash);

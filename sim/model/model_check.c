@@ -35,6 +35,26 @@ static Status check_sizes(const ModelSpec *model, Error *error) {
     return STATUS_OK;
 }
 
+// In order, every layer in one run.
+static Status check_runs(const ModelSpec *model, Error *error) {
+    int next = 0;
+    for (int i = 0; i < model->run_count; i++) {
+        const LayerRun run = model->runs[i];
+        if ((int)run.kind < 0 || run.kind >= LAYER_KIND_COUNT || run.first != next || run.count < 1 ||
+            run.count > model->layers - next) {
+            return error_set(error, STATUS_USAGE,
+                             "model %s: run %d of its layers is %d from %d on, where %d of %d are left", model->name, i,
+                             run.count, run.first, model->layers - next, model->layers);
+        }
+        next += run.count;
+    }
+    if (model->run_count > 0 && next < model->layers) {
+        return error_set(error, STATUS_USAGE, "model %s: its runs have %d of %d layers", model->name, next,
+                         model->layers);
+    }
+    return STATUS_OK;
+}
+
 static Status check_rotary(const ModelSpec *model, Error *error) {
     if (model->position != POSITION_ROTARY) {
         return STATUS_OK;
@@ -90,6 +110,7 @@ static Status check_choices(const ModelSpec *model, Error *error) {
 Status model_check(const ModelSpec *model, Error *error) {
     TRY(check_sizes(model, error));
     TRY(check_choices(model, error));
+    TRY(check_runs(model, error));
     TRY(check_rotary(model, error));
     if (!(model->norm_eps > 0.0) || model->norm_eps > 0.1) {
         return error_set(error, STATUS_USAGE, "model %s: norm_eps must be above 0 and at most 0.1, got %g", model->name,

@@ -317,32 +317,44 @@ static int32_t append_tasks(Assembly *assembly, Stretch *stretch) {
     return stretch->first_task;
 }
 
-static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_offset) {
-    static const char *const names[SECTION_COUNT] = {
-        "embedding", "forward layers", "head and loss", "backward layers", "embedding backward",
-        "norm",      "norm layers",    "update",        "update layers"};
-    if (stretch->list.count == 0) {
-        return;
-    }
-    const int layers = assembly->lowering->model->layers;
-    const bool down = stretch->section == SECTION_LAYER_BACKWARD;
-    const bool layered = section_is_layered(stretch->section);
-    int32_t loop = -1;
-    if (layered) {
-        loop = append_segment(assembly, (Segment){.kind = SEGMENT_LAYERS,
-                                                  .name = names[stretch->section],
-                                                  .count = layers,
-                                                  .first = down ? layers - 1 : 0,
-                                                  .step = down ? -1 : 1});
-    }
+static void append_leaf(Assembly *assembly, Stretch *stretch, const char *name, int32_t micro_offset) {
     const int32_t leaf = append_segment(assembly, (Segment){.kind = SEGMENT_TASKS,
-                                                            .name = names[stretch->section],
+                                                            .name = name,
                                                             .first_task = append_tasks(assembly, stretch),
                                                             .task_count = (int32_t)stretch->list.count,
                                                             .micro_offset = micro_offset});
     assembly->program->segments[leaf].end = leaf + 1;
-    if (layered) {
-        assembly->program->segments[loop].end = leaf + 1;
+}
+
+// A loop for each run of layers, over the same tasks; backward from the last run to the first.
+static void append_runs(Assembly *assembly, Stretch *stretch, const char *name, int32_t micro_offset) {
+    const ModelSpec *model = assembly->lowering->model;
+    const bool down = stretch->section == SECTION_LAYER_BACKWARD;
+    const int count = model_run_count(model);
+    for (int i = 0; i < count; i++) {
+        const LayerRun run = model_run(model, down ? count - 1 - i : i);
+        const int32_t loop = append_segment(assembly, (Segment){.kind = SEGMENT_LAYERS,
+                                                                .name = name,
+                                                                .count = run.count,
+                                                                .first = run.first + (down ? run.count - 1 : 0),
+                                                                .step = down ? -1 : 1});
+        append_leaf(assembly, stretch, name, micro_offset);
+        assembly->program->segments[loop].end = assembly->program->segment_count;
+    }
+}
+
+static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_offset) {
+    static const char *const names[SECTION_COUNT] = {
+        "embedding", "forward layers", "head and loss", "backward layers", "embedding backward",
+        "norm",      "norm layers",    "update",        "update layers"};
+    const char *name = names[stretch->section];
+    if (stretch->list.count == 0) {
+        return;
+    }
+    if (section_is_layered(stretch->section)) {
+        append_runs(assembly, stretch, name, micro_offset);
+    } else {
+        append_leaf(assembly, stretch, name, micro_offset);
     }
 }
 

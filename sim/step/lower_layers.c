@@ -24,7 +24,7 @@ static OpRef mlp_input(Lowering *lowering) {
     return side_by_side(lowering) ? layer_input(lowering) : middle(lowering);
 }
 
-static void lower_layer_forward(Lowering *lowering) {
+static void lower_dense_forward(Lowering *lowering) {
     const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
     const OpRef x = layer_input(lowering), x_mid = middle(lowering);
     const OpRef x_next = stream_at(lowering, residual_stream(lowering), 1);
@@ -35,7 +35,7 @@ static void lower_layer_forward(Lowering *lowering) {
 }
 
 // Side by side, both halves start from the same gradient g; what comes back through the feed-forward half waits aside.
-static void lower_layer_backward(Lowering *lowering) {
+static void lower_dense_backward(Lowering *lowering) {
     const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
     const OpRef g = op_whole(lowering, gradient_stream(lowering));
     const OpRef aside = side_by_side(lowering) ? op_whole(lowering, between_by_hidden(lowering, "dx_aside")) : g;
@@ -56,17 +56,37 @@ static void lower_layer_backward(Lowering *lowering) {
                         &(NormBackward){.x = layer_input(lowering), .residual = aside, .dx = g});
 }
 
+// How a layer of a kind is lowered, forward and backward.
+typedef struct LayerPasses {
+    void (*forward)(Lowering *lowering);
+    void (*backward)(Lowering *lowering);
+} LayerPasses;
+
+static const LayerPasses kinds[LAYER_KIND_COUNT] = {
+    [LAYER_DENSE] = {lower_dense_forward, lower_dense_backward},
+};
+
+// All runs are of one kind: a section's list is that kind's, and runs are loops over it (lower_lanes.c).
+static LayerKind only_kind(const ModelSpec *model) {
+    const LayerKind kind = model_run(model, 0).kind;
+    for (int i = 1; i < model_run_count(model); i++) {
+        ASSERT(model_run(model, i).kind == kind);
+    }
+    return kind;
+}
+
 void lower_layers(Lowering *lowering) {
+    const LayerKind kind = only_kind(lowering->model);
     lower_fp8_begin(lowering);
     lower_begin(lowering);
     mark_unit(lowering, SECTION_LAYER_FORWARD, MARK_UNIT_NEED, UNIT_LAYER);
     lower_fp8_weights(lowering);
-    lower_layer_forward(lowering);
+    kinds[kind].forward(lowering);
     lower_fp8_history(lowering, SECTION_TAIL);
     lower_tail(lowering);
     mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_NEED, UNIT_LAYER);
     mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD, UNIT_LAYER);
-    lower_layer_backward(lowering);
+    kinds[kind].backward(lowering);
     mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_GRADIENT, UNIT_LAYER);
     lower_end(lowering);
     lower_fp8_history(lowering, SECTION_END);

@@ -163,7 +163,10 @@ static RunRequest request_of(void) {
 Test(launch, a_request_survives_its_file) {
     char *directory = temp_dir_make();
     const char *path = arena_format(&arena, "%s/request.json", directory);
-    const RunRequest written = request_of();
+    RunRequest written = request_of();
+    const LayerRun runs[] = {{LAYER_DENSE, 0, 1}, {LAYER_DENSE, 1, written.model.layers - 1}};
+    written.model.runs = runs;
+    written.model.run_count = 2;
     RunRequest read;
     Error error = {0};
     cr_assert(run_request_save(&written, path, &error) == STATUS_OK, "%s", error.message);
@@ -175,6 +178,7 @@ Test(launch, a_request_survives_its_file) {
     model_hash(&written.model, &model_written);
     model_hash(&read.model, &model_read);
     cr_assert_eq(hash_end(&model_written), hash_end(&model_read));
+    cr_assert_eq(read.model.runs[1].first, 1);
     cr_assert_eq(read.target, written.target);
     cr_assert_eq(read.template_hash, written.template_hash);
     cr_assert_eq(read.options.seed, UINT64_MAX);

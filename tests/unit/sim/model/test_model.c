@@ -17,7 +17,7 @@ static ModelSpec find(const char *name) {
 // 589824
 Test(model, the_tiny_preset_adds_up_by_hand) {
     const ModelSpec tiny = find("tiny");
-    cr_assert_eq(model_layer_parameters(&tiny), 786944);
+    cr_assert_eq(model_layer_parameters(&tiny, LAYER_DENSE), 786944);
     cr_assert_eq(model_parameters(&tiny), 4 * 786944 + 256 + 2 * 1024 * 256);
 }
 
@@ -35,6 +35,34 @@ Test(model, flops_per_token_count_the_head_and_the_full_attention_square) {
     const ModelSpec model = find("llama-2-7b");
     const double expected = 6.0 * (6738415616.0 - 32000.0 * 4096.0) + 12.0 * 32 * 4096 * 4096.0;
     cr_assert_lt(fabs(model_flops_per_token(&model, 4096) / expected - 1.0), 1e-15);
+}
+
+Test(model, layers_in_two_runs_of_a_kind_count_as_in_one) {
+    const ModelSpec whole = find("llama-2-7b");
+    ModelSpec split = whole;
+    const LayerRun runs[] = {{LAYER_DENSE, 0, 5}, {LAYER_DENSE, 5, 27}};
+    split.runs = runs;
+    split.run_count = 2;
+    cr_assert_eq(model_parameters(&split), model_parameters(&whole));
+    cr_assert_eq(model_matrix_parameters(&split), model_matrix_parameters(&whole));
+    cr_assert_eq(model_flops_per_token(&split, 4096), model_flops_per_token(&whole, 4096));
+}
+
+static bool runs_pass(const LayerRun runs[2]) {
+    ModelSpec model = find("tiny");  // 4 layers
+    Error error = {0};
+    model.runs = runs;
+    model.run_count = 2;
+    return model_check(&model, &error) == STATUS_OK;
+}
+
+Test(model, runs_that_leave_a_layer_out_or_hold_it_twice_are_refused) {
+    cr_assert(runs_pass((LayerRun[]){{LAYER_DENSE, 0, 1}, {LAYER_DENSE, 1, 3}}));
+    cr_assert_not(runs_pass((LayerRun[]){{LAYER_DENSE, 0, 1}, {LAYER_DENSE, 2, 2}}));
+    cr_assert_not(runs_pass((LayerRun[]){{LAYER_DENSE, 0, 2}, {LAYER_DENSE, 1, 3}}));
+    cr_assert_not(runs_pass((LayerRun[]){{LAYER_DENSE, 0, 2}, {LAYER_DENSE, 2, 1}}));
+    cr_assert_not(runs_pass((LayerRun[]){{LAYER_DENSE, 0, 2}, {LAYER_DENSE, 2, 3}}));
+    cr_assert_not(runs_pass((LayerRun[]){{LAYER_DENSE, 0, 2}, {LAYER_KIND_COUNT, 2, 2}}));
 }
 
 Test(model, names_are_unique_and_every_preset_passes_its_own_check) {
