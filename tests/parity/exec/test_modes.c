@@ -94,6 +94,21 @@ Test(modes, lanes_with_injected_waits_give_the_bits_of_issue_order) {
     }
 }
 
+Test(modes, layers_in_two_runs_give_the_bits_of_one_run) {
+    static const LayerRun runs[] = {{LAYER_DENSE, 0, 1}, {LAYER_DENSE, 1, 1}};
+    RunOptions options = case_options();
+    options.steps = MODE_STEPS / 2;
+    for (int i = 0; i < CASES; i++) {
+        const RunRequest whole = request_of(&cases[i], &options);
+        RunRequest split = whole;
+        split.model.runs = runs;
+        split.model.run_count = 2;
+        const RunResult one = case_run_request(&whole, &arena), two = case_run_request(&split, &arena);
+        cr_expect(same_bits(&one, &two), "%s %s: loss %.9g, in one run %.9g", cases[i].target, cases[i].mesh,
+                  two.loss[two.steps - 1], one.loss[one.steps - 1]);
+    }
+}
+
 Test(modes, nothing_is_read_before_it_was_written) {
     RunOptions options = case_options();
     options.steps = MODE_STEPS;
