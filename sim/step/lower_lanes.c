@@ -5,6 +5,8 @@
 
 #include "sim/step/lower.h"
 
+#include <string.h>
+
 #include "sim/step/slots.h"
 
 typedef struct Assembly {
@@ -383,17 +385,15 @@ static void append_loop(Assembly *assembly, Variant *variants, const MicroLoops 
 // ---- the rest of the program
 
 static void make_lanes(Assembly *assembly) {
-    const bool shared = assembly->lowering->target->shared_shard_lane;
-    const Lane lanes[LANE_COUNT] = {
-        [LANE_COMPUTE] = {"compute", -1}, [LANE_AG] = {"ag", 0}, [LANE_RS] = {"rs", shared ? 0 : 1},
-        [LANE_REP] = {"rep", 2},          [LANE_TP] = {"tp", 3}, [LANE_CP] = {"cp", 4},
-        [LANE_CTL] = {"ctl", 5},
-    };
-    assembly->program->lanes = ARENA_ARRAY(assembly->lowering->arena, Lane, LANE_COUNT);
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        assembly->program->lanes[lane] = lanes[lane];
+#define LANE_ROW(symbol, name, communicator) [LANE_##symbol] = {#name, communicator},
+    static const Lane lanes[LANE_COUNT] = {LANE_LIST(LANE_ROW)};
+    StepProgram *program = assembly->program;
+    program->lanes = ARENA_ARRAY(assembly->lowering->arena, Lane, LANE_COUNT);
+    memcpy(program->lanes, lanes, sizeof lanes);
+    program->lane_count = LANE_COUNT;
+    if (assembly->lowering->target->shared_shard_lane) {
+        program->lanes[LANE_RS].communicator = program->lanes[LANE_AG].communicator;
     }
-    assembly->program->lane_count = LANE_COUNT;
 }
 
 static int32_t buffer_or_none(const Assembly *assembly, int32_t tensor) {

@@ -24,6 +24,7 @@
 #include "sim/frameworks/target.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
+#include "sim/step/lane.h"
 #include "sim/step/task_kind.h"
 
 // ---------------------------------------------------------------------------------------------- buffers
@@ -125,15 +126,7 @@ typedef struct Task {
     uint64_t key;  // equal keys = same work (kind, sizes, group, flags): cost is computed once per key
 } Task;
 
-// ---------------------------------------------------------------------------------------------- lanes, groups,
-// events, loops
-
-typedef enum { LANE_COMPUTE, LANE_AG, LANE_RS, LANE_REP, LANE_TP, LANE_CP, LANE_CTL, LANE_COUNT } LaneId;  // usual rows
-
-typedef struct Lane {
-    const char *name;      // "compute" "ag" "rs" "rep" "tp" "cp" "ctl"
-    int16_t communicator;  // lanes that share one serialise; -1 for compute
-} Lane;
+// ---------------------------------------------------------------------------------------------- groups, events, loops
 
 typedef struct Group {
     const char *name;  // "dp_shard x cp"

@@ -21,7 +21,8 @@ typedef struct Stretch {
 static void make(Stretch *stretch, bool waits_for_weights) {
     *stretch = (Stretch){0};
     ProgramBuilder builder = builder_begin(&stretch->arena, 1);
-    static const char *const lanes[LANE_COUNT] = {"compute", "ag", "rs", "rep", "tp", "cp", "ctl"};
+#define LANE_NAME(symbol, name, communicator) #name,
+    static const char *const lanes[LANE_COUNT] = {LANE_LIST(LANE_NAME)};
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         builder_lane(&builder, lanes[lane], lane - 1);
     }

@@ -1,0 +1,23 @@
+// The lanes of a rank as a table: what is on one lane runs in order, lanes run beside each other.
+
+#pragma once
+
+#include <stdint.h>
+
+// LANE(symbol, name, communicator). Hashes of templates have the numbers: an added lane is the last.
+#define LANE_LIST(LANE)                                                                                                \
+    LANE(COMPUTE, compute, -1)                                                                                         \
+    LANE(AG, ag, 0)   /* weights, gathered over the shard group */                                                     \
+    LANE(RS, rs, 1)   /* gradients, scattered over it; AG's communicator where the target has one for both */          \
+    LANE(REP, rep, 2) /* gradients, summed over replicas */                                                            \
+    LANE(TP, tp, 3)   /* of the axis of that name, as the next one */                                                  \
+    LANE(CP, cp, 4)                                                                                                    \
+    LANE(CTL, ctl, 5) /* norms and other scalars */
+
+#define LANE_SYMBOL(symbol, name, communicator) LANE_##symbol,
+typedef enum { LANE_LIST(LANE_SYMBOL) LANE_COUNT } LaneId;
+
+typedef struct Lane {
+    const char *name;
+    int16_t communicator;  // lanes that share one serialise; -1 for compute
+} Lane;
