@@ -150,6 +150,7 @@ static void lower_arithmetic(Lowering *lowering) {
     if (!lowering->first) {
         lower_summed_loss(lowering);
     }
+    lower_frozen(lowering);
 }
 
 static Variant lower_micro_step(Lowering *lowering, MicroKind kind) {
@@ -175,9 +176,9 @@ static Variant lower_optimizer(Lowering *lowering) {
     return variant;
 }
 
-static void lower_step(Lowering *lowering, const Schedule *schedule, StepProgram *program) {
+static void lower_step(Lowering *lowering, StepProgram *program) {
     const ScheduleShape shape = {.stages = 1, .chunks = 1, .micro_steps = lowering->plan->grad_accum};
-    const MicroLoops loops = micro_loops_find(schedule, &shape, lowering->arena);
+    const MicroLoops loops = micro_loops_find(lowering->choice->schedule, &shape, lowering->arena);
     Variant variants[VARIANT_COUNT] = {0};
     bool met[MICRO_KINDS] = {false};
     for (int32_t i = 0; i < loops.work_count; i++) {
@@ -199,8 +200,8 @@ static bool reduces_each_step(const TrainPlan *plan, const Target *target) {
     return !target->deferred_reduce && (plan->zero >= 2 || replicas);
 }
 
-Status step_lower_scheduled(const ModelSpec *model, const TrainPlan *plan, const Target *target,
-                            const Schedule *schedule, Arena *arena, StepProgram *program, Error *error) {
+Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                         const LoweringChoice *choice, Arena *arena, StepProgram *program, Error *error) {
     const char *reason = NULL;
     target_check(target, model, plan, arena, &reason);
     if (reason) {
@@ -213,6 +214,7 @@ Status step_lower_scheduled(const ModelSpec *model, const TrainPlan *plan, const
                          .model = model,
                          .plan = plan,
                          .target = target,
+                         .choice = choice,
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
                          .reduce_each = reduces_each_step(plan, target)};
@@ -224,11 +226,12 @@ Status step_lower_scheduled(const ModelSpec *model, const TrainPlan *plan, const
     add_groups(&lowering);
     lower_units(&lowering);
     lower_unit_tensors(&lowering);
-    lower_step(&lowering, schedule, program);
+    lower_step(&lowering, program);
     return STATUS_OK;
 }
 
 Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                   StepProgram *program, Error *error) {
-    return step_lower_scheduled(model, plan, target, schedules[0], arena, program, error);
+    const LoweringChoice choice = {.schedule = schedules[0]};
+    return step_lower_chosen(model, plan, target, &choice, arena, program, error);
 }

@@ -5,6 +5,7 @@
 //   layers          lower_layers.c     one rank's arithmetic, in local sizes, with marks where parallelism has a say
 //   tensor parallel lower_tensor.c     sizes under tp; marks -> collectives of the tp lane; the loss
 //   context         lower_context.c    attention -> ring or gathered blocks
+//   frozen          lower_frozen.c     no gradients of what is not trained
 //   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation (and lower_update.c)
 //   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
 //   fusion          lower_fuse.c       neighbours that share a pass over memory become one operation
@@ -101,11 +102,18 @@ typedef struct Dims {
     int element;                                // bytes of dtype
 } Dims;
 
+// What step_lower chooses itself.
+typedef struct LoweringChoice {
+    const Schedule *schedule;  // any order of the micro-steps
+    uint32_t frozen;           // bit per unit that is not trained
+} LoweringChoice;
+
 typedef struct Lowering {
     Arena *arena;
     const ModelSpec *model;
     const TrainPlan *plan;
     const Target *target;
+    const LoweringChoice *choice;
     Dims dims;
     OpList lists[SECTION_COUNT];
     OpList arithmetic[SECTION_COUNT];  // of a micro-step before sharding
@@ -161,9 +169,8 @@ bool fp8_gathers_weights(const Lowering *lowering);
 int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements);
 void fp8_choose_weights(Lowering *lowering);
 
-// step_lower with any order of the micro-steps.
-Status step_lower_scheduled(const ModelSpec *model, const TrainPlan *plan, const Target *target,
-                            const Schedule *schedule, Arena *arena, StepProgram *program, Error *error);
+Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                         const LoweringChoice *choice, Arena *arena, StepProgram *program, Error *error);
 
 // ---- passes
 
@@ -173,6 +180,7 @@ void lower_layers(Lowering *lowering);
 void lower_tensor_parallel(Lowering *lowering);
 void lower_summed_loss(Lowering *lowering);  // of the micro-steps behind the first one
 void lower_context_parallel(Lowering *lowering);
+void lower_frozen(Lowering *lowering);
 void lower_unit_tensors(Lowering *lowering);
 void lower_sharding(Lowering *lowering);
 void lower_late_reduce(Lowering *lowering, Section section, int unit);  // where the target reduces after backward

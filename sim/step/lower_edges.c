@@ -96,6 +96,9 @@ void lower_end(Lowering *lowering) {
     const int32_t gradients = lowering->gradients[UNIT_EMBEDDING];
     const OpRef g_full = op_whole(lowering, tokens_by(lowering, "dx_full", lowering->dims.hidden));
     mark_unit(lowering, SECTION_END, MARK_UNIT_BACKWARD, UNIT_EMBEDDING);
+    if (!lowering->units[UNIT_EMBEDDING].trainable) {
+        return;
+    }
     mark_tp(lowering, SECTION_END, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, gradient_stream(lowering)), g_full,
             "embedding gradient");
     if (lowering->model->position == POSITION_LEARNED) {

@@ -79,7 +79,7 @@ static int64_t gathered_elements(const Lowering *lowering, int u) {
 static void choose_weights(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     const UnitNames *names = unit_names(lowering, u);
-    const Dtype dtype = lowering->dims.dtype, master_dtype = lowering->master_dtype;
+    const Dtype dtype = unit->dtype, master_dtype = lowering->master_dtype;
     const bool has_master = master_dtype != dtype;
     if (gathers(lowering)) {
         const bool kept = lowering->plan->reshard == RESHARD_NEVER;
@@ -100,6 +100,14 @@ static void choose_weights(Lowering *lowering, int u) {
     unit->master = has_master ? persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype,
                                                   unit->shard_elements, unit->instances)
                               : unit->working;
+}
+
+static void choose_moments(Lowering *lowering, int u) {
+    Unit *unit = &lowering->units[u];
+    unit->moment1 = persistent_tensor(lowering, unit_names(lowering, u)->moment1, ROLE_OPTIMIZER,
+                                      lowering->master_dtype, unit->shard_elements, unit->instances);
+    unit->moment2 = persistent_tensor(lowering, unit_names(lowering, u)->moment2, ROLE_OPTIMIZER,
+                                      lowering->master_dtype, unit->shard_elements, unit->instances);
 }
 
 static bool adds_half_gradients(const Lowering *lowering) {
@@ -141,14 +149,12 @@ static void keep_gradient_copies(Lowering *lowering, int u) {
 
 void lower_unit_tensors(Lowering *lowering) {
     for (int u = 0; u < lowering->unit_count; u++) {
-        Unit *unit = &lowering->units[u];
         choose_weights(lowering, u);
         choose_gradients(lowering, u);
-        keep_gradient_copies(lowering, u);
-        unit->moment1 = persistent_tensor(lowering, unit_names(lowering, u)->moment1, ROLE_OPTIMIZER,
-                                          lowering->master_dtype, unit->shard_elements, unit->instances);
-        unit->moment2 = persistent_tensor(lowering, unit_names(lowering, u)->moment2, ROLE_OPTIMIZER,
-                                          lowering->master_dtype, unit->shard_elements, unit->instances);
+        if (lowering->units[u].trainable) {
+            keep_gradient_copies(lowering, u);
+            choose_moments(lowering, u);
+        }
     }
     fp8_choose_weights(lowering);
 }
@@ -470,7 +476,7 @@ static void emit_all_reduce(Lowering *lowering, const Place *place) {
 static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
     const int unit = mark->task.unit;
     const Place place = {.unit = unit, .phase = PHASE_REDUCE, .out = out};
-    if (is_in_root(lowering, mark)) {
+    if (is_in_root(lowering, mark) || !lowering->units[unit].trainable) {
         return;
     }
     emit_half_gradient(lowering, &place);

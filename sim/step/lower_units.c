@@ -63,6 +63,9 @@ static Unit *begin_unit(Lowering *lowering, int index, const char *name, int ins
     Unit *unit = &lowering->units[index];
     *unit = (Unit){.name = name,
                    .layered = index == UNIT_LAYER,
+                   .trainable = !(lowering->choice->frozen >> index & 1),
+                   .dtype = lowering->dims.dtype,
+                   .optimizer = OPTIMIZER_ADAMW,
                    .instances = instances,
                    .shards = lowering->plan->zero > 0 ? plan_shard_count(lowering->plan) : 1,
                    .shard_group = lowering->shard_group,

@@ -53,7 +53,8 @@ static OpRef foreach_temporary(Lowering *lowering) {
     }
     int64_t elements = 0;
     for (int32_t u = 0; u < lowering->unit_count; u++) {
-        elements += lowering->units[u].shard_elements * lowering->units[u].instances;
+        const Unit *unit = &lowering->units[u];
+        elements += unit->trainable ? unit->shard_elements * unit->instances : 0;
     }
     const int64_t held = (int64_t)((double)elements * bytes_per_parameter / dtype_bytes(DTYPE_FP32));
     const int32_t tensor =
@@ -102,6 +103,9 @@ static void emit_adamw(Lowering *lowering, Section section, int u, bool first) {
     }
 }
 
+static void (*const update_of[OPTIMIZER_COUNT])(Lowering *lowering, Section section, int unit,
+                                                bool first) = {[OPTIMIZER_ADAMW] = emit_adamw};
+
 void lower_update(Lowering *lowering) {
     lowering->norm_square_tensor = scalar(lowering, "norm square", 1).tensor;
     lowering->norm_tensor = scalar(lowering, "clip scale and norm", 2).tensor;
@@ -111,7 +115,7 @@ void lower_update(Lowering *lowering) {
     op_operand(zero, op_whole(lowering, lowering->norm_square_tensor), ACCESS_WRITE);
     for (int edges = 0; edges < 2; edges++) {  // the layers' squares are summed before those of the edges
         for (int u = lowering->unit_count - 1; u >= 0; u--) {
-            if (lowering->units[u].layered != (edges == 1)) {
+            if (lowering->units[u].trainable && lowering->units[u].layered != (edges == 1)) {
                 lower_late_reduce(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
                 emit_square_sum(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
             }
@@ -127,8 +131,9 @@ void lower_update(Lowering *lowering) {
     bool first = true;
     for (int layers = 0; layers < 2; layers++) {  // the edges are updated before the layers
         for (int u = 0; u < lowering->unit_count; u++) {
-            if (lowering->units[u].layered == (layers == 1)) {
-                emit_adamw(lowering, layers ? SECTION_UPDATE_LAYER : SECTION_UPDATE, u, first);
+            if (lowering->units[u].trainable && lowering->units[u].layered == (layers == 1)) {
+                update_of[lowering->units[u].optimizer](lowering, layers ? SECTION_UPDATE_LAYER : SECTION_UPDATE, u,
+                                                        first);
                 first = false;
             }
         }

@@ -26,6 +26,7 @@
 #include "sim/plan/plan.h"
 #include "sim/step/lane.h"
 #include "sim/step/task_kind.h"
+#include "sim/step/units.h"
 
 // ---------------------------------------------------------------------------------------------- buffers
 
@@ -159,47 +160,6 @@ typedef struct Segment {
     int32_t micro_offset;  // SEGMENT_TASKS: its micro-step is the loop's and so many further
     int32_t end;           // index after the last node of this subtree
 } Segment;
-
-// ---------------------------------------------------------------------------------------------- parameters
-
-// How a parameter is cut over tp. Sizes in ParamSlice are local to a tp rank.
-typedef enum { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLS } ParamSplit;
-
-typedef struct ParamSlice {
-    const char *name;  // "wq"
-    int32_t part;      // embedding, layer or head, whatever unit it is in
-    int32_t tensor;    // stable id inside the part; with part and layer it keys initial values
-    ParamSplit split;
-    bool decay;  // AdamW weight decay applies (not to norms)
-    int64_t global_rows, global_cols;
-    int64_t local_rows, local_cols;
-    int64_t offset_elements;  // inside the unit's flat parameter
-    double init_std;          // 0 = filled with init_value
-    double init_value;
-} ParamSlice;
-
-// Order of StepProgram.units, and the parts of a model. With a root unit the first one is all of embedding, final norm
-// and head: there are two.
-enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
-
-// A group of parameters that is gathered, reduced and updated together: embedding, one decoder layer, final norm and
-// head; or the edges in one, and one decoder layer. All flat: slices back to back. Each has ranks of its own: those
-// that share it, and those that hold the same shard.
-typedef struct Unit {
-    const char *name;                    // "embedding" "layer" "head", or "root" "layer"
-    bool layered;                        // an instance per layer
-    int32_t instances;                   // layers where layered, else 1
-    int32_t shards;                      // ranks that share it; 1 = each holds the whole
-    int16_t shard_group, replica_group;  // indices into groups
-    int32_t first_slice, slice_count;
-    int64_t elements;             // tp-local, without padding
-    int64_t padded_elements;      // multiple of shards * 64
-    int64_t shard_elements;       // padded_elements / shards
-    int64_t partial_elements;     // leading elements whose gradient every tp rank has a part of
-    int64_t replicated_elements;  // leading elements that every tp rank holds (norms, positions; TP_HF: edges too)
-    // Buffers (slots = instances), -1 where absent. Working copy = what forward reads when not gathered.
-    int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full;
-} Unit;
 
 // ---------------------------------------------------------------------------------------------- the program
 

@@ -65,10 +65,10 @@ static void check(const StepProgram *plain, Arena *arena) {
     StepProgram program;
     MemoryPlan plan;
     char text[PLAN_TEXT_BYTES];
+    const LoweringChoice choice = {.schedule = &ahead_schedule};
     plan_text(&plain->plan, text);
-    cr_assert_eq(
-        step_lower_scheduled(&plain->model, &plain->plan, plain->target, &ahead_schedule, arena, &program, &error),
-        STATUS_OK, "%s", error.message);
+    cr_assert_eq(step_lower_chosen(&plain->model, &plain->plan, plain->target, &choice, arena, &program, &error),
+                 STATUS_OK, "%s", error.message);
     cr_assert_eq(strangers(&program, arena), 0, "%s %s", plain->target->name, text);
     cr_assert_eq(step_instance_count(&program), step_instance_count(plain));
     cr_assert_eq(memory_plan(&program, arena, &plan, &error), STATUS_OK, "%s", error.message);
