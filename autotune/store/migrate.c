@@ -1,5 +1,6 @@
 // Schema versions. PRAGMA user_version counts the migrations that a file has seen; missing ones run in order inside
-// one transaction, so a file is always at a whole version. Files of another program, of a newer ndtune and of a
+// one transaction, so a file is always at a whole version. An empty file starts from schema.sql, because SQLite reads
+// all that is there again after each step that alters it. Files of another program, of a newer ndtune and of a
 // number that nobody wrote are refused untouched.
 
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "autotune/store/migration_008_executor_sql.h"
 #include "autotune/store/migration_009_exposed_sql.h"
 #include "autotune/store/migration_010_core_type_sql.h"
+#include "autotune/store/schema_sql.h"
 #include "autotune/store/store_internal.h"
 
 const Migration store_migrations[] = {
@@ -29,6 +31,7 @@ const Migration store_migrations[] = {
     {"010_core_type", migration_010_core_type_sql},
 };
 const int store_migration_count = (int)(sizeof store_migrations / sizeof store_migrations[0]);
+const int store_schema_version = 10;
 
 static Status read_int(sqlite3 *db, const char *path, const char *sql, int64_t *value, Error *error) {
     sqlite3_stmt *statement = NULL;
@@ -75,6 +78,10 @@ static Status check_owner(sqlite3 *db, const char *path, int count, int64_t *ver
 static Status apply(sqlite3 *db, const char *path, const Migration *migrations, int count, Error *error) {
     int64_t version = 0;  // read again inside the transaction: another process may have migrated meanwhile
     TRY(read_int(db, path, "PRAGMA user_version", &version, error));
+    if (version == 0 && count >= store_schema_version) {
+        TRY(execute(db, path, schema_sql, error));
+        version = store_schema_version;
+    }
     for (int64_t i = version; i < count; i++) {
         if (execute(db, path, migrations[i].sql, error) != STATUS_OK) {
             return error_wrap(error, "migration %s", migrations[i].name);

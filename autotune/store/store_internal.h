@@ -25,8 +25,9 @@ typedef struct Migration {
 
 extern const Migration store_migrations[];
 extern const int store_migration_count;
+extern const int store_schema_version;  // the migrations that schema.sql stands for
 
-// Brings an open database from its user_version to `count`, in one transaction.
+// Brings an open database from its user_version to `count`, in one transaction. The list begins with store_migrations.
 Status store_migrate(sqlite3 *db, const char *path, const Migration *migrations, int count, Error *error);
 
 // Opens store->db in memory and fills it with what the file store->path has.

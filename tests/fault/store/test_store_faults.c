@@ -293,6 +293,48 @@ Test(store_faults, a_file_that_an_older_ndtune_wrote_keeps_its_rows_and_gains_th
     cr_assert_eq(query_int("SELECT count(*) FROM v_best WHERE runs = 0"), 1);  // it ran another model
 }
 
+// Every statement of the file's schema as SQLite keeps it, comments and space left out: migrations put them elsewhere.
+static const char *schema_of(const char *file) {
+    sqlite3 *db = NULL;
+    sqlite3_stmt *row = NULL;
+    cr_assert_eq(sqlite3_open(file, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_prepare_v2(db, "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name", -1,
+                                    &row, NULL),
+                 SQLITE_OK);
+    const char *all = "";
+    while (sqlite3_step(row) == SQLITE_ROW) {
+        const char *sql = (const char *)sqlite3_column_text(row, 3);
+        char *out = arena_text(&arena, sql ? sql : ""), *end = out;
+        for (const char *at = out; *at; at++) {
+            if (at[0] == '-' && at[1] == '-') {
+                at += strcspn(at, "\n") - 1;
+            } else if (!strchr(" \n", *at)) {
+                *end++ = *at;
+            }
+        }
+        *end = '\0';
+        all = arena_format(&arena, "%s%s %s of %s: %s\n", all, sqlite3_column_text(row, 0), sqlite3_column_text(row, 1),
+                           sqlite3_column_text(row, 2), out);
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(db);
+    return all;
+}
+
+Test(store_faults, a_store_made_anew_has_the_schema_that_the_migrations_lead_to) {
+    cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
+    const char *stepped = arena_format(&arena, "%s/stepped.db", folder);
+    sqlite3 *db = NULL;
+    cr_assert_eq(sqlite3_open(stepped, &db), SQLITE_OK);
+    for (int count = 1; count <= store_migration_count; count++) {
+        cr_assert_eq(store_migrate(db, stepped, store_migrations, count, &error), STATUS_OK, "%s", error.message);
+    }
+    sqlite3_close(db);
+    cr_assert_gt(store_schema_version, 1);
+    cr_assert_str_eq(schema_of(path), schema_of(stepped));
+    cr_assert_eq(query_int("PRAGMA user_version"), store_migration_count);
+}
+
 Test(store_faults, a_migration_that_fails_leaves_the_older_schema_whole) {
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
     store_close(store);
