@@ -86,18 +86,6 @@ bool target_plans_memory(const Target *target) {
     return strcmp(target->name, "ndtune") == 0;  // as memory_breakdown
 }
 
-// What the breakdown of the plan itself says: the whole answer where a planner packs, the runtime's own bytes
-// elsewhere.
-static Status take_breakdown(const ModelSpec *model, const TrainPlan *plan, const Target *target,
-                             const StepProgram *lowered, LiveTraces *traces, Arena *arena, MemoryBreakdown *breakdown,
-                             Error *error) {
-    StepProgram program;
-    if (!lowered) {
-        TRY(step_lower(model, plan, target, arena, &program, error));
-    }
-    return memory_breakdown_among(lowered ? lowered : &program, traces, arena, breakdown, error);
-}
-
 static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
                           Arena *scratch, MemoryCurve *curve, Error *error) {
     TrainPlan neighbour = *plan;
@@ -120,26 +108,38 @@ static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const T
     return join_samples(samples, &spread, scratch, curve, error);
 }
 
+// The plan's own peak where a planner packs, planes elsewhere.
+static Status fill_curve(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                         const StepProgram *program, LiveTraces *traces, Arena *scratch, MemoryPlane *planned,
+                         MemoryCurve *curve, Error *error) {
+    if (!target_plans_memory(target)) {
+        curve->fixed_reserved_bytes = memory_outside_bytes(program, scratch);
+        return make_planes(model, plan, target, traces, scratch, curve, error);
+    }
+    MemoryBreakdown breakdown;
+    TRY(memory_breakdown_among(program, traces, scratch, &breakdown, error));
+    *planned = (MemoryPlane){.fixed_bytes = breakdown.peak_bytes};
+    curve->planes = planned;
+    curve->count = 1;
+    curve->fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + curve->slack);
+    return STATUS_OK;
+}
+
 Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target,
                          const StepProgram *lowered, LiveTraces *traces, Arena *scratch, Arena *arena,
                          MemoryCurve *curve, Error *error) {
     TrainPlan first = *plan;
     first.grad_accum = memory_micro_steps(plan);
-    const StepProgram *same = lowered && lowered->plan.grad_accum == first.grad_accum ? lowered : NULL;
-    MemoryBreakdown breakdown;
-    MemoryPlane planned = {0};
-    Status status = take_breakdown(model, &first, target, same, traces, scratch, &breakdown, error);
+    StepProgram own;
+    const bool same = lowered && lowered->plan.grad_accum == first.grad_accum;
+    Status status = same ? STATUS_OK : step_lower(model, &first, target, scratch, &own, error);
+    MemoryPlane planned;
     *curve = (MemoryCurve){.slack = target->runtime.allocator_slack};
-    if (status == STATUS_OK && target_plans_memory(target)) {
-        planned.fixed_bytes = breakdown.peak_bytes;
-        curve->planes = &planned;
-        curve->count = 1;
-    } else if (status == STATUS_OK) {
-        status = make_planes(model, &first, target, traces, scratch, curve, error);
+    if (status == STATUS_OK) {
+        status = fill_curve(model, &first, target, same ? lowered : &own, traces, scratch, &planned, curve, error);
     }
     if (status == STATUS_OK) {
         const MemoryPlane *planes = curve->planes;
-        curve->fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + curve->slack);
         curve->planes = ARENA_ARRAY(arena, MemoryPlane, curve->count);
         memcpy(curve->planes, planes, (size_t)curve->count * sizeof *planes);
     }

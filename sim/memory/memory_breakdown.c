@@ -162,17 +162,20 @@ static int32_t communicator_count(const StepProgram *program, Arena *arena) {
     return count;
 }
 
+double memory_outside_bytes(const StepProgram *program, Arena *arena) {
+    const TargetRuntime *runtime = &program->target->runtime;
+    return runtime->context_bytes + communicator_count(program, arena) * runtime->communicator_bytes;
+}
+
 Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, LiveTraces *traces,
                             MemoryBreakdown *breakdown, Error *error) {
     *breakdown = (MemoryBreakdown){.top_name = "nothing"};
-    const Target *target = program->target;
     Trace trace;
     TRY(trace_build(&trace, program, options, traces, error));
     trace_find_peak(&trace);
     trace_break_down(&trace, breakdown, &traces->scratch);
-    breakdown->reserved_bytes = target->runtime.context_bytes +
-                                communicator_count(program, &traces->scratch) * target->runtime.communicator_bytes +
-                                breakdown->peak_bytes * (1 + target->runtime.allocator_slack);
+    breakdown->reserved_bytes = memory_outside_bytes(program, &traces->scratch) +
+                                breakdown->peak_bytes * (1 + program->target->runtime.allocator_slack);
     return STATUS_OK;
 }
 

@@ -13,6 +13,9 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
 Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Arena *arena, MemoryBreakdown *breakdown,
                               Error *error);
 
+// Of what a framework reserves, the part that is no tensor: its context and a buffer per communicator.
+double memory_outside_bytes(const StepProgram *program, Arena *arena);
+
 // Live bytes while each task instance runs, persistent buffers included, in issue order; instances that the cut does
 // not look at are left out. What memory_breakdown takes its peak from.
 typedef struct LiveMoment {
