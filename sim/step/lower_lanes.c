@@ -16,34 +16,34 @@ typedef struct Assembly {
     uint8_t *reads;      // per tensor: bit per lane
     uint8_t *writes;
     int32_t (*event_of)[LANE_COUNT][2];  // per tensor, lane, write; -1 = nobody waits
+    int32_t task_count, operand_count;   // that the program will have
     size_t ref_capacity, segment_capacity;
 } Assembly;
 
 // ---- which lanes touch what
 
-typedef void (*OpVisitor)(Assembly *assembly, const Op *op, Section section);
-
-static void visit_ops(Assembly *assembly, const Variant *variants, OpVisitor visit) {
-    for (int v = 0; v < VARIANT_COUNT; v++) {
-        for (int s = 0; s < variants[v].stretch_count; s++) {
-            const Stretch *stretch = &variants[v].stretches[s];
-            for (size_t i = 0; i < stretch->list.count; i++) {
-                visit(assembly, stretch->list.ops[i], stretch->section);
-            }
+static void note_lanes(Assembly *assembly, const Op *op) {
+    const uint8_t lane = (uint8_t)(1u << op->task.lane);
+    for (int k = 0; k < op->operand_count; k++) {
+        const OpRef *ref = &op->operands[k];
+        if (ref->tensor >= 0) {
+            assembly->reads[ref->tensor] |= ref->access & ACCESS_READ ? lane : 0;
+            assembly->writes[ref->tensor] |= ref->access & ACCESS_WRITE ? lane : 0;
         }
     }
 }
 
-static void note_lanes(Assembly *assembly, const Op *op, Section section) {
-    (void)section;
-    for (int k = 0; k < op->operand_count; k++) {
-        const OpRef *ref = &op->operands[k];
-        if (ref->tensor < 0) {
-            continue;
+// And how many tasks and operands there will be.
+static void note_ops(Assembly *assembly, const Variant *variants) {
+    for (int v = 0; v < VARIANT_COUNT; v++) {
+        for (int s = 0; s < variants[v].stretch_count; s++) {
+            const OpList *list = &variants[v].stretches[s].list;
+            for (size_t i = 0; i < list->count; i++) {
+                note_lanes(assembly, list->ops[i]);
+                assembly->operand_count += list->ops[i]->operand_count;
+            }
+            assembly->task_count += (int32_t)list->count;
         }
-        const uint8_t lane = (uint8_t)(1u << op->task.lane);
-        assembly->reads[ref->tensor] |= ref->access & ACCESS_READ ? lane : 0;
-        assembly->writes[ref->tensor] |= ref->access & ACCESS_WRITE ? lane : 0;
     }
 }
 
@@ -51,18 +51,19 @@ static void note_lanes(Assembly *assembly, const Op *op, Section section) {
 
 static void choose_slots(Assembly *assembly, const Variant *variants) {
     Lowering *lowering = assembly->lowering;
-    bool *made = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count);
+    bool *made = ARENA_UNCLEARED(lowering->arena, bool, lowering->tensor_count);
     for (int v = 0; v < VARIANT_COUNT; v++) {
         for (int s = 0; s < variants[v].stretch_count; s++) {
             const Stretch *stretch = &variants[v].stretches[s];
-            for (size_t t = 0; t < lowering->tensor_count && stretch->section == SECTION_LAYER_BACKWARD; t++) {
-                made[t] = false;
+            if (stretch->section != SECTION_LAYER_BACKWARD) {
+                continue;
             }
+            memset(made, 0, lowering->tensor_count * sizeof *made);
             for (size_t i = 0; i < stretch->list.count; i++) {
                 const Op *op = stretch->list.ops[i];
                 for (int k = 0; k < op->operand_count; k++) {
                     const OpRef *ref = &op->operands[k];
-                    if (ref->tensor < 0 || stretch->section != SECTION_LAYER_BACKWARD) {
+                    if (ref->tensor < 0) {
                         continue;
                     }
                     Tensor *tensor = &lowering->tensors[ref->tensor];
@@ -161,13 +162,14 @@ static void make_events(Assembly *assembly) {
     StepProgram *program = assembly->program;
     program->events = ARENA_UNCLEARED(lowering->arena, Event, lowering->tensor_count * LANE_COUNT * 2);
     for (size_t t = 0; t < lowering->tensor_count; t++) {
-        const unsigned touched = assembly->reads[t] | assembly->writes[t];
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
+        const unsigned reads = assembly->reads[t], writes = assembly->writes[t], touched = reads | writes;
+        memset(assembly->event_of[t], -1, sizeof assembly->event_of[t]);
+        for (unsigned left = touched; left; left &= left - 1) {
+            const int lane = __builtin_ctz(left);
             const unsigned others = ~(1u << lane);
-            const bool awaited[2] = {(assembly->reads[t] >> lane & 1) && (assembly->writes[t] & others),
-                                     (assembly->writes[t] >> lane & 1) && (touched & others)};
+            const bool awaited[2] = {(reads >> lane & 1) && (writes & others),
+                                     (writes >> lane & 1) && (touched & others)};
             for (int write = 0; write < 2; write++) {
-                assembly->event_of[t][lane][write] = -1;
                 if (awaited[write]) {
                     assembly->event_of[t][lane][write] = program->event_count;
                     program->events[program->event_count++] =
@@ -208,15 +210,8 @@ static void append_event_ref(Assembly *assembly, EventRef ref, int32_t first, in
     (*count)++;
 }
 
-static void append_wait(Assembly *assembly, const Op *op, Section section, const OpRef *ref, int32_t event,
-                        Task *task) {
-    if (event >= 0) {
-        const EventRef wait = {.event = event, .index = resolve_index(assembly, op, section, ref)};
-        append_event_ref(assembly, wait, task->first_wait, &task->wait_count);
-    }
-}
-
-static void append_waits(Assembly *assembly, const Op *op, Section section, Task *task) {
+static void append_waits(Assembly *assembly, const Op *op, Task *task) {
+    const Operand *operands = &assembly->program->operands[task->first_operand];
     task->first_wait = assembly->program->event_ref_count;
     for (int k = 0; k < op->operand_count; k++) {
         const OpRef *ref = &op->operands[k];
@@ -227,20 +222,25 @@ static void append_waits(Assembly *assembly, const Op *op, Section section, Task
         const unsigned touched = assembly->writes[ref->tensor] | (write ? assembly->reads[ref->tensor] : 0);
         for (unsigned others = touched & ~(1u << task->lane); others; others &= others - 1) {
             const int32_t *events = assembly->event_of[ref->tensor][__builtin_ctz(others)];
-            append_wait(assembly, op, section, ref, write ? events[0] : -1, task);
-            append_wait(assembly, op, section, ref, events[1], task);
+            for (int written = write ? 0 : 1; written < 2; written++) {
+                if (events[written] >= 0) {
+                    const EventRef wait = {.event = events[written], .index = operands[k].ref.index};
+                    append_event_ref(assembly, wait, task->first_wait, &task->wait_count);
+                }
+            }
         }
     }
 }
 
-static void append_records(Assembly *assembly, const Op *op, Section section, Task *task) {
+static void append_records(Assembly *assembly, const Op *op, Task *task) {
+    const Operand *operands = &assembly->program->operands[task->first_operand];
     task->first_record = assembly->program->event_ref_count;
     for (int k = 0; k < op->operand_count; k++) {
         const OpRef *ref = &op->operands[k];
         for (int write = 0; write < 2 && ref->tensor >= 0; write++) {
             const int32_t event = assembly->event_of[ref->tensor][task->lane][write];
             if (event >= 0 && (ref->access & (write ? ACCESS_WRITE : ACCESS_READ))) {
-                const EventRef record = {.event = event, .index = resolve_index(assembly, op, section, ref)};
+                const EventRef record = {.event = event, .index = operands[k].ref.index};
                 append_event_ref(assembly, record, task->first_record, &task->record_count);
             }
         }
@@ -273,29 +273,21 @@ static void append_task(Assembly *assembly, Op *op, Section section) {
     Task *task = &program->tasks[program->task_count++];
     *task = op->task;
     append_operands(assembly, op, section, task);
-    append_waits(assembly, op, section, task);
-    append_records(assembly, op, section, task);
+    append_waits(assembly, op, task);
+    append_records(assembly, op, task);
     op->place = program->task_count;
     const int32_t same = op->copy_of ? op->copy_of->place : 0;
     task_finish(program, same > 0 ? &program->tasks[same - 1] : NULL, task);
 }
 
-static void count_op(Assembly *assembly, const Op *op, Section section) {
-    (void)section;
-    assembly->program->task_count++;
-    assembly->program->operand_count += op->operand_count;
-}
-
 // Of the size that append_task fills; of references to events there are about as many as operands.
-static void make_tables(Assembly *assembly, const Variant *variants) {
+static void make_tables(Assembly *assembly) {
     Arena *arena = assembly->lowering->arena;
     StepProgram *program = assembly->program;
-    visit_ops(assembly, variants, count_op);
-    program->tasks = ARENA_UNCLEARED(arena, Task, program->task_count);
-    program->operands = ARENA_UNCLEARED(arena, Operand, program->operand_count);
-    assembly->ref_capacity = (size_t)program->operand_count;
-    program->event_refs = ARENA_UNCLEARED(arena, EventRef, program->operand_count);
-    program->task_count = program->operand_count = 0;
+    program->tasks = ARENA_UNCLEARED(arena, Task, assembly->task_count);
+    program->operands = ARENA_UNCLEARED(arena, Operand, assembly->operand_count);
+    assembly->ref_capacity = (size_t)assembly->operand_count;
+    program->event_refs = ARENA_UNCLEARED(arena, EventRef, assembly->operand_count);
 }
 
 // ---- segments
@@ -438,14 +430,14 @@ void lower_lanes(Lowering *lowering, Variant variants[VARIANT_COUNT], const Micr
         .reads = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
         .writes = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
         .event_of = arena_array_uncleared(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
-    visit_ops(&assembly, variants, note_lanes);
+    note_ops(&assembly, variants);
     choose_slots(&assembly, variants);
     choose_micro_steps(&assembly, variants, loops->in_flight);
     make_buffers(&assembly);
     make_events(&assembly);
     make_lanes(&assembly);
     copy_tables(&assembly);
-    make_tables(&assembly, variants);
+    make_tables(&assembly);
     for (int32_t l = 0; l < loops->count; l++) {
         append_loop(&assembly, variants, loops, &loops->loops[l]);
     }
