@@ -15,14 +15,22 @@ typedef struct SlotState {
     int32_t earliest_use;
 } SlotState;
 
+// What an operand does to a slot that is followed.
+typedef struct SlotUse {
+    const Buffer *buffer;
+    SlotIndex index;
+    int32_t base;      // of the buffer's slots
+    uint64_t defines;  // cells that it writes whole, whatever was there
+    uint64_t needs;    // cells that it reads and that some task writes
+} SlotUse;
+
 typedef struct Scan {
     const StepProgram *program;
-    const OperandCells *cells;
-    uint64_t *written;   // of each buffer: cells that some task writes
+    SlotUse *uses;       // in the order of tasks and operands
+    int32_t *first_use;  // of each task; [task_count] is how many there are
     int32_t *slot_base;  // of each buffer
     SlotState *slots;
-    int32_t slot_count;
-    int32_t *used, *which;  // of the task at hand
+    int32_t *used;  // slots of the task at hand
     Arena *arena;
     Lifetimes *lifetimes;
     size_t capacity;
@@ -37,70 +45,81 @@ static void scan_emit(Scan *scan, int32_t buffer, int32_t slot, int32_t first, i
     lifetimes->rows[lifetimes->count++] = (SlotLifetime){.buffer = buffer, .slot = slot, .first = first, .last = last};
 }
 
-static bool scan_follows(const Scan *scan, const BufferRef *ref) {
-    return ref->buffer >= 0 && !scan->program->buffers[ref->buffer].persistent;
-}
-
-static int32_t scan_slot(const Scan *scan, const BufferRef *ref, const StepInstance *instance) {
-    return scan->slot_base[ref->buffer] + step_slot(&scan->program->buffers[ref->buffer], ref->index, instance);
-}
-
-static void scan_prepare(Scan *scan) {
+static void scan_slots(Scan *scan) {
     const StepProgram *program = scan->program;
-    scan->written = ARENA_ARRAY(scan->arena, uint64_t, program->buffer_count);
-    scan->slot_base = ARENA_ARRAY(scan->arena, int32_t, program->buffer_count + 1);
-    for (int32_t i = 0; i < program->operand_count; i++) {
-        const Operand *operand = &program->operands[i];
-        if (operand->ref.buffer >= 0 && operand->access != ACCESS_READ) {
-            scan->written[operand->ref.buffer] |= scan->cells[i].touched;
-        }
-    }
+    scan->slot_base = ARENA_UNCLEARED(scan->arena, int32_t, program->buffer_count + 1);
+    scan->slot_base[0] = 0;
     for (int32_t i = 0; i < program->buffer_count; i++) {
         scan->slot_base[i + 1] = scan->slot_base[i] + (program->buffers[i].persistent ? 0 : program->buffers[i].slots);
     }
-    scan->slot_count = scan->slot_base[program->buffer_count];
-    scan->slots = ARENA_ARRAY(scan->arena, SlotState, scan->slot_count);
-    for (int32_t i = 0; i < scan->slot_count; i++) {
+    const int32_t count = scan->slot_base[program->buffer_count];
+    scan->slots = ARENA_ARRAY(scan->arena, SlotState, count);
+    for (int32_t i = 0; i < count; i++) {
         scan->slots[i].last = -1;
     }
-    int32_t most = 0;
-    for (int32_t i = 0; i < program->task_count; i++) {
-        most = program->tasks[i].operand_count > most ? program->tasks[i].operand_count : most;
+}
+
+// Instances are many times as many as tasks: what does not depend on the instance is said once.
+static void scan_uses(Scan *scan, const OperandCells *cells) {
+    const StepProgram *program = scan->program;
+    uint64_t *written = ARENA_ARRAY(scan->arena, uint64_t, program->buffer_count);
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        const Operand *operand = &program->operands[i];
+        if (operand->ref.buffer >= 0 && operand->access != ACCESS_READ) {
+            written[operand->ref.buffer] |= cells[i].touched;
+        }
     }
-    scan->used = ARENA_ARRAY(scan->arena, int32_t, most);
-    scan->which = ARENA_ARRAY(scan->arena, int32_t, most);
+    int32_t all = 0, most = 0;
+    for (int32_t t = 0; t < program->task_count; t++) {
+        const int32_t operands = program->tasks[t].operand_count;
+        all += operands;
+        most = operands > most ? operands : most;
+    }
+    scan->uses = ARENA_UNCLEARED(scan->arena, SlotUse, all);
+    scan->used = ARENA_UNCLEARED(scan->arena, int32_t, most);
+    scan->first_use = ARENA_UNCLEARED(scan->arena, int32_t, program->task_count + 1);
+    int32_t count = 0;
+    for (int32_t t = 0; t < program->task_count; t++) {
+        const Task *task = &program->tasks[t];
+        scan->first_use[t] = count;
+        for (int32_t i = task->first_operand; i < task->first_operand + task->operand_count; i++) {
+            const Operand *operand = &program->operands[i];
+            const int32_t buffer = operand->ref.buffer;
+            if (buffer >= 0 && !program->buffers[buffer].persistent) {
+                const bool writes = operand->access == ACCESS_WRITE;
+                scan->uses[count++] = (SlotUse){.buffer = &program->buffers[buffer],
+                                                .index = operand->ref.index,
+                                                .base = scan->slot_base[buffer],
+                                                .defines = writes ? cells[i].covered : 0,
+                                                .needs = writes ? 0 : cells[i].touched & written[buffer]};
+            }
+        }
+    }
+    scan->first_use[program->task_count] = count;
 }
 
 // One task, seen from below: uses open, writes end needs, reads begin them, and what is needed no more closes.
 static void scan_instance(Scan *scan, const StepInstance *instance, int32_t index) {
-    const StepProgram *program = scan->program;
-    const Task *task = &program->tasks[instance->task];
-    const Operand *operands = &program->operands[task->first_operand];
-    const OperandCells *cells = &scan->cells[task->first_operand];
-    int32_t *used = scan->used;  // slots, in the order of the operands that are followed
-    int32_t *which = scan->which;
-    int32_t count = 0;
-    for (int32_t i = 0; i < task->operand_count; i++) {
-        if (scan_follows(scan, &operands[i].ref)) {
-            used[count] = scan_slot(scan, &operands[i].ref, instance);
-            which[count] = i;
-            SlotState *slot = &scan->slots[used[count++]];
-            slot->last = slot->last < 0 ? index : slot->last;
-            slot->earliest_use = index;
-            slot->needed &= operands[i].access == ACCESS_WRITE ? ~cells[i].covered : ~(uint64_t)0;
-        }
+    const int32_t first = scan->first_use[instance->task];
+    const int32_t count = scan->first_use[instance->task + 1] - first;
+    const SlotUse *uses = &scan->uses[first];
+    int32_t *used = scan->used;
+    for (int32_t k = 0; k < count; k++) {
+        const SlotUse *use = &uses[k];
+        used[k] = use->base + (use->buffer->slots == 1 ? 0 : step_slot(use->buffer, use->index, instance));
+        SlotState *slot = &scan->slots[used[k]];
+        slot->last = slot->last < 0 ? index : slot->last;
+        slot->earliest_use = index;
+        slot->needed &= ~use->defines;
     }
     for (int32_t k = 0; k < count; k++) {
-        const Operand *operand = &operands[which[k]];
-        if (operand->access != ACCESS_WRITE) {
-            scan->slots[used[k]].needed |= cells[which[k]].touched & scan->written[operand->ref.buffer];
-        }
+        scan->slots[used[k]].needed |= uses[k].needs;
     }
     for (int32_t k = 0; k < count; k++) {
         SlotState *slot = &scan->slots[used[k]];
         if (slot->last >= 0 && slot->needed == 0) {
-            const int32_t buffer = operands[which[k]].ref.buffer;
-            scan_emit(scan, buffer, used[k] - scan->slot_base[buffer], index, slot->last);
+            scan_emit(scan, (int32_t)(uses[k].buffer - scan->program->buffers), used[k] - uses[k].base, index,
+                      slot->last);
             slot->last = -1;
         }
     }
@@ -108,9 +127,10 @@ static void scan_instance(Scan *scan, const StepInstance *instance, int32_t inde
 
 void lifetimes_of_cells(const StepProgram *program, const OperandCells *cells, const StepInstance *instances,
                         int32_t count, Arena *arena, Lifetimes *lifetimes) {
-    Scan scan = {.program = program, .cells = cells, .arena = arena, .lifetimes = lifetimes};
+    Scan scan = {.program = program, .arena = arena, .lifetimes = lifetimes};
     *lifetimes = (Lifetimes){0};
-    scan_prepare(&scan);
+    scan_slots(&scan);
+    scan_uses(&scan, cells);
     for (int32_t i = count - 1; i >= 0; i--) {
         scan_instance(&scan, &instances[i], i);
     }
