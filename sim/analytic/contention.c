@@ -5,6 +5,7 @@
 #include "sim/analytic/contention.h"
 
 #include <math.h>
+#include <string.h>
 
 static int fluid_lane(int lane) {
     return lane == LANE_COMPUTE ? 0 : lane == LANE_TP ? 1 : 2;
@@ -14,11 +15,30 @@ static bool is_fluid(int lane) {
     return lane == LANE_COMPUTE || lane == LANE_TP || lane == LANE_CP;
 }
 
+// Demands that differ, each by the first task that has it.
+typedef struct Distinct {
+    int32_t *tasks;
+    int32_t count;
+} Distinct;
+
+static int32_t first_like(Distinct *distinct, const FluidTask *tasks, int32_t task) {
+    const ShareDemand *demand = &tasks[task].demand;
+    for (int32_t i = 0; i < distinct->count; i++) {
+        const ShareDemand *other = &tasks[distinct->tasks[i]].demand;
+        if (other->memory_bound == demand->memory_bound && share_demand_equal(other, demand)) {
+            return distinct->tasks[i];
+        }
+    }
+    distinct->tasks[distinct->count++] = task;
+    return task;
+}
+
 // Events become counts of ended tasks, as in the engine; what other lanes record is left to the operations' clocks.
 FluidBlock fluid_of(const BlockCode *code, Arena *arena) {
     FluidBlock fluid = {.tasks = ARENA_ARRAY(arena, FluidTask, code->count), .count = code->count};
     int32_t counts[FLUID_LANES] = {0};
     int32_t *recorded = ARENA_ARRAY(arena, int32_t, code->slot_count + 1);
+    Distinct distinct = {.tasks = ARENA_UNCLEARED(arena, int32_t, code->count)};
     const int16_t *refs = code->refs;
     for (int32_t i = 0; i < code->count; i++) {
         const BlockStep *step = &code->steps[i];
@@ -32,6 +52,7 @@ FluidBlock fluid_of(const BlockCode *code, Arena *arena) {
                 *need = recorded[refs[k]] > *need ? recorded[refs[k]] : *need;
             }
         }
+        out->like = first_like(&distinct, fluid.tasks, i);
         counts[lane]++;
         for (int k = step->waits; k < step->waits + step->records; k++) {
             if (refs[k] >= 0) {
@@ -43,8 +64,16 @@ FluidBlock fluid_of(const BlockCode *code, Arena *arena) {
     return fluid;
 }
 
+// Rates of what runs together, by the tasks that stand for it: a layer meets few combinations, each many times.
+enum { KNOWN_RATES_BITS = 6, KNOWN_RATES = 1 << KNOWN_RATES_BITS, LIKE_BITS = 20 };
+typedef struct KnownRates {
+    uint64_t key[KNOWN_RATES];  // 0: none yet
+    double rates[KNOWN_RATES][FLUID_LANES + BACKGROUNDS];
+} KnownRates;
+
 typedef struct Fluid {
     const FluidBlock *block;
+    KnownRates *known;
     int32_t next[FLUID_LANES];  // index of the lane's task at hand; count when done
     int32_t ended[FLUID_LANES];
     double left_s[FLUID_LANES];
@@ -87,29 +116,48 @@ static void start_ready(Fluid *fluid) {
     }
 }
 
+// Of what runs, in the order of its lanes, and then of the set.
+static const double *rates_of(const Fluid *fluid, const ShareDemand demands[BACKGROUNDS], int set,
+                              const Interference *interference) {
+    const ShareDemand *active[FLUID_LANES + BACKGROUNDS];
+    int count = 0;
+    uint64_t key = 0;
+    for (int lane = 0; lane < FLUID_LANES; lane++) {
+        key <<= LIKE_BITS;
+        if (fluid->running[lane]) {
+            const FluidTask *task = &fluid->block->tasks[fluid->next[lane]];
+            active[count++] = &task->demand;
+            key |= (uint64_t)task->like + 1;
+        }
+    }
+    const uint64_t row = key * 0x9e3779b97f4a7c15u >> (64 - KNOWN_RATES_BITS);
+    double *rates = fluid->known->rates[row];
+    if (fluid->known->key[row] != key) {
+        for (int i = 0; i < BACKGROUNDS; i++) {
+            if (set >> i & 1) {
+                active[count++] = &demands[i];
+            }
+        }
+        share_rates(active, count, interference, rates);
+        fluid->known->key[row] = key;
+    }
+    return rates;
+}
+
 // Advances to the next end. Returns the time it took; progress[]: of the collectives beside it.
 static double advance(Fluid *fluid, const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference,
                       double progress[BACKGROUNDS]) {
-    const ShareDemand *active[FLUID_LANES + BACKGROUNDS];
     int lanes[FLUID_LANES];
-    double rates[FLUID_LANES + BACKGROUNDS];
     int count = 0;
     for (int lane = 0; lane < FLUID_LANES; lane++) {
         if (fluid->running[lane]) {
-            lanes[count] = lane;
-            active[count++] = &fluid->block->tasks[fluid->next[lane]].demand;
-        }
-    }
-    int all = count;
-    for (int i = 0; i < BACKGROUNDS; i++) {
-        if (set >> i & 1) {
-            active[all++] = &demands[i];
+            lanes[count++] = lane;
         }
     }
     if (count == 0) {
         return 0;
     }
-    share_rates(active, all, interference, rates);
+    const double *rates = rates_of(fluid, demands, set, interference);
     double step_s = INFINITY;
     for (int i = 0; i < count; i++) {
         step_s = fmin(step_s, fluid->left_s[lanes[i]] / rates[i]);
@@ -141,7 +189,9 @@ static int32_t compute_tasks(const FluidBlock *block, bool own) {
 FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set,
                         const Interference *interference) {
     const int32_t before = compute_tasks(block, false), all = before + compute_tasks(block, true);
-    Fluid fluid = {.block = block};
+    KnownRates known;
+    memset(known.key, 0, sizeof known.key);
+    Fluid fluid = {.block = block, .known = &known};
     FluidResponse response = {0};
     for (int lane = 0; lane < FLUID_LANES; lane++) {
         fluid.next[lane] = next_of_lane(block, 0, lane);

@@ -15,6 +15,7 @@ typedef struct FluidTask {
     ShareDemand demand;
     int8_t lane;
     bool own;                   // of the layer itself, not of the one before it
+    int32_t like;               // the first task of the block with an equal demand
     int32_t need[FLUID_LANES];  // tasks of each lane that must have ended
 } FluidTask;
 

@@ -31,8 +31,8 @@ ShareDemand share_demand(const Task *task, const TaskCost *cost) {
 
 bool share_demand_equal(const ShareDemand *a, const ShareDemand *b) {
     bool same = a->collective == b->collective && a->sm_share == b->sm_share && a->memory_bound == b->memory_bound;
-    for (int r = 0; r < RESOURCE_COUNT; r++) {
-        same &= a->use[r] == b->use[r];
+    for (int r = 0; same && r < RESOURCE_COUNT; r++) {
+        same = a->use[r] == b->use[r];
     }
     return same;
 }

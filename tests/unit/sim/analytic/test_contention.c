@@ -16,7 +16,12 @@ static void same(double actual, double expected) {
 // rate and 4 at half: 0.9.
 static FluidTask tasks[3] = {
     {.seconds = 4, .demand = {.sm_share = 1}, .own = true},
-    {.seconds = 2, .demand = {.collective = true, .use = {1, 0, 0}}, .lane = 1, .own = true, .need = {1, 0, 0}},
+    {.seconds = 2,
+     .demand = {.collective = true, .use = {1, 0, 0}},
+     .lane = 1,
+     .own = true,
+     .like = 1,
+     .need = {1, 0, 0}},
     {.seconds = 4, .demand = {.sm_share = 1}, .own = true, .need = {1, 1, 0}}};
 static const FluidBlock layer = {tasks, 3};
 static const ShareDemand demands[BACKGROUNDS] = {{.collective = true, .sm_share = 0.5f, .use = {1, 0, 0}},
