@@ -92,7 +92,16 @@ double predict_recomputed_flop_per_token(const StepProgram *program) {
             flop += square_over_visible(program, task) * task->flops * task_runs(program, i);
         }
     }
-    return flop * mesh_world(&program->plan.mesh) / (double)plan_tokens_per_step(&program->plan);
+    const Mesh *mesh = &program->plan.mesh;
+    return flop * (mesh_world(mesh) / mesh_stages(mesh)) / (double)plan_tokens_per_step(&program->plan);
+}
+
+static double recomputed_flop_per_token(const StepPrograms *programs) {
+    double flop = 0;
+    for (int stage = 0; stage < programs->count; stage++) {
+        flop += predict_recomputed_flop_per_token(&programs->of[stage]);
+    }
+    return flop;
 }
 
 static void warn(Prediction *prediction, const char *sentence) {
@@ -164,30 +173,41 @@ static bool find_cached(Predictor *predictor, Arena *arena, Prediction *predicti
     return true;
 }
 
-static Status memory_of(Predictor *predictor, const StepProgram *program, Arena *arena, MemoryBreakdown *memory,
+static Status memory_of(Predictor *predictor, const StepPrograms *programs, Arena *arena, MemoryBreakdown *memory,
                         Error *error) {
-    TRY(memory_breakdown_among(program, &predictor->traces, &predictor->scratch, memory, error));
+    TRY(memory_breakdown_stages(programs, &predictor->traces, &predictor->scratch, memory, error));
     memory->peak_phase = arena_text(arena, memory->peak_phase);
     memory->top_name = arena_text(arena, memory->top_name);
     return STATUS_OK;
 }
 
-static Status lower(Predictor *predictor, const TrainPlan *plan, StepProgram *program, Error *error) {
+static Status lower(Predictor *predictor, const TrainPlan *plan, StepPrograms *programs, Error *error) {
     arena_reset(&predictor->scratch);
-    return step_lower(&predictor->request->model, plan, predictor->request->target, &predictor->scratch, program,
-                      error);
+    return step_lower_stages(&predictor->request->model, plan, predictor->request->target, &predictor->scratch,
+                             programs, error);
 }
 
-static Status simulate(Predictor *predictor, const StepProgram *program, Prediction *prediction, Error *error) {
+// The slowest stage decides.
+static void simulate_serial(Predictor *predictor, const StepPrograms *programs, Prediction *prediction) {
+    const Prediction before = *prediction;
+    for (int stage = 0; stage < programs->count; stage++) {
+        Prediction here = before;
+        predict_serial(&predictor->cost, &programs->of[stage], &predictor->scratch, &here, NULL);
+        *prediction = stage == 0 || here.step_s > prediction->step_s ? here : *prediction;
+    }
+}
+
+static Status simulate(Predictor *predictor, const StepPrograms *programs, Prediction *prediction, Error *error) {
     prediction->origin = ORIGIN_ENGINE;
     if (predictor->request->serial_lanes) {
-        predict_serial(&predictor->cost, program, &predictor->scratch, prediction, NULL);
+        simulate_serial(predictor, programs, prediction);
         return STATUS_OK;
     }
     const EngineOptions options = {.rank_slowdown = predictor->rank_slowdown,
                                    .link_slowdown = predictor->link_slowdown};
+    const StepProgram *slowest;
     EngineResult engine = {0};
-    TRY(engine_run(program, &predictor->cost, &options, &predictor->scratch, &engine, error));
+    TRY(engine_run_stages(programs, &predictor->cost, &options, &predictor->scratch, &slowest, &engine, error));
     prediction->step_s = engine.step_s;
     prediction->compute_s = engine.compute_s;
     memcpy(prediction->exposed_s, engine.exposed_s, sizeof prediction->exposed_s);
@@ -208,14 +228,14 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
         derive(predictor, arena, prediction);
         return STATUS_OK;
     }
-    StepProgram program;
-    if (lower(predictor, plan, &program, error) != STATUS_OK ||
-        memory_of(predictor, &program, arena, &prediction->memory, error) != STATUS_OK) {
+    StepPrograms programs;
+    if (lower(predictor, plan, &programs, error) != STATUS_OK ||
+        memory_of(predictor, &programs, arena, &prediction->memory, error) != STATUS_OK) {
         return wrap_plan(plan, error);
     }
-    prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program);
+    prediction->recomputed_flop_per_token = recomputed_flop_per_token(&programs);
     const bool fits = prediction->memory.reserved_bytes <= predictor->request->memory_limit_bytes;
-    if ((fits || !only_if_fits) && simulate(predictor, &program, prediction, error) != STATUS_OK) {
+    if ((fits || !only_if_fits) && simulate(predictor, &programs, prediction, error) != STATUS_OK) {
         return wrap_plan(plan, error);
     }
     derive(predictor, arena, prediction);
@@ -226,9 +246,15 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
 }
 
 Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, double *cached_bytes, Error *error) {
-    StepProgram program;
-    TRY(lower(predictor, plan, &program, error));
-    return memory_cached_bytes(&program, cached_bytes, error);
+    StepPrograms programs;
+    TRY(lower(predictor, plan, &programs, error));
+    *cached_bytes = 0;
+    for (int stage = 0; stage < programs.count; stage++) {
+        double here;
+        TRY(memory_cached_bytes(&programs.of[stage], &here, error));
+        *cached_bytes = here > *cached_bytes ? here : *cached_bytes;
+    }
+    return STATUS_OK;
 }
 
 Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const Estimate *estimate, Arena *arena,
@@ -241,12 +267,12 @@ Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const 
                                .overhead_s = estimate->overhead_s,
                                .content_hash = predictor_content_hash(predictor, plan)};
     memcpy(prediction->exposed_s, estimate->exposed_s, sizeof prediction->exposed_s);
-    StepProgram program;
-    if (lower(predictor, plan, &program, error) != STATUS_OK ||
-        memory_of(predictor, &program, arena, &prediction->memory, error) != STATUS_OK) {
+    StepPrograms programs;
+    if (lower(predictor, plan, &programs, error) != STATUS_OK ||
+        memory_of(predictor, &programs, arena, &prediction->memory, error) != STATUS_OK) {
         return wrap_plan(plan, error);
     }
-    prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program);
+    prediction->recomputed_flop_per_token = recomputed_flop_per_token(&programs);
     derive(predictor, arena, prediction);
     return STATUS_OK;
 }

@@ -36,8 +36,10 @@ TrainPlan memory_step_plan(const TrainPlan *plan) {
 Status predict_timeline(const TuneRequest *request, const TrainPlan *plan, Arena *arena, StepProgram *program,
                         Timeline *timeline, int *rank, Error *error) {
     const CostModel cost = {.profile = &request->cluster, .target = request->target};
-    TRY(step_lower(&request->model, plan, request->target, arena, program, error));
+    StepPrograms programs;
+    TRY(step_lower_stages(&request->model, plan, request->target, arena, &programs, error));
     *rank = 0;
+    *program = *step_program_of(&programs, &plan->mesh, *rank);
     if (request->serial_lanes) {
         lay_serial(&cost, program, arena, timeline);
         return STATUS_OK;
@@ -47,7 +49,9 @@ Status predict_timeline(const TuneRequest *request, const TrainPlan *plan, Arena
                                    .rank_slowdown = handicap_factors(request, false, arena),
                                    .link_slowdown = handicap_factors(request, true, arena)};
     EngineResult engine = {0};
-    TRY(engine_run(program, &cost, &options, arena, &engine, error));
+    const StepProgram *slowest;
+    TRY(engine_run_stages(&programs, &cost, &options, arena, &slowest, &engine, error));
+    *program = *slowest;
     *timeline = engine.timeline;
     *rank = engine.representative;
     return STATUS_OK;

@@ -19,6 +19,7 @@
 #include "exec/launch/run.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
+#include "sim/step/stages.h"
 
 // ---------------------------------------------------------------------------------------------- before
 
@@ -78,10 +79,12 @@ static Status program_prepare(Run *run, Error *error) {
     }
     TRY(exec_check_backend(&request->options, error));
     TRY(data_prepare(run, error));
-    TRY(step_lower(&request->model, &request->plan, request->target, run->arena, &run->program, error));
+    StepPrograms programs;
+    TRY(step_lower_stages(&request->model, &request->plan, request->target, run->arena, &programs, error));
+    run->program = *step_program_of(&programs, &request->plan.mesh, 0);  // whose rank 0 hands in the result
     TRY(memory_plan(&run->program, run->arena, &run->memory, error));
     TRY(fault_from_environment(&run->program, &request->options.fault, error));
-    request->template_hash = step_template_hash(&run->program);
+    request->template_hash = step_programs_hash(&programs);
     return communicators_find(&run->program, request->job, run->arena, &run->communicators, error);
 }
 

@@ -12,6 +12,7 @@
 #include "exec/worker/interpreter.h"
 #include "exec/worker/lanes.h"
 #include "sim/base/json.h"
+#include "sim/step/stages.h"
 
 // Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only where
 // every waiting thread has a core of its own.
@@ -25,11 +26,14 @@ enum { TRACED_MOST = 3, TRACED_PART = 4 };
 
 static Status program_open(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
-    TRY(step_lower(&request->model, &request->plan, request->target, arena, &session->program, error));
-    if (step_template_hash(&session->program) != request->template_hash) {
+    StepPrograms programs;
+    TRY(step_lower_stages(&request->model, &request->plan, request->target, arena, &programs, error));
+    session->program = *step_program_of(&programs, &request->plan.mesh, session->rank);
+    const uint64_t hash = step_programs_hash(&programs);
+    if (hash != request->template_hash) {
         return error_set(error, STATUS_INTERNAL,
-                         "this worker lowers to program %016" PRIx64 ", the launcher to %016" PRIx64,
-                         step_template_hash(&session->program), request->template_hash);
+                         "this worker lowers to program %016" PRIx64 ", the launcher to %016" PRIx64, hash,
+                         request->template_hash);
     }
     TRY(memory_plan(&session->program, arena, &session->memory, error));
     return communicators_find(&session->program, request->job, arena, &session->communicators, error);

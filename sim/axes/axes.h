@@ -31,17 +31,20 @@ typedef uint32_t AxisMask;  // bit 1 << axis
 #define AXIS_IF_REPLICATE(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_REPLICATE)
 #define AXIS_IF_SHARD(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_SHARD)
 #define AXIS_IF_SEQUENCE(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_SEQUENCE)
+#define AXIS_IF_STAGE(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_STAGE)
 #define AXIS_IF_TENSOR(symbol, name, role, lenders) AXIS_IF(symbol, ROLE_##role == ROLE_TENSOR)
 enum {  // lists in lists do not expand: the masks of lenders need numbers
     REPLICATE_BITS = 0u AXIS_LIST(AXIS_IF_REPLICATE),
     SHARD_BITS = 0u AXIS_LIST(AXIS_IF_SHARD),
     SEQUENCE_BITS = 0u AXIS_LIST(AXIS_IF_SEQUENCE),
-    TENSOR_BITS = 0u AXIS_LIST(AXIS_IF_TENSOR)
+    TENSOR_BITS = 0u AXIS_LIST(AXIS_IF_TENSOR),
+    STAGE_BITS = 0u AXIS_LIST(AXIS_IF_STAGE)
 };
 #define AXES_REPLICATE ((AxisMask)REPLICATE_BITS)
 #define AXES_SHARD ((AxisMask)SHARD_BITS)
 #define AXES_SEQUENCE ((AxisMask)SEQUENCE_BITS)
 #define AXES_TENSOR ((AxisMask)TENSOR_BITS)
+#define AXES_STAGE ((AxisMask)STAGE_BITS)
 
 // What follows from the roles.
 #define AXES_BATCH (AXES_REPLICATE | AXES_SHARD)             // ranks with sequences of their own

@@ -76,6 +76,15 @@ static inline int mesh_group_size(const Mesh *mesh, AxisMask mask) {
 int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at);  // of this rank in its group
 int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at, int index);  // rank of a member
 
+static inline int mesh_stages(const Mesh *mesh) {  // of the pipeline; 1 where no axis has that role
+    return mesh_group_size(mesh, AXES_STAGE);
+}
+
+static inline int mesh_stage_of(const Mesh *mesh, int rank) {
+    const MeshCoordinates at = mesh_coordinates(mesh, rank);
+    return mesh_group_index(mesh, AXES_STAGE, &at);
+}
+
 AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes);  // those of them that are larger than 1
 AxisMask mesh_named_axes(const Mesh *mesh);                // AXES_FIRST and those larger than 1: what texts name
 

@@ -121,3 +121,16 @@ Status engine_run(const StepProgram *program, const CostModel *cost, const Engin
     arena_free(&scratch);
     return status;
 }
+
+Status engine_run_stages(const StepPrograms *programs, const CostModel *cost, const EngineOptions *options,
+                         Arena *arena, const StepProgram **program, EngineResult *result, Error *error) {
+    for (int stage = 0; stage < programs->count; stage++) {
+        EngineResult here = {0};
+        TRY(engine_run(&programs->of[stage], cost, options, arena, &here, error));
+        if (stage == 0 || here.step_s > result->step_s) {
+            *result = here;
+            *program = &programs->of[stage];
+        }
+    }
+    return STATUS_OK;
+}

@@ -8,6 +8,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/cost/cost.h"
+#include "sim/step/stages.h"
 #include "sim/step/timeline.h"
 
 typedef struct EngineOptions {
@@ -47,3 +48,7 @@ Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, co
 
 Status engine_run(const StepProgram *program, const CostModel *cost, const EngineOptions *options, Arena *arena,
                   EngineResult *result, Error *error);
+
+// Each stage on its ranks, which meet those of no other stage; *program is the one of the slowest, whose result it is.
+Status engine_run_stages(const StepPrograms *programs, const CostModel *cost, const EngineOptions *options,
+                         Arena *arena, const StepProgram **program, EngineResult *result, Error *error);

@@ -194,6 +194,19 @@ static double factor_of(const float *factors, int rank) {
     return factors ? (double)factors[rank] : 1;
 }
 
+static bool in_stage(const StepProgram *program, int rank) {
+    const Mesh *mesh = &program->plan.mesh;
+    return mesh_stages(mesh) == 1 || mesh_stage_of(mesh, rank) == program->stage;
+}
+
+static int first_of_stage(const StepProgram *program) {
+    int rank = 0;
+    while (!in_stage(program, rank)) {
+        rank++;
+    }
+    return rank;
+}
+
 static void one_class(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes) {
     *classes = (RankClasses){.actors = 1,
                              .rank = ARENA_NEW(arena, int32_t),
@@ -202,8 +215,9 @@ static void one_class(const StepProgram *program, const EngineOptions *options, 
                              .first = ARENA_ARRAY(arena, int32_t, program->group_count),
                              .count = ARENA_ARRAY(arena, int32_t, program->group_count),
                              .members = ARENA_NEW(arena, int32_t)};
-    classes->slowdown[0] = factor_of(options->rank_slowdown, 0);
-    classes->link_slowdown[0] = factor_of(options->link_slowdown, 0);
+    classes->rank[0] = first_of_stage(program);
+    classes->slowdown[0] = factor_of(options->rank_slowdown, classes->rank[0]);
+    classes->link_slowdown[0] = factor_of(options->link_slowdown, classes->rank[0]);
     for (int group = 0; group < program->group_count; group++) {
         classes->count[group] = 1;
     }
@@ -215,8 +229,8 @@ static void pick_actors(const Colours *colours, const EngineOptions *options, in
     }
     for (int32_t cell = 0; cell < colours->cells.count; cell++) {
         int32_t *actor = &actor_of[colours->of_cell[cell]];
-        if (*actor < 0) {
-            const int rank = cell_rank(&colours->cells, cell);
+        const int rank = cell_rank(&colours->cells, cell);
+        if (*actor < 0 && in_stage(colours->program, rank)) {
             *actor = classes->actors;
             classes->rank[classes->actors] = rank;
             classes->slowdown[classes->actors] = factor_of(options->rank_slowdown, rank);
@@ -274,7 +288,10 @@ static void find_members(const Colours *colours, const int32_t *actor_of, Arena 
     int32_t *last = ARENA_ARRAY(arena, int32_t, cells), *home = ARENA_ARRAY(arena, int32_t, actors);
     size_t filled = 0, capacity = 0;
     for (int32_t cell = cells - 1; cell >= 0; cell--) {
-        home[actor_of[colours->of_cell[cell]]] = cell;
+        const int32_t actor = actor_of[colours->of_cell[cell]];
+        if (actor >= 0 && in_stage(program, cell_rank(&colours->cells, cell))) {
+            home[actor] = cell;
+        }
     }
     classes->first = ARENA_ARRAY(arena, int32_t, entries);
     classes->count = ARENA_ARRAY(arena, int32_t, entries);
@@ -343,7 +360,8 @@ Status rank_classes_find(const StepProgram *program, const EngineOptions *option
         return STATUS_OK;
     }
     int32_t special[MOST_SPECIAL];
-    const int count = options->all_ranks || borrows(program) ? -1 : special_ranks(options, world, special);
+    const bool each = options->all_ranks || borrows(program) || mesh_stages(&program->plan.mesh) > 1;
+    const int count = each ? -1 : special_ranks(options, world, special);
     Colours colours = {.program = program,
                        .cells = cells_find(&program->plan.mesh, count < 0 ? NULL : special, count, arena)};
     colours.of_cell = ARENA_ARRAY(arena, int32_t, colours.cells.count);

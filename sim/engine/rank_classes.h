@@ -15,5 +15,6 @@ typedef struct RankClasses {
     int32_t *members;
 } RankClasses;
 
+// Of the ranks of the program's stage.
 Status rank_classes_find(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes,
                          Error *error);

@@ -215,6 +215,16 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
     return STATUS_OK;
 }
 
+Status memory_breakdown_stages(const StepPrograms *programs, LiveTraces *traces, Arena *arena,
+                               MemoryBreakdown *breakdown, Error *error) {
+    for (int stage = 0; stage < programs->count; stage++) {
+        MemoryBreakdown here;
+        TRY(memory_breakdown_among(&programs->of[stage], traces, arena, &here, error));
+        *breakdown = stage == 0 || here.reserved_bytes > breakdown->reserved_bytes ? here : *breakdown;
+    }
+    return STATUS_OK;
+}
+
 Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error) {
     LiveTraces traces = {0};
     const Status status = memory_breakdown_among(program, &traces, arena, breakdown, error);

@@ -5,6 +5,7 @@
 
 #include "sim/memory/live_trace.h"
 #include "sim/memory/memory.h"
+#include "sim/step/stages.h"
 
 Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, LiveTraces *traces,
                             MemoryBreakdown *breakdown, Error *error);
@@ -15,6 +16,10 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
 
 // Of what a framework reserves, the part that is no tensor: its context and a buffer per communicator.
 double memory_outside_bytes(const StepProgram *program, Arena *arena);
+
+// Of the stage that reserves most, the first of several: it decides whether a plan fits.
+Status memory_breakdown_stages(const StepPrograms *programs, LiveTraces *traces, Arena *arena,
+                               MemoryBreakdown *breakdown, Error *error);
 
 // Live bytes while each task instance runs, persistent buffers included, in issue order; instances that the cut does
 // not look at are left out. What memory_breakdown takes its peak from.

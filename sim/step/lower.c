@@ -177,7 +177,10 @@ static Variant lower_optimizer(Lowering *lowering) {
 }
 
 static void lower_step(Lowering *lowering, StepProgram *program) {
-    const ScheduleShape shape = {.stages = 1, .chunks = 1, .micro_steps = lowering->plan->grad_accum};
+    const ScheduleShape shape = {.stage = program->stage,
+                                 .stages = mesh_stages(&lowering->plan->mesh),
+                                 .chunks = 1,
+                                 .micro_steps = lowering->plan->grad_accum};
     const MicroLoops loops = micro_loops_find(lowering->choice->schedule, &shape, lowering->arena);
     Variant variants[VARIANT_COUNT] = {0};
     bool met[MICRO_KINDS] = {false};
@@ -207,7 +210,11 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     if (reason) {
         return error_set(error, STATUS_INFEASIBLE, "%s", reason);
     }
-    *program = (StepProgram){.model = *model, .plan = *plan, .target = target, .layers = model->layers};
+    if (mesh_stages(&plan->mesh) > 1) {
+        return error_set(error, STATUS_INFEASIBLE, "the layers of a model are not cut into stages: use one");
+    }
+    *program = (StepProgram){
+        .model = *model, .plan = *plan, .target = target, .layers = model->layers, .stage = choice->stage};
     program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
     model = &program->model;
     Lowering lowering = {.arena = arena,
@@ -230,8 +237,13 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     return STATUS_OK;
 }
 
+Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
+                        StepProgram *program, Error *error) {
+    const LoweringChoice choice = {.stage = stage, .schedule = schedules[0]};
+    return step_lower_chosen(model, plan, target, &choice, arena, program, error);
+}
+
 Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                   StepProgram *program, Error *error) {
-    const LoweringChoice choice = {.schedule = schedules[0]};
-    return step_lower_chosen(model, plan, target, &choice, arena, program, error);
+    return step_lower_stage(model, plan, target, 0, arena, program, error);
 }

@@ -104,6 +104,7 @@ typedef struct Dims {
 
 // What step_lower chooses itself.
 typedef struct LoweringChoice {
+    int stage;                 // below mesh_stages
     const Schedule *schedule;  // any order of the micro-steps
     uint32_t frozen;           // bit per unit that is not trained
 } LoweringChoice;

@@ -1,5 +1,5 @@
 // StepProgram: one training step as data. Buffers, and tasks in issue order on named lanes, with the events that
-// order them. It says what happens, never how long it takes. Every rank runs the same template; what differs by rank
+// order them. It says what happens, never how long it takes. Ranks of a stage run one template; what differs by rank
 // (a slice of a gathered buffer, a ring step's owner, positions, vocabulary ranges) is resolved from the rank's
 // coordinates by step_resolve and friends.
 //
@@ -191,11 +191,16 @@ typedef struct StepProgram {
     int32_t loss_buffer;  // f32[1]: sum of token losses over all ranks of the data groups, at the end of a step
     int32_t norm_buffer;  // f32[2]: clip scale and gradient norm
     int32_t layers;       // loop bound that layer_guard refers to
+    int32_t stage;        // of the pipeline (sim/step/stages.h), which has mesh_stages
 } StepProgram;
 
-// Lowers (model, plan, target) to a program in the arena. The plan must be canonical and legal (target_check);
-// passes, each in its own file: layers -> tensor parallel -> context parallel -> sharding -> recompute -> fusion
-// -> lanes.
+// Lowers a stage of (model, plan, target) to a program in the arena. The plan must be canonical and legal
+// (target_check); passes, each in its own file: layers -> tensor parallel -> context parallel -> sharding -> recompute
+// -> fusion -> lanes. INFEASIBLE where the mesh has several stages: models are not cut into them.
+Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
+                        StepProgram *program, Error *error);
+
+// The program of stage 0, which rank 0 is in: the only one of a step without a pipeline.
 Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                   StepProgram *program, Error *error);
 

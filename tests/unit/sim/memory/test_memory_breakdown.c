@@ -150,3 +150,32 @@ Test(memory_breakdown, the_phase_is_that_of_the_peak) {
         arena_free(&arena);
     }
 }
+
+// The second stage holds more: its breakdown is the answer, in whatever order the stages are given.
+Test(memory_breakdown, the_worst_stage_decides) {
+    Arena arena = {0};
+    ProgramBuilder small = builder_begin(&arena, 1), large = builder_begin(&arena, 40);
+    StepProgram stages[2] = {
+        *example_chain(&small, 9),
+        *example_prefetch(&large, &(PrefetchOptions){.layers = 40, .micro_batches = 3}),
+    };
+    stages[1].stage = 1;
+    const MemoryBreakdown alone[2] = {breakdown_of(&stages[0], &arena), breakdown_of(&stages[1], &arena)};
+    cr_assert_gt(alone[1].reserved_bytes, alone[0].reserved_bytes);
+    for (int turn = 0; turn < 2; turn++) {
+        LiveTraces traces = {0};
+        MemoryBreakdown worst;
+        Error error = {0};
+        const StepPrograms programs = {.of = stages, .count = 2};
+        cr_assert_eq(memory_breakdown_stages(&programs, &traces, &arena, &worst, &error), STATUS_OK, "%s",
+                     error.message);
+        cr_assert_eq(worst.reserved_bytes, alone[1].reserved_bytes);
+        cr_assert_eq(worst.peak_bytes, alone[1].peak_bytes);
+        cr_assert_str_eq(worst.top_name, alone[1].top_name);
+        live_traces_free(&traces);
+        const StepProgram first = stages[0];
+        stages[0] = stages[1];
+        stages[1] = first;
+    }
+    arena_free(&arena);
+}
