@@ -12,6 +12,7 @@ struct RunPredictor {
     Effort effort;
     Arena *arena;
     Arena scratch, memos;
+    LiveTraces traces;
     Analytic *analytic;
     uint64_t analytic_key;
 };
@@ -35,6 +36,7 @@ void run_predictor_free(RunPredictor *predictor) {
     forget_memos(predictor);
     arena_free(&predictor->memos);
     arena_free(&predictor->scratch);
+    live_traces_free(&predictor->traces);
 }
 
 static Status estimate(RunPredictor *runs, const Predictor *predictor, const RunCase *run, Estimate *found,
@@ -82,7 +84,8 @@ static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *
 void run_predict(RunPredictor *runs, RunCase *run, bool memory_only) {
     Predictor predictor;
     predictor_init(&predictor, &run->request, NULL);
-    predictor.scratch = runs->scratch;
+    predictor.scratch = runs->scratch;  // lent for one row
+    predictor.traces = runs->traces;
     Error error = {0};
     if (predict_unsaid(runs, &predictor, run, memory_only, &error) != STATUS_OK ||
         (run->row->peak_mem_gb > 0 &&
@@ -92,4 +95,6 @@ void run_predict(RunPredictor *runs, RunCase *run, bool memory_only) {
         run->skipped = "the profile has no rate for what the plan needs";
     }
     runs->scratch = predictor.scratch;
+    runs->traces = predictor.traces;
+    arena_free(&predictor.lasting);
 }
