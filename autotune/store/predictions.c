@@ -68,8 +68,9 @@ static bool find_prediction(void *state, uint64_t content_hash, Arena *arena, Pr
     return found;
 }
 
-Status prediction_writer_open(Store *store, PredictionWriter *writer, Error *error) {
-    *writer = (PredictionWriter){.store = store};
+Status prediction_writer_open(Store *store, const TuneRequest *request, PredictionWriter *writer, Error *error) {
+    *writer = (PredictionWriter){
+        .store = store, .request = request, .profile_hash = store_profile_hash(&request->cluster)};
     TRY(store_prepare(
         store,
         "INSERT OR REPLACE INTO predictions (content_hash, engine_version, model, cluster, profile_hash, target, "
@@ -86,8 +87,8 @@ void prediction_writer_close(PredictionWriter *writer) {
 }
 
 // The rows of an older prediction of that hash go with it.
-Status prediction_write(PredictionWriter *writer, const TuneRequest *request, const Prediction *prediction,
-                        Error *error) {
+Status prediction_write(PredictionWriter *writer, const Prediction *prediction, Error *error) {
+    const TuneRequest *request = writer->request;
     sqlite3_stmt *statement = writer->prediction;
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(request->target, target, sizeof target);
@@ -96,7 +97,7 @@ Status prediction_write(PredictionWriter *writer, const TuneRequest *request, co
     bind_text(statement, &place, tune_engine_version());
     bind_text(statement, &place, request->model.name);
     bind_text(statement, &place, request->cluster.name);
-    bind_hash(statement, &place, store_profile_hash(&request->cluster));
+    bind_hash(statement, &place, writer->profile_hash);
     bind_text(statement, &place, target);
     bind_text(statement, &place, plan_text(&prediction->plan, plan));
     bind_double(statement, &place, prediction->step_low_s);
@@ -120,9 +121,9 @@ typedef struct SavePrediction {
 static Status save_prediction(Store *store, void *context, Error *error) {
     const SavePrediction *save = context;
     PredictionWriter writer;
-    Status status = prediction_writer_open(store, &writer, error);
+    Status status = prediction_writer_open(store, save->request, &writer, error);
     if (status == STATUS_OK) {
-        status = prediction_write(&writer, save->request, save->prediction, error);
+        status = prediction_write(&writer, save->prediction, error);
     }
     prediction_writer_close(&writer);
     return status;

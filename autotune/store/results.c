@@ -120,11 +120,11 @@ static Status put_candidates(Store *store, const TuneResult *result, int64_t req
 
 static Status put_predictions(Store *store, const TuneResult *result, Error *error) {
     PredictionWriter writer;
-    Status status = prediction_writer_open(store, &writer, error);
+    Status status = prediction_writer_open(store, result->request, &writer, error);
     for (int i = 0; i < result->candidate_count && status == STATUS_OK; i++) {
         const Prediction *prediction = result->candidates[i].prediction;
         if (prediction && !prediction->cached) {
-            status = prediction_write(&writer, result->request, prediction, error);
+            status = prediction_write(&writer, prediction, error);
         }
     }
     prediction_writer_close(&writer);
