@@ -31,9 +31,11 @@ typedef struct EngineTask {
 typedef struct LoopShape {
     uint32_t lanes;        // bit per lane that the body (or the stretch of tasks) uses
     uint32_t eager_lanes;  // and those whose next task after it might start before the stretch is walked (lookahead.c)
-    int32_t margin;        // iterations at either end that may differ: guards and look-ahead
-    int32_t ring_slots;    // largest ring of event slots, of layers or micro-steps, that wraps inside the loop
-    bool uniform;          // iterations between the margins are shifts of each other
+    uint32_t early_lanes;  // those of which tasks after it can be queued before the walk is there,
+    uint8_t early[ENGINE_LANES];  // and how many
+    int32_t margin;               // iterations at either end that may differ: guards and look-ahead
+    int32_t ring_slots;           // largest ring of event slots, of layers or micro-steps, that wraps inside the loop
+    bool uniform;                 // iterations between the margins are shifts of each other
 } LoopShape;
 
 typedef struct EngineProgram {
@@ -54,8 +56,15 @@ int64_t engine_picoseconds(double seconds);
 Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled,
                       Error *error);
 
-// Fills eager_lanes of every segment.
+// Fills eager_lanes, early_lanes and early of every segment.
 void engine_find_eager_lanes(EngineProgram *compiled, Arena *arena);
+
+typedef struct EngineTaskPlace {
+    int32_t segment, task;
+} EngineTaskPlace;
+
+// The task of the lane after `passed` others, from segment `after` on; of none when a loop comes before it.
+EngineTaskPlace engine_task_after(const EngineProgram *compiled, int32_t after, int lane, int32_t passed);
 
 static inline int32_t event_site_slot(const EventSite *site, int32_t layer, int32_t micro_step) {
     int32_t index = site->index.layer_scale * layer + site->index.layer_offset;

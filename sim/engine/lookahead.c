@@ -1,8 +1,12 @@
 // How far the walk must be ahead of the simulation. A lane without a queued task forces the walk on only if its next
 // task could start before the walk gets there anyway. It cannot when it waits for a task that has not been walked yet:
 // when something between the stretch being walked and the task surely records the very slot that it waits for, or is
-// an earlier collective of its communicator. Everything else is looked for eagerly, slots of a micro-step of their own
-// too, which is always right and only costs memory.
+// an earlier collective of its communicator. Nor need the walk go there for a task outside the loops when nothing on
+// the way to it can change what it waits for: it is queued early, with the time at which the host will have issued it,
+// and the walk passes over it later. Everything else is looked for eagerly, slots of a micro-step of their own too:
+// always right, but it costs memory, and a loop that the walk has left is not repeated.
+
+#include <string.h>
 
 #include "sim/engine/engine_program.h"
 
@@ -12,10 +16,18 @@ typedef struct Ahead {
     int32_t *tasks;  // collected so far, with the segment of their layer loop
     int32_t *layer_loop;
     int32_t count;
+    int32_t passed;      // tasks of the lane that are left out of account: queued early
+    bool *queued_early;  // per task, of the stretch: the walk need not come there before it runs
+    int32_t most_early;  // per lane
 } Ahead;
 
 static bool surely_runs(const EngineTask *task) {
     return task->guard == 0;
+}
+
+// A task that waits for this one cannot start before the walk has been here.
+static bool holds_back(const Ahead *ahead, int32_t task) {
+    return surely_runs(&ahead->compiled->tasks[task]) && !ahead->queued_early[task];
 }
 
 static bool surely_records(const EngineTask *recorder, const EventSite *sites, const EventSite *wait, bool same_layer) {
@@ -39,7 +51,7 @@ static bool waits_ahead(const Ahead *ahead) {
     const EngineTask *task = &compiled->tasks[ahead->tasks[ahead->count - 1]];
     for (int32_t i = 0; i + 1 < ahead->count; i++) {
         const EngineTask *other = &compiled->tasks[ahead->tasks[i]];
-        if (!surely_runs(other)) {
+        if (!holds_back(ahead, ahead->tasks[i])) {
             continue;
         }
         if (task->group >= 0 && other->group >= 0 && (compiled->siblings[task->lane] >> other->lane & 1)) {
@@ -57,10 +69,10 @@ static bool waits_ahead(const Ahead *ahead) {
 
 typedef enum { NOT_FOUND, FOUND_SAFE, FOUND_EAGER } Found;
 
-// Collects the tasks of segments [from, to) until one of this lane comes.
+// Collects the tasks of segments [from, to) until one of this lane comes that is not passed over.
 static Found collect(Ahead *ahead, int32_t from, int32_t to, int lane) {
     const StepProgram *program = ahead->compiled->step;
-    int32_t loop = -1, loop_end = -1;
+    int32_t loop = -1, loop_end = -1, left = ahead->passed;
     for (int32_t s = from; s < to; s++) {
         const Segment *segment = &program->segments[s];
         loop = s >= loop_end ? -1 : loop;
@@ -71,7 +83,7 @@ static Found collect(Ahead *ahead, int32_t from, int32_t to, int lane) {
         for (int32_t t = 0; segment->kind == SEGMENT_TASKS && t < segment->task_count; t++) {
             ahead->tasks[ahead->count] = segment->first_task + t;
             ahead->layer_loop[ahead->count++] = loop;
-            if (ahead->compiled->tasks[segment->first_task + t].lane == lane) {
+            if (ahead->compiled->tasks[segment->first_task + t].lane == lane && left-- <= 0) {
                 // A guarded first task may be skipped over; what comes after it is not looked at: eager.
                 const bool safe = surely_runs(&ahead->compiled->tasks[segment->first_task + t]) && waits_ahead(ahead);
                 return safe ? FOUND_SAFE : FOUND_EAGER;
@@ -97,23 +109,148 @@ static bool lane_is_eager(Ahead *ahead, int32_t end, int32_t repeat, int lane) {
     return again == FOUND_EAGER || collect(ahead, body_end, program->segment_count, lane) == FOUND_EAGER;
 }
 
-void engine_find_eager_lanes(EngineProgram *compiled, Arena *arena) {
+static bool records_event(const EngineProgram *compiled, const EngineTask *task, int32_t event) {
+    for (int32_t i = 0; i < task->record_count; i++) {
+        if (compiled->sites[task->first_record + i].event == event) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// May it change what a later task waits for?
+static bool may_hold_back(const EngineProgram *compiled, const EngineTask *other, const EngineTask *task) {
+    if (task->group >= 0 && other->group >= 0 && (compiled->siblings[task->lane] >> other->lane & 1)) {
+        return true;
+    }
+    for (int32_t i = 0; i < task->wait_count; i++) {
+        if (records_event(compiled, other, compiled->sites[task->first_wait + i].event)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Tasks of segment s before this one (count: all) leave it alone.
+static bool leaves_alone(const EngineProgram *compiled, int32_t s, int32_t count, const EngineTask *task) {
+    const Segment *segment = &compiled->step->segments[s];
+    for (int32_t t = 0; segment->kind == SEGMENT_TASKS && t < segment->task_count && t < count; t++) {
+        if (may_hold_back(compiled, &compiled->tasks[segment->first_task + t], task)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Is the lane's task after `passed` others outside the loops, and left alone from segment `from` on? Nothing of the
+// lane may come before segment `after`.
+static bool task_is_early(const EngineProgram *compiled, int32_t from, int32_t after, int lane, int32_t passed) {
+    for (int32_t s = from; s < after; s++) {
+        if (compiled->shapes[s].lanes >> lane & 1) {
+            return false;
+        }
+    }
+    const EngineTaskPlace place = engine_task_after(compiled, after, lane, passed);
+    if (place.segment < 0 || compiled->tasks[place.task].guard != 0) {
+        return false;
+    }
+    const EngineTask *task = &compiled->tasks[place.task];
+    bool alone =
+        leaves_alone(compiled, place.segment, place.task - compiled->step->segments[place.segment].first_task, task);
+    for (int32_t s = from; alone && s < place.segment; s++) {
+        alone = leaves_alone(compiled, s, INT32_MAX, task);
+    }
+    return alone;
+}
+
+EngineTaskPlace engine_task_after(const EngineProgram *compiled, int32_t after, int lane, int32_t passed) {
     const StepProgram *program = compiled->step;
-    Ahead ahead = {.compiled = compiled,
-                   .tasks = ARENA_ARRAY(arena, int32_t, 2 * program->task_count + 1),
-                   .layer_loop = ARENA_ARRAY(arena, int32_t, 2 * program->task_count + 1)};
-    int32_t repeat = -1;
-    for (int32_t s = 0; s < program->segment_count; s++) {
+    for (int32_t s = after; s < program->segment_count; s++) {
         const Segment *segment = &program->segments[s];
-        LoopShape *shape = &compiled->shapes[s];
-        repeat = repeat >= 0 && s >= program->segments[repeat].end ? -1 : repeat;
-        repeat = segment->kind == SEGMENT_MICRO_STEPS ? s : repeat;
-        shape->eager_lanes = shape->lanes;
-        const int32_t end = segment->kind == SEGMENT_TASKS ? s + 1 : segment->end;
-        for (int lane = 0; segment->kind != SEGMENT_MICRO_STEPS && lane < compiled->lane_count; lane++) {
-            if (!(shape->lanes >> lane & 1) && lane_is_eager(&ahead, end, repeat, lane)) {
-                shape->eager_lanes |= 1u << lane;
+        if (segment->kind != SEGMENT_TASKS) {
+            if (compiled->shapes[s].lanes >> lane & 1) {
+                break;
+            }
+            s = segment->end - 1;
+            continue;
+        }
+        for (int32_t t = segment->first_task; t < segment->first_task + segment->task_count; t++) {
+            if (compiled->tasks[t].lane == lane && passed-- == 0) {
+                return (EngineTaskPlace){s, t};
             }
         }
+    }
+    return (EngineTaskPlace){-1, -1};
+}
+
+// What is walked before the simulation goes on: a layer loop or a segment of tasks; and the micro-step loop around it,
+// or -1.
+typedef struct Stretch {
+    int32_t segment, end, repeat;
+} Stretch;
+
+// How many tasks of a lane that the stretch does not use can be queued early, the next one being safely far away; -1
+// when the walk must look for them.
+static int32_t early_tasks(Ahead *ahead, const Stretch *stretch, int lane) {
+    const Segment *segments = ahead->compiled->step->segments;
+    const bool again = stretch->repeat >= 0 && segments[stretch->repeat].count > 1;
+    const int32_t from = again ? stretch->repeat + 1 : stretch->segment;
+    const int32_t after = stretch->repeat >= 0 ? segments[stretch->repeat].end : stretch->end;
+    for (ahead->passed = 0; lane_is_eager(ahead, stretch->end, stretch->repeat, lane); ahead->passed++) {
+        if (ahead->passed == ahead->most_early || !task_is_early(ahead->compiled, from, after, lane, ahead->passed)) {
+            return -1;
+        }
+        ahead->queued_early[engine_task_after(ahead->compiled, after, lane, ahead->passed).task] = true;
+    }
+    return ahead->passed;
+}
+
+// False when tasks that are queued early lead to others that would have to be.
+static bool find_stretch(Ahead *ahead, const Stretch *stretch, LoopShape *shape) {
+    memset(ahead->queued_early, 0, (size_t)ahead->compiled->step->task_count);
+    shape->eager_lanes = shape->lanes;
+    shape->early_lanes = 0;
+    for (int round = 0; round < 2; round++) {
+        for (int lane = 0; lane < ahead->compiled->lane_count; lane++) {
+            const int32_t early = shape->lanes >> lane & 1 ? 0 : early_tasks(ahead, stretch, lane);
+            if (round > 0 && (early < 0 ? !(shape->eager_lanes >> lane & 1) : early != shape->early[lane])) {
+                return false;
+            }
+            shape->eager_lanes |= early < 0 ? 1u << lane : 0;
+            shape->early_lanes |= early > 0 ? 1u << lane : 0;
+            shape->early[lane] = (uint8_t)(early > 0 ? early : 0);
+        }
+    }
+    return true;
+}
+
+static bool find_all(Ahead *ahead, EngineProgram *compiled) {
+    const Segment *segments = compiled->step->segments;
+    Stretch stretch = {.repeat = -1};
+    bool found = true;
+    for (int32_t s = 0; found && s < compiled->step->segment_count; s++) {
+        const int32_t repeat = stretch.repeat >= 0 && s >= segments[stretch.repeat].end ? -1 : stretch.repeat;
+        stretch = (Stretch){.segment = s,
+                            .end = segments[s].kind == SEGMENT_TASKS ? s + 1 : segments[s].end,
+                            .repeat = segments[s].kind == SEGMENT_MICRO_STEPS ? s : repeat};
+        if (segments[s].kind == SEGMENT_MICRO_STEPS) {
+            compiled->shapes[s].eager_lanes = compiled->shapes[s].lanes;
+        } else {
+            found = find_stretch(ahead, &stretch, &compiled->shapes[s]);
+        }
+    }
+    return found;
+}
+
+void engine_find_eager_lanes(EngineProgram *compiled, Arena *arena) {
+    const int32_t tasks = compiled->step->task_count;
+    Ahead ahead = {.compiled = compiled,
+                   .tasks = ARENA_ARRAY(arena, int32_t, 2 * tasks + 1),
+                   .layer_loop = ARENA_ARRAY(arena, int32_t, 2 * tasks + 1),
+                   .queued_early = ARENA_ARRAY(arena, bool, tasks),
+                   .most_early = UINT8_MAX};
+    if (!find_all(&ahead, compiled)) {
+        ahead.most_early = 0;
+        find_all(&ahead, compiled);
     }
 }

@@ -287,7 +287,7 @@ static void skip(Simulation *simulation, const Place *place, int32_t count) {
             shift_clocks(simulation, i, watch->period_ps * of_actor - observed_ps);
         }
     }
-    walker_skip(&simulation->walker, place->depth, count, observed->host_gain_ps * periods, kept);
+    walker_skip(&simulation->walker, place->depth, count, observed->host_gain_ps * periods, observed_ps, kept);
     simulation->skipped_ps += observed_ps;
     simulation->complete = false;
 }

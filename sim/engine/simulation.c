@@ -218,9 +218,16 @@ static bool actor_busy(const Simulation *simulation, const Actor *actor) {
 static bool pull_for(Simulation *simulation, const Actor *actor, uint32_t empty) {
     Walker *walker = &simulation->walker;
     bool pulled = false;
-    while (!walker->ended && ((empty & walker_lanes(walker)) || !actor_busy(simulation, actor))) {
-        const int32_t *kept = simulation->classes.actors == 1 ? actor->ended : simulation->kept;
-        const int lane_pulled = walker_pull(walker, kept);
+    const int32_t *kept = simulation->classes.actors == 1 ? actor->ended : simulation->kept;
+    while (!walker->ended) {
+        const uint32_t early = empty & walker_early_lanes(walker);
+        int lane_pulled = -1;
+        if (early) {
+            lane_pulled = __builtin_ctz(early);
+            walker_pull_early(walker, lane_pulled, kept);
+        } else if ((empty & walker_lanes(walker)) || !actor_busy(simulation, actor)) {
+            lane_pulled = walker_pull(walker, kept);
+        }
         if (lane_pulled < 0) {
             break;
         }

@@ -7,6 +7,16 @@
 
 enum { FIRST_RING = 64 };
 
+static void find_stretch(Walker *walker) {
+    static const LoopShape nothing = {0};
+    const Segment *segments = walker->compiled->step->segments;
+    int32_t at = walker->segment;
+    if (walker->depth > 0 && segments[walker->loops[walker->depth - 1].segment].kind == SEGMENT_LAYERS) {
+        at = walker->loops[walker->depth - 1].segment;
+    }
+    walker->stretch = at < walker->compiled->step->segment_count ? &walker->compiled->shapes[at] : &nothing;
+}
+
 void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena) {
     *walker = (Walker){.compiled = compiled, .arena = arena};
     walker->slot_counts = ARENA_ARRAY(arena, int32_t, compiled->slot_count + 1);
@@ -14,6 +24,7 @@ void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena) {
         walker->rings[lane].slots = ARENA_UNCLEARED(arena, Instance, FIRST_RING);
         walker->rings[lane].mask = FIRST_RING - 1;
     }
+    find_stretch(walker);
 }
 
 static void ring_grow(LaneRing *ring, int32_t kept, Arena *arena) {
@@ -26,43 +37,78 @@ static void ring_grow(LaneRing *ring, int32_t kept, Arena *arena) {
     ring->mask = size - 1;
 }
 
-static void queue_task(Walker *walker, int32_t index, int32_t micro_step, const int32_t *kept) {
+static void find_needs(const Walker *walker, const EngineTask *task, int32_t layer, int32_t micro_step, int32_t *need) {
     const EngineProgram *compiled = walker->compiled;
-    const EngineTask *task = &compiled->tasks[index];
-    const int lane = task->lane;
-    LaneRing *ring = &walker->rings[lane];
-    if ((uint32_t)(ring->pulled - kept[lane]) >= ring->mask) {  // the last ended one is still looked at
-        ring_grow(ring, kept[lane], walker->arena);
-    }
-    Instance *instance = &ring->slots[(uint32_t)ring->pulled & ring->mask];
-    memset(instance->need, 0, sizeof instance->need);
+    memset(need, 0, ENGINE_LANES * sizeof *need);
     for (int32_t i = 0; i < task->wait_count; i++) {
         const EventSite *site = &compiled->sites[task->first_wait + i];
-        const int32_t count = walker->slot_counts[event_site_slot(site, walker->layer, micro_step)];
-        int32_t *need = &instance->need[site->lane];
-        *need = count > *need ? count : *need;
+        const int32_t count = walker->slot_counts[event_site_slot(site, layer, micro_step)];
+        need[site->lane] = count > need[site->lane] ? count : need[site->lane];
     }
-    ring->pulled++;
-    if (task->group >= 0) {
-        for (int other = 0; other < compiled->lane_count; other++) {
-            if (compiled->siblings[lane] >> other & 1) {
-                const int32_t count = walker->rings[other].last_collective;
-                instance->need[other] = count > instance->need[other] ? count : instance->need[other];
-            }
-        }
-        ring->last_collective = ring->pulled;
+    for (uint32_t left = task->group >= 0 ? compiled->siblings[task->lane] : 0; left; left &= left - 1) {
+        const int other = __builtin_ctz(left);
+        const int32_t count = walker->rings[other].last_collective;
+        need[other] = count > need[other] ? count : need[other];
     }
-    for (int32_t i = 0; i < task->record_count; i++) {
-        const EventSite *site = &compiled->sites[task->first_record + i];
-        walker->slot_counts[event_site_slot(site, walker->layer, micro_step)] = ring->pulled;
+}
+
+static Instance *queue_task(Walker *walker, int32_t index, int32_t layer, int32_t micro_step, const int32_t *kept) {
+    const EngineTask *task = &walker->compiled->tasks[index];
+    LaneRing *ring = &walker->rings[task->lane];
+    if ((uint32_t)(ring->pulled - kept[task->lane]) >= ring->mask) {  // the last ended one is still looked at
+        ring_grow(ring, kept[task->lane], walker->arena);
     }
-    walker->host_ps += task->host_ps;
-    instance->issue_ps = walker->host_ps;
-    instance->position = walker->position++;
+    Instance *instance = &ring->slots[(uint32_t)ring->pulled++ & ring->mask];
+    find_needs(walker, task, layer, micro_step, instance->need);
     instance->task = index;
-    instance->layer = walker->layer;
+    instance->layer = layer;
     instance->micro_step = micro_step;
-    instance->loop_run = walker->depth ? walker->loops[walker->depth - 1].id : 0;
+    return instance;
+}
+
+// The walk is at a task: queues it, unless it was queued early. True when it was not.
+static bool reach_task(Walker *walker, int32_t index, int32_t micro_step, const int32_t *kept) {
+    const EngineTask *task = &walker->compiled->tasks[index];
+    LaneRing *ring = &walker->rings[task->lane];
+    const bool here = walker->early[task->lane] == 0;
+    walker->host_ps += task->host_ps;
+    if (here) {
+        Instance *instance = queue_task(walker, index, walker->layer, micro_step, kept);
+        instance->issue_ps = walker->host_ps;
+        instance->position = walker->position;
+    } else {
+        walker->early[task->lane]--;
+    }
+    walker->position++;
+    const int32_t count = ring->pulled - walker->early[task->lane];
+    ring->last_collective = task->group >= 0 ? count : ring->last_collective;
+    for (int32_t i = 0; i < task->record_count; i++) {
+        const EventSite *site = &walker->compiled->sites[task->first_record + i];
+        walker->slot_counts[event_site_slot(site, walker->layer, micro_step)] = count;
+    }
+    return here;
+}
+
+// First segment after the outermost loop that the walk is in, or after the stretch.
+static int32_t stretch_end(const Walker *walker) {
+    const Segment *segments = walker->compiled->step->segments;
+    const int32_t at = walker->depth > 0 ? walker->loops[0].segment : walker->segment;
+    return segments[at].kind == SEGMENT_TASKS ? at + 1 : segments[at].end;
+}
+
+void walker_pull_early(Walker *walker, int lane, const int32_t *kept) {
+    const EngineProgram *compiled = walker->compiled;
+    const EngineTaskPlace place = engine_task_after(compiled, stretch_end(walker), lane, walker->early[lane]);
+    const WalkDistance distance = walker_distance(walker, place);
+    const int32_t micro_step = compiled->step->segments[place.segment].micro_offset;
+    Instance *instance = queue_task(walker, place.task, 0, micro_step, kept);
+    instance->issue_ps = walker->host_ps + distance.host_ps + compiled->tasks[place.task].host_ps;
+    instance->position = walker->position + distance.tasks;
+    walker->early[lane]++;
+}
+
+static int32_t reached(const Walker *walker, int lane) {
+    return walker->rings[lane].pulled - walker->early[lane];
 }
 
 static void set_loop_variable(Walker *walker, const LoopRun *run) {
@@ -75,7 +121,7 @@ static void enter_loop(Walker *walker) {
     LoopRun *run = &walker->loops[walker->depth++];
     *run = (LoopRun){.id = ++walker->loop_runs, .segment = walker->segment++};
     for (int lane = 0; lane < ENGINE_LANES; lane++) {
-        run->entered[lane] = walker->rings[lane].pulled;
+        run->entered[lane] = reached(walker, lane);
     }
     set_loop_variable(walker, run);
 }
@@ -88,7 +134,7 @@ static void note_boundary(Walker *walker, const LoopRun *run) {
     *boundary = (Boundary){
         .loop_run = run->id, .depth = walker->depth - 1, .iteration = run->iteration, .host_ps = walker->host_ps};
     for (int lane = 0; lane < ENGINE_LANES; lane++) {
-        boundary->pulled[lane] = walker->rings[lane].pulled;
+        boundary->pulled[lane] = reached(walker, lane);
     }
 }
 
@@ -118,30 +164,23 @@ int walker_pull(Walker *walker, const int32_t *kept) {
         const Segment *segment = &program->segments[walker->segment];
         if (segment->kind != SEGMENT_TASKS) {
             enter_loop(walker);
+            find_stretch(walker);
             continue;
         }
         while (walker->task < segment->task_count) {
             const int32_t index = segment->first_task + walker->task++;
-            if (step_guard_open(program, &program->tasks[index], walker->layer)) {
-                queue_task(walker, index, walker->micro_step + segment->micro_offset, kept);
+            if (step_guard_open(program, &program->tasks[index], walker->layer) &&
+                reach_task(walker, index, walker->micro_step + segment->micro_offset, kept)) {
                 return walker->compiled->tasks[index].lane;
             }
         }
         walker->task = 0;
         walker->segment++;
         close_loops(walker);
+        find_stretch(walker);
     }
     walker->ended = true;
     return -1;
-}
-
-uint32_t walker_lanes(const Walker *walker) {
-    const Segment *segments = walker->compiled->step->segments;
-    int32_t at = walker->segment;
-    if (walker->depth > 0 && segments[walker->loops[walker->depth - 1].segment].kind == SEGMENT_LAYERS) {
-        at = walker->loops[walker->depth - 1].segment;
-    }
-    return at < walker->compiled->step->segment_count ? walker->compiled->shapes[at].eager_lanes : 0;
 }
 
 // Event slots that the loop records per layer or micro-step move with the iterations; the ones between were recorded in
@@ -186,7 +225,8 @@ static void rotate_events(Walker *walker, const LoopRun *run, bool layers, int32
     }
 }
 
-void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, const int32_t *kept) {
+void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, int64_t skipped_ps,
+                 const int32_t *kept) {
     LoopRun *run = &walker->loops[depth];
     const Segment *loop = &walker->compiled->step->segments[run->segment];
     const int32_t shift = count * loop->step;
@@ -195,10 +235,11 @@ void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shif
     walker->host_ps += host_shift_ps;
     for (int lane = 0; lane < walker->compiled->lane_count; lane++) {
         LaneRing *ring = &walker->rings[lane];
+        const int32_t early = reached(walker, lane);
         for (int32_t i = kept[lane]; i < ring->pulled; i++) {
             Instance *instance = &ring->slots[(uint32_t)i & ring->mask];
-            *(loop->kind == SEGMENT_LAYERS ? &instance->layer : &instance->micro_step) += shift;
-            instance->issue_ps += host_shift_ps;
+            *(loop->kind == SEGMENT_LAYERS ? &instance->layer : &instance->micro_step) += i < early ? shift : 0;
+            instance->issue_ps += i < early ? host_shift_ps : -skipped_ps;
         }
     }
     for (uint32_t i = 0; i < walker->boundary_count; i++) {

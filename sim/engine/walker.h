@@ -12,7 +12,6 @@ typedef struct Instance {
     int64_t issue_ps;
     int64_t position;  // in issue order
     int32_t task, layer, micro_step;
-    int32_t loop_run;  // of the innermost loop; for relabelling after a skip
 } Instance;
 
 typedef struct LaneRing {
@@ -26,7 +25,7 @@ typedef struct LaneRing {
 typedef struct LoopRun {
     int32_t id;
     int32_t segment, iteration;
-    int32_t entered[ENGINE_LANES];  // instances queued before the loop began
+    int32_t entered[ENGINE_LANES];  // instances that the walk had reached when the loop began
 } LoopRun;
 
 // The walk passed the end of an iteration. Kept until the simulation has run that far.
@@ -42,7 +41,9 @@ typedef struct Walker {
     const EngineProgram *compiled;
     Arena *arena;
     LaneRing rings[ENGINE_LANES];
-    int32_t *slot_counts;  // per event slot: tasks of its lane that must have ended; 0 = never recorded
+    int32_t early[ENGINE_LANES];  // the last ones of a ring that the walk has not reached yet
+    const LoopShape *stretch;     // of what is being walked: the layer loop around, or a segment of tasks
+    int32_t *slot_counts;         // per event slot: tasks of its lane that must have ended; 0 = never recorded
     LoopRun loops[STEP_MAX_DEPTH];
     int32_t depth, loop_runs;
     int32_t segment, task;
@@ -60,7 +61,30 @@ void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena);
 int walker_pull(Walker *walker, const int32_t *kept);
 
 // Lanes that may have work which could start before the walk leaves the stretch that it is in.
-uint32_t walker_lanes(const Walker *walker);
+static inline uint32_t walker_lanes(const Walker *walker) {
+    return walker->stretch->eager_lanes;
+}
+
+// Lanes whose next task can be queued before the walk has reached it.
+static inline uint32_t walker_early_lanes(const Walker *walker) {
+    uint32_t lanes = 0;
+    for (uint32_t left = walker->stretch->early_lanes; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        lanes |= walker->early[lane] < walker->stretch->early[lane] ? 1u << lane : 0;
+    }
+    return lanes;
+}
+
+// Queues that task, issued when the host will have come to it.
+void walker_pull_early(Walker *walker, int lane, const int32_t *kept);
+
+// ---- walker_distance.c
+typedef struct WalkDistance {
+    int64_t host_ps, tasks;
+} WalkDistance;
+
+// From where the walk is to a task outside of loops, without it.
+WalkDistance walker_distance(const Walker *walker, EngineTaskPlace place);
 
 static inline const Instance *walker_head(const Walker *walker, int lane, int32_t ended) {
     const LaneRing *ring = &walker->rings[lane];
@@ -80,5 +104,7 @@ static inline void walker_drop_boundaries(Walker *walker, uint32_t number) {
 }
 
 // Moves the walk `count` iterations ahead inside the loop at `depth`: what is queued belongs to later iterations from
-// now on. host_shift_ps: added to the host's clock and to what it has issued but not yet seen ended.
-void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, const int32_t *kept);
+// now on. host_shift_ps: added to the host's clock and to what it has issued but not yet seen ended. skipped_ps: by how
+// much the clock lags behind that of the step from now on; what was queued early is as much nearer.
+void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, int64_t skipped_ps,
+                 const int32_t *kept);

@@ -136,6 +136,33 @@ Test(repetition, odd_counts_slots_and_depths_give_the_same) {
     }
 }
 
+// The loss is summed over ranks as soon as it is there, which the host says last of all: at 10 us, in the first of 60
+// layers of 20 us. The walk need not leave the loop for it; the step ends 5 us after the last layer.
+Test(repetition, a_loop_is_skipped_over_though_a_later_task_has_run) {
+    Small small;
+    small_begin(&small, 60, false, AXES_SHARD_GROUP);
+    const int32_t loss = event_of(&small, "loss", 1, small.compute), sum = event_of(&small, "sum", 1, small.ctl);
+    small_kernel(&small, "loss", 10);
+    builder_record(&small.builder, loss, 0, 0);
+    builder_loop(&small.builder, SEGMENT_LAYERS, "layers", 59, 60, -1);
+    small_kernel(&small, "layer", 20);
+    builder_end(&small.builder);
+    small_collective(&small, "loss sum", small.ctl, 5, 0);
+    builder_wait(&small.builder, loss, 0, 0);
+    builder_record(&small.builder, sum, 0, 0);
+    small_kernel(&small, "update", 5);
+    builder_wait(&small.builder, sum, 0, 0);
+    const EngineResult result = small_run(&small, (EngineOptions){0});
+    const EngineResult whole = small_run(&small, (EngineOptions){.unroll = true});
+    cr_assert_eq(whole.step_s, result.step_s);
+    cr_assert_float_eq(result.step_s, 1215e-6, 1e-12);
+    cr_assert_float_eq(small_start_us(&small, &whole, "loss sum"), 10, 1e-9);
+    cr_assert_float_eq(small_start_us(&small, &result, "loss sum"), 10, 1e-9);
+    cr_assert_eq(result.instances, 63);
+    cr_assert_leq(result.events, 12, "%lld", (long long)result.events);
+    small_end(&small);
+}
+
 // Two replicas that meet only after the loop, one 1.5 times slower: each repeats 10 or 15 us by itself, though they
 // drift apart; the reduction starts when the slow one is through, at 61 x 15.
 Test(repetition, ranks_that_do_not_meet_in_a_loop_repeat_each_by_itself) {
