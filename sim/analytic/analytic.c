@@ -1,6 +1,7 @@
 // The estimate: three memoised pieces (sharding costs of a mesh, a micro-step's overlap, memory curves) and a short
-// run over them. A piece that is missing is made from the plan's own lowered program, so the estimate follows whatever
-// the lowering does. Not modelled: see contention.c and overlap_run.c.
+// run over them. A piece that is missing is made from a lowered program, so the estimate follows whatever the lowering
+// does; micro-steps and curves take theirs from one program per structure, resized to the plan. Not modelled: see
+// contention.c and overlap_run.c.
 
 #include "sim/analytic/analytic.h"
 
@@ -8,6 +9,7 @@
 #include "sim/analytic/memory_curve.h"
 #include "sim/analytic/overlap.h"
 #include "sim/plan/plan_fields.h"
+#include "sim/step/resizable.h"
 
 // What one mesh (and stage, and dtype) determines.
 typedef struct MeshPiece {
@@ -29,7 +31,11 @@ struct Analytic {
     Slowdowns slow;
     Analytic *memory_of;  // whose memory curves these are
     LiveTraces traces;
+    Memo programs;  // in an arena of their own: past PROGRAMS_BYTES they are forgotten and begun anew
+    Arena programs_arena;
 };
+
+enum { PROGRAMS_BYTES = 64 << 20 };
 
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena) {
     Analytic *analytic = ARENA_NEW(arena, Analytic);
@@ -53,6 +59,7 @@ void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double 
 
 void analytic_free(Analytic *analytic) {
     arena_free(&analytic->scratch);
+    arena_free(&analytic->programs_arena);
     live_traces_free(&analytic->traces);
 }
 
@@ -92,21 +99,6 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     return STATUS_OK;
 }
 
-// The program stays in the scratch.
-static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, StepProgram *program,
-                           Overlap **made, Error *error) {
-    TRY(lower(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, program, error));
-    TaskCost *costs = cost_program(&analytic->cost, program, &analytic->scratch);
-    for (int32_t i = 0; i < program->task_count; i++) {
-        costs[i].seconds *= slowdown_of(&analytic->slow, &program->tasks[i]);
-    }
-    Overlap *overlap = ARENA_NEW(analytic->arena, Overlap);
-    overlap_add(overlap, program, costs, &analytic->blocks, &analytic->scratch);
-    memo_add(&analytic->overlaps, key, overlap, analytic->arena);
-    *made = overlap;
-    return STATUS_OK;
-}
-
 // A size is at most 2^20: three to a word. Places of the order are four bits each.
 enum { SIZE_BITS = 21, SIZES_OF_WORD = 3, SIZE_WORDS = (AXIS_COUNT + SIZES_OF_WORD - 1) / SIZES_OF_WORD };
 _Static_assert((int)SIZE_WORDS < (int)MEMO_WORDS && AXIS_COUNT <= 8, "a mesh and its order fit a key");
@@ -137,6 +129,86 @@ static MemoKey overlap_key(const TrainPlan *plan, const MeshPiece *mesh) {
                                mesh->tp_word, mesh->cp_word, mesh->node_word}};
 }
 
+// ---- programs, by structure
+
+// Of the plan with so many micro-steps; of a neighbour with few shards unless its own are asked for.
+static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, bool own_shards,
+                           ResizableProgram **found, Error *error) {
+    TrainPlan lowered = *plan;
+    lowered.grad_accum = micro_steps;
+    const MemoKey key = {.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)micro_steps,
+                                   (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
+                                   own_shards ? (uint64_t)plan_shard_count(plan) : 0}};
+    *found = memo_find(&analytic->programs, &key);
+    if (*found) {
+        return STATUS_OK;
+    }
+    if (analytic->programs_arena.used_bytes > PROGRAMS_BYTES) {
+        arena_reset(&analytic->programs_arena);
+        analytic->programs = (Memo){0};
+    }
+    if (!own_shards) {
+        lowered = memory_neighbour(&lowered, FEW_SHARDS);
+    }
+    TRY(resizable_lower(&analytic->model, &lowered, analytic->cost.target, &analytic->programs_arena,
+                        &analytic->scratch, found, error));
+    memo_add(&analytic->programs, &key, *found, &analytic->programs_arena);
+    return STATUS_OK;
+}
+
+// What sharding makes of a unit is in a mesh's piece, not in a micro-step's. But some targets copy a whole gradient
+// inside a block, with the padding that its shards need.
+static bool shards_show(const StepProgram *program, const TrainPlan *plan) {
+    const int32_t shards = plan->zero > 0 ? plan_shard_count(plan) : 1;
+    bool padded_alike = true, copied = false;
+    for (int32_t u = 0; u < program->unit_count; u++) {
+        padded_alike &= program->units[u].padded_elements == unit_padded(program->units[u].elements, shards);
+    }
+    for (int32_t i = 0; i < program->task_count && !padded_alike; i++) {
+        copied |= program->tasks[i].unit >= 0 && shard_kind(program, &program->tasks[i]) == SHARD_KINDS;
+    }
+    return copied;
+}
+
+// The plan's mesh decides what a group of its ranks costs.
+static void place_program(const TrainPlan *plan, int micro_steps, StepProgram *program) {
+    program->plan = *plan;
+    program->plan.grad_accum = micro_steps;
+    for (int32_t i = 0; i < program->group_count; i++) {
+        program->groups[i].size = mesh_group_size(&plan->mesh, program->groups[i].axes);
+    }
+}
+
+static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, StepProgram **program,
+                                 Error *error) {
+    ResizableProgram *resizable;
+    const bool planned = target_plans_memory(analytic->cost.target);
+    TRY(find_program(analytic, plan, micro_steps, planned, &resizable, error));
+    TRY(resizable_at(resizable, plan->micro_batch, &analytic->scratch, program, error));
+    if (!planned && shards_show(*program, plan)) {
+        TRY(find_program(analytic, plan, micro_steps, true, &resizable, error));
+        TRY(resizable_at(resizable, plan->micro_batch, &analytic->scratch, program, error));
+    }
+    place_program(plan, micro_steps, *program);
+    return STATUS_OK;
+}
+
+static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Overlap **made,
+                           Error *error) {
+    StepProgram *program;
+    TRY(micro_step_program(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, error));
+    TaskCost *costs = cost_program(&analytic->cost, program, &analytic->scratch);
+    for (int32_t i = 0; i < program->task_count; i++) {
+        costs[i].seconds *= slowdown_of(&analytic->slow, &program->tasks[i]);
+    }
+    Overlap *overlap = ARENA_NEW(analytic->arena, Overlap);
+    overlap_add(overlap, program, costs, &analytic->blocks, &analytic->scratch);
+    memo_add(&analytic->overlaps, key, overlap, analytic->arena);
+    arena_reset(&analytic->scratch);
+    *made = overlap;
+    return STATUS_OK;
+}
+
 static const OverlapContention *contention_of(Analytic *analytic, const Overlap *overlap, const MeshPiece *mesh) {
     const MemoKey key = {.words = {(uint64_t)(uintptr_t)overlap, mesh->demand_word}};
     OverlapContention *contention = memo_find(&analytic->contentions, &key);
@@ -157,13 +229,22 @@ static MemoKey memory_key(const TrainPlan *plan, const Target *target) {
                                target_plans_memory(target) ? planned : 0}};
 }
 
-static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, const StepProgram *lowered,
-                          MemoryCurve **made, Error *error) {
+static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MemoryCurve **made,
+                          Error *error) {
     Analytic *owner = analytic->memory_of;
+    const int micro_steps = memory_micro_steps(plan);
     *made = ARENA_NEW(owner->arena, MemoryCurve);
-    TRY(memory_curve_make(&analytic->model, plan, analytic->cost.target, lowered, &owner->traces, &analytic->scratch,
-                          owner->arena, *made, error));
+    if (target_plans_memory(analytic->cost.target)) {
+        StepProgram *program;
+        TRY(micro_step_program(analytic, plan, micro_steps, &program, error));
+        TRY(memory_curve_planned(program, &owner->traces, &analytic->scratch, owner->arena, *made, error));
+    } else {
+        CurveSource from = {.model = &analytic->model, .traces = &owner->traces, .scratch = &analytic->scratch};
+        TRY(find_program(analytic, plan, micro_steps, false, &from.few_shards, error));
+        TRY(memory_curve_make(&from, plan, owner->arena, *made, error));
+    }
     memo_add(&owner->memories, key, *made, owner->arena);
+    arena_reset(&analytic->scratch);
     return STATUS_OK;
 }
 
@@ -187,17 +268,14 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
     }
     const MemoKey micro_key = overlap_key(plan, mesh);
     Overlap *overlap = memo_find(&analytic->overlaps, &micro_key);
-    StepProgram program;
-    const bool lowers = !overlap;
-    if (lowers) {
-        TRY(make_overlap(analytic, plan, &micro_key, &program, &overlap, error));
+    if (!overlap) {
+        TRY(make_overlap(analytic, plan, &micro_key, &overlap, error));
     }
     const MemoKey bytes_key = memory_key(plan, analytic->cost.target);
     MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &bytes_key);
     if (!memory) {
-        TRY(make_memory(analytic, plan, &bytes_key, lowers ? &program : NULL, &memory, error));
+        TRY(make_memory(analytic, plan, &bytes_key, &memory, error));
     }
-    arena_reset(&analytic->scratch);
     OverlapTimes times;
     const OverlapContention *contention = analytic->no_contention ? NULL : contention_of(analytic, overlap, mesh);
     overlap_run(overlap, &mesh->costs, contention, plan->grad_accum, &times);

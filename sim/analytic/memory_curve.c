@@ -1,4 +1,4 @@
-// Three lowered programs, neighbours of the plan, have the same moments (but for the zeroing of padding, which depends
+// Three programs, neighbours of the plan, have the same moments (but for the zeroing of padding, which depends
 // on the sharding and is left out): three values per moment give its plane. Planes that are nowhere the largest are
 // dropped. Not modelled: that padding and alignment are not affine (both below 0.1 % of a model that needs sharding).
 
@@ -16,19 +16,14 @@ static bool is_padding(const StepProgram *program, const LiveMoment *moment) {
     return program->tasks[moment->task].kind == TASK_ZERO && program->tasks[moment->task].unit >= 0;
 }
 
-static Status take_sample(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
-                          Arena *arena, Sample *sample, Error *error) {
-    StepProgram program;
-    int32_t count;
-    TRY(step_lower(model, plan, target, arena, &program, error));
-    TRY(memory_live_moments(&program, &memory_breakdown_cut_options, traces, arena, &sample->moments, &count, error));
+static void take_sample(const StepProgram *program, const LiveTrace *who, Arena *arena, Sample *sample) {
+    const int32_t count = memory_moments_of(program, who, arena, &sample->moments);
     sample->count = 0;
     for (int32_t i = 0; i < count; i++) {
-        if (!is_padding(&program, &sample->moments[i])) {
+        if (!is_padding(program, &sample->moments[i])) {
             sample->moments[sample->count++] = sample->moments[i];
         }
     }
-    return STATUS_OK;
 }
 
 typedef struct Spread {
@@ -86,65 +81,83 @@ bool target_plans_memory(const Target *target) {
     return strcmp(target->name, "ndtune") == 0;  // as memory_breakdown
 }
 
-static Status make_planes(const ModelSpec *model, const TrainPlan *plan, const Target *target, LiveTraces *traces,
-                          Arena *scratch, MemoryCurve *curve, Error *error) {
+TrainPlan memory_neighbour(const TrainPlan *plan, int shards) {
     TrainPlan neighbour = *plan;
+    neighbour.grad_accum = memory_micro_steps(plan);
     neighbour.mesh.order = (AxisOrder){0};  // bytes are the same in any, and a neighbour may not be legal in the plan's
-    TrainPlan plans[3] = {neighbour, neighbour, neighbour};
-    for (int i = 0; i < 3 && plan->zero > 0; i++) {
-        plans[i].mesh.size[AXIS_DP_SHARD] = i == 2 ? 4 : 2;  // large shards: least rounding
-    }
-    plans[1].micro_batch *= 2;
-    const Spread spread = {.micro_batch = plan->micro_batch,
-                           .more_micro_batch = plans[1].micro_batch,
-                           .share = 1.0 / plan_shard_count(&plans[0]),
-                           .less_share = 1.0 / plan_shard_count(&plans[2]),
-                           .shared = plan->zero > 0};
-    Sample samples[3];
-    for (int i = 0; i < (spread.shared ? 3 : 2); i++) {
-        TRY(take_sample(model, &plans[i], target, traces, scratch, &samples[i], error));
-    }
-    samples[2] = spread.shared ? samples[2] : samples[0];
-    return join_samples(samples, &spread, scratch, curve, error);
+    neighbour.mesh.size[AXIS_DP_SHARD] = plan->zero > 0 ? shards : plan->mesh.size[AXIS_DP_SHARD];
+    return neighbour;
 }
 
-// The plan's own peak where a planner packs, planes elsewhere.
-static Status fill_curve(const ModelSpec *model, const TrainPlan *plan, const Target *target,
-                         const StepProgram *program, LiveTraces *traces, Arena *scratch, MemoryPlane *planned,
-                         MemoryCurve *curve, Error *error) {
-    if (!target_plans_memory(target)) {
-        curve->fixed_reserved_bytes = memory_outside_bytes(program, scratch);
-        return make_planes(model, plan, target, traces, scratch, curve, error);
+// Who is alive when is the same at any micro-batch.
+static Status take_samples(const CurveSource *from, const TrainPlan *plan, Sample samples[3], Error *error) {
+    const int micro_batches[] = {plan->micro_batch, 2 * plan->micro_batch};
+    const LiveTrace *who = NULL;
+    StepProgram *program;
+    for (int i = 0; i < 2; i++) {
+        TRY(resizable_at(from->few_shards, micro_batches[i], from->scratch, &program, error));
+        if (!who) {
+            TRY(live_traces_find(from->traces, program, &memory_breakdown_cut_options, &who, error));
+        }
+        take_sample(program, who, from->scratch, &samples[i]);
     }
-    MemoryBreakdown breakdown;
-    TRY(memory_breakdown_among(program, traces, scratch, &breakdown, error));
-    *planned = (MemoryPlane){.fixed_bytes = breakdown.peak_bytes};
-    curve->planes = planned;
-    curve->count = 1;
-    curve->fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + curve->slack);
+    samples[2] = samples[0];
+    if (plan->zero > 0) {
+        const TrainPlan many = memory_neighbour(plan, MANY_SHARDS);
+        StepProgram lowered;
+        TRY(step_lower(from->model, &many, program->target, from->scratch, &lowered, error));
+        TRY(live_traces_find(from->traces, &lowered, &memory_breakdown_cut_options, &who, error));
+        take_sample(&lowered, who, from->scratch, &samples[2]);
+    }
     return STATUS_OK;
 }
 
-Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target,
-                         const StepProgram *lowered, LiveTraces *traces, Arena *scratch, Arena *arena,
-                         MemoryCurve *curve, Error *error) {
-    TrainPlan first = *plan;
-    first.grad_accum = memory_micro_steps(plan);
-    StepProgram own;
-    const bool same = lowered && lowered->plan.grad_accum == first.grad_accum;
-    Status status = same ? STATUS_OK : step_lower(model, &first, target, scratch, &own, error);
-    MemoryPlane planned;
-    *curve = (MemoryCurve){.slack = target->runtime.allocator_slack};
+static Status make_planes(const CurveSource *from, const TrainPlan *plan, MemoryCurve *curve, Error *error) {
+    const TrainPlan few = memory_neighbour(plan, FEW_SHARDS), many = memory_neighbour(plan, MANY_SHARDS);
+    const Spread spread = {.micro_batch = plan->micro_batch,
+                           .more_micro_batch = 2 * plan->micro_batch,
+                           .share = 1.0 / plan_shard_count(&few),
+                           .less_share = 1.0 / plan_shard_count(&many),
+                           .shared = plan->zero > 0};
+    Sample samples[3];
+    TRY(take_samples(from, plan, samples, error));
+    return join_samples(samples, &spread, from->scratch, curve, error);
+}
+
+static void keep_planes(MemoryCurve *curve, Arena *arena) {
+    const MemoryPlane *planes = curve->planes;
+    curve->planes = ARENA_ARRAY(arena, MemoryPlane, curve->count);
+    memcpy(curve->planes, planes, (size_t)curve->count * sizeof *planes);
+}
+
+Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *arena, MemoryCurve *curve,
+                         Error *error) {
+    StepProgram *program;
+    Status status = resizable_at(from->few_shards, plan->micro_batch, from->scratch, &program, error);
     if (status == STATUS_OK) {
-        status = fill_curve(model, &first, target, same ? lowered : &own, traces, scratch, &planned, curve, error);
+        *curve = (MemoryCurve){.slack = program->target->runtime.allocator_slack,
+                               .fixed_reserved_bytes = memory_outside_bytes(program, from->scratch)};
+        status = make_planes(from, plan, curve, error);
     }
-    if (status == STATUS_OK) {
-        const MemoryPlane *planes = curve->planes;
-        curve->planes = ARENA_ARRAY(arena, MemoryPlane, curve->count);
-        memcpy(curve->planes, planes, (size_t)curve->count * sizeof *planes);
+    if (status != STATUS_OK) {
+        return error_wrap(error, "memory of neighbouring plans");
     }
-    arena_reset(scratch);
-    return status == STATUS_OK ? status : error_wrap(error, "memory of neighbouring plans");
+    keep_planes(curve, arena);
+    return STATUS_OK;
+}
+
+Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Arena *scratch, Arena *arena,
+                            MemoryCurve *curve, Error *error) {
+    MemoryBreakdown breakdown;
+    TRY(memory_breakdown_among(program, traces, scratch, &breakdown, error));
+    MemoryPlane planned = {.fixed_bytes = breakdown.peak_bytes};
+    const double slack = program->target->runtime.allocator_slack;
+    *curve = (MemoryCurve){.planes = &planned,
+                           .count = 1,
+                           .slack = slack,
+                           .fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + slack)};
+    keep_planes(curve, arena);
+    return STATUS_OK;
 }
 
 static double plane_at(const MemoryPlane *plane, double micro_batch, double share) {

@@ -5,6 +5,7 @@
 
 #include "sim/analytic/analytic.h"
 #include "sim/memory/memory_breakdown.h"
+#include "sim/step/resizable.h"
 
 typedef struct MemoryPlane {
     double fixed_bytes;     // constant
@@ -27,11 +28,24 @@ static inline int memory_micro_steps(const TrainPlan *plan) {
     return plan->grad_accum < 3 ? plan->grad_accum : 3;
 }
 
-// From the plan's neighbours with few shards and twice the micro-batch. lowered: the plan's own program or NULL; it may
-// have more or fewer micro-steps, and may be in the scratch, which is empty afterwards.
-Status memory_curve_make(const ModelSpec *model, const TrainPlan *plan, const Target *target,
-                         const StepProgram *lowered, LiveTraces *traces, Arena *scratch, Arena *arena,
-                         MemoryCurve *curve, Error *error);
+// The plan with few enough shards that rounding them up is little: large ones.
+enum { FEW_SHARDS = 2, MANY_SHARDS = 4 };
+TrainPlan memory_neighbour(const TrainPlan *plan, int shards);
+
+typedef struct CurveSource {
+    const ModelSpec *model;
+    ResizableProgram *few_shards;  // of the neighbour with FEW_SHARDS, at any micro-batch
+    LiveTraces *traces;
+    Arena *scratch;
+} CurveSource;
+
+// From the plan's neighbours with few and more shards and twice the micro-batch.
+Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *arena, MemoryCurve *curve,
+                         Error *error);
+
+// Of a target that plans its memory: from the plan's own program.
+Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Arena *scratch, Arena *arena,
+                            MemoryCurve *curve, Error *error);
 
 // Fills peak_bytes and reserved_bytes.
 void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, Estimate *estimate);

@@ -72,16 +72,21 @@ static void trace_find_peak(Trace *trace) {
     }
 }
 
-// Valid until the next one is built among the same traces.
-static Status trace_build(Trace *trace, const StepProgram *program, const CutOptions *options, LiveTraces *traces,
-                          Error *error) {
-    *trace = (Trace){.program = program};
-    TRY(live_traces_find(traces, program, options, &trace->who, error));
+static void trace_begin(Trace *trace, const StepProgram *program, const LiveTrace *who, Arena *arena) {
+    *trace = (Trace){.program = program, .who = who};
     for (int32_t i = 0; i < program->buffer_count; i++) {
         const Buffer *buffer = &program->buffers[i];
         trace->persistent_bytes += buffer->persistent ? buffer->slots * buffer->slot_bytes : 0;
     }
-    trace_add_up(trace, &traces->scratch);
+    trace_add_up(trace, arena);
+}
+
+// Valid until the next one is built among the same traces.
+static Status trace_build(Trace *trace, const StepProgram *program, const CutOptions *options, LiveTraces *traces,
+                          Error *error) {
+    const LiveTrace *who;
+    TRY(live_traces_find(traces, program, options, &who, error));
+    trace_begin(trace, program, who, &traces->scratch);
     return STATUS_OK;
 }
 
@@ -179,19 +184,17 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
     return STATUS_OK;
 }
 
-Status memory_live_moments(const StepProgram *program, const CutOptions *options, LiveTraces *traces, Arena *arena,
-                           LiveMoment **moments, int32_t *count, Error *error) {
+int32_t memory_moments_of(const StepProgram *program, const LiveTrace *who, Arena *arena, LiveMoment **moments) {
     Trace trace;
-    *count = 0;
-    TRY(trace_build(&trace, program, options, traces, error));
-    const LiveTrace *who = trace.who;
+    int32_t count = 0;
+    trace_begin(&trace, program, who, arena);
     *moments = ARENA_UNCLEARED(arena, LiveMoment, who->count);
     for (int32_t i = 0; i < who->count; i++) {
         if (trace_looks_at(who, who->instances[i].layer)) {
-            (*moments)[(*count)++] = (LiveMoment){.task = who->instances[i].task, .bytes = trace.live[i]};
+            (*moments)[count++] = (LiveMoment){.task = who->instances[i].task, .bytes = trace.live[i]};
         }
     }
-    return STATUS_OK;
+    return count;
 }
 
 const CutOptions memory_breakdown_cut_options = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 2};

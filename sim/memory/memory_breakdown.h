@@ -22,13 +22,13 @@ Status memory_breakdown_stages(const StepPrograms *programs, LiveTraces *traces,
                                MemoryBreakdown *breakdown, Error *error);
 
 // Live bytes while each task instance runs, persistent buffers included, in issue order; instances that the cut does
-// not look at are left out. What memory_breakdown takes its peak from.
+// not look at are left out. What memory_breakdown takes its peak from. Returns how many.
 typedef struct LiveMoment {
     int32_t task;
     double bytes;
 } LiveMoment;
 
-Status memory_live_moments(const StepProgram *program, const CutOptions *options, LiveTraces *traces, Arena *arena,
-                           LiveMoment **moments, int32_t *count, Error *error);
+// `who` is of a program of the same structure, found with memory_breakdown_cut_options.
+int32_t memory_moments_of(const StepProgram *program, const LiveTrace *who, Arena *arena, LiveMoment **moments);
 
 extern const CutOptions memory_breakdown_cut_options;  // what memory_breakdown uses

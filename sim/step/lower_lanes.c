@@ -145,7 +145,8 @@ static void make_buffers(Assembly *assembly) {
                          .dtype = tensor->dtype,
                          .slots = tensor->slots * (tensor->micro_steps > 0 ? tensor->micro_steps : 1),
                          .micro_steps = tensor->micro_steps,
-                         .slot_bytes = (tensor->bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES,
+                         .bytes = tensor->bytes,
+                         .slot_bytes = step_slot_bytes(tensor->bytes),
                          .scale_buffer = -1,
                          .persistent = tensor->persistent};
         }

@@ -7,8 +7,6 @@
 
 #include "sim/step/lower.h"
 
-enum { SHARD_ALIGN_ELEMENTS = 64 };  // 256 bytes of fp32
-
 // Llama's published initialisation: normal, 0.02 (Touvron et al. 2023 follow GPT-2's constant).
 static const double INIT_STD = 0.02;
 
@@ -82,8 +80,7 @@ static Unit *begin_unit(Lowering *lowering, int index, const char *name, int ins
 }
 
 static void end_unit(Unit *unit) {
-    const int64_t grain = (int64_t)unit->shards * SHARD_ALIGN_ELEMENTS;
-    unit->padded_elements = (unit->elements + grain - 1) / grain * grain;
+    unit->padded_elements = unit_padded(unit->elements, unit->shards);
     unit->shard_elements = unit->padded_elements / unit->shards;
 }
 

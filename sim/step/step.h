@@ -52,12 +52,17 @@ typedef struct Buffer {
     Dtype dtype;
     int32_t slots;
     int32_t micro_steps;  // that have slots of their own; 0 = all share the slots
+    int64_t bytes;  // that a slot needs
     int64_t slot_bytes;
     int32_t scale_buffer;  // per-tensor scale of an fp8 buffer; -1 = none
     bool persistent;       // keeps its content from step to step: never shares bytes
 } Buffer;
 
 enum { STEP_ALIGN_BYTES = 256 };
+
+static inline int64_t step_slot_bytes(int64_t bytes) {
+    return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
+}
 
 // Which slot of a buffer: layer index = layer_scale * layer + layer_offset. With micro_scale 1 it is the slot of
 // micro-step micro_step + micro_offset, and both indices count modulo the slots that there are; with 0 the layer index

@@ -52,3 +52,10 @@ typedef struct Unit {
     // Buffers (slots = instances), -1 where absent. Working copy = what forward reads when not gathered.
     int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full;
 } Unit;
+
+enum { SHARD_ALIGN_ELEMENTS = 64 };  // 256 bytes of fp32
+
+static inline int64_t unit_padded(int64_t elements, int32_t shards) {
+    const int64_t grain = (int64_t)shards * SHARD_ALIGN_ELEMENTS;
+    return (elements + grain - 1) / grain * grain;
+}

@@ -70,11 +70,11 @@ Test(memory_breakdown, the_peak_is_the_highest_live_moment) {
     Error error = {0};
     LiveMoment *moments;
     LiveTraces traces = {0};
-    int32_t count;
+    const LiveTrace *who;
     ProgramBuilder builder = builder_begin(&arena, 30);
     StepProgram *program = example_prefetch(&builder, &(PrefetchOptions){.layers = 30, .micro_batches = 2});
-    cr_assert_eq(memory_live_moments(program, &memory_breakdown_cut_options, &traces, &arena, &moments, &count, &error),
-                 STATUS_OK);
+    cr_assert_eq(live_traces_find(&traces, program, &memory_breakdown_cut_options, &who, &error), STATUS_OK);
+    const int32_t count = memory_moments_of(program, who, &arena, &moments);
     double highest = 0;
     for (int32_t i = 0; i < count; i++) {
         highest = moments[i].bytes > highest ? moments[i].bytes : highest;

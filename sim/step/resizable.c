@@ -1,0 +1,297 @@
+// The second program is lowered at twice the micro-batch, when another one is first asked for. A size is a whole
+// number, or a count of operations that is one as long as it is below 2^53; the line through two of them is exact or is
+// not used. What follows from sizes (slots, traffic, keys) is derived again as lowering derives it.
+
+#include "sim/step/resizable.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "sim/step/lower.h"
+
+// One that rises with the micro-batch.
+typedef struct Size {
+    void *at;
+    enum { SIZE_INT64, SIZE_INT32, SIZE_FLOPS } kind;
+    int64_t first, rise;  // at the plan's micro-batch; per sequence more
+    double flops;         // likewise at the plan's: proportional to the micro-batch
+} Size;
+
+// Traffic and key follow from the sizes; of tasks with the same work the first one's are taken.
+typedef struct Derived {
+    int32_t task, same;  // same: -1 = its own
+} Derived;
+
+struct ResizableProgram {
+    const ModelSpec *model;
+    TrainPlan plan;
+    StepProgram program;
+    enum { UNKNOWN, AFFINE, RIGID } sizes_are;
+    Size *sizes;
+    size_t size_count, size_capacity;
+    int32_t *buffers;  // whose slots follow from sizes that rise
+    int32_t buffer_count;
+    Derived *derived;
+    int32_t derived_count;
+    Arena *arena;
+};
+
+// ---- where sizes are
+
+typedef struct SizeField {
+    size_t offset;
+    int kind;
+} SizeField;
+
+static const SizeField task_sizes[] = {
+    {offsetof(Task, m), SIZE_INT64},          {offsetof(Task, n), SIZE_INT64},
+    {offsetof(Task, k), SIZE_INT64},          {offsetof(Task, rows), SIZE_INT64},
+    {offsetof(Task, cols), SIZE_INT64},       {offsetof(Task, inner), SIZE_INT64},
+    {offsetof(Task, stride), SIZE_INT64},     {offsetof(Task, kv_stride), SIZE_INT64},
+    {offsetof(Task, replicated), SIZE_INT64}, {offsetof(Task, cast_bytes), SIZE_INT64},
+    {offsetof(Task, sequences), SIZE_INT32},  {offsetof(Task, payload_bytes), SIZE_INT64},
+    {offsetof(Task, flops), SIZE_FLOPS},
+};
+static const SizeField operand_sizes[] = {
+    {offsetof(Operand, ref.rank_stride_bytes), SIZE_INT64},
+    {offsetof(Operand, ref.offset_bytes), SIZE_INT64},
+    {offsetof(Operand, ref.bytes), SIZE_INT64},
+};
+static const SizeField buffer_sizes[] = {{offsetof(Buffer, bytes), SIZE_INT64}};
+
+enum {
+    TASK_SIZES = sizeof task_sizes / sizeof task_sizes[0],
+    OPERAND_SIZES = sizeof operand_sizes / sizeof operand_sizes[0],
+    BUFFER_SIZES = sizeof buffer_sizes / sizeof buffer_sizes[0],
+};
+
+// ---- copies
+
+static void *copied(Arena *arena, const void *from, size_t count, size_t bytes) {
+    void *to = arena_array_uncleared(arena, count, bytes);
+    return count > 0 ? memcpy(to, from, count * bytes) : to;
+}
+
+#define COPIED(arena, array, count) copied((arena), (array), (size_t)(count), sizeof *(array))
+
+static StepProgram program_copied(const StepProgram *from, Arena *arena) {
+    StepProgram to = *from;
+    to.buffers = COPIED(arena, from->buffers, from->buffer_count);
+    to.tasks = COPIED(arena, from->tasks, from->task_count);
+    to.operands = COPIED(arena, from->operands, from->operand_count);
+    to.events = COPIED(arena, from->events, from->event_count);
+    to.event_refs = COPIED(arena, from->event_refs, from->event_ref_count);
+    to.segments = COPIED(arena, from->segments, from->segment_count);
+    to.lanes = COPIED(arena, from->lanes, from->lane_count);
+    to.groups = COPIED(arena, from->groups, from->group_count);
+    to.units = COPIED(arena, from->units, from->unit_count);
+    to.slices = COPIED(arena, from->slices, from->slice_count);
+    for (int32_t i = 0; i < to.group_count; i++) {
+        to.groups[i].name = arena_text(arena, from->groups[i].name);
+    }
+    return to;
+}
+
+Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+                       Arena *scratch, ResizableProgram **made, Error *error) {
+    StepProgram lowered;
+    TRY(step_lower(model, plan, target, scratch, &lowered, error));
+    *made = ARENA_NEW(arena, ResizableProgram);
+    **made =
+        (ResizableProgram){.model = model, .plan = *plan, .program = program_copied(&lowered, arena), .arena = arena};
+    return STATUS_OK;
+}
+
+// ---- the second program
+
+static bool same_task(const Task *a, const Task *b) {
+    return a->kind == b->kind && a->lane == b->lane && a->unit == b->unit && a->group == b->group &&
+           a->phase == b->phase && a->layer_guard == b->layer_guard && a->operand_count == b->operand_count &&
+           a->wait_count == b->wait_count && a->record_count == b->record_count;
+}
+
+bool step_same_structure(const StepProgram *a, const StepProgram *b) {
+    bool same = a->task_count == b->task_count && a->operand_count == b->operand_count &&
+                a->buffer_count == b->buffer_count && a->event_count == b->event_count &&
+                a->event_ref_count == b->event_ref_count && a->segment_count == b->segment_count;
+    for (int32_t i = 0; same && i < a->buffer_count; i++) {
+        same = a->buffers[i].slots == b->buffers[i].slots && a->buffers[i].micro_steps == b->buffers[i].micro_steps &&
+               a->buffers[i].dtype == b->buffers[i].dtype;
+    }
+    for (int32_t i = 0; same && i < a->task_count; i++) {
+        same = same_task(&a->tasks[i], &b->tasks[i]);
+    }
+    for (int32_t i = 0; same && i < a->operand_count; i++) {
+        same = a->operands[i].ref.buffer == b->operands[i].ref.buffer && a->operands[i].access == b->operands[i].access;
+    }
+    return same;
+}
+
+static void add_size(ResizableProgram *resizable, Size size) {
+    resizable->sizes = arena_grow(resizable->arena, resizable->sizes, resizable->size_count, &resizable->size_capacity,
+                                  sizeof *resizable->sizes);
+    resizable->sizes[resizable->size_count++] = size;
+}
+
+// False where no line of whole numbers goes through both.
+static bool note_whole(ResizableProgram *resizable, int kind, void *at, int64_t first, int64_t second) {
+    const int micro_batch = resizable->plan.micro_batch;
+    if (first == second) {
+        return true;
+    }
+    add_size(resizable, (Size){.at = at, .kind = kind, .first = first, .rise = (second - first) / micro_batch});
+    return (second - first) % micro_batch == 0;
+}
+
+static bool note_flops(ResizableProgram *resizable, double *at, double second) {
+    if (*at == second) {
+        return true;
+    }
+    add_size(resizable, (Size){.at = at, .kind = SIZE_FLOPS, .flops = *at});
+    return second == 2 * *at;
+}
+
+// A row of a table and the same of the second program.
+static bool note_row(ResizableProgram *resizable, void *row, const void *second, const SizeField *fields, int count) {
+    bool affine = true;
+    for (int i = 0; i < count; i++) {
+        char *at = (char *)row + fields[i].offset;
+        const char *other = (const char *)second + fields[i].offset;
+        switch (fields[i].kind) {
+        case SIZE_FLOPS:
+            affine &= note_flops(resizable, (double *)(void *)at, *(const double *)(const void *)other);
+            break;
+        case SIZE_INT32:
+            affine &=
+                note_whole(resizable, SIZE_INT32, at, *(int32_t *)(void *)at, *(const int32_t *)(const void *)other);
+            break;
+        default:
+            affine &=
+                note_whole(resizable, SIZE_INT64, at, *(int64_t *)(void *)at, *(const int64_t *)(const void *)other);
+        }
+    }
+    return affine;
+}
+
+// The first task with the same work in both programs.
+static int32_t same_work_before(const ResizableProgram *resizable, const StepProgram *second, int32_t task) {
+    const Task *tasks = resizable->program.tasks;
+    for (int32_t i = 0; i < resizable->derived_count; i++) {
+        const int32_t known = resizable->derived[i].task;
+        if (resizable->derived[i].same < 0 && tasks[known].key == tasks[task].key &&
+            second->tasks[known].key == second->tasks[task].key) {
+            return known;
+        }
+    }
+    return -1;
+}
+
+static bool learn_sizes(ResizableProgram *resizable, const StepProgram *second) {
+    StepProgram *program = &resizable->program;
+    bool affine = true;
+    resizable->buffers = ARENA_UNCLEARED(resizable->arena, int32_t, program->buffer_count);
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const size_t before = resizable->size_count;
+        affine &= note_row(resizable, &program->buffers[i], &second->buffers[i], buffer_sizes, BUFFER_SIZES);
+        if (resizable->size_count > before) {
+            resizable->buffers[resizable->buffer_count++] = i;
+        }
+    }
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        affine &= note_row(resizable, &program->operands[i], &second->operands[i], operand_sizes, OPERAND_SIZES);
+    }
+    resizable->derived = ARENA_UNCLEARED(resizable->arena, Derived, program->task_count);
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const size_t before = resizable->size_count;
+        affine &= note_row(resizable, &program->tasks[i], &second->tasks[i], task_sizes, TASK_SIZES);
+        if (resizable->size_count > before) {
+            const Derived derived = {i, same_work_before(resizable, second, i)};
+            resizable->derived[resizable->derived_count++] = derived;
+        }
+    }
+    return affine;
+}
+
+static void learn(ResizableProgram *resizable, Arena *scratch) {
+    TrainPlan twice = resizable->plan;
+    twice.micro_batch *= 2;
+    StepProgram second;
+    Error too_large;
+    const bool affine =
+        step_lower(resizable->model, &twice, resizable->program.target, scratch, &second, &too_large) == STATUS_OK &&
+        step_same_structure(&resizable->program, &second) && learn_sizes(resizable, &second);
+    resizable->sizes_are = affine ? AFFINE : RIGID;
+}
+
+// ---- any other
+
+static bool is_power_of_two(int value) {
+    return (value & (value - 1)) == 0;
+}
+
+// Whole numbers up to 2^53 are doubles, and so are their products with powers of two.
+static bool flops_are_exact(double flops, int micro_batch, int first_micro_batch) {
+    static const double whole = 9007199254740992.0;  // 2^53
+    return flops * micro_batch < whole || (is_power_of_two(micro_batch) && is_power_of_two(first_micro_batch));
+}
+
+static bool set_sizes(ResizableProgram *resizable, int micro_batch) {
+    const int first = resizable->plan.micro_batch;
+    for (size_t i = 0; i < resizable->size_count; i++) {
+        const Size *size = &resizable->sizes[i];
+        if (size->kind == SIZE_FLOPS) {
+            if (!flops_are_exact(size->flops, micro_batch, first)) {
+                return false;
+            }
+            *(double *)size->at = size->flops * micro_batch / first;
+        } else if (size->kind == SIZE_INT32) {
+            *(int32_t *)size->at = (int32_t)(size->first + size->rise * (micro_batch - first));
+        } else {
+            *(int64_t *)size->at = size->first + size->rise * (micro_batch - first);
+        }
+    }
+    return true;
+}
+
+static void derive(ResizableProgram *resizable) {
+    StepProgram *program = &resizable->program;
+    for (int32_t i = 0; i < resizable->buffer_count; i++) {
+        Buffer *buffer = &program->buffers[resizable->buffers[i]];
+        buffer->slot_bytes = step_slot_bytes(buffer->bytes);
+    }
+    for (int32_t i = 0; i < resizable->derived_count; i++) {
+        const Derived *derived = &resizable->derived[i];
+        Task *task = &program->tasks[derived->task];
+        if (derived->same >= 0) {
+            task->traffic_bytes = program->tasks[derived->same].traffic_bytes;
+            task->key = program->tasks[derived->same].key;
+        } else {
+            task_finish(program, NULL, task);
+        }
+    }
+}
+
+static Status lower_anew(ResizableProgram *resizable, int micro_batch, Arena *scratch, StepProgram **program,
+                         Error *error) {
+    TrainPlan plan = resizable->plan;
+    plan.micro_batch = micro_batch;
+    *program = ARENA_NEW(scratch, StepProgram);
+    return step_lower(resizable->model, &plan, resizable->program.target, scratch, *program, error);
+}
+
+Status resizable_at(ResizableProgram *resizable, int micro_batch, Arena *scratch, StepProgram **program, Error *error) {
+    *program = &resizable->program;
+    if (micro_batch != resizable->plan.micro_batch && resizable->sizes_are == UNKNOWN) {
+        learn(resizable, scratch);
+    }
+    if (micro_batch != resizable->plan.micro_batch && resizable->sizes_are == RIGID) {
+        return lower_anew(resizable, micro_batch, scratch, program, error);
+    }
+    if (!set_sizes(resizable, micro_batch)) {
+        return lower_anew(resizable, micro_batch, scratch, program, error);
+    }
+    derive(resizable);
+    resizable->program.plan = resizable->plan;
+    resizable->program.plan.micro_batch = micro_batch;
+    return STATUS_OK;
+}
