@@ -30,9 +30,9 @@ static void charge_gap(Simulation *simulation, const Actor *actor, uint32_t lane
     Attribution *attribution = &simulation->attribution;
     const int64_t from = attribution->idle_since_ps, now = simulation->now_ps;
     int latest = -1;
-    for (int lane = 1; lane < simulation->program.lane_count; lane++) {
-        if ((lanes >> lane & 1) && actor->end_ps[lane] > from &&
-            (latest < 0 || actor->end_ps[lane] > actor->end_ps[latest])) {
+    for (uint32_t left = lanes & simulation->lanes & ~1u; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        if (actor->end_ps[lane] > from && (latest < 0 || actor->end_ps[lane] > actor->end_ps[latest])) {
             latest = lane;
         }
     }
@@ -49,16 +49,17 @@ void attribution_start(Simulation *simulation, const Actor *actor, const Instanc
         return;
     }
     uint32_t binding = 0;  // lanes whose latest task was the one waited for
-    for (int lane = 1; lane < simulation->program.lane_count; lane++) {
-        binding |= instance->need[lane] > 0 && instance->need[lane] == actor->ended[lane] ? 1u << lane : 0;
+    for (uint32_t left = instance->needs; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        binding |= instance->need[lane] == actor->ended[lane] ? 1u << lane : 0;
     }
     charge_gap(simulation, actor, binding);
 }
 
-void attribution_end(Simulation *simulation, const Actor *actor, const Instance *instance) {
+void attribution_end(Simulation *simulation, const Actor *actor) {
     Attribution *attribution = &simulation->attribution;
     const int64_t busy = simulation->now_ps - actor->start_ps[0];
-    const Phase phase = simulation->program.step->tasks[instance->task].phase;
+    const Phase phase = simulation->program.step->tasks[actor->task[0]].phase;
     *(phase == PHASE_OPTIMIZER ? &attribution->optimizer_ps : &attribution->compute_ps) += busy;
     attribution->idle_since_ps = simulation->now_ps;
 }

@@ -29,8 +29,10 @@ static Status simulation_prepare(const StepProgram *program, const EngineCosts *
     const int32_t actors = simulation->classes.actors;
     walker_begin(&simulation->walker, &simulation->program, arena);
     simulation->actors = ARENA_ARRAY(arena, Actor, actors);
+    simulation->lanes = (1u << program->lane_count) - 1;
     for (int32_t i = 0; i < actors; i++) {
-        simulation->actors[i].idle = (1u << program->lane_count) - 1;
+        simulation->actors[i].idle = simulation->lanes;
+        simulation->actors[i].look = simulation->lanes;
         for (int lane = 0; lane < ENGINE_LANES; lane++) {
             simulation->actors[i].next_ps[lane] = INT64_MAX;
         }

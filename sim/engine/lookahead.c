@@ -10,11 +10,16 @@
 
 #include "sim/engine/engine_program.h"
 
-// Tasks in the order in which they are first issued after the stretch.
+// Tasks of a segment, all or the first of them.
+typedef struct TaskRange {
+    int32_t first, count;
+    int32_t layer_loop;  // its segment, or -1
+} TaskRange;
+
 typedef struct Ahead {
     const EngineProgram *compiled;
-    int32_t *tasks;  // collected so far, with the segment of their layer loop
-    int32_t *layer_loop;
+    uint32_t lanes;     // of the whole program
+    TaskRange *ranges;  // collected so far, in the order in which they are first issued after the stretch
     int32_t count;
     int32_t passed;      // tasks of the lane that are left out of account: queued early
     bool *queued_early;  // per task, of the stretch: the walk need not come there before it runs
@@ -45,21 +50,30 @@ static bool surely_records(const EngineTask *recorder, const EventSite *sites, c
     return false;
 }
 
-// The last task of the list is the first of its lane: does it wait for one of the others?
-static bool waits_ahead(const Ahead *ahead) {
-    const EngineProgram *compiled = ahead->compiled;
-    const EngineTask *task = &compiled->tasks[ahead->tasks[ahead->count - 1]];
-    for (int32_t i = 0; i + 1 < ahead->count; i++) {
-        const EngineTask *other = &compiled->tasks[ahead->tasks[i]];
-        if (!holds_back(ahead, ahead->tasks[i])) {
-            continue;
-        }
-        if (task->group >= 0 && other->group >= 0 && (compiled->siblings[task->lane] >> other->lane & 1)) {
+static bool waits_for(const EngineProgram *compiled, const EngineTask *task, const EngineTask *other, bool same_layer) {
+    if (task->group >= 0 && other->group >= 0 && (compiled->siblings[task->lane] >> other->lane & 1)) {
+        return true;
+    }
+    for (int32_t k = 0; k < task->wait_count; k++) {
+        if (surely_records(other, compiled->sites, &compiled->sites[task->first_wait + k], same_layer)) {
             return true;
         }
-        const bool same_layer = ahead->layer_loop[i] == ahead->layer_loop[ahead->count - 1];
-        for (int32_t k = 0; k < task->wait_count; k++) {
-            if (surely_records(other, compiled->sites, &compiled->sites[task->first_wait + k], same_layer)) {
+    }
+    return false;
+}
+
+// Does the task, which comes after the ranges, wait for one of them?
+static bool waits_ahead(const Ahead *ahead, int32_t index) {
+    const EngineProgram *compiled = ahead->compiled;
+    const EngineTask *task = &compiled->tasks[index];
+    if (task->wait_count == 0 && task->group < 0) {
+        return false;
+    }
+    for (int32_t i = 0; i < ahead->count; i++) {
+        const TaskRange *range = &ahead->ranges[i];
+        const bool same_layer = range->layer_loop == ahead->ranges[ahead->count - 1].layer_loop;
+        for (int32_t t = range->first; t < range->first + range->count; t++) {
+            if (holds_back(ahead, t) && waits_for(compiled, task, &compiled->tasks[t], same_layer)) {
                 return true;
             }
         }
@@ -80,13 +94,18 @@ static Found collect(Ahead *ahead, int32_t from, int32_t to, int lane) {
             loop = s;
             loop_end = segment->end;
         }
-        for (int32_t t = 0; segment->kind == SEGMENT_TASKS && t < segment->task_count; t++) {
-            ahead->tasks[ahead->count] = segment->first_task + t;
-            ahead->layer_loop[ahead->count++] = loop;
+        if (segment->kind != SEGMENT_TASKS) {
+            continue;
+        }
+        TaskRange *range = &ahead->ranges[ahead->count++];
+        *range = (TaskRange){segment->first_task, segment->task_count, loop};
+        const bool has_lane = ahead->compiled->shapes[s].lanes >> lane & 1;
+        for (int32_t t = 0; has_lane && t < segment->task_count; t++) {
             if (ahead->compiled->tasks[segment->first_task + t].lane == lane && left-- <= 0) {
+                range->count = t;
                 // A guarded first task may be skipped over; what comes after it is not looked at: eager.
-                const bool safe = surely_runs(&ahead->compiled->tasks[segment->first_task + t]) && waits_ahead(ahead);
-                return safe ? FOUND_SAFE : FOUND_EAGER;
+                const bool surely = surely_runs(&ahead->compiled->tasks[segment->first_task + t]);
+                return surely && waits_ahead(ahead, segment->first_task + t) ? FOUND_SAFE : FOUND_EAGER;
             }
         }
     }
@@ -210,9 +229,10 @@ static bool find_stretch(Ahead *ahead, const Stretch *stretch, LoopShape *shape)
     memset(ahead->queued_early, 0, (size_t)ahead->compiled->step->task_count);
     shape->eager_lanes = shape->lanes;
     shape->early_lanes = 0;
-    for (int round = 0; round < 2; round++) {
-        for (int lane = 0; lane < ahead->compiled->lane_count; lane++) {
-            const int32_t early = shape->lanes >> lane & 1 ? 0 : early_tasks(ahead, stretch, lane);
+    for (int round = 0; round < 2 && (round == 0 || shape->early_lanes); round++) {
+        for (uint32_t left = ahead->lanes & ~shape->lanes; left; left &= left - 1) {
+            const int lane = __builtin_ctz(left);
+            const int32_t early = early_tasks(ahead, stretch, lane);
             if (round > 0 && (early < 0 ? !(shape->eager_lanes >> lane & 1) : early != shape->early[lane])) {
                 return false;
             }
@@ -245,10 +265,12 @@ static bool find_all(Ahead *ahead, EngineProgram *compiled) {
 void engine_find_eager_lanes(EngineProgram *compiled, Arena *arena) {
     const int32_t tasks = compiled->step->task_count;
     Ahead ahead = {.compiled = compiled,
-                   .tasks = ARENA_ARRAY(arena, int32_t, 2 * tasks + 1),
-                   .layer_loop = ARENA_ARRAY(arena, int32_t, 2 * tasks + 1),
+                   .ranges = ARENA_UNCLEARED(arena, TaskRange, 2 * compiled->step->segment_count + 1),
                    .queued_early = ARENA_ARRAY(arena, bool, tasks),
                    .most_early = UINT8_MAX};
+    for (int32_t s = 0; s < compiled->step->segment_count; s++) {
+        ahead.lanes |= compiled->shapes[s].lanes;
+    }
     if (!find_all(&ahead, compiled)) {
         ahead.most_early = 0;
         find_all(&ahead, compiled);

@@ -11,7 +11,7 @@
 enum { CACHE_ROWS = 1024 };
 
 typedef struct CacheRow {
-    uint16_t demand[ENGINE_LANES];  // the key: all zero = free, never looked up
+    uint64_t demand[2];  // the key
     double rate[ENGINE_LANES];
 } CacheRow;
 
@@ -21,13 +21,17 @@ typedef struct DueCollective {
 } DueCollective;
 
 struct RateCache {
-    CacheRow rows[CACHE_ROWS];
+    uint16_t place[CACHE_ROWS];  // by hash: into rows, 0 = free
+    CacheRow *rows;              // [0] is nobody's
+    uint16_t count;
     DueCollective *due;
     size_t due_count, due_capacity;
 };
 
 RateCache *rate_cache_new(Arena *arena) {
-    return ARENA_NEW(arena, RateCache);
+    RateCache *cache = ARENA_NEW(arena, RateCache);
+    cache->rows = ARENA_UNCLEARED(arena, CacheRow, CACHE_ROWS + 1);
+    return cache;
 }
 
 static void fill_row(const EngineProgram *program, const uint16_t *demand, CacheRow *row) {
@@ -35,7 +39,6 @@ static void fill_row(const EngineProgram *program, const uint16_t *demand, Cache
     double rates[ENGINE_LANES];
     int lanes[ENGINE_LANES];
     int count = 0;
-    memcpy(row->demand, demand, sizeof row->demand);
     for (int lane = 0; lane < ENGINE_LANES; lane++) {
         if (demand[lane]) {
             active[count] = &program->demands[demand[lane]];
@@ -49,11 +52,16 @@ static void fill_row(const EngineProgram *program, const uint16_t *demand, Cache
 }
 
 static const double *rates_of(Simulation *simulation, const uint16_t *demand) {
+    RateCache *cache = simulation->rates;
     uint64_t half[2];
     memcpy(half, demand, sizeof half);
     const uint64_t mixed = (half[0] ^ half[1] * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
-    CacheRow *row = &simulation->rates->rows[mixed >> 54];
-    if (memcmp(row->demand, demand, sizeof row->demand) != 0) {
+    uint16_t *place = &cache->place[mixed >> 54];
+    CacheRow *row = &cache->rows[*place];
+    if (*place == 0 || half[0] != row->demand[0] || half[1] != row->demand[1]) {
+        *place = *place == 0 ? ++cache->count : *place;
+        row = &cache->rows[*place];
+        memcpy(row->demand, half, sizeof half);
         fill_row(&simulation->program, demand, row);
     }
     return row->rate;
@@ -82,14 +90,13 @@ static void note_due(Simulation *simulation, int32_t leader, int lane) {
 static void update_actor(Simulation *simulation, int32_t index) {
     Actor *actor = &simulation->actors[index];
     const double *rates = rates_of(simulation, actor->demand);
-    const int lanes = simulation->program.lane_count;
-    for (int lane = 0; lane < lanes; lane++) {
+    for (uint32_t left = simulation->lanes & ~actor->idle; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
         if (!actor->demand[lane] || rates[lane] == actor->local_rate[lane]) {
             continue;
         }
         actor->local_rate[lane] = rates[lane];
-        const Instance *instance = walker_head(&simulation->walker, lane, actor->ended[lane]);
-        const int32_t group = simulation->program.tasks[instance->task].group;
+        const int32_t group = simulation->program.tasks[actor->task[lane]].group;
         if (group < 0) {
             set_rate(simulation, index, lane, rates[lane]);
         } else if (simulation->classes.count[group * simulation->classes.actors + index] == 1) {
@@ -103,15 +110,15 @@ static void update_actor(Simulation *simulation, int32_t index) {
 // The slowest member sets the pace.
 static void update_collective(Simulation *simulation, int32_t leader, int lane) {
     const RankClasses *classes = &simulation->classes;
-    const Instance *instance = walker_head(&simulation->walker, lane, simulation->actors[leader].ended[lane]);
-    const int32_t entry = simulation->program.tasks[instance->task].group * classes->actors + leader;
+    const int32_t task = simulation->actors[leader].task[lane];
+    const int32_t entry = simulation->program.tasks[task].group * classes->actors + leader;
     double rate = 1;
     for (int32_t i = 0; i < classes->count[entry]; i++) {
         const int32_t member = classes->members[classes->first[entry] + i];
         rate = fmin(rate, simulation->actors[member].local_rate[lane] / classes->link_slowdown[member]);
     }
     set_rate(simulation, leader, lane, rate);
-    actor_queue_update(&simulation->queue, leader, &simulation->actors[leader], simulation->program.lane_count);
+    actor_queue_update(&simulation->queue, leader, &simulation->actors[leader], simulation->lanes);
 }
 
 static int compare_due(const void *a, const void *b) {
@@ -126,7 +133,7 @@ void rates_update(Simulation *simulation) {
         const int32_t index = simulation->changed[i];
         simulation->actors[index].changed = false;
         update_actor(simulation, index);
-        actor_queue_update(&simulation->queue, index, &simulation->actors[index], simulation->program.lane_count);
+        actor_queue_update(&simulation->queue, index, &simulation->actors[index], simulation->lanes);
     }
     simulation->changed_count = 0;
     if (cache->due_count > 1) {

@@ -146,6 +146,10 @@ static Snapshot take_snapshot(Simulation *simulation, const Boundary *boundary, 
         if (!is_member(place, i)) {
             continue;
         }
+        for (int depth = 0; depth < STEP_MAX_DEPTH; depth++) {
+            actor->slack_ps[depth] = least(actor->slack_ps[depth], actor->new_slack_ps);
+        }
+        actor->new_slack_ps = INT64_MAX;
         snapshot.slack_ps = least(snapshot.slack_ps, actor->slack_ps[place->depth]);
         actor->slack_ps[place->depth] = INT64_MAX;
         for (int lane = 0; lane < lanes; lane++) {
@@ -261,7 +265,7 @@ static void shift_clocks(Simulation *simulation, int32_t index, int64_t shift_ps
         actor->end_ps[lane] += shift_ps;
         actor->update_ps[lane] += shift_ps;
     }
-    actor_queue_update(&simulation->queue, index, actor, simulation->program.lane_count);
+    actor_queue_update(&simulation->queue, index, actor, simulation->lanes);
 }
 
 // The simulation's clock stays where it is and that of the step moves on by the observed part's periods; the others

@@ -22,7 +22,8 @@ static void mark_changed(Simulation *simulation, int32_t actor) {
     }
 }
 
-static void keep_span(Simulation *simulation, int32_t actor, int lane, const Instance *instance) {
+static void keep_span(Simulation *simulation, int32_t actor, int lane) {
+    const Instance *instance = walker_head(&simulation->walker, lane, simulation->actors[actor].ended[lane]);
     const int64_t shift = simulation->skipped_ps;
     simulation->spans = arena_grow(simulation->arena, simulation->spans, simulation->span_count,
                                    &simulation->span_capacity, sizeof *simulation->spans);
@@ -36,25 +37,36 @@ static void keep_span(Simulation *simulation, int32_t actor, int lane, const Ins
                              .end_s = (double)(simulation->now_ps + shift) * 1e-12}};
 }
 
+// A task of this lane has ended.
+static void look_at_waiting(Actor *actor, int lane) {
+    for (uint32_t left = actor->waiting[lane]; left; left &= left - 1) {
+        const int other = __builtin_ctz(left);
+        if (actor->ended[lane] >= actor->blocked_until[other]) {
+            actor->waiting[lane] &= ~(1u << other);
+            actor->look |= 1u << other;
+        }
+    }
+}
+
 // The task of this lane ended on this actor.
 static void end_task(Simulation *simulation, int32_t index, int lane) {
     Actor *actor = &simulation->actors[index];
-    const Instance *instance = walker_head(&simulation->walker, lane, actor->ended[lane]);
     const int64_t now = simulation->now_ps;
     if (index == simulation->observed) {
-        TaskSum *sum = &simulation->sums[instance->task];
+        TaskSum *sum = &simulation->sums[actor->task[lane]];
         sum->count++;
         sum->ps += now - actor->start_ps[lane];
         if (lane == 0) {
-            attribution_end(simulation, actor, instance);
+            attribution_end(simulation, actor);
         }
     }
     if (simulation->options.keep_spans) {
-        keep_span(simulation, index, lane, instance);
+        keep_span(simulation, index, lane);
     }
     actor->ended[lane]++;
     actor->done++;
-    actor_set_status(actor, lane, LANE_IDLE);
+    actor_set_idle(actor, lane);
+    look_at_waiting(actor, lane);
     actor->next_ps[lane] = INT64_MAX;
     actor->end_ps[lane] = now;
     if (actor->demand[lane]) {
@@ -66,9 +78,8 @@ static void end_task(Simulation *simulation, int32_t index, int lane) {
 }
 
 static void end_everywhere(Simulation *simulation, int32_t leader, int lane) {
-    const Instance *instance = walker_head(&simulation->walker, lane, simulation->actors[leader].ended[lane]);
-    const int32_t group = simulation->program.tasks[instance->task].group;
-    if (group < 0) {
+    const int32_t group = simulation->program.tasks[simulation->actors[leader].task[lane]].group;
+    if (group < 0 || simulation->classes.actors == 1) {
         end_task(simulation, leader, lane);
         return;
     }
@@ -83,7 +94,8 @@ static void end_everywhere(Simulation *simulation, int32_t leader, int lane) {
 static void start_on(Simulation *simulation, int32_t index, int lane, const Instance *instance) {
     Actor *actor = &simulation->actors[index];
     actor->host_bound[lane] = instance->issue_ps == simulation->now_ps && instance->issue_ps > 0;
-    actor_set_status(actor, lane, LANE_RUNNING);
+    actor_set_busy(actor, lane, LANE_RUNNING);
+    actor->task[lane] = instance->task;
     actor->start_ps[lane] = simulation->now_ps;
     actor->next_ps[lane] = INT64_MAX;
     if (index == simulation->observed && lane == 0) {
@@ -136,7 +148,7 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
     int32_t *arrived =
         &simulation
              ->arrived[(task->group * simulation->program.lane_count + lane) * simulation->classes.actors + members[0]];
-    actor_set_status(&simulation->actors[index], lane, LANE_ARRIVED);
+    actor_set_busy(&simulation->actors[index], lane, LANE_ARRIVED);
     simulation->actors[index].next_ps[lane] = INT64_MAX;
     if (++*arrived < count) {
         return;
@@ -154,12 +166,10 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
 
 // Notes what holds the head back, so that it is looked at again only when that has changed.
 static bool needs_met(const Instance *instance, int lane, Actor *actor) {
-    if (actor->ended[actor->blocking[lane]] < actor->blocked_until[lane]) {
-        return false;
-    }
-    for (int other = 0; other < ENGINE_LANES; other++) {
+    for (uint32_t left = instance->needs; left; left &= left - 1) {
+        const int other = __builtin_ctz(left);
         if (actor->ended[other] < instance->need[other]) {
-            actor->blocking[lane] = (uint8_t)other;
+            actor->waiting[other] |= 1u << lane;
             actor->blocked_until[lane] = instance->need[other];
             return false;
         }
@@ -167,37 +177,35 @@ static bool needs_met(const Instance *instance, int lane, Actor *actor) {
     return true;
 }
 
-static void note_slack(Actor *actor, int64_t slack_ps) {
-    for (int depth = 0; depth < STEP_MAX_DEPTH; depth++) {
-        actor->slack_ps[depth] = slack_ps < actor->slack_ps[depth] ? slack_ps : actor->slack_ps[depth];
+static void start_head(Simulation *simulation, int32_t index, int lane, const Instance *head) {
+    Actor *actor = &simulation->actors[index];
+    const int64_t slack_ps = simulation->now_ps - head->issue_ps;
+    if (slack_ps < 0) {
+        actor_set_busy(actor, lane, LANE_ISSUING);
+        actor->next_ps[lane] = head->issue_ps;
+        return;
+    }
+    actor->new_slack_ps = slack_ps < actor->new_slack_ps ? slack_ps : actor->new_slack_ps;
+    if (simulation->program.tasks[head->task].group < 0) {
+        start_alone(simulation, index, lane, head);
+    } else {
+        arrive(simulation, index, lane, head);
     }
 }
 
-// Tries the head of every idle lane. Returns the lanes without a head; *moved when something started.
-static uint32_t start_heads(Simulation *simulation, int32_t index, bool *moved) {
+// Starts what can.
+static void start_heads(Simulation *simulation, int32_t index) {
     Actor *actor = &simulation->actors[index];
-    uint32_t empty = 0;
-    for (uint32_t left = actor->idle; left; left &= left - 1) {
-        const int lane = __builtin_ctz(left);
+    while (actor->look) {
+        const int lane = __builtin_ctz(actor->look);
         const Instance *head = walker_head(&simulation->walker, lane, actor->ended[lane]);
+        actor->look &= actor->look - 1;
         if (!head) {
-            empty |= 1u << lane;
+            actor->empty |= 1u << lane;
         } else if (needs_met(head, lane, actor)) {
-            if (head->issue_ps > simulation->now_ps) {
-                actor_set_status(actor, lane, LANE_ISSUING);
-                actor->next_ps[lane] = head->issue_ps;
-            } else {
-                *moved = true;
-                note_slack(actor, simulation->now_ps - head->issue_ps);
-                if (simulation->program.tasks[head->task].group < 0) {
-                    start_alone(simulation, index, lane, head);
-                } else {
-                    arrive(simulation, index, lane, head);
-                }
-            }
+            start_head(simulation, index, lane, head);
         }
     }
-    return empty;
 }
 
 static void update_kept(Simulation *simulation) {
@@ -211,50 +219,53 @@ static void update_kept(Simulation *simulation) {
 }
 
 static bool actor_busy(const Simulation *simulation, const Actor *actor) {
-    return actor->idle != (1u << simulation->program.lane_count) - 1;
+    return actor->idle != simulation->lanes;
 }
 
-// Queues further instances while an idle lane of the stretch being walked has none. True when something was queued.
-static bool pull_for(Simulation *simulation, const Actor *actor, uint32_t empty) {
+static void look_at_pulled(Actor *actor, uint32_t lanes) {
+    actor->look |= actor->empty & lanes;
+    actor->empty &= ~lanes;
+}
+
+// Queues further instances while an idle lane of the stretch being walked has none.
+static void pull_for(Simulation *simulation, Actor *actor) {
     Walker *walker = &simulation->walker;
-    bool pulled = false;
     const int32_t *kept = simulation->classes.actors == 1 ? actor->ended : simulation->kept;
     while (!walker->ended) {
-        const uint32_t early = empty & walker_early_lanes(walker);
+        const uint32_t early = actor->empty & walker_early_lanes(walker);
         int lane_pulled = -1;
         if (early) {
             lane_pulled = __builtin_ctz(early);
             walker_pull_early(walker, lane_pulled, kept);
-        } else if ((empty & walker_lanes(walker)) || !actor_busy(simulation, actor)) {
+        } else if ((actor->empty & walker_lanes(walker)) || !actor_busy(simulation, actor)) {
             lane_pulled = walker_pull(walker, kept);
         }
         if (lane_pulled < 0) {
             break;
         }
         simulation->pulled_lanes |= 1u << lane_pulled;
-        pulled = true;
-        empty &= ~(1u << lane_pulled);
+        look_at_pulled(actor, 1u << lane_pulled);
         if (!actor_busy(simulation, actor)) {
             break;  // perhaps this one can start
         }
     }
-    return pulled;
 }
 
 static void settle_actor(Simulation *simulation, int32_t index) {
     Actor *actor = &simulation->actors[index];
-    bool again = true;
-    while (again) {
-        bool moved = false;
-        actor->empty = start_heads(simulation, index, &moved);
-        again = moved || (actor->empty && pull_for(simulation, actor, actor->empty));
-    }
+    do {
+        start_heads(simulation, index);
+        if (actor->empty) {
+            pull_for(simulation, actor);
+        }
+    } while (actor->look);
 }
 
 // What one actor had queued may be startable on others at once.
 static void touch_hungry(Simulation *simulation) {
     for (int32_t i = 0; simulation->classes.actors > 1 && i < simulation->classes.actors; i++) {
         if (simulation->actors[i].empty & simulation->pulled_lanes) {
+            look_at_pulled(&simulation->actors[i], simulation->pulled_lanes);
             touch(simulation, i);
         }
     }
@@ -268,11 +279,12 @@ static void settle(Simulation *simulation) {
             continue;
         }
         const int32_t actor = simulation->touched[simulation->touched_first++];
-        simulation->touched_first %= simulation->classes.actors;
+        simulation->touched_first -=
+            simulation->touched_first >= simulation->classes.actors ? simulation->classes.actors : 0;
         simulation->touched_count--;
         simulation->actors[actor].touched = false;  // may be touched again by somebody else's collective
         settle_actor(simulation, actor);
-        actor_queue_update(&simulation->queue, actor, &simulation->actors[actor], simulation->program.lane_count);
+        actor_queue_update(&simulation->queue, actor, &simulation->actors[actor], simulation->lanes);
     }
     if (simulation->changed_count > 0) {
         rates_update(simulation);
@@ -281,19 +293,20 @@ static void settle(Simulation *simulation) {
 
 static void end_due(Simulation *simulation, int32_t index) {
     Actor *actor = &simulation->actors[index];
-    for (int lane = 0; lane < simulation->program.lane_count; lane++) {
+    for (uint32_t left = simulation->lanes & ~actor->idle; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
         if (actor->next_ps[lane] != simulation->now_ps) {
             continue;
         }
         if (actor->status[lane] == LANE_ISSUING) {
-            actor_set_status(actor, lane, LANE_IDLE);
+            actor_set_idle(actor, lane);
             actor->next_ps[lane] = INT64_MAX;
             touch(simulation, index);
         } else {
             end_everywhere(simulation, index, lane);
         }
     }
-    actor_queue_update(&simulation->queue, index, actor, simulation->program.lane_count);
+    actor_queue_update(&simulation->queue, index, actor, simulation->lanes);
 }
 
 static Status check_all_ended(const Simulation *simulation, Error *error) {
@@ -313,18 +326,19 @@ static Status check_all_ended(const Simulation *simulation, Error *error) {
 }
 
 Status simulation_run(Simulation *simulation, Error *error) {
-    const ActorQueue *queue = &simulation->queue;
+    ActorQueue *queue = &simulation->queue;
+    const Actor *actors = simulation->actors;
     for (int32_t i = 0; i < simulation->classes.actors; i++) {
         touch(simulation, i);
     }
     settle(simulation);
     int64_t next_update = 0;
-    int32_t first = actor_queue_first(queue);
+    int32_t first = actor_queue_first(queue, actors, simulation->lanes);
     while (queue->key[first] != INT64_MAX) {
         simulation->now_ps = queue->key[first];
         while (queue->key[first] == simulation->now_ps) {
             end_due(simulation, first);
-            first = actor_queue_first(queue);
+            first = actor_queue_first(queue, actors, simulation->lanes);
         }
         if (simulation->classes.actors > 1 && simulation->events >= next_update) {
             update_kept(simulation);
@@ -334,7 +348,7 @@ Status simulation_run(Simulation *simulation, Error *error) {
         if (!simulation->options.unroll) {
             repetition_check(simulation);
         }
-        first = actor_queue_first(queue);
+        first = actor_queue_first(queue, actors, simulation->lanes);
     }
     return check_all_ended(simulation, error);
 }

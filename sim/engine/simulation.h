@@ -19,9 +19,13 @@ typedef struct Actor {
     int32_t ended[ENGINE_LANES];    // tasks of the lane that have ended
     uint16_t demand[ENGINE_LANES];  // of what is running; 0 nothing
     uint8_t status[ENGINE_LANES];
-    uint32_t idle;                        // lanes whose status that is
-    uint8_t blocking[ENGINE_LANES];       // the lane that held the head back when it was looked at last,
-    int32_t blocked_until[ENGINE_LANES];  // and how many tasks of that lane must have ended
+    // Sets of lanes. An idle lane is looked at once its task has ended, something is queued for it or what held it
+    // back has ended; it then starts, or is empty, or waits for another lane.
+    uint32_t idle;
+    uint32_t look, empty;                 // of the idle ones: to be looked at; nothing was queued
+    uint32_t waiting[ENGINE_LANES];       // per lane: idle ones whose head it holds back
+    int32_t blocked_until[ENGINE_LANES];  // how many tasks of that lane must have ended
+    int32_t task[ENGINE_LANES];           // running
     bool host_bound[ENGINE_LANES];        // the running or last task started the moment the host issued it
     int32_t leader[ENGINE_LANES];         // running collective: the actor that keeps its clock
     double remaining_ps[ENGINE_LANES];    // isolated time left at update_ps (kept by the leader)
@@ -30,16 +34,22 @@ typedef struct Actor {
     int64_t update_ps[ENGINE_LANES];
     int64_t start_ps[ENGINE_LANES];
     int64_t end_ps[ENGINE_LANES];      // of the last ended task
-    int64_t slack_ps[STEP_MAX_DEPTH];  // least time between issue and start since the depth's last boundary
+    int64_t slack_ps[STEP_MAX_DEPTH];  // least time between issue and start since the depth's last boundary,
+    int64_t new_slack_ps;              // and since the last boundary of any depth
     int64_t done;                      // tasks ended, skipped ones included
-    uint32_t empty;                    // idle lanes for which nothing was queued
     bool touched;                      // in the list of this instant
     bool changed;                      // runs something else than before this instant
 } Actor;
 
-static inline void actor_set_status(Actor *actor, int lane, LaneStatus status) {
+static inline void actor_set_idle(Actor *actor, int lane) {
+    actor->status[lane] = LANE_IDLE;
+    actor->idle |= 1u << lane;
+    actor->look |= 1u << lane;
+}
+
+static inline void actor_set_busy(Actor *actor, int lane, LaneStatus status) {
     actor->status[lane] = (uint8_t)status;
-    actor->idle = status == LANE_IDLE ? actor->idle | 1u << lane : actor->idle & ~(1u << lane);
+    actor->idle &= ~(1u << lane);
 }
 
 typedef struct Attribution {
@@ -61,7 +71,8 @@ typedef struct ActorQueue {
     int64_t *key;        // per actor: its earliest next_ps
     int32_t *heap, *at;  // actors by (key, actor); place of an actor in the heap
     int32_t count;
-    bool scanned;  // so few actors that looking at all keys is quicker than keeping the heap
+    bool scanned;    // so few actors that looking at all keys is quicker than keeping the heap
+    uint32_t stale;  // scanned: actors whose key is found anew when it is asked for
 } ActorQueue;
 
 typedef struct RateCache RateCache;
@@ -81,6 +92,7 @@ typedef struct Simulation {
     int32_t touched_first, touched_count;
     int32_t *changed;
     int32_t changed_count;
+    uint32_t lanes;              // all of the program
     uint32_t pulled_lanes;       // lanes that got tasks since other actors last looked
     int32_t kept[ENGINE_LANES];  // tasks ended on every actor: older instances are forgotten
     int32_t observed;            // the actor of attribution and totals
@@ -103,7 +115,7 @@ void rates_update(Simulation *simulation);
 
 // ---- attribution.c
 void attribution_start(Simulation *simulation, const Actor *actor, const Instance *instance);
-void attribution_end(Simulation *simulation, const Actor *actor, const Instance *instance);
+void attribution_end(Simulation *simulation, const Actor *actor);
 void attribution_finish(Simulation *simulation, const Actor *actor);
 
 // ---- repetition.c
@@ -114,10 +126,23 @@ void repetition_check(Simulation *simulation);
 void actor_queue_init(ActorQueue *queue, int32_t actors, Arena *arena);
 void actor_queue_sift(ActorQueue *queue, int32_t actor);
 
+static inline int64_t actor_next(const Actor *actor, uint32_t lanes) {
+    int64_t next = INT64_MAX;
+    for (uint32_t busy = lanes & ~actor->idle; busy; busy &= busy - 1) {
+        const int64_t of_lane = actor->next_ps[__builtin_ctz(busy)];
+        next = of_lane < next ? of_lane : next;
+    }
+    return next;
+}
+
 // The actor with the least key, of equal ones the lowest.
-static inline int32_t actor_queue_first(const ActorQueue *queue) {
+static inline int32_t actor_queue_first(ActorQueue *queue, const Actor *actors, uint32_t lanes) {
     if (!queue->scanned) {
         return queue->heap[0];
+    }
+    for (; queue->stale; queue->stale &= queue->stale - 1) {
+        const int actor = __builtin_ctz(queue->stale);
+        queue->key[actor] = actor_next(&actors[actor], lanes);
     }
     int32_t first = 0;
     for (int32_t i = 1; i < queue->count; i++) {
@@ -126,15 +151,14 @@ static inline int32_t actor_queue_first(const ActorQueue *queue) {
     return first;
 }
 
-static inline void actor_queue_update(ActorQueue *queue, int32_t actor, const Actor *state, int lanes) {
-    int64_t next = state->next_ps[0];
-    for (int lane = 1; lane < lanes; lane++) {
-        next = state->next_ps[lane] < next ? state->next_ps[lane] : next;
+static inline void actor_queue_update(ActorQueue *queue, int32_t actor, const Actor *state, uint32_t lanes) {
+    if (queue->scanned) {
+        queue->stale |= 1u << actor;
+        return;
     }
+    const int64_t next = actor_next(state, lanes);
     if (next != queue->key[actor]) {
         queue->key[actor] = next;
-        if (!queue->scanned) {
-            actor_queue_sift(queue, actor);
-        }
+        actor_queue_sift(queue, actor);
     }
 }

@@ -37,18 +37,25 @@ static void ring_grow(LaneRing *ring, int32_t kept, Arena *arena) {
     ring->mask = size - 1;
 }
 
-static void find_needs(const Walker *walker, const EngineTask *task, int32_t layer, int32_t micro_step, int32_t *need) {
+static void need_at_least(Instance *instance, int lane, int32_t count) {
+    if (count > instance->need[lane]) {
+        instance->need[lane] = count;
+        instance->needs |= 1u << lane;
+    }
+}
+
+static void find_needs(const Walker *walker, const EngineTask *task, int32_t layer, int32_t micro_step,
+                       Instance *instance) {
     const EngineProgram *compiled = walker->compiled;
-    memset(need, 0, ENGINE_LANES * sizeof *need);
+    memset(instance->need, 0, sizeof instance->need);
+    instance->needs = 0;
     for (int32_t i = 0; i < task->wait_count; i++) {
         const EventSite *site = &compiled->sites[task->first_wait + i];
-        const int32_t count = walker->slot_counts[event_site_slot(site, layer, micro_step)];
-        need[site->lane] = count > need[site->lane] ? count : need[site->lane];
+        need_at_least(instance, site->lane, walker->slot_counts[event_site_slot(site, layer, micro_step)]);
     }
     for (uint32_t left = task->group >= 0 ? compiled->siblings[task->lane] : 0; left; left &= left - 1) {
         const int other = __builtin_ctz(left);
-        const int32_t count = walker->rings[other].last_collective;
-        need[other] = count > need[other] ? count : need[other];
+        need_at_least(instance, other, walker->rings[other].last_collective);
     }
 }
 
@@ -59,7 +66,7 @@ static Instance *queue_task(Walker *walker, int32_t index, int32_t layer, int32_
         ring_grow(ring, kept[task->lane], walker->arena);
     }
     Instance *instance = &ring->slots[(uint32_t)ring->pulled++ & ring->mask];
-    find_needs(walker, task, layer, micro_step, instance->need);
+    find_needs(walker, task, layer, micro_step, instance);
     instance->task = index;
     instance->layer = layer;
     instance->micro_step = micro_step;
@@ -169,7 +176,8 @@ int walker_pull(Walker *walker, const int32_t *kept) {
         }
         while (walker->task < segment->task_count) {
             const int32_t index = segment->first_task + walker->task++;
-            if (step_guard_open(program, &program->tasks[index], walker->layer) &&
+            const bool guarded = walker->compiled->tasks[index].guard != 0;
+            if ((!guarded || step_guard_open(program, &program->tasks[index], walker->layer)) &&
                 reach_task(walker, index, walker->micro_step + segment->micro_offset, kept)) {
                 return walker->compiled->tasks[index].lane;
             }

@@ -9,9 +9,11 @@
 
 typedef struct Instance {
     int32_t need[ENGINE_LANES];  // per lane: tasks ended before this one may start
+    uint32_t needs;              // lanes of which any must have
+    int32_t task;
     int64_t issue_ps;
     int64_t position;  // in issue order
-    int32_t task, layer, micro_step;
+    int32_t layer, micro_step;
 } Instance;
 
 typedef struct LaneRing {
