@@ -137,6 +137,10 @@ static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *p
         warn(prediction, arena_format(arena, "%d tokens are more than the %d that %s was made for", plan->seq,
                                       request->model.max_seq, request->model.name));
     }
+    const char *padded = target_vocab_note(request->target, &request->model, plan->mesh.size[AXIS_TP], arena);
+    if (padded) {
+        warn(prediction, padded);
+    }
 }
 
 static void derive(const Predictor *predictor, Arena *arena, Prediction *prediction) {

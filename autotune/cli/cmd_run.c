@@ -32,7 +32,16 @@ static Status print_record(const Cli *cli, const RunRecord *record, Error *error
     return table_run(record, stdout, error);
 }
 
+static void say_vocabulary(const MeasuredRun *run) {
+    const int tp = run->run.plan.mesh.size[AXIS_TP];
+    const char *note = target_vocab_note(run->target, &run->run.model, tp, &run->cli->arena);
+    if (note) {
+        fprintf(stderr, "ndtune: %s\n", note);
+    }
+}
+
 static Status run_and_save(MeasuredRun *run, Store *store, Error *error) {
+    say_vocabulary(run);
     TRY(measured_run_prices(run, store, error));
     TRY(measured_run_predict(run, error));
     const Status status = measured_run_execute(run, error);

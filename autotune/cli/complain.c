@@ -30,6 +30,7 @@ static void underline(const Cli *cli) {
 }
 
 void cli_complain(const Cli *cli, const Error *error) {
+    fflush(stdout);  // with both in one file the error begins a line
     if (cli->blame > 0 && cli->blame < cli->argc) {
         underline(cli);
     }

@@ -55,6 +55,10 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d",
                             HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim);
     }
+    if (target->vocab_uneven && model->vocab % plan->mesh.size[AXIS_TP] != 0) {
+        return arena_format(arena, "the executor splits a vocabulary evenly, and tp=%d does not divide %d entries",
+                            plan->mesh.size[AXIS_TP], model->vocab);
+    }
     if (plan->precision != DTYPE_FP32 && !on_gpu(device)) {
         return arena_format(arena, "the executor computes in fp32 on the cpu, not in %s", dtype_name(plan->precision));
     }

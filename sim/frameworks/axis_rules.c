@@ -28,8 +28,8 @@ typedef struct Divisible {
 } Divisible;
 
 // Embedding and head are split over the vocabulary, except in Hugging Face's plan.
-static bool splits_vocabulary(const Target *target) {
-    return target->tp_flavour != TP_HF;
+static bool splits_vocabulary_evenly(const Target *target) {
+    return target->tp_flavour != TP_HF && !target->vocab_uneven;
 }
 
 static const char *check_tp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
@@ -38,7 +38,7 @@ static const char *check_tp(const Target *target, const ModelSpec *model, const 
                                {model->heads, "attention heads"},
                                {model->ffn, "feed-forward columns"},
                                {target_vocab(target, model, tp), "vocabulary entries"}};
-    const size_t count = splits_vocabulary(target) ? 4 : 3;
+    const size_t count = splits_vocabulary_evenly(target) ? 4 : 3;
     int64_t common = 0;
     for (size_t i = 0; i < count; i++) {
         common = gcd(sizes[i].size, common);
@@ -52,6 +52,11 @@ static const char *check_tp(const Target *target, const ModelSpec *model, const 
     return NULL;
 }
 
+const char *multiples_around(int64_t number, int64_t step, Arena *arena) {
+    const long long below = number - number % step, above = below + step;
+    return below > 0 ? arena_format(arena, "%lld or %lld", below, above) : arena_format(arena, "%lld", above);
+}
+
 static const char *check_cp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     (void)model;
     const int cp = plan->mesh.size[AXIS_CP];
@@ -60,11 +65,9 @@ static const char *check_cp(const Target *target, const ModelSpec *model, const 
     if (seq % chunks == 0) {
         return NULL;
     }
-    const int below = seq - seq % chunks;
-    const char *other =
-        below > 0 ? arena_format(arena, "%d or %d", below, below + chunks) : arena_format(arena, "%d", chunks);
+    const int64_t step = (int64_t)chunks * (target->seq_by_tp ? plan->mesh.size[AXIS_TP] : 1);
     return arena_format(arena, "seq=%d cannot be cut into the %d equal chunks of cp=%d: use seq %s, or a smaller cp",
-                        seq, chunks, cp, other);
+                        seq, chunks, cp, multiples_around(seq, step, arena));
 }
 
 const AxisRule axis_rules[AXIS_COUNT] = {[AXIS_CP] = check_cp, [AXIS_TP] = check_tp};

@@ -26,7 +26,10 @@ const char *export_model_path(const ConfigJob *job, bool *known) {
     if (!path) {
         return published ? published : job->model->name;
     }
-    const char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    if (strcmp(file, "config.json") != 0) {
+        return path;  // a folder is loaded by the file of that name, any other file by its own
+    }
     return slash == NULL ? "." : slash == path ? "/" : arena_format(job->arena, "%.*s", (int)(slash - path), path);
 }
 

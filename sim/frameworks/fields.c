@@ -77,8 +77,10 @@ static const TargetField fields[] = {
     FIELD(runtime.communicator_bytes),
     FIELD(runtime.allocator_slack),
     FIELD(runtime.relative_uncertainty),
-    // How its runs are published, and words.
+    // How its runs are published, what it takes, and words.
     WORDS(reduces_often_bf16),
+    WORDS(vocab_uneven),
+    WORDS(seq_by_tp),
     WORDS(rank_order_note),
 };
 

@@ -171,11 +171,21 @@ Fp8Recipe target_default_fp8(const Target *target) {
 }
 
 int target_vocab(const Target *target, const ModelSpec *model, int tp) {
-    if (target->vocab_multiple == 0) {
+    if (target->vocab_multiple == 0 && !target->vocab_uneven) {
         return model->vocab;
     }
-    const int multiple = target->vocab_multiple * tp;
+    const int multiple = (target->vocab_uneven ? 1 : target->vocab_multiple) * tp;
     return (model->vocab + multiple - 1) / multiple * multiple;
+}
+
+const char *target_vocab_note(const Target *target, const ModelSpec *model, int tp, Arena *arena) {
+    const int vocab = target_vocab(target, model, tp);
+    return target->vocab_multiple == 0 || vocab == model->vocab
+               ? NULL
+               : arena_format(arena,
+                              "%s pads the vocabulary from %d to %d entries, a multiple of %d x tp: the padded ones "
+                              "take part in the loss",
+                              target->name, model->vocab, vocab, target->vocab_multiple);
 }
 
 Target target_run_by(const Target *program, const Target *runner) {

@@ -105,6 +105,8 @@ typedef struct Target {
     int max_zero;
     bool always_reshards;  // stage 3: its configuration cannot keep gathered parameters until backward
     int vocab_multiple;    // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
+    bool vocab_uneven;     // splits a vocabulary that tp does not divide: the last rank has fewer rows
+    bool seq_by_tp;        // the sequence is a multiple of 2 x cp x tp, whatever the mesh
     AttentionKernel default_attention;
     Fused default_fused;
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
@@ -132,8 +134,12 @@ int target_default_zero(const Target *target, const Mesh *mesh);
 CpRotate target_default_rotate(const Target *target);
 Fp8Recipe target_default_fp8(const Target *target);
 
-// Vocabulary entries as the target trains them: padded where it pads, so that tp divides them.
+// Vocabulary entries as the target trains them: padded where it pads, so that tp divides them. Of an uneven split: tp
+// times the rows of the fullest rank.
 int target_vocab(const Target *target, const ModelSpec *model, int tp);
+
+// One sentence where it pads (arena text); NULL.
+const char *target_vocab_note(const Target *target, const ModelSpec *model, int tp, Arena *arena);
 
 // The program of one target with the runtime costs of another: what is predicted when the executor runs the program of
 // a framework.

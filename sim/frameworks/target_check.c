@@ -110,6 +110,19 @@ static const char *check_cuts(const Check *check) {
     return reason;
 }
 
+// One divisor that is asserted on every mesh, whether cp and tp cut or not.
+static const char *check_sequence(const Check *check) {
+    const int cp = axis_size(check, AXIS_CP), tp = axis_size(check, AXIS_TP);
+    const int64_t divisor = INT64_C(2) * cp * tp;
+    if (!check->target->seq_by_tp || check->plan->seq % divisor == 0) {
+        return NULL;
+    }
+    return arena_format(check->arena,
+                        "%s takes sequences that are a multiple of 2 x cp x tp = %lld, and seq is %d: use seq %s",
+                        check->target->name, (long long)divisor, check->plan->seq,
+                        multiples_around(check->plan->seq, divisor, check->arena));
+}
+
 static const char *check_local_tokens(const Check *check) {
     const int tp = axis_size(check, AXIS_TP);
     const int cp = axis_size(check, AXIS_CP);
@@ -251,9 +264,10 @@ static const char *check_token_count(const Check *check) {
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
     static const char *(*const rules[])(const Check *) = {
-        check_positive, check_axes,        check_replicate, check_zero,      check_recompute, check_reshard,
-        check_overlap,  check_fp8,         check_master,    check_attention, check_cuts,      check_local_tokens,
-        check_rotation, check_token_count, check_structure, check_framework, check_order,     check_reduce_dtype};
+        check_positive,  check_axes,      check_replicate,    check_zero,        check_recompute,
+        check_reshard,   check_overlap,   check_fp8,          check_master,      check_attention,
+        check_cuts,      check_sequence,  check_local_tokens, check_rotation,    check_token_count,
+        check_structure, check_framework, check_order,        check_reduce_dtype};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -165,7 +165,7 @@ Test(cli_text, a_file_is_one_with_or_without_its_folder) {
     remove("cl-of-a-test");
     remove("model-of-a-test");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
-    cr_expect(strstr(run.out, "MODEL = \".\"\n"), "%s", run.out);
+    cr_expect(strstr(run.out, "MODEL = \"model-of-a-test\"\n"), "%s", run.out);
     program_run_free(&run);
     temp_dir_remove(folder.path);
 }

@@ -19,8 +19,10 @@ static const TargetVersion torchtitan_0_2 = {
         SET(replicas_each_step, true),  // never calls set_requires_gradient_sync (1.2; tests/frameworks:
                                         // replicate2_shard2_accumulate)
         SET(tp_copies, true),  // torch.distributed._functional_collectives: cat of chunks where the dimension is not 0
-        SET(allocator, ALLOCATOR_EXPANDABLE),          // its run_train.sh
-        SET(fp8_flavour, FP8_TORCHAO),                 // Float8LinearConverter
+        SET(allocator, ALLOCATOR_EXPANDABLE),  // its run_train.sh
+        SET(fp8_flavour, FP8_TORCHAO),         // Float8LinearConverter
+        SET(vocab_uneven, true),  // DTensor shards rows unevenly: apply_tp of 1003 entries over 2 ranks trains as one
+        SET(seq_by_tp, true),     // ParallelDims.seq_len_divisor of 0.2.2, asserted by every parallelize
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (2.1)
         SET(default_fused, FUSED_COMPILED),            // its published recipes compile each block
         SET(tp_overlap_exposed, 0.65),                 // async TP (accuracy-notes.md 2)
@@ -42,6 +44,7 @@ static const TargetVersion torchtitan_0_1 = {
     .until = "2025-04",
     .evidence = "45 published runs",
     .settings = SETTINGS(
+        SET(seq_by_tp, false),               // v0.1.0 asserts nothing of the kind
         SET(allocator, ALLOCATOR_SEGMENTS),  // its logs of 2024-12 and 2025-02, first step and later: 42.1 and 49.6 GiB
         SET(loss_fp32_copies[FUSED_COMPILED], 3)),  // Inductor kept the log-softmax: compiled runs held what eager do
 };
@@ -62,6 +65,7 @@ static const TargetVersion torchtitan_head = {
     .extends = &torchtitan_0_2,
     .evidence = "unvalidated",
     .settings = SETTINGS(
+        SET(seq_by_tp, false),               // counts tokens of a micro-batch instead (trainer.py)
         SET(cp_scatters, true),              // gradients are reduced back at the local_map boundary (2.1)
         SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (2.1)
         // Its loss runs on an eighth of the tokens at a time (ChunkedLossWrapper, which our file of it sets): no fp32

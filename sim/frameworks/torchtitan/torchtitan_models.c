@@ -42,6 +42,20 @@ const char *torchtitan_refuse(const ConfigJob *job) {
     return NULL;
 }
 
+// As RoPEScalingArgs of v0.2.2's models/llama3/model/args.py has it; linear scaling has no place there.
+static void write_rope_scaling(const RopeScaling *scaling, FILE *out) {
+    if (scaling->factor > 0 && scaling->original > 0) {
+        fprintf(out,
+                ", rope_scaling_args scaling_factor %g, low_freq_factor %g, high_freq_factor %g, "
+                "original_max_position_embeddings %.0f",
+                scaling->factor, scaling->low, scaling->high, scaling->original);
+    } else if (scaling->factor > 0) {
+        fprintf(out, ", and a linear rope scaling of %g, which torchtitan's llama3 does not have", scaling->factor);
+    } else {
+        fputs(", no rope scaling (torchtitan scales by itself: rope_scaling_args scaling_factor 1)", out);
+    }
+}
+
 void torchtitan_notes(const ConfigJob *job, FILE *out) {
     const ModelSpec *model = job->model;
     if (torchtitan_model(model)) {
@@ -49,7 +63,9 @@ void torchtitan_notes(const ConfigJob *job, FILE *out) {
     }
     fprintf(out,
             "Model: register %s among torchtitan's llama3 flavors: dim %d, n_layers %d, n_heads %d, n_kv_heads %d, "
-            "feed-forward width %d, vocab_size %d, rope_theta %.0f.\n",
+            "feed-forward width %d, vocab_size %d, rope_theta %.0f, norm_eps %g",
             model->name, model->hidden, model->layers, model->heads, model->kv_heads, model->ffn, model->vocab,
-            model->rope_theta);
+            model->rope_theta, model->norm_eps);
+    write_rope_scaling(&model->rope_scaling, out);
+    fputs(".\n", out);
 }

@@ -180,6 +180,19 @@ Test(export_files, the_name_of_a_model_ends_no_string_and_no_comment) {
     }
 }
 
+// from_pretrained takes a folder with a config.json, or a file of another name by itself.
+Test(export_files, a_config_of_another_name_is_loaded_by_that_name) {
+    Case made;
+    Error error = {0};
+    const TrainPlan plan = PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = 3, .fused = FUSED_EAGER);
+    case_fill(&made, "/m/llama_tp3.json", "accelerate", &plan);
+    char *text = exported("hf-trainer", &made, &error);
+    cr_assert_not_null(text, "%s", error.message);
+    cr_expect(strstr(text, "MODEL = \"/m/llama_tp3.json\"\n"), "%s", text);
+    free(text);
+    arena_free(&made.arena);
+}
+
 Test(export_files, a_path_that_is_no_utf8_is_refused) {
     Case made;
     Error error = {0};

@@ -130,6 +130,57 @@ Test(target_check, only_targets_that_split_the_vocabulary_mind_its_size) {
     check_reason(ndtune, &plan, "tp=2 does not divide the model's 128255 vocabulary entries: use tp 1");
 }
 
+static const Target *target_of(const char *name) {
+    const Target *target = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find(name, &target, &error), STATUS_OK);
+    return target;
+}
+
+Test(target_check, torchtitan_splits_any_vocabulary_and_counts_the_fullest_rank) {
+    const Target *torchtitan = target_of("torchtitan@0.2");
+    model.vocab = 1003;
+    TrainPlan plan = plan_of(torchtitan, 1, 1, 1, 2);
+    check_legal(torchtitan, &plan);
+    cr_expect_eq(target_vocab(torchtitan, &model, 2), 2 * 502);
+    cr_expect_eq(target_vocab(torchtitan, &model, 1), 1003);
+    cr_expect_null(target_vocab_note(torchtitan, &model, 2, &arena));
+}
+
+Test(target_check, a_padded_vocabulary_is_said) {
+    model.vocab = 1005;
+    cr_expect_str_eq(target_vocab_note(target_of("megatron"), &model, 3, &arena),
+                     "megatron pads the vocabulary from 1005 to 1152 entries, a multiple of 128 x tp: the padded ones "
+                     "take part in the loss");
+    model.vocab = 1152;
+    cr_expect_null(target_vocab_note(target_of("megatron"), &model, 3, &arena));
+}
+
+// torchtitan 0.2.2 asserts ParallelDims.seq_len_divisor, tp * 2 * cp, on every mesh; 0.1 and what follows do not.
+Test(target_check, a_sequence_of_torchtitan_divides_by_2_x_cp_x_tp) {
+    const Target *torchtitan = target_of("torchtitan@0.2");
+    TrainPlan plan = plan_of(torchtitan, 1, 2, 2, 2);
+    check_legal(torchtitan, &plan);
+    plan.seq = 4100;
+    plan.micro_batch = 2;
+    check_reason(torchtitan, &plan,
+                 "torchtitan takes sequences that are a multiple of 2 x cp x tp = 8, and seq is 4100: use seq 4096 or "
+                 "4104");
+    plan.seq = 4097;
+    check_reason(torchtitan, &plan,
+                 "seq=4097 cannot be cut into the 4 equal chunks of cp=2: use seq 4096 or 4104, or a smaller cp");
+    plan = plan_of(torchtitan, 1, 8, 1, 1);
+    plan.seq = 45;
+    check_reason(torchtitan, &plan,
+                 "torchtitan takes sequences that are a multiple of 2 x cp x tp = 2, and seq is 45: use seq 44 or 46");
+    plan.seq = 1;
+    check_reason(torchtitan, &plan,
+                 "torchtitan takes sequences that are a multiple of 2 x cp x tp = 2, and seq is 1: use seq 2");
+    plan.seq = 45;
+    check_legal(target_of("torchtitan@0.1"), &plan);
+    check_legal(target_of("torchtitan@head"), &plan);
+}
+
 Test(target_check, zigzag_cuts_the_sequence_into_twice_cp_chunks) {
     TrainPlan plan = plan_of(ndtune, 1, 1, 4, 1);
     plan.seq = 4096 + 8;
