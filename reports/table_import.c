@@ -27,9 +27,12 @@ static void print_plan(const char *name, const Prediction *prediction, const Tun
 static void print_verdict(const ImportReport *report, const Explanation *pair, FILE *out) {
     const AdviceReport *advice = report->advice;
     if (report->import->refusal || advice->reason) {
+        const bool fits_not = !report->import->refusal && advice->legal;
         fprintf(out, "\n%sYours%s%s %s\n", colour(out, COLOUR_BAD),
-                advice->legal ? "" : " cannot run:", colour(out, COLOUR_END),
-                report->import->refusal ? report->import->refusal : advice->reason);
+                fits_not                          ? ""
+                : report->import->refusal_is_ours ? " is not predicted:"
+                                                  : " cannot run:",
+                colour(out, COLOUR_END), report->import->refusal ? report->import->refusal : advice->reason);
         return;
     }
     if (!advice->best) {

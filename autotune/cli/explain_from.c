@@ -199,7 +199,10 @@ static Status report_advice(Cli *cli, const Import *import, const Writable *writ
     if (import->refusal || advice->reason) {
         const bool runs = !import->refusal && advice->legal;  // then the reason says that it does not fit
         error_set(error, STATUS_INFEASIBLE, "the plan of %s %s%s", import->path,
-                  runs ? "" : "cannot run: ", import->refusal ? import->refusal : advice->reason);
+                  runs                      ? ""
+                  : import->refusal_is_ours ? "is not predicted: "
+                                            : "cannot run: ",
+                  import->refusal ? import->refusal : advice->reason);
         return runs && leaves_out(import) ? error_hint(error, "the file also says what the prediction leaves out "
                                                               "(above): your run may need less")
                                           : error->status;
@@ -232,13 +235,16 @@ static Status advise_in(Cli *cli, Store *store, const Import *import, TuneReques
     return report_advice(cli, import, &writable, &advice, error);
 }
 
-// A file that names a model of the hub that has a preset says --model; a flavor such as "8B" names several.
+// A file that names a model of the hub that has a preset, or one that its reader knows, says --model; a flavor alone,
+// such as "8B", names several.
 static void say_model(Cli *cli, const Import *import) {
     ModelSpec model;
     Error unknown = {0};
-    if (!cli_given(cli, OPTION_MODEL) && import->model && strchr(import->model, '-') &&
-        model_find(import->model, &cli->arena, &model, &unknown) == STATUS_OK) {
-        cli->options.values[OPTION_MODEL] = (OptionValue){.given = true, .text = import->model, .argument = -1};
+    const char *name = import->preset                                ? import->preset
+                       : import->model && strchr(import->model, '-') ? import->model
+                                                                     : NULL;
+    if (!cli_given(cli, OPTION_MODEL) && name && model_find(name, &cli->arena, &model, &unknown) == STATUS_OK) {
+        cli->options.values[OPTION_MODEL] = (OptionValue){.given = true, .text = name, .argument = -1};
     }
 }
 

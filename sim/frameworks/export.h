@@ -60,8 +60,8 @@ typedef struct ExportFormat {
 // Each line of text behind `comment`, escaped: nothing in it ends the comment.
 void export_comment(const char *text, const char *comment, FILE *out);
 
-// What transformers loads: the folder of a config.json, another file itself, or the published name of a preset; *known says which of them it
-// is and not just ndtune's own name of the sizes.
+// What transformers loads: the folder of a config.json, another file itself, or the published name of a preset; *known
+// says which of them it is and not just ndtune's own name of the sizes.
 const char *export_model_path(const ConfigJob *job, bool *known);
 
 // "LlamaDecoderLayer": the class that FSDP wraps.

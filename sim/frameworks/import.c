@@ -2,6 +2,7 @@
 
 #include "sim/frameworks/import.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,19 @@ void import_find(Import *import, FindingKind kind, const char *path, const char 
     import->findings[import->finding_count++] =
         (ImportFinding){kind, path ? escape_line_text(path, import->arena) : NULL, node ? node->line : 0,
                         escape_line_text(sentence, import->arena)};
+}
+
+void import_refuse(Import *import, const char *path, const char *format, ...) {
+    char sentence[ERROR_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    import_find(import, FINDING_UNMODELLED, path, "%s", sentence);
+    if (!import->refusal) {
+        import->refusal = import->findings[import->finding_count - 1].sentence;
+        import->refusal_is_ours = true;
+    }
 }
 
 void import_say_offload(Import *import, const char *path, const char *to) {
@@ -86,13 +100,25 @@ static Status wrong(const Import *import, const ConfigNode *node, const char *pa
                      node->kind == NODE_SCALAR ? "\"" : "");
 }
 
+// A whole number as YAML and TOML spell it: 500_000 too.
+static bool parse_number(const Import *import, const char *text, int64_t *number) {
+    char *plain = arena_text(import->arena, text), *out = plain;
+    for (const char *at = text; *at; at++) {
+        const bool between = *at == '_' && at > text && isdigit((unsigned char)at[-1]) && isdigit((unsigned char)at[1]);
+        *out = *at;
+        out += !between;
+    }
+    *out = '\0';
+    return text_parse_int(plain, number);
+}
+
 Status import_big(Import *import, const char *path, int64_t low, int64_t high, int64_t *value, Error *error) {
     const ConfigNode *node = import_at(import, path);
     int64_t number;
     if (says_nothing(node)) {
         return STATUS_OK;
     }
-    if (node->kind != NODE_SCALAR || !text_parse_int(node->text, &number) || number < low || number > high) {
+    if (node->kind != NODE_SCALAR || !parse_number(import, node->text, &number) || number < low || number > high) {
         return wrong(import, node, path,
                      arena_format(import->arena, "a whole number from %lld to %lld", (long long)low, (long long)high),
                      error);
@@ -159,6 +185,33 @@ Status import_choice(Import *import, const char *path, const ImportWord *words, 
 bool import_has(Import *import, const char *path) {
     const ConfigNode *node = find(import, path, false);
     return node && (node->kind != NODE_SCALAR || node->text[0] != '\0');
+}
+
+bool import_is_on(Import *import, const char *path) {
+    static const char *const off[] = {"", "false", "no", "off", "0", "0.0"};
+    const ConfigNode *node = find(import, path, false);
+    if (!node || node->kind != NODE_SCALAR) {
+        return node && node->first;
+    }
+    for (size_t i = 0; i < sizeof off / sizeof off[0]; i++) {
+        if (import_same_word(node->text, off[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void import_leave_out(Import *import, const ImportLeftOut *rows) {
+    for (; rows->path; rows++) {
+        const ConfigNode *node = find(import, rows->path, false);
+        const char *text = node && node->kind == NODE_SCALAR ? node->text : NULL;
+        const bool quiet = text && (import_same_word(text, "none") || import_same_word(text, "auto") ||
+                                    (rows->quiet && import_same_word(text, rows->quiet)));
+        if (node && !node->used && !quiet && import_is_on(import, rows->path)) {
+            import_find(import, FINDING_UNMODELLED, rows->path, "%s", rows->sentence);
+        }
+        import_known(import, (const char *const[]){rows->path, NULL});
+    }
 }
 
 // ---- keys of no matter

@@ -71,7 +71,9 @@ struct Import {
     int finding_count;
     size_t finding_capacity;
     const char *refusal;            // why no plan follows from it; NULL
+    bool refusal_is_ours;           // the framework would train it
     const char *model, *model_key;  // that the file names, and where; NULL
+    const char *preset;             // the model of ndtune's own list that this is; NULL
     const char **asked;             // paths that its reader looked for: what may have been meant
     int asked_count;
     size_t asked_capacity;
@@ -98,9 +100,21 @@ typedef struct ImportWord {
 Status import_choice(Import *import, const char *path, const ImportWord *words, int *value, Error *error);
 bool import_same_word(const char *a, const char *b);  // but for case
 bool import_has(Import *import, const char *path);    // and it is not null; marks nothing
+bool import_is_on(Import *import, const char *path);  // as Python's bool(): not null, false, 0, empty; marks nothing
 
 void import_find(Import *import, FindingKind kind, const char *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+// No plan follows, as ndtune does not model it: the first such sentence is the refusal.
+void import_refuse(Import *import, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// A switch of the framework that changes time or memory and that no plan holds: named where the file switches it on.
+typedef struct ImportLeftOut {
+    const char *path;      // NULL = the end
+    const char *quiet;     // its value that changes nothing, beside null, false, 0, "none" and "auto"; NULL
+    const char *sentence;  // what it changes
+} ImportLeftOut;
+void import_leave_out(Import *import, const ImportLeftOut *rows);
 
 // What offloading makes of a prediction; to NULL = not said where to.
 void import_say_offload(Import *import, const char *path, const char *to);

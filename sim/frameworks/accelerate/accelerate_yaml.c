@@ -236,8 +236,8 @@ static Status read_sizes(Import *import, Error *error) {
                                         NULL};
     import_known(import, known);
     if (ulysses > 1) {
-        import->refusal = "sequence parallelism by heads (sp) is no axis that ndtune has";
-        import_find(import, FINDING_UNMODELLED, "parallelism_config.parallelism_config_sp_size", "%s", import->refusal);
+        import_refuse(import, "parallelism_config.parallelism_config_sp_size",
+                      "sequence parallelism by heads (sp) is no axis that ndtune has");
     }
     return STATUS_OK;
 }

@@ -7,20 +7,53 @@
 
 #include "sim/frameworks/torchtitan/torchtitan_files.h"
 
+static const TitanModel models[] = {
+    {"llama3", "8B", "llama-3.1-8b", 32, 4096, 128256},
+    {"llama3", "70B", "llama-3.1-70b", 80, 8192, 128256},
+    {"llama3", "405B", "llama-3.1-405b", 126, 16384, 128256},
+    {"qwen3", "0.6B", "qwen3-0.6b", 28, 1024, 151936},
+    {"qwen3", "1.7B", "qwen3-1.7b", 28, 2048, 151936},
+    {"qwen3", "4B", "qwen3-4b", 36, 2560, 151936},
+    {"qwen3", "8B", "qwen3-8b", 36, 4096, 151936},
+    {"qwen3", "14B", "qwen3-14b", 40, 5120, 151936},
+    {"qwen3", "32B", "qwen3-32b", 64, 5120, 151936},
+};
+enum { MODELS = sizeof models / sizeof models[0] };
+
 const TitanModel *torchtitan_model(const ModelSpec *model) {
-    static const TitanModel models[] = {
-        {"llama3", "8B", 32, 4096, 128256},     {"llama3", "70B", 80, 8192, 128256},
-        {"llama3", "405B", 126, 16384, 128256}, {"qwen3", "0.6B", 28, 1024, 151936},
-        {"qwen3", "1.7B", 28, 2048, 151936},    {"qwen3", "4B", 36, 2560, 151936},
-        {"qwen3", "8B", 36, 4096, 151936},      {"qwen3", "14B", 40, 5120, 151936},
-        {"qwen3", "32B", 64, 5120, 151936},
-    };
     const char *folder = model->type && strcmp(model->type, "qwen3") == 0 ? "qwen3" : "llama3";
-    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+    for (int i = 0; i < MODELS; i++) {
         const TitanModel *row = &models[i];
         if (strcmp(row->folder, folder) == 0 && row->layers == model->layers && row->hidden == model->hidden &&
             row->vocab == model->vocab) {
             return row;
+        }
+    }
+    return NULL;
+}
+
+const TitanModel *torchtitan_model_named(const char *folder, const char *flavor) {
+    const size_t length = strcspn(flavor, "_");
+    for (int i = 0; i < MODELS; i++) {
+        const TitanModel *row = &models[i];
+        if (strcmp(row->folder, folder) == 0 && strlen(row->flavor) == length &&
+            strncmp(row->flavor, flavor, length) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+const char *torchtitan_other_model(const char *folder, const char *flavor) {
+    static const struct {
+        const char *folder, *flavor, *what;  // flavor: part of it; NULL = all
+    } others[] = {{"flux", NULL, "a diffusion model"},           {"gpt_oss", NULL, "a mixture of experts"},
+                  {"deepseek_v3", NULL, "a mixture of experts"}, {"llama4", NULL, "a mixture of experts"},
+                  {"qwen3", "moe", "a mixture of experts"},      {"qwen3", "-A", "a mixture of experts"},
+                  {"vlm", NULL, "a model of images and text"},   {"siglip2", NULL, "a model of images and text"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strstr(folder, others[i].folder) && (!others[i].flavor || strstr(flavor, others[i].flavor))) {
+            return others[i].what;
         }
     }
     return NULL;

@@ -55,6 +55,17 @@ static const char *const of_no_matter[] = {"job",
                                            "quantize.grouped_mm",
                                            NULL};
 
+static const ImportLeftOut left_out[] = {
+    {"optimizer.implementation", "fused", "AdamW in another form than fused: your run moves more bytes in its update"},
+    {"optimizer.early_step_in_backward", NULL, "each gradient is applied in backward: your run needs less memory"},
+    {"parallelism.enable_compiled_autograd", NULL, "backward is compiled as a whole"},
+    {"parallelism.pipeline_parallel_expert_parallel_overlap", NULL, "no plan here has stages and experts"},
+    {"compile.backend", "inductor", "another compiler: predicted as Inductor"},
+    {"quantize.linear.float8.emulate", NULL, "fp8 computed in bf16: your run is slower"},
+    {"fault_tolerance.enable", NULL, "replicas that may fail: gradients are reduced over them apart"},
+    {"memory_estimation.enabled", NULL, "a dry run: nothing is trained"},
+    {NULL, NULL, NULL}};
+
 // ---- the keys
 
 static const char *model_folder(const ConfigJob *job) {
@@ -175,11 +186,18 @@ static void read_float8(Import *import) {
     said->choice[PLAN_FP8_RECIPE] = IMPORT_UNSAID;
     const ConfigNode *converters = import_at(import, keys[CONVERTERS].path);
     for (const ConfigNode *item = converters ? converters->first : NULL; item; item = item->next) {
-        if (strcmp(item->text, "quantize.linear.float8") == 0 || strcmp(item->text, "float8") == 0) {
+        const char *name = item->kind == NODE_SCALAR ? item->text : "";
+        if (strcmp(name, "quantize.linear.float8") == 0) {
             said->choice[PLAN_PRECISION] = DTYPE_FP8;
             said->choice[PLAN_FP8_RECIPE] = recipe;
+        } else if (strcmp(name, "quantize.linear.mx") == 0 || strncmp(name, "quantize.grouped_mm.", 20) == 0) {
+            import_find(import, FINDING_UNMODELLED, keys[CONVERTERS].path, "the converter %s: predicted without it",
+                        name);
         } else {
-            import_find(import, FINDING_UNMODELLED, keys[CONVERTERS].path, "the converter %s", item->text);
+            import_find(import, FINDING_REFUSED, keys[CONVERTERS].path,
+                        "torchtitan 0.2 has no converter %s and stops with a KeyError: quantize.linear.float8, "
+                        "quantize.linear.mx, quantize.grouped_mm.float8, quantize.grouped_mm.mx",
+                        name);
         }
     }
     if (import_has(import, "quantize.linear.float8") && said->choice[PLAN_PRECISION] != DTYPE_FP8) {
@@ -195,10 +213,31 @@ static Status read_other_axes(Import *import, Error *error) {
         int degree = 1;
         TRY(import_int(import, others[i], 1, MESH_MAX_WORLD, &degree, error));
         if (degree > 1) {
-            import->refusal = i == 0 ? "pipeline parallelism is no axis that ndtune has"
-                                     : "expert parallelism is no axis that ndtune has";
-            import_find(import, FINDING_UNMODELLED, others[i], "%s", import->refusal);
+            import_refuse(import, others[i], "%s parallelism is no axis that ndtune has",
+                          i == 0 ? "pipeline" : "expert");
         }
+    }
+    return STATUS_OK;
+}
+
+static Status read_model(Import *import, Error *error) {
+    const char *folder = "llama3", *flavor = "debugmodel";
+    TRY(import_word(import, keys[MODEL_NAME].path, &folder, error));
+    TRY(import_word(import, keys[MODEL_FLAVOR].path, &flavor, error));
+    const char *other = torchtitan_other_model(folder, flavor);
+    const TitanModel *model = torchtitan_model_named(folder, flavor);
+    import->model_key = keys[MODEL_FLAVOR].path;
+    import->model = import_has(import, keys[MODEL_FLAVOR].path) ? flavor : NULL;
+    import->preset = model ? model->preset : NULL;
+    if (other) {
+        import_refuse(import, keys[MODEL_NAME].path, "%s %s is %s, which is not modelled yet", folder, flavor, other);
+    }
+    if (strstr(flavor, "flex")) {
+        import_find(import, FINDING_UNMODELLED, keys[MODEL_FLAVOR].path,
+                    "attention by flex, with a mask of documents: predicted with flash over whole sequences");
+    } else if (strstr(flavor, "varlen")) {
+        import_find(import, FINDING_UNMODELLED, keys[MODEL_FLAVOR].path,
+                    "attention of documents that see themselves only: predicted over whole sequences");
     }
     return STATUS_OK;
 }
@@ -278,11 +317,11 @@ static Status torchtitan_read(Import *import, Error *error) {
     import->target = "torchtitan@0.2";
     import->flavour = "torchtitan 0.2 config";
     say_defaults(&import->said);
+    import_leave_out(import, left_out);
     import_known(import, of_no_matter);
     TRY(config_read(import, keys, error));
     import_known(import, (const char *const[]){keys[FP8_GATHER].path, NULL});
-    import->model_key = keys[MODEL_FLAVOR].path;
-    TRY(import_word(import, import->model_key, &import->model, error));
+    TRY(read_model(import, error));
     TRY(read_training(import, error));
     read_float8(import);
     TRY(read_parallelism(import, error));

@@ -56,14 +56,16 @@ static const Golden goldens[] = {
      0,
      "dp_replicate=2,dp_shard=4,cp=2,tp=1 seq=8192 mb=1 ga=4 zero=3 reshard=always recompute=full cp_rotate=allgather",
      3,
-     {{FINDING_TRAP, "gradient_checkpointing", 34}, {FINDING_UNKNOWN, "liger_rms_norm", 5}, {FINDING_TRAP, NULL, 0}}},
+     {{FINDING_TRAP, "gradient_checkpointing", 34},
+      {FINDING_UNMODELLED, "liger_rms_norm", 5},
+      {FINDING_TRAP, NULL, 0}}},
     {"axolotl_lora.yaml",
      "axolotl",
      "accelerate@1.0",
      16,
      0,
      0,
-     "dp_replicate=1,dp_shard=16,cp=1,tp=1 seq=4096 mb=2 ga=4 zero=3 reshard=always recompute=full",
+     NULL,
      2,
      {{FINDING_UNMODELLED, "adapter", 4}, {FINDING_TRAP, "fsdp_config", 21}}},
     // shard -1 takes 64 / (2 x 2); a batch_size of before 0.2 is refused; the rotation is not looked at.
@@ -207,66 +209,102 @@ Test(import_files, what_cannot_be_read_names_line_key_and_value) {
 }
 
 // A trap each: the kind, and words of its sentence.
+typedef struct Trap {
+    const char *text, *format, *words;
+    ConfigSyntax syntax;
+    FindingKind kind;
+} Trap;
+
+static const Trap traps[] = {
+    {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n", "accelerate", "the whole model is one unit",
+     SYNTAX_YAML, FINDING_TRAP},
+    {"distributed_type: MULTI_GPU\nfsdp_config: {fsdp_version: 2}\n", "accelerate", "trains whole replicas",
+     SYNTAX_YAML, FINDING_TRAP},
+    {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\nparallelism_config: {tp_size: 2}\n", "accelerate",
+     "the key is parallelism_config_tp_size", SYNTAX_YAML, FINDING_TRAP},
+    {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 1}\nparallelism_config: {parallelism_config_tp_size: "
+     "2}\n",
+     "accelerate", "with fsdp_version: 2 only", SYNTAX_YAML, FINDING_REFUSED},
+    {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_sharding_strategy: HYBRID_SHARD}\n", "accelerate",
+     "version 2 does not look at fsdp_sharding_strategy", SYNTAX_YAML, FINDING_TRAP},
+    {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_offload_params: true}\n", "accelerate",
+     "offloading to the CPU", SYNTAX_YAML, FINDING_UNMODELLED},
+    {"distributed_type: FSDP\nnum_proceses: 2\n", "accelerate", "refuses a file with an unknown key", SYNTAX_YAML,
+     FINDING_REFUSED},
+    {"distributed_type: FSDP\nnum_processes: 2\nnum_processes: 4\n", "accelerate", "stands twice", SYNTAX_YAML,
+     FINDING_TRAP},
+    {"base_model: x\nfsdp_version: 2\nfsdp_config: {reshard_after_forward: false}\n", "axolotl", "may be lost",
+     SYNTAX_YAML, FINDING_TRAP},
+    {"base_model: x\nsample_packing: true\ncontext_parallel_size: 2\nmicro_batch_size: 2\n", "axolotl",
+     "take micro_batch_size 1", SYNTAX_YAML, FINDING_REFUSED},
+    {"base_model: x\nload_in_4bit: true\n", "axolotl", "without setting an adapter", SYNTAX_YAML, FINDING_REFUSED},
+    {"base_model: x\nrl: dpo\n", "axolotl", "preferences", SYNTAX_YAML, FINDING_UNMODELLED},
+    {"base_model: x\nexpert_parallel_size: 2\n", "axolotl", "expert parallelism over 2", SYNTAX_YAML,
+     FINDING_UNMODELLED},
+    {"base_model: x\ndp_shard_size: 2\n", "axolotl", "without a corresponding fsdp_config", SYNTAX_YAML,
+     FINDING_REFUSED},
+    {"base_model: x\ncontext_parallel_size: 2\n", "axolotl", "nothing is sharded over it", SYNTAX_YAML, FINDING_TRAP},
+    {"base_model: x\ncontext_parallel_size: 2\nattn_implementation: sdpa\n", "axolotl",
+     "requires attn_implementation: flash_attention_2", SYNTAX_YAML, FINDING_REFUSED},
+    {"base_model: x\nattn_implementation: flex_attention\n", "axolotl", "predicted with flash", SYNTAX_YAML,
+     FINDING_UNMODELLED},
+    {"base_model: x\nattn_implementation: kernels-community/vllm-flash-attn3:k\nbf16: full\n", "axolotl",
+     "bf16 takes auto, true or false", SYNTAX_YAML, FINDING_REFUSED},
+    {"base_model: x\nattn_implementation: flash\n", "axolotl", "is not a recognized backend", SYNTAX_YAML,
+     FINDING_REFUSED},
+    {"base_model: x\nattn_implementation: sdpa\nflash_attention: true\n", "axolotl", "cannot be combined", SYNTAX_YAML,
+     FINDING_REFUSED},
+    {"base_model: x\noptimizer: adamw_8bit\nfsdp_config: {version: 2}\n", "axolotl", "use adamw_torch_8bit instead",
+     SYNTAX_YAML, FINDING_REFUSED},
+    {"base_model: x\noptimizer: muon\nfsdp_config: {fsdp_version: 1}\n", "axolotl", "only compatible with FSDP2",
+     SYNTAX_YAML, FINDING_REFUSED},
+    {"base_model: x\nactivation_offloading: true\n", "axolotl", "requires gradient_checkpointing", SYNTAX_YAML,
+     FINDING_REFUSED},
+    {"base_model: x\nliger_rope: true\n", "axolotl", "does nothing while plugins has no", SYNTAX_YAML, FINDING_TRAP},
+    {"base_model: x\nplugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n", "axolotl",
+     "never holds the logits", SYNTAX_YAML, FINDING_UNMODELLED},
+    {"base_model: x\ngradient_accumulation_steps: 2\nbatch_size: 4\n", "axolotl", "please set only one", SYNTAX_YAML,
+     FINDING_REFUSED},
+    {"[parallelism]\nenable_async_tensor_parallel = true\n", "torchtitan", "needs compile.enable", SYNTAX_TOML,
+     FINDING_REFUSED},
+    {"[parallelism]\npipeline_parallel_degree = 2\n", "torchtitan", "pipeline parallelism is no axis", SYNTAX_TOML,
+     FINDING_UNMODELLED},
+    {"[model]\nconverters = [\"float8\"]\n", "torchtitan", "KeyError: quantize.linear.float8", SYNTAX_TOML,
+     FINDING_REFUSED},
+    {"[model]\nname = \"flux\"\nflavor = \"flux-dev\"\n", "torchtitan", "flux flux-dev is a diffusion model",
+     SYNTAX_TOML, FINDING_UNMODELLED},
+    {"[model]\nname = \"qwen3\"\nflavor = \"30B-A3B\"\n", "torchtitan", "is a mixture of experts", SYNTAX_TOML,
+     FINDING_UNMODELLED},
+    {"[optimizer]\nimplementation = \"foreach\"\n", "torchtitan", "another form than fused", SYNTAX_TOML,
+     FINDING_UNMODELLED},
+    {"[training]\nseq_len = 1\n", "torchtitan", "torchtitan's default", SYNTAX_TOML, FINDING_UNMODELLED},
+    {"distributed_type: FSDP\nnum_proceses: 2\n", "accelerate", "did you mean num_processes?", SYNTAX_YAML,
+     FINDING_REFUSED},
+    {"[training]\nlocal_batchsize = 2\n", "torchtitan", "did you mean local_batch_size?", SYNTAX_TOML, FINDING_REFUSED},
+    {"base_model: x\nmicro_batchsize: 2\n", "axolotl", "did you mean micro_batch_size?", SYNTAX_YAML, FINDING_UNKNOWN},
+    {"{\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}", "deepspeed", "both on", SYNTAX_JSON,
+     FINDING_REFUSED},
+    {"{\"zero_optimization\": {\"stage\": 3, \"stge3_x\": 1}}", "deepspeed", "refuses a section", SYNTAX_JSON,
+     FINDING_REFUSED},
+    {"{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 8}}", "deepspeed", "groups of 8", SYNTAX_JSON,
+     FINDING_UNMODELLED},
+    {"{\"tensor_parallel\": {\"autotp_size\": 2}, \"zero_optimization\": {\"stage\": 3}}", "deepspeed", "stages 0 to 2",
+     SYNTAX_JSON, FINDING_REFUSED},
+};
+
 Test(import_files, every_trap_has_its_sentence) {
-    static const struct {
-        const char *text, *format, *words;
-        ConfigSyntax syntax;
-        FindingKind kind;
-    } cases[] = {
-        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n", "accelerate", "the whole model is one unit",
-         SYNTAX_YAML, FINDING_TRAP},
-        {"distributed_type: MULTI_GPU\nfsdp_config: {fsdp_version: 2}\n", "accelerate", "trains whole replicas",
-         SYNTAX_YAML, FINDING_TRAP},
-        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\nparallelism_config: {tp_size: 2}\n", "accelerate",
-         "the key is parallelism_config_tp_size", SYNTAX_YAML, FINDING_TRAP},
-        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 1}\nparallelism_config: {parallelism_config_tp_size: "
-         "2}\n",
-         "accelerate", "with fsdp_version: 2 only", SYNTAX_YAML, FINDING_REFUSED},
-        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_sharding_strategy: HYBRID_SHARD}\n", "accelerate",
-         "version 2 does not look at fsdp_sharding_strategy", SYNTAX_YAML, FINDING_TRAP},
-        {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_offload_params: true}\n", "accelerate",
-         "offloading to the CPU", SYNTAX_YAML, FINDING_UNMODELLED},
-        {"distributed_type: FSDP\nnum_proceses: 2\n", "accelerate", "refuses a file with an unknown key", SYNTAX_YAML,
-         FINDING_REFUSED},
-        {"distributed_type: FSDP\nnum_processes: 2\nnum_processes: 4\n", "accelerate", "stands twice", SYNTAX_YAML,
-         FINDING_TRAP},
-        {"base_model: x\nfsdp_version: 2\nfsdp_config: {reshard_after_forward: false}\n", "axolotl", "may be lost",
-         SYNTAX_YAML, FINDING_TRAP},
-        {"base_model: x\nsample_packing: true\ncontext_parallel_size: 2\nmicro_batch_size: 2\n", "axolotl",
-         "take micro_batch_size 1", SYNTAX_YAML, FINDING_REFUSED},
-        {"base_model: x\nload_in_4bit: true\n", "axolotl", "full precision", SYNTAX_YAML, FINDING_UNMODELLED},
-        {"[parallelism]\nenable_async_tensor_parallel = true\n", "torchtitan", "needs compile.enable", SYNTAX_TOML,
-         FINDING_REFUSED},
-        {"[parallelism]\npipeline_parallel_degree = 2\n", "torchtitan", "pipeline parallelism is no axis", SYNTAX_TOML,
-         FINDING_UNMODELLED},
-        {"[training]\nseq_len = 1\n", "torchtitan", "torchtitan's default", SYNTAX_TOML, FINDING_UNMODELLED},
-        {"distributed_type: FSDP\nnum_proceses: 2\n", "accelerate", "did you mean num_processes?", SYNTAX_YAML,
-         FINDING_REFUSED},
-        {"[training]\nlocal_batchsize = 2\n", "torchtitan", "did you mean local_batch_size?", SYNTAX_TOML,
-         FINDING_REFUSED},
-        {"base_model: x\nmicro_batchsize: 2\n", "axolotl", "did you mean micro_batch_size?", SYNTAX_YAML,
-         FINDING_UNKNOWN},
-        {"{\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}", "deepspeed", "both on", SYNTAX_JSON,
-         FINDING_REFUSED},
-        {"{\"zero_optimization\": {\"stage\": 3, \"stge3_x\": 1}}", "deepspeed", "refuses a section", SYNTAX_JSON,
-         FINDING_REFUSED},
-        {"{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 8}}", "deepspeed", "groups of 8",
-         SYNTAX_JSON, FINDING_UNMODELLED},
-        {"{\"tensor_parallel\": {\"autotp_size\": 2}, \"zero_optimization\": {\"stage\": 3}}", "deepspeed",
-         "stages 0 to 2", SYNTAX_JSON, FINDING_REFUSED},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof traps / sizeof traps[0]; i++) {
         Arena arena = {0};
         Import import;
         Error error = {0};
-        cr_assert_eq(read_text(cases[i].text, cases[i].syntax, cases[i].format, &arena, &import, &error), STATUS_OK,
+        cr_assert_eq(read_text(traps[i].text, traps[i].syntax, traps[i].format, &arena, &import, &error), STATUS_OK,
                      "%s", error.message);
         bool said = false;
         for (int k = 0; k < import.finding_count; k++) {
             said = said ||
-                   (import.findings[k].kind == cases[i].kind && strstr(import.findings[k].sentence, cases[i].words));
+                   (import.findings[k].kind == traps[i].kind && strstr(import.findings[k].sentence, traps[i].words));
         }
-        cr_expect(said, "case %zu: %s", i, cases[i].words);
+        cr_expect(said, "case %zu: %s", i, traps[i].words);
         arena_free(&arena);
     }
 }
@@ -304,6 +342,24 @@ Test(import_files, a_model_of_another_size_than_asked_is_said) {
     cr_expect_eq(said_of_model("[training]\nseq_len = 8\n", SYNTAX_TOML, "torchtitan", 8e9), 0);
 }
 
+Test(import_files, name_and_flavor_of_torchtitan_are_a_model_of_the_list) {
+    static const struct {
+        const char *text, *preset;
+    } cases[] = {{"[model]\nname = \"llama3\"\nflavor = \"8B\"\n", "llama-3.1-8b"},
+                 {"[model]\nname = \"llama3\"\nflavor = \"8B_flex\"\n", "llama-3.1-8b"},
+                 {"[model]\nname = \"qwen3\"\nflavor = \"0.6B\"\n", "qwen3-0.6b"},
+                 {"[model]\nname = \"llama3\"\n", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        Error error = {0};
+        cr_assert_eq(read_text(cases[i].text, SYNTAX_TOML, "torchtitan", &arena, &import, &error), STATUS_OK);
+        cr_expect(cases[i].preset ? import.preset && strcmp(import.preset, cases[i].preset) == 0 : !import.preset,
+                  "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
 static Import settled(const char *text, ConfigSyntax syntax, const char *format, const ImportChoices *given,
                       Arena *arena) {
     Import import;
@@ -311,6 +367,70 @@ static Import settled(const char *text, ConfigSyntax syntax, const char *format,
     cr_assert_eq(read_text(text, syntax, format, arena, &import, &error), STATUS_OK, "%s", error.message);
     import_settle(&import, given);
     return import;
+}
+
+static void expect_plan(const Import *import, const char *plan, size_t place) {
+    const TrainPlan usual = {.seq = 4096, .precision = DTYPE_BF16};
+    TrainPlan read;
+    char text[PLAN_TEXT_BYTES];
+    import_plan(import, &usual, &read);
+    cr_expect_eq(strncmp(plan_text(&read, text), plan, strlen(plan)), 0, "case %zu: %s", place, text);
+}
+
+// Mesh, stage, kernels and batch of small files, as axolotl's own code takes them (0.19: _get_parallel_config_kwargs,
+// check_fsdp_version_in_fsdp_config, resolve_dtype, normalize_config), on 8 ranks.
+Test(import_files, axolotl_is_read_as_its_code_reads_it) {
+    static const struct {
+        const char *text, *target, *plan;
+    } cases[] = {
+        {"fsdp_config: {version: 2, auto_wrap_policy: TRANSFORMER_BASED_WRAP}\ntensor_parallel_size: 2\n", "axolotl",
+         "dp_replicate=1,dp_shard=4,cp=1,tp=2 seq=512 mb=1 ga=1 zero=3"},
+        {"fsdp_config: {fsdp_version: 2}\n", "axolotl", "dp_replicate=1,dp_shard=8,cp=1,tp=1"},
+        {"fsdp_version: 1\nfsdp_config: {fsdp_version: 2}\n", "accelerate@1.0", "dp_replicate=1,dp_shard=8,cp=1,tp=1"},
+        {"fsdp_version: 2\nfsdp_config: {offload_params: false}\ndp_shard_size: 1\ndp_replicate_size: 1\n", "axolotl",
+         "dp_replicate=1,dp_shard=8,cp=1,tp=1"},
+        {"fsdp_version: 2\nfsdp_config: {offload_params: false}\ndp_shard_size: 4\n", "axolotl",
+         "dp_replicate=2,dp_shard=4,cp=1,tp=1"},
+        {"fsdp_version: 2\nfsdp_config: {offload_params: false}\ndp_replicate_size: 2\n", "axolotl",
+         "dp_replicate=2,dp_shard=4,cp=1,tp=1"},
+        {"context_parallel_size: 2\nflash_attention: true\n", "axolotl",
+         "dp_replicate=1,dp_shard=4,cp=2,tp=1 seq=512 mb=1 ga=1 zero=0"},
+        {"fsdp:\nfsdp_config:\nsequence_len: 500_000\nmicro_batch_size: 2\nbatch_size: 8\n", "axolotl",
+         "dp_replicate=8,dp_shard=1,cp=1,tp=1 seq=500000 mb=2 ga=4 zero=0"},
+        {"fsdp_version: 2\nfsdp_config: {fsdp_activation_checkpointing: true}\n", "axolotl",
+         "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=512 mb=1 ga=1 zero=3 reshard=always recompute=full"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        ImportChoices given = import_nothing_said();
+        given.world = 8;
+        const char *text = arena_format(&arena, "base_model: x\n%s", cases[i].text);
+        const Import import = settled(text, SYNTAX_YAML, "axolotl", &given, &arena);
+        cr_expect_str_eq(import.target, cases[i].target, "case %zu", i);
+        cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
+        expect_plan(&import, cases[i].plan, i);
+        arena_free(&arena);
+    }
+}
+
+Test(import_files, axolotl_takes_bf16_by_itself_and_over_fp16) {
+    static const struct {
+        const char *text;
+        Dtype precision;
+    } cases[] = {{"", DTYPE_BF16},
+                 {"bf16: auto\nfp16: true\n", DTYPE_FP16},
+                 {"bf16: true\nfp16: true\n", DTYPE_BF16},
+                 {"bf16: null\n", DTYPE_FP32},
+                 {"bf16: false\n", DTYPE_FP32},
+                 {"bf16:\nfp16: true\n", DTYPE_FP16}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const ImportChoices given = import_nothing_said();
+        const char *text = arena_format(&arena, "base_model: x\n%s", cases[i].text);
+        const Import import = settled(text, SYNTAX_YAML, "axolotl", &given, &arena);
+        cr_expect_eq(import.said.choice[PLAN_PRECISION], cases[i].precision, "case %zu", i);
+        arena_free(&arena);
+    }
 }
 
 Test(import_files, arithmetic_that_does_not_come_out_is_refused_with_its_numbers) {
