@@ -56,6 +56,7 @@ static void workers_begin(Search *search, const PredictionCache *cache) {
         worker->analytic = search->analytic;
         if (!worker->analytic) {
             worker->analytic = analytic_new(&search->request->model, &worker->predictor.cost, &worker->arena);
+            analytic_share_traces(worker->analytic, &worker->predictor.traces);
         }
         if (search->request->handicap_count > 0) {
             const int world = search->request->world;

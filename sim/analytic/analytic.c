@@ -30,7 +30,8 @@ struct Analytic {
     bool no_contention;
     Slowdowns slow;
     Analytic *memory_of;  // whose memory curves these are
-    LiveTraces traces;
+    LiveTraces own_traces, *traces;
+    Memo shard_sizes;
     Memo programs;  // in an arena of their own: past PROGRAMS_BYTES they are forgotten and begun anew
     Arena programs_arena;
 };
@@ -41,6 +42,7 @@ Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *are
     Analytic *analytic = ARENA_NEW(arena, Analytic);
     *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}};
     analytic->memory_of = analytic;
+    analytic->traces = &analytic->own_traces;
     analytic->blocks.arena = analytic->fluids.arena = arena;
     return analytic;
 }
@@ -53,6 +55,10 @@ void analytic_share_memory(Analytic *analytic, Analytic *known) {
     analytic->memory_of = known;
 }
 
+void analytic_share_traces(Analytic *analytic, LiveTraces *traces) {
+    analytic->traces = traces;
+}
+
 void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double link_slowdown) {
     analytic->slow = (Slowdowns){.compute = compute_slowdown, .links = link_slowdown};
 }
@@ -60,7 +66,7 @@ void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double 
 void analytic_free(Analytic *analytic) {
     arena_free(&analytic->scratch);
     arena_free(&analytic->programs_arena);
-    live_traces_free(&analytic->traces);
+    live_traces_free(&analytic->own_traces);
 }
 
 static Status lower(Analytic *analytic, const TrainPlan *plan, int micro_steps, StepProgram *program, Error *error) {
@@ -229,6 +235,19 @@ static MemoKey memory_key(const TrainPlan *plan, const Target *target) {
                                target_plans_memory(target) ? planned : 0}};
 }
 
+// Which buffers there are, those choices decide; how large one is they do not.
+static ShardSizes *find_shard_sizes(Analytic *analytic, const TrainPlan *plan) {
+    const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE);
+    const MemoKey key = {.words = {plan_word(plan, without), (uint64_t)plan->seq,
+                                   (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP]}};
+    ShardSizes *sizes = memo_find(&analytic->shard_sizes, &key);
+    if (!sizes) {
+        sizes = ARENA_NEW(analytic->arena, ShardSizes);
+        memo_add(&analytic->shard_sizes, &key, sizes, analytic->arena);
+    }
+    return sizes;
+}
+
 static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MemoryCurve **made,
                           Error *error) {
     Analytic *owner = analytic->memory_of;
@@ -237,9 +256,13 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
     if (target_plans_memory(analytic->cost.target)) {
         StepProgram *program;
         TRY(micro_step_program(analytic, plan, micro_steps, &program, error));
-        TRY(memory_curve_planned(program, &owner->traces, &analytic->scratch, owner->arena, *made, error));
+        TRY(memory_curve_planned(program, owner->traces, &analytic->scratch, owner->arena, *made, error));
     } else {
-        CurveSource from = {.model = &analytic->model, .traces = &owner->traces, .scratch = &analytic->scratch};
+        CurveSource from = {.model = &analytic->model,
+                            .sizes = find_shard_sizes(analytic, plan),
+                            .sizes_arena = analytic->arena,
+                            .traces = owner->traces,
+                            .scratch = &analytic->scratch};
         TRY(find_program(analytic, plan, micro_steps, false, &from.few_shards, error));
         TRY(memory_curve_make(&from, plan, owner->arena, *made, error));
     }

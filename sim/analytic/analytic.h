@@ -9,6 +9,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/cost/cost.h"
+#include "sim/memory/live_trace.h"
 #include "sim/memory/memory.h"
 
 typedef struct Analytic Analytic;  // memo; one per (model, cluster, target)
@@ -23,6 +24,9 @@ void analytic_ignore_contention(Analytic *analytic);
 
 // Memory is looked up in `known`, and what is missing is added there: same model and target, any profile.
 void analytic_share_memory(Analytic *analytic, Analytic *known);
+
+// Who is alive when is looked up and kept in `traces`, which somebody else uses too and frees.
+void analytic_share_traces(Analytic *analytic, LiveTraces *traces);
 
 // Every rank computes and communicates so many times slower (both at least 1): what a step comes to when all wait for
 // one such rank. A bound rather than a value; the engine knows who really waits.

@@ -89,27 +89,36 @@ TrainPlan memory_neighbour(const TrainPlan *plan, int shards) {
     return neighbour;
 }
 
+// With more shards: of the same structure if they have it, else of a program of its own.
+static Status sample_more_shards(const CurveSource *from, const TrainPlan *plan, const StepProgram *few,
+                                 const LiveTrace *who, Sample *sample, Error *error) {
+    const TrainPlan neighbour = memory_neighbour(plan, MANY_SHARDS);
+    const bool kept = shards_keep_structure(few, plan_shard_count(&neighbour));
+    StepProgram many = *few;
+    many.buffers = kept ? shard_sizes_find(from->sizes, few, from->scratch) : NULL;
+    if (!many.buffers) {
+        TRY(step_lower(from->model, &neighbour, few->target, from->scratch, &many, error));
+        if (kept && step_same_structure(few, &many)) {
+            shard_sizes_add(from->sizes, few, &many, from->sizes_arena);
+        } else {
+            TRY(live_traces_find(from->traces, &many, &memory_breakdown_cut_options, &who, error));
+        }
+    }
+    take_sample(&many, who, from->scratch, sample);
+    return STATUS_OK;
+}
+
 // Who is alive when is the same at any micro-batch.
 static Status take_samples(const CurveSource *from, const TrainPlan *plan, Sample samples[3], Error *error) {
-    const int micro_batches[] = {plan->micro_batch, 2 * plan->micro_batch};
-    const LiveTrace *who = NULL;
+    const LiveTrace *who;
     StepProgram *program;
-    for (int i = 0; i < 2; i++) {
-        TRY(resizable_at(from->few_shards, micro_batches[i], from->scratch, &program, error));
-        if (!who) {
-            TRY(live_traces_find(from->traces, program, &memory_breakdown_cut_options, &who, error));
-        }
-        take_sample(program, who, from->scratch, &samples[i]);
-    }
+    TRY(resizable_at(from->few_shards, 2 * plan->micro_batch, from->scratch, &program, error));
+    TRY(live_traces_find(from->traces, program, &memory_breakdown_cut_options, &who, error));
+    take_sample(program, who, from->scratch, &samples[1]);
+    TRY(resizable_at(from->few_shards, plan->micro_batch, from->scratch, &program, error));
+    take_sample(program, who, from->scratch, &samples[0]);
     samples[2] = samples[0];
-    if (plan->zero > 0) {
-        const TrainPlan many = memory_neighbour(plan, MANY_SHARDS);
-        StepProgram lowered;
-        TRY(step_lower(from->model, &many, program->target, from->scratch, &lowered, error));
-        TRY(live_traces_find(from->traces, &lowered, &memory_breakdown_cut_options, &who, error));
-        take_sample(&lowered, who, from->scratch, &samples[2]);
-    }
-    return STATUS_OK;
+    return plan->zero > 0 ? sample_more_shards(from, plan, program, who, &samples[2], error) : STATUS_OK;
 }
 
 static Status make_planes(const CurveSource *from, const TrainPlan *plan, MemoryCurve *curve, Error *error) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "sim/analytic/analytic.h"
+#include "sim/analytic/shard_sizes.h"
 #include "sim/memory/memory_breakdown.h"
 #include "sim/step/resizable.h"
 
@@ -35,6 +36,8 @@ TrainPlan memory_neighbour(const TrainPlan *plan, int shards);
 typedef struct CurveSource {
     const ModelSpec *model;
     ResizableProgram *few_shards;  // of the neighbour with FEW_SHARDS, at any micro-batch
+    ShardSizes *sizes;  // of the plan's recompute, reshard and rotation
+    Arena *sizes_arena;
     LiveTraces *traces;
     Arena *scratch;
 } CurveSource;

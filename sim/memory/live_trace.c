@@ -35,13 +35,25 @@ static uint64_t index_of(SlotIndex index) {
            (uint64_t)index.layer_scale << 16 | (uint16_t)index.layer_offset;
 }
 
-static void add_loops(Structure *structure, const StepProgram *program) {
+static bool keeps_micro_steps_apart(const StepProgram *program) {
+    bool apart = false;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        apart |= program->buffers[i].micro_steps > 0;
+    }
+    return apart;
+}
+
+// Where all micro-steps use the same slots, which one it is and how many more than the cut leaves do not matter.
+static void add_loops(Structure *structure, const StepProgram *program, const CutOptions *options) {
+    const bool apart = keeps_micro_steps_apart(program);
     for (int32_t i = 0; i < program->segment_count; i++) {
         const Segment *segment = &program->segments[i];
+        const bool alike = segment->kind == SEGMENT_MICRO_STEPS && !apart;
+        const bool cut = alike && segment->count > options->max_micro_steps;
         add_word(structure, pair_of((int32_t)segment->kind, segment->end));
         add_word(structure, pair_of(segment->first_task, segment->task_count));
-        add_word(structure, pair_of(segment->first, segment->step));
-        add_word(structure, pair_of(segment->count, segment->micro_offset));
+        add_word(structure, pair_of(alike ? 0 : segment->first, segment->step));
+        add_word(structure, pair_of(cut ? options->max_micro_steps : segment->count, segment->micro_offset));
     }
     for (int32_t i = 0; i < program->task_count; i++) {
         add_word(structure, pair_of(program->tasks[i].layer_guard, program->tasks[i].operand_count));
@@ -78,7 +90,7 @@ static Structure structure_of(const StepProgram *program, const CutOptions *opti
     add_word(&structure, pair_of(options->max_micro_steps, program->layers));
     add_word(&structure, pair_of(program->segment_count, program->task_count));
     add_word(&structure, pair_of(program->buffer_count, program->operand_count));
-    add_loops(&structure, program);
+    add_loops(&structure, program, options);
     add_references(&structure, program, cells);
     Hash hash = hash_begin();
     for (size_t i = 0; i < structure.count; i++) {

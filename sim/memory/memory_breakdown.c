@@ -2,7 +2,8 @@
 // caching allocators with stream-ordered frees do (parallelism.md 3.1, 6.2); the peak is the largest moment of any
 // phase (accuracy-notes.md 4). Layer loops are cut: the slot of one middle layer stands for all that are left out, and
 // only moments that do not touch it are looked at. Live bytes at one task are affine in the layer between them, so
-// their largest value is there.
+// their largest value is there. Of the micro-steps in the middle one is looked at: what the first one leaves behind is
+// all that another one in the middle would.
 // Not modelled: fragmentation of the caching allocator beyond the target's slack.
 
 #include <string.h>
@@ -197,7 +198,7 @@ int32_t memory_moments_of(const StepProgram *program, const LiveTrace *who, Aren
     return count;
 }
 
-const CutOptions memory_breakdown_cut_options = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 2};
+const CutOptions memory_breakdown_cut_options = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 1};
 
 Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Arena *arena, MemoryBreakdown *breakdown,
                               Error *error) {

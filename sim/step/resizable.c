@@ -28,7 +28,7 @@ struct ResizableProgram {
     StepProgram program;
     enum { UNKNOWN, AFFINE, RIGID } sizes_are;
     Size *sizes;
-    size_t size_count, size_capacity;
+    int32_t size_count;
     int32_t *buffers;  // whose slots follow from sizes that rise
     int32_t buffer_count;
     Derived *derived;
@@ -127,50 +127,49 @@ bool step_same_structure(const StepProgram *a, const StepProgram *b) {
     return same;
 }
 
-static void add_size(ResizableProgram *resizable, Size size) {
-    resizable->sizes = arena_grow(resizable->arena, resizable->sizes, resizable->size_count, &resizable->size_capacity,
-                                  sizeof *resizable->sizes);
-    resizable->sizes[resizable->size_count++] = size;
-}
+// What rises, as long as it is being found.
+typedef struct Learner {
+    ResizableProgram *resizable;
+    const StepProgram *second;
+    Size *sizes;
+    int32_t count;
+    bool affine;  // a line of whole numbers goes through each so far
+} Learner;
 
-// False where no line of whole numbers goes through both.
-static bool note_whole(ResizableProgram *resizable, int kind, void *at, int64_t first, int64_t second) {
-    const int micro_batch = resizable->plan.micro_batch;
-    if (first == second) {
-        return true;
+static void note_whole(Learner *learner, int kind, void *at, int64_t first, int64_t second) {
+    const int micro_batch = learner->resizable->plan.micro_batch;
+    if (first != second) {
+        learner->sizes[learner->count++] =
+            (Size){.at = at, .kind = kind, .first = first, .rise = (second - first) / micro_batch};
+        learner->affine &= (second - first) % micro_batch == 0;
     }
-    add_size(resizable, (Size){.at = at, .kind = kind, .first = first, .rise = (second - first) / micro_batch});
-    return (second - first) % micro_batch == 0;
 }
 
-static bool note_flops(ResizableProgram *resizable, double *at, double second) {
-    if (*at == second) {
-        return true;
+static void note_flops(Learner *learner, double *at, double second) {
+    if (*at < second || *at > second) {
+        learner->sizes[learner->count++] = (Size){.at = at, .kind = SIZE_FLOPS, .flops = *at};
+        learner->affine &= !(second < 2 * *at) && !(second > 2 * *at);
     }
-    add_size(resizable, (Size){.at = at, .kind = SIZE_FLOPS, .flops = *at});
-    return second == 2 * *at;
 }
 
-// A row of a table and the same of the second program.
-static bool note_row(ResizableProgram *resizable, void *row, const void *second, const SizeField *fields, int count) {
-    bool affine = true;
+// A row of a table and the same of the second program; whether a size of it rises.
+static bool note_row(Learner *learner, void *row, const void *second, const SizeField *fields, int count) {
+    const int32_t before = learner->count;
     for (int i = 0; i < count; i++) {
-        char *at = (char *)row + fields[i].offset;
-        const char *other = (const char *)second + fields[i].offset;
+        void *at = (char *)row + fields[i].offset;
+        const void *other = (const char *)second + fields[i].offset;
         switch (fields[i].kind) {
         case SIZE_FLOPS:
-            affine &= note_flops(resizable, (double *)(void *)at, *(const double *)(const void *)other);
+            note_flops(learner, at, *(const double *)other);
             break;
         case SIZE_INT32:
-            affine &=
-                note_whole(resizable, SIZE_INT32, at, *(int32_t *)(void *)at, *(const int32_t *)(const void *)other);
+            note_whole(learner, SIZE_INT32, at, *(int32_t *)at, *(const int32_t *)other);
             break;
         default:
-            affine &=
-                note_whole(resizable, SIZE_INT64, at, *(int64_t *)(void *)at, *(const int64_t *)(const void *)other);
+            note_whole(learner, SIZE_INT64, at, *(int64_t *)at, *(const int64_t *)other);
         }
     }
-    return affine;
+    return learner->count > before;
 }
 
 // The first task with the same work in both programs.
@@ -186,30 +185,43 @@ static int32_t same_work_before(const ResizableProgram *resizable, const StepPro
     return -1;
 }
 
-static bool learn_sizes(ResizableProgram *resizable, const StepProgram *second) {
+static void learn_buffers(Learner *learner) {
+    ResizableProgram *resizable = learner->resizable;
     StepProgram *program = &resizable->program;
-    bool affine = true;
     resizable->buffers = ARENA_UNCLEARED(resizable->arena, int32_t, program->buffer_count);
     for (int32_t i = 0; i < program->buffer_count; i++) {
-        const size_t before = resizable->size_count;
-        affine &= note_row(resizable, &program->buffers[i], &second->buffers[i], buffer_sizes, BUFFER_SIZES);
-        if (resizable->size_count > before) {
+        if (note_row(learner, &program->buffers[i], &learner->second->buffers[i], buffer_sizes, BUFFER_SIZES)) {
             resizable->buffers[resizable->buffer_count++] = i;
         }
     }
-    for (int32_t i = 0; i < program->operand_count; i++) {
-        affine &= note_row(resizable, &program->operands[i], &second->operands[i], operand_sizes, OPERAND_SIZES);
-    }
+}
+
+static void learn_tasks(Learner *learner) {
+    ResizableProgram *resizable = learner->resizable;
+    StepProgram *program = &resizable->program;
     resizable->derived = ARENA_UNCLEARED(resizable->arena, Derived, program->task_count);
     for (int32_t i = 0; i < program->task_count; i++) {
-        const size_t before = resizable->size_count;
-        affine &= note_row(resizable, &program->tasks[i], &second->tasks[i], task_sizes, TASK_SIZES);
-        if (resizable->size_count > before) {
-            const Derived derived = {i, same_work_before(resizable, second, i)};
+        if (note_row(learner, &program->tasks[i], &learner->second->tasks[i], task_sizes, TASK_SIZES)) {
+            const Derived derived = {i, same_work_before(resizable, learner->second, i)};
             resizable->derived[resizable->derived_count++] = derived;
         }
     }
-    return affine;
+}
+
+static bool learn_sizes(ResizableProgram *resizable, const StepProgram *second, Arena *scratch) {
+    StepProgram *program = &resizable->program;
+    const int32_t most = program->buffer_count * BUFFER_SIZES + program->operand_count * OPERAND_SIZES +
+                         program->task_count * TASK_SIZES;
+    Learner learner = {
+        .resizable = resizable, .second = second, .sizes = ARENA_UNCLEARED(scratch, Size, most), .affine = true};
+    learn_buffers(&learner);
+    for (int32_t i = 0; i < program->operand_count; i++) {
+        note_row(&learner, &program->operands[i], &second->operands[i], operand_sizes, OPERAND_SIZES);
+    }
+    learn_tasks(&learner);
+    resizable->sizes = COPIED(resizable->arena, learner.sizes, learner.count);
+    resizable->size_count = learner.count;
+    return learner.affine;
 }
 
 static void learn(ResizableProgram *resizable, Arena *scratch) {
@@ -219,7 +231,7 @@ static void learn(ResizableProgram *resizable, Arena *scratch) {
     Error too_large;
     const bool affine =
         step_lower(resizable->model, &twice, resizable->program.target, scratch, &second, &too_large) == STATUS_OK &&
-        step_same_structure(&resizable->program, &second) && learn_sizes(resizable, &second);
+        step_same_structure(&resizable->program, &second) && learn_sizes(resizable, &second, scratch);
     resizable->sizes_are = affine ? AFFINE : RIGID;
 }
 
@@ -237,7 +249,7 @@ static bool flops_are_exact(double flops, int micro_batch, int first_micro_batch
 
 static bool set_sizes(ResizableProgram *resizable, int micro_batch) {
     const int first = resizable->plan.micro_batch;
-    for (size_t i = 0; i < resizable->size_count; i++) {
+    for (int32_t i = 0; i < resizable->size_count; i++) {
         const Size *size = &resizable->sizes[i];
         if (size->kind == SIZE_FLOPS) {
             if (!flops_are_exact(size->flops, micro_batch, first)) {

@@ -42,10 +42,9 @@ static void check_bytes(void *context, const StepProgram *program) {
     MemoryPlan plan;
     MemoryBreakdown cut, all;
     char text[PLAN_TEXT_BYTES];
-    static const CutOptions usual = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 2};
     cr_assert_eq(memory_plan(program, &arena, &plan, &error), STATUS_OK);
     LiveTraces own = {0};
-    cr_assert_eq(memory_breakdown_cut(program, &usual, &tally->traces, &cut, &error), STATUS_OK);
+    cr_assert_eq(memory_breakdown_cut(program, &memory_breakdown_cut_options, &tally->traces, &cut, &error), STATUS_OK);
     cr_assert_eq(memory_breakdown_cut(program, &whole, &own, &all, &error), STATUS_OK);
     live_traces_free(&own);
     cr_assert_eq(cut.peak_bytes, all.peak_bytes, "%s: cut %.0f, whole %.0f", name_of(program, text), cut.peak_bytes,
