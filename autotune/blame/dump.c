@@ -1,0 +1,277 @@
+// From values to a dump.
+
+#include "autotune/blame/dump.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/text.h"
+
+enum { MOST_RANKS = 1 << 20, MOST_DIMENSIONS = 64 };
+
+const DumpOpRow dump_op_rows[DUMP_OP_COUNT] = {
+    [DUMP_ALL_REDUCE] = {"all-reduce", true, true, false},
+    [DUMP_ALL_GATHER] = {"all-gather", true, true, false},
+    [DUMP_REDUCE_SCATTER] = {"reduce-scatter", true, true, false},
+    [DUMP_BROADCAST] = {"broadcast", false, true, true},
+    [DUMP_REDUCE] = {"reduce", true, false, true},
+    [DUMP_GATHER] = {"gather", true, false, true},
+    [DUMP_SCATTER] = {"scatter", false, true, true},
+    [DUMP_ALL_TO_ALL] = {"all-to-all", false, false, false},
+    [DUMP_BARRIER] = {"barrier", false, false, false},
+    [DUMP_SEND] = {"send", false, false, true},
+    [DUMP_RECEIVE] = {"receive", false, false, false},
+    [DUMP_COALESCED] = {"coalesced", false, false, false},
+    [DUMP_OTHER] = {"collective", false, false, false},
+};
+
+// The names that torch's backends give, longest first where one begins another (ProcessGroupNCCL.cpp,
+// ProcessGroupGloo.cpp and flight_recorder/components/types.py).
+static const struct {
+    const char *name;
+    DumpOp op;
+} names[] = {
+    {"all_reduce_barrier", DUMP_BARRIER},
+    {"all_reduce", DUMP_ALL_REDUCE},
+    {"allreduce", DUMP_ALL_REDUCE},
+    {"sparse_all_reduce", DUMP_ALL_REDUCE},
+    {"all_gather", DUMP_ALL_GATHER},
+    {"_all_gather", DUMP_ALL_GATHER},
+    {"allgather", DUMP_ALL_GATHER},
+    {"reduce_scatter", DUMP_REDUCE_SCATTER},
+    {"_reduce_scatter", DUMP_REDUCE_SCATTER},
+    {"broadcast", DUMP_BROADCAST},
+    {"_broadcast", DUMP_BROADCAST},
+    {"reduce", DUMP_REDUCE},
+    {"_reduce", DUMP_REDUCE},
+    {"gather", DUMP_GATHER},
+    {"scatter", DUMP_SCATTER},
+    {"all_to_all", DUMP_ALL_TO_ALL},
+    {"alltoall", DUMP_ALL_TO_ALL},
+    {"barrier", DUMP_BARRIER},
+    {"send", DUMP_SEND},
+    {"recv", DUMP_RECEIVE},
+    {"coalesced", DUMP_COALESCED},
+};
+
+// c10::ScalarType's names, c10/core/ScalarType.h; formats with fewer bits than a byte are left unknown.
+static const struct {
+    const char *name;
+    int bytes;
+} types[] = {
+    {"Float", 4},
+    {"BFloat16", 2},
+    {"Half", 2},
+    {"Double", 8},
+    {"Long", 8},
+    {"Int", 4},
+    {"Short", 2},
+    {"Byte", 1},
+    {"Char", 1},
+    {"Bool", 1},
+    {"Float8_e4m3fn", 1},
+    {"Float8_e5m2", 1},
+    {"Float8_e8m0fnu", 1},
+    {"Float8_e4m3fnuz", 1},
+    {"Float8_e5m2fnuz", 1},
+    {"ComplexFloat", 8},
+    {"ComplexDouble", 16},
+};
+
+static DumpOp op_of(const char *name) {
+    const char *colon = strrchr(name, ':');  // behind the backend
+    const char *word = colon ? colon + 1 : name;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (size_t at = 0; at <= strlen(names[i].name); at++) {
+            if (!names[i].name[at]) {
+                return names[i].op;
+            }
+            if ((word[at] | 0x20) != (names[i].name[at] | 0x20)) {  // letters of either case; '_' stays apart from all
+                break;
+            }
+        }
+    }
+    return DUMP_OTHER;
+}
+
+static int type_bytes(const char *dtype) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strcmp(types[i].name, dtype) == 0) {
+            return types[i].bytes;
+        }
+    }
+    return -1;
+}
+
+// Elements of a list of shapes; an overflow is the largest number.
+static int64_t elements_of(const DumpValue *shapes) {
+    int64_t sum = 0;
+    for (size_t i = 0; shapes && shapes->type == DUMP_LIST && i < shapes->count; i++) {
+        const DumpValue *shape = shapes->items[i];
+        int64_t product = 1;
+        for (size_t k = 0; shape->type == DUMP_LIST && k < shape->count && k < MOST_DIMENSIONS; k++) {
+            const DumpValue *size = shape->items[k];
+            const int64_t length = size->type == DUMP_INT && size->integer >= 0 ? size->integer : 0;
+            if (__builtin_mul_overflow(product, length, &product)) {
+                return INT64_MAX;
+            }
+        }
+        if (__builtin_add_overflow(sum, product, &sum)) {
+            return INT64_MAX;
+        }
+    }
+    return sum;
+}
+
+static const char *first_text(const DumpValue *list, Arena *arena) {
+    const char *text =
+        list && list->type == DUMP_LIST && list->count > 0 ? dump_value_text(list->items[0], arena) : NULL;
+    return text ? text : "";
+}
+
+// The innermost frame that is the user's: outside torch's own files.
+static const char *caller_of(const DumpValue *frames, Arena *arena) {
+    for (size_t i = 0; frames && frames->type == DUMP_LIST && i < frames->count; i++) {
+        const char *file = dump_text_or(frames->items[i], "filename", "", arena);
+        if (file[0] && !strstr(file, "/torch/") && !strstr(file, "c10/") && file[0] != '<' && file[0] != '?') {
+            const char *slash = strrchr(file, '/');
+            return arena_format(arena, "%s at %s:%lld", dump_text_or(frames->items[i], "name", "", arena),
+                                slash ? slash + 1 : file, (long long)dump_integer_or(frames->items[i], "line", 0));
+        }
+    }
+    return NULL;
+}
+
+// "send 0->1" is about 1, "recv 0<-1" too.
+static int peer_of(DumpOp op, const char *name) {
+    const char *arrow = op == DUMP_SEND ? strstr(name, "->") : op == DUMP_RECEIVE ? strstr(name, "<-") : NULL;
+    const long peer = arrow ? strtol(arrow + 2, NULL, 10) : -1;
+    return peer >= 0 && peer < MOST_RANKS ? (int)peer : -1;
+}
+
+// ---------------------------------------------------------------------------------------------- groups
+
+static int compare_ints(const void *a, const void *b) {
+    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
+
+// "[0, 2]"; NULL where it is no such list.
+static const int *read_ranks(const char *text, Arena *arena, int *count) {
+    int *ranks = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    for (const char *at = text; *at;) {
+        if (*at < '0' || *at > '9') {
+            at++;
+            continue;
+        }
+        char *end = NULL;
+        const unsigned long rank = strtoul(at, &end, 10);
+        if (rank >= MOST_RANKS || *count >= MOST_RANKS) {
+            return NULL;
+        }
+        ranks = arena_grow(arena, ranks, (size_t)*count, &capacity, sizeof *ranks);
+        ranks[(*count)++] = (int)rank;
+        at = end;
+    }
+    if (*count > 0) {
+        qsort(ranks, (size_t)*count, sizeof *ranks, compare_ints);
+    }
+    return ranks;
+}
+
+typedef struct Reading {
+    Dump *dump;
+    Arena *arena;
+    size_t group_capacity, entry_capacity;
+} Reading;
+
+static int add_group(Reading *reading, const char *name, const char *desc) {
+    Dump *dump = reading->dump;
+    dump->groups = arena_grow(reading->arena, dump->groups, (size_t)dump->group_count, &reading->group_capacity,
+                              sizeof *dump->groups);
+    dump->groups[dump->group_count] = (DumpGroup){.name = name, .desc = strcmp(desc, "undefined") == 0 ? "" : desc};
+    return dump->group_count++;
+}
+
+static void read_groups(Reading *reading, const DumpValue *config) {
+    for (size_t i = 0; config && config->type == DUMP_DICT && i + 1 < config->count; i += 2) {
+        const char *name = dump_value_text(config->items[i], reading->arena);
+        const DumpValue *row = config->items[i + 1];
+        if (!name || name[0] == '\0') {  // Gloo's, before it has a name
+            continue;
+        }
+        const int g = add_group(reading, name, dump_text_or(row, "desc", "", reading->arena));
+        DumpGroup *group = &reading->dump->groups[g];
+        group->ranks = read_ranks(dump_text_or(row, "ranks", "", reading->arena), reading->arena, &group->rank_count);
+    }
+}
+
+static int group_of(Reading *reading, const DumpValue *pair) {
+    const bool known = pair && pair->type == DUMP_LIST && pair->count == 2;
+    const char *name = known ? dump_value_text(pair->items[0], reading->arena) : NULL;
+    const char *desc = known ? dump_value_text(pair->items[1], reading->arena) : NULL;
+    for (int g = 0; name && g < reading->dump->group_count; g++) {
+        if (strcmp(reading->dump->groups[g].name, name) == 0) {
+            return g;
+        }
+    }
+    return name ? add_group(reading, name, desc ? desc : "") : -1;
+}
+
+// ---------------------------------------------------------------------------------------------- entries
+
+static void add_entry(Reading *reading, const DumpValue *value) {
+    Dump *dump = reading->dump;
+    Arena *arena = reading->arena;
+    const int group = group_of(reading, dump_value_of(value, "process_group"));
+    if (value->type != DUMP_DICT || group < 0) {
+        return;
+    }
+    dump->entries =
+        arena_grow(arena, dump->entries, (size_t)dump->entry_count, &reading->entry_capacity, sizeof *dump->entries);
+    const char *name = dump_text_or(value, "profiling_name", "", arena);
+    const char *dtype = first_text(dump_value_of(value, "input_dtypes"), arena);
+    const char *state = dump_text_or(value, "state", "", arena);
+    const DumpOp op = op_of(name);
+    DumpEntry entry = {.group = group,
+                       .seq = dump_integer_or(value, "collective_seq_id", dump_integer_or(value, "seq_id", -1)),
+                       .op = op,
+                       .name = name,
+                       .in = elements_of(dump_value_of(value, "input_sizes")),
+                       .out = elements_of(dump_value_of(value, "output_sizes")),
+                       .dtype = dtype[0] ? dtype : first_text(dump_value_of(value, "output_dtypes"), arena),
+                       .peer = peer_of(op, name),
+                       .p2p = dump_truth_or(value, "is_p2p", op == DUMP_SEND || op == DUMP_RECEIVE),
+                       .completed = strcmp(state, "completed") == 0,
+                       .retired = dump_truth_or(value, "retired", false),
+                       .created_ns = dump_integer_or(value, "time_created_ns", 0),
+                       .completed_ns = dump_integer_or(value, "time_discovered_completed_ns", 0),
+                       .duration_ms = dump_number_or(value, "duration_ms", -1),
+                       .timeout_ms = dump_integer_or(value, "timeout_ms", 0),
+                       .caller = caller_of(dump_value_of(value, "frames"), arena)};
+    const int64_t larger = entry.in > entry.out ? entry.in : entry.out;
+    const int width = type_bytes(entry.dtype);
+    entry.bytes = width > 0 && larger < INT64_MAX / width ? larger * width : larger == 0 ? 0 : -1;
+    dump->says_complete |= entry.completed;
+    dump->wrapped |= dump->entry_count == 0 && dump_integer_or(value, "record_id", 0) > 0;
+    dump->entries[dump->entry_count++] = entry;
+}
+
+Status dump_of_value(const DumpValue *root, Arena *arena, Dump *dump, Error *error) {
+    Reading reading = {.dump = dump, .arena = arena};
+    const DumpValue *entries = dump_value_of(root, "entries"), *config = dump_value_of(root, "pg_config");
+    if (root->type != DUMP_DICT || !(entries || config)) {
+        return error_set(error, STATUS_USAGE, "no dump of a flight recorder: neither entries nor pg_config in it");
+    }
+    if (entries && entries->type != DUMP_LIST) {
+        return error_set(error, STATUS_USAGE, "its entries are no list");
+    }
+    dump->version = dump_text_or(root, "version", "", arena);
+    dump->host = dump_text_or(root, "host_name", dump_text_or(root, "hostname", NULL, arena), arena);
+    read_groups(&reading, config);
+    for (size_t i = 0; entries && i < entries->count; i++) {
+        add_entry(&reading, entries->items[i]);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,72 @@
+// One rank's dump of PyTorch's flight recorder: what it issued on which process group, in the order it did. Read from
+// the files of torch 2.4 to 2.15 (TORCH_FR_DUMP_TEMP_FILE, before 2.8 TORCH_NCCL_DEBUG_INFO_TEMP_FILE), whose keys are
+// those of torch/csrc/distributed/c10d/FlightRecorder.hpp; keys that a version lacks are unknown, not errors.
+
+#pragma once
+
+#include "autotune/blame/dump_value.h"
+#include "sim/step/task_kind.h"
+
+typedef enum {
+    DUMP_ALL_REDUCE,
+    DUMP_ALL_GATHER,
+    DUMP_REDUCE_SCATTER,
+    DUMP_BROADCAST,
+    DUMP_REDUCE,
+    DUMP_GATHER,
+    DUMP_SCATTER,
+    DUMP_ALL_TO_ALL,
+    DUMP_BARRIER,
+    DUMP_SEND,
+    DUMP_RECEIVE,
+    DUMP_COALESCED,  // the end of several that were issued together
+    DUMP_OTHER,
+    DUMP_OP_COUNT
+} DumpOp;
+
+typedef struct DumpOpRow {
+    const char *words;       // "all-reduce"
+    bool same_in, same_out;  // every member gives, gets equally many elements
+    bool alone;              // may end on one rank before the others came
+} DumpOpRow;
+
+extern const DumpOpRow dump_op_rows[DUMP_OP_COUNT];
+
+typedef struct DumpEntry {
+    int group;    // of the dump
+    int64_t seq;  // number of the collective in its group
+    DumpOp op;
+    const char *name;  // "nccl:all_reduce"
+    int64_t in, out;   // elements over all tensors
+    int64_t bytes;     // of the larger side; -1 = the type is unknown
+    const char *dtype;
+    int peer;  // of sends and receives: index in the group
+    bool p2p;
+    bool completed, retired;
+    int64_t created_ns, completed_ns;  // clock of its host; 0 = unknown
+    double duration_ms;                // < 0 = unknown
+    int64_t timeout_ms;                // 0 = unknown
+    const char *caller;                // the innermost frame outside torch, "step at train.py:12"; NULL = unknown
+} DumpEntry;
+
+typedef struct DumpGroup {
+    const char *name, *desc;  // desc "" where nobody gave one
+    const int *ranks;         // ascending; NULL = unknown
+    int rank_count;
+} DumpGroup;
+
+typedef struct Dump {
+    int rank;
+    const char *path, *host;  // host NULL = unknown
+    const char *version;      // of the format
+    DumpGroup *groups;
+    int group_count;
+    DumpEntry *entries;  // in the order of issue
+    int entry_count;
+    bool wrapped;        // the recorder's ring has lost the first of them
+    bool says_complete;  // some entry is marked as completed; else retired is all that is known (Gloo)
+    int64_t written_ns;  // of the file; 0 = unknown
+} Dump;
+
+// What the values of one file say. Texts go to the arena; a value that is no dump is an error.
+Status dump_of_value(const DumpValue *root, Arena *arena, Dump *dump, Error *error);

@@ -1,0 +1,104 @@
+// A dump's file, pickle or JSON, as values.
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/blame/dump_value.h"
+#include "sim/base/json.h"
+
+static DumpValue *value_of(const json_t *json, Arena *arena) {
+    DumpValue *value = ARENA_NEW(arena, DumpValue);
+    size_t index;
+    const char *key;
+    json_t *item;
+    switch (json_typeof(json)) {
+    case JSON_OBJECT:
+        value->type = DUMP_DICT;
+        json_object_foreach((json_t *)json, key, item) {
+            DumpValue *name = ARENA_NEW(arena, DumpValue);
+            *name = (DumpValue){.type = DUMP_TEXT, .text = arena_text(arena, key), .count = strlen(key)};
+            dump_value_append(value, name, arena);
+            dump_value_append(value, value_of(item, arena), arena);
+        }
+        break;
+    case JSON_ARRAY:
+        value->type = DUMP_LIST;
+        json_array_foreach(json, index, item) {
+            dump_value_append(value, value_of(item, arena), arena);
+        }
+        break;
+    case JSON_STRING:
+        value->type = DUMP_TEXT;
+        value->text = arena_text(arena, json_string_value(json));
+        value->count = strlen(value->text);
+        break;
+    case JSON_INTEGER:
+        value->type = DUMP_INT;
+        value->integer = json_integer_value(json);
+        break;
+    case JSON_REAL:
+        value->type = DUMP_FLOAT;
+        value->number = json_real_value(json);
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        value->type = DUMP_BOOL;
+        value->truth = json_is_true(json);
+        break;
+    case JSON_NULL:
+        break;
+    }
+    return value;
+}
+
+static Status read_json(const char *text, size_t size, Arena *arena, const DumpValue **root, Error *error) {
+    json_t *json = NULL;
+    if (strlen(text) != size) {
+        return error_set(error, STATUS_USAGE, "JSON with a zero byte in it");
+    }
+    TRY(json_text_load(text, "JSON", &json, error));
+    *root = value_of(json, arena);
+    json_decref(json);
+    return STATUS_OK;
+}
+
+static Status read_bytes(FILE *file, Arena *arena, char **bytes, size_t *size, Error *error) {
+    size_t capacity = 1 << 16;
+    char *text = arena_array_uncleared(arena, capacity + 1, 1);
+    *size = 0;
+    for (size_t got; (got = fread(text + *size, 1, capacity - *size, file)) > 0;) {
+        *size += got;
+        if (*size > DUMP_MAX_FILE_BYTES) {
+            return error_set(error, STATUS_USAGE, "larger than the %d MiB that a dump may have",
+                             DUMP_MAX_FILE_BYTES >> 20);
+        }
+        if (*size == capacity) {
+            char *more = arena_array_uncleared(arena, 2 * capacity + 1, 1);
+            memcpy(more, text, *size);
+            text = more;
+            capacity *= 2;
+        }
+    }
+    text[*size] = '\0';
+    *bytes = text;
+    return ferror(file) ? error_set(error, STATUS_ENVIRONMENT, "cannot be read: %s", strerror(errno)) : STATUS_OK;
+}
+
+Status dump_read_file(const char *path, Arena *arena, const DumpValue **root, Error *error) {
+    FILE *file = fopen(path, "rb");
+    char *bytes = NULL;
+    size_t size = 0;
+    if (!file) {
+        return error_set(error, STATUS_ENVIRONMENT, "cannot be read: %s", strerror(errno));
+    }
+    const Status status = read_bytes(file, arena, &bytes, &size, error);
+    fclose(file);
+    TRY(status);
+    if (size == 0) {
+        return error_set(error, STATUS_USAGE, "an empty file");
+    }
+    const char first = bytes[strspn(bytes, " \t\r\n")];
+    return first == '{' ? read_json(bytes, size, arena, root, error)
+                        : dump_read_pickle((const uint8_t *)bytes, size, arena, root, error);
+}

@@ -1,0 +1,71 @@
+// All ranks of one job: their dumps, the process groups they have in common, and of each group every member's
+// collectives by their number.
+
+#pragma once
+
+#include "autotune/blame/dump.h"
+
+// What one member issued as one collective; several that were issued together are one.
+typedef struct Turn {
+    int64_t seq;
+    DumpOp op;
+    int64_t in, out, bytes;
+    const char *dtype;
+    int entry;       // of its dump, the first
+    int last_entry;  // and the last
+    bool done;       // it is over on this rank
+    bool failed;     // it ended, but cannot have succeeded
+} Turn;
+
+typedef struct Member {
+    int rank;
+    Turn *turns;  // ascending seq
+    int count;
+} Member;
+
+typedef struct JobGroup {
+    const char *name, *desc;
+    Member *members;  // ascending rank
+    int count;
+    bool whole;     // the dumps list its members; else those that used it are taken for all
+    int kind;       // groups of one kind are the same dimension at other places
+    int64_t first;  // seq from which on every member's recorder reaches back
+    int64_t last;   // the highest seq that any member issued
+} JobGroup;
+
+typedef struct RankGroup {
+    int group, member;
+} RankGroup;
+
+typedef struct JobRank {
+    const Dump *dump;    // NULL = there is none
+    const char *unread;  // why its file could not be read; NULL = it could, or there is none
+    RankGroup *groups;   // that it is a member of
+    int group_count;
+    int64_t first_ns, last_ns;  // of its entries
+} JobRank;
+
+typedef struct Job {
+    JobRank *ranks;
+    int world;
+    JobGroup *groups;
+    int group_count, kind_count;
+    int dump_count;
+    const char *folder;
+    const char **notes;  // sentences about files that were left out
+    int note_count;
+} Job;
+
+// Reads every dump in a folder, and in folders in it, whose names are then the hosts. A file's rank is the number at
+// the end of its name, before .json, .pickle or .pkl.
+Status job_read(const char *folder, Arena *arena, Job *job, Error *error);
+
+// The same from dumps, one a rank.
+Status job_of_dumps(Dump *dumps, int count, Arena *arena, Job *job, Error *error);
+
+const Turn *member_turn(const Member *member, int64_t seq);   // NULL = it has not issued it, or the ring lost it
+const Member *group_member(const JobGroup *group, int rank);  // NULL = it is none
+
+static inline const DumpEntry *turn_entry(const Job *job, const Member *member, const Turn *turn) {
+    return &job->ranks[member->rank].dump->entries[turn->entry];
+}

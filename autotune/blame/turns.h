@@ -1,0 +1,28 @@
+// Turns beside each other: are two the same collective, and what did a rank do next whenever it was here before?
+
+#pragma once
+
+#include "autotune/blame/job.h"
+
+bool turns_agree(const Turn *a, const Turn *b);  // as far as members of a group must
+
+// One collective among all that a rank issued, of whatever group.
+typedef struct Step {
+    int kind;  // of the group
+    int group;
+    const Turn *turn;
+} Step;
+
+typedef struct Steps {
+    Step *rows;
+    int count;
+} Steps;
+
+Steps steps_of(const Job *job, int rank, Arena *arena);             // all, in order of issue
+Steps steps_in(const Job *job, const RankGroup *at, Arena *arena);  // of one group
+bool steps_agree(const Step *a, const Step *b);
+
+// The index of a step that followed the same steps as `at` does; the longest such past counts. -1 = nothing alike
+// before: fewer than STEPS_LEAST_PAST steps agree.
+enum { STEPS_LEAST_PAST = 3 };
+int steps_precedent(const Steps *steps, int at);
