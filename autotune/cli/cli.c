@@ -99,6 +99,9 @@ const CommandRow command_table[COMMAND_COUNT] = {
          "ndtune preflight --mesh dp_shard=4,tp=8 --hosts node1:8,node2:8,node3:8,node4:8\n"
          "ndtune preflight --mesh dp_shard=4,tp=8 --hostfile hosts --device cuda --transport nccl\n",
          cmd_preflight},
+    [COMMAND_BLAME] = {"blame", "who holds up a job of PyTorch's, from the dumps of its flight recorder",
+                       "blame DIR [--timeout S] [--format table|json|csv]",
+                       "ndtune blame dumps\nndtune blame dumps --timeout 60 --format json\n", cmd_blame},
     [COMMAND_RUNS] = {"runs", "what was asked and what was run, from the store; with a number, that run in full",
                       "runs [ID] [--top N] [--db FILE]",
                       "ndtune runs\nndtune runs --top 0 --format json\nndtune runs 3\n", cmd_runs},

@@ -57,6 +57,7 @@ Status cmd_export(Cli *cli, Error *error);
 Status cmd_report(Cli *cli, Error *error);
 Status cmd_probe(Cli *cli, Error *error);
 Status cmd_preflight(Cli *cli, Error *error);
+Status cmd_blame(Cli *cli, Error *error);
 Status cmd_models(Cli *cli, Error *error);
 Status cmd_clusters(Cli *cli, Error *error);
 Status cmd_accuracy(Cli *cli, Error *error);

@@ -16,6 +16,7 @@
 #define TUNE COMMAND_BIT(COMMAND_TUNE)
 #define PROBE COMMAND_BIT(COMMAND_PROBE)
 #define PREFLIGHT COMMAND_BIT(COMMAND_PREFLIGHT)
+#define BLAME COMMAND_BIT(COMMAND_BLAME)
 #define CALIBRATE COMMAND_BIT(COMMAND_CALIBRATE)
 #define EXPORT COMMAND_BIT(COMMAND_EXPORT)
 #define REPORT COMMAND_BIT(COMMAND_REPORT)
@@ -30,9 +31,9 @@
 
 #define BILLION 1000000000
 
-const char *const command_names[COMMAND_COUNT] = {"plan",   "predict",  "explain",  "run",   "validate",  "calibrate",
-                                                  "tune",   "export",   "report",   "probe", "preflight", "runs",
-                                                  "models", "clusters", "accuracy", "help"};
+const char *const command_names[COMMAND_COUNT] = {"plan", "predict", "explain",  "run",      "validate",  "calibrate",
+                                                  "tune", "export",  "report",   "probe",    "preflight", "blame",
+                                                  "runs", "models",  "clusters", "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
 static const OptionRow rows[OPTION_OF_PLAN] = {
@@ -157,15 +158,16 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
                      "run the command behind -- instead of the executor, and read its step times from what it prints",
                      GROUP_RUN, VALIDATE},
     [OPTION_TIMEOUT] =
-        {"timeout", VALUE_ABOVE, "S", 0, 1000000, "seconds", "120; of --with 3600; preflight: 20",
+        {"timeout", VALUE_ABOVE, "S", 0, 1000000, "seconds",
+         "120; of --with 3600; preflight: 20; blame: the collective's own, or ten times the longest pause before",
          "longest time that a rank may stand still, waiting or in one task, before the run is ended; of a "
-         "command behind --, its longest run",
-         GROUP_RUN, REAL},
+         "command behind --, its longest run; blame: how long a wait is too long",
+         GROUP_RUN, REAL | BLAME},
     [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows", "10; validate: 3; tune: 0",
                     "shapes that the table shows, that validate runs, or that tune considers; 0 is all", GROUP_OUTPUT,
                     PLAN | RUNS | VALIDATE | TUNE},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
-                       GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY | CALIBRATE},
+                       GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY | CALIBRATE | BLAME},
     [OPTION_RUNS] =
         {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
          "measured runs, a row each: id model cluster target dp_replicate dp_shard cp tp seq_len micro_batch "

@@ -329,7 +329,8 @@ static Status parse_word_argument(ParseContext *context, Options *options, int a
         return option_find(name, &id) ? error_hint(error, "did you mean --%s?", name) : STATUS_USAGE;
     }
     const unsigned takes_words = COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS) |
-                                 COMMAND_BIT(COMMAND_RUNS) | COMMAND_BIT(COMMAND_HELP);
+                                 COMMAND_BIT(COMMAND_RUNS) | COMMAND_BIT(COMMAND_HELP) |
+                                 COMMAND_BIT(COMMAND_BLAME);
     if (!(COMMAND_BIT(context->command) & takes_words) || options->word_count == 1) {
         return refuse(context, at, error, "ndtune %s does not expect the word %s", command_names[context->command],
                       word);

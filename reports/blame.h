@@ -1,0 +1,28 @@
+// What ndtune blame found, for people and programs.
+
+#pragma once
+
+#include <stdio.h>
+
+#include "autotune/blame/verdict.h"
+#include "sim/axes/mesh.h"
+
+typedef struct BlameReport {
+    const Job *job;
+    const Verdict *verdict;
+    const char
+        *program;  // what the collectives were held against: "dp_shard=4,tp=2 of llama-3-8b for ..."; NULL = nothing
+    int matched, compared;  // collectives that are as the program says, of so many
+} BlameReport;
+
+// The verdict in one sentence.
+char *blame_sentence(const BlameReport *report, Arena *arena);
+
+// "all-reduce of 4.0 KiB (number 12 of mesh_tp; layer 3, forward, task 'attention sum')"
+char *blame_place(const Job *job, const VerdictPlace *place, Arena *arena);
+char *blame_ranks(const Job *job, const int *ranks, int count, Arena *arena);  // "rank 3 on node2", "ranks 0 to 3, 5"
+char *blame_group(const JobGroup *group, Arena *arena);                        // "mesh_tp of ranks 0, 1"
+
+Status table_blame(const BlameReport *report, FILE *out, Error *error);
+Status json_blame(const BlameReport *report, FILE *out, Error *error);  // ndtune.blame/1
+Status csv_blame(const BlameReport *report, FILE *out, Error *error);

@@ -1,0 +1,137 @@
+// The sentences of ndtune blame, in the words in which our own watchdog speaks (exec/transport/blame.c).
+
+#include <string.h>
+
+#include "reports/blame.h"
+#include "sim/base/text.h"
+
+static char *join(Arena *arena, const char *list, const char *item) {
+    return arena_format(arena, "%s%s%s", list, list[0] ? ", " : "", item);
+}
+
+// "0 to 3, 5"; long lists end in how many more there are.
+static const char *numbers(const int *ranks, int count, Arena *arena) {
+    enum { MOST_RUNS = 12 };
+    const char *text = "";
+    int runs = 0;
+    for (int i = 0; i < count; runs++) {
+        int end = i;
+        while (end + 1 < count && ranks[end + 1] == ranks[end] + 1) {
+            end++;
+        }
+        if (runs == MOST_RUNS) {
+            return arena_format(arena, "%s and %d more", text, count - i);
+        }
+        text = join(arena, text,
+                    end - i >= 2 ? arena_format(arena, "%d to %d", ranks[i], ranks[end])
+                                 : arena_format(arena, "%d", ranks[i]));
+        i += end - i >= 2 ? end - i + 1 : 1;
+    }
+    return text;
+}
+
+char *blame_ranks(const Job *job, const int *ranks, int count, Arena *arena) {
+    const Dump *dump = count == 1 ? job->ranks[ranks[0]].dump : NULL;
+    return dump && dump->host ? arena_format(arena, "rank %d on %s", ranks[0], dump->host)
+                              : arena_format(arena, "rank%s %s", count == 1 ? "" : "s", numbers(ranks, count, arena));
+}
+
+char *blame_group(const JobGroup *group, Arena *arena) {
+    int *ranks = ARENA_ARRAY(arena, int, group->count);
+    for (int m = 0; m < group->count; m++) {
+        ranks[m] = group->members[m].rank;
+    }
+    const char *name = group->desc[0] ? group->desc : arena_format(arena, "group %s", group->name);
+    return arena_format(arena, "%s of ranks %s", name, numbers(ranks, group->count, arena));
+}
+
+char *blame_place(const Job *job, const VerdictPlace *place, Arena *arena) {
+    char size[TEXT_UNIT_BYTES];
+    const char *bytes = place->bytes > 0 ? arena_format(arena, " of %s", text_bytes(size, (double)place->bytes)) : "";
+    const char *layer = place->layer ? arena_format(arena, "; %s", place->layer) : "";
+    return arena_format(arena, "%s%s (number %lld of %s%s)", dump_op_rows[place->op].words, bytes,
+                        (long long)place->seq, blame_group(&job->groups[place->group], arena), layer);
+}
+
+static const char *seconds(double waited_s, Arena *arena) {
+    char text[TEXT_UNIT_BYTES];
+    return waited_s >= 0 ? arena_format(arena, " %s", text_seconds(text, waited_s)) : "";
+}
+
+static const char *called_from(const VerdictPlace *place, Arena *arena) {
+    return place->caller ? arena_format(arena, ", called by %s", place->caller) : "";
+}
+
+static const char *held_words(const BlameReport *report, Arena *arena) {
+    const Verdict *verdict = report->verdict;
+    return verdict->held_count == 0 ? ""
+                                    : arena_format(arena, "; held up as well: %s",
+                                                   blame_ranks(report->job, verdict->held, verdict->held_count, arena));
+}
+
+static char *missing_sentence(const BlameReport *report, const char *who, Arena *arena) {
+    const Verdict *verdict = report->verdict;
+    const char *last = verdict->did.group >= 0 && verdict->rank_count == 1
+                           ? arena_format(arena, "; its last was %s%s", blame_place(report->job, &verdict->did, arena),
+                                          called_from(&verdict->did, arena))
+                       : report->job->ranks[verdict->ranks[0]].dump ? "; it has issued nothing that the recorder kept"
+                                                                    : "; it left no dump";
+    return arena_format(arena, "%s never arrived at %s%s: %s waited%s for it%s%s", who,
+                        blame_place(report->job, &verdict->due, arena), called_from(&verdict->due, arena),
+                        blame_ranks(report->job, verdict->waiting, verdict->waiting_count, arena),
+                        seconds(verdict->due.waited_s, arena), last, held_words(report, arena));
+}
+
+// What the two did, for all the kinds that are about two collectives.
+static char *differing_sentence(const BlameReport *report, const char *who, Arena *arena) {
+    const Verdict *verdict = report->verdict;
+    const char *did = blame_place(report->job, &verdict->did, arena);
+    const char *due = blame_place(report->job, &verdict->due, arena);
+    const char *from = called_from(&verdict->did, arena), *held = held_words(report, arena);
+    if (verdict->guilty_unknown) {
+        return arena_format(arena, "%s do not agree: one issued %s%s, the other %s%s%s", who, did, from, due,
+                            called_from(&verdict->due, arena), held);
+    }
+    switch (verdict->kind) {
+    case VERDICT_SKIPPED:
+        return arena_format(arena, "%s skipped %s%s: it went on to %s%s%s", who, due, called_from(&verdict->due, arena),
+                            did, from, held);
+    case VERDICT_EXTRA:
+        return arena_format(arena, "%s issued %s%s, which its group does not have there: the others issued %s%s", who,
+                            did, from, due, held);
+    case VERDICT_ORDER:
+        return arena_format(arena, "%s issued %s%s before %s, which its group issues first%s", who, did, from, due,
+                            held);
+    case VERDICT_SIZE:
+        return arena_format(arena,
+                            "%s issued %s with %lld elements in and %lld out (%s)%s where its group has %lld and "
+                            "%lld (%s)%s",
+                            who, did, (long long)verdict->did.in, (long long)verdict->did.out, verdict->did.dtype, from,
+                            (long long)verdict->due.in, (long long)verdict->due.out, verdict->due.dtype, held);
+    default:
+        break;
+    }
+    return arena_format(arena, "%s issued %s%s where its group issued %s%s", who, did, from, due, held);
+}
+
+char *blame_sentence(const BlameReport *report, Arena *arena) {
+    const Verdict *verdict = report->verdict;
+    const char *who = blame_ranks(report->job, verdict->ranks, verdict->rank_count, arena);
+    switch (verdict->kind) {
+    case VERDICT_HEALTHY:
+        return arena_format(arena, "nobody is blamed: %s",
+                            verdict->longest_wait_s > 0
+                                ? arena_format(arena, "the longest wait is%s", seconds(verdict->longest_wait_s, arena))
+                                : "nobody waits");
+    case VERDICT_MISSING:
+        return missing_sentence(report, who, arena);
+    case VERDICT_SLOW:
+        return arena_format(arena, "%s is slow: the others wait for it %.0f %% of the time, beyond the next slowest",
+                            who, 100 * verdict->excess);
+    case VERDICT_STUCK:
+        return arena_format(arena, "all ranks are in %s since%s, and nobody comes out",
+                            blame_place(report->job, &verdict->due, arena), seconds(verdict->due.waited_s, arena));
+    default:
+        return differing_sentence(report, who, arena);
+    }
+}
