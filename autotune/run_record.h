@@ -28,6 +28,7 @@ typedef struct RunRecord {
     int warm_up;  // of them, that measured_step_s leaves out
     const double *losses, *grad_norms, *step_times_s;
     double measured_step_s;     // median after the warm-up; 0 = no step was done
+    double at_s;                // when: seconds since 1970, to the second
     uint64_t measurement_hash;  // of what another run must be equal in to be a repeat of this one
     StepParts parts;            // of the recorded step; all 0 where there are no spans
     int64_t peak_bytes, planned_peak_bytes;

@@ -48,13 +48,14 @@ static json_t *row_object(const ValidateRow *row) {
     const RunRecord *run = row->run_count > 0 ? &row->runs[row->run_count - 1] : NULL;
     const bool measured = row->measured_s > 0;
     json_t *object = json_pack(
-        "{s:i, s:s, s:o, s:o, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:s, s:s?, s:o, s:o}", "place", row->place, "chosen",
-        why_names[row->why], "mesh", json_mesh(&prediction->plan.mesh), "plan", json_train_plan(&prediction->plan),
-        "predicted_step_time_s", prediction->step_s, "predicted_low_s", prediction->step_low_s, "predicted_high_s",
-        prediction->step_high_s, "measured_step_time_s", json_known(measured, row->measured_s), "measured_low_s",
-        json_known(measured, row->low_s), "measured_high_s", json_known(measured, row->high_s), "noise",
-        json_known(measured, row->noise), "state", row->state ? row->state : "not run", "reason", row->reason, "runs",
-        runs_array(row), "predicted_time",
+        "{s:i, s:s, s:o, s:o, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:s, s:s?, s:o, s:o}", "place", row->place,
+        "chosen", why_names[row->why], "mesh", json_mesh(&prediction->plan.mesh), "plan",
+        json_train_plan(&prediction->plan), "predicted_step_time_s", prediction->step_s, "predicted_low_s",
+        prediction->step_low_s, "predicted_high_s", prediction->step_high_s, "measured_step_time_s",
+        json_known(measured, row->measured_s), "steady_step_time_s", json_known(measured, row->steady_s),
+        "measured_low_s", json_known(measured, row->low_s), "measured_high_s", json_known(measured, row->high_s),
+        "noise", json_known(measured, row->noise), "state", row->state ? row->state : "not run", "reason", row->reason,
+        "runs", runs_array(row), "predicted_time",
         parts_object(prediction->compute_s, prediction->exposed_s, prediction->optimizer_s, prediction->overhead_s));
     if (object) {
         const bool parts = run && run->task_count > 0;

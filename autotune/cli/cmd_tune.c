@@ -66,6 +66,7 @@ static Status read_run(const Tuner *tuner, const Tuning *tuning, int shape, cons
     *run = (TuneRun){.shape = shape,
                      .known = stored->known,
                      .id = stored->run_id,
+                     .at_s = stored->at_s,
                      .step_s = ok ? stored->measured_step_s : 0,
                      .wall_s = stored->wall_s,
                      .failure = ok                ? NULL

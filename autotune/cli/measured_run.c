@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/request.h"
@@ -251,6 +252,7 @@ Status measured_run_execute(MeasuredRun *run, Error *error) {
     const Progress progress = cli_progress(run->cli);
     const ExecOptions options = {.progress = &progress, .launch = measured_run_launch(run->cli)};
     launch_note(run, &options.launch);
+    run->record.at_s = (double)time(NULL);
     const Status status = exec_run(&run->run, &options, &run->cli->arena, &run->result, error);
     cli_progress_clear(run->cli);
     if (status == STATUS_OK) {

@@ -21,8 +21,9 @@ static const double *numbers_at(sqlite3_stmt *row, int column, int count, Arena 
 
 #define RUN_COLUMNS                                                                                                    \
     "id, source, host, device, transport, lanes, seed, steps, warm_up, state, failure, losses, grad_norms, "           \
-    "step_times_s, peak_bytes, planned_peak_bytes, measured_step_s, compute_s, optimizer_s, overhead_s, core_type"
-enum { RUN_COLUMN_COUNT = 21 };
+    "step_times_s, peak_bytes, planned_peak_bytes, measured_step_s, compute_s, optimizer_s, overhead_s, core_type, "          \
+    "CAST(strftime('%s', started_at) AS REAL)"
+enum { RUN_COLUMN_COUNT = 22 };
 
 static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
     const int steps = sqlite3_column_int(row, 7);
@@ -42,6 +43,7 @@ static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
                        .peak_bytes = sqlite3_column_int64(row, 14),
                        .planned_peak_bytes = sqlite3_column_int64(row, 15),
                        .measured_step_s = sqlite3_column_double(row, 16),
+                       .at_s = sqlite3_column_double(row, 21),
                        .parts = {.compute_s = sqlite3_column_double(row, 17),
                                  .optimizer_s = sqlite3_column_double(row, 18),
                                  .overhead_s = sqlite3_column_double(row, 19)},

@@ -82,6 +82,7 @@ typedef struct StoredTuneRun {
     const char *measurement_hash;  // as text
     bool known;                    // measured before the session
     double wall_s;                 // that it took
+    double at_s;                   // when it began, in seconds since 1970
     const char *state, *failure;   // of the run
     double measured_step_s;        // 0 = nothing was measured
 } StoredTuneRun;

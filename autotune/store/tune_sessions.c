@@ -77,7 +77,8 @@ Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRu
     *runs = NULL;
     *count = 0;
     TRY(store_prepare(store,
-                      "SELECT r.id, r.measurement_hash, t.known, t.wall_s, r.state, r.failure, r.measured_step_s "
+                      "SELECT r.id, r.measurement_hash, t.known, t.wall_s, r.state, r.failure, r.measured_step_s, "
+                      "CAST(strftime('%s', r.started_at) AS REAL) - t.wall_s "
                       "FROM tune_runs t JOIN runs r ON r.id = t.run_id WHERE t.session_id = ? ORDER BY t.place",
                       &statement, error));
     int place = 1, code;
@@ -91,7 +92,8 @@ Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRu
                                               .wall_s = sqlite3_column_double(statement, 3),
                                               .state = text_at(statement, 4, arena),
                                               .failure = text_at(statement, 5, arena),
-                                              .measured_step_s = sqlite3_column_double(statement, 6)};
+                                              .measured_step_s = sqlite3_column_double(statement, 6),
+                                              .at_s = sqlite3_column_double(statement, 7)};
     }
     return store_read_end(store, statement, code, error);
 }

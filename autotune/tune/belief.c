@@ -1,7 +1,7 @@
-// Normal-normal conjugacy: given theta, a shape's own runs (their mean has the variance s^2 = noise^2 / runs) pull its
-// time from the prediction towards what was measured by the share w = misfit^2 / (misfit^2 + s^2); theta's covariance
-// is that of a fit whose errors are misfit and noise together, so nothing is counted twice (Gelman et al., Bayesian
-// Data Analysis, 5.4: the hierarchical normal model with known variances).
+// Normal-normal conjugacy: given theta, the shapes' own runs (their covariance is R) pull times from the predictions
+// towards what was measured by K = misfit^2 (misfit^2 I + R)^-1; theta's covariance is that of a fit whose errors are
+// misfit and noise together, so nothing is counted twice (Gelman et al., Bayesian Data Analysis, 5.4: the hierarchical
+// normal model with known variances).
 
 #include "autotune/tune/belief.h"
 
@@ -24,47 +24,129 @@ static double shared(const TuneModel *model, const double *left, const double *r
     return sum;
 }
 
-void belief_form(const TuneModel *model, const BeliefShape *shapes, int count, Arena *arena, Belief *belief) {
-    const double misfit = fmax(model->misfit_sd, LEAST_SD), noise = fmax(model->noise_sd, LEAST_SD);
-    bool *out = ARENA_ARRAY(arena, bool, count);
-    double *share = ARENA_ARRAY(arena, double, count);  // w
-    *belief = (Belief){.count = count,
-                       .mean = ARENA_ARRAY(arena, double, count),
-                       .covariance = ARENA_ARRAY(arena, double, count *count),
-                       .out = out,
-                       .noise_sd = noise};
+// The lower triangle L of matrix = L L', in its place.
+static Status factorize(gsl_matrix *matrix, Error *error) {
+    gsl_error_handler_t *before = gsl_set_error_handler_off();
+    const int code = gsl_linalg_cholesky_decomp1(matrix);
+    gsl_set_error_handler(before);
+    return code == GSL_SUCCESS
+               ? STATUS_OK
+               : error_set(error, STATUS_INTERNAL, "the covariance of %zu predicted times is not positive definite",
+                           matrix->size1);
+}
+
+// What the runs pull each shape by: K = misfit^2 (misfit^2 I + R)^-1 over the shapes that ran, R what is left unknown of
+// their measured times. Shapes x shapes; rows and columns of those that did not run are 0.
+static Status pull_of(const Drift *drift, const BeliefShape *shapes, int count, double misfit, Arena *arena,
+                      double *pull, Error *error) {
+    int used = 0, *place = ARENA_ARRAY(arena, int, count + 1);
     for (int i = 0; i < count; i++) {
-        const BeliefShape *shape = &shapes[i];
-        const double measured_variance = shape->runs > 0 ? noise * noise / shape->runs : INFINITY;
-        share[i] = misfit * misfit / (misfit * misfit + measured_variance);
-        belief->mean[i] =
-            shape->runs > 0 ? shape->predicted + share[i] * (shape->measured - shape->predicted) : shape->predicted;
-        out[i] = shape->out;
-    }
-    for (int i = 0; i < count; i++) {
-        for (int j = 0; j < count; j++) {
-            const double common = shared(model, shapes[i].gradient, shapes[j].gradient);
-            belief->covariance[i * count + j] =
-                (1 - share[i]) * (1 - share[j]) * common + (i == j ? (1 - share[i]) * misfit * misfit : 0);
+        if (shapes[i].runs > 0) {
+            place[used++] = i;
         }
+    }
+    if (used == 0) {
+        return STATUS_OK;
+    }
+    gsl_matrix *sum = gsl_matrix_alloc((size_t)used, (size_t)used);
+    if (!sum) {
+        return error_set(error, STATUS_ENVIRONMENT, "out of memory");
+    }
+    for (int i = 0; i < used; i++) {
+        for (int j = 0; j < used; j++) {
+            gsl_matrix_set(sum, (size_t)i, (size_t)j,
+                           drift->covariance[place[i] * count + place[j]] + (i == j ? misfit * misfit : 0));
+        }
+    }
+    const Status status = factorize(sum, error);
+    if (status == STATUS_OK) {
+        gsl_linalg_cholesky_invert(sum);
+        for (int i = 0; i < used; i++) {
+            for (int j = 0; j < used; j++) {
+                pull[place[i] * count + place[j]] = misfit * misfit * gsl_matrix_get(sum, (size_t)i, (size_t)j);
+            }
+        }
+    }
+    gsl_matrix_free(sum);
+    return status;
+}
+
+// row i of I - K, times the gradients of all shapes: how shape i still moves with theta.
+static double *moves_of(const BeliefShape *shapes, int count, int factors, const double *pull, Arena *arena) {
+    double *moves = ARENA_ARRAY(arena, double, count *BELIEF_FACTORS + 1);
+    for (int i = 0; i < count; i++) {
+        for (int factor = 0; factor < factors; factor++) {
+            double sum = shapes[i].gradient[factor];
+            for (int j = 0; j < count; j++) {
+                sum -= pull[i * count + j] * shapes[j].gradient[factor];
+            }
+            moves[i * BELIEF_FACTORS + factor] = sum;
+        }
+    }
+    return moves;
+}
+
+static void take_next_run(const Drift *drift, const BeliefShape *shapes, int count, double noise, Belief *belief) {
+    belief->lean = drift->lean;
+    belief->run_sd = sqrt(drift->now_sd * drift->now_sd + noise * noise);
+    belief->offset = drift->offset;
+    for (int i = 0; i < count; i++) {  // the runs are of steps, the belief is of tokens
+        belief->offset -= drift->lean[i] * log(shapes[i].tokens);
     }
 }
 
-// The lower triangle L of covariance = L L'.
-static Status factorize(const Belief *belief, gsl_matrix *lower, Error *error) {
+Status belief_form(const TuneModel *model, const BeliefShape *shapes, int count, const Drift *drift, Arena *arena,
+                   Belief *belief, Error *error) {
+    const double misfit = fmax(model->misfit_sd, LEAST_SD), noise = fmax(drift->law.noise_sd, LEAST_SD);
+    bool *out = ARENA_ARRAY(arena, bool, count);
+    double *pull = ARENA_ARRAY(arena, double, count *count + 1);
+    *belief = (Belief){.count = count,
+                       .mean = ARENA_ARRAY(arena, double, count),
+                       .covariance = ARENA_ARRAY(arena, double, count *count),
+                       .out = out};
+    TRY(pull_of(drift, shapes, count, misfit, arena, pull, error));
+    take_next_run(drift, shapes, count, noise, belief);
+    const double *moves = moves_of(shapes, count, model->factors, pull, arena);
+    for (int i = 0; i < count; i++) {
+        out[i] = shapes[i].out;
+        belief->mean[i] = shapes[i].predicted;
+        for (int j = 0; j < count; j++) {
+            const double measured = shapes[j].runs > 0 ? drift->measured[j] - log(shapes[j].tokens) : 0;
+            belief->mean[i] += pull[i * count + j] * (measured - shapes[j].predicted);
+            belief->covariance[i * count + j] = shared(model, &moves[i * BELIEF_FACTORS], &moves[j * BELIEF_FACTORS]) +
+                                                misfit * misfit * ((i == j ? 1 : 0) - pull[i * count + j]);
+        }
+    }
+    return STATUS_OK;
+}
+
+double belief_next_run(const Belief *belief, int shape, double *covariance, double *variance) {
+    const int count = belief->count;
+    double expected = belief->mean[shape] + belief->offset, own = 0, all = 0;
+    for (int i = 0; i < count; i++) {
+        double with = belief->covariance[shape * count + i];
+        for (int j = 0; j < count; j++) {
+            with -= belief->lean[j] * belief->covariance[j * count + i];
+        }
+        own = i == shape ? with : own;
+        all += belief->lean[i] * with;
+        expected -= belief->lean[i] * belief->mean[i];
+        if (covariance) {
+            covariance[i] = with;
+        }
+    }
+    *variance = own - all + belief->run_sd * belief->run_sd;
+    return expected;
+}
+
+static Status factorize_belief(const Belief *belief, gsl_matrix *lower, Error *error) {
     const size_t count = (size_t)belief->count;
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < count; j++) {
             gsl_matrix_set(lower, i, j, belief->covariance[i * count + j]);
         }
     }
-    gsl_error_handler_t *before = gsl_set_error_handler_off();
-    const int code = gsl_linalg_cholesky_decomp1(lower);
-    gsl_set_error_handler(before);
-    return code == GSL_SUCCESS
-               ? STATUS_OK
-               : error_set(error, STATUS_INTERNAL, "the covariance of %d predicted times is not positive definite",
-                           belief->count);
+    return factorize(lower, error);
 }
 
 static void fill_draws(const Belief *belief, const gsl_matrix *lower, gsl_rng *generator, int draws, double *values,
@@ -89,8 +171,8 @@ Status belief_draw(const Belief *belief, uint64_t seed, int draws, double *value
     gsl_matrix *lower = gsl_matrix_alloc((size_t)belief->count, (size_t)belief->count);
     gsl_rng *generator = gsl_rng_alloc(gsl_rng_mt19937);
     double *normal = ARENA_ARRAY(&arena, double, belief->count);
-    Status status =
-        lower && generator ? factorize(belief, lower, error) : error_set(error, STATUS_ENVIRONMENT, "out of memory");
+    Status status = lower && generator ? factorize_belief(belief, lower, error)
+                                       : error_set(error, STATUS_ENVIRONMENT, "out of memory");
     if (status == STATUS_OK) {
         gsl_rng_set(generator, (unsigned long)seed);
         fill_draws(belief, lower, generator, draws, values, normal);

@@ -2,15 +2,14 @@
 // (theta from the calibration), each shape has a misfit of its own that no theta explains, and a shape that has run is
 // known up to repeat noise:
 //   log t_i = prediction_i + gradient_i . (theta - mean) + misfit_i,   misfit_i ~ N(0, misfit_sd^2)
-//   log of a run of i = log t_i + N(0, noise_sd^2)
+//   log of a run of i = log t_i + effect of its time (drift.h) + N(0, noise_sd^2)
 
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/base/arena.h"
-#include "sim/base/error.h"
+#include "autotune/validate/drift.h"
 
 enum { BELIEF_FACTORS = 32 };
 
@@ -18,16 +17,16 @@ enum { BELIEF_FACTORS = 32 };
 typedef struct TuneModel {
     int factors;
     double covariance[BELIEF_FACTORS * BELIEF_FACTORS];  // of theta, row by row, factors x factors
-    double misfit_sd, noise_sd;
+    double misfit_sd;
 } TuneModel;
 
 // One shape, in log seconds per token.
 typedef struct BeliefShape {
     double predicted;  // at the mean of theta
     double gradient[BELIEF_FACTORS];
-    int runs;         // that ended well
-    double measured;  // middle of their logs; nothing without runs
-    bool out;         // cannot win any more: it failed, or was refused
+    double tokens;  // of a step
+    int runs;       // that ended well
+    bool out;       // cannot win any more: it failed, or was refused
 } BeliefShape;
 
 typedef struct Belief {
@@ -35,10 +34,18 @@ typedef struct Belief {
     double *mean;        // per shape
     double *covariance;  // row by row, count x count
     const bool *out;
-    double noise_sd;
+    // The next run of i: log t_i + offset - lean . (log t of all shapes) + N(0, run_sd^2), the effect of now and noise.
+    const double *lean;
+    double offset, run_sd;
 } Belief;
 
-void belief_form(const TuneModel *model, const BeliefShape *shapes, int count, Arena *arena, Belief *belief);
+// drift: what the runs say, of as many shapes. INTERNAL where its covariance is none.
+Status belief_form(const TuneModel *model, const BeliefShape *shapes, int count, const Drift *drift, Arena *arena,
+                   Belief *belief, Error *error);
+
+// The log of the next run of a shape as expected; its covariance with the log times of all shapes (NULL = not wanted)
+// and its variance.
+double belief_next_run(const Belief *belief, int shape, double *covariance, double *variance);
 
 // `draws` joint draws, row by row of count; the same for the same seed. ENVIRONMENT when the covariance is none.
 Status belief_draw(const Belief *belief, uint64_t seed, int draws, double *values, Error *error);

@@ -26,7 +26,7 @@ static int samples_of(CalibratedModel *own, const Tuning *tuning, CalibrationSam
                 .what = calibrated_model_case(tuning, run->shape),
                 .id = arena_format(&own->arena, "run %lld", (long long)(run->id > 0 ? run->id : i + 1)),
                 .set = own->set,
-                .step_s = run->step_s};
+                .step_s = run->steady_s};
             for (int kind = 0; kind < SPAN_KIND_COUNT && run->span_s; kind++) {
                 samples[count].span_s[kind] = run->span_s[kind];
             }
@@ -83,8 +83,7 @@ static double tension(const Calibration *calibration) {
 
 static void take_posterior(const Calibration *calibration, TuneModel *model) {
     const CalibrationPosterior *posterior = &calibration->posterior;
-    *model = (TuneModel){
-        .factors = posterior->count, .misfit_sd = cautious_misfit(calibration), .noise_sd = posterior->noise_sd};
+    *model = (TuneModel){.factors = posterior->count, .misfit_sd = cautious_misfit(calibration)};
     const double widened = tension(calibration);
     for (int i = 0; i < posterior->count * posterior->count; i++) {
         model->covariance[i] = widened * posterior->covariance[i];

@@ -82,21 +82,38 @@ Status outlook_take(const Belief *belief, double tolerance, uint64_t seed, Arena
     return STATUS_OK;
 }
 
-// Of which is the fastest once a run of `candidate` has said `surprise` more than expected.
-static double entropy_after(const Belief *belief, const Outlook *outlook, const double *noise, int candidate,
-                            double surprise, double *share) {
+// The samples of a run of each shape begun now are its time and what these say of the effect of now.
+static void draw_effects(const Belief *belief, const Outlook *outlook, const double *noise, double *effects) {
+    for (int draw = 0; draw < OUTLOOK_ACQUIRE_DRAWS; draw++) {
+        const double *values = &outlook->draws[(size_t)draw * (size_t)belief->count];
+        effects[draw] = belief->offset + belief->run_sd * noise[draw];
+        for (int i = 0; i < belief->count; i++) {
+            effects[draw] -= belief->lean[i] * values[i];
+        }
+    }
+}
+
+// A run of a candidate, as its samples have it.
+typedef struct Trial {
+    int shape;
+    double expected, variance;
+    const double *covariance;  // with all shapes
+    const double *effects;     // per draw
+} Trial;
+
+// Of which is the fastest once the run has said `surprise` more than expected.
+static double entropy_after(const Belief *belief, const Outlook *outlook, const Trial *trial, double surprise,
+                            double *share) {
     const int count = belief->count;
-    const double *row = &belief->covariance[(size_t)candidate * (size_t)count];
-    const double variance = row[candidate] + belief->noise_sd * belief->noise_sd;
-    const double measured = belief->mean[candidate] + surprise * sqrt(variance);
+    const double measured = trial->expected + surprise * sqrt(trial->variance);
     memset(share, 0, (size_t)count * sizeof *share);
     for (int draw = 0; draw < OUTLOOK_ACQUIRE_DRAWS; draw++) {
         const double *values = &outlook->draws[(size_t)draw * (size_t)count];
-        const double step = (measured - values[candidate] - belief->noise_sd * noise[draw]) / variance;
+        const double step = (measured - values[trial->shape] - trial->effects[draw]) / trial->variance;
         int best = -1;
         double least = INFINITY;
         for (int i = 0; i < count; i++) {
-            const double value = values[i] + row[i] * step;
+            const double value = values[i] + trial->covariance[i] * step;
             if (!belief->out[i] && value < least) {
                 least = value;
                 best = i;
@@ -125,20 +142,33 @@ static void draw_noise(uint64_t seed, double noise[OUTLOOK_ACQUIRE_DRAWS]) {
     gsl_rng_free(generator);
 }
 
+// Bits that are expected to be left of which is the fastest.
+static double entropy_expected(const Belief *belief, const Outlook *outlook, const Trial *trial, double *share) {
+    double left = 0;
+    for (int k = 0; k < OUTLOOK_OUTCOMES; k++) {
+        const double surprise = gsl_cdf_ugaussian_Pinv((k + 0.5) / OUTLOOK_OUTCOMES);
+        left += entropy_after(belief, outlook, trial, surprise, share) / OUTLOOK_OUTCOMES;
+    }
+    return left;
+}
+
 int outlook_next(const Belief *belief, const Outlook *outlook, uint64_t seed, Arena *arena, double *gain) {
-    double noise[OUTLOOK_ACQUIRE_DRAWS], least = INFINITY;
+    double noise[OUTLOOK_ACQUIRE_DRAWS], effects[OUTLOOK_ACQUIRE_DRAWS], least = INFINITY;
     double *share = ARENA_ARRAY(arena, double, belief->count), *left = ARENA_ARRAY(arena, double, belief->count);
+    double *covariance = ARENA_ARRAY(arena, double, belief->count);
     *gain = 0;
     if (outlook->winner < 0) {
         return -1;
     }
     draw_noise(seed, noise);
+    draw_effects(belief, outlook, noise, effects);
     for (int i = 0; i < belief->count; i++) {
-        for (int k = 0; k < OUTLOOK_OUTCOMES && !belief->out[i]; k++) {
-            const double surprise = gsl_cdf_ugaussian_Pinv((k + 0.5) / OUTLOOK_OUTCOMES);
-            left[i] += entropy_after(belief, outlook, noise, i, surprise, share) / OUTLOOK_OUTCOMES;
+        if (!belief->out[i]) {
+            Trial trial = {.shape = i, .covariance = covariance, .effects = effects};
+            trial.expected = belief_next_run(belief, i, covariance, &trial.variance);
+            left[i] = entropy_expected(belief, outlook, &trial, share);
+            least = fmin(least, left[i]);
         }
-        least = belief->out[i] ? least : fmin(least, left[i]);
     }
     int next = -1;
     for (int i = 0; i < belief->count; i++) {

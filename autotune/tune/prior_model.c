@@ -1,5 +1,5 @@
 // The model where no calibration helps: predictions as they are, off by one common factor, each shape by a misfit of
-// its own. Its three standard deviations are learnt from the runs, as far as there are any: scaled inverse chi-squared
+// its own. Its two standard deviations are learnt from the runs, as far as there are any: scaled inverse chi-squared
 // priors, each worth PRIOR_RUNS observations (Gelman et al., Bayesian Data Analysis, 3.3). Also the way in: a
 // calibration needs runs of two shapes.
 
@@ -12,7 +12,6 @@ static const double COMMON_SD = 0.50;  // all predictions by one factor: nine of
                                        // an unfitted prediction (accuracy-notes.md 0), a busy machine is slower
 static const double MISFIT_SD = 0.20;  // shapes among each other: predicted over measured is 0.73 to 1.05 on a probed
                                        // machine (tests/accuracy/two_node/RESULTS.md); many profiles were never probed
-static const double NOISE_SD = 0.03;   // repeats: the same file, 2 to 9 % between the extremes of five
 static const double PRIOR_RUNS = 4;
 static const double FAR = 4;  // standard deviations
 
@@ -62,27 +61,13 @@ static double misfit_sd(const Tuning *tuning, Arena *arena) {
     return spread(off, count, MISFIT_SD, fmax(measured - 1, 0));
 }
 
-static double noise_sd(const Tuning *tuning, Arena *arena) {
-    double *off = ARENA_ARRAY(arena, double, tuning->step_count + 1), freedom = 0;
-    int count = 0;
-    for (int i = 0; i < tuning->step_count; i++) {
-        const TuneRun *run = &tuning->steps[i].run;
-        const TuneShape *shape = &tuning->shapes[run->shape];
-        if (!run->failure && shape->runs > 1) {
-            off[count++] = fabs(log(run->step_s / shape->measured_s));
-            freedom += 1 - 1.0 / shape->runs;
-        }
-    }
-    return spread(off, count, NOISE_SD, freedom);
-}
-
 void tune_model_prior(const Tuning *tuning, TuneModel *model, BeliefShape *shapes) {
     Arena arena = {0};
-    *model = (TuneModel){.factors = 1, .misfit_sd = misfit_sd(tuning, &arena), .noise_sd = noise_sd(tuning, &arena)};
+    *model = (TuneModel){.factors = 1, .misfit_sd = misfit_sd(tuning, &arena)};
     arena_free(&arena);
     int measured;
-    const double mean = mean_ratio(tuning, &measured);
-    const double error = model->misfit_sd * model->misfit_sd + model->noise_sd * model->noise_sd;
+    const double mean = mean_ratio(tuning, &measured), noise = tuning->law.noise_sd;
+    const double error = model->misfit_sd * model->misfit_sd + noise * noise;
     const double precision = 1 / (COMMON_SD * COMMON_SD) + measured / error;
     model->covariance[0] = 1 / precision;
     for (int i = 0; i < tuning->shape_count; i++) {

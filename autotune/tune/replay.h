@@ -1,21 +1,26 @@
-// Measured times in the place of a machine: a replay of real measurements, in which each further run of a shape is
-// another of its measured repeats. What a strategy would have needed is judged by it, without running anything again.
+// Measured times in the place of a machine: a replay of real measurements made in rounds over the shapes. A session is in
+// one round until it wants a shape again that it has had from it, then in the next: what the machine did to a round, it
+// does to the session. What a strategy would have needed is judged by it, without running anything again.
 
 #pragma once
 
 #include "autotune/tune/tune.h"
 
 typedef struct ReplayShape {
-    const double *steps_s;  // measured, one per repeat
-    int count;              // 0: the shape failed, for this reason
+    const double *steps_s;  // measured, per round; 0 = not in that round
+    int count;              // of rounds; 0: the shape failed, for this reason
     const char *failure;
+    const double *at_s;  // when, per round; NULL = all at once
 } ReplayShape;
 
 typedef struct Replay {
     const ReplayShape *shapes;  // in the order of the tuning's
-    uint64_t seed;              // of the order of the repeats; of each shape for itself, so that every strategy sees
-                                // the same runs of it
+    uint64_t seed;              // of the order of the rounds
+    bool in_order;              // they follow each other as they were measured; the seed says where a session begins
 } Replay;
 
-// For TuneMeans.run, with a Replay as state's first field. Repeats come again once all were seen.
+// For TuneMeans.run, with a Replay as state's first field. Rounds come again once all were seen.
 Status replay_run(void *state, const Tuning *tuning, int shape, TuneRun *run, Error *error);
+
+// The next run of the session would come again: it knows all that was measured of that shape.
+bool replay_is_over(const Replay *replay, const Tuning *tuning);

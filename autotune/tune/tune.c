@@ -3,10 +3,8 @@
 #include "autotune/tune/tune.h"
 
 #include <gsl/gsl_cdf.h>
-#include <gsl/gsl_statistics_double.h>
 #include <math.h>
-
-#include "autotune/accuracy/statistics.h"
+#include <string.h>
 
 const char *const tune_stop_names[TUNE_STOP_COUNT] = {"probability", "max-runs", "max-time", "no-shape-left", "left"};
 
@@ -40,39 +38,72 @@ static double tokens_of(const TuneShape *shape) {
 
 // ------------------------------------------------------------------------------------- what follows from the runs
 
-// Logs of the steps of a shape's runs that ended well.
-static int logs_of(const Tuning *tuning, int shape, double *logs) {
+// The runs that ended well; `but` one, -1 = all of them.
+static int runs_of(const Tuning *tuning, int but, Arena *arena, DriftRun **runs) {
     int count = 0;
+    *runs = ARENA_ARRAY(arena, DriftRun, tuning->step_count + 1);
     for (int i = 0; i < tuning->step_count; i++) {
         const TuneRun *run = &tuning->steps[i].run;
-        if (run->shape == shape && !run->failure) {
-            logs[count++] = log(run->step_s);
+        if (!run->failure && i != but) {
+            (*runs)[count++] = (DriftRun){run->shape, log(run->step_s), run->at_s};
         }
     }
     return count;
 }
 
-// The middle of the logs: one run that somebody disturbed moves the median of three and the mean of two.
-static void note_measured(Tuning *tuning, int shape, Arena *arena) {
-    double *logs = ARENA_ARRAY(arena, double, tuning->step_count + 1);
-    const int count = logs_of(tuning, shape, logs);
-    tuning->shapes[shape].runs = count;
-    if (count > 0) {
-        const double middle = count < 3 ? gsl_stats_mean(logs, 1, (size_t)count) : statistics_median(logs, count);
-        tuning->shapes[shape].measured_s = exp(middle);
-    }
+// As soon as the last one is over.
+static double next_at_s(const Tuning *tuning) {
+    const TuneRun *last = &tune_last(tuning)->run;
+    return tuning->step_count > 0 ? last->at_s + last->wall_s : 0;
 }
 
-// What all other runs say of a shape that ran once: its belief with that run taken out again (the cavity of a normal
-// likelihood), and how far the run is from it.
-static bool contradicts_others(const Belief *belief, const BeliefShape *shape, int at) {
-    const double own = belief->noise_sd * belief->noise_sd, variance = belief->covariance[at * belief->count + at];
-    const double precision = 1 / variance - 1 / own;
-    if (!(precision > 0)) {
-        return false;
+// What the machine did is taken out of what was measured.
+static Status take_drift_out(Tuning *tuning, Arena *arena, Drift *drift, Error *error) {
+    DriftRun *runs;
+    const int count = runs_of(tuning, -1, arena, &runs);
+    TRY(drift_learn(runs, count, tuning->shape_count, next_at_s(tuning), arena, drift, error));
+    tuning->law = drift->law;
+    int at = 0;
+    for (int i = 0; i < tuning->shape_count; i++) {
+        tuning->shapes[i].runs = 0;
     }
-    const double expected = (belief->mean[at] / variance - shape->measured / own) / precision;
-    return fabs(shape->measured - expected) > SURPRISE * sqrt(1 / precision + own);
+    for (int i = 0; i < tuning->step_count; i++) {
+        TuneRun *run = &tuning->steps[i].run;
+        if (!run->failure) {
+            run->steady_s = run->step_s * exp(-drift->effect[at++]);
+            tuning->shapes[run->shape].runs++;
+            tuning->shapes[run->shape].measured_s = exp(drift->measured[run->shape]);
+        }
+    }
+    return STATUS_OK;
+}
+
+// A shape's only run lies far from what all other runs say of it and of that time.
+static Status contradicts_others(const Tuning *tuning, const TuneModel *model, const BeliefShape *shapes, int shape,
+                                 bool *contradicts, Error *error) {
+    Arena arena = {0};
+    int own = 0;
+    while (tuning->steps[own].run.failure || tuning->steps[own].run.shape != shape) {
+        own++;
+    }
+    const TuneRun *run = &tuning->steps[own].run;
+    DriftRun *runs;
+    const int count = runs_of(tuning, own, &arena, &runs);
+    BeliefShape *others = ARENA_ARRAY(&arena, BeliefShape, tuning->shape_count);
+    memcpy(others, shapes, (size_t)tuning->shape_count * sizeof *shapes);
+    others[shape].runs = 0;
+    Drift drift;
+    Belief belief;
+    Status status = drift_under(&tuning->law, runs, count, tuning->shape_count, run->at_s, &arena, &drift, error);
+    status =
+        status == STATUS_OK ? belief_form(model, others, tuning->shape_count, &drift, &arena, &belief, error) : status;
+    if (status == STATUS_OK) {
+        double variance;
+        const double expected = belief_next_run(&belief, shape, NULL, &variance);
+        *contradicts = fabs(log(run->step_s / shapes[shape].tokens) - expected) > SURPRISE * sqrt(variance);
+    }
+    arena_free(&arena);
+    return status;
 }
 
 // Two shapes contradict each other; of three, two may agree against one.
@@ -84,15 +115,29 @@ static bool has_others(const Tuning *tuning) {
     return measured >= 3;
 }
 
-// Runs of a shape do not tell yet what it takes: one that nothing else agrees with, or two that contradict each other.
-static bool is_unsettled(const Tuning *tuning, const Belief *belief, const BeliefShape *shape, int at, Arena *arena) {
-    if (shape->out || shape->runs == 0 || shape->runs > 2) {
-        return false;
+static bool two_disagree(const Tuning *tuning, int shape) {
+    double logs[2] = {0};
+    int count = 0;
+    for (int i = 0; i < tuning->step_count; i++) {
+        const TuneRun *run = &tuning->steps[i].run;
+        if (run->shape == shape && !run->failure) {
+            logs[count++] = log(run->steady_s);
+        }
     }
-    double *logs = ARENA_ARRAY(arena, double, tuning->step_count + 1);
-    const int count = logs_of(tuning, at, logs);
-    return count == 2 ? fabs(logs[0] - logs[1]) > DISAGREEMENT * sqrt(2) * belief->noise_sd
-                      : has_others(tuning) && contradicts_others(belief, shape, at);
+    return fabs(logs[0] - logs[1]) > DISAGREEMENT * sqrt(2) * tuning->law.noise_sd;
+}
+
+// Runs of a shape do not tell yet what it takes: one that nothing else agrees with, or two that contradict each other.
+static Status note_unsettled(Tuning *tuning, const TuneModel *model, const BeliefShape *shapes, Error *error) {
+    const bool others = has_others(tuning);
+    for (int i = 0; i < tuning->shape_count; i++) {
+        TuneShape *shape = &tuning->shapes[i];
+        shape->unsettled = !shape->out && shape->runs == 2 && two_disagree(tuning, i);
+        if (!shape->out && shape->runs == 1 && others) {
+            TRY(contradicts_others(tuning, model, shapes, i, &shape->unsettled, error));
+        }
+    }
+    return STATUS_OK;
 }
 
 // ------------------------------------------------------------------------------------------------------- the loop
@@ -114,9 +159,10 @@ static uint64_t round_seed(const Tuning *tuning) {
 static void expect(const Loop *loop, int shape, TuneStep *step) {
     const Belief *belief = &loop->belief;
     const double tokens = tokens_of(&loop->tuning->shapes[shape]);
-    const double sd = sqrt(belief->covariance[shape * belief->count + shape] + belief->noise_sd * belief->noise_sd);
-    const double reach = gsl_cdf_ugaussian_Pinv(0.9) * sd;
-    step->expected_s = exp(belief->mean[shape]) * tokens;
+    double variance;
+    const double expected = belief_next_run(belief, shape, NULL, &variance);
+    const double reach = gsl_cdf_ugaussian_Pinv(0.9) * sqrt(variance);
+    step->expected_s = exp(expected) * tokens;
     step->expected_low_s = step->expected_s * exp(-reach);
     step->expected_high_s = step->expected_s * exp(reach);
 }
@@ -132,7 +178,6 @@ static void note_belief(Loop *loop, const BeliefShape *believed, const Outlook *
         shape->high_s = exp(belief->mean[i] + reach * sd) * tokens;
         shape->good = outlook->good[i];
         shape->best = outlook->best[i];
-        shape->unsettled = is_unsettled(loop->tuning, belief, &believed[i], i, &loop->scratch);
     }
 }
 
@@ -161,16 +206,19 @@ static Status believe(Loop *loop, TuneStep *step, Error *error) {
     arena_reset(&loop->scratch);
     BeliefShape *shapes = ARENA_ARRAY(&loop->scratch, BeliefShape, count);
     TuneModel model = {0};
+    Drift drift;
     const char *learnt = NULL;
+    TRY(take_drift_out(tuning, &loop->scratch, &drift, error));
     TRY(loop->means->learn(loop->means->state, tuning, &model, shapes, &learnt, error));
     step->learnt = learnt ? arena_text(loop->arena, learnt) : NULL;
     for (int i = 0; i < count; i++) {
         const TuneShape *shape = &tuning->shapes[i];
         shapes[i].runs = shape->runs;
-        shapes[i].measured = shape->runs > 0 ? log(shape->measured_s / tokens_of(shape)) : 0;
+        shapes[i].tokens = tokens_of(shape);
         shapes[i].out = shape->out != NULL;
     }
-    belief_form(&model, shapes, count, &loop->scratch, &loop->belief);
+    TRY(belief_form(&model, shapes, count, &drift, &loop->scratch, &loop->belief, error));
+    TRY(note_unsettled(tuning, &model, shapes, error));
     Outlook outlook;
     TRY(outlook_take(&loop->belief, tuning->options.tolerance, round_seed(tuning), &loop->scratch, &outlook, error));
     note_belief(loop, shapes, &outlook);
@@ -197,7 +245,6 @@ static Status take_in(Loop *loop, const TuneRun *run, Error *error) {
     if (run->failure) {
         tuning->shapes[run->shape].out = run->failure;
     }
-    note_measured(tuning, run->shape, &loop->scratch);
     TRY(believe(loop, step, error));
     if (loop->means->report) {
         loop->means->report(loop->means->state, tuning, step);

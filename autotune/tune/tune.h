@@ -20,7 +20,9 @@ typedef struct TuneRun {
     int shape;
     bool known;            // measured before the session: costs it nothing
     int64_t id;            // in the store; 0 = in none
+    double at_s;           // when it began, in seconds of any origin
     double step_s;         // median after the warm-up; 0 = nothing was measured
+    double steady_s;       // that, without the effect of its time (drift.h); of the loop
     const double *span_s;  // sums by SpanKind of the calibration; NULL = not known
     double wall_s;         // that it took
     const char *failure;   // why it says nothing of the time; NULL = it does
@@ -31,7 +33,7 @@ typedef struct TuneShape {
     int place;             // in the predicted ranking, from 1
     const char *out;       // why it is no candidate any more; NULL
     int runs;              // that ended well
-    double measured_s;     // middle of their steps; 0 = none
+    double measured_s;     // what they say of its step, without the effects of their times; 0 = nothing
     double calibrated_s;   // predicted by the model after the last run
     double low_s, high_s;  // 80 % of what is believed of its step
     double good, best;     // probabilities: within the tolerance of the fastest; the fastest
@@ -70,6 +72,7 @@ typedef struct Tuning {
     int step_count;
     int runs, failures, known;  // of the steps: run by the session; failed; known before
     double wall_s;
+    DriftLaw law;  // of the machine, as the runs so far show it
     TuneStop stop;
 } Tuning;
 

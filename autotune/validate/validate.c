@@ -3,6 +3,8 @@
 
 #include "autotune/validate/validate.h"
 
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
 #include <math.h>
 #include <string.h>
 
@@ -49,6 +51,34 @@ static bool gives_up(const ValidateRow *row) {
     return row->state && strcmp(row->state, "ok") != 0;
 }
 
+// A permutation of the rows for each round, the same in every session.
+static const int *order_of_round(int round, int rows, Arena *arena) {
+    int *order = ARENA_ARRAY(arena, int, rows + 1);
+    gsl_rng *generator = gsl_rng_alloc(gsl_rng_mt19937);  // ends the program when out of memory, as arenas do
+    gsl_rng_set(generator, (unsigned long)round + 1);
+    for (int i = 0; i < rows; i++) {
+        order[i] = i;
+    }
+    gsl_ran_shuffle(generator, order, (size_t)rows, sizeof *order);
+    gsl_rng_free(generator);
+    return order;
+}
+
+static Status run_round(Validation *validation, int round, const ValidateMeans *means, Arena *arena, Error *error) {
+    const int *order = order_of_round(round, validation->row_count, arena);
+    for (int i = 0; i < validation->row_count; i++) {
+        ValidateRow *row = &validation->rows[order[i]];
+        if (row->run_count > round || gives_up(row)) {
+            continue;
+        }
+        TRY(run_row(row, means, error));
+        if (means->cancelled(means->state)) {
+            return error_set(error, STATUS_ENVIRONMENT, "interrupted; what was measured is stored");
+        }
+    }
+    return STATUS_OK;
+}
+
 Status validate_run(Validation *validation, const ValidateMeans *means, Arena *arena, Error *error) {
     for (int i = 0; i < validation->row_count; i++) {
         ValidateRow *row = &validation->rows[i];
@@ -57,17 +87,8 @@ Status validate_run(Validation *validation, const ValidateMeans *means, Arena *a
         row->run_count = row->recalled;
         row->state = row->recalled > 0 ? "ok" : NULL;
     }
-    for (int repeat = 0; repeat < validation->repeats; repeat++) {
-        for (int i = 0; i < validation->row_count; i++) {
-            ValidateRow *row = &validation->rows[i];
-            if (row->run_count > repeat || gives_up(row)) {
-                continue;
-            }
-            TRY(run_row(row, means, error));
-            if (means->cancelled(means->state)) {
-                return error_set(error, STATUS_ENVIRONMENT, "interrupted; what was measured is stored");
-            }
-        }
+    for (int round = 0; round < validation->repeats; round++) {
+        TRY(run_round(validation, round, means, arena, error));
     }
     return STATUS_OK;
 }
@@ -99,6 +120,28 @@ static void summarize_row(ValidateRow *row, Arena *arena) {
     measurement_interval(all, count, arena, &row->low_s, &row->high_s);
     row->measured_s = measurement_median(all, count, 0, arena);
     row->parts = row->run_count > 0 ? row->runs[row->run_count - 1].parts : (StepParts){0};
+}
+
+// All runs of all rows, one machine.
+static void take_drift_out(Validation *validation, Arena *arena) {
+    DriftRun *runs = ARENA_ARRAY(arena, DriftRun, validation->row_count * validation->repeats + 1);
+    int count = 0;
+    for (int i = 0; i < validation->row_count; i++) {
+        ValidateRow *row = &validation->rows[i];
+        row->steady_s = row->measured_s;
+        for (int k = 0; k < row->run_count; k++) {
+            runs[count++] = (DriftRun){i, log(row->runs[k].measured_step_s), row->runs[k].at_s};
+        }
+    }
+    Drift drift;
+    Error unknown;
+    if (drift_learn(runs, count, validation->row_count, 0, arena, &drift, &unknown) == STATUS_OK) {
+        validation->law = drift.law;
+        for (int i = 0; i < validation->row_count; i++) {
+            ValidateRow *row = &validation->rows[i];
+            row->steady_s = row->run_count > 0 ? exp(drift.measured[i]) : 0;
+        }
+    }
 }
 
 static ValidateKind *kind_of(Validation *validation, const RunTask *task, size_t *capacity, Arena *arena) {
@@ -138,14 +181,17 @@ void validate_summarize(Validation *validation, Arena *arena) {
     int *row_of = ARENA_ARRAY(arena, int, most), count = 0, noise_count = 0;
     validation->in_interval = 0;
     for (int i = 0; i < validation->row_count; i++) {
-        ValidateRow *row = &validation->rows[i];
-        summarize_row(row, arena);
+        summarize_row(&validation->rows[i], arena);
+    }
+    take_drift_out(validation, arena);
+    for (int i = 0; i < validation->row_count; i++) {
+        const ValidateRow *row = &validation->rows[i];
         if (row->measured_s <= 0) {
             continue;
         }
         const Prediction *prediction = row->prediction;
         predicted[count] = per_token(row, prediction->step_s);
-        measured[count] = per_token(row, row->measured_s);
+        measured[count] = per_token(row, row->steady_s);
         row_of[count++] = i;
         validation->in_interval +=
             row->measured_s >= prediction->step_low_s && row->measured_s <= prediction->step_high_s;

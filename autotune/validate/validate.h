@@ -5,6 +5,7 @@
 
 #include "autotune/result.h"
 #include "autotune/run_record.h"
+#include "autotune/validate/drift.h"
 #include "autotune/validate/measurement.h"
 #include "sim/base/progress.h"
 
@@ -19,6 +20,7 @@ typedef struct ValidateRow {
     const char *state;  // "ok"; else "diverged" "failed" "refused" of the last run, with the reason
     const char *reason;
     double measured_s;     // median of the steps of all runs; 0 = nothing was measured
+    double steady_s;       // what the runs of all rows say of it without the effects of their times (drift.h)
     double low_s, high_s;  // of that median
     double noise;          // spread of the runs' medians; NAN of fewer than two
     StepParts parts;       // of the last run
@@ -40,7 +42,8 @@ typedef struct Validation {
     int row_count;
     ValidateKind *kinds;
     int kind_count;
-    Agreement agreement;  // over the rows that were measured, by time per token; its indices are into rows
+    DriftLaw law;         // of the machine
+    Agreement agreement;  // over the rows that were measured, by steady time per token; its indices are into rows
     int in_interval;      // measured rows within their predicted interval
     double noise;         // median over the rows; NAN where nothing was repeated
 } Validation;
@@ -59,7 +62,7 @@ typedef struct ValidateMeans {
     void *state;
 } ValidateMeans;
 
-// Round after round over the rows, so that a machine that drifts does not favour one. Fails when cancelled,
+// Round after round over the rows, each in an order of its own, so that a machine that drifts does not favour one. Fails when cancelled,
 // and where a run says that it concerns every row.
 Status validate_run(Validation *validation, const ValidateMeans *means, Arena *arena, Error *error);
 

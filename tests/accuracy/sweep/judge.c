@@ -16,6 +16,8 @@
 
 enum { SEEDS = 20, MOST_SEEDS = 1000, MOST_RUNS = 40 };
 
+static const double PROBABILITY = 0.95;
+
 static Arena arena;
 
 // ------------------------------------------------------------------------------------------- predicted and measured
@@ -44,6 +46,9 @@ static int add_samples(const Sweep *sweep, const bool *taught, CalibrationSample
     int count = 0;
     for (int shape = 0; shape < sweep->result.entry_count; shape++) {
         for (int i = 0; (!taught || taught[shape]) && i < sweep->shapes[shape].count; i++) {
+            if (!(sweep->shapes[shape].steps_s[i] > 0)) {
+                continue;
+            }
             samples[count++] = (CalibrationSample){.what = case_of(sweep, shape),
                                                    .id = arena_format(&arena, "%s-%d-%d", sweep->name, shape, i),
                                                    .set = "sweep",
@@ -175,6 +180,7 @@ enum { AFTER = sizeof after / sizeof after[0] };
 typedef struct Strategy {
     const char *name;
     int courses, good;         // at the end: within 1 % of the best
+    int sure, sure_and_good;   // that state the probability which was asked for
     double runs[MOST_SEEDS];   // before it stopped
     double found[MOST_SEEDS];  // only of those that are good at the end
     double stated, regret_sum[AFTER], end_regret;
@@ -182,6 +188,9 @@ typedef struct Strategy {
 
 static void count_course(const Sweep *sweep, const Course *course, Strategy *strategy) {
     const int found = course_found(sweep, course);
+    const bool sure = course->probability >= PROBABILITY;
+    strategy->sure += sure;
+    strategy->sure_and_good += sure && found >= 0;
     strategy->runs[strategy->courses++] = course->runs;
     if (found >= 0) {
         strategy->found[strategy->good++] = found;
@@ -200,6 +209,11 @@ static void print_strategy(const Sweep *sweep, Strategy *strategy) {
     printf(" %.0f (%.0f) |", statistics_quantile(strategy->found, strategy->good, 0.5),
            statistics_quantile(strategy->found, strategy->good, 0.9));
     printf(" %d of %d |", strategy->good, courses);
+    if (isfinite(strategy->stated)) {
+        printf(" %d of %d |", strategy->sure_and_good, strategy->sure);
+    } else {
+        printf(" - |");
+    }
     if (isfinite(strategy->stated)) {
         printf(" %.2f |", strategy->stated / courses);
     } else {
@@ -236,17 +250,22 @@ static Status judge_loop(const Sweep *sweep, int seeds, Error *error) {
 static Status print_loop(const Sweeps *sweeps, int seeds, Error *error) {
     printf(
         "\n## How many runs it takes\n\n"
-        "Replays: each further run of a shape is another of its measured repeats, in an order of its own for each of "
-        "%d seeds. `tune` ends when\nthe winner is within 1 %% of the fastest with probability 0.95, or after %d "
-        "runs. Found: runs after which it names a shape within 1 %% of\nthe best (by the median of all repeats) and "
-        "stays with such; only of the replays that end so. Median, in brackets the 90th percentile.\nThe last "
-        "columns: mean regret of what it names after so many runs.\n\n"
-        "| sweep | how | runs | found after | right | stated | regret at its end |",
+        "Replays: a session is in one round of the measurements until it wants a shape again, then in the next, so "
+        "that "
+        "what the machine did\nto the rounds it does to the sessions; the order of the rounds is drawn, %d times. "
+        "`tune` "
+        "ends when the winner is within 1 %% of the fastest with\nprobability 0.95, after %d runs, or when it wants "
+        "more of a shape than was measured. Found: runs after which it names a shape within 1 %% of\nthe best (over "
+        "all "
+        "rounds, without what a round has in common) and stays with such; only of the replays that end so. Median, in "
+        "brackets the\n90th percentile. Of those sure: of the replays that state 0.95 or more, how many are right. The "
+        "last columns: mean regret of what it names\nafter so many runs.\n\n"
+        "| sweep | how | runs | found after | right | of those sure | stated | regret at its end |",
         seeds, MOST_RUNS);
     for (int k = 0; k < AFTER; k++) {
         printf(" %d |", after[k]);
     }
-    printf("\n|---|---|---|---|---|---|---|");
+    printf("\n|---|---|---|---|---|---|---|---|");
     for (int k = 0; k < AFTER; k++) {
         printf("---|");
     }

@@ -14,6 +14,7 @@ typedef struct Replayed {
     Replay replay;  // first: replay_run takes this as a replay
     CalibratedModel model;
     bool calibrate;
+    const Tuning *tuning;
     Course *course;
 } Replayed;
 
@@ -32,22 +33,25 @@ static void note(void *state, const Tuning *tuning, const TuneStep *step) {
     own->course->named[tuning->step_count] = step->winner;
 }
 
-static bool never(void *state) {
-    (void)state;
-    return false;
+// A session that wants more than was measured ends: to hear the same run again would be no news.
+static bool is_over(void *state) {
+    const Replayed *own = state;
+    return replay_is_over(&own->replay, own->tuning);
 }
 
 Status course_tuned(const Sweep *sweep, bool calibrate, int max_runs, uint64_t seed, Course *course, Error *error) {
     Arena arena = {0};
-    Replayed own = {.replay = {sweep->shapes, seed},
+    Replayed own = {.replay = {sweep->shapes, seed, sweep->in_order},
                     .model = {.set = sweep->name},
                     .calibrate = calibrate,
                     .course = course};
-    const TuneMeans means = {.run = replay_run, .learn = learn, .report = note, .cancelled = never, .state = &own};
+    const TuneMeans means = {.run = replay_run, .learn = learn, .report = note, .cancelled = is_over, .state = &own};
     const TuneOptions options = {.probability = 0.95, .tolerance = GOOD - 1, .max_runs = max_runs, .seed = seed};
     Tuning tuning;
+    own.tuning = &tuning;
     tune_begin(&sweep->result, &options, 0, &arena, &tuning);
-    const Status status = tune_run(&tuning, &means, &arena, error);
+    Status status = tune_run(&tuning, &means, &arena, error);
+    status = replay_is_over(&own.replay, &tuning) ? STATUS_OK : status;
     course->runs = tuning.step_count;
     course->probability = tuning.step_count > 0 ? tuning.steps[tuning.step_count - 1].probability : NAN;
     calibrated_model_free(&own.model);
@@ -65,7 +69,7 @@ void course_random(const Sweep *sweep, uint64_t seed, Course *course) {
     gsl_rng_set(generator, (unsigned long)seed + 17);
     gsl_ran_shuffle(generator, order, (size_t)count, sizeof *order);
     gsl_rng_free(generator);
-    const Replay replay = {sweep->shapes, seed};
+    const Replay replay = {sweep->shapes, seed, sweep->in_order};
     const Tuning nothing_ran = {.shape_count = count};
     double fastest_s = INFINITY;
     *course = (Course){.runs = count, .probability = NAN};

@@ -17,6 +17,7 @@ double sweep_regret(const Sweep *sweep, int shape) {
 
 typedef struct Reader {
     const RunFile *file;
+    CsvTable table;  // the same file
     RunMapper *mapper;
     RunPredictor *predictor;
     Arena *arena;
@@ -53,33 +54,77 @@ static Status read_shapes(const Reader *reader, const RunGroup *group, RunCase *
     return STATUS_OK;
 }
 
-static double noise_of(const ReplayShape *shape, Arena *arena) {
+// Without what its rounds have in common.
+static double noise_of(const ReplayShape *shape, const double *of_round, Arena *arena) {
     double *logs = ARENA_ARRAY(arena, double, shape->count + 1);
+    size_t count = 0;
     for (int i = 0; i < shape->count; i++) {
-        logs[i] = log(shape->steps_s[i]);
+        if (shape->steps_s[i] > 0) {
+            logs[count++] = log(shape->steps_s[i]) - of_round[i];
+        }
     }
-    return shape->count > 1 ? gsl_stats_sd(logs, 1, (size_t)shape->count) : NAN;
+    return count > 1 ? gsl_stats_sd(logs, 1, count) : NAN;
 }
 
-static void read_times(const Reader *reader, const RunCase *cases, int count, Sweep *sweep) {
+// Of PLACE-MODEL-SHAPE-ROUND, from 0.
+static int round_of(const char *id) {
+    const char *last = strrchr(id, '-');
+    return last ? atoi(last + 1) - 1 : 0;
+}
+
+// When a run began, as recorded; else its rounds are ten minutes apart and its shapes two seconds, about what they took.
+static double began_s(const Reader *reader, int row, int round, int in_round) {
+    const int column = csv_column(&reader->table, "started_s");
+    return column >= 0 ? strtod(csv_field(&reader->table, row, column)->text, NULL) : 600.0 * round + 2.0 * in_round;
+}
+
+static void read_times(const Reader *reader, const RunGroup *group, const RunCase *cases, Sweep *sweep) {
     const int shapes = sweep->result.entry_count;
     sweep->shapes = ARENA_ARRAY(reader->arena, ReplayShape, shapes);
+    for (int i = 0; i < group->row_count; i++) {
+        const int rounds = round_of(cases[i].row->id) + 1;
+        sweep->repeats = rounds > sweep->repeats ? rounds : sweep->repeats;
+    }
+    double **steps_s = ARENA_ARRAY(reader->arena, double *, shapes),
+           **at_s = ARENA_ARRAY(reader->arena, double *, shapes);
+    for (int shape = 0; shape < shapes; shape++) {
+        steps_s[shape] = ARENA_ARRAY(reader->arena, double, sweep->repeats);
+        at_s[shape] = ARENA_ARRAY(reader->arena, double, sweep->repeats);
+        sweep->shapes[shape] = (ReplayShape){.steps_s = steps_s[shape], .count = sweep->repeats, .at_s = at_s[shape]};
+    }
+    for (int i = 0; i < group->row_count; i++) {
+        const int shape = entry_of(sweep, &cases[i].plan), round = round_of(cases[i].row->id);
+        steps_s[shape][round] = cases[i].measured_step_s;
+        at_s[shape][round] = began_s(reader, group->rows[i], round, i % shapes);
+    }
+}
+
+// Median polish of the logs (Tukey 1977): shapes and rounds in turn, until they stand.
+static void polish(const Reader *reader, Sweep *sweep) {
+    enum { TURNS = 50 };
+    const int shapes = sweep->result.entry_count, rounds = sweep->repeats;
+    double *of_shape = ARENA_ARRAY(reader->arena, double, shapes),
+           *of_round = ARENA_ARRAY(reader->arena, double, rounds);
+    double *some = ARENA_ARRAY(reader->arena, double, shapes + rounds);
+    for (int turn = 0; turn < 2 * TURNS; turn++) {
+        const bool by_shape = turn % 2 == 0;
+        for (int i = 0; i < (by_shape ? shapes : rounds); i++) {
+            int count = 0;
+            for (int k = 0; k < (by_shape ? rounds : shapes); k++) {
+                const int shape = by_shape ? i : k, round = by_shape ? k : i;
+                const double step_s = sweep->shapes[shape].steps_s[round];
+                if (step_s > 0) {
+                    some[count++] = log(step_s) - (by_shape ? of_round[round] : of_shape[shape]);
+                }
+            }
+            *(by_shape ? &of_shape[i] : &of_round[i]) = statistics_median(some, count);
+        }
+    }
     sweep->measured_s = ARENA_ARRAY(reader->arena, double, shapes);
     sweep->noise = ARENA_ARRAY(reader->arena, double, shapes);
     for (int shape = 0; shape < shapes; shape++) {
-        double *steps = ARENA_ARRAY(reader->arena, double, count + 1);
-        double *sorted = ARENA_ARRAY(reader->arena, double, count + 1);
-        ReplayShape *row = &sweep->shapes[shape];
-        for (int i = 0; i < count; i++) {
-            if (entry_of(sweep, &cases[i].plan) == shape) {
-                sorted[row->count] = steps[row->count] = cases[i].measured_step_s;
-                row->count++;
-            }
-        }
-        row->steps_s = steps;
-        sweep->measured_s[shape] = statistics_median(sorted, row->count);
-        sweep->noise[shape] = noise_of(row, reader->arena);
-        sweep->repeats = row->count > sweep->repeats ? row->count : sweep->repeats;
+        sweep->measured_s[shape] = exp(of_shape[shape]);
+        sweep->noise[shape] = noise_of(&sweep->shapes[shape], of_round, reader->arena);
         sweep->best = sweep->measured_s[shape] < sweep->measured_s[sweep->best] ? shape : sweep->best;
     }
 }
@@ -89,7 +134,10 @@ Status sweeps_read(const char *runs_path, const char *groups_path, Arena *arena,
     RunGroups groups;
     TRY(run_file_read(runs_path, arena, file, error));
     TRY(run_groups_read(groups_path, file, arena, &groups, error));
-    const Reader reader = {file, run_mapper_new(arena), run_predictor_new(EFFORT_SIMULATE, arena), arena};
+    Reader reader = {.file = file, .arena = arena};
+    TRY(csv_load(runs_path, arena, &reader.table, error));
+    reader.mapper = run_mapper_new(arena);
+    reader.predictor = run_predictor_new(EFFORT_SIMULATE, arena);
     *sweeps = (Sweeps){ARENA_ARRAY(arena, Sweep, groups.count + 1), 0};
     Status status = STATUS_OK;
     for (int i = 0; i < groups.count && status == STATUS_OK; i++) {
@@ -99,7 +147,9 @@ Status sweeps_read(const char *runs_path, const char *groups_path, Arena *arena,
         RunCase *cases = ARENA_ARRAY(arena, RunCase, group->row_count + 1);
         status = read_shapes(&reader, group, cases, sweep, error);
         if (status == STATUS_OK) {
-            read_times(&reader, cases, group->row_count, sweep);
+            sweep->in_order = csv_column(&reader.table, "started_s") >= 0;
+            read_times(&reader, group, cases, sweep);
+            polish(&reader, sweep);
         }
     }
     run_predictor_free(reader.predictor);

@@ -10,9 +10,10 @@ typedef struct Sweep {
     TuneRequest request;  // model, cluster, target
     TuneResult result;    // its shapes as predicted, best first
     ReplayShape *shapes;  // in that order
-    double *measured_s;   // median of the repeats
+    double *measured_s;   // of all rounds, without what they have in common (median polish)
     double *noise;        // of a shape: standard deviation of the logs of its repeats; NAN of fewer than two
-    int repeats;          // of most shapes
+    int repeats;          // rounds
+    bool in_order;        // they were recorded one after another (drift.csv)
     int best;             // measured
 } Sweep;
 

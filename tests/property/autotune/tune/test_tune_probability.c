@@ -24,6 +24,8 @@ typedef struct World {
     TuneRequest request;
     TuneResult result;
     double true_s[SHAPES];
+    double drift_sd;      // of the log of the machine's speed; 0: it is at rest
+    double drift, now_s;  // its state, and when
 } World;
 
 static void make_world(World *world) {
@@ -34,15 +36,27 @@ static void make_world(World *world) {
             .plan = {.mesh = {SIZES(1, 2, 1, 1)}, .seq = 8, .micro_batch = 1, .grad_accum = 1}, .step_s = predicted_s};
         world->true_s[i] = predicted_s * exp(common + gsl_ran_gaussian(world->generator, MISFIT_SD));
     }
+    world->now_s = 0;
+    world->drift = gsl_ran_gaussian(world->generator, world->drift_sd);
     world->result = (TuneResult){.request = &world->request, .entries = world->entries, .entry_count = SHAPES};
+}
+
+// An Ornstein-Uhlenbeck process, a run of which takes some of its time.
+static void pass_time(World *world) {
+    enum { RUN_S = 20, DRIFT_S = 300 };
+    const double kept = exp(-(double)RUN_S / DRIFT_S);
+    world->now_s += RUN_S;
+    world->drift = kept * world->drift + gsl_ran_gaussian(world->generator, world->drift_sd * sqrt(1 - kept * kept));
 }
 
 static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *run, Error *error) {
     (void)tuning;
     (void)error;
     World *world = state;
-    *run =
-        (TuneRun){.shape = shape, .step_s = world->true_s[shape] * exp(gsl_ran_gaussian(world->generator, NOISE_SD))};
+    pass_time(world);
+    *run = (TuneRun){.shape = shape,
+                     .at_s = world->now_s,
+                     .step_s = world->true_s[shape] * exp(world->drift + gsl_ran_gaussian(world->generator, NOISE_SD))};
     return STATUS_OK;
 }
 
@@ -77,9 +91,9 @@ static uint64_t chosen_seed(void) {
 
 // Of that many sessions the share that ends right is within five standard errors of what they state, and 2 % for what
 // the loop learns of its own standard deviations: by chance it is not once in a million runs of this test.
-static void check_share(double probability) {
+static void check_share(double probability, double drift_sd) {
     Arena arena = {0};
-    World world = {.generator = gsl_rng_alloc(gsl_rng_mt19937)};
+    World world = {.generator = gsl_rng_alloc(gsl_rng_mt19937), .drift_sd = drift_sd};
     const uint64_t seed = chosen_seed();
     gsl_rng_set(world.generator, (unsigned long)seed);
     const TuneMeans means = {.run = run_shape, .learn = learn, .cancelled = never, .state = &world};
@@ -102,17 +116,21 @@ static void check_share(double probability) {
     }
     gsl_rng_free(world.generator);
     arena_free(&arena);
-    fprintf(stderr, "wanted %g: stated %.3f, right %.3f, %.1f runs\n", probability, stated / SESSIONS,
-            (double)right / SESSIONS, (double)runs / SESSIONS);
+    fprintf(stderr, "drift %g, wanted %g: stated %.3f, right %.3f, %.1f runs\n", drift_sd, probability,
+            stated / SESSIONS, (double)right / SESSIONS, (double)runs / SESSIONS);
     const double margin = 5 * sqrt(variance) + 0.02 * SESSIONS;
     cr_assert_gt(right, stated - margin, "stated %g, right %d of %d", stated, right, SESSIONS);
     cr_assert_lt(right, stated + margin, "stated %g, right %d of %d", stated, right, SESSIONS);
 }
 
 Test(tune_probability, sessions_that_ask_for_little_are_as_often_right_as_they_state, .timeout = 200) {
-    check_share(0.6);
+    check_share(0.6, 0);
 }
 
 Test(tune_probability, sessions_that_ask_for_much_are_as_often_right_as_they_state, .timeout = 200) {
-    check_share(0.9);
+    check_share(0.9, 0);
+}
+
+Test(tune_probability, sessions_on_a_machine_that_drifts_are_as_often_right_as_they_state, .timeout = 200) {
+    check_share(0.9, 0.15);
 }

@@ -65,7 +65,7 @@ static void begin(void) {
         for (int k = 0; k < REPEATS; k++) {
             steps[k] = true_s[i] * exp(0.01 * generated_normal(&seed));
         }
-        rows[i] = (ReplayShape){steps, REPEATS, NULL};
+        rows[i] = (ReplayShape){.steps_s = steps, .count = REPEATS};
     }
     known = (Known){.replay = {rows, 1}, .model = {.set = "here"}};
 }

@@ -22,7 +22,8 @@ static Belief apart(const double *mean, const double *sd, int count) {
                      .mean = ARENA_ARRAY(&arena, double, count),
                      .covariance = ARENA_ARRAY(&arena, double, MOST *MOST),
                      .out = ARENA_ARRAY(&arena, bool, count),
-                     .noise_sd = 0.01};
+                     .lean = ARENA_ARRAY(&arena, double, count),
+                     .run_sd = 0.01};
     for (int i = 0; i < count; i++) {
         belief.mean[i] = mean[i];
         belief.covariance[i * count + i] = sd[i] * sd[i];

@@ -46,7 +46,7 @@ static void add_shape(double predicted_s, const double *steps_s, int count) {
     for (int k = 0; k < count; k++) {
         steps[k] = steps_s[k] * (1 << i);
     }
-    rows[i] = (ReplayShape){steps, count, "rank 1 was killed"};
+    rows[i] = (ReplayShape){.steps_s = steps, .count = count, .failure = "rank 1 was killed"};
 }
 
 static Status learn(void *state, const Tuning *tuning, TuneModel *model, BeliefShape *shapes, const char **learnt,
