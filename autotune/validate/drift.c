@@ -9,15 +9,23 @@
 #include <math.h>
 #include <stdbool.h>
 
-// The grid, each value as likely as the next before anything ran. Standard deviations: the same shapes in rounds, minutes
-// apart, were 1 to 4 % (two nodes) and 11 to 26 % (one busy machine) from round to round, and 2 to 5 % within one
-// (tests/accuracy/sweep/sweep.csv, after taking shapes and rounds out).
-static const double SDS[] = {0.003, 0.03, 0.10, 0.25}, TIMES_S[] = {30, 200, 1500}, NOISES[] = {0.01, 0.02, 0.04, 0.08};
+#include "autotune/accuracy/statistics.h"
+
+// The grid, and how likely each value is before anything ran. The same shapes in rounds, minutes apart, were 1 to 4 % (two
+// nodes) and 11 to 26 % (one machine) apart from round to round, and 2 to 5 % within one (tests/accuracy/sweep/sweep.csv,
+// after taking shapes and rounds out); on a machine that others load, 27 % within one (drift.csv beside it).
+typedef struct Level {
+    double value, weight;
+} Level;
+static const Level SDS[] = {{0.003, 0.3}, {0.03, 0.3}, {0.10, 0.2}, {0.25, 0.15}, {0.60, 0.05}};
+static const Level TIMES_S[] = {{60, 0.5}, {900, 0.5}};
+static const Level NOISES[] = {{0.01, 0.2}, {0.02, 0.25}, {0.04, 0.25}, {0.08, 0.15}, {0.16, 0.1}, {0.32, 0.05}};
 enum { SD_COUNT = sizeof SDS / sizeof *SDS, TIME_COUNT = sizeof TIMES_S / sizeof *TIMES_S };
 enum { NOISE_COUNT = sizeof NOISES / sizeof *NOISES, LAWS = SD_COUNT * TIME_COUNT * NOISE_COUNT };
 
-// A run that lies further than so many deviations from what the others say counts by its distance (Huber 1964).
-static const double FAR = 2.0;
+// A run that lies further from the middle of its shape's than so many times what runs usually do counts by its distance
+// (Huber 1964).
+static const double FAR = 2.5, LEAST_USUAL = 0.01;
 enum { REWEIGHINGS = 2 };
 
 typedef struct Runs {
@@ -33,7 +41,7 @@ typedef struct Runs {
 // What one law makes of the runs; the arrays are used_count (x used_count), or count long.
 typedef struct Fit {
     DriftLaw law;
-    double log_likelihood;
+    double log_likelihood;          // with what was believed before
     double *covariance, *measured;  // S^-1 and the estimate
     double *effect;                 // d as expected, per run
     double *lean;                   // of d now on the shapes that ran
@@ -221,10 +229,12 @@ static void combine(const Runs *all, const Fit *fits, const double *weights, int
     drift->law.time_s = exp(drift->law.time_s);
 }
 
-static DriftLaw law_at(int index) {
-    return (DriftLaw){.sd = SDS[index % SD_COUNT],
-                      .time_s = TIMES_S[index / SD_COUNT % TIME_COUNT],
-                      .noise_sd = NOISES[index / SD_COUNT / TIME_COUNT]};
+// Returns the log of how likely it is before anything ran.
+static double law_at(int index, DriftLaw *law) {
+    const Level *sd = &SDS[index % SD_COUNT], *time = &TIMES_S[index / SD_COUNT % TIME_COUNT],
+                *noise = &NOISES[index / SD_COUNT / TIME_COUNT];
+    *law = (DriftLaw){.sd = sd->value, .time_s = time->value, .noise_sd = noise->value};
+    return log(sd->weight * time->weight * noise->weight);
 }
 
 static int likeliest(const Fit *fits) {
@@ -249,18 +259,56 @@ static void weigh(const Fit *fits, double *weights) {
 
 static Status fit_all(const Runs *all, Arena *arena, Fit fits[LAWS], Error *error) {
     for (int i = 0; i < LAWS; i++) {
-        const DriftLaw law = law_at(i);
+        DriftLaw law;
+        const double before = law_at(i, &law);
         TRY(fit_under(&law, all, arena, &fits[i], error));
+        fits[i].log_likelihood += before;
     }
     return STATUS_OK;
 }
 
+// How far each run is from the middle of its shape's, without the effects of their times.
+static void distances(const Runs *all, const Fit *fit, Arena *arena, double *off) {
+    double *logs = ARENA_ARRAY(arena, double, all->count);
+    for (int shape = 0; shape < all->used_count; shape++) {
+        int count = 0;
+        for (int i = 0; i < all->count; i++) {
+            if (all->of_run[i] == shape) {
+                logs[count++] = all->runs[i].log_s - fit->effect[i];
+            }
+        }
+        const double middle = statistics_median(logs, count);
+        for (int i = 0; i < all->count; i++) {
+            if (all->of_run[i] == shape) {
+                off[i] = fabs(all->runs[i].log_s - fit->effect[i] - middle);
+            }
+        }
+    }
+}
+
+// The middle distance over that of a normal, of shapes that ran more than twice: of one and of two it is no news.
+static double usual_distance(const Runs *all, const double *off, Arena *arena) {
+    double *some = ARENA_ARRAY(arena, double, all->count);
+    int count = 0, *runs_of = ARENA_ARRAY(arena, int, all->used_count);
+    for (int i = 0; i < all->count; i++) {
+        runs_of[all->of_run[i]]++;
+    }
+    for (int i = 0; i < all->count; i++) {
+        if (runs_of[all->of_run[i]] > 2) {
+            some[count++] = off[i];
+        }
+    }
+    return count > 0 ? fmax(statistics_median(some, count) / 0.6745, LEAST_USUAL) : INFINITY;
+}
+
 // True where a run's noise changed.
-static bool reweigh(const Runs *all, const Fit *fit) {
+static bool reweigh(const Runs *all, const Fit *fit, Arena *arena) {
+    double *off = ARENA_ARRAY(arena, double, all->count + 1);
+    distances(all, fit, arena, off);
+    const double usual = usual_distance(all, off, arena);
     bool changed = false;
     for (int i = 0; i < all->count; i++) {
-        const double off = all->runs[i].log_s - fit->measured[all->of_run[i]] - fit->effect[i];
-        const double apart = fmax(1, fabs(off) / (FAR * fit->law.noise_sd));
+        const double apart = fmax(1, off[i] / (FAR * usual));
         changed = changed || apart > 1 || all->apart[i] > 1;
         all->apart[i] = apart;
     }
@@ -274,7 +322,7 @@ Status drift_learn(const DriftRun *runs, int count, int shapes, double now_s, Ar
     double weights[LAWS];
     Arena scratch = {0};
     Status status = fit_all(&all, &scratch, fits, error);
-    for (int i = 0; i < REWEIGHINGS && status == STATUS_OK && reweigh(&all, &fits[likeliest(fits)]); i++) {
+    for (int i = 0; i < REWEIGHINGS && status == STATUS_OK && reweigh(&all, &fits[likeliest(fits)], arena); i++) {
         arena_reset(&scratch);
         status = fit_all(&all, &scratch, fits, error);
     }
