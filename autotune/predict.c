@@ -44,37 +44,24 @@ uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *pla
     return hash_end(&hash);
 }
 
-static bool contains_task(const StepProgram *program, int32_t begin, int32_t end, int32_t task) {
-    for (int32_t i = begin; i < end; i++) {
-        const Segment *segment = &program->segments[i];
-        if (segment->kind == SEGMENT_TASKS && task >= segment->first_task &&
-            task < segment->first_task + segment->task_count) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// Runs of a task in one step, as far as its loops say.
+// Runs of a task in one step, as far as its loops say; it may be in several.
 static double task_runs(const StepProgram *program, int32_t task) {
-    double runs = 1;
+    double runs = 0, iterations[STEP_MAX_DEPTH + 1] = {1};
+    int32_t end[STEP_MAX_DEPTH + 1] = {program->segment_count};
+    int depth = 0;
     for (int32_t i = 0; i < program->segment_count; i++) {
         const Segment *segment = &program->segments[i];
-        if (segment->kind == SEGMENT_TASKS) {
-            const bool here = task >= segment->first_task && task < segment->first_task + segment->task_count;
-            if (here) {
-                return runs;
-            }
-            continue;
+        while (i >= end[depth]) {
+            depth--;
         }
-        const bool inside = i + 1 < segment->end && contains_task(program, i + 1, segment->end, task);
-        if (inside) {
-            runs *= segment->count;
-        } else {
-            i = segment->end - 1;
+        if (segment->kind != SEGMENT_TASKS) {
+            iterations[depth + 1] = iterations[depth] * segment->count;
+            end[++depth] = segment->end;
+        } else if (task >= segment->first_task && task < segment->first_task + segment->task_count) {
+            runs += iterations[depth];
         }
     }
-    return 0;
+    return runs;
 }
 
 // Model FLOPs count the whole square of attention; a task has its causal half, or all of it where the busiest rank of

@@ -63,6 +63,7 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
         return NULL;
     }
     char over[TEXT_UNIT_BYTES], needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES], top[TEXT_UNIT_BYTES];
+    char recompute[PLAN_RECOMPUTE_BYTES];
     text_bytes(over, memory->reserved_bytes - request->memory_limit_bytes);
     text_bytes(needs, memory->reserved_bytes);
     text_bytes(limit, request->memory_limit_bytes);
@@ -71,8 +72,8 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
         arena,
         "does not fit by %s: needs %s of %s with micro-batch %d and recompute %s; the largest buffer at the "
         "peak (%s) is %s with %s",
-        over, needs, limit, plan->micro_batch, recompute_names[plan->recompute], memory->peak_phase, memory->top_name,
-        top);
+        over, needs, limit, plan->micro_batch, plan_recompute_text(plan, recompute), memory->peak_phase,
+        memory->top_name, top);
 }
 
 static const PruneRule rules[] = {

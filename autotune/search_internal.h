@@ -24,6 +24,14 @@ typedef struct LockedCache {
     pthread_mutex_t lock;
 } LockedCache;
 
+// A plan that recomputes some layers and keeps the rest.
+typedef struct PartialPlan {
+    Candidate candidate;
+    Estimate estimate;
+} PartialPlan;
+
+enum { PARTIAL_PER_SHAPE = 2 };  // as many as are simulated of a shape in any case (search_settle.c)
+
 typedef struct Search {
     const TuneRequest *request;
     const Progress *progress;
@@ -34,6 +42,8 @@ typedef struct Search {
     int worker_count;
     Space space;
     Estimate *estimates;   // one per candidate
+    PartialPlan *partial;  // PARTIAL_PER_SHAPE of each shape, as many as partial_count, best first
+    int *partial_count;    // by shape
     Candidate **order;     // by shape, most promising first
     int *first_of_shape;   // into space.candidates and into order; mesh_count + 1 entries
     int *shape_order;      // shapes by their best estimate
@@ -50,6 +60,13 @@ bool search_seems_to_fit(const Search *search, const Candidate *candidate);
 
 // Prunes and estimates every candidate.
 Status search_screen(Search *search, Error *error);
+
+// Finds the plans of a screened shape that recompute the fewest layers that fit; joins all of them to the space.
+Status search_partial_shape(const Search *search, SearchWorker *worker, int shape, Error *error);
+void search_partial_join(Search *search);
+
+// Keeps at least one layer in `part` fewer; false where none is kept.
+bool search_partial_less(const TuneRequest *request, TrainPlan *plan, int part);
 
 // Most promising first, within each shape and among the shapes.
 void search_order(Search *search);

@@ -46,7 +46,10 @@ static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const Trai
 }
 
 // The choices that save memory whatever the others are; plans that differ in them only are compared.
-enum { THRIFT = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RESHARD) };
+enum {
+    THRIFT = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) |
+             PLAN_BIT(PLAN_RECOMPUTE_LAYERS) | PLAN_BIT(PLAN_RECOMPUTE_EVERY)
+};
 
 static void reject_larger(SearchWorker *worker, Candidate *candidate, const Candidate *smaller) {
     char needs[TEXT_UNIT_BYTES];
@@ -144,7 +147,7 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             *smaller = candidate;
         }
     }
-    return STATUS_OK;
+    return search_partial_shape(search, worker, shape, error);
 }
 
 // Shapes of equal (tp, cp), one after another.
@@ -201,11 +204,14 @@ static void find_shapes(Search *search) {
 
 Status search_screen(Search *search, Error *error) {
     find_shapes(search);
+    search->partial = ARENA_UNCLEARED(search->arena, PartialPlan, PARTIAL_PER_SHAPE * search->space.mesh_count);
+    search->partial_count = ARENA_ARRAY(search->arena, int, search->space.mesh_count);
     ScreenPieces pieces = {0};
     cut_pieces(search, &pieces);
     const ParallelWork work = {search->worker_count, pieces.count,      screen_piece, &pieces,
                                search->progress,     "screening shapes"};
     TRY(parallel_run(&work, error));
+    search_partial_join(search);
     for (int i = 0; i < search->worker_count; i++) {
         search->best_estimate = fmax(search->best_estimate, search->workers[i].best_tokens_per_s);
     }

@@ -43,6 +43,23 @@ static Status predict_candidate(const Search *search, SearchWorker *worker, Cand
     return STATUS_OK;
 }
 
+// The estimate of how many layers may be kept errs by little: a twentieth more of them is recomputed where it was too
+// many, a few times.
+static Status predict_fitting(const Search *search, SearchWorker *worker, Candidate *candidate, bool with_engine,
+                              Prediction *prediction, Error *error) {
+    enum { TRIES = 4, PART = 20 };
+    TRY(predict_candidate(search, worker, candidate, with_engine, prediction, error));
+    for (int i = 1; i < TRIES && !prediction->fits && search_partial_less(search->request, &candidate->plan, PART);
+         i++) {
+        candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
+        TRY(predict_candidate(search, worker, candidate, with_engine, prediction, error));
+        if (prediction->fits && !with_engine) {
+            candidate->state = CANDIDATE_ESTIMATED;
+        }
+    }
+    return STATUS_OK;
+}
+
 // May it still win although enough of its shape were looked at?
 static bool is_close(const Search *search, const Candidate *candidate) {
     const bool exact = search->request->effort != EFFORT_ESTIMATE && search->request->objective != OBJECTIVE_MEMORY;
@@ -86,7 +103,7 @@ static Status settle_shape(const Search *search, SearchWorker *worker, int shape
         }
         const bool hopeful = search_seems_to_fit(search, candidate);
         Prediction *prediction = ARENA_NEW(&worker->arena, Prediction);
-        TRY(predict_candidate(search, worker, candidate, with_engine, prediction, error));
+        TRY(predict_fitting(search, worker, candidate, with_engine, prediction, error));
         if (prediction->fits) {
             fitting++;
             if (!*best || compare(prediction, *best) < 0) {

@@ -87,6 +87,12 @@ static int accumulation(const TuneRequest *request, int64_t data_ranks, int micr
     return (int)(space_nearest_multiple(wanted, unit) / unit);
 }
 
+// Which layers are recomputed is open only where it is open whether any are.
+bool space_fits(const TuneRequest *request, PlanFieldId id) {
+    return target_fits(request->target, id) && request->asked[id] == TUNE_ANY &&
+           request->asked[PLAN_RECOMPUTE] == TUNE_ANY;
+}
+
 void space_take(const TuneRequest *request, TrainPlan *plan, PlanFieldId id) {
     const int asked = request->asked[id];
     plan_set(plan, id, asked != TUNE_ANY ? asked : target_usual(request->target, plan, id));
@@ -106,7 +112,11 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     TrainPlan plan = {.mesh = builder->space->meshes[shape]};
     plan.seq = request->seq;
     space_job(request, &plan);
-    space_take(request, &plan, PLAN_ZERO);
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope == PLAN_OF_SHAPE && !plan_fields[id].searched) {
+            space_take(request, &plan, (PlanFieldId)id);
+        }
+    }
     int order_count;
     const AxisOrder *orders = rank_orders_find(request, &plan.mesh, builder->arena, &order_count);
     const int64_t data_ranks = mesh_group_size(&plan.mesh, AXES_BATCH);

@@ -24,6 +24,9 @@ int64_t space_nearest_multiple(int64_t wanted, int64_t unit);
 // The sequences that a step should hold when no global batch is given.
 int64_t space_default_batch(int seq);
 
+// Is the field's value found by what just fits in memory?
+bool space_fits(const TuneRequest *request, PlanFieldId id);
+
 // Sets a field of a plan: what was asked, else the target's own.
 void space_take(const TuneRequest *request, TrainPlan *plan, PlanFieldId id);
 

@@ -23,11 +23,12 @@ static void print_title(const TuneRequest *request, FILE *out) {
 
 static void add_entry(Grid *grid, const TuneRequest *request, int place, const Prediction *entry) {
     char text[WORDS_BYTES], tokens[TEXT_UNIT_BYTES], reserved[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
+    char recompute[PLAN_RECOMPUTE_BYTES];
     grid_row(grid);
     grid_cell(grid, "%d", place);
     grid_cell(grid, "%s", words_layout(&entry->plan.mesh, text));
     grid_cell(grid, "%d x %d", entry->plan.micro_batch, entry->plan.grad_accum);
-    grid_cell(grid, "%s", recompute_names[entry->plan.recompute]);
+    grid_cell(grid, "%s", plan_recompute_text(&entry->plan, recompute));
     grid_cell(grid, "%s", entry->plan.zero == 3 ? reshard_names[entry->plan.reshard] : "-");
     grid_cell(grid, "%s", entry->plan.mesh.size[AXIS_CP] > 1 ? cp_rotate_names[entry->plan.cp_rotate] : "-");
     grid_cell(grid, "%s", words_interval(entry, text));

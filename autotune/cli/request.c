@@ -375,7 +375,8 @@ static const char *open_choices(Builder *builder) {
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanField *field = &plan_fields[order[i]];
         char value[PLAN_VALUE_BYTES];
-        if (field->searched && request->asked[order[i]] == TUNE_ANY) {
+        const bool fitted = space_fits(request, order[i]) && !builder->defaults->single_plan;
+        if (fitted || (field->searched && request->asked[order[i]] == TUNE_ANY)) {
             add_open(builder, &open, field->label,
                      target_decides(order[i]) ? "of the target" : plan_value_text(order[i], field->usual, value));
         }

@@ -28,11 +28,23 @@ Status exec_check_backend(const RunOptions *options, Error *error) {
 }
 
 // Fields of a plan that the workers run, or that the checks below judge; others are refused.
-static const bool runs_field[PLAN_FIELD_COUNT] = {
-    [PLAN_SEQ] = true,        [PLAN_MICRO_BATCH] = true, [PLAN_GRAD_ACCUM] = true, [PLAN_ZERO] = true,
-    [PLAN_RESHARD] = true,    [PLAN_RECOMPUTE] = true,   [PLAN_CP_ROTATE] = true,  [PLAN_PRECISION] = true,
-    [PLAN_ATTENTION] = true,  [PLAN_FUSED] = true,       [PLAN_TP_OVERLAP] = true, [PLAN_MASTER_WEIGHTS] = true,
-    [PLAN_FP8_RECIPE] = true, [PLAN_REDUCE_DTYPE] = true};
+static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
+                                                  [PLAN_MICRO_BATCH] = true,
+                                                  [PLAN_GRAD_ACCUM] = true,
+                                                  [PLAN_ZERO] = true,
+                                                  [PLAN_RESHARD] = true,
+                                                  [PLAN_RECOMPUTE] = true,
+                                                  [PLAN_CP_ROTATE] = true,
+                                                  [PLAN_PRECISION] = true,
+                                                  [PLAN_ATTENTION] = true,
+                                                  [PLAN_FUSED] = true,
+                                                  [PLAN_TP_OVERLAP] = true,
+                                                  [PLAN_MASTER_WEIGHTS] = true,
+                                                  [PLAN_FP8_RECIPE] = true,
+                                                  [PLAN_REDUCE_DTYPE] = true,
+                                                  [PLAN_RECOMPUTE_UNIT] = true,
+                                                  [PLAN_RECOMPUTE_LAYERS] = true,
+                                                  [PLAN_RECOMPUTE_EVERY] = true};
 
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
                        Arena *arena) {

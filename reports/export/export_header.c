@@ -54,7 +54,7 @@ char *export_header(const ExportFormat *format, const ExportJob *job) {
     }
     const TuneRequest *request = job->request;
     const char *version = tune_engine_version();
-    char mesh[WORDS_BYTES];
+    char mesh[WORDS_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     fprintf(out, "Written by ndtune %.*s for %s.\n", (int)strcspn(version, "+"), version, format->versions);
     fprintf(out, "Mesh: %s, %d ranks on %d node%s of %s (%d each).\n", words_mesh(&job->config.plan->mesh, mesh),
             mesh_world(&job->config.plan->mesh), job->config.nodes, job->config.nodes == 1 ? "" : "s",
@@ -63,7 +63,7 @@ char *export_header(const ExportFormat *format, const ExportJob *job) {
     header_figures(job, out);
     fprintf(out, "  Predicted for %s@%s on the model %s: %s, recompute %s, attention %s, kernels %s.\n",
             request->target->name, request->target->version, request->model.name,
-            dtype_name(job->config.plan->precision), recompute_names[job->config.plan->recompute],
+            dtype_name(job->config.plan->precision), plan_recompute_text(job->config.plan, recompute),
             attention_names[job->config.plan->attention], fused_names[job->config.plan->fused]);
     bool known = false;
     export_model_path(&job->config, &known);

@@ -94,15 +94,28 @@ static bool other_reduction(const ConfigJob *job) {
 }
 
 // Fields of a plan that formats write or refuse below; others have no place in any file.
-static const bool says_field[PLAN_FIELD_COUNT] = {
-    [PLAN_SEQ] = true,        [PLAN_MICRO_BATCH] = true, [PLAN_GRAD_ACCUM] = true, [PLAN_ZERO] = true,
-    [PLAN_RESHARD] = true,    [PLAN_RECOMPUTE] = true,   [PLAN_CP_ROTATE] = true,  [PLAN_PRECISION] = true,
-    [PLAN_ATTENTION] = true,  [PLAN_FUSED] = true,       [PLAN_TP_OVERLAP] = true, [PLAN_MASTER_WEIGHTS] = true,
-    [PLAN_FP8_RECIPE] = true, [PLAN_REDUCE_DTYPE] = true};
+static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
+                                                  [PLAN_MICRO_BATCH] = true,
+                                                  [PLAN_GRAD_ACCUM] = true,
+                                                  [PLAN_ZERO] = true,
+                                                  [PLAN_RESHARD] = true,
+                                                  [PLAN_RECOMPUTE] = true,
+                                                  [PLAN_CP_ROTATE] = true,
+                                                  [PLAN_PRECISION] = true,
+                                                  [PLAN_ATTENTION] = true,
+                                                  [PLAN_FUSED] = true,
+                                                  [PLAN_TP_OVERLAP] = true,
+                                                  [PLAN_MASTER_WEIGHTS] = true,
+                                                  [PLAN_FP8_RECIPE] = true,
+                                                  [PLAN_REDUCE_DTYPE] = true,
+                                                  [PLAN_RECOMPUTE_UNIT] = true,
+                                                  [PLAN_RECOMPUTE_LAYERS] = true,
+                                                  [PLAN_RECOMPUTE_EVERY] = true};
 
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
+    char layers[PLAN_VALUE_BYTES], every[PLAN_VALUE_BYTES];
     const struct {
         bool refused;
         const char *what, *value, *instead;
@@ -116,6 +129,12 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
         {plan->bf16_master && !format->bf16_master, "master-weights", "bf16", "fp32"},
         {other_reduction(job) && !format->reduce_dtype, "reduce-dtype", reduce_dtype_names[plan->reduce_dtype], "auto"},
         {plan->tp_overlap && !format->tp_overlap, "tp-overlap", "on", "off"},
+        {plan->recompute_unit != RECOMPUTE_UNIT_TARGET && !format->recompute_unit, "recompute-unit",
+         recompute_unit_names[plan->recompute_unit], "auto"},
+        {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",
+         plan_value_text(PLAN_RECOMPUTE_LAYERS, plan->recompute_layers, layers), "0"},
+        {plan->recompute_every > 1 && !format->recompute_every, "recompute-every",
+         plan_value_text(PLAN_RECOMPUTE_EVERY, plan->recompute_every, every), "0"},
     };
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         if (columns[i].refused) {

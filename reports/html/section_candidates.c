@@ -8,13 +8,13 @@
 
 static void write_row(MarkupTable *table, const TuneRequest *request, int place, const Prediction *entry) {
     const TrainPlan *plan = &entry->plan;
-    char text[WORDS_BYTES], number[TEXT_UNIT_BYTES];
+    char text[WORDS_BYTES], number[TEXT_UNIT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     table_row(table, NULL);
     table_cell(table, "%d", place);
     table_cell(table, "%s", words_layout(&plan->mesh, text));
     table_cell(table, "%d", plan->micro_batch);
     table_cell(table, "%d", plan->grad_accum);
-    table_cell(table, "%s", recompute_names[plan->recompute]);
+    table_cell(table, "%s", plan_recompute_text(plan, recompute));
     table_cell(table, "%s", plan->zero == 3 ? reshard_names[plan->reshard] : "–");
     table_cell(table, "%s", plan->mesh.size[AXIS_CP] > 1 ? cp_rotate_names[plan->cp_rotate] : "–");
     table_cell(table, "%s", words_interval(entry, text));

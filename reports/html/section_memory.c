@@ -28,7 +28,7 @@ static const Candidate *nearest_misfit(const TuneResult *result) {
 
 static void write_headroom(const HtmlReport *report, const Prediction *best, FILE *out) {
     const double limit = report->result->request->memory_limit_bytes, reserved = best->memory.reserved_bytes;
-    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
+    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     fputs("<p>", out);
     markup_format(out, "It fits: %s of %s are reserved, %s (%.0f %%) are left. ", text_bytes(a, reserved),
                   text_bytes(b, limit), text_bytes(c, limit - reserved), 100 * (1 - reserved / limit));
@@ -39,7 +39,7 @@ static void write_headroom(const HtmlReport *report, const Prediction *best, FIL
     if (misfit) {
         fputs("<p>What breaks it: ", out);
         markup_format(out, "micro-batch %d with recompute %s", misfit->plan.micro_batch,
-                      recompute_names[misfit->plan.recompute]);
+                      plan_recompute_text(&misfit->plan, recompute));
         markup_format(out, "%s %s.", misfit->plan.reshard == RESHARD_NEVER ? ", reshard never," : "", misfit->reason);
         fputs("</p>\n", out);
     } else {

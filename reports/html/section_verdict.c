@@ -208,7 +208,7 @@ void section_verdict(const HtmlReport *report, FILE *out) {
         write_nothing(result, out);
         return;
     }
-    char mesh[WORDS_BYTES];
+    char mesh[WORDS_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     const TrainPlan *plan = &best->plan;
     const ValidateRow *fastest = measured_fastest(report);
     const bool contested = fastest && fastest->place > 1;
@@ -224,7 +224,7 @@ void section_verdict(const HtmlReport *report, FILE *out) {
     markup_text(words_layout(&plan->mesh, mesh), out);
     fputs("</strong></p>\n<p class=\"choices\">", out);
     markup_format(out, "with micro-batch %d, accumulation %d, recompute %s", plan->micro_batch, plan->grad_accum,
-                  recompute_names[plan->recompute]);
+                  plan_recompute_text(plan, recompute));
     if (plan->zero == 3) {
         markup_format(out, ", reshard %s", reshard_names[plan->reshard]);
     }

@@ -118,7 +118,9 @@ static MemoKey mesh_key(const TrainPlan *plan) {
         order = order << 4 | (uint64_t)mesh_axis_at(&plan->mesh, place);
     }
     // what of a plan a mesh's piece does not read: choices of a micro-step's operations
-    const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE);
+    const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) |
+                             PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
+                             PLAN_BIT(PLAN_RECOMPUTE_EVERY);
     key.words[SIZE_WORDS] = order << 32 | plan_word(plan, without);
     return key;
 }
@@ -283,7 +285,7 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     estimate->overhead_s = rest_s + fixed_s;
 }
 
-Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+static Status estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     const MemoKey key = mesh_key(plan);
     MeshPiece *mesh = memo_find(&analytic->meshes, &key);
     if (!mesh) {
@@ -305,4 +307,49 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
     fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
     memory_curve_at(memory, plan->micro_batch, mesh->shard_share, estimate);
     return STATUS_OK;
+}
+
+Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    const MemoKey key = memory_key(plan, analytic->cost.target);
+    MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &key);
+    if (!memory) {
+        TRY(make_memory(analytic, plan, &key, &memory, error));
+        arena_reset(&analytic->scratch);
+    }
+    *estimate = (Estimate){0};
+    memory_curve_at(memory, plan->micro_batch, plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1, estimate);
+    return STATUS_OK;
+}
+
+static double between(double all, double none, double kept) {
+    return all + (none - all) * kept;
+}
+
+// Some layers recomputed and the others kept: between all and none, by their share. Of memory that is an upper bound,
+// the peak being the largest of moments that each grow straight with the layers that are kept.
+static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    const int layers = analytic->model.layers;
+    const double kept = 1 - (double)target_recomputed_layers(analytic->cost.target, plan, layers) / layers;
+    TrainPlan all = *plan, none = *plan;
+    all.recompute_layers = all.recompute_every = 0;
+    none.recompute = RECOMPUTE_NONE;
+    plan_canonical(&none);
+    Estimate most, least;
+    TRY(estimate_alike(analytic, &all, &most, error));
+    TRY(estimate_alike(analytic, &none, &least, error));
+    *estimate = (Estimate){.step_s = between(most.step_s, least.step_s, kept),
+                           .compute_s = between(most.compute_s, least.compute_s, kept),
+                           .optimizer_s = between(most.optimizer_s, least.optimizer_s, kept),
+                           .overhead_s = between(most.overhead_s, least.overhead_s, kept),
+                           .peak_bytes = between(most.peak_bytes, least.peak_bytes, kept),
+                           .reserved_bytes = between(most.reserved_bytes, least.reserved_bytes, kept)};
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        estimate->exposed_s[axis] = between(most.exposed_s[axis], least.exposed_s[axis], kept);
+    }
+    return STATUS_OK;
+}
+
+Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    return plan_keeps_layers(plan) ? estimate_partly(analytic, plan, estimate, error)
+                                   : estimate_alike(analytic, plan, estimate, error);
 }

@@ -45,3 +45,6 @@ typedef struct Estimate {
 
 // The plan must be canonical and legal. After the unit of its key is memoised: no allocation, no lowering.
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+
+// The bytes of it alone: no lowering either where another micro-batch was estimated.
+Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

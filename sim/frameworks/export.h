@@ -29,6 +29,7 @@ typedef struct ExportFormat {
     const char *comment;    // what a comment line begins with; NULL: write() places the header itself
     unsigned precisions, recomputes, attentions, fuseds;         // bit 1 << value of the plan's enum
     bool never_reshards, bf16_master, reduce_dtype, tp_overlap;  // takes choices other than the usual one
+    bool recompute_unit, recompute_layers, recompute_every;      // the same
     // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
     const char *(*refuse)(const ConfigJob *job);
     // What the user's own code has to do, one line each; NULL = nothing.

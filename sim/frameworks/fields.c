@@ -81,6 +81,9 @@ static const TargetField fields[] = {
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
     WORDS(seq_by_tp),
+    // What a plan may choose: its hash has it.
+    WORDS(recompute_other_unit),
+    WORDS(recompute_counts),
     WORDS(rank_order_note),
 };
 

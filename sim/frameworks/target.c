@@ -194,3 +194,20 @@ Target target_run_by(const Target *program, const Target *runner) {
     mixed.runtime = runner->runtime;
     return mixed;
 }
+
+// Megatron's block method takes the first ones (transformer_block.py); every n-th is each n's first or last one.
+bool target_recomputes(const Target *target, const TrainPlan *plan, int layer) {
+    if (!plan_keeps_layers(plan)) {
+        return plan->recompute == RECOMPUTE_FULL;
+    }
+    const int behind = target->recompute_counts == RECOMPUTE_EVERY_LAST;
+    return plan->recompute_layers > 0 ? layer < plan->recompute_layers : (layer + behind) % plan->recompute_every == 0;
+}
+
+int target_recomputed_layers(const Target *target, const TrainPlan *plan, int layers) {
+    int count = 0;
+    for (int layer = 0; layer < layers; layer++) {
+        count += target_recomputes(target, plan, layer);
+    }
+    return count;
+}

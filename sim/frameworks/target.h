@@ -18,6 +18,10 @@ typedef enum { TP_SP, TP_AR, TP_HF } TpFlavour;
 // What recompute=full keeps of a layer. BLOCK: its input. CHILD: the input of each of norm, attention, norm, MLP.
 typedef enum { RECOMPUTE_BLOCK, RECOMPUTE_CHILD } RecomputeFlavour;
 
+// Of how many layers recompute=full may be. FIRST: of the first n. EVERY: of every n-th, of each n layers the first
+// one or the last one.
+typedef enum { RECOMPUTE_ALL_ALIKE, RECOMPUTE_FIRST_N, RECOMPUTE_EVERY_FIRST, RECOMPUTE_EVERY_LAST } RecomputeCounts;
+
 // What recompute=selective makes again. CORE: the attention kernel's own values (Korthikanti et al. 2022, section 5).
 // OPS: everything but every second GEMM's output and attention's (per-op checkpointing).
 typedef enum { SELECTIVE_NONE, SELECTIVE_CORE, SELECTIVE_OPS } SelectiveFlavour;
@@ -65,6 +69,8 @@ typedef struct Target {
     // what it runs
     TpFlavour tp_flavour;
     RecomputeFlavour recompute_flavour;
+    bool recompute_other_unit;  // can also checkpoint what is not its own flavour: by another key, or call
+    RecomputeCounts recompute_counts;
     SelectiveFlavour selective_flavour;
     bool recompute_whole;  // a checkpointed layer runs again to its end, also what its backward does not need
     bool zigzag;           // cp sequence split: zigzag (balanced) or contiguous
@@ -133,6 +139,10 @@ bool target_takes_order(const Target *target, const Mesh *mesh);
 int target_default_zero(const Target *target, const Mesh *mesh);
 CpRotate target_default_rotate(const Target *target);
 Fp8Recipe target_default_fp8(const Target *target);
+
+// Is the layer recomputed whole under recompute=full, and how many of them are?
+bool target_recomputes(const Target *target, const TrainPlan *plan, int layer);
+int target_recomputed_layers(const Target *target, const TrainPlan *plan, int layers);
 
 // Vocabulary entries as the target trains them: padded where it pads, so that tp divides them. Of an uneven split: tp
 // times the rows of the fullest rank.

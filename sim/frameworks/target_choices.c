@@ -66,3 +66,11 @@ bool target_decides(PlanFieldId id) {
 bool target_offers(const Target *target, const TrainPlan *plan, PlanFieldId id, int value) {
     return !choices[id].offers || choices[id].offers(target, plan, value);
 }
+
+bool target_fits(const Target *target, PlanFieldId id) {
+    static const PlanFieldId counted[] = {[RECOMPUTE_ALL_ALIKE] = PLAN_FIELD_COUNT,
+                                          [RECOMPUTE_FIRST_N] = PLAN_RECOMPUTE_LAYERS,
+                                          [RECOMPUTE_EVERY_FIRST] = PLAN_RECOMPUTE_EVERY,
+                                          [RECOMPUTE_EVERY_LAST] = PLAN_RECOMPUTE_EVERY};
+    return plan_fields[id].fitted && counted[target->recompute_counts] == id;
+}

@@ -11,6 +11,9 @@ int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id);
 // Do targets differ in it?
 bool target_decides(PlanFieldId id);
 
+// Does a search take the value of the field that just fits in memory?
+bool target_fits(const Target *target, PlanFieldId id);
+
 // Does a search of the field try this value, beside the plan's mesh and stage? What is no choice there is not tried
 // twice; what is not offered may be asked for, and is then judged by target_check.
 bool target_offers(const Target *target, const TrainPlan *plan, PlanFieldId id, int value);

@@ -30,6 +30,17 @@ int plan_shard_count(const TrainPlan *plan) {
     return mesh_group_size(&plan->mesh, AXES_SHARD_GROUP);
 }
 
+const char *plan_recompute_text(const TrainPlan *plan, char out[PLAN_RECOMPUTE_BYTES]) {
+    if (!plan_keeps_layers(plan)) {
+        snprintf(out, PLAN_RECOMPUTE_BYTES, "%s", recompute_names[plan->recompute]);
+    } else if (plan->recompute_layers > 0) {
+        snprintf(out, PLAN_RECOMPUTE_BYTES, "%d layers", plan->recompute_layers);
+    } else {
+        snprintf(out, PLAN_RECOMPUTE_BYTES, "1 in %d layers", plan->recompute_every);
+    }
+    return out;
+}
+
 static bool is_printed(const TrainPlan *plan, PlanFieldId id) {
     const PlanField *field = &plan_fields[id];
     switch (field->printed) {

@@ -36,14 +36,24 @@ typedef enum { FP8_TENSORWISE, FP8_ROWWISE, FP8_DELAYED, FP8_RECIPE_COUNT } Fp8R
 // be narrower than what they are computed in (PyTorch's MixedPrecisionPolicy(reduce_dtype)).
 typedef enum { REDUCE_DTYPE_TARGET, REDUCE_DTYPE_FP32, REDUCE_DTYPE_BF16, REDUCE_DTYPE_COUNT } ReduceDtype;
 
+// What recompute=full checkpoints: the target's own unit, whole layers (one input kept of each), or the children of a
+// layer (norm, attention, norm, MLP: an input of each).
+typedef enum {
+    RECOMPUTE_UNIT_TARGET,
+    RECOMPUTE_UNIT_LAYER,
+    RECOMPUTE_UNIT_CHILDREN,
+    RECOMPUTE_UNIT_COUNT
+} RecomputeUnit;
+
 // Their words, by value; they stand in the table of the fields (plan_fields.c).
-extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];  // "auto" "fp32" "bf16"
-extern const char *const reshard_names[RESHARD_COUNT];            // "always" "never"
-extern const char *const recompute_names[RECOMPUTE_COUNT];        // "none" "full" "selective"
-extern const char *const cp_rotate_names[CP_ROTATE_COUNT];        // "ring" "allgather"
-extern const char *const attention_names[ATTENTION_COUNT];        // "flash" "flash3" "cudnn" "triton" "eager"
-extern const char *const fused_names[FUSED_COUNT];                // "fused" "eager" "compiled"
-extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed"
+extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];      // "auto" "fp32" "bf16"
+extern const char *const reshard_names[RESHARD_COUNT];                // "always" "never"
+extern const char *const recompute_names[RECOMPUTE_COUNT];            // "none" "full" "selective"
+extern const char *const cp_rotate_names[CP_ROTATE_COUNT];            // "ring" "allgather"
+extern const char *const attention_names[ATTENTION_COUNT];            // "flash" "flash3" "cudnn" "triton" "eager"
+extern const char *const fused_names[FUSED_COUNT];                    // "fused" "eager" "compiled"
+extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];          // "tensorwise" "rowwise" "delayed"
+extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];  // "auto" "layer" "children"
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -60,7 +70,10 @@ typedef struct TrainPlan {
     ReduceDtype reduce_dtype;  // stages 1 to 3 only
     AttentionKernel attention;
     Fused fused;
-    bool tp_overlap;  // tp > 1: tp collectives run beside the GEMMs they feed (user buffers, async tp)
+    bool tp_overlap;               // tp > 1: tp collectives run beside the GEMMs they feed (user buffers, async tp)
+    RecomputeUnit recompute_unit;  // of recompute=full
+    int recompute_layers;          // of recompute=full: the first so many layers, the others are kept; 0 = all
+    int recompute_every;           // of recompute=full: every n-th layer, the others are kept; 0 = each
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -80,10 +93,13 @@ typedef enum {
     PLAN_MASTER_WEIGHTS,
     PLAN_FP8_RECIPE,
     PLAN_REDUCE_DTYPE,
+    PLAN_RECOMPUTE_UNIT,
+    PLAN_RECOMPUTE_LAYERS,
+    PLAN_RECOMPUTE_EVERY,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
-enum { PLAN_TEXT_BYTES = 320 };
+enum { PLAN_TEXT_BYTES = 400 };
 
 // Dtype of activations, gathered parameters and gradients before reduction.
 static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
@@ -97,6 +113,15 @@ int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch 
 int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
 int plan_local_tokens(const TrainPlan *plan);  // tokens of one rank and micro-step: micro_batch * seq / sequence axes
 int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard group
+
+// Does recompute=full leave some layers as they are?
+static inline bool plan_keeps_layers(const TrainPlan *plan) {
+    return plan->recompute == RECOMPUTE_FULL && (plan->recompute_layers > 0 || plan->recompute_every > 1);
+}
+
+// "full", "selective"; where some layers are kept "24 layers", "1 in 3 layers".
+enum { PLAN_RECOMPUTE_BYTES = 32 };
+const char *plan_recompute_text(const TrainPlan *plan, char out[PLAN_RECOMPUTE_BYTES]);
 
 // One line, stable, canonical: "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 ...", with
 // " order=tp,dp_shard" where the axes are not in their default order.

@@ -26,6 +26,8 @@ const char *const fp8_recipe_names[FP8_RECIPE_COUNT] = {
     [FP8_TENSORWISE] = "tensorwise", [FP8_ROWWISE] = "rowwise", [FP8_DELAYED] = "delayed"};
 const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT] = {
     [REDUCE_DTYPE_TARGET] = "auto", [REDUCE_DTYPE_FP32] = "fp32", [REDUCE_DTYPE_BF16] = "bf16"};
+const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT] = {
+    [RECOMPUTE_UNIT_TARGET] = "auto", [RECOMPUTE_UNIT_LAYER] = "layer", [RECOMPUTE_UNIT_CHILDREN] = "children"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -53,6 +55,18 @@ static bool splits_layers(const TrainPlan *plan) {
 
 static bool is_fp8(const TrainPlan *plan) {
     return plan->precision == DTYPE_FP8;
+}
+
+static bool recomputes_layers(const TrainPlan *plan) {
+    return plan->recompute == RECOMPUTE_FULL;
+}
+
+static bool recomputes_first_layers(const TrainPlan *plan) {
+    return recomputes_layers(plan) && plan->recompute_layers > 0;
+}
+
+static bool recomputes_every_nth(const TrainPlan *plan) {
+    return recomputes_layers(plan) && plan->recompute_every > 1;
 }
 
 static bool is_below_fp32(const TrainPlan *plan) {
@@ -141,6 +155,24 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                            .option = {"reduce-dtype", "auto|fp32|bf16", NULL, "auto: the target's own",
                                       "number format of gradients while they are reduced (stages 1 to 3)", RUNS},
                            .column = "reduce_dtype"},
+    [PLAN_RECOMPUTE_UNIT] = {"recompute_unit", .label = "recompute unit", AT(recompute_unit),
+                             WORDS(recompute_unit_names), .matters = recomputes_layers, .scope = PLAN_OF_SHAPE,
+                             .option = {"recompute-unit", "auto|layer|children", NULL, "auto: the target's own",
+                                        "what recompute full keeps an input of: each layer, or each of its children "
+                                        "(norm, attention, norm, MLP)",
+                                        RUNS}},
+    [PLAN_RECOMPUTE_LAYERS] = {"recompute_layers", .label = "recomputed layers", AT(recompute_layers), .high = 1023,
+                               .matters = recomputes_first_layers, .scope = PLAN_OF_SHAPE, .fitted = true,
+                               .option = {"recompute-layers", "auto|N", "layers", "auto; predict, run: 0",
+                                          "recompute full of the first N layers only, 0 all; auto tries the fewest "
+                                          "that fit",
+                                          RUNS}},
+    [PLAN_RECOMPUTE_EVERY] = {"recompute_every", .label = "every n-th layer recomputed", AT(recompute_every),
+                              .high = 31, .matters = recomputes_every_nth, .scope = PLAN_OF_SHAPE, .fitted = true,
+                              .option = {"recompute-every", "auto|N", "layers", "auto; predict, run: 0",
+                                         "recompute full of every N-th layer only, 0 each; auto tries the largest N "
+                                         "that fits",
+                                         RUNS}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -43,6 +43,7 @@ typedef struct PlanField {
     bool hashed_always;  // as fields of the first stores are; the others where they are not at their usual value
     PlanScope scope;
     bool searched;  // the search tries every value that the target offers, where nobody said one
+    bool fitted;    // the search takes the value that just fits in memory, where nobody said one
     PlanOption option;
     const char *column;     // of run files; NULL = they have none
     bool column_is_number;  // the value as a number, not its word

@@ -21,6 +21,7 @@ typedef enum {
     SECTION_LAYER_FORWARD,   // x layers
     SECTION_TAIL,            // final norm, head, loss and their backward
     SECTION_LAYER_BACKWARD,  // x layers, descending
+    SECTION_KEPT_BACKWARD,   //   of layers that are not recomputed where others are; empty where all are alike
     SECTION_END,             // embedding backward
     SECTION_NORM,            // once per step: gradient norm set to zero
     SECTION_NORM_LAYER,      //   square sums, x layers
@@ -199,7 +200,7 @@ typedef struct Stretch {
 
 // The stretches of a micro-step of one kind, or of the optimizer; none where the step has no such micro-step.
 typedef struct Variant {
-    Stretch stretches[5];
+    Stretch stretches[SECTION_NORM];
     int stretch_count;
 } Variant;
 

@@ -124,5 +124,6 @@ void lower_fuse(Lowering *lowering) {
     }
     fuse_inside(&lowering->lists[SECTION_LAYER_FORWARD]);
     fuse_inside(&lowering->lists[SECTION_LAYER_BACKWARD]);
+    fuse_inside(&lowering->lists[SECTION_KEPT_BACKWARD]);
     fuse_between_layers(lowering);
 }

@@ -49,13 +49,14 @@ static void note_ops(Assembly *assembly, const Variant *variants) {
 
 // ---- slots: a tensor that backward reads before it writes it must survive from forward, one slot per layer
 
-static void choose_slots(Assembly *assembly, const Variant *variants) {
+// Those of a section of backward have so many slots each.
+static void choose_slots_of(Assembly *assembly, const Variant *variants, Section section, int32_t slots) {
     Lowering *lowering = assembly->lowering;
     bool *made = ARENA_UNCLEARED(lowering->arena, bool, lowering->tensor_count);
     for (int v = 0; v < VARIANT_COUNT; v++) {
         for (int s = 0; s < variants[v].stretch_count; s++) {
             const Stretch *stretch = &variants[v].stretches[s];
-            if (stretch->section != SECTION_LAYER_BACKWARD) {
+            if (stretch->section != section) {
                 continue;
             }
             memset(made, 0, lowering->tensor_count * sizeof *made);
@@ -68,13 +69,21 @@ static void choose_slots(Assembly *assembly, const Variant *variants) {
                     }
                     Tensor *tensor = &lowering->tensors[ref->tensor];
                     if (tensor->slots == 0 && (ref->access & ACCESS_READ) && !made[ref->tensor]) {
-                        tensor->slots = lowering->model->layers;
+                        tensor->slots = slots;
                     }
                     made[ref->tensor] |= ref->access & ACCESS_WRITE;
                 }
             }
         }
     }
+}
+
+// The kept layers are the last ones, or every so many: the first have slots among themselves.
+static void choose_slots(Assembly *assembly, const Variant *variants) {
+    Lowering *lowering = assembly->lowering;
+    const int32_t layers = lowering->model->layers;
+    choose_slots_of(assembly, variants, SECTION_LAYER_BACKWARD, layers);
+    choose_slots_of(assembly, variants, SECTION_KEPT_BACKWARD, layers - lowering->plan->recompute_layers);
     for (size_t t = 0; t < lowering->tensor_count; t++) {
         Tensor *tensor = &lowering->tensors[t];
         tensor->slots = tensor->slots == 0 ? 1 : tensor->slots;
@@ -184,8 +193,8 @@ static void make_events(Assembly *assembly) {
 // ---- tasks
 
 static bool section_is_layered(Section section) {
-    return section == SECTION_LAYER_FORWARD || section == SECTION_LAYER_BACKWARD || section == SECTION_NORM_LAYER ||
-           section == SECTION_UPDATE_LAYER;
+    return section == SECTION_LAYER_FORWARD || section == SECTION_LAYER_BACKWARD || section == SECTION_KEPT_BACKWARD ||
+           section == SECTION_NORM_LAYER || section == SECTION_UPDATE_LAYER;
 }
 
 static SlotIndex resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref) {
@@ -321,32 +330,57 @@ static void append_leaf(Assembly *assembly, Stretch *stretch, const char *name, 
     assembly->program->segments[leaf].end = leaf + 1;
 }
 
-// A loop for each run of layers, over the same tasks; backward from the last run to the first.
+static void append_run(Assembly *assembly, Stretch *stretch, const char *name, int32_t micro_offset, bool down,
+                       LayerRun run) {
+    const int32_t loop = append_segment(assembly, (Segment){.kind = SEGMENT_LAYERS,
+                                                            .name = name,
+                                                            .count = run.count,
+                                                            .first = run.first + (down ? run.count - 1 : 0),
+                                                            .step = down ? -1 : 1});
+    append_leaf(assembly, stretch, name, micro_offset);
+    assembly->program->segments[loop].end = assembly->program->segment_count;
+}
+
+// A loop for each run of layers, over the same tasks.
 static void append_runs(Assembly *assembly, Stretch *stretch, const char *name, int32_t micro_offset) {
     const ModelSpec *model = assembly->lowering->model;
-    const bool down = stretch->section == SECTION_LAYER_BACKWARD;
-    const int count = model_run_count(model);
-    for (int i = 0; i < count; i++) {
-        const LayerRun run = model_run(model, down ? count - 1 - i : i);
-        const int32_t loop = append_segment(assembly, (Segment){.kind = SEGMENT_LAYERS,
-                                                                .name = name,
-                                                                .count = run.count,
-                                                                .first = run.first + (down ? run.count - 1 : 0),
-                                                                .step = down ? -1 : 1});
-        append_leaf(assembly, stretch, name, micro_offset);
-        assembly->program->segments[loop].end = assembly->program->segment_count;
+    for (int i = 0; i < model_run_count(model); i++) {
+        append_run(assembly, stretch, name, micro_offset, false, model_run(model, i));
+    }
+}
+
+static bool is_usual(const Lowering *lowering, int layer) {
+    return !plan_keeps_layers(lowering->plan) || target_recomputes(lowering->target, lowering->plan, layer);
+}
+
+// From the last run to the first, each cut where recomputed and kept layers meet.
+static void append_runs_down(Assembly *assembly, Stretch *all, Stretch *kept, const char *name, int32_t micro_offset) {
+    const Lowering *lowering = assembly->lowering;
+    const ModelSpec *model = lowering->model;
+    for (int i = model_run_count(model) - 1; i >= 0; i--) {
+        const LayerRun run = model_run(model, i);
+        for (int end = run.first + run.count, first; end > run.first; end = first) {
+            const bool usual = is_usual(lowering, end - 1);
+            for (first = end - 1; first > run.first && is_usual(lowering, first - 1) == usual;) {
+                first--;
+            }
+            append_run(assembly, usual ? all : kept, name, micro_offset, true,
+                       (LayerRun){.kind = run.kind, .first = first, .count = end - first});
+        }
     }
 }
 
 static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_offset) {
     static const char *const names[SECTION_COUNT] = {
-        "embedding", "forward layers", "head and loss", "backward layers", "embedding backward",
-        "norm",      "norm layers",    "update",        "update layers"};
+        "embedding",          "forward layers", "head and loss", "backward layers", "",
+        "embedding backward", "norm",           "norm layers",   "update",          "update layers"};
     const char *name = names[stretch->section];
     if (stretch->list.count == 0) {
         return;
     }
-    if (section_is_layered(stretch->section)) {
+    if (stretch->section == SECTION_LAYER_BACKWARD) {
+        append_runs_down(assembly, stretch, stretch + 1, name, micro_offset);
+    } else if (section_is_layered(stretch->section)) {
         append_runs(assembly, stretch, name, micro_offset);
     } else {
         append_leaf(assembly, stretch, name, micro_offset);
@@ -355,7 +389,8 @@ static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_o
 
 static void append_work(Assembly *assembly, Variant *variant, const MicroWork *work) {
     for (int s = 0; s < variant->stretch_count; s++) {
-        if (section_is_forward(variant->stretches[s].section) == (work->work == WORK_FORWARD)) {
+        const Section section = variant->stretches[s].section;
+        if (section != SECTION_KEPT_BACKWARD && section_is_forward(section) == (work->work == WORK_FORWARD)) {
             append_stretch(assembly, &variant->stretches[s], work->micro_offset);
         }
     }

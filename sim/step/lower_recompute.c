@@ -1,7 +1,8 @@
 // Pass 5: recompute. A tensor that forward makes and that is not kept is made again where backward first reads it, by
 // repeating the forward operations that it depends on (collectives included), in forward order, down to what is kept.
 // So nothing runs that backward does not need, which is what PyTorch's early stop does; a target without it repeats the
-// whole layer at once. Without recompute only cheap tensors (packed copies) are made again.
+// whole layer at once. Without recompute only cheap tensors (packed copies) are made again. Where some layers are
+// recomputed and others kept, backward has a list for each; forward is the same.
 
 #include <string.h>
 
@@ -9,6 +10,7 @@
 
 typedef struct Rematerialiser {
     Lowering *lowering;
+    Recompute mode;
     const OpList *forward;
     OpList *out;
     bool *made;      // per tensor: forward makes it
@@ -48,19 +50,25 @@ static bool listed(const char *const *names, const char *name) {
     return *names != NULL;
 }
 
-static bool is_remade(const Lowering *lowering, const Tensor *tensor) {
+static bool checkpoints_children(const Lowering *lowering) {
+    const RecomputeUnit unit = lowering->plan->recompute_unit;
+    return unit == RECOMPUTE_UNIT_TARGET ? lowering->target->recompute_flavour == RECOMPUTE_CHILD
+                                         : unit == RECOMPUTE_UNIT_CHILDREN;
+}
+
+static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *tensor) {
     const Target *target = lowering->target;
     if (tensor->persistent || tensor->role == ROLE_GATHERED || tensor->role == ROLE_GRADIENT) {
         return false;
     }
-    if (lowering->plan->recompute == RECOMPUTE_FULL) {
-        const bool child = target->recompute_flavour == RECOMPUTE_CHILD;
+    if (mode == RECOMPUTE_FULL) {
+        const bool child = checkpoints_children(lowering);
         const bool post_norm = child && lowering->model->residual == RESIDUAL_POST_NORM;
         return !listed(child ? child_keeps : block_keeps, tensor->name) &&
                !(post_norm && listed(post_norm_keeps, tensor->name));
     }
     const bool regathered = target->tp_regathers && lowering->tp > 1 && listed(gathered_inputs, tensor->name);
-    if (lowering->plan->recompute == RECOMPUTE_NONE) {
+    if (mode == RECOMPUTE_NONE) {
         return tensor->cheap || regathered;
     }
     if (target->selective_flavour == SELECTIVE_OPS) {
@@ -88,7 +96,7 @@ static void find_remade(const Rematerialiser *maker) {
             if (touches(&op->operands[k], ACCESS_WRITE)) {
                 const int32_t tensor = op->operands[k].tensor;
                 maker->made[tensor] = true;
-                maker->remade[tensor] = is_remade(maker->lowering, &maker->lowering->tensors[tensor]);
+                maker->remade[tensor] = is_remade(maker->lowering, maker->mode, &maker->lowering->tensors[tensor]);
             }
         }
     }
@@ -123,13 +131,12 @@ static void note_writes(Rematerialiser *maker, const Op *op) {
 }
 
 // A checkpointed layer without early stop, per-op checkpointing included.
-static bool repeats_whole(const Lowering *lowering) {
-    const Target *target = lowering->target;
-    return target->recompute_whole && (lowering->plan->recompute == RECOMPUTE_FULL || recomputes_by_op(lowering));
+static bool repeats_whole(const Lowering *lowering, Recompute mode) {
+    return lowering->target->recompute_whole && (mode == RECOMPUTE_FULL || recomputes_by_op(lowering));
 }
 
 static void make_present(Rematerialiser *maker, int32_t tensor) {
-    const bool whole = repeats_whole(maker->lowering);
+    const bool whole = repeats_whole(maker->lowering, maker->mode);
     for (size_t t = 0; t < maker->lowering->tensor_count; t++) {
         maker->needed[t] = whole && missing(maker, (int32_t)t);
     }
@@ -190,11 +197,11 @@ static void hold_unread(const Lowering *lowering, const Rematerialiser *maker, O
     }
 }
 
-void lower_recompute(Lowering *lowering) {
-    const OpList backward = lowering->lists[SECTION_LAYER_BACKWARD];
+static OpList backward_of(Lowering *lowering, OpList backward, Recompute mode) {
     const OpList *forward = &lowering->lists[SECTION_LAYER_FORWARD];
     OpList out = {0};
     Rematerialiser maker = {.lowering = lowering,
+                            .mode = mode,
                             .forward = forward,
                             .out = &out,
                             .made = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count),
@@ -223,5 +230,23 @@ void lower_recompute(Lowering *lowering) {
         note_writes(&maker, op);
         op_list_pass(lowering->arena, &out, op);
     }
-    lowering->lists[SECTION_LAYER_BACKWARD] = out;
+    return out;
+}
+
+// Operations of its own, which later passes may change.
+static OpList copy_of(Lowering *lowering, const OpList *list) {
+    OpList copy = {0};
+    for (size_t i = 0; i < list->count; i++) {
+        const Op *op = list->ops[i];
+        op_list_append(lowering->arena, &copy, op)->copy_of = op->copy_of ? op->copy_of : op;
+    }
+    return copy;
+}
+
+void lower_recompute(Lowering *lowering) {
+    OpList *backward = &lowering->lists[SECTION_LAYER_BACKWARD];
+    if (plan_keeps_layers(lowering->plan)) {
+        lowering->lists[SECTION_KEPT_BACKWARD] = backward_of(lowering, copy_of(lowering, backward), RECOMPUTE_NONE);
+    }
+    *backward = backward_of(lowering, *backward, lowering->plan->recompute);
 }

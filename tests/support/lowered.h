@@ -14,6 +14,8 @@ typedef struct LoweredRequest {
     int zero;            // default: the target's choice; pass -1 for an explicit 0
     Reshard reshard;
     Recompute recompute;
+    RecomputeUnit recompute_unit;
+    int recompute_layers, recompute_every;
     CpRotate cp_rotate;
     AxisOrder order;
     bool bf16;

@@ -87,7 +87,10 @@ static void write_training(const ConfigJob *job, FILE *out) {
     if (plan->precision == DTYPE_FP8) {
         fprintf(out, "    --fp8-format hybrid --fp8-recipe %s\n", fp8_recipe_names[plan->fp8_recipe]);
     }
-    if (plan->recompute == RECOMPUTE_FULL) {
+    if (plan_keeps_layers(plan)) {
+        fprintf(out, "    --recompute-granularity full --recompute-method block --recompute-num-layers %d\n",
+                plan->recompute_layers);
+    } else if (plan->recompute == RECOMPUTE_FULL) {
         fputs("    --recompute-granularity full --recompute-method uniform --recompute-num-layers 1\n", out);
     } else if (plan->recompute == RECOMPUTE_SELECTIVE) {
         fputs("    --recompute-granularity selective --recompute-modules core_attn\n", out);
@@ -121,6 +124,7 @@ const ExportFormat export_megatron_flags = {
     .fuseds = EXPORT_FUSED,
     .reduce_dtype = true,
     .tp_overlap = true,
+    .recompute_layers = true,
     .refuse = megatron_refuse,
     .write = megatron_write,
     .launch = launch_script,

@@ -9,8 +9,9 @@ static const TargetVersion torchtitan_0_2 = {
     .extends = &pytorch_fsdp,
     .evidence = "118 published runs",
     .settings = SETTINGS(
-        SET(recompute_whole, true),             // full = whole block, early_stop False (2.1)
-        SET(selective_flavour, SELECTIVE_OPS),  // selective_ac_option "op" (2.1, 6.2)
+        SET(recompute_whole, true),                   // full = whole block, early_stop False (2.1)
+        SET(selective_flavour, SELECTIVE_OPS),        // selective_ac_option "op" (2.1, 6.2)
+        SET(recompute_counts, RECOMPUTE_EVERY_LAST),  // selective_ac_option "n" (_apply_layer_sac counts from 1)
         SET(zigzag, true), SET(axes, AXES_DP | AXES_TP | AXES_CP),
         SET(cp_allgather, true),  // 0.2.2 reads context_parallel_rotate_method in validation only
                                   // (tests/frameworks)
@@ -65,9 +66,10 @@ static const TargetVersion torchtitan_head = {
     .extends = &torchtitan_0_2,
     .evidence = "unvalidated",
     .settings = SETTINGS(
-        SET(seq_by_tp, false),               // counts tokens of a micro-batch instead (trainer.py)
-        SET(cp_scatters, true),              // gradients are reduced back at the local_map boundary (2.1)
-        SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (2.1)
+        SET(recompute_counts, RECOMPUTE_ALL_ALIKE),  // SelectiveAC is by operation only
+        SET(seq_by_tp, false),                       // counts tokens of a micro-batch instead (trainer.py)
+        SET(cp_scatters, true),                      // gradients are reduced back at the local_map boundary (2.1)
+        SET(replicate_rule, REPLICATE_ANY),          // fully_shard is always applied (2.1)
         // Its loss runs on an eighth of the tokens at a time (ChunkedLossWrapper, which our file of it sets): no fp32
         // plane of all logits lives (2.1).
         SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0)),

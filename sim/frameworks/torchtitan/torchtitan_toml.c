@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/frameworks/config_keys.h"
 #include "sim/frameworks/torchtitan/torchtitan_files.h"
 #include "sim/frameworks/torchtitan/torchtitan_models.h"
@@ -82,8 +83,17 @@ static bool in_fp8(const ConfigJob *job) {
     return job->plan->precision == DTYPE_FP8;
 }
 
-static bool by_operation(const ConfigJob *job) {
-    return job->plan->recompute == RECOMPUTE_SELECTIVE;
+static const char *mode_of(const ConfigJob *job) {
+    return plan_keeps_layers(job->plan) ? "selective" : recompute_names[job->plan->recompute];
+}
+
+static bool is_selective(const ConfigJob *job) {
+    return strcmp(mode_of(job), "selective") == 0;
+}
+
+// Operations, or every n-th layer whole.
+static const char *selected(const ConfigJob *job) {
+    return plan_keeps_layers(job->plan) ? arena_format(job->arena, "%d", job->plan->recompute_every) : "op";
 }
 
 static const char *gathers_fp8(const ConfigJob *job) {
@@ -149,8 +159,8 @@ static const ConfigKey keys[KEYS + 1] = {
     [RESHARD] = {"parallelism.fsdp_reshard_after_forward", KEY_CHOICE, PLAN_RESHARD, reshards, .quoted = true},
     [ROTATE] = {"parallelism.context_parallel_rotate_method", .literal = "allgather", .quoted = true},
     [ASYNC] = {"parallelism.enable_async_tensor_parallel", KEY_SWITCH, PLAN_TP_OVERLAP, .on = true, .off = false},
-    [MODE] = {"activation_checkpoint.mode", KEY_CHOICE, PLAN_RECOMPUTE, modes, .quoted = true},
-    [OPTION] = {"activation_checkpoint.selective_ac_option", .literal = "op", .quoted = true, .when = by_operation},
+    [MODE] = {"activation_checkpoint.mode", KEY_CHOICE, PLAN_RECOMPUTE, modes, .text = mode_of, .quoted = true},
+    [OPTION] = {"activation_checkpoint.selective_ac_option", .text = selected, .quoted = true, .when = is_selective},
     [COMPILE] = {"compile.enable", KEY_SWITCH, PLAN_FUSED, .on = FUSED_COMPILED, .off = FUSED_EAGER},
     [RECIPE] = {"quantize.linear.float8.recipe_name", KEY_CHOICE, PLAN_FP8_RECIPE, recipes, .quoted = true,
                 .when = in_fp8},
@@ -279,6 +289,23 @@ static Status read_overlap(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// "2" recomputes every second layer whole; "1", and 0, all of them (_apply_layer_sac).
+static Status read_every(Import *import, const char *option, Error *error) {
+    int64_t every = 0;
+    if (!text_parse_int(option, &every) || every < 0 || every > plan_fields[PLAN_RECOMPUTE_EVERY].high) {
+        return error_set(error, STATUS_USAGE, "%s:%d: %s takes \"op\" or a number of layers from 0 to %d, not \"%s\"",
+                         import->path, import_at(import, keys[OPTION].path)->line, keys[OPTION].path,
+                         plan_fields[PLAN_RECOMPUTE_EVERY].high, option);
+    }
+    import->said.choice[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
+    import->said.choice[PLAN_RECOMPUTE_EVERY] = every > 1 ? (int)every : 0;
+    if (!import_has(import, keys[OPTION].path)) {
+        import_find(import, FINDING_ASSUMED, NULL, "%s is 2, torchtitan's default: every second layer recomputed",
+                    keys[OPTION].path);
+    }
+    return STATUS_OK;
+}
+
 static Status read_checkpoint(Import *import, Error *error) {
     const char *mode = "selective", *option = "2";
     TRY(import_word(import, keys[MODE].path, &mode, error));
@@ -286,9 +313,7 @@ static Status read_checkpoint(Import *import, Error *error) {
     if (strcmp(mode, "memory_budget") == 0) {
         import_find(import, FINDING_UNMODELLED, keys[MODE].path, "memory_budget: predicted as selective by operation");
     } else if (strcmp(mode, "selective") == 0 && strcmp(option, "op") != 0) {
-        import_find(import, FINDING_UNMODELLED, keys[OPTION].path,
-                    "every %s-th layer recomputed whole%s: predicted as selective by operation", option,
-                    import_has(import, keys[OPTION].path) ? "" : ", torchtitan's default");
+        return read_every(import, option, error);
     }
     return STATUS_OK;
 }
@@ -364,6 +389,7 @@ const ExportFormat export_torchtitan_toml = {
     .never_reshards = true,
     .bf16_master = true,
     .tp_overlap = true,
+    .recompute_every = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,
     .write = torchtitan_toml_write,

@@ -191,6 +191,8 @@ Test(import_files, what_cannot_be_read_names_line_key_and_value) {
          SYNTAX_TOML},
         {"[activation_checkpoint]\nmode = \"some\"\n", "torchtitan",
          "none, full, selective, memory_budget, not \"some\"", SYNTAX_TOML},
+        {"[activation_checkpoint]\nselective_ac_option = \"ops\"\n", "torchtitan",
+         "file:2: activation_checkpoint.selective_ac_option takes \"op\" or a number of layers", SYNTAX_TOML},
         {"{\"zero_optimization\": {\"stage\": 4}}", "deepspeed",
          "zero_optimization.stage takes a whole number from 0 to 3", SYNTAX_JSON},
         {"{\"zero_optimization\": {\"stage\": [3]}}", "deepspeed", "not a list", SYNTAX_JSON},
@@ -277,7 +279,7 @@ static const Trap traps[] = {
      FINDING_UNMODELLED},
     {"[optimizer]\nimplementation = \"foreach\"\n", "torchtitan", "another form than fused", SYNTAX_TOML,
      FINDING_UNMODELLED},
-    {"[training]\nseq_len = 1\n", "torchtitan", "torchtitan's default", SYNTAX_TOML, FINDING_UNMODELLED},
+    {"[training]\nseq_len = 1\n", "torchtitan", "every second layer recomputed", SYNTAX_TOML, FINDING_ASSUMED},
     {"distributed_type: FSDP\nnum_proceses: 2\n", "accelerate", "did you mean num_processes?", SYNTAX_YAML,
      FINDING_REFUSED},
     {"[training]\nlocal_batchsize = 2\n", "torchtitan", "did you mean local_batch_size?", SYNTAX_TOML, FINDING_REFUSED},
@@ -307,6 +309,25 @@ Test(import_files, every_trap_has_its_sentence) {
         cr_expect(said, "case %zu: %s", i, traps[i].words);
         arena_free(&arena);
     }
+}
+
+// The plan's share of a choice that one key holds in two ways.
+static void check_selective(const char *option, Recompute recompute, int every) {
+    Arena arena = {0};
+    Import import;
+    Error error = {0};
+    const char *text =
+        arena_format(&arena, "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"%s\"\n", option);
+    cr_assert_eq(read_text(text, SYNTAX_TOML, "torchtitan", &arena, &import, &error), STATUS_OK, "%s", error.message);
+    cr_expect_eq(import.said.choice[PLAN_RECOMPUTE], recompute, "%s", option);
+    cr_expect_eq(import.said.choice[PLAN_RECOMPUTE_EVERY], every, "%s", option);
+    arena_free(&arena);
+}
+
+Test(import_files, a_number_of_torchtitans_selective_option_is_every_nth_layer) {
+    check_selective("op", RECOMPUTE_SELECTIVE, PLAN_ANY);
+    check_selective("3", RECOMPUTE_FULL, 3);
+    check_selective("1", RECOMPUTE_FULL, 0);
 }
 
 static int said_of_model(const char *text, ConfigSyntax syntax, const char *format, double parameters) {

@@ -153,3 +153,23 @@ Test(modes, the_allocation_guard_kills_a_worker_that_allocates) {
     cr_assert(status == STATUS_ENVIRONMENT && strstr(error.message, "allocation inside a step"), "%s", error.message);
 }
 #endif
+
+// Which layers are recomputed changes what is kept, and nothing else.
+static void check_layers(const char *target_name, int first, int every) {
+    RunOptions options = case_options();
+    options.steps = MODE_STEPS;
+    const Case one = {target_name, "dp_shard=2,tp=2", 3, RECOMPUTE_FULL, CP_ROTATE_ALLGATHER};
+    RunRequest request = request_of(&one, &options);
+    const RunResult all = case_run_request(&request, &arena);
+    request.plan.recompute_layers = first;
+    request.plan.recompute_every = every;
+    const RunResult some = case_run_request(&request, &arena);
+    cr_expect(same_bits(&all, &some), "%s, %d layers, every %d", target_name, first, every);
+    cr_expect_gt(some.peak_bytes, all.peak_bytes, "%s", target_name);
+    cr_expect_eq(some.peak_bytes, some.planned_peak_bytes, "%s", target_name);
+}
+
+Test(modes, layers_kept_beside_recomputed_ones_give_the_same_bits_in_the_planned_bytes) {
+    check_layers("ndtune", 1, 0);
+    check_layers("torchtitan@0.2", 0, 2);
+}

@@ -24,17 +24,23 @@ TestSuite(plan_fields, .fini = end, .timeout = 120);
 
 // A plan in which every other field matters, with one value of one field.
 static TrainPlan plan_with(PlanFieldId id, int value) {
-    TrainPlan plan = {.seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_FP8};
+    TrainPlan plan = {
+        .seq = 4096, .micro_batch = 1, .grad_accum = 1, .zero = 3, .precision = DTYPE_FP8, .recompute = RECOMPUTE_FULL};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = AXES_FIRST & AXIS_BIT(axis) ? 2 : 1;
     }
     plan_set(&plan, id, value);
-    cr_assert(plan_field_matters(&plan, id), "%s", plan_fields[id].name);
+    cr_assert(plan_field_matters(&plan, id) || value == plan_fields[id].usual, "%s", plan_fields[id].name);
     plan_canonical(&plan);
     return plan;
 }
 
 typedef void (*Check)(PlanFieldId id, int value, const char *text);
+
+// "Every first layer" is each layer, which is 0.
+static bool is_other_spelling(PlanFieldId id, int value) {
+    return id == PLAN_RECOMPUTE_EVERY && value == 1;
+}
 
 // Words: all of them; numbers: the least ones.
 static void for_each_value(Check check) {
@@ -44,7 +50,9 @@ static void for_each_value(Check check) {
         const int last = field->words || field->high < field->low + NUMBERS ? field->high : field->low + NUMBERS;
         for (int value = field->low; value <= last; value++) {
             char text[PLAN_VALUE_BYTES];
-            check((PlanFieldId)i, value, plan_value_text((PlanFieldId)i, value, text));
+            if (!is_other_spelling((PlanFieldId)i, value)) {
+                check((PlanFieldId)i, value, plan_value_text((PlanFieldId)i, value, text));
+            }
         }
     }
 }
@@ -77,6 +85,9 @@ Test(plan_fields, come_back_from_the_text_of_a_plan) {
 
 static void check_hash(PlanFieldId id, int value, const char *text) {
     for (int other = plan_fields[id].low; other < value; other++) {
+        if (is_other_spelling(id, other)) {
+            continue;
+        }
         const TrainPlan plan = plan_with(id, value), less = plan_with(id, other);
         cr_expect_neq(hash_of(&plan), hash_of(&less), "%s=%s", plan_fields[id].name, text);
     }

@@ -332,3 +332,42 @@ Test(target_check, a_micro_step_that_no_index_could_hold_is_refused) {
     check_reason(accelerate, &plan,
                  "a rank would hold 1074790400 tokens per micro-step, more than 1073741824: use a smaller micro_batch");
 }
+
+Test(target_check, layers_are_counted_as_the_framework_counts_them) {
+    const Target *megatron, *titan;
+    Error error = {0};
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    cr_assert_eq(target_find("torchtitan@0.2", &titan, &error), STATUS_OK);
+    TrainPlan plan = plan_of(megatron, 1, 8, 1, 1);
+    plan.recompute = RECOMPUTE_FULL;
+    plan.recompute_layers = 20;
+    check_legal(megatron, &plan);
+    TrainPlan sharded = plan;
+    sharded.zero = 3;
+    check_reason(accelerate, &sharded, "accelerate has no recompute_layers=20: use recompute_layers 0");
+    check_reason(titan, &sharded, "torchtitan has no recompute_layers=20: use recompute_layers 0, or recompute_every");
+    plan.recompute_layers = 32;
+    check_reason(
+        megatron, &plan,
+        "recompute_layers=32 does not fit the 32 layers of llama-3-8b: use less, or recompute_layers 0 for all "
+        "of them");
+    plan.recompute_layers = 0;
+    plan.recompute_every = 2;
+    sharded.recompute_layers = 0;
+    sharded.recompute_every = 2;
+    check_legal(titan, &sharded);
+    check_reason(megatron, &plan, "megatron has no recompute_every=2: use recompute_every 0, or recompute_layers");
+}
+
+Test(target_check, what_is_checkpointed_is_the_targets_own_unit_where_it_has_no_other) {
+    const Target *titan;
+    Error error = {0};
+    cr_assert_eq(target_find("torchtitan@0.2", &titan, &error), STATUS_OK);
+    TrainPlan plan = plan_of(titan, 1, 8, 1, 1);
+    plan.recompute = RECOMPUTE_FULL;
+    plan.recompute_unit = RECOMPUTE_UNIT_LAYER;
+    check_legal(titan, &plan);
+    plan.recompute_unit = RECOMPUTE_UNIT_CHILDREN;
+    check_legal(ndtune, &plan);
+    check_reason(titan, &plan, "torchtitan recomputes with recompute_unit=layer: use recompute_unit layer or auto");
+}

@@ -1,0 +1,79 @@
+// What a search makes of targets that recompute some layers and keep the rest.
+
+#include <criterion/criterion.h>
+
+#include "autotune/predict.h"
+#include "autotune/search.h"
+#include "tests/support/sizes.h"
+#include "tests/unit/autotune/requests.h"
+
+static Arena arena;
+static TuneRequest request;
+static TuneResult result;
+static Error error;
+
+// Of some shapes recomputing all layers fits, recomputing none does not.
+static void begin(void) {
+    request = request_for(&arena, 8, "7b", "dgx-h100", "megatron");
+    request.memory_limit_bytes = 64.0 * (1 << 30);
+    request.global_batch = 64;
+    request.max_tp = 1;
+}
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(search_partial, .init = begin, .fini = end, .timeout = 120);
+
+static const Candidate *fastest(bool keeps_layers) {
+    const Candidate *best = NULL;
+    cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "%s", error.message);
+    for (int i = 0; i < result.candidate_count; i++) {
+        const Candidate *candidate = &result.candidates[i];
+        if (candidate->state == CANDIDATE_SIMULATED && plan_keeps_layers(&candidate->plan) == keeps_layers &&
+            (!best || candidate->tokens_per_s > best->tokens_per_s)) {
+            best = candidate;
+        }
+    }
+    return best;
+}
+
+static Prediction predicted(TrainPlan plan) {
+    Prediction prediction;
+    cr_assert_eq(predict_once(&request, NULL, &plan, &arena, &prediction, &error), STATUS_OK, "%s", error.message);
+    return prediction;
+}
+
+Test(search_partial, fills_the_memory_that_recomputing_all_layers_leaves) {
+    const Candidate *some = fastest(true);
+    cr_assert_not_null(some);
+    TrainPlan all = some->plan, fewer = some->plan;
+    all.recompute_layers = 0;
+    fewer.recompute_layers -= 2;  // the estimate of its bytes is within two layers
+    cr_assert_leq(some->reserved_bytes, request.memory_limit_bytes);
+    cr_assert_gt(some->tokens_per_s, predicted(all).tokens_per_s);
+    cr_assert_not(predicted(fewer).fits, "%d layers", some->plan.recompute_layers);
+}
+
+Test(search_partial, is_left_out_where_the_framework_or_the_user_says_so) {
+    request.asked[PLAN_RECOMPUTE_LAYERS] = 0;
+    cr_assert_null(fastest(true));
+    request.asked[PLAN_RECOMPUTE_LAYERS] = TUNE_ANY;
+    request.asked[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
+    cr_assert_null(fastest(true));
+    request.asked[PLAN_RECOMPUTE] = TUNE_ANY;
+    cr_assert_eq(target_find("accelerate", &request.target, &error), STATUS_OK);
+    cr_assert_null(fastest(true));
+}
+
+Test(search_partial, finds_the_largest_distance_of_recomputed_layers) {
+    cr_assert_eq(target_find("torchtitan@0.2", &request.target, &error), STATUS_OK);
+    request.memory_limit_bytes = 50.0 * (1 << 30);
+    const Candidate *some = fastest(true);
+    cr_assert_not_null(some);
+    TrainPlan further = some->plan;
+    further.recompute_every++;
+    cr_assert_geq(some->plan.recompute_every, 2);
+    cr_assert_not(predicted(further).fits, "every %d", some->plan.recompute_every);
+}
