@@ -99,48 +99,66 @@ static double per_token(const ValidateRow *row, double step_s) {
     return step_s / (double)plan_tokens_per_step(&row->prediction->plan);
 }
 
-static void summarize_row(ValidateRow *row, Arena *arena) {
-    double *medians = ARENA_ARRAY(arena, double, row->run_count + 1);
-    int steps = 0;
-    for (int i = 0; i < row->run_count; i++) {
-        medians[i] = row->runs[i].measured_step_s;
-        steps += row->runs[i].steps;
-    }
-    row->noise = measurement_spread(medians, row->run_count);
-    double *all = ARENA_ARRAY(arena, double, steps + 1);
+// The steps of a row's runs after their warm-ups, each run's without the effect of its time (NULL: with it).
+static int steps_of(const ValidateRow *row, const double *effect, double *all) {
     int count = 0;
     for (int i = 0; i < row->run_count; i++) {
         const RunRecord *run = &row->runs[i];
         for (int step = run->warm_up; step < run->steps; step++) {
             if (isfinite(run->step_times_s[step])) {
-                all[count++] = run->step_times_s[step];
+                all[count++] = run->step_times_s[step] * (effect ? exp(-effect[i]) : 1);
             }
         }
     }
+    return count;
+}
+
+static double *room_for_steps(const ValidateRow *row, Arena *arena) {
+    int steps = 0;
+    for (int i = 0; i < row->run_count; i++) {
+        steps += row->runs[i].steps;
+    }
+    return ARENA_ARRAY(arena, double, steps + 1);
+}
+
+static void summarize_row(ValidateRow *row, Arena *arena) {
+    double *medians = ARENA_ARRAY(arena, double, row->run_count + 1);
+    for (int i = 0; i < row->run_count; i++) {
+        medians[i] = row->runs[i].measured_step_s;
+    }
+    row->noise = measurement_spread(medians, row->run_count);
+    double *all = room_for_steps(row, arena);
+    const int count = steps_of(row, NULL, all);
     measurement_interval(all, count, arena, &row->low_s, &row->high_s);
-    row->measured_s = measurement_median(all, count, 0, arena);
+    row->measured_s = row->steady_s = measurement_median(all, count, 0, arena);
     row->parts = row->run_count > 0 ? row->runs[row->run_count - 1].parts : (StepParts){0};
 }
 
 // All runs of all rows, one machine.
 static void take_drift_out(Validation *validation, Arena *arena) {
-    DriftRun *runs = ARENA_ARRAY(arena, DriftRun, validation->row_count * validation->repeats + 1);
     int count = 0;
     for (int i = 0; i < validation->row_count; i++) {
-        ValidateRow *row = &validation->rows[i];
-        row->steady_s = row->measured_s;
-        for (int k = 0; k < row->run_count; k++) {
-            runs[count++] = (DriftRun){i, log(row->runs[k].measured_step_s), row->runs[k].at_s};
+        count += validation->rows[i].run_count;
+    }
+    DriftRun *runs = ARENA_ARRAY(arena, DriftRun, count + 1);
+    int at = 0;
+    for (int i = 0; i < validation->row_count; i++) {
+        for (int k = 0; k < validation->rows[i].run_count; k++) {
+            const RunRecord *run = &validation->rows[i].runs[k];
+            runs[at++] = (DriftRun){i, log(run->measured_step_s), run->at_s};
         }
     }
     Drift drift;
     Error unknown;
-    if (drift_learn(runs, count, validation->row_count, 0, arena, &drift, &unknown) == STATUS_OK) {
-        validation->law = drift.law;
-        for (int i = 0; i < validation->row_count; i++) {
-            ValidateRow *row = &validation->rows[i];
-            row->steady_s = row->run_count > 0 ? exp(drift.measured[i]) : 0;
-        }
+    if (drift_learn(runs, count, validation->row_count, 0, arena, &drift, &unknown) != STATUS_OK) {
+        return;
+    }
+    validation->law = drift.law;
+    const double *effect = drift.effect;
+    for (int i = 0; i < validation->row_count; effect += validation->rows[i++].run_count) {
+        ValidateRow *row = &validation->rows[i];
+        double *steps = room_for_steps(row, arena);
+        row->steady_s = measurement_median(steps, steps_of(row, effect, steps), 0, arena);
     }
 }
 
