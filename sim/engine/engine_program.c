@@ -196,6 +196,6 @@ Status engine_compile(const StepProgram *program, const EngineCosts *costs, Aren
     for (int32_t i = 0; i < program->segment_count; i++) {
         compile_shape(compiled, i, seen, &compiled->shapes[i]);
     }
-    engine_find_eager_lanes(compiled, arena);
+    engine_find_needs(compiled, arena);
     return STATUS_OK;
 }

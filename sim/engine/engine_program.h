@@ -27,15 +27,22 @@ typedef struct EngineTask {
     uint16_t demand;             // index into demands; 0 = occupies nothing
 } EngineTask;
 
+// Sets of lanes, for a stretch that is being walked: when one of them has nothing queued, (lookahead.c)
+typedef struct WalkNeeds {
+    uint32_t eager;                     // the walk goes on: its next task might start before the stretch is walked
+    uint32_t held;                      // it goes on in the stretch's last iteration
+    uint32_t early;                     // tasks beyond the stretch are queued before the walk is there,
+    uint8_t early_tasks[ENGINE_LANES];  // so many
+} WalkNeeds;
+
 // What a loop's iterations have in common.
 typedef struct LoopShape {
-    uint32_t lanes;        // bit per lane that the body (or the stretch of tasks) uses
-    uint32_t eager_lanes;  // and those whose next task after it might start before the stretch is walked (lookahead.c)
-    uint32_t early_lanes;  // those of which tasks after it can be queued before the walk is there,
-    uint8_t early[ENGINE_LANES];  // and how many
-    int32_t margin;               // iterations at either end that may differ: guards and look-ahead
-    int32_t ring_slots;           // largest ring of event slots, of layers or micro-steps, that wraps inside the loop
-    bool uniform;                 // iterations between the margins are shifts of each other
+    uint32_t lanes;      // that the body (or the stretch of tasks) uses
+    WalkNeeds needs[2];  // [1] where the micro-step loop around it is in its last iteration, or there is none
+    bool last_differs;   // the loop's last iteration needs more or less of the walk than the others
+    int32_t margin;      // iterations at either end that may differ: guards and look-ahead
+    int32_t ring_slots;  // largest ring of event slots, of layers or micro-steps, that wraps inside the loop
+    bool uniform;        // iterations between the margins are shifts of each other
 } LoopShape;
 
 typedef struct EngineProgram {
@@ -56,15 +63,8 @@ int64_t engine_picoseconds(double seconds);
 Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled,
                       Error *error);
 
-// Fills eager_lanes, early_lanes and early of every segment.
-void engine_find_eager_lanes(EngineProgram *compiled, Arena *arena);
-
-typedef struct EngineTaskPlace {
-    int32_t segment, task;
-} EngineTaskPlace;
-
-// The task of the lane after `passed` others, from segment `after` on; of none when a loop comes before it.
-EngineTaskPlace engine_task_after(const EngineProgram *compiled, int32_t after, int lane, int32_t passed);
+// Fills the needs of every segment that is a stretch.
+void engine_find_needs(EngineProgram *compiled, Arena *arena);
 
 static inline int32_t event_site_slot(const EventSite *site, int32_t layer, int32_t micro_step) {
     int32_t index = site->index.layer_scale * layer + site->index.layer_offset;

@@ -224,7 +224,12 @@ static int32_t skippable(const Simulation *simulation, const Place *place) {
         first = from > first ? from : first;
         last = to < last ? to : last;
     }
-    int64_t count = last - run->iteration, lag = 1;
+    // The walk must not get into an iteration that is walked in another way; what is queued early is of the next one.
+    const bool early = walker_is_early(&simulation->walker, loop);
+    if (early && loop->kind == SEGMENT_LAYERS) {
+        return 0;
+    }
+    int64_t count = last - run->iteration - (early || shape->last_differs), lag = 1;
     for (int32_t part = 0; part < place->parts->count; part++) {
         const Watch *watch = &simulation->repetition->levels[place->depth].watches[part];
         const Snapshot *newest = newest_of(watch);

@@ -237,7 +237,7 @@ static void pull_for(Simulation *simulation, Actor *actor) {
         if (early) {
             lane_pulled = __builtin_ctz(early);
             walker_pull_early(walker, lane_pulled, kept);
-        } else if ((actor->empty & walker_lanes(walker)) || !actor_busy(simulation, actor)) {
+        } else if ((actor->empty & walker->eager) || !actor_busy(simulation, actor)) {
             lane_pulled = walker_pull(walker, kept);
         }
         if (lane_pulled < 0) {

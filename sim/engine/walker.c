@@ -7,18 +7,32 @@
 
 enum { FIRST_RING = 64 };
 
+// Lanes that may have work which could start before the walk leaves the stretch that it is in.
 static void find_stretch(Walker *walker) {
-    static const LoopShape nothing = {0};
-    const Segment *segments = walker->compiled->step->segments;
-    int32_t at = walker->segment;
-    if (walker->depth > 0 && segments[walker->loops[walker->depth - 1].segment].kind == SEGMENT_LAYERS) {
-        at = walker->loops[walker->depth - 1].segment;
+    static const WalkNeeds nothing = {0};
+    const StepProgram *program = walker->compiled->step;
+    const LoopRun *outer = &walker->loops[0], *inner = &walker->loops[walker->depth - (walker->depth > 0)];
+    const bool in_micro_steps = walker->depth > 0 && program->segments[outer->segment].kind == SEGMENT_MICRO_STEPS;
+    const bool in_layers = walker->depth > 0 && program->segments[inner->segment].kind == SEGMENT_LAYERS;
+    const int32_t at = in_layers ? inner->segment : walker->segment;
+    if (at >= program->segment_count) {
+        walker->needs = &nothing;
+        walker->eager = 0;
+        return;
     }
-    walker->stretch = at < walker->compiled->step->segment_count ? &walker->compiled->shapes[at] : &nothing;
+    const Segment *segment = &program->segments[at];
+    walker->stretch =
+        (Stretch){.segment = at,
+                  .end = segment->kind == SEGMENT_TASKS ? at + 1 : segment->end,
+                  .repeat = in_micro_steps ? outer->segment : -1,
+                  .last = !in_micro_steps || outer->iteration + 1 == program->segments[outer->segment].count};
+    walker->needs = &walker->compiled->shapes[at].needs[walker->stretch.last];
+    const bool ends = in_layers && inner->iteration + 1 == segment->count;
+    walker->eager = walker->needs->eager | (ends ? walker->needs->held : 0);
 }
 
 void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena) {
-    *walker = (Walker){.compiled = compiled, .arena = arena};
+    *walker = (Walker){.compiled = compiled, .arena = arena, .path = walk_path_new(compiled, arena)};
     walker->slot_counts = ARENA_ARRAY(arena, int32_t, compiled->slot_count + 1);
     for (int lane = 0; lane < ENGINE_LANES; lane++) {
         walker->rings[lane].slots = ARENA_UNCLEARED(arena, Instance, FIRST_RING);
@@ -96,19 +110,25 @@ static bool reach_task(Walker *walker, int32_t index, int32_t micro_step, const 
     return here;
 }
 
-// First segment after the outermost loop that the walk is in, or after the stretch.
-static int32_t stretch_end(const Walker *walker) {
+// Of a task on the path: that of the next iteration, or the first one of a loop behind.
+static int32_t micro_step_at(const Walker *walker, int32_t step) {
     const Segment *segments = walker->compiled->step->segments;
-    const int32_t at = walker->depth > 0 ? walker->loops[0].segment : walker->segment;
-    return segments[at].kind == SEGMENT_TASKS ? at + 1 : segments[at].end;
+    const PathStep *place = &walker->path.steps[step];
+    int32_t micro_step = place->micro_loop >= 0 ? segments[place->micro_loop].first : 0;
+    if (step < walker->path.in_loop) {
+        const Segment *loop = &segments[walker->stretch.repeat];
+        micro_step = walker->micro_step + (place->segment < walker->stretch.segment ? loop->step : 0);
+    }
+    return micro_step + segments[place->segment].micro_offset;
 }
 
 void walker_pull_early(Walker *walker, int lane, const int32_t *kept) {
     const EngineProgram *compiled = walker->compiled;
-    const EngineTaskPlace place = engine_task_after(compiled, stretch_end(walker), lane, walker->early[lane]);
-    const WalkDistance distance = walker_distance(walker, place);
-    const int32_t micro_step = compiled->step->segments[place.segment].micro_offset;
-    Instance *instance = queue_task(walker, place.task, 0, micro_step, kept);
+    walk_path_make(compiled, &walker->stretch, &walker->path);
+    const PathPlace place = walk_path_find(compiled, &walker->path, lane, walker->early[lane]);
+    const WalkDistance distance = walker_distance(walker, &walker->path, place);
+    const int32_t layer = walker->path.steps[place.step].layer;
+    Instance *instance = queue_task(walker, place.task, layer, micro_step_at(walker, place.step), kept);
     instance->issue_ps = walker->host_ps + distance.host_ps + compiled->tasks[place.task].host_ps;
     instance->position = walker->position + distance.tasks;
     walker->early[lane]++;
@@ -233,6 +253,20 @@ static void rotate_events(Walker *walker, const LoopRun *run, bool layers, int32
     }
 }
 
+bool walker_is_early(const Walker *walker, const Segment *loop) {
+    const Segment *segments = walker->compiled->step->segments;
+    bool early = false;
+    for (int lane = 0; lane < walker->compiled->lane_count; lane++) {
+        for (int32_t i = reached(walker, lane); i < walker->rings[lane].pulled; i++) {
+            const int32_t task = walker_head(walker, lane, i)->task;
+            for (const Segment *body = loop + 1; body < &segments[loop->end]; body++) {
+                early |= task >= body->first_task && task < body->first_task + body->task_count;
+            }
+        }
+    }
+    return early;
+}
+
 void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, int64_t skipped_ps,
                  const int32_t *kept) {
     LoopRun *run = &walker->loops[depth];
@@ -246,8 +280,9 @@ void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shif
         const int32_t early = reached(walker, lane);
         for (int32_t i = kept[lane]; i < ring->pulled; i++) {
             Instance *instance = &ring->slots[(uint32_t)i & ring->mask];
-            *(loop->kind == SEGMENT_LAYERS ? &instance->layer : &instance->micro_step) += i < early ? shift : 0;
-            instance->issue_ps += i < early ? host_shift_ps : -skipped_ps;
+            const bool moves = i < early || loop->kind == SEGMENT_MICRO_STEPS;
+            *(loop->kind == SEGMENT_LAYERS ? &instance->layer : &instance->micro_step) += moves ? shift : 0;
+            instance->issue_ps += moves ? host_shift_ps : -skipped_ps;
         }
     }
     for (uint32_t i = 0; i < walker->boundary_count; i++) {
@@ -256,4 +291,5 @@ void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shif
         boundary->iteration += boundary->loop_run == run->id ? count : 0;
     }
     rotate_events(walker, run, loop->kind == SEGMENT_LAYERS, shift);
+    find_stretch(walker);
 }

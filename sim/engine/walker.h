@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "sim/engine/engine_program.h"
+#include "sim/engine/walk_path.h"
 
 typedef struct Instance {
     int32_t need[ENGINE_LANES];  // per lane: tasks ended before this one may start
@@ -44,7 +44,10 @@ typedef struct Walker {
     Arena *arena;
     LaneRing rings[ENGINE_LANES];
     int32_t early[ENGINE_LANES];  // the last ones of a ring that the walk has not reached yet
-    const LoopShape *stretch;     // of what is being walked: the layer loop around, or a segment of tasks
+    Stretch stretch;              // what is being walked
+    const WalkNeeds *needs;       // of the stretch
+    uint32_t eager;               // lanes for which the walk goes on where it is
+    WalkPath path;                // scratch
     int32_t *slot_counts;         // per event slot: tasks of its lane that must have ended; 0 = never recorded
     LoopRun loops[STEP_MAX_DEPTH];
     int32_t depth, loop_runs;
@@ -62,20 +65,18 @@ void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena);
 // ended on every rank (instances before the last of them may be overwritten).
 int walker_pull(Walker *walker, const int32_t *kept);
 
-// Lanes that may have work which could start before the walk leaves the stretch that it is in.
-static inline uint32_t walker_lanes(const Walker *walker) {
-    return walker->stretch->eager_lanes;
-}
-
 // Lanes whose next task can be queued before the walk has reached it.
 static inline uint32_t walker_early_lanes(const Walker *walker) {
     uint32_t lanes = 0;
-    for (uint32_t left = walker->stretch->early_lanes; left; left &= left - 1) {
+    for (uint32_t left = walker->needs->early; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
-        lanes |= walker->early[lane] < walker->stretch->early[lane] ? 1u << lane : 0;
+        lanes |= walker->early[lane] < walker->needs->early_tasks[lane] ? 1u << lane : 0;
     }
     return lanes;
 }
+
+// Is a task of the loop queued early?
+bool walker_is_early(const Walker *walker, const Segment *loop);
 
 // Queues that task, issued when the host will have come to it.
 void walker_pull_early(Walker *walker, int lane, const int32_t *kept);
@@ -85,8 +86,8 @@ typedef struct WalkDistance {
     int64_t host_ps, tasks;
 } WalkDistance;
 
-// From where the walk is to a task outside of loops, without it.
-WalkDistance walker_distance(const Walker *walker, EngineTaskPlace place);
+// From where the walk is to a place on the path behind its stretch, without it.
+WalkDistance walker_distance(const Walker *walker, const WalkPath *path, PathPlace place);
 
 static inline const Instance *walker_head(const Walker *walker, int lane, int32_t ended) {
     const LaneRing *ring = &walker->rings[lane];
@@ -107,6 +108,7 @@ static inline void walker_drop_boundaries(Walker *walker, uint32_t number) {
 
 // Moves the walk `count` iterations ahead inside the loop at `depth`: what is queued belongs to later iterations from
 // now on. host_shift_ps: added to the host's clock and to what it has issued but not yet seen ended. skipped_ps: by how
-// much the clock lags behind that of the step from now on; what was queued early is as much nearer.
+// much the clock lags behind that of the step from now on; what was queued early from behind a layer loop is as much
+// nearer. Of a loop of micro-steps what was queued early belongs to its next iteration, which must be one.
 void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, int64_t skipped_ps,
                  const int32_t *kept);

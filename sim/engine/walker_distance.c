@@ -25,64 +25,56 @@ static void add_once(const EngineProgram *compiled, int32_t first, int32_t end, 
     }
 }
 
-// A layer loop from an iteration on, so many times.
-static void add_layers(const EngineProgram *compiled, int32_t index, int32_t from, int64_t times,
-                       WalkDistance *distance) {
-    const Segment *loop = &compiled->step->segments[index];
-    for (int32_t s = index + 1; s < loop->end; s++) {
-        const Segment *body = &compiled->step->segments[s];
-        for (int32_t t = body->first_task; t < body->first_task + body->task_count; t++) {
-            const int64_t open = open_iterations(compiled->step, &compiled->step->tasks[t], loop, from);
-            add_task(compiled, t, open * times, distance);
-        }
+// A segment in a layer loop, from an iteration on, so many times.
+static void add_layers(const EngineProgram *compiled, const Segment *body, const Segment *loop, int32_t from,
+                       int64_t times, WalkDistance *distance) {
+    for (int32_t t = body->first_task; t < body->first_task + body->task_count; t++) {
+        add_task(compiled, t, times * open_iterations(compiled->step, &compiled->step->tasks[t], loop, from), distance);
     }
 }
 
-static void add_segments(const EngineProgram *compiled, int32_t from, int32_t end, int64_t times,
-                         WalkDistance *distance) {
-    const Segment *segments = compiled->step->segments;
-    for (int32_t s = from; s < end; s++) {
-        if (segments[s].kind == SEGMENT_MICRO_STEPS) {
-            add_segments(compiled, s + 1, segments[s].end, times * segments[s].count, distance);
-            s = segments[s].end - 1;
-        } else if (segments[s].kind == SEGMENT_LAYERS) {
-            add_layers(compiled, s, 0, times, distance);
-            s = segments[s].end - 1;
-        } else {
-            WalkDistance once = {0};
-            add_once(compiled, segments[s].first_task, segments[s].first_task + segments[s].task_count, 0, &once);
-            distance->tasks += times * once.tasks;
-            distance->host_ps += times * once.host_ps;
-        }
-    }
-}
-
-WalkDistance walker_distance(const Walker *walker, EngineTaskPlace place) {
+// What is left of the stretch.
+static void add_stretch(const Walker *walker, WalkDistance *distance) {
     const EngineProgram *compiled = walker->compiled;
     const Segment *segments = compiled->step->segments;
-    WalkDistance distance = {0};
-    int32_t s = walker->segment;
-    if (segments[s].kind == SEGMENT_TASKS) {
-        const int32_t first = segments[s].first_task;
-        add_once(compiled, first + walker->task, first + segments[s].task_count, walker->layer, &distance);
-        s++;
+    const Segment *stretch = &segments[walker->stretch.segment], *here = &segments[walker->segment];
+    const int32_t end = here->first_task + here->task_count;
+    if (stretch->kind == SEGMENT_TASKS) {
+        add_once(compiled, here->first_task + walker->task, end, 0, distance);
+        return;
     }
-    for (int32_t depth = walker->depth - 1; depth >= 0; depth--) {
-        const LoopRun *run = &walker->loops[depth];
-        const Segment *loop = &segments[run->segment];
-        if (loop->kind == SEGMENT_LAYERS) {
-            for (; s < loop->end; s++) {
-                add_once(compiled, segments[s].first_task, segments[s].first_task + segments[s].task_count,
-                         walker->layer, &distance);
-            }
-            add_layers(compiled, run->segment, run->iteration + 1, 1, &distance);
-        } else {
-            add_segments(compiled, s, loop->end, 1, &distance);
-            add_segments(compiled, run->segment + 1, loop->end, loop->count - run->iteration - 1, &distance);
+    const bool entered = here != stretch;
+    if (entered) {
+        add_once(compiled, here->first_task + walker->task, end, walker->layer, distance);
+        for (const Segment *rest = here + 1; rest < &segments[walker->stretch.end]; rest++) {
+            add_once(compiled, rest->first_task, rest->first_task + rest->task_count, walker->layer, distance);
         }
-        s = loop->end;
     }
-    add_segments(compiled, s, place.segment, 1, &distance);
-    add_once(compiled, segments[place.segment].first_task, place.task, 0, &distance);
+    const int32_t from = entered ? walker->loops[walker->depth - 1].iteration + 1 : 0;
+    for (const Segment *body = stretch + 1; body < &segments[walker->stretch.end]; body++) {
+        add_layers(compiled, body, stretch, from, 1, distance);
+    }
+}
+
+WalkDistance walker_distance(const Walker *walker, const WalkPath *path, PathPlace place) {
+    const EngineProgram *compiled = walker->compiled;
+    const Segment *segments = compiled->step->segments;
+    const PathStep *last = &path->steps[place.step];
+    WalkDistance distance = {0};
+    add_stretch(walker, &distance);
+    for (const PathStep *step = path->steps; step < last; step++) {
+        const Segment *segment = &segments[step->segment];
+        const bool whole = step->micro_loop >= 0 && step->micro_loop != last->micro_loop;
+        const int64_t times = whole ? segments[step->micro_loop].count : 1;
+        if (step->rest) {
+            add_layers(compiled, segment, &segments[step->layer_loop], PATH_ITERATIONS, times, &distance);
+        } else {
+            WalkDistance once = {0};
+            add_once(compiled, segment->first_task, segment->first_task + segment->task_count, step->layer, &once);
+            distance.tasks += times * once.tasks;
+            distance.host_ps += times * once.host_ps;
+        }
+    }
+    add_once(compiled, segments[last->segment].first_task, place.task, last->layer, &distance);
     return distance;
 }

@@ -163,6 +163,43 @@ Test(repetition, a_loop_is_skipped_over_though_a_later_task_has_run) {
     small_end(&small);
 }
 
+// Nothing holds the next micro-step's gathers back but its first layers, which free their two buffers: embedding and
+// two layers are gathered while the loop backward repeats. A micro-step computes for 2 + 60 x 10 + 60 x 20
+// us, the first waits 5 for the table and 2 for its first layer.
+Test(repetition, a_loop_is_skipped_over_though_the_next_micro_step_is_being_gathered) {
+    Small small;
+    small_begin(&small, 60, false, AXES_SHARD_GROUP);
+    const int32_t gathered = event_of(&small, "gathered", 2, small.ag),
+                  used = event_of(&small, "used", 2, small.compute);
+    const int32_t table = event_of(&small, "table", 1, small.ag), looked_up = event_of(&small, "x", 1, small.compute);
+    builder_loop(&small.builder, SEGMENT_MICRO_STEPS, "micro-steps", 0, 12, 1);
+    small_collective(&small, "gather table", small.ag, 5, 0);
+    builder_wait(&small.builder, looked_up, 0, 0);
+    builder_record(&small.builder, table, 0, 0);
+    small_kernel(&small, "embed", 2);
+    builder_wait(&small.builder, table, 0, 0);
+    builder_record(&small.builder, looked_up, 0, 0);
+    builder_loop(&small.builder, SEGMENT_LAYERS, "forward", 0, 60, 1);
+    small_collective(&small, "gather", small.ag, 4, 0);
+    builder_wait(&small.builder, used, 1, 0);
+    builder_record(&small.builder, gathered, 1, 0);
+    small_kernel(&small, "layer", 10);
+    builder_wait(&small.builder, gathered, 1, 0);
+    builder_record(&small.builder, used, 1, 0);
+    builder_end(&small.builder);
+    builder_loop(&small.builder, SEGMENT_LAYERS, "backward", 59, 60, -1);
+    small_kernel(&small, "layer backward", 20);
+    builder_end(&small.builder);
+    builder_end(&small.builder);
+    const EngineResult result = small_run(&small, (EngineOptions){0});
+    const EngineResult whole = small_run(&small, (EngineOptions){.unroll = true});
+    cr_assert_eq(whole.step_s, result.step_s);
+    cr_assert_float_eq(result.step_s, (12 * 1802 + 7) * 1e-6, 1e-12);
+    cr_assert_eq(result.instances, whole.events);
+    cr_assert_leq(result.events, 200, "%lld", (long long)result.events);
+    small_end(&small);
+}
+
 // Two replicas that meet only after the loop, one 1.5 times slower: each repeats 10 or 15 us by itself, though they
 // drift apart; the reduction starts when the slow one is through, at 61 x 15.
 Test(repetition, ranks_that_do_not_meet_in_a_loop_repeat_each_by_itself) {
