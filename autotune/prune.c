@@ -77,17 +77,26 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
 }
 
 static const PruneRule rules[] = {
-    {"max-tp", "over --max-tp", check_max_tp},
-    {"legality", "not legal for the target", check_legality},
-    {"slice", "cut finer than an attention tile", check_slice},
-    {"batch", "unable to make the global batch", check_batch},
-    {"memory", "not fitting in memory", check_memory},
+    {"max-tp", "over --max-tp", check_max_tp, SHORTCUT_COUNT},
+    {"legality", "not legal for the target", check_legality, SHORTCUT_COUNT},
+    {"slice", "cut finer than an attention tile", check_slice, SHORTCUT_SLICE},
+    {"batch", "unable to make the global batch", check_batch, SHORTCUT_COUNT},
+    {"memory", "not fitting in memory", check_memory, SHORTCUT_COUNT},
 };
+
+enum { RULES = sizeof rules / sizeof rules[0] };
+
+const PruneRule *prune_rules(int *count) {
+    *count = RULES;
+    return rules;
+}
 
 const PruneRule *prune(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena,
                        const char **reason) {
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        *reason = rules[i].check(request, plan, memory, arena);
+    *reason = NULL;
+    for (int i = 0; i < RULES; i++) {
+        const bool taken = rules[i].shortcut == SHORTCUT_COUNT || !(request->without >> rules[i].shortcut & 1);
+        *reason = taken ? rules[i].check(request, plan, memory, arena) : NULL;
         if (*reason) {
             return &rules[i];
         }

@@ -13,7 +13,10 @@ typedef struct PruneRule {
     // known.
     const char *(*check)(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                          Arena *arena);
+    SearchShortcut shortcut;  // that it is; SHORTCUT_COUNT = a bound: what it throws out is no answer
 } PruneRule;
+
+const PruneRule *prune_rules(int *count);
 
 // The first rule that rejects the plan, with *reason; NULL when none does.
 const PruneRule *prune(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena,

@@ -29,6 +29,7 @@ typedef enum {
     SHORTCUT_NEAREST,     // the plan of the shape that lacks least does not fit
     SHORTCUT_BEHIND,      // enough plans of the shape that the estimate puts before it were simulated
     SHORTCUT_FAR_SHAPES,  // the estimate puts enough shapes before it
+    SHORTCUT_SLICE,       // a rule of prune.c: cut finer than an attention tile, also where the search is exhaustive
     SHORTCUT_COUNT
 } SearchShortcut;
 
