@@ -96,6 +96,11 @@ Status table_blame(const BlameReport *report, FILE *out, Error *error) {
     TRY(print_stands(report, out, error));
     print_list("What these dumps do not tell", verdict->unknown, verdict->unknown_count, out);
     print_list("Left out", job->notes, job->note_count, out);
+    if (bad && !report->program) {
+        fputs("\nWith --mesh, --model and --target of the job its layers and tasks are named.\n", out);
+    } else if (bad && report->matched * 2 < report->compared) {
+        fputs("\nThe recorded collectives are not those of that step: are shape, model and target the job's?\n", out);
+    }
     return STATUS_OK;
 }
 

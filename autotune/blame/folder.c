@@ -114,7 +114,7 @@ static Status read_one(Search *search, const Found *file, Dump *dump, Error *err
 }
 
 // Ranks whose file cannot be read are ranks without a dump; that none can is an error.
-Status job_read(const char *folder, Arena *arena, Job *job, Error *error) {
+Status job_read(const char *folder, int world, Arena *arena, Job *job, Error *error) {
     Search search = {.job = job, .arena = arena};
     *job = (Job){.folder = escape_line_text(folder, arena)};
     TRY(look_in(&search, folder, NULL, error));
@@ -145,5 +145,5 @@ Status job_read(const char *folder, Arena *arena, Job *job, Error *error) {
     if (count == 0) {
         return error_set(error, first.status, "no dump in %s can be read: %s", job->folder, first.message);
     }
-    return job_of_dumps(dumps, count, arena, job, error);
+    return job_of_dumps(dumps, count, world, arena, job, error);
 }

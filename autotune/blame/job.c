@@ -369,9 +369,10 @@ static int find_world(const Dump *dumps, int count) {
     return world;
 }
 
-Status job_of_dumps(Dump *dumps, int count, Arena *arena, Job *job, Error *error) {
+Status job_of_dumps(Dump *dumps, int count, int world, Arena *arena, Job *job, Error *error) {
     Joining joining = {.job = job, .arena = arena};
     job->world = find_world(dumps, count);
+    job->world = world > job->world ? world : job->world;
     if (count == 0 || job->world > MOST_WORLD) {
         return error_set(error, STATUS_USAGE, "no dump of a flight recorder, or of more than %d ranks", MOST_WORLD);
     }

@@ -58,10 +58,11 @@ typedef struct Job {
 
 // Reads every dump in a folder, and in folders in it, whose names are then the hosts. A file's rank is the number at
 // the end of its name, before .json, .pickle or .pkl.
-Status job_read(const char *folder, Arena *arena, Job *job, Error *error);
+// The job has at least `world` ranks.
+Status job_read(const char *folder, int world, Arena *arena, Job *job, Error *error);
 
 // The same from dumps, one a rank.
-Status job_of_dumps(Dump *dumps, int count, Arena *arena, Job *job, Error *error);
+Status job_of_dumps(Dump *dumps, int count, int world, Arena *arena, Job *job, Error *error);
 
 const Turn *member_turn(const Member *member, int64_t seq);   // NULL = it has not issued it, or the ring lost it
 const Member *group_member(const JobGroup *group, int rank);  // NULL = it is none

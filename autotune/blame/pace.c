@@ -1,4 +1,4 @@
-// Whoever is slow waits for nobody: of all ranks it spends least time waiting in collectives, in every part of the
+// Whoever is slow waits for nobody: of all ranks it spends least time waiting in collectives, in most parts of the
 // recorded time. What a rank waits is known from how long its collectives took (recorded with
 // TORCH_NCCL_ENABLE_TIMING) beyond the shortest of the group, else from when the last member came.
 
@@ -11,7 +11,7 @@ enum { PARTS = 8, LEAST_PARTS = 4, NOBODY = -1 };
 
 static const double NS = 1e9, MS = 1e3;
 static const double LEAST_EXCESS = 0.10;    // of the time; less is what ranks of sound jobs differ by
-static const double PARTS_SHARE = 0.85;     // of the parts, so that the first may be of its own kind
+static const double PARTS_SHARE = 0.75;     // of the parts: some hold a checkpoint, or the warm-up
 static const double CONSTANT_SPREAD = 0.5;  // of the lateness, between its 20th and 80th percentile
 
 typedef struct Pacing {
@@ -85,25 +85,37 @@ static void add_slots(Pacing *pacing, Arena *arena) {
     }
 }
 
-// Who waits least in a part, and by how much less than the next: a share of the part.
-static int least_waiting(const Pacing *pacing, int part, double *excess) {
+static double waited_in(const Pacing *pacing, int rank, int part) {
+    return pacing->waited_s[rank * PARTS + part];
+}
+
+// Who waits least in all.
+static int least_waiting(const Pacing *pacing) {
     int least = NOBODY;
-    double lowest = INFINITY, next = INFINITY;
+    double lowest = INFINITY;
     for (int rank = 0; rank < pacing->job->world; rank++) {
-        const double waited = pacing->waited_s[rank * PARTS + part];
-        if (!pacing->job->ranks[rank].dump) {
-            continue;
+        double waited = 0;
+        for (int part = 0; part < PARTS; part++) {
+            waited += waited_in(pacing, rank, part);
         }
-        if (waited < lowest) {
-            next = lowest;
+        if (pacing->job->ranks[rank].dump && waited < lowest) {
             lowest = waited;
             least = rank;
-        } else if (waited < next) {
-            next = waited;
         }
     }
-    *excess = isfinite(next) ? (next - lowest) * NS * PARTS / (double)(pacing->end_ns - pacing->begin_ns) : 0;
     return least;
+}
+
+// How much less the rank waits in a part than the next: a share of the part; negative = another waits less.
+static double excess_in(const Pacing *pacing, int rank, int part) {
+    const double part_s = (double)(pacing->end_ns - pacing->begin_ns) / NS / PARTS;
+    double next = INFINITY;
+    for (int other = 0; other < pacing->job->world; other++) {
+        if (other != rank && pacing->job->ranks[other].dump) {
+            next = fmin(next, waited_in(pacing, other, part));
+        }
+    }
+    return isfinite(next) ? (next - waited_in(pacing, rank, part)) / part_s : 0;
 }
 
 // ---------------------------------------------------------------------------------------------- clocks
@@ -151,19 +163,21 @@ void pace_find(const Job *job, Arena *arena, Pace *pace) {
     }
     add_slots(&pacing, arena);
     pace->measured = pacing.timed > pacing.untimed;
-    int *parts_of = ARENA_ARRAY(arena, int, job->world), parts = 0, slowest = NOBODY;
-    double *sum = ARENA_ARRAY(arena, double, job->world);
-    for (int part = 0; part < PARTS; part++) {
-        double excess = 0;
-        const int rank = least_waiting(&pacing, part, &excess);
-        parts += pacing.slots[part] > 0;
-        if (rank != NOBODY && excess >= LEAST_EXCESS) {
-            parts_of[rank]++;
-            sum[rank] += excess;
-            slowest = slowest == NOBODY || parts_of[rank] > parts_of[slowest] ? rank : slowest;
+    const int slowest = least_waiting(&pacing);
+    double excess[PARTS];
+    int parts = 0, own = 0;
+    for (int part = 0; part < PARTS && slowest != NOBODY; part++) {
+        if (pacing.slots[part] > 0) {
+            excess[parts] = excess_in(&pacing, slowest, part);
+            own += excess[parts++] > 0;
         }
     }
-    if (parts < LEAST_PARTS || slowest == NOBODY || parts_of[slowest] < PARTS_SHARE * parts) {
+    if (parts < LEAST_PARTS || own < PARTS_SHARE * parts) {
+        return;
+    }
+    qsort(excess, (size_t)parts, sizeof *excess, compare_numbers);
+    pace->excess = excess[(parts - 1) / 2];  // of half of the parts at least
+    if (pace->excess < LEAST_EXCESS) {
         return;
     }
     double late_s = 0;
@@ -173,5 +187,4 @@ void pace_find(const Job *job, Arena *arena, Pace *pace) {
         return;
     }
     pace->rank = slowest;
-    pace->excess = sum[slowest] / parts_of[slowest];
 }

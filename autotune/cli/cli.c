@@ -100,8 +100,11 @@ const CommandRow command_table[COMMAND_COUNT] = {
          "ndtune preflight --mesh dp_shard=4,tp=8 --hostfile hosts --device cuda --transport nccl\n",
          cmd_preflight},
     [COMMAND_BLAME] = {"blame", "who holds up a job of PyTorch's, from the dumps of its flight recorder",
-                       "blame DIR [--timeout S] [--format table|json|csv]",
-                       "ndtune blame dumps\nndtune blame dumps --timeout 60 --format json\n", cmd_blame},
+                       "blame DIR [--mesh AXIS=N,... --model NAME|FILE --target T] [--timeout S] [options]",
+                       "ndtune blame dumps\n"
+                       "ndtune blame dumps --mesh dp_shard=8,tp=2 --model llama-3-8b --seq 8192\n"
+                       "ndtune blame dumps --timeout 60 --format json\n",
+                       cmd_blame},
     [COMMAND_RUNS] = {"runs", "what was asked and what was run, from the store; with a number, that run in full",
                       "runs [ID] [--top N] [--db FILE]",
                       "ndtune runs\nndtune runs --top 0 --format json\nndtune runs 3\n", cmd_runs},

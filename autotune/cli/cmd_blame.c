@@ -1,10 +1,24 @@
-// ndtune blame: who holds up a job, from the dumps of PyTorch's flight recorder. Exit code 0: nobody is blamed; 2:
-// somebody is, in one sentence.
+// ndtune blame: who holds up a job, from the dumps of PyTorch's flight recorder; with --mesh and --model also which
+// layer and task of the step that is. Exit code 0: nobody is blamed; 2: somebody is, in one sentence.
 
 #include <stdio.h>
 
+#include "autotune/blame/places.h"
 #include "autotune/cli/cli.h"
+#include "autotune/cli/request.h"
+#include "autotune/prune.h"
 #include "reports/blame.h"
+
+typedef struct Blaming {
+    Cli *cli;
+    Mesh mesh;
+    TrainPlan plan;
+    StepPrograms programs;
+    bool stepped;  // the programs are known
+    Job job;
+    Verdict verdict;
+    BlameReport report;
+} Blaming;
 
 static Status print(const Cli *cli, const BlameReport *report, Error *error) {
     switch (cli_format(cli)) {
@@ -18,21 +32,70 @@ static Status print(const Cli *cli, const BlameReport *report, Error *error) {
     return table_blame(report, stdout, error);
 }
 
+// The step of --mesh, --model and the choices beside them.
+static Status lower_step(Blaming *blaming, Error *error) {
+    Cli *cli = blaming->cli;
+    TuneRequest request;
+    const char *reason = NULL;
+    char mesh[MESH_TEXT_BYTES];
+    if (!cli_given(cli, OPTION_MESH)) {
+        return cli_given(cli, OPTION_MODEL)
+                   ? cli_blame(cli, OPTION_MODEL, error_set(error, STATUS_USAGE, "--model needs the shape: --mesh"))
+                   : STATUS_OK;
+    }
+    TRY(request_build(cli, &predict_defaults, &request, error));
+    TRY(request_mesh(cli, &blaming->mesh, error));
+    request_plan(cli, &request, &blaming->mesh, &blaming->plan);
+    if (prune(&request, &blaming->plan, NULL, &cli->arena, &reason)) {
+        return cli_blame(cli, OPTION_MESH, error_set(error, STATUS_USAGE, "this plan is not legal: %s", reason));
+    }
+    TRY(step_lower_stages(&request.model, &blaming->plan, request.target, &cli->arena, &blaming->programs, error));
+    blaming->stepped = true;
+    blaming->report.program =
+        arena_format(&cli->arena, "%s on %s for %s@%s", request.model.name, mesh_short_text(&blaming->mesh, mesh),
+                     request.target->name, request.target->version);
+    return STATUS_OK;
+}
+
+static Status read_job(Blaming *blaming, Error *error) {
+    Cli *cli = blaming->cli;
+    const int world = blaming->stepped ? mesh_world(&blaming->mesh) : cli_integer_or(cli, OPTION_WORLD, 0);
+    cli->blame = cli->options.word_argument[0];
+    TRY(job_read(cli->options.words[0], world, &cli->arena, &blaming->job, error));
+    cli->blame = -1;
+    if (world > 0 && blaming->job.world != world) {
+        error_set(error, STATUS_USAGE, "the dumps are of %d ranks, not of %d", blaming->job.world, world);
+        return cli_blame(cli, blaming->stepped ? OPTION_MESH : OPTION_WORLD, STATUS_USAGE);
+    }
+    return STATUS_OK;
+}
+
+static void find_places(Blaming *blaming) {
+    Places places;
+    if (blaming->stepped) {
+        places_name(&blaming->job, &blaming->mesh, &blaming->programs, &blaming->cli->arena, &blaming->verdict,
+                    &places);
+        blaming->report.matched = places.matched;
+        blaming->report.compared = places.compared;
+    }
+}
+
 Status cmd_blame(Cli *cli, Error *error) {
+    Blaming blaming = {.cli = cli};
+    BlameReport *report = &blaming.report;
     if (cli->options.word_count == 0) {
         error_set(error, STATUS_USAGE, "blame reads a folder of dumps");
         return error_hint(error, "TORCH_FR_BUFFER_SIZE=2000 TORCH_FR_DUMP_TEMP_FILE=DIR/rank_ makes torch write them");
     }
-    Job job;
-    Verdict verdict;
-    cli->blame = cli->options.word_argument[0];
-    TRY(job_read(cli->options.words[0], &cli->arena, &job, error));
-    cli->blame = -1;
+    TRY(lower_step(&blaming, error));
+    TRY(read_job(&blaming, error));
     const double hang_s = cli_given(cli, OPTION_TIMEOUT) ? cli_value(cli, OPTION_TIMEOUT)->number : 0;
-    verdict_find(&job, hang_s, &cli->arena, &verdict);
-    const BlameReport report = {.job = &job, .verdict = &verdict};
-    TRY(print(cli, &report, error));
-    return verdict.kind == VERDICT_HEALTHY
+    verdict_find(&blaming.job, hang_s, &cli->arena, &blaming.verdict);
+    find_places(&blaming);
+    report->job = &blaming.job;
+    report->verdict = &blaming.verdict;
+    TRY(print(cli, report, error));
+    return blaming.verdict.kind == VERDICT_HEALTHY
                ? STATUS_OK
-               : error_set(error, STATUS_INFEASIBLE, "%s", blame_sentence(&report, &cli->arena));
+               : error_set(error, STATUS_INFEASIBLE, "%s", blame_sentence(report, &cli->arena));
 }

@@ -37,15 +37,17 @@ const char *const command_names[COMMAND_COUNT] = {"plan", "predict", "explain", 
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
 static const OptionRow rows[OPTION_OF_PLAN] = {
-    [OPTION_WORLD] = {"world", VALUE_INTS, "N[,N...]", 1, MESH_MAX_WORLD, "ranks", NULL,
-                      "accelerators to train on; a list gives the scaling curve; probe: ranks to measure with",
-                      GROUP_WHAT, SEARCH | PROBE},
+    [OPTION_WORLD] =
+        {"world", VALUE_INTS, "N[,N...]", 1, MESH_MAX_WORLD, "ranks", NULL,
+         "accelerators to train on; a list gives the scaling curve; probe: ranks to measure with; blame: ranks of "
+         "the job, where its dumps do not list them",
+         GROUP_WHAT, SEARCH | PROBE | BLAME},
     [OPTION_MESH] = {"mesh", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL,
                      "the shape, such as dp_shard=8,tp=4; axes not named are 1, of" AXES_SPACED, GROUP_WHAT,
-                     PREDICT | RUN | PREFLIGHT | PROBE | EXPORT | CALIBRATE},
+                     PREDICT | RUN | PREFLIGHT | PROBE | EXPORT | CALIBRATE | BLAME},
     [OPTION_MODEL] = {"model", VALUE_TEXT, "NAME|FILE", 0, 0, NULL, NULL,
                       "a preset (ndtune models lists them) or a Hugging Face config.json", GROUP_WHAT,
-                      SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
+                      SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE | BLAME},
     [OPTION_CLUSTER] = {"cluster", VALUE_TEXT, "NAME|FILE", 0, 0, NULL,
                         "dgx-h100; run, validate, tune, preflight, probe: local-cpu, with --device cuda dgx-h100",
                         "a cluster profile (ndtune clusters lists them) or a profile file; probe: the built-in one "
@@ -60,7 +62,7 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
          FRAMEWORK_DEFAULT "; run, validate, tune, preflight: ndtune",
          "the framework that trains; run: the one whose program the executor runs; calibrate: of frameworks' runs only "
          "its own",
-         GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
+         GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE | BLAME},
     [OPTION_GLOBAL_BATCH] =
         {"global-batch", VALUE_INT, "N", 1, BILLION, "sequences",
          "4M tokens, nearest multiple; validate, tune: a sequence per rank; predict: of one accumulation",
@@ -70,7 +72,7 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
     [OPTION_RANK_ORDER] = {"rank-order", VALUE_TEXT, "auto|default|AXIS,...", 0, 0, NULL, "auto; one shape: default",
                            "the axes over the ranks from slow to fast, such as dp_shard,tp,cp; auto tries the orders "
                            "that the target can run and that place groups differently",
-                           GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE},
+                           GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE | BLAME},
     [OPTION_MAX_TP] = {"max-tp", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", "none", "largest tensor-parallel size",
                        GROUP_CHOICES, SEARCH},
     [OPTION_MEMORY_LIMIT] = {"memory-limit", VALUE_BYTES, "BYTES", 0, 0, NULL, "the accelerator's memory",
@@ -99,7 +101,7 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
     [OPTION_FROM_FORMAT] = {"from-format", VALUE_WORD, "auto|" FRAMEWORK_CONFIGS, 0, 0, NULL, "auto: by its keys",
                             "whose config the file of --from is", GROUP_WHAT, EXPLAIN},
     [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN,
-                       RUN | VALIDATE | TUNE | PREFLIGHT | CALIBRATE},
+                       RUN | VALIDATE | TUNE | PREFLIGHT | CALIBRATE | BLAME},
     [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN,
                       RUN | VALIDATE | TUNE},
     [OPTION_SEED] = {"seed", VALUE_INT, "N", 0, INT64_MAX, NULL, "1",
@@ -249,7 +251,7 @@ OptionId option_of(PlanFieldId id) {
 }
 
 static unsigned takers(unsigned flags) {
-    return PREDICT | CALIBRATE | (flags & PLAN_OPTION_OF_ONE_PLAN ? EXPORT | EXPLAIN : SEARCH) |
+    return PREDICT | CALIBRATE | BLAME | (flags & PLAN_OPTION_OF_ONE_PLAN ? EXPORT | EXPLAIN : SEARCH) |
            (flags & PLAN_OPTION_RUN ? RUN : 0) | (flags & PLAN_OPTION_PREFLIGHT ? PREFLIGHT : 0);
 }
 

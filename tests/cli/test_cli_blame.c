@@ -34,3 +34,18 @@ Test(cli_blame, a_pickle_that_would_run_something_is_refused_by_its_opcode) {
     remove(path);
     rmdir(hostile);
 }
+
+#define STOPPED NDTUNE_SOURCE_DIR "/tests/golden/blame/stopped"
+
+Test(cli_blame, a_shape_of_another_world_is_refused_and_the_step_is_named_in_the_answer) {
+    ProgramRun smaller = CLI("blame", STOPPED, "--mesh", "dp_shard=2", "--model", "tiny");
+    cr_expect_eq(smaller.exit_code, 1);
+    cr_expect_not_null(strstr(smaller.err, "the dumps are of 4 ranks, not of 2"), "%s", smaller.err);
+    ProgramRun shapeless = CLI("blame", STOPPED, "--model", "tiny");
+    cr_expect_not_null(strstr(shapeless.err, "--model needs the shape: --mesh"));
+    json_t *said = CLI_JSON(2, "blame", STOPPED, "--mesh", "dp_shard=2,tp=2", "--model", "tiny", "--format", "json");
+    const json_t *program = json_object_get(said, "program");
+    cr_expect_not_null(strstr(cli_text(program, "step"), "tiny on dp_shard=2,tp=2 for "));
+    cr_expect_gt(cli_number(program, "compared"), 100);
+    json_decref(said);
+}

@@ -22,7 +22,7 @@ static void judge(const DumpValue *root, Arena *arena) {
     }
     Job job = {0};
     Verdict verdict;
-    if (job_of_dumps(dumps, RANKS, arena, &job, &error) != STATUS_OK) {
+    if (job_of_dumps(dumps, RANKS, 0, arena, &job, &error) != STATUS_OK) {
         fuzz_refused(&error);
         return;
     }

@@ -38,7 +38,7 @@ static void write_file(const char *name, const char *text) {
 
 static Status read_job(Job *job) {
     error = (Error){0};
-    return job_read(folder, &arena, job, &error);
+    return job_read(folder, 0, &arena, job, &error);
 }
 
 #define ENTRY(name, in, out)                                                                                           \

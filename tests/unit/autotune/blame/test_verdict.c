@@ -94,7 +94,7 @@ static void judge(double after_s) {
     for (int rank = 0; rank < RANKS; rank++) {
         dumps[rank].written_ns = BEGIN + 5 * SECOND + (int64_t)(after_s * (double)SECOND);
     }
-    cr_assert_eq(job_of_dumps(dumps, RANKS, &arena, &job, &error), STATUS_OK);
+    cr_assert_eq(job_of_dumps(dumps, RANKS, 0, &arena, &job, &error), STATUS_OK);
     verdict_find(&job, 0, &arena, &verdict);
 }
 
@@ -152,7 +152,7 @@ Test(verdict, a_rank_without_a_dump_that_all_wait_for_is_missing) {
         pend(rank);
         dumps[rank].written_ns = BEGIN + 700 * SECOND;
     }
-    cr_assert_eq(job_of_dumps(dumps, 3, &arena, &job, &error), STATUS_OK);
+    cr_assert_eq(job_of_dumps(dumps, 3, 0, &arena, &job, &error), STATUS_OK);
     cr_assert_eq(job.world, RANKS);
     verdict_find(&job, 0, &arena, &verdict);
     blames(VERDICT_MISSING, 3);
@@ -316,7 +316,7 @@ Test(verdict, of_two_that_differ_and_have_no_past_nobody_can_tell) {
     dumps[1].groups += TP;
     dumps[0].group_count = dumps[1].group_count = 1;
     dumps[0].entries[0].group = dumps[1].entries[0].group = 0;
-    cr_assert_eq(job_of_dumps(dumps, 2, &arena, &job, &error), STATUS_OK);
+    cr_assert_eq(job_of_dumps(dumps, 2, 0, &arena, &job, &error), STATUS_OK);
     verdict_find(&job, 0, &arena, &verdict);
     cr_expect_eq(verdict.kind, VERDICT_SIZE);
     cr_expect(verdict.guilty_unknown);
