@@ -98,6 +98,16 @@ void space_take(const TuneRequest *request, TrainPlan *plan, PlanFieldId id) {
     plan_set(plan, id, asked != TUNE_ANY ? asked : target_usual(request->target, plan, id));
 }
 
+int space_usual_master(const Target *target, const TuneRequest *request) {
+    const TrainPlan plan = {.precision = (Dtype)request->asked[PLAN_PRECISION]};
+    return target_usual(target, &plan, PLAN_MASTER_WEIGHTS);
+}
+
+int space_master_of_other(const TuneRequest *request, const Target *other) {
+    const int asked = request->asked[PLAN_MASTER_WEIGHTS];
+    return asked == space_usual_master(request->target, request) ? space_usual_master(other, request) : asked;
+}
+
 void space_job(const TuneRequest *request, TrainPlan *plan) {
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         if (plan_fields[id].scope == PLAN_OF_JOB) {

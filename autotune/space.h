@@ -30,5 +30,11 @@ bool space_fits(const TuneRequest *request, PlanFieldId id);
 // Sets a field of a plan: what was asked, else the target's own.
 void space_take(const TuneRequest *request, TrainPlan *plan, PlanFieldId id);
 
+// Whether the target's own weights are bf16 at the precision that was asked for.
+int space_usual_master(const Target *target, const TuneRequest *request);
+
+// What was asked for; where that is the target's own, the own of another target.
+int space_master_of_other(const TuneRequest *request, const Target *other);
+
 // Sets all fields so that say how the job trains, whatever the shape: precision, kernels and the like.
 void space_job(const TuneRequest *request, TrainPlan *plan);

@@ -109,7 +109,8 @@ static const char *find_target(Arena *arena, const RunRow *row, const Target **t
         const bool runs_kernel =
             strcmp(attention_names[rows[i].default_attention], row->plan_word[PLAN_ATTENTION]) == 0;
         const int fit = (rows[i].until ? 2 : 0) + (runs_kernel ? 1 : 0);
-        if (fit > best) {
+        const bool older = fit == best && rows[i].until && strcmp(rows[i].until, (*target)->until) < 0;
+        if (fit > best || older) {
             best = fit;
             *target = &rows[i];
         }
@@ -165,7 +166,8 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
         }
     }
     if (row->plan_word[PLAN_MASTER_WEIGHTS][0] == '\0') {
-        plan->bf16_master = keeps_bf16(row, plan) && target->bf16_optimizer_bytes_per_parameter > 0;
+        plan->bf16_master = (keeps_bf16(row, plan) && target->bf16_optimizer_bytes_per_parameter > 0) ||
+                            target_usual(target, plan, PLAN_MASTER_WEIGHTS);
     }
     return reason;
 }

@@ -1,5 +1,6 @@
 // Runs of the store as samples. A stored run keeps its command line and its plan; the command line is read again, so
-// that model and overrides are what they were, with the base profile in place of the run's own.
+// that model and overrides are what they were, with the base profile in place of the run's own, and the version of the
+// framework that ran where the line leaves it to the default of its day.
 
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +12,9 @@
 
 enum { MOST_RUNS = 2000 };
 
-// One command line of the store, read once.
+// One command line of the store, read once for each framework that it ran.
 typedef struct KnownLine {
-    const char *line, *source;
+    const char *line, *source, *target;
     TuneRequest *request;  // NULL: it cannot be built again
     const char *reason;
 } KnownLine;
@@ -49,7 +50,7 @@ static Status rebuild(const SampleList *list, KnownLine *known, Error *error) {
     if (status == STATUS_OK) {
         drop_handicaps(&old->options);
         values[OPTION_CLUSTER] = (OptionValue){.given = true, .text = list->base_text, .argument = -1};
-        values[OPTION_TARGET] = values[OPTION_WITH].given ? values[OPTION_WITH] : values[OPTION_TARGET];
+        values[OPTION_TARGET] = (OptionValue){.given = true, .text = known->target, .argument = -1};
         status = request_build(old, old->command == COMMAND_RUN ? &run_defaults : &validate_defaults, request, error);
     }
     if (status == STATUS_OK && strcmp(known->source, "executor") == 0) {
@@ -64,14 +65,16 @@ static Status rebuild(const SampleList *list, KnownLine *known, Error *error) {
 static const KnownLine *line_of(Reader *reader, const StoredRun *run) {
     Arena *arena = &reader->list->cli->arena;
     for (int i = 0; i < reader->line_count; i++) {
-        if (strcmp(reader->lines[i].line, run->command) == 0 && strcmp(reader->lines[i].source, run->source) == 0) {
-            return &reader->lines[i];
+        const KnownLine *known = &reader->lines[i];
+        if (strcmp(known->line, run->command) == 0 && strcmp(known->source, run->source) == 0 &&
+            strcmp(known->target, run->target) == 0) {
+            return known;
         }
     }
     reader->lines =
         arena_grow(arena, reader->lines, (size_t)reader->line_count, &reader->capacity, sizeof *reader->lines);
     KnownLine *known = &reader->lines[reader->line_count++];
-    *known = (KnownLine){.line = run->command, .source = run->source};
+    *known = (KnownLine){.line = run->command, .source = run->source, .target = run->target};
     Error error = {0};
     if (rebuild(reader->list, known, &error) != STATUS_OK) {
         known->reason = arena_text(arena, error.message);

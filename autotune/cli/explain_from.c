@@ -12,6 +12,7 @@
 #include "autotune/cli/request.h"
 #include "autotune/import/import.h"
 #include "autotune/prune.h"
+#include "autotune/space.h"
 #include "reports/export/export.h"
 #include "reports/import_report.h"
 
@@ -100,13 +101,15 @@ static Status predict_successor(Cli *cli, const TuneRequest *request, ImportRepo
     *newer = *request;
     TRY(target_find(report->import->successor, &newer->target, error));
     const char *reason = NULL;
-    const TrainPlan *plan = &report->advice->own.plan;
-    if (prune(newer, plan, NULL, &cli->arena, &reason)) {
+    TrainPlan plan = report->advice->own.plan;
+    newer->asked[PLAN_MASTER_WEIGHTS] = space_master_of_other(request, newer->target);
+    plan.bf16_master = newer->asked[PLAN_MASTER_WEIGHTS];
+    if (prune(newer, &plan, NULL, &cli->arena, &reason)) {
         return STATUS_OK;
     }
     report->successor = ARENA_NEW(&cli->arena, Prediction);
     report->successor_target = newer->target;
-    return predict_once(newer, NULL, plan, &cli->arena, report->successor, error);
+    return predict_once(newer, NULL, &plan, &cli->arena, report->successor, error);
 }
 
 // Can a file of the target say it? A target without a file of its own can say all.

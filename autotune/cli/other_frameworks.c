@@ -55,6 +55,7 @@ Status other_frameworks(Cli *cli, Store *store, const TuneResult *result, HtmlOt
         export_narrow(format, request);
         TRY(target_find(format->target, &request->target, error));
         request->target = target_on_cluster(request->target, &request->cluster, &cli->arena);
+        request->asked[PLAN_MASTER_WEIGHTS] = space_master_of_other(result->request, request->target);
         HtmlOther *other = &(*others)[(*count)++];
         *other = (HtmlOther){.name = format->target};
         TRY(predict_other(cli, store, request, &result->entries[0].plan, other, error));

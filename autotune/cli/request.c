@@ -288,6 +288,9 @@ static void read_choices(Builder *builder) {
     if (request->asked[PLAN_ATTENTION] == TUNE_ANY && builder->defaults->flash) {
         request->asked[PLAN_ATTENTION] = ATTENTION_FLASH;
     }
+    if (request->asked[PLAN_MASTER_WEIGHTS] == TUNE_ANY) {
+        request->asked[PLAN_MASTER_WEIGHTS] = space_usual_master(request->target, request);
+    }
     request->effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer;
 }
 

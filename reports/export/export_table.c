@@ -54,11 +54,22 @@ bool export_is_of(const ExportFormat *format, const Target *target) {
     return !format->target || (strlen(target->name) == length && strncmp(target->name, format->target, length) == 0);
 }
 
+static bool has_word(const char *words, const char *word) {
+    const size_t length = strlen(word);
+    for (const char *at = words; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strcspn(at, " ") == length && strncmp(at, word, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // "name@version" of a row: the same name, and one of its versions where the row has any.
 static bool takes(const ExportFormat *format, const Target *target) {
     const char *version = format->target ? strchr(format->target, '@') : NULL;
-    return export_is_of(format, target) && (!version || strcmp(version + 1, target->version) == 0 ||
-                                            (format->also && strcmp(format->also, target->version) == 0));
+    return export_is_of(format, target) &&
+           (!version || strcmp(version + 1, target->version) == 0 || has_word(format->also, target->version));
 }
 
 void export_narrow(const ExportFormat *format, TuneRequest *request) {

@@ -58,9 +58,14 @@ const char *multiples_around(int64_t number, int64_t step, Arena *arena) {
 }
 
 static const char *check_cp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    (void)model;
     const int cp = plan->mesh.size[AXIS_CP];
     const int seq = plan->seq;
+    if (target->cp_full_attention && model->window > 0) {
+        return arena_format(arena,
+                            "%s refuses cp=%d for %s, whose attention slides over %d tokens: its context parallelism "
+                            "has full causal attention only; use cp=1",
+                            target->name, cp, model->name, model->window);
+    }
     const int chunks = target->zigzag ? 2 * cp : cp;
     if (seq % chunks == 0) {
         return NULL;

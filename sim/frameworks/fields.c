@@ -8,11 +8,13 @@
     _Generic(((Target *)0)->member, bool : FIELD_BOOL, double : FIELD_REAL, const char * : FIELD_TEXT,                 \
              default : FIELD_INT)
 #define FIELD(member)                                                                                                  \
-    { #member, offsetof(Target, member), KIND(member), true }
+    { #member, offsetof(Target, member), KIND(member), true, false }
+#define NEWER(member)                                                                                                  \
+    { #member, offsetof(Target, member), KIND(member), true, true }
 #define AXES(member)                                                                                                   \
-    { #member, offsetof(Target, member), FIELD_AXES, true }  // to _Generic a mask is as a number
+    { #member, offsetof(Target, member), FIELD_AXES, true, false }  // to _Generic a mask is as a number
 #define WORDS(member)                                                                                                  \
-    { #member, offsetof(Target, member), KIND(member), false }
+    { #member, offsetof(Target, member), KIND(member), false, false }
 
 // Stored hashes rest on the order.
 static const TargetField fields[] = {
@@ -77,6 +79,8 @@ static const TargetField fields[] = {
     FIELD(runtime.communicator_bytes),
     FIELD(runtime.allocator_slack),
     FIELD(runtime.relative_uncertainty),
+    NEWER(bf16_weights),
+    NEWER(cp_full_attention),
     // How its runs are published, what it takes, and words.
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
@@ -183,8 +187,11 @@ void target_hash(const Target *target, Hash *hash) {
     hash_text(hash, target->version);
     for (int i = 0; i < FIELDS; i++) {
         const double number = target_field_number(target, &fields[i]);
-        if (!fields[i].hashed) {
+        if (!fields[i].hashed || (fields[i].newer && number == 0)) {
             continue;
+        }
+        if (fields[i].newer) {
+            hash_text(hash, fields[i].name);
         }
         if (fields[i].kind == FIELD_REAL) {
             hash_double(hash, number);

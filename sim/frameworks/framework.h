@@ -28,6 +28,11 @@ typedef struct TargetSetting {
         }                                                                                                              \
     }
 
+#define SAME_SETTINGS                                                                                                  \
+    (const TargetSetting[]) {                                                                                          \
+        { 0 }                                                                                                          \
+    }
+
 // What a version's axes are named by: never by their roles, so it has an added axis where it says so only.
 #define AXES_DP (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD))
 #define AXES_CP AXIS_BIT(AXIS_CP)
@@ -96,6 +101,7 @@ typedef struct TargetField {
     size_t at;
     TargetFieldKind kind;
     bool hashed;
+    bool newer;  // than stored hashes: hashed by its name, and where it is set only
 } TargetField;
 
 // All that a version may set, in the order in which they are hashed.

@@ -100,12 +100,14 @@ typedef struct Target {
     bool fuses_passes;  // with fused mode `fused`: a sum and the norm behind it, and the whole loss, are one pass each
     bool own_kernels;   // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
     bool master_fp32;   // fp32 master when precision is lower
+    bool bf16_weights;  // with precision bf16, weights, gradients and optimizer state are bf16 whatever is asked for
     Fp8Flavour fp8_flavour;
     AllocatorFlavour allocator;
     // legality
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;
     const char *rank_order_note;  // what setting another order takes; NULL = no more than any other choice
+    bool cp_full_attention;       // cp is refused where attention looks back no further than a window
     AxisMask axes;                // that it has; on the others it runs only meshes of size 1
     bool shard_needs_fsdp;        // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;

@@ -242,6 +242,13 @@ static const char *check_fp8(const Check *check) {
 }
 
 static const char *check_master(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    if (check->target->bf16_weights && plan->precision == DTYPE_BF16 && !plan->bf16_master) {
+        return arena_format(check->arena,
+                            "%s trains in the number format that it loads, without fp32 masters: use master weights "
+                            "bf16",
+                            check->target->name);
+    }
     if (!check->plan->bf16_master || check->target->bf16_optimizer_bytes_per_parameter > 0) {
         return NULL;
     }

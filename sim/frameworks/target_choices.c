@@ -26,6 +26,10 @@ static int usual_fp8(const Target *target, const TrainPlan *plan) {
     return (int)target_default_fp8(target);
 }
 
+static int usual_master(const Target *target, const TrainPlan *plan) {
+    return target->bf16_weights && plan->precision == DTYPE_BF16;
+}
+
 static bool offers_reshard(const Target *target, const TrainPlan *plan, int value) {
     return value == RESHARD_ALWAYS || (plan->zero == 3 && !target->always_reshards);
 }
@@ -52,6 +56,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_CP_ROTATE] = {usual_rotate, offers_rotate},
     [PLAN_ATTENTION] = {.usual = usual_attention},
     [PLAN_FUSED] = {.usual = usual_fused},
+    [PLAN_MASTER_WEIGHTS] = {.usual = usual_master},
     [PLAN_FP8_RECIPE] = {.usual = usual_fp8},
 };
 

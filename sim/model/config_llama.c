@@ -122,6 +122,7 @@ static Status read_window(const Config *config, const LlamaDefaults *defaults, E
     TRY(config_int_or(config, "sliding_window", CONFIG_MAX_SEQUENCE,
                       defaults->window_default > 0 ? defaults->window_default : CONFIG_MAX_SEQUENCE, &window, error));
     if (window < config->model->max_seq) {
+        config->model->window = window;
         config_note(config,
                     arena_format(config->arena,
                                  "the sliding window of %d tokens is taken as full attention, in predictions and "

@@ -130,6 +130,10 @@ void model_hash(const ModelSpec *model, Hash *hash) {
     }
     hash_double(hash, model->rope_theta);
     hash_double(hash, model->norm_eps);
+    if (model->window > 0) {
+        hash_text(hash, "window");
+        hash_int(hash, model->window);
+    }
     const RopeScaling *scaling = &model->rope_scaling;
     if (scaling->factor > 0) {
         const double numbers[] = {scaling->factor, scaling->low, scaling->high, scaling->original};

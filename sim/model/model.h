@@ -62,6 +62,7 @@ typedef struct ModelSpec {
     int head_dim;  // not always hidden / heads
     int ffn;       // width of the feed-forward half, of each of gate and up
     int vocab;
+    int window;   // tokens that attention looks back, where the model's own code limits it; 0 = all
     int max_seq;  // longest sequence the model was made for; rows of the table of learned positions
     double rope_theta;
     RopeScaling rope_scaling;

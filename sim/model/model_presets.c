@@ -173,6 +173,7 @@ static const ModelPreset presets[] = {
               .rope_theta = 1e4,
               .norm_eps = 1e-5,
               FAMILY_MISTRAL,
+              .window = 4096,
               .note =
                   "the sliding window of 4096 tokens is taken as full attention, in predictions and in runs: longer "
                   "sequences take less in the model's own code",
@@ -268,6 +269,7 @@ static const ModelPreset presets[] = {
               .rope_theta = 1e4,
               .norm_eps = 1e-5,
               FAMILY_PHI3,
+              .window = 2047,
               .note =
                   "the sliding window of 2047 tokens is taken as full attention, in predictions and in runs: longer "
                   "sequences take less in the model's own code",
@@ -279,6 +281,7 @@ static const ModelPreset presets[] = {
               .rope_theta = 1e4,
               .norm_eps = 1e-5,
               FAMILY_PHI3,
+              .window = 2047,
               .note =
                   "the sliding window of 2047 tokens is taken as full attention, in predictions and in runs: longer "
                   "sequences take less in the model's own code",

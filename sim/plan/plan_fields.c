@@ -141,7 +141,7 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                          .column = "tp_overlap", .column_is_number = true},
     [PLAN_MASTER_WEIGHTS] = {"master_weights", "master", "master weights", FLAG(bf16_master), WORDS(master_names),
                              .matters = is_below_fp32, OLD,
-                             .option = {"master-weights", "fp32|bf16", NULL, "fp32",
+                             .option = {"master-weights", "auto|fp32|bf16", NULL, "auto: the target's own",
                                         "number format of parameters, gradients and optimizer state"},
                              .column = "master_weights"},
     [PLAN_FP8_RECIPE] = {"fp8_recipe", .label = "fp8 scales", AT(fp8_recipe), WORDS(fp8_recipe_names),

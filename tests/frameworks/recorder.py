@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -89,15 +90,39 @@ class Recorder(TorchDispatchMode):
         self.place = ""
         self.unsharded = 0
         self.most_unsharded = 0
+        self.storages = {}
+        self.live_at_layer = []    # live bytes as the forward of each decoder layer begins, in the newest micro-step
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if any(issubclass(kind, DTensor) for kind in types):
             return NotImplemented    # lets the distributed tensor issue its collectives first, as CommDebugMode does
         name = func._schema.name.split("::")
         result = func(*args, **(kwargs or {}))
+        for tensor in tensors_of(result):
+            if tensor.device.type != "meta":
+                storage = tensor.untyped_storage()
+                known = self.storages.get(storage._cdata)
+                if known is None or known() is None:    # an address comes again
+                    self.storages[storage._cdata] = weakref.ref(storage)
         if name[0] in NAMESPACES and name[1] not in NOT_COLLECTIVE:
             self.note(name[1], args, kwargs or {}, result)
         return result
+
+    def live_bytes(self):
+        """Of what operators made since recording began, at the sizes that storages have now."""
+        alive = {key: ref() for key, ref in self.storages.items()}
+        self.storages = {key: self.storages[key] for key, storage in alive.items() if storage is not None}
+        return sum(storage.nbytes() for storage in alive.values() if storage is not None)
+
+    def enter_layer(self, layer):
+        if self.phase == "forward":
+            del self.live_at_layer[layer:]
+            self.live_at_layer.append(self.live_bytes())
+
+    def kept_per_layer(self):
+        """What a decoder layer leaves behind for backward: the same for each but the first and last."""
+        grown = {b - a for a, b in zip(self.live_at_layer[1:], self.live_at_layer[2:])}
+        return grown.pop() if len(grown) == 1 else None
 
     def note(self, operator, args, kwargs, result):
         tensors = tensors_of(args) + tensors_of(result)
@@ -295,6 +320,30 @@ def watch(recorder, model):
         if name.endswith(("embed_tokens", "tok_embeddings")) or \
                 type(module).__name__.removeprefix("FSDP") in ("LlamaDecoderLayer", "TransformerBlock"):
             module.register_forward_hook(mark(place_of(name)))
+        if type(module).__name__.removeprefix("FSDP") in ("LlamaDecoderLayer", "TransformerBlock"):
+            layer = int(place_of(name).split()[1])
+            module.register_forward_pre_hook(functools.partial(lambda at, *_: recorder.enter_layer(at), layer))
+
+
+def gradient_bytes_of(model):
+    """Gradients that are there now: shards (or all there is, where nothing is sharded), and whole ones beside them."""
+    def local(tensor):
+        return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+    def bytes_of(tensors):
+        storages = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in map(local, tensors)}
+        return sum(storages.values())
+
+    whole = []
+    for module in model.modules():
+        state = getattr(module, "_get_fsdp_state", lambda: None)()
+        groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+        for group in groups if state is not None else ():
+            for one in group.fsdp_params if group is not None else ():
+                kept = one.unsharded_accumulated_grad
+                fresh = getattr(getattr(one, "_unsharded_param", None), "grad", None)
+                whole += [gradient for gradient in (kept, fresh) if gradient is not None]
+    return dict(shards=bytes_of(p.grad for p in model.parameters() if p.grad is not None), whole=bytes_of(whole))
 
 
 def storage_of(model, optimizer):
@@ -331,8 +380,10 @@ def write_trace(script, case, everyone, path):
         mesh={axis: case["mesh"].get(axis, 1) for axis in AXES}, model={**MODEL, **case["model"]}, seq=SEQUENCE,
         micro_batch=MICRO_BATCH, grad_accum=case["grad_accum"], precision=case["precision"],
         load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"], no_sync=case["no_sync"],
+        sync_each_batch=case["sync_each_batch"],
         step="second of two", losses=first["losses"], norms=first["norms"], gradient_dtypes=first["gradient_dtypes"],
         storage=first["storage"], most_unsharded_layers=first["most_unsharded"],
+        kept_bytes_per_layer=first.get("kept_per_layer"), gradient_bytes=first.get("gradient_bytes"),
         columns=["micro_batch", "phase", "place", "kind", "axes", "bytes", "dtype", "origin"])
     with open(path, "w") as file:
         file.write("{\n" + "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items()))
@@ -344,7 +395,7 @@ def write_trace(script, case, everyone, path):
 def case(name, mesh, **choices):
     """load: dtype in which from_pretrained makes the weights; nd_parallel.py asks for bf16."""
     defaults = dict(precision="bf16", load="bf16", recompute="none", grad_accum=1, rotate="allgather", reshard=True,
-                    model={}, ram_efficient=False, no_sync=False)
+                    model={}, ram_efficient=False, no_sync=False, sync_each_batch=False)
     return dict(name=name, mesh=mesh, **{**defaults, **choices})
 
 
@@ -386,7 +437,7 @@ def run(script_name, description):
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--case", action="append", help="name of a case; default all")
-    parser.add_argument("--out", default=os.path.join(here, "traces", script.FRAMEWORK))
+    parser.add_argument("--out", default=os.path.join(here, "traces", script.FRAMEWORK), help="folder of the recordings")
     arguments = parser.parse_args()
     os.makedirs(arguments.out, exist_ok=True)
     cases = [one for one in script.CASES if arguments.case is None or one["name"] in arguments.case]

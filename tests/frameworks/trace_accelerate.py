@@ -11,7 +11,7 @@ import os
 import torch
 import torch.distributed as dist
 
-from recorder import AXES, MODEL, SEQUENCE, Recorder, case, run, storage_of, tokens_of, watch
+from recorder import AXES, MODEL, SEQUENCE, Recorder, case, gradient_bytes_of, run, storage_of, tokens_of, watch
 
 FRAMEWORK = "accelerate"
 PACKAGES = ("accelerate", "torch", "transformers")
@@ -21,11 +21,13 @@ CASES = [
     case("shard4_fp32", dict(dp_shard=4), precision="fp32", load="fp32"),
     case("shard4_recompute", dict(dp_shard=4), recompute="full"),
     case("shard4_accumulate", dict(dp_shard=4), grad_accum=2),
+    case("shard4_accumulate_sync", dict(dp_shard=4), grad_accum=2, sync_each_batch=True),
     case("shard4_keep", dict(dp_shard=4), reshard=False),
     case("shard4_tied", dict(dp_shard=4), model=dict(tie_word_embeddings=True)),
     case("shard4_tied_ram_efficient", dict(dp_shard=4), model=dict(tie_word_embeddings=True), ram_efficient=True),
     case("replicate2_shard2", dict(dp_replicate=2, dp_shard=2)),
     case("replicate2_shard2_accumulate", dict(dp_replicate=2, dp_shard=2), grad_accum=2),
+    case("replicate2_shard2_accumulate_sync", dict(dp_replicate=2, dp_shard=2), grad_accum=2, sync_each_batch=True),
     case("tp2", dict(tp=2)),
     case("tp2_fp32", dict(tp=2), precision="fp32", load="fp32"),
     case("tp2_autocast", dict(tp=2), load="fp32"),
@@ -49,8 +51,8 @@ CASES = [
 
 # ---------------------------------------------------------------------------------------------- the step
 
-def read_to_cpu(safe_open, file, framework, device="cpu"):
-    return safe_open(file, framework=framework, device="cpu")
+def read_to_cpu(safe_open, file, framework, device="cpu", **more):
+    return safe_open(file, framework=framework, device="cpu", **more)
 
 
 def prepared(case, folder):
@@ -61,7 +63,8 @@ def prepared(case, folder):
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState, PartialState
     from accelerate.parallelism_config import ParallelismConfig
-    from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin, TorchContextParallelConfig
+    from accelerate.utils import (DistributedType, FullyShardedDataParallelPlugin, GradientAccumulationPlugin,
+                                  TorchContextParallelConfig)
     from transformers import AutoModelForCausalLM
 
     AcceleratorState._reset_state(reset_partial_state=True)
@@ -84,16 +87,22 @@ def prepared(case, folder):
             transformer_cls_names_to_wrap=["LlamaDecoderLayer"], activation_checkpointing=case["recompute"] == "full",
             cpu_ram_efficient_loading=case["ram_efficient"])
     mixed = case["precision"] == "bf16" and (plugin or case["load"] == "fp32")
+    accumulation = GradientAccumulationPlugin(num_steps=case["grad_accum"], sync_each_batch=case["sync_each_batch"])
     accelerator = Accelerator(cpu=True, mixed_precision="bf16" if mixed else "no", parallelism_config=config,
-                              fsdp_plugin=plugin, gradient_accumulation_steps=case["grad_accum"])
+                              fsdp_plugin=plugin, gradient_accumulation_plugin=accumulation)
     dtype = torch.bfloat16 if case["load"] == "bf16" else torch.float32
     options = dict(dtype=dtype, use_cache=False, attn_implementation="sdpa")
     if mesh.get("tp", 1) > 1:
         options.update(tp_plan="auto", device_mesh=accelerator.torch_device_mesh)
     model = AutoModelForCausalLM.from_pretrained(folder, **options)
     model.train()
+    prepare_model(case, model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     return accelerator, *accelerator.prepare(model, optimizer)
+
+
+def prepare_model(case, model):
+    """For frameworks that go on from here."""
 
 
 def batches_of(case):
@@ -113,6 +122,7 @@ def average_loss(accelerator, loss):
 
 def train_step(case, accelerator, model, optimizer, recorder):
     """One optimizer step as in nd_parallel.py, with clipping at norm 1."""
+    kept = []
     for micro, batch in enumerate(batches_of(case)):
         recorder.micro, recorder.phase, recorder.place = micro, "forward", ""
         buffers = list(batch.values())
@@ -128,9 +138,10 @@ def train_step(case, accelerator, model, optimizer, recorder):
                 norm = accelerator.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             gradients = sorted({str(p.grad.dtype) for p in model.parameters() if p.grad is not None})
+            kept.append(gradient_bytes_of(model))
             optimizer.zero_grad()
     mean = average_loss(accelerator, loss.detach().float().clone())
-    return mean.item(), None if norm is None else float(norm), gradients
+    return mean.item(), None if norm is None else float(norm), gradients, kept
 
 
 def traced(case, folder, current):
@@ -149,7 +160,7 @@ def traced(case, folder, current):
         second = train_step(case, accelerator, model, optimizer, recorder)
     return dict(events=recorder.events, first_events=first_events, losses=[first[0], second[0]],
                 norms=[first[1], second[1]], gradient_dtypes=second[2], most_unsharded=recorder.most_unsharded,
-                storage=storage_of(model, optimizer))
+                storage=storage_of(model, optimizer), kept_per_layer=recorder.kept_per_layer(), gradient_bytes=second[3])
 
 
 def save_model(folder, overrides):

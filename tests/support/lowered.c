@@ -20,7 +20,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .cp_rotate = request->cp_rotate,
                       .fused = request->eager ? FUSED_EAGER : target->default_fused,
                       .fp8_recipe = request->fp8_recipe,
-                      .bf16_master = request->bf16_master,
+                      .bf16_master = request->bf16_master || (target->bf16_weights && request->bf16),
                       .reduce_dtype = request->reduce_dtype,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16

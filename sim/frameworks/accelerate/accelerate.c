@@ -7,9 +7,10 @@
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/pytorch.h"
 
-const TargetVersion accelerate_1_14 = {
+static const TargetVersion accelerate_1_14 = {
     .version = "1.14",
     .extends = &pytorch_fsdp,
+    .until = "2026-09",
     .evidence = "unvalidated",
     .settings = SETTINGS(
         SET(tp_flavour, TP_HF),  // transformers' plan: each projection reduces its own input gradient (3.3)
@@ -33,8 +34,17 @@ const TargetVersion accelerate_1_14 = {
                                                    // at 80 % (accuracy-notes.md 1.1, uncalibrated)
 };
 
+// tests/frameworks/traces/accelerate-1.15.
+static const TargetVersion accelerate_1_15 = {
+    .version = "1.15",
+    .extends = &accelerate_1_14,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(SET(recompute_flavour, RECOMPUTE_BLOCK),  // fsdp2_apply_ac wraps the layer itself (PR #4172)
+                         SET(cp_full_attention, true)),            // _attach_context_parallel_hooks refuses others
+};
+
 // Before PR #4015.
-static const TargetVersion accelerate_1_13 = {
+const TargetVersion accelerate_1_13 = {
     .version = "1.13",
     .extends = &accelerate_1_14,
     .evidence = "unvalidated",
@@ -88,7 +98,8 @@ static const LogPattern logs[] = {
 
 const Framework framework_accelerate = {
     .name = "accelerate",
-    .versions = (const TargetVersion *const[]){&accelerate_1_14, &accelerate_1_13, &accelerate_1_0, NULL},
+    .versions =
+        (const TargetVersion *const[]){&accelerate_1_15, &accelerate_1_14, &accelerate_1_13, &accelerate_1_0, NULL},
     .refuse = transformers_refuse,
     .formats =
         (const ExportFormat *const[]){&export_accelerate_yaml, &export_accelerate_python, &export_hf_trainer, NULL},

@@ -4,7 +4,7 @@
 
 #include "sim/frameworks/framework.h"
 
-extern const TargetVersion accelerate_1_14;
+extern const TargetVersion accelerate_1_13;
 
 // Models whose tensor parallelism transformers has not.
 const char *transformers_refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);

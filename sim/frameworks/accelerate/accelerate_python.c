@@ -103,10 +103,10 @@ static void accelerate_python_write(const ConfigJob *job, FILE *out) {
 
 const ExportFormat export_accelerate_python = {
     .name = "accelerate-python",
-    .target = "accelerate@1.14",
-    .also = "1.13",
+    .target = "accelerate@1.15",
+    .also = "1.14 1.13",
     .file_name = "parallel_accelerate.py",
-    .versions = "accelerate >= 1.12 (checked with 1.14); torch >= 2.6",
+    .versions = "accelerate >= 1.12 (checked with 1.15); torch >= 2.6",
     .comment = "# ",
     .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
     .recomputes = EXPORT_NONE | EXPORT_FULL,

@@ -443,10 +443,10 @@ static void launch_accelerate(const ConfigJob *job, const char *program, FILE *o
 
 const ExportFormat export_accelerate_yaml = {
     .name = "accelerate-yaml",
-    .target = "accelerate@1.14",
-    .also = "1.13",
+    .target = "accelerate@1.15",
+    .also = "1.14 1.13",
     .file_name = "accelerate.yaml",
-    .versions = "accelerate >= 1.12 (checked with 1.14); torch >= 2.6",
+    .versions = "accelerate >= 1.12 (checked with 1.15); torch >= 2.6",
     .comment = "# ",
     .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
     .recomputes = EXPORT_NONE | EXPORT_FULL,

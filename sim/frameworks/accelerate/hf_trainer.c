@@ -73,8 +73,8 @@ static void hf_trainer_write(const ConfigJob *job, FILE *out) {
 
 const ExportFormat export_hf_trainer = {
     .name = "hf-trainer",
-    .target = "accelerate@1.14",
-    .also = "1.13",
+    .target = "accelerate@1.15",
+    .also = "1.14 1.13",
     .file_name = "trainer_arguments.py",
     .versions = "transformers >= 4.56 (checked with 4.57), accelerate >= 1.12; torch >= 2.6",
     .comment = "# ",

@@ -63,7 +63,7 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
 const ExportFormat export_automodel_yaml = {
     .name = "automodel",
     .target = "accelerate@1.14",
-    .also = "1.13",
+    .also = "1.15 1.13",
     .file_name = "automodel.yaml",
     .versions = "nemo-automodel 0.7",
     .comment = "# ",

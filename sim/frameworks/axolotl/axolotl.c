@@ -1,4 +1,5 @@
-// axolotl: accelerate underneath, with its ParallelismConfig (2.2), context parallelism by ring-flash-attn.
+// axolotl: accelerate 1.13 underneath, which 0.18 and 0.19 pin, with its ParallelismConfig (2.2), a preparation of
+// FSDP2 of its own (monkeypatch/accelerate/fsdp2.py), and context parallelism by ring-flash-attn.
 
 #include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/axolotl/axolotl_files.h"
@@ -6,18 +7,28 @@
 
 static const TargetVersion axolotl_0_18 = {
     .version = "0.18",
-    .extends = &accelerate_1_14,
+    .extends = &accelerate_1_13,
     .evidence = "unvalidated",
     .settings = SETTINGS(
+        // Weights are loaded as bf16 (utils/config: torch_dtype) and never upcast: neither its fsdp2_prepare_model nor
+        // accelerate 1.13, whose upcast drops its result (axolotl issue #3154).
+        SET(bf16_weights, true),
+        SET(recompute_flavour, RECOMPUTE_BLOCK),  // gradient_checkpointing: a layer's input is all that stays
+        // Fused AdamW, its default: weight, gradient and moments read, all but the gradient written, of 4 or 2 bytes.
+        SET(runtime.optimizer_bytes_per_parameter, 28.0), SET(bf16_optimizer_bytes_per_parameter, 14.0),
+        SET(optimizer_temporary_bytes_per_parameter, 0.0),
         SET(zigzag, false),          // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (2.2)
         SET(cp_scatters, true),      // llama3_flash_attn_varlen.py of ring-flash-attention: reduce_scatter_tensor
         SET(always_reshards, true),  // its setup_fsdp_envs hands on only true, and accelerate's default is true
         SET(runtime.relative_uncertainty, 0.15)),  // estimated: accelerate's, and no run of its own to compare with
 };
 
+static const TargetVersion axolotl_0_19 = {
+    .version = "0.19", .extends = &axolotl_0_18, .evidence = "unvalidated", .settings = SAME_SETTINGS};
+
 const Framework framework_axolotl = {
     .name = "axolotl",
-    .versions = (const TargetVersion *const[]){&axolotl_0_18, NULL},
+    .versions = (const TargetVersion *const[]){&axolotl_0_19, &axolotl_0_18, NULL},
     .refuse = transformers_refuse,
     .formats = (const ExportFormat *const[]){&export_axolotl_yaml, NULL},
     .config = &import_axolotl,

@@ -40,8 +40,9 @@ static bool cuts_sequences(const ConfigJob *job) {
     return export_axis(job, AXIS_CP) > 1;
 }
 
-static bool checkpoints_itself(const ConfigJob *job) {  // there is no FSDP to do it
-    return !export_shards(job) && job->plan->recompute == RECOMPUTE_FULL;
+static bool never(const ConfigJob *job) {
+    (void)job;
+    return false;
 }
 
 static const char *kernel(const ConfigJob *job) {
@@ -74,10 +75,10 @@ const ConfigKey axolotl_keys[AXOLOTL_KEYS + 1] = {
     [AXOLOTL_WRAP] = {"fsdp_config.auto_wrap_policy", .literal = "TRANSFORMER_BASED_WRAP", .when = export_shards},
     [AXOLOTL_LAYER] = {"fsdp_config.transformer_layer_cls_to_wrap", .text = layer_class, .when = export_shards},
     [AXOLOTL_RESHARD] = {"fsdp_config.reshard_after_forward", .literal = "true", .when = export_shards},
-    [AXOLOTL_FSDP_CHECKPOINT] = {"fsdp_config.activation_checkpointing", .text = checkpoints, .when = export_shards},
+    [AXOLOTL_FSDP_CHECKPOINT] = {"fsdp_config.activation_checkpointing", .when = never},  // only read: it wraps twice
     [AXOLOTL_OFFLOAD] = {"fsdp_config.offload_params", .literal = "false", .when = export_shards},
     [AXOLOTL_STATE_DICT] = {"fsdp_config.state_dict_type", .literal = "SHARDED_STATE_DICT", .when = export_shards},
-    [AXOLOTL_CHECKPOINT] = {"gradient_checkpointing", .literal = "true", .when = checkpoints_itself},
+    [AXOLOTL_CHECKPOINT] = {"gradient_checkpointing", .text = checkpoints},
 };
 
 // ---- the format
@@ -132,6 +133,7 @@ const ExportFormat export_axolotl_yaml = {
     .recomputes = EXPORT_NONE | EXPORT_FULL,
     .attentions = EXPORT_FLASH | EXPORT_BIT(ATTENTION_EAGER),
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    .bf16_master = true,
     .refuse = axolotl_refuse,
     .write = axolotl_write,
     .launch = launch_torchrun,

@@ -88,7 +88,7 @@ Test(export_files, what_a_format_cannot_express_is_refused_in_a_sentence) {
     } cases[] = {
         {"accelerate-yaml", "accelerate", "--as accelerate-python", PLAN(1, 1, 1, 8, .fused = FUSED_EAGER)},
         {"accelerate-yaml", "accelerate", "rank-order default", reordered},
-        {"accelerate-yaml", "torchtitan", "--target accelerate@1.14", PLAN(1, 8, 1, 1, .zero = 3)},
+        {"accelerate-yaml", "torchtitan", "--target accelerate@1.15", PLAN(1, 8, 1, 1, .zero = 3)},
         {"accelerate-yaml", "accelerate", "whole nodes of 8", PLAN(1, 12, 1, 1, .zero = 3, .fused = FUSED_EAGER)},
         {"accelerate-python", "accelerate", "--fused fused", PLAN(1, 8, 1, 1, .zero = 3, .fused = FUSED_FUSED)},
         {"accelerate-yaml",

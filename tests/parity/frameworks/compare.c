@@ -131,6 +131,15 @@ Held program_holds(const StepProgram *program) {
         const Unit *unit = &program->units[u];
         held.master_bytes += buffer_bytes(program, unit->master);
         held.moment_bytes += buffer_bytes(program, unit->moment1) + buffer_bytes(program, unit->moment2);
+        held.gradient_shard_bytes += buffer_bytes(program, unit->gradient_shard);
+        const int32_t full = unit->gradient_full;
+        held.whole_gradient_bytes +=
+            full >= 0 && program->buffers[full].slots == unit->instances ? buffer_bytes(program, full) : 0;
+    }
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        const Buffer *buffer = &program->buffers[b];
+        held.kept_bytes_per_layer +=
+            buffer->role == ROLE_ACTIVATION && buffer->slots >= program->layers ? buffer->slot_bytes : 0;
     }
     return held;
 }

@@ -34,6 +34,9 @@ int64_t trace_bytes(const EventList *list, const char *phase, const char *kind);
 
 typedef struct Held {
     int64_t master_bytes, moment_bytes;
+    int64_t gradient_shard_bytes;  // when the last micro-step has ended
+    int64_t whole_gradient_bytes;  // between micro-steps
+    int64_t kept_bytes_per_layer;  // of activations, for backward
 } Held;
 
 Held program_holds(const StepProgram *program);

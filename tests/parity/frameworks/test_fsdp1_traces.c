@@ -37,16 +37,16 @@ Test(fsdp1_traces, a_step_issues_the_same_collectives_in_the_same_order) {
         {"the loss is summed by the caller", loss_is_summed_elsewhere, always},
         {"replicas alone are reduced in bf16", replicas_alone_are_reduced_in_bf16, is_replicas_alone},
     };
-    traces_compare(&(Comparison){"fsdp1", always, known, sizeof known / sizeof known[0], 11});
+    traces_compare(&(Comparison){"fsdp1-2.0", always, known, sizeof known / sizeof known[0], 11});
 }
 
 Test(fsdp1_traces, parameters_and_moments_of_a_rank_have_the_bytes_of_the_program) {
     static char names[MAX_TRACES][TRACE_NAME];
     static Trace trace;
-    const int count = trace_names("fsdp1", names, MAX_TRACES);
+    const int count = trace_names("fsdp1-2.0", names, MAX_TRACES);
     for (int i = 0; i < count; i++) {
         Arena arena = {0};
-        trace_read("fsdp1", names[i], &trace);
+        trace_read("fsdp1-2.0", names[i], &trace);
         const StepProgram program = lowered(&arena, trace.request);
         const Held held = program_holds(&program);
         cr_assert_eq(trace.parameter_bytes, held.master_bytes, "%s", names[i]);

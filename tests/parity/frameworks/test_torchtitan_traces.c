@@ -89,7 +89,7 @@ Test(torchtitan_traces, a_step_issues_the_same_collectives_in_the_same_order) {
         // every tenth step
         {"the loss is summed when it is logged", loss_is_summed_elsewhere, trace_is_sharded},
     };
-    traces_compare(&(Comparison){"torchtitan", is_compared, known, sizeof known / sizeof known[0], 15});
+    traces_compare(&(Comparison){"torchtitan-0.2", is_compared, known, sizeof known / sizeof known[0], 15});
 }
 
 static int64_t gradient_bytes(const EventList *list, int micro_batch) {
@@ -107,7 +107,7 @@ Test(torchtitan_traces, replicas_alone_reduce_all_gradients_on_every_micro_step)
     static Trace trace;
     static EventList ours;
     Arena arena = {0};
-    trace_read("torchtitan", "replicate4_accumulate", &trace);
+    trace_read("torchtitan-0.2", "replicate4_accumulate", &trace);
     const StepProgram program = lowered(&arena, trace.request);
     trace_of_program(&program, &ours);
     for (int micro_batch = 0; micro_batch < 2; micro_batch++) {

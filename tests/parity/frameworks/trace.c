@@ -90,12 +90,32 @@ static Recompute recompute_of(const json_t *root) {
     return (Recompute)choice;
 }
 
-// no_sync is what transformers' Trainer does over FSDP version 1: a target of its own.
-static const char *target_of(const json_t *root, const char *framework) {
-    if (strcmp(framework, "fsdp1") == 0) {
-        return json_is_true(json_object_get(root, "no_sync")) ? "accelerate@1.0" : "fsdp1";
+// "accelerate-1.15" holds target accelerate@1.15. no_sync is what transformers' Trainer does over FSDP version 1: a
+// target of its own.
+static void target_of(const json_t *root, const char *folder, char out[TRACE_TEXT]) {
+    if (strncmp(folder, "fsdp1", strlen("fsdp1")) == 0 && json_is_true(json_object_get(root, "no_sync"))) {
+        folder = "accelerate-1.0";
     }
-    return strcmp(framework, "torchtitan") == 0 ? "torchtitan@0.2" : framework;
+    set_text(out, folder);
+    char *dash = strrchr(out, '-');
+    cr_assert_not_null(dash, "folder %s names no version", folder);
+    *dash = '@';
+}
+
+static int64_t number_or(const json_t *object, const char *key, int64_t fallback) {
+    const json_t *value = json_object_get(object, key);
+    return json_is_integer(value) ? json_integer_value(value) : fallback;
+}
+
+static void read_live(const json_t *root, Trace *trace) {
+    const json_t *gradients = json_object_get(root, "gradient_bytes");
+    trace->kept_bytes_per_layer = number_or(root, "kept_bytes_per_layer", -1);
+    trace->gradient_count = (int)json_array_size(gradients);
+    cr_assert_leq(trace->gradient_count, TRACE_MAX_STEPS);
+    for (int i = 0; i < trace->gradient_count; i++) {
+        trace->whole_gradient_bytes[i] = number_of(json_array_get(gradients, (size_t)i), "whole");
+        trace->shard_gradient_bytes[i] = number_of(json_array_get(gradients, (size_t)i), "shards");
+    }
 }
 
 static void read_plan(const json_t *root, Trace *trace, const char *framework) {
@@ -111,10 +131,11 @@ static void read_plan(const json_t *root, Trace *trace, const char *framework) {
     const json_t *whole = json_object_get(root, "most_unsharded_layers");
     trace->most_whole_layers = json_is_null(whole) ? -1 : (int)json_integer_value(whole);
     trace->loads_bf16 = strcmp(text_of(root, "load"), "bf16") == 0;
+    target_of(root, framework, trace->target);
     const bool keeps = !flag_of(root, "reshard");
     trace->request = (LoweredRequest){
         .model = "tiny",
-        .target = target_of(root, framework),
+        .target = trace->target,
         .mesh = trace->mesh,
         .seq = (int)number_of(root, "seq"),
         .micro_batch = (int)number_of(root, "micro_batch"),
@@ -160,6 +181,8 @@ void trace_read(const char *framework, const char *name, Trace *trace) {
     snprintf(trace->name, sizeof trace->name, "%s", name);
     read_plan(root, trace, framework);
     read_storage(json_object_get(root, "storage"), trace);
+    read_live(root, trace);
+    trace->syncs_each_batch = json_is_true(json_object_get(root, "sync_each_batch"));
     const json_t *events = json_object_get(root, "events");
     trace->list.count = (int)json_array_size(events);
     cr_assert_leq(trace->list.count, TRACE_MAX_EVENTS);

@@ -8,7 +8,7 @@
 
 #include "tests/support/lowered.h"
 
-enum { TRACE_TEXT = 32, TRACE_NAME = 64, TRACE_MAX_EVENTS = 512 };
+enum { TRACE_TEXT = 32, TRACE_NAME = 64, TRACE_MAX_EVENTS = 512, TRACE_MAX_STEPS = 4 };
 
 typedef struct TraceEvent {
     int micro_batch;
@@ -30,16 +30,21 @@ typedef struct Trace {
     char name[TRACE_NAME];
     LoweredRequest request;     // the same model and plan for lowered()
     char mesh[4 * TRACE_TEXT];  // where request.mesh points
+    char target[TRACE_TEXT];    // where request.target points
     Mesh sizes;
     bool loads_bf16;  // from_pretrained(dtype=bfloat16)
+    bool syncs_each_batch;
     int layers;
     int most_whole_layers;  // decoder layers whose parameters were whole at the same time; -1 = not recorded
     int64_t parameter_bytes, moment_bytes;  // of rank 0
     char parameter_dtype[TRACE_TEXT];
+    int64_t kept_bytes_per_layer;  // what a layer leaves for backward; -1 = not recorded
+    int gradient_count;            // micro-steps after which gradients were counted; 0 = not recorded
+    int64_t whole_gradient_bytes[TRACE_MAX_STEPS], shard_gradient_bytes[TRACE_MAX_STEPS];
     EventList list;
 } Trace;
 
-// Names of the traces of a framework ("accelerate"), sorted; fails the test when there is none.
+// Names of the traces in a folder ("accelerate-1.15"), sorted; fails the test when there is none.
 int trace_names(const char *framework, char names[][TRACE_NAME], int capacity);
 
 // Fails the test when the file is not a trace of the preset "tiny".

@@ -114,8 +114,8 @@ Test(run_case, without_a_version_the_default_one_is_taken) {
 
 Test(run_case, a_run_older_than_a_version_is_of_the_one_before) {
     const char *line = run_line(&arena, (RunLine){.target = "accelerate"});
-    const char *const dates[] = {"2024-10-02", "2024-10", "2025-04-02", ""};
-    const char *const versions[] = {"1.0", "1.0", "1.14", "1.14"};
+    const char *const dates[] = {"2024-10-02", "2024-10", "2025-04-02", "2026-09-20", ""};
+    const char *const versions[] = {"1.0", "1.0", "1.14", "1.15", "1.15"};
     for (size_t i = 0; i < sizeof dates / sizeof dates[0]; i++) {
         const char *text = arena_format(&arena, "date,%s%s,%s", RUNS_HEADER, dates[i], line);
         const RunFile file = run_file_of(&arena, text);

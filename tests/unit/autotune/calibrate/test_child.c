@@ -155,8 +155,8 @@ Test(calibration_child, of_a_framework_leaves_the_machine_s_numbers_alone) {
     arena_free(&arena);
     make_child("accelerate");
     cr_assert_eq(child.target_count, 1);
-    cr_assert_str_eq(child.targets[0].name, "accelerate@1.14");
-    cr_assert_eq(row("targets.accelerate@1_14.collective_share")->grade, GRADE_FITTED);
+    cr_assert_str_eq(child.targets[0].name, "accelerate@1.15");
+    cr_assert_eq(row("targets.accelerate@1_15.collective_share")->grade, GRADE_FITTED);
     cr_assert_float_eq(child.accelerator.gemm[DTYPE_BF16].sustained_flop_per_s,
                        generated.base.accelerator.gemm[DTYPE_BF16].sustained_flop_per_s, 0);
     cr_assert_float_eq(child.relative_uncertainty, generated.base.relative_uncertainty, 0);

@@ -16,12 +16,13 @@ static const Target *find(const char *name) {
 }
 
 Test(target, a_name_alone_means_the_default_version) {
-    cr_assert_str_eq(find("accelerate")->version, "1.14");
+    cr_assert_str_eq(find("accelerate")->version, "1.15");
     cr_assert_str_eq(find("ndtune")->name, "ndtune");
 }
 
 Test(target, a_version_may_be_named) {
-    cr_assert_eq(find("accelerate@1.14"), find("accelerate"));
+    cr_assert_eq(find("accelerate@1.15"), find("accelerate"));
+    cr_assert_str_eq(find("accelerate@1.14")->version, "1.14");
 }
 
 // Every row of the table: what is known.
@@ -55,13 +56,13 @@ static void check_unknown(const char *name, const char *hint) {
 
 Test(target, a_version_that_is_not_modelled_is_refused_with_those_that_are) {
     check_refused("accelerate@1.9",
-                  "target accelerate: version \"1.9\" is not modelled; available: accelerate@1.14, accelerate@1.13, "
-                  "accelerate@1.0",
+                  "target accelerate: version \"1.9\" is not modelled; available: accelerate@1.15, accelerate@1.14, "
+                  "accelerate@1.13, accelerate@1.0",
                   "");
-    check_refused(
-        "accelerate@",
-        "target accelerate: version \"\" is not modelled; available: accelerate@1.14, accelerate@1.13, accelerate@1.0",
-        "");
+    check_refused("accelerate@",
+                  "target accelerate: version \"\" is not modelled; available: accelerate@1.15, accelerate@1.14, "
+                  "accelerate@1.13, accelerate@1.0",
+                  "");
 }
 
 Test(target, an_unknown_name_gets_the_list_and_a_suggestion) {
@@ -80,10 +81,10 @@ Test(target, what_a_tool_trains_by_is_told_by_every_framework_that_knows_it) {
 }
 
 Test(target, the_rows_that_people_name_are_there) {
-    static const char *const named[] = {"accelerate@1.14", "accelerate@1.13", "accelerate@1.0", "ndtune@1",
-                                        "axolotl@0.18",    "torchtitan@0.2",  "torchtitan@0.0", "torchtitan@0.1",
-                                        "torchtitan@head", "megatron@core",   "megatron@2022",  "nanotron@0.4",
-                                        "deepspeed@0.19",  "fsdp1@2.0"};
+    static const char *const named[] = {"accelerate@1.15", "accelerate@1.14", "accelerate@1.13", "accelerate@1.0",
+                                        "ndtune@1",        "axolotl@0.19",    "axolotl@0.18",    "torchtitan@0.2",
+                                        "torchtitan@0.0",  "torchtitan@0.1",  "torchtitan@head", "megatron@core",
+                                        "megatron@2022",   "nanotron@0.4",    "deepspeed@0.19",  "fsdp1@2.0"};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         find(named[i]);
     }

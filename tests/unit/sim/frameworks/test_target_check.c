@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "sim/frameworks/target.h"
+#include "sim/frameworks/target_choices.h"
 #include "tests/support/sizes.h"
 
 static Arena arena;
@@ -295,9 +296,40 @@ Test(target_check, parameters_cannot_be_kept_where_the_configuration_says_always
     TrainPlan plan = plan_of(axolotl, 1, 8, 1, 1);
     plan.zero = 3;
     plan.reshard = RESHARD_NEVER;
+    plan.bf16_master = true;
     check_legal(accelerate, &plan);
     check_reason(axolotl, &plan,
                  "axolotl frees gathered parameters after forward whatever its file says: use reshard always");
+}
+
+Test(target_check, who_trains_in_the_format_that_it_loads_has_no_fp32_masters) {
+    const Target *axolotl;
+    Error error = {0};
+    cr_assert_eq(target_find("axolotl", &axolotl, &error), STATUS_OK);
+    TrainPlan plan = plan_of(axolotl, 1, 8, 1, 1);
+    check_reason(axolotl, &plan,
+                 "axolotl trains in the number format that it loads, without fp32 masters: use master weights bf16");
+    cr_assert_eq(target_usual(axolotl, &plan, PLAN_MASTER_WEIGHTS), true);
+    cr_assert_eq(target_usual(accelerate, &plan, PLAN_MASTER_WEIGHTS), false);
+    plan.bf16_master = true;
+    check_legal(axolotl, &plan);
+    plan.precision = DTYPE_FP32;
+    cr_assert_eq(target_usual(axolotl, &plan, PLAN_MASTER_WEIGHTS), false);
+}
+
+// accelerate 1.15, big_modeling.py: _attach_context_parallel_hooks.
+Test(target_check, a_sliding_window_is_not_split_along_the_sequence_where_masks_are_dropped) {
+    const Target *older;
+    Error error = {0};
+    cr_assert_eq(target_find("accelerate@1.14", &older, &error), STATUS_OK);
+    cr_assert_eq(model_find("mistral-7b", NULL, &model, &error), STATUS_OK);
+    const TrainPlan plan = plan_of(accelerate, 1, 4, 4, 1);
+    check_reason(accelerate, &plan,
+                 "accelerate refuses cp=4 for mistral-7b, whose attention slides over 4096 tokens: its context "
+                 "parallelism has full causal attention only; use cp=1");
+    check_legal(older, &plan);
+    const TrainPlan whole = plan_of(accelerate, 1, 16, 1, 1);
+    check_legal(accelerate, &whole);
 }
 
 Test(target_check, bf16_reductions_are_refused_where_the_target_has_none) {
