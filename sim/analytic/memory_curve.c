@@ -44,11 +44,16 @@ static bool below(const MemoryPlane *a, const MemoryPlane *b) {
            a->sequence_bytes <= b->sequence_bytes;
 }
 
-// Keeps the planes that no other one covers everywhere.
-static void add_plane(MemoryCurve *curve, const MemoryPlane *plane) {
+// Keeps the planes that no other one covers everywhere. *covering: one that covered the moment before, and mostly covers
+// this one too.
+static void add_plane(MemoryCurve *curve, const MemoryPlane *plane, int32_t *covering) {
+    if (*covering < curve->count && below(plane, &curve->planes[*covering])) {
+        return;
+    }
     int32_t kept = 0;
     for (int32_t i = 0; i < curve->count; i++) {
         if (below(plane, &curve->planes[i])) {
+            *covering = i;
             return;
         }
     }
@@ -59,6 +64,7 @@ static void add_plane(MemoryCurve *curve, const MemoryPlane *plane) {
     }
     curve->planes[kept] = *plane;
     curve->count = kept + 1;
+    *covering = kept;
 }
 
 static Status join_samples(const Sample samples[3], const Spread *spread, Arena *arena, MemoryCurve *curve,
@@ -69,10 +75,11 @@ static Status join_samples(const Sample samples[3], const Spread *spread, Arena 
     }
     MemoryPlane *planes = ARENA_UNCLEARED(arena, MemoryPlane, samples[0].count + 1);
     curve->planes = planes;
+    int32_t covering = 0;
     for (int32_t i = 0; i < samples[0].count; i++) {
         const MemoryPlane plane = plane_through(spread, samples[0].moments[i].bytes, samples[1].moments[i].bytes,
                                                 samples[2].moments[i].bytes);
-        add_plane(curve, &plane);
+        add_plane(curve, &plane, &covering);
     }
     return STATUS_OK;
 }

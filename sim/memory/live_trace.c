@@ -7,6 +7,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/memory/slot_cells.h"
+#include "sim/step/slots.h"
 
 typedef struct Structure {
     uint64_t *words;
@@ -111,6 +112,21 @@ static const LiveTrace *known_trace(const LiveTraces *traces, const Structure *s
     return NULL;
 }
 
+// With reach r, layers 0 .. r+1 from either end touch at most 2r+1 layers from it, and the slot of layer 2r+2 stands for
+// the middle.
+static int32_t *slots_of_lifetimes(const ProgramCut *cut, const Lifetimes *lifetimes, Arena *arena) {
+    int32_t *slots = ARENA_UNCLEARED(arena, int32_t, lifetimes->count + 1);
+    for (int32_t i = 0; i < lifetimes->count; i++) {
+        const SlotLifetime *row = &lifetimes->rows[i];
+        slots[i] = 1;
+        if (cut->per_layer[row->buffer]) {
+            const int32_t layer = row->slot % buffer_layer_slots(&cut->program.buffers[row->buffer]);
+            slots[i] += layer == 2 * cut->reach + 2 ? cut->removed_layers : 0;
+        }
+    }
+    return slots;
+}
+
 static void make_trace(const StepProgram *program, const CutOptions *options, const OperandCells *cells, Arena *arena,
                        Arena *scratch, LiveTrace *trace) {
     ProgramCut cut;
@@ -124,8 +140,7 @@ static void make_trace(const StepProgram *program, const CutOptions *options, co
     lifetimes_of_cells(&cut.program, cells, trace->instances, trace->count, scratch, &trace->lifetimes);
     trace->lifetimes.rows = memcpy(ARENA_UNCLEARED(arena, SlotLifetime, trace->lifetimes.count + 1),
                                    trace->lifetimes.rows, (size_t)trace->lifetimes.count * sizeof(SlotLifetime));
-    trace->per_layer = memcpy(ARENA_UNCLEARED(arena, bool, program->buffer_count + 1), cut.per_layer,
-                              (size_t)program->buffer_count * sizeof(bool));
+    trace->slots = slots_of_lifetimes(&cut, &trace->lifetimes, arena);
     trace->layers = cut.program.layers;
     trace->removed_layers = cut.removed_layers;
     trace->reach = cut.reach;

@@ -10,9 +10,9 @@ typedef struct LiveTrace {
     StepInstance *instances;
     int32_t count;
     Lifetimes lifetimes;
+    int32_t *slots;                  // of each lifetime: 1, and those of the layers left out that it stands for
     int32_t layers, removed_layers;  // of the cut program; left out of it
     int32_t reach;
-    const bool *per_layer;  // of each buffer (program_cut.h)
 } LiveTrace;
 
 // Traces by structure; "LiveTraces t = {0}" is empty. Everything lives in its own arena; past LIVE_TRACES_BYTES it is

@@ -10,7 +10,6 @@
 
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
-#include "sim/step/slots.h"
 
 typedef struct Trace {
     const StepProgram *program;
@@ -21,27 +20,16 @@ typedef struct Trace {
     double peak_bytes;
 } Trace;
 
-// Layers whose tasks look at first and last layers only: with reach r, layers 0 .. r+1 from either end touch at most
-// 2r+1 layers from it, and the layer 2r+2 stands for the middle.
-static int32_t trace_middle_layer(const LiveTrace *who) {
-    return 2 * who->reach + 2;
-}
-
+// Layers whose tasks look at first and last layers only, whose slots stand for themselves (live_trace.c).
 static bool trace_looks_at(const LiveTrace *who, int32_t layer) {
     const int32_t from_end = who->layers - 1 - layer;
     const int32_t edge = who->reach + 1;
     return who->removed_layers == 0 || layer <= edge || from_end <= edge;
 }
 
-static double lifetime_bytes(const Trace *trace, const SlotLifetime *lifetime) {
-    const LiveTrace *who = trace->who;
-    const Buffer *buffer = &trace->program->buffers[lifetime->buffer];
-    int32_t slots = 1;
-    if (who->per_layer[lifetime->buffer]) {
-        const int32_t layer = lifetime->slot % (buffer_layer_slots(buffer) - who->removed_layers);
-        slots += layer == trace_middle_layer(who) ? who->removed_layers : 0;
-    }
-    return (double)slots * (double)buffer->slot_bytes;
+static double lifetime_bytes(const Trace *trace, int32_t lifetime) {
+    const int32_t buffer = trace->who->lifetimes.rows[lifetime].buffer;
+    return (double)trace->who->slots[lifetime] * (double)trace->program->buffers[buffer].slot_bytes;
 }
 
 static void trace_add_up(Trace *trace, Arena *arena) {
@@ -49,7 +37,7 @@ static void trace_add_up(Trace *trace, Arena *arena) {
     double *change = ARENA_ARRAY(arena, double, who->count + 1);
     for (int32_t i = 0; i < who->lifetimes.count; i++) {
         const SlotLifetime *row = &who->lifetimes.rows[i];
-        const double bytes = lifetime_bytes(trace, row);
+        const double bytes = lifetime_bytes(trace, i);
         change[row->first] += bytes;
         change[row->last + 1] -= bytes;
     }
@@ -129,7 +117,7 @@ static void trace_break_down(const Trace *trace, MemoryBreakdown *breakdown, Are
     }
     for (int32_t i = 0; i < trace->who->lifetimes.count; i++) {
         const SlotLifetime *row = &trace->who->lifetimes.rows[i];
-        bytes[row->buffer] += row->first <= trace->peak && trace->peak <= row->last ? lifetime_bytes(trace, row) : 0;
+        bytes[row->buffer] += row->first <= trace->peak && trace->peak <= row->last ? lifetime_bytes(trace, i) : 0;
     }
     for (int32_t i = 0; i < program->buffer_count; i++) {
         *breakdown_term(breakdown, program->buffers[i].role) += bytes[i];

@@ -204,12 +204,22 @@ static void cut_slots(const Cutter *cutter, StepProgram *program, Arena *arena) 
     program->layers -= cutter->removed;
 }
 
+static bool counts_from_far(const Cutter *cutter, const Task *task) {
+    return 2 * abs(task->layer_guard) > cutter->layers;
+}
+
 // A guard that lets only layers at one end through is counted from the other end.
 static void cut_guards(const Cutter *cutter, StepProgram *program, Arena *arena) {
-    program->tasks = arena_copy(arena, program->tasks, (size_t)program->task_count * sizeof(Task));
+    bool some = false;
     for (int32_t i = 0; i < program->task_count; i++) {
+        some |= counts_from_far(cutter, &program->tasks[i]);
+    }
+    if (some) {
+        program->tasks = arena_copy(arena, program->tasks, (size_t)program->task_count * sizeof(Task));
+    }
+    for (int32_t i = 0; i < program->task_count && some; i++) {
         Task *task = &program->tasks[i];
-        if (2 * abs(task->layer_guard) > cutter->layers) {
+        if (counts_from_far(cutter, task)) {
             task->layer_guard = (int16_t)(task->layer_guard + (task->layer_guard > 0 ? -1 : 1) * cutter->removed);
         }
     }
