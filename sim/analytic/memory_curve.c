@@ -44,8 +44,8 @@ static bool below(const MemoryPlane *a, const MemoryPlane *b) {
            a->sequence_bytes <= b->sequence_bytes;
 }
 
-// Keeps the planes that no other one covers everywhere. *covering: one that covered the moment before, and mostly covers
-// this one too.
+// Keeps the planes that no other one covers everywhere. *covering: one that covered the moment before, and mostly
+// covers this one too.
 static void add_plane(MemoryCurve *curve, const MemoryPlane *plane, int32_t *covering) {
     if (*covering < curve->count && below(plane, &curve->planes[*covering])) {
         return;

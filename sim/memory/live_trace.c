@@ -112,8 +112,8 @@ static const LiveTrace *known_trace(const LiveTraces *traces, const Structure *s
     return NULL;
 }
 
-// With reach r, layers 0 .. r+1 from either end touch at most 2r+1 layers from it, and the slot of layer 2r+2 stands for
-// the middle.
+// With reach r, layers 0 .. r+1 from either end touch at most 2r+1 layers from it, and the slot of layer 2r+2 stands
+// for the middle.
 static int32_t *slots_of_lifetimes(const ProgramCut *cut, const Lifetimes *lifetimes, Arena *arena) {
     int32_t *slots = ARENA_UNCLEARED(arena, int32_t, lifetimes->count + 1);
     for (int32_t i = 0; i < lifetimes->count; i++) {

@@ -12,7 +12,7 @@ function name_of(text, id, at) {
 
 BEGIN {
     count = split("screen_piece settle_piece step_lower overlap_add overlap_contention_make cost_program " \
-                  "live_traces_find engine_run store_transaction", functions, " ")
+                  "live_traces_find engine_run_stages store_transaction", functions, " ")
     split("screen,settle,  lowering (of both),  stretches of compute,  contention,  pricing," \
           "  who is alive (of both),  engine runs,store", parts, ",")
 }
