@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "autotune/prune.h"
+#include "sim/frameworks/target_choices.h"
 
 typedef struct Adviser {
     Predictor predictor;
@@ -36,7 +37,7 @@ static Status try_change(Adviser *adviser, AdviceKind kind, TrainPlan plan, cons
     AdviceReport *report = adviser->report;
     const TuneRequest *request = adviser->predictor.request;
     const char *reason = NULL;
-    plan_canonical(&plan);
+    target_canonical(request->target, &plan);
     const Prediction bare = {.plan = plan};
     if (report->change_count == ADVICE_MAX_CHANGES || seen(report, &plan) ||
         prune(request, &plan, NULL, adviser->arena, &reason) ||
@@ -49,6 +50,23 @@ static Status try_change(Adviser *adviser, AdviceKind kind, TrainPlan plan, cons
     prune(request, &plan, &advice->prediction.memory, adviser->arena, &advice->reason);
     advice->gain = gain_over(&advice->prediction, &report->own);
     report->change_count++;
+    return STATUS_OK;
+}
+
+// Those that the target has a switch for.
+static Status try_syncs(Adviser *adviser, Error *error) {
+    const TuneRequest *request = adviser->predictor.request;
+    const TrainPlan *own = &adviser->report->own.plan;
+    const int now = target_told(request->target, own, PLAN_GRAD_SYNC);
+    for (int value = GRAD_SYNC_EACH; value < GRAD_SYNC_COUNT; value++) {
+        TrainPlan plan = *own;
+        plan.grad_sync = (GradSync)value;
+        if (value != now && plan_field_matters(own, PLAN_GRAD_SYNC) &&
+            target_has_choice(request->target, PLAN_GRAD_SYNC)) {
+            TRY(try_change(adviser, ADVICE_SYNC, plan,
+                           arena_format(adviser->arena, "gradient sync %s", grad_sync_names[value]), error));
+        }
+    }
     return STATUS_OK;
 }
 
@@ -100,12 +118,13 @@ static Status try_choices(Adviser *adviser, Error *error) {
 }
 
 // The same choices on another shape.
-static bool is_other_shape(const TrainPlan *own, const Candidate *candidate) {
+static bool is_other_shape(const Adviser *adviser, const Candidate *candidate) {
+    const TrainPlan *own = &adviser->report->own.plan;
     TrainPlan moved = *own;
     moved.mesh = candidate->plan.mesh;
     moved.grad_accum = candidate->plan.grad_accum;
     moved.zero = candidate->plan.zero;
-    plan_canonical(&moved);
+    target_canonical(adviser->predictor.request->target, &moved);
     char text[PLAN_TEXT_BYTES], other[PLAN_TEXT_BYTES];
     return candidate->state != CANDIDATE_REJECTED && candidate->tokens_per_s > 0 &&
            !mesh_same_shape(&own->mesh, &candidate->plan.mesh) &&
@@ -114,7 +133,6 @@ static bool is_other_shape(const TrainPlan *own, const Candidate *candidate) {
 
 static Status try_meshes(Adviser *adviser, Error *error) {
     const TuneResult *result = adviser->report->result;
-    const TrainPlan *own = &adviser->report->own.plan;
     double below = HUGE_VAL;
     for (int rank = 0; rank < ADVICE_MESHES; rank++) {
         const Candidate *next = NULL;
@@ -123,7 +141,7 @@ static Status try_meshes(Adviser *adviser, Error *error) {
             const bool better =
                 candidate->tokens_per_s < below && (!next || candidate->tokens_per_s > next->tokens_per_s);
             const Prediction bare = {.plan = candidate->plan};
-            if (better && is_other_shape(own, candidate) && adviser->filter->takes(adviser->filter->state, &bare)) {
+            if (better && is_other_shape(adviser, candidate) && adviser->filter->takes(adviser->filter->state, &bare)) {
                 next = candidate;
             }
         }
@@ -179,6 +197,7 @@ static Status run(Adviser *adviser, Error *error) {
     TRY(predict_own(adviser, error));
     if (report->legal) {
         TRY(try_choices(adviser, error));
+        TRY(try_syncs(adviser, error));
         TRY(try_micro_batches(adviser, error));
         TRY(try_meshes(adviser, error));
     }

@@ -14,6 +14,7 @@ typedef enum {
     ADVICE_RECOMPUTE,
     ADVICE_ROTATE,
     ADVICE_ZERO,
+    ADVICE_SYNC,
     ADVICE_KIND_COUNT
 } AdviceKind;
 

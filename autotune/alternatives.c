@@ -8,6 +8,7 @@
 
 #include "autotune/search.h"
 #include "sim/analytic/analytic.h"
+#include "sim/frameworks/target_choices.h"
 
 enum { LARGEST_TIMES = 8, SEQ_LEAST = 512 };
 static const double WORTH_SAYING = 0.02;  // of the tokens per second
@@ -70,13 +71,20 @@ static Status freed_choices(const Ways *ways, const TuneRequest *asked, Error *e
     TuneRequest request = *asked;
     bool fits;
     request.micro_batch = 0;
-    request.asked[PLAN_ZERO] = request.asked[PLAN_RESHARD] = request.asked[PLAN_RECOMPUTE] = TUNE_ANY;
+    request.asked[PLAN_ZERO] = request.asked[PLAN_RESHARD] = request.asked[PLAN_RECOMPUTE] =
+        request.asked[PLAN_GRAD_SYNC] = TUNE_ANY;
     if (request.micro_batch == asked->micro_batch && request.asked[PLAN_ZERO] == asked->asked[PLAN_ZERO] &&
         request.asked[PLAN_RESHARD] == asked->asked[PLAN_RESHARD] &&
-        request.asked[PLAN_RECOMPUTE] == asked->asked[PLAN_RECOMPUTE]) {
+        request.asked[PLAN_RECOMPUTE] == asked->asked[PLAN_RECOMPUTE] &&
+        (request.asked[PLAN_GRAD_SYNC] == asked->asked[PLAN_GRAD_SYNC] ||
+         !target_has_choice(asked->target, PLAN_GRAD_SYNC))) {
         return STATUS_OK;
     }
-    return try_way(ways, &request, "--micro-batch, --zero, --reshard and --recompute auto", &fits, error);
+    return try_way(ways, &request,
+                   asked->asked[PLAN_GRAD_SYNC] == TUNE_ANY
+                       ? "--micro-batch, --zero, --reshard and --recompute auto"
+                       : "--micro-batch, --zero, --reshard, --recompute and --grad-sync auto",
+                   &fits, error);
 }
 
 Status alternatives_that_fit(const TuneRequest *asked, Arena *arena, const char **texts, int *count, Error *error) {

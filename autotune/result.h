@@ -30,6 +30,7 @@ typedef enum {
     SHORTCUT_BEHIND,      // enough plans of the shape that the estimate puts before it were simulated
     SHORTCUT_FAR_SHAPES,  // the estimate puts enough shapes before it
     SHORTCUT_SLICE,       // a rule of prune.c: cut finer than an attention tile, also where the search is exhaustive
+    SHORTCUT_LATE_SYNC,   // the same plan that reduces its gradients once fits with room to spare
     SHORTCUT_COUNT
 } SearchShortcut;
 

@@ -7,6 +7,7 @@
 #include "autotune/prune.h"
 #include "autotune/search_internal.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/target_choices.h"
 
 static const double MEMORY_MARGIN =
     0.02;  // the closed form's memory was seen within 1.2 % of the breakdown (7b, world 32)
@@ -59,6 +60,40 @@ static void reject_larger(SearchWorker *worker, Candidate *candidate, const Cand
     worker->counts.pruned++;
 }
 
+// Reducing once moves the least, and what it needs is memory: where that is there, reducing on each micro-step is at
+// best as fast. tests/property/autotune says by how much this errs.
+static const double WITH_ROOM = 0.85;  // of the limit; above it an allocator begins to retry
+
+static bool reduces_once(const Search *search, const TrainPlan *plan) {
+    return target_grad_sync(search->request->target, plan) == GRAD_SYNC_LAST;
+}
+
+// The candidate before it that reduces once and is the same but for the rank order, if that fits with room; NULL. Takes
+// note of those that reduce once.
+static const Candidate *late_with_room(const Search *search, SearchWorker *worker, ByChoices *late,
+                                       const Candidate *candidate) {
+    const TrainPlan *plan = &candidate->plan;
+    const bool matters = plan_field_matters(plan, PLAN_GRAD_SYNC) && search->request->objective != OBJECTIVE_MEMORY;
+    if (!matters || !search_takes(search->request, SHORTCUT_LATE_SYNC)) {
+        return NULL;
+    }
+    const Candidate **same = slot_of(worker, late, plan, PLAN_BIT(PLAN_GRAD_SYNC));
+    if (reduces_once(search, plan)) {
+        *same = candidate;
+        return NULL;
+    }
+    const bool found = *same && (*same)->state == CANDIDATE_ESTIMATED &&
+                       (*same)->plan.micro_batch == plan->micro_batch &&
+                       (*same)->reserved_bytes <= WITH_ROOM * search->request->memory_limit_bytes;
+    return found ? *same : NULL;
+}
+
+static void reject_earlier(SearchWorker *worker, Candidate *candidate) {
+    candidate->rule = "memory";
+    candidate->reason = "gradients that are reduced once, with the last micro-step, fit with room to spare";
+    worker->counts.pruned++;
+}
+
 static Status estimate_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
     Estimate *estimate = &search->estimates[candidate - search->space.candidates];
     TRY(analytic_estimate(worker->analytic, &candidate->plan, estimate, error));
@@ -85,7 +120,7 @@ static bool is_thriftiest(const TrainPlan *plan) {
 // without accumulation. *far: those that are over memory by far.
 static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape, ByChoices *far, Error *error) {
     int smallest[ACCUMULATIONS] = {0};
-    ByChoices looked = {0};
+    ByChoices looked = {0}, late = {0};
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         const TrainPlan *plan = &candidate->plan;
@@ -94,7 +129,8 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
         const char *reason = NULL;
         const Candidate **looked_at = slot_of(worker, &looked, plan, THRIFT);
         if (*looked_at || plan->micro_batch != *micro_batch || !is_thriftiest(plan) ||
-            prune(search->request, plan, NULL, &worker->arena, &reason)) {
+            prune(search->request, plan, NULL, &worker->arena, &reason) ||
+            late_with_room(search, worker, &late, candidate)) {
             continue;
         }
         *looked_at = candidate;  // other rank orders need as much
@@ -119,7 +155,7 @@ static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const C
 // Micro-batches of a shape come in rising order, so what follows one that is too large is not even estimated.
 static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
     ByChoices too_large = {0};  // the smallest micro-batch that was too large for memory
-    ByChoices far = {0};
+    ByChoices far = {0}, late = {0};
     TRY(screen_thriftiest(search, worker, shape, &far, error));
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
@@ -128,6 +164,10 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
         if (rule) {
             candidate->rule = rule->name;
             worker->counts.pruned++;
+            continue;
+        }
+        if (late_with_room(search, worker, &late, candidate)) {
+            reject_earlier(worker, candidate);
             continue;
         }
         const Candidate *thriftiest = *slot_of(worker, &far, &candidate->plan, THRIFT);

@@ -29,7 +29,7 @@ int64_t space_default_batch(int seq) {
 
 static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_alike) {
     Space *space = builder->space;
-    plan_canonical(&plan);
+    target_canonical(builder->request->target, &plan);
     Hash hash = hash_begin();
     plan_hash(&plan, &hash);
     const uint64_t identity = hash_end(&hash);

@@ -29,9 +29,10 @@ static json_t *plans(const Calibration *calibration) {
         json_array_append_new(
             rows, json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:f, s:o, s:o, s:f}", "model", shape->what.model->name,
                             "target", shape->what.target->name, "mesh", json_mesh(&shape->what.plan.mesh), "plan",
-                            json_train_plan(&shape->what.plan), "runs", shape->runs, "measured_step_time_s",
-                            json_known(shape->measured_s > 0, shape->measured_s), "before_step_time_s", shape->before_s,
-                            "after_step_time_s", json_known(shape->after_s > 0, shape->after_s), "held_out_step_time_s",
+                            json_train_plan(shape->what.target, &shape->what.plan), "runs", shape->runs,
+                            "measured_step_time_s", json_known(shape->measured_s > 0, shape->measured_s),
+                            "before_step_time_s", shape->before_s, "after_step_time_s",
+                            json_known(shape->after_s > 0, shape->after_s), "held_out_step_time_s",
                             json_known(shape->held_out_s > 0, shape->held_out_s), "weight", shape->weight));
     }
     return rows;

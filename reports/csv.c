@@ -2,6 +2,7 @@
 
 #include "reports/csv_lines.h"
 #include "reports/reports.h"
+#include "sim/frameworks/target_choices.h"
 
 // As the columns stood before the fields of a plan had a table; later fields follow.
 static void plan_columns(PlanFieldId order[PLAN_FIELD_COUNT]) {
@@ -37,7 +38,7 @@ static void put_header(Csv *csv) {
                     "reason");
 }
 
-static void put_plan(Csv *csv, const TrainPlan *plan) {
+static void put_plan(Csv *csv, const Target *target, const TrainPlan *plan) {
     PlanFieldId order[PLAN_FIELD_COUNT];
     char value[PLAN_VALUE_BYTES], axes[MESH_TEXT_BYTES];
     plan_columns(order);
@@ -45,7 +46,7 @@ static void put_plan(Csv *csv, const TrainPlan *plan) {
         csv_integer(csv, plan->mesh.size[axis]);
     }
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
-        const int told = plan_told(plan, order[i]);
+        const int told = target_told(target, plan, order[i]);
         csv_text(csv, told != PLAN_ANY ? plan_value_text(order[i], told, value) : NULL);
         if (order[i] == PLAN_GRAD_ACCUM) {
             csv_integer(csv, plan_global_batch(plan));
@@ -92,7 +93,7 @@ Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
     for (int i = 0; i < result->entry_count; i++) {
         csv_text(&csv, "ranked");
         csv_integer(&csv, i + 1);
-        put_plan(&csv, &result->entries[i].plan);
+        put_plan(&csv, result->request->target, &result->entries[i].plan);
         prediction_fields(&csv, &result->entries[i]);
         csv_integer(&csv, result->entries[i].pareto);
         csv_text(&csv, NULL);
@@ -103,7 +104,7 @@ Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
         const Prediction nothing = {0};
         csv_text(&csv, "rejected");
         csv_text(&csv, NULL);
-        put_plan(&csv, &result->rejected[i].plan);
+        put_plan(&csv, result->request->target, &result->rejected[i].plan);
         prediction_fields(&csv, &nothing);
         csv_text(&csv, NULL);
         csv_text(&csv, result->rejected[i].rule);
@@ -121,7 +122,7 @@ Status csv_candidates(const TuneResult *result, FILE *out, Error *error) {
         const Candidate *candidate = &result->candidates[i];
         csv_text(&csv, states[candidate->state]);
         csv_text(&csv, NULL);
-        put_plan(&csv, &candidate->plan);
+        put_plan(&csv, result->request->target, &candidate->plan);
         if (candidate->prediction) {
             prediction_fields(&csv, candidate->prediction);
         } else {
@@ -140,7 +141,7 @@ Status csv_prediction(const PredictionReport *report, FILE *out, Error *error) {
     put_header(&csv);
     csv_text(&csv, !report->legal ? "not legal" : report->prediction->fits ? "feasible" : "does not fit");
     csv_text(&csv, NULL);
-    put_plan(&csv, &report->prediction->plan);
+    put_plan(&csv, report->request->target, &report->prediction->plan);
     prediction_fields(&csv, report->prediction);
     csv_text(&csv, NULL);
     csv_text(&csv, NULL);

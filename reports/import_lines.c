@@ -15,15 +15,15 @@ static json_t *known_gain(const ImportReport *report, double gain) {
 }
 
 static json_t *change_object(const ImportReport *report, const Advice *change) {
-    static const char *const kinds[ADVICE_KIND_COUNT] = {"mesh",      "micro_batch", "reshard",
-                                                         "recompute", "cp_rotate",   "zero"};
+    static const char *const kinds[ADVICE_KIND_COUNT] = {"mesh",      "micro_batch", "reshard",  "recompute",
+                                                         "cp_rotate", "zero",        "grad_sync"};
     const Prediction *prediction = &change->prediction;
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:s?, s:f, s:f, s:o, s:f}", "kind", kinds[change->kind], "change",
-                     change->change, "key", import_key_of(report->import, change->kind), "mesh",
-                     json_mesh(&prediction->plan.mesh), "plan", json_train_plan(&prediction->plan), "feasible",
-                     prediction->fits, "reason", change->reason, "step_time_s", prediction->step_s, "tokens_per_s",
-                     prediction->tokens_per_s, "gain", known_gain(report, change->gain), "reserved_bytes",
-                     prediction->memory.reserved_bytes);
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:b, s:s?, s:f, s:f, s:o, s:f}", "kind", kinds[change->kind], "change",
+        change->change, "key", import_key_of(report->import, change->kind), "mesh", json_mesh(&prediction->plan.mesh),
+        "plan", json_train_plan(report->request->target, &prediction->plan), "feasible", prediction->fits, "reason",
+        change->reason, "step_time_s", prediction->step_s, "tokens_per_s", prediction->tokens_per_s, "gain",
+        known_gain(report, change->gain), "reserved_bytes", prediction->memory.reserved_bytes);
 }
 
 typedef ExplainTerm (*TermOf)(const Explanation *explanation, int index);

@@ -91,8 +91,8 @@ Status json_plan(const TuneResult *result, FILE *out, Error *error) {
     for (int i = 0; i < result->rejected_count; i++) {
         const Rejection *rejection = &result->rejected[i];
         json_array_append_new(rejected, json_pack("{s:o, s:o, s:s, s:s}", "mesh", json_mesh(&rejection->plan.mesh),
-                                                  "plan", json_train_plan(&rejection->plan), "rule", rejection->rule,
-                                                  "reason", rejection->reason));
+                                                  "plan", json_train_plan(result->request->target, &rejection->plan),
+                                                  "rule", rejection->rule, "reason", rejection->reason));
     }
     return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.plan/1", "request",
                                 json_request(result->request), "entries", entries, "rejected", rejected, "baseline",
@@ -132,15 +132,15 @@ static json_t *run_tasks(const RunRecord *run) {
 }
 
 Status json_run(const RunRecord *run, FILE *out, Error *error) {
-    json_t *object =
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s?, s:s, s:s, s:s, s:s, s:I, s:f, s:o, s:o}",
-                  "schema", "ndtune.run/1", "mesh", json_mesh(&run->prediction.plan.mesh), "plan",
-                  json_train_plan(&run->prediction.plan), "loss", numbers(run->losses, run->steps), "grad_norm",
-                  numbers(run->grad_norms, run->steps), "step_time_s", numbers(run->step_times_s, run->steps),
-                  "peak_bytes", (json_int_t)run->peak_bytes, "planned_peak_bytes", (json_int_t)run->planned_peak_bytes,
-                  "state", run->state, "failure", run->failure, "host", run->host, "device", run->device, "transport",
-                  run->transport, "lanes", run->lanes, "seed", (json_int_t)run->seed, "predicted_step_time_s",
-                  run->prediction.step_s, "model", json_model(&run->request->model), "tasks", run_tasks(run));
+    json_t *object = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s?, s:s, s:s, s:s, s:s, s:I, s:f, s:o, s:o}", "schema",
+        "ndtune.run/1", "mesh", json_mesh(&run->prediction.plan.mesh), "plan",
+        json_train_plan(run->request->target, &run->prediction.plan), "loss", numbers(run->losses, run->steps),
+        "grad_norm", numbers(run->grad_norms, run->steps), "step_time_s", numbers(run->step_times_s, run->steps),
+        "peak_bytes", (json_int_t)run->peak_bytes, "planned_peak_bytes", (json_int_t)run->planned_peak_bytes, "state",
+        run->state, "failure", run->failure, "host", run->host, "device", run->device, "transport", run->transport,
+        "lanes", run->lanes, "seed", (json_int_t)run->seed, "predicted_step_time_s", run->prediction.step_s, "model",
+        json_model(&run->request->model), "tasks", run_tasks(run));
     if (object) {
         if (run->core_type) {
             json_object_set_new(object, "core_type", json_string(run->core_type));

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "reports/memory_terms.h"
+#include "sim/frameworks/target_choices.h"
 
 static const double SECONDS_PER_HOUR = 3600;
 
@@ -47,7 +48,7 @@ json_t *json_plan_value(PlanFieldId id, int value) {
                               : json_integer(value);
 }
 
-json_t *json_train_plan(const TrainPlan *plan) {
+json_t *json_train_plan(const Target *target, const TrainPlan *plan) {
     static const PlanFieldId first[] = {PLAN_SEQ,       PLAN_MICRO_BATCH, PLAN_GRAD_ACCUM, PLAN_ZERO,
                                         PLAN_RECOMPUTE, PLAN_RESHARD,     PLAN_CP_ROTATE,  PLAN_PRECISION,
                                         PLAN_ATTENTION, PLAN_FUSED,       PLAN_TP_OVERLAP, PLAN_MASTER_WEIGHTS,
@@ -57,7 +58,7 @@ json_t *json_train_plan(const TrainPlan *plan) {
     json_t *object = json_object();
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = order[i];
-        json_object_set_new(object, plan_fields[id].name, json_plan_value(id, plan_told(plan, id)));
+        json_object_set_new(object, plan_fields[id].name, json_plan_value(id, target_told(target, plan, id)));
         if (id == PLAN_GRAD_ACCUM) {
             json_object_set_new(object, "global_batch", json_integer((json_int_t)plan_global_batch(plan)));
             json_object_set_new(object, "tokens_per_step", json_integer((json_int_t)plan_tokens_per_step(plan)));
@@ -165,12 +166,12 @@ json_t *json_prediction_object(const TuneRequest *request, const Prediction *pre
     for (int i = 0; i < prediction->warning_count; i++) {
         json_array_append_new(warnings, json_string(prediction->warnings[i]));
     }
-    json_t *object = json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:o}", "schema",
-                               "ndtune.prediction/1", "model", json_model(&request->model), "cluster",
-                               json_profile(&request->cluster, mesh_world(&prediction->plan.mesh)), "target",
-                               target->name, "target_version", target->version, "evidence", target->evidence, "mesh",
-                               json_mesh(&prediction->plan.mesh), "plan", json_train_plan(&prediction->plan), "legal",
-                               legal, "feasible", legal && prediction->fits, "reasons", reasons, "warnings", warnings);
+    json_t *object = json_pack(
+        "{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:o}", "schema", "ndtune.prediction/1", "model",
+        json_model(&request->model), "cluster", json_profile(&request->cluster, mesh_world(&prediction->plan.mesh)),
+        "target", target->name, "target_version", target->version, "evidence", target->evidence, "mesh",
+        json_mesh(&prediction->plan.mesh), "plan", json_train_plan(target, &prediction->plan), "legal", legal,
+        "feasible", legal && prediction->fits, "reasons", reasons, "warnings", warnings);
     if (!object) {
         return NULL;
     }

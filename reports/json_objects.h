@@ -7,7 +7,7 @@
 #include "reports/reports.h"
 
 json_t *json_mesh(const Mesh *mesh);
-json_t *json_train_plan(const TrainPlan *plan);
+json_t *json_train_plan(const Target *target, const TrainPlan *plan);
 json_t *json_plan_value(PlanFieldId id, int value);  // of a field; PLAN_ANY is null
 json_t *json_model(const ModelSpec *model);
 json_t *json_profile(const ClusterProfile *profile, int world);  // world 0: without the node count

@@ -21,7 +21,7 @@ static void print_title(const TuneRequest *request, FILE *out) {
             request->target->version);
 }
 
-static void add_entry(Grid *grid, const TuneRequest *request, int place, const Prediction *entry) {
+static void add_entry(Grid *grid, const TuneRequest *request, int place, const Prediction *entry, bool besides) {
     char text[WORDS_BYTES], tokens[TEXT_UNIT_BYTES], reserved[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
     char recompute[PLAN_RECOMPUTE_BYTES];
     grid_row(grid);
@@ -31,6 +31,9 @@ static void add_entry(Grid *grid, const TuneRequest *request, int place, const P
     grid_cell(grid, "%s", plan_recompute_text(&entry->plan, recompute));
     grid_cell(grid, "%s", entry->plan.zero == 3 ? reshard_names[entry->plan.reshard] : "-");
     grid_cell(grid, "%s", entry->plan.mesh.size[AXIS_CP] > 1 ? cp_rotate_names[entry->plan.cp_rotate] : "-");
+    if (besides) {
+        grid_cell(grid, "%s", words_choices(&entry->plan, text));
+    }
     grid_cell(grid, "%s", words_interval(entry, text));
     grid_cell(grid, "%s", text_count(tokens, entry->tokens_per_s));
     grid_cell(grid, "%.1f %%", 100 * entry->mfu);
@@ -39,26 +42,40 @@ static void add_entry(Grid *grid, const TuneRequest *request, int place, const P
               text_bytes(limit, request->memory_limit_bytes));
 }
 
-static Status print_entries(const TuneResult *result, int rows, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"#", true},
-                                         {"mesh", false},
-                                         {"micro x accum", true},
-                                         {"recompute", false},
-                                         {"reshard", false},
-                                         {"rotate", false},
-                                         {"step (80 % interval)", false},
-                                         {"tokens/s", true},
-                                         {"MFU", true},
-                                         {"front", false},
-                                         {"memory", true}};
-    static const int less_needed[] = {5, 4, 8, 3};  // rotate, reshard, MFU, recompute
-    Grid *grid = grid_new(columns, (int)(sizeof columns / sizeof columns[0]));
-    for (size_t i = 0; i < sizeof less_needed / sizeof less_needed[0]; i++) {
-        grid_may_drop(grid, less_needed[i]);
-    }
-    const int shown = rows == 0 || rows > result->entry_count ? result->entry_count : rows;
+static bool any_choices(const TuneResult *result, int shown) {
+    char text[WORDS_BYTES];
+    bool any = false;
     for (int i = 0; i < shown; i++) {
-        add_entry(grid, result->request, i + 1, &result->entries[i]);
+        any = any || words_choices(&result->entries[i].plan, text)[0];
+    }
+    return any;
+}
+
+static Status print_entries(const TuneResult *result, int rows, FILE *out, Error *error) {
+    enum { BESIDES = 6 };
+    static const GridColumn all[] = {
+        {"#", true},        {"mesh", false},   {"micro x accum", true}, {"recompute", false},
+        {"reshard", false}, {"rotate", false}, {"besides", false},      {"step (80 % interval)", false},
+        {"tokens/s", true}, {"MFU", true},     {"front", false},        {"memory", true}};
+    static const int less_needed[] = {5, 4, 8, 3};  // rotate, reshard, MFU, recompute; without BESIDES
+    const int shown = rows == 0 || rows > result->entry_count ? result->entry_count : rows;
+    const bool besides = any_choices(result, shown);
+    GridColumn columns[sizeof all / sizeof all[0]];
+    int count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (i != BESIDES || besides) {
+            columns[count++] = all[i];
+        }
+    }
+    Grid *grid = grid_new(columns, count);
+    for (size_t i = 0; i < sizeof less_needed / sizeof less_needed[0]; i++) {
+        grid_may_drop(grid, less_needed[i] + (besides && less_needed[i] >= BESIDES));
+    }
+    if (besides) {
+        grid_may_drop(grid, BESIDES);
+    }
+    for (int i = 0; i < shown; i++) {
+        add_entry(grid, result->request, i + 1, &result->entries[i], besides);
     }
     TRY(grid_print(grid, out, error));
     if (shown < result->entry_count) {

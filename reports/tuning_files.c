@@ -26,21 +26,21 @@ static json_t *step_object(const Tuning *tuning, const TuneStep *step) {
                      step->next < 0 ? NULL : tune_why_names[step->why], "gain_bits", step->gain);
 }
 
-static json_t *shape_object(const TuneShape *shape) {
+static json_t *shape_object(const Target *target, const TuneShape *shape) {
     const bool ran = shape->runs > 0;
     return json_pack("{s:i, s:o, s:o, s:f, s:f, s:f, s:f, s:o, s:i, s:f, s:f, s:b, s:s?}", "place", shape->place,
                      "mesh", json_mesh(&shape->prediction->plan.mesh), "plan",
-                     json_train_plan(&shape->prediction->plan), "predicted_step_time_s", shape->prediction->step_s,
-                     "calibrated_step_time_s", shape->calibrated_s, "believed_low_s", shape->low_s, "believed_high_s",
-                     shape->high_s, "measured_step_time_s", json_known(ran, shape->measured_s), "runs", shape->runs,
-                     "probability_good", shape->good, "probability_fastest", shape->best, "unsettled", shape->unsettled,
-                     "out", shape->out);
+                     json_train_plan(target, &shape->prediction->plan), "predicted_step_time_s",
+                     shape->prediction->step_s, "calibrated_step_time_s", shape->calibrated_s, "believed_low_s",
+                     shape->low_s, "believed_high_s", shape->high_s, "measured_step_time_s",
+                     json_known(ran, shape->measured_s), "runs", shape->runs, "probability_good", shape->good,
+                     "probability_fastest", shape->best, "unsettled", shape->unsettled, "out", shape->out);
 }
 
 Status json_tuning(const Tuning *tuning, FILE *out, Error *error) {
     json_t *shapes = json_array(), *steps = json_array();
     for (int i = 0; i < tuning->shape_count; i++) {
-        json_array_append_new(shapes, shape_object(&tuning->shapes[i]));
+        json_array_append_new(shapes, shape_object(tuning->request->target, &tuning->shapes[i]));
     }
     for (int i = 0; i < tuning->step_count; i++) {
         json_array_append_new(steps, step_object(tuning, &tuning->steps[i]));

@@ -43,14 +43,14 @@ static json_t *tasks_array(const RunRecord *run) {
     return tasks;
 }
 
-static json_t *row_object(const ValidateRow *row) {
+static json_t *row_object(const Target *target, const ValidateRow *row) {
     const Prediction *prediction = row->prediction;
     const RunRecord *run = row->run_count > 0 ? &row->runs[row->run_count - 1] : NULL;
     const bool measured = row->measured_s > 0;
     json_t *object = json_pack(
         "{s:i, s:s, s:o, s:o, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:s, s:s?, s:o, s:o}", "place", row->place,
         "chosen", why_names[row->why], "mesh", json_mesh(&prediction->plan.mesh), "plan",
-        json_train_plan(&prediction->plan), "predicted_step_time_s", prediction->step_s, "predicted_low_s",
+        json_train_plan(target, &prediction->plan), "predicted_step_time_s", prediction->step_s, "predicted_low_s",
         prediction->step_low_s, "predicted_high_s", prediction->step_high_s, "measured_step_time_s",
         json_known(measured, row->measured_s), "steady_step_time_s", json_known(measured, row->steady_s),
         "measured_low_s", json_known(measured, row->low_s), "measured_high_s", json_known(measured, row->high_s),
@@ -102,7 +102,7 @@ static json_t *kinds_array(const Validation *validation) {
 Status json_validation(const Validation *validation, FILE *out, Error *error) {
     json_t *rows = json_array();
     for (int i = 0; i < validation->row_count; i++) {
-        json_array_append_new(rows, row_object(&validation->rows[i]));
+        json_array_append_new(rows, row_object(validation->request->target, &validation->rows[i]));
     }
     return json_print(json_pack("{s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o}", "schema", "ndtune.validate/1",
                                 "request", json_request(validation->request), "source", validation->source, "shapes",

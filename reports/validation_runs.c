@@ -5,6 +5,7 @@
 
 #include "reports/csv_lines.h"
 #include "reports/validation.h"
+#include "sim/frameworks/target_choices.h"
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
@@ -35,11 +36,11 @@ static void put_header(Csv *csv) {
 }
 
 // The plan's fields from..end of the order.
-static void put_fields(Csv *csv, const TrainPlan *plan, int from, int end) {
+static void put_fields(Csv *csv, const TrainPlan *plan, const Target *target, int from, int end) {
     PlanFieldId fields[PLAN_FIELD_COUNT];
     plan_fields_from(first_fields, FIRST_FIELDS, fields);
     for (int i = from; i < end; i++) {
-        const int told = plan_told(plan, fields[i]);
+        const int told = target_told(target, plan, fields[i]);
         char value[PLAN_VALUE_BYTES];
         if (has_column(fields[i]) && plan_fields[fields[i]].column_is_number) {
             csv_integer(csv, told);
@@ -84,7 +85,7 @@ static void put_plan(Csv *csv, const TrainPlan *plan, const Target *target) {
     csv_integer(csv, plan->micro_batch);
     csv_integer(csv, plan->grad_accum);
     csv_integer(csv, plan_global_batch(plan));
-    put_fields(csv, plan, 0, FIRST_FIELDS);
+    put_fields(csv, plan, target, 0, FIRST_FIELDS);
     csv_integer(csv, target->tp_flavour == TP_SP);
 }
 
@@ -110,7 +111,7 @@ static void put_run(Csv *csv, const ValidationRuns *runs, const ValidateRow *row
     csv_text(csv, run->lanes);
     csv_text(csv, run->host);
     csv_text(csv, run->transport);
-    put_fields(csv, plan, FIRST_FIELDS, PLAN_FIELD_COUNT);
+    put_fields(csv, plan, request->target, FIRST_FIELDS, PLAN_FIELD_COUNT);
     csv_end_line(csv);
 }
 

@@ -33,6 +33,32 @@ char *words_mesh_options(const Mesh *mesh, char out[WORDS_BYTES]) {
     return out;
 }
 
+static char *unusual_choices(const TrainPlan *plan, const char *before, const char *between, bool options,
+                             char out[WORDS_BYTES]) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        const PlanField *field = &plan_fields[id];
+        char value[PLAN_VALUE_BYTES];
+        if (field->searched && field->printed == PLAN_PRINTED_UNLESS_USUAL && plan_get(plan, id) != field->usual &&
+            used < WORDS_BYTES) {
+            used += (size_t)snprintf(out + used, WORDS_BYTES - used, "%s%s %s", used == 0 ? before : between,
+                                     options ? field->option.name : plan_field_key(id),
+                                     plan_value_text(id, plan_get(plan, id), value));
+        }
+    }
+    return out;
+}
+
+char *words_choices(const TrainPlan *plan, char out[WORDS_BYTES]) {
+    return unusual_choices(plan, "", ", ", false, out);
+}
+
+char *words_choice_options(const TrainPlan *plan, char out[WORDS_BYTES]) {
+    return unusual_choices(plan, " --", " --", true, out);
+}
+
 char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]) {
     const double near = 0.05;  // of the best's tokens per second
     const Prediction *best = &result->entries[0];
@@ -98,6 +124,10 @@ static void words_batch_keys(const Target *target, const TrainPlan *plan, FILE *
         fprintf(out, "  in %s: %s %d, %s %lld\n", target->name, framework->micro_batch, plan->micro_batch,
                 framework->accumulation,
                 (long long)(framework->accumulation_is_batch ? plan_global_batch(plan) : plan->grad_accum));
+    }
+    if (plan->grad_sync == GRAD_SYNC_EACH && framework && framework->sync_each) {
+        fprintf(out, "  gradients are reduced on every micro-step, so that none is kept whole: %s\n",
+                framework->sync_each);
     }
 }
 

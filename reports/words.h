@@ -15,6 +15,11 @@ char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]);
 char *words_layout(const Mesh *mesh, char out[WORDS_BYTES]);
 char *words_mesh_options(const Mesh *mesh, char out[WORDS_BYTES]);
 
+// "sync each": the searched choices that are otherwise than the target's own, beside those with a place of their own in
+// every table; "" of none. The same as options of the command line: " --grad-sync each".
+char *words_choices(const TrainPlan *plan, char out[WORDS_BYTES]);
+char *words_choice_options(const TrainPlan *plan, char out[WORDS_BYTES]);
+
 // Shapes that prediction alone cannot tell from the best: "3 other shapes lie within 5 %, less than the interval is
 // wide"; "" of none. The last words only where the interval of the best is that wide.
 char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]);

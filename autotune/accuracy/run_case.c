@@ -231,7 +231,7 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
         return reason;
     }
     choose_sharding(row, request->target, plan);
-    plan_canonical(plan);
+    target_canonical(request->target, plan);
     if (request->cluster.fabric.nics == 0 && mesh_world(&plan->mesh) > request->cluster.node.accelerators) {
         return "the profile is one node without a network";
     }

@@ -15,6 +15,7 @@
 #include "autotune/space.h"
 #include "reports/export/export.h"
 #include "reports/import_report.h"
+#include "sim/frameworks/target_choices.h"
 
 // What the command line says about the plan of the file.
 static ImportChoices given_choices(const Cli *cli) {
@@ -81,6 +82,7 @@ static void plan_of(const Cli *cli, const TuneRequest *request, const Import *im
     memcpy(mesh.size, import->said.size, sizeof mesh.size);
     request_plan(cli, request, &mesh, &usual);
     import_plan(import, &usual, plan);
+    target_canonical(request->target, plan);
 }
 
 static Status print_report(const Cli *cli, const ImportReport *report, Error *error) {

@@ -10,6 +10,7 @@
 #include "autotune/space.h"
 #include "autotune/target_on_cluster.h"
 #include "reports/export/export.h"
+#include "sim/frameworks/target_choices.h"
 
 static bool is_known(const HtmlOther *others, int count, const char *name) {
     for (int i = 0; i < count; i++) {
@@ -28,7 +29,10 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
     if (request->asked[PLAN_RESHARD] != TUNE_ANY) {
         plan.reshard = (Reshard)request->asked[PLAN_RESHARD];
     }
-    plan_canonical(&plan);
+    if (!(request->target->grad_syncs & GRAD_SYNC_BIT(plan.grad_sync))) {
+        plan.grad_sync = GRAD_SYNC_TARGET;
+    }
+    target_canonical(request->target, &plan);
     other->request = request;
     other->prediction = (Prediction){.plan = plan};
     if (prune(request, &plan, NULL, arena, &other->reason)) {

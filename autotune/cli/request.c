@@ -365,7 +365,7 @@ static void add_open(Builder *builder, const char **open, const char *name, cons
                          builder->defaults->single_plan && taken ? taken : "");
 }
 
-// The names of what is left open; of a single plan with what is taken.
+// The names of what is left open; of a single plan with what is taken, but for what is left to the target anyway.
 static const char *open_choices(Builder *builder) {
     static const PlanFieldId first[] = {PLAN_RECOMPUTE, PLAN_RESHARD};
     const TuneRequest *request = builder->request;
@@ -379,7 +379,10 @@ static const char *open_choices(Builder *builder) {
         const PlanField *field = &plan_fields[order[i]];
         char value[PLAN_VALUE_BYTES];
         const bool fitted = space_fits(request, order[i]) && !builder->defaults->single_plan;
-        if (fitted || (field->searched && request->asked[order[i]] == TUNE_ANY)) {
+        const bool told = !builder->defaults->single_plan || field->printed != PLAN_PRINTED_UNLESS_USUAL;
+        const bool searched = field->searched && request->asked[order[i]] == TUNE_ANY && told &&
+                              target_has_choice(request->target, order[i]);
+        if (fitted || searched) {
             add_open(builder, &open, field->label,
                      target_decides(order[i]) ? "of the target" : plan_value_text(order[i], field->usual, value));
         }
@@ -557,5 +560,5 @@ void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, 
         }
     }
     hold_batch(cli, request, plan);
-    plan_canonical(plan);
+    target_canonical(request->target, plan);
 }

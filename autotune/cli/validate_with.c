@@ -17,6 +17,7 @@
 #include "reports/json_objects.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/target_choices.h"
 
 static const double TIMEOUT_S = 3600;
 
@@ -55,6 +56,12 @@ typedef struct With {
     const char *host;
 } With;
 
+// What is left to the target is told as what it does.
+static int value_in_words(const With *with, const TrainPlan *plan, PlanFieldId id) {
+    const int told = target_told(with->validation->request->target, plan, id);
+    return told != PLAN_ANY ? told : plan_get(plan, id);
+}
+
 static int places_fill(const With *with, const TrainPlan *plan, const char *config, Place places[PLACES]) {
     Arena *arena = &with->cli->arena;
     const ModelSpec *model = &with->validation->request->model;
@@ -79,9 +86,9 @@ static int places_fill(const With *with, const TrainPlan *plan, const char *conf
     }
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
-        char value[PLAN_VALUE_BYTES];
+        char text[PLAN_VALUE_BYTES];
         places[count++] =
-            (Place){plan_fields[id].name, arena_text(arena, plan_value_text(id, plan_get(plan, id), value))};
+            (Place){plan_fields[id].name, arena_text(arena, plan_value_text(id, value_in_words(with, plan, id), text))};
     }
     places[count++] = (Place){"config", config};
     return count;
@@ -154,9 +161,10 @@ static const char *const *environment_fill(Cli *cli, const Place *places, int co
 }
 
 static Status config_write(const With *with, const TrainPlan *plan, const char *path, Error *error) {
-    json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:i}", "schema", "ndtune.config/1", "model",
-                             json_model(&with->validation->request->model), "mesh", json_mesh(&plan->mesh), "plan",
-                             json_train_plan(plan), "steps", with->validation->steps);
+    json_t *root =
+        json_pack("{s:s, s:o, s:o, s:o, s:i}", "schema", "ndtune.config/1", "model",
+                  json_model(&with->validation->request->model), "mesh", json_mesh(&plan->mesh), "plan",
+                  json_train_plan(with->validation->request->target, plan), "steps", with->validation->steps);
     const Status status = root ? json_file_save(path, root, error)
                                : error_set(error, STATUS_INTERNAL, "the configuration: out of memory");
     json_decref(root);

@@ -150,7 +150,8 @@ static void say_reductions(Import *import) {
     const Target *target = NULL;
     Error none = {0};
     const ImportChoices *said = &import->said;
-    if (target_find(import->target, &target, &none) == STATUS_OK && target->replicas_each_step &&
+    const bool each = said->choice[PLAN_GRAD_SYNC] == GRAD_SYNC_EACH;
+    if (target_find(import->target, &target, &none) == STATUS_OK && (each || target->replicas_each_step) &&
         said->size[AXIS_DP_REPLICATE] > 1 && said->grad_accum > 1) {
         import_find(import, FINDING_TRAP, NULL,
                     "gradients are reduced over dp_replicate %d on every one of the %d micro-steps, not once a step",

@@ -119,6 +119,7 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_MASTER_WEIGHTS] = true,
                                                   [PLAN_FP8_RECIPE] = true,
                                                   [PLAN_REDUCE_DTYPE] = true,
+                                                  [PLAN_GRAD_SYNC] = true,
                                                   [PLAN_RECOMPUTE_UNIT] = true,
                                                   [PLAN_RECOMPUTE_LAYERS] = true,
                                                   [PLAN_RECOMPUTE_EVERY] = true};

@@ -155,6 +155,9 @@ static json_t *candidate_columns(const Candidate *const *ranked, int count, cons
         append(columns, "recompute", json_integer(plan->recompute));
         append(columns, "reshard", json_integer(plan->zero == 3 ? (int)plan->reshard : -1));
         append(columns, "rotate", json_integer(plan->mesh.size[AXIS_CP] > 1 ? (int)plan->cp_rotate : -1));
+        char more[WORDS_BYTES];
+        words_choice_options(plan, more);
+        append(columns, "more", more[0] ? json_string(more + 1) : json_null());
         append(columns, "state", json_integer(candidate->state));
         append(columns, "step_s", json_known(candidate->step_s > 0, candidate->step_s));
         append(columns, "tokens_per_s", json_known(candidate->tokens_per_s > 0, candidate->tokens_per_s));

@@ -231,7 +231,10 @@ void section_verdict(const HtmlReport *report, FILE *out) {
     if (plan->mesh.size[AXIS_CP] > 1) {
         markup_format(out, ", cp rotation %s", cp_rotate_names[plan->cp_rotate]);
     }
-    char tokens[TEXT_UNIT_BYTES];
+    char tokens[TEXT_UNIT_BYTES], choices[WORDS_BYTES];
+    if (words_choices(plan, choices)[0]) {
+        markup_format(out, ", %s", choices);
+    }
     markup_format(out, ", sequences of %d tokens, %s; a step is a global batch of %lld sequences (%s tokens)",
                   plan->seq, dtype_name(plan->precision), (long long)plan_global_batch(plan),
                   text_count(tokens, (double)plan_tokens_per_step(plan)));

@@ -79,6 +79,11 @@ static inline const char *export_bool(bool value) {
     return value ? "true" : "false";
 }
 
+// Gradients are reduced on every micro-step, where the framework would by itself on the last one only.
+static inline bool export_syncs_each(const ConfigJob *job) {
+    return job->plan->grad_sync == GRAD_SYNC_EACH;
+}
+
 static inline bool export_shards(const ConfigJob *job) {  // is there an FSDP group?
     return plan_shard_count(job->plan) > 1;
 }

@@ -81,7 +81,7 @@ static const TargetField fields[] = {
     FIELD(runtime.relative_uncertainty),
     NEWER(bf16_weights),
     NEWER(cp_full_attention),
-    // How its runs are published, what it takes, and words.
+    // How its runs are published, what it takes and may be asked for, and words.
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
     WORDS(seq_by_tp),
@@ -89,6 +89,8 @@ static const TargetField fields[] = {
     WORDS(recompute_other_unit),
     WORDS(recompute_counts),
     WORDS(rank_order_note),
+    WORDS(grad_syncs),
+    WORDS(grad_sync_note),
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0] };

@@ -80,6 +80,7 @@ typedef struct Framework {
     const char *log_name;              // whose logs they are, in words
     // What it calls micro-batch and accumulation, or the batch that takes its place; NULL = nothing of its own.
     const char *micro_batch, *accumulation;
+    const char *sync_each;       // what makes it reduce gradients on every micro-step; NULL = nothing has to
     bool accumulation_is_batch;  // the latter is the global batch
     bool has_pipelines;          // its users would think of pipeline stages once a model spans nodes
 } Framework;

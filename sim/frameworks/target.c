@@ -170,6 +170,28 @@ Fp8Recipe target_default_fp8(const Target *target) {
     return target->fp8_flavour == FP8_TRANSFORMER_ENGINE ? FP8_DELAYED : FP8_TENSORWISE;
 }
 
+// At stage 0 (DDP) a single micro-step leaves nothing to choose.
+GradSync target_own_sync(const Target *target, const TrainPlan *plan) {
+    const bool replicas = plan->grad_accum > 1 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1;
+    if (target->deferred_reduce || plan->zero == 1 || (plan->zero == 0 && !(target->replicas_each_step && replicas))) {
+        return GRAD_SYNC_LAST;
+    }
+    return target->replicas_each_step ? GRAD_SYNC_EACH : GRAD_SYNC_SHARDS;
+}
+
+GradSync target_grad_sync(const Target *target, const TrainPlan *plan) {
+    return plan->grad_sync == GRAD_SYNC_TARGET ? target_own_sync(target, plan) : plan->grad_sync;
+}
+
+GradSync target_plain_sync(const TrainPlan *plan, GradSync sync) {
+    if (sync != GRAD_SYNC_SHARDS) {
+        return sync;
+    }
+    return plan->zero == 0                                     ? GRAD_SYNC_LAST
+           : mesh_group_size(&plan->mesh, AXES_REPLICATE) == 1 ? GRAD_SYNC_EACH
+                                                               : GRAD_SYNC_SHARDS;
+}
+
 int target_vocab(const Target *target, const ModelSpec *model, int tp) {
     if (target->vocab_multiple == 0 && !target->vocab_uneven) {
         return model->vocab;

@@ -111,10 +111,12 @@ typedef struct Target {
     AxisMask axes;                // that it has; on the others it runs only meshes of size 1
     bool shard_needs_fsdp;        // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
-    bool always_reshards;  // stage 3: its configuration cannot keep gathered parameters until backward
-    int vocab_multiple;    // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
-    bool vocab_uneven;     // splits a vocabulary that tp does not divide: the last rank has fewer rows
-    bool seq_by_tp;        // the sequence is a multiple of 2 x cp x tp, whatever the mesh
+    int grad_syncs;              // that can be had by a switch, beside its own: GRAD_SYNC_BIT(value)
+    const char *grad_sync_note;  // what its own is, and why there is no other; NULL
+    bool always_reshards;        // stage 3: its configuration cannot keep gathered parameters until backward
+    int vocab_multiple;          // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
+    bool vocab_uneven;           // splits a vocabulary that tp does not divide: the last rank has fewer rows
+    bool seq_by_tp;              // the sequence is a multiple of 2 x cp x tp, whatever the mesh
     AttentionKernel default_attention;
     Fused default_fused;
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
@@ -145,6 +147,15 @@ Fp8Recipe target_default_fp8(const Target *target);
 // Is the layer recomputed whole under recompute=full, and how many of them are?
 bool target_recomputes(const Target *target, const TrainPlan *plan, int layer);
 int target_recomputed_layers(const Target *target, const TrainPlan *plan, int layers);
+
+#define GRAD_SYNC_BIT(value) (1 << (value))
+
+// When the target reduces gradients by itself, and when it does in this plan: never GRAD_SYNC_TARGET.
+GradSync target_own_sync(const Target *target, const TrainPlan *plan);
+GradSync target_grad_sync(const Target *target, const TrainPlan *plan);
+
+// The plainest word for it in this plan: without replicas SHARDS is EACH, without shards it is LAST.
+GradSync target_plain_sync(const TrainPlan *plan, GradSync sync);
 
 // Vocabulary entries as the target trains them: padded where it pads, so that tp divides them. Of an uneven split: tp
 // times the rows of the fullest rank.

@@ -7,6 +7,7 @@
 #include "sim/base/gcd.h"
 #include "sim/frameworks/axis_rules.h"
 #include "sim/frameworks/framework.h"
+#include "sim/plan/plan_fields.h"
 
 typedef struct Check {
     const Target *target;
@@ -293,6 +294,36 @@ static const char *check_reduce_dtype(const Check *check) {
                                          : NULL;
 }
 
+static bool runs_sync(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    const GradSync asked = target_plain_sync(plan, plan->grad_sync);
+    const int once_sharded = GRAD_SYNC_BIT(GRAD_SYNC_EACH) | GRAD_SYNC_BIT(GRAD_SYNC_SHARDS);
+    const bool alike = asked == GRAD_SYNC_EACH && axis_size(check, AXIS_DP_REPLICATE) == 1;
+    return asked == GRAD_SYNC_TARGET || asked == target_plain_sync(plan, target_own_sync(check->target, plan)) ||
+           (check->target->grad_syncs & (alike ? once_sharded : GRAD_SYNC_BIT(asked)));
+}
+
+static const char *check_grad_sync(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    const Target *target = check->target;
+    if (!plan_field_matters(plan, PLAN_GRAD_SYNC)) {
+        return NULL;
+    }
+    if (!runs_sync(check)) {
+        return arena_format(check->arena, "%s has no grad_sync=%s: %s; use grad_sync target%s", target->name,
+                            grad_sync_names[plan->grad_sync],
+                            target->grad_sync_note ? target->grad_sync_note : "its own is all there is",
+                            target->grad_syncs & GRAD_SYNC_BIT(GRAD_SYNC_EACH) ? ", each or last" : "");
+    }
+    if (plan->zero == 1 && target_plain_sync(plan, target_grad_sync(target, plan)) != GRAD_SYNC_LAST) {
+        return arena_format(check->arena,
+                            "sharding stage 1 keeps whole gradients to the last micro-step, grad_sync=%s is stage 2: "
+                            "use zero=2 or grad_sync last",
+                            grad_sync_names[plan->grad_sync]);
+    }
+    return NULL;
+}
+
 static const char *check_token_count(const Check *check) {
     const int64_t tokens =
         (int64_t)check->plan->micro_batch * check->plan->seq / mesh_group_size(&check->plan->mesh, AXES_SEQUENCE);
@@ -309,11 +340,12 @@ static const char *check_token_count(const Check *check) {
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
     static const char *(*const rules[])(const Check *) = {
-        check_positive,       check_axes,      check_replicate,    check_zero,         check_recompute,
-        check_reshard,        check_overlap,   check_fp8,          check_master,       check_attention,
-        check_cuts,           check_sequence,  check_local_tokens, check_rotation,     check_token_count,
-        check_structure,      check_framework, check_order,        check_reduce_dtype, check_recompute_unit,
-        check_recompute_count};
+        check_positive,        check_axes,      check_replicate,    check_zero,
+        check_recompute,       check_reshard,   check_overlap,      check_fp8,
+        check_master,          check_attention, check_cuts,         check_sequence,
+        check_local_tokens,    check_rotation,  check_token_count,  check_structure,
+        check_framework,       check_order,     check_reduce_dtype, check_recompute_unit,
+        check_recompute_count, check_grad_sync};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -44,6 +44,19 @@ static bool offers_rotate(const Target *target, const TrainPlan *plan, int value
     return value == CP_ROTATE_RING ? target->cp_ring || !several : target->cp_allgather && several;
 }
 
+// More often than needed is slower and saves nothing: whole gradients are there anyway at stage 0, and where replicas
+// may wait for the last micro-step they do.
+static bool offers_sync(const Target *target, const TrainPlan *plan, int value) {
+    const GradSync own = target_plain_sync(plan, target_own_sync(target, plan));
+    const bool may_wait = (target->grad_syncs & GRAD_SYNC_BIT(GRAD_SYNC_SHARDS)) || own == GRAD_SYNC_SHARDS;
+    if (value == GRAD_SYNC_TARGET) {
+        return true;
+    }
+    return plan->zero >= 2 && plan_field_matters(plan, PLAN_GRAD_SYNC) && (target->grad_syncs & GRAD_SYNC_BIT(value)) &&
+           target_plain_sync(plan, (GradSync)value) == (GradSync)value && value != (int)own &&
+           !(value == GRAD_SYNC_EACH && may_wait);
+}
+
 typedef struct TargetChoice {
     int (*usual)(const Target *target, const TrainPlan *plan);
     bool (*offers)(const Target *target, const TrainPlan *plan, int value);
@@ -58,6 +71,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_FUSED] = {.usual = usual_fused},
     [PLAN_MASTER_WEIGHTS] = {.usual = usual_master},
     [PLAN_FP8_RECIPE] = {.usual = usual_fp8},
+    [PLAN_GRAD_SYNC] = {.offers = offers_sync},
 };
 
 int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id) {
@@ -78,4 +92,23 @@ bool target_fits(const Target *target, PlanFieldId id) {
                                           [RECOMPUTE_EVERY_FIRST] = PLAN_RECOMPUTE_EVERY,
                                           [RECOMPUTE_EVERY_LAST] = PLAN_RECOMPUTE_EVERY};
     return plan_fields[id].fitted && counted[target->recompute_counts] == id;
+}
+
+int target_told(const Target *target, const TrainPlan *plan, PlanFieldId id) {
+    if (id != PLAN_GRAD_SYNC) {
+        return plan_told(plan, id);
+    }
+    const bool matters = plan_field_matters(plan, id);
+    return (int)(matters ? target_plain_sync(plan, target_grad_sync(target, plan)) : GRAD_SYNC_LAST);
+}
+
+void target_canonical(const Target *target, TrainPlan *plan) {
+    const GradSync own = target_plain_sync(plan, target_own_sync(target, plan));
+    const GradSync plain = target_plain_sync(plan, plan->grad_sync);
+    plan->grad_sync = plain == own ? GRAD_SYNC_TARGET : plain;
+    plan_canonical(plan);
+}
+
+bool target_has_choice(const Target *target, PlanFieldId id) {
+    return id != PLAN_GRAD_SYNC || target->grad_syncs != 0;
 }

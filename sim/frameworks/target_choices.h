@@ -8,6 +8,15 @@
 // The value of a field that is left to the target, beside the plan's mesh and the fields above it.
 int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id);
 
+// What reports tell of a field: plan_told, but where a value stands for the target's own that value is told.
+int target_told(const Target *target, const TrainPlan *plan, PlanFieldId id);
+
+// Canonical for this target: what is its own is left to it, so that a plan is the same whether that was said or not.
+void target_canonical(const Target *target, TrainPlan *plan);
+
+// Are there values beside the target's own to choose from, on any plan?
+bool target_has_choice(const Target *target, PlanFieldId id);
+
 // Do targets differ in it?
 bool target_decides(PlanFieldId id);
 

@@ -36,6 +36,11 @@ typedef enum { FP8_TENSORWISE, FP8_ROWWISE, FP8_DELAYED, FP8_RECIPE_COUNT } Fp8R
 // be narrower than what they are computed in (PyTorch's MixedPrecisionPolicy(reduce_dtype)).
 typedef enum { REDUCE_DTYPE_TARGET, REDUCE_DTYPE_FP32, REDUCE_DTYPE_BF16, REDUCE_DTYPE_COUNT } ReduceDtype;
 
+// When gradients are reduced while micro-steps accumulate. EACH: over all data ranks on every micro-step. SHARDS: over
+// dp_shard x cp on every micro-step, over dp_replicate once. LAST: whole gradients are kept and reduced with the last
+// micro-step. TARGET: as the target does it by itself (target_grad_sync).
+typedef enum { GRAD_SYNC_TARGET, GRAD_SYNC_EACH, GRAD_SYNC_SHARDS, GRAD_SYNC_LAST, GRAD_SYNC_COUNT } GradSync;
+
 // What recompute=full checkpoints: the target's own unit, whole layers (one input kept of each), or the children of a
 // layer (norm, attention, norm, MLP: an input of each).
 typedef enum {
@@ -54,6 +59,7 @@ extern const char *const attention_names[ATTENTION_COUNT];            // "flash"
 extern const char *const fused_names[FUSED_COUNT];                    // "fused" "eager" "compiled"
 extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];          // "tensorwise" "rowwise" "delayed"
 extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];  // "auto" "layer" "children"
+extern const char *const grad_sync_names[GRAD_SYNC_COUNT];            // "target" "each" "shards" "last"
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -74,6 +80,7 @@ typedef struct TrainPlan {
     RecomputeUnit recompute_unit;  // of recompute=full
     int recompute_layers;          // of recompute=full: the first so many layers, the others are kept; 0 = all
     int recompute_every;           // of recompute=full: every n-th layer, the others are kept; 0 = each
+    GradSync grad_sync;            // accumulation over several data ranks only
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -96,6 +103,7 @@ typedef enum {
     PLAN_RECOMPUTE_UNIT,
     PLAN_RECOMPUTE_LAYERS,
     PLAN_RECOMPUTE_EVERY,
+    PLAN_GRAD_SYNC,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

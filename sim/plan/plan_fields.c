@@ -28,6 +28,8 @@ const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT] = {
     [REDUCE_DTYPE_TARGET] = "auto", [REDUCE_DTYPE_FP32] = "fp32", [REDUCE_DTYPE_BF16] = "bf16"};
 const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT] = {
     [RECOMPUTE_UNIT_TARGET] = "auto", [RECOMPUTE_UNIT_LAYER] = "layer", [RECOMPUTE_UNIT_CHILDREN] = "children"};
+const char *const grad_sync_names[GRAD_SYNC_COUNT] = {
+    [GRAD_SYNC_TARGET] = "target", [GRAD_SYNC_EACH] = "each", [GRAD_SYNC_SHARDS] = "shards", [GRAD_SYNC_LAST] = "last"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -39,6 +41,10 @@ static bool has_shards(const TrainPlan *plan) {
 
 static bool is_sharded(const TrainPlan *plan) {
     return plan->zero != 0;
+}
+
+static bool accumulates_on_several(const TrainPlan *plan) {
+    return plan->grad_accum > 1 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1;
 }
 
 static bool shards_parameters(const TrainPlan *plan) {
@@ -173,6 +179,15 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                          "recompute full of every N-th layer only, 0 each; auto tries the largest N "
                                          "that fits",
                                          RUNS}},
+    [PLAN_GRAD_SYNC] = {"grad_sync", "sync", "gradient sync", AT(grad_sync), WORDS(grad_sync_names),
+                        .matters = accumulates_on_several, .scope = PLAN_OF_SHAPE, .searched = true,
+                        .option = {"grad-sync", "auto|target|each|shards|last", NULL,
+                                   "auto; predict, run, preflight: the target's own",
+                                   "when gradients are reduced while accumulating: on each micro-step, over the shards "
+                                   "on each and over replicas once, or whole on the last; auto tries what the target "
+                                   "has, target is its own",
+                                   RUNS},
+                        .column = "grad_sync"},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -196,13 +196,6 @@ static void lower_step(Lowering *lowering, StepProgram *program) {
     lower_lanes(lowering, variants, &loops, program);
 }
 
-// At stage 0 (DDP) a single micro-step leaves nothing to choose.
-static bool reduces_each_step(const TrainPlan *plan, const Target *target) {
-    const int data_ranks = mesh_group_size(&plan->mesh, AXES_DATA_GROUP);
-    const bool replicas = plan->zero == 0 && target->replicas_each_step && plan->grad_accum > 1 && data_ranks > 1;
-    return !target->deferred_reduce && (plan->zero >= 2 || replicas);
-}
-
 Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
                          const LoweringChoice *choice, Arena *arena, StepProgram *program, Error *error) {
     const char *reason = NULL;
@@ -217,6 +210,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
         .model = *model, .plan = *plan, .target = target, .layers = model->layers, .stage = choice->stage};
     program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
     model = &program->model;
+    const GradSync sync = target_grad_sync(target, plan);
     Lowering lowering = {.arena = arena,
                          .model = model,
                          .plan = plan,
@@ -224,7 +218,8 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
                          .choice = choice,
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
-                         .reduce_each = reduces_each_step(plan, target)};
+                         .reduce_each = sync != GRAD_SYNC_LAST,
+                         .replicas_each = sync == GRAD_SYNC_EACH};
     lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
     lowering.master_dtype = target->master_fp32 && !plan->bf16_master ? DTYPE_FP32 : plan_activation_dtype(plan);
     lowering.fused_qkv = target->fused_projections || model->fused_qkv;

@@ -142,6 +142,7 @@ typedef struct Lowering {
     int32_t weight_scales;          // of weights that are gathered in fp8; -1 = none
     Dtype master_dtype;             // of masters, moments and shard gradients
     bool reduce_each;               // gradients are reduced on every micro-step into the shard, else once at the end
+    bool replicas_each;             // over dp_replicate too
 } Lowering;
 
 // ---- building (lower.c)

@@ -8,9 +8,9 @@
 //   2       whole             one layer at a time         reduce-scatter each step   all-gather of weights
 //   3       gathered          one layer at a time         reduce-scatter each step
 //
-// A target that defers its reduction sums whole gradients over micro-steps at any stage; one with a gradient buffer has
-// memory for all of them from the start and reduces in it; one that reduces late does so behind the last backward
-// (stage 1). dp_replicate adds an all-reduce of the shard at the end.
+// A plan that reduces on the last micro-step (grad_sync) sums whole gradients over micro-steps at any stage; a target
+// with a gradient buffer has memory for all of them from the start and reduces in it; one that reduces late does so
+// behind the last backward (stage 1). dp_replicate adds an all-reduce of the shard at the end, or on each micro-step.
 
 #include "sim/step/lower.h"
 
@@ -399,12 +399,11 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype;
     const bool adds = lowering->reduce_each && !lowering->first;
     const bool replicas = lowering_group_size(lowering, unit->replica_group) > 1;
-    const bool replicas_each = lowering->reduce_each && lowering->target->replicas_each_step;
     const int32_t source = reduce_source(lowering, place);
     const int32_t part = cast || adds
                              ? unit_tensor(lowering, unit_names(lowering, place->unit)->reduce_out, ROLE_COMMUNICATION,
                                            lowering->dims.reduce_dtype, unit->shard_elements,
-                                           replicas && (cast || replicas_each) ? unit->instances : 1)
+                                           replicas && (cast || lowering->replicas_each) ? unit->instances : 1)
                              : unit->gradient_shard;
     place_collective(
         lowering, place,
@@ -412,7 +411,7 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
         place_ref(lowering, place, source),
         part == unit->gradient_full ? indexed(place, own_slice(lowering, unit, part))
                                     : place_ref(lowering, place, part));
-    const bool replicas_first = replicas_each || (cast && lowering->last && !lowering->reduce_each);
+    const bool replicas_first = lowering->replicas_each || (cast && lowering->last && !lowering->reduce_each);
     if (replicas_first) {
         emit_replica_sum(lowering, place, place_ref(lowering, place, part));
     }

@@ -288,7 +288,7 @@ Test(cli_pages, bash_completes_values_and_options) {
         "COMP_WORDS=(ndtune help ba); COMP_CWORD=2; _ndtune; echo ${COMPREPLY[*]}\n";
     const char *const words[] = {"/bin/bash", "-c", script, NDTUNE_BIN_DIR "/ndtune", NULL};
     ProgramRun run = program_run(words, NULL, 60);
-    cr_assert_str_eq(run.out, "selective\n--grad-accum\nexplain\nbatch\n", "%s%s", run.out, run.err);
+    cr_assert_str_eq(run.out, "selective\n--grad-accum --grad-sync\nexplain\nbatch\n", "%s%s", run.out, run.err);
     program_run_free(&run);
 }
 

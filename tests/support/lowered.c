@@ -22,6 +22,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .fp8_recipe = request->fp8_recipe,
                       .bf16_master = request->bf16_master || (target->bf16_weights && request->bf16),
                       .reduce_dtype = request->reduce_dtype,
+                      .grad_sync = request->grad_sync,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};

@@ -24,6 +24,7 @@ typedef struct LoweredRequest {
     bool bf16_master;
     bool eager;
     ReduceDtype reduce_dtype;
+    GradSync grad_sync;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

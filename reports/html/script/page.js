@@ -98,7 +98,7 @@
             index: i, mesh: mesh + (all.order[i] ? ' by ' + all.order[i] : ''), rejected: rejected,
             micro_batch: all.micro_batch[i], grad_accum: all.grad_accum[i], recompute: data.recompute_names[all.recompute[i]],
             reshard: all.reshard[i] < 0 ? '–' : data.reshard_names[all.reshard[i]],
-            rotate: all.rotate[i] < 0 ? '–' : data.rotate_names[all.rotate[i]],
+            rotate: all.rotate[i] < 0 ? '–' : data.rotate_names[all.rotate[i]], more: all.more[i] || '',
             step_s: all.step_s[i], tokens_per_s: all.tokens_per_s[i], reserved_bytes: all.reserved_bytes[i],
             state: ['rejected', 'estimated', 'simulated'][all.state[i]], best: !seen.has(mesh),
             reason: all.reason[i] >= 0 ? data.reasons[all.reason[i]] : all.reason[i] === -2 ? 'rule ' + data.rules[all.rule[i]] : '',
@@ -106,7 +106,7 @@
         };
         seen.add(mesh);
         row.words = [row.mesh, 'micro-batch=' + row.micro_batch, 'accum=' + row.grad_accum, 'recompute=' + row.recompute,
-            'reshard=' + row.reshard, 'rotate=' + row.rotate, row.state, row.reason].join(' ').toLowerCase();
+            'reshard=' + row.reshard, 'rotate=' + row.rotate, row.more, row.state, row.reason].join(' ').toLowerCase();
         rows.push(row);
     }
     window.ndtune.rows = rows;
@@ -119,6 +119,7 @@
         {key: 'reserved_bytes', name: 'memory', number: true, show: (r) => r.reserved_bytes ? format.bytes(r.reserved_bytes) : '–'},
         {key: 'state', name: 'state', show: (r) => r.rejected ? r.reason || r.state : r.state}
     ];
+    if (rows.some((row) => row.more)) { columns.splice(6, 0, {key: 'more', name: 'besides'}); }
     const state = {sort: null, descending: false, page: 0, selected: -1, shown: []};
 
     function element(name, attributes, text) {
@@ -243,6 +244,7 @@
             '--micro-batch', row.micro_batch, '--grad-accum', row.grad_accum, '--recompute', row.recompute);
         if (row.reshard !== '–') { words.push('--reshard', row.reshard); }
         if (row.rotate !== '–') { words.push('--cp-rotate', row.rotate); }
+        if (row.more) { words.push(row.more); }
         kept.forEach((option) => said(option).forEach((value) => words.push(option, value)));
         return words.join(' ');
     }

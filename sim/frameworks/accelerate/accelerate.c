@@ -14,11 +14,14 @@ static const TargetVersion accelerate_1_14 = {
     .evidence = "unvalidated",
     .settings = SETTINGS(
         SET(tp_flavour, TP_HF),  // transformers' plan: each projection reduces its own input gradient (3.3)
-        SET(recompute_flavour, RECOMPUTE_CHILD),  // wraps norm1, attention, norm2, mlp separately (1.2)
-        SET(zigzag, true),                        // torch context_parallel's head-tail balancer (1.3, 3.2)
-        SET(cp_ring, true),                       // cp_comm_strategy alltoall (1.3)
-        SET(cp_allgather, true),                  // the default strategy (1.3)
-        SET(deferred_reduce, true),               // accumulate() -> no_sync: last micro-step only (1.2)
+        SET(recompute_flavour, RECOMPUTE_CHILD),             // wraps norm1, attention, norm2, mlp separately (1.2)
+        SET(zigzag, true),                                   // torch context_parallel's head-tail balancer (1.3, 3.2)
+        SET(cp_ring, true),                                  // cp_comm_strategy alltoall (1.3)
+        SET(cp_allgather, true),                             // the default strategy (1.3)
+        SET(deferred_reduce, true),                          // accumulate() -> no_sync: last micro-step only (1.2)
+        SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH) |      // GradientAccumulationPlugin(sync_each_batch=True),
+                            GRAD_SYNC_BIT(GRAD_SYNC_LAST)),  // accelerator.py accumulate()
+        SET_TEXT(grad_sync_note, "sync_each_batch reduces over shards and replicas alike"),
         SET(fp8_flavour, FP8_TORCHAO),  // AORecipeKwargs, the default backend (accelerate 1.14 utils/dataclasses.py)
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP_OR_CP),  // ParallelismConfig's check (1.1)
         SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(default_fused, FUSED_EAGER),
@@ -109,4 +112,5 @@ const Framework framework_accelerate = {
     .log_name = "HF Trainer",
     .micro_batch = "DataLoader batch_size",
     .accumulation = "gradient_accumulation_steps",
+    .sync_each = "GradientAccumulationPlugin(sync_each_batch=True)",
 };

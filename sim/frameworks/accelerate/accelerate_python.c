@@ -65,9 +65,10 @@ static void accelerate_python_write(const ConfigJob *job, FILE *out) {
     }
     fputs("\nfrom accelerate import Accelerator\n"
           "from accelerate.parallelism_config import ParallelismConfig\n"
-          "from accelerate.utils import FullyShardedDataParallelPlugin, TorchContextParallelConfig\n\n"
-          "MODEL = ",
+          "from accelerate.utils import FullyShardedDataParallelPlugin, ",
           out);
+    fputs(export_syncs_each(job) ? "GradientAccumulationPlugin, " : "", out);
+    fputs("TorchContextParallelConfig\n\nMODEL = ", out);
     escape_quoted(export_model_path(job, &known), out);
     fprintf(out,
             "\nSEQUENCE_LENGTH = %d\n"
@@ -81,11 +82,14 @@ static void accelerate_python_write(const ConfigJob *job, FILE *out) {
             "\n\ndef make_accelerator():\n"
             "    return Accelerator(\n"
             "        mixed_precision=\"%s\",\n"
-            "        gradient_accumulation_steps=ACCUMULATION,\n"
+            "        %s,\n"
             "        parallelism_config=%s,\n"
             "        fsdp_plugin=fsdp_plugin,\n"
             "    )\n",
             plan->precision == DTYPE_FP32 ? "no" : dtype_name(plan->precision),
+            export_syncs_each(job) ? "gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=ACCUMULATION, "
+                                     "sync_each_batch=True)"
+                                   : "gradient_accumulation_steps=ACCUMULATION",
             mesh_world(&plan->mesh) > 1 ? "parallelism_config" : "None");
     fprintf(out,
             "\n\ndef model_arguments(accelerator):  # of from_pretrained\n"

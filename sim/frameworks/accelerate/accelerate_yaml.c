@@ -172,7 +172,8 @@ static const ImportKeys keys_of_version1 = {
     .reshard = "fsdp_sharding_strategy: SHARD_GRAD_OP keeps gathered parameters",
     .recompute = "fsdp_activation_checkpointing",
     .rotate = "none",
-    .zero = "fsdp_sharding_strategy"};
+    .zero = "fsdp_sharding_strategy",
+    .sync = "GradientAccumulationPlugin(sync_each_batch) of your script"};
 
 static Status read_version1(Import *import, Error *error) {
     enum { FULL, GRAD_OP, NO_SHARD, HYBRID, HYBRID_GRAD_OP };
@@ -389,7 +390,8 @@ const ImportFormat import_accelerate = {
              .reshard = "fsdp_reshard_after_forward",
              .recompute = "fsdp_activation_checkpointing",
              .rotate = "parallelism_config_cp_comm_strategy",
-             .zero = "zero_stage"},
+             .zero = "zero_stage",
+             .sync = "GradientAccumulationPlugin(sync_each_batch) of your script"},
     .read = accelerate_read,
 };
 
@@ -407,10 +409,18 @@ static const char *accelerate_yaml_refuse(const ConfigJob *job) {
 
 void accelerate_notes(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
-    fprintf(out,
-            "Your script: DataLoader batch size %d, Accelerator(gradient_accumulation_steps=%d), model loaded with ",
-            plan->micro_batch, plan->grad_accum);
-    fprintf(out, "attn_implementation=\"%s\".\n", export_attention(plan));
+    fprintf(out, "Your script: DataLoader batch size %d, ", plan->micro_batch);
+    if (!export_syncs_each(job)) {
+        fprintf(out, "Accelerator(gradient_accumulation_steps=%d), ", plan->grad_accum);
+    }
+    fprintf(out, "model loaded with attn_implementation=\"%s\".\n", export_attention(plan));
+    if (export_syncs_each(job)) {
+        fprintf(out,
+                "  Its Accelerator: gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=%d, "
+                "sync_each_batch=True):\n"
+                "  gradients are reduced on every micro-step, and none is kept whole.\n",
+                plan->grad_accum);
+    }
     if (export_axis(job, AXIS_TP) > 1) {
         fprintf(out,
                 "  Its model: from_pretrained(..., tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh).\n");

@@ -41,6 +41,11 @@ static void write_arguments(const ConfigJob *job, FILE *out) {
     if (plan->fused == FUSED_COMPILED) {
         fputs("        torch_compile=True,\n", out);
     }
+    if (export_syncs_each(job)) {  // trainer.py of 5.8 looks at it, that of 4.57 and 5.0 does not
+        fputs("        # transformers >= 5.8: reduces gradients on every micro-step, so that none is kept whole\n"
+              "        accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}},\n",
+              out);
+    }
     fputs("        parallelism_config=parallelism_config,\n"
           "        **more,\n"
           "    )\n",

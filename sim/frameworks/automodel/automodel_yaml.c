@@ -50,6 +50,7 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
             "  sequence_parallel: false\n"
             "  activation_checkpointing: %s\n"
             "  reshard_after_forward: true\n"
+            "%s"
             "  mp_policy:\n"
             "    param_dtype: bfloat16\n"
             "    reduce_dtype: %s\n"
@@ -57,6 +58,7 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
             "  seq_length: %d\n",
             replicate * export_axis(job, AXIS_DP_SHARD), replicate, export_axis(job, AXIS_TP),
             export_axis(job, AXIS_CP), export_bool(plan->recompute == RECOMPUTE_FULL),
+            export_syncs_each(job) ? "  defer_fsdp_grad_sync: false\n" : "",
             plan->reduce_dtype == REDUCE_DTYPE_FP32 ? "float32" : "bfloat16", plan->seq);
 }
 

@@ -34,4 +34,5 @@ const Framework framework_axolotl = {
     .config = &import_axolotl,
     .micro_batch = "micro_batch_size",
     .accumulation = "gradient_accumulation_steps",
+    .sync_each = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch: true",
 };

@@ -37,6 +37,7 @@ enum {
     AXOLOTL_KEYS
 };
 extern const ConfigKey axolotl_keys[AXOLOTL_KEYS + 1];
+extern const ConfigKey axolotl_sync[];  // read only: its place is deeper than the table writes
 
 // Of its schema, by what becomes of them (axolotl_keys.c).
 extern const ImportLeftOut axolotl_left_out[], axolotl_other_training[];

@@ -63,8 +63,6 @@ const ImportLeftOut axolotl_left_out[] = {
     {"qat", NULL, "weights are quantised in forward: your run needs more time"},
     {"kd_trainer", NULL, "a teacher's logits are trained on: your run needs more memory and time"},
     {"use_eaft", NULL, "another loss"},
-    {"accelerator_config.gradient_accumulation_kwargs.sync_each_batch", NULL,
-     "gradients are reduced on every micro-step: your run keeps none whole, and moves more"},
     {"gradient_checkpointing_kwargs.every_n_layers", "1",
      "only every n-th layer is recomputed: your run needs more memory and less time"},
     {"gradient_checkpointing_kwargs.offload", NULL,

@@ -473,6 +473,7 @@ Status axolotl_read(Import *import, Error *error) {
     import->flavour = "axolotl config, data-parallel replicas (DDP)";
     import->said.choice[PLAN_ZERO] = 0;
     TRY(config_read(import, axolotl_keys, error));
+    TRY(config_read(import, axolotl_sync, error));
     import->model_key = path_of(AXOLOTL_MODEL);
     TRY(import_word(import, import->model_key, &import->model, error));
     TRY(read_deepspeed(import, error));

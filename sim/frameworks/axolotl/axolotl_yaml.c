@@ -81,6 +81,11 @@ const ConfigKey axolotl_keys[AXOLOTL_KEYS + 1] = {
     [AXOLOTL_CHECKPOINT] = {"gradient_checkpointing", .text = checkpoints},
 };
 
+// Handed on to transformers' AcceleratorConfig (axolotl core/builders/base.py).
+const ConfigKey axolotl_sync[] = {{"accelerator_config.gradient_accumulation_kwargs.sync_each_batch", KEY_SWITCH,
+                                   PLAN_GRAD_SYNC, .on = GRAD_SYNC_EACH, .off = GRAD_SYNC_LAST},
+                                  {NULL}};
+
 // ---- the format
 
 static const char *const marks[] = {"base_model", "sequence_len",  "micro_batch_size", "datasets",
@@ -94,7 +99,8 @@ const ImportFormat import_axolotl = {
              .reshard = "fsdp_config.reshard_after_forward",
              .recompute = "gradient_checkpointing, fsdp_config.activation_checkpointing",
              .rotate = "ring_attn_func",
-             .zero = "fsdp_version"},
+             .zero = "fsdp_version",
+             .sync = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch"},
     .read = axolotl_read,
 };
 
@@ -117,6 +123,9 @@ static const char *axolotl_refuse(const ConfigJob *job) {
 
 static void axolotl_write(const ConfigJob *job, FILE *out) {
     config_write(job, axolotl_keys, CONFIG_YAML, out);
+    if (export_syncs_each(job)) {
+        fputs("accelerator_config:\n  gradient_accumulation_kwargs:\n    sync_each_batch: true\n", out);
+    }
     fputs("# Yours: data, optimizer, learning rate.\n"
           "datasets:\n  - path: your/dataset\n    type: completion\n"
           "optimizer: adamw_torch_fused\nlearning_rate: 0.0001\nnum_epochs: 1\noutput_dir: ./outputs\n",

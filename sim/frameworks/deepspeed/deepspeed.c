@@ -10,6 +10,7 @@ static const TargetVersion deepspeed_0_19 = {
     .extends = &pytorch,
     .evidence = "unvalidated",
     .settings = SETTINGS(
+        SET_TEXT(grad_sync_note, "stages 2 and 3 reduce on every micro-step, stages 0 and 1 on the last"),
         SET(tp_flavour, TP_AR),                                       // autotp_size
         SET(reduce_dtype_bf16, DTYPE_BF16), SET(shard_copies, true),  // bucket copies
         SET(backward_prefetch, true), SET(max_zero, 3), SET(default_fused, FUSED_EAGER),

@@ -13,6 +13,7 @@ static const TargetVersion megatron_2022 = {
     .settings = SETTINGS(
         SET(tp_flavour, TP_AR), SET(selective_flavour, SELECTIVE_CORE), SET(fused_projections, true),
         SET(deferred_reduce, true),  // main gradients are summed locally, reduced with the last micro-step
+        SET_TEXT(grad_sync_note, "main gradients are reduced with the last micro-batch"),
         SET(gradient_buffer, true),  // its ParamAndGradBuffer; 2+g+12/F bytes, g 3.1 to 3.5 (accuracy-notes.md 4)
         SET(fused_softmax, true), SET(max_zero, 1),  // --use-distributed-optimizer
         SET(vocab_multiple, 128),  // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)

@@ -13,6 +13,7 @@ static const TargetVersion nanotron_0_4 = {
     // are kept: its memory grows by them.
     .settings = SETTINGS(
         SET(fused_projections, true), SET(deferred_reduce, true),
+        SET_TEXT(grad_sync_note, "gradients are reduced with the last micro-batch"),
         SET(gradient_buffer, true),     // its fp32 gradient accumulator; 6+12/F bytes (accuracy-notes.md 4)
         SET(half_gradients, true),      // bf16 gradients of DDP buckets, added by FP32GradientAccumulator
         SET(gradient_copies, 1),        // autograd's own beside the buckets: 4 B per parameter in all fitted in its

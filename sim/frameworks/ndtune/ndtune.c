@@ -11,7 +11,10 @@ static const TargetVersion ndtune_1 = {
         SET(zigzag, true), SET(cp_ring, true), SET(recompute_counts, RECOMPUTE_FIRST_N),
         SET(recompute_other_unit, true),  // any program of a lowering
         SET(fused_projections, true), SET(tp_reduce_overlaps, true), SET(fuses_passes, true), SET(own_kernels, true),
-        SET(master_fp32, true), SET(rank_order_rule, RANK_ORDER_ANY),  // its groups come from sim/axes
+        SET(master_fp32, true),
+        SET(grad_syncs,
+            GRAD_SYNC_BIT(GRAD_SYNC_EACH) | GRAD_SYNC_BIT(GRAD_SYNC_SHARDS) | GRAD_SYNC_BIT(GRAD_SYNC_LAST)),
+        SET(rank_order_rule, RANK_ORDER_ANY),  // its groups come from sim/axes
         SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(max_zero, 3),
         SET(runtime.host_s_per_op, 3e-6),         // estimated: one interpreted task, no allocation, no Python
         SET(runtime.memory_passes, 1.0),          // one pass per kernel: kernels.h

@@ -19,6 +19,7 @@ static const TargetVersion torchtitan_0_2 = {
                                                                            // only (1.2)
         SET(replicas_each_step, true),  // never calls set_requires_gradient_sync (1.2; tests/frameworks:
                                         // replicate2_shard2_accumulate)
+        SET_TEXT(grad_sync_note, "its trainer reduces on every micro-step and has no switch for it"),
         SET(tp_copies, true),  // torch.distributed._functional_collectives: cat of chunks where the dimension is not 0
         SET(allocator, ALLOCATOR_EXPANDABLE),  // its run_train.sh
         SET(fp8_flavour, FP8_TORCHAO),         // Float8LinearConverter

@@ -59,6 +59,17 @@ static const Golden goldens[] = {
      {{FINDING_TRAP, "gradient_checkpointing", 34},
       {FINDING_UNMODELLED, "liger_rms_norm", 5},
       {FINDING_TRAP, NULL, 0}}},
+    // What it hands on to transformers' AcceleratorConfig.
+    {"axolotl_each.yaml",
+     "axolotl",
+     "axolotl",
+     64,
+     0,
+     0,
+     "dp_replicate=1,dp_shard=64,cp=1,tp=1 seq=8192 mb=1 ga=8 zero=3 reshard=always recompute=full cp_rotate=ring "
+     "precision=bf16 attention=flash fused=eager sync=each",
+     0,
+     {{0}}},
     {"axolotl_lora.yaml",
      "axolotl",
      "accelerate@1.0",

@@ -12,8 +12,7 @@ static const char *const folders[] = {"accelerate-1.14", "accelerate-1.15"};
 enum { FOLDERS = sizeof folders / sizeof folders[0] };
 
 static bool is_compared(const Trace *trace) {
-    return !trace->request.tied && !trace->syncs_each_batch &&
-           (trace_is_sharded(trace) || trace_size(trace, AXIS_TP) > 1);
+    return !trace->request.tied && (trace_is_sharded(trace) || trace_size(trace, AXIS_TP) > 1);
 }
 
 // Training loops average the loss when the step is over; ours do it before the norm.

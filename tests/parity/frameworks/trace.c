@@ -145,6 +145,7 @@ static void read_plan(const json_t *root, Trace *trace, const char *framework) {
         .cp_rotate = strcmp(text_of(root, "rotate"), "alltoall") == 0 ? CP_ROTATE_RING : CP_ROTATE_ALLGATHER,
         .bf16 = strcmp(text_of(root, "precision"), "bf16") == 0,
         .tied = flag_of(model, "tie_word_embeddings"),
+        .grad_sync = json_is_true(json_object_get(root, "sync_each_batch")) ? GRAD_SYNC_EACH : GRAD_SYNC_TARGET,
     };
 }
 

@@ -346,6 +346,42 @@ Test(target_check, bf16_reductions_are_refused_where_the_target_has_none) {
     check_legal(ndtune, &plan);
 }
 
+Test(target_check, gradients_are_reduced_when_the_target_can) {
+    TrainPlan plan = plan_of(accelerate, 2, 8, 1, 1);
+    plan.grad_accum = 4;
+    for (int sync = GRAD_SYNC_TARGET; sync < GRAD_SYNC_COUNT; sync++) {
+        plan.grad_sync = (GradSync)sync;
+        check_legal(ndtune, &plan);
+    }
+    plan.grad_sync = GRAD_SYNC_EACH;
+    check_legal(accelerate, &plan);
+    plan.grad_sync = GRAD_SYNC_LAST;
+    check_legal(accelerate, &plan);
+    plan.grad_sync = GRAD_SYNC_SHARDS;
+    check_reason(accelerate, &plan,
+                 "accelerate has no grad_sync=shards: sync_each_batch reduces over shards and replicas alike; use "
+                 "grad_sync target, each or last");
+    plan.mesh = (Mesh){.size = SIZES(1, 16, 1, 1)};  // without replicas it is each
+    check_legal(accelerate, &plan);
+    plan.grad_sync = GRAD_SYNC_LAST;
+    const Target *torchtitan = NULL, *megatron = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find("torchtitan", &torchtitan, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    check_reason(torchtitan, &plan,
+                 "torchtitan has no grad_sync=last: its trainer reduces on every micro-step and has no switch for it; "
+                 "use grad_sync target");
+    plan.zero = 1;
+    check_legal(megatron, &plan);
+    plan.grad_sync = GRAD_SYNC_EACH;
+    check_reason(megatron, &plan,
+                 "megatron has no grad_sync=each: main gradients are reduced with the last micro-batch; use grad_sync "
+                 "target");
+    check_reason(ndtune, &plan,
+                 "sharding stage 1 keeps whole gradients to the last micro-step, grad_sync=each is stage 2: use zero=2 "
+                 "or grad_sync last");
+}
+
 Test(target_check, sizes_must_be_positive) {
     TrainPlan plan = plan_of(ndtune, 1, 8, 1, 1);
     plan.micro_batch = 0;
