@@ -139,9 +139,14 @@ static MemoKey overlap_key(const TrainPlan *plan, const MeshPiece *mesh) {
 
 // ---- programs, by structure
 
+typedef struct KnownProgram {
+    ResizableProgram *program;
+    OverlapPatterns patterns;
+} KnownProgram;
+
 // Of the plan with so many micro-steps; of a neighbour with few shards unless its own are asked for.
 static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, bool own_shards,
-                           ResizableProgram **found, Error *error) {
+                           KnownProgram **found, Error *error) {
     TrainPlan lowered = *plan;
     lowered.grad_accum = micro_steps;
     const MemoKey key = {.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)micro_steps,
@@ -158,8 +163,10 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_
     if (!own_shards) {
         lowered = memory_neighbour(&lowered, FEW_SHARDS);
     }
+    *found = ARENA_NEW(&analytic->programs_arena, KnownProgram);
+    (*found)->patterns.arena = &analytic->programs_arena;
     TRY(resizable_lower(&analytic->model, &lowered, analytic->cost.target, &analytic->programs_arena,
-                        &analytic->scratch, found, error));
+                        &analytic->scratch, &(*found)->program, error));
     memo_add(&analytic->programs, &key, *found, &analytic->programs_arena);
     return STATUS_OK;
 }
@@ -187,30 +194,33 @@ static void place_program(const TrainPlan *plan, int micro_steps, StepProgram *p
     }
 }
 
+// *patterns: of its structure; NULL where it is a program of its own.
 static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, StepProgram **program,
-                                 Error *error) {
-    ResizableProgram *resizable;
+                                 OverlapPatterns **patterns, Error *error) {
+    KnownProgram *known;
     const bool planned = target_plans_memory(analytic->cost.target);
-    TRY(find_program(analytic, plan, micro_steps, planned, &resizable, error));
-    TRY(resizable_at(resizable, plan->micro_batch, &analytic->scratch, program, error));
+    TRY(find_program(analytic, plan, micro_steps, planned, &known, error));
+    TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, program, error));
     if (!planned && shards_show(*program, plan)) {
-        TRY(find_program(analytic, plan, micro_steps, true, &resizable, error));
-        TRY(resizable_at(resizable, plan->micro_batch, &analytic->scratch, program, error));
+        TRY(find_program(analytic, plan, micro_steps, true, &known, error));
+        TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, program, error));
     }
     place_program(plan, micro_steps, *program);
+    *patterns = resizable_owns(known->program, *program) ? &known->patterns : NULL;
     return STATUS_OK;
 }
 
 static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Overlap **made,
                            Error *error) {
     StepProgram *program;
-    TRY(micro_step_program(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, error));
+    OverlapPatterns *patterns;
+    TRY(micro_step_program(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, &patterns, error));
     TaskCost *costs = cost_program(&analytic->cost, program, &analytic->scratch);
     for (int32_t i = 0; i < program->task_count; i++) {
         costs[i].seconds *= slowdown_of(&analytic->slow, &program->tasks[i]);
     }
     Overlap *overlap = ARENA_NEW(analytic->arena, Overlap);
-    overlap_add(overlap, program, costs, &analytic->blocks, &analytic->scratch);
+    overlap_add(overlap, program, costs, patterns, &analytic->blocks, &analytic->scratch);
     memo_add(&analytic->overlaps, key, overlap, analytic->arena);
     arena_reset(&analytic->scratch);
     *made = overlap;
@@ -257,7 +267,8 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
     *made = ARENA_NEW(owner->arena, MemoryCurve);
     if (target_plans_memory(analytic->cost.target)) {
         StepProgram *program;
-        TRY(micro_step_program(analytic, plan, micro_steps, &program, error));
+        OverlapPatterns *patterns;
+        TRY(micro_step_program(analytic, plan, micro_steps, &program, &patterns, error));
         TRY(memory_curve_planned(program, owner->traces, &analytic->scratch, owner->arena, *made, error));
     } else {
         CurveSource from = {.model = &analytic->model,
@@ -265,7 +276,9 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
                             .sizes_arena = analytic->arena,
                             .traces = owner->traces,
                             .scratch = &analytic->scratch};
-        TRY(find_program(analytic, plan, micro_steps, false, &from.few_shards, error));
+        KnownProgram *known;
+        TRY(find_program(analytic, plan, micro_steps, false, &known, error));
+        from.few_shards = known->program;
         TRY(memory_curve_make(&from, plan, owner->arena, *made, error));
     }
     memo_add(&owner->memories, key, *made, owner->arena);

@@ -5,6 +5,7 @@
 
 #include "sim/analytic/block.h"
 
+#include "sim/base/hash.h"
 #include "sim/step/slots.h"
 
 typedef struct BlockRun {
@@ -56,19 +57,16 @@ static int8_t charged_axis(const StepProgram *program, const Task *task) {
     return (int8_t)(task_is_collective(task) ? axes_slowest(program->groups[task->group].axes) : AXIS_COUNT);
 }
 
-static void compile_run(const BlockTasks *tasks, const TaskRun *run, BlockCode *code) {
+static void compile_run(const BlockTasks *tasks, const TaskRun *run, int32_t *numbers, BlockCode *code) {
     const StepProgram *program = tasks->program;
     for (int32_t i = 0; i < run->count; i++) {
         const Task *task = &program->tasks[run->tasks[i]];
-        const TaskCost *cost = &tasks->costs[run->tasks[i]];
-        BlockStep step = {.seconds = cost->seconds,
-                          .host_s = cost->host_s,
-                          .waits = (int16_t)task->wait_count,
+        BlockStep step = {.waits = (int16_t)task->wait_count,
                           .records = (int16_t)task->record_count,
                           .lane = (int8_t)task->lane,
                           .axis = charged_axis(program, task)};
         touch_roles(program, task, &step);
-        code->demands[code->count] = share_demand(task, cost);
+        numbers[code->count] = run->tasks[i];
         code->steps[code->count++] = step;
         for (int k = 0; k < task->wait_count; k++) {
             code->refs[code->ref_count++] =
@@ -90,17 +88,41 @@ static int32_t count_references(const BlockTasks *tasks, const TaskRun *run) {
     return count;
 }
 
-BlockCode block_compile(const BlockTasks *tasks, Arena *arena) {
+static uint64_t references_hash(const BlockCode *code) {
+    Hash hash = hash_begin();
+    hash_int(&hash, (int64_t)code->before << 32 | code->count << 1 | code->joins);
+    for (int32_t i = 0; i < code->ref_count; i++) {
+        hash_int(&hash, code->refs[i]);
+    }
+    return hash_end(&hash);
+}
+
+BlockPattern block_compile(const BlockTasks *tasks, Arena *arena) {
     const int32_t steps = tasks->before.count + tasks->run.count;
     const int32_t refs = count_references(tasks, &tasks->before) + count_references(tasks, &tasks->run);
     BlockCode code = {.steps = ARENA_UNCLEARED(arena, BlockStep, steps),
-                      .demands = ARENA_UNCLEARED(arena, ShareDemand, steps),
                       .before = tasks->before.count,
                       .refs = ARENA_UNCLEARED(arena, int16_t, refs),
                       .slot_lane = ARENA_UNCLEARED(arena, int8_t, refs),
                       .joins = tasks->joins};
-    compile_run(tasks, &tasks->before, &code);
-    compile_run(tasks, &tasks->run, &code);
+    int32_t *numbers = ARENA_UNCLEARED(arena, int32_t, steps);
+    compile_run(tasks, &tasks->before, numbers, &code);
+    compile_run(tasks, &tasks->run, numbers, &code);
+    code.refs_hash = references_hash(&code);
+    return (BlockPattern){.tasks = numbers, .code = code};
+}
+
+BlockCode block_price(const BlockPattern *pattern, const StepProgram *program, const TaskCost *costs, Arena *arena) {
+    BlockCode code = pattern->code;
+    code.steps = ARENA_UNCLEARED(arena, BlockStep, code.count);
+    code.demands = ARENA_UNCLEARED(arena, ShareDemand, code.count);
+    for (int32_t i = 0; i < code.count; i++) {
+        const TaskCost *cost = &costs[pattern->tasks[i]];
+        code.steps[i] = pattern->code.steps[i];
+        code.steps[i].seconds = cost->seconds;
+        code.steps[i].host_s = cost->host_s;
+        code.demands[i] = share_demand(&program->tasks[pattern->tasks[i]], cost);
+    }
     return code;
 }
 

@@ -43,7 +43,6 @@ typedef struct SlotNumber {
 
 typedef struct BlockTasks {
     const StepProgram *program;
-    const TaskCost *costs;
     TaskRun before;  // what the compute lane did just before: its transfers may still be under way
     TaskRun run;
     SlotNumber *numbers;  // scratch: one per event slot of the program
@@ -74,7 +73,17 @@ typedef struct BlockCode {
     int8_t *slot_lane;  // of whoever records it
     int32_t slot_count;
     bool joins;
+    uint64_t refs_hash;
 } BlockCode;
 
-BlockCode block_compile(const BlockTasks *tasks, Arena *arena);
+// A stretch without its costs: the same for every size of a structure.
+typedef struct BlockPattern {
+    const int32_t *tasks;  // of the steps
+    BlockCode code;        // no demands, and steps that take no time
+} BlockPattern;
+
+BlockPattern block_compile(const BlockTasks *tasks, Arena *arena);
+
+// References stay the pattern's.
+BlockCode block_price(const BlockPattern *pattern, const StepProgram *program, const TaskCost *costs, Arena *arena);
 Block block_measure(const BlockCode *code, Arena *scratch);

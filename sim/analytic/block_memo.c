@@ -4,32 +4,26 @@
 
 #include <string.h>
 
-#include "sim/base/hash.h"
-
-static uint64_t word_at(const void *bytes, size_t count) {
-    uint64_t word = 0;
-    memcpy(&word, bytes, count < sizeof word ? count : sizeof word);
-    return word;
+static uint64_t mixed(uint64_t hash, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    hash = (hash ^ bits) * UINT64_C(0x9e3779b97f4a7c15);  // 2^64 / golden ratio (Knuth 6.4)
+    return hash ^ hash >> 29;
 }
 
 static uint64_t code_hash(const BlockCode *code) {
-    Hash hash = hash_begin();
-    hash_int(&hash, (int64_t)code->before << 32 | code->count << 1 | code->joins);
+    uint64_t hash = code->refs_hash;
     for (int32_t i = 0; i < code->count; i++) {
-        hash_double(&hash, code->steps[i].seconds);
-        hash_double(&hash, code->steps[i].host_s);
+        hash = mixed(mixed(hash, code->steps[i].seconds), code->steps[i].host_s);
     }
-    for (int32_t i = 0; i < code->ref_count; i += 4) {
-        hash_int(&hash, (int64_t)word_at(&code->refs[i], (size_t)(code->ref_count - i) * sizeof(int16_t)));
-    }
-    return hash_end(&hash);
+    return hash;
 }
 
 static bool same_code(const BlockCode *a, const BlockCode *b) {
     _Static_assert(sizeof(BlockStep) == 24, "compared as bytes: no padding");
     if (a->before != b->before || a->count != b->count || a->joins != b->joins || a->ref_count != b->ref_count ||
         a->slot_count != b->slot_count || memcmp(a->steps, b->steps, (size_t)a->count * sizeof *a->steps) != 0 ||
-        memcmp(a->refs, b->refs, (size_t)a->ref_count * sizeof *a->refs) != 0 ||
+        a->refs_hash != b->refs_hash || memcmp(a->refs, b->refs, (size_t)a->ref_count * sizeof *a->refs) != 0 ||
         memcmp(a->slot_lane, b->slot_lane, (size_t)a->slot_count) != 0) {
         return false;
     }

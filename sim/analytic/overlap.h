@@ -69,9 +69,18 @@ typedef struct Overlap {
     Axis reduce_axis;  // of waits for the last reduction
 } Overlap;
 
+// Blocks of a structure, compiled: programs that differ in sizes only share them.
+enum { PATTERN_BLOCKS = 32 };  // of a section; further ones are compiled each time
+
+typedef struct OverlapPatterns {
+    Arena *arena;                                                            // where they live
+    BlockPattern *blocks[MICRO_VARIANTS][OVERLAP_SECTIONS][PATTERN_BLOCKS];  // NULL: not compiled yet
+} OverlapPatterns;
+
 // program: lowered with grad_accum 1 fills MICRO_ONLY, with 3 the others. Later calls add to what is there.
-// What it needs to keep goes to the known blocks' arena.
-void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, BlockMemo *known, Arena *scratch);
+// What it needs to keep goes to the known blocks' arena. patterns of its structure, NULL = none are kept.
+void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, OverlapPatterns *patterns,
+                 BlockMemo *known, Arena *scratch);
 
 typedef struct OverlapTimes {
     double step_s, compute_s, optimizer_s;

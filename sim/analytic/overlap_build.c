@@ -30,12 +30,14 @@ typedef struct Builder {
     bool opened;            // the section has had a block
     int32_t section_first;  // operation
     BlockMemo *known;
+    OverlapPatterns *patterns;
     Arena *scratch;
     SlotNumber *numbers;
     int32_t compiled;  // stretches
     FirstBlock first[OVERLAP_SECTIONS][FIRST_BLOCKS];
     int32_t first_count[OVERLAP_SECTIONS];
-    int32_t closed;   // blocks of the section
+    int32_t closed;  // blocks of the section
+    MicroVariant variant;
     bool is_first;    // micro-step
     bool like_first;  // the block closed last
     const int32_t *first_slot;
@@ -177,22 +179,38 @@ static void keep_first(Builder *builder, const KnownBlock *measured) {
     }
 }
 
-static const KnownBlock *measure_pending(Builder *builder) {
-    const KnownBlock *same = block_of_first(builder);
-    builder->like_first = builder->is_first || same;
-    if (same) {
-        return same;
-    }
+static BlockPattern compile_pending(Builder *builder, Arena *arena) {
     const BlockTasks tasks = {
         .program = builder->program,
-        .costs = builder->costs,
         .before = run_before(builder),
         .run = {builder->pending, builder->pending_count, section_layer(builder, builder->section)},
         .numbers = builder->numbers,
         .stamp = ++builder->compiled,
         .first_slot = builder->first_slot,
         .joins = builder->section == SECTION_BEGIN};  // the first layer waits for the embedding's sum
-    const BlockCode code = block_compile(&tasks, builder->scratch);
+    return block_compile(&tasks, arena);
+}
+
+static BlockCode price_pending(Builder *builder) {
+    if (!builder->patterns || builder->closed >= PATTERN_BLOCKS) {
+        const BlockPattern pattern = compile_pending(builder, builder->scratch);
+        return block_price(&pattern, builder->program, builder->costs, builder->scratch);
+    }
+    BlockPattern **pattern = &builder->patterns->blocks[builder->variant][builder->section][builder->closed];
+    if (!*pattern) {
+        *pattern = ARENA_NEW(builder->patterns->arena, BlockPattern);
+        **pattern = compile_pending(builder, builder->patterns->arena);
+    }
+    return block_price(*pattern, builder->program, builder->costs, builder->scratch);
+}
+
+static const KnownBlock *measure_pending(Builder *builder) {
+    const KnownBlock *same = block_of_first(builder);
+    builder->like_first = builder->is_first || same;
+    if (same) {
+        return same;
+    }
+    const BlockCode code = price_pending(builder);
     const KnownBlock *measured = block_memo_find(builder->known, &code, builder->scratch);
     keep_first(builder, measured);
     return measured;
@@ -415,6 +433,7 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     const Segment *segments = builder->program->segments;
     int section = SECTION_BEGIN;
     int32_t from = loop + 1;
+    builder->variant = variant;
     builder->is_first = variant == MICRO_FIRST;
     builder->like_first = false;
     for (int32_t s = loop + 1; s < segments[loop].end; s++) {
@@ -433,13 +452,14 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     find_beside(builder->overlap, variant);
 }
 
-void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, BlockMemo *known,
-                 Arena *scratch) {
+void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, OverlapPatterns *patterns,
+                 BlockMemo *known, Arena *scratch) {
     Builder builder = {.overlap = overlap,
                        .program = program,
                        .costs = costs,
                        .arena = known->arena,
                        .known = known,
+                       .patterns = patterns,
                        .scratch = scratch,
                        .op_capacity = (size_t)overlap->op_count,
                        .block_capacity = (size_t)overlap->block_count,

@@ -102,6 +102,10 @@ Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Targ
     return STATUS_OK;
 }
 
+bool resizable_owns(const ResizableProgram *resizable, const StepProgram *program) {
+    return program == &resizable->program;
+}
+
 // ---- the second program
 
 static bool same_task(const Task *a, const Task *b) {

@@ -17,5 +17,8 @@ Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Targ
 // lowered anew, into the scratch.
 Status resizable_at(ResizableProgram *resizable, int micro_batch, Arena *scratch, StepProgram **program, Error *error);
 
+// Whether it is the resizable one itself, not one that was lowered anew.
+bool resizable_owns(const ResizableProgram *resizable, const StepProgram *program);
+
 // Whether two programs have the same tasks, operands and buffers but for sizes.
 bool step_same_structure(const StepProgram *a, const StepProgram *b);

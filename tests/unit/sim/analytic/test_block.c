@@ -56,7 +56,6 @@ static void make(Stretch *stretch, bool waits_for_weights) {
         first_slot[i] = i;
     }
     stretch->block = (BlockTasks){.program = stretch->program,
-                                  .costs = stretch->costs,
                                   .run = {stretch->tasks, 4, 0},
                                   .numbers = ARENA_ARRAY(&stretch->arena, SlotNumber, stretch->program->event_count),
                                   .stamp = 1,
@@ -72,7 +71,8 @@ static void make(Stretch *stretch, bool waits_for_weights) {
 Test(block, the_longest_path_from_each_input_is_its_delay) {
     static Stretch stretch;
     make(&stretch, false);
-    const BlockCode code = block_compile(&stretch.block, &stretch.arena);
+    const BlockPattern pattern = block_compile(&stretch.block, &stretch.arena);
+    const BlockCode code = block_price(&pattern, stretch.program, stretch.costs, &stretch.arena);
     const Block block = block_measure(&code, &stretch.arena);
     cr_assert_float_eq(block.delay_s[0][BLOCK_COMPUTE], 10, 1e-12);
     cr_assert_float_eq(block.delay_s[0][BLOCK_HOST], 19, 1e-12);
@@ -88,7 +88,8 @@ Test(block, the_longest_path_from_each_input_is_its_delay) {
 Test(block, weights_are_an_input_and_an_output) {
     static Stretch stretch;
     make(&stretch, true);
-    const BlockCode code = block_compile(&stretch.block, &stretch.arena);
+    const BlockPattern pattern = block_compile(&stretch.block, &stretch.arena);
+    const BlockCode code = block_price(&pattern, stretch.program, stretch.costs, &stretch.arena);
     const Block block = block_measure(&code, &stretch.arena);
     cr_assert_float_eq(block.delay_s[0][BLOCK_WEIGHTS], 4, 1e-12);
     cr_assert_float_eq(block.delay_s[1][BLOCK_WEIGHTS], 1, 1e-12);
