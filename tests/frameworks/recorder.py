@@ -380,7 +380,7 @@ def write_trace(script, case, everyone, path):
         mesh={axis: case["mesh"].get(axis, 1) for axis in AXES}, model={**MODEL, **case["model"]}, seq=SEQUENCE,
         micro_batch=MICRO_BATCH, grad_accum=case["grad_accum"], precision=case["precision"],
         load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"], no_sync=case["no_sync"],
-        sync_each_batch=case["sync_each_batch"],
+        sync_each_batch=case["sync_each_batch"], recompute_by=case["recompute_by"],
         step="second of two", losses=first["losses"], norms=first["norms"], gradient_dtypes=first["gradient_dtypes"],
         storage=first["storage"], most_unsharded_layers=first["most_unsharded"],
         kept_bytes_per_layer=first.get("kept_per_layer"), gradient_bytes=first.get("gradient_bytes"),
@@ -395,7 +395,8 @@ def write_trace(script, case, everyone, path):
 def case(name, mesh, **choices):
     """load: dtype in which from_pretrained makes the weights; nd_parallel.py asks for bf16."""
     defaults = dict(precision="bf16", load="bf16", recompute="none", grad_accum=1, rotate="allgather", reshard=True,
-                    model={}, ram_efficient=False, no_sync=False, sync_each_batch=False)
+                    model={}, ram_efficient=False, no_sync=False, sync_each_batch=False,
+                    recompute_by="plugin")
     return dict(name=name, mesh=mesh, **{**defaults, **choices})
 
 

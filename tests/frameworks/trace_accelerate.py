@@ -20,6 +20,7 @@ CASES = [
     case("shard4", dict(dp_shard=4)),
     case("shard4_fp32", dict(dp_shard=4), precision="fp32", load="fp32"),
     case("shard4_recompute", dict(dp_shard=4), recompute="full"),
+    case("shard4_recompute_by_model", dict(dp_shard=4), recompute="full", recompute_by="model"),
     case("shard4_accumulate", dict(dp_shard=4), grad_accum=2),
     case("shard4_accumulate_sync", dict(dp_shard=4), grad_accum=2, sync_each_batch=True),
     case("shard4_keep", dict(dp_shard=4), reshard=False),
@@ -84,7 +85,8 @@ def prepared(case, folder):
     if mesh.get("dp_shard", 1) * mesh.get("cp", 1) > 1:
         plugin = FullyShardedDataParallelPlugin(
             fsdp_version=2, auto_wrap_policy="transformer_based_wrap", reshard_after_forward=case["reshard"],
-            transformer_cls_names_to_wrap=["LlamaDecoderLayer"], activation_checkpointing=case["recompute"] == "full",
+            transformer_cls_names_to_wrap=["LlamaDecoderLayer"], 
+            activation_checkpointing=case["recompute"] == "full" and case["recompute_by"] == "plugin",
             cpu_ram_efficient_loading=case["ram_efficient"])
     mixed = case["precision"] == "bf16" and (plugin or case["load"] == "fp32")
     accumulation = GradientAccumulationPlugin(num_steps=case["grad_accum"], sync_each_batch=case["sync_each_batch"])
@@ -102,7 +104,9 @@ def prepared(case, folder):
 
 
 def prepare_model(case, model):
-    """For frameworks that go on from here."""
+    """Layers checkpointed by the model itself, not by FSDP's plugin; for frameworks that go on from here."""
+    if case["recompute"] == "full" and case["recompute_by"] == "model":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=dict(use_reentrant=False))
 
 
 def batches_of(case):

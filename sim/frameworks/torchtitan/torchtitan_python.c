@@ -1,6 +1,8 @@
-// A recipe for torchtitan after 0.2 (config/configs.py and models/llama3/config_registry.py of its main branch,
-// 2026-08): a function that returns Trainer.Config, found by --module and --config. It starts from the model's own
-// recipe and sets what the plan decides; batches are counted in tokens there.
+// A recipe for torchtitan after 0.2 (config/configs.py and models/llama3/config_registry.py of 0.3.0 and of its main
+// branch of 2026-08): a function that returns Trainer.Config, found by --module and --config. It starts from the
+// model's own recipe and sets what the plan decides; batches are sequences in 0.3, tokens on the main branch.
+
+#include <string.h>
 
 #include "sim/base/escape.h"
 #include "sim/frameworks/torchtitan/torchtitan_files.h"
@@ -8,17 +10,26 @@
 
 static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
+    const long long batch = plan_global_batch(plan);
+    fputs("    config.training = replace(\n        config.training,\n", out);
+    if (strcmp(job->target->version, "head") == 0) {
+        fprintf(out,
+                "        num_tokens_per_microbatch_per_dp_rank=%d * %d,\n"
+                "        num_tokens_per_train_step=%lld * %d,\n"
+                "        max_context_length=%d,\n",
+                plan->micro_batch, plan->seq, batch, plan->seq, plan->seq);
+    } else {
+        fprintf(out,
+                "        local_batch_size=%d,\n"
+                "        global_batch_size=%lld,\n"
+                "        seq_len=%d,\n",
+                plan->micro_batch, batch, plan->seq);
+    }
     fprintf(out,
-            "    config.training = replace(\n"
-            "        config.training,\n"
-            "        num_tokens_per_microbatch_per_dp_rank=%d * %d,\n"
-            "        num_tokens_per_train_step=%lld * %d,\n"
-            "        max_context_length=%d,\n"
             "        dtype=\"%s\",\n"
             "        mixed_precision_param=\"%s\",\n"
             "        mixed_precision_reduce=\"float32\",\n"
             "    )\n",
-            plan->micro_batch, plan->seq, (long long)plan_global_batch(plan), plan->seq, plan->seq,
             plan->bf16_master ? "bfloat16" : "float32", plan->precision == DTYPE_FP32 ? "float32" : "bfloat16");
 }
 
@@ -70,9 +81,10 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
 
 const ExportFormat export_torchtitan_python = {
     .name = "torchtitan-python",
-    .target = "torchtitan@head",
+    .target = "torchtitan@0.3",
+    .also = "head",
     .file_name = "ndtune_recipe.py",
-    .versions = "torchtitan after 0.2 (its main branch of 2026-08)",
+    .versions = "torchtitan 0.3 (@head: its main branch of 2026-08)",
     .comment = "# ",
     .precisions = EXPORT_BF16 | EXPORT_FP32,
     .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,

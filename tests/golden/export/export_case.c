@@ -50,7 +50,7 @@ const Golden goldens[] = {
     {"torchtitan_unknown_model.toml", "torchtitan-toml", "torchtitan", "llama-2-7b",
      PLAN(2, 4, 2, 2, .micro_batch = 1, .grad_accum = 4, .zero = 3, .cp_rotate = CP_ROTATE_ALLGATHER,
           .fused = FUSED_COMPILED, .tp_overlap = true)},
-    {"torchtitan.py", "torchtitan-python", "torchtitan@head", "llama-3-70b",
+    {"torchtitan.py", "torchtitan-python", "torchtitan@0.3", "llama-3-70b",
      PLAN(1, 32, 1, 8, .micro_batch = 1, .grad_accum = 2, .zero = 3, .recompute = RECOMPUTE_FULL,
           .fused = FUSED_COMPILED)},
     {"megatron.sh", "megatron", "megatron", "llama-3-70b",
