@@ -89,7 +89,7 @@ static const Candidate *late_with_room(const Search *search, SearchWorker *worke
 }
 
 static void reject_earlier(SearchWorker *worker, Candidate *candidate) {
-    candidate->rule = "memory";
+    candidate->rule = "sync";  // no rule of prune.c: it could run
     candidate->reason = "gradients that are reduced once, with the last micro-step, fit with room to spare";
     worker->counts.pruned++;
 }

@@ -203,12 +203,28 @@ static TuneRequest large_request(Arena *arena, uint64_t *seed) {
     return request;
 }
 
+// Several micro-steps over several ranks, of a target that can reduce in each or once, in memory that often lacks.
+static TuneRequest accumulating_request(Arena *arena, uint64_t *seed) {
+    static const char *const targets[] = {"accelerate@1.15", "accelerate@1.14", "axolotl", "ndtune"};
+    TuneRequest request = any_request(arena, seed);
+    request.world = pick(seed, 2) ? 4 : 8;
+    request.target = request_for(arena, 8, "7b", "dgx-h100", targets[pick(seed, 4)]).target;
+    request.global_batch = (int64_t)64 << pick(seed, 2);
+    return request;
+}
+
 static const double BELOW_NOISE = 0.01;  // judged: below what a run repeats itself to
 
 Test(search_shortcuts, plans_that_the_estimate_puts_behind_are_no_faster_than_the_margin_lets_pass) {
     uint64_t seed = seed_begin() + 3;
     const Worst worst = worst_of(SHORTCUT_BEHIND, any_request, ROUNDS / 4, &seed);
     check_worst(&worst, "enough plans of a shape", BELOW_NOISE);
+}
+
+Test(search_shortcuts, gradients_are_reduced_once_where_that_fits_with_room) {
+    uint64_t seed = seed_begin() + 6;
+    const Worst worst = worst_of(SHORTCUT_LATE_SYNC, accumulating_request, ROUNDS / 2, &seed);
+    check_worst(&worst, "reduced once with room to spare", BELOW_NOISE);
 }
 
 Test(search_shortcuts, shapes_that_the_estimate_puts_far_behind_are_no_faster_than_the_margin_lets_pass) {
