@@ -59,9 +59,10 @@ Status json_import(const ImportReport *report, FILE *out, Error *error) {
     }
     const bool newer = report->successor && advice->own.tokens_per_s > 0;
     return json_print(
-        json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "schema",
+        json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:b, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "schema",
                   "ndtune.explain-from/1", "file", import->path, "format", import->format->name, "flavour",
-                  import->flavour, "request", json_request(report->request), "refusal", import->refusal, "own",
+                  import->flavour, "request", json_request(report->request), "refusal", import->refusal,
+                  "refusal_is_ours", import->refusal_is_ours, "own",
                   own_object(report), "best",
                   advice->best ? json_prediction_object(report->request, advice->best, true, NULL) : json_null(),
                   "no_best", report->no_best, "gain", advice->best ? known_gain(report, advice->gain) : json_null(),

@@ -48,3 +48,21 @@ void config_append(Arena *arena, ConfigNode *parent, ConfigNode *child) {
 ConfigNode *config_child(const ConfigNode *map, const char *key) {
     return map && map->slot_count > 0 ? *slot_of(map, key) : NULL;
 }
+
+void config_rename_keys(Arena *arena, ConfigNode *map, const char *(*rename)(const char *key, Arena *arena)) {
+    if (!map || map->kind != NODE_MAP) {
+        return;
+    }
+    ConfigNode *child = map->first;
+    map->first = map->last = NULL;
+    map->of_key = NULL;
+    map->child_count = map->slot_count = 0;
+    while (child) {
+        ConfigNode *next = child->next;
+        const char *name = rename(child->key, arena);
+        child->key = name ? name : child->key;
+        child->next = NULL;
+        config_append(arena, map, child);
+        child = next;
+    }
+}

@@ -27,5 +27,8 @@ ConfigNode *config_child(const ConfigNode *map, const char *key);
 
 ConfigNode *config_node(Arena *arena, NodeKind kind, int line);
 
+// The keys of a map, each as `rename` would have it (NULL = as it is): what a framework does to them when it reads.
+void config_rename_keys(Arena *arena, ConfigNode *map, const char *(*rename)(const char *key, Arena *arena));
+
 // Behind the children that are there; into a map with its key.
 void config_append(Arena *arena, ConfigNode *parent, ConfigNode *child);

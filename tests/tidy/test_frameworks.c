@@ -18,9 +18,9 @@ static const char *const lists[] = {"sim/frameworks/frameworks.c", NULL};
 static const struct {
     const char *folder, *names;
 } trains_by[] = {
-    {"automodel", "accelerate"}, {"axolotl", "accelerate"},    // its modules
-    {"axolotl", "deepspeed"},    {"accelerate", "deepspeed"},  // configs that hand over to it
-    {"accelerate", "fsdp1"},     {"deepspeed", "fsdp1"},       // figures taken from its runs
+    {"automodel", "accelerate"}, {"axolotl", "accelerate"},                            // its modules
+    {"axolotl", "deepspeed"},    {"accelerate", "deepspeed"},                          // configs that hand over to it
+    {"accelerate", "megatron"},  {"accelerate", "fsdp1"},     {"deepspeed", "fsdp1"},  // figures taken from its runs
     {"deepspeed", "accelerate"},
 };
 

@@ -9,13 +9,21 @@
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/config_keys.h"
 
-static const char *const of_no_matter[] = {"main_process_ip", "main_process_port",
-                                           "gpu_ids",         "enable_cpu_affinity",
-                                           "mpirun_config",   "tpu_name",
-                                           "tpu_zone",        "tpu_use_cluster",
-                                           "tpu_use_sudo",    "command_file",
-                                           "commands",        "tpu_vm",
-                                           "tpu_env",         NULL};
+static const char *const of_no_matter[] = {"main_process_ip",
+                                           "main_process_port",
+                                           "megatron_lm_config",
+                                           "gpu_ids",
+                                           "enable_cpu_affinity",
+                                           "mpirun_config",
+                                           "tpu_name",
+                                           "tpu_zone",
+                                           "tpu_use_cluster",
+                                           "tpu_use_sudo",
+                                           "command_file",
+                                           "commands",
+                                           "tpu_vm",
+                                           "tpu_env",
+                                           NULL};
 
 // ---- the keys
 
@@ -99,6 +107,12 @@ static const ConfigKey of_mesh[OF_MESH + 1] = {
 // ---- reading
 
 static void read_precision(Import *import) {
+    if (import->said.choice[PLAN_PRECISION] == IMPORT_UNSAID) {
+        import->said.choice[PLAN_PRECISION] = DTYPE_FP32;
+        import_find(import, FINDING_ASSUMED, NULL,
+                    "no mixed_precision, so the launcher says no: fp32; --precision bf16 where your script's "
+                    "Accelerator() says otherwise");
+    }
     if (import->said.choice[PLAN_PRECISION] == DTYPE_FP8) {
         import->said.choice[PLAN_PRECISION] = DTYPE_BF16;
         import_find(import, FINDING_UNMODELLED, top[PRECISION].path, "fp8 under accelerate: predicted in bf16");
@@ -112,8 +126,9 @@ static Status read_compiler(Import *import, Error *error) {
     TRY(import_word(import, top[BACKEND].path, &backend, error));
     TRY(import_word(import, "dynamo_backend", &backend, error));
     import->said.choice[PLAN_FUSED] = backend && !import_same_word(backend, "no") ? FUSED_COMPILED : FUSED_EAGER;
-    static const char *const dynamo[] = {"dynamo_config", NULL};
-    import_known(import, dynamo);
+    import_known(import, (const char *const[]){"dynamo_config.dynamo_use_fullgraph",
+                                               "dynamo_config.dynamo_use_regional_compilation", NULL});
+    import_at(import, "dynamo_config");
     return STATUS_OK;
 }
 
@@ -193,6 +208,13 @@ static Status read_version1(Import *import, Error *error) {
                                         NULL};
     static const char *const later[] = {"fsdp_reshard_after_forward", NULL};
     int strategy = FULL, machines = 1;
+    const char *prefetch = NULL;  // NO_PREFETCH is accelerate's default, too
+    TRY(import_word(import, "fsdp_config.fsdp_backward_prefetch", &prefetch, error));
+    if (prefetch && !import_same_word(prefetch, "BACKWARD_PRE")) {
+        import_find(import, FINDING_UNMODELLED, "fsdp_config.fsdp_backward_prefetch",
+                    "%s: the prediction gathers the next unit before its turn in backward, as BACKWARD_PRE does",
+                    prefetch);
+    }
     TRY(import_choice(import, "fsdp_config.fsdp_sharding_strategy", strategies, &strategy, error));
     TRY(import_int(import, top[MACHINES].path, 1, MESH_MAX_WORLD, &machines, error));
     import_known(import, known);
@@ -266,7 +288,7 @@ static Status read_version2(Import *import, Error *error) {
     import->said.choice[PLAN_ZERO] = 3;
     import->target = "accelerate";
     import->flavour = "accelerate config, FSDP version 2";
-    if (import_has(import, "parallelism_config")) {
+    if (import_is_on(import, "parallelism_config")) {
         return read_sizes(import, error);
     }
     import->said.size[AXIS_DP_SHARD] = -1;
@@ -275,6 +297,7 @@ static Status read_version2(Import *import, Error *error) {
 
 static Status read_fsdp(Import *import, Error *error) {
     int version = 1;
+    import_known(import, (const char *const[]){"deepspeed_config", NULL});
     TRY(import_int(import, of_fsdp[VERSION].path, 1, 2, &version, error));
     if (!import_has(import, of_fsdp[VERSION].path)) {
         import_find(import, FINDING_TRAP, "fsdp_config",
@@ -285,9 +308,9 @@ static Status read_fsdp(Import *import, Error *error) {
         return read_version2(import, error);
     }
     TRY(read_version1(import, error));
-    if (import_has(import, "parallelism_config")) {
+    if (import_is_on(import, "parallelism_config")) {
         import_find(import, FINDING_REFUSED, "parallelism_config",
-                    "accelerate launch takes parallelism_config with fsdp_version: 2 only");
+                    "ParallelismConfig is only compatible with FSDP version 2, or with no FSDP at all");
         TRY(read_sizes(import, error));
         import->said.choice[PLAN_ZERO] = import->said.choice[PLAN_RESHARD] = IMPORT_UNSAID;
         import->keys = &import->format->keys;
@@ -297,28 +320,45 @@ static Status read_fsdp(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-static Status read_replicas(Import *import, Error *error) {
+// A map of another kind of training: it counts for nothing here, and most say nothing.
+static void say_idle(Import *import, const char *map, const char *words) {
+    if (import_is_on(import, map)) {
+        import_find(import, FINDING_TRAP, map, "%s", words);
+    }
+    import_known(import, (const char *const[]){map, NULL});
+}
+
+// Replicas, or what parallelism_config cuts them into: the launcher hands it on, whatever the type. One process where
+// the type is NO.
+static Status read_replicas(Import *import, bool several, Error *error) {
     import->target = "accelerate";
-    import->flavour = "accelerate config, data-parallel replicas (DDP)";
-    import->said.size[AXIS_DP_REPLICATE] = -1;
+    import->flavour = several ? "accelerate config, data-parallel replicas (DDP)" : "accelerate config, one process";
+    import->said.size[AXIS_DP_REPLICATE] = several ? -1 : 1;
     import->said.choice[PLAN_ZERO] = 0;
-    if (import_has(import, "parallelism_config")) {
-        import_find(
-            import, FINDING_REFUSED, "parallelism_config",
-            "accelerate launch takes parallelism_config beside distributed_type: FSDP with fsdp_version: 2 only");
+    if (!several) {
+        import->said.world = 1;
+    }
+    if (import_is_on(import, "parallelism_config")) {
         TRY(read_sizes(import, error));
     }
-    if (import_has(import, "fsdp_config")) {
-        static const char *const fsdp[] = {"fsdp_config", NULL};
-        import_find(import, FINDING_TRAP, "fsdp_config",
-                    "fsdp_config counts with distributed_type: FSDP only; this trains whole replicas on every rank");
-        import_known(import, fsdp);
-    }
+    say_idle(import, "fsdp_config",
+             "fsdp_config counts with distributed_type: FSDP only; this trains whole replicas on every rank");
+    say_idle(import, "deepspeed_config", "deepspeed_config counts with distributed_type: DEEPSPEED only");
     return STATUS_OK;
 }
 
 static Status read_deepspeed(Import *import, Error *error) {
-    static const char *const known[] = {"deepspeed_config", NULL};
+    static const char *const known[] = {"deepspeed_config.zero3_init_flag",
+                                        "deepspeed_config.zero3_save_16bit_model",
+                                        "deepspeed_config.gradient_clipping",
+                                        "deepspeed_config.offload_optimizer_nvme_path",
+                                        "deepspeed_config.offload_param_nvme_path",
+                                        "deepspeed_config.deepspeed_multinode_launcher",
+                                        "deepspeed_config.deepspeed_hostfile",
+                                        "deepspeed_config.deepspeed_exclusion_filter",
+                                        "deepspeed_config.deepspeed_inclusion_filter",
+                                        "deepspeed_config.deepspeed_moe_layer_cls_names",
+                                        NULL};
     const char *file = NULL, *offload[2] = {"none", "none"};
     TRY(import_word(import, "deepspeed_config.deepspeed_config_file", &file, error));
     if (file) {
@@ -339,19 +379,75 @@ static Status read_deepspeed(Import *import, Error *error) {
         }
     }
     import_known(import, known);
+    import_known(import, (const char *const[]){"fsdp_config", NULL});
     import->said.size[import->said.choice[PLAN_ZERO] > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
     import->target = "deepspeed";
     import->flavour = "accelerate config, DeepSpeed";
     return STATUS_OK;
 }
 
+// DistributedType of accelerate: replicas on one kind of device or another are replicas.
+static Status read_device(Import *import, const char *type, Error *error) {
+    static const char *const replicas[] = {"MULTI_GPU",  "MULTI_CPU",  "MULTI_XPU", "MULTI_NPU",   "MULTI_MLU",
+                                           "MULTI_SDAA", "MULTI_MUSA", "MULTI_HPU", "MULTI_NEURON"};
+    static const char *const others[] = {"MEGATRON_LM", "XLA", "TPU"};
+    for (size_t i = 0; i < sizeof replicas / sizeof replicas[0]; i++) {
+        if (strcmp(type, replicas[i]) == 0) {
+            if (i > 0) {
+                import_find(import, FINDING_UNMODELLED, top[TYPE].path,
+                            "%s: what the devices are is --cluster's to say, and the costs of this package on them are "
+                            "not known",
+                            type);
+            }
+            return read_replicas(import, true, error);
+        }
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcmp(type, others[i]) == 0) {
+            import_refuse(import, top[TYPE].path, "distributed_type %s is not modelled", type);
+            return STATUS_OK;
+        }
+    }
+    if (import_same_word(type, "no") || import_same_word(type, "false")) {  // YAML's bare NO
+        return read_replicas(import, false, error);
+    }
+    return error_set(error, STATUS_USAGE,
+                     "%s:%d: distributed_type %s is none of accelerate's: FSDP, DEEPSPEED, MULTI_GPU, \"NO\", ...",
+                     import->path, import_at(import, top[TYPE].path)->line, type);
+}
+
+// The launcher puts what is missing in front of the keys of these maps.
+static const char *with_fsdp(const char *key, Arena *arena) {
+    return strncmp(key, "fsdp", 4) == 0 ? NULL : arena_format(arena, "fsdp_%s", key);
+}
+
+static const char *with_dynamo(const char *key, Arena *arena) {
+    return strncmp(key, "dynamo_", 7) == 0 ? NULL : arena_format(arena, "dynamo_%s", key);
+}
+
+// What no plan holds. The launcher has no option for gradients that are reduced on every micro-step.
+static const ImportLeftOut left_out[] = {
+    {"fsdp_config.fsdp_activation_checkpointing_offload", NULL,
+     "inputs of recomputed layers wait in host memory: your run needs less memory and more time"},
+    {"fsdp_config.fsdp_forward_prefetch", NULL, "the next unit is gathered in forward: another unit is in memory"},
+    {"dynamo_config.dynamo_mode", "default", "another mode of torch.compile: the figures are of the default"},
+    {"dynamo_config.dynamo_use_dynamic", NULL, "shapes that vary: the figures are of fixed ones"},
+    {NULL, NULL, NULL}};
+
 static Status accelerate_read(Import *import, Error *error) {
     const char *type = NULL;
     import->unknown.kind = FINDING_REFUSED;
-    import->unknown.words = "no key of accelerate 1.14, which refuses a file with an unknown key";
+    import->unknown.words = "no key of accelerate, which refuses a file with an unknown key";
     import->unknown_below.kind = FINDING_UNKNOWN;
     import->unknown_below.words = "no key that accelerate takes there: it is dropped without a word";
     TRY(import_word(import, top[TYPE].path, &type, error));
+    const char *environment = "LOCAL_MACHINE";
+    TRY(import_word(import, top[ENVIRONMENT].path, &environment, error));
+    if (!import_same_word(environment, "LOCAL_MACHINE")) {
+        return error_set(error, STATUS_USAGE,
+                         "%s:%d: compute_environment %s starts no ranks here: LOCAL_MACHINE is read", import->path,
+                         import_at(import, top[ENVIRONMENT].path)->line, environment);
+    }
     if (!type) {
         return error_set(error, STATUS_USAGE,
                          "%s: distributed_type is missing; accelerate asks for FSDP, MULTI_GPU, ...", import->path);
@@ -360,6 +456,9 @@ static Status accelerate_read(Import *import, Error *error) {
     TRY(import_int(import, top[PROCESSES].path, -1, MESH_MAX_WORLD, &processes, error));
     import->said.world = processes > 0 ? processes : 0;
     import_known(import, of_no_matter);
+    config_rename_keys(import->arena, import_at(import, "fsdp_config"), with_fsdp);
+    config_rename_keys(import->arena, import_at(import, "dynamo_config"), with_dynamo);
+    import_leave_out(import, left_out);
     TRY(config_read(import, top, error));
     read_precision(import);
     TRY(read_compiler(import, error));
@@ -369,13 +468,7 @@ static Status accelerate_read(Import *import, Error *error) {
     if (strcmp(type, "DEEPSPEED") == 0) {
         return read_deepspeed(import, error);
     }
-    if (strcmp(type, "MULTI_GPU") == 0 || import_same_word(type, "no")) {
-        return read_replicas(import, error);
-    }
-    return error_set(error, STATUS_USAGE,
-                     "%s:%d: distributed_type %s is none that ndtune reads: FSDP, DEEPSPEED, "
-                     "MULTI_GPU or \"NO\"",
-                     import->path, import_at(import, top[TYPE].path)->line, type);
+    return read_device(import, type, error);
 }
 
 static const char *const marks[] = {

@@ -40,7 +40,7 @@ extern const ConfigKey axolotl_keys[AXOLOTL_KEYS + 1];
 extern const ConfigKey axolotl_sync[];  // read only: its place is deeper than the table writes
 
 // Of its schema, by what becomes of them (axolotl_keys.c).
-extern const ImportLeftOut axolotl_left_out[], axolotl_other_training[];
-extern const char *const axolotl_of_no_matter[];
+extern const ImportLeftOut axolotl_left_out[], axolotl_other_training[], axolotl_gone[];
+extern const char *const axolotl_of_no_matter[], *const axolotl_lists[];
 
 Status axolotl_read(Import *import, Error *error);

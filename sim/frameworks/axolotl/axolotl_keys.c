@@ -97,6 +97,21 @@ const ImportLeftOut axolotl_other_training[] = {
     {"llmcompressor", NULL, "training of a pruned or quantised model is not modelled yet"},
     {NULL, NULL, NULL}};
 
+// Keys that its schema has kept to stop at.
+const ImportLeftOut axolotl_gone[] = {
+    {"max_packed_sequence_len", NULL, "max_packed_sequence_len is no longer supported"},
+    {"rope_scaling", NULL, "rope_scaling is no longer supported: it is a key under model_config"},
+    {"s2_attention", NULL, "s2_attention is no longer supported"},
+    {"flash_attn_rms_norm", NULL, "flash_attn_rms_norm is no longer supported"},
+    {"dpo_use_logits_to_keep", NULL, "dpo_use_logits_to_keep is no longer supported"},
+    {"dpo_generate_during_eval", NULL, "dpo_generate_during_eval is no longer supported"},
+    {"dpo_norm_loss", NULL, "dpo_norm_loss is no longer supported"},
+    {"rpo_alpha", NULL, "rpo_alpha has been deprecated in TRL >= 0.29.0"},
+    {NULL, NULL, NULL}};
+
+// Lists, whatever is in them: a value of another type stops it.
+const char *const axolotl_lists[] = {"tokens", "datasets", "test_datasets", "plugins", "eot_tokens", NULL};
+
 const char *const axolotl_of_no_matter[] = {"accelerator_config",
                                             "adam_beta1",
                                             "adam_beta2",

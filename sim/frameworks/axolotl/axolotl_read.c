@@ -10,11 +10,10 @@ static const char *path_of(int key) {
     return axolotl_keys[key].path;
 }
 
-// Where fsdp_config has the key: with the old prefix too, which check_fsdp_config_kwargs_prefix cuts off.
-static const char *fsdp_path(Import *import, int key) {
-    const char *plain = path_of(key);
-    const char *old = arena_format(import->arena, "fsdp_config.fsdp_%s", strchr(plain, '.') + 1);
-    return import_has(import, old) ? old : plain;
+// check_fsdp_config_kwargs_prefix cuts the old prefix off.
+static const char *without_prefix(const char *key, Arena *arena) {
+    (void)arena;
+    return strncmp(key, "fsdp_", 5) == 0 && strcmp(key, "fsdp_version") != 0 ? key + 5 : NULL;
 }
 
 static bool has_fsdp(Import *import) {
@@ -46,6 +45,7 @@ static Status read_precision(Import *import, Error *error) {
         *precision = key[0] == 'b' ? DTYPE_BF16 : DTYPE_FP16;
         import_find(import, FINDING_UNMODELLED, key, "%s without mixed precision: no weight or state is in fp32", key);
     }
+    import->said.choice[PLAN_MASTER_WEIGHTS] = *precision == DTYPE_BF16;  // loaded so, and never upcast
     if (import_is_on(import, "fp8")) {
         import_find(import, FINDING_UNMODELLED, "fp8", "fp8 under axolotl: predicted in bf16");
     }
@@ -148,11 +148,10 @@ static Status read_recompute(Import *import, Error *error) {
     static const ImportWord words[] = {{"false", 0},        {"true", 1}, {"offload", 2},
                                        {"offload_disk", 2}, {"no", 0},   {"yes", 1},
                                        {"off", 0},          {"on", 1},   {NULL, 0}};
-    const char *of_fsdp = fsdp_path(import, AXOLOTL_FSDP_CHECKPOINT);
     int of_layers = 0, of_units = 0;
     TRY(import_choice(import, path_of(AXOLOTL_CHECKPOINT), words, &of_layers, error));
     if (has_fsdp(import)) {
-        TRY(import_bool(import, of_fsdp, &of_units, error));
+        TRY(import_bool(import, path_of(AXOLOTL_FSDP_CHECKPOINT), &of_units, error));
     }
     if (of_layers == 2) {
         import_find(import, FINDING_UNMODELLED, path_of(AXOLOTL_CHECKPOINT),
@@ -354,9 +353,9 @@ static bool wraps_by_list(Import *import) {
 
 static Status read_wrapping(Import *import, Error *error) {
     const char *policy = NULL;
-    TRY(import_word(import, fsdp_path(import, AXOLOTL_WRAP), &policy, error));
+    TRY(import_word(import, path_of(AXOLOTL_WRAP), &policy, error));
     if (policy && import_same_word(policy, "SIZE_BASED_WRAP")) {
-        import_find(import, FINDING_UNMODELLED, fsdp_path(import, AXOLOTL_WRAP),
+        import_find(import, FINDING_UNMODELLED, path_of(AXOLOTL_WRAP),
                     "units by size: the prediction has a unit per layer");
     } else if (!policy && !wraps_by_list(import)) {
         import_find(import, FINDING_TRAP, "fsdp_config",
@@ -366,7 +365,7 @@ static Status read_wrapping(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// FSDPConfig has these, with the old prefix or without; it drops others.
+// FSDPConfig has these; it drops others.
 static void know_fsdp(Import *import) {
     static const char *const known[] = {"activation_checkpointing", "offload_params",
                                         "sync_module_states",       "cpu_ram_efficient_loading",
@@ -386,13 +385,13 @@ static void know_fsdp(Import *import) {
 static Status read_fsdp(Import *import, Error *error) {
     int version = 0, reshards = 1, offload = 0;
     TRY(read_version(import, &version, error));
-    TRY(import_bool(import, fsdp_path(import, AXOLOTL_RESHARD), &reshards, error));
-    TRY(import_bool(import, fsdp_path(import, AXOLOTL_OFFLOAD), &offload, error));
+    TRY(import_bool(import, path_of(AXOLOTL_RESHARD), &reshards, error));
+    TRY(import_bool(import, path_of(AXOLOTL_OFFLOAD), &offload, error));
     if (offload) {
-        import_say_offload(import, fsdp_path(import, AXOLOTL_OFFLOAD), "the CPU");
+        import_say_offload(import, path_of(AXOLOTL_OFFLOAD), "the CPU");
     }
     if (!reshards) {
-        import_find(import, FINDING_TRAP, fsdp_path(import, AXOLOTL_RESHARD),
+        import_find(import, FINDING_TRAP, path_of(AXOLOTL_RESHARD),
                     "reshard_after_forward: false may be lost: axolotl hands on only true, and accelerate's default is "
                     "true");
     }
@@ -401,6 +400,7 @@ static Status read_fsdp(Import *import, Error *error) {
     import->said.choice[PLAN_RESHARD] = RESHARD_ALWAYS;
     import->flavour = version == 2 ? "axolotl config, FSDP version 2" : "axolotl config, FSDP version 1";
     if (version != 2) {
+        import->said.choice[PLAN_MASTER_WEIGHTS] = IMPORT_UNSAID;
         import->target = "accelerate@1.0";
         import->successor = "axolotl";
         import_find(import, FINDING_TRAP, "fsdp_config",
@@ -433,7 +433,7 @@ static Status read_deepspeed(Import *import, Error *error) {
 
 // ---- the batch and the rest
 
-// normalize_config: accumulation follows from batch_size, which is per rank there.
+// normalize_config would take accumulation from batch_size, but the schema has said 1 by then.
 static Status read_batch(Import *import, Error *error) {
     ImportChoices *said = &import->said;
     int batch = 0;
@@ -447,13 +447,40 @@ static Status read_batch(Import *import, Error *error) {
     if (assumed) {
         import_find(import, FINDING_ASSUMED, NULL, "%s", assumed);
     }
-    if (!said->grad_accum) {
-        said->grad_accum = batch > said->micro_batch ? batch / said->micro_batch : 1;
+    if (batch && !said->grad_accum) {
+        import_find(import, FINDING_TRAP, "batch_size",
+                    "batch_size does nothing: without gradient_accumulation_steps there is no accumulation");
     }
+    said->grad_accum = said->grad_accum ? said->grad_accum : 1;
     if (!said->seq) {
         enum { DEFAULT_SEQUENCE_LEN = 512 };
         said->seq = DEFAULT_SEQUENCE_LEN;
         import_find(import, FINDING_ASSUMED, NULL, "sequence_len is %d, axolotl's default", said->seq);
+    }
+    return STATUS_OK;
+}
+
+// Values at which its schema stops, whatever they would do.
+static void refuse_values(Import *import) {
+    for (const ImportLeftOut *row = axolotl_gone; row->path; row++) {
+        if (import_is_on(import, row->path)) {
+            import_find(import, FINDING_REFUSED, row->path, "%s", row->sentence);
+        }
+    }
+    for (const char *const *list = axolotl_lists; *list; list++) {
+        const ConfigNode *node = import_has(import, *list) ? import_at(import, *list) : NULL;
+        if (node && node->kind != NODE_LIST) {
+            import_find(import, FINDING_REFUSED, *list, "%s takes a list", *list);
+        }
+    }
+}
+
+static Status refuse_saving(Import *import, Error *error) {
+    const char *strategy = "";
+    TRY(import_word(import, "save_strategy", &strategy, error));
+    if (strcmp(strategy, "best") == 0 && !import_is_on(import, "metric_for_best_model")) {
+        import_find(import, FINDING_REFUSED, "save_strategy",
+                    "save_strategy: 'best' requires metric_for_best_model to be set");
     }
     return STATUS_OK;
 }
@@ -472,6 +499,7 @@ Status axolotl_read(Import *import, Error *error) {
     import->target = "axolotl";
     import->flavour = "axolotl config, data-parallel replicas (DDP)";
     import->said.choice[PLAN_ZERO] = 0;
+    config_rename_keys(import->arena, import_at(import, "fsdp_config"), without_prefix);
     TRY(config_read(import, axolotl_keys, error));
     TRY(config_read(import, axolotl_sync, error));
     import->model_key = path_of(AXOLOTL_MODEL);
@@ -487,6 +515,8 @@ Status axolotl_read(Import *import, Error *error) {
     TRY(read_adapters(import, error));
     TRY(read_optimizer(import, error));
     TRY(read_loss(import, error));
+    refuse_values(import);
+    TRY(refuse_saving(import, error));
     import_leave_out(import, axolotl_left_out);
     know_fsdp(import);
     import_known(import, axolotl_of_no_matter);

@@ -118,6 +118,10 @@ static const char *axolotl_refuse(const ConfigJob *job) {
                             "axolotl takes cp=%d with micro-batches of one sequence: use --micro-batch 1, not %d", cp,
                             plan->micro_batch);
     }
+    if (plan->bf16_master != (plan->precision == DTYPE_BF16)) {
+        return plan->bf16_master ? "axolotl has bf16 weights with bf16: true only: use --master-weights fp32"
+                                 : "axolotl loads weights in bf16 and keeps no fp32 copy: use --master-weights bf16";
+    }
     return NULL;
 }
 

@@ -110,6 +110,54 @@ static const char *const of_zero[] = {"zero_optimization.contiguous_gradients",
                                       "zero_optimization.zenflow",
                                       NULL};
 
+// What changes time or memory and is in no plan.
+static const ImportLeftOut left_out[] = {
+    {"communication_data_type", NULL, "gradients travel in another dtype: your run moves other bytes"},
+    {"data_types.grad_accum_dtype", NULL, "gradients are accumulated in another dtype: memory and volume differ"},
+    {"bf16.bf16_master_weights_and_grads", NULL,
+     "weights and gradients without fp32 copies: your run needs less memory"},
+    {"bf16.bf16_optimizer_states", NULL, "states of the optimizer in bf16: your run needs less memory"},
+    {"bf16.immediate_grad_update", "true", "gradients are added up later"},
+    {"torch_autocast.enabled", NULL, "torch's autocast: casts where the figures have bf16 weights"},
+    {"compile.deepcompile", NULL,
+     "DeepSpeed's compiler gathers and prefetches by profile: your run may need less time"},
+    {"elasticity.enabled", NULL, "the batch follows the number of ranks: the figures are of the file's"},
+    {"compression_training", NULL, "weights are compressed while training"},
+    {"progressive_layer_drop.enabled", NULL, "layers are dropped now and then: your run computes less"},
+    {"zero_optimization.reduce_bucket_size", NULL,
+     "buckets of reduced gradients of this size: latency and memory differ"},
+    {"zero_optimization.allgather_bucket_size", NULL,
+     "buckets of gathered parameters of this size: latency and memory differ"},
+    {"zero_optimization.stage3_prefetch_bucket_size", NULL,
+     "parameters are fetched ahead by this size: the prediction fetches one layer ahead"},
+    {"zero_optimization.prefetch_bucket_size", NULL,
+     "parameters are fetched ahead by this size: the prediction fetches one layer ahead"},
+    {"zero_optimization.stage3_max_live_parameters", NULL,
+     "so many parameters may be gathered at once: the prediction has a layer or two"},
+    {"zero_optimization.max_live_parameters", NULL,
+     "so many parameters may be gathered at once: the prediction has a layer or two"},
+    {"zero_optimization.stage3_max_reuse_distance", NULL,
+     "parameters that are used again this soon are kept: the prediction frees them"},
+    {"zero_optimization.max_reuse_distance", NULL,
+     "parameters that are used again this soon are kept: the prediction frees them"},
+    {"zero_optimization.stage3_param_persistence_threshold", NULL,
+     "parameters smaller than this are never sharded: a little more memory, fewer gathers"},
+    {"zero_optimization.param_persistence_threshold", NULL,
+     "parameters smaller than this are never sharded: a little more memory, fewer gathers"},
+    {"zero_optimization.zero_quantized_weights", NULL,
+     "parameters are gathered in int8: your run moves half the bytes"},
+    {"zero_optimization.zero_quantized_gradients", NULL,
+     "gradients are reduced in int4: your run moves a quarter of the bytes"},
+    {"zero_optimization.zero_quantized_nontrainable_weights", NULL, "frozen parameters are kept in int8"},
+    {"zero_optimization.allgather_sequential", NULL, "parameters are gathered one by one: less memory, more latency"},
+    {"zero_optimization.stage3_allgather_sequential", NULL,
+     "parameters are gathered one by one: less memory, more latency"},
+    {"zero_optimization.round_robin_gradients", NULL, "gradients are copied to the host by all ranks at once"},
+    {"zero_optimization.zenflow", NULL,
+     "the CPU's part of the update runs beside later steps: your run needs less time"},
+    {"disable_python_gc", NULL, "no stalls by Python's collector, which the figures do not have either"},
+    {NULL, NULL, NULL}};
+
 // ---- the keys
 
 static const char *in_bf16(const ConfigJob *job) {
@@ -207,7 +255,12 @@ static Status read_zero(Import *import, Error *error) {
     const int stage = import->said.choice[PLAN_ZERO];
     import->said.size[stage > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
     import_known(import, of_zero);
-    import_known(import, (const char *const[]){keys[OVERLAP].path, NULL});
+    int overlaps = 1;
+    TRY(import_bool(import, keys[OVERLAP].path, &overlaps, error));
+    if (stage > 0 && !overlaps) {
+        import_find(import, FINDING_UNMODELLED, keys[OVERLAP].path,
+                    "reductions wait on the lane of the kernels: the prediction runs them beside backward");
+    }
     TRY(read_groups(import, error));
     TRY(read_offload(import, error));
     int tp = 1;
@@ -230,6 +283,7 @@ static Status deepspeed_read(Import *import, Error *error) {
     import->target = "deepspeed";
     import->flavour = "DeepSpeed config";
     import->said.choice[PLAN_ZERO] = 0;
+    import_leave_out(import, left_out);
     import_known(import, of_no_matter);
     TRY(config_read(import, keys, error));
     TRY(read_precision(import, error));

@@ -163,8 +163,9 @@ Test(export_files, the_name_of_a_model_ends_no_string_and_no_comment) {
     static const char *const targets[] = {"accelerate", "accelerate", "axolotl", "accelerate", "nanotron", "axolotl"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const bool nanotron = strcmp(names[i], "nanotron") == 0;
+        const bool in_bf16 = strcmp(targets[i], "axolotl") == 0;
         const TrainPlan plan = PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = nanotron ? 1 : 3,
-                                    .fused = nanotron ? FUSED_FUSED : FUSED_EAGER);
+                                    .fused = nanotron ? FUSED_FUSED : FUSED_EAGER, .bf16_master = in_bf16);
         Case made;
         Error error = {0};
         case_fill(&made, hostile, targets[i], &plan);

@@ -21,7 +21,7 @@ typedef struct Golden {
     int world, micro_batch, grad_accum;  // of the command line; 0 = not given
     const char *plan;                    // how plan_text begins; NULL: none
     int said_count;
-    Said said[6];  // all findings but those about what was assumed
+    Said said[8];  // all findings but those about what was assumed
 } Golden;
 
 static const Golden goldens[] = {
@@ -67,7 +67,7 @@ static const Golden goldens[] = {
      0,
      0,
      "dp_replicate=1,dp_shard=64,cp=1,tp=1 seq=8192 mb=1 ga=8 zero=3 reshard=always recompute=full cp_rotate=ring "
-     "precision=bf16 attention=flash fused=eager sync=each",
+     "precision=bf16 attention=flash fused=eager master=bf16 sync=each",
      0,
      {{0}}},
     {"axolotl_lora.yaml",
@@ -101,8 +101,14 @@ static const Golden goldens[] = {
      0,
      0,
      "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=4096 mb=2 ga=8 zero=3 reshard=always recompute=none",
-     2,
-     {{FINDING_TRAP, "activation_checkpointing", 19}, {FINDING_UNKNOWN, "zero_force_ds_cpu_optimiser", 22}}},
+     7,
+     {{FINDING_TRAP, "activation_checkpointing", 19},
+      {FINDING_UNKNOWN, "zero_force_ds_cpu_optimiser", 22},
+      {FINDING_UNMODELLED, "zero_optimization.reduce_bucket_size", 12},
+      {FINDING_UNMODELLED, "zero_optimization.stage3_prefetch_bucket_size", 13},
+      {FINDING_UNMODELLED, "zero_optimization.stage3_param_persistence_threshold", 14},
+      {FINDING_UNMODELLED, "zero_optimization.stage3_max_live_parameters", 15},
+      {FINDING_UNMODELLED, "zero_optimization.stage3_max_reuse_distance", 16}}},
     {"deepspeed_trainer.json",
      "deepspeed",
      "deepspeed",
@@ -189,7 +195,9 @@ Test(import_files, what_cannot_be_read_names_line_key_and_value) {
         {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 3}\n", "accelerate",
          "file:2: fsdp_config.fsdp_version takes", SYNTAX_YAML},
         {"num_processes: 2\n", "accelerate", "distributed_type is missing", SYNTAX_YAML},
-        {"distributed_type: MEGATRON_LM\n", "accelerate", "file:1: distributed_type MEGATRON_LM is none", SYNTAX_YAML},
+        {"distributed_type: MULTI_CLOUD\n", "accelerate", "file:1: distributed_type MULTI_CLOUD is none", SYNTAX_YAML},
+        {"compute_environment: AMAZON_SAGEMAKER\ndistributed_type: NO\n", "accelerate",
+         "file:1: compute_environment AMAZON_SAGEMAKER starts no ranks here", SYNTAX_YAML},
         {"distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: z.json\n", "accelerate",
          "file:3: the plan is in z.json", SYNTAX_YAML},
         {"base_model: x\ndeepspeed: zero3.json\n", "axolotl", "file:2: this trains with DeepSpeed: give zero3.json",
@@ -237,11 +245,17 @@ static const Trap traps[] = {
      "the key is parallelism_config_tp_size", SYNTAX_YAML, FINDING_TRAP},
     {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 1}\nparallelism_config: {parallelism_config_tp_size: "
      "2}\n",
-     "accelerate", "with fsdp_version: 2 only", SYNTAX_YAML, FINDING_REFUSED},
+     "accelerate", "only compatible with FSDP version 2", SYNTAX_YAML, FINDING_REFUSED},
     {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_sharding_strategy: HYBRID_SHARD}\n", "accelerate",
      "version 2 does not look at fsdp_sharding_strategy", SYNTAX_YAML, FINDING_TRAP},
     {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_offload_params: true}\n", "accelerate",
      "offloading to the CPU", SYNTAX_YAML, FINDING_UNMODELLED},
+    {"distributed_type: MEGATRON_LM\n", "accelerate", "MEGATRON_LM is not modelled", SYNTAX_YAML, FINDING_UNMODELLED},
+    {"distributed_type: MULTI_XPU\n", "accelerate", "what the devices are is --cluster's", SYNTAX_YAML,
+     FINDING_UNMODELLED},
+    {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, activation_checkpointing: true, "
+     "activation_checkpointing_offload: true}\n",
+     "accelerate", "wait in host memory", SYNTAX_YAML, FINDING_UNMODELLED},
     {"distributed_type: FSDP\nnum_proceses: 2\n", "accelerate", "refuses a file with an unknown key", SYNTAX_YAML,
      FINDING_REFUSED},
     {"distributed_type: FSDP\nnum_processes: 2\nnum_processes: 4\n", "accelerate", "stands twice", SYNTAX_YAML,
@@ -428,7 +442,7 @@ Test(import_files, axolotl_is_read_as_its_code_reads_it) {
         {"context_parallel_size: 2\nflash_attention: true\n", "axolotl",
          "dp_replicate=1,dp_shard=4,cp=2,tp=1 seq=512 mb=1 ga=1 zero=0"},
         {"fsdp:\nfsdp_config:\nsequence_len: 500_000\nmicro_batch_size: 2\nbatch_size: 8\n", "axolotl",
-         "dp_replicate=8,dp_shard=1,cp=1,tp=1 seq=500000 mb=2 ga=4 zero=0"},
+         "dp_replicate=8,dp_shard=1,cp=1,tp=1 seq=500000 mb=2 ga=1 zero=0"},
         {"fsdp_version: 2\nfsdp_config: {fsdp_activation_checkpointing: true}\n", "axolotl",
          "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=512 mb=1 ga=1 zero=3 reshard=always recompute=full"},
     };

@@ -43,6 +43,9 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = sizes[pick(seed, 5)];
     }
+    if (target->bf16_weights) {  // its file has no switch for them
+        plan.bf16_master = plan.precision == DTYPE_BF16;
+    }
     if (target->shard_needs_fsdp) {
         plan.zero = target_default_zero(target, &plan.mesh);
     }

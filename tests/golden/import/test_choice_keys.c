@@ -1,0 +1,188 @@
+// The switches of the frameworks that change time or memory, key by key, as far as a file that is read here can hold
+// them: each is in the plan, or named as left out of it, or refused. None passes in silence. Keys of functions and of
+// scripts (Trainer, TRL, Megatron's flags) are in no such file.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "autotune/import/config_load.h"
+#include "autotune/import/import.h"
+
+TestSuite(choice_keys, .timeout = 60);
+
+typedef struct Choice {
+    const char *key;    // whose finding names it; NULL = the plan has it
+    const char *with;   // the file that sets it
+    const char *plain;  // the same file without it
+} Choice;
+
+#define FSDP2 "distributed_type: FSDP\nnum_processes: 8\nmixed_precision: bf16\n"
+#define OF_FSDP2(more) FSDP2 "fsdp_config: {fsdp_version: 2, fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP" more "}\n"
+#define FSDP1(more) FSDP2 "fsdp_config: {fsdp_version: 1, fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP" more "}\n"
+
+static const Choice of_accelerate[] = {
+    {NULL, OF_FSDP2(", fsdp_activation_checkpointing: true"), OF_FSDP2("")},
+    {"fsdp_activation_checkpointing_offload",
+     OF_FSDP2(", fsdp_activation_checkpointing: true, fsdp_activation_checkpointing_offload: true"), NULL},
+    {"fsdp_offload_params", OF_FSDP2(", fsdp_offload_params: true"), NULL},
+    {"fsdp_offload_params", FSDP1(", fsdp_offload_params: true"), NULL},
+    {NULL, OF_FSDP2(", fsdp_reshard_after_forward: false"), OF_FSDP2("")},
+    {"fsdp_backward_prefetch", OF_FSDP2(", fsdp_backward_prefetch: BACKWARD_PRE"), NULL},
+    {"fsdp_backward_prefetch", FSDP1(", fsdp_backward_prefetch: NO_PREFETCH"), NULL},
+    {"fsdp_forward_prefetch", OF_FSDP2(", fsdp_forward_prefetch: true"), NULL},
+    {"fsdp_forward_prefetch", FSDP1(", fsdp_forward_prefetch: true"), NULL},
+    {NULL,
+     OF_FSDP2(
+         "") "parallelism_config: {parallelism_config_cp_size: 8, parallelism_config_cp_comm_strategy: alltoall}\n",
+     OF_FSDP2("") "parallelism_config: {parallelism_config_cp_size: 8}\n"},
+    {"parallelism_config_sp_size", OF_FSDP2("") "parallelism_config: {parallelism_config_sp_size: 8}\n", NULL},
+    {NULL, OF_FSDP2("") "dynamo_config: {dynamo_backend: INDUCTOR}\n", OF_FSDP2("")},
+    {"dynamo_mode", OF_FSDP2("") "dynamo_config: {dynamo_backend: INDUCTOR, dynamo_mode: reduce-overhead}\n", NULL},
+    {"mixed_precision", "distributed_type: MULTI_GPU\nnum_processes: 8\nmixed_precision: fp8\n", NULL},
+    {NULL, NULL, NULL}};
+
+#define AXOLOTL(more) "base_model: x\nfsdp_version: 2\nfsdp_config: {auto_wrap_policy: TRANSFORMER_BASED_WRAP}\n" more
+#define LIGER "plugins: [axolotl.integrations.liger.LigerPlugin]\n"
+
+static const Choice of_axolotl[] = {
+    {NULL, AXOLOTL("bf16: false\n"), AXOLOTL("")},
+    {"reshard_after_forward", "base_model: x\nfsdp_version: 2\nfsdp_config: {reshard_after_forward: false}\n", NULL},
+    {NULL, AXOLOTL("gradient_checkpointing: true\n"), AXOLOTL("")},
+    {"gradient_checkpointing", AXOLOTL("gradient_checkpointing: offload\n"), NULL},
+    {"activation_offloading", AXOLOTL("gradient_checkpointing: true\nactivation_offloading: true\n"), NULL},
+    {"selective_checkpointing", AXOLOTL("gradient_checkpointing: true\nselective_checkpointing: {save: [attention]}\n"),
+     NULL},
+    {"gradient_checkpointing_kwargs.every_n_layers",
+     AXOLOTL("gradient_checkpointing: true\ngradient_checkpointing_kwargs: {every_n_layers: 2}\n"), NULL},
+    {"gradient_checkpointing_kwargs.offload",
+     AXOLOTL("gradient_checkpointing: true\ngradient_checkpointing_kwargs: {offload: true}\n"), NULL},
+    {NULL, AXOLOTL("accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}\n"), AXOLOTL("")},
+    {"layer_offloading", AXOLOTL("layer_offloading: true\n"), NULL},
+    {"cut_cross_entropy", AXOLOTL("cut_cross_entropy: true\n"), NULL},
+    {"chunked_cross_entropy", AXOLOTL("chunked_cross_entropy: true\n"), NULL},
+    {"liger_cross_entropy", AXOLOTL(LIGER "liger_cross_entropy: true\n"), NULL},
+    {"liger_fused_linear_cross_entropy", AXOLOTL(LIGER "liger_fused_linear_cross_entropy: true\n"), NULL},
+    {"liger_rms_norm", AXOLOTL(LIGER "liger_rms_norm: true\n"), NULL},
+    {"tiled_mlp", AXOLOTL("tiled_mlp: true\n"), NULL},
+    {NULL, AXOLOTL("attn_implementation: flash_attention_2\ncontext_parallel_size: 2\nring_attn_func: varlen_llama3\n"),
+     AXOLOTL("attn_implementation: flash_attention_2\ncontext_parallel_size: 2\nring_attn_func: batch_ring\n")},
+    {"heads_k_stride", AXOLOTL("heads_k_stride: 2\n"), NULL},
+    {NULL, AXOLOTL("tensor_parallel_size: 2\n"), AXOLOTL("")},
+    {"optimizer", AXOLOTL("optimizer: adamw_torch_8bit\n"), NULL},
+    {"optimizer", AXOLOTL("optimizer: muon\n"), NULL},
+    {"sample_packing", AXOLOTL("sample_packing: true\n"), NULL},
+    {"batch_flattening", AXOLOTL("batch_flattening: true\n"), NULL},
+    {NULL, AXOLOTL("torch_compile: true\n"), AXOLOTL("")},
+    {"torch_compile_mode", AXOLOTL("torch_compile: true\ntorch_compile_mode: reduce-overhead\n"), NULL},
+    {"deepcompile", AXOLOTL("deepcompile: true\n"), NULL},
+    {"ddp_bucket_cap_mb", AXOLOTL("ddp_bucket_cap_mb: 100\n"), NULL},
+    {"torch_empty_cache_steps", AXOLOTL("torch_empty_cache_steps: 5\n"), NULL},
+    {"auto_find_batch_size", AXOLOTL("auto_find_batch_size: true\n"), NULL},
+    {"fp8", AXOLOTL("fp8: true\n"), NULL},
+    {"offload_params", "base_model: x\nfsdp_version: 2\nfsdp_config: {offload_params: true}\n", NULL},
+    {"adapter", AXOLOTL("adapter: lora\n"), NULL},
+    {NULL, NULL, NULL}};
+
+static const Choice of_torchtitan[] = {
+    {NULL, "[activation_checkpoint]\nmode = \"full\"\n", "[training]\nlocal_batch_size = 8\n"},
+    {"activation_checkpoint.mode", "[activation_checkpoint]\nmode = \"memory_budget\"\n", NULL},
+    {NULL, "[parallelism]\nfsdp_reshard_after_forward = \"never\"\n", "[parallelism]\ntensor_parallel_degree = 1\n"},
+    {NULL, "[compile]\nenable = true\n[parallelism]\nenable_async_tensor_parallel = true\n",
+     "[compile]\nenable = true\n"},
+    {"parallelism.context_parallel_load_balancer",
+     "[parallelism]\ncontext_parallel_degree = 2\ncontext_parallel_load_balancer = \"ptrr\"\n", NULL},
+    {"model.flavor", "[model]\nflavor = \"8B_flex\"\n", NULL},
+    {"training.enable_cpu_offload", "[training]\nenable_cpu_offload = true\n", NULL},
+    {NULL, "[training]\ndtype = \"bfloat16\"\n", "[training]\nlocal_batch_size = 8\n"},
+    {"optimizer.implementation", "[optimizer]\nimplementation = \"foreach\"\n", NULL},
+    {"model.converters", "[model]\nconverters = [\"quantize.linear.mx\"]\n", NULL},
+    {NULL, "[model]\nconverters = [\"quantize.linear.float8\"]\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n",
+     "[model]\nconverters = [\"quantize.linear.float8\"]\n"},
+    {"parallelism.pipeline_parallel_degree", "[parallelism]\npipeline_parallel_degree = 2\n", NULL},
+    {NULL, NULL, NULL}};
+
+#define STAGE3(more) "{\"zero_optimization\": {\"stage\": 3" more "}}"
+#define BESIDE(more) "{\"zero_optimization\": {\"stage\": 3}, " more "}"
+
+static const Choice of_deepspeed[] = {
+    {"zero_optimization.overlap_comm", "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": false}}", NULL},
+    {"zero_optimization.reduce_bucket_size", STAGE3(", \"reduce_bucket_size\": 1e8"), NULL},
+    {"zero_optimization.allgather_bucket_size", STAGE3(", \"allgather_bucket_size\": 1e8"), NULL},
+    {"zero_optimization.stage3_prefetch_bucket_size", STAGE3(", \"stage3_prefetch_bucket_size\": 1e8"), NULL},
+    {"zero_optimization.stage3_max_live_parameters", STAGE3(", \"stage3_max_live_parameters\": 1e8"), NULL},
+    {"zero_optimization.stage3_max_reuse_distance", STAGE3(", \"stage3_max_reuse_distance\": 1e8"), NULL},
+    {"zero_optimization.stage3_param_persistence_threshold", STAGE3(", \"stage3_param_persistence_threshold\": 1e6"),
+     NULL},
+    {"zero_optimization.allgather_sequential", STAGE3(", \"allgather_sequential\": true"), NULL},
+    {"zero_optimization.zero_hpz_partition_size", STAGE3(", \"zero_hpz_partition_size\": 8"), NULL},
+    {"zero_optimization.zero_quantized_weights", STAGE3(", \"zero_quantized_weights\": true"), NULL},
+    {"zero_optimization.zero_quantized_gradients", STAGE3(", \"zero_quantized_gradients\": true"), NULL},
+    {"zero_optimization.offload_optimizer", STAGE3(", \"offload_optimizer\": {\"device\": \"cpu\"}"), NULL},
+    {"zero_optimization.offload_param", STAGE3(", \"offload_param\": {\"device\": \"nvme\"}"), NULL},
+    {"zero_optimization.zenflow", STAGE3(", \"zenflow\": {\"topk_ratio\": 0.1}"), NULL},
+    {"zero_optimization.round_robin_gradients", STAGE3(", \"round_robin_gradients\": true"), NULL},
+    {"bf16.bf16_master_weights_and_grads",
+     BESIDE("\"bf16\": {\"enabled\": true, \"bf16_master_weights_and_grads\": true}"), NULL},
+    {"bf16.bf16_optimizer_states", BESIDE("\"bf16\": {\"enabled\": true, \"bf16_optimizer_states\": true}"), NULL},
+    {"data_types.grad_accum_dtype", BESIDE("\"data_types\": {\"grad_accum_dtype\": \"fp32\"}"), NULL},
+    {"communication_data_type", BESIDE("\"communication_data_type\": \"fp32\""), NULL},
+    {"compile.deepcompile", BESIDE("\"compile\": {\"deepcompile\": true}"), NULL},
+    {"disable_python_gc", BESIDE("\"disable_python_gc\": true"), NULL},
+    {NULL, "{\"zero_optimization\": {\"stage\": 1}, \"tensor_parallel\": {\"autotp_size\": 2}}",
+     "{\"zero_optimization\": {\"stage\": 1}}"},
+    {NULL, NULL, NULL}};
+
+static void read_in(const char *text, ConfigSyntax syntax, const char *format, Arena *arena, Import *import) {
+    ConfigNode *root = NULL;
+    Error error = {0};
+    cr_assert_eq(config_parse(text, "file", syntax, arena, &root, &error), STATUS_OK, "%s\n%s", error.message, text);
+    cr_assert_eq(import_tree(root, "file", format, arena, import, &error), STATUS_OK, "%s\n%s", error.message, text);
+    ImportChoices given = import_nothing_said();
+    given.world = 8;
+    import_settle(import, &given);
+}
+
+static bool names(const Import *import, const char *key) {
+    for (int i = 0; i < import->finding_count; i++) {
+        const ImportFinding *finding = &import->findings[i];
+        if (finding->key && strstr(finding->key, key) && finding->kind != FINDING_UNKNOWN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check(const Choice *choices, ConfigSyntax syntax, const char *format) {
+    for (const Choice *choice = choices; choice->with; choice++) {
+        Arena arena = {0};
+        Import with, plain;
+        read_in(choice->with, syntax, format, &arena, &with);
+        if (choice->key) {
+            cr_expect(names(&with, choice->key), "%s is not named:\n%s", choice->key, choice->with);
+        } else {
+            read_in(choice->plain, syntax, format, &arena, &plain);
+            cr_expect_neq(memcmp(&with.said, &plain.said, sizeof with.said), 0, "the plan is the same:\n%s",
+                          choice->with);
+        }
+        for (int i = 0; i < with.finding_count; i++) {
+            cr_expect_neq(with.findings[i].kind, FINDING_UNKNOWN, "%s\n%s", with.findings[i].sentence, choice->with);
+        }
+        arena_free(&arena);
+    }
+}
+
+Test(choice_keys, accelerate_has_no_switch_that_passes_in_silence) {
+    check(of_accelerate, SYNTAX_YAML, "accelerate");
+}
+
+Test(choice_keys, axolotl_has_no_switch_that_passes_in_silence) {
+    check(of_axolotl, SYNTAX_YAML, "axolotl");
+}
+
+Test(choice_keys, torchtitan_has_no_switch_that_passes_in_silence) {
+    check(of_torchtitan, SYNTAX_TOML, "torchtitan");
+}
+
+Test(choice_keys, deepspeed_has_no_switch_that_passes_in_silence) {
+    check(of_deepspeed, SYNTAX_JSON, "deepspeed");
+}
