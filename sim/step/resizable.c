@@ -176,16 +176,34 @@ static bool note_row(Learner *learner, void *row, const void *second, const Size
     return learner->count > before;
 }
 
-// The first task with the same work in both programs.
-static int32_t same_work_before(const ResizableProgram *resizable, const StepProgram *second, int32_t task) {
-    const Task *tasks = resizable->program.tasks;
-    for (int32_t i = 0; i < resizable->derived_count; i++) {
-        const int32_t known = resizable->derived[i].task;
-        if (resizable->derived[i].same < 0 && tasks[known].key == tasks[task].key &&
-            second->tasks[known].key == second->tasks[task].key) {
+// Tasks by the work that they do in both programs: open addressing over those that rise.
+typedef struct WorkTable {
+    int32_t *task;  // -1 = free
+    uint64_t mask;
+} WorkTable;
+
+static WorkTable work_table_new(int32_t tasks, Arena *arena) {
+    uint64_t size = 16;
+    while (size < 2 * (uint64_t)tasks) {
+        size *= 2;
+    }
+    WorkTable table = {.task = ARENA_UNCLEARED(arena, int32_t, size), .mask = size - 1};
+    for (uint64_t i = 0; i < size; i++) {
+        table.task[i] = -1;
+    }
+    return table;
+}
+
+// The first task with the same work; -1 where it is this one, which is remembered.
+static int32_t same_work_before(const WorkTable *table, const Task *tasks, const Task *second, int32_t task) {
+    uint64_t at = tasks[task].key & table->mask;
+    for (; table->task[at] >= 0; at = (at + 1) & table->mask) {
+        const int32_t known = table->task[at];
+        if (tasks[known].key == tasks[task].key && second[known].key == second[task].key) {
             return known;
         }
     }
+    table->task[at] = task;
     return -1;
 }
 
@@ -200,13 +218,15 @@ static void learn_buffers(Learner *learner) {
     }
 }
 
-static void learn_tasks(Learner *learner) {
+static void learn_tasks(Learner *learner, Arena *scratch) {
     ResizableProgram *resizable = learner->resizable;
     StepProgram *program = &resizable->program;
+    const Task *second = learner->second->tasks;
+    const WorkTable known = work_table_new(program->task_count, scratch);
     resizable->derived = ARENA_UNCLEARED(resizable->arena, Derived, program->task_count);
     for (int32_t i = 0; i < program->task_count; i++) {
-        if (note_row(learner, &program->tasks[i], &learner->second->tasks[i], task_sizes, TASK_SIZES)) {
-            const Derived derived = {i, same_work_before(resizable, learner->second, i)};
+        if (note_row(learner, &program->tasks[i], &second[i], task_sizes, TASK_SIZES)) {
+            const Derived derived = {i, same_work_before(&known, program->tasks, second, i)};
             resizable->derived[resizable->derived_count++] = derived;
         }
     }
@@ -222,7 +242,7 @@ static bool learn_sizes(ResizableProgram *resizable, const StepProgram *second, 
     for (int32_t i = 0; i < program->operand_count; i++) {
         note_row(&learner, &program->operands[i], &second->operands[i], operand_sizes, OPERAND_SIZES);
     }
-    learn_tasks(&learner);
+    learn_tasks(&learner, scratch);
     resizable->sizes = COPIED(resizable->arena, learner.sizes, learner.count);
     resizable->size_count = learner.count;
     return learner.affine;
