@@ -75,6 +75,22 @@ static bool agree(const Turn *a, const Turn *b) {
     return a && b && turns_agree(a, b);
 }
 
+// Does anybody issue such a collective at another time? What nobody does is no collective in the wrong place.
+static bool seen_elsewhere(const Job *job, const RankGroup *at, const Turn *turn) {
+    for (int g = 0; g < job->group_count; g++) {
+        const JobGroup *group = &job->groups[g];
+        for (int m = 0; m < group->count && group->kind == job->groups[at->group].kind; m++) {
+            for (int t = 0; t < group->members[m].count; t++) {
+                const Turn *other = &group->members[m].turns[t];
+                if (other != turn && turns_agree(turn, other)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 // What happened to the one that is wrong: the next ones of both say it.
 static VerdictKind kind_of(const Job *job, const RankGroup *wrong, const RankGroup *right, int64_t seq, Arena *arena) {
     const Turn *did = turn_ahead(job, wrong, seq, 0, arena), *due = turn_ahead(job, right, seq, 0, arena);
@@ -94,8 +110,11 @@ static VerdictKind kind_of(const Job *job, const RankGroup *wrong, const RankGro
     if (agree(did, due_next) && !(did_next && agree(did_next, due_next))) {
         return VERDICT_SKIPPED;
     }
-    if (agree(did_next, due)) {  // one too many, if it is known that the group does not have it next
-        return due_next ? VERDICT_EXTRA : VERDICT_ORDER;
+    if (agree(did_next, due) && due_next) {  // the group is known not to have it next: one too many
+        return VERDICT_EXTRA;
+    }
+    if (agree(did_next, due) && seen_elsewhere(job, wrong, did)) {
+        return VERDICT_ORDER;
     }
     return did->op == due->op ? VERDICT_SIZE : VERDICT_MISMATCH;
 }
