@@ -58,15 +58,32 @@ static int as_before(const Job *job, int rank, const Turn *turn, Arena *arena) {
 
 // ---------------------------------------------------------------------------------------------- in a group
 
-// What the member issues `ahead` after seq: as it did, or as it did before at this point.
+// As a group of the same kind has it, that did the same here.
+static const Turn *twin_ahead(const Job *job, int g, int64_t seq, const Turn *here, int ahead) {
+    for (int other = 0; other < job->group_count; other++) {
+        const JobGroup *group = &job->groups[other];
+        for (int m = 0; m < group->count && group->kind == job->groups[g].kind && other != g; m++) {
+            const Turn *same = member_turn(&group->members[m], seq);
+            const Turn *turn = member_turn(&group->members[m], seq + ahead);
+            if (same && turn && turns_agree(same, here)) {
+                return turn;
+            }
+        }
+    }
+    return NULL;
+}
+
+// What the member issues `ahead` after seq: as it did, as others did, or as it did before at this point.
 static const Turn *turn_ahead(const Job *job, const RankGroup *at, int64_t seq, int ahead, Arena *arena) {
     const Member *member = &job->groups[at->group].members[at->member];
-    const Turn *turn = member_turn(member, seq + ahead);
-    const Steps steps = steps_in(job, at, arena);
-    const Turn *here = member_turn(member, seq);
+    const Turn *turn = member_turn(member, seq + ahead), *here = member_turn(member, seq);
+    if (!turn && here) {
+        turn = twin_ahead(job, at->group, seq, here, ahead);
+    }
     if (turn || !here) {
         return turn;
     }
+    const Steps steps = steps_in(job, at, arena);
     const int precedent = steps_precedent(&steps, index_of(&steps, here));
     return precedent >= 0 && precedent + ahead < steps.count ? steps.rows[precedent + ahead].turn : NULL;
 }
@@ -110,7 +127,7 @@ static VerdictKind kind_of(const Job *job, const RankGroup *wrong, const RankGro
     if (agree(did, due_next) && !(did_next && agree(did_next, due_next))) {
         return VERDICT_SKIPPED;
     }
-    if (agree(did_next, due) && due_next) {  // the group is known not to have it next: one too many
+    if (agree(did_next, due) && due_next && !agree(did_next, due_next)) {  // the group is behind by one from here on
         return VERDICT_EXTRA;
     }
     if (agree(did_next, due) && seen_elsewhere(job, wrong, did)) {
@@ -279,8 +296,9 @@ static int64_t count_before(const Job *job, RankGroup of, RankGroup before, int6
     return counted->turns[low - 1].seq;
 }
 
-// From which number of kind `before` on two ranks differ, until their dumps end; -1 = at the end they agree.
-static int64_t differ_from(const Job *job, int one, int other, int kind, int before) {
+// From which number of kind `before` on two ranks differ, until their dumps end; -1 = at the end they agree. *agreed =
+// before it they did.
+static int64_t differ_from(const Job *job, int one, int other, int kind, int before, bool *agreed) {
     const RankGroup of_one = place_of_kind(job, one, kind), of_other = place_of_kind(job, other, kind);
     const RankGroup at_one = place_of_kind(job, one, before), at_other = place_of_kind(job, other, before);
     if (of_one.group < 0 || of_other.group < 0 || at_one.group < 0 || at_other.group < 0) {
@@ -289,6 +307,7 @@ static int64_t differ_from(const Job *job, int one, int other, int kind, int bef
     const Member *a = &job->groups[at_one.group].members[at_one.member];
     const Member *b = &job->groups[at_other.group].members[at_other.member];
     int64_t from = -1;
+    *agreed = false;
     if (a->count == 0 || b->count == 0) {
         return -1;
     }
@@ -296,7 +315,8 @@ static int64_t differ_from(const Job *job, int one, int other, int kind, int bef
     const int64_t first_a = a->turns[0].seq, first_b = b->turns[0].seq;
     for (int64_t k = end_a < end_b ? end_a : end_b; k >= first_a && k >= first_b; k--) {
         const int64_t of_a = count_before(job, of_one, at_one, k), of_b = count_before(job, of_other, at_other, k);
-        if (of_a < 0 || of_b < 0 || of_a == of_b) {
+        *agreed = of_a >= 0 && of_a == of_b;
+        if (of_a < 0 || of_b < 0 || *agreed) {
             break;
         }
         from = k;
@@ -328,9 +348,13 @@ static bool first_is_wrong(const Job *job, const int rank[2], const RankGroup of
                                   : count[0] < count[1];
 }
 
-static void compare_ranks(const Job *job, int one, int other, int kind, int before, Arena *arena, Deviation *first) {
-    const int64_t k = differ_from(job, one, other, kind, before);
-    if (k < 0) {
+// Members of one group of either kind. Those of the counted one run the same program; others may be stages of a
+// pipeline, which differ all the time: they count from where they agreed.
+static void compare_ranks(const Job *job, int one, int other, int kind, int before, bool same, Arena *arena,
+                          Deviation *first) {
+    bool agreed = false;
+    const int64_t k = differ_from(job, one, other, kind, before, &agreed);
+    if (k < 0 || !(same || agreed)) {
         return;
     }
     const int rank[2] = {one, other};
@@ -361,7 +385,6 @@ static void compare_ranks(const Job *job, int one, int other, int kind, int befo
     keep_earlier(first, &found);
 }
 
-// Members of one group run the same program.
 void deviations_between_groups(const Job *job, Arena *arena, Deviation *first) {
     for (int g = 0; g < job->group_count; g++) {
         const JobGroup *group = &job->groups[g];
@@ -374,7 +397,8 @@ void deviations_between_groups(const Job *job, Arena *arena, Deviation *first) {
             }
             for (int kind = 0; kind < job->kind_count; kind++) {
                 if (kind != group->kind) {
-                    compare_ranks(job, reference, rank, group->kind, kind, arena, first);
+                    compare_ranks(job, reference, rank, group->kind, kind, true, arena, first);
+                    compare_ranks(job, reference, rank, kind, group->kind, false, arena, first);
                 }
             }
         }
