@@ -1,6 +1,9 @@
-// ndtune blame as people and scripts call it.
+// ndtune blame as people and scripts call it, on dumps of real jobs of PyTorch over gloo (tests/frameworks/blame), in
+// each of which one fault was planted, or none.
 
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +11,59 @@
 #include "tests/cli/cli.h"
 
 TestSuite(cli_blame, .timeout = 300);
+
+static char folder[] = "/tmp/ndtune-blame-XXXXXX";
+
+static void begin(void) {
+    cr_assert_not_null(mkdtemp(folder));
+    char command[512];
+    snprintf(command, sizeof command, "tar -xJf %s -C %s", NDTUNE_SOURCE_DIR "/tests/cli/blame_cases.tar.xz", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+static void end(void) {
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+static void check_case(const char *name) {
+    char path[512], dumps[512];
+    json_error_t why;
+    snprintf(path, sizeof path, "%s/%s/case.json", folder, name);
+    snprintf(dumps, sizeof dumps, "%s/%s/dumps", folder, name);
+    json_t *planted = json_load_file(path, 0, &why);
+    cr_assert_not_null(planted, "%s: %s", path, why.text);
+    const json_t *of = json_object_get(planted, "case");
+    const char *kind = cli_text(of, "kind");
+    const bool sound = strcmp(kind, "sound") == 0;
+    char world[16];
+    snprintf(world, sizeof world, "%d", (int)cli_number(of, "world"));
+    json_t *said = CLI_JSON(sound ? 0 : 2, "blame", dumps, "--world", world, "--format", "json");
+    cr_expect_str_eq(cli_text(said, "schema"), "ndtune.blame/1");
+    cr_expect_str_eq(cli_text(said, "verdict"), sound ? "healthy" : kind, "%s: %s", name, cli_text(said, "sentence"));
+    const json_t *ranks = json_object_get(said, "ranks");
+    cr_assert_eq(json_array_size(ranks), sound ? 0 : 1, "%s", name);
+    if (!sound) {
+        cr_expect_eq(json_integer_value(json_array_get(ranks, 0)), json_integer_value(json_object_get(of, "victim")),
+                     "%s: %s", name, cli_text(said, "sentence"));
+    }
+    json_decref(said);
+    json_decref(planted);
+}
+
+Test(cli_blame, real_jobs_with_planted_faults_are_told_apart, .init = begin, .fini = end) {
+    DIR *cases = opendir(folder);
+    int count = 0;
+    for (const struct dirent *entry = readdir(cases); entry; entry = readdir(cases)) {
+        if (entry->d_name[0] != '.') {
+            check_case(entry->d_name);
+            count++;
+        }
+    }
+    closedir(cases);
+    cr_expect_geq(count, 16);
+}
 
 Test(cli_blame, what_is_no_folder_of_dumps_is_refused_in_words) {
     ProgramRun none = CLI("blame");
@@ -48,4 +104,20 @@ Test(cli_blame, a_shape_of_another_world_is_refused_and_the_step_is_named_in_the
     cr_expect_not_null(strstr(cli_text(program, "step"), "tiny on dp_shard=2,tp=2 for "));
     cr_expect_gt(cli_number(program, "compared"), 100);
     json_decref(said);
+}
+
+Test(cli_blame, the_table_and_csv_have_a_line_for_every_rank, .init = begin, .fini = end) {
+    char dumps[512];
+    snprintf(dumps, sizeof dumps, "%s/missing/dumps", folder);
+    ProgramRun table = CLI("blame", dumps), csv = CLI("blame", dumps, "--format", "csv");
+    cr_expect_eq(table.exit_code, 2);
+    cr_expect_not_null(strstr(table.out, "Blamed: rank "));
+    cr_expect_not_null(strstr(table.out, "What these dumps do not tell"));
+    cr_expect_not_null(strstr(table.err, "never arrived at"));
+    cr_expect_eq(strncmp(csv.out, "rank,host,blamed,stands,", 24), 0);
+    int lines = 0;
+    for (const char *at = csv.out; (at = strchr(at, '\n')); at++) {
+        lines++;
+    }
+    cr_expect_geq(lines, 5);
 }
