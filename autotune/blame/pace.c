@@ -7,12 +7,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { PARTS = 24, LEAST_PARTS = 12, NOBODY = -1 };
+enum { PARTS = 8, LEAST_PARTS = 4, NOBODY = -1 };
 
 static const double NS = 1e9, MS = 1e3;
-static const double LEAST_EXCESS = 0.10;    // of the time; ranks of sound jobs differ by less, or in turns
-static const double PARTS_SHARE = 0.6;      // of the parts; of slow ranks 0.70 and more, of sound jobs 0.42 and less
-                                            // (tests/frameworks/blame, on a machine with 30 others to a core)
+static const double LEAST_EXCESS = 0.125;   // of the time; of slow ranks 0.15 and more, of sound jobs 0.11 and less
+static const double PARTS_SHARE = 0.7;      // of the parts; of slow ranks 0.75 and more, of sound jobs seldom (both of
+                                            // tests/frameworks/blame, where 30 processes shared a core)
+static const double USUAL_SPREAD = 0.97;    // of collectives: a longer wait is an event, and counts as if it were usual
 static const double CONSTANT_SPREAD = 0.5;  // of the lateness, between its 20th and 80th percentile
 
 typedef struct Pacing {
@@ -21,11 +22,12 @@ typedef struct Pacing {
     double *waited_s;  // by rank and part
     int slots[PARTS];
     int timed, untimed;
+    double cap_s;  // of a wait
 } Pacing;
 
 static int part_of(const Pacing *pacing, int64_t at_ns) {
     const double share = (double)(at_ns - pacing->begin_ns) / (double)(pacing->end_ns - pacing->begin_ns);
-    return share < 0 || share >= 1 ? NOBODY : (int)(share * PARTS);
+    return share < 0 ? NOBODY : share >= 1 ? PARTS - 1 : (int)(share * PARTS);
 }
 
 // Every member's entry of that number; false where one is missing.
@@ -48,9 +50,27 @@ static int64_t last_of(const JobGroup *group, const DumpEntry *const *entries) {
     return last;
 }
 
-// From the first collective that counts to the last: what is before is the setting up.
+static int compare_numbers(const void *a, const void *b) {
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+static double longest_wait(const JobGroup *group, const DumpEntry *const *entries, bool *timed) {
+    double shortest = INFINITY, longest = -INFINITY;
+    int64_t first = INT64_MAX;
+    for (int m = 0; m < group->count; m++) {
+        shortest = fmin(shortest, entries[m]->duration_ms);
+        longest = fmax(longest, entries[m]->duration_ms);
+        first = entries[m]->created_ns < first ? entries[m]->created_ns : first;
+    }
+    *timed = shortest >= 0;
+    return *timed ? (longest - shortest) / MS : (double)(last_of(group, entries) - first) / NS;
+}
+
+// From the first collective that counts to the last: what is before is the setting up. And the longest usual wait.
 static void find_span(Pacing *pacing, Arena *arena) {
     const Job *job = pacing->job;
+    double *waits = NULL;
+    size_t capacity = 0, count = 0;
     pacing->begin_ns = INT64_MAX;
     for (int g = 0; g < job->group_count; g++) {
         const JobGroup *group = &job->groups[g];
@@ -60,8 +80,15 @@ static void find_span(Pacing *pacing, Arena *arena) {
                 const int64_t last = last_of(group, entries);
                 pacing->begin_ns = last < pacing->begin_ns ? last : pacing->begin_ns;
                 pacing->end_ns = last > pacing->end_ns ? last : pacing->end_ns;
+                bool timed = false;
+                waits = arena_grow(arena, waits, count, &capacity, sizeof *waits);
+                waits[count++] = longest_wait(group, entries, &timed);
             }
         }
+    }
+    if (count > 0) {
+        qsort(waits, count, sizeof *waits, compare_numbers);
+        pacing->cap_s = waits[(size_t)(USUAL_SPREAD * (double)(count - 1))];
     }
 }
 
@@ -79,8 +106,9 @@ static void add_slot(Pacing *pacing, const JobGroup *group, const DumpEntry *con
     pacing->timed += shortest >= 0;
     pacing->untimed += shortest < 0;
     for (int m = 0; m < group->count; m++) {
-        pacing->waited_s[group->members[m].rank * PARTS + part] +=
+        const double waited =
             shortest >= 0 ? (entries[m]->duration_ms - shortest) / MS : (double)(last - entries[m]->created_ns) / NS;
+        pacing->waited_s[group->members[m].rank * PARTS + part] += fmin(waited, pacing->cap_s);
     }
 }
 
@@ -136,10 +164,6 @@ static double less_than_next(const Pacing *pacing, int rank, int from, int to) {
 }
 
 // ---------------------------------------------------------------------------------------------- clocks
-
-static int compare_numbers(const void *a, const void *b) {
-    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
 
 // Late by about the same everywhere: after a long product and right after another collective. That is a clock.
 static bool always_late_alike(const Pacing *pacing, int rank, Arena *arena, double *late_s) {
