@@ -161,16 +161,25 @@ static void blame_deviation(Blaming *blaming, const Deviation *found) {
     }
 }
 
-// The wait that began first of those for that rank.
+// Of the waits for that rank the one in what it did next before at this point, else the one that began first.
 static const Wait *first_wait_for(const Blaming *blaming, int rank) {
     const Job *job = blaming->job;
     const Wait *first = NULL;
+    const Steps steps = steps_of(job, rank, blaming->arena);
+    const int precedent = steps_precedent(&steps, steps.count);
     int64_t begun = 0;
     for (int i = 0; i < blaming->waits.count; i++) {
         const Wait *wait = &blaming->waits.rows[i];
         const Member *member = group_member(&job->groups[wait->group], rank);
         const int64_t created = job->ranks[wait->rank].dump->entries[wait->turn->entry].created_ns;
-        if (member && wait_is_for(job, wait, member) && (!first || created < begun)) {
+        if (!member || !wait_is_for(job, wait, member)) {
+            continue;
+        }
+        const Step here = {.kind = job->groups[wait->group].kind, .turn = wait->turn};
+        if (precedent >= 0 && steps_agree(&here, &steps.rows[precedent])) {
+            return wait;
+        }
+        if (!first || created < begun) {
             first = wait;
             begun = created;
         }
