@@ -2,12 +2,17 @@
 
 #include "autotune/blame/dump.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/text.h"
 
 enum { MOST_RANKS = 1 << 20, MOST_DIMENSIONS = 64 };
+
+static const int64_t MOST_NUMBER = (int64_t)1 << 60;    // of a collective
+static const int64_t MOST_TIME = (int64_t)1 << 62;      // ns: the year 2116
+static const int64_t MOST_ELEMENTS = (int64_t)1 << 50;  // of a collective; more is an overflow
 
 const DumpOpRow dump_op_rows[DUMP_OP_COUNT] = {
     [DUMP_ALL_REDUCE] = {"all-reduce", true, true, false},
@@ -103,7 +108,7 @@ static int type_bytes(const char *dtype) {
     return -1;
 }
 
-// Elements of a list of shapes; an overflow is the largest number.
+// Elements of a list of shapes, at most so many.
 static int64_t elements_of(const DumpValue *shapes) {
     int64_t sum = 0;
     for (size_t i = 0; shapes && shapes->type == DUMP_LIST && i < shapes->count; i++) {
@@ -113,12 +118,10 @@ static int64_t elements_of(const DumpValue *shapes) {
             const DumpValue *size = shape->items[k];
             const int64_t length = size->type == DUMP_INT && size->integer >= 0 ? size->integer : 0;
             if (__builtin_mul_overflow(product, length, &product)) {
-                return INT64_MAX;
+                return MOST_ELEMENTS;
             }
         }
-        if (__builtin_add_overflow(sum, product, &sum)) {
-            return INT64_MAX;
-        }
+        sum = product < MOST_ELEMENTS - sum ? sum + product : MOST_ELEMENTS;
     }
     return sum;
 }
@@ -221,11 +224,17 @@ static int group_of(Reading *reading, const DumpValue *pair) {
 
 // ---------------------------------------------------------------------------------------------- entries
 
+static int64_t between(int64_t value, int64_t most, int64_t otherwise) {
+    return value >= 0 && value <= most ? value : otherwise;
+}
+
 static void add_entry(Reading *reading, const DumpValue *value) {
     Dump *dump = reading->dump;
     Arena *arena = reading->arena;
     const int group = group_of(reading, dump_value_of(value, "process_group"));
-    if (value->type != DUMP_DICT || group < 0) {
+    const int64_t seq = dump_integer_or(value, "collective_seq_id", dump_integer_or(value, "seq_id", -1));
+    const double duration_ms = dump_number_or(value, "duration_ms", -1);
+    if (value->type != DUMP_DICT || group < 0 || between(seq, MOST_NUMBER, -1) < 0) {
         return;
     }
     dump->entries =
@@ -235,7 +244,7 @@ static void add_entry(Reading *reading, const DumpValue *value) {
     const char *state = dump_text_or(value, "state", "", arena);
     const DumpOp op = op_of(name);
     DumpEntry entry = {.group = group,
-                       .seq = dump_integer_or(value, "collective_seq_id", dump_integer_or(value, "seq_id", -1)),
+                       .seq = seq,
                        .op = op,
                        .name = name,
                        .in = elements_of(dump_value_of(value, "input_sizes")),
@@ -245,14 +254,14 @@ static void add_entry(Reading *reading, const DumpValue *value) {
                        .p2p = dump_truth_or(value, "is_p2p", op == DUMP_SEND || op == DUMP_RECEIVE),
                        .completed = strcmp(state, "completed") == 0,
                        .retired = dump_truth_or(value, "retired", false),
-                       .created_ns = dump_integer_or(value, "time_created_ns", 0),
-                       .completed_ns = dump_integer_or(value, "time_discovered_completed_ns", 0),
-                       .duration_ms = dump_number_or(value, "duration_ms", -1),
+                       .created_ns = between(dump_integer_or(value, "time_created_ns", 0), MOST_TIME, 0),
+                       .completed_ns = between(dump_integer_or(value, "time_discovered_completed_ns", 0), MOST_TIME, 0),
+                       .duration_ms = isfinite(duration_ms) ? duration_ms : -1,
                        .timeout_ms = dump_integer_or(value, "timeout_ms", 0),
                        .caller = caller_of(dump_value_of(value, "frames"), arena)};
     const int64_t larger = entry.in > entry.out ? entry.in : entry.out;
     const int width = type_bytes(entry.dtype);
-    entry.bytes = width > 0 && larger < INT64_MAX / width ? larger * width : larger == 0 ? 0 : -1;
+    entry.bytes = width > 0 && larger < MOST_ELEMENTS ? larger * width : larger == 0 ? 0 : -1;
     dump->says_complete |= entry.completed;
     dump->wrapped |= dump->entry_count == 0 && dump_integer_or(value, "record_id", 0) > 0;
     dump->entries[dump->entry_count++] = entry;

@@ -247,14 +247,19 @@ static bool is_done(const Dump *dump, const DumpEntry *entry) {
     return entry->completed || (!dump->says_complete && entry->retired);
 }
 
+static int64_t sum_of(int64_t a, int64_t b) {
+    int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 static void add_turn(Member *member, const Dump *dump, int e) {
     const DumpEntry *entry = &dump->entries[e];
     Turn *last = member->count > 0 ? &member->turns[member->count - 1] : NULL;
     if (last && last->seq == entry->seq) {  // one of several that were issued together
         if (entry->op != DUMP_COALESCED) {
-            last->in += entry->in;
-            last->out += entry->out;
-            last->bytes = last->bytes < 0 || entry->bytes < 0 ? -1 : last->bytes + entry->bytes;
+            last->in = sum_of(last->in, entry->in);
+            last->out = sum_of(last->out, entry->out);
+            last->bytes = last->bytes < 0 || entry->bytes < 0 ? -1 : sum_of(last->bytes, entry->bytes);
         }
         last->done |= is_done(dump, entry);
         last->last_entry = e;
@@ -302,11 +307,14 @@ static void fill_turns(Joining *joining) {
     }
 }
 
+// What is compared: numbers that every ring still has, and, since rings hold neighbours, not more than two rings full.
 static void find_range(const Job *job, JobGroup *group) {
+    int longest = 0;
     group->last = -1;
     for (int m = 0; m < group->count; m++) {
         const Member *member = &group->members[m];
         const Dump *dump = job->ranks[member->rank].dump;
+        longest = member->count > longest ? member->count : longest;
         if (member->count > 0) {
             group->last =
                 member->turns[member->count - 1].seq > group->last ? member->turns[member->count - 1].seq : group->last;
@@ -314,6 +322,8 @@ static void find_range(const Job *job, JobGroup *group) {
             group->first = dump->wrapped && first > group->first ? first : group->first;
         }
     }
+    const int64_t oldest = group->last - 2 * (int64_t)longest;
+    group->first = oldest > group->first ? oldest : group->first;
 }
 
 // Members that a group's gathers and scatters tell: how many times the larger side is the smaller.
