@@ -88,7 +88,9 @@ static const Candidate *late_with_room(const Search *search, SearchWorker *worke
     return found ? *same : NULL;
 }
 
+// It may have been estimated, as the thriftiest choice.
 static void reject_earlier(SearchWorker *worker, Candidate *candidate) {
+    candidate->state = CANDIDATE_REJECTED;
     candidate->rule = "sync";  // no rule of prune.c: it could run
     candidate->reason = "gradients that are reduced once, with the last micro-step, fit with room to spare";
     worker->counts.pruned++;

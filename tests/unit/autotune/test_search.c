@@ -42,6 +42,16 @@ Test(search, entries_and_rejections_are_every_shape_once) {
     }
 }
 
+// The thriftiest choice of a shape is estimated before the others are looked at, and may still be left out.
+Test(search, a_candidate_has_a_reason_exactly_where_it_is_rejected) {
+    request = request_for(&arena, 8, "7b", "dgx-h100", "ndtune");
+    run();
+    for (int i = 0; i < result.candidate_count; i++) {
+        const Candidate *candidate = &result.candidates[i];
+        cr_assert_eq(candidate->reason != NULL, candidate->state == CANDIDATE_REJECTED, "%s", candidate->rule);
+    }
+}
+
 Test(search, entries_are_ranked_by_tokens_per_second) {
     run();
     for (int i = 1; i < result.entry_count; i++) {
