@@ -1,8 +1,9 @@
 // DeepSpeed's JSON (0.19: runtime/config.py, runtime/zero/config.py), read and written. It holds no sequence length and
 // no model. Keys that it does not have are dropped at the top and refused inside zero_optimization (its models forbid
 // extra fields). It shards over all data-parallel ranks: sharded groups with replicas were MiCS, which 0.19.8 removed,
-// and zero_hpz_partition_size keeps the optimizer sharded over all, which is another plan. A key that DeepSpeed does
-// not know carries the header, as JSON has no comments.
+// and zero_hpz_partition_size keeps the optimizer sharded over all, which is another plan. Tensor parallelism goes with
+// every stage (0.19.8: runtime/engine.py, _configure_tensor_parallel_states). A key that DeepSpeed does not know
+// carries the header, as JSON has no comments.
 
 #include <string.h>
 
@@ -255,11 +256,13 @@ static Status read_zero(Import *import, Error *error) {
     const int stage = import->said.choice[PLAN_ZERO];
     import->said.size[stage > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
     import_known(import, of_zero);
-    int overlaps = 1;
+    int overlaps = stage == 3;  // where it is not said (runtime/zero/config.py of 0.19.8, overlap_comm_valid)
     TRY(import_bool(import, keys[OVERLAP].path, &overlaps, error));
     if (stage > 0 && !overlaps) {
         import_find(import, FINDING_UNMODELLED, keys[OVERLAP].path,
-                    "reductions wait on the lane of the kernels: the prediction runs them beside backward");
+                    "reductions wait on the lane of the kernels%s: the prediction runs them beside backward, as "
+                    "overlap_comm: true does",
+                    import_has(import, keys[OVERLAP].path) ? "" : ", which is the default but for stage 3");
     }
     TRY(read_groups(import, error));
     TRY(read_offload(import, error));
@@ -268,10 +271,6 @@ static Status read_zero(Import *import, Error *error) {
     static const char *const known[] = {"tensor_parallel", NULL};
     import_known(import, known);
     import->said.size[AXIS_TP] = tp > 0 ? tp : 1;
-    if (import->said.size[AXIS_TP] > 1 && stage == 3) {
-        import_find(import, FINDING_REFUSED, keys[TENSOR].path,
-                    "tensor parallelism goes with stages 0 to 2, and zero_optimization.stage is 3");
-    }
     return STATUS_OK;
 }
 
@@ -333,13 +332,6 @@ static const char *deepspeed_refuse(const ConfigJob *job) {
             "DeepSpeed shards over all %d data-parallel ranks (MiCS is gone since 0.19.8, hpZ keeps the "
             "optimizer sharded over all): use dp_shard=%d with dp_replicate=1, or --zero 0",
             replicate * shard, replicate * shard);
-    }
-    if (export_axis(job, AXIS_TP) > 1 && plan->zero == 3) {
-        return arena_format(
-            job->arena,
-            "DeepSpeed's tensor parallelism (autotp_size) goes with stages 0 to 2: use --zero 2, or tp=1 "
-            "instead of tp=%d",
-            export_axis(job, AXIS_TP));
     }
     return NULL;
 }

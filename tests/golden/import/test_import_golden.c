@@ -116,8 +116,9 @@ static const Golden goldens[] = {
      2,
      4,
      "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=4096 mb=2 ga=4 zero=2 reshard=always recompute=none",
-     1,
-     {{FINDING_UNMODELLED, "zero_optimization.offload_optimizer", 7}}},
+     2,
+     {{FINDING_UNMODELLED, "zero_optimization.overlap_comm", 0},
+      {FINDING_UNMODELLED, "zero_optimization.offload_optimizer", 7}}},
 };
 
 static bool same_finding(const Said *said, const ImportFinding *finding) {
@@ -315,8 +316,8 @@ static const Trap traps[] = {
      FINDING_REFUSED},
     {"{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 8}}", "deepspeed", "groups of 8", SYNTAX_JSON,
      FINDING_UNMODELLED},
-    {"{\"tensor_parallel\": {\"autotp_size\": 2}, \"zero_optimization\": {\"stage\": 3}}", "deepspeed", "stages 0 to 2",
-     SYNTAX_JSON, FINDING_REFUSED},
+    {"{\"zero_optimization\": {\"stage\": 2}}", "deepspeed", "the default but for stage 3", SYNTAX_JSON,
+     FINDING_UNMODELLED},
 };
 
 Test(import_files, every_trap_has_its_sentence) {
