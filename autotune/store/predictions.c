@@ -69,27 +69,26 @@ static bool find_prediction(void *state, uint64_t content_hash, Arena *arena, Pr
 }
 
 Status prediction_writer_open(Store *store, const TuneRequest *request, PredictionWriter *writer, Error *error) {
-    *writer = (PredictionWriter){
-        .store = store, .request = request, .profile_hash = store_profile_hash(&request->cluster)};
-    TRY(store_prepare(
-        store,
-        "INSERT OR REPLACE INTO predictions (content_hash, engine_version, model, cluster, profile_hash, target, "
-        "plan, step_low_s, step_high_s, tokens_per_s, mfu, peak_phase, top_name" NUMBERS(
-            COLUMN) ") "
-                    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?" NUMBERS(MARK) ")",
-        &writer->prediction, error));
-    return store_prepare(store, "INSERT INTO prediction_exposed VALUES (?,?,?)", &writer->exposed, error);
-}
-
-void prediction_writer_close(PredictionWriter *writer) {
-    sqlite3_finalize(writer->prediction);
-    sqlite3_finalize(writer->exposed);
+    *writer =
+        (PredictionWriter){.store = store, .request = request, .profile_hash = store_profile_hash(&request->cluster)};
+    if (!store->put_prediction) {
+        TRY(store_prepare(
+            store,
+            "INSERT OR REPLACE INTO predictions (content_hash, engine_version, model, cluster, profile_hash, target, "
+            "plan, step_low_s, step_high_s, tokens_per_s, mfu, peak_phase, top_name" NUMBERS(
+                COLUMN) ") "
+                        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?" NUMBERS(MARK) ")",
+            &store->put_prediction, error));
+    }
+    return store->put_exposed
+               ? STATUS_OK
+               : store_prepare(store, "INSERT INTO prediction_exposed VALUES (?,?,?)", &store->put_exposed, error);
 }
 
 // The rows of an older prediction of that hash go with it.
 Status prediction_write(PredictionWriter *writer, const Prediction *prediction, Error *error) {
     const TuneRequest *request = writer->request;
-    sqlite3_stmt *statement = writer->prediction;
+    sqlite3_stmt *statement = writer->store->put_prediction;
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(request->target, target, sizeof target);
     int place = 1;
@@ -109,8 +108,8 @@ Status prediction_write(PredictionWriter *writer, const Prediction *prediction, 
     NUMBERS(BIND)
     TRY(store_step(writer->store, statement, error));
     place = 1;
-    bind_hash(writer->exposed, &place, prediction->content_hash);
-    return store_put_exposed(writer->store, writer->exposed, prediction->exposed_s, error);
+    bind_hash(writer->store->put_exposed, &place, prediction->content_hash);
+    return store_put_exposed(writer->store, writer->store->put_exposed, prediction->exposed_s, error);
 }
 
 typedef struct SavePrediction {
@@ -121,12 +120,8 @@ typedef struct SavePrediction {
 static Status save_prediction(Store *store, void *context, Error *error) {
     const SavePrediction *save = context;
     PredictionWriter writer;
-    Status status = prediction_writer_open(store, save->request, &writer, error);
-    if (status == STATUS_OK) {
-        status = prediction_write(&writer, save->prediction, error);
-    }
-    prediction_writer_close(&writer);
-    return status;
+    TRY(prediction_writer_open(store, save->request, &writer, error));
+    return prediction_write(&writer, save->prediction, error);
 }
 
 Status store_save_prediction(Store *store, const TuneRequest *request, const Prediction *prediction, Error *error) {

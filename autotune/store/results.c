@@ -127,7 +127,6 @@ static Status put_predictions(Store *store, const TuneResult *result, Error *err
             status = prediction_write(&writer, prediction, error);
         }
     }
-    prediction_writer_close(&writer);
     return status;
 }
 

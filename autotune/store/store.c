@@ -247,6 +247,8 @@ void store_close(Store *store) {
     if (store) {
         sqlite3_finalize(store->find_prediction);
         sqlite3_finalize(store->find_exposed);
+        sqlite3_finalize(store->put_prediction);
+        sqlite3_finalize(store->put_exposed);
         sqlite3_close(store->db);
         free(store);
     }

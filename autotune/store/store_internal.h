@@ -14,6 +14,7 @@ enum {
 struct Store {
     sqlite3 *db;
     sqlite3_stmt *find_prediction, *find_exposed;  // prepared at the first lookup
+    sqlite3_stmt *put_prediction, *put_exposed;    // and at the first one that is written
     char path[STORE_PATH_BYTES];
 };
 

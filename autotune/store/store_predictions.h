@@ -8,10 +8,8 @@ typedef struct PredictionWriter {
     Store *store;
     const TuneRequest *request;
     uint64_t profile_hash;  // of the request's cluster, which takes longer to hash than a row to write
-    sqlite3_stmt *prediction, *exposed;
 } PredictionWriter;
 
 // All predictions are of this request.
 Status prediction_writer_open(Store *store, const TuneRequest *request, PredictionWriter *writer, Error *error);
 Status prediction_write(PredictionWriter *writer, const Prediction *prediction, Error *error);
-void prediction_writer_close(PredictionWriter *writer);  // also after an open that failed

@@ -7,12 +7,14 @@
 #include "sim/base/text.h"
 
 static char *sizes_text(const Mesh *mesh, AxisMask axes, char out[MESH_TEXT_BYTES]) {
-    int used = 0;
+    size_t used = 0;
     out[0] = '\0';
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (axes & AXIS_BIT(axis)) {
-            used += snprintf(out + used, (size_t)(MESH_TEXT_BYTES - used), "%s%s=%d", used > 0 ? "," : "",
-                             axis_names[axis], mesh->size[axis]);
+            used = text_put(out, MESH_TEXT_BYTES, used, used > 0 ? "," : "");
+            used = text_put(out, MESH_TEXT_BYTES, used, axis_names[axis]);
+            used = text_put(out, MESH_TEXT_BYTES, used, "=");
+            used = text_put_int(out, MESH_TEXT_BYTES, used, mesh->size[axis]);
         }
     }
     return out;

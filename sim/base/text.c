@@ -12,6 +12,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "sim/base/error.h"
+
 typedef struct Unit {
     double scale;
     const char *name;
@@ -67,6 +69,28 @@ char *text_count(char out[TEXT_UNIT_BYTES], double count) {
         return out;
     }
     return format_units(out, count, units, sizeof units / sizeof units[0]);
+}
+
+size_t text_put(char *out, size_t bytes, size_t used, const char *part) {
+    const size_t length = strlen(part);
+    ASSERT(used + length < bytes);
+    memcpy(out + used, part, length + 1);
+    return used + length;
+}
+
+size_t text_put_int(char *out, size_t bytes, size_t used, int number) {
+    char digits[16];
+    char *at = &digits[sizeof digits - 1];
+    unsigned left = number < 0 ? 0u - (unsigned)number : (unsigned)number;
+    *at = '\0';
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (number < 0) {
+        *--at = '-';
+    }
+    return text_put(out, bytes, used, at);
 }
 
 bool text_parse_int(const char *text, int64_t *value) {

@@ -17,6 +17,10 @@ char *text_count(char out[TEXT_UNIT_BYTES], double count);
 // Smaller numbers are no quantity of a machine or a model, and what is divided by them is soon no number.
 #define TEXT_LEAST_NUMBER 1e-30
 
+// Writes a part of a longer text behind the `used` bytes of out, which has room for `bytes`; returns used, now more.
+size_t text_put(char *out, size_t bytes, size_t used, const char *part);
+size_t text_put_int(char *out, size_t bytes, size_t used, int number);
+
 // Whole-string parses: false on anything left over, on overflow, on empty text.
 bool text_parse_int(const char *text, int64_t *value);
 bool text_parse_double(const char *text, double *value);

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "sim/base/text.h"
+
 void plan_canonical(TrainPlan *plan) {
     mesh_canonical_order(&plan->mesh);
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
@@ -58,19 +60,20 @@ char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
     TrainPlan canonical = *plan;
     plan_canonical(&canonical);
     char axes[MESH_TEXT_BYTES], number[PLAN_VALUE_BYTES];
-    size_t used = (size_t)snprintf(out, PLAN_TEXT_BYTES, "%s", mesh_text(&canonical.mesh, axes));
+    size_t used = text_put(out, PLAN_TEXT_BYTES, 0, mesh_text(&canonical.mesh, axes));
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
         if (is_printed(&canonical, id)) {
-            used += (size_t)snprintf(out + used, PLAN_TEXT_BYTES - used, " %s=%s", plan_field_key(id),
-                                     plan_value_text(id, plan_get(&canonical, id), number));
+            used = text_put(out, PLAN_TEXT_BYTES, used, " ");
+            used = text_put(out, PLAN_TEXT_BYTES, used, plan_field_key(id));
+            used = text_put(out, PLAN_TEXT_BYTES, used, "=");
+            used = text_put(out, PLAN_TEXT_BYTES, used, plan_value_text(id, plan_get(&canonical, id), number));
         }
     }
     if (!mesh_has_default_order(&canonical.mesh)) {
-        used +=
-            (size_t)snprintf(out + used, PLAN_TEXT_BYTES - used, " order=%s", mesh_order_text(&canonical.mesh, axes));
+        used = text_put(out, PLAN_TEXT_BYTES, used, " order=");
+        text_put(out, PLAN_TEXT_BYTES, used, mesh_order_text(&canonical.mesh, axes));
     }
-    ASSERT(used < PLAN_TEXT_BYTES);
     return out;
 }
 
