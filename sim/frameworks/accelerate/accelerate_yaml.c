@@ -516,7 +516,10 @@ void accelerate_notes(const ConfigJob *job, FILE *out) {
     }
     if (export_axis(job, AXIS_TP) > 1) {
         fprintf(out,
-                "  Its model: from_pretrained(..., tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh).\n");
+                "  Its model: from_pretrained(..., tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh)%s.\n",
+                export_shards(job) ? ", by transformers 4.56 to 5.0: newer ones lack the ReplicateParallel that "
+                                     "accelerate imports for tp beside FSDP"
+                                   : "");
     }
     if (export_axis(job, AXIS_CP) > 1) {
         fprintf(out,

@@ -5,7 +5,7 @@
 # Predicted (80 % interval; evidence: unvalidated): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for accelerate@1.15 on the model llama-3-8b: bf16, recompute full, attention flash, kernels eager.
 # Your script: DataLoader batch size 1, Accelerator(gradient_accumulation_steps=8), model loaded with attn_implementation="sdpa".
-#   Its model: from_pretrained(..., tp_plan="auto", device_mesh=accelerator.torch_device_mesh).
+#   Its model: from_pretrained(..., tp_plan="auto", device_mesh=accelerator.torch_device_mesh), by transformers 4.56 to 5.0: newer ones lack the ReplicateParallel that accelerate imports for tp beside FSDP.
 #   Its step: inside accelerator.maybe_context_parallel(...), with labels that are shifted already.
 # Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 train.py  # which imports parallel_accelerate.py
 # Made by: ndtune export --as 'it'
