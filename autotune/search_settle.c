@@ -52,10 +52,10 @@ static Status predict_fitting(const Search *search, SearchWorker *worker, Candid
     for (int i = 1; i < TRIES && !prediction->fits && search_partial_less(search->request, &candidate->plan, PART);
          i++) {
         candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
+        candidate->state = CANDIDATE_ESTIMATED;  // another plan, of which nothing was said yet
+        candidate->rule = candidate->reason = NULL;
+        worker->counts.pruned--;
         TRY(predict_candidate(search, worker, candidate, with_engine, prediction, error));
-        if (prediction->fits && !with_engine) {
-            candidate->state = CANDIDATE_ESTIMATED;
-        }
     }
     return STATUS_OK;
 }
