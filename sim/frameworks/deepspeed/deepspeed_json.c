@@ -312,7 +312,7 @@ static const char *const marks[] = {"zero_optimization",
 const ImportFormat import_deepspeed = {
     .name = "deepspeed",
     .marks = marks,
-    .keys = {.mesh = keys[TENSOR].path,
+    .keys = {.mesh = "tensor_parallel.autotp_size",
              .micro_batch = "train_micro_batch_size_per_gpu, gradient_accumulation_steps",
              .reshard = "zero_optimization.stage3_max_live_parameters",
              .recompute = "model.gradient_checkpointing_enable() in your script",

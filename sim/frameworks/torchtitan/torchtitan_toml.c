@@ -366,7 +366,7 @@ const ImportFormat import_torchtitan = {
                  "parallelism.{data_parallel_replicate,data_parallel_shard,context_parallel,tensor_parallel}_degree",
              .micro_batch = "training.local_batch_size",
              .reshard = "parallelism.fsdp_reshard_after_forward",
-             .recompute = keys[MODE].path,
+             .recompute = "activation_checkpoint.mode",
              .rotate = "parallelism.context_parallel_rotate_method",
              .zero = "parallelism.data_parallel_shard_degree"},
     .read = torchtitan_read,
