@@ -100,7 +100,7 @@ Test(cli_calibrate, a_target_chooses_among_frameworks_and_keeps_the_executor_s_r
     write_runs("dgx-h100", slow, 4);
     ProgramRun other = CLI("calibrate", "--runs", runs, "--target", "torchtitan", "--out", profile, "--db", db);
     cr_assert_eq(other.exit_code, 1);
-    cr_assert(strstr(other.err, "4: target accelerate@1.14 is not torchtitan"), "%s", other.err);
+    cr_assert(strstr(other.err, "4: target accelerate@1.15 is not torchtitan"), "%s", other.err);
     json_t *same = CLI_JSON(0, "calibrate", "--runs", runs, "--target", "accelerate", "--out", profile, "--db", db,
                             "--format", "json");
     cr_assert_eq(json_array_size(json_object_get(same, "runs")), 4);
