@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "autotune/search.h"
+#include "autotune/space.h"
 #include "sim/analytic/analytic.h"
+#include "sim/base/text.h"
 #include "sim/frameworks/target_choices.h"
 
 enum { LARGEST_TIMES = 8, SEQ_LEAST = 512 };
@@ -29,16 +31,17 @@ typedef struct Ways {
     int *count;
 } Ways;
 
-// Adds "option (shape)" when something fits under the request; *fits says so.
+// Adds "option (shape, what it comes to)" when something fits under the request; *fits says so.
 static Status try_way(const Ways *ways, const TuneRequest *request, const char *option, bool *fits, Error *error) {
     SearchBest best;
     *fits = false;
     TRY(best_of(request, ways->arena, &best, error));
     if (best.feasible && *ways->count < ALTERNATIVES_MOST) {
-        char mesh[MESH_TEXT_BYTES];
+        char mesh[MESH_TEXT_BYTES], tokens[TEXT_UNIT_BYTES];
         *fits = true;
         mesh_short_text(&best.best.plan.mesh, mesh);
-        ways->texts[(*ways->count)++] = arena_format(ways->arena, "%s (%s)", option, mesh);
+        ways->texts[(*ways->count)++] =
+            arena_format(ways->arena, "%s (%s, %s tokens/s)", option, mesh, text_count(tokens, best.best.tokens_per_s));
     }
     return STATUS_OK;
 }
@@ -87,19 +90,35 @@ static Status freed_choices(const Ways *ways, const TuneRequest *asked, Error *e
                    &fits, error);
 }
 
+// What is kept on the host costs the least change of the job, and the most time: the little first.
+static Status onto_the_host(const Ways *ways, const TuneRequest *asked, Error *error) {
+    bool fits = false;
+    for (int offload = asked->asked[PLAN_OFFLOAD] + 1; offload < OFFLOAD_COUNT && !fits; offload++) {
+        TuneRequest request = *asked;
+        request.asked[PLAN_OFFLOAD] = offload;
+        if (asked->target->offloads >> offload & 1) {
+            TRY(try_way(ways, &request, arena_format(ways->arena, "--offload %s", offload_names[offload]), &fits,
+                        error));
+        }
+    }
+    return STATUS_OK;
+}
+
 Status alternatives_that_fit(const TuneRequest *asked, Arena *arena, const char **texts, int *count, Error *error) {
     const Ways ways = {arena, texts, count};
     TuneRequest request = *asked;
     bool fits;
     *count = 0;
     TRY(freed_choices(&ways, asked, error));
+    TRY(onto_the_host(&ways, asked, error));
     TRY(larger_world(&ways, asked, error));
     if (!asked->asked[PLAN_MASTER_WEIGHTS] && asked->asked[PLAN_PRECISION] != DTYPE_FP32) {
         request.asked[PLAN_MASTER_WEIGHTS] = true;
         TRY(try_way(&ways, &request, "--master-weights bf16", &fits, error));
         request.asked[PLAN_MASTER_WEIGHTS] = false;
     }
-    if (asked->global_batch > asked->world) {
+    const int64_t sequences = asked->global_batch > 0 ? asked->global_batch : space_default_batch(asked->seq);
+    if (sequences > asked->world) {
         request.global_batch = asked->world;  // no accumulation, so no gradients kept between micro-batches
         TRY(try_way(&ways, &request, arena_format(arena, "--global-batch %d", asked->world), &fits, error));
     }

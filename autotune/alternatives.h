@@ -5,7 +5,7 @@
 
 #include "autotune/result.h"
 
-enum { ALTERNATIVES_MOST = 5 };
+enum { ALTERNATIVES_MOST = 6 };
 
 // Options and the shape that fits then, "--world 32 (dp_shard=32)", the least change of each kind; at most
 // ALTERNATIVES_MOST texts in the arena.

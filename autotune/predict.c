@@ -152,7 +152,7 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
 
 static bool find_cached(Predictor *predictor, Arena *arena, Prediction *prediction) {
     Prediction found = {0};
-    if (!predictor->cache.find ||
+    if (!predictor->cache.find || prediction->plan.offload != OFFLOAD_NONE ||  // the store has no bytes of the host
         !predictor->cache.find(predictor->cache.state, prediction->content_hash, arena, &found)) {
         return false;
     }

@@ -57,6 +57,28 @@ static const char *check_batch(const TuneRequest *request, const TrainPlan *plan
         (long long)space_nearest_multiple(request->global_batch, unit));
 }
 
+// Where the profile does not say what a host is, nothing is kept there.
+static const char *check_host(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                              Arena *arena) {
+    const Node *node = &request->cluster.node;
+    if (plan->offload == OFFLOAD_NONE) {
+        return NULL;
+    }
+    if (node->host_link_bytes_per_s <= 0 || node->host_memory_bytes_per_s <= 0) {
+        return arena_format(arena,
+                            "the profile of %s does not say how fast its hosts are: give --set "
+                            "node.host_link_bytes_per_s=N node.host_memory_bytes_per_s=N",
+                            request->cluster.name);
+    }
+    const double ranks = (double)node->accelerators / (node->hosts > 0 ? node->hosts : 1);
+    if (!memory || node->host_memory_bytes <= 0 || memory->host_bytes * ranks <= node->host_memory_bytes) {
+        return NULL;
+    }
+    char needs[TEXT_UNIT_BYTES], has[TEXT_UNIT_BYTES];
+    return arena_format(arena, "offload %s needs %s of a host's %s", offload_names[plan->offload],
+                        text_bytes(needs, memory->host_bytes * ranks), text_bytes(has, node->host_memory_bytes));
+}
+
 static const char *check_memory(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
     if (!memory || memory->reserved_bytes <= request->memory_limit_bytes) {
@@ -81,6 +103,7 @@ static const PruneRule rules[] = {
     {"legality", "not legal for the target", check_legality, SHORTCUT_COUNT},
     {"slice", "cut finer than an attention tile", check_slice, SHORTCUT_SLICE},
     {"batch", "unable to make the global batch", check_batch, SHORTCUT_COUNT},
+    {"host", "not fitting in the memory of a host", check_host, SHORTCUT_COUNT},
     {"memory", "not fitting in memory", check_memory, SHORTCUT_COUNT},
 };
 

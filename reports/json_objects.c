@@ -103,6 +103,7 @@ static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, 
     }
     json_object_set_new(object, "peak_bytes", known ? json_integer(peak) : json_null());
     json_object_set_new(object, "reserved_bytes", known ? bytes(memory->reserved_bytes) : json_null());
+    json_object_set_new(object, "host_bytes", known ? bytes(memory->host_bytes) : json_null());
     json_object_set_new(object, "limit_bytes", bytes(limit_bytes));
     for (int i = 0; i < MEMORY_TERMS; i++) {
         json_object_set_new(object, terms[i].key, known ? bytes(terms[i].bytes) : json_null());

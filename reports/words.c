@@ -212,6 +212,10 @@ void words_memory(const Prediction *prediction, double limit_bytes, FILE *out) {
     fprintf(out, "\n  reserved %s", text_bytes(text, memory->reserved_bytes));
     fprintf(out, " of %s; largest buffer at the peak: %s", text_bytes(text, limit_bytes), memory->top_name);
     fprintf(out, " %s\n", text_bytes(text, memory->top_bytes));
+    if (memory->host_bytes > 0) {
+        fprintf(out, "  on the host %s per accelerator (offload %s)\n", text_bytes(text, memory->host_bytes),
+                offload_names[prediction->plan.offload]);
+    }
 }
 
 void words_assumptions(const TuneRequest *request, FILE *out) {

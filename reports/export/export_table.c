@@ -122,7 +122,8 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_GRAD_SYNC] = true,
                                                   [PLAN_RECOMPUTE_UNIT] = true,
                                                   [PLAN_RECOMPUTE_LAYERS] = true,
-                                                  [PLAN_RECOMPUTE_EVERY] = true};
+                                                  [PLAN_RECOMPUTE_EVERY] = true,
+                                                  [PLAN_OFFLOAD] = true};
 
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
@@ -143,6 +144,7 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
         {plan->tp_overlap && !format->tp_overlap, "tp-overlap", "on", "off"},
         {plan->recompute_unit != RECOMPUTE_UNIT_TARGET && !format->recompute_unit, "recompute-unit",
          recompute_unit_names[plan->recompute_unit], "auto"},
+        {plan->offload != OFFLOAD_NONE && !format->offload, "offload", offload_names[plan->offload], "none"},
         {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",
          plan_value_text(PLAN_RECOMPUTE_LAYERS, plan->recompute_layers, layers), "0"},
         {plan->recompute_every > 1 && !format->recompute_every, "recompute-every",

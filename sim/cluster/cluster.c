@@ -111,10 +111,16 @@ void cluster_hash(const ClusterProfile *profile, Hash *hash) {
     cluster_order(&copy);
     const ClusterSlots slots = cluster_slots(&copy, cluster_dtypes(profile), &arena);
     hash_int(hash, profile->accelerator.device_class);
-    hash_int(hash, slots.count);
+    int optional = 0;  // left out: nothing that is stored under the hash reads them (offload)
     for (int i = 0; i < slots.count; i++) {
-        hash_text(hash, slots.rows[i].path);
-        hash_double(hash, cluster_slot_value(&slots.rows[i]));
+        optional += slots.rows[i].field->optional;
+    }
+    hash_int(hash, slots.count - optional);
+    for (int i = 0; i < slots.count; i++) {
+        if (!slots.rows[i].field->optional) {
+            hash_text(hash, slots.rows[i].path);
+            hash_double(hash, cluster_slot_value(&slots.rows[i]));
+        }
     }
     for (int i = 0; i < profile->curve_count; i++) {
         const MeasuredCurve *curve = &profile->curves[i];

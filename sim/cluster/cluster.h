@@ -88,12 +88,16 @@ typedef struct GroupRate {
 
 // One domain of fast links: a server, or the rack of an NVL72. What the network connects.
 typedef struct Node {
-    int accelerators;       // ranks per domain
-    int hosts;              // machines with an operating system of their own in the domain; 18 in an NVL72
-    double cores;           // CPU cores that ranks of a cpu profile share; 0 for gpu profiles
-    double link_latency_s;  // alpha
-    double step_latency_s;  // l per ring step
-    double ring_copy;       // kappa
+    int accelerators;  // ranks per domain
+    int hosts;         // machines with an operating system of their own in the domain; 18 in an NVL72
+    double cores;      // CPU cores that ranks of a cpu profile share; 0 for gpu profiles
+    // Of hosts, for what is kept there (offload); 0 = unknown, then nothing is.
+    double host_link_bytes_per_s;    // of one accelerator, each way
+    double host_memory_bytes_per_s;  // of one host, which its accelerators share
+    double host_memory_bytes;        // of one host
+    double link_latency_s;           // alpha
+    double step_latency_s;           // l per ring step
+    double ring_copy;                // kappa
     LinkCurve ring;
     double reduction_bytes_per_s;  // of summing what arrived, where that does not overlap the transfer (CPUs); 0 = free
     int nvls_min_ranks;            // 0 = no in-switch reduction

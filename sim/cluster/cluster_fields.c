@@ -17,9 +17,9 @@ const ClusterText cluster_texts[CLUSTER_TEXT_COUNT] = {
 };
 
 #define NUMBER(path, type, member, unit, low, high)                                                                    \
-    { path, offsetof(type, member), FIELD_NUMBER, unit, low, high }
+    { path, offsetof(type, member), FIELD_NUMBER, unit, low, high, false }
 #define INTEGER(path, type, member, unit, low, high)                                                                   \
-    { path, offsetof(type, member), FIELD_INTEGER, unit, low, high }
+    { path, offsetof(type, member), FIELD_INTEGER, unit, low, high, false }
 
 static const double byte_rate_high = 1e16;  // bytes/s
 static const double flop_rate_high = 1e19;  // flop/s
@@ -61,6 +61,8 @@ static const ClusterField attention_fields[] = {
 };
 
 #define PLACE(path, unit, low, high) NUMBER(#path, ClusterProfile, path, unit, low, high)
+#define OPTIONAL(path, unit, high)                                                                                     \
+    { #path, offsetof(ClusterProfile, path), FIELD_NUMBER, unit, 0.0, high, true }
 // Level n of the network is element n - 1; a plain [] would count from 0.
 #define TIER(n)                                                                                                        \
     INTEGER("fabric.tier" #n ".nodes", ClusterProfile, fabric.tier[n - 1].nodes, "1", 0, 1e6),                         \
@@ -116,6 +118,9 @@ static const ClusterField system_fields[] = {
     PLACE(interference.residue, "1", 1.0, 100.0),
     PLACE(price_usd_per_accelerator_hour, "usd/h", 0.0, 1e6),
     PLACE(relative_uncertainty, "1", 0.001, 2.0),
+    OPTIONAL(node.host_link_bytes_per_s, "bytes/s", byte_rate_high),
+    OPTIONAL(node.host_memory_bytes_per_s, "bytes/s", byte_rate_high),
+    OPTIONAL(node.host_memory_bytes, "bytes", 1e15),
 };
 
 #define GROUP(name, unit, low, high) NUMBER(#name, GroupRate, name, unit, low, high)

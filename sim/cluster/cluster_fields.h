@@ -14,6 +14,7 @@ typedef struct ClusterField {
     FieldType type;
     const char *unit;  // "bytes", "bytes/s", "s", "flop/s", "W", "usd/h", "1"
     double low, high;  // inclusive
+    bool optional;     // 0 where a file does not say it, as those from before there was the field
 } ClusterField;
 
 // A field of one profile: the table row and where its value is.

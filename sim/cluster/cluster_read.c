@@ -217,6 +217,11 @@ static Status read_origin(const Reading *reading, const JsonReader *leaf, Proven
 static Status read_slot(const Reading *reading, const ClusterSlot *slot, Provenance *row, Error *error) {
     static const char *const keys[] = {"value", "source", "grade"};
     json_t *object = value_at(reading->root, slot->path);
+    if (!object && slot->field->optional) {
+        *row = (Provenance){.path = slot->path, .source = "not known", .grade = GRADE_ESTIMATED};
+        cluster_slot_store(slot, 0);
+        return STATUS_OK;
+    }
     if (!json_is_object(object)) {
         return error_at(reading, slot->path, error,
                         object ? "must be an object with value, source and grade"

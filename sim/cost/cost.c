@@ -142,7 +142,45 @@ static double other_factor(const Target *target, const Task *task) {
     }
 }
 
+static int ranks_on_node(const CostModel *model, const StepProgram *program);
+
+static bool touches_host(const StepProgram *program, const Task *task) {
+    bool found = false;
+    for (int i = 0; program->plan.offload != OFFLOAD_NONE && i < task->operand_count; i++) {
+        const int32_t buffer = task_operand(program, task, i)->ref.buffer;
+        found |= buffer >= 0 && program->buffers[buffer].host;
+    }
+    return found;
+}
+
+// Copies cross the link in the dtype that they have before; the rest runs on the host, whose memory its accelerators
+// share: AdamW reads gradient, master and moments and writes the last three (28 bytes in fp32, hardware.md 5.3), then
+// sends the working copy.
+static TaskCost host_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
+    const Node *node = &model->profile->node;
+    const bool copies = task->kind == TASK_COPY || task->kind == TASK_ACCUMULATE;
+    const double sharers = fmax(1, (double)ranks_on_node(model, program) / fmax(1, node->hosts));
+    double link_bytes = 0, memory_bytes = 0;
+    for (int i = 0; i < task->operand_count; i++) {
+        const Operand *operand = task_operand(program, task, i);
+        const Buffer *buffer = operand->ref.buffer >= 0 ? &program->buffers[operand->ref.buffer] : NULL;
+        const double bytes = buffer ? (double)operand->ref.bytes : 0;
+        const bool temporary = task->kind == TASK_ADAMW && i > AT_ADAMW_WORKING;
+        if (buffer && buffer->host && !temporary) {
+            memory_bytes += bytes * (operand->access == ACCESS_UPDATE ? 2 : 1);
+        }
+        link_bytes += copies ? (i == AT_COPY_SRC ? bytes : 0) : buffer && !buffer->host ? bytes : 0;
+    }
+    const double link_s = node->host_link_bytes_per_s > 0 ? link_bytes / node->host_link_bytes_per_s : 0;
+    const double memory_s =
+        node->host_memory_bytes_per_s > 0 ? memory_bytes * sharers / node->host_memory_bytes_per_s : 0;
+    return (TaskCost){.seconds = copies ? fmax(link_s, memory_s) : link_s + memory_s, .algorithm = "host"};
+}
+
 static TaskCost compute_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
+    if (touches_host(program, task)) {
+        return host_task_cost(model, program, task);
+    }
     const Accelerator *accelerator = &model->profile->accelerator;
     KernelTime time;
     const char *algorithm = "stream";

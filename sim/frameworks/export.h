@@ -30,6 +30,7 @@ typedef struct ExportFormat {
     unsigned precisions, recomputes, attentions, fuseds;         // bit 1 << value of the plan's enum
     bool never_reshards, bf16_master, reduce_dtype, tp_overlap;  // takes choices other than the usual one
     bool recompute_unit, recompute_layers, recompute_every;      // the same
+    bool offload;                                                // the same
     // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
     const char *(*refuse)(const ConfigJob *job);
     // What the user's own code has to do, one line each; NULL = nothing.
@@ -82,6 +83,14 @@ static inline const char *export_bool(bool value) {
 // Gradients are reduced on every micro-step, where the framework would by itself on the last one only.
 static inline bool export_syncs_each(const ConfigJob *job) {
     return job->plan->grad_sync == GRAD_SYNC_EACH;
+}
+
+static inline bool export_offloads(const ConfigJob *job) {
+    return job->plan->offload != OFFLOAD_NONE;
+}
+
+static inline const char *export_offloads_parameters(const ConfigJob *job) {
+    return export_bool(job->plan->offload == OFFLOAD_PARAMETERS);
 }
 
 static inline bool export_shards(const ConfigJob *job) {  // is there an FSDP group?

@@ -88,6 +88,7 @@ static const TargetField fields[] = {
     // What a plan may choose: its hash has it.
     WORDS(recompute_other_unit),
     WORDS(recompute_counts),
+    WORDS(offloads),
     WORDS(rank_order_note),
     WORDS(grad_syncs),
     WORDS(grad_sync_note),

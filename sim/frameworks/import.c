@@ -50,11 +50,14 @@ void import_refuse(Import *import, const char *path, const char *format, ...) {
     }
 }
 
-void import_say_offload(Import *import, const char *path, const char *to) {
-    import_find(import, FINDING_UNMODELLED, path,
-                "offloading%s%s: the prediction keeps all on the accelerator, so it needs more memory and less time "
-                "than your run",
-                to ? " to " : "", to ? to : "");
+void import_take_offload(Import *import, const char *path, Offload offload, const char *to) {
+    int *said = &import->said.choice[PLAN_OFFLOAD];
+    *said = *said < (int)offload ? (int)offload : *said;
+    if (!import_same_word(to, "cpu")) {
+        import_find(import, FINDING_UNMODELLED, path,
+                    "offloading to %s: the prediction has it in the host's memory, so it takes less time than your run",
+                    to);
+    }
 }
 
 // ---- values

@@ -116,8 +116,8 @@ typedef struct ImportLeftOut {
 } ImportLeftOut;
 void import_leave_out(Import *import, const ImportLeftOut *rows);
 
-// What offloading makes of a prediction; to NULL = not said where to.
-void import_say_offload(Import *import, const char *path, const char *to);
+// What the file keeps in the host's memory; that it is elsewhere is said.
+void import_take_offload(Import *import, const char *path, Offload offload, const char *to);
 
 // Marks a key with everything below it as known and of no matter to a plan.
 void import_known(Import *import, const char *const *paths);

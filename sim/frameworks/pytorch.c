@@ -24,5 +24,7 @@ const TargetVersion pytorch_fsdp = {
                  SET(shard_copies, true),             // copy-out and chunk_cat on the compute stream (3.1)
                  SET(backward_prefetch, true),        // one layer ahead in pre_backward (3.1)
                  SET(shard_needs_fsdp, true),         // fully_shard is the only sharding (1.1)
-                 SET(max_zero, 3), SET(bf16_optimizer_bytes_per_parameter, 20.0)),  // accuracy-notes.md 2: pure bf16
+                 SET(max_zero, 3),
+                 SET(offloads, 1u << OFFLOAD_PARAMETERS),  // CPUOffloadPolicy; FSDP 1: CPUOffload(offload_params)
+                 SET(bf16_optimizer_bytes_per_parameter, 20.0)),  // accuracy-notes.md 2: pure bf16
 };

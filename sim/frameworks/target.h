@@ -111,6 +111,7 @@ typedef struct Target {
     AxisMask axes;                // that it has; on the others it runs only meshes of size 1
     bool shard_needs_fsdp;        // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
+    unsigned offloads;           // bit 1 << Offload: what it can keep in the host's memory
     int grad_syncs;              // that can be had by a switch, beside its own: GRAD_SYNC_BIT(value)
     const char *grad_sync_note;  // what its own is, and why there is no other; NULL
     bool always_reshards;        // stage 3: its configuration cannot keep gathered parameters until backward

@@ -217,6 +217,24 @@ static const char *check_recompute_count(const Check *check) {
     return NULL;
 }
 
+static const char *check_offload(const Check *check) {
+    const Offload offload = check->plan->offload;
+    if (offload == OFFLOAD_NONE) {
+        return NULL;
+    }
+    if (!(check->target->offloads >> offload & 1)) {
+        return arena_format(
+            check->arena, "%s has no offload=%s: use offload %s", check->target->name, offload_names[offload],
+            check->target->offloads >> OFFLOAD_PARAMETERS & 1 ? offload_names[OFFLOAD_PARAMETERS] : "none");
+    }
+    if (offload == OFFLOAD_PARAMETERS && check->plan->zero != 3) {
+        return arena_format(check->arena,
+                            "offload=%s keeps shards of parameters on the host, zero=%d has none: use zero=3",
+                            offload_names[offload], check->plan->zero);
+    }
+    return NULL;
+}
+
 static bool has_recipe(Fp8Flavour flavour, Fp8Recipe recipe) {
     return recipe == FP8_TENSORWISE || recipe == (flavour == FP8_TORCHAO ? FP8_ROWWISE : FP8_DELAYED);
 }
@@ -345,7 +363,7 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
         check_master,          check_attention, check_cuts,         check_sequence,
         check_local_tokens,    check_rotation,  check_token_count,  check_structure,
         check_framework,       check_order,     check_reduce_dtype, check_recompute_unit,
-        check_recompute_count, check_grad_sync};
+        check_recompute_count, check_grad_sync, check_offload};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -33,6 +33,9 @@ static int tensors_of(const Replay *replay, int32_t buffer) {
 static int64_t tensor_bytes(const Replay *replay, int32_t buffer, int index) {
     const Unit *unit = replay->unit_of[buffer];
     const int64_t slot_bytes = replay->program->buffers[buffer].slot_bytes;
+    if (replay->program->buffers[buffer].host) {
+        return 0;
+    }
     if (!unit) {
         return slot_bytes;
     }

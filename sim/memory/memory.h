@@ -29,6 +29,7 @@ typedef struct MemoryBreakdown {
     const char *peak_phase;    // "forward" "loss" "backward" "optimizer"
     const char *top_name;      // largest buffer at the peak, for reasons ("logits 3.9 GiB")
     double top_bytes;
+    double host_bytes;         // of a rank, in the host's memory
 } MemoryBreakdown;
 
 // Frameworks allocate at first use and free after last use: live bytes by issue order, per phase, plus the target's

@@ -29,7 +29,8 @@ static bool trace_looks_at(const LiveTrace *who, int32_t layer) {
 
 static double lifetime_bytes(const Trace *trace, int32_t lifetime) {
     const int32_t buffer = trace->who->lifetimes.rows[lifetime].buffer;
-    return (double)trace->who->slots[lifetime] * (double)trace->program->buffers[buffer].slot_bytes;
+    const Buffer *lived = &trace->program->buffers[buffer];
+    return lived->host ? 0 : (double)trace->who->slots[lifetime] * (double)lived->slot_bytes;
 }
 
 static void trace_add_up(Trace *trace, Arena *arena) {
@@ -61,11 +62,26 @@ static void trace_find_peak(Trace *trace) {
     }
 }
 
+// That the accelerator holds all the time.
+static int64_t resident_bytes(const Buffer *buffer) {
+    return buffer->persistent && !buffer->host ? buffer->slots * buffer->slot_bytes : 0;
+}
+
+// What is kept on the host is kept for the whole step: pinned once.
+static double host_bytes(const StepProgram *program) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        bytes += buffer->host ? buffer->slots * buffer->slot_bytes : 0;
+    }
+    return (double)bytes;
+}
+
 static void trace_begin(Trace *trace, const StepProgram *program, const LiveTrace *who, Arena *arena) {
     *trace = (Trace){.program = program, .who = who};
     for (int32_t i = 0; i < program->buffer_count; i++) {
         const Buffer *buffer = &program->buffers[i];
-        trace->persistent_bytes += buffer->persistent ? buffer->slots * buffer->slot_bytes : 0;
+        trace->persistent_bytes += resident_bytes(buffer);
     }
     trace_add_up(trace, arena);
 }
@@ -113,7 +129,7 @@ static void trace_break_down(const Trace *trace, MemoryBreakdown *breakdown, Are
     double *bytes = ARENA_ARRAY(arena, double, program->buffer_count);
     for (int32_t i = 0; i < program->buffer_count; i++) {
         const Buffer *buffer = &program->buffers[i];
-        bytes[i] = buffer->persistent ? (double)(buffer->slots * buffer->slot_bytes) : 0;
+        bytes[i] = (double)resident_bytes(buffer);
     }
     for (int32_t i = 0; i < trace->who->lifetimes.count; i++) {
         const SlotLifetime *row = &trace->who->lifetimes.rows[i];
@@ -163,7 +179,7 @@ double memory_outside_bytes(const StepProgram *program, Arena *arena) {
 
 Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, LiveTraces *traces,
                             MemoryBreakdown *breakdown, Error *error) {
-    *breakdown = (MemoryBreakdown){.top_name = "nothing"};
+    *breakdown = (MemoryBreakdown){.top_name = "nothing", .host_bytes = host_bytes(program)};
     Trace trace;
     TRY(trace_build(&trace, program, options, traces, error));
     trace_find_peak(&trace);

@@ -50,6 +50,10 @@ typedef enum {
     RECOMPUTE_UNIT_COUNT
 } RecomputeUnit;
 
+// What lives in the host's memory: optimizer state and masters, updated there; or all that is sharded, gathered from
+// there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer).
+typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_COUNT } Offload;
+
 // Their words, by value; they stand in the table of the fields (plan_fields.c).
 extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];      // "auto" "fp32" "bf16"
 extern const char *const reshard_names[RESHARD_COUNT];                // "always" "never"
@@ -58,6 +62,7 @@ extern const char *const cp_rotate_names[CP_ROTATE_COUNT];            // "ring" 
 extern const char *const attention_names[ATTENTION_COUNT];            // "flash" "flash3" "cudnn" "triton" "eager"
 extern const char *const fused_names[FUSED_COUNT];                    // "fused" "eager" "compiled"
 extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];          // "tensorwise" "rowwise" "delayed"
+extern const char *const offload_names[OFFLOAD_COUNT];                // "none" "optimizer" "parameters,optimizer"
 extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];  // "auto" "layer" "children"
 extern const char *const grad_sync_names[GRAD_SYNC_COUNT];            // "target" "each" "shards" "last"
 
@@ -79,6 +84,7 @@ typedef struct TrainPlan {
     bool tp_overlap;               // tp > 1: tp collectives run beside the GEMMs they feed (user buffers, async tp)
     RecomputeUnit recompute_unit;  // of recompute=full
     int recompute_layers;          // of recompute=full: the first so many layers, the others are kept; 0 = all
+    Offload offload;               // stages 1 to 3; parameters: stage 3
     int recompute_every;           // of recompute=full: every n-th layer, the others are kept; 0 = each
     GradSync grad_sync;            // accumulation over several data ranks only
 } TrainPlan;
@@ -104,6 +110,7 @@ typedef enum {
     PLAN_RECOMPUTE_LAYERS,
     PLAN_RECOMPUTE_EVERY,
     PLAN_GRAD_SYNC,
+    PLAN_OFFLOAD,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

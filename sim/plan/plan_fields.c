@@ -30,6 +30,8 @@ const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT] = {
     [RECOMPUTE_UNIT_TARGET] = "auto", [RECOMPUTE_UNIT_LAYER] = "layer", [RECOMPUTE_UNIT_CHILDREN] = "children"};
 const char *const grad_sync_names[GRAD_SYNC_COUNT] = {
     [GRAD_SYNC_TARGET] = "target", [GRAD_SYNC_EACH] = "each", [GRAD_SYNC_SHARDS] = "shards", [GRAD_SYNC_LAST] = "last"};
+const char *const offload_names[OFFLOAD_COUNT] = {
+    [OFFLOAD_NONE] = "none", [OFFLOAD_OPTIMIZER] = "optimizer", [OFFLOAD_PARAMETERS] = "parameters,optimizer"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -188,6 +190,10 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                    "has, target is its own",
                                    RUNS},
                         .column = "grad_sync"},
+    [PLAN_OFFLOAD] = {"offload", .label = "offload", AT(offload), WORDS(offload_names), .matters = is_sharded,
+                      .option = {"offload", "none|optimizer|parameters,optimizer", NULL, "none",
+                                 "what lives in the host's memory and is updated there; tried by itself only to say "
+                                 "what would fit"}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

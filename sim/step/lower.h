@@ -83,6 +83,7 @@ typedef struct Tensor {
     int32_t slots;        // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
     int32_t micro_steps;  // that have so many slots each (the lanes pass decides); 0 = all share them
     bool persistent;
+    bool host;      // in the host's memory
     int32_t scale;  // of an fp8 tensor: tensor id; -1 = none
     bool cheap;     // backward makes it again rather than keep it (a packed copy)
     int32_t next;   // of the same bucket; -1 = none

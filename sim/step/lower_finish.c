@@ -136,6 +136,9 @@ static void hash_buffers(Hash *hash, const StepProgram *program) {
         hash_int(hash, buffer->slots);
         hash_int(hash, buffer->slot_bytes);
         hash_int(hash, buffer->persistent);
+        if (buffer->host) {
+            hash_text(hash, "host");
+        }
         if (buffer->micro_steps > 0) {
             hash_text(hash, "micro-steps");
             hash_int(hash, buffer->micro_steps);

@@ -157,7 +157,8 @@ static void make_buffers(Assembly *assembly) {
                          .bytes = tensor->bytes,
                          .slot_bytes = step_slot_bytes(tensor->bytes),
                          .scale_buffer = -1,
-                         .persistent = tensor->persistent};
+                         .persistent = tensor->persistent,
+                         .host = tensor->host};
         }
     }
     for (size_t t = 0; t < lowering->tensor_count; t++) {

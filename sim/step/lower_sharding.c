@@ -89,7 +89,8 @@ static void choose_weights(Lowering *lowering, int u) {
             lowering, names->weights, ROLE_GATHERED, in_fp8 ? DTYPE_FP8 : dtype, gathered_elements(lowering, u), slots);
         unit->master = persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype, unit->shard_elements,
                                          unit->instances);
-        if (has_master && !lowering->target->shard_copies) {
+        const bool updated_elsewhere = lowering->plan->offload == OFFLOAD_OPTIMIZER;
+        if (has_master && (!lowering->target->shard_copies || updated_elsewhere)) {
             unit->working = persistent_tensor(lowering, names->working, ROLE_PARAMETER, dtype, unit->shard_elements,
                                               unit->instances);
         }
@@ -108,6 +109,18 @@ static void choose_moments(Lowering *lowering, int u) {
                                       lowering->master_dtype, unit->shard_elements, unit->instances);
     unit->moment2 = persistent_tensor(lowering, unit_names(lowering, u)->moment2, ROLE_OPTIMIZER,
                                       lowering->master_dtype, unit->shard_elements, unit->instances);
+}
+
+static bool offloads(const Lowering *lowering) {
+    return lowering->plan->offload != OFFLOAD_NONE;
+}
+
+// What the update reads and writes; masters stay where nothing else holds the weights.
+static void move_to_host(Lowering *lowering, const Unit *unit) {
+    const bool copied = unit->working >= 0 && unit->working != unit->master;
+    lowering->tensors[unit->moment1].host = lowering->tensors[unit->moment2].host = true;
+    lowering->tensors[unit->gradient_shard].host = true;
+    lowering->tensors[unit->master].host = copied || lowering->plan->offload == OFFLOAD_PARAMETERS;
 }
 
 static bool adds_half_gradients(const Lowering *lowering) {
@@ -131,7 +144,8 @@ static void choose_gradients(Lowering *lowering, int u) {
     // A gradient buffer is reduced in place: the shard is a part of it.
     const bool in_place =
         (lowering->plan->zero == 0 && !lowering->reduce_each) ||
-        (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype);
+        (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype &&
+         lowering->plan->offload == OFFLOAD_NONE);
     unit->gradient_shard = in_place ? unit->gradient_full
                                     : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
                                                   lowering->master_dtype, unit->shard_elements, unit->instances);
@@ -154,6 +168,9 @@ void lower_unit_tensors(Lowering *lowering) {
         if (lowering->units[u].trainable) {
             keep_gradient_copies(lowering, u);
             choose_moments(lowering, u);
+            if (offloads(lowering)) {
+                move_to_host(lowering, &lowering->units[u]);
+            }
         }
     }
     fp8_choose_weights(lowering);
@@ -245,7 +262,8 @@ static void emit_gather(Lowering *lowering, const Place *place) {
     const Tensor weights = lowering->tensors[lowering->weights[place->unit]];
     const int32_t part = unit_tensor(lowering, unit_names(lowering, place->unit)->part, ROLE_COMMUNICATION,
                                      weights.dtype, weights.bytes / dtype_bytes(weights.dtype) / unit->shards, 1);
-    Op *copy = place_copy(lowering, place, LANE_AG, "gather copy in", unit->master, part);
+    Op *copy =
+        place_copy(lowering, place, LANE_AG, "gather copy in", unit->working >= 0 ? unit->working : unit->master, part);
     if (weights.scale >= 0) {
         op_operand(copy, op_whole(lowering, weights.scale), ACCESS_READ);
     }
@@ -396,7 +414,7 @@ static int32_t reduce_source(Lowering *lowering, const Place *place) {
 
 static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
-    const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype;
+    const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype || offloads(lowering);
     const bool adds = lowering->reduce_each && !lowering->first;
     const bool replicas = lowering_group_size(lowering, unit->replica_group) > 1;
     const int32_t source = reduce_source(lowering, place);

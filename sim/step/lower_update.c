@@ -60,6 +60,7 @@ static OpRef foreach_temporary(Lowering *lowering) {
     const int32_t tensor =
         lowering_tensor(lowering, "optimizer temporary", ROLE_OPTIMIZER, lowering->master_dtype, held);
     lowering->tensors[tensor].slots = 1;
+    lowering->tensors[tensor].host = lowering->plan->offload != OFFLOAD_NONE;
     return op_whole(lowering, tensor);
 }
 

@@ -17,6 +17,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .recompute_unit = request->recompute_unit,
                       .recompute_layers = request->recompute_layers,
                       .recompute_every = request->recompute_every,
+                      .offload = request->offload,
                       .cp_rotate = request->cp_rotate,
                       .fused = request->eager ? FUSED_EAGER : target->default_fused,
                       .fp8_recipe = request->fp8_recipe,

@@ -16,6 +16,7 @@ typedef struct LoweredRequest {
     Recompute recompute;
     RecomputeUnit recompute_unit;
     int recompute_layers, recompute_every;
+    Offload offload;
     CpRotate cp_rotate;
     AxisOrder order;
     bool bf16;

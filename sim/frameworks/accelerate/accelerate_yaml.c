@@ -90,7 +90,7 @@ static const ConfigKey of_fsdp[OF_FSDP + 1] = {
     [RESHARD] = {"fsdp_config.fsdp_reshard_after_forward", KEY_SWITCH, PLAN_RESHARD, .on = RESHARD_ALWAYS,
                  .off = RESHARD_NEVER},
     [CHECKPOINT] = {"fsdp_config.fsdp_activation_checkpointing", .text = checkpoints},
-    [OFFLOAD] = {"fsdp_config.fsdp_offload_params", .literal = "false"},
+    [OFFLOAD] = {"fsdp_config.fsdp_offload_params", .text = export_offloads_parameters},
     [RAM] = {"fsdp_config.fsdp_cpu_ram_efficient_loading", .text = loads_on_one_rank},
     [STATE_DICT] = {"fsdp_config.fsdp_state_dict_type", .literal = "SHARDED_STATE_DICT"},
 };
@@ -164,7 +164,7 @@ static Status read_common_fsdp(Import *import, Error *error) {
                     "gradient_checkpointing_enable()");
     }
     if (offload) {
-        import_say_offload(import, of_fsdp[OFFLOAD].path, "the CPU");
+        import_take_offload(import, of_fsdp[OFFLOAD].path, OFFLOAD_PARAMETERS, "cpu");
     }
     import_known(import, (const char *const[]){of_fsdp[LAYER].path, of_fsdp[STATE_DICT].path, of_fsdp[RAM].path,
                                                "fsdp_config.fsdp_ignored_modules", NULL});
@@ -373,9 +373,9 @@ static Status read_deepspeed(Import *import, Error *error) {
     TRY(import_word(import, "deepspeed_config.offload_param_device", &offload[1], error));
     for (int i = 0; i < 2; i++) {
         if (!import_same_word(offload[i], "none")) {
-            import_say_offload(
+            import_take_offload(
                 import, i == 0 ? "deepspeed_config.offload_optimizer_device" : "deepspeed_config.offload_param_device",
-                NULL);
+                i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS, offload[i]);
         }
     }
     import_known(import, known);
@@ -558,6 +558,7 @@ const ExportFormat export_accelerate_yaml = {
     .recomputes = EXPORT_NONE | EXPORT_FULL,
     .attentions = EXPORT_OF_TRANSFORMERS,
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    .offload = true,
     .never_reshards = true,
     .refuse = accelerate_yaml_refuse,
     .notes = accelerate_notes,

@@ -388,7 +388,7 @@ static Status read_fsdp(Import *import, Error *error) {
     TRY(import_bool(import, path_of(AXOLOTL_RESHARD), &reshards, error));
     TRY(import_bool(import, path_of(AXOLOTL_OFFLOAD), &offload, error));
     if (offload) {
-        import_say_offload(import, path_of(AXOLOTL_OFFLOAD), "the CPU");
+        import_take_offload(import, path_of(AXOLOTL_OFFLOAD), OFFLOAD_PARAMETERS, "cpu");
     }
     if (!reshards) {
         import_find(import, FINDING_TRAP, path_of(AXOLOTL_RESHARD),

@@ -76,7 +76,7 @@ const ConfigKey axolotl_keys[AXOLOTL_KEYS + 1] = {
     [AXOLOTL_LAYER] = {"fsdp_config.transformer_layer_cls_to_wrap", .text = layer_class, .when = export_shards},
     [AXOLOTL_RESHARD] = {"fsdp_config.reshard_after_forward", .literal = "true", .when = export_shards},
     [AXOLOTL_FSDP_CHECKPOINT] = {"fsdp_config.activation_checkpointing", .when = never},  // only read: it wraps twice
-    [AXOLOTL_OFFLOAD] = {"fsdp_config.offload_params", .literal = "false", .when = export_shards},
+    [AXOLOTL_OFFLOAD] = {"fsdp_config.offload_params", .text = export_offloads_parameters, .when = export_shards},
     [AXOLOTL_STATE_DICT] = {"fsdp_config.state_dict_type", .literal = "SHARDED_STATE_DICT", .when = export_shards},
     [AXOLOTL_CHECKPOINT] = {"gradient_checkpointing", .text = checkpoints},
 };
@@ -147,6 +147,7 @@ const ExportFormat export_axolotl_yaml = {
     .attentions = EXPORT_FLASH | EXPORT_BIT(ATTENTION_EAGER),
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
     .bf16_master = true,
+    .offload = true,
     .refuse = axolotl_refuse,
     .write = axolotl_write,
     .launch = launch_torchrun,

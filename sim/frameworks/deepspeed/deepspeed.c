@@ -14,6 +14,7 @@ static const TargetVersion deepspeed_0_19 = {
         SET(tp_flavour, TP_AR),                                       // autotp_size
         SET(reduce_dtype_bf16, DTYPE_BF16), SET(shard_copies, true),  // bucket copies
         SET(backward_prefetch, true), SET(max_zero, 3), SET(default_fused, FUSED_EAGER),
+        SET(offloads, 1u << OFFLOAD_OPTIMIZER | 1u << OFFLOAD_PARAMETERS),  // runtime/zero/offload_config.py
         SET(runtime.step_fixed_s, 20e-3),       // estimated between accelerate's and fsdp1's
         SET(loss_fp32_copies[FUSED_EAGER], 2),  // upcast logits, log-softmax; fused: none
         SET(loss_fp32_copies[FUSED_COMPILED], 1), SET(runtime.optimizer_bytes_per_parameter, 28.0),  // FusedAdam

@@ -181,7 +181,24 @@ static bool shards(const ConfigJob *job) {
     return job->plan->zero > 0;
 }
 
-enum { BATCH, MICRO_BATCH, ACCUMULATION, CLIPPING, BF16, FP16, TENSOR, STAGE, OVERLAP, KEYS };
+static bool offloads_param(const ConfigJob *job) {
+    return job->plan->offload == OFFLOAD_PARAMETERS;
+}
+
+enum {
+    BATCH,
+    MICRO_BATCH,
+    ACCUMULATION,
+    CLIPPING,
+    BF16,
+    FP16,
+    TENSOR,
+    STAGE,
+    OVERLAP,
+    OFFLOAD_STATE,
+    OFFLOAD_PARAM,
+    KEYS
+};
 
 static const ConfigKey keys[KEYS + 1] = {
     [BATCH] = {"train_batch_size", KEY_BATCH},
@@ -193,6 +210,10 @@ static const ConfigKey keys[KEYS + 1] = {
     [TENSOR] = {"tensor_parallel.autotp_size", .text = tensor_size, .when = splits_layers},
     [STAGE] = {"zero_optimization.stage", KEY_NUMBER, PLAN_ZERO},
     [OVERLAP] = {"zero_optimization.overlap_comm", .literal = "true", .when = shards},
+    [OFFLOAD_STATE] = {"zero_optimization.offload_optimizer", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
+                       .when = export_offloads},
+    [OFFLOAD_PARAM] = {"zero_optimization.offload_param", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
+                       .when = offloads_param},
 };
 
 // ---- reading
@@ -222,13 +243,13 @@ static Status read_offload(Import *import, Error *error) {
             TRY(import_word(import, arena_format(import->arena, "%s.device", maps[i]), &device, error));
         }
         if (!import_same_word(device, "none")) {
-            import_say_offload(import, maps[i], device);
+            import_take_offload(import, maps[i], i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS, device);
         }
         import_known(import, (const char *const[]){maps[i], NULL});
         int old_way = 0;
         TRY(import_bool(import, switches[i], &old_way, error));
         if (old_way) {
-            import_say_offload(import, switches[i], "cpu");
+            import_take_offload(import, switches[i], i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS, "cpu");
         }
     }
     return STATUS_OK;
@@ -372,6 +393,7 @@ const ExportFormat export_deepspeed_json = {
     .recomputes = EXPORT_NONE | EXPORT_FULL,
     .attentions = EXPORT_OF_TRANSFORMERS,
     .fuseds = EXPORT_EAGER,
+    .offload = true,
     .refuse = deepspeed_refuse,
     .notes = deepspeed_notes,
     .write = deepspeed_write,

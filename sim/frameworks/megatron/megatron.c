@@ -34,6 +34,7 @@ static const TargetVersion megatron_core = {
     .settings = SETTINGS(
         SET(tp_flavour, TP_SP), SET(axes, AXES_DP | AXES_TP | AXES_CP),
         SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (executor.md 1.3)
+        SET(offloads, 1u << OFFLOAD_OPTIMIZER),    // --optimizer-cpu-offload (optimizer_config.py)
         SET(recompute_counts, RECOMPUTE_FIRST_N),  // --recompute-method block (transformer_block.py)
         SET(cp_ring, true), SET(cp_allgather, true),
         SET(cp_scatters, true),         // _attn_cp_kv_allgather_bwd_reduce_scatter of Transformer Engine

@@ -87,6 +87,9 @@ static void write_training(const ConfigJob *job, FILE *out) {
     if (plan->precision == DTYPE_FP8) {
         fprintf(out, "    --fp8-format hybrid --fp8-recipe %s\n", fp8_recipe_names[plan->fp8_recipe]);
     }
+    if (plan->offload != OFFLOAD_NONE) {  // which arguments.py takes with the precision-aware optimizer only
+        fputs("    --optimizer-cpu-offload --optimizer-offload-fraction 1.0 --use-precision-aware-optimizer\n", out);
+    }
     if (plan_keeps_layers(plan)) {
         fprintf(out, "    --recompute-granularity full --recompute-method block --recompute-num-layers %d\n",
                 plan->recompute_layers);
@@ -125,6 +128,7 @@ const ExportFormat export_megatron_flags = {
     .reduce_dtype = true,
     .tp_overlap = true,
     .recompute_layers = true,
+    .offload = true,
     .refuse = megatron_refuse,
     .write = megatron_write,
     .launch = launch_script,

@@ -123,6 +123,7 @@ enum {
     MASTER,
     PARAM,
     REDUCE,
+    CPU_OFFLOAD,
     DATASET,
     REPLICATE,
     SHARD,
@@ -150,6 +151,7 @@ static const ConfigKey keys[KEYS + 1] = {
     [MASTER] = {"training.dtype", KEY_CHOICE, PLAN_MASTER_WEIGHTS, masters, .quoted = true},
     [PARAM] = {"training.mixed_precision_param", KEY_CHOICE, PLAN_PRECISION, precisions, .quoted = true},
     [REDUCE] = {"training.mixed_precision_reduce", .literal = "float32", .quoted = true},
+    [CPU_OFFLOAD] = {"training.enable_cpu_offload", .literal = "true", .when = export_offloads},
     [DATASET] = {"training.dataset", .literal = "\"c4\"  # yours"},
     [REPLICATE] = {"parallelism.data_parallel_replicate_degree", KEY_AXIS, AXIS_DP_REPLICATE},
     [SHARD] = {"parallelism.data_parallel_shard_degree", KEY_AXIS, AXIS_DP_SHARD, .least = -1},
@@ -172,11 +174,11 @@ static const ConfigKey keys[KEYS + 1] = {
 static Status read_training(Import *import, Error *error) {
     ImportChoices *said = &import->said;
     int offload = 0;
-    TRY(import_bool(import, "training.enable_cpu_offload", &offload, error));
+    TRY(import_bool(import, keys[CPU_OFFLOAD].path, &offload, error));
     said->global_batch = said->global_batch > 0 ? said->global_batch : 0;
     said->grad_accum = said->global_batch > 0 ? 0 : 1;
     if (offload) {
-        import_say_offload(import, "training.enable_cpu_offload", "the CPU");
+        import_take_offload(import, keys[CPU_OFFLOAD].path, OFFLOAD_PARAMETERS, "cpu");
     }
     static const int defaulted[] = {LOCAL_BATCH, SEQ_LEN};
     for (int i = 0; i < 2; i++) {
@@ -390,6 +392,7 @@ const ExportFormat export_torchtitan_toml = {
     .bf16_master = true,
     .tp_overlap = true,
     .recompute_every = true,
+    .offload = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,
     .write = torchtitan_toml_write,

@@ -116,9 +116,8 @@ static const Golden goldens[] = {
      2,
      4,
      "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=4096 mb=2 ga=4 zero=2 reshard=always recompute=none",
-     2,
-     {{FINDING_UNMODELLED, "zero_optimization.overlap_comm", 0},
-      {FINDING_UNMODELLED, "zero_optimization.offload_optimizer", 7}}},
+     1,
+     {{FINDING_UNMODELLED, "zero_optimization.overlap_comm", 0}}},
 };
 
 static bool same_finding(const Said *said, const ImportFinding *finding) {
@@ -249,8 +248,8 @@ static const Trap traps[] = {
      "accelerate", "only compatible with FSDP version 2", SYNTAX_YAML, FINDING_REFUSED},
     {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_sharding_strategy: HYBRID_SHARD}\n", "accelerate",
      "version 2 does not look at fsdp_sharding_strategy", SYNTAX_YAML, FINDING_TRAP},
-    {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_offload_params: true}\n", "accelerate",
-     "offloading to the CPU", SYNTAX_YAML, FINDING_UNMODELLED},
+    {"{\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"nvme\"}}}", "deepspeed",
+     "offloading to nvme", SYNTAX_JSON, FINDING_UNMODELLED},
     {"distributed_type: MEGATRON_LM\n", "accelerate", "MEGATRON_LM is not modelled", SYNTAX_YAML, FINDING_UNMODELLED},
     {"distributed_type: MULTI_XPU\n", "accelerate", "what the devices are is --cluster's", SYNTAX_YAML,
      FINDING_UNMODELLED},
@@ -335,6 +334,23 @@ Test(import_files, every_trap_has_its_sentence) {
         cr_expect(said, "case %zu: %s", i, traps[i].words);
         arena_free(&arena);
     }
+}
+
+static void check_offload(const char *text, ConfigSyntax syntax, const char *format, Offload offload) {
+    Arena arena = {0};
+    Import import;
+    Error error = {0};
+    cr_assert_eq(read_text(text, syntax, format, &arena, &import, &error), STATUS_OK, "%s", error.message);
+    cr_expect_eq(import.said.choice[PLAN_OFFLOAD], offload, "%s", text);
+    arena_free(&arena);
+}
+
+Test(import_files, what_a_file_keeps_on_the_host_is_a_choice_of_the_plan) {
+    check_offload("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_offload_params: true}\n", SYNTAX_YAML,
+                  "accelerate", OFFLOAD_PARAMETERS);
+    check_offload("[training]\nenable_cpu_offload = true\n", SYNTAX_TOML, "torchtitan", OFFLOAD_PARAMETERS);
+    check_offload("{\"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": {\"device\": \"cpu\"}}}", SYNTAX_JSON,
+                  "deepspeed", OFFLOAD_OPTIMIZER);
 }
 
 // The plan's share of a choice that one key holds in two ways.

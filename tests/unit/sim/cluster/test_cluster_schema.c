@@ -131,6 +131,9 @@ Test(cluster_schema, a_file_that_extends_nothing_must_state_every_number) {
         if (strncmp(path, "targets.", 8) == 0) {
             continue;  // what ndtune calibrate adds
         }
+        if (slots.rows[i].field->optional) {
+            continue;  // 0 where it is left out
+        }
         json_t *object = json_object_get(schema, "then");
         char key[64];
         for (const char *at = path; *at != '\0';) {

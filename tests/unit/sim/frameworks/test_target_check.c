@@ -439,3 +439,22 @@ Test(target_check, what_is_checkpointed_is_the_targets_own_unit_where_it_has_no_
     check_legal(ndtune, &plan);
     check_reason(titan, &plan, "torchtitan recomputes with recompute_unit=layer: use recompute_unit layer or auto");
 }
+
+Test(target_check, what_is_offloaded_is_what_the_framework_can_offload) {
+    const Target *megatron, *deepspeed;
+    Error error = {0};
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    cr_assert_eq(target_find("deepspeed", &deepspeed, &error), STATUS_OK);
+    TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
+    plan.offload = OFFLOAD_PARAMETERS;
+    check_legal(accelerate, &plan);
+    check_reason(ndtune, &plan, "ndtune has no offload=parameters,optimizer: use offload none");
+    plan.offload = OFFLOAD_OPTIMIZER;
+    check_reason(accelerate, &plan, "accelerate has no offload=optimizer: use offload parameters,optimizer");
+    check_legal(deepspeed, &plan);
+    plan.zero = 1;
+    check_legal(megatron, &plan);
+    plan.offload = OFFLOAD_PARAMETERS;
+    check_reason(deepspeed, &plan,
+                 "offload=parameters,optimizer keeps shards of parameters on the host, zero=1 has none: use zero=3");
+}
