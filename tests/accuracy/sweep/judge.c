@@ -2,7 +2,7 @@
 // beside the noise of repeats; and how many runs the closed loop needs to find the best shape, beside a random order
 // and running all. Markdown, on standard output; nothing is run, the same files give the same text.
 //
-//   sweep_judge RUNS.csv GROUPS.csv [SEEDS]
+//   sweep_judge RUNS.csv GROUPS.csv [SEEDS [loop]]     loop: how many runs it takes, alone
 
 #include <math.h>
 #include <stdio.h>
@@ -283,7 +283,7 @@ int main(int argc, char **argv) {
     Error error = {0};
     Sweeps sweeps;
     Status status = sweeps_read(runs, groups, &arena, &sweeps, &error);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && !(argc > 4 && strcmp(argv[4], "loop") == 0)) {
         status = print_predictions(&sweeps, &error);
     }
     if (status == STATUS_OK) {

@@ -12,14 +12,17 @@
 static Arena arena;
 static Sweeps sweeps;
 
-static void begin(void) {
+static void read_sweeps(const char *runs, const char *groups) {
     Error error = {0};
+    cr_assert_eq(sweeps_read(runs, groups, &arena, &sweeps, &error), STATUS_OK, "%s", error.message);
+    cr_assert_gt(sweeps.count, 0);
+}
+
+static void begin(void) {
     if (access(FOLDER "sweep.csv", R_OK) != 0) {
         cr_skip_test("no sweep was measured yet: tests/accuracy/sweep/measure");
     }
-    cr_assert_eq(sweeps_read(FOLDER "sweep.csv", FOLDER "groups.csv", &arena, &sweeps, &error), STATUS_OK, "%s",
-                 error.message);
-    cr_assert_gt(sweeps.count, 0);
+    read_sweeps(FOLDER "sweep.csv", FOLDER "groups.csv");
 }
 
 static void end(void) {
@@ -56,4 +59,33 @@ Test(sweep, the_loop_replayed_names_a_shape_and_keeps_to_its_budget) {
         cr_expect_geq(sweep_regret(&sweeps.rows[i], course.named[course.runs]), 1, "%s", sweeps.rows[i].name);
         cr_expect(course.probability > 0 && course.probability < 1, "%s", sweeps.rows[i].name);
     }
+}
+
+static void end_drift(void) {
+    arena_free(&arena);
+}
+
+TestSuite(drift_replay, .fini = end_drift, .timeout = 300);
+
+// A share of 0.9, less the one that chance may take of so few.
+Test(drift_replay, of_sessions_that_are_sure_on_a_machine_whose_speed_changes_nine_of_ten_are_right) {
+    enum { SESSIONS = 10 };
+    int sure = 0, right = 0;
+    if (access(FOLDER "drift.csv", R_OK) != 0) {
+        cr_skip_test("no drift was recorded yet: tests/accuracy/sweep/record_drift");
+    }
+    read_sweeps(FOLDER "drift.csv", FOLDER "drift_groups.csv");
+    for (int i = 0; i < sweeps.count; i++) {
+        for (uint64_t seed = 1; seed <= SESSIONS; seed++) {
+            Course course = {0};
+            Error error = {0};
+            cr_assert_eq(course_tuned(&sweeps.rows[i], false, 40, seed, &course, &error), STATUS_OK, "%s",
+                         error.message);
+            sure += course.probability >= 0.95;
+            right += course.probability >= 0.95 && sweep_regret(&sweeps.rows[i], course.named[course.runs]) <= 1.01;
+        }
+    }
+    cr_log_info("%d of %d sure sessions are right", right, sure);
+    cr_assert_gt(sure, 0);
+    cr_assert_geq(right, 0.9 * sure - 1);
 }
