@@ -21,7 +21,7 @@ static const double *numbers_at(sqlite3_stmt *row, int column, int count, Arena 
 
 #define RUN_COLUMNS                                                                                                    \
     "id, source, host, device, transport, lanes, seed, steps, warm_up, state, failure, losses, grad_norms, "           \
-    "step_times_s, peak_bytes, planned_peak_bytes, measured_step_s, compute_s, optimizer_s, overhead_s, core_type, "          \
+    "step_times_s, peak_bytes, planned_peak_bytes, measured_step_s, compute_s, optimizer_s, overhead_s, core_type, "   \
     "CAST(strftime('%s', started_at) AS REAL)"
 enum { RUN_COLUMN_COUNT = 22 };
 

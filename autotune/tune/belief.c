@@ -35,8 +35,8 @@ static Status factorize(gsl_matrix *matrix, Error *error) {
                            matrix->size1);
 }
 
-// What the runs pull each shape by: K = misfit^2 (misfit^2 I + R)^-1 over the shapes that ran, R what is left unknown of
-// their measured times. Shapes x shapes; rows and columns of those that did not run are 0.
+// What the runs pull each shape by: K = misfit^2 (misfit^2 I + R)^-1 over the shapes that ran, R what is left unknown
+// of their measured times. Shapes x shapes; rows and columns of those that did not run are 0.
 static Status pull_of(const Drift *drift, const BeliefShape *shapes, int count, double misfit, Arena *arena,
                       double *pull, Error *error) {
     int used = 0, *place = ARENA_ARRAY(arena, int, count + 1);

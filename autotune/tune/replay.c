@@ -32,7 +32,8 @@ static bool is_in(const ReplayShape *shape, int round) {
     return round < shape->count && shape->steps_s[round] > 0;
 }
 
-// Place in the order of the round that the next run of a shape comes from; from the number of rounds on they come again.
+// Place in the order of the round that the next run of a shape comes from; from the number of rounds on they come
+// again.
 static int next_place(const Replay *replay, const Tuning *tuning, const int *order, int rounds, int shape,
                       Arena *arena) {
     int place = 0, *taken = ARENA_ARRAY(arena, int, tuning->shape_count);  // place of a shape's last run, plus 1

@@ -11,9 +11,10 @@
 
 #include "autotune/accuracy/statistics.h"
 
-// The grid, and how likely each value is before anything ran. The same shapes in rounds, minutes apart, were 1 to 4 % (two
-// nodes) and 11 to 26 % (one machine) apart from round to round, and 2 to 5 % within one (tests/accuracy/sweep/sweep.csv,
-// after taking shapes and rounds out); on a machine that others load, 27 % within one (drift.csv beside it).
+// The grid, and how likely each value is before anything ran. The same shapes in rounds, minutes apart, were 1 to 4 %
+// (two nodes) and 11 to 26 % (one machine) apart from round to round, and 2 to 5 % within one
+// (tests/accuracy/sweep/sweep.csv, after taking shapes and rounds out); on a machine that others load, 27 % within
+// one (drift.csv beside it).
 typedef struct Level {
     double value, weight;
 } Level;

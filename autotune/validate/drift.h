@@ -2,8 +2,8 @@
 //   log of run k = log t of its shape + d(time of k) + noise,   d: a stationary Gaussian process with covariance
 //   sd^2 exp(-|time - time'| / time_s) (Ornstein and Uhlenbeck 1930), noise ~ N(0, noise_sd^2)
 // Runs close in time share their effect, so they compare shapes; runs hours apart have effects of their own. What the
-// three numbers are is averaged over a grid, weighed by prior and restricted likelihood (Harville 1974), so that few runs
-// do not pass for a machine at rest. A shape's time is the generalised least squares estimate.
+// three numbers are is averaged over a grid, weighed by prior and restricted likelihood (Harville 1974), so that few
+// runs do not pass for a machine at rest. A shape's time is the generalised least squares estimate.
 
 #pragma once
 

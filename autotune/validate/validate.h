@@ -62,8 +62,8 @@ typedef struct ValidateMeans {
     void *state;
 } ValidateMeans;
 
-// Round after round over the rows, each in an order of its own, so that a machine that drifts does not favour one. Fails when cancelled,
-// and where a run says that it concerns every row.
+// Round after round over the rows, each in an order of its own, so that a machine that drifts does not favour one.
+// Fails when cancelled, and where a run says that it concerns every row.
 Status validate_run(Validation *validation, const ValidateMeans *means, Arena *arena, Error *error);
 
 // Medians, agreement and kinds from the rows' runs.

@@ -72,7 +72,8 @@ static int round_of(const char *id) {
     return last ? atoi(last + 1) - 1 : 0;
 }
 
-// When a run began, as recorded; else its rounds are ten minutes apart and its shapes two seconds, about what they took.
+// When a run began, as recorded; else its rounds are ten minutes apart and its shapes two seconds, about what they
+// took.
 static double began_s(const Reader *reader, int row, int round, int in_round) {
     const int column = csv_column(&reader->table, "started_s");
     return column >= 0 ? strtod(csv_field(&reader->table, row, column)->text, NULL) : 600.0 * round + 2.0 * in_round;

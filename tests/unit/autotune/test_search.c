@@ -250,8 +250,8 @@ Test(search, hfu_adds_what_the_program_runs_twice) {
     run();
     const Prediction *best = &result.entries[0];
     // accelerate 1.14 wraps the halves of a layer and stops their second forward where nothing more is needed, so the
-    // output and the down projection do not run again: q, k, v (4096 x 4096), gate and up (4096 x 11008), and scores and
-    // values over the full square.
+    // output and the down projection do not run again: q, k, v (4096 x 4096), gate and up (4096 x 11008), and scores
+    // and values over the full square.
     const double again = 32.0 * (2.0 * (3.0 * 4096 * 4096 + 2.0 * 4096 * 11008) + 4.0 * 4096 * 4096);
     cr_assert_float_eq(best->hfu / best->mfu, 1 + again / model_flops_per_token(&request.model, 4096), 1e-12);
 }

@@ -82,8 +82,8 @@ Test(belief, many_runs_leave_nothing_to_the_model) {
     cr_assert_lt(belief.covariance[0], 1.1e-4);
 }
 
-// d = 0.3 - 0.5 x of the first shape, whose variance is 0.05 and mean 1: the next run of it is 0.5 x + 0.3, expected 0.8,
-// variance 0.25 * 0.05 + 0.01; of the second, which shares 0.04 with it, 2 + 0.3 - 0.5.
+// d = 0.3 - 0.5 x of the first shape, whose variance is 0.05 and mean 1: the next run of it is 0.5 x + 0.3, expected
+// 0.8, variance 0.25 * 0.05 + 0.01; of the second, which shares 0.04 with it, 2 + 0.3 - 0.5.
 Test(belief, a_run_begun_now_has_the_effect_of_now) {
     const TuneModel model = common_factor();
     const BeliefShape shapes[] = {{.predicted = 1, .gradient = {1}, .tokens = 1},
