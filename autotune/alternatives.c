@@ -112,10 +112,12 @@ Status alternatives_that_fit(const TuneRequest *asked, Arena *arena, const char 
     TRY(freed_choices(&ways, asked, error));
     TRY(onto_the_host(&ways, asked, error));
     TRY(larger_world(&ways, asked, error));
-    if (!asked->asked[PLAN_MASTER_WEIGHTS] && asked->asked[PLAN_PRECISION] != DTYPE_FP32) {
+    const int masters = asked->asked[PLAN_MASTER_WEIGHTS];
+    const bool fp32 = masters == false || (masters == TUNE_ANY && !space_usual_master(asked->target, asked));
+    if (fp32 && asked->asked[PLAN_PRECISION] != DTYPE_FP32) {
         request.asked[PLAN_MASTER_WEIGHTS] = true;
         TRY(try_way(&ways, &request, "--master-weights bf16", &fits, error));
-        request.asked[PLAN_MASTER_WEIGHTS] = false;
+        request.asked[PLAN_MASTER_WEIGHTS] = masters;
     }
     const int64_t sequences = asked->global_batch > 0 ? asked->global_batch : space_default_batch(asked->seq);
     if (sequences > asked->world) {

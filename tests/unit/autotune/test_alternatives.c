@@ -24,6 +24,15 @@ static TuneResult search(TuneRequest *request) {
     return result;
 }
 
+static bool names_way(const char *const *ways, int count, const char *begin) {
+    for (int i = 0; i < count; i++) {
+        if (strncmp(ways[i], begin, strlen(begin)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // 16 bytes a parameter of 70 B on 16 x 80 GB leave nothing for activations; on 32 they do, and in bf16 it is half.
 Test(alternatives, more_accelerators_or_bf16_state_let_a_model_fit) {
     TuneRequest request = request_for(&arena, 16, "llama-3-70b", "dgx-h100", "accelerate");
@@ -32,8 +41,8 @@ Test(alternatives, more_accelerators_or_bf16_state_let_a_model_fit) {
     cr_assert_eq(search(&request).entry_count, 0);
     cr_assert_eq(alternatives_that_fit(&request, &arena, ways, &count, &error), STATUS_OK, "%s", error.message);
     cr_assert_geq(count, 2);
-    cr_expect_eq(strncmp(ways[0], "--world 32 (", 12), 0, "%s", ways[0]);
-    cr_expect_eq(strncmp(ways[1], "--master-weights bf16 (", 23), 0, "%s", ways[1]);
+    cr_expect(names_way(ways, count, "--world 32 ("));
+    cr_expect(names_way(ways, count, "--master-weights bf16 ("));
 }
 
 Test(alternatives, what_is_said_to_fit_fits) {

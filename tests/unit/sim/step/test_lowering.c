@@ -212,8 +212,8 @@ Test(lowering, block_recompute_repeats_everything_but_the_last_projection) {
 
 Test(lowering, child_recompute_repeats_neither_output_projection) {
     Arena arena = {0};
-    const StepProgram program =
-        lowered(&arena, (LoweredRequest){.target = "accelerate", .mesh = "dp_shard=2", .recompute = RECOMPUTE_FULL});
+    const StepProgram program = lowered(
+        &arena, (LoweredRequest){.target = "accelerate@1.14", .mesh = "dp_shard=2", .recompute = RECOMPUTE_FULL});
     cr_assert_eq(count_named(&program, "q", PHASE_RECOMPUTE), 1);
     cr_assert_eq(count_named(&program, "attention out", PHASE_RECOMPUTE), 0);
     cr_assert_eq(count_named(&program, "mlp down", PHASE_RECOMPUTE), 0);
