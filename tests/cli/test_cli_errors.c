@@ -110,7 +110,10 @@ static const Refusal refusals[] = {
     {{"--world", "100", "--model", "8b", "--global-batch", "256"},
      2,
      "a global batch of 256 sequences is not a multiple"},
-    {{"--world", "16", "--model", "llama-3-70b"}, 2, "hint: by estimate something fits with --world 32 ("},
+    {{"--world", "16", "--model", "llama-3-70b"},
+     2,
+     "hint: by estimate something fits with --offload parameters,optimizer ("},
+    {{"--world", "16", "--model", "llama-3-70b"}, 2, " tokens/s), or --world 32 ("},
     {{NULL}, 1, "needs --world and --model"},
 };
 
