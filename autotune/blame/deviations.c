@@ -172,6 +172,7 @@ static void judge(const Job *job, int g, int one, int other, int64_t seq, Arena 
                          .did = a_wrong ? of_a : of_b,
                          .due = a_wrong ? of_b : of_a,
                          .kind = kind_of(job, &wrong, &right, seq, arena)};
+    found->no_next = !turn_ahead(job, &right, seq, 1, arena);
     found->at_ns = created(job, found->rank, found->did);
 }
 

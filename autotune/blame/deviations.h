@@ -17,6 +17,7 @@ typedef struct Deviation {
     const Turn *did;  // what the rank did instead; NULL = it went past without
     const Turn *due;  // what it should have done, as `other` did
     int did_group;
+    bool no_next;   // nothing tells what its group issues after the one that was due
     int64_t at_ns;  // when
 } Deviation;
 

@@ -156,6 +156,11 @@ static void blame_deviation(Blaming *blaming, const Deviation *found) {
         cannot_know(blaming, "whether the group of rank %d would have issued it later: it has not come so far",
                     found->rank);
     }
+    if ((found->kind == VERDICT_SIZE || found->kind == VERDICT_MISMATCH) && found->no_next) {
+        cannot_know(blaming,
+                    "whether rank %d issued that one wrong or went past it: nothing tells what its group issues next",
+                    found->rank);
+    }
     if (found->kind == VERDICT_SKIPPED && found->did_group != found->group) {
         cannot_know(blaming, "whether rank %d left it out or would have issued it later", found->rank);
     }
