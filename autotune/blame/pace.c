@@ -12,7 +12,7 @@ enum { PARTS = 8, LEAST_PARTS = 4, NOBODY = -1 };
 static const double NS = 1e9, MS = 1e3;
 static const double LEAST_EXCESS = 0.125;   // of the time; of slow ranks 0.15 and more, of sound jobs 0.11 and less
 static const double PARTS_SHARE = 0.7;      // of the parts; of slow ranks 0.75 and more, of sound jobs seldom (both of
-                                            // tests/frameworks/blame, where 30 processes shared a core)
+                                            // tests/frameworks/blame, at a load of 20 to 49 on two cores)
 static const double USUAL_SPREAD = 0.97;    // of collectives: a longer wait is an event, and counts as if it were usual
 static const double CONSTANT_SPREAD = 0.5;  // of the lateness, between its 20th and 80th percentile
 
