@@ -284,6 +284,7 @@ Test(cuda_device, every_target_s_program_steps_in_bf16_as_on_the_cpu_in_fp32) {
         RunRequest request = request_of(&c, DTYPE_BF16, "cuda");
         cr_assert(target_find(targets[t], &request.target, &error) == STATUS_OK, "%s", error.message);
         request.plan.zero = target_default_zero(request.target, &request.plan.mesh);
+        request.plan.bf16_master = request.target->bf16_weights;
         check_step(&request, (Allowed){1e-4, 1e-2}, targets[t]);  // bf16: 2^-9 of each value
     }
 }

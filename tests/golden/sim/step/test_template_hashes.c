@@ -1,6 +1,7 @@
 // Programs as they were on 22 November 2026: models, frameworks and plans drawn at random from what the frameworks
-// accept, each with the hash of its template. Workers refuse a request of another hash, and measurements are kept by
-// it. A line is "model target hash plan".
+// accept, each with the hash of its template; axolotl's are of the day when its row learnt that it trains in bf16
+// without fp32 masters, keeps the root whole and recomputes whole layers. Workers refuse a request of another hash, and
+// measurements are kept by it. A line is "model target hash plan".
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
