@@ -36,6 +36,7 @@ static const ClusterField accelerator_fields[] = {
     ACCELERATOR(power_w, "W", 0.0, 1e5),
     ACCELERATOR(chip_spread, "1", 0.0, 0.2),
     ACCELERATOR(fp8_exact_share, "1", 0.1, 1.0),
+    ACCELERATOR(sharded_gemm_share, "1", 0.1, 1.0),
     INTEGER("accelerator.sm_count", ClusterProfile, accelerator.sm_count, "1", 1, 1e6),
 };
 

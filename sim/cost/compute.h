@@ -45,6 +45,9 @@ KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels
 int task_kernels(const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
 
+// Idle time of the device behind a task that is short beside its launch (host.c).
+double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task, double device_s);
+
 // Time of arithmetic on the slowest of that many chips over that on the profile's (slowest_chip.c); how many standard
 // deviations it is below the middle.
 double slowest_chip_factor(const Accelerator *accelerator, int chips);

@@ -30,7 +30,10 @@ enum {
 // shape). Judged: of the 2 bytes that a bf16 sum is read with, as much; no such pairs are known.
 static const double unhidden_sum_share = 0.67;
 
-static const double unaligned_efficiency = 0.69;  // hardware.md 3: 273 against 398 TFLOP/s on H100 (one measured pair)
+// hardware.md 3: 273 against 398 TFLOP/s on H100, rows of an even number of elements (one measured pair). An odd number
+// leaves loads of 2 bytes: the head of a vocabulary of 50257 takes 2.5 to 2.9 times as long on A100 as one split and
+// padded (launch-bound and larger steps of vTrain's runs on one rank against two, per sequence).
+static const double unaligned_efficiency = 0.69, odd_efficiency = 0.4;
 
 typedef struct Waves {
     double slots;            // SMs
@@ -75,18 +78,20 @@ bool cost_supports(const Accelerator *accelerator, Dtype dtype) {
     return accelerator->gemm[dtype].burst_flop_per_s > 0 || accelerator->gemm[dtype].sustained_flop_per_s > 0;
 }
 
-// Of A, B and C as they lie in memory. Tokens are never the length of a row: an odd number of them costs nothing.
-static bool rows_aligned(const GemmShape *shape) {
+// By the rows of A, B and C as they lie in memory. Tokens are never the length of a row: an odd number of them costs
+// nothing.
+static double alignment_efficiency(const GemmShape *shape) {
     const int64_t a = shape->trans_a ? shape->m : shape->k, b = shape->trans_b ? shape->k : shape->n;
-    return a % ALIGNED_ELEMENTS == 0 && b % ALIGNED_ELEMENTS == 0 && shape->n % ALIGNED_ELEMENTS == 0;
+    const int64_t bits = a | b | shape->n;
+    return bits % ALIGNED_ELEMENTS == 0 ? 1 : bits % 2 == 0 ? unaligned_efficiency : odd_efficiency;
 }
 
 static KernelTime formula_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape, double flop_per_s) {
     const GemmRate *rate = &accelerator->gemm[dtype];
     const double element = dtype_bytes(dtype);
     const double m = (double)shape->m, n = (double)shape->n, k = (double)shape->k;
-    if (accelerator->device_class == DEVICE_CLASS_GPU && dtype != DTYPE_FP32 && !rows_aligned(shape)) {
-        flop_per_s *= unaligned_efficiency;
+    if (accelerator->device_class == DEVICE_CLASS_GPU && dtype != DTYPE_FP32) {
+        flop_per_s *= alignment_efficiency(shape);
     }
     if (shape->exact) {
         flop_per_s *= accelerator->fp8_exact_share;

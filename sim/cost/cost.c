@@ -15,6 +15,9 @@ static const double loss_max_share = 0.25, loss_sum_share = 0.25, loss_gradient_
 // Eager merge of a ring block: fp32 partial and result read, result written (parallelism.md 3.2).
 static const double eager_merge_bytes = 12;
 
+// Of a gather that forward hides: the first layer's, of 32 to 80.
+static const double least_open = 0.02;
+
 static double clamp_share(double share) {
     return share > 0 ? fmin(share, 1) : 0;  // not a number (infinite time): 0
 }
@@ -187,6 +190,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     if (task->kind == TASK_GEMM) {
         time = gemm_task_time(accelerator, program, task);
         time.seconds *= slowest_chip_factor(accelerator, mesh_world(&program->plan.mesh));
+        time.seconds /= program->plan.zero == 3 ? accelerator->sharded_gemm_share : 1;
         algorithm = "tile";
     } else if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
         time = attention_task_time(accelerator, program, task);
@@ -196,6 +200,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
         time = stream_time(accelerator, stream_bytes(model->target, program, task), task_kernels(&program->plan, task));
     }
     time.seconds *= other_factor(model->target, task);
+    time.seconds += task_gap_s(model->target, &program->plan, task, time.seconds);
     TaskCost cost = {.seconds = time.seconds + accelerator->kernel_gap_s,
                      .sm_share = 1,
                      .memory_bound = (float)time.memory_bound,
@@ -223,14 +228,34 @@ static double exposed_share(const CostModel *model, const StepProgram *program, 
     return overlaps ? model->target->tp_overlap_exposed : 1;
 }
 
-// Gradients and weights travel in the target's buckets: units smaller than one share its start-up between nodes.
-static double shared_start_s(const CostModel *model, const Task *task, const GroupPlacement *group) {
-    const double bucket_bytes = model->target->runtime.bucket_bytes;
+// Of gradients and weights of a unit: they travel in the target's buckets, each of which starts up once.
+static double bucket_bytes(const Target *target, const Task *task, const GroupPlacement *group) {
+    const double parameters =
+        fmax(target->runtime.bucket_parameters, target->runtime.bucket_parameters_per_rank * (double)group->size);
     const bool sharding = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
-    if (!sharding || bucket_bytes <= (double)task->payload_bytes || group->nodes == 1) {
+    return sharding && group->nodes > 1 ? parameters * dtype_bytes(task->dtype) : 0;
+}
+
+static double bucketed_s(const CostModel *model, const Task *task, const GroupPlacement *group, double alone_s) {
+    const double payload = (double)task->payload_bytes, bucket = bucket_bytes(model->target, task, group);
+    if (bucket <= payload) {
+        return alone_s;
+    }
+    const double whole_s = cost_collective_s(model->profile, collective_kind(task->kind), group, bucket, NULL);
+    return fmin(alone_s, whole_s * payload / bucket);
+}
+
+// Updated weights of a layer that the next step gathers beside its forward pass: what that pass, at the rate of its
+// products alone, does not hide. A gather is as long as the layer before it, so the first is in the open.
+static double beside_forward_s(const CostModel *model, const StepProgram *program, const Task *task) {
+    const bool next_step = task->kind == TASK_ALL_GATHER && task->phase == PHASE_OPTIMIZER && task->unit == UNIT_LAYER;
+    if (!model->target->runtime.gathers_beside_forward || !next_step) {
         return 0;
     }
-    return collective_between_nodes_s(model->profile, group) * (1 - (double)task->payload_bytes / bucket_bytes);
+    const TrainPlan *plan = &program->plan;
+    const double tokens = (double)plan->micro_batch * plan->seq / plan->mesh.size[AXIS_CP];
+    const double weights = (double)task->payload_bytes / dtype_bytes(task->dtype);
+    return 2 * weights * tokens / model->profile->accelerator.gemm[plan->precision].sustained_flop_per_s;
 }
 
 // Functional collectives gather and scatter the first dimension: along the sequence a copy puts the parts in order.
@@ -249,8 +274,10 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
     const CollectiveCost alone =
         cost_collective(profile, collective_kind(task->kind), &placement, (double)task->payload_bytes, &cost.algorithm);
     if (alone.seconds > 0) {
-        cost.seconds = (alone.seconds - shared_start_s(model, task, &placement) + tp_copy_s(model, task)) *
-                       exposed_share(model, program, task) * (1 + model->target->runtime.collective_share);
+        const double bucketed = bucketed_s(model, task, &placement, alone.seconds);
+        const double in_the_open = fmax(least_open * bucketed, bucketed - beside_forward_s(model, program, task));
+        cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task) *
+                       (1 + model->target->runtime.collective_share);
         const double hbm_bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
         const double hbm_s = alone.wire_bytes * profile->interference.hbm_factor / hbm_bytes_per_s;
         cost.use[RESOURCE_NODE_LINK] = (float)clamp_share(alone.link_s / alone.seconds);

@@ -113,9 +113,22 @@ static int refused_softmax(const Target *target, const TrainPlan *plan, const Ta
                                                    : 0;
 }
 
-double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
-    const bool autograd = plan->fused == FUSED_EAGER && task->phase == PHASE_BACKWARD;
+// Issued from Python, in any phase.
+static double issue_s(const Target *target, const TrainPlan *plan, const Task *task) {
     const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
     const int operations = task_kernels(plan, task) + refused_softmax(target, plan, task);
-    return target->runtime.host_s_per_op * factor * operations * (autograd ? autograd_host_factor : 1);
+    return target->runtime.host_s_per_op * factor * operations;
+}
+
+double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
+    const bool autograd = plan->fused == FUSED_EAGER && task->phase == PHASE_BACKWARD;
+    return issue_s(target, plan, task) * (autograd ? autograd_host_factor : 1);
+}
+
+// A target's lost_lead of what the host needs is lost to the device even where the host is ahead on the whole: its lead
+// is used up at every collective and every read-back, and host and device time add in part. A kernel far longer than
+// its launch hides it.
+double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task, double device_s) {
+    const double host_s = issue_s(target, plan, task);
+    return host_s > 0 ? target->runtime.lost_lead * host_s * host_s / (host_s + device_s) : 0;
 }

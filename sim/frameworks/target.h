@@ -46,13 +46,16 @@ typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrde
 // program.
 typedef struct TargetRuntime {
     double host_s_per_op;     // host time to issue one operation
+    double lost_lead;         // of host time beyond a kernel's own, what the device idles behind it (sim/cost/host.c)
     double other_share;       // of layers' device time on top: what nothing that is modelled explains
     double step_fixed_s;      // step edges: data, logging, zero_grad
     double collective_share;  // of a collective's time on top: ranks that come late, what the runner does around it
     double crowding_share;    // of a task's time on top per rank that waits for the same core of a CPU
     double memory_passes;     // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
-    double bucket_bytes;          // of gradients and weights that one collective moves; 0 = a unit at a time
+    double bucket_parameters;     // that one collective of gradients or weights moves, at least; 0 = a unit's
+    double bucket_parameters_per_rank;  // and at least so many for each rank of its group
+    bool gathers_beside_forward;        // stage 1: updated weights of a layer arrive while the layers before it run
     double optimizer_bytes_per_parameter;
     // memory beyond live bytes
     double context_bytes;         // CUDA context and libraries
@@ -97,6 +100,7 @@ typedef struct Target {
     bool tp_copies;           // TP_SP: a copy orders what was gathered or will be scattered along the sequence
     bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
     bool fused_softmax;       // eager attention's scale, mask and softmax are one kernel, where it takes the shape
+    bool fused_norms;   // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
     bool fuses_passes;  // with fused mode `fused`: a sum and the norm behind it, and the whole loss, are one pass each
     bool own_kernels;   // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
     bool master_fp32;   // fp32 master when precision is lower

@@ -20,7 +20,7 @@ static const TargetVersion axolotl_0_18 = {
         SET(zigzag, false),          // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (2.2)
         SET(cp_scatters, true),      // llama3_flash_attn_varlen.py of ring-flash-attention: reduce_scatter_tensor
         SET(always_reshards, true),  // its setup_fsdp_envs hands on only true, and accelerate's default is true
-        SET(runtime.relative_uncertainty, 0.15)),  // estimated: accelerate's, and no run of its own to compare with
+        SET(runtime.relative_uncertainty, 0.12)),  // estimated: accelerate's, and no run of its own to compare with
 };
 
 static const TargetVersion axolotl_0_19 = {

@@ -17,7 +17,7 @@ static const TargetVersion fsdp1_2_0 = {
         SET(runtime.loss_bytes_per_logit, 26.0),           // accuracy-notes.md 2
         SET(runtime.optimizer_bytes_per_parameter, 28.0),  // fused AdamW (hardware.md 5.3); where it shows, in DDP
                                                            // runs, no more fits
-        SET(runtime.relative_uncertainty, 0.10)),
+        SET(runtime.relative_uncertainty, 0.06)),
 };
 
 static const FrameworkSynonym synonyms[] = {

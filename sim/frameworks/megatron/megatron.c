@@ -18,13 +18,13 @@ static const TargetVersion megatron_2022 = {
         SET(fused_softmax, true), SET(max_zero, 1),  // --use-distributed-optimizer
         SET(vocab_multiple, 128),  // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)
         SET(default_attention, ATTENTION_EAGER),
-        SET(runtime.host_s_per_op, 29.5e-6),  // accuracy-notes.md 2, stable in both halves; no step constant: vTrain's
-                                              // steps on one node are micro-steps and the optimizer, nothing is left
+        SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),  // no step constant: vTrain's steps on one node are micro-steps
+                                                         // and the optimizer, nothing is left
         SET(runtime.loss_bytes_per_logit, 44.0),  // accuracy-notes.md 2: vocabulary-parallel
         SET(loss_fp32_copies[FUSED_FUSED], 2),    // fp32 logits and their softmax
         SET(loss_fp32_copies[FUSED_EAGER], 2), SET(loss_fp32_copies[FUSED_COMPILED], 2),
         SET(runtime.optimizer_bytes_per_parameter, 50.0),  // accuracy-notes.md 2
-        SET(runtime.relative_uncertainty, 0.14)),
+        SET(runtime.relative_uncertainty, 0.08)),
 };
 
 static const TargetVersion megatron_core = {
@@ -49,10 +49,20 @@ static const TargetVersion megatron_core = {
         // (NVIDIA/Megatron-LM 00caa53, megatron/core/parallel_state.py)
         SET(rank_order_rule, RANK_ORDER_DP_AS_ONE),
         SET_TEXT(rank_order_note, "Megatron-LM has no flag for it: pass order= to initialize_model_parallel"),
-        SET(runtime.host_s_per_op, 13e-6),  // accuracy-notes.md 2: the eager Megatron-DeepSpeed stack had 29.5 us
+        SET(runtime.host_s_per_op, 13e-6),  // as any PyTorch of today; layers of Transformer Engine are few operations
+        SET(runtime.bucket_parameters, 40e6), SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
+        SET(runtime.gathers_beside_forward, true),  // --overlap-param-gather, in what we export and NeMo's recipes
         SET(runtime.step_fixed_s, 6e-3),    // accuracy-notes.md 2: 3 to 9 ms
-        SET(tp_overlap_exposed, 0.2),       // user buffers (accuracy-notes.md 2; chosen there, not fitted)
-        SET(runtime.relative_uncertainty, 0.12)),
+        SET(tp_overlap_exposed, 0.2)),      // user buffers (accuracy-notes.md 2; chosen there, not fitted)
+};
+
+// Megatron-core 0.4 and before, 2023.
+static const TargetVersion megatron_0_4 = {
+    .version = "0.4",
+    .until = "2024-02",
+    .extends = &megatron_core,
+    .evidence = "18 published runs",
+    .settings = SETTINGS(SET(runtime.gathers_beside_forward, false)),  // --overlap-param-gather came with 0.5
 };
 
 static const FrameworkSynonym synonyms[] = {
@@ -73,7 +83,7 @@ static const LogPattern logs[] = {
 
 const Framework framework_megatron = {
     .name = "megatron",
-    .versions = (const TargetVersion *const[]){&megatron_core, &megatron_2022, NULL},
+    .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_4, &megatron_2022, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, NULL},
     .synonyms = synonyms,
     .logs = logs,

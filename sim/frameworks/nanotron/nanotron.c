@@ -19,18 +19,16 @@ static const TargetVersion nanotron_0_4 = {
         SET(gradient_copies, 1),        // autograd's own beside the buckets: 4 B per parameter in all fitted in its
                                         // sweep
         SET(late_reduce, true),         // its published ZeRO-1 steps lose the whole reduction, however long backward is
+        SET(fused_norms, true),         // its TritonRMSNorm, launched from Python
         SET(tp_reduce_overlaps, true),  // tp_linear_async_communication
         SET(max_zero, 1), SET(vocab_multiple, 1),  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
-        SET(runtime.host_s_per_op, 39e-6),         // fitted on steps of micro-batch 1 at tp 4 and 8; 35 us in
-                                                   // accuracy-notes.md 2
-        SET(runtime.other_share, 0.15),            // fitted with aws-p5, same half, one source; 0.15 to 0.28 in
-                                                   // accuracy-notes.md 2
-        SET(runtime.step_fixed_s, 35e-3),          // accuracy-notes.md 2: 30 to 40 ms
+        SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),
+        SET(runtime.step_fixed_s, 35e-3),       // accuracy-notes.md 2: 30 to 40 ms
         SET(loss_fp32_copies[FUSED_FUSED], 3),     // 14 B per logit, from micro-batch 1 to 2 at tp 1
         SET(loss_fp32_copies[FUSED_EAGER], 3), SET(loss_fp32_copies[FUSED_COMPILED], 3),
-        SET(runtime.bucket_bytes, 550e6),  // accuracy-notes.md 2: its reductions run in pieces of about that
+        SET(runtime.bucket_parameters, 80e6),  // this source's, fitted with aws-p5: 250 MB of fp32 gradients
         SET(runtime.optimizer_bytes_per_parameter, 46.0),  // accuracy-notes.md 2
-        SET(runtime.relative_uncertainty, 0.20)),          // accuracy-notes.md 1.1: the long lower tail
+        SET(runtime.relative_uncertainty, 0.11)),          // of one sweep; its long tail is beyond 256 ranks
 };
 
 // LoggerWriter, which shortens numbers: 3.05K.

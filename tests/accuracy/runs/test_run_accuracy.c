@@ -72,12 +72,13 @@ typedef struct Bound {
     double median, p90, in_interval;
 } Bound;
 
-// megatron's are of corrected labels (RESULTS.md): constants fitted to the wrong ones have not been fitted anew yet.
+// nanotron's were 0.05 and 0.32 while its host time, and a share of its layers' time that nothing explained, were fitted
+// to it alone (RESULTS.md).
 static const Bound bounds[] = {{"accelerate", 0.025, 0.15, 0.8},
                                {"fsdp1", 0.03, 0.12, 0.8},
-                               {"megatron", 0.235, 0.34, 0.775},
-                               {"nanotron", 0.05, 0.32, 0.8},
-                               {"torchtitan", 0.10, 0.33, 0.8}};
+                               {"megatron", 0.05, 0.17, 0.8},
+                               {"nanotron", 0.055, 0.34, 0.8},
+                               {"torchtitan", 0.085, 0.33, 0.8}};
 
 static const ErrorScore *score_of(const char *target) {
     for (int i = 0; i < accuracy.step_by_target.count; i++) {
@@ -95,8 +96,8 @@ Test(published_runs, step_times_of_every_target_stay_within_the_stated_errors) {
         cr_expect_leq(score->median_abs, bounds[i].median, "%s: median %.3f", bounds[i].name, score->median_abs);
         cr_expect_leq(score->p90_abs, bounds[i].p90, "%s: 90th percentile %.3f", bounds[i].name, score->p90_abs);
     }
-    cr_expect_leq(accuracy.step.median_abs, 0.075, "all: median %.3f", accuracy.step.median_abs);
-    cr_expect_leq(accuracy.step.p90_abs, 0.31, "all: 90th percentile %.3f", accuracy.step.p90_abs);
+    cr_expect_leq(accuracy.step.median_abs, 0.045, "all: median %.3f", accuracy.step.median_abs);
+    cr_expect_leq(accuracy.step.p90_abs, 0.18, "all: 90th percentile %.3f", accuracy.step.p90_abs);
 }
 
 // What the corrected labels do to megatron's line hides nothing that happens to the rest of its runs.

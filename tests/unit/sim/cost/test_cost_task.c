@@ -156,14 +156,17 @@ Test(cost_task, functional_collectives_along_the_sequence_cost_a_copy) {
 Test(cost_task, units_in_one_bucket_share_its_start_between_nodes) {
     Bench bench;
     Target bucketed = fused;
-    bucketed.runtime.bucket_bytes = 400e6;
+    bucketed.runtime.bucket_parameters = 200e6;
     ClusterProfile profile = machine_h100();
     profile.fabric.group_latency_s = 1e-3;
     const Task reduce = {.kind = TASK_REDUCE_SCATTER, .lane = LANE_RS, .dtype = DTYPE_FP32, .payload_bytes = 100000000};
     bench_begin(&bench, profile, &fused);
-    const double alone_s = bench_cost(&bench, reduce).seconds;
+    Task bucket = reduce;
+    bucket.payload_bytes = 800000000;  // 200e6 fp32 gradients
+    const double alone_s = bench_cost(&bench, reduce).seconds, bucket_s = bench_cost(&bench, bucket).seconds;
     bench_begin(&bench, profile, &bucketed);
-    cr_assert_float_eq(bench_cost(&bench, reduce).seconds, alone_s - 0.75e-3, 1e-9);
+    cr_assert_float_eq(bench_cost(&bench, reduce).seconds, bucket_s / 8, 1e-9);
+    cr_assert_lt(bench_cost(&bench, reduce).seconds, alone_s - 0.75e-3);
 }
 
 Test(cost_task, three_loss_tasks_move_the_bytes_per_logit_of_the_target) {

@@ -194,10 +194,10 @@ Test(target, the_program_of_one_runs_at_the_costs_of_the_other) {
     Error error = {0};
     cr_assert_eq(target_find("nanotron", &program, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(target_find("ndtune", &runner, &error), STATUS_OK, "%s", error.message);
-    cr_assert_gt(program->runtime.other_share + program->runtime.bucket_bytes, 0);
+    cr_assert_gt(program->runtime.other_share + program->runtime.bucket_parameters, 0);
     const Target mixed = target_run_by(program, runner);
     cr_assert_eq(mixed.runtime.other_share, runner->runtime.other_share);
-    cr_assert_eq(mixed.runtime.bucket_bytes, runner->runtime.bucket_bytes);
+    cr_assert_eq(mixed.runtime.bucket_parameters, runner->runtime.bucket_parameters);
     cr_assert_eq(mixed.runtime.host_s_per_op, runner->runtime.host_s_per_op);
     cr_assert_str_eq(mixed.evidence, runner->evidence);
     cr_assert_str_eq(mixed.name, "nanotron");
