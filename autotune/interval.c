@@ -23,7 +23,8 @@ static const double FAR_SPREAD = 0.25;
 // (accuracy-notes.md 0); half of that is the model's misfit, which is counted apart.
 static const double ONE_SET = 1.5;
 
-void interval_of(double step_s, const ClusterProfile *cluster, const Target *target, int ranks, double *low_s, double *high_s) {
+void interval_of(double step_s, const ClusterProfile *cluster, const Target *target, int ranks, double *low_s,
+                 double *high_s) {
     double spread = hypot(cluster->relative_uncertainty, target->runtime.relative_uncertainty);
     if (strcmp(target->evidence, "unvalidated") == 0) {
         spread = fmax(spread, UNVALIDATED_SPREAD);

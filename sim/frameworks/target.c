@@ -88,7 +88,7 @@ static Status unknown_name(const char *name, Error *error) {
     for (int i = 0; i < count && i < MAX_TARGETS; i++) {
         names[i] = table[i].name;
     }
-    char rows[ERROR_HINT_BYTES];
+    char rows[ERROR_MESSAGE_BYTES];
     list_rows(NULL, rows, sizeof rows);
     const Status status = error_set(error, STATUS_USAGE, "unknown target \"%s\"; known: %s", name, rows);
     if (hint_synonym(name, error)) {

@@ -4,8 +4,8 @@
 //     leave_out RUNS.csv
 //
 // The fit is a robust one (soft L1 at 5 %) of the log errors, linear around what ships: each row is predicted once, and
-// once per parameter. Beside the runs a parameter is held by what one would take without any (parameters.c), so that one
-// which a single source determines falls back to that. Errors are predicted / measured - 1.
+// once per parameter. Beside the runs a parameter is held by what one would take without any (parameters.c), so that
+// one which a single source determines falls back to that. Errors are predicted / measured - 1.
 
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "autotune/accuracy/statistics.h"
 #include "tests/accuracy/leave_out/parameters.h"
 
-static const double soft = 0.05;  // of log errors: larger ones weigh by their size only
+static const double soft = 0.05;   // of log errors: larger ones weigh by their size only
 static const double probe = 0.04;  // step of the differences
 
 enum { ROUNDS = 40, MOST_SOURCES = 64 };
@@ -80,8 +80,7 @@ static void read_rows(const RunFile *file, Arena *arena, Table *table) {
         row->high = log(run.prediction.step_high_s / run.prediction.step_s);
         for (int p = 0; p < leave_out_parameter_count; p++) {
             double moved;
-            row->slope[p] =
-                predict_log(predictor, &asked, p, arena, &run, &moved) ? (moved - row->error) / probe : 0;
+            row->slope[p] = predict_log(predictor, &asked, p, arena, &run, &moved) ? (moved - row->error) / probe : 0;
         }
         table->source_rows[source_of(table, row->source)]++;
         table->count++;
@@ -186,8 +185,8 @@ static void print_line(const Table *table, const char *source, double (*ships)[M
                        double (*left)[MOST_PARAMETERS]) {
     const Score a = score(table, source, ships), b = score(table, source, left);
     printf("| %.44s | %d | %.1f / %.1f, %+.1f | %.0f | %.1f / %.1f, %+.1f | %.0f |\n", source ? source : "all", a.n,
-           100 * a.median, 100 * a.p90, 100 * a.bias, 100.0 * a.inside / a.n, 100 * b.median, 100 * b.p90,
-           100 * b.bias, 100.0 * b.inside / b.n);
+           100 * a.median, 100 * a.p90, 100 * a.bias, 100.0 * a.inside / a.n, 100 * b.median, 100 * b.p90, 100 * b.bias,
+           100.0 * b.inside / b.n);
 }
 
 int main(int count, char **words) {
@@ -212,8 +211,9 @@ int main(int count, char **words) {
     print_line(&table, NULL, ships, left);
     double all[MOST_PARAMETERS];
     fit(&table, NULL, all);
-    puts("\n| parameter, over what ships | without any run | fitted on all | least and most with one source left out |\n"
-         "|---|---|---|---|");
+    puts(
+        "\n| parameter, over what ships | without any run | fitted on all | least and most with one source left out |\n"
+        "|---|---|---|---|");
     for (int p = 0; p < leave_out_parameter_count; p++) {
         double least = INFINITY, most = -INFINITY;
         const char *by = "", *up = "";

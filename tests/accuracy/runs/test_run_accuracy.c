@@ -72,8 +72,8 @@ typedef struct Bound {
     double median, p90, in_interval;
 } Bound;
 
-// nanotron's were 0.05 and 0.32 while its host time, and a share of its layers' time that nothing explained, were fitted
-// to it alone (RESULTS.md).
+// nanotron's were 0.05 and 0.32 while its host time, and a share of its layers' time that nothing explained, were
+// fitted to it alone (RESULTS.md).
 static const Bound bounds[] = {{"accelerate", 0.025, 0.15, 0.8},
                                {"fsdp1", 0.03, 0.12, 0.8},
                                {"megatron", 0.05, 0.17, 0.8},
