@@ -15,6 +15,7 @@
 #include "autotune/store/migration_008_executor_sql.h"
 #include "autotune/store/migration_009_exposed_sql.h"
 #include "autotune/store/migration_010_core_type_sql.h"
+#include "autotune/store/migration_011_alike_sql.h"
 #include "autotune/store/schema_sql.h"
 #include "autotune/store/store_internal.h"
 
@@ -29,6 +30,7 @@ const Migration store_migrations[] = {
     {"008_executor", migration_008_executor_sql},
     {"009_exposed", migration_009_exposed_sql},
     {"010_core_type", migration_010_core_type_sql},
+    {"011_alike", migration_011_alike_sql},
 };
 const int store_migration_count = (int)(sizeof store_migrations / sizeof store_migrations[0]);
 const int store_schema_version = 10;

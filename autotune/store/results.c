@@ -79,8 +79,15 @@ static Status insert_request(Store *store, const TuneResult *result, Error *erro
     return status;
 }
 
+// Rejected for the same reason, which says nothing of what they differ in.
+static bool are_alike(const Candidate *left, const Candidate *right) {
+    return left->state == CANDIDATE_REJECTED && right->state == CANDIDATE_REJECTED &&
+           mesh_same_shape(&left->plan.mesh, &right->plan.mesh) && left->rule && right->rule &&
+           strcmp(left->rule, right->rule) == 0 && strcmp(left->reason, right->reason) == 0;
+}
+
 static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidate,
-                            Error *error) {
+                            int alike, Error *error) {
     char mesh[MESH_TEXT_BYTES], plan[PLAN_TEXT_BYTES];
     int place = 1;
     bind_int(statement, &place, request_id);
@@ -100,6 +107,7 @@ static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t reque
             bind_text(statement, &place, NULL);
         }
     }
+    bind_int(statement, &place, alike);
     return store_step(store, statement, error);
 }
 
@@ -108,11 +116,15 @@ static Status put_candidates(Store *store, const TuneResult *result, int64_t req
     TRY(store_prepare(
         store,
         "INSERT INTO candidates (request_id, shape, plan, content_hash, state, feasible, rule, reason, step_s, "
-        "tokens_per_s, peak_bytes, reserved_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        "tokens_per_s, peak_bytes, reserved_bytes, alike) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
         &statement, error));
     Status status = STATUS_OK;
-    for (int i = 0; i < result->candidate_count && status == STATUS_OK; i++) {
-        status = put_candidate(store, statement, request_id, &result->candidates[i], error);
+    int alike;
+    for (int i = 0; i < result->candidate_count && status == STATUS_OK; i += alike) {
+        const Candidate *first = &result->candidates[i];
+        for (alike = 1; i + alike < result->candidate_count && are_alike(first, first + alike); alike++) {
+        }
+        status = put_candidate(store, statement, request_id, first, alike, error);
     }
     sqlite3_finalize(statement);
     return status;

@@ -409,8 +409,19 @@ Test(store_faults, a_killed_writer_leaves_whole_results_only, .timeout = 300) {
     cr_assert_eq(query_int("SELECT count(*) FROM pragma_foreign_key_check"), 0);
     // a request that is there has all of its candidates
     cr_assert_eq(query_int("SELECT count(*) FROM requests r WHERE r.candidate_count <> "
-                           "(SELECT count(*) FROM candidates c WHERE c.request_id = r.id)"),
+                           "(SELECT sum(c.alike) FROM candidates c WHERE c.request_id = r.id)"),
                  0);
+}
+
+Test(store_faults, choices_rejected_for_one_reason_are_one_row_that_says_how_many) {
+    const char *const words[] = {"ndtune", "--world", "1000", "--model", "7b", "--db", path, NULL};
+    ProgramRun run = program_run(words, NULL, 60);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+    cr_assert_eq(query_int("SELECT sum(alike) FROM candidates"), query_int("SELECT candidate_count FROM requests"));
+    cr_assert_lt(10 * query_int("SELECT count(*) FROM candidates"), query_int("SELECT candidate_count FROM requests"));
+    cr_assert_eq(query_int("SELECT count(*) FROM candidates WHERE alike > 1 AND state <> 'rejected'"), 0);
+    cr_assert_eq(query_int("SELECT count(DISTINCT shape) FROM candidates"), query_int("SELECT shapes FROM requests"));
 }
 
 Test(store_faults, after_a_kill_the_next_call_answers) {
