@@ -230,12 +230,14 @@ static void combine(const Runs *all, const Fit *fits, const double *weights, int
     drift->law.time_s = exp(drift->law.time_s);
 }
 
-// Returns the log of how likely it is before anything ran.
-static double law_at(int index, DriftLaw *law) {
+double drift_law(int index, DriftLaw *law) {
+    if (index >= LAWS) {
+        return 0;
+    }
     const Level *sd = &SDS[index % SD_COUNT], *time = &TIMES_S[index / SD_COUNT % TIME_COUNT],
                 *noise = &NOISES[index / SD_COUNT / TIME_COUNT];
     *law = (DriftLaw){.sd = sd->value, .time_s = time->value, .noise_sd = noise->value};
-    return log(sd->weight * time->weight * noise->weight);
+    return sd->weight * time->weight * noise->weight;
 }
 
 static int likeliest(const Fit *fits) {
@@ -261,9 +263,9 @@ static void weigh(const Fit *fits, double *weights) {
 static Status fit_all(const Runs *all, Arena *arena, Fit fits[LAWS], Error *error) {
     for (int i = 0; i < LAWS; i++) {
         DriftLaw law;
-        const double before = law_at(i, &law);
+        const double before = drift_law(i, &law);
         TRY(fit_under(&law, all, arena, &fits[i], error));
-        fits[i].log_likelihood += before;
+        fits[i].log_likelihood += log(before);
     }
     return STATUS_OK;
 }

@@ -24,6 +24,9 @@ typedef struct DriftLaw {
     double noise_sd;    // of a run beside it
 } DriftLaw;
 
+// What may be before anything ran: the laws of a grid, from 0 on; returns how probable each is, 0 after the last.
+double drift_law(int index, DriftLaw *law);
+
 typedef struct Drift {
     int shapes;
     DriftLaw law;              // the middle of what is believed
