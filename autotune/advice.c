@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autotune/best.h"
 #include "autotune/prune.h"
 #include "sim/frameworks/target_choices.h"
 
@@ -53,18 +54,32 @@ static Status try_change(Adviser *adviser, AdviceKind kind, TrainPlan plan, cons
     return STATUS_OK;
 }
 
-// Those that the target has a switch for.
-static Status try_syncs(Adviser *adviser, Error *error) {
+static Status try_kernels(Adviser *adviser, Error *error) {
+    const TuneRequest *request = adviser->predictor.request;
+    const bool open = request->asked[PLAN_FUSED] == TUNE_ANY && target_has_choice(request->target, PLAN_FUSED);
+    for (int value = 0; open && value < FUSED_COUNT; value++) {
+        TrainPlan plan = adviser->report->own.plan;
+        plan.fused = (Fused)value;
+        if (target_offers(request->target, &plan, PLAN_FUSED, value)) {
+            TRY(try_change(adviser, ADVICE_KERNELS, plan,
+                           arena_format(adviser->arena, "kernels %s", fused_names[value]), error));
+        }
+    }
+    return STATUS_OK;
+}
+
+// The values of a field that stand beside the target's own (its value 0), where the target has a switch for them.
+static Status try_switch(Adviser *adviser, AdviceKind kind, PlanFieldId id, Error *error) {
     const TuneRequest *request = adviser->predictor.request;
     const TrainPlan *own = &adviser->report->own.plan;
-    const int now = target_told(request->target, own, PLAN_GRAD_SYNC);
-    for (int value = GRAD_SYNC_EACH; value < GRAD_SYNC_COUNT; value++) {
+    const int now = target_told(request->target, own, id);
+    for (int value = 1; value <= plan_fields[id].high; value++) {
         TrainPlan plan = *own;
-        plan.grad_sync = (GradSync)value;
-        if (value != now && plan_field_matters(own, PLAN_GRAD_SYNC) &&
-            target_has_choice(request->target, PLAN_GRAD_SYNC)) {
-            TRY(try_change(adviser, ADVICE_SYNC, plan,
-                           arena_format(adviser->arena, "gradient sync %s", grad_sync_names[value]), error));
+        plan_set(&plan, id, value);
+        if (value != now && plan_field_matters(own, id) && target_has_choice(request->target, id)) {
+            TRY(try_change(adviser, kind, plan,
+                           arena_format(adviser->arena, "%s %s", plan_fields[id].label, plan_fields[id].words[value]),
+                           error));
         }
     }
     return STATUS_OK;
@@ -184,7 +199,7 @@ static Status predict_own(Adviser *adviser, Error *error) {
 static void take_better(AdviceReport *report, Arena *arena) {
     const Advice *first = &report->changes[0];
     if (report->change_count == 0 || first->reason ||
-        (report->best && report->best->tokens_per_s >= first->prediction.tokens_per_s)) {
+        (report->best && !best_prefers(report->result->request, &first->prediction, report->best))) {
         return;
     }
     Prediction *best = ARENA_NEW(arena, Prediction);
@@ -197,7 +212,10 @@ static Status run(Adviser *adviser, Error *error) {
     TRY(predict_own(adviser, error));
     if (report->legal) {
         TRY(try_choices(adviser, error));
-        TRY(try_syncs(adviser, error));
+        TRY(try_kernels(adviser, error));
+        TRY(try_switch(adviser, ADVICE_SYNC, PLAN_GRAD_SYNC, error));
+        TRY(try_switch(adviser, ADVICE_OVERLAP, PLAN_REDUCE_OVERLAP, error));
+        TRY(try_switch(adviser, ADVICE_LOSS, PLAN_LOSS, error));
         TRY(try_micro_batches(adviser, error));
         TRY(try_meshes(adviser, error));
     }

@@ -15,6 +15,9 @@ typedef enum {
     ADVICE_ROTATE,
     ADVICE_ZERO,
     ADVICE_SYNC,
+    ADVICE_KERNELS,
+    ADVICE_OVERLAP,
+    ADVICE_LOSS,
     ADVICE_KIND_COUNT
 } AdviceKind;
 

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+#include "autotune/batch.h"
+#include "autotune/predict.h"
+#include "autotune/prune.h"
 #include "autotune/search.h"
 #include "autotune/space.h"
 #include "sim/analytic/analytic.h"
@@ -119,12 +122,61 @@ Status alternatives_that_fit(const TuneRequest *asked, Arena *arena, const char 
         TRY(try_way(&ways, &request, "--master-weights bf16", &fits, error));
         request.asked[PLAN_MASTER_WEIGHTS] = masters;
     }
-    const int64_t sequences = asked->global_batch > 0 ? asked->global_batch : space_default_batch(asked->seq);
+    const int64_t sequences = asked->global_batch > 0 ? asked->global_batch : batch_default(asked->seq);
     if (sequences > asked->world) {
+        request.batch_assumed = false;
         request.global_batch = asked->world;  // no accumulation, so no gradients kept between micro-batches
         TRY(try_way(&ways, &request, arena_format(arena, "--global-batch %d", asked->world), &fits, error));
     }
     return shorter_sequences(&ways, asked, error);
+}
+
+// The best plan with another number format, where that is legal and another plan.
+static Status try_format(const TuneResult *result, PlanFieldId id, int value, Arena *arena, FormatAlternative *format,
+                         bool *found, Error *error) {
+    const Prediction *best = &result->entries[0];
+    TuneRequest request = *result->request;
+    TrainPlan plan = best->plan;
+    Prediction prediction;
+    const char *reason = NULL;
+    *found = false;
+    request.asked[id] = value;
+    plan_set(&plan, id, value);
+    plan.fp8_recipe = target_default_fp8(request.target);
+    target_canonical(request.target, &plan);
+    const bool runs = plan.precision != DTYPE_FP8 || cost_supports(&request.cluster.accelerator, DTYPE_FP8);
+    if (plan_get(&best->plan, id) == value || !runs || prune(&request, &plan, NULL, arena, &reason)) {
+        return STATUS_OK;
+    }
+    TRY(predict_once(&request, NULL, &plan, arena, &prediction, error));
+    format->step = prediction.step_s / best->step_s - 1;
+    format->saved_bytes = best->memory.reserved_bytes - prediction.memory.reserved_bytes;
+    *found = true;
+    return STATUS_OK;
+}
+
+Status alternative_formats(const TuneResult *result, Arena *arena, FormatAlternative formats[ALTERNATIVE_FORMATS],
+                           int *count, Error *error) {
+    static const struct {
+        PlanFieldId id;
+        int value;
+        const char *words, *option;
+    } tried[ALTERNATIVE_FORMATS] = {
+        {PLAN_MASTER_WEIGHTS, true, "bf16 weights and states", "--master-weights bf16"},
+        {PLAN_PRECISION, DTYPE_FP8, "fp8", "--precision fp8"},
+    };
+    *count = 0;
+    if (result->entry_count == 0 || result->entries[0].plan.precision != DTYPE_BF16) {
+        return STATUS_OK;
+    }
+    for (int i = 0; i < ALTERNATIVE_FORMATS; i++) {
+        bool found;
+        FormatAlternative *format = &formats[*count];
+        *format = (FormatAlternative){.words = tried[i].words, .option = tried[i].option};
+        TRY(try_format(result, tried[i].id, tried[i].value, arena, format, &found, error));
+        *count += found;
+    }
+    return STATUS_OK;
 }
 
 static bool batch_was_in_the_way(const TuneResult *result) {
@@ -139,7 +191,8 @@ static bool batch_was_in_the_way(const TuneResult *result) {
 Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternative *alternative, Error *error) {
     const TuneRequest *asked = result->request;
     *alternative = (BatchAlternative){0};
-    if (asked->global_batch == 0 || asked->handicap_count > 0 || !batch_was_in_the_way(result)) {
+    if (asked->batch_assumed || asked->global_batch == 0 || asked->handicap_count > 0 ||
+        !batch_was_in_the_way(result)) {
         return STATUS_OK;
     }
     SearchBest as_asked;
@@ -160,6 +213,25 @@ Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternativ
                 .mesh = best.best.plan.mesh,
                 .gain = as_asked.feasible ? best.best.tokens_per_s / as_asked.best.tokens_per_s - 1 : 0};
         }
+    }
+    return STATUS_OK;
+}
+
+Status alternative_idle(const TuneResult *result, Arena *arena, IdleAlternative *alternative, Error *error) {
+    const TuneRequest *asked = result->request;
+    const int idle = asked->world % asked->cluster.node.accelerators;
+    *alternative = (IdleAlternative){0};
+    if (idle == 0 || idle == asked->world || asked->handicap_count > 0 || asked->objective == OBJECTIVE_MEMORY) {
+        return STATUS_OK;
+    }
+    TuneRequest request = *asked;
+    SearchBest best;
+    request.world -= idle;
+    TRY(best_of(&request, arena, &best, error));
+    const double now = result->entry_count > 0 ? result->entries[0].tokens_per_s : 0;
+    if (best.feasible && best.best.tokens_per_s > (1 + WORTH_SAYING) * now) {
+        *alternative = (IdleAlternative){
+            .idle = idle, .mesh = best.best.plan.mesh, .gain = now > 0 ? best.best.tokens_per_s / now - 1 : 0};
     }
     return STATUS_OK;
 }

@@ -11,6 +11,15 @@ enum { ALTERNATIVES_MOST = 6 };
 // ALTERNATIVES_MOST texts in the arena.
 Status alternatives_that_fit(const TuneRequest *request, Arena *arena, const char **ways, int *count, Error *error);
 
+// Of a world that fills its last node in part: the ranks to leave idle where the full nodes alone are faster; 0 = none.
+typedef struct IdleAlternative {
+    int idle;
+    Mesh mesh;    // of the best plan on the rest
+    double gain;  // its tokens per second over the best on all, minus one
+} IdleAlternative;
+
+Status alternative_idle(const TuneResult *result, Arena *arena, IdleAlternative *alternative, Error *error);
+
 // Of a search that left shapes out for the global batch.
 typedef struct BatchAlternative {
     int64_t global_batch;  // 0 = none is better
@@ -19,3 +28,14 @@ typedef struct BatchAlternative {
 } BatchAlternative;
 
 Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternative *alternative, Error *error);
+
+// What the best plan would come to with number formats that change somebody's training: never searched by itself.
+typedef struct FormatAlternative {
+    const char *words, *option;  // "bf16 weights and states", "--master-weights bf16"
+    double step;                 // its step time over the best plan's, minus one
+    double saved_bytes;          // of reserved memory
+} FormatAlternative;
+
+enum { ALTERNATIVE_FORMATS = 2 };
+Status alternative_formats(const TuneResult *result, Arena *arena, FormatAlternative formats[ALTERNATIVE_FORMATS],
+                           int *count, Error *error);

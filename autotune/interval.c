@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "autotune/evidence.h"
+
 static const double Z_80 = 1.2815515655446004;  // normal quantile of 0.9: an 80 % interval leaves 10 % on either side
 
 // ln(1/0.80) and ln(1.45) are Z_80 * s times 0.75 and 1.25 for s = 0.232: the asymmetry and the spread of -20/+45 %.
@@ -18,6 +20,10 @@ static const double UNVALIDATED_SPREAD = 0.232;
 // Of 48 published runs on more ranks than that a fifth take more than twice their time, of those below a fiftieth.
 enum { FAR_RANKS = 256 };
 static const double FAR_SPREAD = 0.25;
+
+// A guess: for each doubling beyond the largest world that was measured of the framework on this accelerator, as much
+// as the spread of chips of a well measured profile.
+static const double BEYOND_SPREAD = 0.05;
 
 // Judged: fits that left a source out erred by 11.3 % in the middle, those that left groups of a source out by 5.2 %
 // (accuracy-notes.md 0); half of that is the model's misfit, which is counted apart.
@@ -31,6 +37,10 @@ void interval_of(double step_s, const ClusterProfile *cluster, const Target *tar
     }
     if (ranks > FAR_RANKS) {
         spread = hypot(spread, FAR_SPREAD);
+    }
+    const Evidence evidence = evidence_of(target, cluster, ranks);
+    if (evidence.beyond) {
+        spread = hypot(spread, BEYOND_SPREAD * log2((double)ranks / evidence.here->largest_world));
     }
     interval_around(step_s, spread, low_s, high_s);
 }

@@ -150,9 +150,14 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
     prediction->hfu = peak > 0 ? tokens_per_gpu * hardware_flops / peak : 0;
 }
 
+// The store has no bytes of the host, and neither bubble nor memory by stage.
+static bool is_stored_whole(const TrainPlan *plan) {
+    return plan->offload == OFFLOAD_NONE && mesh_stages(&plan->mesh) == 1;
+}
+
 static bool find_cached(Predictor *predictor, Arena *arena, Prediction *prediction) {
     Prediction found = {0};
-    if (!predictor->cache.find || prediction->plan.offload != OFFLOAD_NONE ||  // the store has no bytes of the host
+    if (!predictor->cache.find || !is_stored_whole(&prediction->plan) ||
         !predictor->cache.find(predictor->cache.state, prediction->content_hash, arena, &found)) {
         return false;
     }
@@ -169,6 +174,11 @@ static Status memory_of(Predictor *predictor, const StepPrograms *programs, Aren
     TRY(memory_breakdown_stages(programs, &predictor->traces, &predictor->scratch, memory, error));
     memory->peak_phase = arena_text(arena, memory->peak_phase);
     memory->top_name = arena_text(arena, memory->top_name);
+    double *by_stage = ARENA_ARRAY(arena, double, memory->stages);
+    for (int stage = 0; stage < memory->stages; stage++) {
+        by_stage[stage] = memory->by_stage[stage];
+    }
+    memory->by_stage = by_stage;
     return STATUS_OK;
 }
 
@@ -203,6 +213,7 @@ static Status simulate(Predictor *predictor, const StepPrograms *programs, Predi
     prediction->compute_s = engine.compute_s;
     memcpy(prediction->exposed_s, engine.exposed_s, sizeof prediction->exposed_s);
     prediction->optimizer_s = engine.optimizer_s;
+    prediction->bubble_s = engine.bubble_s;
     prediction->overhead_s = engine.overhead_s;
     return STATUS_OK;
 }

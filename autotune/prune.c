@@ -4,7 +4,7 @@
 
 #include "autotune/prune.h"
 
-#include "autotune/space.h"
+#include "autotune/batch.h"
 #include "sim/base/text.h"
 
 static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
@@ -54,7 +54,7 @@ static const char *check_batch(const TuneRequest *request, const TrainPlan *plan
         arena, "a global batch of %lld sequences is not a multiple of %s%s = %lld; the nearest it could do is %lld",
         (long long)request->global_batch, mesh_axes_words(AXES_BATCH, arena),
         plan->micro_batch > 1 ? " x micro-batch" : "", (long long)unit,
-        (long long)space_nearest_multiple(request->global_batch, unit));
+        (long long)batch_nearest_multiple(request->global_batch, unit));
 }
 
 // Where the profile does not say what a host is, nothing is kept there.

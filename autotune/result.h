@@ -30,7 +30,8 @@ typedef enum {
     SHORTCUT_BEHIND,      // enough plans of the shape that the estimate puts before it were simulated
     SHORTCUT_FAR_SHAPES,  // the estimate puts enough shapes before it
     SHORTCUT_SLICE,       // a rule of prune.c: cut finer than an attention tile, also where the search is exhaustive
-    SHORTCUT_LATE_SYNC,   // the same plan that reduces its gradients once fits with room to spare
+    SHORTCUT_ROOM,        // the same plan that needs memory in place of time fits with room to spare
+    SHORTCUT_OUTDONE,     // another value of a choice is no slower and needs no more memory (target_outdoing)
     SHORTCUT_COUNT
 } SearchShortcut;
 
@@ -57,7 +58,8 @@ typedef struct TuneRequest {
     const Target *target;
     const Target *runner;  // who runs the target's program: our executor's row; NULL = the target itself
     int seq;
-    int64_t global_batch;         // sequences; 0 = each shape takes the multiple nearest to TUNE_DEFAULT_TOKENS
+    int64_t global_batch;         // sequences; 0 = of a search: one that all shapes can make (batch.c); of a plan: any
+    bool batch_assumed;           // the search settled on it
     int micro_batch;              // 0 = searched
     int asked[PLAN_FIELD_COUNT];  // a value of each other field of the plan, or TUNE_ANY
     bool any_order;               // of the axes over the ranks: searched among those that the target can run
@@ -75,6 +77,8 @@ typedef struct TuneRequest {
     int threads;                     // 0 = as many as there are processors; changes no result
     const char *const *assumptions;  // what nobody said, in words
     int assumption_count;
+    const char *const *defaults;  // the options among them, with the value taken: "--seq 4096"
+    int default_count;
 } TuneRequest;
 
 // What the request says of slow ranks, nodes and links; nothing when it says nothing.
@@ -86,7 +90,7 @@ typedef struct Prediction {
     TrainPlan plan;
     PredictionOrigin origin;  // who gave the times: the closed form or the engine
     double step_s, step_low_s, step_high_s;
-    double compute_s, exposed_s[AXIS_COUNT], optimizer_s, overhead_s;  // sum to step_s
+    double compute_s, exposed_s[AXIS_COUNT], optimizer_s, bubble_s, overhead_s;  // sum to step_s
     double tokens_per_s, model_flop_per_s_per_gpu, mfu, hfu;
     double recomputed_flop_per_token;  // that recomputation adds, in the convention of the model FLOPs
     MemoryBreakdown memory;
@@ -132,6 +136,10 @@ typedef struct TuneResult {
     int rejected_count;
     Candidate *candidates;  // every choice of every shape
     int candidate_count;
+    const char *best_reason;  // why entries[0] is the best, one sentence; NULL = nothing fits
+    const Prediction
+        *fastest_if_it_fits;  // a plan faster than the best that leaves too little memory free; NULL = none
+    const char *if_allowed;   // what other number formats would come to on the best, one line; NULL = not asked
     SearchCounts search;
 } TuneResult;
 

@@ -28,15 +28,21 @@ static double score(const ScalingPoint *point, Objective objective) {
 }
 
 void scaling_finish(ScalingCurve *curve, Objective objective) {
-    double first = 0;
+    const ScalingPoint *smallest = NULL;
     curve->best = -1;
+    for (int i = 0; i < curve->count; i++) {
+        const ScalingPoint *point = &curve->points[i];
+        if (point->feasible && (!smallest || point->request->world < smallest->request->world)) {
+            smallest = point;
+        }
+    }
+    const double first = smallest ? smallest->best.tokens_per_s / smallest->request->world : 0;
     for (int i = 0; i < curve->count; i++) {
         ScalingPoint *point = &curve->points[i];
         if (!point->feasible) {
             continue;
         }
         const double each = point->best.tokens_per_s / point->request->world;
-        first = first > 0 ? first : each;
         point->efficiency = first > 0 ? each / first : 0;
         if (curve->best < 0 || score(point, objective) > score(&curve->points[curve->best], objective)) {
             curve->best = i;

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <time.h>
 
+#include "autotune/batch.h"
+#include "autotune/best.h"
 #include "autotune/rank.h"
 #include "autotune/search_internal.h"
 #include "sim/base/text.h"
@@ -108,12 +110,16 @@ static Status run_stages(Search *search, Error *error) {
     TRY(search_settle(search, error));
     reject_the_rest(search);
     rank_entries(result->entries, result->entry_count, search->request->objective);
+    best_choose(result, search->arena);
     rank_mark_pareto(result->entries, result->entry_count);
+    for (int i = 0; i < result->entry_count; i++) {
+        search_warn_of_batch(search, &result->entries[i]);
+    }
     return STATUS_OK;
 }
 
 static void search_begin(Search *search, const PredictionCache *cache) {
-    const TuneRequest *request = search->request;
+    const TuneRequest *request = search->request = batch_settle(search->request, search->arena);
     TuneResult *result = search->result;
     *result = (TuneResult){.request = request};
     space_enumerate(request, search->arena, &search->space);

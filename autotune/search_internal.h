@@ -14,7 +14,7 @@ typedef struct SearchWorker {
     Arena arena;
     Predictor predictor;
     Analytic *analytic;
-    double best_tokens_per_s;  // of what it screened and seems to fit
+    double best_tokens_per_s[2];  // of what it screened and seems to fit: without room to spare, with it
     SearchCounts counts;
 } SearchWorker;
 
@@ -47,7 +47,7 @@ typedef struct Search {
     Candidate **order;     // by shape, most promising first
     int *first_of_shape;   // into space.candidates and into order; mesh_count + 1 entries
     int *shape_order;      // shapes by their best estimate
-    double best_estimate;  // tokens per second of the best that seems to fit
+    double best_estimate;  // tokens per second of the best that seems to fit with room, or else to fit
     Analytic *analytic;    // the caller's, for the only worker; NULL = each has its own
 } Search;
 
@@ -57,6 +57,9 @@ static inline bool search_takes(const TuneRequest *request, SearchShortcut short
 
 // Worth a full breakdown, which decides.
 bool search_seems_to_fit(const Search *search, const Candidate *candidate);
+
+// Takes note of the estimate of a candidate that fits.
+void search_note(const Search *search, SearchWorker *worker, const Candidate *candidate);
 
 // Prunes and estimates every candidate.
 Status search_screen(Search *search, Error *error);
@@ -73,6 +76,8 @@ void search_order(Search *search);
 
 // The exact best of each shape: fills result->entries and result->rejected.
 Status search_settle(Search *search, Error *error);
+
+void search_warn_of_batch(const Search *search, Prediction *entry);
 
 // Settles shapes by estimate, most promising first, until none of the rest can be the best; and the reference shape.
 Status search_settle_best(Search *search, const Mesh *reference, SearchBest *best, Error *error);

@@ -1,14 +1,17 @@
 // Who is looked at first: by the estimate, in the order of the objective.
 
-#include <math.h>
 #include <stdlib.h>
 
+#include "autotune/best.h"
 #include "autotune/search_internal.h"
 
-// Within a shape: what seems to fit, best first, then the rest by how little it lacks; pruned candidates last.
+// Within a shape: what seems to fit, with room before without, best first; then the rest by how little it lacks; pruned
+// candidates last.
+typedef enum { PROMISE_ROOMY, PROMISE_TIGHT, PROMISE_TOO_LARGE, PROMISE_PRUNED } PromiseClass;
+
 typedef struct Promise {
     Candidate *candidate;
-    int class;     // 0 seems to fit, 1 does not, 2 pruned
+    PromiseClass class;
     double score;  // more is better
 } Promise;
 
@@ -19,7 +22,7 @@ static int promise_compare(const void *a, const void *b) {
         return l->shape - r->shape;
     }
     if (left->class != right->class) {
-        return left->class - right->class;
+        return (int)left->class - (int)right->class;
     }
     if (left->score != right->score) {
         return left->score > right->score ? -1 : 1;
@@ -28,12 +31,16 @@ static int promise_compare(const void *a, const void *b) {
 }
 
 typedef struct ShapePromise {
+    PromiseClass class;
     double score;
     int shape;
 } ShapePromise;
 
 static int shape_compare(const void *a, const void *b) {
     const ShapePromise *left = a, *right = b;
+    if (left->class != right->class) {
+        return (int)left->class - (int)right->class;
+    }
     if (left->score != right->score) {
         return left->score > right->score ? -1 : 1;
     }
@@ -41,9 +48,14 @@ static int shape_compare(const void *a, const void *b) {
 }
 
 static Promise promise_of(const Search *search, Candidate *candidate) {
-    const bool by_memory = search->request->objective == OBJECTIVE_MEMORY;
-    const int class = candidate->state == CANDIDATE_REJECTED ? 2 : search_seems_to_fit(search, candidate) ? 0 : 1;
-    const bool by_speed = class == 0 && !by_memory;
+    const TuneRequest *request = search->request;
+    const bool by_memory = request->objective == OBJECTIVE_MEMORY;
+    const bool room = by_memory || best_leaves_room(request, candidate->reserved_bytes);
+    const PromiseClass class = candidate->state == CANDIDATE_REJECTED    ? PROMISE_PRUNED
+                               : !search_seems_to_fit(search, candidate) ? PROMISE_TOO_LARGE
+                               : room                                    ? PROMISE_ROOMY
+                                                                         : PROMISE_TIGHT;
+    const bool by_speed = class <= PROMISE_TIGHT && !by_memory;
     return (Promise){candidate, class, by_speed ? candidate->tokens_per_s : -candidate->reserved_bytes};
 }
 
@@ -61,7 +73,9 @@ void search_order(Search *search) {
     ShapePromise *ranked = ARENA_ARRAY(search->arena, ShapePromise, shapes);
     for (int shape = 0; shape < shapes; shape++) {
         const Promise *best = &promises[search->first_of_shape[shape]];
-        ranked[shape] = (ShapePromise){best->class == 0 ? best->score : -INFINITY, shape};
+        const bool fits = best->class <= PROMISE_TIGHT;
+        ranked[shape] =
+            fits ? (ShapePromise){best->class, best->score, shape} : (ShapePromise){PROMISE_TOO_LARGE, 0, shape};
     }
     qsort(ranked, (size_t)shapes, sizeof *ranked, shape_compare);
     search->shape_order = ARENA_ARRAY(search->arena, int, shapes);

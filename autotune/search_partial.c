@@ -6,11 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "autotune/best.h"
 #include "autotune/search_internal.h"
 #include "autotune/space.h"
 #include "sim/frameworks/target_choices.h"
-
-static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (DESIGN section 13)
 
 static PlanFieldId counted_field(const Target *target) {
     return target_fits(target, PLAN_RECOMPUTE_LAYERS) ? PLAN_RECOMPUTE_LAYERS : PLAN_RECOMPUTE_EVERY;
@@ -18,12 +17,6 @@ static PlanFieldId counted_field(const Target *target) {
 
 static bool is_open(const TuneRequest *request) {
     return space_fits(request, counted_field(request->target));
-}
-
-// All of a limit that somebody gave.
-static double usable_bytes(const TuneRequest *request) {
-    const bool given = request->memory_limit_bytes != request->cluster.accelerator.memory_bytes;
-    return request->memory_limit_bytes * (given ? 1 : CLOSE_TO_LIMIT);
 }
 
 static bool same_but_recompute(const TrainPlan *a, const TrainPlan *b) {
@@ -106,7 +99,7 @@ static double between(double all, double none, double kept) {
 static Status fit_layers(const Search *search, SearchWorker *worker, const Candidate *full, PartialPlan *made,
                          bool *found, Error *error) {
     const TuneRequest *request = search->request;
-    const double usable = usable_bytes(request), share = step_share(search, full->shape, &full->plan);
+    const double usable = best_usable_bytes(request), share = step_share(search, full->shape, &full->plan);
     const int layers = request->model.layers;
     *found = false;
     if (share <= 0 || full->reserved_bytes >= usable) {
@@ -165,7 +158,7 @@ Status search_partial_shape(const Search *search, SearchWorker *worker, int shap
         }
         if (found) {
             worker->counts.estimated++;
-            worker->best_tokens_per_s = fmax(worker->best_tokens_per_s, made.candidate.tokens_per_s);
+            search_note(search, worker, &made.candidate);
             keep_best(&search->partial[shape * PARTIAL_PER_SHAPE], &search->partial_count[shape], made);
         }
     }

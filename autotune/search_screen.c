@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "autotune/best.h"
 #include "autotune/prune.h"
 #include "autotune/search_internal.h"
 #include "sim/base/text.h"
@@ -60,40 +61,78 @@ static void reject_larger(SearchWorker *worker, Candidate *candidate, const Cand
     worker->counts.pruned++;
 }
 
-// Reducing once moves the least, and what it needs is memory: where that is there, reducing on each micro-step is at
-// best as fast. tests/property/autotune says by how much this errs.
 static const double WITH_ROOM = 0.85;  // of the limit; above it an allocator begins to retry
 
-static bool reduces_once(const Search *search, const TrainPlan *plan) {
-    return target_grad_sync(search->request->target, plan) == GRAD_SYNC_LAST;
+static bool reduces_once(const Target *target, const TrainPlan *plan) {
+    return target_grad_sync(target, plan) == GRAD_SYNC_LAST;
 }
 
-// The candidate before it that reduces once and is the same but for the rank order, if that fits with room; NULL. Takes
-// note of those that reduce once.
-static const Candidate *late_with_room(const Search *search, SearchWorker *worker, ByChoices *late,
-                                       const Candidate *candidate) {
+static bool keeps_logits(const Target *target, const TrainPlan *plan) {
+    return target_loss(target, plan) == LOSS_WHOLE;
+}
+
+// Choices of which one value needs memory and nothing else: reducing once moves the least, a whole loss has the fewest
+// and largest products. Where the memory is there, the other values are at best as fast. tests/property/autotune says
+// by how much this errs.
+typedef struct Spender {
+    PlanFieldId id;
+    bool (*spends)(const Target *target, const TrainPlan *plan);
+    const char *rule, *reason;  // no rule of prune.c: it could run
+} Spender;
+
+enum { SPENDERS = 2 };
+static const Spender spenders[SPENDERS] = {
+    {PLAN_GRAD_SYNC, reduces_once, "sync",
+     "gradients that are reduced once, with the last micro-step, fit with room to spare"},
+    {PLAN_LOSS, keeps_logits, "loss", "the logits of all tokens fit with room to spare"},
+};
+
+// The candidate before it that spends and is the same but for the rank order, if that fits with room. Takes note of
+// those that spend.
+static bool fits_spending(const Search *search, SearchWorker *worker, const Spender *spender, ByChoices *known,
+                          const Candidate *candidate) {
     const TrainPlan *plan = &candidate->plan;
-    const bool matters = plan_field_matters(plan, PLAN_GRAD_SYNC) && search->request->objective != OBJECTIVE_MEMORY;
-    if (!matters || !search_takes(search->request, SHORTCUT_LATE_SYNC)) {
-        return NULL;
+    if (!plan_field_matters(plan, spender->id)) {
+        return false;
     }
-    const Candidate **same = slot_of(worker, late, plan, PLAN_BIT(PLAN_GRAD_SYNC));
-    if (reduces_once(search, plan)) {
+    const Candidate **same = slot_of(worker, known, plan, PLAN_BIT(spender->id));
+    if (spender->spends(search->request->target, plan)) {
         *same = candidate;
+        return false;
+    }
+    return *same && (*same)->state == CANDIDATE_ESTIMATED && (*same)->plan.micro_batch == plan->micro_batch &&
+           (*same)->reserved_bytes <= WITH_ROOM * search->request->memory_limit_bytes;
+}
+
+// The choice by which the candidate saves memory that is there; NULL.
+static const Spender *spared(const Search *search, SearchWorker *worker, ByChoices known[SPENDERS],
+                             const Candidate *candidate) {
+    const Spender *found = NULL;
+    if (search->request->objective == OBJECTIVE_MEMORY || !search_takes(search->request, SHORTCUT_ROOM)) {
         return NULL;
     }
-    const bool found = *same && (*same)->state == CANDIDATE_ESTIMATED &&
-                       (*same)->plan.micro_batch == plan->micro_batch &&
-                       (*same)->reserved_bytes <= WITH_ROOM * search->request->memory_limit_bytes;
-    return found ? *same : NULL;
+    for (int i = 0; i < SPENDERS; i++) {
+        if (target_has_choice(search->request->target, spenders[i].id) &&
+            fits_spending(search, worker, &spenders[i], &known[i], candidate)) {
+            found = &spenders[i];
+        }
+    }
+    return found;
 }
 
 // It may have been estimated, as the thriftiest choice.
-static void reject_earlier(SearchWorker *worker, Candidate *candidate) {
+static void reject_sparing(SearchWorker *worker, Candidate *candidate, const Spender *spender) {
     candidate->state = CANDIDATE_REJECTED;
-    candidate->rule = "sync";  // no rule of prune.c: it could run
-    candidate->reason = "gradients that are reduced once, with the last micro-step, fit with room to spare";
+    candidate->rule = spender->rule;
+    candidate->reason = spender->reason;
     worker->counts.pruned++;
+}
+
+void search_note(const Search *search, SearchWorker *worker, const Candidate *candidate) {
+    if (candidate->reserved_bytes <= search->request->memory_limit_bytes) {
+        double *best = &worker->best_tokens_per_s[best_leaves_room(search->request, candidate->reserved_bytes)];
+        *best = fmax(*best, candidate->tokens_per_s);
+    }
 }
 
 static Status estimate_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
@@ -105,9 +144,7 @@ static Status estimate_candidate(const Search *search, SearchWorker *worker, Can
     candidate->tokens_per_s = (double)plan_tokens_per_step(&candidate->plan) / estimate->step_s;
     candidate->peak_bytes = estimate->peak_bytes;
     candidate->reserved_bytes = estimate->reserved_bytes;
-    if (candidate->reserved_bytes <= search->request->memory_limit_bytes) {
-        worker->best_tokens_per_s = fmax(worker->best_tokens_per_s, candidate->tokens_per_s);
-    }
+    search_note(search, worker, candidate);
     return STATUS_OK;
 }
 
@@ -122,7 +159,7 @@ static bool is_thriftiest(const TrainPlan *plan) {
 // without accumulation. *far: those that are over memory by far.
 static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape, ByChoices *far, Error *error) {
     int smallest[ACCUMULATIONS] = {0};
-    ByChoices looked = {0}, late = {0};
+    ByChoices looked = {0}, spending[SPENDERS] = {0};
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         const TrainPlan *plan = &candidate->plan;
@@ -132,7 +169,7 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
         const Candidate **looked_at = slot_of(worker, &looked, plan, THRIFT);
         if (*looked_at || plan->micro_batch != *micro_batch || !is_thriftiest(plan) ||
             prune(search->request, plan, NULL, &worker->arena, &reason) ||
-            late_with_room(search, worker, &late, candidate)) {
+            spared(search, worker, spending, candidate)) {
             continue;
         }
         *looked_at = candidate;  // other rank orders need as much
@@ -157,7 +194,7 @@ static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const C
 // Micro-batches of a shape come in rising order, so what follows one that is too large is not even estimated.
 static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
     ByChoices too_large = {0};  // the smallest micro-batch that was too large for memory
-    ByChoices far = {0}, late = {0};
+    ByChoices far = {0}, spending[SPENDERS] = {0};
     TRY(screen_thriftiest(search, worker, shape, &far, error));
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
@@ -168,8 +205,9 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             worker->counts.pruned++;
             continue;
         }
-        if (late_with_room(search, worker, &late, candidate)) {
-            reject_earlier(worker, candidate);
+        const Spender *spender = spared(search, worker, spending, candidate);
+        if (spender) {
+            reject_sparing(worker, candidate, spender);
             continue;
         }
         const Candidate *thriftiest = *slot_of(worker, &far, &candidate->plan, THRIFT);
@@ -254,8 +292,10 @@ Status search_screen(Search *search, Error *error) {
                                search->progress,     "screening shapes"};
     TRY(parallel_run(&work, error));
     search_partial_join(search);
-    for (int i = 0; i < search->worker_count; i++) {
-        search->best_estimate = fmax(search->best_estimate, search->workers[i].best_tokens_per_s);
+    for (int room = 1; room >= 0 && search->best_estimate == 0; room--) {
+        for (int i = 0; i < search->worker_count; i++) {
+            search->best_estimate = fmax(search->best_estimate, search->workers[i].best_tokens_per_s[room]);
+        }
     }
     return STATUS_OK;
 }

@@ -4,8 +4,9 @@
 
 #include <limits.h>
 
+#include "autotune/batch.h"
+#include "autotune/best.h"
 #include "autotune/prune.h"
-#include "autotune/rank.h"
 #include "autotune/search_internal.h"
 
 enum { BEST_PER_SHAPE = 2, SIMULATED_MAX = 200, HANDICAPPED_TWICE = 32 };
@@ -88,25 +89,38 @@ static int choices_to_simulate(const TuneRequest *request, int place) {
     return promising ? BEST_PER_SHAPE : 0;
 }
 
+// A choice that seems to leave no room, of a shape that has one that does, is looked at only where it would be faster.
+static bool is_worth_more(const Search *search, const Candidate *candidate, const Prediction *best) {
+    const TuneRequest *request = search->request;
+    return is_close(search, candidate) &&
+           (!best || best_leaves_room(request, candidate->reserved_bytes) ||
+            !best_leaves_room(request, best->memory.reserved_bytes) || candidate->tokens_per_s > best->tokens_per_s);
+}
+
 // The best choice of a shape that fits, or none.
 static Status settle_shape(const Search *search, SearchWorker *worker, int shape, int simulated, Prediction **best,
                            Error *error) {
-    int (*compare)(const void *, const void *) = rank_order(search->request->objective);
+    const TuneRequest *request = search->request;
     const bool with_engine = simulated > 0;
     const int enough = with_engine ? simulated : 1;
     int fitting = 0;
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = search->order[i];
-        if (candidate->state != CANDIDATE_ESTIMATED ||
-            (fitting >= enough && !(with_engine && is_close(search, candidate)))) {
+        if (candidate->state != CANDIDATE_ESTIMATED) {
             break;
         }
         const bool hopeful = search_seems_to_fit(search, candidate);
+        if (fitting >= enough && !(with_engine && is_worth_more(search, candidate, *best))) {
+            if (!hopeful) {
+                break;
+            }
+            continue;
+        }
         Prediction *prediction = ARENA_NEW(&worker->arena, Prediction);
         TRY(predict_fitting(search, worker, candidate, with_engine, prediction, error));
         if (prediction->fits) {
             fitting++;
-            if (!*best || compare(prediction, *best) < 0) {
+            if (!*best || best_prefers(request, prediction, *best)) {
                 *best = prediction;
             }
         } else if (!hopeful && search_takes(search->request, SHORTCUT_NEAREST)) {
@@ -137,10 +151,10 @@ static void add_rejection(Search *search, int shape) {
 }
 
 // The default batch is a wish: with many data ranks one sequence each is more.
-static void warn_of_batch(const Search *search, Prediction *entry) {
-    const int64_t wanted = space_default_batch(search->request->seq);
+void search_warn_of_batch(const Search *search, Prediction *entry) {
+    const int64_t wanted = batch_default(search->request->seq);
     const int64_t batch = plan_global_batch(&entry->plan);
-    if (search->request->global_batch > 0 || 2 * batch <= 3 * wanted) {
+    if (!search->request->batch_assumed || 2 * batch <= 3 * wanted) {
         return;
     }
     ASSERT(entry->warning_count < PREDICTION_MAX_WARNINGS);
@@ -172,7 +186,6 @@ Status search_settle(Search *search, Error *error) {
     result->rejected = ARENA_ARRAY(search->arena, Rejection, shapes);
     for (int i = 0; i < shapes; i++) {
         if (pieces.best[i]) {
-            warn_of_batch(search, pieces.best[i]);
             result->entries[result->entry_count++] = *pieces.best[i];
         } else {
             add_rejection(search, search->shape_order[i]);
@@ -182,18 +195,19 @@ Status search_settle(Search *search, Error *error) {
 }
 
 Status search_settle_best(Search *search, const Mesh *reference, SearchBest *best, Error *error) {
-    int (*compare)(const void *, const void *) = rank_order(search->request->objective);
+    const TuneRequest *request = search->request;
     for (int place = 0; place < search->space.mesh_count; place++) {
         const int shape = search->shape_order[place];
         const bool is_reference = mesh_same_shape(&search->space.meshes[shape], reference);
         const Candidate *first = search->order[search->first_of_shape[shape]];
-        const bool hopeless = best->feasible && first->tokens_per_s < best->best.tokens_per_s;
+        const bool hopeless = best->feasible && first->tokens_per_s < best->best.tokens_per_s &&
+                              best_leaves_room(request, best->best.memory.reserved_bytes);
         if (hopeless && !is_reference) {
             continue;
         }
         Prediction *found = NULL;
         TRY(settle_shape(search, &search->workers[0], shape, 0, &found, error));
-        if (found && (!best->feasible || compare(found, &best->best) < 0)) {
+        if (found && (!best->feasible || best_prefers(request, found, &best->best))) {
             best->best = *found;
             best->feasible = true;
         }

@@ -1,11 +1,10 @@
-// Enumerates candidates. Micro-batches are powers of two, and with a given global batch also the divisors of one
-// rank's share, up to SPACE_MAX_MICRO_BATCH. Given a global batch every candidate meets it exactly; else each (shape,
-// micro-batch) takes the nearest multiple. Not searched in this version: sharding stages
-// beside the target's usual one.
+// Enumerates candidates. Micro-batches are the divisors of one rank's share of the global batch, up to
+// SPACE_MAX_MICRO_BATCH. Not searched in this version: sharding stages beside the target's usual one.
 
 #include "autotune/space.h"
 
 #include "autotune/rank_orders.h"
+#include "autotune/search_internal.h"
 #include "sim/frameworks/target_choices.h"
 
 typedef struct SpaceBuilder {
@@ -15,17 +14,6 @@ typedef struct SpaceBuilder {
     size_t capacity;
     PlanFieldId order[PLAN_FIELD_COUNT];  // of the fields, slowest first
 } SpaceBuilder;
-
-int64_t space_nearest_multiple(int64_t wanted, int64_t unit) {
-    const int64_t below = wanted / unit * unit;
-    const int64_t nearest = wanted - below <= below + unit - wanted ? below : below + unit;
-    return nearest > 0 ? nearest : unit;
-}
-
-int64_t space_default_batch(int seq) {
-    const int64_t sequences = ((int64_t)TUNE_DEFAULT_TOKENS + seq / 2) / seq;
-    return sequences > 0 ? sequences : 1;
-}
 
 static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_alike) {
     Space *space = builder->space;
@@ -43,6 +31,13 @@ static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size
     space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape, .content_hash = identity};
 }
 
+// What an open search tries of a field beside the fields that are set.
+static bool tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
+    const int outdoing =
+        search_takes(request, SHORTCUT_OUTDONE) ? target_outdoing(request->target, plan, id) : PLAN_ANY;
+    return target_offers(request->target, plan, id, value) && (outdoing == PLAN_ANY || value == outdoing);
+}
+
 // The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices
 // that may come to the same plan.
 static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int place, size_t first_alike) {
@@ -58,7 +53,7 @@ static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int pl
     const int asked = request->asked[id];
     bool found = false;
     for (int value = plan_fields[id].low; value <= plan_fields[id].high; value++) {
-        if (asked != TUNE_ANY ? value == asked : target_offers(request->target, &plan, id, value)) {
+        if (asked != TUNE_ANY ? value == asked : tries(request, &plan, id, value)) {
             plan_set(&plan, id, value);
             add_choices(builder, shape, plan, place + 1, first_alike);
             found = true;
@@ -70,21 +65,10 @@ static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int pl
     }
 }
 
-static bool is_power_of_two(int value) {
-    return (value & (value - 1)) == 0;
-}
-
 // Accumulation steps for this micro-batch; 0 = the micro-batch is not a choice of this shape.
 static int accumulation(const TuneRequest *request, int64_t data_ranks, int micro_batch) {
     const int64_t unit = data_ranks * micro_batch;
-    if (request->global_batch > 0) {
-        return request->global_batch % unit == 0 ? (int)(request->global_batch / unit) : 0;
-    }
-    const int64_t wanted = space_default_batch(request->seq);
-    if (micro_batch > 1 && micro_batch != request->micro_batch && (!is_power_of_two(micro_batch) || unit > wanted)) {
-        return 0;
-    }
-    return (int)(space_nearest_multiple(wanted, unit) / unit);
+    return request->global_batch % unit == 0 ? (int)(request->global_batch / unit) : 0;
 }
 
 // Which layers are recomputed is open only where it is open whether any are.
@@ -116,17 +100,34 @@ void space_job(const TuneRequest *request, TrainPlan *plan) {
     }
 }
 
+// What is the same in all candidates of a shape.
+static void begin_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
+    *plan = (TrainPlan){.mesh = *mesh, .seq = request->seq};
+    space_job(request, plan);
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope == PLAN_OF_SHAPE && !plan_fields[id].searched) {
+            space_take(request, plan, (PlanFieldId)id);
+        }
+    }
+}
+
+void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
+    begin_plan(request, mesh, plan);
+    plan->micro_batch = request->micro_batch > 0 ? request->micro_batch : 1;
+    plan->grad_accum = 1;
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].searched) {
+            space_take(request, plan, (PlanFieldId)id);
+        }
+    }
+    target_canonical(request->target, plan);
+}
+
 static void add_shape(SpaceBuilder *builder, int shape) {
     const TuneRequest *request = builder->request;
     const size_t first = (size_t)builder->space->candidate_count;
-    TrainPlan plan = {.mesh = builder->space->meshes[shape]};
-    plan.seq = request->seq;
-    space_job(request, &plan);
-    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        if (plan_fields[id].scope == PLAN_OF_SHAPE && !plan_fields[id].searched) {
-            space_take(request, &plan, (PlanFieldId)id);
-        }
-    }
+    TrainPlan plan;
+    begin_plan(request, &builder->space->meshes[shape], &plan);
     int order_count;
     const AxisOrder *orders = rank_orders_find(request, &plan.mesh, builder->arena, &order_count);
     const int64_t data_ranks = mesh_group_size(&plan.mesh, AXES_BATCH);
@@ -148,12 +149,16 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     }
 }
 
-void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
+void space_meshes(const TuneRequest *request, Arena *arena, Space *space) {
     *space = (Space){0};
-    const AxisMask axes = AXES_FIRST | request->target->axes;
+    const AxisMask axes = (AXES_FIRST | request->target->axes) & ~AXES_STAGE;  // these have no quick estimate yet
     space->mesh_count = mesh_enumerate(request->world, axes, NULL, 0);
     space->meshes = ARENA_ARRAY(arena, Mesh, space->mesh_count);
     mesh_enumerate(request->world, axes, space->meshes, space->mesh_count);
+}
+
+void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
+    space_meshes(request, arena, space);
     static const PlanFieldId first[] = {PLAN_RECOMPUTE, PLAN_RESHARD, PLAN_CP_ROTATE};
     SpaceBuilder builder = {.request = request, .arena = arena, .space = space};
     plan_fields_from(first, sizeof first / sizeof first[0], builder.order);

@@ -18,11 +18,11 @@ typedef struct Space {
 // A shape that no batch arithmetic allows still gets one candidate, so that a rule can say why.
 void space_enumerate(const TuneRequest *request, Arena *arena, Space *space);
 
-// The global batch nearest to `wanted` that is a positive multiple of `unit`.
-int64_t space_nearest_multiple(int64_t wanted, int64_t unit);
+// The shapes alone.
+void space_meshes(const TuneRequest *request, Arena *arena, Space *space);
 
-// The sequences that a step should hold when no global batch is given.
-int64_t space_default_batch(int seq);
+// A shape with what was asked, else the target's usual choices: one sequence, or the micro-batch asked for, at a time.
+void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan);
 
 // Is the field's value found by what just fits in memory?
 bool space_fits(const TuneRequest *request, PlanFieldId id);

@@ -21,7 +21,13 @@ char *blame_sentence(const BlameReport *report, Arena *arena);
 // "all-reduce of 4.0 KiB (number 12 of mesh_tp; layer 3, forward, task 'attention sum')"
 char *blame_place(const Job *job, const VerdictPlace *place, Arena *arena);
 char *blame_ranks(const Job *job, const int *ranks, int count, Arena *arena);  // "rank 3 on node2", "ranks 0 to 3, 5"
-char *blame_group(const JobGroup *group, Arena *arena);                        // "mesh_tp of ranks 0, 1"
+char *blame_group(const JobGroup *group, Arena *arena);  // "mesh_tp of ranks 0, 1", "rank 0 to rank 1 in mesh_pp"
+
+char *blame_heading(const BlameReport *report, Arena *arena);  // "rank 3 skipped a collective"
+const char *blame_state(const BlameReport *report, int rank);  // "in", "after", "no dump"
+const char *blame_group_name(const JobGroup *group);           // "mesh_tp"
+bool blame_is_blamed(const BlameReport *report, int rank);
+bool blame_is_inside(const BlameReport *report, int rank, int group, int64_t seq);  // it stands there, and waits
 
 Status table_blame(const BlameReport *report, FILE *out, Error *error);
 Status json_blame(const BlameReport *report, FILE *out, Error *error);  // ndtune.blame/1

@@ -36,7 +36,18 @@ char *blame_ranks(const Job *job, const int *ranks, int count, Arena *arena) {
                               : arena_format(arena, "rank%s %s", count == 1 ? "" : "s", numbers(ranks, count, arena));
 }
 
+const char *blame_group_name(const JobGroup *group) {
+    return group->desc[0] ? group->desc : group->name;
+}
+
 char *blame_group(const JobGroup *group, Arena *arena) {
+    if (group->parent >= 0 && group->stages) {
+        return arena_format(arena, "stage %d (rank %d) to stage %d (rank %d) in %s", group->from_index, group->from,
+                            group->to_index, group->to, blame_group_name(group));
+    }
+    if (group->parent >= 0) {
+        return arena_format(arena, "rank %d to rank %d in %s", group->from, group->to, blame_group_name(group));
+    }
     int *ranks = ARENA_ARRAY(arena, int, group->count);
     for (int m = 0; m < group->count; m++) {
         ranks[m] = group->members[m].rank;
@@ -51,6 +62,36 @@ char *blame_place(const Job *job, const VerdictPlace *place, Arena *arena) {
     const char *layer = place->layer ? arena_format(arena, "; %s", place->layer) : "";
     return arena_format(arena, "%s%s (number %lld of %s%s)", dump_op_rows[place->op].words, bytes,
                         (long long)place->seq, blame_group(&job->groups[place->group], arena), layer);
+}
+
+bool blame_is_blamed(const BlameReport *report, int rank) {
+    bool is = false;
+    for (int i = 0; i < report->verdict->rank_count; i++) {
+        is |= report->verdict->ranks[i] == rank;
+    }
+    return is;
+}
+
+bool blame_is_inside(const BlameReport *report, int rank, int group, int64_t seq) {
+    const VerdictPlace *place = &report->verdict->stands[rank];
+    return place->inside && place->group == group && place->seq == seq;
+}
+
+const char *blame_state(const BlameReport *report, int rank) {
+    const VerdictPlace *place = &report->verdict->stands[rank];
+    return !report->job->ranks[rank].dump ? "no dump"
+           : place->group < 0             ? "nothing recorded"
+           : place->inside                ? "in"
+                                          : "after";
+}
+
+char *blame_heading(const BlameReport *report, Arena *arena) {
+    const Verdict *verdict = report->verdict;
+    const char *words = verdict->guilty_unknown ? "do not agree" : verdict_kinds[verdict->kind].words;
+    return arena_format(arena, "%s%s%s",
+                        verdict->rank_count > 0 ? blame_ranks(report->job, verdict->ranks, verdict->rank_count, arena)
+                                                : "",
+                        verdict->rank_count > 0 ? " " : "", words);
 }
 
 static const char *seconds(double waited_s, Arena *arena) {

@@ -18,7 +18,7 @@ enum {
 static double time_of(const Prediction *prediction, int index) {
     double terms[EXPLAIN_TIME_TERMS] = {[TERM_COMPUTE] = prediction->compute_s,
                                         [TERM_OPTIMIZER] = prediction->optimizer_s,
-                                        [TERM_OVERHEAD] = prediction->overhead_s,
+                                        [TERM_OVERHEAD] = prediction->overhead_s + prediction->bubble_s,
                                         [TERM_STEP] = prediction->step_s};
     memcpy(&terms[TERM_EXPOSED], prediction->exposed_s, sizeof prediction->exposed_s);
     return terms[index] * MILLION / (double)plan_tokens_per_step(&prediction->plan);

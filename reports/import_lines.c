@@ -15,8 +15,9 @@ static json_t *known_gain(const ImportReport *report, double gain) {
 }
 
 static json_t *change_object(const ImportReport *report, const Advice *change) {
-    static const char *const kinds[ADVICE_KIND_COUNT] = {"mesh",      "micro_batch", "reshard",  "recompute",
-                                                         "cp_rotate", "zero",        "grad_sync"};
+    static const char *const kinds[ADVICE_KIND_COUNT] = {"mesh",           "micro_batch", "reshard",   "recompute",
+                                                         "cp_rotate",      "zero",        "grad_sync", "fused",
+                                                         "reduce_overlap", "loss_form"};
     const Prediction *prediction = &change->prediction;
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:b, s:s?, s:f, s:f, s:o, s:f}", "kind", kinds[change->kind], "change",
@@ -62,8 +63,7 @@ Status json_import(const ImportReport *report, FILE *out, Error *error) {
         json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:b, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "schema",
                   "ndtune.explain-from/1", "file", import->path, "format", import->format->name, "flavour",
                   import->flavour, "request", json_request(report->request), "refusal", import->refusal,
-                  "refusal_is_ours", import->refusal_is_ours, "own",
-                  own_object(report), "best",
+                  "refusal_is_ours", import->refusal_is_ours, "own", own_object(report), "best",
                   advice->best ? json_prediction_object(report->request, advice->best, true, NULL) : json_null(),
                   "no_best", report->no_best, "gain", advice->best ? known_gain(report, advice->gain) : json_null(),
                   "seconds_per_million_tokens", term_list(report, EXPLAIN_TIME_TERMS, explain_time_term),

@@ -32,12 +32,12 @@ json_t *json_request(const TuneRequest *request) {
     for (int i = 0; i < request->assumption_count; i++) {
         json_array_append_new(assumptions, json_string(request->assumptions[i]));
     }
-    json_t *object =
-        json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o}", "command", request->command, "world",
-                  request->world, "model", request->model.name, "model_asked", request->model_asked, "cluster",
-                  request->cluster.name, "target", request->target->name, "target_version", request->target->version,
-                  "seq", request->seq, "global_batch", int_or_null(request->global_batch > 0, request->global_batch),
-                  "micro_batch", int_or_null(request->micro_batch > 0, request->micro_batch));
+    json_t *object = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o}", "command", request->command,
+                               "world", request->world, "model", request->model.name, "model_asked",
+                               request->model_asked, "cluster", request->cluster.name, "target", request->target->name,
+                               "target_version", request->target->version, "seq", request->seq, "global_batch",
+                               int_or_null(request->global_batch > 0 && !request->batch_assumed, request->global_batch),
+                               "micro_batch", int_or_null(request->micro_batch > 0, request->micro_batch));
     if (!object) {
         json_decref(assumptions);
         return NULL;
@@ -75,6 +75,12 @@ static json_t *baseline_object(const TuneResult *result) {
                      entry ? json_real(100 * baseline.gain) : json_null());
 }
 
+// A plan that is faster than the best and leaves too little memory free.
+static json_t *fastest_object(const TuneResult *result) {
+    const Prediction *fastest = result->fastest_if_it_fits;
+    return fastest ? json_prediction_object(result->request, fastest, true, NULL) : json_null();
+}
+
 static json_t *search_object(const SearchCounts *search) {
     return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f}", "shapes", search->shapes, "candidates", search->candidates,
                      "pruned", search->pruned, "estimated", search->estimated, "simulated", search->simulated, "cached",
@@ -94,9 +100,11 @@ Status json_plan(const TuneResult *result, FILE *out, Error *error) {
                                                   "plan", json_train_plan(result->request->target, &rejection->plan),
                                                   "rule", rejection->rule, "reason", rejection->reason));
     }
-    return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.plan/1", "request",
+    return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:o}", "schema", "ndtune.plan/1", "request",
                                 json_request(result->request), "entries", entries, "rejected", rejected, "baseline",
-                                baseline_object(result), "search", search_object(&result->search)),
+                                baseline_object(result), "search", search_object(&result->search), "global_batch",
+                                (json_int_t)result->request->global_batch, "best_reason", result->best_reason,
+                                "fastest_if_it_fits", fastest_object(result)),
                       out, error);
 }
 

@@ -19,18 +19,29 @@ static json_t *place_object(const Job *job, const VerdictPlace *place) {
     if (place->group < 0) {
         return json_null();
     }
-    return json_pack("{s:s, s:o, s:I, s:I, s:o, s:s, s:I, s:b, s:o, s:o, s:o}", "collective",
+    const JobGroup *group = &job->groups[place->group];
+    const bool message = group->parent >= 0;
+    return json_pack("{s:s, s:o, s:I, s:I, s:o, s:s, s:o, s:o, s:I, s:b, s:o, s:o, s:o}", "collective",
                      dump_op_rows[place->op].words, "bytes", json_known(place->bytes >= 0, (double)place->bytes),
                      "elements_in", (json_int_t)place->in, "elements_out", (json_int_t)place->out, "dtype",
-                     place->dtype[0] ? json_string(place->dtype) : json_null(), "group", job->groups[place->group].name,
-                     "number", (json_int_t)place->seq, "inside", place->inside, "waited_s",
-                     json_known(place->waited_s >= 0, place->waited_s), "layer", text_or_null(place->layer), "caller",
-                     text_or_null(place->caller));
+                     place->dtype[0] ? json_string(place->dtype) : json_null(), "group", group->name, "from",
+                     message ? json_integer(group->from) : json_null(), "to",
+                     message ? json_integer(group->to) : json_null(), "number", (json_int_t)place->seq, "inside",
+                     place->inside, "waited_s", json_known(place->waited_s >= 0, place->waited_s), "layer",
+                     text_or_null(place->layer), "caller", text_or_null(place->caller));
+}
+
+static json_t *awaited_array(const BlameReport *report) {
+    json_t *array = json_array();
+    for (int i = 0; i < report->verdict->awaited_count; i++) {
+        json_array_append_new(array, place_object(report->job, &report->verdict->awaited[i]));
+    }
+    return array;
 }
 
 static json_t *groups_array(const Job *job) {
     json_t *array = json_array();
-    for (int g = 0; g < job->group_count; g++) {
+    for (int g = 0; g < job->process_groups; g++) {
         const JobGroup *group = &job->groups[g];
         json_t *ranks = json_array();
         for (int m = 0; m < group->count; m++) {
@@ -69,13 +80,13 @@ Status json_blame(const BlameReport *report, FILE *out, Error *error) {
                                                   report->matched, "compared", report->compared)
                                       : json_null();
     json_t *root = json_pack(
-        "{s:s, s:s, s:i, s:i, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema",
+        "{s:s, s:s, s:i, s:i, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema",
         "ndtune.blame/1", "folder", job->folder, "world", job->world, "dumps", job->dump_count, "verdict",
         verdict_kinds[verdict->kind].name, "sentence", blame_sentence(report, &arena), "ranks",
         ranks_array(verdict->ranks, verdict->rank_count), "certain", !verdict->guilty_unknown, "did",
         place_object(job, &verdict->did), "due", place_object(job, &verdict->due), "waiting",
         ranks_array(verdict->waiting, verdict->waiting_count), "held_up",
-        ranks_array(verdict->held, verdict->held_count), "excess",
+        ranks_array(verdict->held, verdict->held_count), "awaited_in", awaited_array(report), "excess",
         json_known(verdict->kind == VERDICT_SLOW, verdict->excess), "program", program, "stands", stands_array(report),
         "groups", groups_array(job), "unknown", sentences(verdict->unknown, verdict->unknown_count), "left_out",
         sentences(job->notes, job->note_count));

@@ -2,6 +2,7 @@
 // sum to step_time_s up to rounding of the last digits. What is unknown is null, never 0.
 
 #include "reports/json_objects.h"
+#include "autotune/evidence.h"
 
 #include <math.h>
 
@@ -93,6 +94,18 @@ json_t *json_profile(const ClusterProfile *profile, int world) {
     return object;
 }
 
+// What each stage reserves; without a pipeline the one number.
+static json_t *by_stage(const MemoryBreakdown *memory) {
+    json_t *list = json_array();
+    for (int stage = 0; stage < memory->stages; stage++) {
+        json_array_append_new(list, bytes(memory->by_stage[stage]));
+    }
+    if (memory->stages == 0) {
+        json_array_append_new(list, bytes(memory->reserved_bytes));
+    }
+    return list;
+}
+
 static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, bool known) {
     json_t *object = json_object();
     MemoryTerm terms[MEMORY_TERMS];
@@ -105,6 +118,8 @@ static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, 
     json_object_set_new(object, "reserved_bytes", known ? bytes(memory->reserved_bytes) : json_null());
     json_object_set_new(object, "host_bytes", known ? bytes(memory->host_bytes) : json_null());
     json_object_set_new(object, "limit_bytes", bytes(limit_bytes));
+    json_object_set_new(object, "stage", known ? json_integer(memory->stage) : json_null());
+    json_object_set_new(object, "by_stage", known ? by_stage(memory) : json_null());
     for (int i = 0; i < MEMORY_TERMS; i++) {
         json_object_set_new(object, terms[i].key, known ? bytes(terms[i].bytes) : json_null());
     }
@@ -116,9 +131,10 @@ static json_t *time_object(const Prediction *prediction, bool known) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         json_object_set_new(exposed, axis_names[axis], number_or_null(known, prediction->exposed_s[axis]));
     }
-    return json_pack("{s:o, s:o, s:o, s:o}", "compute_s", number_or_null(known, prediction->compute_s),
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "compute_s", number_or_null(known, prediction->compute_s),
                      "exposed_communication_s", exposed, "optimizer_s", number_or_null(known, prediction->optimizer_s),
-                     "overhead_s", number_or_null(known, prediction->overhead_s));
+                     "bubble_s", number_or_null(known, prediction->bubble_s), "overhead_s",
+                     number_or_null(known, prediction->overhead_s));
 }
 
 static json_t *cost_object(const TuneRequest *request, const Prediction *prediction, bool known) {
@@ -154,6 +170,17 @@ static void set_speed(json_t *object, const Prediction *prediction, bool known) 
     }
 }
 
+// Of this framework on this accelerator.
+static json_t *evidence_object(const TuneRequest *request, int world) {
+    const Evidence evidence = evidence_of(request->target, &request->cluster, world);
+    const MeasuredChip *here = evidence.here;
+    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:b}", "accelerator", request->cluster.accelerator.name,
+                     "framework_runs", evidence.runs, "runs", here ? here->runs : 0, "largest_world",
+                     here ? json_integer(here->largest_world) : json_null(), "median_abs_error",
+                     here ? json_real(here->error) : json_null(), "median_bias",
+                     here ? json_real(here->bias) : json_null(), "beyond", evidence.beyond);
+}
+
 json_t *json_prediction_object(const TuneRequest *request, const Prediction *prediction, bool legal,
                                const char *reason) {
     static const char *const origins[ORIGIN_COUNT] = {"estimate", "engine"};
@@ -176,6 +203,7 @@ json_t *json_prediction_object(const TuneRequest *request, const Prediction *pre
     if (!object) {
         return NULL;
     }
+    json_object_set_new(object, "evidence_here", evidence_object(request, mesh_world(&prediction->plan.mesh)));
     set_speed(object, prediction, known);
     json_object_set_new(object, "memory", memory_object(&prediction->memory, request->memory_limit_bytes, legal));
     json_object_set_new(object, "time", time_object(prediction, known));

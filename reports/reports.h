@@ -13,7 +13,7 @@
 #include "autotune/scaling.h"
 #include "sim/base/error.h"
 
-enum { TABLE_DEFAULT_ROWS = 10 };
+enum { TABLE_DEFAULT_ROWS = 10, ANSWER_ROWS_THAT_FIT = -1 };
 
 typedef struct PredictionReport {
     const TuneRequest *request;
@@ -23,11 +23,15 @@ typedef struct PredictionReport {
     const Diagnosis *diagnosis;  // of a measured step time; NULL
 } PredictionReport;
 
-// rows: how many shapes to show; 0 shows all, and every rejected shape with its reason.
+// In 80 columns; rows: how many shapes to show, 0 all, or as many as fit on one screen.
+void table_answer(const TuneResult *result, int rows, FILE *out);
+// With everything else that was found; 0 rows also show every rejected shape with its reason.
 Status table_plan(const TuneResult *result, int rows, FILE *out, Error *error);
 Status table_diagnosis(const Diagnosis *diagnosis, FILE *out, Error *error);
 Status table_prediction(const PredictionReport *report, FILE *out, Error *error);
 Status table_run(const RunRecord *run, FILE *out, Error *error);
+// What sharding, tensor and context parallelism did in the recorded step, in plain words.
+void table_run_story(const RunRecord *run, FILE *out);
 Status table_explanation(const Explanation *explanation, FILE *out, Error *error);
 // Time and memory of best and runner_up, term by term, under these names.
 Status table_comparison(const Explanation *explanation, const char *const names[2], FILE *out, Error *error);

@@ -1,5 +1,5 @@
-// The table of `ndtune plan`: the best shapes, then what a reader needs to trust or doubt them: the batch arithmetic,
-// the network, every rejected shape accounted for, the search, and what was assumed.
+// The table of `ndtune plan --verbose`: the best shapes, then what a reader needs to trust or doubt them: the batch
+// arithmetic, the network, every rejected shape accounted for, the search, and what was assumed.
 
 #include <math.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void add_entry(Grid *grid, const TuneRequest *request, int place, const P
     grid_cell(grid, "%s", entry->plan.zero == 3 ? reshard_names[entry->plan.reshard] : "-");
     grid_cell(grid, "%s", entry->plan.mesh.size[AXIS_CP] > 1 ? cp_rotate_names[entry->plan.cp_rotate] : "-");
     if (besides) {
-        grid_cell(grid, "%s", words_choices(&entry->plan, text));
+        grid_cell(grid, "%s", words_choices(request->target, &entry->plan, text));
     }
     grid_cell(grid, "%s", words_interval(entry, text));
     grid_cell(grid, "%s", text_count(tokens, entry->tokens_per_s));
@@ -46,7 +46,7 @@ static bool any_choices(const TuneResult *result, int shown) {
     char text[WORDS_BYTES];
     bool any = false;
     for (int i = 0; i < shown; i++) {
-        any = any || words_choices(&result->entries[i].plan, text)[0];
+        any = any || words_choices(result->request->target, &result->entries[i].plan, text)[0];
     }
     return any;
 }
@@ -92,21 +92,11 @@ static void print_verdict(const TuneResult *result, FILE *out) {
     char mesh[WORDS_BYTES];
     fprintf(out, "\n%sBest: %s%s", colour(out, COLOUR_GOOD), words_mesh_options(&best->plan.mesh, mesh),
             colour(out, COLOUR_END));
-    if (result->request->objective == OBJECTIVE_MEMORY) {
-        fprintf(out, ", the least memory");
-    } else if (result->entry_count > 1) {
-        const double lead = best->tokens_per_s / result->entries[1].tokens_per_s - 1;
-        if (lead < 0.0005) {
-            fprintf(out, ", level with the next shape");
-        } else {
-            fprintf(out, ", %.1f %% faster than the next shape", 100 * lead);
-        }
-    }
-    fprintf(out, " (evidence: %s%s)\n", result->request->target->evidence,
+    fprintf(out, ", %s (evidence: %s%s)\n", result->best_reason, result->request->target->evidence,
             best->origin == ORIGIN_ESTIMATE ? ", estimated, not simulated" : "");
     char close[WORDS_BYTES];
     if (*words_close_shapes(result, close)) {
-        fprintf(out, "  %s: measure before choosing among them\n", close);
+        fprintf(out, "  %s: measure them\n", close);
     }
 }
 

@@ -6,22 +6,6 @@
 #include "reports/grid.h"
 #include "sim/base/text.h"
 
-static bool blamed(const Verdict *verdict, int rank) {
-    bool is = false;
-    for (int i = 0; i < verdict->rank_count; i++) {
-        is |= verdict->ranks[i] == rank;
-    }
-    return is;
-}
-
-static const char *state_of(const BlameReport *report, int rank) {
-    const VerdictPlace *place = &report->verdict->stands[rank];
-    return !report->job->ranks[rank].dump ? "no dump"
-           : place->group < 0             ? "nothing recorded"
-           : place->inside                ? "in"
-                                          : "after";
-}
-
 static void add_rank(const BlameReport *report, Grid *grid, int rank, bool hosts, bool layers) {
     const VerdictPlace *place = &report->verdict->stands[rank];
     const Dump *dump = report->job->ranks[rank].dump;
@@ -29,13 +13,14 @@ static void add_rank(const BlameReport *report, Grid *grid, int rank, bool hosts
     const bool at = place->group >= 0;
     const JobGroup *group = at ? &report->job->groups[place->group] : NULL;
     grid_row(grid);
-    grid_cell(grid, "%s%d", blamed(report->verdict, rank) ? "* " : "  ", rank);
+    grid_cell(grid, "%s%d", blame_is_blamed(report, rank) ? "* " : "  ", rank);
     if (hosts) {
         grid_cell(grid, "%s", dump && dump->host ? dump->host : "");
     }
-    grid_cell(grid, "%s%s%s", state_of(report, rank), at ? " " : "", at ? dump_op_rows[place->op].words : "");
+    grid_cell(grid, "%s%s%s", blame_state(report, rank), at ? " " : "", at ? dump_op_rows[place->op].words : "");
     grid_cell(grid, "%s", at && place->bytes > 0 ? text_bytes(text, (double)place->bytes) : "");
-    grid_cell(grid, "%s", !at ? "" : group->desc[0] ? group->desc : group->name);
+    group && group->parent >= 0 ? grid_cell(grid, "%s %d to %d", blame_group_name(group), group->from, group->to)
+                                : grid_cell(grid, "%s", group ? blame_group_name(group) : "");
     at ? grid_cell(grid, "%lld", (long long)place->seq) : grid_cell(grid, "%s", "");
     grid_cell(grid, "%s", place->waited_s >= 0 ? text_seconds(text, place->waited_s) : "");
     if (layers) {
@@ -85,7 +70,7 @@ Status table_blame(const BlameReport *report, FILE *out, Error *error) {
     Arena arena = {0};
     const bool bad = verdict->kind != VERDICT_HEALTHY;
     fprintf(out, "%d of %d ranks left a dump in %s, %d process groups\n", job->dump_count, job->world, job->folder,
-            job->group_count);
+            job->process_groups);
     if (report->program) {
         fprintf(out, "%d of %d collectives are as in the step of %s\n", report->matched, report->compared,
                 report->program);
@@ -113,8 +98,8 @@ Status csv_blame(const BlameReport *report, FILE *out, Error *error) {
         const bool at = place->group >= 0;
         csv_integer(&csv, rank);
         csv_text(&csv, dump ? dump->host : NULL);
-        csv_text(&csv, blamed(report->verdict, rank) ? "yes" : "no");
-        csv_text(&csv, state_of(report, rank));
+        csv_text(&csv, blame_is_blamed(report, rank) ? "yes" : "no");
+        csv_text(&csv, blame_state(report, rank));
         csv_text(&csv, at ? dump_op_rows[place->op].words : NULL);
         csv_number(&csv, at && place->bytes >= 0, (double)place->bytes);
         csv_text(&csv, at ? report->job->groups[place->group].name : NULL);

@@ -112,8 +112,9 @@ static void print_unusual(const TrainPlan *plan, const Target *target, FILE *out
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = order[i];
         const PlanField *field = &plan_fields[id];
-        const bool own = id == PLAN_PRECISION || field->printed == PLAN_PRINTED_WHERE_IT_MATTERS ||
-                         (field->searched && field->printed != PLAN_PRINTED_UNLESS_USUAL);
+        const bool own =
+            id == PLAN_PRECISION || field->printed == PLAN_PRINTED_WHERE_IT_MATTERS ||
+            (field->searched && field->printed != PLAN_PRINTED_UNLESS_USUAL && target_has_choice(target, id));
         if (field->scope != PLAN_OF_BATCH && plan_field_matters(plan, id) &&
             (own || plan_get(plan, id) != target_usual(target, plan, id))) {
             fprintf(out, " --%s %s", field->option.name, plan_value_text(id, plan_get(plan, id), value));

@@ -1,5 +1,6 @@
 // The table of `ndtune predict`: one plan in full.
 
+#include "autotune/evidence.h"
 #include "reports/reports.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
@@ -7,9 +8,9 @@
 static void print_speed(const PredictionReport *report, FILE *out) {
     const Prediction *prediction = report->prediction;
     const TuneRequest *request = report->request;
-    char text[WORDS_BYTES], count[TEXT_UNIT_BYTES];
-    fprintf(out, "\nstep time     %s, 80 %% interval (evidence: %s)\n", words_interval(prediction, text),
-            request->target->evidence);
+    char text[WORDS_BYTES], count[TEXT_UNIT_BYTES], evidence[EVIDENCE_BYTES];
+    fprintf(out, "\nstep time     %s, 80 %% interval\n", words_interval(prediction, text));
+    fprintf(out, "evidence      %s\n", evidence_text(request, evidence));
     fprintf(out, "tokens/s      %s", text_count(count, prediction->tokens_per_s));
     fprintf(out, ", %s per accelerator\n",
             text_count(count, prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)));

@@ -54,7 +54,7 @@ Status table_run_tasks(const RunRecord *run, FILE *out, Error *error) {
         grid_cell(grid, "%lld", (long long)task->count);
         grid_cell(grid, "%s", text_seconds(text, task->measured_s));
         grid_cell(grid, "%s", text_seconds(text, task->predicted_s));
-        if (task->measured_s > 0) {
+        if (task->measured_s > 0 && strcmp(task->lane, "compute") == 0) {  // elsewhere it is mostly waiting
             grid_cell(grid, "%.2f", task->predicted_s / task->measured_s);
         }
     }
@@ -70,6 +70,7 @@ static void print_summary(const RunRecord *run, FILE *out) {
     fprintf(out, "\nstep time: measured %s (median after the first), predicted %s on profile %s\n",
             text_seconds(measured, run->measured_step_s), words_interval(&run->prediction, interval),
             run->request->cluster.name);
+    words_far_off(run->measured_step_s, run->prediction.step_s, run->request->cluster.name, out);
     fprintf(out, "memory: %s touched of %s planned (%lld and %lld bytes per rank)\n",
             text_bytes(peak, (double)run->peak_bytes), text_bytes(planned, (double)run->planned_peak_bytes),
             (long long)run->peak_bytes, (long long)run->planned_peak_bytes);

@@ -44,6 +44,19 @@ static void print_best(const ScalingCurve *curve, FILE *out) {
             best->request->world, words_mesh_options(&best->best.plan.mesh, mesh), colour(out, COLOUR_END));
 }
 
+// What a smaller world loses against the one before it: a node that fails, or is left out.
+static void print_losses(const ScalingCurve *curve, FILE *out) {
+    for (int i = 1; i < curve->count; i++) {
+        const ScalingPoint *before = &curve->points[i - 1], *now = &curve->points[i];
+        if (before->feasible && now->feasible && now->request->world < before->request->world) {
+            fprintf(out, "%d instead of %d: %.1f %% fewer accelerators, %.1f %% fewer tokens per second\n",
+                    now->request->world, before->request->world,
+                    100 * (1 - (double)now->request->world / before->request->world),
+                    100 * (1 - now->best.tokens_per_s / before->best.tokens_per_s));
+        }
+    }
+}
+
 Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
     static const GridColumn columns[] = {{"world", true},
                                          {"best mesh", false},
@@ -76,6 +89,7 @@ Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
     if (curve->best >= 0) {
         print_best(curve, out);
     }
+    print_losses(curve, out);
     fprintf(out, "Efficiency is tokens/s per accelerator over that of the smallest world that runs.\n");
     words_assumptions(first, out);
     return STATUS_OK;

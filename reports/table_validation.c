@@ -123,7 +123,7 @@ static Status print_kinds(const Validation *validation, FILE *out, Error *error)
         grid_cell(grid, "%lld", (long long)kind->count);
         grid_cell(grid, "%s", text_seconds(measured, kind->measured_s));
         grid_cell(grid, "%s", text_seconds(predicted, kind->predicted_s));
-        if (kind->measured_s > 0) {
+        if (kind->measured_s > 0 && strcmp(kind->lane, "compute") == 0) {
             grid_cell(grid, "%.2f", kind->predicted_s / kind->measured_s);
         }
     }
@@ -151,6 +151,7 @@ static void print_agreement(const Validation *validation, FILE *out) {
     }
     fprintf(out, "step time: median error %.0f %%, median bias %+.0f %%, %d of %d within the predicted interval\n",
             100 * agreement->median_abs_error, 100 * agreement->median_bias, validation->in_interval, agreement->count);
+    words_far_off(1, 1 + agreement->median_bias, validation->request->cluster.name, out);
     if (isfinite(agreement->constant_median_abs_error)) {
         fprintf(out, "one constant rate, fitted to these very runs, errs by %.0f %%\n",
                 100 * agreement->constant_median_abs_error);

@@ -22,7 +22,7 @@ static void put_header(Csv *csv) {
     PlanFieldId fields[PLAN_FIELD_COUNT];
     plan_fields_from(first_fields, FIRST_FIELDS, fields);
     fputs("id,source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,head_dim,mlp,cluster,overrides,gpu_mem_gb,"
-          "target" AXES_COLUMNS ",pp,world,seq_len,micro_batch,grad_accum,global_batch_seqs",
+          "target" AXES_COLUMNS ",world,seq_len,micro_batch,grad_accum,global_batch_seqs",
           csv->out);
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         if (i == FIRST_FIELDS) {
@@ -79,7 +79,6 @@ static void put_plan(Csv *csv, const TrainPlan *plan, const Target *target) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         csv_integer(csv, plan->mesh.size[axis]);
     }
-    csv_integer(csv, 1);  // pipeline stages
     csv_integer(csv, mesh_world(&plan->mesh));
     csv_integer(csv, plan->seq);
     csv_integer(csv, plan->micro_batch);

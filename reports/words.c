@@ -8,6 +8,7 @@
 #include "reports/memory_terms.h"
 #include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
+#include "sim/frameworks/target_choices.h"
 
 char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]) {
     char text[MESH_TEXT_BYTES];
@@ -33,15 +34,19 @@ char *words_mesh_options(const Mesh *mesh, char out[WORDS_BYTES]) {
     return out;
 }
 
-static char *unusual_choices(const TrainPlan *plan, const char *before, const char *between, bool options,
-                             char out[WORDS_BYTES]) {
+// Tables and commands have a place of their own for them.
+static const bool has_place[PLAN_FIELD_COUNT] = {
+    [PLAN_RECOMPUTE] = true, [PLAN_RESHARD] = true, [PLAN_CP_ROTATE] = true};
+
+static char *unusual_choices(const Target *target, const TrainPlan *plan, const char *before, const char *between,
+                             bool options, char out[WORDS_BYTES]) {
     size_t used = 0;
     out[0] = '\0';
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
         const PlanField *field = &plan_fields[id];
         char value[PLAN_VALUE_BYTES];
-        if (field->searched && field->printed == PLAN_PRINTED_UNLESS_USUAL && plan_get(plan, id) != field->usual &&
+        if (field->searched && !has_place[id] && plan_get(plan, id) != target_usual(target, plan, id) &&
             used < WORDS_BYTES) {
             used += (size_t)snprintf(out + used, WORDS_BYTES - used, "%s%s %s", used == 0 ? before : between,
                                      options ? field->option.name : plan_field_key(id),
@@ -51,12 +56,12 @@ static char *unusual_choices(const TrainPlan *plan, const char *before, const ch
     return out;
 }
 
-char *words_choices(const TrainPlan *plan, char out[WORDS_BYTES]) {
-    return unusual_choices(plan, "", ", ", false, out);
+char *words_choices(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]) {
+    return unusual_choices(target, plan, "", ", ", false, out);
 }
 
-char *words_choice_options(const TrainPlan *plan, char out[WORDS_BYTES]) {
-    return unusual_choices(plan, " --", " --", true, out);
+char *words_choice_options(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]) {
+    return unusual_choices(target, plan, " --", " --", true, out);
 }
 
 char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]) {
@@ -67,8 +72,8 @@ char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]) {
         close += result->entries[i].tokens_per_s > (1 - near) * best->tokens_per_s;
     }
     const bool hidden = best->step_high_s - best->step_low_s > near * best->step_s;
-    snprintf(out, WORDS_BYTES, "%d other shape%s within 5 %%%s", close, close == 1 ? " lies" : "s lie",
-             hidden ? ", less than the interval is wide" : "");
+    snprintf(out, WORDS_BYTES, "%d other%s within 5 %%%s", close, close == 1 ? " is" : "s are",
+             hidden ? ", too close to call" : "");
     out[0] = close > 0 ? out[0] : '\0';
     return out;
 }
@@ -124,6 +129,12 @@ static void words_batch_keys(const Target *target, const TrainPlan *plan, FILE *
         fprintf(out, "  in %s: %s %d, %s %lld\n", target->name, framework->micro_batch, plan->micro_batch,
                 framework->accumulation,
                 (long long)(framework->accumulation_is_batch ? plan_global_batch(plan) : plan->grad_accum));
+    }
+    if (plan->fused == FUSED_COMPILED && target->compiles && framework && framework->compile) {
+        fprintf(out, "  the layers are compiled: %s\n", framework->compile);
+    }
+    if (plan->loss == LOSS_FUSED && framework && framework->fuse_loss) {
+        fprintf(out, "  head and loss are one kernel, so that no logits are kept: %s\n", framework->fuse_loss);
     }
     if (plan->grad_sync == GRAD_SYNC_EACH && framework && framework->sync_each) {
         fprintf(out, "  gradients are reduced on every micro-step, so that none is kept whole: %s\n",
@@ -193,6 +204,9 @@ void words_time(const Prediction *prediction, FILE *out) {
         }
     }
     fprintf(out, ", optimizer %s", text_seconds(text, prediction->optimizer_s));
+    if (prediction->bubble_s > 0) {
+        fprintf(out, ", bubble %s", text_seconds(text, prediction->bubble_s));
+    }
     fprintf(out, ", overhead %s\n", text_seconds(text, prediction->overhead_s));
 }
 
@@ -212,6 +226,10 @@ void words_memory(const Prediction *prediction, double limit_bytes, FILE *out) {
     fprintf(out, "\n  reserved %s", text_bytes(text, memory->reserved_bytes));
     fprintf(out, " of %s; largest buffer at the peak: %s", text_bytes(text, limit_bytes), memory->top_name);
     fprintf(out, " %s\n", text_bytes(text, memory->top_bytes));
+    for (int stage = 0; stage < memory->stages; stage++) {
+        fprintf(out, "%s%s%s", stage == 0 ? "  by stage: " : ", ", text_bytes(text, memory->by_stage[stage]),
+                stage + 1 == memory->stages ? "\n" : "");
+    }
     if (memory->host_bytes > 0) {
         fprintf(out, "  on the host %s per accelerator (offload %s)\n", text_bytes(text, memory->host_bytes),
                 offload_names[prediction->plan.offload]);
@@ -222,6 +240,16 @@ void words_assumptions(const TuneRequest *request, FILE *out) {
     fprintf(out, "\nAssumed\n");
     for (int i = 0; i < request->assumption_count; i++) {
         fprintf(out, "  %s\n", request->assumptions[i]);
+    }
+}
+
+void words_far_off(double measured_s, double predicted_s, const char *profile, FILE *out) {
+    if (predicted_s > 0 && measured_s > 2 * predicted_s) {
+        fprintf(
+            out,
+            "%.1f times the prediction: this is another machine than profile %s (ndtune probe --out here.json, then "
+            "--cluster here.json), or its cores were busy\n",
+            measured_s / predicted_s, profile);
     }
 }
 
@@ -237,18 +265,29 @@ char *words_duration(double seconds, char out[WORDS_BYTES]) {
     return out;
 }
 
-void words_training(const TuneRequest *request, const Prediction *prediction, FILE *out) {
+char *words_training_text(const TuneRequest *request, const Prediction *prediction, char out[WORDS_BYTES]) {
+    out[0] = '\0';
     if (request->tokens <= 0 || prediction->tokens_per_s <= 0) {
-        return;
+        return out;
     }
     char tokens[TEXT_UNIT_BYTES], time[WORDS_BYTES];
-    fprintf(out, "  %s tokens take %s", text_count(tokens, request->tokens),
-            words_duration(scaling_seconds(prediction, request->tokens), time));
     const double usd = scaling_usd(request, prediction, request->tokens);
+    words_duration(scaling_seconds(prediction, request->tokens), time);
+    text_count(tokens, request->tokens);
     if (usd > 0) {
-        fprintf(out, " and $%.0f\n", usd);
+        snprintf(out, WORDS_BYTES, "%s tokens take %.32s and $%.0f", tokens, time, usd);
     } else {
-        fprintf(out, "; no price is known for %s: --set price=USD_PER_ACCELERATOR_HOUR\n", request->cluster.name);
+        snprintf(out, WORDS_BYTES,
+                 "%s tokens take %.32s; no price is known for %s: --set price=USD_PER_ACCELERATOR_HOUR", tokens, time,
+                 request->cluster.name);
+    }
+    return out;
+}
+
+void words_training(const TuneRequest *request, const Prediction *prediction, FILE *out) {
+    char text[WORDS_BYTES];
+    if (*words_training_text(request, prediction, text)) {
+        fprintf(out, "  %s\n", text);
     }
 }
 

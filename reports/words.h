@@ -17,11 +17,11 @@ char *words_mesh_options(const Mesh *mesh, char out[WORDS_BYTES]);
 
 // "sync each": the searched choices that are otherwise than the target's own, beside those with a place of their own in
 // every table; "" of none. The same as options of the command line: " --grad-sync each".
-char *words_choices(const TrainPlan *plan, char out[WORDS_BYTES]);
-char *words_choice_options(const TrainPlan *plan, char out[WORDS_BYTES]);
+char *words_choices(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]);
+char *words_choice_options(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]);
 
-// Shapes that prediction alone cannot tell from the best: "3 other shapes lie within 5 %, less than the interval is
-// wide"; "" of none. The last words only where the interval of the best is that wide.
+// Shapes that prediction alone cannot tell from the best: "3 others are within 5 %, too close to call"; "" of none. The
+// last words only where the interval of the best is that wide.
 char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]);
 
 // What it costs to do without cp and tp, and to leave a margin of memory, where the best does neither.
@@ -42,10 +42,14 @@ void words_memory(const Prediction *prediction, double limit_bytes, FILE *out);
 
 void words_assumptions(const TuneRequest *request, FILE *out);
 
+// Where a step took more than twice its prediction: what that is most often.
+void words_far_off(double measured_s, double predicted_s, const char *profile, FILE *out);
+
 // "3.2 days", "5.0 hours", "40 s"
 char *words_duration(double seconds, char out[WORDS_BYTES]);
 
 // How long the wished number of tokens takes, and what it costs; nothing where none were wished.
+char *words_training_text(const TuneRequest *request, const Prediction *prediction, char out[WORDS_BYTES]);
 void words_training(const TuneRequest *request, const Prediction *prediction, FILE *out);
 
 // Where a shape came out.

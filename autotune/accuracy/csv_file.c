@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "sim/base/open.h"
+
 typedef struct Scanner {
     const char *path;
     const char *at, *end;
@@ -201,9 +203,10 @@ Status csv_parse(const char *bytes, size_t count, const char *path, Arena *arena
 }
 
 Status csv_load(const char *path, Arena *arena, CsvTable *table, Error *error) {
-    FILE *file = fopen(path, "rb");
+    const char *why = NULL;
+    FILE *file = open_to_read(path, &why);
     if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be opened: %s", path, strerror(errno));
+        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be opened: %s", path, why);
     }
     size_t capacity = 1 << 16, used = 0, got = 0;
     char *bytes = arena_alloc(arena, capacity);

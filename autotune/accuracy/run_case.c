@@ -143,6 +143,11 @@ static const char *choose_field(Arena *arena, const RunRow *row, const Target *t
     const PlanField *field = &plan_fields[id];
     const char *word = row->plan_word[id];
     int value = target_usual(target, plan, id);
+    if (id == PLAN_PP_SCHEDULE) {
+        const bool interleaved = strcmp(word, "interleaved_1f1b") == 0;
+        const bool chunks = !word[0] && row->plan_number[PLAN_VIRTUAL_STAGES] > 1;
+        word = interleaved || chunks ? pp_schedule_names[PP_INTERLEAVED] : word;
+    }
     if (field->column_is_number) {
         value = row->plan_number[id] != RUN_UNKNOWN ? (int)row->plan_number[id] : value;
     } else if (word[0] && plan_told(plan, id) != PLAN_ANY) {
@@ -196,9 +201,6 @@ static const char *choose_mesh(Arena *arena, const RunRow *row, TrainPlan *plan)
         }
         plan->mesh.size[axis] = row->mesh[axis] > 0 ? (int)row->mesh[axis] : 1;
         world = world > MESH_MAX_WORLD ? world : world * mesh_extent(&plan->mesh, (Axis)axis);
-    }
-    if (row->pp > 1) {
-        return "needs pipeline parallelism: outside this search";
     }
     if (world > MESH_MAX_WORLD) {
         return arena_format(arena, "more than %d ranks", MESH_MAX_WORLD);

@@ -27,7 +27,7 @@ typedef struct RunRow {
     const char *target, *lanes, *precision;
     const char *plan_word[PLAN_FIELD_COUNT];  // of the plan's fields whose column holds words
     int64_t plan_number[PLAN_FIELD_COUNT];    // of the others
-    int64_t mesh[AXIS_COUNT], pp, world;
+    int64_t mesh[AXIS_COUNT], world;
     int64_t seq, micro_batch, grad_accum, global_batch;
     int64_t sp;
     // what was measured

@@ -30,10 +30,13 @@ static int votes_in(const JobGroup *group, int64_t seq, const Turn *turn) {
     return votes;
 }
 
-static int votes_of_kind(const Job *job, int group, int64_t seq, const Turn *turn) {
+// Groups of one kind do the same; those of other stages of a pipeline with the same name often do.
+static int votes_of_others(const Job *job, int group, int64_t seq, const Turn *turn, bool same_kind) {
     int votes = 0;
     for (int g = 0; g < job->group_count; g++) {
-        if (g != group && job->groups[g].kind == job->groups[group].kind) {
+        const JobGroup *own = &job->groups[group], *other = &job->groups[g];
+        const bool alike = own->parent < 0 && other->parent < 0 && strcmp(other->desc, own->desc) == 0;
+        if (g != group && (other->kind == own->kind || (!same_kind && alike))) {
             votes += votes_in(&job->groups[g], seq, turn);
         }
     }
@@ -133,7 +136,7 @@ static VerdictKind kind_of(const Job *job, const RankGroup *wrong, const RankGro
     if (agree(did_next, due) && seen_elsewhere(job, wrong, did)) {
         return VERDICT_ORDER;
     }
-    return did->op == due->op ? VERDICT_SIZE : VERDICT_MISMATCH;
+    return turns_same_op(did, due) ? VERDICT_SIZE : VERDICT_MISMATCH;
 }
 
 // Different sizes are nobody's fault where everybody went on after them: uneven shards.
@@ -153,12 +156,16 @@ static void judge(const Job *job, int g, int one, int other, int64_t seq, Arena 
     const Turn *of_a = member_turn(a, seq), *of_b = member_turn(b, seq);
     int for_a = votes_in(group, seq, of_a), for_b = votes_in(group, seq, of_b);
     if (for_a == for_b) {
-        for_a = votes_of_kind(job, g, seq, of_a);
-        for_b = votes_of_kind(job, g, seq, of_b);
+        for_a = votes_of_others(job, g, seq, of_a, true);
+        for_b = votes_of_others(job, g, seq, of_b, true);
     }
     if (for_a == for_b) {
         for_a = as_before(job, a->rank, of_a, arena);
         for_b = as_before(job, b->rank, of_b, arena);
+    }
+    if (for_a == for_b) {
+        for_a = votes_of_others(job, g, seq, of_a, false);
+        for_b = votes_of_others(job, g, seq, of_b, false);
     }
     const bool a_wrong = for_a < for_b;
     const RankGroup wrong = {g, a_wrong ? one : other}, right = {g, a_wrong ? other : one};
@@ -187,7 +194,7 @@ static void look_in_group(const Job *job, int g, Arena *arena, Deviation *first)
                 reference = m;
             } else if (turn) {
                 const Turn *same = member_turn(&group->members[reference], seq);
-                if (!turns_agree(turn, same) && !(turn->op == same->op && all_went_on(group, seq))) {
+                if (!turns_agree(turn, same) && !(turns_same_op(turn, same) && all_went_on(group, seq))) {
                     Deviation found;
                     judge(job, g, reference, m, seq, arena, &found);
                     keep_earlier(first, &found);
@@ -251,7 +258,7 @@ void deviations_alone(const Job *job, Arena *arena, Deviation *first) {
                 const bool known =
                     twin_of(job, g, member, turn->seq, &other, &due) || precedent_of(job, &at, turn, arena, &due);
                 Deviation found = {.found = known && !turns_agree(turn, due),
-                                   .kind = due && due->op == turn->op ? VERDICT_SIZE : VERDICT_MISMATCH,
+                                   .kind = due && turns_same_op(due, turn) ? VERDICT_SIZE : VERDICT_MISMATCH,
                                    .rank = member->rank,
                                    .other = other,
                                    .group = g,
@@ -349,6 +356,11 @@ static bool first_is_wrong(const Job *job, const int rank[2], const RankGroup of
                                   : count[0] < count[1];
 }
 
+// The two ends of a channel do not do the same.
+static bool same_end(const Job *job, const RankGroup at[2]) {
+    return job->groups[at[0].group].parent < 0 || at[0].member == at[1].member;
+}
+
 // Members of one group of either kind. Those of the counted one run the same program; others may be stages of a
 // pipeline, which differ all the time: they count from where they agreed.
 static void compare_ranks(const Job *job, int one, int other, int kind, int before, bool same, Arena *arena,
@@ -363,6 +375,9 @@ static void compare_ranks(const Job *job, int one, int other, int kind, int befo
     for (int i = 0; i < 2; i++) {
         of[i] = place_of_kind(job, rank[i], kind);
         at[i] = place_of_kind(job, rank[i], before);
+    }
+    if (!same_end(job, of) || !same_end(job, at)) {
+        return;
     }
     const int wrong = first_is_wrong(job, rank, of, at, kind, before, k, arena) ? 0 : 1, right = 1 - wrong;
     const int64_t has = count_before(job, of[wrong], at[wrong], k), want = count_before(job, of[right], at[right], k);
@@ -387,7 +402,7 @@ static void compare_ranks(const Job *job, int one, int other, int kind, int befo
 }
 
 void deviations_between_groups(const Job *job, Arena *arena, Deviation *first) {
-    for (int g = 0; g < job->group_count; g++) {
+    for (int g = 0; g < job->process_groups; g++) {
         const JobGroup *group = &job->groups[g];
         int reference = NOBODY;
         for (int m = 0; m < group->count; m++) {

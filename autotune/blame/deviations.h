@@ -32,5 +32,9 @@ void deviations_alone(const Job *job, Arena *arena, Deviation *first);
 // that looks like its neighbours. For jobs that hang: sound ones may differ at the edge of their dumps.
 void deviations_between_groups(const Job *job, Arena *arena, Deviation *first);
 
+// Of a circle of waits in which somebody waits for a message: the rank that left its own past, and what it left out is
+// of a group or channel in which somebody waits for it.
+void deviation_from_past(const Job *job, const Waits *waits, Arena *arena, Deviation *first);
+
 // Of a circle of waits: the rank that is where it never was at this point before, or where nobody else is.
 void deviation_of_circle(const Job *job, const Waits *waits, Arena *arena, Deviation *first);

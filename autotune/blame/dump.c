@@ -8,7 +8,7 @@
 
 #include "sim/base/text.h"
 
-enum { MOST_RANKS = 1 << 20, MOST_DIMENSIONS = 64 };
+enum { MOST_RANKS = 1 << 20, MOST_DIMENSIONS = 64, MOST_TOGETHER = 1024 };
 
 static const int64_t MOST_NUMBER = (int64_t)1 << 60;    // of a collective
 static const int64_t MOST_TIME = (int64_t)1 << 62;      // ns: the year 2116
@@ -24,8 +24,8 @@ const DumpOpRow dump_op_rows[DUMP_OP_COUNT] = {
     [DUMP_SCATTER] = {"scatter", false, true, true},
     [DUMP_ALL_TO_ALL] = {"all-to-all", false, false, false},
     [DUMP_BARRIER] = {"barrier", false, false, false},
-    [DUMP_SEND] = {"send", false, false, true},
-    [DUMP_RECEIVE] = {"receive", false, false, false},
+    [DUMP_SEND] = {"send", true, true, true},
+    [DUMP_RECEIVE] = {"receive", true, true, false},
     [DUMP_COALESCED] = {"coalesced", false, false, false},
     [DUMP_OTHER] = {"collective", false, false, false},
 };
@@ -145,11 +145,13 @@ static const char *caller_of(const DumpValue *frames, Arena *arena) {
     return NULL;
 }
 
-// "send 0->1" is about 1, "recv 0<-1" too.
-static int peer_of(DumpOp op, const char *name) {
-    const char *arrow = op == DUMP_SEND ? strstr(name, "->") : op == DUMP_RECEIVE ? strstr(name, "<-") : NULL;
-    const long peer = arrow ? strtol(arrow + 2, NULL, 10) : -1;
-    return peer >= 0 && peer < MOST_RANKS ? (int)peer : -1;
+// "send 0->1" is of 0 about 1, "recv 0<-1" too.
+static void read_ends(const char *name, DumpEntry *entry) {
+    const char *arrow = strstr(name, entry->op == DUMP_SEND ? "->" : "<-"), *space = strrchr(name, ' ');
+    const long own = arrow && space ? strtol(space, NULL, 10) : -1, peer = arrow ? strtol(arrow + 2, NULL, 10) : -1;
+    const bool both = own >= 0 && own < MOST_RANKS && peer >= 0 && peer < MOST_RANKS;
+    entry->own = both ? (int)own : -1;
+    entry->peer = both ? (int)peer : -1;
 }
 
 // ---------------------------------------------------------------------------------------------- groups
@@ -250,8 +252,10 @@ static void add_entry(Reading *reading, const DumpValue *value) {
                        .in = elements_of(dump_value_of(value, "input_sizes")),
                        .out = elements_of(dump_value_of(value, "output_sizes")),
                        .dtype = dtype[0] ? dtype : first_text(dump_value_of(value, "output_dtypes"), arena),
-                       .peer = peer_of(op, name),
-                       .p2p = dump_truth_or(value, "is_p2p", op == DUMP_SEND || op == DUMP_RECEIVE),
+                       .own = -1,
+                       .peer = -1,
+                       .p2p = dump_truth_or(value, "is_p2p", dump_op_is_message(op)),
+                       .p2p_seq = dump_integer_or(value, "p2p_seq_id", -1),
                        .completed = strcmp(state, "completed") == 0,
                        .retired = dump_truth_or(value, "retired", false),
                        .created_ns = between(dump_integer_or(value, "time_created_ns", 0), MOST_TIME, 0),
@@ -262,9 +266,36 @@ static void add_entry(Reading *reading, const DumpValue *value) {
     const int64_t larger = entry.in > entry.out ? entry.in : entry.out;
     const int width = type_bytes(entry.dtype);
     entry.bytes = width > 0 && larger < MOST_ELEMENTS ? larger * width : larger == 0 ? 0 : -1;
+    if (dump_op_is_message(op)) {
+        read_ends(name, &entry);
+    }
     dump->says_complete |= entry.completed;
     dump->wrapped |= dump->entry_count == 0 && dump_integer_or(value, "record_id", 0) > 0;
     dump->entries[dump->entry_count++] = entry;
+}
+
+// Messages that were issued together have no state of their own: they are over when the entry behind them is, which has
+// their number.
+static void settle_batches(Dump *dump) {
+    for (int e = dump->entry_count - 1; e > 0; e--) {
+        const DumpEntry *batch = &dump->entries[e];
+        if (batch->op != DUMP_COALESCED || !batch->p2p) {
+            continue;
+        }
+        for (int m = e - 1; m >= 0 && m >= e - MOST_TOGETHER; m--) {
+            DumpEntry *message = &dump->entries[m];
+            if (message->group != batch->group || !message->p2p) {
+                continue;
+            }
+            if (!dump_op_is_message(message->op) || message->p2p_seq != batch->p2p_seq) {
+                break;
+            }
+            message->completed = batch->completed;
+            message->retired = batch->retired;
+            message->completed_ns = batch->completed_ns;
+            message->duration_ms = batch->duration_ms;
+        }
+    }
 }
 
 Status dump_of_value(const DumpValue *root, Arena *arena, Dump *dump, Error *error) {
@@ -282,5 +313,6 @@ Status dump_of_value(const DumpValue *root, Arena *arena, Dump *dump, Error *err
     for (size_t i = 0; entries && i < entries->count; i++) {
         add_entry(&reading, entries->items[i]);
     }
+    settle_batches(dump);
     return STATUS_OK;
 }

@@ -32,6 +32,10 @@ typedef struct DumpOpRow {
 
 extern const DumpOpRow dump_op_rows[DUMP_OP_COUNT];
 
+static inline bool dump_op_is_message(DumpOp op) {
+    return op == DUMP_SEND || op == DUMP_RECEIVE;
+}
+
 typedef struct DumpEntry {
     int group;    // of the dump
     int64_t seq;  // number of the collective in its group
@@ -40,8 +44,9 @@ typedef struct DumpEntry {
     int64_t in, out;   // elements over all tensors
     int64_t bytes;     // of the larger side; -1 = the type is unknown
     const char *dtype;
-    int peer;  // of sends and receives: index in the group
+    int own, peer;  // of sends and receives: indices in the group; -1 = unknown
     bool p2p;
+    int64_t p2p_seq;  // number of the batch in which it was issued; -1 = unknown
     bool completed, retired;
     int64_t created_ns, completed_ns;  // clock of its host; 0 = unknown
     double duration_ms;                // < 0 = unknown

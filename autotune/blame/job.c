@@ -11,7 +11,6 @@ typedef struct Joining {
     Job *job;
     Arena *arena;
     size_t group_capacity;
-    int **group_of;  // by rank and group of its dump: the job's
 } Joining;
 
 const Turn *member_turn(const Member *member, int64_t seq) {
@@ -91,7 +90,7 @@ static int take_group(Joining *joining, const DumpGroup *wanted) {
         at = job->group_count++;
         job->groups =
             arena_grow(joining->arena, job->groups, (size_t)at, &joining->group_capacity, sizeof *job->groups);
-        job->groups[at] = (JobGroup){.name = wanted->name, .desc = wanted->desc};
+        job->groups[at] = (JobGroup){.name = wanted->name, .desc = wanted->desc, .parent = -1};
     }
     JobGroup *group = &job->groups[at];
     if (!group->whole && wanted->ranks) {
@@ -110,7 +109,7 @@ static void find_groups(Joining *joining) {
             const Dump *dump = job->ranks[rank].dump;
             for (int g = 0; dump && g < dump->group_count; g++) {
                 if ((dump->groups[g].ranks != NULL) == (listed != 0)) {
-                    joining->group_of[rank][g] = take_group(joining, &dump->groups[g]);
+                    job->ranks[rank].group_of[g] = take_group(joining, &dump->groups[g]);
                 }
             }
         }
@@ -123,7 +122,7 @@ static void find_members(Joining *joining) {
     for (int rank = 0; rank < job->world; rank++) {
         const Dump *dump = job->ranks[rank].dump;
         for (int e = 0; dump && e < dump->entry_count; e++) {
-            JobGroup *group = &job->groups[joining->group_of[rank][dump->entries[e].group]];
+            JobGroup *group = &job->groups[job->ranks[rank].group_of[dump->entries[e].group]];
             if (!group->whole) {
                 add_member(joining, group, rank);
             }
@@ -210,10 +209,11 @@ static void seat_ranks(Joining *joining) {
     }
 }
 
-// Groups of one kind: the same description, size and distances between members, and of those that one rank has several
-// of, the same turn among them.
-static bool same_kind(const JobGroup *a, const JobGroup *b) {
-    bool same = strcmp(a->desc, b->desc) == 0 && a->count == b->count;
+// Groups of one kind: the same description, size, stage and distances between members, and of those that one rank has
+// several of, the same turn among them.
+static bool same_kind(const Job *job, const JobGroup *a, const JobGroup *b) {
+    bool same = strcmp(a->desc, b->desc) == 0 && a->count == b->count &&
+                (a->count == 0 || job->ranks[a->members[0].rank].stage == job->ranks[b->members[0].rank].stage);
     for (int i = 1; same && i < a->count; i++) {
         same = a->members[i].rank - a->members[0].rank == b->members[i].rank - b->members[0].rank;
     }
@@ -222,16 +222,16 @@ static bool same_kind(const JobGroup *a, const JobGroup *b) {
 
 static void find_kinds(Joining *joining) {
     Job *job = joining->job;
-    int *twins = ARENA_ARRAY(joining->arena, int, job->group_count);
-    for (int g = 0; g < job->group_count; g++) {
+    int *twins = ARENA_ARRAY(joining->arena, int, job->process_groups);
+    for (int g = 0; g < job->process_groups; g++) {
         JobGroup *group = &job->groups[g];
         group->kind = -1;
         for (int other = 0; other < g && group->count > 0; other++) {
-            twins[g] +=
-                same_kind(&job->groups[other], group) && job->groups[other].members[0].rank == group->members[0].rank;
+            twins[g] += same_kind(job, &job->groups[other], group) &&
+                        job->groups[other].members[0].rank == group->members[0].rank;
         }
         for (int other = 0; other < g && group->kind < 0; other++) {
-            if (twins[other] == twins[g] && same_kind(&job->groups[other], group)) {
+            if (twins[other] == twins[g] && same_kind(job, &job->groups[other], group)) {
                 group->kind = job->groups[other].kind;
             }
         }
@@ -255,7 +255,8 @@ static int64_t sum_of(int64_t a, int64_t b) {
 static void add_turn(Member *member, const Dump *dump, int e) {
     const DumpEntry *entry = &dump->entries[e];
     Turn *last = member->count > 0 ? &member->turns[member->count - 1] : NULL;
-    if (last && last->seq == entry->seq) {  // one of several that were issued together
+    const int64_t seq = entry->p2p ? member->count + 1 : entry->seq;
+    if (last && last->seq == seq) {  // one of several that were issued together
         if (entry->op != DUMP_COALESCED) {
             last->in = sum_of(last->in, entry->in);
             last->out = sum_of(last->out, entry->out);
@@ -263,8 +264,8 @@ static void add_turn(Member *member, const Dump *dump, int e) {
         }
         last->done |= is_done(dump, entry);
         last->last_entry = e;
-    } else if (!last || last->seq < entry->seq) {
-        member->turns[member->count++] = (Turn){.seq = entry->seq,
+    } else if (!last || last->seq < seq) {
+        member->turns[member->count++] = (Turn){.seq = seq,
                                                 .op = entry->op,
                                                 .in = entry->in,
                                                 .out = entry->out,
@@ -292,11 +293,12 @@ static void fill_turns(Joining *joining) {
         for (int e = 0; row->dump && e < row->dump->entry_count; e++) {
             const DumpEntry *entry = &row->dump->entries[e];
             const int64_t created = entry->created_ns;
-            Member *member = own_member(job, row, joining->group_of[rank][entry->group]);
+            const int group = entry->p2p ? channel_of(job, rank, entry) : row->group_of[entry->group];
+            Member *member = own_member(job, row, group);
             row->first_ns = row->first_ns == 0 || created < row->first_ns ? created : row->first_ns;
             row->last_ns = created > row->last_ns ? created : row->last_ns;
             row->last_ns = entry->completed_ns > row->last_ns ? entry->completed_ns : row->last_ns;
-            if (entry->p2p || !member) {
+            if (!member) {
                 continue;
             }
             if (!member->turns) {
@@ -387,18 +389,21 @@ Status job_of_dumps(Dump *dumps, int count, int world, Arena *arena, Job *job, E
         return error_set(error, STATUS_USAGE, "no dump of a flight recorder, or of more than %d ranks", MOST_WORLD);
     }
     job->ranks = ARENA_ARRAY(arena, JobRank, job->world);
-    joining.group_of = ARENA_ARRAY(arena, int *, job->world);
     job->dump_count = count;
     for (int i = 0; i < count; i++) {
         job->ranks[dumps[i].rank].dump = &dumps[i];
-        joining.group_of[dumps[i].rank] = ARENA_ARRAY(arena, int, dumps[i].group_count);
+        job->ranks[dumps[i].rank].group_of = ARENA_ARRAY(arena, int, dumps[i].group_count);
     }
     find_groups(&joining);
     find_members(&joining);
     complete_members(&joining);
-    seat_ranks(&joining);
+    job->process_groups = job->group_count;
+    channels_find(job, arena);
     find_kinds(&joining);
+    channels_find_kinds(job, arena);
+    seat_ranks(&joining);
     fill_turns(&joining);
+    channels_align(job);
     for (int g = 0; g < job->group_count; g++) {
         find_range(job, &job->groups[g]);
     }

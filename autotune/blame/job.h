@@ -1,5 +1,6 @@
 // All ranks of one job: their dumps, the process groups they have in common, and of each group every member's
-// collectives by their number.
+// collectives by their number. What one member of a group sends another is a channel: a group of these two, whose k-th
+// collective is the k-th message, a send on one rank and a receive on the other.
 
 #pragma once
 
@@ -27,29 +28,44 @@ typedef struct JobGroup {
     const char *name, *desc;
     Member *members;  // ascending rank
     int count;
-    bool whole;     // the dumps list its members; else those that used it are taken for all
-    int kind;       // groups of one kind are the same dimension at other places
-    int64_t first;  // seq from which on every member's recorder reaches back
-    int64_t last;   // the highest seq that any member issued
+    bool whole;    // the dumps list its members; else those that used it are taken for all
+    int parent;    // >= 0: a channel, what one member of that process group sends another; -1 = a process group
+    int from, to;  // of a channel: ranks,
+    int from_index, to_index;  // and which members of the process group they are
+    bool stages;               // that are stages of a pipeline
+    int kind;                  // groups of one kind are the same dimension at other places
+    int64_t first;             // seq from which on every member's recorder reaches back
+    int64_t last;              // the highest seq that any member issued
 } JobGroup;
 
 typedef struct RankGroup {
     int group, member;
 } RankGroup;
 
+// The channel on which a rank sends to, or receives from, that index of a process group.
+typedef struct RankChannel {
+    int parent, peer;
+    bool sends;
+    int group;  // of the job
+} RankChannel;
+
 typedef struct JobRank {
     const Dump *dump;    // NULL = there is none
     const char *unread;  // why its file could not be read; NULL = it could, or there is none
     RankGroup *groups;   // that it is a member of
     int group_count;
+    int *group_of;  // by group of its dump: the job's
+    RankChannel *channels;
+    int channel_count;
+    int stage;                  // of the pipeline; -1 = it is in none
     int64_t first_ns, last_ns;  // of its entries
 } JobRank;
 
 typedef struct Job {
     JobRank *ranks;
     int world;
-    JobGroup *groups;
-    int group_count, kind_count;
+    JobGroup *groups;  // process groups, behind them the channels
+    int group_count, process_groups, kind_count;
     int dump_count;
     const char *folder;
     const char **notes;  // sentences about files that were left out
@@ -63,6 +79,13 @@ Status job_read(const char *folder, int world, Arena *arena, Job *job, Error *er
 
 // The same from dumps, one a rank.
 Status job_of_dumps(Dump *dumps, int count, int world, Arena *arena, Job *job, Error *error);
+
+// The channels of a job whose process groups and members are known, and the stages of its ranks.
+void channels_find(Job *job, Arena *arena);
+void channels_find_kinds(Job *job, Arena *arena);  // once those of the process groups are known
+// Numbers where rings have lost the first messages: the last that is over is the same one for both.
+void channels_align(Job *job);
+int channel_of(const Job *job, int rank, const DumpEntry *message);  // of the job's groups; -1 = unknown
 
 const Turn *member_turn(const Member *member, int64_t seq);   // NULL = it has not issued it, or the ring lost it
 const Member *group_member(const JobGroup *group, int rank);  // NULL = it is none

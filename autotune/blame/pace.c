@@ -1,6 +1,7 @@
 // Whoever is slow waits for nobody: of all ranks it spends least time waiting in collectives, in most parts of the
 // recorded time. What a rank waits is known from how long its collectives took (recorded with
-// TORCH_NCCL_ENABLE_TIMING) beyond the shortest of the group, else from when the last member came.
+// TORCH_NCCL_ENABLE_TIMING) beyond the shortest of the group, else from when the last member came. In a message, which
+// may be posted ahead, it waits no longer than until it posts the next; waits at the same time are one.
 
 #include "autotune/blame/pace.h"
 
@@ -10,19 +11,25 @@
 enum { PARTS = 8, LEAST_PARTS = 4, NOBODY = -1 };
 
 static const double NS = 1e9, MS = 1e3;
-static const double LEAST_EXCESS = 0.125;   // of the time; of slow ranks 0.15 and more, of sound jobs 0.11 and less
-static const double PARTS_SHARE = 0.7;      // of the parts; of slow ranks 0.75 and more, of sound jobs seldom (both of
-                                            // tests/frameworks/blame, at a load of 20 to 49 on two cores)
-static const double USUAL_SPREAD = 0.97;    // of collectives: a longer wait is an event, and counts as if it were usual
-static const double CONSTANT_SPREAD = 0.5;  // of the lateness, between its 20th and 80th percentile
+static const int64_t TOGETHER_NS = 1000000;  // batch_isend_irecv posts its messages within microseconds
+static const double LEAST_EXCESS = 0.125;    // of the time; of slow ranks 0.15 and more, of sound jobs 0.11 and less
+static const double PARTS_SHARE = 0.7;       // of the parts; of slow ranks 0.75 and more, of sound jobs seldom (both of
+                                             // tests/frameworks/blame, at a load of 20 to 49 on two cores)
+static const double CONSTANT_SPREAD = 0.5;   // of the lateness, between its 20th and 80th percentile
+
+typedef struct Pause {
+    int rank;
+    int64_t begin_ns, end_ns;
+} Pause;
 
 typedef struct Pacing {
     const Job *job;
+    Pause *pauses;
+    size_t pause_count, pause_capacity;
     int64_t begin_ns, end_ns;
     double *waited_s;  // by rank and part
     int slots[PARTS];
     int timed, untimed;
-    double cap_s;  // of a wait
 } Pacing;
 
 static int part_of(const Pacing *pacing, int64_t at_ns) {
@@ -35,7 +42,8 @@ static bool entries_at(const Job *job, const JobGroup *group, int64_t seq, const
     for (int m = 0; m < group->count; m++) {
         const Turn *turn = member_turn(&group->members[m], seq);
         entries[m] = turn ? turn_entry(job, &group->members[m], turn) : NULL;
-        if (!turn || entries[m]->created_ns <= 0 || dump_op_rows[turn->op].alone) {
+        const bool goes_on = turn && dump_op_rows[turn->op].alone && turn->op != DUMP_SEND;
+        if (!turn || entries[m]->created_ns <= 0 || goes_on) {
             return false;
         }
     }
@@ -54,23 +62,37 @@ static int compare_numbers(const void *a, const void *b) {
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-static double longest_wait(const JobGroup *group, const DumpEntry *const *entries, bool *timed) {
-    double shortest = INFINITY, longest = -INFINITY;
-    int64_t first = INT64_MAX;
+static double shortest_of(const JobGroup *group, const DumpEntry *const *entries) {
+    double shortest = INFINITY;
     for (int m = 0; m < group->count; m++) {
         shortest = fmin(shortest, entries[m]->duration_ms);
-        longest = fmax(longest, entries[m]->duration_ms);
-        first = entries[m]->created_ns < first ? entries[m]->created_ns : first;
     }
-    *timed = shortest >= 0;
-    return *timed ? (longest - shortest) / MS : (double)(last_of(group, entries) - first) / NS;
+    return shortest;
 }
 
-// From the first collective that counts to the last: what is before is the setting up. And the longest usual wait.
+// When the rank went on from a message to what it did not post together with it.
+static int64_t went_on_ns(const Job *job, int rank, const DumpEntry *message) {
+    const Dump *dump = job->ranks[rank].dump;
+    const DumpEntry *next = message + 1, *end = dump->entries + dump->entry_count;
+    while (next < end && next->created_ns - message->created_ns < TOGETHER_NS) {
+        next++;
+    }
+    return next < end ? next->created_ns : INT64_MAX;
+}
+
+static int64_t end_of_wait(const Job *job, const JobGroup *group, const DumpEntry *const *entries, int m) {
+    const double shortest_ms = shortest_of(group, entries);
+    const int64_t last = last_of(group, entries);
+    if (shortest_ms >= 0) {
+        return entries[m]->created_ns + (int64_t)((entries[m]->duration_ms - shortest_ms) / MS * NS);
+    }
+    const int64_t left = entries[m]->p2p ? went_on_ns(job, group->members[m].rank, entries[m]) : INT64_MAX;
+    return left < last ? left : last;
+}
+
+// From the first collective that counts to the last: what is before is the setting up.
 static void find_span(Pacing *pacing, Arena *arena) {
     const Job *job = pacing->job;
-    double *waits = NULL;
-    size_t capacity = 0, count = 0;
     pacing->begin_ns = INT64_MAX;
     for (int g = 0; g < job->group_count; g++) {
         const JobGroup *group = &job->groups[g];
@@ -80,35 +102,50 @@ static void find_span(Pacing *pacing, Arena *arena) {
                 const int64_t last = last_of(group, entries);
                 pacing->begin_ns = last < pacing->begin_ns ? last : pacing->begin_ns;
                 pacing->end_ns = last > pacing->end_ns ? last : pacing->end_ns;
-                bool timed = false;
-                waits = arena_grow(arena, waits, count, &capacity, sizeof *waits);
-                waits[count++] = longest_wait(group, entries, &timed);
             }
         }
     }
-    if (count > 0) {
-        qsort(waits, count, sizeof *waits, compare_numbers);
-        pacing->cap_s = waits[(size_t)(USUAL_SPREAD * (double)(count - 1))];
-    }
 }
 
-static void add_slot(Pacing *pacing, const JobGroup *group, const DumpEntry *const *entries) {
-    const int64_t last = last_of(group, entries);
-    double shortest = INFINITY;
-    for (int m = 0; m < group->count; m++) {
-        shortest = entries[m]->duration_ms < shortest ? entries[m]->duration_ms : shortest;
-    }
-    const int part = part_of(pacing, last);
+static void add_slot(Pacing *pacing, const JobGroup *group, const DumpEntry *const *entries, Arena *arena) {
+    const int part = part_of(pacing, last_of(group, entries));
+    const bool timed = shortest_of(group, entries) >= 0;
     if (part == NOBODY) {
         return;
     }
     pacing->slots[part]++;
-    pacing->timed += shortest >= 0;
-    pacing->untimed += shortest < 0;
+    pacing->timed += timed;
+    pacing->untimed += !timed;
     for (int m = 0; m < group->count; m++) {
-        const double waited =
-            shortest >= 0 ? (entries[m]->duration_ms - shortest) / MS : (double)(last - entries[m]->created_ns) / NS;
-        pacing->waited_s[group->members[m].rank * PARTS + part] += fmin(waited, pacing->cap_s);
+        const Pause pause = {group->members[m].rank, entries[m]->created_ns,
+                             end_of_wait(pacing->job, group, entries, m)};
+        pacing->pauses =
+            arena_grow(arena, pacing->pauses, pacing->pause_count, &pacing->pause_capacity, sizeof *pacing->pauses);
+        pacing->pauses[pacing->pause_count++] = pause;
+    }
+}
+
+static int compare_pauses(const void *a, const void *b) {
+    const Pause *one = a, *other = b;
+    return one->rank != other->rank ? (one->rank > other->rank) - (one->rank < other->rank)
+                                    : (one->begin_ns > other->begin_ns) - (one->begin_ns < other->begin_ns);
+}
+
+// Each moment once, in the part in which its wait ends.
+static void add_pauses(Pacing *pacing) {
+    if (pacing->pause_count > 0) {
+        qsort(pacing->pauses, pacing->pause_count, sizeof *pacing->pauses, compare_pauses);
+    }
+    int64_t until = 0;
+    for (size_t i = 0; i < pacing->pause_count; i++) {
+        const Pause *pause = &pacing->pauses[i];
+        until = i == 0 || pause[-1].rank != pause->rank ? 0 : until;
+        const int64_t begin = pause->begin_ns > until ? pause->begin_ns : until;
+        const int part = part_of(pacing, pause->end_ns);
+        if (pause->end_ns > begin && part != NOBODY) {
+            pacing->waited_s[pause->rank * PARTS + part] += (double)(pause->end_ns - begin) / NS;
+        }
+        until = pause->end_ns > until ? pause->end_ns : until;
     }
 }
 
@@ -119,48 +156,63 @@ static void add_slots(Pacing *pacing, Arena *arena) {
         const DumpEntry **entries = ARENA_ARRAY(arena, const DumpEntry *, group->count);
         for (int64_t seq = group->first; seq <= group->last; seq++) {
             if (entries_at(job, group, seq, entries)) {
-                add_slot(pacing, group, entries);
+                add_slot(pacing, group, entries, arena);
             }
         }
     }
+    add_pauses(pacing);
 }
 
 static double waited_in(const Pacing *pacing, int rank, int part) {
     return pacing->waited_s[rank * PARTS + part];
 }
 
-// Who waits least in all.
-static int least_waiting(const Pacing *pacing) {
-    int least = NOBODY;
-    double lowest = INFINITY;
-    for (int rank = 0; rank < pacing->job->world; rank++) {
-        double waited = 0;
-        for (int part = 0; part < PARTS; part++) {
-            waited += waited_in(pacing, rank, part);
+// How much less the rank waits in a part than the next; negative = another waits less.
+static double less_than_next(const Pacing *pacing, int rank, int part) {
+    double next = INFINITY;
+    for (int other = 0; other < pacing->job->world; other++) {
+        if (other != rank && pacing->job->ranks[other].dump) {
+            next = fmin(next, waited_in(pacing, other, part));
         }
-        if (pacing->job->ranks[rank].dump && waited < lowest) {
-            lowest = waited;
+    }
+    return isfinite(next) ? next - waited_in(pacing, rank, part) : 0;
+}
+
+// In how many parts it waits least of all.
+static int parts_led(const Pacing *pacing, int rank) {
+    int led = 0;
+    for (int part = 0; part < PARTS; part++) {
+        led += pacing->slots[part] > 0 && less_than_next(pacing, rank, part) > 0;
+    }
+    return led;
+}
+
+// Who waits least in most parts.
+static int least_waiting(const Pacing *pacing, int *led) {
+    int least = NOBODY;
+    *led = 0;
+    for (int rank = 0; rank < pacing->job->world; rank++) {
+        const int parts = pacing->job->ranks[rank].dump ? parts_led(pacing, rank) : 0;
+        if (parts > *led) {
+            *led = parts;
             least = rank;
         }
     }
     return least;
 }
 
-// How much less the rank waits than the next, from one part to another; negative = another waits less.
-static double less_than_next(const Pacing *pacing, int rank, int from, int to) {
-    double own = 0, next = INFINITY;
-    for (int other = 0; other < pacing->job->world; other++) {
-        double waited = 0;
-        for (int part = from; part < to; part++) {
-            waited += waited_in(pacing, other, part);
-        }
-        if (other == rank) {
-            own = waited;
-        } else if (pacing->job->ranks[other].dump) {
-            next = fmin(next, waited);
+// Of the time, in the middle one of the parts: a single event makes no rank slow.
+static double usual_excess(const Pacing *pacing, int rank) {
+    const double part_s = (double)(pacing->end_ns - pacing->begin_ns) / NS / PARTS;
+    double shares[PARTS];
+    size_t count = 0;
+    for (int part = 0; part < PARTS; part++) {
+        if (pacing->slots[part] > 0) {
+            shares[count++] = less_than_next(pacing, rank, part) / part_s;
         }
     }
-    return isfinite(next) ? next - own : 0;
+    qsort(shares, count, sizeof *shares, compare_numbers);
+    return shares[(count - 1) / 2];
 }
 
 // ---------------------------------------------------------------------------------------------- clocks
@@ -204,16 +256,15 @@ void pace_find(const Job *job, Arena *arena, Pace *pace) {
     }
     add_slots(&pacing, arena);
     pace->measured = pacing.timed > pacing.untimed;
-    const int slowest = least_waiting(&pacing);
-    int parts = 0, own = 0;
-    for (int part = 0; part < PARTS && slowest != NOBODY; part++) {
+    int parts = 0, led = 0;
+    const int slowest = least_waiting(&pacing, &led);
+    for (int part = 0; part < PARTS; part++) {
         parts += pacing.slots[part] > 0;
-        own += pacing.slots[part] > 0 && less_than_next(&pacing, slowest, part, part + 1) > 0;
     }
-    if (parts < LEAST_PARTS || own < PARTS_SHARE * parts) {
+    if (slowest == NOBODY || parts < LEAST_PARTS || led < PARTS_SHARE * parts) {
         return;
     }
-    pace->excess = less_than_next(&pacing, slowest, 0, PARTS) * NS / (double)(pacing.end_ns - pacing.begin_ns);
+    pace->excess = usual_excess(&pacing, slowest);
     if (pace->excess < LEAST_EXCESS) {
         return;
     }

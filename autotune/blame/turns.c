@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool turns_same_op(const Turn *a, const Turn *b) {
+    return a->op == b->op || (dump_op_is_message(a->op) && dump_op_is_message(b->op));
+}
+
 bool turns_agree(const Turn *a, const Turn *b) {
     const DumpOpRow *row = &dump_op_rows[a->op];
-    return a->op == b->op && (!row->same_in || a->in == b->in) && (!row->same_out || a->out == b->out) &&
+    return turns_same_op(a, b) && (!row->same_in || a->in == b->in) && (!row->same_out || a->out == b->out) &&
            (!(row->same_in && row->same_out) || strcmp(a->dtype, b->dtype) == 0);
 }
 
@@ -49,13 +53,18 @@ Steps steps_of(const Job *job, int rank, Arena *arena) {
     return steps;
 }
 
+int steps_past(const Steps *steps, int one, int other) {
+    int past = 0;
+    while (past < one && past < other && steps_agree(&steps->rows[one - 1 - past], &steps->rows[other - 1 - past])) {
+        past++;
+    }
+    return past;
+}
+
 int steps_precedent(const Steps *steps, int at) {
     int best = -1, longest = STEPS_LEAST_PAST - 1;
     for (int i = at - 1; i > longest; i--) {
-        int past = 0;
-        while (past < i && steps_agree(&steps->rows[i - 1 - past], &steps->rows[at - 1 - past])) {
-            past++;
-        }
+        const int past = steps_past(steps, i, at);
         if (past > longest) {
             longest = past;
             best = i;

@@ -4,7 +4,8 @@
 
 #include "autotune/blame/job.h"
 
-bool turns_agree(const Turn *a, const Turn *b);  // as far as members of a group must
+bool turns_same_op(const Turn *a, const Turn *b);  // a send and the receive of it are one
+bool turns_agree(const Turn *a, const Turn *b);    // as far as members of a group must
 
 // One collective among all that a rank issued, of whatever group.
 typedef struct Step {
@@ -26,3 +27,4 @@ bool steps_agree(const Step *a, const Step *b);
 // before: fewer than STEPS_LEAST_PAST steps agree.
 enum { STEPS_LEAST_PAST = 3 };
 int steps_precedent(const Steps *steps, int at);
+int steps_past(const Steps *steps, int one, int other);  // how many before both agree

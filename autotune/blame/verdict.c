@@ -26,6 +26,9 @@ const VerdictKindRow verdict_kinds[VERDICT_KIND_COUNT] = {
 
 enum { MOST_UNKNOWN = 16 };
 
+static const double MS = 1e3, LEAST_DOUBTED_S = 30;
+static const double EARLY = 0.9, LATE = 2;  // of the time-out
+
 typedef struct Blaming {
     const Job *job;
     Arena *arena;
@@ -62,6 +65,15 @@ static VerdictPlace place_of(const Job *job, int rank, int group, const Turn *tu
                           .caller = entry->caller,
                           .inside = !turn->done,
                           .waited_s = -1};
+}
+
+// What that rank should have done, as another did: of a message the other end.
+static VerdictPlace due_of(const Job *job, int rank, int witness, int group, const Turn *turn) {
+    VerdictPlace due = place_of(job, witness, group, turn);
+    if (job->groups[group].parent >= 0) {
+        due.op = job->groups[group].from == rank ? DUMP_SEND : DUMP_RECEIVE;
+    }
+    return due;
 }
 
 static const Wait *oldest_wait_of(const Waits *waits, int rank) {
@@ -108,6 +120,13 @@ static bool blamed(const Verdict *verdict, int rank) {
     return is;
 }
 
+// A message that was left out is waited for under a later number: those behind it move up.
+static bool waits_for_due(const Blaming *blaming, const Wait *wait) {
+    const VerdictPlace *due = &blaming->verdict->due;
+    const bool message = due->group >= 0 && blaming->job->groups[due->group].parent >= 0;
+    return wait->group == due->group && (wait->turn->seq == due->seq || (message && wait->turn->seq > due->seq));
+}
+
 // Those that stand in the collective that was due, and those that other waits hold up.
 static void find_others(Blaming *blaming) {
     Verdict *verdict = blaming->verdict;
@@ -118,8 +137,7 @@ static void find_others(Blaming *blaming) {
         bool here = false, elsewhere = false;
         for (int i = 0; i < waits->count; i++) {
             if (waits->rows[i].rank == rank && !blamed(verdict, rank)) {
-                const bool due =
-                    waits->rows[i].group == verdict->due.group && waits->rows[i].turn->seq == verdict->due.seq;
+                const bool due = waits_for_due(blaming, &waits->rows[i]);
                 here |= due;
                 elsewhere |= !due;
             }
@@ -146,7 +164,8 @@ static void blame_deviation(Blaming *blaming, const Deviation *found) {
     blame_rank(blaming, found->kind, found->rank);
     verdict->guilty_unknown = found->unknown;
     verdict->did = place_of(job, found->rank, found->did_group, found->did);
-    verdict->due = place_of(job, found->other, found->group, found->due);
+    verdict->due = due_of(job, found->rank, found->other, found->group, found->due);
+    verdict->due.seq = found->seq;
     if (found->unknown) {
         verdict->ranks[verdict->rank_count++] = found->other;
         cannot_know(blaming, "which of the two is wrong: no other rank does the same, and neither did before");
@@ -192,6 +211,24 @@ static const Wait *first_wait_for(const Blaming *blaming, int rank) {
     return first;
 }
 
+static void find_awaited(Blaming *blaming, int rank) {
+    const Job *job = blaming->job;
+    Verdict *verdict = blaming->verdict;
+    verdict->awaited = ARENA_ARRAY(blaming->arena, VerdictPlace, blaming->waits.count);
+    for (int i = 0; i < blaming->waits.count; i++) {
+        const Wait *wait = &blaming->waits.rows[i];
+        const Member *member = group_member(&job->groups[wait->group], rank);
+        if (member && wait_is_for(job, wait, member)) {
+            verdict->awaited[verdict->awaited_count++] = due_of(job, rank, wait->rank, wait->group, wait->turn);
+        }
+    }
+    if (verdict->awaited_count > 1 && !job->ranks[rank].dump && job->groups[verdict->due.group].parent >= 0) {
+        cannot_know(blaming,
+                    "which of the %d that others wait for rank %d in it would have come to first: it left no dump",
+                    verdict->awaited_count, rank);
+    }
+}
+
 // Of several ranks that wait for nobody, the ones that somebody waited for first. A rank whose dump shows it to be
 // missing is surer than one without a dump.
 static void blame_sinks(Blaming *blaming, const int *sinks, int count) {
@@ -218,9 +255,10 @@ static void blame_sinks(Blaming *blaming, const int *sinks, int count) {
         }
     }
     if (first) {
-        verdict->due = place_of(job, first->rank, first->group, first->turn);
+        verdict->due = due_of(job, verdict->ranks[0], first->rank, first->group, first->turn);
         verdict->due.waited_s = first->age_s;
         verdict->did = stand_of(blaming, verdict->ranks[0]);
+        find_awaited(blaming, verdict->ranks[0]);
     }
 }
 
@@ -242,6 +280,19 @@ static const Wait *longest_wait(const Waits *waits) {
     return longest;
 }
 
+// Between a time-out and a while after it recorders write their dumps; other times may be those of a copy.
+static void doubt_times(Blaming *blaming) {
+    const Wait *wait = longest_wait(&blaming->waits);
+    const double timeout_s =
+        wait ? (double)blaming->job->ranks[wait->rank].dump->entries[wait->turn->entry].timeout_ms / MS : 0;
+    const bool early = timeout_s > 0 && wait->age_s >= LEAST_DOUBTED_S && wait->age_s < EARLY * timeout_s;
+    if (early || (timeout_s > 0 && wait->age_s > LATE * timeout_s + LEAST_DOUBTED_S)) {
+        cannot_know(blaming,
+                    "how long they wait: that is counted to the times of the files, which a copy changes (cp -p "
+                    "and rsync -t keep them); in copies of dumps of a job that goes on somebody may only be late");
+    }
+}
+
 static void blame_stuck(Blaming *blaming) {
     Verdict *verdict = blaming->verdict;
     const Wait *wait = longest_wait(&blaming->waits);
@@ -257,6 +308,7 @@ static void blame_hang(Blaming *blaming) {
     const Waits *waits = &blaming->waits;
     Deviation left = {0}, circle = {0}, alone = {0};
     int count = 0;
+    doubt_times(blaming);
     deviations_alone(job, blaming->arena, &alone);
     if (alone.found) {
         blame_deviation(blaming, &alone);
@@ -277,7 +329,10 @@ static void blame_hang(Blaming *blaming) {
     if (blaming->verdict->rank_count > 0) {
         return;
     }
-    deviation_of_circle(job, waits, blaming->arena, &circle);
+    deviation_from_past(job, waits, blaming->arena, &circle);
+    if (!circle.found) {
+        deviation_of_circle(job, waits, blaming->arena, &circle);
+    }
     if (circle.found) {
         blame_deviation(blaming, &circle);
     } else {
@@ -306,7 +361,7 @@ static void blame_pace(Blaming *blaming) {
 
 static void say_what_is_missing(Blaming *blaming) {
     const Job *job = blaming->job;
-    bool gloo = false, guessed = false, wrapped = false;
+    bool gloo = false, guessed = false, wrapped = false, messages = false;
     for (int rank = 0; rank < job->world; rank++) {
         const JobRank *row = &job->ranks[rank];
         if (!row->dump) {
@@ -316,6 +371,7 @@ static void say_what_is_missing(Blaming *blaming) {
         } else {
             gloo |= row->dump->entry_count > 0 && strncmp(row->dump->entries[0].name, "gloo:", 5) == 0;
             wrapped |= row->dump->wrapped;
+            messages |= row->channel_count > 0;
         }
     }
     for (int g = 0; g < job->group_count; g++) {
@@ -325,7 +381,12 @@ static void say_what_is_missing(Blaming *blaming) {
         cannot_know(blaming, "who else belongs to a group: the dumps do not list members, so those that used it are "
                              "taken for all");
     }
-    if (gloo) {
+    if (wrapped && messages) {
+        cannot_know(blaming,
+                    "which message is which between two ranks whose recorders have lost the first: the last that "
+                    "is over is taken for the same one on both");
+    }
+    if (gloo && !messages) {
         cannot_know(blaming, "sends and receives: the recorder of Gloo has none");
     }
     if (wrapped && blaming->verdict->kind != VERDICT_HEALTHY) {

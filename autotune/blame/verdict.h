@@ -46,7 +46,9 @@ typedef struct Verdict {
     VerdictPlace due;             // the one that its group is in
     int *waiting, waiting_count;  // in it, for the blamed
     int *held, held_count;        // by others that wait
-    double excess;                // of a slow rank: of the time, what the others wait for it
+    VerdictPlace *awaited;        // of a missing rank: where others wait for it, as it should have issued it
+    int awaited_count;
+    double excess;  // of a slow rank: of the time, what the others wait for it
     double longest_wait_s;
     VerdictPlace *stands;  // by rank: its last
     const char **unknown;  // sentences: what the dumps do not tell

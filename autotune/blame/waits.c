@@ -115,7 +115,7 @@ static void add_wait(const Job *job, int rank, RankGroup at, double hang_s, Wait
     const JobGroup *group = &job->groups[at.group];
     const Member *member = &group->members[at.member];
     Wait wait = {.rank = rank, .group = at.group, .turn = oldest_open(job, group, member)};
-    if (!wait.turn || dump_op_rows[wait.turn->op].alone) {
+    if (!wait.turn || (wait.turn->done && dump_op_rows[wait.turn->op].alone)) {
         return;
     }
     const bool lacks = lacks_somebody(job, &wait);

@@ -10,6 +10,7 @@
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
 #include "sim/frameworks/words.h"
+#include "sim/model/model.h"
 
 const CommandRow command_table[COMMAND_COUNT] = {
     [COMMAND_PLAN] = {"plan",
@@ -40,6 +41,7 @@ const CommandRow command_table[COMMAND_COUNT] = {
     [COMMAND_RUN] = {"run", "train one shape for real on this machine, measured beside predicted",
                      "run --mesh AXIS=N,... --model NAME|FILE [options]",
                      "ndtune run --mesh dp_shard=2 --model tiny\n"
+                     "ndtune run --mesh dp_shard=2,cp=2 --model tiny --steps 4 --explain\n"
                      "ndtune run --mesh dp_shard=2,tp=2 --model tiny --steps 20 --format json\n",
                      cmd_run},
     [COMMAND_VALIDATE] = {"validate",
@@ -103,7 +105,8 @@ const CommandRow command_table[COMMAND_COUNT] = {
                        "blame DIR [--mesh AXIS=N,... --model NAME|FILE --target T] [--timeout S] [options]",
                        "ndtune blame dumps\n"
                        "ndtune blame dumps --mesh dp_shard=8,tp=2 --model llama-3-8b --seq 8192\n"
-                       "ndtune blame dumps --timeout 60 --format json\n",
+                       "ndtune blame dumps --timeout 60 --format json\n"
+                       "ndtune blame dumps --html blame.html\n",
                        cmd_blame},
     [COMMAND_RUNS] = {"runs", "what was asked and what was run, from the store; with a number, that run in full",
                       "runs [ID] [--top N] [--db FILE]",
@@ -198,6 +201,24 @@ static Status unknown_command(Cli *cli, const char *word, Error *error) {
     cli->blame = 1;
     char names[COMMAND_NAMES_BYTES];
     error_set(error, STATUS_USAGE, "unknown command %s; there are %s", word, cli_command_names(names));
+    static const TextSynonym others[] = {
+        {"version", "ndtune --version"},
+        {"recommend", "ndtune --world 32 --model 7b"},
+        {"rank", "ndtune --world 32 --model 7b"},
+        {"search", "ndtune --world 32 --model 7b"},
+        {"estimate", "ndtune predict --mesh dp_shard=32 --model 7b"},
+        {"diagnose", "ndtune predict --mesh ... --measured LOG says why a job is slow; ndtune help slow"},
+        {"slow", "ndtune predict --mesh ... --measured LOG says why a job is slow; ndtune help slow"},
+        {"debug", "ndtune blame DIR says who holds a job up; ndtune help hang"},
+        {"hang", "ndtune blame DIR says who holds a job up; ndtune help hang"},
+        {"check", "ndtune explain --from FILE says what is wrong with a config"},
+        {"convert", "ndtune export --as FORMAT writes a config"},
+        {"list", "ndtune models, ndtune clusters"},
+    };
+    const char *other = text_synonym(word, others, sizeof others / sizeof others[0]);
+    if (other) {
+        return error_hint(error, "%s", other);
+    }
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
     return nearest ? error_hint(error, "did you mean ndtune %s?", nearest)
                    : error_hint(error, "ndtune help says what each does");
@@ -220,6 +241,9 @@ static Status choose_command(Cli *cli, int *first, Error *error) {
             *first = 2;
             return STATUS_OK;
         }
+    }
+    if (model_is_known(cli->argv[1])) {  // ndtune llama-3-8b --world 32
+        return STATUS_OK;
     }
     return unknown_command(cli, cli->argv[1], error);
 }

@@ -132,7 +132,12 @@ Status cli_nothing_feasible(const TuneResult *result, Error *error);
 Status cli_say_what_fits(Cli *cli, const TuneResult *result, Error *error);
 
 // Of a search whose global batch kept shapes out: the one near it that is faster, on standard output below the table.
+// Where the last node is filled in part and the full ones alone are faster.
+Status cli_say_idle(Cli *cli, const TuneResult *result, Error *error);
 Status cli_say_better_batch(Cli *cli, const TuneResult *result, Error *error);
+
+// What the best plan would gain by number formats that nobody asked for: the result's line.
+Status cli_find_formats(Cli *cli, TuneResult *result, Error *error);
 
 // Writes a file whole or not at all.
 typedef Status (*FileWriter)(const void *what, FILE *out, Error *error);

@@ -7,7 +7,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
 #include "autotune/prune.h"
-#include "reports/blame.h"
+#include "reports/html/blame_page.h"
 
 typedef struct Blaming {
     Cli *cli;
@@ -80,6 +80,18 @@ static void find_places(Blaming *blaming) {
     }
 }
 
+static Status write_page(const void *what, FILE *out, Error *error) {
+    return html_blame(what, out, error);
+}
+
+static Status write_html(Cli *cli, const BlameReport *report, Error *error) {
+    const BlamePage page = {.report = report, .again = cli->line, .arena = &cli->arena};
+    return cli_given(cli, OPTION_HTML)
+               ? cli_blame(cli, OPTION_HTML,
+                           cli_write_file(cli, cli_value(cli, OPTION_HTML)->text, write_page, &page, error))
+               : STATUS_OK;
+}
+
 Status cmd_blame(Cli *cli, Error *error) {
     Blaming blaming = {.cli = cli};
     BlameReport *report = &blaming.report;
@@ -87,6 +99,7 @@ Status cmd_blame(Cli *cli, Error *error) {
         error_set(error, STATUS_USAGE, "blame reads a folder of dumps");
         return error_hint(error, "TORCH_FR_BUFFER_SIZE=2000 TORCH_FR_DUMP_TEMP_FILE=DIR/rank_ makes torch write them");
     }
+    TRY(cli_check_output(cli, OPTION_HTML, error));
     TRY(lower_step(&blaming, error));
     TRY(read_job(&blaming, error));
     const double hang_s = cli_given(cli, OPTION_TIMEOUT) ? cli_value(cli, OPTION_TIMEOUT)->number : 0;
@@ -94,6 +107,7 @@ Status cmd_blame(Cli *cli, Error *error) {
     find_places(&blaming);
     report->job = &blaming.job;
     report->verdict = &blaming.verdict;
+    TRY(write_html(cli, report, error));
     TRY(print(cli, report, error));
     return blaming.verdict.kind == VERDICT_HEALTHY
                ? STATUS_OK

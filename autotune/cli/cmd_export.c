@@ -22,7 +22,9 @@ static Status choose_format(Cli *cli, const ExportFormat **format, Error *error)
     if (!cli_given(cli, OPTION_AS)) {
         return STATUS_OK;
     }
-    TRY(cli_blame(cli, OPTION_AS, export_find(cli_value(cli, OPTION_AS)->text, format, error)));
+    char as[40];
+    option_word(option_row(OPTION_AS).value, (int)cli_value(cli, OPTION_AS)->integer, as, sizeof as);
+    TRY(cli_blame(cli, OPTION_AS, export_find(as, format, error)));
     if (!target->given && (*format)->target) {
         *target = (OptionValue){.given = true, .text = (*format)->target, .argument = -1};
     }

@@ -72,7 +72,8 @@ static void print_program(void) {
     print_examples("ndtune --world 32 --model 7b\n"
                    "ndtune predict --mesh dp_shard=16,tp=2 --model 7b --micro-batch 2\n"
                    "ndtune run --mesh dp_shard=2,tp=2 --model tiny\n");
-    printf("\nExit codes: 0 ok, 1 usage, 2 nothing feasible, 3 environment, 4 internal.\n");
+    printf("\nExit codes: 0 ok, 1 usage, 2 nothing feasible (blame: somebody is blamed), 3 environment, "
+           "4 internal.\n");
 }
 
 Status cmd_help(Cli *cli, Error *error) {
@@ -115,10 +116,22 @@ Status cmd_help(Cli *cli, Error *error) {
         }
     }
     cli->blame = cli->options.word_argument[0];
+    static const TextSynonym others[] = {
+        {"slurm", "ndtune export --as sbatch writes a Slurm script; ndtune help logs reads what it wrote"},
+        {"oom", "ndtune help memory"},
+        {"mesh", "ndtune help shape"},
+        {"nccl", "ndtune help hang"},
+        {"glossary", "ndtune help words"},
+        {"gpu", "ndtune help cluster"},
+    };
+    const char *other = text_synonym(word, others, sizeof others / sizeof others[0]);
     char names[COMMAND_NAMES_BYTES];
     error_set(error, STATUS_USAGE,
               "there is no command or topic %s; there are the commands %s, and the topics that ndtune help lists", word,
               cli_command_names(names));
+    if (other) {
+        return error_hint(error, "%s", other);
+    }
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : STATUS_USAGE;
 }

@@ -17,8 +17,11 @@ static Status print_result(const Cli *cli, const TuneResult *result, Error *erro
     case FORMAT_TABLE:
         break;
     }
-    const int rows = cli_integer_or(cli, OPTION_TOP, TABLE_DEFAULT_ROWS);
-    return table_plan(result, rows, stdout, error);
+    if (cli_given(cli, OPTION_VERBOSE)) {
+        return table_plan(result, cli_integer_or(cli, OPTION_TOP, TABLE_DEFAULT_ROWS), stdout, error);
+    }
+    table_answer(result, cli_integer_or(cli, OPTION_TOP, ANSWER_ROWS_THAT_FIT), stdout);
+    return STATUS_OK;
 }
 
 static Status write_candidates(const void *result, FILE *out, Error *error) {
@@ -28,6 +31,9 @@ static Status write_candidates(const void *result, FILE *out, Error *error) {
 static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error *error) {
     TuneResult result;
     TRY(cli_search_in(cli, store, request, &result, error));
+    if (cli_format(cli) == FORMAT_TABLE) {
+        TRY(cli_find_formats(cli, &result, error));
+    }
     TRY(print_result(cli, &result, error));
     if (cli_given(cli, OPTION_CSV)) {
         TRY(cli_blame(cli, OPTION_CSV,
@@ -36,6 +42,10 @@ static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error
     TRY(store_save_result(store, &result, error));
     TRY(report_page_option(cli, store, &result, false, error));
     TRY(cli_say_better_batch(cli, &result, error));
+    TRY(cli_say_idle(cli, &result, error));
+    if (cli_given(cli, OPTION_VERBOSE) && result.if_allowed) {
+        printf("\nIf you allow %s\n", result.if_allowed);
+    }
     return result.entry_count > 0 ? STATUS_OK : cli_say_what_fits(cli, &result, error);
 }
 

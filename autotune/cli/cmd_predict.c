@@ -54,10 +54,20 @@ static Status write_html(Cli *cli, const PredictionReport *report, const PruneRu
     return status;
 }
 
+// "5.2s", "950 ms"
+static bool parse_time(const char *text, double *seconds) {
+    char number[32], unit[4], rest;
+    if (sscanf(text, "%31[0-9.eE+-] %3[a-z]%c", number, unit, &rest) != 2 || !text_parse_double(number, seconds)) {
+        return false;
+    }
+    *seconds *= strcmp(unit, "ms") == 0 ? 1e-3 : 1;
+    return strcmp(unit, "ms") == 0 || strcmp(unit, "s") == 0 || strcmp(unit, "sec") == 0;
+}
+
 // The step time of --measured: seconds, or the median of a log.
 static Status measured_step(Cli *cli, const TrainPlan *plan, double *step_s, Error *error) {
     const char *text = cli_value(cli, OPTION_MEASURED)->text;
-    if (!text_parse_double(text, step_s)) {
+    if (!text_parse_double(text, step_s) && !parse_time(text, step_s)) {
         return cli_blame(cli, OPTION_MEASURED,
                          log_step_time(cli, OPTION_MEASURED, text, plan, &cli->arena, step_s, error));
     }

@@ -29,7 +29,11 @@ static Status print_record(const Cli *cli, const RunRecord *record, Error *error
     case FORMAT_TABLE:
         break;
     }
-    return table_run(record, stdout, error);
+    TRY(table_run(record, stdout, error));
+    if (cli_given(cli, OPTION_EXPLAIN)) {
+        table_run_story(record, stdout);
+    }
+    return STATUS_OK;
 }
 
 static void say_vocabulary(const MeasuredRun *run) {

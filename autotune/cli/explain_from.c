@@ -49,12 +49,29 @@ static void say_choice(Cli *cli, PlanFieldId id, int value) {
         .given = true, .text = arena_text(&cli->arena, plan_value_text(id, value, number)), .argument = -1};
 }
 
+// How the job trains, and the kernels of a target that has no switch for others.
+static bool is_of_job(const Cli *cli, PlanFieldId id) {
+    const Target *target = NULL;
+    Error unknown = {0};
+    const bool of_kernels =
+        id == PLAN_FUSED && target_find(cli_value(cli, OPTION_TARGET)->text, &target, &unknown) == STATUS_OK;
+    return plan_fields[id].scope == PLAN_OF_JOB || (of_kernels && !target_has_choice(target, id));
+}
+
 // The options as if the command line had said what the file says; what a shape goes with is left to the search.
 static void say_options(Cli *cli, const Import *import) {
     const ImportChoices *said = &import->said;
-    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        if (plan_fields[id].scope != PLAN_OF_JOB) {
-            cli->options.values[option_of((PlanFieldId)id)] = (OptionValue){0};
+    if (!cli_given(cli, OPTION_TARGET)) {
+        cli->options.values[OPTION_TARGET] = (OptionValue){.given = true, .text = import->target, .argument = -1};
+    }
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        const bool plain = plan_fields[id].printed == PLAN_PRINTED_UNLESS_USUAL;
+        if (!is_of_job(cli, id)) {
+            cli->options.values[option_of(id)] = (OptionValue){0};
+        } else if (said->choice[id] != IMPORT_UNSAID && !(plain && said->choice[id] == plan_fields[id].usual) &&
+                   (id != PLAN_FP8_RECIPE || said->choice[PLAN_PRECISION] == DTYPE_FP8)) {
+            say_choice(cli, id, said->choice[id]);
         }
     }
     say_number(cli, OPTION_WORLD, said->world);
@@ -62,18 +79,6 @@ static void say_options(Cli *cli, const Import *import) {
     cli->options.list_count = 1;
     say_number(cli, OPTION_SEQ, said->seq);
     say_number(cli, OPTION_GLOBAL_BATCH, said->global_batch);
-    if (!cli_given(cli, OPTION_TARGET)) {
-        cli->options.values[OPTION_TARGET] = (OptionValue){.given = true, .text = import->target, .argument = -1};
-    }
-    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
-        const PlanFieldId id = (PlanFieldId)i;
-        const bool plain = plan_fields[id].printed == PLAN_PRINTED_UNLESS_USUAL;
-        if (plan_fields[id].scope == PLAN_OF_JOB && said->choice[id] != IMPORT_UNSAID &&
-            !(plain && said->choice[id] == plan_fields[id].usual) &&
-            (id != PLAN_FP8_RECIPE || said->choice[PLAN_PRECISION] == DTYPE_FP8)) {
-            say_choice(cli, id, said->choice[id]);
-        }
-    }
 }
 
 static void plan_of(const Cli *cli, const TuneRequest *request, const Import *import, TrainPlan *plan) {

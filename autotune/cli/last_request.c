@@ -10,10 +10,10 @@
 #include "autotune/cli/quote.h"
 #include "autotune/cli/request.h"
 
-static const OptionId what[] = {OPTION_WORLD,        OPTION_MODEL,       OPTION_LAYERS,    OPTION_SEQ,
-                                OPTION_GLOBAL_BATCH, OPTION_ZERO,        OPTION_RESHARD,   OPTION_RECOMPUTE,
-                                OPTION_MAX_TP,       OPTION_MICRO_BATCH, OPTION_CP_ROTATE, OPTION_REDUCE_DTYPE,
-                                OPTION_RANK_ORDER,   OPTION_OBJECTIVE};
+static const OptionId what[] = {OPTION_WORLD,     OPTION_NODES,        OPTION_GPUS_PER_NODE, OPTION_MODEL,
+                                OPTION_LAYERS,    OPTION_SEQ,          OPTION_GLOBAL_BATCH,  OPTION_ZERO,
+                                OPTION_RESHARD,   OPTION_RECOMPUTE,    OPTION_MAX_TP,        OPTION_MICRO_BATCH,
+                                OPTION_CP_ROTATE, OPTION_REDUCE_DTYPE, OPTION_RANK_ORDER,    OPTION_OBJECTIVE};
 static const OptionId where[] = {OPTION_CLUSTER,        OPTION_PRECISION, OPTION_MEMORY_LIMIT, OPTION_FP8_RECIPE,
                                  OPTION_MASTER_WEIGHTS, OPTION_ATTENTION, OPTION_FUSED,        OPTION_TP_OVERLAP};
 

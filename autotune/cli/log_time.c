@@ -8,13 +8,15 @@
 
 #include "autotune/validate/measurement.h"
 #include "autotune/validate/step_log.h"
+#include "sim/base/open.h"
 
 enum { LOG_MOST_BYTES = 256 << 20 };
 
 static Status read_text(const char *option, const char *path, Arena *arena, const char **text, Error *error) {
-    FILE *file = fopen(path, "rb");
+    const char *why = NULL;
+    FILE *file = open_to_read(path, &why);
     if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "--%s %s cannot be read: %s", option, path, strerror(errno));
+        return error_set(error, STATUS_ENVIRONMENT, "--%s %s cannot be read: %s", option, path, why);
     }
     size_t capacity = 1 << 16, used = 0, got;
     char *bytes = arena_alloc(arena, capacity);
@@ -24,7 +26,7 @@ static Status read_text(const char *option, const char *path, Arena *arena, cons
             bytes = arena_grow(arena, bytes, capacity, &capacity, 1);
         }
     }
-    const char *why = ferror(file) ? strerror(errno) : used >= LOG_MOST_BYTES ? "it is larger than 256 MiB" : NULL;
+    why = ferror(file) ? strerror(errno) : used >= LOG_MOST_BYTES ? "it is larger than 256 MiB" : NULL;
     fclose(file);
     bytes[used] = '\0';
     *text = bytes;

@@ -1,4 +1,4 @@
-// The manual page and the README's table, written from the tables of commands and options: they cannot say anything
+// The manual page and OPTIONS.md, written from the tables of commands and options: they cannot say anything
 // else than the program does.
 
 #include "autotune/cli/manual.h"
@@ -44,12 +44,19 @@ static void man_commands(FILE *out) {
 }
 
 static void man_option(FILE *out, const OptionRow *row) {
-    fprintf(out, ".TP\n");
+    fprintf(out, ".TP\n.na\n");  // nothing to stretch in a list of words
     fprintf(out, ".BR \\-\\-");
     troff_text(out, row->name);
     if (row->value) {
         fputs(" \" ", out);
-        troff_text(out, row->value);
+        for (const char *at = row->value; *at;) {  // a list of words may be broken behind each
+            char word[128];
+            const size_t length = strcspn(at, "|") + 1, rest = strlen(at);
+            snprintf(word, sizeof word, "%.*s", (int)(length < rest ? length : rest), at);
+            troff_text(out, word);
+            fputs(length < rest ? "\\:" : "", out);
+            at += length < rest ? length : rest;
+        }
         fputs("\"", out);
     }
     fputc('\n', out);
@@ -96,9 +103,14 @@ static const char documents[] =
     "baseline "
     "(mesh, feasible, reason, place, step_time_s, tokens_per_s, gain_of_best_percent; null without \\-\\-baseline), "
     "search "
-    "(shapes, candidates, pruned, estimated, simulated, cached, elapsed_s).\n"
+    "(shapes, candidates, pruned, estimated, simulated, cached, elapsed_s), global_batch (of all entries; request has "
+    "it "
+    "where it was asked), best_reason (why entries[0] is the best; the others follow by the objective), "
+    "fastest_if_it_fits (a prediction that is faster and leaves less than 8 % of the memory free, or null).\n"
     ".TP\n.B ndtune.prediction/1\n"
-    "model, cluster, target, evidence, mesh, plan (its order lists the axes over the ranks from slow to fast), legal, "
+    "model, cluster, target, evidence, evidence_here (published runs of the framework on this accelerator: runs, "
+    "largest_world, median_abs_error, median_bias of predicted / measured - 1), mesh, plan (its order lists the axes "
+    "over the ranks from slow to fast), legal, "
     "feasible, reasons, warnings, step_time_s with its 80 % "
     "interval "
     "step_time_low_s and step_time_high_s, tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, model_flops_per_s_per_gpu, "

@@ -16,6 +16,7 @@
 #include "autotune/target_on_cluster.h"
 #include "autotune/validate/exposure.h"
 #include "autotune/validate/measurement.h"
+#include "sim/base/open.h"
 #include "sim/engine/engine.h"
 
 static const char *measured_run_transport(const Cli *cli) {
@@ -92,7 +93,8 @@ Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *e
 
 // Which hosts: the lines of a file, wherever it lies; another cluster may come to have the same path.
 static void hash_hostfile(const char *path, Hash *hash) {
-    FILE *file = path ? fopen(path, "r") : NULL;
+    const char *why = NULL;
+    FILE *file = path ? open_to_read(path, &why) : NULL;
     char line[4096];
     while (file && fgets(line, sizeof line, file)) {
         hash_text(hash, line);

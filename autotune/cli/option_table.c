@@ -42,6 +42,12 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
          "accelerators to train on; a list gives the scaling curve; probe: ranks to measure with; blame: ranks of "
          "the job, where its dumps do not list them",
          GROUP_WHAT, SEARCH | PROBE | BLAME},
+    [OPTION_NODES] = {"nodes", VALUE_INT, "N", 1, MESH_MAX_WORLD, "nodes", NULL,
+                      "nodes to train on, in place of --world: each with the accelerators of --gpus-per-node or of the "
+                      "cluster",
+                      GROUP_WHAT, SEARCH},
+    [OPTION_GPUS_PER_NODE] = {"gpus-per-node", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", "the cluster's",
+                              "accelerators of a node, as --set node.gpus=N", GROUP_WHAT, SEARCH | PREDICT},
     [OPTION_MESH] = {"mesh", VALUE_TEXT, "AXIS=N,...", 0, 0, NULL, NULL,
                      "the shape, such as dp_shard=8,tp=4; axes not named are 1, of" AXES_SPACED, GROUP_WHAT,
                      PREDICT | RUN | PREFLIGHT | PROBE | EXPORT | CALIBRATE | BLAME},
@@ -65,7 +71,7 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
          GROUP_WHAT, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE | BLAME},
     [OPTION_GLOBAL_BATCH] =
         {"global-batch", VALUE_INT, "N", 1, BILLION, "sequences",
-         "4M tokens, nearest multiple; validate, tune: a sequence per rank; predict: of one accumulation",
+         "about 4M tokens, one batch for all shapes; validate, tune: a sequence per rank; predict: of one accumulation",
          "sequences per optimizer step; given, every plan meets it exactly; predict: sequences per "
          "optimizer step, made by accumulation",
          GROUP_WHAT, SEARCH | PREDICT},
@@ -75,9 +81,10 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
                            GROUP_CHOICES, SEARCH | PREDICT | RUN | PREFLIGHT | CALIBRATE | BLAME},
     [OPTION_MAX_TP] = {"max-tp", VALUE_INT, "N", 1, MESH_MAX_WORLD, "ranks", "none", "largest tensor-parallel size",
                        GROUP_CHOICES, SEARCH},
-    [OPTION_MEMORY_LIMIT] = {"memory-limit", VALUE_BYTES, "BYTES", 0, 0, NULL, "the accelerator's memory",
-                             "what a plan may reserve per accelerator, such as 70GiB or 80e9", GROUP_CHOICES,
-                             SEARCH | PREDICT},
+    [OPTION_MEMORY_LIMIT] =
+        {"memory-limit", VALUE_BYTES, "BYTES|P%", 0, 0, NULL, "the accelerator's memory",
+         "what a plan may reserve per accelerator, such as 70GiB, 80e9 or 90%; all of it is used then", GROUP_CHOICES,
+         SEARCH | PREDICT},
     [OPTION_OBJECTIVE] = {"objective", VALUE_WORD, "throughput|memory|cost", 0, 0, NULL, "throughput",
                           "what the best plan is best in: tokens per second, least memory, least cost per token",
                           GROUP_CHOICES, SEARCH},
@@ -165,9 +172,17 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
          "longest time that a rank may stand still, waiting or in one task, before the run is ended; of a "
          "command behind --, its longest run; blame: how long a wait is too long",
          GROUP_RUN, REAL | BLAME},
-    [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows", "10; validate: 3; tune: 0",
+    [OPTION_TOP] = {"top", VALUE_INT, "N", 0, MESH_MAX_WORLD, "rows",
+                    "10; plan: what fits on a screen; validate: 3; tune: 0",
                     "shapes that the table shows, that validate runs, or that tune considers; 0 is all", GROUP_OUTPUT,
                     PLAN | RUNS | VALIDATE | TUNE},
+    [OPTION_VERBOSE] = {"verbose", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
+                        "everything beside the ranking: where time and memory of the best go, what cannot run and why, "
+                        "the search, every assumption",
+                        GROUP_OUTPUT, PLAN},
+    [OPTION_EXPLAIN] = {"explain", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
+                        "what FSDP, tensor parallelism and the ring did in this step, in plain words", GROUP_OUTPUT,
+                        RUN},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
                        GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY | CALIBRATE | BLAME},
     [OPTION_RUNS] =
@@ -193,8 +208,8 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
          GROUP_OUTPUT, PLAN | ACCURACY | VALIDATE},
     [OPTION_HTML] = {"html", VALUE_TEXT, "FILE", 0, 0, NULL, "report: ndtune-report.html",
                      "one page with charts that opens from disk: the answer, why, where time and memory go, every "
-                     "candidate, what was measured",
-                     GROUP_OUTPUT, PLAN | PREDICT | VALIDATE | TUNE | REPORT},
+                     "candidate, what was measured; blame: who stands where, and the last collectives by rank",
+                     GROUP_OUTPUT, PLAN | PREDICT | VALIDATE | TUNE | REPORT | BLAME},
     [OPTION_RUN] = {"run", VALUE_INT, "ID", 1, INT64_MAX, NULL, "the last request",
                     "the page of a stored run: its plan, predicted and measured", GROUP_OUTPUT, REPORT},
     [OPTION_OPEN] = {"open", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "show the page in the browser", GROUP_OUTPUT, REPORT},
@@ -219,8 +234,8 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
                          "compute predictions, and measure runs, that the store already has; tune: begin a new session",
                          GROUP_OUTPUT, SEARCH | PREDICT},
     [OPTION_MAN] = {"man", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "the manual page, in troff", GROUP_OUTPUT, HELP},
-    [OPTION_MARKDOWN] = {"markdown", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "the table of options in the README",
-                         GROUP_OUTPUT, HELP},
+    [OPTION_MARKDOWN] = {"markdown", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
+                         "the table of options in autotune/cli/OPTIONS.md", GROUP_OUTPUT, HELP},
     [OPTION_COMPLETION] = {"completion", VALUE_WORD, "bash|zsh|fish", 0, 0, NULL, NULL,
                            "a completion script for that shell", GROUP_OUTPUT, HELP},
     [OPTION_HELP] = {"help", VALUE_FLAG, NULL, 0, 0, NULL, NULL, "this text", GROUP_OUTPUT, EVERY},

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sim/base/text.h"
+#include "sim/model/model.h"
 
 enum { WORD_BYTES = 64 };
 
@@ -79,10 +80,37 @@ static Status parse_int(ParseContext *context, const OptionRow *row, OptionValue
                   may_be_auto ? "auto or " : "", range, unit_text(row, unit), value->text);
 }
 
-// "8,16,32": each in the range, each larger than the one before.
+// "4x8" as nodes and their accelerators, which then count as given.
+static Status parse_product(ParseContext *context, Options *options, OptionValue *value, bool *found, Error *error) {
+    const size_t digits = strspn(value->text, "0123456789");
+    *found = digits > 0 && digits < WORD_BYTES && strchr("xX*", value->text[digits]) && value->text[digits];
+    if (!*found) {
+        return STATUS_OK;
+    }
+    static const OptionId ids[] = {OPTION_NODES, OPTION_GPUS_PER_NODE};
+    char nodes[WORD_BYTES];
+    snprintf(nodes, sizeof nodes, "%.*s", (int)digits, value->text);
+    const char *texts[] = {nodes, value->text + digits + 1};
+    for (int i = 0; i < 2; i++) {
+        const OptionRow row = option_row(ids[i]);
+        OptionValue one = {.given = true, .text = texts[i], .argument = value->argument};
+        TRY(parse_int(context, &row, &one, error));
+        one.text = value->text;
+        options->values[ids[i]] = one;
+    }
+    value->given = false;  // settle_nodes multiplies
+    return STATUS_OK;
+}
+
+// "8,16,32": each in the range, none twice; or "4x8".
 static Status parse_ints(ParseContext *context, Options *options, const OptionRow *row, OptionValue *value,
                          Error *error) {
     options->list_count = 0;
+    bool product;
+    TRY(parse_product(context, options, value, &product, error));
+    if (product) {
+        return STATUS_OK;
+    }
     const char *text = value->text;
     for (bool more = true; more;) {
         char item[WORD_BYTES];
@@ -94,9 +122,10 @@ static Status parse_ints(ParseContext *context, Options *options, const OptionRo
             return refuse(context, value->argument, error, "--%s takes at most %d numbers", row->name,
                           OPTIONS_MAX_LIST);
         }
-        if (options->list_count > 0 && one.integer <= options->list[options->list_count - 1]) {
-            return refuse(context, value->argument, error, "the numbers of --%s must rise: %" PRId64 " after %" PRId64,
-                          row->name, one.integer, options->list[options->list_count - 1]);
+        for (int i = 0; i < options->list_count; i++) {
+            if (options->list[i] == one.integer) {
+                return refuse(context, value->argument, error, "--%s names %" PRId64 " twice", row->name, one.integer);
+            }
         }
         options->list[options->list_count++] = one.integer;
         more = text[length] == ',';
@@ -150,10 +179,33 @@ static Status parse_above(ParseContext *context, const OptionRow *row, OptionVal
                   row->high, unit_text(row, unit), value->text);
 }
 
+// "90%", into value->number.
+static bool parse_percent(OptionValue *value) {
+    const size_t length = strlen(value->text);
+    char digits[WORD_BYTES];
+    if (length < 2 || length >= sizeof digits || value->text[length - 1] != '%') {
+        return false;
+    }
+    snprintf(digits, sizeof digits, "%.*s", (int)length - 1, value->text);
+    const bool read = text_parse_double(digits, &value->number) && value->number > 0 && value->number <= 100;
+    value->number *= 0.01;
+    return read;
+}
+
 static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+    enum { LEAST_BYTES = 1000000 };
+    if (parse_percent(value)) {
+        return STATUS_OK;
+    }
+    value->number = 0;
+    if (text_parse_bytes(value->text, &value->integer) && value->integer > 0 && value->integer < LEAST_BYTES &&
+        strspn(value->text, "0123456789.") == strlen(value->text)) {
+        return refuse(context, value->argument, error, "--%s %s would be %s bytes: say %sGiB", row->name, value->text,
+                      value->text, value->text);
+    }
     if (!text_parse_bytes(value->text, &value->integer) || value->integer <= 0) {
-        return refuse(context, value->argument, error, "--%s takes a size such as 70GiB, 80GB or 80e9, not \"%s\"",
-                      row->name, value->text);
+        return refuse(context, value->argument, error,
+                      "--%s takes a size such as 70GiB, 80GB, 80e9 or 90%%, not \"%s\"", row->name, value->text);
     }
     return STATUS_OK;
 }
@@ -169,6 +221,13 @@ static Status parse_word(ParseContext *context, const OptionRow *row, OptionValu
         }
         candidates[count] = words[count];
         count++;
+    }
+    for (size_t i = 0; i < count; i++) {  // the first of those that go on with a dash
+        const size_t length = strlen(value->text);
+        if (length > 0 && strncmp(words[i], value->text, length) == 0 && words[i][length] == '-') {
+            value->integer = (int64_t)i;
+            return STATUS_OK;
+        }
     }
     refuse(context, value->argument, error, "--%s takes %s, not \"%s\"", row->name, row->value, value->text);
     const char *nearest = text_nearest(value->text, candidates, count);
@@ -236,8 +295,15 @@ static Status check_command(ParseContext *context, int argument, OptionId id, Er
             snprintf(takers + used, sizeof takers - used, "%s%s", used ? ", " : "", command_names[i]);
         }
     }
-    return refuse(context, argument, error, "ndtune %s does not take --%s; it belongs to %s",
-                  command_names[context->command], row.name, takers);
+    refuse(context, argument, error, "ndtune %s does not take --%s; it belongs to %s", command_names[context->command],
+           row.name, takers);
+    const bool one_shape = id == OPTION_WORLD || id == OPTION_NODES;
+    return one_shape ? error_hint(error, "--mesh says the shape, such as --mesh dp_shard=32; ndtune --world 32 ranks "
+                                         "all shapes")
+           : id == OPTION_MESH
+               ? error_hint(error, "ndtune predict --mesh ... is one shape; --baseline compares one with the "
+                                   "best")
+               : STATUS_USAGE;
 }
 
 static Status add_set(ParseContext *context, Options *options, const char *text, int argument, Error *error) {
@@ -326,17 +392,54 @@ static Status parse_word_argument(ParseContext *context, Options *options, int a
         char name[WORD_BYTES];
         snprintf(name, sizeof name, "%s", word + 1);
         refuse(context, at, error, "options start with two dashes, not %s", word);
-        return option_find(name, &id) ? error_hint(error, "did you mean --%s?", name) : STATUS_USAGE;
+        return option_find(name, &id)    ? error_hint(error, "did you mean --%s?", name)
+               : strcmp(word, "-v") == 0 ? error_hint(error, "did you mean --version or --verbose?")
+                                         : STATUS_USAGE;
     }
     const unsigned takes_words = COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS) |
-                                 COMMAND_BIT(COMMAND_RUNS) | COMMAND_BIT(COMMAND_HELP) |
-                                 COMMAND_BIT(COMMAND_BLAME);
+                                 COMMAND_BIT(COMMAND_RUNS) | COMMAND_BIT(COMMAND_HELP) | COMMAND_BIT(COMMAND_BLAME);
+    const OptionRow model = option_row(OPTION_MODEL);
+    if ((model.commands & COMMAND_BIT(context->command) & ~takes_words) && !options->values[OPTION_MODEL].given &&
+        model_is_known(word)) {
+        options->values[OPTION_MODEL] = (OptionValue){.given = true, .text = word, .argument = at};
+        return STATUS_OK;
+    }
     if (!(COMMAND_BIT(context->command) & takes_words) || options->word_count == 1) {
         return refuse(context, at, error, "ndtune %s does not expect the word %s", command_names[context->command],
                       word);
     }
     options->words[options->word_count] = word;
     options->word_argument[options->word_count++] = at;
+    return STATUS_OK;
+}
+
+// World, nodes and accelerators of a node: two of them give the third.
+static Status settle_nodes(ParseContext *context, Options *options, Error *error) {
+    OptionValue *world = &options->values[OPTION_WORLD], *each = &options->values[OPTION_GPUS_PER_NODE];
+    const OptionValue *nodes = &options->values[OPTION_NODES];
+    if (!nodes->given) {
+        return STATUS_OK;
+    }
+    if (world->given && !each->given && world->integer % nodes->integer == 0) {
+        *each = (OptionValue){.given = true, .text = nodes->text, .argument = nodes->argument};
+        each->integer = world->integer / nodes->integer;
+    }
+    const int64_t product = nodes->integer * each->integer;
+    if (world->given && (options->list_count > 1 || product != world->integer)) {
+        return refuse(context, nodes->argument, error,
+                      "--nodes %" PRId64 " does not go with --world %s; one of them is enough", nodes->integer,
+                      world->text);
+    }
+    const OptionRow row = option_row(OPTION_WORLD);
+    if (product > row.high) {
+        return refuse(context, nodes->argument, error, "%" PRId64 " accelerators are more than %" PRId64, product,
+                      row.high);
+    }
+    if (each->given && !world->given) {
+        *world = (OptionValue){.given = true, .text = nodes->text, .argument = nodes->argument, .integer = product};
+        options->list[0] = product;
+        options->list_count = 1;
+    }
     return STATUS_OK;
 }
 
@@ -358,5 +461,5 @@ Status options_parse(ParseContext *context, Options *options, Error *error) {
             TRY(parse_word_argument(context, options, at, error));
         }
     }
-    return STATUS_OK;
+    return settle_nodes(context, options, error);
 }

@@ -36,6 +36,8 @@ typedef enum {
 
 typedef enum {
     OPTION_WORLD,
+    OPTION_NODES,
+    OPTION_GPUS_PER_NODE,
     OPTION_MESH,
     OPTION_MODEL,
     OPTION_CLUSTER,
@@ -89,6 +91,8 @@ typedef enum {
     OPTION_WITH,
     OPTION_TIMEOUT,
     OPTION_TOP,
+    OPTION_VERBOSE,
+    OPTION_EXPLAIN,
     OPTION_FORMAT,
     OPTION_RUNS,
     OPTION_LOG,
@@ -117,10 +121,10 @@ typedef enum {
 typedef enum {
     VALUE_FLAG,    // present or not
     VALUE_INT,     // low..high; "auto" where the words say so
-    VALUE_INTS,    // a list of such numbers, rising: "8,16,32"
+    VALUE_INTS,    // a list of such numbers, none twice: "8,16,32"; or a product: "4x8"
     VALUE_NUMBER,  // low..high
     VALUE_ABOVE,   // a number above low, at most high
-    VALUE_BYTES,   // "80e9" "64GiB"
+    VALUE_BYTES,   // "80e9" "64GiB", or into number "90%"
     VALUE_COUNT,   // "300e9" "2T"
     VALUE_WORD,    // one of words
     VALUE_TEXT,

@@ -29,8 +29,17 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
     if (request->asked[PLAN_RESHARD] != TUNE_ANY) {
         plan.reshard = (Reshard)request->asked[PLAN_RESHARD];
     }
+    if (!target_offers(request->target, &plan, PLAN_FUSED, (int)plan.fused)) {
+        space_take(request, &plan, PLAN_FUSED);
+    }
     if (!(request->target->grad_syncs & GRAD_SYNC_BIT(plan.grad_sync))) {
         plan.grad_sync = GRAD_SYNC_TARGET;
+    }
+    if (!(request->target->overlap_stages >> plan.zero & 1)) {
+        plan.reduce_overlap = REDUCE_OVERLAP_TARGET;
+    }
+    if (!target_offers(request->target, &plan, PLAN_LOSS, (int)plan.loss)) {
+        plan.loss = LOSS_TARGET;
     }
     target_canonical(request->target, &plan);
     other->request = request;

@@ -5,7 +5,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "autotune/batch.h"
 #include "autotune/cli/chip_products.h"
 #include "autotune/handicap.h"
 #include "autotune/space.h"
@@ -14,7 +16,7 @@
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/target_choices.h"
 
-enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS };
+enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS, MAX_DEFAULTS = 8 };
 
 enum { RUN_SEQ = 128 };  // DESIGN section 9
 
@@ -34,12 +36,19 @@ typedef struct Builder {
     Cli *cli;
     const RequestDefaults *defaults;
     TuneRequest *request;
-    const char **assumptions;
+    const char **assumptions, **defaults_taken;
 } Builder;
 
 static void assume(Builder *builder, const char *sentence) {
     ASSERT(builder->request->assumption_count < MAX_ASSUMPTIONS);
     builder->assumptions[builder->request->assumption_count++] = sentence;
+}
+
+// Of what was assumed, the options that say otherwise.
+static void assume_option(Builder *builder, OptionId id, const char *value) {
+    ASSERT(builder->request->default_count < MAX_DEFAULTS);
+    builder->defaults_taken[builder->request->default_count++] =
+        arena_format(&builder->cli->arena, "--%s %s", option_row(id).name, value);
 }
 
 static Status find_model(Builder *builder, Error *error) {
@@ -84,6 +93,18 @@ static Status find_products(Builder *builder, const char *profile, Error *error)
     return STATUS_OK;
 }
 
+// --gpus-per-node is --set node.gpus where the profile has another number.
+static Status set_node_size(Builder *builder, Error *error) {
+    Cli *cli = builder->cli;
+    ClusterProfile *cluster = &builder->request->cluster;
+    const int each = cli_integer_or(cli, OPTION_GPUS_PER_NODE, cluster->node.accelerators);
+    if (each == cluster->node.accelerators) {
+        return STATUS_OK;
+    }
+    return cli_blame(cli, OPTION_GPUS_PER_NODE,
+                     cluster_set(cluster, arena_format(&cli->arena, "node.gpus=%d", each), &cli->arena, error));
+}
+
 static Status find_cluster(Builder *builder, Error *error) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
@@ -103,9 +124,16 @@ static Status find_cluster(Builder *builder, Error *error) {
         }
         assume(builder, arena_format(&cli->arena, "cluster profile changed: %s", cli->options.sets[i]));
     }
-    assume(builder, arena_format(&cli->arena, "cluster %s (%s), %d per node%s", request->cluster.name,
+    TRY(set_node_size(builder, error));
+    const bool usual = given && !cluster_is_file(name) && strcasecmp(name, request->cluster.name) != 0 &&
+                       !text_same_word(name, request->cluster.name);
+    assume(builder, arena_format(&cli->arena, "cluster %s (%s), %d per node%s%s%s", request->cluster.name,
                                  request->cluster.accelerator.name, request->cluster.node.accelerators,
-                                 given ? "" : "; change it with --cluster"));
+                                 usual ? ": the usual node of " : "", usual ? name : "",
+                                 given && !usual ? "" : "; change it with --cluster"));
+    if (!given || usual) {
+        assume_option(builder, OPTION_CLUSTER, request->cluster.name);
+    }
     return STATUS_OK;
 }
 
@@ -146,6 +174,9 @@ static Status find_target(Builder *builder, Error *error) {
     assume(builder,
            arena_format(&cli->arena, "target %s@%s, evidence: %s%s", request->target->name, request->target->version,
                         request->target->evidence, given ? "" : "; change it with --target"));
+    if (!given) {
+        assume_option(builder, OPTION_TARGET, request->target->name);
+    }
     return STATUS_OK;
 }
 
@@ -176,6 +207,9 @@ static void choose_sequence(Builder *builder) {
         assume(builder, arena_format(&cli->arena, "sequences of %d tokens%s", request->seq,
                                      cli_given(cli, OPTION_SEQ) ? "" : "; change it with --seq"));
     }
+    if (!cli_given(cli, OPTION_SEQ)) {
+        assume_option(builder, OPTION_SEQ, arena_format(&cli->arena, "%d", request->seq));
+    }
 }
 
 // "bf16, fp32": what the profile has rates for.
@@ -199,6 +233,7 @@ static Status choose_precision(Builder *builder, Error *error) {
         const bool fp16 = rates[DTYPE_FP16].burst_flop_per_s > 0 && !builder->defaults->fp32;
         dtype = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
         assume(builder, arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(dtype)));
+        assume_option(builder, OPTION_PRECISION, dtype_name(dtype));
     } else {
         dtype = (Dtype)plan_field_value(PLAN_PRECISION, cli_value(cli, OPTION_PRECISION)->text);
     }
@@ -256,9 +291,9 @@ static void choose_batch(Builder *builder) {
         assume(
             builder,
             arena_format(&cli->arena,
-                         "global batch: the multiple nearest to %lld sequences (4M tokens) that each shape can make; "
-                         "change it with --global-batch",
-                         (long long)space_default_batch(request->seq)));
+                         "global batch: about %lld sequences (4M tokens), one that all shapes can make; change it with "
+                         "--global-batch",
+                         (long long)batch_default(request->seq)));
     }
 }
 
@@ -267,8 +302,11 @@ static void choose_limits(Builder *builder) {
     TuneRequest *request = builder->request;
     request->max_tp = (int)cli_value(cli, OPTION_MAX_TP)->integer;
     const bool given = cli_given(cli, OPTION_MEMORY_LIMIT);
-    request->memory_limit_bytes =
-        given ? (double)cli_value(cli, OPTION_MEMORY_LIMIT)->integer : request->cluster.accelerator.memory_bytes;
+    const OptionValue *limit_said = cli_value(cli, OPTION_MEMORY_LIMIT);
+    const double memory_bytes = request->cluster.accelerator.memory_bytes;
+    request->memory_limit_bytes = !given                   ? memory_bytes
+                                  : limit_said->number > 0 ? limit_said->number * memory_bytes
+                                                           : (double)limit_said->integer;
     char limit[TEXT_UNIT_BYTES];
     text_bytes(limit, request->memory_limit_bytes);
     assume(builder, arena_format(&cli->arena, "memory limit %s per accelerator%s", limit, given ? "" : " (all of it)"));
@@ -309,11 +347,13 @@ static void say_kernels(Builder *builder) {
     const TuneRequest *request = builder->request;
     TrainPlan plan = {0};
     space_job(request, &plan);
-    assume(builder, arena_format(&builder->cli->arena, "attention %s, other kernels %s%s",
-                                 attention_names[plan.attention], fused_names[plan.fused],
-                                 request->asked[PLAN_ATTENTION] == TUNE_ANY && request->asked[PLAN_FUSED] == TUNE_ANY
-                                     ? ": the target's own"
-                                     : ""));
+    space_take(request, &plan, PLAN_FUSED);
+    const bool own = request->asked[PLAN_ATTENTION] == TUNE_ANY && request->asked[PLAN_FUSED] == TUNE_ANY;
+    const bool searched = !builder->defaults->single_plan && request->asked[PLAN_FUSED] == TUNE_ANY &&
+                          target_has_choice(request->target, PLAN_FUSED);
+    assume(builder, arena_format(&builder->cli->arena, "attention %s%s%s%s", attention_names[plan.attention],
+                                 searched ? "" : ", other kernels ", searched ? "" : fused_names[plan.fused],
+                                 own ? ": the target's own" : ""));
     if (plan.attention != ATTENTION_EAGER && lacks_flash(&request->cluster.accelerator)) {
         assume(builder, arena_format(&builder->cli->arena,
                                      "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "
@@ -369,6 +409,7 @@ static void add_open(Builder *builder, const char **open, const char *name, cons
 static const char *open_choices(Builder *builder) {
     static const PlanFieldId first[] = {PLAN_RECOMPUTE, PLAN_RESHARD};
     const TuneRequest *request = builder->request;
+    const int zero = request->asked[PLAN_ZERO] == TUNE_ANY ? request->target->max_zero : request->asked[PLAN_ZERO];
     PlanFieldId order[PLAN_FIELD_COUNT];
     const char *open = "";
     plan_fields_from(first, sizeof first / sizeof first[0], order);
@@ -379,9 +420,10 @@ static const char *open_choices(Builder *builder) {
         const PlanField *field = &plan_fields[order[i]];
         char value[PLAN_VALUE_BYTES];
         const bool fitted = space_fits(request, order[i]) && !builder->defaults->single_plan;
-        const bool told = !builder->defaults->single_plan || field->printed != PLAN_PRINTED_UNLESS_USUAL;
+        const bool told = !builder->defaults->single_plan ||
+                          (field->printed != PLAN_PRINTED_UNLESS_USUAL && order[i] != PLAN_FUSED);  // say_kernels
         const bool searched = field->searched && request->asked[order[i]] == TUNE_ANY && told &&
-                              target_has_choice(request->target, order[i]);
+                              target_searches(request->target, zero, order[i]);
         if (fitted || searched) {
             add_open(builder, &open, field->label,
                      target_decides(order[i]) ? "of the target" : plan_value_text(order[i], field->usual, value));
@@ -478,13 +520,6 @@ Status request_check_world(Cli *cli, const TuneRequest *request, Error *error) {
     return cli_blame(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, STATUS_USAGE);
 }
 
-Status request_mesh(Cli *cli, Mesh *mesh, Error *error) {
-    if (!cli_given(cli, OPTION_MESH)) {
-        return error_set(error, STATUS_USAGE, "--mesh is needed, such as --mesh dp_shard=8,tp=4");
-    }
-    return cli_blame(cli, OPTION_MESH, mesh_parse(cli_value(cli, OPTION_MESH)->text, mesh, error));
-}
-
 static Status choose_world(Builder *builder, Error *error) {
     Cli *cli = builder->cli;
     if (builder->defaults->single_plan) {
@@ -492,6 +527,13 @@ static Status choose_world(Builder *builder, Error *error) {
         TRY(request_mesh(cli, &mesh, error));
         builder->request->world = mesh_world(&mesh);
         return STATUS_OK;
+    }
+    if (!cli_given(cli, OPTION_WORLD) && cli_given(cli, OPTION_NODES)) {  // of the cluster's size
+        OptionValue *world = &cli->options.values[OPTION_WORLD];
+        *world = *cli_value(cli, OPTION_NODES);
+        world->integer *= builder->request->cluster.node.accelerators;
+        cli->options.list[0] = world->integer;
+        cli->options.list_count = 1;
     }
     if (!cli_given(cli, OPTION_WORLD)) {
         error_set(error, STATUS_USAGE, "--world is needed: how many accelerators to train on");
@@ -518,11 +560,18 @@ static void find_lanes(Builder *builder) {
 
 Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *request, Error *error) {
     *request = (TuneRequest){.command = cli->line};
-    Builder builder = {cli, defaults, request, ARENA_ARRAY(&cli->arena, const char *, MAX_ASSUMPTIONS)};
+    Builder builder = {cli, defaults, request, ARENA_ARRAY(&cli->arena, const char *, MAX_ASSUMPTIONS),
+                       ARENA_ARRAY(&cli->arena, const char *, MAX_DEFAULTS)};
     request->assumptions = builder.assumptions;
-    TRY(choose_world(&builder, error));
+    request->defaults = builder.defaults_taken;
+    if (defaults->single_plan) {
+        TRY(choose_world(&builder, error));
+    }
     TRY(find_model(&builder, error));
     TRY(find_cluster(&builder, error));
+    if (!defaults->single_plan) {
+        TRY(choose_world(&builder, error));
+    }
     TRY(find_handicaps(&builder, error));
     TRY(find_target(&builder, error));
     find_lanes(&builder);
@@ -537,28 +586,4 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     choose_limits(&builder);
     TRY(choose_objective(&builder, error));
     return choose_baseline(&builder, error);
-}
-
-// The accumulation that makes --global-batch; where none does, the batch rule says so.
-static void hold_batch(const Cli *cli, const TuneRequest *request, TrainPlan *plan) {
-    const int64_t each = plan_global_batch(plan) / plan->grad_accum;
-    if (request->global_batch >= each && !cli_given(cli, OPTION_GRAD_ACCUM)) {
-        plan->grad_accum = (int)(request->global_batch / each);
-    }
-}
-
-void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
-    memset(plan, 0, sizeof *plan);
-    plan->mesh = *mesh;
-    plan->mesh.order = request->order;
-    plan->seq = request->seq;
-    plan->micro_batch = request->micro_batch > 0 ? request->micro_batch : 1;
-    plan->grad_accum = cli_integer_or(cli, OPTION_GRAD_ACCUM, 1);
-    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        if (plan_fields[id].scope != PLAN_OF_BATCH) {
-            space_take(request, plan, (PlanFieldId)id);
-        }
-    }
-    hold_batch(cli, request, plan);
-    target_canonical(request->target, plan);
 }

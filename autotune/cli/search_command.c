@@ -1,5 +1,6 @@
 // What the commands that search or predict share: both with the store behind them, and the sentence when nothing runs.
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 #include "autotune/cli/request.h"
 #include "autotune/predict.h"
 #include "autotune/search.h"
+#include "reports/wrap.h"
+#include "sim/base/text.h"
 
 const RequestDefaults search_defaults = {.cluster = "dgx-h100"};
 const RequestDefaults predict_defaults = {.cluster = "dgx-h100", .single_plan = true};
@@ -80,6 +83,21 @@ Status cli_say_what_fits(Cli *cli, const TuneResult *result, Error *error) {
     return count > 0 ? error_hint(error, "by estimate something fits with %s", hint) : status;
 }
 
+Status cli_find_formats(Cli *cli, TuneResult *result, Error *error) {
+    FormatAlternative formats[ALTERNATIVE_FORMATS];
+    int count = 0;
+    const char *line = "";
+    TRY(alternative_formats(result, &cli->arena, formats, &count, error));
+    for (int i = 0; i < count; i++) {
+        char saved[TEXT_UNIT_BYTES];
+        line = arena_format(&cli->arena, "%s%s%s: %+.1f %% time, %s%s (%s)", line, i == 0 ? "" : "; ", formats[i].words,
+                            100 * formats[i].step, formats[i].saved_bytes < 0 ? "+" : "-",
+                            text_bytes(saved, fabs(formats[i].saved_bytes)), formats[i].option);
+    }
+    result->if_allowed = count > 0 ? line : NULL;
+    return STATUS_OK;
+}
+
 Status cli_say_better_batch(Cli *cli, const TuneResult *result, Error *error) {
     BatchAlternative better = {0};
     if (cli_format(cli) == FORMAT_TABLE) {
@@ -88,13 +106,29 @@ Status cli_say_better_batch(Cli *cli, const TuneResult *result, Error *error) {
     if (better.global_batch == 0) {
         return STATUS_OK;
     }
-    char mesh[MESH_TEXT_BYTES];
-    mesh_short_text(&better.mesh, mesh);
-    printf("\nA global batch of %lld instead of %lld lets %s run", (long long)better.global_batch,
-           (long long)result->request->global_batch, mesh);
+    char mesh[MESH_TEXT_BYTES], gain[TEXT_UNIT_BYTES] = "";
     if (better.gain > 0) {
-        printf(", with %.0f %% more tokens per second by estimate", 100 * better.gain);
+        snprintf(gain, sizeof gain, ", %.0f %% faster by estimate", 100 * better.gain);
     }
-    printf(".\n");
+    wrap_line(stdout, 2, "A global batch of %lld instead of %lld lets %s run%s.", (long long)better.global_batch,
+              (long long)result->request->global_batch, mesh_short_text(&better.mesh, mesh), gain);
+    return STATUS_OK;
+}
+
+Status cli_say_idle(Cli *cli, const TuneResult *result, Error *error) {
+    IdleAlternative better = {0};
+    if (cli_format(cli) == FORMAT_TABLE) {
+        TRY(alternative_idle(result, &cli->arena, &better, error));
+    }
+    if (better.idle == 0) {
+        return STATUS_OK;
+    }
+    char mesh[MESH_TEXT_BYTES], gain[TEXT_UNIT_BYTES] = "";
+    if (better.gain > 0) {
+        snprintf(gain, sizeof gain, "%.0f %% faster", 100 * better.gain);
+    }
+    wrap_line(stdout, 2, "Leave %d idle: --world %d is %s by estimate (%s).", better.idle,
+              result->request->world - better.idle, better.gain > 0 ? gain : "what can run",
+              mesh_short_text(&better.mesh, mesh));
     return STATUS_OK;
 }

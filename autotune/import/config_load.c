@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/base/escape.h"
+#include "sim/base/open.h"
 
 Status config_malformed(const ConfigSource *source, int line, const char *format, ...) {
     char sentence[ERROR_MESSAGE_BYTES];
@@ -18,9 +19,10 @@ Status config_malformed(const ConfigSource *source, int line, const char *format
 }
 
 static Status read_whole(const char *path, Arena *arena, char **text, Error *error) {
-    FILE *file = fopen(path, "rb");
+    const char *why = NULL;
+    FILE *file = open_to_read(path, &why);
     if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, strerror(errno));
+        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
     }
     *text = arena_alloc(arena, CONFIG_MAX_BYTES + 2);
     const size_t bytes = fread(*text, 1, CONFIG_MAX_BYTES + 1, file);

@@ -1,39 +1,12 @@
 // Schema versions. PRAGMA user_version counts the migrations that a file has seen; missing ones run in order inside
-// one transaction, so a file is always at a whole version. An empty file starts from schema.sql, because SQLite reads
-// all that is there again after each step that alters it. Files of another program, of a newer ndtune and of a
-// number that nobody wrote are refused untouched.
+// one transaction, so a file is always at a whole version. An empty file starts from what they lead to (schema.c),
+// because SQLite reads all that is there again after each step that alters it. Files of another program, of a newer
+// ndtune and of a number that nobody wrote are refused untouched.
 
 #include <stdio.h>
 
-#include "autotune/store/migration_001_init_sql.h"
-#include "autotune/store/migration_002_choices_sql.h"
-#include "autotune/store/migration_003_measured_sql.h"
-#include "autotune/store/migration_004_tune_sql.h"
-#include "autotune/store/migration_005_prices_sql.h"
-#include "autotune/store/migration_006_calibrations_sql.h"
-#include "autotune/store/migration_007_preflights_sql.h"
-#include "autotune/store/migration_008_executor_sql.h"
-#include "autotune/store/migration_009_exposed_sql.h"
-#include "autotune/store/migration_010_core_type_sql.h"
-#include "autotune/store/migration_011_alike_sql.h"
 #include "autotune/store/schema_sql.h"
 #include "autotune/store/store_internal.h"
-
-const Migration store_migrations[] = {
-    {"001_init", migration_001_init_sql},
-    {"002_choices", migration_002_choices_sql},
-    {"003_measured", migration_003_measured_sql},
-    {"004_tune", migration_004_tune_sql},
-    {"005_prices", migration_005_prices_sql},
-    {"006_calibrations", migration_006_calibrations_sql},
-    {"007_preflights", migration_007_preflights_sql},
-    {"008_executor", migration_008_executor_sql},
-    {"009_exposed", migration_009_exposed_sql},
-    {"010_core_type", migration_010_core_type_sql},
-    {"011_alike", migration_011_alike_sql},
-};
-const int store_migration_count = (int)(sizeof store_migrations / sizeof store_migrations[0]);
-const int store_schema_version = 10;
 
 static Status read_int(sqlite3 *db, const char *path, const char *sql, int64_t *value, Error *error) {
     sqlite3_stmt *statement = NULL;
@@ -80,9 +53,9 @@ static Status check_owner(sqlite3 *db, const char *path, int count, int64_t *ver
 static Status apply(sqlite3 *db, const char *path, const Migration *migrations, int count, Error *error) {
     int64_t version = 0;  // read again inside the transaction: another process may have migrated meanwhile
     TRY(read_int(db, path, "PRAGMA user_version", &version, error));
-    if (version == 0 && count >= store_schema_version) {
+    if (version == 0 && count >= store_migration_count) {
         TRY(execute(db, path, schema_sql, error));
-        version = store_schema_version;
+        version = store_migration_count;
     }
     for (int64_t i = version; i < count; i++) {
         if (execute(db, path, migrations[i].sql, error) != STATUS_OK) {

@@ -6,13 +6,18 @@
 
 static const char *const state_names[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
 
+// 0 = nobody asked for one.
+static int64_t asked_batch(const TuneRequest *request) {
+    return request->batch_assumed ? 0 : request->global_batch;
+}
+
 static uint64_t request_hash(const TuneRequest *request) {
     Hash hash = hash_begin();
     hash_text(&hash, tune_engine_version());
     model_hash(&request->model, &hash);
     cluster_hash(&request->cluster, &hash);
     target_hash(request->target, &hash);
-    const int64_t asked[] = {request->world,       request->seq,       request->global_batch,
+    const int64_t asked[] = {request->world,       request->seq,       asked_batch(request),
                              request->micro_batch, request->max_tp,    request->effort,
                              request->objective,   request->any_order, request->serial_lanes};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
@@ -64,7 +69,7 @@ static Status insert_request(Store *store, const TuneResult *result, Error *erro
     bind_hash(statement, &place, store_profile_hash(&request->cluster));
     bind_text(statement, &place, target);
     bind_int(statement, &place, request->seq);
-    bind_int(statement, &place, request->global_batch);
+    bind_int(statement, &place, asked_batch(request));
     bind_double(statement, &place, request->memory_limit_bytes);
     bind_text(statement, &place, tune_engine_version());
     bind_int(statement, &place, result->search.shapes);

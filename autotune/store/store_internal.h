@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "autotune/store/migrations.h"
 #include "autotune/store/store.h"
 
 enum {
@@ -17,16 +18,6 @@ struct Store {
     sqlite3_stmt *put_prediction, *put_exposed;    // and at the first one that is written
     char path[STORE_PATH_BYTES];
 };
-
-// One numbered step of the schema; version is its place in the list, from 1.
-typedef struct Migration {
-    const char *name;
-    const char *sql;
-} Migration;
-
-extern const Migration store_migrations[];
-extern const int store_migration_count;
-extern const int store_schema_version;  // the migrations that schema.sql stands for
 
 // Brings an open database from its user_version to `count`, in one transaction. The list begins with store_migrations.
 Status store_migrate(sqlite3 *db, const char *path, const Migration *migrations, int count, Error *error);

@@ -25,7 +25,7 @@ void beside_collectives(const StepProgram *program, Arena *arena, bool *beside) 
     memset(beside, 0, (size_t)program->task_count * sizeof *beside);
     for (int32_t i = 0; i < order.count; i++) {
         const Task *task = &program->tasks[order.instances[i].task];
-        for (int lane = 0; lane < program->lane_count && task_is_collective(task); lane++) {
+        for (int lane = 0; lane < program->lane_count && task_is_transfer(task); lane++) {
             if (lane != task->lane && program->groups[task->group].size > 1) {
                 mark_lane(&order, i, lane, beside);
             }

@@ -123,7 +123,7 @@ static void state_begin(Device *cpu) {
 static Status program_check(const StepProgram *program, CpuTask *const *tasks, Error *error) {
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
-        if (!task_is_collective(task) && !tasks[task->kind]) {
+        if (!task_is_transfer(task) && !tasks[task->kind]) {
             return error_set(error, STATUS_INTERNAL, "task '%s': the cpu device has no %s%s", task->name,
                              tasks == cpu_tasks ? "" : "bitwise ", task_kind_name(task->kind));
         }

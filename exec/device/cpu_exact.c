@@ -76,9 +76,10 @@ static void copy(const TaskCall *call) {
 static void unpack(const TaskCall *call) {
     const Task *task = call->task;
     cpu_unpack(call);
-    for (int64_t row = 0; row < task->rows; row++) {
-        memcpy(call->sums[AT_COPY_DST] + row * task->stride, call->sums[AT_COPY_SRC] + row * task->cols,
-               (size_t)task->cols * sizeof(ExactSum));
+    for (int64_t line = 0; line < task_blocks(task) * task->rows; line++) {
+        const int64_t block = line / task->rows, row = line % task->rows;
+        memcpy(call->sums[AT_COPY_DST] + row * task->stride + block * task->cols,
+               call->sums[AT_COPY_SRC] + line * task->cols, (size_t)task->cols * sizeof(ExactSum));
     }
 }
 

@@ -86,8 +86,11 @@ void cpu_adamw(const TaskCall *call) {
 
 void cpu_unpack(const TaskCall *call) {
     const Task *task = call->task;
-    kernel_copy_rows(task->rows, task->cols, task->cols, task->stride, call_floats(call, AT_COPY_SRC),
-                     call_floats(call, AT_COPY_DST));
+    for (int64_t block = 0; block < task_blocks(task); block++) {
+        kernel_copy_rows(task->rows, task->cols, task->cols, task->stride,
+                         call_floats(call, AT_COPY_SRC) + block * task->rows * task->cols,
+                         call_floats(call, AT_COPY_DST) + block * task->cols);
+    }
 }
 
 void cpu_zero(const TaskCall *call) {

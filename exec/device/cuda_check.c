@@ -96,7 +96,7 @@ Status cuda_check(const StepProgram *program, Error *error) {
         }
     }
     for (int32_t t = 0; t < program->task_count; t++) {
-        if (!task_is_collective(&program->tasks[t])) {
+        if (!task_is_transfer(&program->tasks[t])) {
             TRY(task_check(program, &program->tasks[t], error));
         }
     }

@@ -1,5 +1,6 @@
-// A stream for each communicator and one for the lanes that have none, and an event for each slot of the program's
-// events. Collectives go first where both are ready: their streams have the higher priority (executor.md 1.4).
+// A stream for each communicator and for each lane without one (compute, messages), and an event for each slot of the
+// program's events. Collectives go first where both are ready: their streams have the higher priority (executor.md
+// 1.4).
 
 #include "exec/device/cuda.h"
 
@@ -7,7 +8,8 @@
 
 static int stream_of(const StepProgram *program, const CudaLanes *lanes, int lane) {
     for (int other = 0; other < lane; other++) {
-        if (program->lanes[other].communicator == program->lanes[lane].communicator) {
+        if (program->lanes[lane].communicator >= 0 &&
+            program->lanes[other].communicator == program->lanes[lane].communicator) {
             return lanes->of_lane[other];
         }
     }
@@ -23,7 +25,7 @@ static Status streams_open(const StepProgram *program, CudaLanes *lanes, Error *
             return error_set(error, STATUS_INTERNAL, "the program has more than %d lanes", CUDA_MAX_STREAMS);
         }
         if (known < 0) {
-            const int priority = program->lanes[lane].communicator < 0 ? least : greatest;
+            const int priority = lane == LANE_COMPUTE ? least : greatest;
             CUDA_TRY(
                 cudaStreamCreateWithPriority(&lanes->streams[lanes->stream_count], cudaStreamNonBlocking, priority),
                 "a stream");

@@ -6,16 +6,17 @@
 #include "exec/device/cuda.h"
 
 static const BufferRef *out_ref(const StepProgram *program, const Task *task) {
-    return &task_operand(program, task, collective_to(task->kind))->ref;
+    return &task_operand(program, task, task_is_message(task) ? AT_MESSAGE : collective_to(task->kind))->ref;
 }
 
 static int64_t rounded(int64_t bytes) {
     return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
 }
 
-// An all-reduce has one place for both.
+// An all-reduce has one place for both, a message has one.
 static int64_t in_bytes(const StepProgram *program, const Task *task) {
-    return task->kind == TASK_ALL_REDUCE ? 0 : rounded(task_operand(program, task, AT_COLLECTIVE_FROM)->ref.bytes);
+    const bool one = task->kind == TASK_ALL_REDUCE || task_is_message(task);
+    return one ? 0 : rounded(task_operand(program, task, AT_COLLECTIVE_FROM)->ref.bytes);
 }
 
 static Status pinned(int64_t bytes, const char *what, void **memory, Error *error) {
@@ -28,7 +29,7 @@ static Status areas_open(Device *cuda, Error *error) {
     CudaStages *stages = &cuda->stages;
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
-        if (task_is_collective(task)) {
+        if (task_is_transfer(task)) {
             const int64_t bytes = in_bytes(program, task) + rounded(out_ref(program, task)->bytes);
             int64_t *most = &stages->bytes[cuda->lanes.of_lane[task->lane]];
             *most = bytes > *most ? bytes : *most;
@@ -84,9 +85,11 @@ Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceStage *stage
         *error = cuda->failure;
         return error->status;
     }
-    CUDA_TRY(cudaMemcpyAsync(stage->in, placement_at(&cuda->placement, in, instance), (size_t)in->bytes,
-                             cudaMemcpyDeviceToHost, stream),
-             task->name);
+    if (task->kind != TASK_RECEIVE) {
+        CUDA_TRY(cudaMemcpyAsync(stage->in, placement_at(&cuda->placement, in, instance), (size_t)in->bytes,
+                                 cudaMemcpyDeviceToHost, stream),
+                 task->name);
+    }
     CUDA_TRY(cuda_settle(cuda, stream, NULL), task->name);
     return STATUS_OK;
 }
@@ -95,6 +98,9 @@ Status cuda_unstage(Device *cuda, const StepInstance *instance, Error *error) {
     const StepProgram *program = cuda->setup.program;
     const Task *task = &program->tasks[instance->task];
     const BufferRef *out = out_ref(program, task);
+    if (task->kind == TASK_SEND) {
+        return STATUS_OK;
+    }
     CUDA_TRY(cudaMemcpyAsync(placement_at(&cuda->placement, out, instance), stage_of(cuda, task).out,
                              (size_t)out->bytes, cudaMemcpyHostToDevice, cuda_stream(cuda, task)),
              task->name);

@@ -308,7 +308,14 @@ static int unpack(const TaskCall *call, Device *cuda, cudaStream_t stream) {
                                  .cols = task->cols,
                                  .src_stride = task->cols,
                                  .dst_stride = task->stride};
-    return kernel_cuda_copy_rows(&at, &rows, operand(call, AT_COPY_SRC), operand(call, AT_COPY_DST));
+    const int64_t from_bytes = task->rows * task->cols * dtype_bytes(call_dtype(call, AT_COPY_SRC));
+    const int64_t to_bytes = task->cols * dtype_bytes(call_dtype(call, AT_COPY_DST));
+    int failed = 0;
+    for (int64_t block = 0; block < task_blocks(task) && !failed; block++) {
+        failed = kernel_cuda_copy_rows(&at, &rows, (char *)operand(call, AT_COPY_SRC) + block * from_bytes,
+                                       (char *)operand(call, AT_COPY_DST) + block * to_bytes);
+    }
+    return failed;
 }
 
 static int accumulate(const TaskCall *call, Device *cuda, cudaStream_t stream) {

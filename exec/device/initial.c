@@ -41,6 +41,7 @@ void initial_pieces(const StepProgram *program, uint64_t seed, const InitialStre
                     void *context) {
     const Unit *unit = stretch->unit;
     const int64_t first = stretch->first, count = stretch->count;
+    const int layer = unit->layered ? stage_model_layer(&program->held, stretch->instance) : stretch->instance;
     for (int32_t s = 0; s < unit->slice_count; s++) {
         const ParamSlice *slice = &program->slices[unit->first_slice + s];
         const int64_t offset = slice->offset_elements, elements = slice->local_rows * slice->local_cols;
@@ -49,7 +50,7 @@ void initial_pieces(const StepProgram *program, uint64_t seed, const InitialStre
         const KernelNormal numbers = {
             .key = seed,
             .stream = (uint64_t)slice->part << PART_SHIFT | (uint64_t)slice->tensor << TENSOR_SHIFT |
-                      (uint32_t)stretch->instance,
+                      (uint32_t)layer,
             .scale = (float)(slice->init_std / 65536.0)};  // 65536: philox_normal's standard deviation
         Walk walk = {.slice = slice,
                      .tp_index = stretch->tp_index,

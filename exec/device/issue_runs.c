@@ -5,7 +5,7 @@
 #include "sim/step/slots.h"
 
 static RunKind kind_of(const Task *task) {
-    if (task_is_collective(task)) {
+    if (task_is_transfer(task)) {
         return RUN_COLLECTIVE;
     }
     return task->kind == TASK_LOAD_TOKENS ? RUN_HOST : task->kind == TASK_ADAMW ? RUN_STEPWISE : RUN_FIXED;

@@ -43,9 +43,13 @@ static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_FP8_RECIPE] = true,
                                                   [PLAN_REDUCE_DTYPE] = true,
                                                   [PLAN_GRAD_SYNC] = true,
+                                                  [PLAN_LOSS] = true,
                                                   [PLAN_RECOMPUTE_UNIT] = true,
                                                   [PLAN_RECOMPUTE_LAYERS] = true,
-                                                  [PLAN_RECOMPUTE_EVERY] = true};
+                                                  [PLAN_RECOMPUTE_EVERY] = true,
+                                                  [PLAN_REDUCE_OVERLAP] = true,
+                                                  [PLAN_PP_SCHEDULE] = true,
+                                                  [PLAN_VIRTUAL_STAGES] = true};
 
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
                        Arena *arena) {

@@ -3,11 +3,18 @@
 
 #include "exec/launch/communicators.h"
 
-enum { WORLD_ID = -1, AXES_ID = -2 };  // no lane of a program has them
+#include "exec/launch/link_room.h"
 
-static int find_or_add(CommunicatorSet *set, const Communicator *wanted) {
+enum { WORLD_ID = -1, AXES_ID = -2, LINKS_ID = -3 };  // no lane of a program has them; links: and down, by phase
+
+static bool same_link(Link a, Link b) {
+    return a.step == b.step && a.class == b.class;
+}
+
+static int find_or_add(CommunicatorSet *set, const Mesh *mesh, const Communicator *wanted) {
     for (int i = 0; i < set->count; i++) {
-        if (set->entries[i].id == wanted->id && set->entries[i].axes == wanted->axes) {
+        const Communicator *entry = &set->entries[i];
+        if (entry->id == wanted->id && entry->axes == wanted->axes && same_link(entry->link, wanted->link)) {
             return i;
         }
     }
@@ -15,6 +22,7 @@ static int find_or_add(CommunicatorSet *set, const Communicator *wanted) {
         return -1;
     }
     set->entries[set->count] = *wanted;
+    set->entries[set->count].across_stages = (mesh_real_axes(mesh, wanted->axes) & AXES_STAGE) != 0;
     return set->count++;
 }
 
@@ -30,9 +38,42 @@ static Status add_axes(const Mesh *mesh, Arena *arena, CommunicatorSet *set, Err
         if ((axes & ~real) != 0) {
             continue;
         }
-        if (find_or_add(set, &(Communicator){.name = mesh_axes_words(axes, arena), .id = AXES_ID, .axes = axes}) < 0) {
+        const Communicator wanted = {.name = mesh_axes_words(axes, arena), .id = AXES_ID, .axes = axes};
+        if (find_or_add(set, mesh, &wanted) < 0) {
             return too_many(error);
         }
+    }
+    return STATUS_OK;
+}
+
+static Communicator collective_lane(const StepProgram *program, const Task *task) {
+    const Lane *lane = &program->lanes[task->lane];
+    return (Communicator){.name = lane->name, .id = lane->communicator, .axes = program->groups[task->group].axes};
+}
+
+static Communicator message_link(const StepProgram *program, const Task *task) {
+    const bool sends = task->kind == TASK_SEND;
+    const int from = sends ? program->stage : task->peer, to = sends ? task->peer : program->stage;
+    return (Communicator){.name = phase_name(task->phase),
+                          .id = (int16_t)(LINKS_ID - (int)task->phase),
+                          .axes = AXES_STAGE,
+                          .link = transport_link(mesh_stages(&program->plan.mesh), from, to)};
+}
+
+static Status add_lanes(const StepProgram *program, CommunicatorSet *set, int16_t *of_task, Error *error) {
+    for (int32_t t = 0; t < program->task_count; t++) {
+        const Task *task = &program->tasks[t];
+        of_task[t] = -1;
+        if (!task_is_transfer(task)) {
+            continue;
+        }
+        const Communicator wanted =
+            task_is_message(task) ? message_link(program, task) : collective_lane(program, task);
+        const int index = find_or_add(set, &program->plan.mesh, &wanted);
+        if (index < 0) {
+            return too_many(error);
+        }
+        of_task[t] = (int16_t)index;
     }
     return STATUS_OK;
 }
@@ -46,23 +87,18 @@ int communicators_of_axes(const CommunicatorSet *set, AxisMask axes) {
     return -1;
 }
 
-Status communicators_find(const StepProgram *program, WorkerJob job, Arena *arena, CommunicatorSet *set, Error *error) {
-    *set = (CommunicatorSet){.of_task = ARENA_ARRAY(arena, int16_t, program->task_count)};
-    set->world = find_or_add(set, &(Communicator){.name = "run", .id = WORLD_ID, .axes = AXIS_ALL});
-    for (int32_t t = 0; t < program->task_count; t++) {
-        const Task *task = &program->tasks[t];
-        set->of_task[t] = -1;
-        if (!task_is_collective(task)) {
-            continue;
-        }
-        const Lane *lane = &program->lanes[task->lane];
-        const int index = find_or_add(
-            set,
-            &(Communicator){.name = lane->name, .id = lane->communicator, .axes = program->groups[task->group].axes});
-        if (index < 0) {
-            return too_many(error);
-        }
-        set->of_task[t] = (int16_t)index;
+Status communicators_find(const StepPrograms *programs, int stage, const RunRequest *request, Arena *arena,
+                          CommunicatorSet *set, Error *error) {
+    const Mesh *mesh = &programs->of[0].plan.mesh;
+    int16_t **of_task = ARENA_ARRAY(arena, int16_t *, programs->count);
+    *set = (CommunicatorSet){0};
+    set->world = find_or_add(set, mesh, &(Communicator){.name = "run", .id = WORLD_ID, .axes = AXIS_ALL});
+    for (int i = 0; i < programs->count; i++) {
+        of_task[i] = ARENA_ARRAY(arena, int16_t, programs->of[i].task_count);
+        TRY(add_lanes(&programs->of[i], set, of_task[i], error));
     }
-    return job == JOB_TRAIN ? STATUS_OK : add_axes(&program->plan.mesh, arena, set, error);
+    set->of_task = of_task[stage];
+    const LinkMessages messages = {programs, (const int16_t *const *)of_task, request->options.bitwise};
+    TRY(link_room_find(&messages, set->entries, arena, error));
+    return request->job == JOB_TRAIN ? STATUS_OK : add_axes(mesh, arena, set, error);
 }

@@ -4,17 +4,20 @@
 
 #include "exec/launch/request.h"
 #include "exec/transport/transport.h"
-#include "sim/step/step.h"
+#include "sim/step/stages.h"
 
 typedef struct CommunicatorSet {
     Communicator entries[TRANSPORT_MAX_COMMUNICATORS];
     int count;
     int world;         // index of the communicator of all ranks, for the run's own bookkeeping
-    int16_t *of_task;  // by task: index of its communicator, -1 for compute tasks
+    int16_t *of_task;  // by task of the stage's program: index of its communicator or link, -1 for compute tasks
 } CommunicatorSet;
 
-// Training: those of the program's lanes. The other jobs add one for each set of axes that joins ranks.
-Status communicators_find(const StepProgram *program, WorkerJob job, Arena *arena, CommunicatorSet *set, Error *error);
+// For the program of one stage; the entries are the same for all. Training: those of the lanes of all stages, and a
+// link for each phase and pair of stages that send each other messages. The other jobs add one for each set of axes
+// that joins ranks. Of the request its job and its options are read.
+Status communicators_find(const StepPrograms *programs, int stage, const RunRequest *request, Arena *arena,
+                          CommunicatorSet *set, Error *error);
 
 // The communicator of those axes that the other jobs have added; -1 = none.
 int communicators_of_axes(const CommunicatorSet *set, AxisMask axes);

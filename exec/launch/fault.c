@@ -43,7 +43,8 @@ static int task_named(const StepProgram *program, const char *name) {
     return task;
 }
 
-Status fault_from_environment(const StepProgram *program, RunFault *fault, Error *error) {
+Status fault_from_environment(const StepPrograms *programs, RunFault *fault, Error *error) {
+    const Mesh *mesh = &programs->of[0].plan.mesh;
     const char *words = getenv(VARIABLE);
     char copy[256], *parts[PARTS_ROOM];
     int64_t rank, step = 1;
@@ -59,9 +60,10 @@ Status fault_from_environment(const StepProgram *program, RunFault *fault, Error
     if (count > PARTS_MOST || strlen(words) >= sizeof copy) {
         return refuse(words, "there is more than it takes", error);
     }
-    if (!text_parse_int(parts[1], &rank) || rank < 0 || rank >= mesh_world(&program->plan.mesh)) {
+    if (!text_parse_int(parts[1], &rank) || rank < 0 || rank >= mesh_world(mesh)) {
         return refuse(words, "there is no such rank", error);
     }
+    const StepProgram *program = step_program_of(programs, mesh, (int)rank);
     if ((fault->task = task_named(program, parts[2])) == program->task_count) {
         return refuse(words, "the program has no task of this name", error);
     }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "exec/launch/request.h"
-#include "sim/step/step.h"
+#include "sim/step/stages.h"
 
 // Leaves *fault alone where the variable is not set. USAGE names what is wrong with it.
-Status fault_from_environment(const StepProgram *program, RunFault *fault, Error *error);
+Status fault_from_environment(const StepPrograms *programs, RunFault *fault, Error *error);

@@ -19,7 +19,6 @@
 #include "exec/launch/run.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
-#include "sim/step/stages.h"
 
 // ---------------------------------------------------------------------------------------------- before
 
@@ -36,7 +35,7 @@ static Status room_check(const Run *run, Error *error) {
     }
     fclose(file);
     const double copies = run->request.options.bitwise ? 1 + EXACT_BYTES : 1;
-    const double needed = copies * (double)run->memory.arena_bytes * mesh_world(&run->request.plan.mesh);
+    const double needed = copies * (double)run->arena_bytes * mesh_world(&run->request.plan.mesh);
     if (free_kib >= 0 && needed > (double)free_kib * 1024) {
         char have[TEXT_UNIT_BYTES], want[TEXT_UNIT_BYTES];
         return error_set(error, STATUS_INFEASIBLE, "the ranks need %s together, this machine has %s available",
@@ -79,13 +78,15 @@ static Status program_prepare(Run *run, Error *error) {
     }
     TRY(exec_check_backend(&request->options, error));
     TRY(data_prepare(run, error));
-    StepPrograms programs;
-    TRY(step_lower_stages(&request->model, &request->plan, request->target, run->arena, &programs, error));
-    run->program = *step_program_of(&programs, &request->plan.mesh, 0);  // whose rank 0 hands in the result
-    TRY(memory_plan(&run->program, run->arena, &run->memory, error));
-    TRY(fault_from_environment(&run->program, &request->options.fault, error));
-    request->template_hash = step_programs_hash(&programs);
-    return communicators_find(&run->program, request->job, run->arena, &run->communicators, error);
+    TRY(step_lower_stages(&request->model, &request->plan, request->target, run->arena, &run->programs, error));
+    for (int stage = 0; stage < run->programs.count; stage++) {
+        MemoryPlan memory;
+        TRY(memory_plan(&run->programs.of[stage], run->arena, &memory, error));
+        run->arena_bytes = memory.arena_bytes > run->arena_bytes ? memory.arena_bytes : run->arena_bytes;
+    }
+    TRY(fault_from_environment(&run->programs, &request->options.fault, error));
+    request->template_hash = step_programs_hash(&run->programs);
+    return communicators_find(&run->programs, 0, request, run->arena, &run->communicators, error);
 }
 
 static bool over(const Run *run, const char *transport) {
@@ -114,7 +115,8 @@ static Status launch_prepare(Run *run, Error *error) {
     request->launcher_pid = getpid();
     request->result_path = request->failure_path = "";
     if (has_segment(run)) {
-        TRY(shm_segment_create(&request->plan.mesh, run->communicators.count, &run->segment, error));
+        TRY(shm_segment_create(&request->plan.mesh, run->communicators.entries, run->communicators.count, &run->segment,
+                               error));
         request->segment_fd = run->launcher->program ? run->segment.fd : WORKER_SEGMENT_FD;
     }
     return run_directory_make(run->arena, &run->directory, error);
@@ -169,7 +171,7 @@ static void watch_prepare(Run *run) {
                                    .ranks = has_segment(run) ? shm_segment_board(&run->segment) : post_board(run->post),
                                    // A rank of nccl issues what its streams do later.
                                    .ordered = run->request.options.lanes == LANES_SERIAL && !over(run, "nccl"),
-                                   .words = program_words(&run->program)},
+                                   .words = program_words(&run->programs)},
                          .post = run->post,
                          .workers = &run->workers,
                          .timeout_s = run->request.options.timeout_s};
@@ -183,7 +185,7 @@ static Status result_take(Run *run, ExecReader *read, void *result, Error *error
     json_t *root = NULL;
     TRY(run->post ? json_text_load(post_result(run->post), "rank 0", &root, error)
                   : json_file_load(run->request.result_path, &root, error));
-    const Status status = read(root, &run->program, run->arena, result, error);
+    const Status status = read(root, &run->programs, run->arena, result, error);
     json_decref(root);
     return status;
 }
@@ -231,8 +233,8 @@ Status exec_job(const RunRequest *request, const ExecOptions *options, ExecReade
     return status;
 }
 
-static Status read_run(const json_t *root, const StepProgram *program, Arena *arena, void *result, Error *error) {
-    return run_result_take(root, program, arena, result, error);
+static Status read_run(const json_t *root, const StepPrograms *programs, Arena *arena, void *result, Error *error) {
+    return run_result_take(root, programs, arena, result, error);
 }
 
 Status exec_run(const RunRequest *request, const ExecOptions *options, Arena *arena, RunResult *result, Error *error) {

@@ -9,7 +9,7 @@
 #include "exec/launch/request.h"
 #include "sim/base/progress.h"
 #include "sim/memory/memory.h"
-#include "sim/step/step.h"
+#include "sim/step/stages.h"
 #include "sim/step/timeline.h"
 
 // Who starts the ranks, and where. Texts are the caller's.
@@ -25,16 +25,27 @@ typedef struct ExecOptions {
     LaunchOptions launch;
 } ExecOptions;
 
+// What the ranks of a stage measured, in terms of the tasks of its program.
+typedef struct StageResult {
+    TaskTotal *totals;  // by task: of one step after warm-up, mean over steps and ranks
+    int32_t task_count;
+    Timeline timeline;  // of the recorded step; span_count 0 unless options.spans
+    int64_t peak_bytes, planned_peak_bytes;
+} StageResult;
+
 typedef struct RunResult {
     int world, steps;
     double *loss;         // mean over the step's global tokens; NAN where the run diverged
     double *grad_norm;    // global L2 norm before clipping
     double *step_time_s;  // slowest rank
     int64_t peak_bytes;   // highest byte of the arena that a task addressed, over all ranks
-    int64_t planned_peak_bytes;
-    TaskTotal *totals;  // by task of the program: of one step after warm-up, mean over steps and ranks
+    int64_t planned_peak_bytes;  // of the stage that needs most
+    // Of stage 0, the only one without a pipeline.
+    TaskTotal *totals;
     int32_t task_count;
-    Timeline timeline;      // of the recorded step; span_count 0 unless options.spans
+    Timeline timeline;
+    StageResult *stages;  // of all, by stage
+    int stage_count;
     const char *state;      // "ok", "diverged"
     const char *core_type;  // that rank 0's BLAS ran its kernels for ("SkylakeX"); NULL = of a device with its own
     // Of a device with a chip of its own: what it is, the memory that the largest rank took of it, what rank 0's work
@@ -64,7 +75,7 @@ Status exec_check_launch(const LaunchOptions *options, const char *transport, Ar
                          const char **because, Error *error);
 
 // Takes what rank 0 brought.
-typedef Status ExecReader(const json_t *root, const StepProgram *program, Arena *arena, void *result, Error *error);
+typedef Status ExecReader(const json_t *root, const StepPrograms *programs, Arena *arena, void *result, Error *error);
 
 // Any job, its result taken by `read`. Otherwise as exec_run.
 Status exec_job(const RunRequest *request, const ExecOptions *options, ExecReader *read, Arena *arena, void *result,

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "exec/launch/post_wire.h"
@@ -217,6 +218,12 @@ static Status check_hosts(const LaunchOptions *options, Error *error) {
     }
     if (options->hostfile && access(options->hostfile, R_OK) != 0) {
         return error_set(error, STATUS_USAGE, "host file %s cannot be read: %s", options->hostfile, strerror(errno));
+    }
+    struct stat about;
+    if (options->hostfile && stat(options->hostfile, &about) == 0 && !S_ISREG(about.st_mode)) {
+        return error_set(error, STATUS_USAGE,
+                         "host file %s is no file but a folder, device or pipe: it is read several times",
+                         options->hostfile);
     }
     if (names_an_option(options)) {
         return error_set(error, STATUS_USAGE, "%s '%s': the name of a host does not begin with '-'",

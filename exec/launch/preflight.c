@@ -2,6 +2,7 @@
 
 #include "exec/launch/preflight.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "sim/base/json.h"
@@ -72,11 +73,13 @@ static Status read_root(const json_t *root, Arena *arena, PreflightResult *resul
     return STATUS_OK;
 }
 
-static Status read_result(const json_t *root, const StepProgram *program, Arena *arena, void *context, Error *error) {
+static Status read_result(const json_t *root, const StepPrograms *programs, Arena *arena, void *context, Error *error) {
     PreflightResult *result = context;
-    MemoryPlan memory;
-    TRY(memory_plan(program, arena, &memory, error));
-    result->arena_bytes = (double)memory.arena_bytes;
+    for (int stage = 0; stage < programs->count; stage++) {
+        MemoryPlan memory;
+        TRY(memory_plan(&programs->of[stage], arena, &memory, error));
+        result->arena_bytes = fmax(result->arena_bytes, (double)memory.arena_bytes);
+    }
     return read_root(root, arena, result, error);
 }
 

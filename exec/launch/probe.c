@@ -80,8 +80,8 @@ static Status read_root(const json_t *root, Arena *arena, ProbeResult *result, E
     return STATUS_OK;
 }
 
-static Status read_result(const json_t *root, const StepProgram *program, Arena *arena, void *result, Error *error) {
-    (void)program;
+static Status read_result(const json_t *root, const StepPrograms *programs, Arena *arena, void *result, Error *error) {
+    (void)programs;
     return read_root(root, arena, result, error);
 }
 

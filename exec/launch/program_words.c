@@ -2,12 +2,16 @@
 
 #include "exec/launch/program_words.h"
 
+static const StepProgram *program_of(const StepPrograms *programs, int rank) {
+    return step_program_of(programs, &programs->of[0].plan.mesh, rank);
+}
+
 static bool in_task(const StepProgram *program, const TransportPlace *place) {
     return place->task >= 0 && place->task < program->task_count;
 }
 
-static const char *describe(const void *context, const TransportPlace *place, char *out, size_t out_bytes) {
-    const StepProgram *program = context;
+static const char *describe(const void *context, int rank, const TransportPlace *place, char *out, size_t out_bytes) {
+    const StepProgram *program = program_of(context, rank);
     if (in_task(program, place)) {
         snprintf(out, out_bytes, "step %d, task '%s', layer %d, micro-step %d", place->step + 1,
                  program->tasks[place->task].name, place->layer, place->micro_step);
@@ -19,14 +23,15 @@ static const char *describe(const void *context, const TransportPlace *place, ch
     return out;
 }
 
-static int64_t expected_bytes(const void *context, const TransportPlace *place) {
-    const StepProgram *program = context;
-    const bool known = in_task(program, place) && task_is_collective(&program->tasks[place->task]);
-    return known ? program_collective_bytes(program, &program->tasks[place->task]) : -1;
+static int64_t expected_bytes(const void *context, int rank, const TransportPlace *place) {
+    const StepProgram *program = program_of(context, rank);
+    const Task *task = in_task(program, place) ? &program->tasks[place->task] : NULL;
+    const bool known = task && task_is_transfer(task);
+    return known ? program_collective_bytes(program, task) : -1;
 }
 
-TransportWords program_words(const StepProgram *program) {
-    return (TransportWords){.describe = describe, .expected_bytes = expected_bytes, .context = program};
+TransportWords program_words(const StepPrograms *programs) {
+    return (TransportWords){.describe = describe, .expected_bytes = expected_bytes, .context = programs};
 }
 
 int64_t program_collective_bytes(const StepProgram *program, const Task *task) {

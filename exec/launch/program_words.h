@@ -3,9 +3,9 @@
 #pragma once
 
 #include "exec/transport/transport.h"
-#include "sim/step/step.h"
+#include "sim/step/stages.h"
 
-TransportWords program_words(const StepProgram *program);  // the program must outlive them
+TransportWords program_words(const StepPrograms *programs);  // which must outlive them
 
 // Bytes of the collective as its call counts them: the small side of gathers and scatters, else the data.
 int64_t program_collective_bytes(const StepProgram *program, const Task *task);

@@ -11,7 +11,7 @@
 #include "exec/launch/chip_prices.h"
 #include "sim/base/json.h"
 
-static const char SCHEMA[] = "ndtune.run-result/1";
+static const char SCHEMA[] = "ndtune.run-result/2";
 
 static json_t *numbers_json(const double *numbers, int64_t count) {
     json_t *array = json_array();
@@ -21,11 +21,21 @@ static json_t *numbers_json(const double *numbers, int64_t count) {
     return array;
 }
 
-static json_t *totals_json(const RunRecord *record) {
+static json_t *totals_json(const StageRecord *stage) {
     json_t *array = json_array();
-    for (int32_t i = 0; i < record->task_count; i++) {
-        json_array_append_new(array,
-                              json_pack("[I,f]", (json_int_t)record->totals[i].count, record->totals[i].seconds));
+    for (int32_t i = 0; i < stage->task_count; i++) {
+        json_array_append_new(array, json_pack("[I,f]", (json_int_t)stage->totals[i].count, stage->totals[i].seconds));
+    }
+    return array;
+}
+
+static json_t *stages_json(const RunRecord *record) {
+    json_t *array = json_array();
+    for (int i = 0; i < record->stage_count; i++) {
+        const StageRecord *stage = &record->stages[i];
+        json_array_append_new(array, json_pack("{s:I, s:I, s:o}", "peak_bytes", (json_int_t)stage->peak_bytes,
+                                               "planned_peak_bytes", (json_int_t)stage->planned_peak_bytes, "totals",
+                                               totals_json(stage)));
     }
     return array;
 }
@@ -38,12 +48,11 @@ static json_t *chip_json(const RunRecord *record) {
 
 json_t *run_result_json(const RunRecord *record) {
     const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
-    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i, s:o, s:o, s:o, s:s?}", "schema", SCHEMA,
-                     "world", record->world, "steps", record->steps, "loss", numbers_json(record->loss, record->steps),
+    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:s?}", "schema", SCHEMA, "world",
+                     record->world, "steps", record->steps, "loss", numbers_json(record->loss, record->steps),
                      "grad_norm", numbers_json(record->grad_norm, record->steps), "step_time_s",
-                     numbers_json(record->step_time_s, record->steps), "peak_bytes", (json_int_t)record->peak_bytes,
-                     "planned_peak_bytes", (json_int_t)record->planned_peak_bytes, "totals", totals_json(record),
-                     "span_step", record->span_step, "start_s", numbers_json(record->start_s, spans), "end_s",
+                     numbers_json(record->step_time_s, record->steps), "stages", stages_json(record), "span_step",
+                     record->span_step, "start_s", numbers_json(record->start_s, spans), "end_s",
                      numbers_json(record->end_s, spans), "chip", chip_json(record), "core_type", record->core_type);
 }
 
@@ -62,49 +71,89 @@ static double *read_numbers(const json_t *root, const char *key, int64_t count, 
     return numbers;
 }
 
-static bool read_totals(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result) {
+static bool read_stage(const json_t *root, const StepProgram *program, Arena *arena, StageResult *stage) {
     const json_t *array = json_object_get(root, "totals");
     if (!json_is_array(array) || (int32_t)json_array_size(array) != program->task_count) {
         return false;
     }
-    result->task_count = program->task_count;
-    result->totals = ARENA_ARRAY(arena, TaskTotal, program->task_count);
+    *stage = (StageResult){.task_count = program->task_count,
+                           .totals = ARENA_ARRAY(arena, TaskTotal, program->task_count),
+                           .timeline = {.origin = TIMELINE_MEASURED},
+                           .peak_bytes = json_integer_value(json_object_get(root, "peak_bytes")),
+                           .planned_peak_bytes = json_integer_value(json_object_get(root, "planned_peak_bytes"))};
     for (int32_t i = 0; i < program->task_count; i++) {
         const json_t *row = json_array_get(array, (size_t)i);
-        result->totals[i] = (TaskTotal){.count = json_integer_value(json_array_get(row, 0)),
-                                        .seconds = json_number_value(json_array_get(row, 1))};
+        stage->totals[i] = (TaskTotal){.count = json_integer_value(json_array_get(row, 0)),
+                                       .seconds = json_number_value(json_array_get(row, 1))};
     }
     return true;
 }
 
-// Ranks all walk the program alike, so the file holds times only.
-static bool read_timeline(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result) {
+static int64_t most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static bool read_stages(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result) {
+    const json_t *array = json_object_get(root, "stages");
+    if (!json_is_array(array) || (int)json_array_size(array) != programs->count) {
+        return false;
+    }
+    result->stage_count = programs->count;
+    result->stages = ARENA_ARRAY(arena, StageResult, programs->count);
+    for (int i = 0; i < programs->count; i++) {
+        StageResult *stage = &result->stages[i];
+        if (!read_stage(json_array_get(array, (size_t)i), &programs->of[i], arena, stage)) {
+            return false;
+        }
+        result->peak_bytes = most(result->peak_bytes, stage->peak_bytes);
+        result->planned_peak_bytes = most(result->planned_peak_bytes, stage->planned_peak_bytes);
+    }
+    return true;
+}
+
+// Spans of one rank, whose times begin at these.
+static void take_spans(const StepProgram *program, int rank, const double *start_s, const double *end_s,
+                       Timeline *timeline) {
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance at;
+    for (int64_t i = 0; step_cursor_next(&cursor, &at); i++) {
+        timeline->spans[timeline->span_count++] = (Span){.rank = rank,
+                                                         .task = at.task,
+                                                         .layer = at.layer,
+                                                         .micro_step = at.micro_step,
+                                                         .start_s = start_s[i],
+                                                         .end_s = end_s[i]};
+    }
+}
+
+// Ranks of a stage all walk its program alike, so the file holds times only, for each rank as many as the longest
+// program takes.
+static bool read_timelines(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result) {
+    const Mesh *mesh = &programs->of[0].plan.mesh;
     const int step = (int)json_integer_value(json_object_get(root, "span_step"));
-    result->timeline = (Timeline){.origin = TIMELINE_MEASURED};
+    int64_t per_rank = 0;
+    for (int i = 0; i < programs->count; i++) {
+        per_rank = most(per_rank, step_instance_count(&programs->of[i]));
+    }
     if (step < 0) {
         return true;
     }
-    const int64_t per_rank = step_instance_count(program), count = result->world * per_rank;
-    const double *start_s = read_numbers(root, "start_s", count, arena),
-                 *end_s = read_numbers(root, "end_s", count, arena);
+    const double *start_s = read_numbers(root, "start_s", result->world * per_rank, arena),
+                 *end_s = read_numbers(root, "end_s", result->world * per_rank, arena);
     if (!start_s || !end_s || step >= result->steps) {
         return false;
     }
-    result->timeline.spans = ARENA_ARRAY(arena, Span, count);
-    result->timeline.complete = true;
-    result->timeline.step_s = result->step_time_s[step];
+    for (int i = 0; i < programs->count; i++) {
+        Timeline *timeline = &result->stages[i].timeline;
+        const int64_t ranks = result->world / programs->count;
+        timeline->spans = ARENA_ARRAY(arena, Span, ranks * step_instance_count(&programs->of[i]));
+        timeline->complete = true;
+        timeline->step_s = result->step_time_s[step];
+    }
     for (int rank = 0; rank < result->world; rank++) {
-        StepCursor cursor = step_cursor_begin(program);
-        StepInstance at;
-        while (step_cursor_next(&cursor, &at)) {
-            const int64_t i = result->timeline.span_count++;
-            result->timeline.spans[i] = (Span){.rank = rank,
-                                               .task = at.task,
-                                               .layer = at.layer,
-                                               .micro_step = at.micro_step,
-                                               .start_s = start_s[i],
-                                               .end_s = end_s[i]};
-        }
+        const int stage = mesh_stage_of(mesh, rank);
+        take_spans(&programs->of[stage], rank, start_s + rank * per_rank, end_s + rank * per_rank,
+                   &result->stages[stage].timeline);
     }
     return true;
 }
@@ -121,15 +170,13 @@ static bool read_chip(const json_t *root, Arena *arena, RunResult *result) {
            STATUS_OK;
 }
 
-static bool read_result(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result) {
+static bool read_result(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result) {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     if (!schema || strcmp(schema, SCHEMA) != 0) {
         return false;
     }
     *result = (RunResult){.world = (int)json_integer_value(json_object_get(root, "world")),
                           .steps = (int)json_integer_value(json_object_get(root, "steps")),
-                          .peak_bytes = json_integer_value(json_object_get(root, "peak_bytes")),
-                          .planned_peak_bytes = json_integer_value(json_object_get(root, "planned_peak_bytes")),
                           .state = "ok"};
     const char *core_type = json_string_value(json_object_get(root, "core_type"));
     result->core_type = core_type ? arena_text(arena, core_type) : NULL;
@@ -144,12 +191,18 @@ static bool read_result(const json_t *root, const StepProgram *program, Arena *a
             result->state = "diverged";
         }
     }
-    return read_totals(root, program, arena, result) && read_timeline(root, program, arena, result) &&
-           read_chip(root, arena, result);
+    if (!read_stages(root, programs, arena, result) || !read_timelines(root, programs, arena, result)) {
+        return false;
+    }
+    result->totals = result->stages[0].totals;
+    result->task_count = result->stages[0].task_count;
+    result->timeline = result->stages[0].timeline;
+    return read_chip(root, arena, result);
 }
 
-Status run_result_take(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result, Error *error) {
-    return read_result(root, program, arena, result)
+Status run_result_take(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result,
+                       Error *error) {
+    return read_result(root, programs, arena, result)
                ? STATUS_OK
                : error_set(error, STATUS_INTERNAL, "what rank 0 brought is not a result of this run (%s)", SCHEMA);
 }

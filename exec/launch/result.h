@@ -6,15 +6,20 @@
 
 #include "exec/launch/launch.h"
 
+typedef struct StageRecord {
+    const TaskTotal *totals;
+    int32_t task_count;
+    int64_t peak_bytes, planned_peak_bytes;
+} StageRecord;
+
 // What rank 0 writes: gathered over the ranks.
 typedef struct RunRecord {
     int world, steps;
     const double *loss, *grad_norm, *step_time_s;
-    int64_t peak_bytes, planned_peak_bytes;
-    const TaskTotal *totals;
-    int32_t task_count;
-    int span_step;  // -1 = no spans
-    int64_t spans_per_rank;
+    const StageRecord *stages;  // by stage
+    int stage_count;
+    int span_step;                  // -1 = no spans
+    int64_t spans_per_rank;         // of the stage that has most
     const double *start_s, *end_s;  // [world][spans_per_rank], issue order
     const char *core_type, *chip;   // as in RunResult
     int64_t device_bytes;
@@ -23,7 +28,7 @@ typedef struct RunRecord {
 } RunRecord;
 
 json_t *run_result_json(const RunRecord *record);  // NULL: cannot be written
-Status run_result_take(const json_t *root, const StepProgram *program, Arena *arena, RunResult *result, Error *error);
+Status run_result_take(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result, Error *error);
 
 // The first rank that fails says why; a later one finds the file there and keeps quiet.
 void run_failure_save(const char *path, int rank, const Error *error);

@@ -14,8 +14,8 @@ typedef struct Run {
     Arena *arena;
     const Launcher *launcher;
     int hosts;
-    StepProgram program;
-    MemoryPlan memory;
+    StepPrograms programs;
+    int64_t arena_bytes;  // of the stage that needs most
     CommunicatorSet communicators;
     ShmSegment segment;  // transport shm; nccl with local ranks
     RunDirectory directory;

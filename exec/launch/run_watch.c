@@ -98,8 +98,8 @@ static const char *launcher_words(const Run *run) {
 static const char *place_words(const Run *run, int rank) {
     const TransportPlace place = board_place(&run->watch.board.ranks[rank]);
     char text[160];
-    return arena_format(run->arena, "in %s",
-                        run->watch.board.words.describe(run->watch.board.words.context, &place, text, sizeof text));
+    const TransportWords *words = &run->watch.board.words;
+    return arena_format(run->arena, "in %s", words->describe(words->context, rank, &place, text, sizeof text));
 }
 
 // ---------------------------------------------------------------------------------------------- own children

@@ -69,7 +69,7 @@ static Status silent(const Watch *watch, int rank, double silent_s, Error *error
         const int c = other == rank ? -1 : waits_in(watch, other);
         if (c >= 0) {
             board_rank_words(&watch->board, other, false, whom, sizeof whom);
-            board_collective_words(&watch->board, &watch->board.ranks[other].seats[c], what, sizeof what);
+            board_collective_words(&watch->board, other, &watch->board.ranks[other].seats[c], what, sizeof what);
             return error_set(error, STATUS_ENVIRONMENT,
                              "%s was not heard of for %.1f s: it is stopped, or its host is gone; lane %s: %s waits "
                              "in %s",

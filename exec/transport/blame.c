@@ -1,8 +1,9 @@
-// A rank inside a collective of which it has entered more rounds than another member waits for that member. Following
-// these arrows from a rank that waits too long ends at the ranks that wait for nobody: they hang, died, are slow, or
-// sit in another collective than the rest of their group. Where the arrows close a circle, somebody skipped a
-// collective and waits further on, or lanes in threads prefetch: then it is the one whose place is beyond the
-// collective that others wait for it in, else the one furthest behind in all.
+// A rank inside a collective of which it has entered more rounds than another member waits for that member; one inside
+// a message waits for the other end of it, unless that has done its part. Following these arrows from a rank that
+// waits too long ends at the ranks that wait for nobody: they hang, died, are slow, or sit in another collective than
+// the rest of their group. Where the arrows close a circle, somebody skipped a collective and waits further on, or
+// lanes in threads prefetch: then it is the one whose place is beyond the collective that others wait for it in, else
+// the one furthest behind in all.
 
 #include "exec/transport/blame.h"
 
@@ -31,15 +32,45 @@ static bool inside(const Board *board, int rank, int communicator) {
     return atomic_load(&seat_of(board, rank, communicator)->inside) != 0;
 }
 
+static CollectiveKind kind_of(const Board *board, int rank, int communicator) {
+    return (CollectiveKind)atomic_load(&seat_of(board, rank, communicator)->kind);
+}
+
+static bool in_message(const Board *board, int rank, int other, int communicator) {
+    return inside(board, rank, communicator) && is_message(kind_of(board, rank, communicator)) &&
+           atomic_load(&seat_of(board, rank, communicator)->peer) == other;
+}
+
+static uint32_t messages_of(const Board *board, int rank, int communicator) {
+    return atomic_load(&seat_of(board, rank, communicator)->messages);
+}
+
+// A send waits until what is before it was taken, a receive until something was sent.
+static bool waits_for_message(const Board *board, int rank, int other, int communicator) {
+    return in_message(board, rank, other, communicator) &&
+           (kind_of(board, rank, communicator) == COLLECTIVE_SEND ||
+            messages_of(board, rank, communicator) == messages_of(board, other, communicator));
+}
+
+static bool waits_for_round(const Board *board, int rank, int other, int communicator) {
+    return inside(board, rank, communicator) && !is_message(kind_of(board, rank, communicator)) &&
+           one_group(board, communicator, rank, other) &&
+           (int32_t)(rounds_of(board, other, communicator) - rounds_of(board, rank, communicator)) < 0;
+}
+
 // The communicator in which rank waits for other; NOBODY = it does not.
 static int waits_in(const Board *board, int rank, int other) {
     for (int c = 0; c < board->communicator_count; c++) {
-        if (inside(board, rank, c) && one_group(board, c, rank, other) &&
-            (int32_t)(rounds_of(board, other, c) - rounds_of(board, rank, c)) < 0) {
+        if (waits_for_round(board, rank, other, c) || waits_for_message(board, rank, other, c)) {
             return c;
         }
     }
     return NOBODY;
+}
+
+// Places in issue order can be compared only where both run the same program.
+static bool one_stage(const Board *board, int rank, int other) {
+    return mesh_stage_of(&board->mesh, rank) == mesh_stage_of(&board->mesh, other);
 }
 
 static int compare_places(const TransportPlace *a, const TransportPlace *b) {
@@ -52,7 +83,7 @@ static void skipper_find(const Board *board, Blame *blame) {
     const int world = mesh_world(&board->mesh);
     for (int rank = 0; rank < world && board->ordered; rank++) {
         for (int other = 0; blame->held_up[rank] && other < world; other++) {
-            const int c = waits_in(board, other, rank);
+            const int c = one_stage(board, rank, other) ? waits_in(board, other, rank) : NOBODY;
             const TransportPlace here = board_place(&board->ranks[rank]);
             const TransportPlace awaited = c == NOBODY ? here : board_seat_place(seat_of(board, other, c));
             if (compare_places(&here, &awaited) > 0) {
@@ -71,7 +102,7 @@ static int furthest_behind(const Board *board, const Blame *blame, int world) {
     for (int rank = 0; rank < world; rank++) {
         uint64_t rounds = 0;
         for (int c = 0; c < board->communicator_count; c++) {
-            rounds += rounds_of(board, rank, c);
+            rounds += rounds_of(board, rank, c) + messages_of(board, rank, c);
         }
         if (blame->held_up[rank] && (behind == NOBODY || rounds < least)) {
             behind = rank;
@@ -131,14 +162,25 @@ static uint64_t signature_of(const Board *board, int rank, int communicator) {
     BoardSeat *seat = seat_of(board, rank, communicator);
     const TransportPlace place = board_seat_place(seat);
     const TransportCall call = {.bytes = (int64_t)atomic_load(&seat->bytes), .place = place};
-    return board_signature((CollectiveKind)atomic_load(&seat->kind), &call);
+    return board_signature(&board->communicators[communicator], (CollectiveKind)atomic_load(&seat->kind), &call);
 }
 
-// In the same round of the same group, inside different collectives.
-static bool disagree(const Board *board, int rank, int other, int communicator) {
+// Of each other: one sends what the other receives.
+static bool one_message(const Board *board, int rank, int other, int communicator) {
+    return in_message(board, rank, other, communicator) && in_message(board, other, rank, communicator) &&
+           kind_of(board, rank, communicator) != kind_of(board, other, communicator);
+}
+
+static bool one_round(const Board *board, int rank, int other, int communicator) {
     return one_group(board, communicator, rank, other) && inside(board, rank, communicator) &&
-           inside(board, other, communicator) &&
-           rounds_of(board, rank, communicator) == rounds_of(board, other, communicator) &&
+           inside(board, other, communicator) && !is_message(kind_of(board, rank, communicator)) &&
+           !is_message(kind_of(board, other, communicator)) &&
+           rounds_of(board, rank, communicator) == rounds_of(board, other, communicator);
+}
+
+// In the same round of the same group inside different collectives, or at the two ends of different messages.
+static bool disagree(const Board *board, int rank, int other, int communicator) {
+    return (one_round(board, rank, other, communicator) || one_message(board, rank, other, communicator)) &&
            signature_of(board, rank, communicator) != signature_of(board, other, communicator);
 }
 
@@ -158,7 +200,7 @@ static Suspicion suspicion_of(const Board *board, int rank, int communicator) {
             one_group(board, communicator, rank, other) && !disagree(board, rank, other, communicator);
     }
     const int64_t expected =
-        board->words.expected_bytes ? board->words.expected_bytes(board->words.context, &suspicion.place) : -1;
+        board->words.expected_bytes ? board->words.expected_bytes(board->words.context, rank, &suspicion.place) : -1;
     suspicion.odd_size = expected >= 0 && expected != (int64_t)atomic_load(&seat->bytes);
     return suspicion;
 }
@@ -188,16 +230,31 @@ Status blame_mismatch(const Board *board, int rank, int communicator, Error *err
     }
     char who[WORDS_BYTES], what[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
     board_rank_words(board, guilty, false, who, sizeof who);
-    board_collective_words(board, seat_of(board, guilty, communicator), what, sizeof what);
+    board_collective_words(board, guilty, seat_of(board, guilty, communicator), what, sizeof what);
     if (witness == NOBODY) {
         return error_set(error, STATUS_ENVIRONMENT, "lane %s: %s is in %s, which the others of its group are not in",
                          board->communicators[communicator].name, who, what);
     }
     board_rank_words(board, witness, false, whose, sizeof whose);
-    board_collective_words(board, seat_of(board, witness, communicator), where, sizeof where);
+    board_collective_words(board, witness, seat_of(board, witness, communicator), where, sizeof where);
+    const bool message = is_message(kind_of(board, guilty, communicator));
     return error_set(error, STATUS_ENVIRONMENT, "lane %s: %s is in %s while %s waits in %s: %s",
                      board->communicators[communicator].name, who, what, whose, where,
-                     worst.odd_size ? "its size is wrong" : "it skipped or repeated a collective");
+                     worst.odd_size ? "its size is wrong"
+                     : message      ? "one of them skipped or repeated a message"
+                                    : "it skipped or repeated a collective");
+}
+
+Status blame_message(const Board *board, int rank, int communicator, Error *error) {
+    char who[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
+    BoardSeat *seat = seat_of(board, rank, communicator);
+    board_rank_words(board, rank, false, who, sizeof who);
+    board_rank_words(board, atomic_load(&seat->peer), true, whose, sizeof whose);
+    board_collective_words(board, rank, seat, where, sizeof where);
+    return error_set(error, STATUS_ENVIRONMENT,
+                     "lane %s: %s waits in %s, but the message that came is another one: it or %s skipped or repeated "
+                     "one, or its size is wrong",
+                     board->communicators[communicator].name, who, where, whose);
 }
 
 // ---------------------------------------------------------------------------------------------- lateness
@@ -226,11 +283,23 @@ static bool mismatch_of(const Board *board, int rank, Error *error) {
     return false;
 }
 
+// Waits for a message and does not take the one that came.
+static bool stray_of(const Board *board, int rank, Error *error) {
+    for (int c = 0; c < board->communicator_count; c++) {
+        const bool receives = inside(board, rank, c) && kind_of(board, rank, c) == COLLECTIVE_RECEIVE;
+        if (receives && waits_in(board, rank, atomic_load(&seat_of(board, rank, c)->peer)) == NOBODY) {
+            blame_message(board, rank, c, error);
+            return true;
+        }
+    }
+    return false;
+}
+
 static Status skipped_words(const Board *board, const Blame *blame, Error *error) {
     char who[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
     board_rank_words(board, blame->skipper, true, who, sizeof who);
     board_rank_words(board, blame->witness, false, whose, sizeof whose);
-    board_collective_words(board, seat_of(board, blame->witness, blame->skipped), where, sizeof where);
+    board_collective_words(board, blame->witness, seat_of(board, blame->witness, blame->skipped), where, sizeof where);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s: %s skipped a collective: %s waits for it in %s",
                      board->communicators[blame->skipped].name, who, whose, where);
 }
@@ -244,7 +313,7 @@ Status blame_late(const Board *board, int waiting_rank, int communicator, double
         return skipped_words(board, &blame, error);
     }
     for (int rank = 0; rank < mesh_world(&board->mesh); rank++) {
-        if (blame.culprit[rank] && mismatch_of(board, rank, error)) {
+        if (blame.culprit[rank] && (mismatch_of(board, rank, error) || stray_of(board, rank, error))) {
             return error->status;
         }
         if (blame.culprit[rank] && rank != waiting_rank) {
@@ -254,7 +323,7 @@ Status blame_late(const Board *board, int waiting_rank, int communicator, double
         }
     }
     board_rank_words(board, waiting_rank, false, waiting, sizeof waiting);
-    board_collective_words(board, seat_of(board, waiting_rank, communicator), text, sizeof text);
+    board_collective_words(board, waiting_rank, seat_of(board, waiting_rank, communicator), text, sizeof text);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: %s waited %.1f s for %s%s%s",
                      board->communicators[communicator].name, text, waiting, waited_s,
                      culprits.used ? culprits.text : "nobody that is missing", others.used ? "; held up as well: " : "",

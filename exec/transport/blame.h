@@ -21,3 +21,6 @@ Status blame_late(const Board *board, int waiting_rank, int communicator, double
 // Of a group whose members do not agree what collective comes next: every member with its collective, and whose fault
 // it is.
 Status blame_mismatch(const Board *board, int rank, int communicator, Error *error);
+
+// Of a rank that receives a message and is given another one than the next of its program.
+Status blame_message(const Board *board, int rank, int communicator, Error *error);

@@ -11,7 +11,7 @@
 #include "sim/base/text.h"
 
 const char *const collective_names[COLLECTIVE_COUNT] = {"all-gather", "reduce-scatter", "all-reduce", "send-receive",
-                                                        "barrier"};
+                                                        "barrier",    "send",           "receive"};
 
 static void put(atomic_int *at, int value) {
     atomic_store_explicit(at, value, memory_order_relaxed);
@@ -53,8 +53,7 @@ void board_note(BoardRank *rank, const TransportPlace *place) {
     atomic_fetch_add_explicit(&rank->progress, 1, memory_order_release);
 }
 
-void board_enter(BoardSeat *seat, CollectiveKind kind, const TransportCall *call) {
-    const unsigned begins = atomic_load_explicit(&seat->rounds, memory_order_relaxed);
+static void show_call(BoardSeat *seat, CollectiveKind kind, const TransportCall *call) {
     put(&seat->kind, (int)kind);
     put(&seat->step, call->place.step);
     put(&seat->task, call->place.task);
@@ -62,7 +61,13 @@ void board_enter(BoardSeat *seat, CollectiveKind kind, const TransportCall *call
     put(&seat->micro_step, call->place.micro_step);
     put(&seat->ordinal, call->place.ordinal);
     atomic_store_explicit(&seat->bytes, kind == COLLECTIVE_BARRIER ? 0 : call->bytes, memory_order_relaxed);
-    atomic_store_explicit(&seat->signature[begins & 1], board_signature(kind, call), memory_order_relaxed);
+}
+
+void board_enter(BoardSeat *seat, const Communicator *communicator, CollectiveKind kind, const TransportCall *call) {
+    const unsigned begins = atomic_load_explicit(&seat->rounds, memory_order_relaxed);
+    show_call(seat, kind, call);
+    atomic_store_explicit(&seat->signature[begins & 1], board_signature(communicator, kind, call),
+                          memory_order_relaxed);
     atomic_fetch_add_explicit(&seat->collectives, 1, memory_order_release);
     atomic_store_explicit(&seat->inside, 1, memory_order_release);
 }
@@ -70,6 +75,16 @@ void board_enter(BoardSeat *seat, CollectiveKind kind, const TransportCall *call
 void board_leave(BoardRank *rank, BoardSeat *seat) {
     atomic_store_explicit(&seat->inside, 0, memory_order_release);
     atomic_fetch_add_explicit(&rank->progress, 1, memory_order_release);
+}
+
+void board_message_enter(BoardSeat *seat, CollectiveKind kind, const TransportCall *call, int peer_rank) {
+    show_call(seat, kind, call);
+    put(&seat->peer, peer_rank);
+    atomic_store_explicit(&seat->inside, 1, memory_order_release);
+}
+
+void board_message_count(BoardSeat *seat) {
+    atomic_fetch_add_explicit(&seat->messages, 1, memory_order_release);
 }
 
 TransportPlace board_place(BoardRank *rank) {
@@ -88,10 +103,14 @@ TransportPlace board_seat_place(BoardSeat *seat) {
                             .ordinal = get(&seat->ordinal)};
 }
 
-uint64_t board_signature(CollectiveKind kind, const TransportCall *call) {
-    const int64_t parts[] = {(int64_t)kind,         kind == COLLECTIVE_BARRIER ? 0 : call->bytes,
-                             (int64_t)call->op,     call->place.step,
-                             call->place.task,      call->place.layer,
+uint64_t board_signature(const Communicator *communicator, CollectiveKind kind, const TransportCall *call) {
+    const bool same_task = !is_message(kind) && !communicator->across_stages;
+    const int64_t parts[] = {is_message(kind) ? (int64_t)COLLECTIVE_SEND : (int64_t)kind,
+                             kind == COLLECTIVE_BARRIER ? 0 : call->bytes,
+                             (int64_t)call->op,
+                             call->place.step,
+                             same_task ? call->place.task : 0,
+                             same_task ? call->place.layer : 0,
                              call->place.micro_step};
     Hash hash = hash_begin();
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -102,34 +121,41 @@ uint64_t board_signature(CollectiveKind kind, const TransportCall *call) {
 
 // ---------------------------------------------------------------------------------------------- words
 
-static const char *place_words(const Board *board, const TransportPlace *place, char *out, size_t out_bytes) {
+static const char *place_words(const Board *board, int rank, const TransportPlace *place, char *out, size_t out_bytes) {
     out[0] = '\0';
-    return board->words.describe ? board->words.describe(board->words.context, place, out, out_bytes) : out;
+    return board->words.describe ? board->words.describe(board->words.context, rank, place, out, out_bytes) : out;
 }
 
-const char *board_collective_words(const Board *board, BoardSeat *seat, char *out, size_t out_bytes) {
+const char *board_collective_words(const Board *board, int rank, BoardSeat *seat, char *out, size_t out_bytes) {
     const int kind = get(&seat->kind);
-    char place[160], size[TEXT_UNIT_BYTES];
+    char place[160], size[TEXT_UNIT_BYTES], peer[32] = "";
     if (kind < 0 || kind >= COLLECTIVE_COUNT) {
         snprintf(out, out_bytes, "no collective yet");
         return out;
     }
     const TransportPlace at = board_seat_place(seat);
-    place_words(board, &at, place, sizeof place);
+    place_words(board, rank, &at, place, sizeof place);
+    if (is_message((CollectiveKind)kind)) {
+        snprintf(peer, sizeof peer, " %s rank %d", kind == COLLECTIVE_SEND ? "to" : "from", get(&seat->peer));
+    }
     const double bytes = (double)atomic_load_explicit(&seat->bytes, memory_order_relaxed);
-    snprintf(out, out_bytes, "%s%s%s%s%s%s", collective_names[kind], kind == COLLECTIVE_BARRIER ? "" : " of ",
-             kind == COLLECTIVE_BARRIER ? "" : text_bytes(size, bytes), *place ? " (" : "", place, *place ? ")" : "");
+    snprintf(out, out_bytes, "%s%s%s%s%s%s%s", collective_names[kind], kind == COLLECTIVE_BARRIER ? "" : " of ",
+             kind == COLLECTIVE_BARRIER ? "" : text_bytes(size, bytes), peer, *place ? " (" : "", place,
+             *place ? ")" : "");
     return out;
 }
 
 const char *board_rank_words(const Board *board, int rank, bool place, char *out, size_t out_bytes) {
     BoardRank *shown = &board->ranks[rank];
-    char words[160] = "";
+    char words[160] = "", stage[32] = "";
     const TransportPlace at = board_place(shown);
     if (place) {
-        place_words(board, &at, words, sizeof words);
+        place_words(board, rank, &at, words, sizeof words);
     }
-    snprintf(out, out_bytes, "rank %d%s%s%s%s%s", rank, *shown->host ? " on " : "", shown->host,
+    if (mesh_stages(&board->mesh) > 1) {
+        snprintf(stage, sizeof stage, ", stage %d", mesh_stage_of(&board->mesh, rank));
+    }
+    snprintf(out, out_bytes, "rank %d%s%s%s%s%s%s", rank, *shown->host ? " on " : "", shown->host, stage,
              *words ? " (last seen in " : "", words, *words ? ")" : "");
     return out;
 }

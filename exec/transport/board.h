@@ -16,7 +16,9 @@ typedef struct BoardSeat {
     atomic_uint collectives;                        // entered so far
     atomic_int inside;                              // 1 from entering a collective to leaving it
     atomic_int kind, step, task, layer, micro_step, ordinal;
+    atomic_int peer;  // the other rank of a message
     atomic_llong bytes;
+    atomic_uint messages;        // that this end of a link is done with
     atomic_ullong signature[2];  // of the collective that began in the last round of this parity
 } BoardSeat;
 
@@ -43,16 +45,24 @@ void board_rank_begin(BoardRank *rank);  // nowhere yet
 void board_rank_join(BoardRank *rank);   // by its process: host and process id
 void board_meet(BoardRank *rank, bool meeting);
 void board_note(BoardRank *rank, const TransportPlace *place);  // the rank is here now
-void board_enter(BoardSeat *seat, CollectiveKind kind, const TransportCall *call);
+void board_enter(BoardSeat *seat, const Communicator *communicator, CollectiveKind kind, const TransportCall *call);
 void board_leave(BoardRank *rank, BoardSeat *seat);
+void board_message_enter(BoardSeat *seat, CollectiveKind kind, const TransportCall *call, int peer_rank);
+void board_message_count(BoardSeat *seat);  // one more is done
 
 TransportPlace board_place(BoardRank *rank);
 TransportPlace board_seat_place(BoardSeat *seat);
 
-// Equal on every member of a group exactly when they call the same collective of the same task with the same bytes.
-uint64_t board_signature(CollectiveKind kind, const TransportCall *call);
+static inline bool is_message(CollectiveKind kind) {
+    return kind == COLLECTIVE_SEND || kind == COLLECTIVE_RECEIVE;
+}
 
-// "all-reduce of 4.0 KiB (step 1, task 'mlp down', layer 0)".
-const char *board_collective_words(const Board *board, BoardSeat *seat, char *out, size_t out_bytes);
-// "rank 2 on node1", with " (last seen in step 1, task 'mlp down', layer 0)" where wanted.
+// Equal on every member of a group exactly when they call the same collective of the same task with the same bytes. Of
+// a message, and across stages, whose tasks are not the same: of the same step and micro-step with the same bytes.
+uint64_t board_signature(const Communicator *communicator, CollectiveKind kind, const TransportCall *call);
+
+// What a rank does in a seat of its own: "all-reduce of 4.0 KiB (step 1, task 'mlp down', layer 0)".
+const char *board_collective_words(const Board *board, int rank, BoardSeat *seat, char *out, size_t out_bytes);
+// "rank 2 on node1, stage 1", the last where there are several, with " (last seen in step 1, task 'mlp down', layer 0)"
+// where wanted.
 const char *board_rank_words(const Board *board, int rank, bool place, char *out, size_t out_bytes);

@@ -1,15 +1,9 @@
-// The board is written by the host alone: a look finds the latest collective that the stream began, writes its note
-// into the seat, and counts what has ended as progress. Collectives that come and go between two looks are never shown,
-// which is all right: whoever hangs stays.
+// A note is written before its number goes into the stream, so whoever sees the number sees the note.
 
 #include "exec/transport/lane_watch.h"
 
-void lane_watch_begin(LaneWatch *watch, BoardRank *row, BoardSeat *seat, LaneCounts *counts, Arena *arena) {
-    *watch = (LaneWatch){.row = row,
-                         .seat = seat,
-                         .counts = counts,
-                         .notes = ARENA_ARRAY(arena, LaneNote, LANE_NOTES),
-                         .first_round = atomic_load(&seat->rounds)};
+void lane_watch_begin(LaneWatch *watch, const LanePlace *of, LaneCounts *counts, Arena *arena) {
+    *watch = (LaneWatch){.of = *of, .counts = counts, .notes = ARENA_ARRAY(arena, LaneNote, LANE_NOTES)};
     atomic_init(&watch->noted, 0);
     atomic_store(&counts->begun, 0);
     atomic_store(&counts->ended, 0);
@@ -28,12 +22,25 @@ bool lane_watch_idle(const LaneWatch *watch) {
            atomic_load_explicit(&watch->noted, memory_order_relaxed);
 }
 
-static void show_begun(LaneWatch *watch, unsigned begun) {
-    const LaneNote *note = &watch->notes[(begun - 1) % LANE_NOTES];
+static void show_begun(const LanePlace *of, const LaneNote *note) {
     const TransportCall call = {.bytes = note->bytes, .op = note->op, .place = note->place};
-    board_enter(watch->seat, note->kind, &call);
-    atomic_store_explicit(&watch->seat->collectives, begun, memory_order_relaxed);
-    atomic_store_explicit(&watch->seat->rounds, watch->first_round + begun, memory_order_release);
+    if (is_message(note->kind)) {
+        board_message_enter(of->seat, note->kind, &call, of->peer);
+        return;
+    }
+    board_enter(of->seat, of->communicator, note->kind, &call);
+    atomic_fetch_add_explicit(&of->seat->rounds, 1, memory_order_release);
+}
+
+static void show_ended(const LanePlace *of, const LaneNote *note) {
+    if (is_message(note->kind)) {
+        board_message_count(of->seat);
+    }
+}
+
+// How many behind `shown` are to be told; older notes are gone.
+static unsigned news(unsigned shown, unsigned now) {
+    return now - shown < LANE_NOTES ? now - shown : LANE_NOTES;
 }
 
 bool lane_watch_show(LaneWatch *watch) {
@@ -42,13 +49,16 @@ bool lane_watch_show(LaneWatch *watch) {
     if (begun == watch->shown_begun && ended == watch->shown_ended) {
         return false;
     }
-    if (begun != watch->shown_begun) {
-        show_begun(watch, begun);
+    for (unsigned left = news(watch->shown_ended, ended); left > 0; left--) {
+        show_ended(&watch->of, &watch->notes[(ended - left) % LANE_NOTES]);
+    }
+    for (unsigned left = news(watch->shown_begun, begun); left > 0; left--) {
+        show_begun(&watch->of, &watch->notes[(begun - left) % LANE_NOTES]);
     }
     if (begun == ended) {
-        atomic_store_explicit(&watch->seat->inside, 0, memory_order_release);
+        atomic_store_explicit(&watch->of.seat->inside, 0, memory_order_release);
     }
-    atomic_fetch_add_explicit(&watch->row->progress, 1, memory_order_release);
+    atomic_fetch_add_explicit(&watch->of.row->progress, 1, memory_order_release);
     watch->shown_begun = begun;
     watch->shown_ended = ended;
     return true;

@@ -1,5 +1,5 @@
-// What a stream has done of a communicator's collectives, shown on the board. The host notes each collective that it
-// puts into a stream; the stream counts, in memory that the host reads, the ones it began and the ones it ended.
+// What a stream has done of a communicator's collectives and messages, shown on the board. The host notes each one that
+// it puts into a stream; the stream counts, in memory that the host reads, the ones it began and the ones it ended.
 
 #pragma once
 
@@ -21,18 +21,24 @@ typedef struct LaneNote {
 // Notes of the latest: a stream takes some hundred launches before the host has to wait for it.
 enum { LANE_NOTES = 1024 };
 
-typedef struct LaneWatch {
+// Of whom, and where it is shown.
+typedef struct LanePlace {
+    const Communicator *communicator;
+    int peer;  // of a link: the other rank
     BoardRank *row;
     BoardSeat *seat;
+} LanePlace;
+
+typedef struct LaneWatch {
+    LanePlace of;
     LaneCounts *counts;
     LaneNote *notes;
     atomic_uint noted;
-    unsigned first_round;         // of the seat, before the first collective
     unsigned shown_begun, shown_ended;
 } LaneWatch;
 
-void lane_watch_begin(LaneWatch *watch, BoardRank *row, BoardSeat *seat, LaneCounts *counts, Arena *arena);
-// The next collective of this communicator goes into a stream: its number, 1, 2, ..., which the stream is to count.
+void lane_watch_begin(LaneWatch *watch, const LanePlace *of, LaneCounts *counts, Arena *arena);
+// The next call of this communicator goes into a stream: its number, 1, 2, ..., which the stream is to count.
 unsigned lane_watch_note(LaneWatch *watch, CollectiveKind kind, const TransportCall *call);
 bool lane_watch_idle(const LaneWatch *watch);  // the stream has ended all that was noted
 // Puts what the stream has done since the last look on the board; one thread at a time. False: nothing new.

@@ -3,7 +3,9 @@
 // bits. Every member exchanges directly with every other: reduce-scatter moves (n-1)/n of the data out of each rank,
 // all-reduce twice that, all-gather n-1 parts, whatever the topology; no ring or tree. Message tags are made of the
 // collective's signature and number: members that disagree wait, and are told apart by the board, instead of mixing
-// data. Sources: executor.md 6.3 (malloc tuning, what Open MPI's own collectives cost), MPI 3.1 sections 3.7, 6.4.
+// data. A message is copied and sent from there, so that its sender can go on; the library moves it when somebody calls
+// the library, which every task of a rank without lanes in threads does. Sources: executor.md 6.3 (malloc tuning, what
+// Open MPI's own collectives cost), MPI 3.1 sections 3.7, 6.4.
 
 #define _GNU_SOURCE  // sched_yield, mallopt
 
@@ -26,9 +28,17 @@ enum {
     MESSAGE_BYTES = 64 << 20,   // most in one message: MPI counts in int
     YIELDS = 100,               // looks before sleeping between them: some 50 us where nobody else wants the core
     TAG_BITS = 30,              // Open MPI's tags go up to INT_MAX
+    PARTS_MOST = 4,             // of one message, MESSAGE_BYTES each
 };
 static const long NAP_NS = 50 * 1000;
 static const double LONGEST_LOOK_S = 0.25;  // a longer pause was this process's own (stopped, suspended, starved)
+
+// Messages of a link that are under way: a place for each that may be ahead of its receive.
+typedef struct MpiOutbox {
+    char *places;
+    MPI_Request (*requests)[PARTS_MOST];  // of each place
+    int count, next;
+} MpiOutbox;
 
 typedef struct MpiMember {
     MPI_Comm group;  // ranked in group order
@@ -38,6 +48,8 @@ typedef struct MpiMember {
     int tag;                // of the collective that runs
     MPI_Request *requests;  // receives by member, then sends by member
     char *staging;          // a row per member
+    MpiOutbox outbox;       // of the sender of a link
+    MPI_Request arriving[PARTS_MOST];
 } MpiMember;
 
 struct Transport {
@@ -94,20 +106,35 @@ static Status library_begin(Transport *mpi, Error *error) {
     return STATUS_OK;
 }
 
+static Status outbox_open(const Communicator *spec, MpiOutbox *box, Arena *arena, Error *error) {
+    const int count = spec->ahead;
+    if (spec->message_bytes > (int64_t)PARTS_MOST * MESSAGE_BYTES) {
+        return error_set(error, STATUS_USAGE, "transport mpi sends messages of up to %d MiB, lane %s has one of %lld",
+                         PARTS_MOST * (MESSAGE_BYTES >> 20), spec->name, (long long)spec->message_bytes >> 20);
+    }
+    box->count = count;
+    box->places = malloc((size_t)(count * spec->message_bytes));
+    box->requests = arena_alloc(arena, (size_t)count * sizeof *box->requests);
+    if (!box->places) {
+        return error_set(error, STATUS_ENVIRONMENT, "MPI: no memory for messages of lane %s", spec->name);
+    }
+    for (int i = 0; i < count * PARTS_MOST; i++) {
+        box->requests[i / PARTS_MOST][i % PARTS_MOST] = MPI_REQUEST_NULL;
+    }
+    return STATUS_OK;
+}
+
 // Every rank splits the world once per communicator, in the same order: no group is made by its members alone.
 static Status member_begin(Transport *mpi, int communicator, Arena *arena, Error *error) {
     const TransportSetup *setup = &mpi->setup;
-    const AxisMask axes = setup->communicators[communicator].axes;
-    const MeshCoordinates at = mesh_coordinates(&setup->mesh, setup->rank);
+    const Communicator *spec = &setup->communicators[communicator];
     MpiMember *member = &mpi->members[communicator];
-    member->size = mesh_group_size(&setup->mesh, axes);
-    member->index = mesh_group_index(&setup->mesh, axes, &at);
+    const TransportGroup group = transport_group(&setup->mesh, spec, setup->rank);
+    member->size = group.size;
+    member->index = group.index;
     member->seat = &mpi->row->seats[communicator];
-    for (int i = 0; i < member->size; i++) {
-        member->ranks[i] = mesh_group_member(&setup->mesh, axes, &at, i);
-    }
-    const int color = mesh_group_index(&setup->mesh, AXIS_ALL & ~axes, &at);
-    MPI_TRY(MPI_Comm_split(MPI_COMM_WORLD, color, member->index, &member->group), "make a group");
+    memcpy(member->ranks, group.ranks, sizeof member->ranks);
+    MPI_TRY(MPI_Comm_split(MPI_COMM_WORLD, group.ranks[0], member->index, &member->group), "make a group");
     MPI_Comm_set_errhandler(member->group, MPI_ERRORS_RETURN);
     member->requests = ARENA_ARRAY(arena, MPI_Request, 2 * (int64_t)member->size);
     if (member->size > 1) {
@@ -116,7 +143,8 @@ static Status member_begin(Transport *mpi, int communicator, Arena *arena, Error
             return error_set(error, STATUS_ENVIRONMENT, "MPI: no memory to stage messages");
         }
     }
-    return STATUS_OK;
+    const bool sends = spec->link.step != 0 && member->size > 1 && member->index == 0;
+    return sends ? outbox_open(spec, &member->outbox, arena, error) : STATUS_OK;
 }
 
 static Status mpi_open(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error) {
@@ -141,11 +169,18 @@ static Status mpi_open(const TransportSetup *setup, Arena *arena, Transport **tr
     return STATUS_OK;
 }
 
+// Memory that the library may still read from is left to it.
 static void mpi_close(Transport *mpi) {
-    for (int i = 0; mpi->members && i < mpi->setup.communicator_count; i++) {
+    const bool torn = atomic_load(&mpi->torn) != 0;
+    for (int i = 0; mpi->members && i < mpi->setup.communicator_count && !torn; i++) {
         free(mpi->members[i].staging);
+        MpiOutbox *box = &mpi->members[i].outbox;
+        if (box->count > 0) {
+            MPI_Waitall(box->count * PARTS_MOST, box->requests[0], MPI_STATUSES_IGNORE);
+            free(box->places);
+        }
     }
-    if (mpi->begun && !atomic_load(&mpi->torn)) {
+    if (mpi->begun && !torn) {
         MPI_Finalize();
     }
 }
@@ -160,13 +195,25 @@ static void wait_a_little(int looks) {
     }
 }
 
+// Requests of a call that runs.
+typedef struct Waiting {
+    const TransportCall *call;
+    MPI_Request *requests;
+    int count;
+    int peer;  // of a message: that rank; -1: the member's own requests, or those of all members
+} Waiting;
+
 // Members whose messages have not come; where all have, those that did not take ours.
-static Status late(const Transport *mpi, const TransportCall *call, int count, double waited_s, Error *error) {
+static Status late(const Transport *mpi, const Waiting *waiting, double waited_s, Error *error) {
+    const TransportCall *call = waiting->call;
     MpiMember *member = &mpi->members[call->communicator];
     const Board board = {.words = mpi->setup.words};
     char what[224], whom[256] = "";
     size_t used = 0;
-    for (int half = 0; half < 2 && used == 0 && count > 1; half++) {
+    if (waiting->peer >= 0) {
+        used = (size_t)snprintf(whom, sizeof whom, "rank %d", waiting->peer);
+    }
+    for (int half = 0; half < 2 && used == 0 && waiting->count > 1; half++) {
         for (int i = 0; i < member->size && used < sizeof whom; i++) {
             int done = 1;
             MPI_Test(&member->requests[half * member->size + i], &done, MPI_STATUS_IGNORE);
@@ -176,19 +223,18 @@ static Status late(const Transport *mpi, const TransportCall *call, int count, d
             }
         }
     }
-    board_collective_words(&board, member->seat, what, sizeof what);
+    board_collective_words(&board, mpi->setup.rank, member->seat, what, sizeof what);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: rank %d on %s waited %.1f s for %s",
                      mpi->setup.communicators[call->communicator].name, what, mpi->setup.rank, mpi->row->host, waited_s,
                      used ? whom : "all others to meet");
 }
 
 // Until all requests are done, drives the library, and looks at the clock and the stop flag now and then.
-static Status requests_wait(Transport *mpi, const TransportCall *call, int count, Error *error) {
-    MpiMember *member = &mpi->members[call->communicator];
+static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error) {
     double waited_s = 0, looked_s = -1;
     for (int looks = 1;; looks++) {
         int done = 0;
-        MPI_TRY(MPI_Testall(count, member->requests, &done, MPI_STATUSES_IGNORE), "a message");
+        MPI_TRY(MPI_Testall(waiting->count, waiting->requests, &done, MPI_STATUSES_IGNORE), "a message");
         if (done) {
             return STATUS_OK;
         }
@@ -198,16 +244,20 @@ static Status requests_wait(Transport *mpi, const TransportCall *call, int count
             looked_s = now_s;
             if (atomic_load_explicit(&mpi->stopped, memory_order_relaxed)) {
                 return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
-                                 mpi->setup.communicators[call->communicator].name);
+                                 mpi->setup.communicators[waiting->call->communicator].name);
             }
             if (waited_s > mpi->setup.timeout_s) {
-                return late(mpi, call, count, waited_s, error);
+                return late(mpi, waiting, waited_s, error);
             }
         }
         if (looks >= mpi->setup.spins) {
             wait_a_little(looks - mpi->setup.spins);
         }
     }
+}
+
+static Status members_wait(Transport *mpi, const TransportCall *call, int count, Error *error) {
+    return requests_wait(mpi, &(Waiting){call, mpi->members[call->communicator].requests, count, -1}, error);
 }
 
 // ---------------------------------------------------------------------------------------------- exchanges
@@ -249,7 +299,7 @@ static Status exchange(Transport *mpi, const TransportCall *call, const Way *out
                     "send");
         }
     }
-    return requests_wait(mpi, call, 2 * member->size, error);
+    return members_wait(mpi, call, 2 * member->size, error);
 }
 
 static void copy(void *to, const void *from, int64_t bytes) {
@@ -342,7 +392,7 @@ static Status send_recv(Transport *mpi, const TransportCall *call, Error *error)
         MPI_TRY(MPI_Isend((const char *)call->in + at, bytes, MPI_BYTE, next, member->tag, member->group,
                           &member->requests[member->size + next]),
                 "send");
-        TRY(requests_wait(mpi, call, 2 * member->size, error));
+        TRY(members_wait(mpi, call, 2 * member->size, error));
     }
     return STATUS_OK;
 }
@@ -350,7 +400,81 @@ static Status send_recv(Transport *mpi, const TransportCall *call, Error *error)
 static Status barrier(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     MPI_TRY(MPI_Ibarrier(member->group, &member->requests[0]), "barrier");
-    return requests_wait(mpi, call, 1, error);
+    return members_wait(mpi, call, 1, error);
+}
+
+// ---------------------------------------------------------------------------------------------- messages
+
+// Tags tell messages of different places apart; of the same, MPI keeps the order.
+static int tag_of(const Transport *mpi, CollectiveKind kind, const TransportCall *call) {
+    const uint64_t mix = board_signature(&mpi->setup.communicators[call->communicator], kind, call);
+    return (int)(mix & ((1u << TAG_BITS) - 1));
+}
+
+static Status give(Transport *mpi, const TransportCall *call, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    MpiOutbox *box = &member->outbox;
+    ASSERT(box->count > 0);
+    const int at = box->next;
+    box->next = (at + 1) % box->count;
+    const Waiting room = {call, box->requests[at], PARTS_MOST, member->ranks[1]};
+    TRY(requests_wait(mpi, &room, error));
+    char *place = box->places + at * mpi->setup.communicators[call->communicator].message_bytes;
+    copy(place, call->in, call->bytes);
+    const int tag = tag_of(mpi, COLLECTIVE_SEND, call);
+    for (int64_t done = 0, part = 0; done < call->bytes; done += MESSAGE_BYTES, part++) {
+        MPI_TRY(MPI_Isend(place + done, (int)least(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 1, tag, member->group,
+                          &box->requests[at][part]),
+                "send");
+    }
+    return STATUS_OK;
+}
+
+static Status take(Transport *mpi, const TransportCall *call, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    const int tag = tag_of(mpi, COLLECTIVE_RECEIVE, call);
+    int parts = 0;
+    for (int64_t done = 0; done < call->bytes; done += MESSAGE_BYTES, parts++) {
+        MPI_TRY(MPI_Irecv((char *)call->out + done, (int)least(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 0, tag,
+                          member->group, &member->arriving[parts]),
+                "receive");
+    }
+    return requests_wait(mpi, &(Waiting){call, member->arriving, parts, member->ranks[0]}, error);
+}
+
+// Shows the message on the board while it goes.
+static Status message(Transport *mpi, CollectiveKind kind, const TransportCall *call, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    const bool sends = kind == COLLECTIVE_SEND;
+    ASSERT(member->size == 2 && member->index == !sends);
+    board_message_enter(member->seat, kind, call, member->ranks[sends]);
+    const Status status = sends ? give(mpi, call, error) : take(mpi, call, error);
+    if (status != STATUS_OK) {
+        atomic_store(&mpi->torn, 1);
+        return status;
+    }
+    board_message_count(member->seat);
+    board_leave(mpi->row, member->seat);
+    return STATUS_OK;
+}
+
+static Status mpi_send(Transport *mpi, const TransportCall *call, Error *error) {
+    return message(mpi, COLLECTIVE_SEND, call, error);
+}
+
+static Status mpi_receive(Transport *mpi, const TransportCall *call, Error *error) {
+    return message(mpi, COLLECTIVE_RECEIVE, call, error);
+}
+
+// Messages that wait to be taken go on where this rank computes: without lanes in threads nobody else calls MPI.
+static void messages_move(Transport *mpi) {
+    for (int i = 0; i < mpi->setup.communicator_count && !mpi->setup.concurrent; i++) {
+        const MpiOutbox *box = &mpi->members[i].outbox;
+        int done;
+        if (box->count > 0) {
+            MPI_Testall(box->count * PARTS_MOST, box->requests[0], &done, MPI_STATUSES_IGNORE);
+        }
+    }
 }
 
 // ---------------------------------------------------------------------------------------------- the table
@@ -371,8 +495,9 @@ static Status run(Transport *mpi, CollectiveKind kind, const TransportCall *call
         }
         return STATUS_OK;
     }
-    board_enter(member->seat, kind, call);
-    const uint64_t mix = board_signature(kind, call) + atomic_fetch_add(&member->seat->rounds, 1);
+    const Communicator *spec = &mpi->setup.communicators[call->communicator];
+    board_enter(member->seat, spec, kind, call);
+    const uint64_t mix = board_signature(spec, kind, call) + atomic_fetch_add(&member->seat->rounds, 1);
     member->tag = (int)(mix & ((1u << TAG_BITS) - 1));
     const Status status = bodies[kind](mpi, call, error);
     if (status != STATUS_OK) {
@@ -405,6 +530,7 @@ static Status mpi_barrier(Transport *mpi, const TransportCall *call, Error *erro
 
 static void mpi_note(Transport *mpi, const TransportPlace *place) {
     board_note(mpi->row, place);
+    messages_move(mpi);
 }
 
 // Of this process only: the launcher ends the others.
@@ -425,6 +551,8 @@ const TransportTable transport_mpi = {
     .reduce_scatter = mpi_reduce_scatter,
     .all_reduce = mpi_all_reduce,
     .send_recv = mpi_send_recv,
+    .send = mpi_send,
+    .receive = mpi_receive,
     .barrier = mpi_barrier,
     .note = mpi_note,
     .stop = mpi_stop,

@@ -62,6 +62,14 @@ static ncclResult_t send_recv(const NcclLibrary *nccl, const NcclLane *lane, con
                                                                    : ended;
 }
 
+static ncclResult_t send(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call, CUstream stream) {
+    return nccl->send(call->in, (size_t)call->bytes, ncclInt8, 1 - lane->index, lane->comm, stream);
+}
+
+static ncclResult_t receive(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call, CUstream stream) {
+    return nccl->recv(call->out, (size_t)call->bytes, ncclInt8, 1 - lane->index, lane->comm, stream);
+}
+
 // NCCL has none: a sum over one number is one.
 static ncclResult_t barrier(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call, CUstream stream) {
     return nccl->all_reduce(call->in, call->out, 1, ncclInt32, ncclSum, lane->comm, stream);
@@ -70,7 +78,8 @@ static ncclResult_t barrier(const NcclLibrary *nccl, const NcclLane *lane, const
 static Body *const bodies[COLLECTIVE_COUNT] = {
     [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
     [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
-    [COLLECTIVE_BARRIER] = barrier,
+    [COLLECTIVE_BARRIER] = barrier,       [COLLECTIVE_SEND] = send,
+    [COLLECTIVE_RECEIVE] = receive,
 };
 
 // ---------------------------------------------------------------------------------------------- into a stream
@@ -107,12 +116,24 @@ static void *pointer_of(CUdeviceptr at) {
     return (void *)(uintptr_t)at;
 }
 
+static bool has_in(CollectiveKind kind) {
+    return kind != COLLECTIVE_RECEIVE;
+}
+
+static bool has_out(CollectiveKind kind) {
+    return kind != COLLECTIVE_SEND;
+}
+
+static int64_t chunk_bytes(const NcclLane *lane) {
+    enum { GRAIN = 256 };
+    return NCCL_STAGING_BYTES / lane->size / GRAIN * GRAIN;
+}
+
 // Parts of a collective's operands lie call->bytes apart in host memory and close together in the staging buffer.
 static Status staged(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
-    enum { GRAIN = 256 };
-    const int in_parts = kind == COLLECTIVE_REDUCE_SCATTER ? lane->size : 1;
-    const int out_parts = kind == COLLECTIVE_ALL_GATHER ? lane->size : 1;
-    const int64_t most = NCCL_STAGING_BYTES / lane->size / GRAIN * GRAIN;
+    const int in_parts = kind == COLLECTIVE_REDUCE_SCATTER ? lane->size : has_in(kind);
+    const int out_parts = kind == COLLECTIVE_ALL_GATHER ? lane->size : has_out(kind);
+    const int64_t most = chunk_bytes(lane);
     const CUdeviceptr in = nccl->staging, out = nccl->staging + NCCL_STAGING_BYTES;
     for (int64_t at = 0; at < call->bytes; at += most) {
         const int64_t bytes = call->bytes - at < most ? call->bytes - at : most;
@@ -184,6 +205,29 @@ static Status alone(Transport *nccl, CollectiveKind kind, const TransportCall *c
     return STATUS_OK;
 }
 
+// Into a place of the outbox, once that is free, and from there into the lane's stream, in the chunks in which it is
+// received; nobody waits for that here.
+static Status posted(Transport *nccl, NcclLane *lane, const TransportCall *call, Error *error) {
+    NcclOutbox *box = &lane->outbox;
+    const int at = box->next;
+    if (!box->places) {
+        const size_t bytes = (size_t)(box->count * lane->spec->message_bytes);
+        TRY(nccl_cuda_try(nccl, nccl->cuda.mem_alloc(&box->places, bytes), "memory for messages", error));
+    }
+    const CUdeviceptr place = box->places + (CUdeviceptr)(at * lane->spec->message_bytes);
+    TRY(nccl_ended(nccl, lane, box->ends[at], error));
+    TRY(nccl_move(nccl, pointer_of(place), call->in, call->bytes, error));
+    for (int64_t done = 0; done < call->bytes; done += chunk_bytes(lane)) {
+        TransportCall chunk = *call;
+        chunk.in = pointer_of(place + (CUdeviceptr)done);
+        chunk.bytes = call->bytes - done < chunk_bytes(lane) ? call->bytes - done : chunk_bytes(lane);
+        TRY(put(nccl, lane, COLLECTIVE_SEND, &chunk, call, error));
+    }
+    box->ends[at] = atomic_load(&lane->watch.noted);
+    box->next = (at + 1) % box->count;
+    return STATUS_OK;
+}
+
 Status nccl_run(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
     TRY(nccl_torn(nccl, error));
     Status status;
@@ -192,8 +236,11 @@ Status nccl_run(Transport *nccl, NcclLane *lane, CollectiveKind kind, const Tran
     } else if (kind == COLLECTIVE_BARRIER) {
         status = meet(nccl, lane, call, error);
     } else {
-        const bool there = call->stream || (is_given(nccl, call->in) && is_given(nccl, call->out));
-        status = there ? unstaged(nccl, lane, kind, call, error) : staged(nccl, lane, kind, call, error);
+        const bool given = (!has_in(kind) || is_given(nccl, call->in)) && (!has_out(kind) || is_given(nccl, call->out));
+        const bool there = call->stream || given;
+        status = there                      ? unstaged(nccl, lane, kind, call, error)
+                 : kind == COLLECTIVE_SEND ? posted(nccl, lane, call, error)
+                                           : staged(nccl, lane, kind, call, error);
     }
     if (status != STATUS_OK) {
         nccl_abort(nccl);
@@ -221,6 +268,14 @@ static Status nccl_send_recv(Transport *nccl, const TransportCall *call, Error *
     return run(nccl, COLLECTIVE_SEND_RECV, call, error);
 }
 
+static Status nccl_send(Transport *nccl, const TransportCall *call, Error *error) {
+    return run(nccl, COLLECTIVE_SEND, call, error);
+}
+
+static Status nccl_receive(Transport *nccl, const TransportCall *call, Error *error) {
+    return run(nccl, COLLECTIVE_RECEIVE, call, error);
+}
+
 static Status nccl_barrier(Transport *nccl, const TransportCall *call, Error *error) {
     return run(nccl, COLLECTIVE_BARRIER, call, error);
 }
@@ -243,6 +298,8 @@ const TransportTable transport_nccl = {
     .reduce_scatter = nccl_reduce_scatter,
     .all_reduce = nccl_all_reduce,
     .send_recv = nccl_send_recv,
+    .send = nccl_send,
+    .receive = nccl_receive,
     .barrier = nccl_barrier,
     .note = nccl_note,
     .stop = nccl_stop,

@@ -85,7 +85,7 @@ static Status segment_join(Transport *nccl, Arena *arena, Error *error) {
     setup.timeout_s = nccl->limit_s;
     setup.spins = 0;
     TRY(transport_shm.open(&setup, arena, &nccl->segment, error));
-    const ShmLayout layout = shm_layout(&setup.mesh, setup.communicator_count);
+    const ShmLayout layout = shm_layout(&setup.mesh, setup.communicators, setup.communicator_count);
     TRY(shm_segment_attach(setup.segment_fd, &layout, &nccl->board_memory, error));
     nccl->board_bytes = layout.bytes;
     nccl->board = (Board){.mesh = setup.mesh,
@@ -101,7 +101,8 @@ static Status id_gather(Transport *nccl, ncclUniqueId *id, Arena *arena, Error *
     const TransportSetup *setup = &nccl->setup;
     ncclUniqueId *all = ARENA_ARRAY(arena, ncclUniqueId, mesh_world(&setup->mesh));
     int world = 0;
-    while (world < setup->communicator_count && setup->communicators[world].axes != AXIS_ALL) {
+    while (world < setup->communicator_count &&
+           (setup->communicators[world].axes != AXIS_ALL || setup->communicators[world].link.step != 0)) {
         world++;
     }
     ASSERT(world < setup->communicator_count);
@@ -153,10 +154,9 @@ static Status start_open(Transport *nccl, Arena *arena, Error *error) {
     ncclUniqueId id;
     ncclConfig_t config = config_of(start);
     TRY(id_exchange(nccl, &id, arena, error));
-    TRY(nccl_try(
-        nccl, start,
-        nccl->nccl.comm_init_rank_config(&start->comm, mesh_world(&setup->mesh), id, setup->rank, &config),
-        "to meet the other ranks", error));
+    TRY(nccl_try(nccl, start,
+                 nccl->nccl.comm_init_rank_config(&start->comm, mesh_world(&setup->mesh), id, setup->rank, &config),
+                 "to meet the other ranks", error));
     return nccl_settle(nccl, start, "to meet the other ranks", error);
 }
 
@@ -166,16 +166,16 @@ static Status hosts_find(Transport *nccl, uint64_t *hosts, Error *error) {
     Hash hash = hash_begin();
     hash_text(&hash, nccl->row->host);
     const uint64_t own = hash_end(&hash);
-    return nccl_run(
-        nccl, start, COLLECTIVE_ALL_GATHER,
-        &(TransportCall){.in = &own, .out = hosts, .bytes = sizeof own, .place = {.step = -1, .task = -1}}, error);
+    return nccl_run(nccl, start, COLLECTIVE_ALL_GATHER,
+                    &(TransportCall){.in = &own, .out = hosts, .bytes = sizeof own, .place = {.step = -1, .task = -1}},
+                    error);
 }
 
 static bool one_host(const TransportSetup *setup, const NcclLane *lane, const uint64_t *hosts) {
-    const MeshCoordinates at = mesh_coordinates(&setup->mesh, setup->rank);
+    const TransportGroup group = transport_group(&setup->mesh, lane->spec, setup->rank);
     bool one = true;
-    for (int i = 0; i < lane->size; i++) {
-        one = one && hosts[mesh_group_member(&setup->mesh, lane->spec->axes, &at, i)] == hosts[setup->rank];
+    for (int i = 0; i < group.size; i++) {
+        one = one && hosts[group.ranks[i]] == hosts[setup->rank];
     }
     return one;
 }
@@ -183,13 +183,15 @@ static bool one_host(const TransportSetup *setup, const NcclLane *lane, const ui
 // Splitting is a collective of all ranks: the same lanes in the same order.
 static Status lane_split(Transport *nccl, NcclLane *lane, Error *error) {
     const TransportSetup *setup = &nccl->setup;
-    const MeshCoordinates at = mesh_coordinates(&setup->mesh, setup->rank);
     NcclLane *start = &nccl->lanes[setup->communicator_count];
-    const int color = mesh_group_index(&setup->mesh, AXIS_ALL & ~lane->spec->axes, &at);
+    const int color = lane->size > 1 ? lane->first : NCCL_SPLIT_NOCOLOR;
     ncclConfig_t config = config_of(lane);
     TRY(nccl_try(nccl, start, nccl->nccl.comm_split(start->comm, color, lane->index, &lane->made, &config),
                  lane->spec->name, error));
     TRY(nccl_settle(nccl, start, lane->spec->name, error));
+    if (lane->size == 1) {
+        return STATUS_OK;
+    }
     TRY(nccl_made(nccl, lane, "to be made", error));
     return nccl_settle(nccl, lane, "to meet its group", error);
 }
@@ -208,6 +210,8 @@ static Status lanes_open(Transport *nccl, Arena *arena, Error *error) {
                                                 .share_gpu = share_gpu()});
         if (lane->size > 1) {
             TRY(stream_make(nccl, lane, error));
+        }
+        if (lane->size > 1 || lane->spec->link.step != 0) {  // of links some ranks are in none
             TRY(lane_split(nccl, lane, error));
         }
     }
@@ -216,15 +220,21 @@ static Status lanes_open(Transport *nccl, Arena *arena, Error *error) {
 
 static void lanes_begin(Transport *nccl, Arena *arena) {
     const TransportSetup *setup = &nccl->setup;
-    const MeshCoordinates at = mesh_coordinates(&setup->mesh, setup->rank);
     for (int i = 0; i < nccl->lane_count; i++) {
         NcclLane *lane = &nccl->lanes[i];
         const bool start = i == setup->communicator_count;
         lane->spec = start ? &START : &setup->communicators[i];
-        lane->size = mesh_group_size(&setup->mesh, lane->spec->axes);
-        lane->index = mesh_group_index(&setup->mesh, lane->spec->axes, &at);
-        lane_watch_begin(&lane->watch, nccl->row, start ? nccl->start_seat : &nccl->row->seats[i], &nccl->counts[i],
-                         arena);
+        const TransportGroup group = transport_group(&setup->mesh, lane->spec, setup->rank);
+        lane->size = group.size;
+        lane->index = group.index;
+        lane->first = group.ranks[0];
+        const LanePlace of = {.communicator = lane->spec,
+                              .peer = group.ranks[1 - group.index % 2],
+                              .row = nccl->row,
+                              .seat = start ? nccl->start_seat : &nccl->row->seats[i]};
+        lane_watch_begin(&lane->watch, &of, &nccl->counts[i], arena);
+        lane->outbox.count = lane->spec->ahead;
+        lane->outbox.ends = ARENA_ARRAY(arena, unsigned, lane->spec->ahead);
     }
 }
 
@@ -339,6 +349,9 @@ static void lane_close(Transport *nccl, NcclLane *lane) {
     }
     if (lane->stream) {
         nccl->cuda.stream_destroy(lane->stream);
+    }
+    if (lane->outbox.places) {
+        nccl->cuda.mem_free(lane->outbox.places);
     }
 }
 

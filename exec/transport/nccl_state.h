@@ -15,15 +15,24 @@ enum {
     NCCL_MEMORIES_MOST = 4,        // the arena, and what a probe moves
 };
 
+// Messages of host memory that wait on the GPU until they are received.
+typedef struct NcclOutbox {
+    CUdeviceptr places;  // 0 until the first message: calls with a stream need none
+    unsigned *ends;      // of each place: the call that sent the end of it
+    int count, next;
+} NcclOutbox;
+
 // One communicator as this rank sees it.
 typedef struct NcclLane {
     const Communicator *spec;
     int size, index;
+    int first;  // rank of its member 0
     NcclChoice choice;
     ncclComm_t comm;  // NULL for a group of one
     ncclComm_t made;  // where a split puts it
     ncclWindow_t windows[NCCL_MEMORIES_MOST];
     CUstream stream;        // of calls with host memory
+    NcclOutbox outbox;      // of the sender of a link
     CUdeviceptr counts_at;  // watch.counts as the GPU sees it
     LaneWatch watch;
 } NcclLane;
@@ -37,12 +46,12 @@ struct Transport {
     NcclLane *lanes;  // the setup's communicators, and behind them the whole run under the name "start"
     int lane_count;
     LaneCounts *counts;
-    CUdeviceptr staging;  // two halves: operands in, results out
+    CUdeviceptr staging;                 // two halves: operands in, results out
     void *memories[NCCL_MEMORIES_MOST];  // what `memory` gave
     int64_t memory_bytes[NCCL_MEMORIES_MOST];
     int memory_count;
-    Transport *segment;   // shm over the run's segment: stop flag and board; NULL where there is none
-    void *board_memory;   // the segment, mapped for its board
+    Transport *segment;  // shm over the run's segment: stop flag and board; NULL where there is none
+    void *board_memory;  // the segment, mapped for its board
     int64_t board_bytes;
     Board board;  // ranks NULL where only this rank's row is known
     BoardRank *row;
@@ -66,9 +75,11 @@ Status nccl_try(Transport *nccl, const NcclLane *lane, ncclResult_t result, cons
 Status nccl_settle(Transport *nccl, NcclLane *lane, const char *what, Error *error);
 // Until a split has put its communicator there: NCCL does that by and by, also behind the end of the split.
 Status nccl_made(Transport *nccl, NcclLane *lane, const char *what, Error *error);
+// Until the stream has ended the call of this number.
+Status nccl_ended(Transport *nccl, NcclLane *lane, unsigned number, Error *error);
 // Until the lane's own stream is empty.
 Status nccl_stream_wait(Transport *nccl, NcclLane *lane, Error *error);
-Status nccl_finish(Transport *nccl, Error *error);       // the table's
+Status nccl_finish(Transport *nccl, Error *error);      // the table's
 Status nccl_torn(const Transport *nccl, Error *error);  // no call after an abort
 void nccl_abort(Transport *nccl);
 bool nccl_poll(const Transport *nccl);

@@ -60,13 +60,14 @@ static Status late(Transport *nccl, NcclLane *lane, const char *what, double wai
     const int communicator = (int)(lane - nccl->lanes);
     nccl_shower_stop(nccl);
     lane_watch_show(&lane->watch);
-    const bool inside = atomic_load(&lane->watch.seat->inside) != 0;
+    BoardSeat *seat = lane->watch.of.seat;
+    const bool inside = atomic_load(&seat->inside) != 0;
     if (nccl->board.ranks && communicator < nccl->setup.communicator_count && inside) {
         return blame_late(&nccl->board, nccl->setup.rank, communicator, waited_s, error);
     }
     char words[256];
     const Board board = {.words = nccl->setup.words};
-    board_collective_words(&board, lane->watch.seat, words, sizeof words);
+    board_collective_words(&board, nccl->setup.rank, seat, words, sizeof words);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: rank %d on %s waited %.1f s for %s", lane->spec->name,
                      inside ? words : what, nccl->setup.rank, nccl->row->host, waited_s,
                      lane->size > 1 ? "the others of its group" : "its GPU");
@@ -132,6 +133,14 @@ Status nccl_made(Transport *nccl, NcclLane *lane, const char *what, Error *error
         TRY(wait_more(&wait, error));
     }
     lane->comm = lane->made;
+    return STATUS_OK;
+}
+
+Status nccl_ended(Transport *nccl, NcclLane *lane, unsigned number, Error *error) {
+    Wait wait = {.nccl = nccl, .lane = lane, .what = "its own messages"};
+    while ((int)(atomic_load(&lane->watch.counts->ended) - number) < 0) {
+        TRY(wait_more(&wait, error));
+    }
     return STATUS_OK;
 }
 

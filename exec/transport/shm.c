@@ -1,7 +1,8 @@
 // Collectives over staging slots. A collective is a chain of rounds: a rank puts its chunk into the slot half of the
 // round, passes the group's gate, and reads the others' halves. Two halves make one gate per round enough: a half is
-// written again two rounds later, and nobody passes the gate between before everybody has read. Idea: executor.md 6.3
-// (own shm against Open MPI and MPICH). Does not model or use topology: every rank reads every other rank's slot.
+// written again two rounds later, and nobody passes the gate between before everybody has read. Messages go through
+// pipes with room for all that may be ahead of their receives, so two neighbours may both send first. Idea: executor.md
+// 6.3 (own shm against Open MPI and MPICH). Does not model or use topology: every rank reads every other rank's slot.
 
 #define _GNU_SOURCE  // syscall
 
@@ -53,17 +54,16 @@ struct Transport {
 
 static void member_begin(Transport *shm, int communicator) {
     const TransportSetup *setup = &shm->setup;
-    const MeshCoordinates at = mesh_coordinates(&setup->mesh, setup->rank);
     ShmMember *member = &shm->members[communicator];
     member->spec = &setup->communicators[communicator];
-    member->size = mesh_group_size(&setup->mesh, member->spec->axes);
-    member->index = mesh_group_index(&setup->mesh, member->spec->axes, &at);
+    const TransportGroup group = transport_group(&setup->mesh, member->spec, setup->rank);
+    member->size = group.size;
+    member->index = group.index;
     if (member->size == 1) {
         return;
     }
     for (int i = 0; i < member->size; i++) {
-        const int rank = mesh_group_member(&setup->mesh, member->spec->axes, &at, i);
-        member->ranks[i] = rank;
+        const int rank = member->ranks[i] = group.ranks[i];
         member->seats[i] = &shm->board.ranks[rank].seats[communicator];
         member->slots[i] = shm_slot(shm->memory, &shm->layout, communicator, rank);
     }
@@ -78,7 +78,7 @@ static Status shm_open_transport(const TransportSetup *setup, Arena *arena, Tran
     }
     Transport *shm = ARENA_NEW(arena, Transport);
     shm->setup = *setup;
-    shm->layout = shm_layout(&setup->mesh, setup->communicator_count);
+    shm->layout = shm_layout(&setup->mesh, setup->communicators, setup->communicator_count);
     if (world > 1 || setup->segment_fd >= 0) {
         TRY(shm_segment_attach(setup->segment_fd, &shm->layout, &shm->memory, error));
         shm->board = (Board){.mesh = setup->mesh,
@@ -104,7 +104,7 @@ static void shm_close(Transport *shm) {
     }
 }
 
-// ---------------------------------------------------------------------------------------------- the gate
+// ---------------------------------------------------------------------------------------------- bells and gates
 
 static bool shm_poll(const Transport *shm) {
     return !shm->memory || atomic_load_explicit(&((ShmHead *)shm->memory)->stopped, memory_order_relaxed) == 0;
@@ -127,18 +127,24 @@ static void shm_note(Transport *shm, const TransportPlace *here) {
     }
 }
 
-static void gate_sleep(ShmGate *gate, unsigned generation) {
+static void bell_sleep(ShmBell *bell, unsigned rings) {
     const struct timespec slice = {.tv_nsec = SLICE_NS};
-    atomic_fetch_add(&gate->sleepers, 1);
-    syscall(SYS_futex, &gate->generation, FUTEX_WAIT, generation, &slice, NULL, 0);
-    atomic_fetch_sub(&gate->sleepers, 1);
+    atomic_fetch_add(&bell->sleepers, 1);
+    syscall(SYS_futex, &bell->rings, FUTEX_WAIT, rings, &slice, NULL, 0);
+    atomic_fetch_sub(&bell->sleepers, 1);
 }
 
-static Status gate_wait(const Transport *shm, const ShmMember *member, const TransportCall *call, unsigned generation,
-                        Error *error) {
-    ShmGate *gate = member->gate;
+static void bell_ring(ShmBell *bell) {
+    atomic_fetch_add(&bell->rings, 1);
+    if (atomic_load(&bell->sleepers) > 0) {
+        syscall(SYS_futex, &bell->rings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
+}
+
+// Until the bell has been rung more often than so.
+static Status bell_wait(const Transport *shm, const TransportCall *call, ShmBell *bell, unsigned rings, Error *error) {
     for (int i = 0; i < shm->setup.spins; i++) {
-        if (atomic_load_explicit(&gate->generation, memory_order_acquire) != generation) {
+        if (atomic_load_explicit(&bell->rings, memory_order_acquire) != rings) {
             return STATUS_OK;
         }
 #if defined(__x86_64__) || defined(__i386__)
@@ -146,28 +152,20 @@ static Status gate_wait(const Transport *shm, const ShmMember *member, const Tra
 #endif
     }
     double waited_s = 0, looked_s = clock_s();
-    while (atomic_load(&gate->generation) == generation) {
+    while (atomic_load(&bell->rings) == rings) {
         if (!shm_poll(shm)) {
             return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
-                             member->spec->name);
+                             shm->setup.communicators[call->communicator].name);
         }
         if (waited_s > shm->setup.timeout_s) {
             return blame_late(&shm->board, shm->setup.rank, call->communicator, waited_s, error);
         }
-        gate_sleep(gate, generation);
+        bell_sleep(bell, rings);
         const double now_s = clock_s();
         waited_s += fmin(now_s - looked_s, LONGEST_LOOK_S);
         looked_s = now_s;
     }
     return STATUS_OK;
-}
-
-static void gate_open(ShmGate *gate) {
-    atomic_store(&gate->arrived, 0);
-    atomic_fetch_add(&gate->generation, 1);
-    if (atomic_load(&gate->sleepers) > 0) {
-        syscall(SYS_futex, &gate->generation, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-    }
 }
 
 // Everybody came to this gate; they must have come for the same collective. A signature is written again two rounds
@@ -188,11 +186,12 @@ static Status gate_pass(const Transport *shm, ShmMember *member, const Transport
     ShmGate *gate = member->gate;
     member->rounds++;
     atomic_store_explicit(&member->seats[member->index]->rounds, member->rounds, memory_order_release);
-    const unsigned generation = atomic_load(&gate->generation);
+    const unsigned rings = atomic_load(&gate->bell.rings);
     if (atomic_fetch_add(&gate->arrived, 1) + 1 < (unsigned)member->size) {
-        TRY(gate_wait(shm, member, call, generation, error));
+        TRY(bell_wait(shm, call, &gate->bell, rings, error));
     } else {
-        gate_open(gate);
+        atomic_store(&gate->arrived, 0);
+        bell_ring(&gate->bell);
     }
     const bool first = member->begins;
     member->begins = false;
@@ -326,6 +325,92 @@ static Status barrier(Transport *shm, const TransportCall *call, Error *error) {
     return member->size == 1 ? STATUS_OK : gate_pass(shm, member, call, error);
 }
 
+// ---------------------------------------------------------------------------------------------- messages
+
+// One end of a pipe while a message goes through it.
+typedef struct PipeEnd {
+    const Transport *shm;
+    const TransportCall *call;
+    ShmPipe *pipe;
+    int64_t room;
+} PipeEnd;
+
+static PipeEnd pipe_end(const Transport *shm, const TransportCall *call) {
+    const int sender = shm->members[call->communicator].ranks[0];
+    return (PipeEnd){.shm = shm,
+                     .call = call,
+                     .pipe = shm_pipe(shm->memory, &shm->layout, call->communicator, sender),
+                     .room = shm->layout.room_bytes[call->communicator]};
+}
+
+// So many bytes into the pipe (`from` there) or out of it (`to` there), as they find room or have come.
+static Status pipe_move(const PipeEnd *end, const char *from, char *to, int64_t bytes, Error *error) {
+    ShmPipe *pipe = end->pipe;
+    atomic_ullong *own = from ? &pipe->written : &pipe->taken;
+    uint64_t at = atomic_load_explicit(own, memory_order_relaxed);
+    for (int64_t done = 0; done < bytes;) {
+        const unsigned rings = atomic_load(&pipe->bell.rings);
+        const int64_t filled = (int64_t)(from ? at - atomic_load(&pipe->taken) : atomic_load(&pipe->written) - at);
+        const int64_t there = from ? end->room - filled : filled, place = (int64_t)(at % (uint64_t)end->room);
+        const int64_t piece = least(least(there, bytes - done), end->room - place);
+        if (piece == 0) {
+            bell_ring(&pipe->bell);  // the other end may wait for what was moved so far
+            TRY(bell_wait(end->shm, end->call, &pipe->bell, rings + 1, error));
+            continue;
+        }
+        char *room = (char *)(pipe + 1) + place;
+        copy(from ? room : to + done, from ? from + done : room, piece);
+        at += (uint64_t)piece;
+        done += piece;
+        atomic_store(own, at);
+    }
+    return STATUS_OK;
+}
+
+static Status pipe_give(const Transport *shm, const TransportCall *call, Error *error) {
+    const PipeEnd end = pipe_end(shm, call);
+    const Communicator *spec = &shm->setup.communicators[call->communicator];
+    const ShmMessage head = {board_signature(spec, COLLECTIVE_SEND, call), call->bytes};
+    TRY(pipe_move(&end, (const char *)&head, NULL, sizeof head, error));
+    TRY(pipe_move(&end, call->in, NULL, call->bytes, error));
+    bell_ring(&end.pipe->bell);
+    return STATUS_OK;
+}
+
+static Status pipe_take(const Transport *shm, const TransportCall *call, Error *error) {
+    const PipeEnd end = pipe_end(shm, call);
+    const Communicator *spec = &shm->setup.communicators[call->communicator];
+    ShmMessage head;
+    TRY(pipe_move(&end, NULL, (char *)&head, sizeof head, error));
+    if (head.signature != board_signature(spec, COLLECTIVE_RECEIVE, call)) {
+        return blame_message(&shm->board, shm->setup.rank, call->communicator, error);
+    }
+    TRY(pipe_move(&end, NULL, call->out, call->bytes, error));
+    bell_ring(&end.pipe->bell);
+    return STATUS_OK;
+}
+
+// Shows the message on the board while it goes.
+static Status message(const Transport *shm, CollectiveKind kind, const TransportCall *call, Error *error) {
+    const ShmMember *member = &shm->members[call->communicator];
+    BoardSeat *seat = member->seats[member->index];
+    const bool sends = kind == COLLECTIVE_SEND;
+    ASSERT(member->spec->link.step != 0 && member->size == 2 && member->index == !sends);
+    board_message_enter(seat, kind, call, member->ranks[sends]);
+    TRY(sends ? pipe_give(shm, call, error) : pipe_take(shm, call, error));
+    board_message_count(seat);
+    board_leave(shm->here, seat);
+    return STATUS_OK;
+}
+
+static Status shm_send(Transport *shm, const TransportCall *call, Error *error) {
+    return message(shm, COLLECTIVE_SEND, call, error);
+}
+
+static Status shm_receive(Transport *shm, const TransportCall *call, Error *error) {
+    return message(shm, COLLECTIVE_RECEIVE, call, error);
+}
+
 // ---------------------------------------------------------------------------------------------- the table
 
 typedef Status Body(Transport *shm, const TransportCall *call, Error *error);
@@ -342,7 +427,7 @@ static Status run(Transport *shm, CollectiveKind kind, const TransportCall *call
         return bodies[kind](shm, call, error);
     }
     BoardSeat *seat = member->seats[member->index];
-    board_enter(seat, kind, call);
+    board_enter(seat, member->spec, kind, call);
     member->begins = true;
     TRY(bodies[kind](shm, call, error));
     board_leave(shm->here, seat);
@@ -377,6 +462,8 @@ const TransportTable transport_shm = {
     .reduce_scatter = shm_reduce_scatter,
     .all_reduce = shm_all_reduce,
     .send_recv = shm_send_recv,
+    .send = shm_send,
+    .receive = shm_receive,
     .barrier = shm_barrier,
     .note = shm_note,
     .stop = shm_stop,

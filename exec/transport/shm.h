@@ -15,7 +15,8 @@ typedef struct ShmSegment {
     int64_t bytes;
 } ShmSegment;
 
-Status shm_segment_create(const Mesh *mesh, int communicators, ShmSegment *segment, Error *error);
+Status shm_segment_create(const Mesh *mesh, const Communicator *communicators, int count, ShmSegment *segment,
+                          Error *error);
 void shm_segment_destroy(ShmSegment *segment);
 void shm_segment_stop(ShmSegment *segment);
-BoardRank *shm_segment_board(const ShmSegment *segment);   // a row per rank
+BoardRank *shm_segment_board(const ShmSegment *segment);  // a row per rank

@@ -14,7 +14,7 @@
 
 #include "sim/base/text.h"
 
-static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653102);  // "ndtune1" and the layout's version
+static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653103);  // "ndtune1" and the layout's version
 
 // Staging: large enough that a round's fixed cost (about 1 us, executor.md 6.3) is small beside copying it, small
 // enough that both halves stay in a core's second-level cache; the sum over ranks stays below what a container's
@@ -25,7 +25,21 @@ static int64_t line_up(int64_t bytes, int64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-ShmLayout shm_layout(const Mesh *mesh, int count) {
+// Room for the messages that may be ahead of their receives: a sender that finds none waits for one. Ranks that send
+// nothing have a pipe that is never touched.
+static void layout_pipes(const Communicator *communicators, ShmLayout *layout) {
+    for (int i = 0; i < layout->communicators; i++) {
+        const Communicator *spec = &communicators[i];
+        if (spec->link.step != 0) {
+            const int64_t bytes = spec->ahead * (spec->message_bytes + (int64_t)sizeof(ShmMessage));
+            layout->room_bytes[i] = line_up(bytes, SHM_LINE_BYTES);
+            layout->pipes_at[i] = layout->bytes;
+            layout->bytes += layout->world * ((int64_t)sizeof(ShmPipe) + layout->room_bytes[i]);
+        }
+    }
+}
+
+ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int count) {
     ShmLayout layout = {.world = mesh_world(mesh), .communicators = count, .slot_bytes = SLOT_BYTES_MOST};
     const int64_t seats = (int64_t)count * layout.world;
     while (layout.slot_bytes > SHM_SLOT_BYTES_LEAST && seats * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
@@ -35,6 +49,7 @@ ShmLayout shm_layout(const Mesh *mesh, int count) {
     layout.gates_at = layout.board_at + layout.world * (int64_t)sizeof(BoardRank);
     layout.slots_at = line_up(layout.gates_at + seats * (int64_t)sizeof(ShmGate), 4096);
     layout.bytes = layout.slots_at + (layout.world > 1 ? seats * 2 * layout.slot_bytes : 0);
+    layout_pipes(communicators, &layout);
     return layout;
 }
 
@@ -44,6 +59,7 @@ static void head_begin(ShmSegment *segment, const ShmLayout *layout) {
     head->world = layout->world;
     head->communicators = layout->communicators;
     head->slot_bytes = layout->slot_bytes;
+    head->bytes = layout->bytes;
     atomic_init(&head->stopped, 0);
     atomic_init(&head->first_failure, SHM_NO_RANK);
     for (int rank = 0; rank < layout->world; rank++) {
@@ -51,8 +67,9 @@ static void head_begin(ShmSegment *segment, const ShmLayout *layout) {
     }
 }
 
-Status shm_segment_create(const Mesh *mesh, int communicators, ShmSegment *segment, Error *error) {
-    const ShmLayout layout = shm_layout(mesh, communicators);
+Status shm_segment_create(const Mesh *mesh, const Communicator *communicators, int count, ShmSegment *segment,
+                          Error *error) {
+    const ShmLayout layout = shm_layout(mesh, communicators, count);
     *segment = (ShmSegment){.fd = -1, .memory = MAP_FAILED, .bytes = layout.bytes};
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -98,7 +115,7 @@ Status shm_segment_attach(int fd, const ShmLayout *layout, void **memory, Error 
     }
     const ShmHead *head = *memory;
     if (head->magic != SHM_MAGIC || head->world != layout->world || head->communicators != layout->communicators ||
-        head->slot_bytes != layout->slot_bytes) {
+        head->slot_bytes != layout->slot_bytes || head->bytes != layout->bytes) {
         munmap(*memory, (size_t)layout->bytes);
         return error_set(error, STATUS_INTERNAL, "shared memory: descriptor %d was made for another run", fd);
     }

@@ -1,6 +1,7 @@
 // Layout of the shared segment, private to the shm transport:
-//   head | the board's row per rank | a gate per (communicator, rank) | two staging slots per (communicator, rank)
-// A gate is used at the leader of its group (the member of index 0).
+//   head | the board's row per rank | a gate per (communicator, rank) | two staging slots per (communicator, rank) |
+//   a pipe per (link, rank)
+// A gate is used at the leader of its group (the member of index 0), a pipe is that of the rank that sends.
 
 #pragma once
 
@@ -12,24 +13,45 @@ enum { SHM_LINE_BYTES = 64, SHM_NO_RANK = -1, SHM_SLOT_BYTES_LEAST = 8 << 10 };
 typedef struct ShmHead {
     uint64_t magic;
     int32_t world, communicators;
-    int64_t slot_bytes;
+    int64_t slot_bytes, bytes;
     _Alignas(SHM_LINE_BYTES) atomic_int stopped;
     atomic_int first_failure;
 } ShmHead;
 
+// What somebody waits for has changed when it has been rung.
+typedef struct ShmBell {
+    _Alignas(SHM_LINE_BYTES) atomic_uint rings;  // the futex word
+    atomic_uint sleepers;
+} ShmBell;
+
 typedef struct ShmGate {
     _Alignas(SHM_LINE_BYTES) atomic_uint arrived;
-    _Alignas(SHM_LINE_BYTES) atomic_uint generation;  // the futex word
-    atomic_uint sleepers;
+    ShmBell bell;
 } ShmGate;
+
+// Bytes from one rank to another, of which as many are under way as the pipe has room for. Both count from the run's
+// begin; the room lies behind the pipe.
+typedef struct ShmPipe {
+    _Alignas(SHM_LINE_BYTES) atomic_ullong written;
+    _Alignas(SHM_LINE_BYTES) atomic_ullong taken;
+    ShmBell bell;
+} ShmPipe;
+
+// In front of every message.
+typedef struct ShmMessage {
+    uint64_t signature;
+    int64_t bytes;
+} ShmMessage;
 
 typedef struct ShmLayout {
     int world, communicators;
     int64_t slot_bytes;
     int64_t board_at, gates_at, slots_at, bytes;
+    int64_t room_bytes[TRANSPORT_MAX_COMMUNICATORS];  // of a link's pipes
+    int64_t pipes_at[TRANSPORT_MAX_COMMUNICATORS];
 } ShmLayout;
 
-ShmLayout shm_layout(const Mesh *mesh, int communicators);
+ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int count);
 
 // Maps the segment behind fd and checks that it was made for this layout.
 Status shm_segment_attach(int fd, const ShmLayout *layout, void **memory, Error *error);
@@ -40,6 +62,11 @@ static inline BoardRank *shm_board(void *memory, const ShmLayout *layout) {
 
 static inline ShmGate *shm_gate(void *memory, const ShmLayout *layout, int communicator, int leader) {
     return (ShmGate *)((char *)memory + layout->gates_at) + communicator * layout->world + leader;
+}
+
+static inline ShmPipe *shm_pipe(void *memory, const ShmLayout *layout, int communicator, int rank) {
+    const int64_t pipe_bytes = (int64_t)sizeof(ShmPipe) + layout->room_bytes[communicator];
+    return (ShmPipe *)(void *)((char *)memory + layout->pipes_at[communicator] + rank * pipe_bytes);
 }
 
 static inline char *shm_slot(void *memory, const ShmLayout *layout, int communicator, int rank) {

@@ -10,6 +10,39 @@ typedef struct Known {
     bool built;
 } Known;
 
+Link transport_link(int size, int from, int to) {
+    const bool next = (from + 1) % size == to;
+    ASSERT(size > 1 && (next || (to + 1) % size == from));
+    const int edge = next ? from : to;
+    return (Link){.step = next ? 1 : -1, .class = (int8_t)(edge == size - 1 && size % 2 == 1 ? 2 : edge % 2)};
+}
+
+static bool links(int size, Link link, int from, int to) {
+    const Link found = transport_link(size, from, to);
+    return found.step == link.step && found.class == link.class;
+}
+
+TransportGroup transport_group(const Mesh *mesh, const Communicator *communicator, int rank) {
+    const AxisMask axes = communicator->axes;
+    const MeshCoordinates at = mesh_coordinates(mesh, rank);
+    const int size = mesh_group_size(mesh, axes), index = mesh_group_index(mesh, axes, &at);
+    const Link link = communicator->link;
+    TransportGroup group = {.size = size, .index = index};
+    if (link.step == 0 || size == 1) {
+        for (int i = 0; i < size; i++) {
+            group.ranks[i] = mesh_group_member(mesh, axes, &at, i);
+        }
+        return group;
+    }
+    const int to = (index + size + link.step) % size, from = (index + size - link.step) % size;
+    const bool sends = links(size, link, index, to), receives = links(size, link, from, index);
+    group.size = sends || receives ? 2 : 1;
+    group.index = receives;
+    group.ranks[0] = receives ? mesh_group_member(mesh, axes, &at, from) : rank;
+    group.ranks[1] = sends ? mesh_group_member(mesh, axes, &at, to) : rank;
+    return group;
+}
+
 static const Known known[] = {
     {"shm", "", true},
     {"mpi", "Open MPI was not found when it was configured (package libopenmpi-dev)", NDTUNE_HAVE_MPI},

@@ -3,8 +3,9 @@
 // A communicator is (id, axes): the ranks that differ along the axes form one group, and the groups of one communicator
 // are independent. Every rank opens the same communicators in the same order and calls its collectives in the same
 // order; different communicators may be used from different threads at the same time. Sums run in the order of the
-// group's ranks (nccl: in an order of its own), and every member gets the same bits. A call that waits longer than the
-// timeout, or whose run is stopped, returns an error in words.
+// group's ranks (nccl: in an order of its own), and every member gets the same bits. Messages go through links, a
+// communicator each, from its one member to its other one: the n-th receive takes what the n-th send brought. A call
+// that waits longer than the timeout, or whose run is stopped, returns an error in words.
 
 #pragma once
 
@@ -18,11 +19,33 @@
 
 enum { TRANSPORT_MAX_COMMUNICATORS = 32, TRANSPORT_MAX_WORLD = 256 };
 
+// Where messages go in the ring of a group: to the next member or the previous one, from members of a class that takes
+// no two neighbours. So a rank is in one link of a class at most, and either sends there or receives.
+typedef struct Link {
+    int8_t step;   // +1 or -1 along the ring; 0 = no link, the whole group
+    int8_t class;  // 0, 1; 2 only where a ring of odd size closes
+} Link;
+
 typedef struct Communicator {
     const char *name;  // "tp": the lane, for messages
     int16_t id;        // lanes that serialise share one
     AxisMask axes;
+    Link link;
+    bool across_stages;     // its members run programs of their own: the same call is another task there
+    int64_t message_bytes;  // link: of the longest message,
+    int ahead;              // and how many may be sent before the first of them is received
 } Communicator;
+
+// A rank's group in a communicator; a link's sender is its member 0.
+typedef struct TransportGroup {
+    int size, index;
+    int ranks[TRANSPORT_MAX_WORLD];
+} TransportGroup;
+
+TransportGroup transport_group(const Mesh *mesh, const Communicator *communicator, int rank);
+
+// The link from one member of a ring to another. ASSERTs that they are neighbours.
+Link transport_link(int size, int from, int to);
 
 // What a rank is doing, for the message of whoever waits for it. The text comes from TransportWords.
 typedef struct TransportPlace {
@@ -32,11 +55,12 @@ typedef struct TransportPlace {
     int32_t ordinal;  // of the task instance in issue order of the step
 } TransportPlace;
 
-// What a program knows about its places; either may be NULL.
+// What the program of a rank knows about its places; either may be NULL.
 typedef struct TransportWords {
     // "step 1, task 'qkv', layer 2".
-    const char *(*describe)(const void *context, const TransportPlace *place, char *out, size_t out_bytes);
-    int64_t (*expected_bytes)(const void *context, const TransportPlace *place);  // of its collective; -1 = not known
+    const char *(*describe)(const void *context, int rank, const TransportPlace *place, char *out, size_t out_bytes);
+    // Of its collective; -1 = not known.
+    int64_t (*expected_bytes)(const void *context, int rank, const TransportPlace *place);
     const void *context;
 } TransportWords;
 
@@ -69,6 +93,8 @@ typedef enum {
     COLLECTIVE_ALL_REDUCE,
     COLLECTIVE_SEND_RECV,
     COLLECTIVE_BARRIER,
+    COLLECTIVE_SEND,  // messages, of a link's two members
+    COLLECTIVE_RECEIVE,
     COLLECTIVE_COUNT
 } CollectiveKind;
 
@@ -76,9 +102,9 @@ extern const char *const collective_names[COLLECTIVE_COUNT];  // "all-gather" ..
 
 // Sizes: all_gather: bytes of one part, out holds one part per rank of the group; reduce_scatter: bytes of one part, in
 // holds one per rank; all_reduce: bytes of the data, in == out allowed; send_recv: bytes of the message, to the next
-// rank of the group and from the one before. Reductions take fp32, or bf16 which they sum in fp32 and
-// round once. in may be the own part of out (all_gather), out that
-// of in (reduce_scatter).
+// rank of the group and from the one before; send, receive: bytes of the message, only in or out is used.
+// Reductions take fp32, or bf16 which they sum in fp32 and round once. in may be the own part of out (all_gather), out
+// that of in (reduce_scatter).
 typedef struct TransportCall {
     int communicator;  // index into the setup's communicators
     const void *in;
@@ -102,6 +128,10 @@ typedef struct TransportTable {
     Status (*reduce_scatter)(Transport *transport, const TransportCall *call, Error *error);
     Status (*all_reduce)(Transport *transport, const TransportCall *call, Error *error);
     Status (*send_recv)(Transport *transport, const TransportCall *call, Error *error);
+    // A send is done when `in` may be written again: up to `ahead` messages wait in the transport (nccl: of host
+    // memory; others wait in their stream for their receive).
+    Status (*send)(Transport *transport, const TransportCall *call, Error *error);
+    Status (*receive)(Transport *transport, const TransportCall *call, Error *error);
     Status (*barrier)(Transport *transport, const TransportCall *call,
                       Error *error);                                  // only communicator and place are read
     void (*note)(Transport *transport, const TransportPlace *place);  // this rank is here now

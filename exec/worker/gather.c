@@ -3,6 +3,8 @@
 
 #include "exec/worker/gather.h"
 
+#include <string.h>
+
 #include "exec/launch/result.h"
 #include "kernels/kernels.h"
 
@@ -15,18 +17,30 @@ Status gather(Session *session, const void *part, void *whole, int64_t bytes, Er
     return session->transports->all_gather(session->transport, &call, error);
 }
 
-static Status gather_most(Session *session, int64_t own, Arena *arena, int64_t *most, Error *error) {
+static int64_t most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static int stage_of(const Session *session, int rank) {
+    return mesh_stage_of(&session->request->plan.mesh, rank);
+}
+
+// Of what the ranks bring, the most of each stage, on every rank.
+static Status gather_most(Session *session, int64_t own, Arena *arena, int64_t *of_stage, Error *error) {
     const int world = mesh_world(&session->request->plan.mesh);
     int64_t *each = ARENA_ARRAY(arena, int64_t, world);
     TRY(gather(session, &own, each, sizeof own, error));
-    *most = 0;
     for (int rank = 0; rank < world; rank++) {
-        *most = each[rank] > *most ? each[rank] : *most;
+        int64_t *so_far = &of_stage[stage_of(session, rank)];
+        *so_far = most(*so_far, each[rank]);
     }
     return STATUS_OK;
 }
 
-static Status gather_memory(Session *session, Arena *arena, RunRecord *record, Error *error) {
+static Status gather_memory(Session *session, Arena *arena, RunRecord *record, StageRecord *stages, Error *error) {
+    int64_t *taken = ARENA_ARRAY(arena, int64_t, record->stage_count),
+            *peak = ARENA_ARRAY(arena, int64_t, record->stage_count),
+            *planned = ARENA_ARRAY(arena, int64_t, record->stage_count);
     DeviceAccount account = {0};
     if (session->devices->account) {
         session->devices->account(session->device, &account);
@@ -34,22 +48,42 @@ static Status gather_memory(Session *session, Arena *arena, RunRecord *record, E
     record->chip = account.chip;
     record->prices = account.prices;
     record->price_count = account.price_count;
-    TRY(gather_most(session, account.bytes, arena, &record->device_bytes, error));
-    return gather_most(session, session->devices->peak_bytes(session->device), arena, &record->peak_bytes, error);
+    TRY(gather_most(session, account.bytes, arena, taken, error));
+    TRY(gather_most(session, session->devices->peak_bytes(session->device), arena, peak, error));
+    TRY(gather_most(session, session->memory.arena_bytes, arena, planned, error));
+    for (int stage = 0; stage < record->stage_count; stage++) {
+        record->device_bytes = most(record->device_bytes, taken[stage]);
+        stages[stage].peak_bytes = peak[stage];
+        stages[stage].planned_peak_bytes = planned[stage];
+    }
+    return STATUS_OK;
 }
 
-// Of one step: counts are the same on every rank, seconds are the mean over ranks and steps.
-static Status gather_totals(Session *session, Arena *arena, TaskTotal *totals, Error *error) {
-    const int world = mesh_world(&session->request->plan.mesh);
-    const int32_t tasks = session->program.task_count;
-    TaskTotal *all = ARENA_ARRAY(arena, TaskTotal, (int64_t)tasks * world);
-    TRY(gather(session, session->recorder.totals, all, tasks * (int64_t)sizeof(TaskTotal), error));
+// Of one step: counts are the same on every rank of a stage, seconds are the mean over its ranks and the steps.
+static Status gather_totals(Session *session, Arena *arena, StageRecord *stages, Error *error) {
+    const int world = mesh_world(&session->request->plan.mesh), ranks = world / session->programs.count;
+    int32_t longest = 0;
+    for (int stage = 0; stage < session->programs.count; stage++) {
+        const int32_t tasks = session->programs.of[stage].task_count;
+        longest = tasks > longest ? tasks : longest;
+    }
+    TaskTotal *own = ARENA_ARRAY(arena, TaskTotal, longest),
+              *all = ARENA_ARRAY(arena, TaskTotal, (int64_t)longest * world);
+    memcpy(own, session->recorder.totals, (size_t)session->program.task_count * sizeof *own);
+    TRY(gather(session, own, all, longest * (int64_t)sizeof *own, error));
     const int counted = session->recorder.counted > 0 ? session->recorder.counted : 1;
-    for (int32_t t = 0; t < tasks; t++) {
-        totals[t] = (TaskTotal){.count = all[t].count / counted};
-        for (int rank = 0; rank < world; rank++) {
-            totals[t].seconds += all[(int64_t)rank * tasks + t].seconds / counted / world;
+    for (int stage = 0; stage < session->programs.count; stage++) {
+        const int32_t tasks = session->programs.of[stage].task_count;
+        TaskTotal *totals = ARENA_ARRAY(arena, TaskTotal, tasks);
+        for (int64_t i = 0; i < (int64_t)tasks * world; i++) {
+            const TaskTotal *of_rank = &all[i / tasks * longest + i % tasks];
+            if (stage_of(session, (int)(i / tasks)) == stage) {
+                totals[i % tasks].count = of_rank->count / counted;
+                totals[i % tasks].seconds += of_rank->seconds / counted / ranks;
+            }
         }
+        stages[stage].totals = totals;
+        stages[stage].task_count = tasks;
     }
     return STATUS_OK;
 }
@@ -61,12 +95,18 @@ static Status gather_spans(Session *session, const StepSeries *series, Arena *ar
         return STATUS_OK;
     }
     const int64_t at = record->span_step % recorder->steps_kept * recorder->instances;
-    const int64_t bytes = recorder->instances * (int64_t)sizeof(double);
-    double *start_s = ARENA_ARRAY(arena, double, recorder->instances * record->world);
-    double *end_s = ARENA_ARRAY(arena, double, recorder->instances * record->world);
-    TRY(gather(session, recorder->start_s + at, start_s, bytes, error));
-    TRY(gather(session, recorder->end_s + at, end_s, bytes, error));
-    record->spans_per_rank = recorder->instances;
+    int64_t longest = 0;
+    for (int stage = 0; stage < session->programs.count; stage++) {
+        longest = most(longest, step_instance_count(&session->programs.of[stage]));
+    }
+    double *own = ARENA_ARRAY(arena, double, longest);
+    double *start_s = ARENA_ARRAY(arena, double, longest * record->world);
+    double *end_s = ARENA_ARRAY(arena, double, longest * record->world);
+    memcpy(own, recorder->start_s + at, (size_t)recorder->instances * sizeof *own);
+    TRY(gather(session, own, start_s, longest * (int64_t)sizeof *own, error));
+    memcpy(own, recorder->end_s + at, (size_t)recorder->instances * sizeof *own);
+    TRY(gather(session, own, end_s, longest * (int64_t)sizeof *own, error));
+    record->spans_per_rank = longest;
     record->start_s = start_s;
     record->end_s = end_s;
     return STATUS_OK;
@@ -74,20 +114,19 @@ static Status gather_spans(Session *session, const StepSeries *series, Arena *ar
 
 Status gather_and_save(Session *session, const StepSeries *series, Arena *arena, Error *error) {
     const int world = mesh_world(&session->request->plan.mesh);
-    TaskTotal *totals = ARENA_ARRAY(arena, TaskTotal, session->program.task_count);
+    StageRecord *stages = ARENA_ARRAY(arena, StageRecord, session->programs.count);
     RunRecord record = {.world = world,
                         .steps = series->steps,
                         .loss = series->loss,
                         .grad_norm = series->grad_norm,
                         .step_time_s = series->step_time_s,
-                        .planned_peak_bytes = session->memory.arena_bytes,
-                        .totals = totals,
-                        .task_count = session->program.task_count};
+                        .stages = stages,
+                        .stage_count = session->programs.count};
     if (!session->devices->measure) {  // its kernels are those of the host
         record.core_type = kernel_blas_name();
     }
-    TRY(gather_memory(session, arena, &record, error));
-    TRY(gather_totals(session, arena, totals, error));
+    TRY(gather_memory(session, arena, &record, stages, error));
+    TRY(gather_totals(session, arena, stages, error));
     TRY(gather_spans(session, series, arena, &record, error));
     return session->rank == 0 ? session_report(session, run_result_json(&record), error) : STATUS_OK;
 }

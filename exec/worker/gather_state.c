@@ -14,6 +14,12 @@ typedef struct Destination {
     FILE *file;  // rank 0's; NULL elsewhere
 } Destination;
 
+// An instance of a unit on the stage that has it.
+typedef struct Held {
+    int32_t unit;
+    int instance;
+} Held;
+
 // All ranks' shards of one instance of a unit.
 typedef struct Shards {
     const Unit *unit;
@@ -22,12 +28,15 @@ typedef struct Shards {
     int count;             // shards of a unit
 } Shards;
 
-static int *shard_owners(const TrainPlan *plan, int count, Arena *arena) {
-    int *owner = ARENA_ARRAY(arena, int, (int64_t)plan->mesh.size[AXIS_TP] * count);
-    for (int rank = mesh_world(&plan->mesh) - 1; rank >= 0; rank--) {
-        const MeshCoordinates at = mesh_coordinates(&plan->mesh, rank);
-        const int shard = count > 1 ? mesh_group_index(&plan->mesh, AXES_SHARD_GROUP, &at) : 0;
-        owner[at.at[AXIS_TP] * count + shard] = rank;
+static int *shard_owners(const StepProgram *program, int count, Arena *arena) {
+    const Mesh *mesh = &program->plan.mesh;
+    int *owner = ARENA_ARRAY(arena, int, (int64_t)mesh->size[AXIS_TP] * count);
+    for (int rank = mesh_world(mesh) - 1; rank >= 0; rank--) {
+        const MeshCoordinates at = mesh_coordinates(mesh, rank);
+        const int shard = count > 1 ? mesh_group_index(mesh, AXES_SHARD_GROUP, &at) : 0;
+        if (mesh_stage_of(mesh, rank) == program->stage) {
+            owner[at.at[AXIS_TP] * count + shard] = rank;
+        }
     }
     return owner;
 }
@@ -65,26 +74,51 @@ static SlotBytes shard_at(const Session *session, const Unit *unit, GatherState 
     return (SlotBytes){unit->master, instance, whole ? shard * bytes : 0, bytes};
 }
 
-static Status gather_unit(Session *session, const Unit *unit, const Destination *to, Arena *arena, Error *error) {
-    const TrainPlan *plan = &session->request->plan;
+// A unit of the stage that this program is of; its other stages bring nothing.
+static Status gather_unit(Session *session, const StepProgram *program, const Held *held, const Destination *to,
+                          Arena *arena, Error *error) {
+    const TrainPlan *plan = &program->plan;
+    const Unit *unit = &program->units[held->unit];
     const int count = plan->zero > 0 ? plan_shard_count(plan) : 1;
     float *own = ARENA_ARRAY(arena, float, unit->shard_elements);
     float *whole = ARENA_ARRAY(arena, float, unit->shard_elements *mesh_world(&plan->mesh));
-    const Shards shards = {unit, whole, shard_owners(plan, count, arena), count};
-    for (int instance = 0; instance < unit->instances; instance++) {
-        const SlotBytes from = shard_at(session, unit, to->state, instance);
+    const Shards shards = {unit, whole, shard_owners(program, count, arena), count};
+    if (program->stage == session->program.stage) {
+        const SlotBytes from = shard_at(session, unit, to->state, held->instance);
         TRY(session_read(session, &from, own, error));
-        TRY(gather(session, own, whole, from.bytes, error));
-        for (int32_t s = 0; to->file && s < unit->slice_count; s++) {
-            write_slice(&shards, &session->program.slices[unit->first_slice + s], to->file);
-        }
+    }
+    TRY(gather(session, own, whole, unit->shard_elements * (int64_t)sizeof *own, error));
+    for (int32_t s = 0; to->file && s < unit->slice_count; s++) {
+        write_slice(&shards, &program->slices[unit->first_slice + s], to->file);
     }
     return STATUS_OK;
 }
 
+// Whether the stage has this instance of a unit, counted over the whole model, and which of its own it is.
+static bool find_held(const StepProgram *program, int32_t unit, int instance, Held *held) {
+    const int instances = program->units[unit].instances;
+    *held = (Held){.unit = unit};
+    for (; held->instance < instances; held->instance++) {
+        const bool layered = program->units[unit].layered;
+        if ((layered ? stage_model_layer(&program->held, held->instance) : 0) == instance) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static Status gather_units(Session *session, const Destination *to, Arena *arena, Error *error) {
     for (int32_t u = 0; u < session->program.unit_count; u++) {
-        TRY(gather_unit(session, &session->program.units[u], to, arena, error));
+        const int instances = session->program.units[u].layered ? session->request->model.layers : 1;
+        for (int i = 0; i < instances; i++) {
+            for (int stage = 0; stage < session->programs.count; stage++) {
+                const StepProgram *program = &session->programs.of[stage];
+                Held held;
+                if (find_held(program, u, i, &held)) {
+                    TRY(gather_unit(session, program, &held, to, arena, error));
+                }
+            }
+        }
     }
     return STATUS_OK;
 }

@@ -16,24 +16,36 @@ static Status transport_run(Session *session, const Task *task, const TransportC
         return table->reduce_scatter(session->transport, call, error);
     case TASK_ALL_REDUCE:
         return table->all_reduce(session->transport, call, error);
+    case TASK_SEND:
+        return table->send(session->transport, call, error);
+    case TASK_RECEIVE:
+        return table->receive(session->transport, call, error);
     default:
         return table->send_recv(session->transport, call, error);
     }
 }
 
-// In a bitwise run sums travel as integers and are rounded behind the last rank's part. A message on a ring is values
-// (keys) or part of a sum (their gradients): both go.
+// Where a task that moves bytes finds them, and where it leaves them.
+static const BufferRef *moved_from(const StepProgram *program, const Task *task) {
+    return &task_operand(program, task, AT_COLLECTIVE_FROM)->ref;
+}
+
+static const BufferRef *moved_to(const StepProgram *program, const Task *task) {
+    return &task_operand(program, task, task_is_message(task) ? AT_MESSAGE : collective_to(task->kind))->ref;
+}
+
+// In a bitwise run sums travel as integers and are rounded behind the last rank's part. A message, on a ring or to
+// another stage, is values or part of a sum (gradients): both go.
 static Status exact_run(Session *session, const StepInstance *instance, const TransportCall *floats, Error *error) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
-    const BufferRef *in = &task_operand(program, task, AT_COLLECTIVE_FROM)->ref;
-    const BufferRef *out = &task_operand(program, task, collective_to(task->kind))->ref;
+    const BufferRef *in = moved_from(program, task), *out = moved_to(program, task);
     TransportCall call = *floats;
     call.in = session->devices->sums(session->device, in, instance);
     call.out = session->devices->sums(session->device, out, instance);
     call.bytes *= DEVICE_SUM_BYTES;
     call.op = REDUCE_SUM_INT64;
-    if (task->kind == TASK_SEND_RECV) {
+    if (task->kind == TASK_SEND_RECV || task_is_message(task)) {
         TRY(transport_run(session, task, floats, error));
         return transport_run(session, task, &call, error);
     }
@@ -45,8 +57,7 @@ static Status exact_run(Session *session, const StepInstance *instance, const Tr
 static TransportCall collective_call(Session *session, const StepInstance *instance, const TransportPlace *place) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
-    const BufferRef *in = &task_operand(program, task, AT_COLLECTIVE_FROM)->ref;
-    const BufferRef *out = &task_operand(program, task, collective_to(task->kind))->ref;
+    const BufferRef *in = moved_from(program, task), *out = moved_to(program, task);
     return (TransportCall){
         .communicator = session->communicators.of_task[instance->task],
         .in = session->devices->address(session->device, in, instance),
@@ -91,7 +102,8 @@ static Status task_run(Session *session, const StepInstance *instance, const Tra
     if (devices->wait) {
         devices->wait(session->device, instance);
     }
-    if (task_is_collective(&session->program.tasks[instance->task])) {
+    const Task *task = &session->program.tasks[instance->task];
+    if (task_is_transfer(task)) {
         TRY(collective_run(session, instance, place, fault, error));
     } else {
         devices->run(session->device, instance);

@@ -146,12 +146,13 @@ Status lanes_run_step(Session *session, Error *error) {
     return STATUS_OK;
 }
 
-// Thread of a lane: lanes of one communicator share, lanes without one (compute) share the first.
+// Thread of a lane: lanes of one communicator share, compute and messages have one each.
 static Status lanes_assign(Lanes *lanes, const StepProgram *program, Error *error) {
     for (int lane = 0; lane < program->lane_count; lane++) {
         int thread = -1;
         for (int other = 0; other < lane; other++) {
-            if (program->lanes[other].communicator == program->lanes[lane].communicator) {
+            if (program->lanes[lane].communicator >= 0 &&
+                program->lanes[other].communicator == program->lanes[lane].communicator) {
                 thread = lanes->thread_of_lane[other];
             }
         }

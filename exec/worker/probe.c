@@ -41,7 +41,7 @@ static void add_gap(Probe *probe) {
     StepInstance instance;
     bool compute_before = false;
     for (int64_t i = at; step_cursor_next(&cursor, &instance); i++) {
-        const bool compute = !task_is_collective(&program->tasks[instance.task]);
+        const bool compute = !task_is_transfer(&program->tasks[instance.task]);
         if (compute && compute_before) {
             gaps[count++] = recorder->start_s[i] - recorder->end_s[i - 1];
         }

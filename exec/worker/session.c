@@ -12,7 +12,6 @@
 #include "exec/worker/interpreter.h"
 #include "exec/worker/lanes.h"
 #include "sim/base/json.h"
-#include "sim/step/stages.h"
 
 // Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only where
 // every waiting thread has a core of its own.
@@ -26,17 +25,17 @@ enum { TRACED_MOST = 3, TRACED_PART = 4 };
 
 static Status program_open(Session *session, Arena *arena, Error *error) {
     const RunRequest *request = session->request;
-    StepPrograms programs;
-    TRY(step_lower_stages(&request->model, &request->plan, request->target, arena, &programs, error));
-    session->program = *step_program_of(&programs, &request->plan.mesh, session->rank);
-    const uint64_t hash = step_programs_hash(&programs);
+    TRY(step_lower_stages(&request->model, &request->plan, request->target, arena, &session->programs, error));
+    const int stage = mesh_stage_of(&request->plan.mesh, session->rank);
+    session->program = session->programs.of[stage];
+    const uint64_t hash = step_programs_hash(&session->programs);
     if (hash != request->template_hash) {
         return error_set(error, STATUS_INTERNAL,
                          "this worker lowers to program %016" PRIx64 ", the launcher to %016" PRIx64, hash,
                          request->template_hash);
     }
     TRY(memory_plan(&session->program, arena, &session->memory, error));
-    return communicators_find(&session->program, request->job, arena, &session->communicators, error);
+    return communicators_find(&session->programs, stage, request, arena, &session->communicators, error);
 }
 
 // A chip that does less than this beside others may be taken for one that stands still.
@@ -83,7 +82,7 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
                                   .row = session->post ? &session->post->row : &session->row,
                                   .moved = session_moved,
                                   .moved_context = session,
-                                  .words = program_words(&session->program)};
+                                  .words = program_words(&session->programs)};
     return session->transports->open(&setup, arena, &session->transport, error);
 }
 

@@ -12,7 +12,7 @@
 #include "exec/worker/post_client.h"
 #include "exec/worker/recorder.h"
 #include "sim/memory/memory.h"
-#include "sim/step/step.h"
+#include "sim/step/stages.h"
 
 typedef struct Lanes Lanes;  // threads of the async mode, lanes.h
 
@@ -26,7 +26,8 @@ typedef struct Session {
     const RunRequest *request;
     int rank, local_rank;
     MeshCoordinates at;
-    StepProgram program;
+    StepPrograms programs;  // of all stages
+    StepProgram program;    // of this rank's
     MemoryPlan memory;
     CommunicatorSet communicators;
     const TransportTable *transports;
@@ -36,11 +37,11 @@ typedef struct Session {
     const DeviceTable *devices;
     Device *device;
     Recorder recorder;
-    Lanes *lanes;         // NULL in serial mode
-    int64_t step;         // 0, 1, ...
-    int64_t traced_from;  // steps that a device with a clock of its own times
-    bool fault_struck;    // the fault of a test, strike.h
-    double step_begin_s;  // clock at the start of the step: spans count from here
+    Lanes *lanes;          // NULL in serial mode
+    int64_t step;          // 0, 1, ...
+    int64_t traced_from;   // steps that a device with a clock of its own times
+    bool fault_struck;     // the fault of a test, strike.h
+    double step_begin_s;   // clock at the start of the step: spans count from here
     TransportPlace place;  // where the host is; kept where a device runs on its own
 } Session;
 

@@ -7,6 +7,7 @@
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
+#include "sim/frameworks/target_choices.h"
 #include "sim/plan/plan_fields.h"
 
 const ExportFormat *export_format_at(int index) {
@@ -76,6 +77,13 @@ void export_narrow(const ExportFormat *format, TuneRequest *request) {
     if (!format->never_reshards && request->asked[PLAN_RESHARD] == TUNE_ANY) {
         request->asked[PLAN_RESHARD] = RESHARD_ALWAYS;
     }
+    if (!(format->fuseds & EXPORT_COMPILED) && request->asked[PLAN_FUSED] == TUNE_ANY &&
+        target_has_choice(request->target, PLAN_FUSED)) {
+        request->asked[PLAN_FUSED] = (int)request->target->default_fused;
+    }
+    if (!format->other_loss && request->asked[PLAN_LOSS] == TUNE_ANY) {
+        request->asked[PLAN_LOSS] = LOSS_TARGET;
+    }
 }
 
 static bool has_file(const Framework *framework) {
@@ -123,7 +131,9 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_RECOMPUTE_UNIT] = true,
                                                   [PLAN_RECOMPUTE_LAYERS] = true,
                                                   [PLAN_RECOMPUTE_EVERY] = true,
-                                                  [PLAN_OFFLOAD] = true};
+                                                  [PLAN_OFFLOAD] = true,
+                                                  [PLAN_REDUCE_OVERLAP] = true,
+                                                  [PLAN_LOSS] = true};
 
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
@@ -145,6 +155,7 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
         {plan->recompute_unit != RECOMPUTE_UNIT_TARGET && !format->recompute_unit, "recompute-unit",
          recompute_unit_names[plan->recompute_unit], "auto"},
         {plan->offload != OFFLOAD_NONE && !format->offload, "offload", offload_names[plan->offload], "none"},
+        {plan->loss != LOSS_TARGET && !format->other_loss, "loss", loss_form_names[plan->loss], "target"},
         {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",
          plan_value_text(PLAN_RECOMPUTE_LAYERS, plan->recompute_layers, layers), "0"},
         {plan->recompute_every > 1 && !format->recompute_every, "recompute-every",

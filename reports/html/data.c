@@ -143,8 +143,8 @@ static const Candidate **rank_candidates(const HtmlReport *report) {
     return ranked;
 }
 
-static json_t *candidate_columns(const Candidate *const *ranked, int count, const Details *details, Dictionary *rules,
-                                 Dictionary *reasons) {
+static json_t *candidate_columns(const Target *target, const Candidate *const *ranked, int count,
+                                 const Details *details, Dictionary *rules, Dictionary *reasons) {
     json_t *columns = json_object();
     for (int i = 0; i < count; i++) {
         const Candidate *candidate = ranked[i];
@@ -156,7 +156,7 @@ static json_t *candidate_columns(const Candidate *const *ranked, int count, cons
         append(columns, "reshard", json_integer(plan->zero == 3 ? (int)plan->reshard : -1));
         append(columns, "rotate", json_integer(plan->mesh.size[AXIS_CP] > 1 ? (int)plan->cp_rotate : -1));
         char more[WORDS_BYTES];
-        words_choice_options(plan, more);
+        words_choice_options(target, plan, more);
         append(columns, "more", more[0] ? json_string(more + 1) : json_null());
         append(columns, "state", json_integer(candidate->state));
         append(columns, "step_s", json_known(candidate->step_s > 0, candidate->step_s));
@@ -215,7 +215,7 @@ Status report_data(const HtmlReport *report, FILE *out, Error *error) {
     choose_details(result, ranked, count, &details);
     Dictionary rules = dictionary(), reasons = dictionary();
     json_t *shapes = shape_columns(result, &rules, &reasons);
-    json_t *candidates = candidate_columns(ranked, count, &details, &rules, &reasons);
+    json_t *candidates = candidate_columns(result->request->target, ranked, count, &details, &rules, &reasons);
     json_t *root = json_pack(
         "{s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema",
         "ndtune.report-data/1", "axes", names_array(axis_names, AXIS_COUNT), "request", json_request(result->request),

@@ -74,6 +74,22 @@ Status markup_json(json_t *root, FILE *out, Error *error) {
                   : STATUS_OK;
 }
 
+Status markup_no_place(const char *name, size_t length, Error *error) {
+    return error_set(error, STATUS_INTERNAL, "the page has no text for {{%.*s}}", (int)length, name);
+}
+
+Status markup_page(const char *text, PlaceWriter write, const void *what, FILE *out, Error *error) {
+    for (const char *open; (open = strstr(text, "{{"));) {
+        const char *name = open + 2, *close = strstr(name, "}}");
+        ASSERT(close);
+        fwrite(text, 1, (size_t)(open - text), out);
+        TRY(write(what, name, (size_t)(close - name), out, error));
+        text = close + 2;
+    }
+    fputs(text, out);
+    return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the page could not be written") : STATUS_OK;
+}
+
 void markup_lines(LineWriter writer, const void *what, FILE *out) {
     char *text = NULL;
     size_t bytes = 0;

@@ -14,6 +14,11 @@ void markup_format(FILE *out, const char *format, ...) __attribute__((format(pri
 // Compact JSON that cannot end the script element around it. Frees root; NULL root = out of memory or not UTF-8.
 Status markup_json(json_t *root, FILE *out, Error *error);
 
+// Writes a template with its places {{name}} filled.
+typedef Status (*PlaceWriter)(const void *what, const char *name, size_t length, FILE *out, Error *error);
+Status markup_page(const char *text, PlaceWriter write, const void *what, FILE *out, Error *error);
+Status markup_no_place(const char *name, size_t length, Error *error);  // for a name that no writer knows
+
 // What a writer prints to a file, as paragraphs: a <p> per line.
 typedef void (*LineWriter)(const void *what, FILE *out);
 void markup_lines(LineWriter writer, const void *what, FILE *out);

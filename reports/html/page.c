@@ -88,28 +88,19 @@ bool html_has_charts(void) {
     return asset_charts[0] != '\0';
 }
 
-static Status write_place(const HtmlReport *report, const char *name, size_t length, FILE *out, Error *error) {
+static Status write_place(const void *what, const char *name, size_t length, FILE *out, Error *error) {
     if (length == 4 && strncmp(name, "data", length) == 0) {
-        return report_data(report, out, error);
+        return report_data(what, out, error);
     }
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (strlen(places[i].name) == length && strncmp(places[i].name, name, length) == 0) {
-            places[i].write(report, out);
+            places[i].write(what, out);
             return STATUS_OK;
         }
     }
-    return error_set(error, STATUS_INTERNAL, "the page has no text for {{%.*s}}", (int)length, name);
+    return markup_no_place(name, length, error);
 }
 
 Status html_report(const HtmlReport *report, FILE *out, Error *error) {
-    const char *text = asset_page;
-    for (const char *open; (open = strstr(text, "{{"));) {
-        const char *name = open + 2, *close = strstr(name, "}}");
-        ASSERT(close);
-        fwrite(text, 1, (size_t)(open - text), out);
-        TRY(write_place(report, name, (size_t)(close - name), out, error));
-        text = close + 2;
-    }
-    fputs(text, out);
-    return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the page could not be written") : STATUS_OK;
+    return markup_page(asset_page, write_place, report, out, error);
 }

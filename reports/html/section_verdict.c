@@ -59,7 +59,6 @@ static void write_against_fsdp(const TuneResult *result, FILE *out) {
 static void write_lead(const HtmlReport *report, FILE *out) {
     const TuneResult *result = report->result;
     const bool measured = report->validation != NULL;
-    const Prediction *best = &result->entries[0];
     if (report->one_plan) {
         fputs("<p>This plan alone was asked about; <code>ndtune --world N</code> searches all shapes.</p>\n", out);
         return;
@@ -71,18 +70,11 @@ static void write_lead(const HtmlReport *report, FILE *out) {
         return;
     }
     char next[WORDS_BYTES], close[WORDS_BYTES];
-    const double lead = best->tokens_per_s / result->entries[1].tokens_per_s - 1;
     fputs("<p>", out);
     words_layout(&result->entries[1].plan.mesh, next);
-    if (result->request->objective == OBJECTIVE_MEMORY) {
-        markup_format(out, "By prediction it needs the least memory of all shapes; the next is %s. ", next);
-    } else if (lead < 0.0005) {
-        markup_format(out, "By prediction it is level with the next shape, %s. ", next);
-    } else {
-        markup_format(out, "By prediction it is %.1f %% faster than the next shape, %s. ", 100 * lead, next);
-    }
+    markup_format(out, "By prediction it is %s; the next is %s. ", result->best_reason, next);
     if (*words_close_shapes(result, close)) {
-        markup_format(out, "%s%s.", close, measured ? "" : ": measure before choosing among them (ndtune validate)");
+        markup_format(out, "%s%s.", close, measured ? "" : ": measure them (ndtune validate)");
     } else {
         fputs("No other shape is within 5 %.", out);
     }
@@ -232,7 +224,7 @@ void section_verdict(const HtmlReport *report, FILE *out) {
         markup_format(out, ", cp rotation %s", cp_rotate_names[plan->cp_rotate]);
     }
     char tokens[TEXT_UNIT_BYTES], choices[WORDS_BYTES];
-    if (words_choices(plan, choices)[0]) {
+    if (words_choices(report->result->request->target, plan, choices)[0]) {
         markup_format(out, ", %s", choices);
     }
     markup_format(out, ", sequences of %d tokens, %s; a step is a global batch of %lld sequences (%s tokens)",

@@ -120,7 +120,7 @@ static MemoKey mesh_key(const TrainPlan *plan) {
     // what of a plan a mesh's piece does not read: choices of a micro-step's operations
     const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) |
                              PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
-                             PLAN_BIT(PLAN_RECOMPUTE_EVERY);
+                             PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_LOSS);
     key.words[SIZE_WORDS] = order << 32 | plan_word(plan, without);
     return key;
 }

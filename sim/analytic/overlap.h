@@ -27,6 +27,7 @@ typedef struct OverlapOp {
     int8_t offset;      // of the layer whose slot it uses
     bool releases;      // block: its end of reading frees a weight buffer
     bool replica_lane;  // casts: behind the replica sum
+    bool in_line;       // the same: on the compute lane
     bool guarded;       // looks at the next layer: not in the last iteration
     int32_t block;
     bool copied_in;  // gather: behind a copy on its lane, issued copy_host_s earlier
@@ -43,7 +44,7 @@ enum { LAYERS_FORWARD, LAYERS_BACKWARD, LAYER_PASSES };
 
 // How many sharding kernels the compute lane runs.
 typedef struct ShardKernels {
-    int32_t copies_out, reduce_copies, pads;
+    int32_t copies_out, reduce_copies, pads, casts, adds;
 } ShardKernels;
 
 typedef struct Overlap {
@@ -65,7 +66,8 @@ typedef struct Overlap {
     bool guarded;     // some operation is
     bool sums_whole;  // replicas sum whole gradients inside the micro-step: nothing is scattered
     bool shared_communicator, copies;
-    bool late_reduce;  // scatters run behind the last backward
+    bool late_reduce;  // reductions run behind the last backward
+    bool in_line;      // kernels wait for each
     Axis reduce_axis;  // of waits for the last reduction
 } Overlap;
 

@@ -110,9 +110,9 @@ static int32_t block_index(Builder *builder, const Block *block) {
 
 static bool same_op(const OverlapOp *a, const OverlapOp *b) {
     return a->kind == b->kind && a->unit == b->unit && a->ring == b->ring && a->offset == b->offset &&
-           a->releases == b->releases && a->replica_lane == b->replica_lane && a->guarded == b->guarded &&
-           a->block == b->block && a->copied_in == b->copied_in && a->after == b->after && a->host_s == b->host_s &&
-           a->copy_host_s == b->copy_host_s;
+           a->releases == b->releases && a->replica_lane == b->replica_lane && a->in_line == b->in_line &&
+           a->guarded == b->guarded && a->block == b->block && a->copied_in == b->copied_in && a->after == b->after &&
+           a->host_s == b->host_s && a->copy_host_s == b->copy_host_s;
 }
 
 // The same section of an earlier variant, if it has the same operations; else this one.
@@ -323,6 +323,7 @@ static void add_task(Builder *builder, int32_t index) {
                                    .ring = op_ring(builder, task, kind),
                                    .offset = op_offset(builder, task, kind),
                                    .replica_lane = task->lane == LANE_REP,
+                                   .in_line = task->lane == LANE_COMPUTE,
                                    .guarded = task->layer_guard != 0,
                                    .host_s = builder->costs[index].host_s});
 }
@@ -379,6 +380,8 @@ static void add_sums(Overlap *overlap, MicroVariant variant) {
                 ShardKernels *kernels = &overlap->kernels_run[variant][pass][op->unit];
                 kernels->copies_out += op->kind == SHARD_COPY_OUT ? times : 0;
                 kernels->reduce_copies += op->kind == SHARD_REDUCE_COPY ? times : 0;
+                kernels->casts += op->in_line && op->kind == SHARD_CAST ? times : 0;
+                kernels->adds += op->in_line && op->kind == SHARD_ADD ? times : 0;
                 kernels->pads += op->kind == (overlap->copies ? SHARD_REDUCE_COPY : SHARD_SCATTER) ? times : 0;
                 continue;
             }
@@ -416,7 +419,7 @@ static void find_beside(Overlap *overlap, MicroVariant variant) {
         for (int32_t i = range.first; i < range.first + range.count; i++) {
             const OverlapOp *op = &overlap->ops[i];
             const int background = background_of(op->kind);
-            if (background == BACKGROUNDS) {
+            if (background == BACKGROUNDS || (overlap->in_line && background != BACKGROUND_GATHER)) {
                 continue;
             }
             if (section_pass(section) < LAYER_PASSES) {
@@ -470,7 +473,8 @@ void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *c
     overlap->layers = program->layers;
     overlap->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
     overlap->copies = program->target->shard_copies;
-    overlap->late_reduce = program->target->late_reduce && program->plan.zero == 1;
+    overlap->late_reduce = target_reduces_late(program->target, &program->plan);
+    overlap->in_line = target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_OFF;
     overlap->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
     MicroVariant variant = program->plan.grad_accum == 1 ? MICRO_ONLY : MICRO_FIRST;
     for (int32_t s = 0; s < program->segment_count; s = program->segments[s].end) {

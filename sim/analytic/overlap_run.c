@@ -208,6 +208,11 @@ static inline void run_op(const Overlap *overlap, const OverlapOp *op, const Sha
         run_sum(overlap, op, seconds, run);
         break;
     default: {  // cast, add
+        if (op->in_line) {
+            run_copy(clocks->reduced[op->unit], seconds, clocks);
+            clocks->reduced[op->unit] = clocks->compute;
+            break;
+        }
         double *lane = op->replica_lane ? &clocks->rep : &clocks->rs;
         *lane = later(*lane, clocks->host) + seconds;
         clocks->reduced[op->unit] = *lane;
@@ -513,7 +518,8 @@ static void add_sums(const Step *step, MicroVariant variant, int count, OverlapT
             const ShardKernels *kernels = &overlap->kernels_run[variant][pass][unit];
             const double *seconds = step->costs->seconds[unit];
             times->compute_s += weight * (kernels->copies_out * seconds[SHARD_COPY_OUT] +
-                                          kernels->reduce_copies * seconds[SHARD_REDUCE_COPY]);
+                                          kernels->reduce_copies * seconds[SHARD_REDUCE_COPY] +
+                                          kernels->casts * seconds[SHARD_CAST] + kernels->adds * seconds[SHARD_ADD]);
             times->compute_s += count * kernels->pads * seconds[SHARD_PAD];
         }
     }

@@ -11,6 +11,13 @@ static ShardKind copy_kind(const StepProgram *program, const Task *task) {
     return !reduces ? SHARD_COPY_OUT : program->target->shard_copies ? SHARD_REDUCE_COPY : SHARD_KINDS;
 }
 
+// The part of a reduction that kernels wait for joins the shard gradient on their lane.
+static bool joins_in_line(const StepProgram *program, const Task *task) {
+    return task->unit >= 0 && task->phase == PHASE_REDUCE &&
+           target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_OFF &&
+           task_operand(program, task, AT_COPY_DST)->ref.buffer == program->units[task->unit].gradient_shard;
+}
+
 static ShardKind compute_kind(const StepProgram *program, const Task *task) {
     switch (task->kind) {
     case TASK_SQUARE_SUM:
@@ -20,7 +27,9 @@ static ShardKind compute_kind(const StepProgram *program, const Task *task) {
     case TASK_ZERO:
         return task->unit >= 0 ? SHARD_PAD : SHARD_KINDS;
     case TASK_COPY:
-        return copy_kind(program, task);
+        return joins_in_line(program, task) ? SHARD_CAST : copy_kind(program, task);
+    case TASK_ACCUMULATE:
+        return joins_in_line(program, task) ? SHARD_ADD : SHARD_KINDS;
     default:
         return SHARD_KINDS;
     }

@@ -21,7 +21,6 @@ const AxisMask axis_lenders[AXIS_COUNT] = {AXIS_LIST(AXIS_LENDERS)};
 
 // Axes of other tools that there are none of.
 static const AxisWord missing[] = {
-    {"pp", "pipeline parallelism is not predicted yet", "pipeline parallelism is not predicted yet"},
     {"ep", "expert parallelism is not predicted yet", "expert parallelism is not predicted yet"},
 };
 

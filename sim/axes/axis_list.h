@@ -4,6 +4,7 @@
 #pragma once
 
 #define AXIS_LIST(AXIS)                                                                                                \
+    AXIS(PP, pp, STAGE, NONE)                                                                                          \
     AXIS(DP_REPLICATE, dp_replicate, REPLICATE, NONE)                                                                  \
     AXIS(DP_SHARD, dp_shard, SHARD, NONE)                                                                              \
     AXIS(CP, cp, SEQUENCE, NONE)                                                                                       \

@@ -101,6 +101,18 @@ int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at
     return mesh_rank(mesh, &member);
 }
 
+bool mesh_stages_cross(const Mesh *mesh, int stage, int other, int ranks_per_node) {
+    const int world = mesh_world(mesh);
+    bool cross = false;
+    for (int rank = 0; rank < world && !cross; rank++) {
+        const MeshCoordinates at = mesh_coordinates(mesh, rank);
+        if (mesh_group_index(mesh, AXES_STAGE, &at) == stage) {
+            cross = mesh_group_member(mesh, AXES_STAGE, &at, other) / ranks_per_node != rank / ranks_per_node;
+        }
+    }
+    return cross;
+}
+
 AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes) {
     AxisMask real = 0;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {

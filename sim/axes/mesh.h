@@ -1,5 +1,5 @@
 // Mesh: how ranks are arranged over the axes of axes.h, which lie from slow to fast in the table's order unless an
-// order says otherwise, so rank = ((r*S + s)*C + c)*T + t.
+// order says otherwise, so rank = (((p*R + r)*S + s)*C + c)*T + t.
 
 #pragma once
 
@@ -84,6 +84,9 @@ static inline int mesh_stage_of(const Mesh *mesh, int rank) {
     const MeshCoordinates at = mesh_coordinates(mesh, rank);
     return mesh_group_index(mesh, AXES_STAGE, &at);
 }
+
+// Is a rank of a stage on another node than the rank of the other stage with the same place on the other axes?
+bool mesh_stages_cross(const Mesh *mesh, int stage, int other, int ranks_per_node);
 
 AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes);  // those of them that are larger than 1
 AxisMask mesh_named_axes(const Mesh *mesh);                // AXES_FIRST and those larger than 1: what texts name

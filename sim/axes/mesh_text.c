@@ -57,7 +57,12 @@ static Status unknown_axis(const char *word, const char *text, Error *error) {
 static Status parse_axis(char *word, const char *text, Mesh *mesh, bool seen[AXIS_COUNT], Error *error) {
     char *equals = strchr(word, '=');
     if (!equals) {
-        return error_set(error, STATUS_USAGE, "mesh \"%s\": \"%s\" must be axis=size, such as tp=8", text, word);
+        error_set(error, STATUS_USAGE, "mesh \"%s\": \"%s\" must be axis=size, such as tp=8", text, word);
+        int slow, fast;
+        char by;
+        return sscanf(word, "%d%c%d", &slow, &by, &fast) == 3 && (by == 'x' || by == 'X' || by == '*')
+                   ? error_hint(error, "8x4 may be dp_shard=8,tp=4 or dp_replicate=8,dp_shard=4")
+                   : STATUS_USAGE;
     }
     *equals = '\0';
     const Axis axis = axis_find(word);

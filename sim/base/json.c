@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sim/base/escape.h"
+#include "sim/base/open.h"
 
 // Depth of a tree; stops looking below limit, so the recursion is bounded.
 static int tree_depth(json_t *value, int limit) {
@@ -98,9 +99,10 @@ static Status file_read(FILE *file, const char *path, char **bytes, size_t *coun
 
 Status json_file_load(const char *path, json_t **root, Error *error) {
     *root = NULL;
-    FILE *file = fopen(path, "rb");
+    const char *why = NULL;
+    FILE *file = open_to_read(path, &why);
     if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s: cannot open: %s", path, strerror(errno));
+        return error_set(error, STATUS_ENVIRONMENT, "%s: cannot open: %s", path, why);
     }
     char *bytes = NULL;
     size_t count = 0;

@@ -56,6 +56,10 @@ static Status unknown_cluster(const char *name, Error *error) {
                   "the path of a profile file",
                   name, embedded_profile_count);
     char some[ERROR_HINT_BYTES];
+    if (strchr(name, ',')) {
+        error_set(error, STATUS_USAGE, "cluster \"%.128s\": a cluster has one node type", name);
+        return error_hint(error, "ask of each alone; the slower of two in one job sets the pace of both");
+    }
     const int longer = clusters_from(name, some);
     if (longer > 0) {
         return error_hint(error, "did you mean %s%s?", longer > 1 ? "one of " : "", some);
@@ -67,29 +71,30 @@ static Status unknown_cluster(const char *name, Error *error) {
     return suggest_clusters(name, some) ? error_hint(error, "did you mean one of %s?", some) : status;
 }
 
-static Status find_embedded(const char *name, json_t **root, const char **origin, Error *error) {
+// -1 = none is called so.
+static int built_in(const char *name) {
     for (int i = 0; i < embedded_profile_count; i++) {
-        if (text_same_word(name, embedded_profiles[i].name)) {
-            *origin = embedded_profiles[i].name;
-            return json_text_load(embedded_profiles[i].text, embedded_profiles[i].name, root, error);
+        if (text_same_word(name, embedded_profiles[i].name) || strcasecmp(name, embedded_profiles[i].name) == 0) {
+            return i;
         }
     }
-    return unknown_cluster(name, error);
+    return -1;
 }
 
-static bool is_built_in(const char *name) {
-    for (int i = 0; i < embedded_profile_count; i++) {
-        if (text_same_word(name, embedded_profiles[i].name)) {
-            return true;
-        }
+static Status find_embedded(const char *name, json_t **root, const char **origin, Error *error) {
+    const char *node = built_in(name) < 0 ? cluster_usual_node(name) : NULL;
+    const int at = built_in(node ? node : name);
+    if (at < 0) {
+        return unknown_cluster(name, error);
     }
-    return false;
+    *origin = embedded_profiles[at].name;
+    return json_text_load(embedded_profiles[at].text, embedded_profiles[at].name, root, error);
 }
 
 bool cluster_is_file(const char *name_or_path) {
     struct stat about;
     return text_is_path(name_or_path) ||
-           (!is_built_in(name_or_path) && stat(name_or_path, &about) == 0 && !S_ISDIR(about.st_mode));
+           (built_in(name_or_path) < 0 && stat(name_or_path, &about) == 0 && !S_ISDIR(about.st_mode));
 }
 
 Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error) {

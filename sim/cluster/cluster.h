@@ -221,6 +221,9 @@ typedef struct ClusterProfile {
 // Is it the path of a profile file, and not the name of a built-in one?
 bool cluster_is_file(const char *name_or_path);
 
+// The profile of the usual node of an accelerator, "RTX 4090" or "A100-40GB"; NULL where it has none.
+const char *cluster_usual_node(const char *chip);
+
 Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error);
 const char *const *cluster_names(int *count);
 

@@ -209,12 +209,13 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     return cost;
 }
 
-static CollectiveKind collective_kind(TaskKind kind) {
-    switch (kind) {
+static CollectiveKind collective_kind(const CostModel *model, const StepProgram *program, const Task *task) {
+    const bool whole = model->target->runtime.scatters_by_all_reduce && program->plan.zero < 3;
+    switch (task->kind) {
     case TASK_ALL_GATHER:
         return COLLECTIVE_ALL_GATHER;
     case TASK_REDUCE_SCATTER:
-        return COLLECTIVE_REDUCE_SCATTER;
+        return whole && task->lane == LANE_RS ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_REDUCE_SCATTER;
     case TASK_ALL_REDUCE:
         return COLLECTIVE_ALL_REDUCE;
     default:
@@ -236,12 +237,14 @@ static double bucket_bytes(const Target *target, const Task *task, const GroupPl
     return sharding && group->nodes > 1 ? parameters * dtype_bytes(task->dtype) : 0;
 }
 
-static double bucketed_s(const CostModel *model, const Task *task, const GroupPlacement *group, double alone_s) {
+static double bucketed_s(const CostModel *model, const StepProgram *program, const Task *task,
+                         const GroupPlacement *group, double alone_s) {
     const double payload = (double)task->payload_bytes, bucket = bucket_bytes(model->target, task, group);
     if (bucket <= payload) {
         return alone_s;
     }
-    const double whole_s = cost_collective_s(model->profile, collective_kind(task->kind), group, bucket, NULL);
+    const double whole_s =
+        cost_collective_s(model->profile, collective_kind(model, program, task), group, bucket, NULL);
     return fmin(alone_s, whole_s * payload / bucket);
 }
 
@@ -249,7 +252,8 @@ static double bucketed_s(const CostModel *model, const Task *task, const GroupPl
 // products alone, does not hide. A gather is as long as the layer before it, so the first is in the open.
 static double beside_forward_s(const CostModel *model, const StepProgram *program, const Task *task) {
     const bool next_step = task->kind == TASK_ALL_GATHER && task->phase == PHASE_OPTIMIZER && task->unit == UNIT_LAYER;
-    if (!model->target->runtime.gathers_beside_forward || !next_step) {
+    if (!model->target->runtime.gathers_beside_forward || !next_step ||
+        target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_OFF) {  // the one needs the other
         return 0;
     }
     const TrainPlan *plan = &program->plan;
@@ -264,27 +268,32 @@ static double tp_copy_s(const CostModel *model, const Task *task) {
     return copies ? stream_time(&model->profile->accelerator, 2.0 * (double)task->payload_bytes, 1).seconds : 0;
 }
 
+// What it holds while it runs alone.
+static void occupy(const CostModel *model, const CollectiveCost *alone, TaskCost *cost) {
+    const Accelerator *accelerator = &model->profile->accelerator;
+    const double hbm_bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
+    const double hbm_s = alone->wire_bytes * model->profile->interference.hbm_factor / hbm_bytes_per_s;
+    cost->use[RESOURCE_NODE_LINK] = (float)clamp_share(alone->link_s / alone->seconds);
+    cost->use[RESOURCE_NIC] = (float)clamp_share(alone->nic_s / alone->seconds);
+    cost->use[RESOURCE_UPLINK] = (float)clamp_share(alone->uplink_s / alone->seconds);
+    cost->use[RESOURCE_HBM] = (float)clamp_share(hbm_s / alone->seconds);
+    cost->sm_share = (float)clamp_share(alone->ctas / accelerator->sm_count);
+}
+
 static TaskCost collective_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     const ClusterProfile *profile = model->profile;
-    const Accelerator *accelerator = &profile->accelerator;
     const Mesh *mesh = &program->plan.mesh;
     const GroupPlacement placement =
         mesh_group_placement(mesh, program->groups[task->group].axes, cost_ranks_per_node(profile, mesh));
     TaskCost cost = {.algorithm = "none"};
-    const CollectiveCost alone =
-        cost_collective(profile, collective_kind(task->kind), &placement, (double)task->payload_bytes, &cost.algorithm);
+    const CollectiveCost alone = cost_collective(profile, collective_kind(model, program, task), &placement,
+                                                 (double)task->payload_bytes, &cost.algorithm);
     if (alone.seconds > 0) {
-        const double bucketed = bucketed_s(model, task, &placement, alone.seconds);
+        const double bucketed = bucketed_s(model, program, task, &placement, alone.seconds);
         const double in_the_open = fmax(least_open * bucketed, bucketed - beside_forward_s(model, program, task));
         cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task) *
                        (1 + model->target->runtime.collective_share);
-        const double hbm_bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
-        const double hbm_s = alone.wire_bytes * profile->interference.hbm_factor / hbm_bytes_per_s;
-        cost.use[RESOURCE_NODE_LINK] = (float)clamp_share(alone.link_s / alone.seconds);
-        cost.use[RESOURCE_NIC] = (float)clamp_share(alone.nic_s / alone.seconds);
-        cost.use[RESOURCE_UPLINK] = (float)clamp_share(alone.uplink_s / alone.seconds);
-        cost.use[RESOURCE_HBM] = (float)clamp_share(hbm_s / alone.seconds);
-        cost.sm_share = (float)clamp_share(alone.ctas / accelerator->sm_count);
+        occupy(model, &alone, &cost);
     }
     return cost;
 }
@@ -297,7 +306,7 @@ static int ranks_on_node(const CostModel *model, const StepProgram *program) {
 
 // A collective inside a node is copies and sums all the time, one across nodes while bytes pass inside the node.
 static double core_share(const CostModel *model, const StepProgram *program, const Task *task, const TaskCost *cost) {
-    const bool collective = task_is_collective(task);
+    const bool collective = task_is_collective(task) || task_is_message(task);
     const double share = cost_core_share(model->profile, ranks_on_node(model, program), collective);
     const bool leaves_node = collective && cost->use[RESOURCE_NIC] > 0;
     return cost->seconds > 0 ? share * (leaves_node ? (double)cost->use[RESOURCE_NODE_LINK] : 1) : 0;
@@ -310,9 +319,33 @@ static double crowding_factor(const CostModel *model, const StepProgram *program
     return turns > 1 ? 1 + model->target->runtime.crowding_share * (turns - 1) : 1;
 }
 
+// To the next stage on the way of the axis: inside the node where all pairs of these two stages are. All ranks of a
+// stage send at once. A receive takes no time of its own: the message is there when its send has ended.
+static TaskCost message_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
+    const Mesh *mesh = &program->plan.mesh;
+    TaskCost cost = {.algorithm = "none"};
+    if (task->kind == TASK_RECEIVE) {
+        return cost;
+    }
+    const int per_node = cost_ranks_per_node(model->profile, mesh);
+    GroupPlacement placement = mesh_group_placement(mesh, AXES_STAGE, per_node);
+    if (!mesh_stages_cross(mesh, program->stage, task->peer, per_node)) {
+        placement.nodes = 1;
+        placement.per_node = placement.size;
+    }
+    const CollectiveCost alone =
+        cost_collective(model->profile, COLLECTIVE_SEND_RECV, &placement, (double)task->payload_bytes, &cost.algorithm);
+    if (alone.seconds > 0) {
+        cost.seconds = alone.seconds * (1 + model->target->runtime.collective_share);
+        occupy(model, &alone, &cost);
+    }
+    return cost;
+}
+
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task) {
-    TaskCost cost =
-        task_is_collective(task) ? collective_task_cost(model, program, task) : compute_task_cost(model, program, task);
+    TaskCost cost = task_is_collective(task) ? collective_task_cost(model, program, task)
+                    : task_is_message(task)  ? message_task_cost(model, program, task)
+                                             : compute_task_cost(model, program, task);
     cost.seconds *= crowding_factor(model, program);
     cost.host_s = task_host_s(model->target, &program->plan, task);
     cost.use[RESOURCE_CORES] = (float)core_share(model, program, task, &cost);

@@ -1,9 +1,16 @@
 // Where the observed rank's step went. Every moment is charged once: the compute lane busy -> compute or optimizer;
 // idle -> the collective that its next task waited for last (by the slowest axis of its group; scalars of the control
-// lane are overhead); what remains (the host, other ranks, the step's edges) -> overhead. So the terms sum to the
-// step.
+// lane are overhead); before other stages sent or met, the bubble; what remains (the host, other ranks, the step's
+// edges) -> overhead. So the terms sum to the step.
 
 #include "sim/engine/simulation.h"
+
+// Until other stages had sent what was waited for, or were there.
+static int64_t charge_bubble(Attribution *attribution, int64_t from_ps, int64_t to_ps, int64_t ready_ps) {
+    const int64_t until = ready_ps < from_ps ? from_ps : ready_ps > to_ps ? to_ps : ready_ps;
+    attribution->bubble_ps += until - from_ps;
+    return until;
+}
 
 static void charge_lane(Simulation *simulation, const Actor *actor, int lane, int64_t from_ps, int64_t to_ps) {
     Attribution *attribution = &simulation->attribution;
@@ -18,7 +25,13 @@ static void charge_lane(Simulation *simulation, const Actor *actor, int lane, in
         }
     }
     int64_t *term = &attribution->overhead_ps;
-    if (task_is_collective(task) && lane != LANE_CTL) {
+    const bool meets = task_is_collective(task) && meeting_joins(simulation, task->group);
+    if (meets || task->kind == TASK_RECEIVE) {
+        from_ps = charge_bubble(attribution, from_ps, to_ps, meets ? actor->start_ps[lane] : actor->message_ps);
+    }
+    if (task_is_message(task)) {
+        term = &attribution->exposed_ps[axes_slowest(AXES_STAGE)];
+    } else if (task_is_collective(task) && lane != LANE_CTL) {
         const Axis axis = axes_slowest(program->groups[task->group].axes);
         term = axis < AXIS_COUNT ? &attribution->exposed_ps[axis] : term;
     }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "sim/engine/simulation.h"
+#include "sim/engine/meeting.h"
 
 static const double s_per_ps = 1e-12;
 
@@ -73,6 +73,7 @@ static void report(Simulation *simulation, double step_fixed_s, Arena *arena, En
     *result = (EngineResult){.step_s = (double)step_ps * s_per_ps,
                              .compute_s = (double)attribution->compute_ps * s_per_ps,
                              .optimizer_s = (double)attribution->optimizer_ps * s_per_ps,
+                             .bubble_s = (double)attribution->bubble_ps * s_per_ps,
                              .overhead_s = (double)(attribution->overhead_ps + fixed_ps) * s_per_ps,
                              .events = simulation->events,
                              .instances = simulation->events + simulation->instances,
@@ -124,15 +125,83 @@ Status engine_run(const StepProgram *program, const CostModel *cost, const Engin
     return status;
 }
 
+// The stage whose compute lane has most to do.
+static int32_t busiest_stage(const Meeting *meeting) {
+    int32_t busiest = 0;
+    for (int32_t s = 1; s < meeting->count; s++) {
+        const Attribution *here = &meeting->stages[s].simulation.attribution;
+        const Attribution *most = &meeting->stages[busiest].simulation.attribution;
+        busiest = here->compute_ps > most->compute_ps ? s : busiest;
+    }
+    return busiest;
+}
+
+// A message goes to the counterpart of its rank: there is one rank of each stage, or all are there. Nothing repeats,
+// because the others are not always where they were.
+static Status prepare_stage(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options,
+                            Simulation *simulation, Error *error) {
+    EngineOptions of_stage = *options;
+    of_stage.unroll = true;
+    of_stage.all_ranks = options->all_ranks || options->rank_slowdown || options->link_slowdown;
+    return simulation_prepare(program, costs, &of_stage, simulation, error);
+}
+
+// The step is over when the last stage is; what the observed one waits for then is bubble.
+static void end_with_the_last(const Meeting *meeting, Simulation *observed) {
+    int64_t end_ps = observed->now_ps;
+    for (int32_t s = 0; s < meeting->count; s++) {
+        const int64_t here = meeting->stages[s].simulation.now_ps;
+        end_ps = here > end_ps ? here : end_ps;
+    }
+    attribution_finish(observed, &observed->actors[observed->observed]);
+    observed->attribution.bubble_ps += end_ps - observed->now_ps;
+    observed->now_ps = end_ps;
+}
+
+static Status run_meeting(const StepPrograms *programs, const EngineCosts *costs, const EngineOptions *options,
+                          Meeting *meeting, Arena *scratch, Error *error) {
+    meeting->count = programs->count;
+    meeting->stages = ARENA_ARRAY(scratch, MeetingStage, programs->count);
+    for (int stage = 0; stage < programs->count; stage++) {
+        Simulation *simulation = &meeting->stages[stage].simulation;
+        simulation->arena = scratch;
+        TRY(prepare_stage(&programs->of[stage], &costs[stage], options, simulation, error));
+    }
+    meeting_init(meeting, scratch);
+    return meeting_run(meeting, error);
+}
+
+Status engine_run_stages_costs(const StepPrograms *programs, const EngineCosts *costs, const EngineOptions *options,
+                               Arena *arena, const StepProgram **program, EngineResult *result, Error *error) {
+    Arena scratch = {0};
+    Meeting meeting = {0};
+    const Status status = run_meeting(programs, costs, options, &meeting, &scratch, error);
+    if (status == STATUS_OK) {
+        const int32_t stage = busiest_stage(&meeting);
+        *program = &programs->of[stage];
+        end_with_the_last(&meeting, &meeting.stages[stage].simulation);
+        report(&meeting.stages[stage].simulation, costs[stage].step_fixed_s, arena, result);
+    } else {
+        error_wrap(error, "engine");
+    }
+    arena_free(&scratch);
+    return status;
+}
+
 Status engine_run_stages(const StepPrograms *programs, const CostModel *cost, const EngineOptions *options,
                          Arena *arena, const StepProgram **program, EngineResult *result, Error *error) {
-    for (int stage = 0; stage < programs->count; stage++) {
-        EngineResult here = {0};
-        TRY(engine_run(&programs->of[stage], cost, options, arena, &here, error));
-        if (stage == 0 || here.step_s > result->step_s) {
-            *result = here;
-            *program = &programs->of[stage];
-        }
+    *program = &programs->of[0];
+    if (programs->count == 1) {
+        return engine_run(*program, cost, options, arena, result, error);
     }
-    return STATUS_OK;
+    Arena scratch = {0};
+    EngineCosts *costs = ARENA_ARRAY(&scratch, EngineCosts, programs->count);
+    for (int stage = 0; stage < programs->count; stage++) {
+        costs[stage] = (EngineCosts){.tasks = cost_program(cost, &programs->of[stage], &scratch),
+                                     .interference = cost->profile->interference,
+                                     .step_fixed_s = cost->target->runtime.step_fixed_s};
+    }
+    const Status status = engine_run_stages_costs(programs, costs, options, arena, program, result, error);
+    arena_free(&scratch);
+    return status;
 }

@@ -27,6 +27,7 @@ typedef struct EngineResult {
     double compute_s;              // compute lane busy, forward to backward
     double exposed_s[AXIS_COUNT];  // compute lane idle because of a collective of that axis (shard group -> dp_shard)
     double optimizer_s;
+    double bubble_s;     // compute lane idle because other stages had not sent yet what it waits for
     double overhead_s;   // host-bound gaps, step edges, what is left
     int64_t events;      // task instances simulated, over all simulated ranks
     int64_t instances;   // task instances represented, repeats included
@@ -49,6 +50,9 @@ Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, co
 Status engine_run(const StepProgram *program, const CostModel *cost, const EngineOptions *options, Arena *arena,
                   EngineResult *result, Error *error);
 
-// Each stage on its ranks, which meet those of no other stage; *program is the one of the slowest, whose result it is.
+// All stages, which meet in their messages and in collectives over stages; *program is that of the busiest, of which
+// the result is.
+Status engine_run_stages_costs(const StepPrograms *programs, const EngineCosts *costs, const EngineOptions *options,
+                               Arena *arena, const StepProgram **program, EngineResult *result, Error *error);
 Status engine_run_stages(const StepPrograms *programs, const CostModel *cost, const EngineOptions *options,
                          Arena *arena, const StepProgram **program, EngineResult *result, Error *error);

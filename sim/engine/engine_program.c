@@ -80,11 +80,18 @@ static Status compile_tasks(const StepProgram *program, const EngineCosts *costs
                                                            cost->use[RESOURCE_NIC] + cost->use[RESOURCE_UPLINK] +
                                                            cost->use[RESOURCE_CORES] >
                                                        0;
+        if (occupies && task->lane >= ENGINE_RATED) {
+            return error_set(error, STATUS_INTERNAL, "task %s on lane %s occupies something", task->name,
+                             program->lanes[task->lane].name);
+        }
         compiled->tasks[i].duration_ps = engine_picoseconds(cost->seconds);
         compiled->tasks[i].host_ps = engine_picoseconds(cost->host_s);
         compiled->tasks[i].lane = task->lane;
         compiled->tasks[i].guard = task->layer_guard;
-        compiled->tasks[i].group = task_is_collective(task) ? task->group : -1;
+        compiled->tasks[i].group = task_is_collective(task)     ? task->group
+                                   : task->kind == TASK_SEND    ? ENGINE_SEND
+                                   : task->kind == TASK_RECEIVE ? ENGINE_RECEIVE
+                                                                : ENGINE_ALONE;
         compiled->tasks[i].demand = (uint16_t)(occupies ? demand_index(compiled, task, cost) : 0);
     }
     return STATUS_OK;

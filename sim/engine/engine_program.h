@@ -7,7 +7,8 @@
 #include "sim/engine/engine.h"
 #include "sim/step/slots.h"
 
-enum { ENGINE_LANES = 8 };  // at most; lane 0 computes
+// At most; lane 0 computes. What runs on the ones beyond ENGINE_RATED occupies nothing: receives, whose sends do.
+enum { ENGINE_LANES = 9, ENGINE_RATED = 8 };
 
 // One wait or record, of an event recorded on `lane`: slot first_slot + (layer index) mod slots, and where the
 // micro-step has slots of its own + slots * (micro-step index mod micro_steps).
@@ -19,11 +20,13 @@ typedef struct EventSite {
     int32_t lane;
 } EventSite;
 
+enum { ENGINE_ALONE = -1, ENGINE_SEND = -2, ENGINE_RECEIVE = -3 };  // of no group
+
 typedef struct EngineTask {
     int64_t duration_ps, host_ps;
     int32_t first_wait, wait_count;  // sites; waits on the task's own lane are dropped, the lane orders them
     int32_t first_record, record_count;
-    int16_t lane, guard, group;  // group -1: not a collective
+    int16_t lane, guard, group;  // not a collective: below 0
     uint16_t demand;             // index into demands; 0 = occupies nothing
 } EngineTask;
 

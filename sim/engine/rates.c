@@ -12,7 +12,7 @@ enum { CACHE_ROWS = 1024 };
 
 typedef struct CacheRow {
     uint64_t demand[2];  // the key
-    double rate[ENGINE_LANES];
+    double rate[ENGINE_RATED];
 } CacheRow;
 
 typedef struct DueCollective {
@@ -35,11 +35,11 @@ RateCache *rate_cache_new(Arena *arena) {
 }
 
 static void fill_row(const EngineProgram *program, const uint16_t *demand, CacheRow *row) {
-    const ShareDemand *active[ENGINE_LANES];
-    double rates[ENGINE_LANES];
-    int lanes[ENGINE_LANES];
+    const ShareDemand *active[ENGINE_RATED];
+    double rates[ENGINE_RATED];
+    int lanes[ENGINE_RATED];
     int count = 0;
-    for (int lane = 0; lane < ENGINE_LANES; lane++) {
+    for (int lane = 0; lane < ENGINE_RATED; lane++) {
         if (demand[lane]) {
             active[count] = &program->demands[demand[lane]];
             lanes[count++] = lane;

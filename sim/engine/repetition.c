@@ -252,6 +252,7 @@ static void add_totals(Simulation *simulation, const Totals *before, int64_t cou
     sum->compute_ps += (sum->compute_ps - old->compute_ps) * count;
     sum->optimizer_ps += (sum->optimizer_ps - old->optimizer_ps) * count;
     sum->overhead_ps += (sum->overhead_ps - old->overhead_ps) * count;
+    sum->bubble_ps += (sum->bubble_ps - old->bubble_ps) * count;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         sum->exposed_ps[axis] += (sum->exposed_ps[axis] - old->exposed_ps[axis]) * count;
     }

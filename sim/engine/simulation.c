@@ -78,9 +78,14 @@ static void end_task(Simulation *simulation, int32_t index, int lane) {
 }
 
 static void end_everywhere(Simulation *simulation, int32_t leader, int lane) {
-    const int32_t group = simulation->program.tasks[simulation->actors[leader].task[lane]].group;
-    if (group < 0 || simulation->classes.actors == 1) {
+    const Actor *actor = &simulation->actors[leader];
+    const int32_t group = simulation->program.tasks[actor->task[lane]].group;
+    if (group < 0 || simulation->classes.actors == 1 || meeting_joins(simulation, group)) {
         end_task(simulation, leader, lane);
+        if (group == ENGINE_SEND && simulation->meeting) {
+            meeting_send(simulation, leader, &simulation->program.step->tasks[actor->task[lane]],
+                         actor->start_ps[lane]);
+        }
         return;
     }
     const int32_t entry = group * simulation->classes.actors + leader;
@@ -177,6 +182,22 @@ static bool needs_met(const Instance *instance, int lane, Actor *actor) {
     return true;
 }
 
+// Are the other stages where the head needs them?
+static bool meets(Simulation *simulation, int32_t index, int lane, const Instance *head) {
+    Actor *actor = &simulation->actors[index];
+    const int32_t group = simulation->program.tasks[head->task].group;
+    if (group == ENGINE_RECEIVE) {
+        return meeting_receive(simulation, index, lane, &simulation->program.step->tasks[head->task],
+                               &actor->message_ps);
+    }
+    if (group < 0 || !meeting_joins(simulation, group)) {
+        return true;
+    }
+    const bool released = actor->released >> lane & 1;
+    actor->released &= ~(1u << lane);
+    return released || meeting_arrive(simulation, index, lane, group);
+}
+
 static void start_head(Simulation *simulation, int32_t index, int lane, const Instance *head) {
     Actor *actor = &simulation->actors[index];
     const int64_t slack_ps = simulation->now_ps - head->issue_ps;
@@ -186,7 +207,11 @@ static void start_head(Simulation *simulation, int32_t index, int lane, const In
         return;
     }
     actor->new_slack_ps = slack_ps < actor->new_slack_ps ? slack_ps : actor->new_slack_ps;
-    if (simulation->program.tasks[head->task].group < 0) {
+    const int32_t group = simulation->program.tasks[head->task].group;
+    if (simulation->meeting && !meets(simulation, index, lane, head)) {
+        actor_set_busy(actor, lane, LANE_ARRIVED);
+        actor->next_ps[lane] = INT64_MAX;
+    } else if (group < 0 || meeting_joins(simulation, group)) {
         start_alone(simulation, index, lane, head);
     } else {
         arrive(simulation, index, lane, head);
@@ -272,7 +297,7 @@ static void touch_hungry(Simulation *simulation) {
     simulation->pulled_lanes = 0;
 }
 
-static void settle(Simulation *simulation) {
+void simulation_settle(Simulation *simulation) {
     while (simulation->touched_count > 0 || simulation->pulled_lanes) {
         if (simulation->touched_count == 0) {
             touch_hungry(simulation);
@@ -309,7 +334,7 @@ static void end_due(Simulation *simulation, int32_t index) {
     actor_queue_update(&simulation->queue, index, actor, simulation->lanes);
 }
 
-static Status check_all_ended(const Simulation *simulation, Error *error) {
+Status simulation_check_ended(const Simulation *simulation, Error *error) {
     for (int32_t i = 0; i < simulation->classes.actors; i++) {
         const Actor *actor = &simulation->actors[i];
         for (int lane = 0; lane < simulation->program.lane_count; lane++) {
@@ -325,30 +350,44 @@ static Status check_all_ended(const Simulation *simulation, Error *error) {
     return STATUS_OK;
 }
 
-Status simulation_run(Simulation *simulation, Error *error) {
-    ActorQueue *queue = &simulation->queue;
-    const Actor *actors = simulation->actors;
+void simulation_begin(Simulation *simulation) {
     for (int32_t i = 0; i < simulation->classes.actors; i++) {
         touch(simulation, i);
     }
-    settle(simulation);
-    int64_t next_update = 0;
-    int32_t first = actor_queue_first(queue, actors, simulation->lanes);
-    while (queue->key[first] != INT64_MAX) {
-        simulation->now_ps = queue->key[first];
-        while (queue->key[first] == simulation->now_ps) {
-            end_due(simulation, first);
-            first = actor_queue_first(queue, actors, simulation->lanes);
-        }
-        if (simulation->classes.actors > 1 && simulation->events >= next_update) {
-            update_kept(simulation);
-            next_update = simulation->events + 8 * (int64_t)simulation->classes.actors;
-        }
-        settle(simulation);
-        if (!simulation->options.unroll) {
-            repetition_check(simulation);
-        }
-        first = actor_queue_first(queue, actors, simulation->lanes);
+    simulation_settle(simulation);
+}
+
+int64_t simulation_next_ps(Simulation *simulation) {
+    return simulation->queue.key[actor_queue_first(&simulation->queue, simulation->actors, simulation->lanes)];
+}
+
+void simulation_wake(Simulation *simulation, int32_t actor, int lane) {
+    actor_set_idle(&simulation->actors[actor], lane);
+    touch(simulation, actor);
+}
+
+void simulation_instant(Simulation *simulation, int64_t now_ps) {
+    ActorQueue *queue = &simulation->queue;
+    simulation->now_ps = now_ps;
+    int32_t first = actor_queue_first(queue, simulation->actors, simulation->lanes);
+    while (queue->key[first] == now_ps) {
+        end_due(simulation, first);
+        first = actor_queue_first(queue, simulation->actors, simulation->lanes);
     }
-    return check_all_ended(simulation, error);
+    if (simulation->classes.actors > 1 && simulation->events >= simulation->next_update) {
+        update_kept(simulation);
+        simulation->next_update = simulation->events + 8 * (int64_t)simulation->classes.actors;
+    }
+    simulation_settle(simulation);
+    if (!simulation->options.unroll) {
+        repetition_check(simulation);
+    }
+}
+
+Status simulation_run(Simulation *simulation, Error *error) {
+    simulation_begin(simulation);
+    for (int64_t next_ps; (next_ps = simulation_next_ps(simulation)) != INT64_MAX;) {
+        simulation_instant(simulation, next_ps);
+    }
+    return simulation_check_ended(simulation, error);
 }

@@ -37,6 +37,8 @@ typedef struct Actor {
     int64_t slack_ps[STEP_MAX_DEPTH];  // least time between issue and start since the depth's last boundary,
     int64_t new_slack_ps;              // and since the last boundary of any depth
     int64_t done;                      // tasks ended, skipped ones included
+    int64_t message_ps;                // when the message that was received last was on its way
+    uint32_t released;                 // lanes whose head waited for other stages and need not any more
     bool touched;                      // in the list of this instant
     bool changed;                      // runs something else than before this instant
 } Actor;
@@ -53,7 +55,7 @@ static inline void actor_set_busy(Actor *actor, int lane, LaneStatus status) {
 }
 
 typedef struct Attribution {
-    int64_t compute_ps, optimizer_ps, overhead_ps;
+    int64_t compute_ps, optimizer_ps, bubble_ps, overhead_ps;
     int64_t exposed_ps[AXIS_COUNT];
     int64_t idle_since_ps;  // compute lane
 } Attribution;
@@ -75,6 +77,7 @@ typedef struct ActorQueue {
     uint32_t stale;  // scanned: actors whose key is found anew when it is asked for
 } ActorQueue;
 
+typedef struct Meeting Meeting;
 typedef struct RateCache RateCache;
 typedef struct Repetition Repetition;
 
@@ -84,6 +87,7 @@ typedef struct Simulation {
     RankClasses classes;
     Walker walker;
     Arena *arena;
+    Meeting *meeting;  // with other stages; NULL = there are none
     Actor *actors;
     int32_t *arrived;  // members ready: (group * lanes + lane) * actors + leader
     ActorQueue queue;
@@ -99,6 +103,7 @@ typedef struct Simulation {
     Attribution attribution;
     TaskSum *sums;  // per task, on the observed actor
     int64_t events, instances;
+    int64_t next_update;  // of what is kept: the event that it comes after
     RateCache *rates;
     Repetition *repetition;
     SpanEntry *spans;
@@ -108,6 +113,21 @@ typedef struct Simulation {
 
 // ---- simulation.c
 Status simulation_run(Simulation *simulation, Error *error);
+
+// The same piece by piece, for several on one clock: what starts at 0, the next instant and going through it, then
+// what others let go on in it.
+void simulation_begin(Simulation *simulation);
+int64_t simulation_next_ps(Simulation *simulation);  // INT64_MAX: nothing to expect
+void simulation_instant(Simulation *simulation, int64_t now_ps);
+void simulation_wake(Simulation *simulation, int32_t actor, int lane);  // its head may start now
+void simulation_settle(Simulation *simulation);
+Status simulation_check_ended(const Simulation *simulation, Error *error);
+
+// ---- meeting.c: what stages wait for from each other
+bool meeting_joins(const Simulation *simulation, int32_t group);  // the group has ranks of other stages
+bool meeting_arrive(Simulation *simulation, int32_t actor, int lane, int32_t group);  // true: the last one
+void meeting_send(Simulation *simulation, int32_t actor, const Task *task, int64_t began_ps);
+bool meeting_receive(Simulation *simulation, int32_t actor, int lane, const Task *task, int64_t *began_ps);
 
 // ---- rates.c
 RateCache *rate_cache_new(Arena *arena);

@@ -75,4 +75,46 @@ static const char *check_cp(const Target *target, const ModelSpec *model, const 
                         seq, chunks, cp, multiples_around(seq, step, arena));
 }
 
-const AxisRule axis_rules[AXIS_COUNT] = {[AXIS_CP] = check_cp, [AXIS_TP] = check_tp};
+// Groups of micro-steps go through the chunks in turn, and all are of one size (schedules.py of torch's pipelining).
+static const char *check_groups(const TrainPlan *plan, Arena *arena) {
+    const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan->grad_accum;
+    const int rounds = micro_steps / pp;
+    if (rounds < 2 || micro_steps % rounds == 0) {
+        return NULL;
+    }
+    return arena_format(arena,
+                        "the %s schedule takes micro-steps in %d equal groups, and grad_accum=%d is no multiple of "
+                        "that: use grad_accum %s",
+                        pp_schedule_names[plan->pp_schedule], rounds, micro_steps,
+                        multiples_around(micro_steps, pp, arena));
+}
+
+static const char *check_pp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int pp = plan->mesh.size[AXIS_PP], chunks = plan_chunks(plan);
+    if (!(target->pp_schedules & PP_BIT(plan->pp_schedule))) {
+        return arena_format(arena, "%s has no pipelines with pp_schedule=%s: use pp_schedule %s", target->name,
+                            pp_schedule_names[plan->pp_schedule],
+                            target->pp_schedules & PP_BIT(PP_INTERLEAVED) ? "1f1b or interleaved" : "1f1b");
+    }
+    if (model->tied_embeddings) {
+        return arena_format(arena,
+                            "%s has one table for embedding and head, and pp=%d would put them on different stages: "
+                            "use pp=1",
+                            model->name, pp);
+    }
+    if (plan->pp_schedule == PP_INTERLEAVED && chunks < 2) {
+        return "the interleaved schedule needs several chunks of layers on each stage: use virtual_stages 2 or more";
+    }
+    if ((int64_t)pp * chunks > model->layers) {
+        return arena_format(arena,
+                            "pp=%d with %d chunks of layers each needs %lld layers, %s has %d: use pp %d or less", pp,
+                            chunks, (long long)pp * chunks, model->name, model->layers, model->layers / chunks);
+    }
+    if (plan->recompute == RECOMPUTE_FULL && plan->recompute_layers >= model->layers / pp) {
+        return arena_format(arena, "recompute_layers=%d does not fit the %d layers of a stage: use less, or 0 for all",
+                            plan->recompute_layers, model->layers / pp);
+    }
+    return plan->pp_schedule == PP_INTERLEAVED ? check_groups(plan, arena) : NULL;
+}
+
+const AxisRule axis_rules[AXIS_COUNT] = {[AXIS_PP] = check_pp, [AXIS_CP] = check_cp, [AXIS_TP] = check_tp};

@@ -31,6 +31,7 @@ typedef struct ExportFormat {
     bool never_reshards, bf16_master, reduce_dtype, tp_overlap;  // takes choices other than the usual one
     bool recompute_unit, recompute_layers, recompute_every;      // the same
     bool offload;                                                // the same
+    bool other_loss;                                             // the same
     // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
     const char *(*refuse)(const ConfigJob *job);
     // What the user's own code has to do, one line each; NULL = nothing.
@@ -85,12 +86,20 @@ static inline bool export_syncs_each(const ConfigJob *job) {
     return job->plan->grad_sync == GRAD_SYNC_EACH;
 }
 
+static inline bool export_fuses_loss(const ConfigJob *job) {
+    return job->plan->loss == LOSS_FUSED;
+}
+
 static inline bool export_offloads(const ConfigJob *job) {
     return job->plan->offload != OFFLOAD_NONE;
 }
 
 static inline const char *export_offloads_parameters(const ConfigJob *job) {
     return export_bool(job->plan->offload == OFFLOAD_PARAMETERS);
+}
+
+static inline bool export_offloads_inputs(const ConfigJob *job) {
+    return job->plan->offload == OFFLOAD_ACTIVATIONS;
 }
 
 static inline bool export_shards(const ConfigJob *job) {  // is there an FSDP group?

@@ -85,6 +85,12 @@ static const TargetField fields[] = {
     FIELD(runtime.relative_uncertainty),
     NEWER(bf16_weights),
     NEWER(cp_full_attention),
+    NEWER(serial_stages),
+    NEWER(runtime.scatters_by_all_reduce),
+    NEWER(tp_splits_head),
+    NEWER(tp_splits_embedding),
+    NEWER(tp_shards_itself),
+    NEWER(own_loss),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
@@ -93,8 +99,16 @@ static const TargetField fields[] = {
     WORDS(recompute_other_unit),
     WORDS(recompute_counts),
     WORDS(offloads),
+    WORDS(overlap_stages),
     WORDS(rank_order_note),
     WORDS(grad_syncs),
+    WORDS(pp_schedules),
+    WORDS(messages_in_turn),
+    WORDS(pp_keeps_gathered),
+    WORDS(compiles),
+    WORDS(losses),
+    WORDS(loss_chunks),
+    WORDS(loss_note),
     WORDS(grad_sync_note),
 };
 
@@ -177,11 +191,12 @@ Target target_of_version(const Framework *framework, const TargetVersion *versio
     return target;
 }
 
-// What was hashed when every row had dp and only tp and cp were asked for; then what is otherwise.
+// What was hashed when every row had dp and only tp and cp were asked for; then what is otherwise. A target that has
+// stages runs a plan without them as before.
 static void axes_hash(AxisMask axes, Hash *hash) {
     hash_int(hash, (axes & AXES_TP) != 0);
     hash_int(hash, (axes & AXES_CP) != 0);
-    const AxisMask otherwise = (axes ^ AXES_DP) & ~(AXES_TP | AXES_CP);
+    const AxisMask otherwise = (axes ^ AXES_DP) & ~(AXES_TP | AXES_CP | AXES_STAGE);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (otherwise & AXIS_BIT(axis)) {
             hash_int(hash, axis_rows[axis]->number);

@@ -37,6 +37,7 @@ typedef struct TargetSetting {
 #define AXES_DP (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD))
 #define AXES_CP AXIS_BIT(AXIS_CP)
 #define AXES_TP AXIS_BIT(AXIS_TP)
+#define AXES_PP AXIS_BIT(AXIS_PP)
 
 typedef struct TargetVersion TargetVersion;
 struct TargetVersion {
@@ -50,7 +51,7 @@ struct TargetVersion {
 // What else people call it, or what trains by it. Rows with the same sentence are told as one.
 typedef struct FrameworkSynonym {
     const char *word;      // NULL = the end
-    const char *sentence;  // "trl trains by it"; NULL = just another spelling
+    const char *sentence;  // "this or that trains by it"; NULL = just another spelling
 } FrameworkSynonym;
 
 // How its log tells the time of a step: an extended regular expression with the number as its second group, and its
@@ -68,6 +69,15 @@ typedef struct LogPattern {
 
 #define LOG_NUMBER "([0-9][0-9,]*\\.?[0-9]*([eE][-+]?[0-9]+)?)"
 
+// Published runs of it on one accelerator and how their predictions came out: medians of the errors (predicted /
+// measured - 1). tests/accuracy/runs holds them to the runs.
+typedef struct MeasuredChip {
+    const char *accelerator;  // as cluster profiles call it; NULL = the end
+    int runs;
+    int largest_world;
+    double error, bias;
+} MeasuredChip;
+
 typedef struct Framework {
     const char *name;                      // of the folder
     const TargetVersion *const *versions;  // the default one first; ends at NULL. None: it trains by another's
@@ -80,9 +90,12 @@ typedef struct Framework {
     const char *log_name;              // whose logs they are, in words
     // What it calls micro-batch and accumulation, or the batch that takes its place; NULL = nothing of its own.
     const char *micro_batch, *accumulation;
-    const char *sync_each;       // what makes it reduce gradients on every micro-step; NULL = nothing has to
-    bool accumulation_is_batch;  // the latter is the global batch
-    bool has_pipelines;          // its users would think of pipeline stages once a model spans nodes
+    const char *compile;           // what compiles its layers; NULL = nothing has to
+    const char *fuse_loss;         // what makes head and loss one kernel; NULL = nothing has to
+    const MeasuredChip *measured;  // NULL = no published run
+    const char *sync_each;         // what makes it reduce gradients on every micro-step; NULL = nothing has to
+    bool accumulation_is_batch;    // the latter is the global batch
+    bool has_pipelines;            // its users would think of pipeline stages once a model spans nodes
 } Framework;
 
 const Framework *const *framework_list(int *count);

@@ -8,6 +8,8 @@
 // The folders, in the order in which people are told of them; the first is the default.
 #define FRAMEWORKS(ROW)                                                                                                \
     ROW(accelerate)                                                                                                    \
+    ROW(trainer)                                                                                                       \
+    ROW(trl)                                                                                                           \
     ROW(ndtune)                                                                                                        \
     ROW(axolotl)                                                                                                       \
     ROW(torchtitan)                                                                                                    \

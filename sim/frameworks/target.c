@@ -173,7 +173,12 @@ Fp8Recipe target_default_fp8(const Target *target) {
 // At stage 0 (DDP) a single micro-step leaves nothing to choose.
 GradSync target_own_sync(const Target *target, const TrainPlan *plan) {
     const bool replicas = plan->grad_accum > 1 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1;
-    if (target->deferred_reduce || plan->zero == 1 || (plan->zero == 0 && !(target->replicas_each_step && replicas))) {
+    if (target_shards_itself(target, plan) && mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1 && plan->zero > 0) {
+        return GRAD_SYNC_SHARDS;
+    }
+    const bool at_end = target->pp_keeps_gathered && mesh_stages(&plan->mesh) > 1;
+    if (at_end || target->deferred_reduce || plan->zero == 1 ||
+        (plan->zero == 0 && !(target->replicas_each_step && replicas))) {
         return GRAD_SYNC_LAST;
     }
     return target->replicas_each_step ? GRAD_SYNC_EACH : GRAD_SYNC_SHARDS;
@@ -190,6 +195,36 @@ GradSync target_plain_sync(const TrainPlan *plan, GradSync sync) {
     return plan->zero == 0                                     ? GRAD_SYNC_LAST
            : mesh_group_size(&plan->mesh, AXES_REPLICATE) == 1 ? GRAD_SYNC_EACH
                                                                : GRAD_SYNC_SHARDS;
+}
+
+bool target_reduces_late(const Target *target, const TrainPlan *plan) {
+    return (plan->zero == 1 && target->late_reduce) ||
+           (plan->zero < 2 && target_reduce_overlap(target, plan) == REDUCE_OVERLAP_OFF);
+}
+
+LossForm target_own_loss(const Target *target) {
+    return target->own_loss == LOSS_TARGET ? LOSS_WHOLE : target->own_loss;
+}
+
+LossForm target_loss(const Target *target, const TrainPlan *plan) {
+    return plan->loss == LOSS_TARGET ? target_own_loss(target) : plan->loss;
+}
+
+// liger-kernel 0.8.5, ops/fused_linear_cross_entropy.py: a part of the logits is about as large as its input, its rows
+// a power of two.
+static int fused_chunks(const ModelSpec *model, const TrainPlan *plan) {
+    const int most = (model->vocab + model->hidden - 1) / model->hidden;
+    const int rows = plan->seq / plan->mesh.size[AXIS_CP];
+    int chunks = 1;
+    while (2 * chunks <= most && rows % (2 * chunks) == 0) {
+        chunks *= 2;
+    }
+    return chunks;
+}
+
+int target_loss_chunks(const Target *target, const ModelSpec *model, const TrainPlan *plan) {
+    const LossForm form = target_loss(target, plan);
+    return form == LOSS_CHUNKED ? target->loss_chunks : form == LOSS_FUSED ? fused_chunks(model, plan) : 1;
 }
 
 int target_vocab(const Target *target, const ModelSpec *model, int tp) {

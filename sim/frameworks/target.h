@@ -12,7 +12,7 @@
 
 // Tensor parallelism. SP: activations between blocks are split over tokens, all-gather in and reduce-scatter out. AR:
 // they are whole, one all-reduce out (and one back). HF: as AR, but each projection reduces its own input gradient, and
-// embedding, norms and head are whole on every rank (transformers 4.56 to 5.10; 4.54, 4.55 split the head and gather).
+// norms are whole on every rank, and so are embedding and head unless the row says otherwise (transformers).
 typedef enum { TP_SP, TP_AR, TP_HF } TpFlavour;
 
 // What recompute=full keeps of a layer. BLOCK: its input. CHILD: the input of each of norm, attention, norm, MLP.
@@ -52,10 +52,11 @@ typedef struct TargetRuntime {
     double collective_share;  // of a collective's time on top: ranks that come late, what the runner does around it
     double crowding_share;    // of a task's time on top per rank that waits for the same core of a CPU
     double memory_passes;     // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
-    double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
-    double bucket_parameters;     // that one collective of gradients or weights moves, at least; 0 = a unit's
+    double loss_bytes_per_logit;        // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
+    double bucket_parameters;           // that one collective of gradients or weights moves, at least; 0 = a unit's
     double bucket_parameters_per_rank;  // and at least so many for each rank of its group
     bool gathers_beside_forward;        // stage 1: updated weights of a layer arrive while the layers before it run
+    bool scatters_by_all_reduce;        // stages 1 and 2: buckets are reduced whole, and each rank takes its part
     double optimizer_bytes_per_parameter;
     // memory beyond live bytes
     double context_bytes;         // CUDA context and libraries
@@ -89,6 +90,8 @@ typedef struct Target {
     bool gradient_buffer;     // whole gradients have memory of their own from the start, accumulated or not
     int gradient_copies;      // whole gradients in the working dtype kept beside that buffer
     bool late_reduce;         // stage 1 reduces when backward has ended, not beside it
+    unsigned serial_stages;   // bit 1 << stage: where kernels wait for reductions unless a plan says otherwise
+    unsigned overlap_stages;  // the same: where it has a switch for that
     bool replicas_each_step;  // reduced on every micro-step over dp_replicate too; at stage 0 none are left for the end
     bool half_gradients;      // weight gradients have whole buffers in the compute dtype, added to the fp32 ones
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
@@ -98,9 +101,13 @@ typedef struct Target {
     bool root_kept;           // and kept until its gradient is copied out, not gathered again for backward
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
     bool tp_copies;           // TP_SP: a copy orders what was gathered or will be scattered along the sequence
-    bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
-    bool fused_softmax;       // eager attention's scale, mask and softmax are one kernel, where it takes the shape
-    bool fused_norms;   // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
+    bool tp_splits_head;      // TP_HF: the head is split over the vocabulary, and its logits are gathered for the loss
+    bool tp_splits_embedding;  // TP_HF: so is the embedding
+    bool tp_shards_itself;  // beside tp the model is sharded by its own library: reduced in fp32, freed after forward;
+                            // replicas wait for the last micro-step, shards do not; no cp
+    bool tp_regathers;      // TP_SP: gathered inputs are not kept, backward gathers them again
+    bool fused_softmax;     // eager attention's scale, mask and softmax are one kernel, where it takes the shape
+    bool fused_norms;       // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
     bool fuses_passes;  // with fused mode `fused`: a sum and the norm behind it, and the whole loss, are one pass each
     bool own_kernels;   // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
     bool master_fp32;   // fp32 master when precision is lower
@@ -115,15 +122,24 @@ typedef struct Target {
     AxisMask axes;                // that it has; on the others it runs only meshes of size 1
     bool shard_needs_fsdp;        // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
-    unsigned offloads;           // bit 1 << Offload: what it can keep in the host's memory
-    int grad_syncs;              // that can be had by a switch, beside its own: GRAD_SYNC_BIT(value)
+    unsigned pp_schedules;   // orders that its pipelines have: PP_BIT(value)
+    bool messages_in_turn;   // a stage waits for what it sends before it takes the next message, where it has one chunk
+    bool pp_keeps_gathered;  // with stages: parameters are gathered once, whatever reshard says, and gradients
+                             // reduced at the end
+    unsigned offloads;       // bit 1 << Offload: what it can keep in the host's memory
+    int grad_syncs;          // that can be had by a switch, beside its own: GRAD_SYNC_BIT(value)
     const char *grad_sync_note;  // what its own is, and why there is no other; NULL
+    int losses;                  // forms that can be had by a switch, beside its own: LOSS_BIT(value)
+    LossForm own_loss;           // TARGET: whole
+    const char *loss_note;       // what its own is, and why there is no other; NULL
+    int loss_chunks;             // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
     bool always_reshards;        // stage 3: its configuration cannot keep gathered parameters until backward
     int vocab_multiple;          // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
     bool vocab_uneven;           // splits a vocabulary that tp does not divide: the last rank has fewer rows
     bool seq_by_tp;              // the sequence is a multiple of 2 x cp x tp, whatever the mesh
     AttentionKernel default_attention;
     Fused default_fused;
+    bool compiles;                      // has a switch by which the layers are compiled
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
     int split_loss_fp32_copies;         // more of them where a loss written out runs on a vocabulary split over tp
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
@@ -154,13 +170,37 @@ bool target_recomputes(const Target *target, const TrainPlan *plan, int layer);
 int target_recomputed_layers(const Target *target, const TrainPlan *plan, int layers);
 
 #define GRAD_SYNC_BIT(value) (1 << (value))
+#define PP_BIT(value) (1u << (value))
+
+// Is the model sharded by its own library on this mesh, and not by what the target trains by?
+static inline bool target_shards_itself(const Target *target, const TrainPlan *plan) {
+    return target->tp_shards_itself && plan->mesh.size[AXIS_TP] > 1;
+}
 
 // When the target reduces gradients by itself, and when it does in this plan: never GRAD_SYNC_TARGET.
 GradSync target_own_sync(const Target *target, const TrainPlan *plan);
 GradSync target_grad_sync(const Target *target, const TrainPlan *plan);
 
+#define LOSS_BIT(value) (1 << (value))
+
+// The form of the loss in this plan: never LOSS_TARGET; and how many parts the tokens come to the head in.
+LossForm target_own_loss(const Target *target);
+LossForm target_loss(const Target *target, const TrainPlan *plan);
+int target_loss_chunks(const Target *target, const ModelSpec *model, const TrainPlan *plan);
+
 // The plainest word for it in this plan: without replicas SHARDS is EACH, without shards it is LAST.
 GradSync target_plain_sync(const TrainPlan *plan, GradSync sync);
+
+// Whether gradients are reduced beside backward in this plan: never REDUCE_OVERLAP_TARGET.
+static inline ReduceOverlap target_reduce_overlap(const Target *target, const TrainPlan *plan) {
+    const bool waits = target->serial_stages >> plan->zero & 1;
+    return plan->reduce_overlap != REDUCE_OVERLAP_TARGET ? plan->reduce_overlap
+           : waits                                       ? REDUCE_OVERLAP_OFF
+                                                         : REDUCE_OVERLAP_ON;
+}
+
+// Behind the last backward?
+bool target_reduces_late(const Target *target, const TrainPlan *plan);
 
 // Vocabulary entries as the target trains them: padded where it pads, so that tp divides them. Of an uneven split: tp
 // times the rows of the fullest rank.

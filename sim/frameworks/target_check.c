@@ -227,6 +227,12 @@ static const char *check_offload(const Check *check) {
             check->arena, "%s has no offload=%s: use offload %s", check->target->name, offload_names[offload],
             check->target->offloads >> OFFLOAD_PARAMETERS & 1 ? offload_names[OFFLOAD_PARAMETERS] : "none");
     }
+    if (offload == OFFLOAD_ACTIVATIONS && check->plan->recompute != RECOMPUTE_FULL) {
+        return arena_format(check->arena,
+                            "offload=activations moves the inputs of recomputed layers, recompute=%s has none: use "
+                            "recompute=full",
+                            recompute_names[check->plan->recompute]);
+    }
     if (offload == OFFLOAD_PARAMETERS && check->plan->zero != 3) {
         return arena_format(check->arena,
                             "offload=%s keeps shards of parameters on the host, zero=%d has none: use zero=3",
@@ -274,7 +280,28 @@ static const char *check_master(const Check *check) {
     return arena_format(check->arena, "%s has no bf16 master weights: use master weights fp32", check->target->name);
 }
 
+// Its tensor parallelism shards the model too, always the same way, and knows no context parallelism.
+static const char *check_own_sharding(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    const int cp = axis_size(check, AXIS_CP), tp = axis_size(check, AXIS_TP);
+    if (cp > 1) {
+        return arena_format(check->arena,
+                            "%s shards a model with tp=%d when it is loaded, without context parallelism: use cp=1, "
+                            "not %d, or tp=1",
+                            check->target->name, tp, cp);
+    }
+    return plan->zero == 3 && plan->reshard == RESHARD_NEVER
+               ? arena_format(check->arena,
+                              "%s shards a model with tp=%d when it is loaded, and frees gathered layers after "
+                              "forward: use reshard always, or tp=1",
+                              check->target->name, tp)
+               : NULL;
+}
+
 static const char *check_reshard(const Check *check) {
+    if (target_shards_itself(check->target, check->plan)) {
+        return check_own_sharding(check);
+    }
     if (!check->target->always_reshards || check->plan->zero != 3 || check->plan->reshard != RESHARD_NEVER) {
         return NULL;
     }
@@ -342,6 +369,41 @@ static const char *check_grad_sync(const Check *check) {
     return NULL;
 }
 
+static const char *check_reduce_overlap(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    const Target *target = check->target;
+    const bool own =
+        target_reduce_overlap(target, plan) == target_reduce_overlap(target, &(TrainPlan){.zero = plan->zero});
+    if (!plan_field_matters(plan, PLAN_REDUCE_OVERLAP) || own || target->overlap_stages >> plan->zero & 1) {
+        return NULL;
+    }
+    return arena_format(check->arena, "%s has no reduce_overlap=%s at sharding stage %d: use reduce_overlap target",
+                        target->name, reduce_overlap_names[plan->reduce_overlap], plan->zero);
+}
+
+static const char *check_loss(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    const Target *target = check->target;
+    const LossForm form = target_loss(target, plan);
+    if (form != target_own_loss(target) && !(target->losses & LOSS_BIT(form))) {
+        return arena_format(check->arena, "%s has no loss=%s: %s; use loss target", target->name, loss_form_names[form],
+                            target->loss_note ? target->loss_note : "its own is all there is");
+    }
+    if (form == LOSS_FUSED && axis_size(check, AXIS_TP) > 1) {
+        return arena_format(check->arena,
+                            "loss=fused reads the whole head, which tp=%d splits: use tp=1 or another loss",
+                            axis_size(check, AXIS_TP));
+    }
+    const int64_t tokens = plan_local_tokens(plan);
+    if (form == LOSS_CHUNKED && tokens % target->loss_chunks != 0) {
+        return arena_format(check->arena,
+                            "loss=chunked cuts the %lld tokens of a rank and micro-step into %d equal parts: use a "
+                            "sequence that is a multiple of %d x cp, or loss whole",
+                            (long long)tokens, target->loss_chunks, target->loss_chunks);
+    }
+    return NULL;
+}
+
 static const char *check_token_count(const Check *check) {
     const int64_t tokens =
         (int64_t)check->plan->micro_batch * check->plan->seq / mesh_group_size(&check->plan->mesh, AXES_SEQUENCE);
@@ -363,7 +425,8 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
         check_master,          check_attention, check_cuts,         check_sequence,
         check_local_tokens,    check_rotation,  check_token_count,  check_structure,
         check_framework,       check_order,     check_reduce_dtype, check_recompute_unit,
-        check_recompute_count, check_grad_sync, check_offload};
+        check_recompute_count, check_grad_sync, check_offload,      check_reduce_overlap,
+        check_loss};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

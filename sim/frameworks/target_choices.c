@@ -30,8 +30,14 @@ static int usual_master(const Target *target, const TrainPlan *plan) {
     return target->bf16_weights && plan->precision == DTYPE_BF16;
 }
 
+static int usual_chunks(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan->pp_schedule == PP_INTERLEAVED ? 2 : 1;
+}
+
 static bool offers_reshard(const Target *target, const TrainPlan *plan, int value) {
-    return value == RESHARD_ALWAYS || (plan->zero == 3 && !target->always_reshards);
+    const bool decided = target->always_reshards || target_shards_itself(target, plan);
+    return value == RESHARD_ALWAYS || (plan->zero == 3 && !decided);
 }
 
 static bool offers_recompute(const Target *target, const TrainPlan *plan, int value) {
@@ -42,6 +48,11 @@ static bool offers_recompute(const Target *target, const TrainPlan *plan, int va
 static bool offers_rotate(const Target *target, const TrainPlan *plan, int value) {
     const bool several = plan->mesh.size[AXIS_CP] > 1;
     return value == CP_ROTATE_RING ? target->cp_ring || !several : target->cp_allgather && several;
+}
+
+static bool offers_fused(const Target *target, const TrainPlan *plan, int value) {
+    (void)plan;
+    return value == (int)target->default_fused || (value == FUSED_COMPILED && target->compiles);
 }
 
 // More often than needed is slower and saves nothing: whole gradients are there anyway at stage 0, and where replicas
@@ -57,9 +68,55 @@ static bool offers_sync(const Target *target, const TrainPlan *plan, int value) 
            !(value == GRAD_SYNC_EACH && may_wait);
 }
 
+// Where the target overlaps by itself, waiting saves no more than a bucket.
+static bool offers_overlap(const Target *target, const TrainPlan *plan, int value) {
+    return value == REDUCE_OVERLAP_TARGET ||
+           (value == REDUCE_OVERLAP_ON && plan_field_matters(plan, PLAN_REDUCE_OVERLAP) &&
+            target_searches(target, plan->zero, PLAN_REDUCE_OVERLAP));
+}
+
+static bool has_syncs(const Target *target) {
+    return target->grad_syncs != 0;
+}
+
+static bool has_overlap(const Target *target) {
+    return target->overlap_stages != 0;
+}
+
+static bool has_compiler(const Target *target) {
+    return target->compiles;
+}
+
+static bool has_losses(const Target *target) {
+    return target->losses != 0;
+}
+
+static bool offers_loss(const Target *target, const TrainPlan *plan, int value) {
+    const bool split = plan->mesh.size[AXIS_TP] > 1;
+    return value == LOSS_TARGET || ((target->losses & LOSS_BIT(value)) && value != (int)target_own_loss(target) &&
+                                    !(value == LOSS_FUSED && split));
+}
+
+// The value that is told of fields whose first value stands for the target's own.
+static int told_sync(const Target *target, const TrainPlan *plan) {
+    const bool matters = plan_field_matters(plan, PLAN_GRAD_SYNC);
+    return (int)(matters ? target_plain_sync(plan, target_grad_sync(target, plan)) : GRAD_SYNC_LAST);
+}
+
+static int told_overlap(const Target *target, const TrainPlan *plan) {
+    const bool matters = plan_field_matters(plan, PLAN_REDUCE_OVERLAP);
+    return matters ? (int)target_reduce_overlap(target, plan) : plan_told(plan, PLAN_REDUCE_OVERLAP);
+}
+
+static int told_loss(const Target *target, const TrainPlan *plan) {
+    return (int)target_loss(target, plan);
+}
+
 typedef struct TargetChoice {
     int (*usual)(const Target *target, const TrainPlan *plan);
     bool (*offers)(const Target *target, const TrainPlan *plan, int value);
+    bool (*has)(const Target *target);  // values beside its own; NULL = it does
+    int (*told)(const Target *target, const TrainPlan *plan);
 } TargetChoice;
 
 static const TargetChoice choices[PLAN_FIELD_COUNT] = {
@@ -68,10 +125,13 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_RECOMPUTE] = {.offers = offers_recompute},
     [PLAN_CP_ROTATE] = {usual_rotate, offers_rotate},
     [PLAN_ATTENTION] = {.usual = usual_attention},
-    [PLAN_FUSED] = {.usual = usual_fused},
+    [PLAN_FUSED] = {usual_fused, offers_fused, has_compiler},
     [PLAN_MASTER_WEIGHTS] = {.usual = usual_master},
     [PLAN_FP8_RECIPE] = {.usual = usual_fp8},
-    [PLAN_GRAD_SYNC] = {.offers = offers_sync},
+    [PLAN_VIRTUAL_STAGES] = {.usual = usual_chunks},
+    [PLAN_GRAD_SYNC] = {.offers = offers_sync, .has = has_syncs, .told = told_sync},
+    [PLAN_REDUCE_OVERLAP] = {.offers = offers_overlap, .has = has_overlap, .told = told_overlap},
+    [PLAN_LOSS] = {.offers = offers_loss, .has = has_losses, .told = told_loss},
 };
 
 int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id) {
@@ -95,20 +155,29 @@ bool target_fits(const Target *target, PlanFieldId id) {
 }
 
 int target_told(const Target *target, const TrainPlan *plan, PlanFieldId id) {
-    if (id != PLAN_GRAD_SYNC) {
-        return plan_told(plan, id);
-    }
-    const bool matters = plan_field_matters(plan, id);
-    return (int)(matters ? target_plain_sync(plan, target_grad_sync(target, plan)) : GRAD_SYNC_LAST);
+    return choices[id].told ? choices[id].told(target, plan) : plan_told(plan, id);
 }
 
 void target_canonical(const Target *target, TrainPlan *plan) {
     const GradSync own = target_plain_sync(plan, target_own_sync(target, plan));
     const GradSync plain = target_plain_sync(plan, plan->grad_sync);
     plan->grad_sync = plain == own ? GRAD_SYNC_TARGET : plain;
+    const ReduceOverlap overlap = plan->reduce_overlap;
+    plan->reduce_overlap = REDUCE_OVERLAP_TARGET;
+    plan->reduce_overlap = overlap == target_reduce_overlap(target, plan) ? REDUCE_OVERLAP_TARGET : overlap;
+    plan->loss = plan->loss == target_own_loss(target) ? LOSS_TARGET : plan->loss;
     plan_canonical(plan);
 }
 
 bool target_has_choice(const Target *target, PlanFieldId id) {
-    return id != PLAN_GRAD_SYNC || target->grad_syncs != 0;
+    return !choices[id].has || choices[id].has(target);
+}
+
+int target_outdoing(const Target *target, const TrainPlan *plan, PlanFieldId id) {
+    return id == PLAN_FUSED && offers_fused(target, plan, FUSED_COMPILED) ? FUSED_COMPILED : PLAN_ANY;
+}
+
+bool target_searches(const Target *target, int zero, PlanFieldId id) {
+    return id == PLAN_REDUCE_OVERLAP ? (target->serial_stages & target->overlap_stages) >> zero & 1
+                                     : target_has_choice(target, id);
 }

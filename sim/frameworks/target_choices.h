@@ -17,6 +17,13 @@ void target_canonical(const Target *target, TrainPlan *plan);
 // Are there values beside the target's own to choose from, on any plan?
 bool target_has_choice(const Target *target, PlanFieldId id);
 
+// The value that is no slower and needs no more memory than the others which the target offers, whatever else the plan
+// says; PLAN_ANY where there is none.
+int target_outdoing(const Target *target, const TrainPlan *plan, PlanFieldId id);
+
+// Does a search at that stage try another one than its own?
+bool target_searches(const Target *target, int zero, PlanFieldId id);
+
 // Do targets differ in it?
 bool target_decides(PlanFieldId id);
 

@@ -11,8 +11,8 @@
 #include "sim/step/step.h"
 
 typedef struct MemoryPlan {
-    int64_t *offset_bytes;      // of each buffer (slot 0) in the arena; slots follow at slot_bytes
-    int64_t arena_bytes;        // what the executor maps: planned_peak_bytes
+    int64_t *offset_bytes;  // of each buffer (slot 0) in the arena; slots follow at slot_bytes
+    int64_t arena_bytes;    // what the executor maps: planned_peak_bytes
     int64_t persistent_bytes;
 } MemoryPlan;
 
@@ -22,14 +22,17 @@ typedef struct MemoryPlan {
 Status memory_plan(const StepProgram *program, Arena *arena, MemoryPlan *plan, Error *error);
 
 typedef struct MemoryBreakdown {
-    double parameters, gradients, optimizer, activations, logits;       // alive at the peak
-    double gathered_parameters, communication, runtime;               // likewise
-    double peak_bytes;         // sum of the terms
-    double reserved_bytes;     // peak + allocator slack + context + communicator buffers
-    const char *peak_phase;    // "forward" "loss" "backward" "optimizer"
-    const char *top_name;      // largest buffer at the peak, for reasons ("logits 3.9 GiB")
+    double parameters, gradients, optimizer, activations, logits;  // alive at the peak
+    double gathered_parameters, communication, runtime;            // likewise
+    double peak_bytes;                                             // sum of the terms
+    double reserved_bytes;   // peak + allocator slack + context + communicator buffers
+    const char *peak_phase;  // "forward" "loss" "backward" "optimizer"
+    const char *top_name;    // largest buffer at the peak, for reasons ("logits 3.9 GiB")
     double top_bytes;
-    double host_bytes;         // of a rank, in the host's memory
+    double host_bytes;       // of a rank, in the host's memory
+    int stage;               // of the pipeline that all this is of: the one that reserves most
+    int stages;              // 0 where there are no others
+    const double *by_stage;  // what each of them reserves
 } MemoryBreakdown;
 
 // Frameworks allocate at first use and free after last use: live bytes by issue order, per phase, plus the target's

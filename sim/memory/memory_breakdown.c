@@ -225,11 +225,16 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
 
 Status memory_breakdown_stages(const StepPrograms *programs, LiveTraces *traces, Arena *arena,
                                MemoryBreakdown *breakdown, Error *error) {
+    double *by_stage = ARENA_ARRAY(arena, double, programs->count);
     for (int stage = 0; stage < programs->count; stage++) {
         MemoryBreakdown here;
         TRY(memory_breakdown_among(&programs->of[stage], traces, arena, &here, error));
+        here.stage = stage;
+        by_stage[stage] = here.reserved_bytes;
         *breakdown = stage == 0 || here.reserved_bytes > breakdown->reserved_bytes ? here : *breakdown;
     }
+    breakdown->stages = programs->count > 1 ? programs->count : 0;
+    breakdown->by_stage = by_stage;
     return STATUS_OK;
 }
 

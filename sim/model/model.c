@@ -18,6 +18,14 @@ static Status load_path(const char *path, Arena *arena, ModelSpec *model, Error 
     return model_config_load(folder ? arena_format(arena, "%s/config.json", path) : path, arena, model, error);
 }
 
+bool model_is_known(const char *name_or_path) {
+    Arena arena = {0};
+    ModelSpec model;
+    const bool known = text_is_path(name_or_path) || model_find(name_or_path, &arena, &model, NULL) == STATUS_OK;
+    arena_free(&arena);
+    return known;
+}
+
 Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Error *error) {
     if (text_is_path(name_or_path)) {
         return load_path(name_or_path, arena, model, error);

@@ -98,6 +98,9 @@ const ModelPreset *model_presets(int *count);
 
 // A preset by its name, alias or name on the Hugging Face hub (model_names.h), or a file in the form of its config.json
 // (the types of model_config.c), or the folder of one. USAGE with a suggestion otherwise.
+// Would model_find know the name, or is it a path?
+bool model_is_known(const char *name_or_path);
+
 Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Error *error);
 
 // Checks ranges, divisibility and choices that exclude each other; USAGE names the field and the value.

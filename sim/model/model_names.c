@@ -41,10 +41,24 @@ static void plain_name(const char *name, size_t length, char out[NAME_BYTES]) {
     }
 }
 
+// The name with nothing between its letters, digits and points: "llama3.1-8b" and "Llama 3.1 8B" are one.
+static bool same_squeezed(const char *a, const char *b) {
+    while (*a || *b) {
+        a += strspn(a, "-_ :");
+        b += strspn(b, "-_ :");
+        if (*a != *b) {
+            return false;
+        }
+        a += *a != '\0';
+        b += *b != '\0';
+    }
+    return true;
+}
+
 bool model_is_called(const ModelPreset *preset, const char *name) {
     char asked[NAME_BYTES], known[NAME_BYTES];
     plain_name(name, strlen(name), asked);
-    if (strcmp(asked, preset->spec.name) == 0) {
+    if (same_squeezed(asked, preset->spec.name) || (preset->alias && same_squeezed(asked, preset->alias))) {
         return true;
     }
     const char *config = preset->spec.source ? strstr(preset->spec.source, " config.json") : NULL;
@@ -56,7 +70,7 @@ bool model_is_called(const ModelPreset *preset, const char *name) {
         hub--;
     }
     plain_name(hub, (size_t)(config - hub), known);
-    return strcmp(asked, known) == 0;
+    return same_squeezed(asked, known);
 }
 
 static void list_add(char list[ERROR_HINT_BYTES], const char *word) {
@@ -73,6 +87,59 @@ static bool has_experts(const char *name) {
         any |= text_contains(name, words[i]);
     }
     return any && !text_contains(name, "distill");  // those are dense
+}
+
+// What no model of the step is made for, by the words that its names have.
+static const TextSynonym refused[] = {
+    {"gemma-2", "Gemma 2 and 3 (soft-capped scores, sliding windows by turns) are not predicted yet"},
+    {"gemma-3", "Gemma 2 and 3 (soft-capped scores, sliding windows by turns) are not predicted yet"},
+    {"gemma2", "Gemma 2 and 3 (soft-capped scores, sliding windows by turns) are not predicted yet"},
+    {"gemma3", "Gemma 2 and 3 (soft-capped scores, sliding windows by turns) are not predicted yet"},
+    {"falcon", "Falcon (attention beside the MLP) is not predicted yet"},
+    {"mamba", "state-space models are not predicted yet"},
+    {"rwkv", "recurrent models are not predicted yet"},
+    {"jamba", "state-space models are not predicted yet"},
+    {"t5", "models with an encoder are not predicted yet"},
+    {"bert", "models with an encoder are not predicted yet"},
+    {"roberta", "models with an encoder are not predicted yet"},
+    {"distilbert", "models with an encoder are not predicted yet"},
+    {"whisper", "models with an encoder are not predicted yet"},
+    {"llava", "models that see are not predicted yet; their language model is"},
+    {"-vl", "models that see are not predicted yet; their language model is"},
+};
+
+// At the beginning of a word of the name: "flan-t5" is a T5, "gpt5" is none.
+static bool has_word(const char *name, const char *word) {
+    for (const char *at = name; *at; at++) {
+        const bool begins = at == name || !isalnum((unsigned char)at[-1]) || word[0] == '-';
+        if (begins && strncasecmp(at, word, strlen(word)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The sentence for a name; NULL.
+static const char *refusal_of(const char *name) {
+    if (has_experts(name)) {
+        return "models with experts (MoE) are not predicted yet";
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        if (has_word(name, refused[i].word)) {
+            return refused[i].answer;
+        }
+    }
+    return NULL;
+}
+
+// "gpt3": every preset whose name goes on from there.
+static void of_family(const char *plain, const ModelPreset *presets, int count, char list[ERROR_HINT_BYTES]) {
+    list[0] = '\0';
+    for (int i = 0; i < count && strlen(plain) > 2; i++) {
+        if (strncmp(presets[i].spec.name, plain, strlen(plain)) == 0) {
+            list_add(list, presets[i].spec.name);
+        }
+    }
 }
 
 // "14b": every preset of that size.
@@ -122,18 +189,23 @@ Status model_unknown(const char *name, Error *error) {
             others--;
         }
     }
+    if (refusal_of(name)) {
+        error_set(error, STATUS_USAGE, "\"%.64s\": %s", name, refusal_of(name));
+        return error_hint(error, "ndtune models lists what is; a dense decoder's config.json is as good as a preset");
+    }
     const Status status = error_set(error, STATUS_USAGE,
                                     "unknown model \"%.64s\"; known: %s and %d more (ndtune models lists them), or the "
                                     "path of a config.json",
                                     name, list, others);
-    if (has_experts(name)) {
-        return error_hint(error, "models with experts (MoE) are not predicted yet");
-    }
     of_size(name, presets, count, alike);
     if (alike[0]) {
         return error_hint(error, "did you mean %s?", alike);
     }
     plain_name(name, strlen(name), plain);
+    of_family(plain, presets, count, alike);
+    if (alike[0]) {
+        return error_hint(error, "did you mean %s?", alike);
+    }
     const char *nearest = nearest_model(plain, names, named);
     if (nearest) {
         return error_hint(error, "did you mean %s?", nearest);

@@ -32,6 +32,12 @@ int plan_shard_count(const TrainPlan *plan) {
     return mesh_group_size(&plan->mesh, AXES_SHARD_GROUP);
 }
 
+int plan_chunks(const TrainPlan *plan) {
+    static const int fixed[PP_SCHEDULE_COUNT] = {[PP_1F1B] = 1, [PP_GPIPE] = 1, [PP_ZBV] = 2, [PP_DUALPIPEV] = 2};
+    const int chunks = fixed[plan->pp_schedule] > 0 ? fixed[plan->pp_schedule] : plan->virtual_stages;
+    return mesh_stages(&plan->mesh) > 1 ? chunks : 1;
+}
+
 const char *plan_recompute_text(const TrainPlan *plan, char out[PLAN_RECOMPUTE_BYTES]) {
     if (!plan_keeps_layers(plan)) {
         snprintf(out, PLAN_RECOMPUTE_BYTES, "%s", recompute_names[plan->recompute]);

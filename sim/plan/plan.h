@@ -51,20 +51,35 @@ typedef enum {
 } RecomputeUnit;
 
 // What lives in the host's memory: optimizer state and masters, updated there; or all that is sharded, gathered from
-// there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer).
-typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_COUNT } Offload;
+// there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer); or the inputs of recomputed layers until
+// backward.
+typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTIVATIONS, OFFLOAD_COUNT } Offload;
+
+// In which order the stages of a pipeline work off the micro-steps; the orders are in sim/step/schedules.
+typedef enum { PP_1F1B, PP_GPIPE, PP_INTERLEAVED, PP_ZERO_BUBBLE, PP_ZBV, PP_DUALPIPEV, PP_SCHEDULE_COUNT } PpSchedule;
+
+// Whether gradients are reduced beside backward, or kernels wait for them: at stage 2 for each reduction, at stages 0
+// and 1 for all of them when backward has ended. TARGET: as the target does it by itself.
+typedef enum { REDUCE_OVERLAP_TARGET, REDUCE_OVERLAP_OFF, REDUCE_OVERLAP_ON, REDUCE_OVERLAP_COUNT } ReduceOverlap;
+// How the head and the loss meet. WHOLE: the logits of all tokens, then the loss. CHUNKED: a part of the tokens at a
+// time, head, loss and both gradients, so that no other part's logits live. FUSED: the same by one kernel that keeps no
+// fp32 copy (Hsu et al. 2024, Liger). TARGET: as the target does it by itself (target_loss).
+typedef enum { LOSS_TARGET, LOSS_WHOLE, LOSS_CHUNKED, LOSS_FUSED, LOSS_FORM_COUNT } LossForm;
 
 // Their words, by value; they stand in the table of the fields (plan_fields.c).
-extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];      // "auto" "fp32" "bf16"
-extern const char *const reshard_names[RESHARD_COUNT];                // "always" "never"
-extern const char *const recompute_names[RECOMPUTE_COUNT];            // "none" "full" "selective"
-extern const char *const cp_rotate_names[CP_ROTATE_COUNT];            // "ring" "allgather"
-extern const char *const attention_names[ATTENTION_COUNT];            // "flash" "flash3" "cudnn" "triton" "eager"
-extern const char *const fused_names[FUSED_COUNT];                    // "fused" "eager" "compiled"
-extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];          // "tensorwise" "rowwise" "delayed"
-extern const char *const offload_names[OFFLOAD_COUNT];                // "none" "optimizer" "parameters,optimizer"
+extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];  // "auto" "fp32" "bf16"
+extern const char *const reshard_names[RESHARD_COUNT];            // "always" "never"
+extern const char *const recompute_names[RECOMPUTE_COUNT];        // "none" "full" "selective"
+extern const char *const cp_rotate_names[CP_ROTATE_COUNT];        // "ring" "allgather"
+extern const char *const attention_names[ATTENTION_COUNT];        // "flash" "flash3" "cudnn" "triton" "eager"
+extern const char *const fused_names[FUSED_COUNT];                // "fused" "eager" "compiled"
+extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed"
+extern const char *const offload_names[OFFLOAD_COUNT];  // "none" "optimizer" "parameters,optimizer" "activations"
 extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];  // "auto" "layer" "children"
+extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];        // "1f1b" "gpipe" "interleaved" ...
 extern const char *const grad_sync_names[GRAD_SYNC_COUNT];            // "target" "each" "shards" "last"
+extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];  // "target" "off" "on"
+extern const char *const loss_form_names[LOSS_FORM_COUNT];            // "target" "whole" "chunked" "fused"
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -87,6 +102,10 @@ typedef struct TrainPlan {
     Offload offload;               // stages 1 to 3; parameters: stage 3
     int recompute_every;           // of recompute=full: every n-th layer, the others are kept; 0 = each
     GradSync grad_sync;            // accumulation over several data ranks only
+    PpSchedule pp_schedule;        // pp > 1 only
+    int virtual_stages;            // chunks of layers on each stage, where the schedule leaves them open
+    ReduceOverlap reduce_overlap;  // several data ranks only
+    LossForm loss;
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -111,6 +130,10 @@ typedef enum {
     PLAN_RECOMPUTE_EVERY,
     PLAN_GRAD_SYNC,
     PLAN_OFFLOAD,
+    PLAN_PP_SCHEDULE,
+    PLAN_VIRTUAL_STAGES,
+    PLAN_REDUCE_OVERLAP,
+    PLAN_LOSS,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
@@ -129,9 +152,17 @@ int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
 int plan_local_tokens(const TrainPlan *plan);  // tokens of one rank and micro-step: micro_batch * seq / sequence axes
 int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard group
 
+// Chunks of layers that each stage of the pipeline holds: 1 without one.
+int plan_chunks(const TrainPlan *plan);
+
 // Does recompute=full leave some layers as they are?
 static inline bool plan_keeps_layers(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL && (plan->recompute_layers > 0 || plan->recompute_every > 1);
+}
+
+// Are the optimizer's states on the host?
+static inline bool plan_offloads_states(const TrainPlan *plan) {
+    return plan->offload == OFFLOAD_OPTIMIZER || plan->offload == OFFLOAD_PARAMETERS;
 }
 
 // "full", "selective"; where some layers are kept "24 layers", "1 in 3 layers".

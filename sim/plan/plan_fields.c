@@ -30,8 +30,17 @@ const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT] = {
     [RECOMPUTE_UNIT_TARGET] = "auto", [RECOMPUTE_UNIT_LAYER] = "layer", [RECOMPUTE_UNIT_CHILDREN] = "children"};
 const char *const grad_sync_names[GRAD_SYNC_COUNT] = {
     [GRAD_SYNC_TARGET] = "target", [GRAD_SYNC_EACH] = "each", [GRAD_SYNC_SHARDS] = "shards", [GRAD_SYNC_LAST] = "last"};
-const char *const offload_names[OFFLOAD_COUNT] = {
-    [OFFLOAD_NONE] = "none", [OFFLOAD_OPTIMIZER] = "optimizer", [OFFLOAD_PARAMETERS] = "parameters,optimizer"};
+const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT] = {
+    [REDUCE_OVERLAP_TARGET] = "target", [REDUCE_OVERLAP_OFF] = "off", [REDUCE_OVERLAP_ON] = "on"};
+const char *const offload_names[OFFLOAD_COUNT] = {[OFFLOAD_NONE] = "none",
+                                                  [OFFLOAD_OPTIMIZER] = "optimizer",
+                                                  [OFFLOAD_PARAMETERS] = "parameters,optimizer",
+                                                  [OFFLOAD_ACTIVATIONS] = "activations"};
+const char *const pp_schedule_names[PP_SCHEDULE_COUNT] = {
+    [PP_1F1B] = "1f1b", [PP_GPIPE] = "gpipe",        [PP_INTERLEAVED] = "interleaved", [PP_ZERO_BUBBLE] = "zero-bubble",
+    [PP_ZBV] = "zbv",   [PP_DUALPIPEV] = "dualpipev"};
+const char *const loss_form_names[LOSS_FORM_COUNT] = {
+    [LOSS_TARGET] = "target", [LOSS_WHOLE] = "whole", [LOSS_CHUNKED] = "chunked", [LOSS_FUSED] = "fused"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -45,8 +54,12 @@ static bool is_sharded(const TrainPlan *plan) {
     return plan->zero != 0;
 }
 
+static bool has_data_ranks(const TrainPlan *plan) {
+    return mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1;
+}
+
 static bool accumulates_on_several(const TrainPlan *plan) {
-    return plan->grad_accum > 1 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1;
+    return plan->grad_accum > 1 && has_data_ranks(plan);
 }
 
 static bool shards_parameters(const TrainPlan *plan) {
@@ -75,6 +88,14 @@ static bool recomputes_first_layers(const TrainPlan *plan) {
 
 static bool recomputes_every_nth(const TrainPlan *plan) {
     return recomputes_layers(plan) && plan->recompute_every > 1;
+}
+
+static bool has_stages(const TrainPlan *plan) {
+    return mesh_stages(&plan->mesh) > 1;
+}
+
+static bool has_virtual_stages(const TrainPlan *plan) {
+    return has_stages(plan) && (plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE);
 }
 
 static bool is_below_fp32(const TrainPlan *plan) {
@@ -138,9 +159,13 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                    "auto: the target's own; run, validate, tune, preflight: flash",
                                    "kernel of the attention", EXECUTED},
                         .column = "attention"},
-    [PLAN_FUSED] = {"fused", .label = "kernels", AT(fused), WORDS(fused_names), PRINTED, OLD,
-                    .option = {"fused", "auto|eager|fused|compiled", NULL, "auto: the target's own",
-                               "how norms, rotary positions, activation and loss run", EXECUTED},
+    [PLAN_FUSED] = {"fused", .label = "kernels", AT(fused), WORDS(fused_names), PRINTED, OLD, .scope = PLAN_OF_SHAPE,
+                    .searched = true,
+                    .option = {"fused", "auto|eager|fused|compiled", NULL,
+                               "auto; predict, run, preflight: the target's own",
+                               "how norms, rotary positions, activation and loss run; auto tries what the target has "
+                               "a switch for",
+                               EXECUTED},
                     .column = "fused"},
     [PLAN_TP_OVERLAP] = {"tp_overlap", .label = "tp overlap", FLAG(tp_overlap), WORDS(tp_overlap_names),
                          .json_bool = true, .matters = splits_layers, OLD,
@@ -191,9 +216,35 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                    RUNS},
                         .column = "grad_sync"},
     [PLAN_OFFLOAD] = {"offload", .label = "offload", AT(offload), WORDS(offload_names), .matters = is_sharded,
-                      .option = {"offload", "none|optimizer|parameters,optimizer", NULL, "none",
-                                 "what lives in the host's memory and is updated there; tried by itself only to say "
-                                 "what would fit"}},
+                      .option = {"offload", "none|optimizer|parameters,optimizer|activations", NULL, "none",
+                                 "what lives in the host's memory: states, updated there, or inputs of recomputed "
+                                 "layers; tried by itself only to say what would fit"}},
+    [PLAN_PP_SCHEDULE] = {"pp_schedule", .label = "pipeline schedule", AT(pp_schedule), WORDS(pp_schedule_names),
+                          .matters = has_stages, .printed = PLAN_PRINTED_WHERE_IT_MATTERS, .scope = PLAN_OF_SHAPE,
+                          .option = {"pp-schedule", "auto|gpipe|1f1b|interleaved|zero-bubble|zbv|dualpipev", NULL,
+                                     "auto: the target's own",
+                                     "order in which the stages of a pipeline (pp) work off the micro-steps", RUNS},
+                          .column = "pp_schedule"},
+    [PLAN_VIRTUAL_STAGES] = {"virtual_stages", .label = "virtual stages", AT(virtual_stages), COUNT(63),
+                             .matters = has_virtual_stages, .scope = PLAN_OF_SHAPE,
+                             .option = {"virtual-stages", "auto|N", "chunks", "auto: interleaved 2, zero-bubble 1",
+                                        "chunks of layers that each stage of a pipeline holds", RUNS},
+                             .column = "virtual_stages", .column_is_number = true},
+    [PLAN_REDUCE_OVERLAP] = {"reduce_overlap", .label = "reduction beside backward", AT(reduce_overlap),
+                             WORDS(reduce_overlap_names), .matters = has_data_ranks, .scope = PLAN_OF_SHAPE,
+                             .searched = true,
+                             .option = {"reduce-overlap", "auto|target|off|on", NULL,
+                                        "auto; predict, run, preflight: the target's own",
+                                        "gradients are reduced beside backward (on), or kernels wait for them (off); "
+                                        "auto tries what the target has, target is its own",
+                                        RUNS}},
+    [PLAN_LOSS] = {"loss_form", "loss", "loss", AT(loss), WORDS(loss_form_names), .scope = PLAN_OF_SHAPE,
+                   .searched = true,
+                   .option = {"loss", "auto|target|whole|chunked|fused", NULL,
+                              "auto; predict, run, preflight: the target's own",
+                              "head and loss: the logits of all tokens, of a part of the tokens at a time, or the same "
+                              "by one kernel; auto tries what the target has, target is its own",
+                              RUNS}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

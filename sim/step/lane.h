@@ -12,12 +12,14 @@
     LANE(REP, rep, 2) /* gradients, summed over replicas */                                                            \
     LANE(TP, tp, 3)   /* of the axis of that name, as the next one */                                                  \
     LANE(CP, cp, 4)                                                                                                    \
-    LANE(CTL, ctl, 5) /* norms and other scalars */
+    LANE(CTL, ctl, 5)    /* norms and other scalars */                                                                 \
+    LANE(SEND, send, -1) /* to other stages */                                                                         \
+    LANE(RECEIVE, receive, -1)
 
 #define LANE_SYMBOL(symbol, name, communicator) LANE_##symbol,
 typedef enum { LANE_LIST(LANE_SYMBOL) LANE_COUNT } LaneId;
 
 typedef struct Lane {
     const char *name;
-    int16_t communicator;  // lanes that share one serialise; -1 for compute
+    int16_t communicator;  // lanes that share one serialise; -1 for compute and messages
 } Lane;

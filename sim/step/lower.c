@@ -98,6 +98,10 @@ bool lowering_fuses(const Lowering *lowering) {
     return lowering->target->fuses_passes && lowering->plan->fused == FUSED_FUSED;
 }
 
+bool lowering_has_stages(const Lowering *lowering) {
+    return mesh_stages(&lowering->plan->mesh) > 1;
+}
+
 // name NULL: that of the axes.
 static int16_t add_group(Lowering *lowering, const char *name, AxisMask axes) {
     const AxisMask named = axes & mesh_named_axes(&lowering->plan->mesh);
@@ -113,9 +117,12 @@ static void add_groups(Lowering *lowering) {
     lowering->tp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_TP));
     lowering->cp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_CP));
     lowering->data_group = add_group(lowering, NULL, AXES_DATA_GROUP);
+    // Loss and norm are those of all stages.
+    const AxisMask stages = lowering_has_stages(lowering) ? AXES_STAGE : 0;
+    lowering->loss_group = stages ? add_group(lowering, NULL, AXES_DATA_GROUP | stages) : lowering->data_group;
     // A whole gradient (stage 0) is the same on every data rank: only its tp slices differ.
-    lowering->norm_group = lowering->plan->zero > 0 ? add_group(lowering, NULL, AXES_NORM_GROUP)
-                                                    : add_group(lowering, "tp (norm)", AXES_TENSOR);
+    lowering->norm_group = lowering->plan->zero > 0 ? add_group(lowering, NULL, AXES_NORM_GROUP | stages)
+                                                    : add_group(lowering, "tp (norm)", AXES_TENSOR | stages);
 }
 
 static void take_stretch(Lowering *lowering, Variant *variant, Section section) {
@@ -179,21 +186,22 @@ static Variant lower_optimizer(Lowering *lowering) {
 static void lower_step(Lowering *lowering, StepProgram *program) {
     const ScheduleShape shape = {.stage = program->stage,
                                  .stages = mesh_stages(&lowering->plan->mesh),
-                                 .chunks = 1,
+                                 .chunks = lowering->held->chunk_count,
                                  .micro_steps = lowering->plan->grad_accum};
-    const MicroLoops loops = micro_loops_find(lowering->choice->schedule, &shape, lowering->arena);
-    Variant variants[VARIANT_COUNT] = {0};
+    LoweredStep step = {.loops = micro_loops_find(lowering->choice->schedule, &shape, lowering->arena)};
+    const MicroLoops *loops = &step.loops;
     bool met[MICRO_KINDS] = {false};
-    for (int32_t i = 0; i < loops.work_count; i++) {
-        met[loops.works[i].kind] = true;
+    for (int32_t i = 0; i < loops->work_count; i++) {
+        met[loops->works[i].kind] = true;
     }
     for (MicroKind kind = 0; kind < MICRO_KINDS; kind++) {
         if (met[kind]) {
-            variants[kind] = lower_micro_step(lowering, kind);
+            step.variants[kind] = lower_micro_step(lowering, kind);
         }
     }
-    variants[VARIANT_OPTIMIZER] = lower_optimizer(lowering);
-    lower_lanes(lowering, variants, &loops, program);
+    step.messages = lower_messages(lowering, loops);
+    step.variants[VARIANT_OPTIMIZER] = lower_optimizer(lowering);
+    lower_lanes(lowering, &step, program);
 }
 
 Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
@@ -203,19 +211,24 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     if (reason) {
         return error_set(error, STATUS_INFEASIBLE, "%s", reason);
     }
-    if (mesh_stages(&plan->mesh) > 1) {
-        return error_set(error, STATUS_INFEASIBLE, "the layers of a model are not cut into stages: use one");
-    }
-    *program = (StepProgram){
-        .model = *model, .plan = *plan, .target = target, .layers = model->layers, .stage = choice->stage};
+    *program = (StepProgram){.plan = *plan, .target = target, .stage = choice->stage};
+    program->held = stage_layers(model, plan, choice->schedule->folded, choice->stage, arena);
+    program->model = stage_model(model, &program->held, arena);
+    program->layers = program->model.layers;
     program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
     model = &program->model;
+    if (mesh_stages(&plan->mesh) > 1 && target->pp_keeps_gathered && plan->zero == 3) {
+        program->plan.reshard = RESHARD_NEVER;
+    }
+    plan = &program->plan;
     const GradSync sync = target_grad_sync(target, plan);
     Lowering lowering = {.arena = arena,
                          .model = model,
                          .plan = plan,
                          .target = target,
                          .choice = choice,
+                         .held = &program->held,
+                         .loss_tensor = -1,
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
                          .reduce_each = sync != GRAD_SYNC_LAST,
@@ -225,6 +238,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     lowering.fused_qkv = target->fused_projections || model->fused_qkv;
     lowering.fused_gate_up = target->fused_projections || model->fused_gate_up;
     lowering.dims = tensor_parallel_dims(model, plan, target);
+    lowering.loss_chunks = target_loss_chunks(target, model, plan);
     add_groups(&lowering);
     lower_units(&lowering);
     lower_unit_tensors(&lowering);
@@ -234,7 +248,13 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
 
 Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error) {
-    const LoweringChoice choice = {.stage = stage, .schedule = schedules[0]};
+    const bool stages = mesh_stages(&plan->mesh) > 1;
+    const Schedule *schedule = stages ? schedule_find(pp_schedule_names[plan->pp_schedule]) : schedules[0];
+    if (!schedule) {
+        return error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
+                         pp_schedule_names[plan->pp_schedule]);
+    }
+    const LoweringChoice choice = {.stage = stage, .schedule = schedule};
     return step_lower_chosen(model, plan, target, &choice, arena, program, error);
 }
 

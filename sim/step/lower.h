@@ -9,6 +9,7 @@
 //   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation (and lower_update.c)
 //   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
 //   fusion          lower_fuse.c       neighbours that share a pass over memory become one operation
+//   messages        lower_messages.c   what the chunks of a stage get from other stages and send to them
 //   lanes           lower_lanes.c      buffers, events, segments, hash
 
 #pragma once
@@ -48,7 +49,7 @@ enum { OP_MAX_OPERANDS = 11 };
 
 // Operands of marks.
 enum { AT_MARK_FROM, AT_MARK_TO, AT_MARK_SCALE };
-enum { AT_MARK_LOGITS };
+enum { AT_MARK_LOGITS, AT_MARK_TARGETS };  // of the rows that the mark's task says
 
 typedef struct OpRef {
     int32_t tensor;  // -1 = absent
@@ -81,7 +82,8 @@ typedef struct Tensor {
     Dtype dtype;
     int64_t bytes;        // of one slot
     int32_t slots;        // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
-    int32_t micro_steps;  // that have so many slots each (the lanes pass decides); 0 = all share them
+    int32_t micro_steps;  // that have so many slots each (the lanes pass decides, but of what is received); 0 = all
+                          // share them
     bool persistent;
     bool host;      // in the host's memory
     int32_t scale;  // of an fp8 tensor: tensor id; -1 = none
@@ -96,10 +98,14 @@ typedef struct Dims {
     int64_t tokens;          // n: micro_batch * seq / cp
     int64_t tokens_between;  // of the activations between blocks: n / tp under TP_SP, else n
     int64_t sequences, local_seq;
-    int64_t hidden, ffn, vocab;
+    int64_t hidden, ffn;
+    int64_t vocab;       // columns of the logits that the loss works on
+    int64_t head_vocab;  // that this rank's head makes: fewer where they are gathered
     int heads, kv_heads, head_dim;
     int64_t q_width, kv_width;
-    bool vocab_split;
+    bool vocab_split;                           // the loss works on a tp slice
+    bool embed_split;                           // so does the embedding
+    int64_t embed_vocab;                        // its rows here
     Dtype dtype, gradient_dtype, reduce_dtype;  // of gradients: as computed and summed, and on the way
     int element;                                // bytes of dtype
 } Dims;
@@ -117,6 +123,7 @@ typedef struct Lowering {
     const TrainPlan *plan;
     const Target *target;
     const LoweringChoice *choice;
+    const StageLayers *held;  // the model's layers are those
     Dims dims;
     OpList lists[SECTION_COUNT];
     OpList arithmetic[SECTION_COUNT];  // of a micro-step before sharding
@@ -131,9 +138,9 @@ typedef struct Lowering {
     int part;       // of the model that slices are being added for
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;
-    Group groups[8];
+    Group groups[9];
     int32_t group_count;
-    int16_t shard_group, tp_group, cp_group, replicate_group, data_group, norm_group;
+    int16_t shard_group, tp_group, cp_group, replicate_group, data_group, loss_group, norm_group;
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
     bool first, last;  // of the micro-steps of a step: the variant being lowered
     int tp, cp;
@@ -144,6 +151,7 @@ typedef struct Lowering {
     Dtype master_dtype;             // of masters, moments and shard gradients
     bool reduce_each;               // gradients are reduced on every micro-step into the shard, else once at the end
     bool replicas_each;             // over dp_replicate too
+    int loss_chunks;                // parts of the tokens that come to the head and the loss, one after another
 } Lowering;
 
 // ---- building (lower.c)
@@ -162,7 +170,9 @@ Op *op_list_append(Arena *arena, OpList *list, const Op *op);  // a copy
 void op_list_pass(Arena *arena, OpList *list, Op *op);         // the same operation
 Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase);
 int lowering_group_size(const Lowering *lowering, int16_t group);
-bool lowering_fuses(const Lowering *lowering);  // neighbours that share a pass over memory are one task
+bool lowering_fuses(const Lowering *lowering);       // neighbours that share a pass over memory are one task
+bool lowering_has_stages(const Lowering *lowering);  // the stage is one of several
+bool head_gathers(const Lowering *lowering);         // a split head's logits (lower_head.c)
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);
 
 int64_t unit_slice_offset(const Lowering *lowering, const char *slice);  // elements
@@ -190,6 +200,7 @@ void lower_sharding(Lowering *lowering);
 void lower_late_reduce(Lowering *lowering, Section section, int unit);  // where the target reduces after backward
 void lower_recompute(Lowering *lowering);
 bool recompute_keeps(const Lowering *lowering, const char *tensor);  // kept by name among operations that run again
+bool recompute_offloads(const Lowering *lowering);                   // inputs of layers wait on the host
 void lower_fuse(Lowering *lowering);
 void lower_update(Lowering *lowering);
 
@@ -208,7 +219,24 @@ typedef struct Variant {
 
 enum { VARIANT_OPTIMIZER = MICRO_KINDS, VARIANT_COUNT };
 
-void lower_lanes(Lowering *lowering, Variant variants[VARIANT_COUNT], const MicroLoops *loops, StepProgram *program);
+// What a chunk of layers gets from the stage before it and sends to the one behind it, and the gradients of both.
+typedef enum { MESSAGE_IN, MESSAGE_OUT, MESSAGE_GRADIENT_IN, MESSAGE_GRADIENT_OUT, MESSAGE_COUNT } Message;
+
+// Of each chunk, by Message; empty where it has no such neighbour.
+typedef struct ChunkMessages {
+    Stretch of[MESSAGE_COUNT];
+} ChunkMessages;
+
+ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops);
+
+// The finished step, in lists.
+typedef struct LoweredStep {
+    Variant variants[VARIANT_COUNT];
+    ChunkMessages *messages;
+    MicroLoops loops;
+} LoweredStep;
+
+void lower_lanes(Lowering *lowering, LoweredStep *step, StepProgram *program);
 
 // Derived fields of a task whose operands are in the program: traffic and key (lower_finish.c). same: a finished task
 // that it may have them from, or NULL.

@@ -11,8 +11,8 @@ static Op *add_embedding(Lowering *lowering, Section section, TaskKind kind, Pha
     Op *op = op_add(lowering, section, kind, phase, name);
     op->task.rows = d->tokens;
     op->task.cols = d->hidden;
-    op->task.inner = d->vocab_split ? d->vocab : lowering->model->vocab;
-    op->task.vocab_split = d->vocab_split;
+    op->task.inner = d->embed_vocab;
+    op->task.vocab_split = d->embed_split;
     op->task.scaled = lowering->model->scaled_embeddings;
     op_operand(op, op_whole(lowering, token_ids(lowering, "tokens")), ACCESS_READ);
     return op;
@@ -28,21 +28,25 @@ static Op *add_positions(Lowering *lowering, Section section, TaskKind kind, Pha
     return op;
 }
 
-void lower_begin(Lowering *lowering) {
+static void add_load(Lowering *lowering, Section section, const char *tokens) {
     const Dims *d = &lowering->dims;
-    Op *load = op_add(lowering, SECTION_BEGIN, TASK_LOAD_TOKENS, PHASE_FORWARD, "load tokens");
+    Op *load = op_add(lowering, section, TASK_LOAD_TOKENS, PHASE_FORWARD, "load tokens");
     load->task.rows = d->tokens;
     load->task.sequences = (int32_t)d->sequences;
-    op_operand(load, op_whole(lowering, token_ids(lowering, "tokens")), ACCESS_WRITE);
+    op_operand(load, op_whole(lowering, token_ids(lowering, tokens)), ACCESS_WRITE);
     op_operand(load, op_whole(lowering, token_ids(lowering, "targets")), ACCESS_WRITE);
+}
 
+void lower_begin(Lowering *lowering) {
+    const Dims *d = &lowering->dims;
+    add_load(lowering, SECTION_BEGIN, "tokens");
     mark_unit(lowering, SECTION_BEGIN, MARK_UNIT_NEED, UNIT_EMBEDDING);
     const int32_t partial = tokens_by(lowering, "embedded", d->hidden);
     const OpRef x = stream_at(lowering, residual_stream(lowering), 0);
     Op *embed = add_embedding(lowering, SECTION_BEGIN, TASK_EMBED, PHASE_FORWARD, "embed");
     op_operand(embed, unit_slice(lowering, lowering->weights[UNIT_EMBEDDING], "embed", "embed"), ACCESS_READ);
-    op_operand(embed, d->vocab_split ? op_whole(lowering, partial) : x, ACCESS_WRITE);
-    if (d->vocab_split) {
+    op_operand(embed, d->embed_split ? op_whole(lowering, partial) : x, ACCESS_WRITE);
+    if (d->embed_split) {
         mark_tp(lowering, SECTION_BEGIN, MARK_TP_LEAVE, op_whole(lowering, partial), x, "embedding sum");
     }
     if (lowering->model->position == POSITION_LEARNED) {
@@ -51,6 +55,69 @@ void lower_begin(Lowering *lowering) {
         op_operand(positions, unit_slice(lowering, lowering->weights[UNIT_EMBEDDING], "positions", "positions"),
                    ACCESS_READ);
     }
+}
+
+// One of the equal parts that the tensor's rows are cut into.
+static OpRef part_of(const Lowering *lowering, int32_t tensor, int chunk) {
+    OpRef part = op_whole(lowering, tensor);
+    part.bytes /= lowering->loss_chunks;
+    part.offset_bytes = chunk * part.bytes;
+    return part;
+}
+
+static int32_t logits_of_part(Lowering *lowering) {
+    const Dims *d = &lowering->dims;
+    return lowering_tensor(lowering, "logits", ROLE_LOGITS, d->dtype, d->tokens / lowering->loss_chunks * d->vocab);
+}
+
+// PyTorch's losses that come in parts collect the gradient of their input in fp32.
+static int32_t collected_gradient(Lowering *lowering, int32_t dh) {
+    const bool chunked = target_loss(lowering->target, lowering->plan) == LOSS_CHUNKED;
+    return chunked && !lowering->target->own_kernels
+               ? lowering_tensor(lowering, "dhead_in_fp32", ROLE_ACTIVATION, DTYPE_FP32,
+                                 lowering->dims.tokens * lowering->dims.hidden)
+               : dh;
+}
+
+static void add_cast(Lowering *lowering, int32_t from, int32_t to) {
+    Op *op = op_add(lowering, SECTION_TAIL, TASK_COPY, PHASE_BACKWARD, "head input gradient cast");
+    op->task.dtype = DTYPE_FP32;
+    op->task.rows = 1;
+    op->task.cols = op->task.stride = lowering->dims.tokens * lowering->dims.hidden;
+    op_operand(op, op_whole(lowering, from), ACCESS_READ);
+    op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
+}
+
+// Head, loss and the head's gradients of a part of the tokens. What follows in backward begins with the last part. A
+// head whose logits are gathered comes whole.
+static void lower_head(Lowering *lowering, const Linear *head, int chunk, int32_t h, int32_t dh) {
+    const Section section = SECTION_TAIL;
+    const int64_t count = lowering->dims.tokens / lowering->loss_chunks;
+    const bool gathers = head_gathers(lowering);
+    const int32_t logits = logits_of_part(lowering), made = gathers ? head_part(lowering) : logits;
+    const Rows forward = {part_of(lowering, h, chunk), op_whole(lowering, made), count, chunk == 0};
+    const Rows backward = {part_of(lowering, dh, chunk), op_whole(lowering, made), count, chunk == 0};
+    add_forward_rows(lowering, section, head, &forward);
+    if (gathers) {
+        head_gather(lowering, logits);
+    }
+    Op *loss = op_mark(lowering, section, MARK_LOSS, "loss");
+    loss->task.rows = count;
+    loss->task.accumulate = chunk > 0;
+    op_operand(loss, op_whole(lowering, logits), ACCESS_UPDATE);
+    op_operand(loss, part_of(lowering, token_ids(lowering, "targets"), chunk), ACCESS_READ);
+    if (chunk == lowering->loss_chunks - 1) {
+        mark_unit(lowering, section, MARK_UNIT_BACKWARD, UNIT_HEAD);
+    }
+    if (gathers) {
+        head_slice_gradient(lowering, logits);
+    }
+    add_input_gradient_rows(lowering, section, head, &backward);
+    if (gathers) {
+        mark_tp(lowering, section, MARK_TP_PART_BACKWARD, op_whole(lowering, dh), op_whole(lowering, dh),
+                "head input gradient");
+    }
+    add_weight_gradient_rows(lowering, section, head, &forward);
 }
 
 void lower_tail(Lowering *lowering) {
@@ -65,25 +132,28 @@ void lower_tail(Lowering *lowering) {
                          .weight_name = "head wgrad",
                          .unit = head_unit,
                          .in = d->hidden,
-                         .out = d->vocab};
+                         .out = d->head_vocab};
     const Norm norm = norm_of(lowering, lowering->head_unit, "final_norm", "final_norm_bias", "head_rstd");
     const int32_t h = between_by_hidden(lowering, "head_in");
     const int32_t h_full = tokens_by(lowering, "head_in_full", d->hidden);
-    const int32_t logits = lowering_tensor(lowering, "logits", ROLE_LOGITS, d->dtype, d->tokens * d->vocab);
+    logits_of_part(lowering);
     const OpRef x_last = stream_at(lowering, residual_stream(lowering), lowering->model->layers);
 
+    if (lowering_has_stages(lowering)) {  // what the first stage loads is not here
+        add_load(lowering, section, "tokens of the loss");
+    }
     mark_unit(lowering, section, MARK_UNIT_NEED, UNIT_HEAD);
     add_norm(lowering, section, &norm, x_last, h);
     mark_tp(lowering, section, MARK_TP_ENTER, op_whole(lowering, h), op_whole(lowering, h_full), "head in");
-    add_forward(lowering, section, &head, h_full, logits);
-    Op *loss = op_mark(lowering, section, MARK_LOSS, "loss");
-    op_operand(loss, op_whole(lowering, logits), ACCESS_UPDATE);
-
     const int32_t dh_full = tokens_by(lowering, "dhead_in_full", d->hidden);
     const OpRef dh = op_whole(lowering, between_by_hidden(lowering, "dhead_in"));
-    mark_unit(lowering, section, MARK_UNIT_BACKWARD, UNIT_HEAD);
-    add_input_gradient(lowering, section, &head, op_whole(lowering, logits), dh_full);
-    add_weight_gradient(lowering, section, &head, op_whole(lowering, logits), h_full);
+    const int32_t collected = collected_gradient(lowering, dh_full);
+    for (int chunk = 0; chunk < lowering->loss_chunks; chunk++) {
+        lower_head(lowering, &head, chunk, h_full, collected);
+    }
+    if (collected != dh_full) {
+        add_cast(lowering, collected, dh_full);
+    }
     mark_tp(lowering, section, MARK_TP_ENTER_BACKWARD, op_whole(lowering, dh_full), dh, "head input gradient");
     add_norm_backward(
         lowering, section, &norm,

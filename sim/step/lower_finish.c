@@ -60,7 +60,7 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     case TASK_COPY:
     case TASK_UNPACK: {
         const int32_t to = task_operand(program, task, AT_COPY_DST)->ref.buffer;
-        return plane + task->rows * task->cols * dtype_bytes(program->buffers[to].dtype);
+        return (plane + task->rows * task->cols * dtype_bytes(program->buffers[to].dtype)) * task_blocks(task);
     }
     case TASK_ACCUMULATE: {
         const int32_t to = task_operand(program, task, AT_COPY_DST)->ref.buffer;
@@ -104,6 +104,9 @@ static uint64_t task_key(const Task *task) {
                               task->lane};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         hash_int(&hash, fields[i]);
+    }
+    if (task_is_message(task)) {
+        hash_int(&hash, task->peer);
     }
     return hash_end(&hash);
 }

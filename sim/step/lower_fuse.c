@@ -101,8 +101,8 @@ static void fuse_between_layers(Lowering *lowering) {
     Op *sum = forward->ops[forward->count - 1];
     const int32_t stream = is_sum(sum) ? sum->operands[AT_ADD_C].tensor : -1;
     const size_t head = first_norm(forward, stream, 0), end = first_norm(tail, stream, layers);
-    if (stream < 0 || layers < 2 || sum->operands[AT_ADD_C].index != 1 || head == forward->count ||
-        end == tail->count) {
+    if (lowering_has_stages(lowering) || stream < 0 || layers < 2 || sum->operands[AT_ADD_C].index != 1 ||
+        head == forward->count || end == tail->count) {
         return;
     }
     OpList fused = {0};

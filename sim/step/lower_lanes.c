@@ -1,4 +1,4 @@
-// Pass 6: lanes. Tensors that are used become buffers, sections become segments, and data flow between lanes becomes
+// Pass 7: lanes. Tensors that are used become buffers, sections become segments, and data flow between lanes becomes
 // events: a reader waits for the last write of every other lane that writes the buffer, a writer also for their last
 // reads. Within a lane order is enough. Slots keep ring buffers apart, so double buffering falls out of the index,
 // not out of special cases.
@@ -13,8 +13,8 @@ typedef struct Assembly {
     Lowering *lowering;
     StepProgram *program;
     int32_t *buffer_of;  // per tensor, -1 = unused
-    uint8_t *reads;      // per tensor: bit per lane
-    uint8_t *writes;
+    uint16_t *reads;     // per tensor: bit per lane
+    uint16_t *writes;
     int32_t (*event_of)[LANE_COUNT][2];  // per tensor, lane, write; -1 = nobody waits
     int32_t task_count, operand_count;   // that the program will have
     size_t ref_capacity, segment_capacity;
@@ -23,7 +23,7 @@ typedef struct Assembly {
 // ---- which lanes touch what
 
 static void note_lanes(Assembly *assembly, const Op *op) {
-    const uint8_t lane = (uint8_t)(1u << op->task.lane);
+    const uint16_t lane = (uint16_t)(1u << op->task.lane);
     for (int k = 0; k < op->operand_count; k++) {
         const OpRef *ref = &op->operands[k];
         if (ref->tensor >= 0) {
@@ -34,16 +34,23 @@ static void note_lanes(Assembly *assembly, const Op *op) {
 }
 
 // And how many tasks and operands there will be.
-static void note_ops(Assembly *assembly, const Variant *variants) {
-    for (int v = 0; v < VARIANT_COUNT; v++) {
-        for (int s = 0; s < variants[v].stretch_count; s++) {
-            const OpList *list = &variants[v].stretches[s].list;
-            for (size_t i = 0; i < list->count; i++) {
-                note_lanes(assembly, list->ops[i]);
-                assembly->operand_count += list->ops[i]->operand_count;
-            }
-            assembly->task_count += (int32_t)list->count;
+static void note_stretches(Assembly *assembly, const Stretch *stretches, int count) {
+    for (int s = 0; s < count; s++) {
+        const OpList *list = &stretches[s].list;
+        for (size_t i = 0; i < list->count; i++) {
+            note_lanes(assembly, list->ops[i]);
+            assembly->operand_count += list->ops[i]->operand_count;
         }
+        assembly->task_count += (int32_t)list->count;
+    }
+}
+
+static void note_ops(Assembly *assembly, const LoweredStep *step) {
+    for (int v = 0; v < VARIANT_COUNT; v++) {
+        note_stretches(assembly, step->variants[v].stretches, step->variants[v].stretch_count);
+    }
+    for (int32_t c = 0; c < assembly->lowering->held->chunk_count; c++) {
+        note_stretches(assembly, step->messages[c].of, MESSAGE_COUNT);
     }
 }
 
@@ -115,7 +122,7 @@ static void note_carried(Lowering *lowering, const Op *op, bool forward, const C
         Tensor *tensor = &lowering->tensors[ref->tensor];
         const bool left_behind = carried->forward[ref->tensor] && !carried->backward[ref->tensor];
         if (!forward && (ref->access & ACCESS_READ) && left_behind && belongs_to_micro_step(tensor)) {
-            tensor->micro_steps = in_flight;
+            tensor->micro_steps = tensor->micro_steps > in_flight ? tensor->micro_steps : in_flight;
         }
         if ((ref->access & ACCESS_WRITE) && (forward || tensor->slots == 1)) {  // of several slots one is written
             *(forward ? &carried->forward[ref->tensor] : &carried->backward[ref->tensor]) = true;
@@ -342,11 +349,15 @@ static void append_run(Assembly *assembly, Stretch *stretch, const char *name, i
     assembly->program->segments[loop].end = assembly->program->segment_count;
 }
 
-// A loop for each run of layers, over the same tasks.
-static void append_runs(Assembly *assembly, Stretch *stretch, const char *name, int32_t micro_offset) {
+// A loop for each run of the layers, over the same tasks.
+static void append_runs(Assembly *assembly, Stretch *stretch, const char *name, int32_t micro_offset, int32_t first,
+                        int32_t count) {
     const ModelSpec *model = assembly->lowering->model;
     for (int i = 0; i < model_run_count(model); i++) {
-        append_run(assembly, stretch, name, micro_offset, false, model_run(model, i));
+        LayerRun run = model_run(model, i);
+        if (layer_run_cut(&run, first, count)) {
+            append_run(assembly, stretch, name, micro_offset, false, run);
+        }
     }
 }
 
@@ -355,11 +366,15 @@ static bool is_usual(const Lowering *lowering, int layer) {
 }
 
 // From the last run to the first, each cut where recomputed and kept layers meet.
-static void append_runs_down(Assembly *assembly, Stretch *all, Stretch *kept, const char *name, int32_t micro_offset) {
+static void append_runs_down(Assembly *assembly, Stretch *all, Stretch *kept, const char *name, int32_t micro_offset,
+                             const StageChunk *chunk) {
     const Lowering *lowering = assembly->lowering;
     const ModelSpec *model = lowering->model;
     for (int i = model_run_count(model) - 1; i >= 0; i--) {
-        const LayerRun run = model_run(model, i);
+        LayerRun run = model_run(model, i);
+        if (!layer_run_cut(&run, chunk->first, chunk->count)) {
+            continue;
+        }
         for (int end = run.first + run.count, first; end > run.first; end = first) {
             const bool usual = is_usual(lowering, end - 1);
             for (first = end - 1; first > run.first && is_usual(lowering, first - 1) == usual;) {
@@ -371,7 +386,8 @@ static void append_runs_down(Assembly *assembly, Stretch *all, Stretch *kept, co
     }
 }
 
-static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_offset) {
+// Of a chunk's layers; NULL: of all.
+static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_offset, const StageChunk *chunk) {
     static const char *const names[SECTION_COUNT] = {
         "embedding",          "forward layers", "head and loss", "backward layers", "",
         "embedding backward", "norm",           "norm layers",   "update",          "update layers"};
@@ -380,24 +396,44 @@ static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_o
         return;
     }
     if (stretch->section == SECTION_LAYER_BACKWARD) {
-        append_runs_down(assembly, stretch, stretch + 1, name, micro_offset);
+        append_runs_down(assembly, stretch, stretch + 1, name, micro_offset, chunk);
     } else if (section_is_layered(stretch->section)) {
-        append_runs(assembly, stretch, name, micro_offset);
+        append_runs(assembly, stretch, name, micro_offset, chunk ? chunk->first : 0,
+                    chunk ? chunk->count : assembly->lowering->model->layers);
     } else {
         append_leaf(assembly, stretch, name, micro_offset);
     }
 }
 
-static void append_work(Assembly *assembly, Variant *variant, const MicroWork *work) {
-    for (int s = 0; s < variant->stretch_count; s++) {
-        const Section section = variant->stretches[s].section;
-        if (section != SECTION_KEPT_BACKWARD && section_is_forward(section) == (work->work == WORK_FORWARD)) {
-            append_stretch(assembly, &variant->stretches[s], work->micro_offset);
-        }
+static void append_message(Assembly *assembly, Stretch *stretch, int32_t micro_offset) {
+    if (stretch->list.count > 0) {
+        append_leaf(assembly, stretch, stretch->list.ops[0]->task.name, micro_offset);
     }
 }
 
-static void append_loop(Assembly *assembly, Variant *variants, const MicroLoops *loops, const MicroLoop *loop) {
+// The first chunk of a stage has what is before the layers, the last one what is behind them.
+static bool is_of_chunk(const Assembly *assembly, Section section, int32_t chunk) {
+    const bool before = section == SECTION_BEGIN || section == SECTION_END;
+    return section != SECTION_KEPT_BACKWARD && (!before || chunk == 0) &&
+           (section != SECTION_TAIL || chunk == assembly->lowering->held->chunk_count - 1);
+}
+
+static void append_work(Assembly *assembly, LoweredStep *step, const MicroWork *work) {
+    const bool forward = work->work == WORK_FORWARD;
+    Variant *variant = &step->variants[work->kind];
+    ChunkMessages *messages = &step->messages[work->chunk];
+    append_message(assembly, &messages->of[forward ? MESSAGE_IN : MESSAGE_GRADIENT_IN], work->micro_offset);
+    for (int s = 0; s < variant->stretch_count; s++) {
+        const Section section = variant->stretches[s].section;
+        if (is_of_chunk(assembly, section, work->chunk) && section_is_forward(section) == forward) {
+            append_stretch(assembly, &variant->stretches[s], work->micro_offset,
+                           &assembly->lowering->held->chunks[work->chunk]);
+        }
+    }
+    append_message(assembly, &messages->of[forward ? MESSAGE_OUT : MESSAGE_GRADIENT_OUT], work->micro_offset);
+}
+
+static void append_loop(Assembly *assembly, LoweredStep *step, const MicroLoop *loop) {
     static const char *const names[MICRO_KINDS] = {"micro-step", "first micro-step", "middle micro-steps",
                                                    "last micro-step"};
     const int32_t segment = append_segment(assembly, (Segment){.kind = SEGMENT_MICRO_STEPS,
@@ -406,7 +442,7 @@ static void append_loop(Assembly *assembly, Variant *variants, const MicroLoops 
                                                                .first = loop->first,
                                                                .step = loop->step});
     for (int32_t w = loop->first_work; w < loop->first_work + loop->work_count; w++) {
-        append_work(assembly, &variants[loops->works[w].kind], &loops->works[w]);
+        append_work(assembly, step, &step->loops.works[w]);
     }
     assembly->program->segments[segment].end = assembly->program->segment_count;
 }
@@ -419,7 +455,8 @@ static void make_lanes(Assembly *assembly) {
     StepProgram *program = assembly->program;
     program->lanes = ARENA_ARRAY(assembly->lowering->arena, Lane, LANE_COUNT);
     memcpy(program->lanes, lanes, sizeof lanes);
-    program->lane_count = LANE_COUNT;
+    // Without other stages there are no messages: their lanes are the last ones.
+    program->lane_count = lowering_has_stages(assembly->lowering) ? LANE_COUNT : LANE_SEND;
     if (assembly->lowering->target->shared_shard_lane) {
         program->lanes[LANE_RS].communicator = program->lanes[LANE_AG].communicator;
     }
@@ -459,27 +496,27 @@ static void copy_tables(Assembly *assembly) {
     program->norm_buffer = buffer_or_none(assembly, lowering->norm_tensor);
 }
 
-void lower_lanes(Lowering *lowering, Variant variants[VARIANT_COUNT], const MicroLoops *loops, StepProgram *program) {
+void lower_lanes(Lowering *lowering, LoweredStep *step, StepProgram *program) {
     Assembly assembly = {
         .lowering = lowering,
         .program = program,
         .buffer_of = ARENA_ARRAY(lowering->arena, int32_t, lowering->tensor_count),
-        .reads = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
-        .writes = ARENA_ARRAY(lowering->arena, uint8_t, lowering->tensor_count),
+        .reads = ARENA_ARRAY(lowering->arena, uint16_t, lowering->tensor_count),
+        .writes = ARENA_ARRAY(lowering->arena, uint16_t, lowering->tensor_count),
         .event_of = arena_array_uncleared(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
-    note_ops(&assembly, variants);
-    choose_slots(&assembly, variants);
-    choose_micro_steps(&assembly, variants, loops->in_flight);
+    note_ops(&assembly, step);
+    choose_slots(&assembly, step->variants);
+    choose_micro_steps(&assembly, step->variants, step->loops.in_flight);
     make_buffers(&assembly);
     make_events(&assembly);
     make_lanes(&assembly);
     copy_tables(&assembly);
     make_tables(&assembly);
-    for (int32_t l = 0; l < loops->count; l++) {
-        append_loop(&assembly, variants, loops, &loops->loops[l]);
+    for (int32_t l = 0; l < step->loops.count; l++) {
+        append_loop(&assembly, step, &step->loops.loops[l]);
     }
-    Variant *optimizer = &variants[VARIANT_OPTIMIZER];
+    Variant *optimizer = &step->variants[VARIANT_OPTIMIZER];
     for (int s = 0; s < optimizer->stretch_count; s++) {
-        append_stretch(&assembly, &optimizer->stretches[s], 0);
+        append_stretch(&assembly, &optimizer->stretches[s], 0, NULL);
     }
 }

@@ -78,16 +78,22 @@ static LayerKind only_kind(const ModelSpec *model) {
 void lower_layers(Lowering *lowering) {
     const LayerKind kind = only_kind(lowering->model);
     lower_fp8_begin(lowering);
-    lower_begin(lowering);
+    if (lowering->held->embedding) {
+        lower_begin(lowering);
+    }
     mark_unit(lowering, SECTION_LAYER_FORWARD, MARK_UNIT_NEED, UNIT_LAYER);
     lower_fp8_weights(lowering);
     kinds[kind].forward(lowering);
     lower_fp8_history(lowering, SECTION_TAIL);
-    lower_tail(lowering);
+    if (lowering->held->head) {
+        lower_tail(lowering);
+    }
     mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_NEED, UNIT_LAYER);
     mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD, UNIT_LAYER);
     kinds[kind].backward(lowering);
     mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_GRADIENT, UNIT_LAYER);
-    lower_end(lowering);
+    if (lowering->held->embedding) {
+        lower_end(lowering);
+    }
     lower_fp8_history(lowering, SECTION_END);
 }

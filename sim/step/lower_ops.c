@@ -17,7 +17,7 @@ int32_t between_by_hidden(Lowering *lowering, const char *name) {
 
 int32_t residual_stream(Lowering *lowering) {
     const int32_t x = between_by_hidden(lowering, "x");
-    lowering->tensors[x].slots = lowering->model->layers + 1;
+    lowering->tensors[x].slots = recompute_offloads(lowering) ? 2 : lowering->model->layers + 1;
     return x;
 }
 
@@ -94,50 +94,70 @@ static OpRef linear_weights(const Lowering *lowering, const Linear *linear, bool
                : unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last);
 }
 
-void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y) {
+static Rows all_rows(const Lowering *lowering, OpRef x, OpRef y) {
+    return (Rows){.x = x, .y = y, .count = lowering->dims.tokens, .first = true};
+}
+
+void add_forward_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
     add_gemm(lowering, section, section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD,
              &(Gemm){.name = linear->name,
                      .linear = linear,
                      .role = GEMM_FORWARD,
-                     .a = op_whole(lowering, x),
+                     .a = rows->x,
                      .b = linear_weights(lowering, linear, false),
-                     .c = op_whole(lowering, y),
+                     .c = rows->y,
                      .bias = linear->first_bias ? unit_slice(lowering, lowering->weights[linear->unit],
                                                              linear->first_bias, linear->last_bias)
                                                 : op_absent(),
-                     .m = lowering->dims.tokens,
+                     .m = rows->count,
                      .n = linear->out,
                      .k = linear->in,
                      .trans_b = true});
 }
 
-void add_input_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t dx) {
+void add_input_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
     add_gemm(lowering, section, PHASE_BACKWARD,
              &(Gemm){.name = linear->backward_name,
                      .linear = linear,
                      .role = GEMM_INPUT_GRADIENT,
-                     .a = dy,
+                     .a = rows->y,
                      .b = linear_weights(lowering, linear, true),
-                     .c = op_whole(lowering, dx),
+                     .c = rows->x,
                      .bias = op_absent(),
-                     .m = lowering->dims.tokens,
+                     .m = rows->count,
                      .n = linear->in,
                      .k = linear->out});
 }
 
-void add_weight_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t x) {
+void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
     add_gemm(lowering, section, PHASE_BACKWARD,
              &(Gemm){.name = linear->weight_name,
                      .linear = linear,
                      .role = GEMM_WEIGHT_GRADIENT,
-                     .a = dy,
-                     .b = op_whole(lowering, x),
+                     .a = rows->y,
+                     .b = rows->x,
                      .c = unit_slice(lowering, lowering->gradients[linear->unit], linear->first, linear->last),
                      .bias = op_absent(),
                      .m = linear->out,
                      .n = linear->in,
-                     .k = lowering->dims.tokens,
-                     .trans_a = true});
+                     .k = rows->count,
+                     .trans_a = true,
+                     .accumulate = !rows->first});
+}
+
+void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y) {
+    const Rows rows = all_rows(lowering, op_whole(lowering, x), op_whole(lowering, y));
+    add_forward_rows(lowering, section, linear, &rows);
+}
+
+void add_input_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t dx) {
+    const Rows rows = all_rows(lowering, op_whole(lowering, dx), dy);
+    add_input_gradient_rows(lowering, section, linear, &rows);
+}
+
+void add_weight_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t x) {
+    const Rows rows = all_rows(lowering, op_whole(lowering, x), dy);
+    add_weight_gradient_rows(lowering, section, linear, &rows);
 }
 
 Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char *bias, const char *statistics) {

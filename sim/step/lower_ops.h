@@ -47,6 +47,16 @@ void mark_unit(Lowering *lowering, Section section, Mark mark, int unit);
 void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y);
 void add_input_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t dx);
 void add_weight_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t x);
+
+// The same of some rows; a weight gradient is added to what earlier rows left where there are any.
+typedef struct Rows {
+    OpRef x, y;  // or their gradients
+    int64_t count;
+    bool first;
+} Rows;
+void add_forward_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
+void add_input_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
+void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
 Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char *bias, const char *statistics);
 Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y);
 void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands);
@@ -113,6 +123,12 @@ int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole 
 void lower_fp8_weights(Lowering *lowering);
 void lower_fp8_begin(Lowering *lowering);
 void lower_fp8_history(Lowering *lowering, Section section);
+
+// ---- a head that is split over the vocabulary while the loss works on whole rows (lower_head.c)
+
+int32_t head_part(Lowering *lowering);                            // what this rank's head makes
+void head_gather(Lowering *lowering, int32_t logits);             // part -> logits
+void head_slice_gradient(Lowering *lowering, int32_t gradients);  // gradients of the logits -> of the part
 
 // ---- edges (lower_edges.c)
 

@@ -2,11 +2,12 @@
 // repeating the forward operations that it depends on (collectives included), in forward order, down to what is kept.
 // So nothing runs that backward does not need, which is what PyTorch's early stop does; a target without it repeats the
 // whole layer at once. Without recompute only cheap tensors (packed copies) are made again. Where some layers are
-// recomputed and others kept, backward has a list for each; forward is the same.
+// recomputed and others kept, backward has a list for each; forward is the same. Inputs that wait on the host
+// are copied there by forward and back by backward.
 
 #include <string.h>
 
-#include "sim/step/lower.h"
+#include "sim/step/lower_ops.h"
 
 typedef struct Rematerialiser {
     Lowering *lowering;
@@ -243,10 +244,57 @@ static OpList copy_of(Lowering *lowering, const OpList *list) {
     return copy;
 }
 
+bool recompute_offloads(const Lowering *lowering) {
+    return lowering->plan->offload == OFFLOAD_ACTIVATIONS;
+}
+
+// A copy between the accelerator and the host on the lane of the kernels, before the first of them in the list.
+static void copy_first(Lowering *lowering, OpList *list, const char *name, int32_t from, int32_t to) {
+    const Tensor *source = &lowering->tensors[from];
+    const int64_t elements = source->bytes / dtype_bytes(source->dtype);
+    Op copy = {.task = {.name = name,
+                        .kind = TASK_COPY,
+                        .phase = list == &lowering->lists[SECTION_LAYER_FORWARD] ? PHASE_FORWARD : PHASE_BACKWARD,
+                        .lane = LANE_COMPUTE,
+                        .group = -1,
+                        .unit = -1,
+                        .dtype = source->dtype,
+                        .rows = 1,
+                        .cols = elements,
+                        .stride = elements}};
+    op_operand(&copy, op_whole(lowering, from), ACCESS_READ);
+    op_operand(&copy, op_whole(lowering, to), ACCESS_WRITE);
+    OpList out = {0};
+    bool placed = false;
+    for (size_t i = 0; i < list->count; i++) {
+        if (!placed && list->ops[i]->task.unit < 0) {
+            op_list_append(lowering->arena, &out, &copy);
+            placed = true;
+        }
+        op_list_pass(lowering->arena, &out, list->ops[i]);
+    }
+    *list = out;
+}
+
+// save_on_cpu of PyTorch (autograd/graph.py) copies on the stream of the kernels, to the host and back.
+static void offload_inputs(Lowering *lowering) {
+    const int32_t x = residual_stream(lowering);
+    const Tensor kept = lowering->tensors[x];
+    const int32_t host =
+        lowering_tensor(lowering, "x on host", kept.role, kept.dtype, kept.bytes / dtype_bytes(kept.dtype));
+    lowering->tensors[host].slots = lowering->model->layers;
+    lowering->tensors[host].host = true;
+    copy_first(lowering, &lowering->lists[SECTION_LAYER_FORWARD], "input to host", x, host);
+    copy_first(lowering, &lowering->lists[SECTION_LAYER_BACKWARD], "input from host", host, x);
+}
+
 void lower_recompute(Lowering *lowering) {
     OpList *backward = &lowering->lists[SECTION_LAYER_BACKWARD];
     if (plan_keeps_layers(lowering->plan)) {
         lowering->lists[SECTION_KEPT_BACKWARD] = backward_of(lowering, copy_of(lowering, backward), RECOMPUTE_NONE);
     }
     *backward = backward_of(lowering, *backward, lowering->plan->recompute);
+    if (recompute_offloads(lowering)) {
+        offload_inputs(lowering);
+    }
 }

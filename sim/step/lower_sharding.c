@@ -10,7 +10,8 @@
 //
 // A plan that reduces on the last micro-step (grad_sync) sums whole gradients over micro-steps at any stage; a target
 // with a gradient buffer has memory for all of them from the start and reduces in it; one that reduces late does so
-// behind the last backward (stage 1). dp_replicate adds an all-reduce of the shard at the end, or on each micro-step.
+// behind the last backward (stages 0 and 1). Where nothing overlaps, kernels wait for a reduction to join the shard
+// gradient on their lane. dp_replicate adds an all-reduce of the shard at the end, or on each micro-step.
 
 #include "sim/step/lower.h"
 
@@ -59,6 +60,11 @@ static int32_t persistent_tensor(Lowering *lowering, const char *name, BufferRol
 
 static bool gathers(const Lowering *lowering) {
     return lowering->plan->zero == 3;
+}
+
+// The layer before is the next one only where all layers are on one stage.
+static bool prefetches_backward(const Lowering *lowering) {
+    return lowering->target->backward_prefetch && !lowering_has_stages(lowering);
 }
 
 // A layer's two-deep ring; edge units have one instance.
@@ -112,7 +118,7 @@ static void choose_moments(Lowering *lowering, int u) {
 }
 
 static bool offloads(const Lowering *lowering) {
-    return lowering->plan->offload != OFFLOAD_NONE;
+    return plan_offloads_states(lowering->plan);
 }
 
 // What the update reads and writes; masters stay where nothing else holds the weights.
@@ -131,9 +137,9 @@ static void choose_gradients(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     const UnitNames *names = unit_names(lowering, u);
     const bool buffered = lowering->target->gradient_buffer;
-    const bool summed =
-        buffered || (!lowering->reduce_each && (lowering->plan->zero == 0 || lowering->plan->grad_accum > 1));
-    const int32_t slots = summed ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
+    const bool summed = !lowering->reduce_each && (lowering->plan->zero == 0 || lowering->plan->grad_accum > 1);
+    const bool kept = buffered || summed || target_reduces_late(lowering->target, lowering->plan);
+    const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
     unit->gradient_full = unit_tensor(lowering, names->gradients, ROLE_GRADIENT, lowering->dims.gradient_dtype,
                                       unit->padded_elements, slots);
     lowering->tensors[unit->gradient_full].persistent = buffered;
@@ -142,10 +148,9 @@ static void choose_gradients(Lowering *lowering, int u) {
                                                      lowering->dims.dtype, unit->padded_elements, unit->instances)
                                  : unit->gradient_full;
     // A gradient buffer is reduced in place: the shard is a part of it.
-    const bool in_place =
-        (lowering->plan->zero == 0 && !lowering->reduce_each) ||
-        (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype &&
-         lowering->plan->offload == OFFLOAD_NONE);
+    const bool in_place = (lowering->plan->zero == 0 && !lowering->reduce_each) ||
+                          (buffered && lowering->plan->zero > 0 &&
+                           lowering->dims.reduce_dtype == lowering->master_dtype && !offloads(lowering));
     unit->gradient_shard = in_place ? unit->gradient_full
                                     : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
                                                   lowering->master_dtype, unit->shard_elements, unit->instances);
@@ -163,6 +168,10 @@ static void keep_gradient_copies(Lowering *lowering, int u) {
 
 void lower_unit_tensors(Lowering *lowering) {
     for (int u = 0; u < lowering->unit_count; u++) {
+        lowering->weights[u] = lowering->gradients[u] = -1;
+        if (lowering->units[u].instances == 0) {
+            continue;
+        }
         choose_weights(lowering, u);
         choose_gradients(lowering, u);
         if (lowering->units[u].trainable) {
@@ -289,13 +298,19 @@ static void regather_embedding(Lowering *lowering, OpList *out) {
     emit_copy_out(lowering, &place);
 }
 
+// A stage that keeps them gathers its parameters once.
+static bool is_gathered_already(const Lowering *lowering) {
+    return lowering_has_stages(lowering) && lowering->plan->reshard == RESHARD_NEVER && !lowering->first;
+}
+
 static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section section) {
     const bool backward = section == SECTION_LAYER_BACKWARD;
-    if (!gathers(lowering) || is_in_root(lowering, mark) || (backward && lowering->plan->reshard == RESHARD_NEVER)) {
+    if (is_gathered_already(lowering) || !gathers(lowering) || is_in_root(lowering, mark) ||
+        (backward && lowering->plan->reshard == RESHARD_NEVER)) {
         return;
     }
     Place place = {.unit = mark->task.unit, .phase = backward ? PHASE_BACKWARD : PHASE_FORWARD, .out = out};
-    if (!backward || !lowering->target->backward_prefetch) {
+    if (!backward || !prefetches_backward(lowering)) {
         emit_gather(lowering, &place);
         emit_copy_out(lowering, &place);
         return;
@@ -309,7 +324,7 @@ static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section s
 // reads it. A root unit with embedding and head in it was freed after forward and is gathered again first, in the open;
 // FSDP version 1 keeps it instead.
 static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark) {
-    if (!gathers(lowering) || !lowering->target->backward_prefetch || lowering->plan->reshard == RESHARD_NEVER) {
+    if (!gathers(lowering) || !prefetches_backward(lowering) || lowering->plan->reshard == RESHARD_NEVER) {
         return;
     }
     if (mark->task.unit == UNIT_HEAD) {
@@ -414,7 +429,9 @@ static int32_t reduce_source(Lowering *lowering, const Place *place) {
 
 static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
-    const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype || offloads(lowering);
+    const bool waits = target_reduce_overlap(lowering->target, lowering->plan) == REDUCE_OVERLAP_OFF;
+    const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype || offloads(lowering) ||
+                      (waits && lowering->plan->zero >= 2);
     const bool adds = lowering->reduce_each && !lowering->first;
     const bool replicas = lowering_group_size(lowering, unit->replica_group) > 1;
     const int32_t source = reduce_source(lowering, place);
@@ -434,20 +451,13 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
         emit_replica_sum(lowering, place, place_ref(lowering, place, part));
     }
     if (cast || adds) {
-        emit_shard_gradient(lowering, place, part, replicas_first && replicas ? LANE_REP : LANE_RS);
+        emit_shard_gradient(lowering, place, part,
+                            waits                        ? LANE_COMPUTE
+                            : replicas_first && replicas ? LANE_REP
+                                                         : LANE_RS);
     }
     if (lowering->last && !replicas_first) {
         emit_replica_sum(lowering, place, indexed(place, shard_gradient(lowering, unit)));
-    }
-}
-
-static bool reduces_late(const Lowering *lowering) {
-    return lowering->target->late_reduce && lowering->plan->zero == 1;
-}
-
-void lower_late_reduce(Lowering *lowering, Section section, int unit) {
-    if (reduces_late(lowering)) {
-        emit_reduce_scatter(lowering, &(Place){.unit = unit, .phase = PHASE_REDUCE, .out = &lowering->lists[section]});
     }
 }
 
@@ -489,6 +499,17 @@ static void emit_all_reduce(Lowering *lowering, const Place *place) {
     }
 }
 
+// Over all ranks that have another part of it.
+static void emit_reduction(Lowering *lowering, const Place *place) {
+    (lowering->plan->zero > 0 ? emit_reduce_scatter : emit_all_reduce)(lowering, place);
+}
+
+void lower_late_reduce(Lowering *lowering, Section section, int unit) {
+    if (target_reduces_late(lowering->target, lowering->plan)) {
+        emit_reduction(lowering, &(Place){.unit = unit, .phase = PHASE_REDUCE, .out = &lowering->lists[section]});
+    }
+}
+
 // A root unit is reduced at the end of backward: the head's gradient waits for the embedding's.
 static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
     const int unit = mark->task.unit;
@@ -504,12 +525,8 @@ static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
         emit_zero_padding(lowering, &place);
     }
     emit_norm_gradient_sum(lowering, &place);
-    if (lowering->plan->zero > 0) {
-        if (!reduces_late(lowering)) {
-            emit_reduce_scatter(lowering, &place);
-        }
-    } else {
-        emit_all_reduce(lowering, &place);
+    if (!target_reduces_late(lowering->target, lowering->plan)) {
+        emit_reduction(lowering, &place);
     }
 }
 

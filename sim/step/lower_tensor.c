@@ -21,7 +21,10 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const bool whole_fp32 = plan->zero == 0 && target->master_fp32 && !plan->bf16_master;
     const bool whole_half = plan->zero == 0 && plan->bf16_master;
     const bool half = dtype == DTYPE_BF16 || dtype == DTYPE_FP16;
-    const bool reduces_half = (target->reduce_dtype_bf16 != DTYPE_FP32 && !whole_fp32) || whole_half;
+    const Dtype of_sharding = target_shards_itself(target, plan) ? DTYPE_FP32 : target->reduce_dtype_bf16;
+    const bool reduces_half = (of_sharding != DTYPE_FP32 && !whole_fp32) || whole_half;
+    const bool whole_vocab = target->tp_flavour == TP_HF;
+    const bool embed_split = !whole_vocab || (target->tp_splits_embedding && tp > 1);
     const Dtype reduces[REDUCE_DTYPE_COUNT] = {
         [REDUCE_DTYPE_TARGET] = half && reduces_half ? dtype : DTYPE_FP32,
         [REDUCE_DTYPE_FP32] = DTYPE_FP32,
@@ -35,13 +38,16 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
         .local_seq = plan->seq / plan->mesh.size[AXIS_CP],
         .hidden = model->hidden,
         .ffn = model->ffn / tp,
-        .vocab = target->tp_flavour == TP_HF ? model->vocab : model->vocab / tp,
+        .vocab = whole_vocab ? model->vocab : model->vocab / tp,
+        .head_vocab = whole_vocab && !target->tp_splits_head ? model->vocab : model->vocab / tp,
         .heads = model->heads / tp,
         .kv_heads = model->kv_heads / tp,
         .head_dim = model->head_dim,
         .q_width = (int64_t)model->heads / tp * model->head_dim,
         .kv_width = (int64_t)model->kv_heads / tp * model->head_dim,
-        .vocab_split = target->tp_flavour != TP_HF,
+        .vocab_split = !whole_vocab,
+        .embed_split = embed_split,
+        .embed_vocab = embed_split ? model->vocab / tp : model->vocab,
         .dtype = dtype,
         .gradient_dtype = half ? reduce : DTYPE_FP32,
         .reduce_dtype = reduce,
@@ -124,7 +130,7 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
 
 // ---- the loss
 
-static Op loss_op(const Lowering *lowering, TaskKind kind, const char *name, int64_t cols, Dtype dtype) {
+static Op loss_op(const Lowering *lowering, TaskKind kind, const char *name, int64_t rows, int64_t cols, Dtype dtype) {
     return (Op){.task = {.name = name,
                          .kind = kind,
                          .phase = PHASE_LOSS,
@@ -132,7 +138,7 @@ static Op loss_op(const Lowering *lowering, TaskKind kind, const char *name, int
                          .group = -1,
                          .unit = -1,
                          .dtype = dtype,
-                         .rows = lowering->dims.tokens,
+                         .rows = rows,
                          .cols = cols,
                          .vocab_split = cols != lowering->model->vocab}};
 }
@@ -154,7 +160,9 @@ enum { MAX_KEPT = 4 };
 typedef struct LossRefs {
     OpRef logits;          // where max, sum and gradient work
     OpRef kept[MAX_KEPT];  // fp32 tensors of that size that live until the gradient: log-softmax, its gradient ...
-    int64_t cols;
+    OpRef targets;
+    int64_t rows, cols;
+    bool more;  // rows before these have left their loss
     Dtype dtype;
     bool split;  // columns are a tp slice of the vocabulary: reduce between the steps
 } LossRefs;
@@ -163,24 +171,25 @@ typedef struct LossRows {
     OpRef targets, max, sums;
 } LossRows;
 
-static LossRows loss_rows(Lowering *lowering) {
-    const int64_t rows = lowering->dims.tokens;
-    return (LossRows){
-        .targets = op_whole(lowering, lowering_tensor(lowering, "targets", ROLE_RUNTIME, DTYPE_INT32, rows)),
-        .max = op_whole(lowering, lowering_tensor(lowering, "row_max", ROLE_LOGITS, DTYPE_FP32, rows)),
-        .sums = op_whole(lowering, lowering_tensor(lowering, "row_sums", ROLE_LOGITS, DTYPE_FP32, 2 * rows))};
+static LossRows loss_rows(Lowering *lowering, const LossRefs *refs) {
+    const int64_t rows = refs->rows;
+    return (LossRows){.targets = refs->targets,
+                      .max = op_whole(lowering, lowering_tensor(lowering, "row_max", ROLE_LOGITS, DTYPE_FP32, rows)),
+                      .sums =
+                          op_whole(lowering, lowering_tensor(lowering, "row_sums", ROLE_LOGITS, DTYPE_FP32, 2 * rows))};
 }
 
 // Logits become gradients in the last task.
 static void emit_loss_end(Lowering *lowering, OpList *out, const LossRefs *refs, TaskKind kind, const char *name) {
-    const LossRows rows = loss_rows(lowering);
+    const LossRows rows = loss_rows(lowering, refs);
     const Access found = kind == TASK_LOSS ? ACCESS_WRITE : ACCESS_READ;
-    Op op = loss_op(lowering, kind, name, refs->cols, refs->dtype);
+    Op op = loss_op(lowering, kind, name, refs->rows, refs->cols, refs->dtype);
+    op.task.accumulate = refs->more;
     op_operand(&op, refs->logits, ACCESS_UPDATE);
     op_operand(&op, rows.targets, ACCESS_READ);
     op_operand(&op, rows.max, found);
     op_operand(&op, rows.sums, found);
-    op_operand(&op, op_whole(lowering, lowering->loss_tensor), ACCESS_WRITE);
+    op_operand(&op, op_whole(lowering, lowering->loss_tensor), refs->more ? ACCESS_UPDATE : ACCESS_WRITE);
     for (int i = 0; i < MAX_KEPT; i++) {
         op_operand(&op, refs->kept[i], ACCESS_READ);
     }
@@ -190,15 +199,15 @@ static void emit_loss_end(Lowering *lowering, OpList *out, const LossRefs *refs,
 // Softmax over columns that may be spread over tp: row maximum, then sum of exponentials and the target's logit, then
 // the gradient in place (Megatron's vocabulary-parallel cross-entropy, Shoeybi et al. 2019, section 3).
 static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *refs) {
-    const LossRows rows = loss_rows(lowering);
-    Op op = loss_op(lowering, TASK_LOSS_MAX, "loss max", refs->cols, refs->dtype);
+    const LossRows rows = loss_rows(lowering, refs);
+    Op op = loss_op(lowering, TASK_LOSS_MAX, "loss max", refs->rows, refs->cols, refs->dtype);
     op_operand(&op, refs->logits, ACCESS_READ);
     op_operand(&op, rows.max, ACCESS_WRITE);
     op_list_append(lowering->arena, out, &op);
     if (refs->split) {
         emit_loss_reduce(lowering, out, rows.max, true, "loss max reduce");
     }
-    op = loss_op(lowering, TASK_LOSS_SUM, "loss sum", refs->cols, refs->dtype);
+    op = loss_op(lowering, TASK_LOSS_SUM, "loss sum", refs->rows, refs->cols, refs->dtype);
     op_operand(&op, refs->logits, ACCESS_READ);
     op_operand(&op, rows.targets, ACCESS_READ);
     op_operand(&op, rows.max, ACCESS_READ);
@@ -214,9 +223,8 @@ static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *ref
 }
 
 static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, const char *name) {
-    Op op = loss_op(lowering, TASK_COPY, name, to.bytes / dtype_bytes(lowering->tensors[to.tensor].dtype),
+    Op op = loss_op(lowering, TASK_COPY, name, 1, to.bytes / dtype_bytes(lowering->tensors[to.tensor].dtype),
                     lowering->tensors[from.tensor].dtype);
-    op.task.rows = 1;
     op.task.vocab_split = false;
     op.task.stride = op.task.cols;
     op_operand(&op, from, ACCESS_READ);
@@ -225,42 +233,49 @@ static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, con
 }
 
 // Logits get an fp32 copy, and what the loss keeps beside it until its gradient (log-softmax, exponentials).
-static void emit_copied_loss(Lowering *lowering, OpList *out, OpRef logits, int copies) {
-    const Dims *d = &lowering->dims;
-    const int64_t elements = d->tokens * d->vocab;
+static void emit_copied_loss(Lowering *lowering, OpList *out, const LossRefs *logits, int copies) {
+    const int64_t elements = logits->rows * logits->cols;
     const OpRef upcast =
         op_whole(lowering, lowering_tensor(lowering, "logits_fp32", ROLE_LOGITS, DTYPE_FP32, elements));
     static const char *const names[MAX_KEPT] = {"log_softmax", "log_softmax gradient", "loss temporary 1",
                                                 "loss temporary 2"};
     ASSERT(copies - 1 <= MAX_KEPT);
-    LossRefs refs = {.logits = upcast, .cols = d->vocab, .dtype = DTYPE_FP32, .split = d->vocab_split};
-    for (int i = 0; i < MAX_KEPT; i++) {
-        refs.kept[i] = i < copies - 1
-                           ? op_whole(lowering, lowering_tensor(lowering, names[i], ROLE_LOGITS, DTYPE_FP32, elements))
-                           : op_absent();
+    LossRefs refs = *logits;
+    refs.logits = upcast;
+    refs.dtype = DTYPE_FP32;
+    for (int i = 0; i < copies - 1; i++) {
+        refs.kept[i] = op_whole(lowering, lowering_tensor(lowering, names[i], ROLE_LOGITS, DTYPE_FP32, elements));
     }
-    emit_copy(lowering, out, logits, upcast, "logits to fp32");
+    emit_copy(lowering, out, logits->logits, upcast, "logits to fp32");
     emit_loss_steps(lowering, out, &refs);
-    emit_copy(lowering, out, upcast, logits, "logit gradient");
+    emit_copy(lowering, out, upcast, logits->logits, "logit gradient");
+}
+
+// A kernel of head and loss works on the logits as they are.
+static int loss_copies(const Lowering *lowering) {
+    const Target *target = lowering->target;
+    const bool fused = target_loss(target, lowering->plan) == LOSS_FUSED;
+    const int whole = fused ? 0 : target->loss_fp32_copies[lowering->plan->fused];
+    return whole + (whole > 0 && lowering->dims.vocab_split && lowering->tp > 1 ? target->split_loss_fp32_copies : 0);
 }
 
 static void emit_loss(Lowering *lowering, OpList *out, const Op *mark) {
     const Dims *d = &lowering->dims;
-    const int whole = lowering->target->loss_fp32_copies[lowering->plan->fused];
-    const int copies =
-        whole + (whole > 0 && d->vocab_split && lowering->tp > 1 ? lowering->target->split_loss_fp32_copies : 0);
+    const int copies = loss_copies(lowering);
+    const bool one_pass = lowering_fuses(lowering) || target_loss(lowering->target, lowering->plan) == LOSS_FUSED;
     lowering->loss_tensor = lowering_tensor(lowering, "loss", ROLE_RUNTIME, DTYPE_FP32, 1);
     lowering->tensors[lowering->loss_tensor].persistent = true;
-    if (copies > 0) {
-        emit_copied_loss(lowering, out, mark->operands[AT_MARK_LOGITS], copies);
-        return;
-    }
     const LossRefs refs = {.logits = mark->operands[AT_MARK_LOGITS],
                            .kept = {op_absent(), op_absent(), op_absent(), op_absent()},
+                           .targets = mark->operands[AT_MARK_TARGETS],
+                           .rows = mark->task.rows,
                            .cols = d->vocab,
+                           .more = mark->task.accumulate,
                            .dtype = d->dtype,
                            .split = d->vocab_split};
-    if (lowering_fuses(lowering) && lowering->tp == 1) {
+    if (copies > 0) {
+        emit_copied_loss(lowering, out, &refs, copies);
+    } else if (one_pass && lowering->tp == 1) {
         emit_loss_end(lowering, out, &refs, TASK_LOSS, "loss");
     } else {
         emit_loss_steps(lowering, out, &refs);

@@ -61,7 +61,7 @@ static Unit *begin_unit(Lowering *lowering, int index, const char *name, int ins
     Unit *unit = &lowering->units[index];
     *unit = (Unit){.name = name,
                    .layered = index == UNIT_LAYER,
-                   .trainable = !(lowering->choice->frozen >> index & 1),
+                   .trainable = instances > 0 && !(lowering->choice->frozen >> index & 1),
                    .dtype = lowering->dims.dtype,
                    .optimizer = OPTIMIZER_ADAMW,
                    .instances = instances,
@@ -164,8 +164,8 @@ static void add_layer_slices(Lowering *lowering, Unit *unit) {
     add_matrix(lowering, unit, "wdown", SPLIT_COLS, hidden, model->ffn);
 }
 
-static ParamSplit vocabulary_split(const Lowering *lowering) {
-    return lowering->dims.vocab_split ? SPLIT_ROWS : SPLIT_NONE;
+static ParamSplit split_of(bool split) {
+    return split ? SPLIT_ROWS : SPLIT_NONE;
 }
 
 static void add_embedding_slices(Lowering *lowering, Unit *unit) {
@@ -174,7 +174,7 @@ static void add_embedding_slices(Lowering *lowering, Unit *unit) {
     if (model->position == POSITION_LEARNED) {
         add_matrix(lowering, unit, "positions", SPLIT_NONE, model->max_seq, model->hidden);
     }
-    add_matrix(lowering, unit, "embed", vocabulary_split(lowering), model->vocab, model->hidden);
+    add_matrix(lowering, unit, "embed", split_of(lowering->dims.embed_split), model->vocab, model->hidden);
 }
 
 static void add_final_norm_slices(Lowering *lowering, Unit *unit) {
@@ -186,7 +186,8 @@ static void add_head_slices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
     lowering->part = UNIT_HEAD;
     if (!model->tied_embeddings) {
-        add_matrix(lowering, unit, "lm_head", vocabulary_split(lowering), model->vocab, model->hidden);
+        const bool split = lowering->dims.vocab_split || head_gathers(lowering);
+        add_matrix(lowering, unit, "lm_head", split_of(split), model->vocab, model->hidden);
     }
 }
 
@@ -195,12 +196,16 @@ void lower_units(Lowering *lowering) {
     lowering->unit_count = root ? UNIT_HEAD : UNIT_COUNT;
     lowering->head_unit = root ? UNIT_EMBEDDING : UNIT_HEAD;
 
-    Unit *edge = begin_unit(lowering, UNIT_EMBEDDING, root ? "root" : "embedding", 1);
-    if (root) {
+    const StageLayers *held = lowering->held;
+    const bool head_in_root = root && held->head;
+    Unit *edge = begin_unit(lowering, UNIT_EMBEDDING, root ? "root" : "embedding", held->embedding || head_in_root);
+    if (head_in_root) {
         add_final_norm_slices(lowering, edge);
     }
-    add_embedding_slices(lowering, edge);
-    if (root) {
+    if (held->embedding) {
+        add_embedding_slices(lowering, edge);
+    }
+    if (head_in_root) {
         add_head_slices(lowering, edge);
     }
     end_unit(edge);
@@ -211,9 +216,11 @@ void lower_units(Lowering *lowering) {
     end_unit(layer);
 
     if (!root) {
-        Unit *head = begin_unit(lowering, UNIT_HEAD, "head", 1);
-        add_final_norm_slices(lowering, head);
-        add_head_slices(lowering, head);
+        Unit *head = begin_unit(lowering, UNIT_HEAD, "head", held->head);
+        if (held->head) {
+            add_final_norm_slices(lowering, head);
+            add_head_slices(lowering, head);
+        }
         end_unit(head);
     }
 }

@@ -60,7 +60,7 @@ static OpRef foreach_temporary(Lowering *lowering) {
     const int32_t tensor =
         lowering_tensor(lowering, "optimizer temporary", ROLE_OPTIMIZER, lowering->master_dtype, held);
     lowering->tensors[tensor].slots = 1;
-    lowering->tensors[tensor].host = lowering->plan->offload != OFFLOAD_NONE;
+    lowering->tensors[tensor].host = plan_offloads_states(lowering->plan);
     return op_whole(lowering, tensor);
 }
 
@@ -107,13 +107,25 @@ static void emit_adamw(Lowering *lowering, Section section, int u, bool first) {
 static void (*const update_of[OPTIMIZER_COUNT])(Lowering *lowering, Section section, int unit,
                                                 bool first) = {[OPTIMIZER_ADAMW] = emit_adamw};
 
+static void emit_zero(Lowering *lowering, Section section, int32_t tensor, const char *name) {
+    Op *zero = op_add(lowering, section, TASK_ZERO, PHASE_OPTIMIZER, name);
+    zero->task.rows = zero->task.cols = 1;
+    zero->task.dtype = DTYPE_FP32;
+    op_operand(zero, op_whole(lowering, tensor), ACCESS_WRITE);
+}
+
+// The loss is made where the head is; the sum is everybody's.
+static void zero_missing_loss(Lowering *lowering) {
+    if (lowering->loss_tensor < 0) {
+        lowering->loss_tensor = scalar(lowering, "loss", 1).tensor;
+        emit_zero(lowering, SECTION_UPDATE, lowering->loss_tensor, "zero loss");
+    }
+}
+
 void lower_update(Lowering *lowering) {
     lowering->norm_square_tensor = scalar(lowering, "norm square", 1).tensor;
     lowering->norm_tensor = scalar(lowering, "clip scale and norm", 2).tensor;
-    Op *zero = op_add(lowering, SECTION_NORM, TASK_ZERO, PHASE_OPTIMIZER, "zero norm");
-    zero->task.rows = zero->task.cols = 1;
-    zero->task.dtype = DTYPE_FP32;
-    op_operand(zero, op_whole(lowering, lowering->norm_square_tensor), ACCESS_WRITE);
+    emit_zero(lowering, SECTION_NORM, lowering->norm_square_tensor, "zero norm");
     for (int edges = 0; edges < 2; edges++) {  // the layers' squares are summed before those of the edges
         for (int u = lowering->unit_count - 1; u >= 0; u--) {
             if (lowering->units[u].trainable && lowering->units[u].layered != (edges == 1)) {
@@ -122,7 +134,8 @@ void lower_update(Lowering *lowering) {
             }
         }
     }
-    emit_scalar_sum(lowering, lowering->data_group, lowering->loss_tensor, "loss sum over ranks");
+    zero_missing_loss(lowering);
+    emit_scalar_sum(lowering, lowering->loss_group, lowering->loss_tensor, "loss sum over ranks");
     emit_scalar_sum(lowering, lowering->norm_group, lowering->norm_square_tensor, "norm sum over ranks");
     Op *clip = op_add(lowering, SECTION_UPDATE, TASK_CLIP, PHASE_OPTIMIZER, "clip");
     clip->task.rows = clip->task.cols = 1;

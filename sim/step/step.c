@@ -42,6 +42,8 @@ const char *task_kind_name(TaskKind kind) {
         [TASK_REDUCE_SCATTER] = "reduce_scatter",
         [TASK_ALL_REDUCE] = "all_reduce",
         [TASK_SEND_RECV] = "send_recv",
+        [TASK_SEND] = "send",
+        [TASK_RECEIVE] = "receive",
     };
     return names[kind];
 }

@@ -10,6 +10,10 @@
 //   - A task's records happen when the task ends.
 //   - Lanes with the same communicator also run their collectives one after another, in issue order.
 //   - Ranks of a group start a collective together; all ranks issue the same collectives in the same order.
+//   - A send goes to the rank of the peer stage that has the same place on all other axes, and waits for nobody there:
+//     what it read may be overwritten when it ends, and the message is there. The receive that it belongs to ends then
+//     at the earliest. The n-th send of a phase (forward: activations, backward: their gradients, reduce: gradients of
+//     what two stages hold) from a stage to a peer belongs to the n-th receive of that phase there.
 // So issue order is a valid serial execution, and happens-before = lane order + events + collectives.
 
 #pragma once
@@ -24,6 +28,7 @@
 #include "sim/frameworks/target.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
+#include "sim/step/held.h"
 #include "sim/step/lane.h"
 #include "sim/step/task_kind.h"
 #include "sim/step/units.h"
@@ -52,7 +57,7 @@ typedef struct Buffer {
     Dtype dtype;
     int32_t slots;
     int32_t micro_steps;  // that have slots of their own; 0 = all share the slots
-    int64_t bytes;  // that a slot needs
+    int64_t bytes;        // that a slot needs
     int64_t slot_bytes;
     int32_t scale_buffer;  // per-tensor scale of an fp8 buffer; -1 = none
     bool persistent;       // keeps its content from step to step: never shares bytes
@@ -106,6 +111,7 @@ typedef struct Task {
     int16_t group;        // collectives: index into groups; -1 otherwise
     int16_t layer_guard;  // skipped unless 0 <= layer + layer_guard < layers (inside a layer loop)
     int16_t ring_step;    // attention blocks and ring transfers: hop 0 .. C-1
+    int16_t peer;         // send and receive: the other stage; else 0
     int16_t unit;         // square sum, AdamW, shard copies and collectives: index into units; -1 otherwise
     bool accumulate;      // adds to the output instead of overwriting
     bool trans_a, trans_b;
@@ -132,6 +138,11 @@ typedef struct Task {
     int32_t first_record, record_count;
     uint64_t key;  // equal keys = same work (kind, sizes, group, flags): cost is computed once per key
 } Task;
+
+// Of an unpacking.
+static inline int64_t task_blocks(const Task *task) {
+    return task->kind == TASK_UNPACK && task->inner > 1 ? task->inner : 1;
+}
 
 // ---------------------------------------------------------------------------------------------- groups, events, loops
 
@@ -196,13 +207,14 @@ typedef struct StepProgram {
     int32_t slice_count;
     int32_t loss_buffer;  // f32[1]: sum of token losses over all ranks of the data groups, at the end of a step
     int32_t norm_buffer;  // f32[2]: clip scale and gradient norm
-    int32_t layers;       // loop bound that layer_guard refers to
+    int32_t layers;       // loop bound that layer_guard refers to; those of the stage, as in model
     int32_t stage;        // of the pipeline (sim/step/stages.h), which has mesh_stages
+    StageLayers held;     // by the stage
 } StepProgram;
 
 // Lowers a stage of (model, plan, target) to a program in the arena. The plan must be canonical and legal
 // (target_check); passes, each in its own file: layers -> tensor parallel -> context parallel -> sharding -> recompute
-// -> fusion -> lanes. INFEASIBLE where the mesh has several stages: models are not cut into them.
+// -> fusion -> messages -> lanes. The program's model has the layers that the stage holds.
 Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error);
 
@@ -251,8 +263,17 @@ static inline int task_added_operand(const Task *task) {
     return task->operand_count > more ? more : 0;
 }
 
+static inline bool task_is_message(const Task *task) {
+    return task->kind == TASK_SEND || task->kind == TASK_RECEIVE;
+}
+
 static inline bool task_is_collective(const Task *task) {
     return task->kind >= TASK_ALL_GATHER && task->kind <= TASK_SEND_RECV;
+}
+
+// Moves bytes between ranks and computes nothing.
+static inline bool task_is_transfer(const Task *task) {
+    return task_is_collective(task) || task_is_message(task);
 }
 
 // ---------------------------------------------------------------------------------------------- per rank

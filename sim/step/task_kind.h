@@ -75,7 +75,8 @@ typedef enum {
     // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast); scales (operand only
     // where fp8 is cast by scales known before, read, or found, written)
     TASK_COPY,
-    // src -> dst, rows x cols, src packed, dst row stride `stride`
+    // src -> dst, rows x cols, src packed, dst row stride `stride`; inner > 1: so many such blocks one behind the
+    // other, each `cols` further right
     TASK_UNPACK,
     // src, dst(u): dst += src; dtypes may differ
     TASK_ACCUMULATE,
@@ -89,6 +90,10 @@ typedef enum {
     TASK_ALL_REDUCE,
     // out, in: to the next rank of the group, from the previous
     TASK_SEND_RECV,
+    // data: to the task's peer, a stage of the pipeline (sim/step/stages.h)
+    TASK_SEND,
+    // -> data, from the peer
+    TASK_RECEIVE,
     TASK_KIND_COUNT
 } TaskKind;
 
@@ -158,6 +163,7 @@ enum { AT_ADAMW_MASTER, AT_ADAMW_M, AT_ADAMW_V, AT_ADAMW_GRADIENT, AT_ADAMW_SCAL
 enum { AT_COPY_SRC, AT_COPY_DST };  // copy, unpack, accumulate
 enum { AT_ZERO_DST };
 enum { AT_COLLECTIVE_FROM, AT_COLLECTIVE_TO };
+enum { AT_MESSAGE };  // of a send and of a receive
 
 // The operand of a collective that its result goes to: an all-reduce has one for both.
 static inline int collective_to(TaskKind kind) {

@@ -40,7 +40,7 @@ typedef struct Unit {
     bool trainable;                      // else frozen
     Dtype dtype;                         // that forward and backward read it in
     Optimizer optimizer;                 // where it is trainable
-    int32_t instances;                   // layers where layered, else 1
+    int32_t instances;                   // layers where layered, else 1; 0 = other stages hold it
     int32_t shards;                      // ranks that share it; 1 = each holds the whole
     int16_t shard_group, replica_group;  // indices into groups
     int32_t first_slice, slice_count;

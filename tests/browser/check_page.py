@@ -17,6 +17,7 @@ import traceback
 from webdriver import Browser, NoBrowser
 
 SKIPPED = 77
+STOPPED = pathlib.Path(__file__).parents[1] / "golden" / "blame" / "stopped"
 CHARTS = {"ranking": 4, "mesh-map": 6, "time": 4, "memory": 4, "timeline": 4, "front": 3, "rejected": 2,
           "tornado": 2}  # least colours
 
@@ -68,8 +69,11 @@ class Page:
         assert not [name for name in asked if not name.startswith(("data:", "blob:"))], asked
 
     def pixels(self, selector):
-        counted = self.browser.run_until_called(COUNT_PIXELS, self.browser.picture(selector))
-        assert counted, f"{selector}: no picture"
+        return self.count(self.browser.picture(selector))
+
+    def count(self, picture):
+        counted = self.browser.run_until_called(COUNT_PIXELS, picture)
+        assert counted, "no picture"
         return counted
 
     def cells(self, column):
@@ -253,6 +257,46 @@ def five_thousand_candidates_can_be_used(page):
     page.quiet()
 
 
+def make_blame(page):
+    """The page of a hung job on two hosts, of which one has markup for a name."""
+    dumps = page.folder / "dumps"
+    for rank, host in enumerate(("<i onmouseover=window.ndtuneHacked=1>", "<i onmouseover=window.ndtuneHacked=1>", "b", "b")):
+        (dumps / host).mkdir(parents=True, exist_ok=True)
+        shutil.copy2(STOPPED / f"rank_{rank}", dumps / host / f"rank_{rank}")
+    file = page.folder / "blame.html"
+    made = subprocess.run([page.ndtune, "blame", str(dumps), "--html", str(file), "--format", "json"],
+                          capture_output=True, text=True, timeout=60)
+    assert made.returncode == 2, made.stderr
+    return file, json.loads(made.stdout)
+
+
+def the_page_of_blame_says_and_draws_who_stands_where(page):
+    file, said = make_blame(page)
+    page.browser.open(file.as_uri())
+    shown = page.browser.run("""
+        const rows = (id) => document.querySelectorAll(id + ' tbody tr').length;
+        return [document.getElementById('sentence').textContent, rows('#table-group'),
+                document.querySelectorAll('svg.lanes .lane').length, document.querySelectorAll('svg.lanes .open').length,
+                document.querySelectorAll('#table-stands tr.blamed').length, Boolean(window.ndtuneHacked),
+                document.querySelectorAll('script, main i').length];
+    """)
+    due = next(group for group in said["groups"] if group["name"] == said["due"]["group"])
+    assert shown == [said["sentence"], len(due["ranks"]), said["world"], 3, 1, False, 0], shown
+    pictures = []
+    for width, scheme in ((390, "dark"), (390, "light"), (1280, "light")):
+        page.browser.look(width, scheme)
+        needed, room = page.browser.run("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert needed <= room, f"{needed} pixels wide on a screen of {room}"
+        pictures.append((page.browser.picture("svg.lanes"), page.browser.picture("body")))
+    page.quiet()
+    page.browser.open("about:blank")  # the page itself allows no pictures
+    for lanes, _ in pictures:
+        counted = page.count(lanes)
+        assert counted["colours"] >= 4 and counted["drawn"] > 0.05, counted
+    light = [page.count(body)["light"] for _, body in pictures]
+    assert light[0] < 0.4 < 0.8 < min(light[1:]), light
+
+
 def a_planted_error_is_seen(page):
     page.browser.run("setTimeout(() => { throw new Error('planted'); });")
     page.browser.run_until_called("setTimeout(arguments[0], 100);")
@@ -273,6 +317,7 @@ def all_checks(page):
                         "--steps", "2", "--warm-up", "0", "--repeats", "1", command="validate"))
     yield measured_steps_stand_beside_predicted_ones
     yield five_thousand_candidates_can_be_used
+    yield the_page_of_blame_says_and_draws_who_stands_where
     yield a_planted_error_is_seen
 
 

@@ -67,6 +67,13 @@ class Browser:
     def open(self, url):
         self._ask("POST", self.session + "/url", {"url": url})
 
+    def look(self, width, scheme):
+        """As on a screen so wide, whose owner likes it light or dark."""
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        scheme = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        for command, given in ("setDeviceMetricsOverride", metrics), ("setEmulatedMedia", scheme):
+            self._ask("POST", self.session + "/goog/cdp/execute", {"cmd": "Emulation." + command, "params": given})
+
     def run(self, script, *arguments):
         """What a function body returns in the page."""
         return self._ask("POST", self.session + "/execute/sync", {"script": script, "args": list(arguments)})

@@ -2,7 +2,10 @@
 // that are written from the option table.
 
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -220,11 +223,12 @@ Test(cli_answers, a_terminal_sees_colours_unless_it_refuses_them) {
 
 // ---- pages
 
-Test(cli_pages, the_readme_has_the_option_table) {
+Test(cli_pages, the_options_page_has_the_option_table) {
     ProgramRun run = CLI("help", "--markdown");
-    char *readme = read_text(NDTUNE_SOURCE_DIR "/README.md");
-    cr_assert_not_null(strstr(readme, run.out), "put the output of `ndtune help --markdown` into README.md");
-    free(readme);
+    char *page = read_text(NDTUNE_SOURCE_DIR "/autotune/cli/OPTIONS.md");
+    cr_assert_not_null(strstr(page, run.out),
+                       "put the output of `ndtune help --markdown` into autotune/cli/OPTIONS.md");
+    free(page);
     program_run_free(&run);
 }
 
@@ -263,6 +267,50 @@ Test(cli_pages, what_the_readme_shows_can_be_called) {
     }
     cr_assert_geq(calls, 4);
     free(readme);
+}
+
+// The number that stands before these words in the README.
+static int readme_count(const char *readme, const char *words) {
+    const char *at = strstr(readme, words);
+    cr_assert_not_null(at, "the README counts no%s", words);
+    while (at > readme && isdigit((unsigned char)at[-1])) {
+        at--;
+    }
+    return atoi(at);
+}
+
+static int list_length(const char *command, const char *key) {
+    json_t *root = CLI_JSON(0, command, "--format", "json");
+    const int length = (int)json_array_size(json_object_get(root, key));
+    json_decref(root);
+    return length;
+}
+
+Test(cli_pages, what_the_readme_counts_is_there) {
+    char *readme = read_text(NDTUNE_SOURCE_DIR "/README.md");
+    cr_expect_eq(readme_count(readme, " cluster profiles"), list_length("clusters", "clusters"));
+    cr_expect_eq(readme_count(readme, " model presets"), list_length("models", "models"));
+    free(readme);
+}
+
+// How often it errs by how much is printed by `ndtune accuracy` and stands in RESULTS.md beside the runs.
+Test(cli_pages, the_readme_is_as_accurate_as_the_results) {
+    char *readme = read_text(NDTUNE_SOURCE_DIR "/README.md");
+    char *results = read_text(NDTUNE_SOURCE_DIR "/tests/accuracy/runs/RESULTS.md");
+    const char *all = strstr(results, "\nall         all clusters");
+    cr_assert_not_null(all);
+    int rows = 0;
+    float median, most, constant, constant_most;
+    cr_assert_eq(sscanf(all, " all all clusters %d %f %% %f %% %*f %% %*f %% %f %% %f %%", &rows, &median, &most,
+                        &constant, &constant_most),
+                 5);
+    char line[200];
+    snprintf(line, sizeof line, "median error %.1f %%, 90th percentile %.1f %%; one constant MFU: %.1f %%, %.1f %%",
+             (double)median, (double)most, (double)constant, (double)constant_most);
+    cr_expect_not_null(strstr(readme, line), "the README should say: %s", line);
+    cr_expect_eq(readme_count(readme, " published runs"), rows);
+    free(readme);
+    free(results);
 }
 
 Test(cli_pages, the_manual_is_clean_troff) {

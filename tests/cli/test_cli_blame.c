@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,23 @@ static void end(void) {
     cr_expect_eq(system(command), 0);
 }
 
+static bool same_ends(const json_t *place, const json_t *planted) {
+    return json_equal(json_object_get(place, "from"), json_object_get(planted, "from")) &&
+           json_equal(json_object_get(place, "to"), json_object_get(planted, "to"));
+}
+
+// Between whom the message was that the fault was planted in. Of a rank without a dump what others wait for it in is
+// said.
+static void check_message(const char *name, const json_t *planted, const json_t *said) {
+    bool named = !json_object_get(planted, "from") || same_ends(json_object_get(said, "due"), planted);
+    size_t index;
+    const json_t *place;
+    json_array_foreach(json_object_get(said, "awaited_in"), index, place) {
+        named |= same_ends(place, planted);
+    }
+    cr_expect(named, "%s: %s", name, cli_text(said, "sentence"));
+}
+
 static void check_case(const char *name) {
     char path[512], dumps[512];
     json_error_t why;
@@ -48,6 +66,7 @@ static void check_case(const char *name) {
         cr_expect_eq(json_integer_value(json_array_get(ranks, 0)), json_integer_value(json_object_get(of, "victim")),
                      "%s: %s", name, cli_text(said, "sentence"));
     }
+    check_message(name, json_object_get(planted, "planted"), said);
     json_decref(said);
     json_decref(planted);
 }
@@ -62,7 +81,7 @@ Test(cli_blame, real_jobs_with_planted_faults_are_told_apart, .init = begin, .fi
         }
     }
     closedir(cases);
-    cr_expect_geq(count, 16);
+    cr_expect_geq(count, 22);
 }
 
 Test(cli_blame, what_is_no_folder_of_dumps_is_refused_in_words) {
@@ -120,4 +139,29 @@ Test(cli_blame, the_table_and_csv_have_a_line_for_every_rank, .init = begin, .fi
         lines++;
     }
     cr_expect_geq(lines, 5);
+}
+
+Test(cli_blame, the_page_is_one_file_that_says_what_the_table_says) {
+    char page[] = "/tmp/ndtune-blame-XXXXXX", text[1 << 17] = "";
+    const int made = mkstemp(page);
+    cr_assert_geq(made, 0);
+    ProgramRun run = CLI("blame", STOPPED, "--html", page);
+    cr_expect_eq(run.exit_code, 2, "%s", run.err);
+    cr_expect_not_null(strstr(run.out, "Blamed: rank 1 never arrived at"));
+    const ssize_t length = read(open(page, O_RDONLY), text, sizeof text - 1);
+    cr_assert_gt(length, 10000);
+    cr_expect_not_null(
+        strstr(text, "rank 1 never arrived at all-gather of 16.4 KiB (number 19 of mesh_dp of ranks 1, 3)"));
+    cr_expect_not_null(strstr(text, "default-src 'none'; style-src 'sha256-"));
+    cr_expect_null(strstr(text, "<script"));
+    cr_expect_null(strstr(text, "http:"));
+    cr_expect_null(strstr(text, "{{"));
+    close(made);
+    remove(page);
+}
+
+Test(cli_blame, a_page_that_cannot_be_written_is_said_before_anything_is_read) {
+    ProgramRun run = CLI("blame", "/nowhere/at/all", "--html", "/nowhere/page.html");
+    cr_expect_eq(run.exit_code, 3);
+    cr_expect_not_null(strstr(run.err, "/nowhere/page.html cannot be written"), "%s", run.err);
 }

@@ -29,6 +29,9 @@ MESHES = [
     (1, 8, 1, 1, []),
     (1, 8, 1, 1, ["--recompute", "full", "--micro-batch", "2"]),
     (1, 8, 1, 1, ["--reduce-dtype", "fp32"]),
+    (1, 8, 1, 1, ["--grad-sync", "each"]),
+    (1, 8, 1, 1, ["--offload", "parameters,optimizer"]),
+    (2, 8, 1, 2, ["--recompute", "full", "--recompute-every", "2"]),
     (2, 8, 1, 1, ["--recompute", "full"]),
     (1, 8, 2, 1, []),
     (1, 4, 2, 4, ["--recompute", "full"]),
@@ -121,6 +124,30 @@ def read_hf_trainer(path, text):
         told["accumulation"] = arguments.gradient_accumulation_steps
         told["batch"] = told["micro_batch"] * told["accumulation"] * mesh[0] * mesh[1]
         told["fsdp"] = plugin_of()
+    return told
+
+
+def read_trainer(path, text):
+    """Tensor parallelism is in what from_pretrained is given, else the mesh and FSDP are in the arguments."""
+    from accelerate.utils import FullyShardedDataParallelPlugin
+
+    module = module_of(path)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = module.training_arguments(output_dir=folder, report_to=[], use_cpu=True)
+    own = module.model_arguments().get("distributed_config")
+    mesh = [own.dp_replicate_size, own.fsdp_size, 1, own.tp_size] if own else mesh_of(arguments.parallelism_config)
+    told = {"mesh": mesh, "micro_batch": arguments.per_device_train_batch_size}
+    told["accumulation"] = arguments.gradient_accumulation_steps
+    told["batch"] = told["micro_batch"] * told["accumulation"] * mesh[0] * mesh[1]
+    with mock.patch.dict(os.environ):
+        plugin = FullyShardedDataParallelPlugin(**arguments.fsdp_plugin_args) if arguments.fsdp_plugin_args else None
+    told["fsdp"] = plugin_words(plugin)
+    if plugin is None:
+        told["recompute"] = "full" if arguments.activation_checkpointing else None
+        told["reshard"] = "always"
+    told["offload"] = own.fsdp_cpu_offload if own else type(getattr(plugin, "cpu_offload", None)).__name__ == "CPUOffloadPolicy"
+    told["every_n_layers"] = (arguments.activation_checkpointing_kwargs or {}).get("every_n_layers")
+    told["sync_each"] = (arguments.accelerator_config.gradient_accumulation_kwargs or {}).get("sync_each_batch", False)
     return told
 
 
@@ -282,6 +309,7 @@ READERS = {  # format: reader, packages
     "accelerate-yaml": (read_accelerate_yaml, ["accelerate", "torch"]),
     "accelerate-python": (read_accelerate_python, ["accelerate", "torch"]),
     "hf-trainer": (read_hf_trainer, ["transformers", "accelerate", "torch"]),
+    "trainer": (read_trainer, ["transformers", "accelerate", "torch"]),
     "axolotl": (read_axolotl, ["axolotl", "accelerate", "transformers"]),
     "torchtitan-toml": (read_torchtitan_toml, ["torchtitan", "torch"]),
     "torchtitan-python": (read_torchtitan_python, ["torchtitan", "torch"]),
@@ -323,6 +351,10 @@ def check(told, mesh, options):
         assert fsdp["version"] == 2 and fsdp["layers"] == ["LlamaDecoderLayer"], fsdp
         assert fsdp["reshard"] == ("never" not in options), fsdp
         assert fsdp["recompute"] == ("full" in options), fsdp
+    for word, key, value in (("--offload", "offload", True), ("--grad-sync", "sync_each", True),
+                             ("--recompute-every", "every_n_layers", 2)):
+        assert bool(told.get(key)) == (word in options) or key not in told, (key, told)
+        assert word not in options or told.get(key, value) == value, (key, told)
     if told.get("rotate"):
         ring = "ring" in options
         assert told["rotate"] in (("alltoall", "batch_ring") if ring else ("allgather", "varlen_llama3")), told
@@ -346,7 +378,7 @@ def check_format(name, ndtune, more):
         for *mesh, options in MESHES:
             if name == "torchtitan-python" and "--model" in options:
                 continue  # a model that its registry does not have
-            path = Path(folder) / f"file{len(row['read'])}{'.py' if 'python' in name or name == 'hf-trainer' else ''}"
+            path = Path(folder) / f"file{len(row['read'])}{'.py' if 'python' in name or 'trainer' in name else ''}"
             path = path.with_suffix(path.suffix or {"deepspeed": ".json", "torchtitan-toml": ".toml"}.get(name, ".yaml"))
             run = export(ndtune, name, mesh, options, path, folder)
             label = "x".join(map(str, mesh)) + ("".join(" " + word for word in options))

@@ -64,8 +64,23 @@ ORIGINS = [
     ("_templated_ring_attention_backward", "ring backward"),
     ("_templated_ring_attention", "ring"),
     ("clip_grad_norm_", "clip"),
+    ("_mixed_mesh_grad_norm", "clip"),            # of transformers' Trainer, as the next one
+    ("average_gradient", "whole parameter"),
     ("average_loss", "user loss"),
     ("_dist_reduce", "token count"),
+    ("average_tensor", "zero reduce"),            # of DeepSpeed, as the next ones
+    ("__avg_scatter_contiguous_grads", "zero reduce"),
+    ("__avg_scatter_grads", "zero reduce"),
+    ("reduce_scatter_coalesced", "zero reduce"),
+    ("allreduce_bucket", "zero reduce"),
+    ("all_gather_dp_groups", "zero gather"),
+    ("all_gather_coalesced", "zero gather"),
+    ("_all_gather_dtype", "zero gather"),
+    ("get_grad_norm_direct", "clip"),
+    ("scaled_global_norm", "clip"),
+    ("has_overflow", "overflow"),
+    ("_get_num_items_in_batch", "token count"),
+    ("gather_for_metrics", "metrics"),
 ]
 
 
@@ -191,7 +206,7 @@ class Recorder(TorchDispatchMode):
             frame = frame.f_back
         if phase != "backward" or origin.startswith("fsdp"):
             place = place_of(module) if module is not None else place
-        if self.phase == "optimizer" or origin in ("clip", "user loss", "token count"):
+        if self.phase == "optimizer" or origin in ("clip", "user loss", "token count", "metrics"):
             phase, place = "optimizer", ""
         return phase, place, origin
 
@@ -224,12 +239,13 @@ def on_cpu_like_on_gpu():
     """
     def summing(function):
         @functools.wraps(function)
-        def summed(output, *args, **kwargs):
+        def summed(*args, **kwargs):
             op = kwargs.get("op")
             if op is None or op == dist.ReduceOp.SUM or op == dist.ReduceOp.MAX:
-                return function(output, *args, **kwargs)
+                return function(*args, **kwargs)
+            output = args[0] if args else kwargs["tensor"]
             kwargs["op"] = dist.ReduceOp.SUM
-            work = function(output, *args, **kwargs)
+            work = function(*args, **kwargs)
             if work is not None:
                 work.wait()
             if op == dist.ReduceOp.AVG:
@@ -381,7 +397,8 @@ def write_trace(script, case, everyone, path):
         micro_batch=MICRO_BATCH, grad_accum=case["grad_accum"], precision=case["precision"],
         load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"], no_sync=case["no_sync"],
         sync_each_batch=case["sync_each_batch"], recompute_by=case["recompute_by"],
-        step="second of two", losses=first["losses"], norms=first["norms"], gradient_dtypes=first["gradient_dtypes"],
+        **{key: case[key] for key in ("zero", "overlap_comm", "bucket") if key in case},
+        step=getattr(script, "STEP", "second of two"), losses=first["losses"], norms=first["norms"], gradient_dtypes=first["gradient_dtypes"],
         storage=first["storage"], most_unsharded_layers=first["most_unsharded"],
         kept_bytes_per_layer=first.get("kept_per_layer"), gradient_bytes=first.get("gradient_bytes"),
         columns=["micro_batch", "phase", "place", "kind", "axes", "bytes", "dtype", "origin"])
@@ -446,6 +463,8 @@ def run(script_name, description):
         scratch = tempfile.mkdtemp(prefix="ndtune-trace-")
         try:
             chosen = [one for one in cases if world_of(one["mesh"]) == world]
-            mp.spawn(worker, args=(script_name, chosen, scratch, arguments.out), nprocs=world)
+            # Forked: what the script imports is imported once.
+            mp.start_processes(worker, args=(script_name, chosen, scratch, arguments.out), nprocs=world,
+                               start_method="fork")
         finally:
             shutil.rmtree(scratch)

@@ -18,12 +18,14 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .recompute_layers = request->recompute_layers,
                       .recompute_every = request->recompute_every,
                       .offload = request->offload,
+                      .reduce_overlap = request->reduce_overlap,
                       .cp_rotate = request->cp_rotate,
                       .fused = request->eager ? FUSED_EAGER : target->default_fused,
                       .fp8_recipe = request->fp8_recipe,
                       .bf16_master = request->bf16_master || (target->bf16_weights && request->bf16),
                       .reduce_dtype = request->reduce_dtype,
                       .grad_sync = request->grad_sync,
+                      .loss = request->loss,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};
@@ -102,6 +104,7 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
                                         .bf16_master = draw(seed, 4) == 0,
                                         .reduce_dtype = (ReduceDtype)draw(seed, REDUCE_DTYPE_COUNT),
                                         .tied = draw(seed, 4) == 0,
+                                        .loss = draw(seed, 2) ? (LossForm)draw(seed, LOSS_FORM_COUNT) : LOSS_TARGET,
                                         .layers = 1 + (int)draw(seed, 4)};
         if (lowered_is_legal(&request, arena)) {
             return request;

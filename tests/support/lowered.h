@@ -26,6 +26,8 @@ typedef struct LoweredRequest {
     bool eager;
     ReduceDtype reduce_dtype;
     GradSync grad_sync;
+    ReduceOverlap reduce_overlap;
+    LossForm loss;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

@@ -1,6 +1,7 @@
 // The name of a framework stands in its folder of sim/frameworks, and in the lists of the folders.
 
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,10 @@ static const struct {
     {"automodel", "accelerate"}, {"axolotl", "accelerate"},                            // its modules
     {"axolotl", "deepspeed"},    {"accelerate", "deepspeed"},                          // configs that hand over to it
     {"accelerate", "megatron"},  {"accelerate", "fsdp1"},     {"deepspeed", "fsdp1"},  // figures taken from its runs
-    {"deepspeed", "accelerate"},
+    {"deepspeed", "accelerate"}, {"trainer", "accelerate"},   {"trl", "accelerate"},
+    {"trl", "trainer"},          {"accelerate", "trainer"},  // its hf-trainer file
+    {"axolotl", "trl"},                                      // a key of its config
+    {"torchtitan", "trainer"},                               // a file and a class of its own
 };
 
 // The folder of a path below sim/frameworks; "" of others.
@@ -64,6 +68,22 @@ static int list_folders(const Tree *tree, char names[MOST][NAME_BYTES]) {
     return count;
 }
 
+static bool continues_word(const char *at) {
+    return isalnum((unsigned char)*at) || *at == '_' || (*at == '.' && isalnum((unsigned char)at[1]));
+}
+
+// As a word of its own: not the file trainer.py, and not strlen.
+static const char *find_name(const char *text, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
+        const bool begins = at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_' || at[-1] == '.');
+        if (begins && !continues_word(at + length)) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
 Test(frameworks, a_name_stands_only_in_its_folder_and_in_lists_of_folders) {
     static char names[MOST][NAME_BYTES];
     Complaints complaints = complaints_none();
@@ -72,7 +92,7 @@ Test(frameworks, a_name_stands_only_in_its_folder_and_in_lists_of_folders) {
     cr_expect_geq(count, 8);
     for (size_t i = 0; i < tree.count; i++) {
         for (int k = 0; k < count; k++) {
-            const char *at = strstr(tree.files[i].text, names[k]);
+            const char *at = find_name(tree.files[i].text, names[k]);
             if (at && !may_name(tree.files[i].path, names[k])) {
                 complain(&complaints, "%s:%d names %s", tree.files[i].path, code_line(tree.files[i].text, at),
                          names[k]);

@@ -8,7 +8,14 @@
 #include "tests/tidy/code.h"
 #include "tests/tidy/tree.h"
 
-enum { FUNCTION_LINES = 70, SOURCE_LINES = 600, HEADER_LINES = 320, LINE_COLUMNS = 120, README_LINES = 30 };
+enum {
+    FUNCTION_LINES = 70,
+    SOURCE_LINES = 600,
+    HEADER_LINES = 320,
+    LINE_COLUMNS = 120,
+    README_LINES = 30,
+    FRONT_LINES = 150
+};
 
 typedef struct SizeCheck {
     const char *path;
@@ -86,6 +93,14 @@ Test(sizes, a_folder_readme_is_one_page) {
         check_lines(tree.files[i].path, tree.files[i].text, README_LINES, INT_MAX, &complaints);
     }
     tree_free(&tree);
+    assert_no_complaints(&complaints);
+}
+
+Test(sizes, the_readme_is_read_in_five_minutes) {
+    Complaints complaints = complaints_none();
+    char *text = file_read(NDTUNE_SOURCE_DIR "/README.md");
+    check_lines("README.md", text, FRONT_LINES, INT_MAX, &complaints);
+    free(text);
     assert_no_complaints(&complaints);
 }
 

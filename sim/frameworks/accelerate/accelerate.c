@@ -21,10 +21,14 @@ static const TargetVersion accelerate_1_14 = {
         SET(deferred_reduce, true),                          // accumulate() -> no_sync: last micro-step only (1.2)
         SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH) |      // GradientAccumulationPlugin(sync_each_batch=True),
                             GRAD_SYNC_BIT(GRAD_SYNC_LAST)),  // accelerator.py accumulate()
+        // use_liger_kernel of Trainer, AutoLigerKernelForCausalLM in a script of one's own: its fused linear
+        // cross-entropy alone
+        SET(losses, LOSS_BIT(LOSS_WHOLE) | LOSS_BIT(LOSS_FUSED)), SET_TEXT(loss_note, "Liger's kernel is loss=fused"),
         SET_TEXT(grad_sync_note, "sync_each_batch reduces over shards and replicas alike"),
         SET(fp8_flavour, FP8_TORCHAO),  // AORecipeKwargs, the default backend (accelerate 1.14 utils/dataclasses.py)
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP_OR_CP),  // ParallelismConfig's check (1.1)
         SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(default_fused, FUSED_EAGER),
+        SET(compiles, true),               // TorchDynamoPlugin(use_regional_compilation=True), torch_compile
         SET(runtime.other_share, 0.06),    // this source's: fms-acceleration on 1 to 4 A100, fused runs; 0 without it
         SET(runtime.step_fixed_s, 10e-3),  // estimated: half of fsdp1's 20 ms lower end (accuracy-notes.md 2); without
                                            // it the accelerate rows score no worse (3, "step constant")
@@ -33,17 +37,19 @@ static const TargetVersion accelerate_1_14 = {
         SET(runtime.optimizer_bytes_per_parameter, 60.0),   // accuracy-notes.md 2: fsdp1 and accelerate, foreach
                                                             // AdamW
         SET(optimizer_temporary_bytes_per_parameter, 4.0),  // foreach temporary: accuracy-notes.md 4, "12+4+4"
-        SET(runtime.relative_uncertainty, 0.09)),  // judged: no run of this version is published
-                                                   // at 80 % (accuracy-notes.md 1.1, uncalibrated)
+        SET(runtime.relative_uncertainty, 0.09)),           // judged: no run of this version is published
+                                                            // at 80 % (accuracy-notes.md 1.1, uncalibrated)
 };
 
 // tests/frameworks/traces/accelerate-1.15.
-static const TargetVersion accelerate_1_15 = {
+const TargetVersion accelerate_1_15 = {
     .version = "1.15",
     .extends = &accelerate_1_14,
     .evidence = "unvalidated",
     .settings = SETTINGS(SET(recompute_flavour, RECOMPUTE_BLOCK),  // fsdp2_apply_ac wraps the layer itself (PR #4172)
-                         SET(cp_full_attention, true)),            // _attach_context_parallel_hooks refuses others
+                         // activation_checkpointing_offload (dataclasses.py, fsdp_utils.py fsdp2_apply_ac)
+                         SET(offloads, 1u << OFFLOAD_PARAMETERS | 1u << OFFLOAD_ACTIVATIONS),
+                         SET(cp_full_attention, true)),  // _attach_context_parallel_hooks refuses others
 };
 
 // Before PR #4015.
@@ -64,20 +70,17 @@ static const TargetVersion accelerate_1_0 = {
         SET(root_kept, true),  // tests/frameworks: fsdp1; what is cast to bf16 before the gather leaves no bf16 shard
         SET(tp_flavour, TP_AR),
         SET(recompute_flavour, RECOMPUTE_BLOCK),  // gradient_checkpointing: a layer's input is all that stays
-        SET(axes, AXES_DP), SET(zigzag, false), SET(cp_ring, false), SET(cp_allgather, false),
-        SET(fp8_flavour, FP8_NONE), SET(replicate_rule, REPLICATE_ANY),  // HYBRID_SHARD
+        SET(axes, AXES_DP), SET(compiles, false), SET(losses, 0), SET(zigzag, false), SET(cp_ring, false),
+        SET(cp_allgather, false), SET(fp8_flavour, FP8_NONE), SET(replicate_rule, REPLICATE_ANY),  // HYBRID_SHARD
         SET(runtime.allocator_slack, 0.0),  // what it reports is what lives, to the last per mille (fms-acceleration)
         SET(runtime.relative_uncertainty, 0.08)),
 };
 
 static const FrameworkSynonym synonyms[] = {
-    {"trl", "trl trains by accelerate"},
-    {"hf", "transformers' Trainer trains by accelerate"},
-    {"huggingface", "transformers' Trainer trains by accelerate"},
-    {"transformers", "transformers' Trainer trains by accelerate"},
-    {"trainer", "transformers' Trainer trains by accelerate"},
-    {"hf-trainer", "transformers' Trainer trains by accelerate"},
     {"llama-factory", "LLaMA-Factory trains by it"},
+    {"unsloth", "Unsloth trains by transformers' Trainer, mostly on one GPU: there is nothing to shard"},
+    {"lightning", "Lightning's FSDP strategy is FSDP version 2"},
+    {"torchtune", "torchtune shards by FSDP version 2"},
     {"fsdp", "FSDP version 2"},
     {"fsdp2", "FSDP version 2"},
     {"pytorch", "FSDP version 2"},
@@ -99,8 +102,14 @@ static const LogPattern logs[] = {
     {.name = NULL},
 };
 
+static const MeasuredChip measured[] = {
+    {"A100-SXM4-80GB", 34, 4, 0.024, -0.022},
+    {0},
+};
+
 const Framework framework_accelerate = {
     .name = "accelerate",
+    .measured = measured,
     .versions =
         (const TargetVersion *const[]){&accelerate_1_15, &accelerate_1_14, &accelerate_1_13, &accelerate_1_0, NULL},
     .refuse = transformers_refuse,
@@ -112,5 +121,7 @@ const Framework framework_accelerate = {
     .log_name = "HF Trainer",
     .micro_batch = "DataLoader batch_size",
     .accumulation = "gradient_accumulation_steps",
+    .compile = "dynamo_config.dynamo_backend: INDUCTOR (Trainer: torch_compile=True)",
+    .fuse_loss = "_apply_liger_kernel_to_instance(fused_linear_cross_entropy=True) (Trainer: use_liger_kernel=True)",
     .sync_each = "GradientAccumulationPlugin(sync_each_batch=True)",
 };

@@ -4,6 +4,7 @@
 
 #include "sim/frameworks/framework.h"
 
+extern const TargetVersion accelerate_1_15;
 extern const TargetVersion accelerate_1_13;
 
 // Models whose tensor parallelism transformers has not.

@@ -44,10 +44,11 @@ static void write_plugin(const ConfigJob *job, FILE *out) {
             "    auto_wrap_policy=\"transformer_based_wrap\",\n"
             "    transformer_cls_names_to_wrap=[\"%s\"],\n"
             "    reshard_after_forward=%s,\n"
-            "    activation_checkpointing=%s,\n"
+            "    activation_checkpointing=%s,\n%s"
             "    state_dict_type=\"SHARDED_STATE_DICT\",\n",
             export_layer_class(job->model), job->plan->reshard == RESHARD_ALWAYS ? "True" : "False",
-            job->plan->recompute == RECOMPUTE_FULL ? "True" : "False");
+            job->plan->recompute == RECOMPUTE_FULL ? "True" : "False",
+            export_offloads_inputs(job) ? "    activation_checkpointing_offload=True,\n" : "");
     if (job->plan->reduce_dtype != REDUCE_DTYPE_TARGET) {
         const char *param = torch_dtype(job->plan->precision);
         fprintf(out,
@@ -68,7 +69,10 @@ static void accelerate_python_write(const ConfigJob *job, FILE *out) {
           "from accelerate.utils import FullyShardedDataParallelPlugin, ",
           out);
     fputs(export_syncs_each(job) ? "GradientAccumulationPlugin, " : "", out);
-    fputs("TorchContextParallelConfig\n\nMODEL = ", out);
+    fputs(plan->fused == FUSED_COMPILED ? "TorchContextParallelConfig, TorchDynamoPlugin"
+                                        : "TorchContextParallelConfig",
+          out);
+    fputs("\n\nMODEL = ", out);
     escape_quoted(export_model_path(job, &known), out);
     fprintf(out,
             "\nSEQUENCE_LENGTH = %d\n"
@@ -85,12 +89,14 @@ static void accelerate_python_write(const ConfigJob *job, FILE *out) {
             "        %s,\n"
             "        parallelism_config=%s,\n"
             "        fsdp_plugin=fsdp_plugin,\n"
+            "%s"
             "    )\n",
             plan->precision == DTYPE_FP32 ? "no" : dtype_name(plan->precision),
             export_syncs_each(job) ? "gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=ACCUMULATION, "
                                      "sync_each_batch=True)"
                                    : "gradient_accumulation_steps=ACCUMULATION",
-            mesh_world(&plan->mesh) > 1 ? "parallelism_config" : "None");
+            mesh_world(&plan->mesh) > 1 ? "parallelism_config" : "None",
+            plan->fused == FUSED_COMPILED ? "        dynamo_plugin=TorchDynamoPlugin(backend=\"inductor\"),\n" : "");
     fprintf(out,
             "\n\ndef model_arguments(accelerator):  # of from_pretrained\n"
             "    arguments = {\"attn_implementation\": \"%s\"}\n",
@@ -115,9 +121,10 @@ const ExportFormat export_accelerate_python = {
     .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
     .recomputes = EXPORT_NONE | EXPORT_FULL,
     .attentions = EXPORT_OF_TRANSFORMERS,
-    .fuseds = EXPORT_EAGER,
+    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
     .never_reshards = true,
     .reduce_dtype = true,
+    .other_loss = true,
     .refuse = accelerate_python_refuse,
     .notes = accelerate_notes,
     .write = accelerate_python_write,

@@ -64,7 +64,7 @@ static const ImportWord precisions[] = {{"no", DTYPE_FP32},   {"False", DTYPE_FP
 static const ImportWord rotations[] = {{"allgather", CP_ROTATE_ALLGATHER}, {"alltoall", CP_ROTATE_RING}, {NULL, 0}};
 
 enum { ENVIRONMENT, TYPE, PRECISION, MACHINES, PROCESSES, RANK, RDZV, SAME, MAIN, DOWNCAST, CPU, DEBUG, BACKEND, TOPS };
-enum { VERSION, WRAP, LAYER, RESHARD, CHECKPOINT, OFFLOAD, RAM, STATE_DICT, OF_FSDP };
+enum { VERSION, WRAP, LAYER, RESHARD, CHECKPOINT, OFFLOAD_INPUTS, OFFLOAD, RAM, STATE_DICT, OF_FSDP };
 enum { REPLICATE, SHARD, CONTEXT, TENSOR, ROTATE, OF_MESH };
 
 static const ConfigKey top[TOPS + 1] = {
@@ -90,6 +90,8 @@ static const ConfigKey of_fsdp[OF_FSDP + 1] = {
     [RESHARD] = {"fsdp_config.fsdp_reshard_after_forward", KEY_SWITCH, PLAN_RESHARD, .on = RESHARD_ALWAYS,
                  .off = RESHARD_NEVER},
     [CHECKPOINT] = {"fsdp_config.fsdp_activation_checkpointing", .text = checkpoints},
+    [OFFLOAD_INPUTS] = {"fsdp_config.fsdp_activation_checkpointing_offload", .literal = "true",
+                        .when = export_offloads_inputs},
     [OFFLOAD] = {"fsdp_config.fsdp_offload_params", .text = export_offloads_parameters},
     [RAM] = {"fsdp_config.fsdp_cpu_ram_efficient_loading", .text = loads_on_one_rank},
     [STATE_DICT] = {"fsdp_config.fsdp_state_dict_type", .literal = "SHARDED_STATE_DICT"},
@@ -152,10 +154,11 @@ static Status read_wrapping(Import *import, Error *error) {
 }
 
 static Status read_common_fsdp(Import *import, Error *error) {
-    int checkpoints = 0, offload = 0;
+    int checkpoints = 0, offload = 0, inputs = 0;
     TRY(read_wrapping(import, error));
     TRY(import_bool(import, of_fsdp[CHECKPOINT].path, &checkpoints, error));
     TRY(import_bool(import, of_fsdp[OFFLOAD].path, &offload, error));
+    TRY(import_bool(import, of_fsdp[OFFLOAD_INPUTS].path, &inputs, error));
     if (checkpoints) {
         import->said.choice[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
     } else {
@@ -165,6 +168,16 @@ static Status read_common_fsdp(Import *import, Error *error) {
     }
     if (offload) {
         import_take_offload(import, of_fsdp[OFFLOAD].path, OFFLOAD_PARAMETERS, "cpu");
+    }
+    if (inputs && offload) {
+        import_find(import, FINDING_UNMODELLED, of_fsdp[OFFLOAD_INPUTS].path,
+                    "inputs of recomputed layers wait on the host too: your run needs less memory and more time");
+    } else if (inputs) {
+        import_take_offload(import, of_fsdp[OFFLOAD_INPUTS].path, OFFLOAD_ACTIVATIONS, "cpu");
+    }
+    if (inputs && !checkpoints) {
+        import_find(import, FINDING_REFUSED, of_fsdp[OFFLOAD_INPUTS].path,
+                    "`activation_checkpointing_offload=True` requires `activation_checkpointing=True`");
     }
     import_known(import, (const char *const[]){of_fsdp[LAYER].path, of_fsdp[STATE_DICT].path, of_fsdp[RAM].path,
                                                "fsdp_config.fsdp_ignored_modules", NULL});
@@ -188,7 +201,9 @@ static const ImportKeys keys_of_version1 = {
     .recompute = "fsdp_activation_checkpointing",
     .rotate = "none",
     .zero = "fsdp_sharding_strategy",
-    .sync = "GradientAccumulationPlugin(sync_each_batch) of your script"};
+    .sync = "GradientAccumulationPlugin(sync_each_batch) of your script",
+    .kernels = "dynamo_config.dynamo_backend",
+    .loss = "the model of your script"};
 
 static Status read_version1(Import *import, Error *error) {
     enum { FULL, GRAD_OP, NO_SHARD, HYBRID, HYBRID_GRAD_OP };
@@ -427,8 +442,6 @@ static const char *with_dynamo(const char *key, Arena *arena) {
 
 // What no plan holds. The launcher has no option for gradients that are reduced on every micro-step.
 static const ImportLeftOut left_out[] = {
-    {"fsdp_config.fsdp_activation_checkpointing_offload", NULL,
-     "inputs of recomputed layers wait in host memory: your run needs less memory and more time"},
     {"fsdp_config.fsdp_forward_prefetch", NULL, "the next unit is gathered in forward: another unit is in memory"},
     {"dynamo_config.dynamo_mode", "default", "another mode of torch.compile: the figures are of the default"},
     {"dynamo_config.dynamo_use_dynamic", NULL, "shapes that vary: the figures are of fixed ones"},
@@ -484,7 +497,9 @@ const ImportFormat import_accelerate = {
              .recompute = "fsdp_activation_checkpointing",
              .rotate = "parallelism_config_cp_comm_strategy",
              .zero = "zero_stage",
-             .sync = "GradientAccumulationPlugin(sync_each_batch) of your script"},
+             .sync = "GradientAccumulationPlugin(sync_each_batch) of your script",
+             .kernels = "dynamo_config.dynamo_backend",
+             .loss = "the model of your script"},
     .read = accelerate_read,
 };
 
@@ -513,6 +528,12 @@ void accelerate_notes(const ConfigJob *job, FILE *out) {
                 "sync_each_batch=True):\n"
                 "  gradients are reduced on every micro-step, and none is kept whole.\n",
                 plan->grad_accum);
+    }
+    if (export_fuses_loss(job)) {
+        fprintf(out,
+                "  Its model, before prepare(): liger_kernel.transformers._apply_liger_kernel_to_instance(model=model, "
+                "fused_linear_cross_entropy=True, cross_entropy=False, rope=False, rms_norm=False, swiglu=False, "
+                "geglu=False): no logits are kept.\n");
     }
     if (export_axis(job, AXIS_TP) > 1) {
         fprintf(out,
@@ -560,6 +581,7 @@ const ExportFormat export_accelerate_yaml = {
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
     .offload = true,
     .never_reshards = true,
+    .other_loss = true,
     .refuse = accelerate_yaml_refuse,
     .notes = accelerate_notes,
     .write = accelerate_yaml_write,

@@ -24,6 +24,17 @@ static void write_environment(const ConfigJob *job, FILE *out) {
             export_bool(plan->recompute == RECOMPUTE_FULL));
 }
 
+void liger_arguments_write(const ConfigJob *job, FILE *out) {
+    if (export_fuses_loss(job)) {
+        fputs("        use_liger_kernel=True,\n"
+              "        liger_kernel_config={  # the loss alone: the rest runs as predicted\n"
+              "            \"fused_linear_cross_entropy\": True, \"cross_entropy\": False, \"rope\": False,\n"
+              "            \"rms_norm\": False, \"swiglu\": False, \"geglu\": False,\n"
+              "        },\n",
+              out);
+    }
+}
+
 static void write_arguments(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
@@ -41,6 +52,7 @@ static void write_arguments(const ConfigJob *job, FILE *out) {
     if (plan->fused == FUSED_COMPILED) {
         fputs("        torch_compile=True,\n", out);
     }
+    liger_arguments_write(job, out);
     if (export_syncs_each(job)) {  // trainer.py of 5.8 looks at it, that of 4.57 and 5.0 does not
         fputs("        # transformers >= 5.8: reduces gradients on every micro-step, so that none is kept whole\n"
               "        accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}},\n",
@@ -88,6 +100,7 @@ const ExportFormat export_hf_trainer = {
     .attentions = EXPORT_OF_TRANSFORMERS,
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
     .never_reshards = true,
+    .other_loss = true,
     .refuse = accelerate_python_refuse,
     .write = hf_trainer_write,
     .launch = launch_torchrun,

@@ -1,5 +1,5 @@
-// base_model_tp_plan of transformers' configuration_*.py, where it is absent or not the split of heads that is
-// modelled.
+// What models of transformers and Liger cannot be trained by. base_model_tp_plan of transformers' configuration_*.py,
+// where it is absent or not the split of heads that is modelled.
 
 #include <string.h>
 
@@ -13,10 +13,22 @@ static const struct {
     {"phi3", "runs all heads on every tp rank (colwise_gather_output), which is not modelled, for"},
 };
 
+// Types that liger-kernel 0.8.5 has no fused head and loss for.
+static const char *const not_of_liger[] = {"gpt2", "gpt_neox", "mpt"};
+
+static const char *liger_refuse(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    for (size_t i = 0; plan->loss == LOSS_FUSED && i < sizeof not_of_liger / sizeof not_of_liger[0]; i++) {
+        if (model->type && strcmp(not_of_liger[i], model->type) == 0) {
+            return arena_format(arena, "Liger has no fused head and loss for %s models: use loss whole", model->type);
+        }
+    }
+    return NULL;
+}
+
 const char *transformers_refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP];
     if (target->tp_flavour != TP_HF || tp == 1 || !model->type) {
-        return NULL;
+        return liger_refuse(model, plan, arena);
     }
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
         if (strcmp(plans[i].type, model->type) == 0) {

@@ -17,6 +17,7 @@ static const TargetVersion axolotl_0_18 = {
         // Fused AdamW, its default: weight, gradient and moments read, all but the gradient written, of 4 or 2 bytes.
         SET(runtime.optimizer_bytes_per_parameter, 28.0), SET(bf16_optimizer_bytes_per_parameter, 14.0),
         SET(optimizer_temporary_bytes_per_parameter, 0.0),
+        SET_TEXT(loss_note, "its chunked_cross_entropy keeps the logits, which is loss=whole here"),
         SET(zigzag, false),          // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (2.2)
         SET(cp_scatters, true),      // llama3_flash_attn_varlen.py of ring-flash-attention: reduce_scatter_tensor
         SET(always_reshards, true),  // its setup_fsdp_envs hands on only true, and accelerate's default is true
@@ -34,5 +35,7 @@ const Framework framework_axolotl = {
     .config = &import_axolotl,
     .micro_batch = "micro_batch_size",
     .accumulation = "gradient_accumulation_steps",
+    .compile = "torch_compile: true",
+    .fuse_loss = "liger_fused_linear_cross_entropy: true, plugins: axolotl.integrations.liger.LigerPlugin",
     .sync_each = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch: true",
 };

@@ -16,8 +16,6 @@ const ImportLeftOut axolotl_left_out[] = {
     {"ple_cpu_offload", NULL, "embeddings of layers stay in host memory: your run needs less memory"},
     {"chunked_cross_entropy", NULL, "the loss upcasts logits a chunk at a time: your run needs less memory"},
     {"liger_cross_entropy", NULL, "the loss writes its gradient over the logits: your run needs less memory"},
-    {"liger_fused_linear_cross_entropy", NULL,
-     "head and loss are one pass that never holds the logits: your run needs less memory"},
     {"flash_attn_cross_entropy", NULL, "a fused loss: your run needs less memory"},
     {"liger_rope", NULL, "one kernel for the rotation: your run needs less memory and time than these kernels"},
     {"liger_rms_norm", NULL, "one kernel for each norm: your run needs less memory and time than these kernels"},

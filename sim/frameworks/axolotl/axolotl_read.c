@@ -241,14 +241,25 @@ static Status read_loss(Import *import, Error *error) {
     for (int i = 0; i < 4; i++) {
         on += import_is_on(import, losses[i]);
     }
+    const bool liger = has_plugin(import, "LigerPlugin");
+    int fused = 0;
+    TRY(import_bool(import, losses[3], &fused, error));
+    if (cuts || (fused && liger)) {
+        import->said.choice[PLAN_LOSS] = LOSS_FUSED;
+    }
     if (cuts) {
-        import_find(import, FINDING_UNMODELLED, import_has(import, losses[0]) ? losses[0] : "plugins",
-                    "cut cross-entropy never holds the logits: your run needs less memory");
+        import_find(
+            import, FINDING_UNMODELLED, import_has(import, losses[0]) ? losses[0] : "plugins",
+            "cut cross-entropy makes the logits again in backward: predicted as Liger's kernel, which does not");
+    }
+    if (fused && !liger) {
+        import_find(import, FINDING_TRAP, losses[3],
+                    "%s does nothing while plugins has no axolotl.integrations.liger.LigerPlugin", losses[3]);
     }
     if (on > 1) {
         import_find(import, FINDING_REFUSED, NULL, "only one cross entropy optimization can be enabled at a time");
     }
-    if (!has_plugin(import, "LigerPlugin")) {
+    if (!liger) {
         for (const ImportLeftOut *row = axolotl_left_out; row->path; row++) {
             if (strncmp(row->path, "liger_", 6) == 0 && import_is_on(import, row->path)) {
                 import_find(import, FINDING_TRAP, row->path,

@@ -100,7 +100,9 @@ const ImportFormat import_axolotl = {
              .recompute = "gradient_checkpointing, fsdp_config.activation_checkpointing",
              .rotate = "ring_attn_func",
              .zero = "fsdp_version",
-             .sync = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch"},
+             .sync = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch",
+             .kernels = "torch_compile",
+             .loss = "liger_fused_linear_cross_entropy"},
     .read = axolotl_read,
 };
 
@@ -130,6 +132,9 @@ static void axolotl_write(const ConfigJob *job, FILE *out) {
     if (export_syncs_each(job)) {
         fputs("accelerator_config:\n  gradient_accumulation_kwargs:\n    sync_each_batch: true\n", out);
     }
+    if (export_fuses_loss(job)) {
+        fputs("plugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_fused_linear_cross_entropy: true\n", out);
+    }
     fputs("# Yours: data, optimizer, learning rate.\n"
           "datasets:\n  - path: your/dataset\n    type: completion\n"
           "optimizer: adamw_torch_fused\nlearning_rate: 0.0001\nnum_epochs: 1\noutput_dir: ./outputs\n",
@@ -148,6 +153,7 @@ const ExportFormat export_axolotl_yaml = {
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
     .bf16_master = true,
     .offload = true,
+    .other_loss = true,
     .refuse = axolotl_refuse,
     .write = axolotl_write,
     .launch = launch_torchrun,

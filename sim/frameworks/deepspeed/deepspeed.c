@@ -10,7 +10,14 @@ static const TargetVersion deepspeed_0_19 = {
     .extends = &pytorch,
     .evidence = "unvalidated",
     .settings = SETTINGS(
+        SET_TEXT(loss_note, "TiledFusedLogitsLoss and chunked_cross_entropy are calls of your own code"),
         SET_TEXT(grad_sync_note, "stages 2 and 3 reduce on every micro-step, stages 0 and 1 on the last"),
+        // Stage 0: engine.py allreduce_gradients, behind backward. Stages 1, 2: overlap_comm is false unless said
+        // (runtime/zero/config.py overlap_comm_valid): stage_1_and_2.py reduces on the stream of the kernels, at stage
+        // 1 in reduce_gradients, behind backward.
+        SET(serial_stages, 1u << 0 | 1u << 1 | 1u << 2), SET(overlap_stages, 1u << 1 | 1u << 2),
+        SET(axes, AXES_DP | AXES_TP | AXES_PP), SET(pp_schedules, PP_BIT(PP_1F1B)),
+        SET(messages_in_turn, true),                                  // TrainSchedule's SendActivation, RecvGrad
         SET(tp_flavour, TP_AR),                                       // autotp_size
         SET(reduce_dtype_bf16, DTYPE_BF16), SET(shard_copies, true),  // bucket copies
         SET(backward_prefetch, true), SET(max_zero, 3), SET(default_fused, FUSED_EAGER),
@@ -22,6 +29,24 @@ static const TargetVersion deepspeed_0_19 = {
                                                    // eager runs
 };
 
+// Recorded in tests/frameworks/traces/deepspeed-0.19.8.
+static const TargetVersion deepspeed_0_19_8 = {
+    .version = "0.19.8",
+    .extends = &deepspeed_0_19,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(SET(runtime.scatters_by_all_reduce, true)),  // use_multi_rank_bucket_allreduce, on unless said
+};
+
+// PipelineEngine (runtime/pipe/engine.py) asserts that.
+static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    (void)model;
+    if (plan->mesh.size[AXIS_PP] == 1 || plan->zero < 2) {
+        return NULL;
+    }
+    return arena_format(arena, "%s asserts that ZeRO-2 and ZeRO-3 are incompatible with pipelines, zero=%d: use zero 1",
+                        target->name, plan->zero);
+}
+
 static const FrameworkSynonym synonyms[] = {
     {"llama-factory", "LLaMA-Factory trains by it"},
     {NULL, NULL},
@@ -29,10 +54,11 @@ static const FrameworkSynonym synonyms[] = {
 
 const Framework framework_deepspeed = {
     .name = "deepspeed",
-    .versions = (const TargetVersion *const[]){&deepspeed_0_19, NULL},
+    .versions = (const TargetVersion *const[]){&deepspeed_0_19_8, &deepspeed_0_19, NULL},
     .formats = (const ExportFormat *const[]){&export_deepspeed_json, NULL},
     .config = &import_deepspeed,
     .synonyms = synonyms,
+    .refuse = refuse,
     .micro_batch = "train_micro_batch_size_per_gpu",
     .accumulation = "gradient_accumulation_steps",
     .has_pipelines = true,

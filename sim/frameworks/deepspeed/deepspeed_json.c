@@ -181,6 +181,10 @@ static bool shards(const ConfigJob *job) {
     return job->plan->zero > 0;
 }
 
+static const char *overlaps(const ConfigJob *job) {
+    return export_bool(target_reduce_overlap(job->target, job->plan) == REDUCE_OVERLAP_ON);
+}
+
 static bool offloads_param(const ConfigJob *job) {
     return job->plan->offload == OFFLOAD_PARAMETERS;
 }
@@ -209,7 +213,7 @@ static const ConfigKey keys[KEYS + 1] = {
     [FP16] = {"fp16.enabled", .text = in_fp16},
     [TENSOR] = {"tensor_parallel.autotp_size", .text = tensor_size, .when = splits_layers},
     [STAGE] = {"zero_optimization.stage", KEY_NUMBER, PLAN_ZERO},
-    [OVERLAP] = {"zero_optimization.overlap_comm", .literal = "true", .when = shards},
+    [OVERLAP] = {"zero_optimization.overlap_comm", .text = overlaps, .when = shards},
     [OFFLOAD_STATE] = {"zero_optimization.offload_optimizer", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
                        .when = export_offloads},
     [OFFLOAD_PARAM] = {"zero_optimization.offload_param", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
@@ -273,18 +277,30 @@ static Status read_groups(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// Where it is not said: on at stage 3 only (runtime/zero/config.py of 0.19.8, overlap_comm_valid).
+static Status read_overlap(Import *import, int stage, Error *error) {
+    int on = stage == 3;
+    TRY(import_bool(import, keys[OVERLAP].path, &on, error));
+    if (stage == 3 && !on) {
+        import_find(import, FINDING_UNMODELLED, keys[OVERLAP].path,
+                    "at stage 3 gathers and reductions wait on the lane of the kernels: the prediction runs them "
+                    "beside, as overlap_comm: true does");
+    } else if (stage > 0) {
+        import->said.choice[PLAN_REDUCE_OVERLAP] = on ? REDUCE_OVERLAP_ON : REDUCE_OVERLAP_OFF;
+    }
+    if (stage > 0 && !on && !import_has(import, keys[OVERLAP].path)) {
+        import_find(import, FINDING_TRAP, keys[OVERLAP].path,
+                    "kernels wait for every reduction, which is the default but for stage 3: overlap_comm: true runs "
+                    "them beside backward");
+    }
+    return STATUS_OK;
+}
+
 static Status read_zero(Import *import, Error *error) {
     const int stage = import->said.choice[PLAN_ZERO];
     import->said.size[stage > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
     import_known(import, of_zero);
-    int overlaps = stage == 3;  // where it is not said (runtime/zero/config.py of 0.19.8, overlap_comm_valid)
-    TRY(import_bool(import, keys[OVERLAP].path, &overlaps, error));
-    if (stage > 0 && !overlaps) {
-        import_find(import, FINDING_UNMODELLED, keys[OVERLAP].path,
-                    "reductions wait on the lane of the kernels%s: the prediction runs them beside backward, as "
-                    "overlap_comm: true does",
-                    import_has(import, keys[OVERLAP].path) ? "" : ", which is the default but for stage 3");
-    }
+    TRY(read_overlap(import, stage, error));
     TRY(read_groups(import, error));
     TRY(read_offload(import, error));
     int tp = 1;
@@ -338,7 +354,8 @@ const ImportFormat import_deepspeed = {
              .reshard = "zero_optimization.stage3_max_live_parameters",
              .recompute = "model.gradient_checkpointing_enable() in your script",
              .rotate = "no key of DeepSpeed's",
-             .zero = "zero_optimization.stage"},
+             .zero = "zero_optimization.stage",
+             .overlap = "zero_optimization.overlap_comm"},
     .read = deepspeed_read,
 };
 

@@ -29,8 +29,15 @@ static const FrameworkSynonym synonyms[] = {
     {NULL, NULL},
 };
 
+static const MeasuredChip measured[] = {
+    {"A100-SXM4-80GB", 145, 64, 0.022, 0.004},
+    {"A100-SXM4-40GB", 98, 128, 0.026, 0.007},
+    {0},
+};
+
 const Framework framework_fsdp1 = {
     .name = "fsdp1",
+    .measured = measured,
     .versions = (const TargetVersion *const[]){&fsdp1_2_0, NULL},
     .synonyms = synonyms,
 };

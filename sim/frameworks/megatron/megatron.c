@@ -11,17 +11,21 @@ static const TargetVersion megatron_2022 = {
     .extends = &pytorch,
     .evidence = "357 published runs",
     .settings = SETTINGS(
-        SET(tp_flavour, TP_AR), SET(selective_flavour, SELECTIVE_CORE), SET(fused_projections, true),
+        SET(tp_flavour, TP_AR), SET(axes, AXES_DP | AXES_TP | AXES_PP),
+        SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_INTERLEAVED)),
+        SET(messages_in_turn, true),  // send_forward_recv_backward (pipeline_parallel/schedules.py)
+        SET(selective_flavour, SELECTIVE_CORE), SET(fused_projections, true),
         SET(deferred_reduce, true),  // main gradients are summed locally, reduced with the last micro-step
         SET_TEXT(grad_sync_note, "main gradients are reduced with the last micro-batch"),
+        SET_TEXT(loss_note, "its fused cross-entropy keeps the logits"),
         SET(gradient_buffer, true),  // its ParamAndGradBuffer; 2+g+12/F bytes, g 3.1 to 3.5 (accuracy-notes.md 4)
         SET(fused_softmax, true), SET(max_zero, 1),  // --use-distributed-optimizer
         SET(vocab_multiple, 128),  // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)
         SET(default_attention, ATTENTION_EAGER),
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),  // no step constant: vTrain's steps on one node are micro-steps
                                                          // and the optimizer, nothing is left
-        SET(runtime.loss_bytes_per_logit, 44.0),  // accuracy-notes.md 2: vocabulary-parallel
-        SET(loss_fp32_copies[FUSED_FUSED], 2),    // fp32 logits and their softmax
+        SET(runtime.loss_bytes_per_logit, 44.0),         // accuracy-notes.md 2: vocabulary-parallel
+        SET(loss_fp32_copies[FUSED_FUSED], 2),           // fp32 logits and their softmax
         SET(loss_fp32_copies[FUSED_EAGER], 2), SET(loss_fp32_copies[FUSED_COMPILED], 2),
         SET(runtime.optimizer_bytes_per_parameter, 50.0),  // accuracy-notes.md 2
         SET(runtime.relative_uncertainty, 0.08)),
@@ -32,9 +36,11 @@ static const TargetVersion megatron_core = {
     .extends = &megatron_2022,
     .evidence = "41 published runs",
     .settings = SETTINGS(
-        SET(tp_flavour, TP_SP), SET(axes, AXES_DP | AXES_TP | AXES_CP),
+        SET(tp_flavour, TP_SP), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP),
         SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (executor.md 1.3)
         SET(offloads, 1u << OFFLOAD_OPTIMIZER),    // --optimizer-cpu-offload (optimizer_config.py)
+        SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;
+                                                   // else all is reduced in finish_grad_sync (param_and_grad_buffer.py)
         SET(recompute_counts, RECOMPUTE_FIRST_N),  // --recompute-method block (transformer_block.py)
         SET(cp_ring, true), SET(cp_allgather, true),
         SET(cp_scatters, true),         // _attn_cp_kv_allgather_bwd_reduce_scatter of Transformer Engine
@@ -52,8 +58,8 @@ static const TargetVersion megatron_core = {
         SET(runtime.host_s_per_op, 13e-6),  // as any PyTorch of today; layers of Transformer Engine are few operations
         SET(runtime.bucket_parameters, 40e6), SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
         SET(runtime.gathers_beside_forward, true),  // --overlap-param-gather, in what we export and NeMo's recipes
-        SET(runtime.step_fixed_s, 6e-3),    // accuracy-notes.md 2: 3 to 9 ms
-        SET(tp_overlap_exposed, 0.2)),      // user buffers (accuracy-notes.md 2; chosen there, not fitted)
+        SET(runtime.step_fixed_s, 6e-3),            // accuracy-notes.md 2: 3 to 9 ms
+        SET(tp_overlap_exposed, 0.2)),              // user buffers (accuracy-notes.md 2; chosen there, not fitted)
 };
 
 // Megatron-core 0.4 and before, 2023.
@@ -81,8 +87,19 @@ static const LogPattern logs[] = {
     {.name = NULL},
 };
 
+static const MeasuredChip measured[] = {
+    {"A100-SXM4-80GB", 327, 64, 0.044, -0.008},
+    {"V100-SXM2-32GB", 34, 32, 0.067, -0.017},
+    {"H100-SXM5-80GB", 28, 512, 0.027, -0.015},
+    {"A800-SXM4-80GB", 6, 8, 0.044, 0.044},
+    {"H800-SXM5-80GB", 2, 16, 0.392, -0.392},
+    {"A100-SXM4-40GB", 1, 8, 0.259, -0.259},
+    {0},
+};
+
 const Framework framework_megatron = {
     .name = "megatron",
+    .measured = measured,
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_4, &megatron_2022, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, NULL},
     .synonyms = synonyms,

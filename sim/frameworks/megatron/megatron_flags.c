@@ -45,11 +45,14 @@ static void write_model(const ConfigJob *job, FILE *out) {
 
 static void write_sharding(const ConfigJob *job, FILE *out) {
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
+    const bool overlaps = target_reduce_overlap(job->target, job->plan) == REDUCE_OVERLAP_ON;
     if (job->plan->zero == 0) {
-        fputs(mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP) ? "    --overlap-grad-reduce\n" : "", out);
+        fputs(overlaps && mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP) ? "    --overlap-grad-reduce\n" : "",
+              out);
         return;
     }
-    fprintf(out, "    --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather%s\n",
+    fprintf(out, "    --use-distributed-optimizer%s%s\n",
+            overlaps ? " --overlap-grad-reduce --overlap-param-gather" : "",
             job->plan->reduce_dtype == REDUCE_DTYPE_BF16 ? " --grad-reduce-in-bf16" : "");
     if (replicate > 1) {
         fprintf(out, "    --num-distributed-optimizer-instances %d\n", replicate);

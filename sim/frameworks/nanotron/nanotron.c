@@ -12,6 +12,8 @@ static const TargetVersion nanotron_0_4 = {
     // tp_mode is REDUCE_SCATTER; gradients are summed in fp32 (accumulate_grad_in_fp32). Gathered inputs of every layer
     // are kept: its memory grows by them.
     .settings = SETTINGS(
+        SET(axes, AXES_DP | AXES_TP | AXES_PP), SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE)),
+        SET(messages_in_turn, true),  // PipelineEngine waits for each message
         SET(fused_projections, true), SET(deferred_reduce, true),
         SET_TEXT(grad_sync_note, "gradients are reduced with the last micro-batch"),
         SET(gradient_buffer, true),     // its fp32 gradient accumulator; 6+12/F bytes (accuracy-notes.md 4)
@@ -24,12 +26,24 @@ static const TargetVersion nanotron_0_4 = {
         SET(max_zero, 1), SET(vocab_multiple, 1),  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),
         SET(runtime.step_fixed_s, 35e-3),       // accuracy-notes.md 2: 30 to 40 ms
-        SET(loss_fp32_copies[FUSED_FUSED], 3),     // 14 B per logit, from micro-batch 1 to 2 at tp 1
+        SET(loss_fp32_copies[FUSED_FUSED], 3),  // 14 B per logit, from micro-batch 1 to 2 at tp 1
         SET(loss_fp32_copies[FUSED_EAGER], 3), SET(loss_fp32_copies[FUSED_COMPILED], 3),
         SET(runtime.bucket_parameters, 80e6),  // this source's, fitted with aws-p5: 250 MB of fp32 gradients
         SET(runtime.optimizer_bytes_per_parameter, 46.0),  // accuracy-notes.md 2
         SET(runtime.relative_uncertainty, 0.11)),          // of one sweep; its long tail is beyond 256 ranks
 };
+
+// Its 1F1B asserts that the first stage can run ahead of the last one (parallel/pipeline_parallel/engine.py).
+static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int pp = plan->mesh.size[AXIS_PP];
+    (void)model;
+    if (pp == 1 || plan->pp_schedule != PP_1F1B || plan->grad_accum >= pp - 1) {
+        return NULL;
+    }
+    return arena_format(arena,
+                        "%s asserts at least pp-1 = %d micro-steps for 1f1b, grad_accum is %d: use grad_accum %d",
+                        target->name, pp - 1, plan->grad_accum, pp - 1);
+}
 
 // LoggerWriter, which shortens numbers: 3.05K.
 static const LogPattern logs[] = {
@@ -40,11 +54,18 @@ static const LogPattern logs[] = {
     {.name = NULL},
 };
 
+static const MeasuredChip measured[] = {
+    {"H100-SXM5-80GB", 300, 512, 0.053, 0.003},
+    {0},
+};
+
 const Framework framework_nanotron = {
     .name = "nanotron",
+    .measured = measured,
     .versions = (const TargetVersion *const[]){&nanotron_0_4, NULL},
     .formats = (const ExportFormat *const[]){&export_nanotron_yaml, NULL},
     .logs = logs,
+    .refuse = refuse,
     .log_name = "nanotron",
     .micro_batch = "micro_batch_size",
     .accumulation = "batch_accumulation_per_replica",

@@ -14,8 +14,11 @@ static const TargetVersion ndtune_1 = {
         SET(master_fp32, true),
         SET(grad_syncs,
             GRAD_SYNC_BIT(GRAD_SYNC_EACH) | GRAD_SYNC_BIT(GRAD_SYNC_SHARDS) | GRAD_SYNC_BIT(GRAD_SYNC_LAST)),
+        SET(losses, LOSS_BIT(LOSS_WHOLE) | LOSS_BIT(LOSS_CHUNKED)), SET(loss_chunks, 8),
+        SET_TEXT(loss_note, "it has no kernel for head and loss"),
         SET(rank_order_rule, RANK_ORDER_ANY),  // its groups come from sim/axes
-        SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(max_zero, 3),
+        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP),
+        SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED)), SET(max_zero, 3),
         SET(runtime.host_s_per_op, 3e-6),         // estimated: one interpreted task, no allocation, no Python
         SET(runtime.memory_passes, 1.0),          // one pass per kernel: kernels.h
         SET(runtime.loss_bytes_per_logit, 16.0),  // fp32 logits: max reads 4, sum reads 4, gradient reads and writes 8

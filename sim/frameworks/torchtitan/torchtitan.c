@@ -12,9 +12,13 @@ static const TargetVersion torchtitan_0_2 = {
         SET(recompute_whole, true),                   // full = whole block, early_stop False (2.1)
         SET(selective_flavour, SELECTIVE_OPS),        // selective_ac_option "op" (2.1, 6.2)
         SET(recompute_counts, RECOMPUTE_EVERY_LAST),  // selective_ac_option "n" (_apply_layer_sac counts from 1)
-        SET(zigzag, true), SET(axes, AXES_DP | AXES_TP | AXES_CP),
-        SET(cp_allgather, true),  // 0.2.2 reads context_parallel_rotate_method in validation only
-                                  // (tests/frameworks)
+        SET(zigzag, true), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP),
+        SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |
+                              PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV)),
+        SET(pp_keeps_gathered, true),  // reshard_after_forward "default" is off with pp; REDUCE_GRAD after the last
+                                       // backward (torch.distributed.pipelining.stage)
+        SET(cp_allgather, true),       // 0.2.2 reads context_parallel_rotate_method in validation only
+                                       // (tests/frameworks)
         SET(reduce_dtype_bf16, DTYPE_FP32), SET(reduces_fp32_only, true),  // mixed_precision_reduce allows float32
                                                                            // only (1.2)
         SET(replicas_each_step, true),  // never calls set_requires_gradient_sync (1.2; tests/frameworks:
@@ -82,11 +86,23 @@ static const TargetVersion torchtitan_0_3 = {
     .version = "0.3",
     .extends = &torchtitan_head,
     .evidence = "unvalidated",
-    .settings = SETTINGS(SET(seq_by_tp, true)),  // seq_len_divisor is tp x 2 cp (distributed/parallel_dims.py)
+    .settings = SETTINGS(
+        SET(own_loss, LOSS_CHUNKED), SET(loss_chunks, 8),  // ChunkedLossWrapper of every recipe (components/loss.py),
+                                                           // which collects the hidden gradient in fp32
+        SET(losses, LOSS_BIT(LOSS_WHOLE)),                 // a recipe's config.loss without it
+        SET_TEXT(loss_note, "it has no kernel for head and loss"),
+        // 13 bytes a logit of a part (pytorch/torchtitan PR 4514): bf16 and three fp32 copies, less what is shared
+        SET(loss_fp32_copies[FUSED_FUSED], 3), SET(loss_fp32_copies[FUSED_EAGER], 3),
+        SET(loss_fp32_copies[FUSED_COMPILED], 3), SET(split_loss_fp32_copies, 1),
+        SET(seq_by_tp, true)),  // seq_len_divisor is tp x 2 cp (distributed/parallel_dims.py)
 };
 
 static const FrameworkSynonym synonyms[] = {
-    {"titan", NULL}, {"fsdp", "FSDP version 2"}, {"fsdp2", "FSDP version 2"}, {"pytorch", "FSDP version 2"},
+    {"titan", NULL},
+    {"torchtune", "torchtune shards by FSDP version 2"},
+    {"fsdp", "FSDP version 2"},
+    {"fsdp2", "FSDP version 2"},
+    {"pytorch", "FSDP version 2"},
     {NULL, NULL},
 };
 
@@ -99,8 +115,15 @@ static const LogPattern logs[] = {
     {.name = NULL},
 };
 
+static const MeasuredChip measured[] = {
+    {"H100-96GB-HBM2e-500W", 95, 256, 0.077, 0.007}, {"A100-SXM4-80GB", 10, 64, 0.025, 0.015},
+    {"B200-SXM-180GB", 6, 8, 0.292, -0.292},         {"MI300X-192GB", 4, 8, 0.238, -0.238},
+    {"H100-SXM5-80GB", 3, 128, 0.013, -0.013},       {0},
+};
+
 const Framework framework_torchtitan = {
     .name = "torchtitan",
+    .measured = measured,
     .versions = (const TargetVersion *const[]){&torchtitan_0_2, &torchtitan_0_0, &torchtitan_0_1, &torchtitan_head,
                                                &torchtitan_0_3, NULL},
     .formats = (const ExportFormat *const[]){&export_torchtitan_toml, &export_torchtitan_python, NULL},

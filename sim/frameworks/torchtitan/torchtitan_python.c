@@ -67,10 +67,13 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
             "    config.model_spec = model_registry(",
             folder, folder, folder, folder);
     escape_quoted(known ? known->flavor : job->model->name, out);
-    fputs(")\n"
-          "    config.loss = ChunkedLossWrapper.Config(\n"
-          "        loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))\n"
-          "    )\n",
+    fputs(plan->loss == LOSS_WHOLE
+              ? ")\n"
+                "    config.loss = CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))\n"
+              : ")\n"
+                "    config.loss = ChunkedLossWrapper.Config(\n"
+                "        loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))\n"
+                "    )\n",
           out);
     write_training(job, out);
     write_parallelism(job, out);
@@ -93,6 +96,7 @@ const ExportFormat export_torchtitan_python = {
     .never_reshards = true,
     .bf16_master = true,
     .tp_overlap = true,
+    .other_loss = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,
     .write = torchtitan_python_write,

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum { WORK_FORWARD, WORK_BACKWARD, WORK_COUNT } Work;
@@ -26,7 +27,8 @@ static inline int32_t schedule_action_count(const ScheduleShape *shape) {
 }
 
 typedef struct Schedule {
-    const char *name;
+    const char *name;  // the word of --pp-schedule
+    bool folded;       // the second chunk of a stage mirrors the first: stage 0 has the first and the last one
     // Fills schedule_action_count(shape) actions, in order. Backward of a micro-step comes after its forward, and
     // backwards of a chunk go through the micro-steps in rising order: gradients are summed so.
     void (*order)(const ScheduleShape *shape, ScheduleAction *actions);
@@ -34,3 +36,6 @@ typedef struct Schedule {
 
 extern const Schedule *const schedules[];
 extern const int schedule_count;
+
+// The row of that name; NULL = there is none.
+const Schedule *schedule_find(const char *name);

@@ -2,7 +2,19 @@
 
 #include "sim/step/schedules/schedule.h"
 
-extern const Schedule schedule_accumulate;
+#include <stddef.h>
+#include <string.h>
 
-const Schedule *const schedules[] = {&schedule_accumulate};
+extern const Schedule schedule_accumulate, schedule_gpipe, schedule_1f1b, schedule_interleaved;
+
+const Schedule *const schedules[] = {&schedule_accumulate, &schedule_gpipe, &schedule_1f1b, &schedule_interleaved};
 const int schedule_count = sizeof schedules / sizeof schedules[0];
+
+const Schedule *schedule_find(const char *name) {
+    for (int i = 0; i < schedule_count; i++) {
+        if (strcmp(schedules[i]->name, name) == 0) {
+            return schedules[i];
+        }
+    }
+    return NULL;
+}

@@ -19,6 +19,8 @@ enum { SEGMENT_FD = 3, CALLS_MOST = 2000, BYTES_MOST = 1 << 30 };  // calls of o
 
 static const int64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20};  // executor.md 6.3
 
+enum { ALL, LINK, COMMUNICATORS };
+
 extern char **environ;
 
 typedef Status Collective(Transport *transport, const TransportCall *call, Error *error);
@@ -29,6 +31,16 @@ typedef struct Rank {
     int rank, world;
     float *in, *out;
 } Rank;
+
+// A message from every even rank to the odd one behind it.
+static Status hop(const Rank *rank, const TransportCall *call, Error *error) {
+    TransportCall message = *call;
+    message.communicator = LINK;
+    if ((rank->rank ^ 1) >= rank->world) {
+        return STATUS_OK;
+    }
+    return (rank->rank % 2 == 0 ? rank->table->send : rank->table->receive)(rank->transport, &message, error);
+}
 
 static double clock_s(void) {
     struct timespec now;
@@ -43,7 +55,7 @@ static void must(Status status, const Error *error) {
     }
 }
 
-// Seconds of one call, begun together: on the slowest rank, least of many.
+// Seconds of one call, begun together: on the slowest rank, least of many. collective NULL: a message.
 static double call_s(const Rank *rank, Collective *collective, int64_t bytes) {
     const TransportCall call = {.in = rank->in, .out = rank->out, .bytes = bytes};
     float seconds[CALLS_MOST], least_s = INFINITY;
@@ -52,7 +64,7 @@ static double call_s(const Rank *rank, Collective *collective, int64_t bytes) {
     for (int i = 0; i < calls; i++) {
         must(rank->table->barrier(rank->transport, &call, &error), &error);
         const double begin_s = clock_s();
-        must(collective(rank->transport, &call, &error), &error);
+        must(collective ? collective(rank->transport, &call, &error) : hop(rank, &call, &error), &error);
         seconds[i] = (float)(clock_s() - begin_s);
     }
     const TransportCall slowest = {
@@ -73,7 +85,8 @@ static void rank_measure(const Rank *rank, int64_t most_bytes) {
     } const operations[] = {{"all-reduce", table->all_reduce, 1},
                             {"all-gather (total)", table->all_gather, rank->world},
                             {"reduce-scatter (total)", table->reduce_scatter, rank->world},
-                            {"send-receive", table->send_recv, 1}};
+                            {"send-receive", table->send_recv, 1},
+                            {"message to the next", NULL, 1}};
     const double barrier_s = call_s(rank, table->barrier, 0);
     for (size_t o = 0; o < sizeof operations / sizeof *operations; o++) {
         if (rank->rank == 0) {
@@ -96,16 +109,23 @@ static void rank_measure(const Rank *rank, int64_t most_bytes) {
     }
 }
 
+static void bench_communicators(int64_t most_bytes, Communicator communicators[COMMUNICATORS]) {
+    communicators[ALL] = (Communicator){.name = "bench", .axes = AXIS_ALL};
+    communicators[LINK] =
+        (Communicator){.name = "link", .axes = AXIS_ALL, .link = {.step = 1}, .message_bytes = most_bytes, .ahead = 1};
+}
+
 static int rank_main(const char *transport, int rank, int world, int64_t most_bytes) {
     static BoardRank row;
     Arena arena = {0};
     Error error = {0};
     Rank self = {.rank = rank, .world = world, .table = transport_find(transport, &error)};
-    const Communicator communicator = {.name = "bench", .axes = AXIS_ALL};
+    Communicator communicators[COMMUNICATORS];
+    bench_communicators(most_bytes, communicators);
     char words[32];
     TransportSetup setup = {.rank = rank,
-                            .communicators = &communicator,
-                            .communicator_count = 1,
+                            .communicators = communicators,
+                            .communicator_count = COMMUNICATORS,
                             .segment_fd = SEGMENT_FD,
                             .row = &row,
                             .timeout_s = 60,
@@ -138,7 +158,9 @@ static void shm_run(char *self, char *ranks, char *most) {
     char words[32];
     snprintf(words, sizeof words, "dp_shard=%d", world);
     must(mesh_parse(words, &mesh, &error), &error);
-    must(shm_segment_create(&mesh, 1, &segment, &error), &error);
+    Communicator communicators[COMMUNICATORS];
+    bench_communicators(strtoll(most, NULL, 10), communicators);
+    must(shm_segment_create(&mesh, communicators, COMMUNICATORS, &segment, &error), &error);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, segment.fd, SEGMENT_FD);

@@ -54,14 +54,15 @@ enum { RANKS_MOST = 8 };
 
 TestSuite(faults, .init = begin, .fini = end);
 
-// Tasks have no fixed numbers: the first of this name.
-static int task_named(const TrainPlan *plan, const char *name) {
+// Tasks have no fixed numbers: the first of this name in the program of a stage.
+static int stage_task_named(const TrainPlan *plan, int stage, const char *name) {
     const ModelSpec model = case_model();
     const Target *target;
     StepProgram program;
     Error error = {0};
     cr_assert(target_find("ndtune", &target, &error) == STATUS_OK);
-    cr_assert(step_lower(&model, plan, target, &arena, &program, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(step_lower_stage(&model, plan, target, stage, &arena, &program, &error) == STATUS_OK, "%s",
+              error.message);
     for (int t = 0; t < program.task_count; t++) {
         if (strcmp(program.tasks[t].name, name) == 0) {
             return t;
@@ -69,6 +70,10 @@ static int task_named(const TrainPlan *plan, const char *name) {
     }
     cr_assert_fail("no task '%s'", name);
     return -1;
+}
+
+static int task_named(const TrainPlan *plan, const char *name) {
+    return stage_task_named(plan, 0, name);
 }
 
 // A rank that is off its core for as long as the timeout looks as if it hung: what the shortest timeout told is asked
@@ -134,6 +139,36 @@ Test(faults, a_hang_in_any_lane_is_traced_to_its_rank) {
         options.fault = (RunFault){.action = FAULT_HANG, .rank = 5, .task = t};
         run_tells(&plan, options, (const char *[]){"s for rank 5 on ", NULL});
     }
+}
+
+// Two stages of two ranks: 2 and 3 are the second one.
+static void message_fault_is_told(FaultAction action, int rank, const char *task, const char *const *words) {
+    TrainPlan plan;
+    Mesh mesh = {.size = SIZES(1, 2, 1, 1)};
+    mesh.size[AXIS_PP] = 2;
+    cr_assert(case_plan(&mesh, 4, &plan));
+    plan_canonical(&plan);
+    RunOptions options = case_options();
+    options.fault =
+        (RunFault){.action = action, .rank = rank, .task = stage_task_named(&plan, mesh_stage_of(&mesh, rank), task)};
+    run_tells(&plan, options, words);
+}
+
+Test(faults, a_rank_that_hangs_before_its_message_is_named_with_its_stage) {
+    message_fault_is_told(FAULT_HANG, 2, "send gradients",
+                          (const char *[]){"lane backward, receive of", "from rank 2", "stage 0 waited", "s for rank 2",
+                                           "stage 1 (last seen in", "'send gradients'", NULL});
+}
+
+Test(faults, a_message_that_is_skipped_is_told_by_the_next_one) {
+    message_fault_is_told(FAULT_SKIP, 0, "send activations",
+                          (const char *[]){"lane forward: rank 2", "stage 1 waits in receive of", "from rank 0",
+                                           "the message that came is another one", NULL});
+}
+
+Test(faults, a_message_of_another_size_is_told) {
+    message_fault_is_told(FAULT_SIZE, 0, "send activations",
+                          (const char *[]){"from rank 0", "the message that came is another one", NULL});
 }
 
 // ---------------------------------------------------------------------------------------------- from outside

@@ -5,8 +5,9 @@
     judge.py NDTUNE FOLDER --sound SEED...  sound jobs, slow in ways that are nobody's fault
     judge.py NDTUNE FOLDER --again          what it says now of every case that lies in the folder
 
-A case is right where the kind, the rank, and the collective (operation, group, number) are named. The number may be an
-earlier or later one of the same run where the skipped collective has neighbours that look exactly like it.
+A case is right where the kind, the rank, and the collective (operation, group, number; of a message both ends) are named.
+The number may be an earlier or later one of the same run where the skipped collective has neighbours that look exactly
+like it. Of a rank of a pipeline that left no dump, what others wait for it in has to hold the message.
 FOLDER keeps every case's dumps and what was planted."""
 
 import json
@@ -21,13 +22,21 @@ import job
 KINDS = ("missing", "skipped", "mismatch", "order", "size", "slow")
 SOUND = ("all", "jitter", "turns", "once", "even")
 WORDS = {"allgather": "all-gather", "all_gather": "all-gather", "reduce_scatter": "all-reduce",  # as gloo makes it
-         "allreduce": "all-reduce", "all_reduce": "all-reduce"}
+         "allreduce": "all-reduce", "all_reduce": "all-reduce", "send": "send", "recv": "receive"}
+SHAPES = {"fsdp": [(1, 4, 1), (1, 5, 1)], "tp": [(1, 1, 4)], "both": [(1, 2, 2), (1, 4, 2), (1, 3, 2)],  # pp, dp, tp
+          "pipeline": [(4, 1, 1), (5, 1, 1), (2, 2, 1), (4, 2, 1), (2, 3, 1)]}
 
 
 def shape(rng):
-    dp, tp = rng.choice([(4, 1), (5, 1), (1, 4), (2, 2), (2, 2), (4, 2), (3, 2)])
-    return {"dp": dp, "tp": tp, "world": dp * tp, "layers": rng.randint(2, 4), "width": rng.choice([32, 64]),
-            "steps": 6, "clip": rng.random() < 0.5, "log": rng.random() < 0.7}
+    pp, dp, tp = rng.choice(SHAPES[rng.choice(list(SHAPES))])
+    return {"pp": pp, "dp": dp, "tp": tp, "world": pp * dp * tp, "width": rng.choice([32, 64]),
+            "layers": rng.randint(1, 2) if pp > 1 else rng.randint(2, 4), "schedule": rng.choice(["gpipe", "1f1b"]),
+            "micro_batches": pp * rng.randint(1, 2), "steps": 6, "clip": rng.random() < 0.5, "log": rng.random() < 0.7}
+
+
+def shape_words(case):
+    words = [f"{axis} {case[axis]}" for axis in ("pp", "dp", "tp") if case[axis] > 1]
+    return " ".join(words + ([case["schedule"]] if case["pp"] > 1 else []))
 
 
 def faulty(seed):
@@ -64,14 +73,24 @@ def is_right(case, planted, verdict):
         return False
     if case["kind"] == "slow":
         return True
-    due = verdict["due"]
+    dues = [verdict["due"]]
+    if "from" in planted and not verdict["stands"][case["victim"]]["dump"]:
+        dues = verdict["awaited_in"]  # of what others wait for it in: what it would have come to first it took with it
+    return any(is_place(case, planted, due) for due in dues)
+
+
+def is_place(case, planted, due):
     words = next(WORDS[w] for w in WORDS if planted["op"].lstrip("_").startswith(w))
     if due["collective"] != words or due["group"] != planted["group"]:
+        return False
+    if "from" in planted and (due["from"], due["to"]) != (planted["from"], planted["to"]):
         return False
     return due["number"] == planted["number"] or (case["kind"] == "skipped" and alike(due, planted))
 
 
 def alike(due, planted):
+    if "from" in planted:  # all messages between two stages are
+        return True
     low, high = sorted((due["number"], planted["number"]))
     return all(planted["alike"].get(str(n)) == planted["alike"].get(str(low)) for n in range(low, high + 1))
 
@@ -83,7 +102,7 @@ def add_neighbours(case, planted, folder):
         if dump.name != f"rank_{case['victim']}":
             import pickle
             for entry in pickle.loads(dump.read_bytes())["entries"]:
-                if entry["process_group"][0] == planted["group"]:
+                if entry["process_group"][0] == planted["group"] and not entry["is_p2p"]:
                     planted["alike"][str(entry["collective_seq_id"])] = [
                         entry["profiling_name"], entry["input_sizes"], entry["output_sizes"]]
 
@@ -135,7 +154,7 @@ def report(runner, ndtune, root, seeds):
     for seed in seeds:
         case, verdict, ok = runner(ndtune, root, seed)
         right += ok
-        print("|", case["name"], "|", f"dp {case['dp']} tp {case['tp']}", "|", case["kind"], case.get("slow", ""), "|",
+        print("|", case["name"], "|", shape_words(case), "|", case["kind"], case.get("slow", ""), "|",
               f"rank {case['victim']}", "|", "right" if ok else "WRONG", "|", verdict["verdict"], verdict["ranks"], "|",
               verdict["sentence"].replace("|", "/"), "|", flush=True)
     print(f"{right} of {len(seeds)} right")

@@ -12,7 +12,7 @@ typedef struct Golden {
 } Golden;
 
 #define PLAN(r, s, c, t, ...)                                                                                          \
-    { .mesh = {.size = SIZES(r, s, c, t)}, .seq = 4096, .precision = DTYPE_BF16, __VA_ARGS__ }
+    { .mesh = {.size = SIZES(r, s, c, t)}, .seq = 4096, .precision = DTYPE_BF16, .virtual_stages = 1, __VA_ARGS__ }
 #define EAGER_FULL .recompute = RECOMPUTE_FULL, .fused = FUSED_EAGER
 
 extern const Golden goldens[];

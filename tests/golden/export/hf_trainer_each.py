@@ -44,6 +44,11 @@ def training_arguments(**more):  # output_dir, learning_rate and so on
         per_device_train_batch_size=1,
         gradient_accumulation_steps=8,
         bf16=True,
+        use_liger_kernel=True,
+        liger_kernel_config={  # the loss alone: the rest runs as predicted
+            "fused_linear_cross_entropy": True, "cross_entropy": False, "rope": False,
+            "rms_norm": False, "swiglu": False, "geglu": False,
+        },
         # transformers >= 5.8: reduces gradients on every micro-step, so that none is kept whole
         accelerator_config={"gradient_accumulation_kwargs": {"sync_each_batch": True}},
         parallelism_config=parallelism_config,

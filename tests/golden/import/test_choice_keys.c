@@ -22,8 +22,12 @@ typedef struct Choice {
 
 static const Choice of_accelerate[] = {
     {NULL, OF_FSDP2(", fsdp_activation_checkpointing: true"), OF_FSDP2("")},
+    {NULL, OF_FSDP2(", fsdp_activation_checkpointing: true, fsdp_activation_checkpointing_offload: true"),
+     OF_FSDP2(", fsdp_activation_checkpointing: true")},
     {"fsdp_activation_checkpointing_offload",
-     OF_FSDP2(", fsdp_activation_checkpointing: true, fsdp_activation_checkpointing_offload: true"), NULL},
+     OF_FSDP2(", fsdp_activation_checkpointing: true, fsdp_activation_checkpointing_offload: true, "
+              "fsdp_offload_params: true"),
+     NULL},
     {NULL, OF_FSDP2(", fsdp_offload_params: true"), OF_FSDP2("")},
     {NULL, FSDP1(", fsdp_offload_params: true"), FSDP1("")},
     {NULL, OF_FSDP2(", fsdp_reshard_after_forward: false"), OF_FSDP2("")},
@@ -61,7 +65,7 @@ static const Choice of_axolotl[] = {
     {"cut_cross_entropy", AXOLOTL("cut_cross_entropy: true\n"), NULL},
     {"chunked_cross_entropy", AXOLOTL("chunked_cross_entropy: true\n"), NULL},
     {"liger_cross_entropy", AXOLOTL(LIGER "liger_cross_entropy: true\n"), NULL},
-    {"liger_fused_linear_cross_entropy", AXOLOTL(LIGER "liger_fused_linear_cross_entropy: true\n"), NULL},
+    {NULL, AXOLOTL(LIGER "liger_fused_linear_cross_entropy: true\n"), AXOLOTL(LIGER)},
     {"liger_rms_norm", AXOLOTL(LIGER "liger_rms_norm: true\n"), NULL},
     {"tiled_mlp", AXOLOTL("tiled_mlp: true\n"), NULL},
     {NULL, AXOLOTL("attn_implementation: flash_attention_2\ncontext_parallel_size: 2\nring_attn_func: varlen_llama3\n"),
@@ -106,7 +110,9 @@ static const Choice of_torchtitan[] = {
 #define BESIDE(more) "{\"zero_optimization\": {\"stage\": 3}, " more "}"
 
 static const Choice of_deepspeed[] = {
-    {"zero_optimization.overlap_comm", "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": false}}", NULL},
+    {"zero_optimization.overlap_comm", STAGE3(", \"overlap_comm\": false"), NULL},
+    {NULL, "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true}}",
+     "{\"zero_optimization\": {\"stage\": 2}}"},
     {"zero_optimization.reduce_bucket_size", STAGE3(", \"reduce_bucket_size\": 1e8"), NULL},
     {"zero_optimization.allgather_bucket_size", STAGE3(", \"allgather_bucket_size\": 1e8"), NULL},
     {"zero_optimization.stage3_prefetch_bucket_size", STAGE3(", \"stage3_prefetch_bucket_size\": 1e8"), NULL},

@@ -70,6 +70,17 @@ static const Golden goldens[] = {
      "precision=bf16 attention=flash fused=eager master=bf16 sync=each",
      0,
      {{0}}},
+    // Head and loss by Liger's kernel.
+    {"axolotl_liger.yaml",
+     "axolotl",
+     "axolotl",
+     8,
+     0,
+     0,
+     "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=8192 mb=1 ga=8 zero=3 reshard=always recompute=full cp_rotate=ring "
+     "precision=bf16 attention=flash fused=eager master=bf16 loss=fused",
+     0,
+     {{0}}},
     {"axolotl_lora.yaml",
      "axolotl",
      "accelerate@1.0",
@@ -117,7 +128,7 @@ static const Golden goldens[] = {
      4,
      "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=4096 mb=2 ga=4 zero=2 reshard=always recompute=none",
      1,
-     {{FINDING_UNMODELLED, "zero_optimization.overlap_comm", 0}}},
+     {{FINDING_TRAP, "zero_optimization.overlap_comm", 0}}},
 };
 
 static bool same_finding(const Said *said, const ImportFinding *finding) {
@@ -254,8 +265,10 @@ static const Trap traps[] = {
     {"distributed_type: MULTI_XPU\n", "accelerate", "what the devices are is --cluster's", SYNTAX_YAML,
      FINDING_UNMODELLED},
     {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, activation_checkpointing: true, "
-     "activation_checkpointing_offload: true}\n",
-     "accelerate", "wait in host memory", SYNTAX_YAML, FINDING_UNMODELLED},
+     "activation_checkpointing_offload: true, offload_params: true}\n",
+     "accelerate", "wait on the host too", SYNTAX_YAML, FINDING_UNMODELLED},
+    {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, activation_checkpointing_offload: true}\n", "accelerate",
+     "requires `activation_checkpointing=True`", SYNTAX_YAML, FINDING_REFUSED},
     {"distributed_type: FSDP\nnum_proceses: 2\n", "accelerate", "refuses a file with an unknown key", SYNTAX_YAML,
      FINDING_REFUSED},
     {"distributed_type: FSDP\nnum_processes: 2\nnum_processes: 4\n", "accelerate", "stands twice", SYNTAX_YAML,
@@ -289,7 +302,7 @@ static const Trap traps[] = {
      FINDING_REFUSED},
     {"base_model: x\nliger_rope: true\n", "axolotl", "does nothing while plugins has no", SYNTAX_YAML, FINDING_TRAP},
     {"base_model: x\nplugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n", "axolotl",
-     "never holds the logits", SYNTAX_YAML, FINDING_UNMODELLED},
+     "makes the logits again in backward", SYNTAX_YAML, FINDING_UNMODELLED},
     {"base_model: x\ngradient_accumulation_steps: 2\nbatch_size: 4\n", "axolotl", "please set only one", SYNTAX_YAML,
      FINDING_REFUSED},
     {"[parallelism]\nenable_async_tensor_parallel = true\n", "torchtitan", "needs compile.enable", SYNTAX_TOML,
@@ -315,8 +328,7 @@ static const Trap traps[] = {
      FINDING_REFUSED},
     {"{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 8}}", "deepspeed", "groups of 8", SYNTAX_JSON,
      FINDING_UNMODELLED},
-    {"{\"zero_optimization\": {\"stage\": 2}}", "deepspeed", "the default but for stage 3", SYNTAX_JSON,
-     FINDING_UNMODELLED},
+    {"{\"zero_optimization\": {\"stage\": 2}}", "deepspeed", "the default but for stage 3", SYNTAX_JSON, FINDING_TRAP},
 };
 
 Test(import_files, every_trap_has_its_sentence) {
@@ -348,9 +360,33 @@ static void check_offload(const char *text, ConfigSyntax syntax, const char *for
 Test(import_files, what_a_file_keeps_on_the_host_is_a_choice_of_the_plan) {
     check_offload("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_offload_params: true}\n", SYNTAX_YAML,
                   "accelerate", OFFLOAD_PARAMETERS);
+    check_offload("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_activation_checkpointing: true, "
+                  "fsdp_activation_checkpointing_offload: true}\n",
+                  SYNTAX_YAML, "accelerate", OFFLOAD_ACTIVATIONS);
     check_offload("[training]\nenable_cpu_offload = true\n", SYNTAX_TOML, "torchtitan", OFFLOAD_PARAMETERS);
     check_offload("{\"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": {\"device\": \"cpu\"}}}", SYNTAX_JSON,
                   "deepspeed", OFFLOAD_OPTIMIZER);
+}
+
+Test(import_files, what_deepspeed_reduces_beside_backward_is_a_choice_of_the_plan) {
+    static const struct {
+        const char *text;
+        int choice;
+    } cases[] = {
+        {"{\"zero_optimization\": {\"stage\": 2}}", REDUCE_OVERLAP_OFF},
+        {"{\"zero_optimization\": {\"stage\": 1, \"overlap_comm\": true}}", REDUCE_OVERLAP_ON},
+        {"{\"zero_optimization\": {\"stage\": 3}}", REDUCE_OVERLAP_ON},
+        {"{\"zero_optimization\": {\"stage\": 0}}", PLAN_ANY},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        Error error = {0};
+        cr_assert_eq(read_text(cases[i].text, SYNTAX_JSON, "deepspeed", &arena, &import, &error), STATUS_OK, "%s",
+                     error.message);
+        cr_expect_eq(import.said.choice[PLAN_REDUCE_OVERLAP], cases[i].choice, "%s", cases[i].text);
+        arena_free(&arena);
+    }
 }
 
 // The plan's share of a choice that one key holds in two ways.

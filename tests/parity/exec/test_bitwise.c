@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/parity/exec/exec_case.h"
+#include "tests/support/sizes.h"
 
 static Arena arena;
 
@@ -54,7 +55,7 @@ static RunRequest request_of(const TrainPlan *plan, bool bitwise) {
 }
 
 static Outcome one_rank_of(const char *target) {
-    const TrainPlan plan = plan_of((const int[AXIS_COUNT]){1, 1, 1, 1}, 1);
+    const TrainPlan plan = plan_of((const int[AXIS_COUNT])SIZES(1, 1, 1, 1), 1);
     RunRequest request = request_of(&plan, true);
     Error error = {0};
     cr_assert(target_find(target, &request.target, &error) == STATUS_OK, "%s", error.message);
@@ -124,8 +125,8 @@ Test(bitwise, a_world_of_8_gives_the_same_bits_on_every_shape) {
 // The same comparison sees rounding: usual runs of two meshes differ in bits, though not in more.
 Test(bitwise, usual_runs_are_near_and_differ_in_bits) {
     const Outcome exact = one_rank();
-    const TrainPlan alone = plan_of((const int[AXIS_COUNT]){1, 1, 1, 1}, 1),
-                    cut = plan_of((const int[]){1, 2, 2, 2}, 1);
+    const TrainPlan alone = plan_of((const int[AXIS_COUNT])SIZES(1, 1, 1, 1), 1),
+                    cut = plan_of((const int[AXIS_COUNT])SIZES(1, 2, 2, 2), 1);
     const Outcome one = outcome_of(request_of(&alone, false)), eight = outcome_of(request_of(&cut, false));
     cr_expect_not(same(&one, &eight));
     for (int step = 0; step < STEPS; step++) {
@@ -198,9 +199,10 @@ static void change_model(ModelSpec *model) {
 }
 
 Test(bitwise, another_model_on_worlds_of_3_and_6_gives_the_same_bits) {
-    static const int sizes[][AXIS_COUNT] = {{1, 3, 1, 1}, {1, 1, 3, 1}, {1, 1, 1, 3}, {3, 1, 1, 2}, {1, 2, 3, 1}};
+    static const int sizes[][AXIS_COUNT] = {SIZES(1, 3, 1, 1), SIZES(1, 1, 3, 1), SIZES(1, 1, 1, 3), SIZES(3, 1, 1, 2),
+                                            SIZES(1, 2, 3, 1)};
     RunRequest request = request_of(&(TrainPlan){.seq = 18, .micro_batch = 6, .grad_accum = 1}, true);
-    memcpy(request.plan.mesh.size, (const int[AXIS_COUNT]){1, 1, 1, 1}, sizeof sizes[0]);
+    memcpy(request.plan.mesh.size, (const int[AXIS_COUNT])SIZES(1, 1, 1, 1), sizeof sizes[0]);
     change_model(&request.model);
     const Outcome reference = outcome_of(request);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -212,7 +214,7 @@ Test(bitwise, another_model_on_worlds_of_3_and_6_gives_the_same_bits) {
 }
 
 static const char *refusal_of(void (*change)(RunRequest *)) {
-    const TrainPlan plan = plan_of((const int[AXIS_COUNT]){1, 1, 1, 1}, 1);
+    const TrainPlan plan = plan_of((const int[AXIS_COUNT])SIZES(1, 1, 1, 1), 1);
     RunRequest request = request_of(&plan, true);
     change(&request);
     Error error = {0};

@@ -175,6 +175,8 @@ Test(every_gradient, of_other_targets_programs_is_that_of_one_rank) {
         {"accelerate", "dp_shard=2,tp=2", 2, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false},
         {"accelerate", "dp_shard=2,cp=2", 1, 3, RECOMPUTE_NONE, CP_ROTATE_ALLGATHER, true},
         {"accelerate@1.13", "dp_replicate=2,dp_shard=2", 2, 3, RECOMPUTE_FULL, CP_ROTATE_RING, true},
+        {"trainer", "tp=4", 1, 0, RECOMPUTE_NONE, CP_ROTATE_RING, false},
+        {"trainer", "dp_replicate=2,dp_shard=2,tp=2", 2, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false},
         {"axolotl", "cp=4", 1, 3, RECOMPUTE_NONE, CP_ROTATE_RING, false},
         {"axolotl", "cp=2,tp=2", 1, 3, RECOMPUTE_FULL, CP_ROTATE_ALLGATHER, false},
         {"torchtitan", "dp_shard=2,cp=2", 2, 3, RECOMPUTE_SELECTIVE, CP_ROTATE_ALLGATHER, false},

@@ -30,13 +30,11 @@ Test(meshes, every_pair_of_axis_size_and_choice_of_worlds_6_and_12_trains_as_one
 #endif
 
 // Orders in which the axes of the shard group lie apart, tp is slow, replicas are fast.
-static void orders_train_as_one_rank(const int size[AXIS_COUNT], const char *const *orders, int count) {
+static void orders_train_as_one_rank(Mesh mesh, const char *const *orders, int count) {
     const RunResult reference = mesh_one_rank(&mesh_twos_short, &arena);
     Deviation worst = {0};
     for (int i = 0; i < count; i++) {
-        Mesh mesh;
         Error error = {0};
-        memcpy(mesh.size, size, sizeof mesh.size);
         cr_assert_eq(axis_order_parse(orders[i], &mesh.order, &error), STATUS_OK, "%s", error.message);
         const TrainPlan plan = mesh_spread_plan(&mesh_twos_short, &mesh, i + 3);
         cr_assert_not(mesh_has_default_order(&plan.mesh), "%s", orders[i]);
@@ -48,18 +46,18 @@ static void orders_train_as_one_rank(const int size[AXIS_COUNT], const char *con
 
 Test(meshes, other_rank_orders_of_world_4_train_as_one_rank) {
     static const char *const tp_slow[] = {"tp,dp_shard,cp"}, *const cp_slow[] = {"cp,dp_shard"};
-    orders_train_as_one_rank((const int[]){1, 2, 1, 2}, tp_slow, 1);
-    orders_train_as_one_rank((const int[]){1, 1, 2, 2}, tp_slow, 1);
-    orders_train_as_one_rank((const int[]){1, 2, 2, 1}, cp_slow, 1);
+    orders_train_as_one_rank((Mesh){.size = SIZES(1, 2, 1, 2)}, tp_slow, 1);
+    orders_train_as_one_rank((Mesh){.size = SIZES(1, 1, 2, 2)}, tp_slow, 1);
+    orders_train_as_one_rank((Mesh){.size = SIZES(1, 2, 2, 1)}, cp_slow, 1);
 }
 
 Test(meshes, other_rank_orders_of_world_8_train_as_one_rank) {
     static const char *const shard_apart[] = {"dp_shard,tp,cp", "cp,tp,dp_shard", "tp,cp,dp_shard"};
-    orders_train_as_one_rank((const int[]){1, 2, 2, 2}, shard_apart, 3);
+    orders_train_as_one_rank((Mesh){.size = SIZES(1, 2, 2, 2)}, shard_apart, 3);
     static const char *const replicas_inside[] = {"dp_shard,dp_replicate,tp", "tp,dp_shard,dp_replicate"};
-    orders_train_as_one_rank((const int[]){2, 2, 1, 2}, replicas_inside, 2);
+    orders_train_as_one_rank((Mesh){.size = SIZES(2, 2, 1, 2)}, replicas_inside, 2);
     static const char *const one_ring[] = {"cp,dp_replicate"};
-    orders_train_as_one_rank((const int[]){2, 1, 4, 1}, one_ring, 1);
+    orders_train_as_one_rank((Mesh){.size = SIZES(2, 1, 4, 1)}, one_ring, 1);
 }
 
 Test(meshes, the_loss_falls) {
@@ -98,33 +96,38 @@ static RunRequest request_of(int seq) {
 // Shares of a third: units are padded, chunks are odd, the tail of a shard belongs to nobody.
 Test(meshes, worlds_3_and_6_train_as_one_rank) {
     const RunRequest request = request_of(60);
-    static const Variety varieties[] = {{{1, 1, 1, 1}, 6, 1, 0}, {{1, 3, 1, 1}, 2, 1, 3}, {{1, 3, 1, 1}, 1, 2, 1},
-                                        {{3, 1, 1, 1}, 1, 2, 0}, {{1, 1, 3, 1}, 3, 2, 2}, {{1, 3, 1, 2}, 2, 1, 3},
-                                        {{2, 3, 1, 1}, 1, 1, 2}, {{1, 1, 3, 2}, 6, 1, 3}, {{1, 2, 3, 1}, 3, 1, 3}};
+    static const Variety varieties[] = {
+        {SIZES(1, 1, 1, 1), 6, 1, 0}, {SIZES(1, 3, 1, 1), 2, 1, 3}, {SIZES(1, 3, 1, 1), 1, 2, 1},
+        {SIZES(3, 1, 1, 1), 1, 2, 0}, {SIZES(1, 1, 3, 1), 3, 2, 2}, {SIZES(1, 3, 1, 2), 2, 1, 3},
+        {SIZES(2, 3, 1, 1), 1, 1, 2}, {SIZES(1, 1, 3, 2), 6, 1, 3}, {SIZES(1, 2, 3, 1), 3, 1, 3}};
     varieties_agree(&request, varieties, sizeof varieties / sizeof *varieties);
 }
 
 Test(meshes, worlds_5_and_7_train_as_one_rank) {
     RunRequest request = request_of(30);
-    static const Variety of_5[] = {{{1, 1, 1, 1}, 10, 1, 0}, {{1, 5, 1, 1}, 2, 1, 3}, {{1, 1, 5, 1}, 2, 5, 1}};
+    static const Variety of_5[] = {
+        {SIZES(1, 1, 1, 1), 10, 1, 0}, {SIZES(1, 5, 1, 1), 2, 1, 3}, {SIZES(1, 1, 5, 1), 2, 5, 1}};
     varieties_agree(&request, of_5, sizeof of_5 / sizeof *of_5);
     request.plan.seq = 42;
-    static const Variety of_7[] = {{{1, 1, 1, 1}, 14, 1, 0}, {{1, 7, 1, 1}, 2, 1, 3}, {{1, 1, 7, 1}, 2, 7, 3}};
+    static const Variety of_7[] = {
+        {SIZES(1, 1, 1, 1), 14, 1, 0}, {SIZES(1, 7, 1, 1), 2, 1, 3}, {SIZES(1, 1, 7, 1), 2, 7, 3}};
     varieties_agree(&request, of_7, sizeof of_7 / sizeof *of_7);
 }
 
 Test(meshes, a_model_with_tied_embeddings_trains_as_one_rank) {
     RunRequest request = request_of(64);
     request.model.tied_embeddings = true;
-    static const Variety varieties[] = {{{1, 1, 1, 1}, 4, 1, 0}, {{1, 2, 1, 1}, 1, 2, 3}, {{1, 2, 1, 1}, 2, 1, 1},
-                                        {{1, 1, 1, 2}, 2, 2, 0}, {{1, 1, 2, 2}, 4, 1, 3}, {{2, 2, 1, 2}, 1, 1, 3}};
+    static const Variety varieties[] = {{SIZES(1, 1, 1, 1), 4, 1, 0}, {SIZES(1, 2, 1, 1), 1, 2, 3},
+                                        {SIZES(1, 2, 1, 1), 2, 1, 1}, {SIZES(1, 1, 1, 2), 2, 2, 0},
+                                        {SIZES(1, 1, 2, 2), 4, 1, 3}, {SIZES(2, 2, 1, 2), 1, 1, 3}};
     varieties_agree(&request, varieties, sizeof varieties / sizeof *varieties);
 }
 
 // Grouped-query ratios, a vocabulary and widths that are no powers of two, one layer.
 Test(meshes, other_model_shapes_train_as_one_rank) {
-    static const Variety varieties[] = {{{1, 1, 1, 1}, 2, 1, 0}, {{1, 2, 1, 1}, 1, 1, 3}, {{1, 1, 1, 3}, 2, 1, 0},
-                                        {{1, 1, 2, 1}, 2, 1, 3}, {{1, 1, 2, 3}, 1, 2, 2}, {{2, 1, 1, 3}, 1, 1, 0}};
+    static const Variety varieties[] = {{SIZES(1, 1, 1, 1), 2, 1, 0}, {SIZES(1, 2, 1, 1), 1, 1, 3},
+                                        {SIZES(1, 1, 1, 3), 2, 1, 0}, {SIZES(1, 1, 2, 1), 2, 1, 3},
+                                        {SIZES(1, 1, 2, 3), 1, 2, 2}, {SIZES(2, 1, 1, 3), 1, 1, 0}};
     for (int layers = 1; layers <= 3; layers += 2) {
         RunRequest request = request_of(36);
         request.model.layers = layers;

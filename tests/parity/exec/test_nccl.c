@@ -113,6 +113,24 @@ Test(nccl, a_ring_of_four_makes_the_programs_calls_and_the_bits_of_shm) {
     trains_as_shm((Mesh){.size = SIZES(1, 1, 4, 1)});
 }
 
+// Two micro-steps are under way between the stages at a time, both ways.
+Test(nccl, stages_send_messages_and_give_the_bits_of_shm) {
+    TrainPlan plan;
+    Mesh mesh = {.size = SIZES(1, 2, 1, 1)};
+    mesh.size[AXIS_PP] = 2;
+    cr_assert(case_plan(&mesh, 4, &plan));
+    plan_canonical(&plan);
+    const RunOptions shm = options_over("shm"), nccl = options_over("nccl");
+    const RunResult reference = case_run(&plan, &shm, &arena), run = case_run(&plan, &nccl, &arena);
+    equal_bits(&run, &reference);
+    for (int rank = 0; rank < mesh_world(&mesh); rank++) {
+        const NcclLog log = nccl_log_read(directory, rank, &arena);
+        cr_expect(!nccl_log_has(&log, "VIOLATION") && nccl_log_has(&log, "call send") &&
+                      nccl_log_has(&log, "call recv"),
+                  "rank %d", rank);
+    }
+}
+
 static void needs_launcher(LaunchOptions launch) {
     const char *name, *because;
     Error error = {0};

@@ -118,6 +118,19 @@ static void read_live(const json_t *root, Trace *trace) {
     }
 }
 
+// Not said: the target's own. A stage of 0 is asked for as -1.
+static int stage_of(const json_t *root) {
+    const json_t *stage = json_object_get(root, "zero");
+    return !stage ? 0 : json_integer_value(stage) == 0 ? -1 : (int)json_integer_value(stage);
+}
+
+static ReduceOverlap overlap_of(const json_t *root) {
+    const json_t *said = json_object_get(root, "overlap_comm");
+    return !said || stage_of(root) == 3 ? REDUCE_OVERLAP_TARGET
+           : json_is_true(said)         ? REDUCE_OVERLAP_ON
+                                        : REDUCE_OVERLAP_OFF;
+}
+
 static void read_plan(const json_t *root, Trace *trace, const char *framework) {
     Error error = {0};
     const json_t *mesh = json_object_get(root, "mesh");
@@ -140,6 +153,8 @@ static void read_plan(const json_t *root, Trace *trace, const char *framework) {
         .seq = (int)number_of(root, "seq"),
         .micro_batch = (int)number_of(root, "micro_batch"),
         .grad_accum = (int)number_of(root, "grad_accum"),
+        .zero = stage_of(root),
+        .reduce_overlap = overlap_of(root),
         .reshard = keeps ? RESHARD_NEVER : RESHARD_ALWAYS,
         .recompute = recompute_of(root),
         .cp_rotate = strcmp(text_of(root, "rotate"), "alltoall") == 0 ? CP_ROTATE_RING : CP_ROTATE_ALLGATHER,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autotune/batch.h"
 #include "autotune/search.h"
 #include "autotune/space.h"
 #include "tests/support/orders.h"
@@ -173,7 +174,9 @@ Test(search_property, every_answer_keeps_the_promises_of_the_contract, .timeout 
         check_candidates(&result, &arena, what);
         for (int i = 0; i < result.entry_count; i++) {
             check_entry(&request, &result.entries[i], what);
-            const Prediction *before = i > 0 ? &result.entries[i - 1] : NULL;
+            cr_assert_eq(plan_global_batch(&result.entries[i].plan), result.request->global_batch, "%s", what);
+            const int first = request.objective == OBJECTIVE_MEMORY ? 0 : 1;  // behind the best the rest is by speed
+            const Prediction *before = i > first ? &result.entries[i - 1] : NULL;
             cr_assert(!before || request.objective == OBJECTIVE_MEMORY
                           ? !before || before->memory.reserved_bytes <= result.entries[i].memory.reserved_bytes
                           : before->tokens_per_s >= result.entries[i].tokens_per_s,
@@ -207,7 +210,7 @@ Test(space_property, candidates_multiply_to_the_world_and_meet_the_batch_or_are_
         Arena arena = {0};
         const TuneRequest request = random_request(&arena, &seed);
         Space space;
-        space_enumerate(&request, &arena, &space);
+        space_enumerate(batch_settle(&request, &arena), &arena, &space);
         for (int i = 0; i < space.candidate_count; i++) {
             const TrainPlan *plan = &space.candidates[i].plan;
             cr_assert_eq(mesh_world(&plan->mesh), request.world, "round %d", round);
@@ -257,7 +260,7 @@ Test(search_property, more_memory_never_loses_a_shape, .timeout = 300) {
         cr_assert_eq(search_run(&request, NULL, NULL, &arena, &roomy, &error), STATUS_OK, "%s", error.message);
         cr_assert_geq(roomy.entry_count, tight.entry_count, "round %d", round);
         if (tight.entry_count > 0) {
-            cr_assert_geq(roomy.entries[0].tokens_per_s, tight.entries[0].tokens_per_s, "round %d", round);
+            cr_assert_geq(roomy.entries[0].tokens_per_s, 0.99 * tight.entries[0].tokens_per_s, "round %d", round);
         }
         arena_free(&arena);
     }

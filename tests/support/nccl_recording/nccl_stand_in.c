@@ -1,7 +1,8 @@
 // libnccl.so.2 for tests (stand_in.h): communicators are files that their members map. A collective goes through slots
 // there, chunk by chunk, with a meeting before and after each; sums run in rank order, as over transport shm, so that
-// equal bits can be asked for. Calls are non-blocking as transport nccl wants them: each needs to be settled by
-// ncclCommGetAsyncError before the next, and only then is it in its stream.
+// equal bits can be asked for. A message goes through a channel of its two members. Calls are non-blocking as
+// transport nccl wants them: each needs to be settled by ncclCommGetAsyncError before the next, and only then is it in
+// its stream.
 
 #define _GNU_SOURCE  // sched_yield
 
@@ -19,12 +20,14 @@
 #include <unistd.h>
 
 #include "exec/transport/reduce.h"
+#include "tests/support/nccl_recording/channel.h"
 #include "tests/support/nccl_recording/stand_in.h"
 
-enum { RANKS_MOST = 16, SPLITS_MOST = 64, SLOT_BYTES = 16 << 10, NAME_BYTES = 96, SETTLES = 2 };
+enum { RANKS_MOST = 16, SPLITS_MOST = 64, SLOT_BYTES = CHANNEL_BYTES, NAME_BYTES = 96, SETTLES = 2 };
 
-typedef enum { CALL_ALL_GATHER, CALL_REDUCE_SCATTER, CALL_ALL_REDUCE, CALL_RING, CALL_COUNT } CallKind;
-static const char *const call_names[CALL_COUNT] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
+typedef enum { CALL_ALL_GATHER, CALL_REDUCE_SCATTER, CALL_ALL_REDUCE, CALL_SEND_RECV, CALL_SEND, CALL_RECV } CallKind;
+static const char *const call_names[] = {"all_gather", "reduce_scatter", "all_reduce",
+                                                   "send_recv",  "send",           "recv"};
 
 // What members must agree about.
 typedef struct Header {
@@ -37,19 +40,20 @@ typedef struct Member {
     _Alignas(64) atomic_uint joined, met, split_count;
     int colors[SPLITS_MOST], keys[SPLITS_MOST];
     Header header;
-    int to;  // of a message
     _Alignas(64) char slot[SLOT_BYTES];
 } Member;
 
 typedef struct Meeting {
     Member members[RANKS_MOST];
+    Channel channels[RANKS_MOST][RANKS_MOST];
 } Meeting;
 
 typedef struct Call {
     struct ncclComm *comm;
-    Header header;
+    Header header;  // its count is that of the message in, where there is one
     const void *in;
     void *out;
+    size_t in_bytes;  // of a message out
     int to, from;
     CUstream stream;
     bool fails;
@@ -62,11 +66,11 @@ struct ncclComm {
     pthread_mutex_t *recording;
     Meeting *meeting;
     unsigned meetings, calls, splits;
-    bool ready;           // all members have joined
+    bool ready;              // all members have joined
     struct ncclComm *child;  // of a split that is not settled
     struct ncclComm **made;  // where it goes
     struct ncclComm *older;  // keeps all of them in reach
-    int settles;          // that the last call still needs
+    int settles;             // that the last call still needs
     Call *unsettled;
     bool working;  // on a window, until it is asked
     atomic_int aborted, result;
@@ -219,7 +223,7 @@ static void *hand_over(void *context) {
     return NULL;
 }
 
-// Once all members of the parent have split: those of one color, in the order of their keys.
+// Once all members of the parent have split: those of one color, in the order of their keys; without a color, nothing.
 static void split_settle(struct ncclComm *comm) {
     struct ncclComm *child = comm->child;
     const unsigned number = comm->splits - 1;
@@ -228,6 +232,10 @@ static void split_settle(struct ncclComm *comm) {
         if (atomic_load(&members[i].split_count) <= number) {
             return;
         }
+    }
+    if (members[comm->rank].colors[number] == NCCL_SPLIT_NOCOLOR) {
+        comm->child = NULL;
+        return;
     }
     for (int i = 0; i < comm->size; i++) {
         if (members[i].colors[number] == members[comm->rank].colors[number]) {
@@ -259,7 +267,7 @@ static void combine(const Call *call, const void *const *rows, size_t bytes, voi
     if (type == ncclInt32) {  // a barrier's number
         return;
     }
-    const Reduction how = {.op = type == ncclInt64              ? REDUCE_SUM_INT64
+    const Reduction how = {.op = type == ncclInt64            ? REDUCE_SUM_INT64
                                  : call->header.op == ncclMax ? REDUCE_MAX
                                                               : REDUCE_SUM,
                            .dtype = type == ncclBfloat16 ? DTYPE_BF16 : DTYPE_FP32};
@@ -280,8 +288,6 @@ static void chunk_take(const Call *call, size_t part, size_t at, size_t bytes, s
     }
     if (sums(call)) {
         combine(call, rows, bytes, out + at);
-    } else if (call->header.kind == CALL_RING) {
-        memcpy(out + at, members[call->from].slot, bytes);
     }
 }
 
@@ -304,17 +310,15 @@ static void disagree(struct ncclComm *comm, int other) {
     atomic_store(&comm->result, ncclInvalidUsage);
 }
 
-static bool agree(Call *call) {
+static bool agree(const Call *call) {
     struct ncclComm *comm = call->comm;
     Member *members = comm->meeting->members;
     members[comm->rank].header = call->header;
-    members[comm->rank].to = call->to;
     if (!meet(comm)) {
         return false;
     }
     for (int i = 0; i < comm->size; i++) {
-        const bool same = memcmp(&members[i].header, &call->header, sizeof call->header) == 0;
-        if (!same || (i == call->from && members[i].to != comm->rank && call->header.kind == CALL_RING)) {
+        if (memcmp(&members[i].header, &call->header, sizeof call->header) != 0) {
             disagree(comm, i);
             return false;
         }
@@ -322,18 +326,36 @@ static bool agree(Call *call) {
     return true;
 }
 
-// On the stream's thread.
-static void call_run(void *context) {
-    Call *call = context;
+static bool is_message(const Call *call) {
+    return call->header.kind >= CALL_SEND_RECV;
+}
+
+static bool messages_run(const Call *call) {
+    struct ncclComm *comm = call->comm;
+    Channel(*channels)[RANKS_MOST] = comm->meeting->channels;
+    Exchange exchange = {.out = call->in ? &channels[comm->rank][call->to] : NULL,
+                         .from = call->in,
+                         .out_bytes = call->in_bytes,
+                         .in = call->out ? &channels[call->from][comm->rank] : NULL,
+                         .to = call->out,
+                         .in_bytes = call->header.count * type_bytes(call->header.type),
+                         .aborted = &comm->aborted};
+    const bool well = exchange_run(&exchange);
+    if (exchange.odd) {
+        snprintf(comm->last_error, sizeof comm->last_error, "rank %d receives another size than rank %d sends",
+                 comm->rank, call->from);
+        record(comm, "VIOLATION a message of another size");
+        atomic_store(&comm->result, ncclInvalidUsage);
+    }
+    return well;
+}
+
+static bool collective_run(const Call *call) {
     struct ncclComm *comm = call->comm;
     const size_t part = call->header.count * type_bytes(call->header.type);
     const size_t cut = call->header.kind == CALL_REDUCE_SCATTER ? (size_t)comm->size : 1;
     const size_t share = SLOT_BYTES / cut / 64 * 64;
-    bool well = !call->fails && agree(call);
-    if (call->fails) {
-        snprintf(comm->last_error, sizeof comm->last_error, "socket closed by its peer");
-        atomic_store(&comm->result, ncclRemoteError);
-    }
+    bool well = agree(call);
     for (size_t at = 0; well && at < part; at += share) {
         const size_t bytes = part - at < share ? part - at : share;
         chunk_give(call, part, at, bytes, share);
@@ -342,6 +364,18 @@ static void call_run(void *context) {
             chunk_take(call, part, at, bytes, share);
             well = meet(comm);
         }
+    }
+    return well;
+}
+
+// On the stream's thread.
+static void call_run(void *context) {
+    Call *call = context;
+    struct ncclComm *comm = call->comm;
+    const bool well = !call->fails && (is_message(call) ? messages_run(call) : collective_run(call));
+    if (call->fails) {
+        snprintf(comm->last_error, sizeof comm->last_error, "socket closed by its peer");
+        atomic_store(&comm->result, ncclRemoteError);
     }
     while (!well && !atomic_load(&comm->aborted)) {  // a collective that went wrong does not end
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
@@ -402,18 +436,18 @@ static Header header_of(CallKind kind, size_t count, ncclDataType_t type, int op
 
 ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-    return call_take((Call){comm, header_of(CALL_ALL_GATHER, count, type, -1), in, out, -1, -1, stream, false});
+    return call_take((Call){comm, header_of(CALL_ALL_GATHER, count, type, -1), in, out, 0, -1, -1, stream, false});
 }
 
 ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {
     return call_take(
-        (Call){comm, header_of(CALL_REDUCE_SCATTER, count, type, (int)op), in, out, -1, -1, stream, false});
+        (Call){comm, header_of(CALL_REDUCE_SCATTER, count, type, (int)op), in, out, 0, -1, -1, stream, false});
 }
 
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-    return call_take((Call){comm, header_of(CALL_ALL_REDUCE, count, type, (int)op), in, out, -1, -1, stream, false});
+    return call_take((Call){comm, header_of(CALL_ALL_REDUCE, count, type, (int)op), in, out, 0, -1, -1, stream, false});
 }
 
 ncclResult_t ncclGroupStart(void) {
@@ -421,44 +455,49 @@ ncclResult_t ncclGroupStart(void) {
     return ncclSuccess;
 }
 
-// One message out and one in make a call when the group ends.
+// A message is a call; in a group one out and one in make a call when it ends.
 static Call *message(ncclComm_t comm, size_t count, ncclDataType_t type, cudaStream_t stream) {
     if (!group_call) {
         group_call = calloc(1, sizeof *group_call);
-        *group_call = (Call){comm, header_of(CALL_RING, count, type, -1), NULL, NULL, -1, -1, stream, false};
+        *group_call = (Call){comm, header_of(CALL_SEND_RECV, count, type, -1), NULL, NULL, 0, -1, -1, stream, false};
     }
     return group_call;
+}
+
+static ncclResult_t message_end(void) {
+    Call *call = group_call;
+    call->header.kind = call->in && call->out ? CALL_SEND_RECV : call->in ? CALL_SEND : CALL_RECV;
+    const ncclResult_t result = call_take(*call);
+    free(call);
+    group_call = NULL;
+    return result;
 }
 
 ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
     Call *call = message(comm, count, type, stream);
-    if (group_depth != 1 || call->in || call->comm != comm || call->header.count != count) {
-        return violation(comm, "a send outside of a group, or a second one");
+    if (group_depth > 1 || call->in || call->comm != comm) {
+        return violation(comm, "a second send of a group");
     }
     call->in = in;
+    call->in_bytes = count * type_bytes(type);
     call->to = peer;
-    return ncclSuccess;
+    return group_depth == 0 ? message_end() : ncclSuccess;
 }
 
 ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
     Call *call = message(comm, count, type, stream);
-    if (group_depth != 1 || call->out || call->comm != comm || call->header.count != count) {
-        return violation(comm, "a receive outside of a group, or a second one");
+    if (group_depth > 1 || call->out || call->comm != comm) {
+        return violation(comm, "a second receive of a group");
     }
     call->out = out;
+    call->header.count = count;
     call->from = peer;
-    return ncclSuccess;
+    return group_depth == 0 ? message_end() : ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd(void) {
-    Call *call = group_call;
-    ncclResult_t result = ncclSuccess;
-    if (call) {
-        result = call->in && call->out ? call_take(*call) : violation(call->comm, "a group with half a message");
-    }
-    free(call);
-    group_call = NULL;
+    const ncclResult_t result = group_call ? message_end() : ncclSuccess;
     group_depth--;
     return result;
 }
@@ -478,9 +517,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *result) {
     const bool working = comm->working;
     comm->working = false;
     const int failed = atomic_load(&comm->result);
-    *result = failed                                             ? (ncclResult_t)failed
+    *result = failed                                                        ? (ncclResult_t)failed
               : comm->ready && !comm->child && !comm->unsettled && !working ? ncclSuccess
-                                                                 : ncclInProgress;
+                                                                            : ncclInProgress;
     return ncclSuccess;
 }
 
@@ -504,9 +543,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 
 ncclResult_t ncclMemAlloc(void **memory, size_t bytes) {
-    *memory = aligned_alloc(NCCL_WIN_REQUIRED_ALIGNMENT,
-                            (bytes + NCCL_WIN_REQUIRED_ALIGNMENT - 1) / NCCL_WIN_REQUIRED_ALIGNMENT *
-                                NCCL_WIN_REQUIRED_ALIGNMENT);
+    *memory = aligned_alloc(NCCL_WIN_REQUIRED_ALIGNMENT, (bytes + NCCL_WIN_REQUIRED_ALIGNMENT - 1) /
+                                                             NCCL_WIN_REQUIRED_ALIGNMENT * NCCL_WIN_REQUIRED_ALIGNMENT);
     return *memory ? ncclSuccess : ncclSystemError;
 }
 
@@ -523,8 +561,8 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes,
     *window = (ncclWindow_t)memory;
     comm->working = checked == ncclSuccess;
     return (uintptr_t)memory % NCCL_WIN_REQUIRED_ALIGNMENT != 0 ? violation(comm, "a window that is not aligned")
-           : checked == ncclSuccess                                     ? ncclInProgress
-                                                                        : checked;
+           : checked == ncclSuccess                             ? ncclInProgress
+                                                                : checked;
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
@@ -542,8 +580,12 @@ ncclResult_t ncclGetVersion(int *version) {
 }
 
 const char *ncclGetErrorString(ncclResult_t result) {
-    static const char *const words[] = {"no error",         "unhandled cuda error", "unhandled system error",
-                                        "internal error",   "invalid argument",     "invalid usage",
+    static const char *const words[] = {"no error",
+                                        "unhandled cuda error",
+                                        "unhandled system error",
+                                        "internal error",
+                                        "invalid argument",
+                                        "invalid usage",
                                         "remote process exited or there was a network error"};
     return result <= ncclRemoteError ? words[result] : "in progress";
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "autotune/best.h"
 #include "autotune/predict.h"
 #include "autotune/search.h"
 #include "tests/support/sizes.h"
@@ -52,9 +53,9 @@ Test(search, a_candidate_has_a_reason_exactly_where_it_is_rejected) {
     }
 }
 
-Test(search, entries_are_ranked_by_tokens_per_second) {
+Test(search, behind_the_best_entries_are_ranked_by_tokens_per_second) {
     run();
-    for (int i = 1; i < result.entry_count; i++) {
+    for (int i = 2; i < result.entry_count; i++) {
         cr_assert_geq(result.entries[i - 1].tokens_per_s, result.entries[i].tokens_per_s, "place %d", i);
     }
 }
@@ -68,11 +69,41 @@ Test(search, accelerate_reduces_gradients_on_every_micro_step_where_they_do_not_
     run();
     cr_assert_gt(result.entry_count, 0);
     cr_expect_eq(result.entries[0].plan.grad_sync, GRAD_SYNC_EACH);
-    // 43.8 % while products beside gathers ran at the rate of others (0.93 of it) and eager norms moved 40 of 72 bytes
-    cr_expect_gt(result.entries[0].mfu, 0.38);
+    cr_expect_gt(result.entries[0].mfu, 0.40);
     request.asked[PLAN_GRAD_SYNC] = GRAD_SYNC_TARGET;
     run();
     cr_expect_lt(result.entries[0].mfu, 0.25);
+}
+
+Test(search, layers_are_compiled_where_the_target_has_a_switch_for_it) {
+    request = request_for(&arena, 8, "7b", "dgx-h100", "accelerate");
+    request.effort = EFFORT_ESTIMATE;
+    run();
+    cr_assert_gt(result.entry_count, 0);
+    cr_expect_eq(result.entries[0].plan.fused, FUSED_COMPILED);
+    const double compiled_s = result.entries[0].step_s;
+    request.asked[PLAN_FUSED] = FUSED_EAGER;
+    run();
+    cr_expect_eq(result.entries[0].plan.fused, FUSED_EAGER);
+    cr_expect_lt(compiled_s, result.entries[0].step_s);
+    request = request_for(&arena, 8, "1b", "dgx-h100", "accelerate@1.0");  // FSDP version 1
+    run();
+    cr_expect_eq(result.entries[0].plan.fused, FUSED_EAGER);
+}
+
+// 8 sequences of 8192 tokens at 128,256 entries: 2 bytes of logits and 12 of fp32 copies are 14 GiB a sequence.
+Test(search, no_logits_are_kept_where_they_do_not_fit) {
+    request = request_for(&arena, 8, "llama-3-8b", "dgx-h100", "accelerate");
+    request.seq = 8192;
+    request.effort = EFFORT_ESTIMATE;
+    request.memory_limit_bytes = 40e9;
+    run();
+    cr_assert_gt(result.entry_count, 0);
+    const double free_choice = result.entries[0].tokens_per_s;
+    cr_expect_eq(result.entries[0].plan.loss, LOSS_FUSED);
+    request.asked[PLAN_LOSS] = LOSS_TARGET;
+    run();
+    cr_expect(result.entry_count == 0 || result.entries[0].tokens_per_s < free_choice);
 }
 
 Test(search, gradients_of_405b_on_1024_fit_only_in_shards) {
@@ -148,17 +179,19 @@ Test(search, nothing_feasible_is_an_answer_not_an_error) {
     cr_assert_eq(result.rejected_count, 20);
 }
 
-Test(search, the_winner_beats_every_simulated_candidate) {
+Test(search, no_simulated_candidate_with_room_beats_the_winner_by_more_than_a_percent) {
     run();
     for (int i = 0; i < result.candidate_count; i++) {
-        if (result.candidates[i].state == CANDIDATE_SIMULATED) {
-            cr_assert_leq(result.candidates[i].tokens_per_s, result.entries[0].tokens_per_s);
+        const Candidate *candidate = &result.candidates[i];
+        if (candidate->state == CANDIDATE_SIMULATED && best_leaves_room(&request, candidate->reserved_bytes)) {
+            cr_assert_leq(0.99 * candidate->tokens_per_s, result.entries[0].tokens_per_s);
         }
     }
 }
 
+// The screen may not lose the best plan: simulate every candidate and take the fastest that fits.
 Test(search, the_winner_is_that_of_simulating_everything) {
-    // The screen may not lose the best plan: simulate every candidate that fits and compare.
+    request.memory_limit_bytes *= 0.9;  // given, so that all of it is used
     run();
     Predictor predictor;
     predictor_init(&predictor, &request, NULL);
@@ -170,10 +203,16 @@ Test(search, the_winner_is_that_of_simulating_everything) {
         Prediction prediction;
         cr_assert_eq(predict_plan(&predictor, &result.candidates[i].plan, true, &arena, &prediction, &error),
                      STATUS_OK);
-        best = fmax(best, prediction.tokens_per_s);
+        best = prediction.fits ? fmax(best, prediction.tokens_per_s) : best;
     }
     predictor_free(&predictor);
-    cr_assert_float_eq(best, result.entries[0].tokens_per_s, 1e-9 * best);
+    double found = 0;
+    for (int i = 0; i < result.candidate_count; i++) {
+        const Candidate *candidate = &result.candidates[i];
+        found = candidate->state == CANDIDATE_SIMULATED ? fmax(found, candidate->tokens_per_s) : found;
+    }
+    cr_assert_float_eq(best, found, 1e-9 * best);
+    cr_assert_geq(result.entries[0].tokens_per_s, 0.99 * best);
 }
 
 // Whole gradients summed over micro-steps (accelerate reduces on the last one only) are more than a larger micro-batch

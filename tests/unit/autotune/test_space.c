@@ -13,6 +13,7 @@ static TuneRequest request;
 static void begin(void) {
     arena = (Arena){0};
     request = request_for(&arena, 32, "7b", "dgx-h100", "accelerate");
+    request.global_batch = 1024;
 }
 
 static void end(void) {
@@ -75,16 +76,6 @@ Test(space, a_given_batch_brings_divisors_that_are_no_powers_of_two) {
     cr_assert(three);
 }
 
-Test(space, without_a_batch_each_plan_is_within_half_a_unit_of_4M_tokens) {
-    space_enumerate(&request, &arena, &space);
-    for (int i = 0; i < space.candidate_count; i++) {
-        const TrainPlan *plan = &space.candidates[i].plan;
-        const int64_t unit = plan_global_batch(plan) / plan->grad_accum;
-        const int64_t distance = plan_global_batch(plan) - 1024;  // 4 Mi tokens of 4,096
-        cr_assert(2 * (distance < 0 ? -distance : distance) <= unit, "candidate %d", i);
-    }
-}
-
 Test(space, an_asked_choice_is_the_only_one) {
     request.asked[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
     request.micro_batch = 4;
@@ -102,16 +93,4 @@ Test(space, a_target_without_all_gather_is_offered_the_ring_only) {
     for (int i = 0; i < space.candidate_count; i++) {
         cr_assert_eq(space.candidates[i].plan.cp_rotate, CP_ROTATE_RING);
     }
-}
-
-Test(space, the_nearest_multiple_rounds_to_the_closer_side_and_never_to_zero) {
-    cr_assert_eq(space_nearest_multiple(1000, 16), 992);  // 62 * 16; 1008 is 8 away too, the smaller wins
-    cr_assert_eq(space_nearest_multiple(1005, 16), 1008);
-    cr_assert_eq(space_nearest_multiple(3, 16), 16);
-}
-
-Test(space, the_default_batch_is_4M_tokens) {
-    cr_assert_eq(space_default_batch(4096), 1024);  // 4 * 2^20 / 2^12
-    cr_assert_eq(space_default_batch(8192), 512);
-    cr_assert_eq(space_default_batch(1 << 24), 1);  // longer than the batch: one sequence
 }

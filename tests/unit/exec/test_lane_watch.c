@@ -15,11 +15,14 @@ static BoardRank rows[RANKS];
 static LaneCounts counts[RANKS];
 static LaneWatch watches[RANKS];
 static const Communicator lane = {.name = "rs", .axes = AXIS_BIT(AXIS_DP_SHARD)};
+static const Mesh mesh = {.size = SIZES(1, RANKS, 1, 1)};
 
 static void begin(void) {
     for (int rank = 0; rank < RANKS; rank++) {
         board_rank_begin(&rows[rank]);
-        lane_watch_begin(&watches[rank], &rows[rank], &rows[rank].seats[0], &counts[rank], &arena);
+        const LanePlace of = {
+            .communicator = &lane, .peer = 1 - rank % 2, .row = &rows[rank], .seat = &rows[rank].seats[0]};
+        lane_watch_begin(&watches[rank], &of, &counts[rank], &arena);
     }
 }
 
@@ -41,8 +44,7 @@ static void stream_is_at(int rank, unsigned begun, unsigned ended) {
 }
 
 static Board board_of(void) {
-    return (Board){
-        .mesh = {.size = SIZES(1, RANKS, 1, 1)}, .communicators = &lane, .communicator_count = 1, .ranks = rows};
+    return (Board){.mesh = mesh, .communicators = &lane, .communicator_count = 1, .ranks = rows};
 }
 
 Test(lane_watch, what_is_only_put_into_a_stream_is_not_shown) {
@@ -98,6 +100,52 @@ Test(lane_watch, blame_finds_streams_in_different_collectives) {
     Error error = {0};
     blame_late(&board, 0, 0, 5.0, &error);
     cr_expect(strstr(error.message, "rank 2 is in reduce-scatter of 32 B"), "%s", error.message);
+}
+
+static void message_note(int rank, CollectiveKind kind, int micro_step) {
+    const TransportCall call = {.bytes = 64, .place = {.micro_step = micro_step}};
+    lane_watch_note(&watches[rank], kind, &call);
+}
+
+// Rank 0 sends to rank 1.
+static void notes_of_messages(int first_received) {
+    for (int micro_step = 0; micro_step < 3; micro_step++) {
+        message_note(0, COLLECTIVE_SEND, micro_step);
+        message_note(1, COLLECTIVE_RECEIVE, first_received + micro_step);
+    }
+}
+
+Test(lane_watch, blame_finds_the_stream_that_sends_nothing) {
+    notes_of_messages(0);
+    stream_is_at(0, 1, 1);
+    stream_is_at(1, 2, 1);
+    const Board board = board_of();
+    Error error = {0};
+    blame_late(&board, 1, 0, 5.0, &error);
+    cr_expect(strstr(error.message, "lane rs, receive of 64 B from rank 0") && strstr(error.message, "for rank 0"),
+              "%s", error.message);
+}
+
+Test(lane_watch, blame_finds_a_message_that_its_receiver_does_not_take) {
+    notes_of_messages(1);
+    stream_is_at(0, 1, 0);
+    stream_is_at(1, 1, 0);
+    const Board board = board_of();
+    Error error = {0};
+    blame_late(&board, 1, 0, 5.0, &error);
+    cr_expect(strstr(error.message, "send of 64 B to rank 1") &&
+                  strstr(error.message, "one of them skipped or repeated a message"),
+              "%s", error.message);
+}
+
+Test(lane_watch, blame_finds_a_message_that_came_and_was_not_the_one) {
+    notes_of_messages(1);
+    stream_is_at(0, 1, 1);
+    stream_is_at(1, 1, 0);
+    const Board board = board_of();
+    Error error = {0};
+    blame_late(&board, 1, 0, 5.0, &error);
+    cr_expect(strstr(error.message, "the message that came is another one"), "%s", error.message);
 }
 
 Test(lane_watch, numbers_that_wrap_still_count) {

@@ -280,7 +280,7 @@ Test(launch, hosts_that_are_none_are_refused_in_words_of_our_own) {
     } cases[] = {{{.hosts = ""}, "names no host"},
                  {{.hosts = ","}, "names no host"},
                  {{.hostfile = "/no/such/hosts"}, "cannot be read: No such file"},
-                 {{.hostfile = "/dev/null"}, "host file '/dev/null' names no host"},
+                 {{.hostfile = "/dev/null"}, "host file /dev/null is no file but a folder, device or pipe"},
                  {{.hosts = "a", .hostfile = "/dev/null"}, "give one of them"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *launcher, *why;

@@ -38,7 +38,8 @@ static void *member_main(void *argument) {
 
 static void crew_open(Crew *crew) {
     Error error = {0};
-    cr_assert(shm_segment_create(&crew->mesh, crew->count, &crew->segment, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(shm_segment_create(&crew->mesh, crew->communicators, crew->count, &crew->segment, &error) == STATUS_OK,
+              "%s", error.message);
     for (int rank = 0; rank < mesh_world(&crew->mesh); rank++) {
         Member *member = &crew->members[rank];
         *member = (Member){.crew = crew,
@@ -83,7 +84,7 @@ static void crew_run(Crew *crew) {
 
 static void mesh_is_right(Mesh mesh) {
     Crew crew = {.mesh = mesh, .work = check_all};
-    crew.count = check_communicators(crew.communicators);
+    crew.count = check_communicators(&crew.mesh, crew.communicators);
     crew_open(&crew);
     crew_run(&crew);
     cr_expect(crew_close(&crew) == 0, "mesh %d %d %d %d", mesh.size[0], mesh.size[1], mesh.size[2], mesh.size[3]);
@@ -113,7 +114,7 @@ Test(transport, every_mask_of_6_ranks_moves_and_sums_exactly) {
 // Rounding differs with the order of a sum: the bits of rank order, on every rank.
 Test(transport, sums_run_in_rank_order_on_every_rank) {
     Crew crew = {.mesh = {.size = SIZES(1, 8, 1, 1)}, .work = check_order};
-    crew.count = check_communicators(crew.communicators);
+    crew.count = check_communicators(&crew.mesh, crew.communicators);
     crew_open(&crew);
     crew_run(&crew);
     cr_assert(crew_close(&crew) == 0);
@@ -211,6 +212,159 @@ Test(transport, a_rank_that_skips_a_collective_is_told_at_the_next) {
 
 Test(transport, a_rank_with_another_size_is_told) {
     rank_2_is_told(one_halves, "is in all-gather of 16 B while rank 0");
+}
+
+// ---------------------------------------------------------------------------------------------- messages
+
+static void messages_are_right(int ranks, void (*work)(CheckRank *rank)) {
+    Crew crew = {.mesh = {.size = SIZES(1, ranks, 1, 1)}, .work = work};
+    crew.count = check_links(&crew.mesh, crew.communicators);
+    crew_open(&crew);
+    crew_run(&crew);
+    cr_expect(crew_close(&crew) == 0, "%d ranks", ranks);
+}
+
+Test(transport, messages_go_along_a_line_and_back) {
+    messages_are_right(2, check_line);
+    messages_are_right(5, check_line);
+}
+
+Test(transport, neighbours_that_send_first_do_not_wait_for_each_other) {
+    for (int ranks = 2; ranks <= 5; ranks++) {
+        messages_are_right(ranks, check_messages_ahead);
+    }
+}
+
+Test(transport, messages_are_sent_and_received_by_different_threads) {
+    messages_are_right(2, check_message_lanes);
+    messages_are_right(3, check_message_lanes);
+}
+
+Test(transport, a_rank_is_in_one_link_of_a_class_and_at_one_end_of_it) {
+    for (int ranks = 2; ranks <= 7; ranks++) {
+        const Mesh mesh = {.size = SIZES(1, ranks, 1, 1)};
+        Communicator links[CHECK_COMMUNICATORS_MOST];
+        const int count = check_links(&mesh, links) - 1;
+        int sends = 0, receives = 0;
+        for (int i = 0; i < count; i++) {
+            for (int rank = 0; rank < ranks; rank++) {
+                const TransportGroup group = transport_group(&mesh, &links[i], rank);
+                cr_expect(group.ranks[group.index] == rank);
+                const TransportGroup other = transport_group(&mesh, &links[i], group.ranks[group.size - 1]);
+                cr_expect(other.size == group.size && other.ranks[0] == group.ranks[0]);
+                sends += group.size == 2 && group.index == 0;
+                receives += group.size == 2 && group.index == 1;
+            }
+        }
+        const int edges = ranks == 2 ? 2 : 2 * ranks;  // of two, the next is the previous one
+        cr_expect(sends == edges && receives == edges, "%d ranks: %d sends, %d receives", ranks, sends, receives);
+    }
+}
+
+static Communicator link_between(int ranks, int from, int to, int64_t message_bytes) {
+    return (Communicator){.name = "pp",
+                          .axes = AXIS_ALL,
+                          .link = transport_link(ranks, from, to),
+                          .message_bytes = message_bytes,
+                          .ahead = 1};
+}
+
+// Ranks in a line; rank 1 stands still before it sends on.
+static void one_sends_nothing(CheckRank *rank) {
+    float data[16] = {0};
+    TransportCall call = {.in = data, .out = data, .bytes = sizeof data, .place = {.task = -1}};
+    Status status = STATUS_OK;
+    if (rank->rank > 0) {
+        call.communicator = (rank->rank - 1) % 2;
+        status = transport_shm.receive(rank->transport, &call, &rank->error);
+    }
+    if (rank->rank != 1 && rank->rank < 3 && status == STATUS_OK) {
+        call.communicator = rank->rank % 2;
+        status = transport_shm.send(rank->transport, &call, &rank->error);
+    }
+    rank->faults += rank->rank > 1 && status == STATUS_OK;
+    if (status != STATUS_OK) {
+        transport_shm.stop(rank->transport);
+    }
+}
+
+Test(transport, a_rank_that_sends_nothing_is_named_by_those_behind_it) {
+    Crew crew = {.mesh = {.size = SIZES(1, 4, 1, 1)}, .work = one_sends_nothing, .count = 2, .timeout_s = 0.2};
+    crew.communicators[0] = link_between(4, 0, 1, 64);
+    crew.communicators[1] = link_between(4, 1, 2, 64);
+    crew_open(&crew);
+    crew_run(&crew);
+    int named = 0;
+    for (int rank = 2; rank < 4; rank++) {
+        const char *message = crew.members[rank].check.error.message;
+        named += strstr(message, "lane pp, receive of 64 B from rank") && strstr(message, "for rank 1");
+    }
+    cr_expect(named >= 1, "%s", crew.members[3].check.error.message);
+    cr_assert(crew_close(&crew) == 0);
+}
+
+// Rank 0 sends micro-step 1, or half of the bytes, where rank 1 wants all of micro-step 0.
+static void sender_disagrees(CheckRank *rank, const TransportCall *sent) {
+    float data[16] = {0};
+    TransportCall call = {.in = data, .out = data, .bytes = sizeof data};
+    if (rank->rank == 0) {
+        call.bytes = sent->bytes;
+        call.place = sent->place;
+        rank->faults += transport_shm.send(rank->transport, &call, &rank->error) != STATUS_OK;
+    } else {
+        rank->faults += transport_shm.receive(rank->transport, &call, &rank->error) == STATUS_OK;
+    }
+}
+
+static void one_message_skipped(CheckRank *rank) {
+    sender_disagrees(rank, &(TransportCall){.bytes = 64, .place = {.micro_step = 1}});
+}
+
+static void one_message_halved(CheckRank *rank) {
+    sender_disagrees(rank, &(TransportCall){.bytes = 32});
+}
+
+Test(transport, a_message_that_is_not_the_next_one_is_told) {
+    void (*const works[])(CheckRank * rank) = {one_message_skipped, one_message_halved};
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        Crew crew = {.mesh = {.size = SIZES(1, 2, 1, 1)}, .work = works[i], .count = 1};
+        crew.communicators[0] = link_between(2, 0, 1, 64);
+        crew_open(&crew);
+        crew_run(&crew);
+        const char *message = crew.members[1].check.error.message;
+        cr_expect(strstr(message, "lane pp: rank 1") && strstr(message, "receive of 64 B from rank 0") &&
+                      strstr(message, "the message that came is another one"),
+                  "%s", message);
+        cr_assert(crew_close(&crew) == 0);
+    }
+}
+
+// More than there is room for: the sender waits for the receiver, and nothing is lost or mixed.
+static void many_messages(CheckRank *rank) {
+    enum { MESSAGES = 200, FLOATS = 1000 };
+    float data[FLOATS];
+    for (int number = 0; number < MESSAGES; number++) {
+        const int count = 1 + (number * 397) % FLOATS;
+        const TransportCall call = {
+            .in = data, .out = data, .bytes = count * (int64_t)sizeof *data, .place = {.micro_step = number}};
+        for (int i = 0; i < count; i++) {
+            data[i] = rank->rank == 0 ? (float)(number + i) : -1;
+        }
+        Status (*const move)(Transport *, const TransportCall *, Error *) =
+            rank->rank == 0 ? transport_shm.send : transport_shm.receive;
+        rank->faults += move(rank->transport, &call, &rank->error) != STATUS_OK;
+        for (int i = 0; i < count; i++) {
+            rank->faults += data[i] != (float)(number + i);
+        }
+    }
+}
+
+Test(transport, a_sender_without_room_waits_for_its_receiver) {
+    Crew crew = {.mesh = {.size = SIZES(1, 1, 1, 2)}, .work = many_messages, .count = 1};
+    crew.communicators[0] = link_between(2, 0, 1, 1000);
+    crew_open(&crew);
+    crew_run(&crew);
+    cr_assert(crew_close(&crew) == 0, "%s", crew.members[1].check.error.message);
 }
 
 Test(transport, an_unknown_transport_is_refused_in_words) {

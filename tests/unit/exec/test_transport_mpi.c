@@ -32,3 +32,12 @@ Test(transport_mpi, every_mask_of_6_ranks_moves_and_sums_exactly) {
 Test(transport_mpi, communicators_do_not_disturb_each_other) {
     ranks_find_no_fault("4", "dp_shard=2,tp=2", "lanes");
 }
+
+Test(transport_mpi, messages_go_along_a_line_and_round_a_ring) {
+    ranks_find_no_fault("2", "tp=2", "links");
+    ranks_find_no_fault("5", "dp_shard=5", "links");
+}
+
+Test(transport_mpi, messages_are_sent_and_received_by_different_threads) {
+    ranks_find_no_fault("3", "dp_shard=3", "link-lanes");
+}

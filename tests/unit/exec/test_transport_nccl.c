@@ -70,10 +70,12 @@ static void crew_work(Mesh mesh, void (*work)(CheckRank *rank)) {
     static Crew crew;
     Error error = {0};
     crew = (Crew){.mesh = mesh, .work = work};
-    crew.count = check_communicators(crew.communicators);
+    const bool links = work == check_line || work == check_messages_ahead;
+    crew.count = (links ? check_links : check_communicators)(&mesh, crew.communicators);
     const TransportTable *table = transport_find("nccl", &error);
     cr_assert(table, "%s", error.message);
-    cr_assert(shm_segment_create(&mesh, crew.count, &crew.segment, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(shm_segment_create(&mesh, crew.communicators, crew.count, &crew.segment, &error) == STATUS_OK, "%s",
+              error.message);
     pthread_t threads[CHECK_RANKS_MOST];
     for (int rank = 0; rank < mesh_world(&mesh); rank++) {
         crew.members[rank] = (Member){.crew = &crew,
@@ -105,6 +107,14 @@ Test(transport_nccl, every_mask_of_3_ranks_moves_and_sums_exactly) {
 
 Test(transport_nccl, every_mask_of_4_ranks_moves_and_sums_exactly) {
     crew_work((Mesh){.size = SIZES(1, 2, 1, 2)}, check_all_and_order);
+}
+
+Test(transport_nccl, messages_go_along_a_line_and_back) {
+    crew_work((Mesh){.size = SIZES(1, 3, 1, 1)}, check_line);
+}
+
+Test(transport_nccl, neighbours_that_send_first_do_not_wait_for_each_other) {
+    crew_work((Mesh){.size = SIZES(1, 3, 1, 1)}, check_messages_ahead);
 }
 
 static void expect(CheckRank *rank, bool right) {

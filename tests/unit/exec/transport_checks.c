@@ -3,14 +3,20 @@
 
 #include "tests/unit/exec/transport_checks.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "sim/base/bf16.h"
 
-int check_communicators(Communicator communicators[CHECK_COMMUNICATORS_MOST]) {
+enum { MESSAGES_AHEAD = 2, MESSAGE_FLOATS_MOST = 200003, MESSAGES_ROUND = 50 };
+
+int check_communicators(const Mesh *mesh, Communicator communicators[CHECK_COMMUNICATORS_MOST]) {
+    const AxisMask real = mesh_real_axes(mesh, AXIS_ALL);
     int count = 0;
     for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {
-        communicators[count++] = (Communicator){.name = "lane", .id = 0, .axes = axes};
+        if (axes == AXIS_ALL || ((axes & ~real) == 0 && axes != real)) {
+            communicators[count++] = (Communicator){.name = "lane", .id = 0, .axes = axes};
+        }
     }
     return count;
 }
@@ -273,4 +279,128 @@ void check_order(CheckRank *rank) {
         }
         expect(&seat, memcmp(&data[i], &sum, sizeof sum) == 0);
     }
+}
+
+// ---------------------------------------------------------------------------------------------- messages
+
+int check_links(const Mesh *mesh, Communicator communicators[CHECK_COMMUNICATORS_MOST]) {
+    const int size = mesh_world(mesh);
+    int count = 0;
+    for (int from = 0; from < size; from++) {
+        for (int step = 0; step < 2; step++) {
+            const Link link = transport_link(size, from, (from + (step == 0 ? 1 : size - 1)) % size);
+            int known = 0;
+            while (known < count &&
+                   (communicators[known].link.step != link.step || communicators[known].link.class != link.class)) {
+                known++;
+            }
+            communicators[known] = (Communicator){.name = "link",
+                                                  .id = 0,
+                                                  .axes = AXIS_ALL,
+                                                  .link = link,
+                                                  .message_bytes = MESSAGE_FLOATS_MOST * (int64_t)sizeof(float),
+                                                  .ahead = MESSAGES_AHEAD};
+            count += known == count;
+        }
+    }
+    communicators[count++] = (Communicator){.name = "run", .id = 1, .axes = AXIS_ALL};
+    return count;
+}
+
+static float message_element(int rank, int number, int64_t i) {
+    return element(rank, i + 13 * number);
+}
+
+static TransportCall message_call(const CheckRank *rank, int from, int to, int number, int64_t count) {
+    const Link link = transport_link(mesh_world(&rank->mesh), from, to);
+    TransportCall call = {.bytes = count * (int64_t)sizeof(float), .place = {.task = -1, .micro_step = number}};
+    while (rank->communicators[call.communicator].link.step != link.step ||
+           rank->communicators[call.communicator].link.class != link.class) {
+        call.communicator++;
+    }
+    return call;
+}
+
+static void send(CheckRank *rank, int to, int number, int64_t count) {
+    float *data = malloc((size_t)count * sizeof *data);
+    for (int64_t i = 0; i < count; i++) {
+        data[i] = message_element(rank->rank, number, i);
+    }
+    TransportCall call = message_call(rank, rank->rank, to, number, count);
+    call.in = data;
+    rank->faults += rank->table->send(rank->transport, &call, &rank->error) != STATUS_OK;
+    free(data);  // what was sent is the transport's
+}
+
+static void receive(CheckRank *rank, int from, int number, int64_t count) {
+    float *data = calloc((size_t)count, sizeof *data);
+    TransportCall call = message_call(rank, from, rank->rank, number, count);
+    call.out = data;
+    rank->faults += rank->table->receive(rank->transport, &call, &rank->error) != STATUS_OK;
+    for (int64_t i = 0; i < count; i++) {
+        rank->faults += data[i] != message_element(from, number, i);
+    }
+    free(data);
+}
+
+// Down the line and back up it, as activations and their gradients go; the last message of each way is longer.
+static void messages_along_line(CheckRank *rank, int64_t count) {
+    enum { MESSAGES = 3 };
+    const int size = mesh_world(&rank->mesh);
+    for (int number = 0; number < 2 * MESSAGES; number++) {
+        const bool down = number < MESSAGES;
+        const int from = rank->rank + (down ? -1 : 1), to = rank->rank + (down ? 1 : -1);
+        const int64_t floats = number % MESSAGES == MESSAGES - 1 ? count : (count + 1) / 2;
+        if (from >= 0 && from < size) {
+            receive(rank, from, number, floats);
+        }
+        if (to >= 0 && to < size) {
+            send(rank, to, number, floats);
+        }
+    }
+}
+
+void check_line(CheckRank *rank) {
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        messages_along_line(rank, counts[i]);
+    }
+}
+
+// Round the ring, both ways.
+static void messages_before_receives(CheckRank *rank, int64_t count) {
+    const int size = mesh_world(&rank->mesh);
+    const int next = (rank->rank + 1) % size, before = (rank->rank + size - 1) % size;
+    const int ways = next == before ? 1 : 2;
+    for (int n = 0; n < ways * MESSAGES_AHEAD; n++) {
+        send(rank, n % ways == 0 ? next : before, n / ways, count);
+    }
+    for (int n = 0; n < ways * MESSAGES_AHEAD; n++) {
+        receive(rank, n % ways == 0 ? before : next, n / ways, count);
+    }
+}
+
+void check_messages_ahead(CheckRank *rank) {
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        messages_before_receives(rank, counts[i]);
+    }
+}
+
+static void *receiving_lane(void *argument) {
+    CheckRank *rank = argument;
+    for (int number = 0; number < MESSAGES_ROUND; number++) {
+        receive(rank, (rank->rank + mesh_world(&rank->mesh) - 1) % mesh_world(&rank->mesh), number, 5000 + number);
+    }
+    return NULL;
+}
+
+void check_message_lanes(CheckRank *rank) {
+    CheckRank other = *rank;
+    other.faults = 0;
+    pthread_t thread;
+    pthread_create(&thread, NULL, receiving_lane, &other);
+    for (int number = 0; number < MESSAGES_ROUND; number++) {
+        send(rank, (rank->rank + 1) % mesh_world(&rank->mesh), number, 5000 + number);
+    }
+    pthread_join(thread, NULL);
+    rank->faults += other.faults;
 }

@@ -18,11 +18,23 @@ typedef struct CheckRank {
     Error error;
 } CheckRank;
 
-// A communicator for every mask of axes; returns how many.
-int check_communicators(Communicator communicators[CHECK_COMMUNICATORS_MOST]);
+// A communicator for every mask of axes that are more than 1, the last of all ranks; returns how many.
+int check_communicators(const Mesh *mesh, Communicator communicators[CHECK_COMMUNICATORS_MOST]);
 
 // Every collective of the table on every communicator with every size.
 void check_all(CheckRank *rank);
+
+// The links of a ring of all ranks, and last their communicator; for the three checks below.
+int check_links(const Mesh *mesh, Communicator communicators[CHECK_COMMUNICATORS_MOST]);
+
+// Messages along the ranks and back.
+void check_line(CheckRank *rank);
+
+// Messages that all are sent before the first is received: for transports in which they can wait.
+void check_messages_ahead(CheckRank *rank);
+
+// Messages round the ring, sent in one thread and received in another.
+void check_message_lanes(CheckRank *rank);
 
 // Some collectives on one communicator, `times` over.
 void check_some(CheckRank *rank, int communicator, int times);

@@ -1,5 +1,6 @@
 // One rank of transport mpi for test_transport_mpi, started by mpirun: a mesh in words; then "all" checks, or "lanes":
-// two communicators from two threads. Ends with 1 and a word where anything is wrong.
+// two communicators from two threads; "links" and "link-lanes" the same with messages. Ends with 1 and a word where
+// anything is wrong.
 
 #include <pthread.h>
 #include <stdio.h>
@@ -24,12 +25,42 @@ static void two_lanes(CheckRank *rank) {
     rank->faults += other.faults;
 }
 
-static Status rank_run(const char *mesh, bool lanes, CheckRank *rank, Arena *arena) {
+static void all_checks(CheckRank *rank) {
+    check_all(rank);
+    check_order(rank);
+}
+
+static void links(CheckRank *rank) {
+    check_line(rank);
+    check_messages_ahead(rank);
+}
+
+typedef struct Work {
+    const char *name;
+    bool concurrent, links;
+    void (*run)(CheckRank *rank);
+} Work;
+
+static const Work works[] = {{"all", false, false, all_checks},
+                             {"lanes", true, false, two_lanes},
+                             {"links", false, true, links},
+                             {"link-lanes", true, true, check_message_lanes}};
+
+static const Work *work_find(const char *name) {
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        if (strcmp(works[i].name, name) == 0) {
+            return &works[i];
+        }
+    }
+    return NULL;
+}
+
+static Status rank_run(const char *mesh, const Work *work, CheckRank *rank, Arena *arena) {
     static BoardRank row;
     Communicator communicators[CHECK_COMMUNICATORS_MOST];
     rank->communicators = communicators;
-    rank->communicator_count = check_communicators(communicators);
     TRY(mesh_parse(mesh, &rank->mesh, &rank->error));
+    rank->communicator_count = (work->links ? check_links : check_communicators)(&rank->mesh, communicators);
     rank->table = transport_find("mpi", &rank->error);
     if (!rank->table) {
         return rank->error.status;
@@ -42,27 +73,23 @@ static Status rank_run(const char *mesh, bool lanes, CheckRank *rank, Arena *are
                                   .segment_fd = -1,
                                   .row = &row,
                                   .timeout_s = 60,
-                                  .concurrent = lanes};
+                                  .concurrent = work->concurrent};
     TRY(rank->table->open(&setup, arena, &rank->transport, &rank->error));
-    if (lanes) {
-        two_lanes(rank);
-    } else {
-        check_all(rank);
-        check_order(rank);
-    }
+    work->run(rank);
     rank->table->close(rank->transport);
     return rank->error.status;
 }
 
 int main(int argc, char **argv) {
     const char *place = getenv("OMPI_COMM_WORLD_RANK");
-    if (argc != 3 || !place) {
-        fprintf(stderr, "usage: mpirun -n N transport_rank MESH all|lanes\n");
+    const Work *work = argc == 3 ? work_find(argv[2]) : NULL;
+    if (!work || !place) {
+        fprintf(stderr, "usage: mpirun -n N transport_rank MESH all|lanes|links|link-lanes\n");
         return 2;
     }
     Arena arena = {0};
     CheckRank rank = {.rank = atoi(place)};
-    const Status status = rank_run(argv[1], strcmp(argv[2], "lanes") == 0, &rank, &arena);
+    const Status status = rank_run(argv[1], work, &rank, &arena);
     arena_free(&arena);
     if (status != STATUS_OK || rank.faults > 0) {
         fprintf(stderr, "rank %d: %d faults; %s\n", rank.rank, rank.faults, rank.error.message);

@@ -51,7 +51,7 @@ static void add_lanes(Draft *draft) {
 static void add_mesh(Draft *draft) {
     Mesh *mesh = &draft->builder.program.plan.mesh;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        mesh->size[axis] = 1 + pick(draft, 3);
+        mesh->size[axis] = axis == AXIS_PP ? 1 : 1 + pick(draft, 3);  // stages have programs of their own
     }
     draft->groups = 1 + pick(draft, 3);
     for (int i = 0; i < draft->groups; i++) {

@@ -154,7 +154,7 @@ Test(run_case, what_this_version_cannot_predict_says_why) {
         {{.target = "accelerate@0.1"}, "target \"accelerate@0.1\" is not in this version"},
         {{.cluster = "dgx-h10"}, "cluster \"dgx-h10\" is not in this version"},
         {{.overrides = "node.gpsu=4"}, "no field \"node.gpsu\""},
-        {{.pp = 2}, "needs pipeline parallelism: outside this search"},
+        {{.pp = 2}, "accelerate has no pp: use pp=1"},
         {{.recompute = "some"}, "recompute \"some\" is not in this version"},
         {{.dtype = "int4"}, "dtype \"int4\" is not bf16, fp16, fp32 or fp8"},
         {{.tp = 3}, "tp=3"},

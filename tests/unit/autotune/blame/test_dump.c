@@ -160,3 +160,35 @@ Test(dump, a_member_that_never_used_its_group_is_found_by_the_other_groups) {
         }
     }
 }
+
+// As batch_isend_irecv leaves them: messages without a state of their own, and an end that has one.
+Test(dump, messages_of_a_batch_are_over_when_its_end_is) {
+#define MESSAGE(name, seq, state)                                                                                      \
+    "{\"p2p_seq_id\":" seq                                                                                             \
+    ",\"collective_seq_id\":0,\"process_group\":[\"1\",\"mesh_pp\"],\"profiling_name\":\"nccl:" name                   \
+    "\",\"input_sizes\":[[8]],\"output_sizes\":[[8]],\"input_dtypes\":[\"Float\"],\"state\":\"" state                  \
+    "\",\"is_p2p\":true,\"time_created_ns\":5}"
+    Job job;
+    write_file(
+        "rank_0",
+        "{\"entries\":[" MESSAGE("send 0->1", "1", "scheduled") "," MESSAGE("recv 0<-1", "1", "scheduled") "," MESSAGE(
+            "coalesced", "1",
+            "completed") "," MESSAGE("send 0->1", "2",
+                                     "scheduled") "," MESSAGE("coalesced", "2",
+                                                              "started") "],\"pg_config\":{\"1\":{\"name\":\"1\","
+                                                                         "\"desc\":"
+                                                                         "\"mesh_pp\",\"ranks\":\"[0, 4]\"}}}");
+    cr_assert_eq(read_job(&job), STATUS_OK, "%s", error.message);
+    cr_assert_eq(job.process_groups, 1);
+    cr_assert_eq(job.group_count, 3);
+    const JobGroup *sends = &job.groups[1], *receives = &job.groups[2];
+    cr_expect_eq(sends->from, 0);
+    cr_expect_eq(sends->to, 4);
+    cr_expect_eq(receives->from, 4);
+    cr_assert_eq(sends->members[0].count, 2);
+    cr_expect(sends->members[0].turns[0].done);
+    cr_expect_not(sends->members[0].turns[1].done);
+    cr_assert_eq(receives->members[0].count, 1);
+    cr_expect(receives->members[0].turns[0].done);
+    cr_expect(sends->stages);
+}

@@ -322,3 +322,29 @@ Test(verdict, of_two_that_differ_and_have_no_past_nobody_can_tell) {
     cr_expect(verdict.guilty_unknown);
     cr_expect_eq(verdict.rank_count, 2);
 }
+
+static bool says_unknown(const char *word) {
+    bool says = false;
+    for (int i = 0; i < verdict.unknown_count; i++) {
+        says |= strstr(verdict.unknown[i], word) != NULL;
+    }
+    return says;
+}
+
+// Files that were written at the time-out are the recorder's own; a day later they are copies.
+Test(verdict, files_that_are_older_than_a_time_out_explains_are_said_to_be_copies) {
+    for (int day = 0; day < 2; day++) {
+        begin();
+        job = (Job){0};
+        for (int rank = 0; rank < RANKS; rank++) {
+            steps(rank, 3);
+            step(rank, 0, rank == 3 ? 2 : rank == 2 ? 3 : 4);
+            if (rank != 3) {
+                pend(rank);
+            }
+        }
+        judge(day ? 86400 : 600);
+        blames(VERDICT_MISSING, 3);
+        cr_expect_eq(says_unknown("which a copy changes"), day == 1);
+    }
+}

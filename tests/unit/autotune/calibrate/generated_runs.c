@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "autotune/calibrate/calibrate_internal.h"
+#include "tests/support/sizes.h"
 
 static const Mesh meshes[] = {
-    {{1, 1, 1, 1}, {{0}}}, {{1, 2, 1, 1}, {{0}}}, {{1, 1, 1, 2}, {{0}}}, {{1, 1, 2, 1}, {{0}}}, {{2, 1, 1, 1}, {{0}}},
-    {{1, 4, 1, 1}, {{0}}}, {{1, 2, 1, 2}, {{0}}}, {{1, 1, 1, 4}, {{0}}}, {{2, 2, 1, 1}, {{0}}},
+    {.size = SIZES(1, 1, 1, 1)}, {.size = SIZES(1, 2, 1, 1)}, {.size = SIZES(1, 1, 1, 2)},
+    {.size = SIZES(1, 1, 2, 1)}, {.size = SIZES(2, 1, 1, 1)}, {.size = SIZES(1, 4, 1, 1)},
+    {.size = SIZES(1, 2, 1, 2)}, {.size = SIZES(1, 1, 1, 4)}, {.size = SIZES(2, 2, 1, 1)},
 };
 enum { MESHES = sizeof meshes / sizeof meshes[0] };
 

@@ -25,10 +25,16 @@ TestSuite(plan_fields, .fini = end, .timeout = 120);
 
 // A plan in which every other field matters, with one value of one field.
 static TrainPlan plan_with(PlanFieldId id, int value) {
-    TrainPlan plan = {
-        .seq = 4096, .micro_batch = 1, .grad_accum = 2, .zero = 3, .precision = DTYPE_FP8, .recompute = RECOMPUTE_FULL};
+    TrainPlan plan = {.seq = 4096,
+                      .micro_batch = 1,
+                      .grad_accum = 2,
+                      .zero = 3,
+                      .precision = DTYPE_FP8,
+                      .recompute = RECOMPUTE_FULL,
+                      .pp_schedule = PP_INTERLEAVED,
+                      .virtual_stages = 2};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        plan.mesh.size[axis] = AXES_FIRST & AXIS_BIT(axis) ? 2 : 1;
+        plan.mesh.size[axis] = AXES_OWN & AXIS_BIT(axis) ? 2 : 1;
     }
     plan_set(&plan, id, value);
     cr_assert(plan_field_matters(&plan, id) || value == plan_fields[id].usual, "%s", plan_fields[id].name);

@@ -74,7 +74,7 @@ Test(html, the_numbers_are_those_of_the_answer) {
     SAYS("<strong>1.00 M</strong>");
     SAYS("<strong>1.00 s</strong>");
     SAYS("80 % interval 800 ms to 1.45 s");
-    SAYS("25.0 % faster than the next shape, dp_shard=8");
+    SAYS("the next is dp_shard=8");
     SAYS("micro-batch 2 x 1 dp_replicate x 4 dp_shard x 4 accumulation");
     SAYS("does not fit by 1 GiB, &quot;really&quot;");
 }
@@ -82,7 +82,7 @@ Test(html, the_numbers_are_those_of_the_answer) {
 Test(html, shapes_that_are_close_are_counted_and_compared_with_the_interval) {
     page.fixture.entries[1].tokens_per_s = 0.97e6;
     page_write(&page);
-    SAYS("1 other shape lies within 5 %, less than the interval is wide: measure");
+    SAYS("1 other is within 5 %, too close to call: measure");
 }
 
 Test(html, the_lead_over_plain_fsdp_is_said_or_why_there_is_none) {
@@ -128,7 +128,7 @@ Test(html, an_interval_narrower_than_the_distance_is_not_called_wide) {
     page.fixture.entries[0].step_low_s = 0.99;
     page.fixture.entries[0].step_high_s = 1.01;
     page_write(&page);
-    SAYS("1 other shape lies within 5 %: measure");
+    SAYS("1 other is within 5 %: measure");
 }
 
 Test(html, a_model_with_markup_for_a_name_does_nothing) {

@@ -42,7 +42,8 @@ Test(axes, a_borrowed_axis_borrows_from_axes_with_ranks_of_their_own) {
 Test(axes, words_of_other_tools_say_what_the_axis_is_here) {
     cr_assert_str_eq(axis_called("FSDP"), "the axis that FSDP shards over is dp_shard");
     cr_assert_str_eq(axis_called("context"), "did you mean cp?");
-    cr_assert_null(axis_called("pipeline"));
+    cr_assert_str_eq(axis_called("pipeline"), "did you mean pp?");
+    cr_assert_null(axis_called("head"));
 }
 
 Test(axes, an_axis_as_an_option_is_answered_by_its_row) {

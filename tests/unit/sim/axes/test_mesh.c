@@ -97,8 +97,8 @@ Test(mesh, refusals_echo_the_word_and_say_what_is_allowed) {
     axes_text(AXIS_ALL, ", ", names);
     snprintf(message, sizeof message, "mesh \"dp_shrad=8\": unknown axis \"dp_shrad\"; axes are %s", names);
     check_refused("dp_shrad=8", message, "did you mean dp_shard?");
-    snprintf(message, sizeof message, "mesh \"pipeline=8\": unknown axis \"pipeline\"; axes are %s", names);
-    check_refused("pipeline=8", message, "");
+    snprintf(message, sizeof message, "mesh \"column=8\": unknown axis \"column\"; axes are %s", names);
+    check_refused("column=8", message, "");
     check_refused("tp", "mesh \"tp\": \"tp\" must be axis=size, such as tp=8", "");
     check_refused("tp=0", "mesh \"tp=0\": tp must be a whole number from 1 to 1048576, got \"0\"", "");
     check_refused("tp=2x", "mesh \"tp=2x\": tp must be a whole number from 1 to 1048576, got \"2x\"", "");

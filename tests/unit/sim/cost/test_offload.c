@@ -83,3 +83,49 @@ Test(offload, crosses_the_link_in_fp32_and_updates_at_the_rate_of_the_hosts_memo
     cr_expect_float_eq(scattered.seconds, 2 * shard / 50e9, 1e-9);
     cr_expect_eq(scattered.sm_share, 0);
 }
+
+static const int layers = 16, tokens = 2 * 1024, hidden = 2048;  // of llama-3.2-1b
+
+static StepProgram checkpointed(Offload offload) {
+    return lowered(&arena, (LoweredRequest){.model = "llama-3.2-1b",
+                                            .target = "accelerate@1.15",
+                                            .mesh = "dp_shard=4",
+                                            .seq = 1024,
+                                            .micro_batch = 2,
+                                            .bf16 = true,
+                                            .recompute = RECOMPUTE_FULL,
+                                            .offload = offload});
+}
+
+// fsdp2_apply_ac of accelerate 1.15 puts save_on_cpu around each checkpointed layer: what it saved of a layer, its
+// input, is on the host from forward to backward, and two of them are in the accelerator's memory.
+Test(offload, of_activations_keeps_the_inputs_of_layers_on_the_host) {
+    const StepProgram without = checkpointed(OFFLOAD_NONE), with = checkpointed(OFFLOAD_ACTIVATIONS);
+    const MemoryBreakdown before = memory_of(&without), after = memory_of(&with);
+    const double input = 2.0 * tokens * hidden;
+    cr_expect_eq(after.host_bytes, layers * input);
+    cr_expect_eq(before.host_bytes, 0);
+    cr_expect_float_eq(before.activations - after.activations, (layers - 1) * input, input);
+    cr_expect_eq(before.optimizer, after.optimizer);
+}
+
+// Both ways on the lane of the kernels: 2 x 16 layers x 8.4 MB at 50 GB/s stand in the open.
+Test(offload, of_activations_stops_the_kernels_for_both_copies) {
+    Error error = {0};
+    ClusterProfile profile;
+    cr_assert_eq(cluster_find("dgx-h100", &arena, &profile, &error), STATUS_OK, "%s", error.message);
+    profile.node.host_link_bytes_per_s = 50e9;
+    profile.node.host_memory_bytes_per_s = 4000e9;
+    const StepProgram program = checkpointed(OFFLOAD_ACTIVATIONS);
+    const CostModel model = {.profile = &profile, .target = program.target};
+    int copies = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        if (strcmp(task->name, "input to host") == 0 || strcmp(task->name, "input from host") == 0) {
+            cr_expect_eq(task->lane, LANE_COMPUTE);
+            cr_expect_float_eq(cost_task(&model, &program, task).seconds, 2.0 * tokens * hidden / 50e9, 1e-9);
+            copies++;
+        }
+    }
+    cr_expect_eq(copies, 2);
+}

@@ -382,6 +382,53 @@ Test(target_check, gradients_are_reduced_when_the_target_can) {
                  "or grad_sync last");
 }
 
+Test(target_check, reductions_overlap_as_the_framework_lets_them) {
+    const Target *deepspeed = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find("deepspeed", &deepspeed, &error), STATUS_OK);
+    TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
+    plan.reduce_overlap = REDUCE_OVERLAP_ON;
+    check_legal(accelerate, &plan);  // its own
+    plan.reduce_overlap = REDUCE_OVERLAP_OFF;
+    check_reason(accelerate, &plan,
+                 "accelerate has no reduce_overlap=off at sharding stage 3: use reduce_overlap target");
+    check_reason(deepspeed, &plan,
+                 "deepspeed has no reduce_overlap=off at sharding stage 3: use reduce_overlap target");
+    plan.zero = 2;
+    check_legal(deepspeed, &plan);
+    cr_expect_eq(target_reduce_overlap(deepspeed, &(TrainPlan){.zero = 2}), REDUCE_OVERLAP_OFF);
+    cr_expect_eq(target_reduce_overlap(deepspeed, &(TrainPlan){.zero = 3}), REDUCE_OVERLAP_ON);
+    plan.reduce_overlap = REDUCE_OVERLAP_ON;
+    check_legal(deepspeed, &plan);
+    plan.zero = 0;
+    check_reason(deepspeed, &plan, "deepspeed has no reduce_overlap=on at sharding stage 0: use reduce_overlap target");
+}
+
+Test(target_check, head_and_loss_come_in_the_forms_that_the_target_has) {
+    TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
+    plan.loss = LOSS_FUSED;
+    check_legal(accelerate, &plan);
+    check_reason(ndtune, &plan, "ndtune has no loss=fused: it has no kernel for head and loss; use loss target");
+    plan.loss = LOSS_CHUNKED;
+    check_legal(ndtune, &plan);
+    check_reason(accelerate, &plan, "accelerate has no loss=chunked: Liger's kernel is loss=fused; use loss target");
+    plan.seq = 1004;
+    check_reason(
+        ndtune, &plan,
+        "loss=chunked cuts the 1004 tokens of a rank and micro-step into 8 equal parts: use a sequence that is "
+        "a multiple of 8 x cp, or loss whole");
+    TrainPlan split = plan_of(accelerate, 1, 4, 1, 2);
+    split.loss = LOSS_FUSED;
+    check_reason(accelerate, &split, "loss=fused reads the whole head, which tp=2 splits: use tp=1 or another loss");
+    const Target *megatron = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    TrainPlan other = plan_of(megatron, 1, 8, 1, 1);
+    other.loss = LOSS_FUSED;
+    check_reason(megatron, &other,
+                 "megatron has no loss=fused: its fused cross-entropy keeps the logits; use loss target");
+}
+
 Test(target_check, sizes_must_be_positive) {
     TrainPlan plan = plan_of(ndtune, 1, 8, 1, 1);
     plan.micro_batch = 0;
@@ -441,14 +488,23 @@ Test(target_check, what_is_checkpointed_is_the_targets_own_unit_where_it_has_no_
 }
 
 Test(target_check, what_is_offloaded_is_what_the_framework_can_offload) {
-    const Target *megatron, *deepspeed;
+    const Target *megatron, *deepspeed, *torchtitan;
     Error error = {0};
     cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
     cr_assert_eq(target_find("deepspeed", &deepspeed, &error), STATUS_OK);
+    cr_assert_eq(target_find("torchtitan", &torchtitan, &error), STATUS_OK);
     TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
     plan.offload = OFFLOAD_PARAMETERS;
     check_legal(accelerate, &plan);
     check_reason(ndtune, &plan, "ndtune has no offload=parameters,optimizer: use offload none");
+    plan.offload = OFFLOAD_ACTIVATIONS;
+    check_reason(accelerate, &plan,
+                 "offload=activations moves the inputs of recomputed layers, recompute=none has none: use "
+                 "recompute=full");
+    plan.recompute = RECOMPUTE_FULL;
+    check_legal(accelerate, &plan);
+    check_reason(torchtitan, &plan, "torchtitan has no offload=activations: use offload parameters,optimizer");
+    plan.recompute = RECOMPUTE_NONE;
     plan.offload = OFFLOAD_OPTIMIZER;
     check_reason(accelerate, &plan, "accelerate has no offload=optimizer: use offload parameters,optimizer");
     check_legal(deepspeed, &plan);

@@ -133,6 +133,7 @@ Test(plan, the_longest_text_fits) {
     plan.tp_overlap = plan.bf16_master = true;
     plan.reduce_dtype = REDUCE_DTYPE_BF16;
     plan.grad_sync = GRAD_SYNC_SHARDS;
+    plan.reduce_overlap = REDUCE_OVERLAP_OFF;
     char text[PLAN_TEXT_BYTES];
     plan_text(&plan, text);
     cr_assert_not_null(strstr(text, "fp8_recipe=tensorwise reduce=bf16"), "cut: %s", text);

@@ -1,0 +1,17 @@
+// The global batch of a search that was given none: one for all shapes, because tokens per second at twice the batch
+// are no answer to the same question.
+
+#pragma once
+
+#include "autotune/result.h"
+#include "sim/base/arena.h"
+
+// The request with its batch settled (request->batch_assumed says that nobody asked for it), in the arena where that
+// changes it.
+const TuneRequest *batch_settle(const TuneRequest *request, Arena *arena);
+
+// The global batch nearest to `wanted` that is a positive multiple of `unit`.
+int64_t batch_nearest_multiple(int64_t wanted, int64_t unit);
+
+// The sequences that a step should hold when no global batch is given.
+int64_t batch_default(int seq);

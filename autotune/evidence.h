@@ -1,0 +1,19 @@
+// What measured runs stand behind a prediction: of this framework, on this accelerator, at this scale.
+
+#pragma once
+
+#include "autotune/result.h"
+#include "sim/frameworks/framework.h"
+
+typedef struct Evidence {
+    int runs;                  // published ones of the framework, on any accelerator
+    const MeasuredChip *here;  // those on this one; NULL = none
+    bool beyond;               // the world is larger than any of them
+} Evidence;
+
+Evidence evidence_of(const Target *target, const ClusterProfile *cluster, int world);
+
+enum { EVIDENCE_BYTES = 320 };
+
+// "118 published runs of NAME, 6 of them on B200 (up to 8 ranks), there predicted 29 % too fast".
+char *evidence_text(const TuneRequest *request, char out[EVIDENCE_BYTES]);

@@ -1,0 +1,18 @@
+// The page of ndtune blame: one self-contained file without a script.
+
+#pragma once
+
+#include "reports/blame.h"
+
+typedef struct BlamePage {
+    const BlameReport *report;
+    const char *again;  // the command that makes this page again
+    Arena *arena;       // of texts
+} BlamePage;
+
+Status html_blame(const BlamePage *page, FILE *out, Error *error);
+
+// Its places, a function each.
+void blame_page_group(const BlamePage *page, FILE *out);
+void blame_page_stands(const BlamePage *page, FILE *out);
+void blame_page_lanes(const BlamePage *page, FILE *out);

@@ -1,0 +1,40 @@
+// Columns are characters: continuation bytes of UTF-8 do not count. A word longer than a line stands alone.
+
+#include "reports/wrap.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+static int columns_of(const char *text, size_t bytes) {
+    int columns = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    }
+    return columns;
+}
+
+void wrap_line(FILE *out, int indent, const char *format, ...) {
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    int column = (int)strspn(text, " ");
+    fprintf(out, "%*s", column, "");
+    bool first = true;
+    for (const char *word = text + column; *word;) {
+        const size_t bytes = strcspn(word, " ");
+        const int columns = columns_of(word, bytes);
+        if (!first && column + 1 + columns > WRAP_COLUMNS) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+            first = true;
+        }
+        fprintf(out, "%s%.*s", first ? "" : " ", (int)bytes, word);
+        column += columns + !first;
+        first = false;
+        word += bytes + strspn(word + bytes, " ");
+    }
+    fputc('\n', out);
+}

@@ -1,0 +1,34 @@
+// What the simulations of several stages have to do with each other: messages, and collectives over stages. Each stage
+// is a simulation of its own, all are on one clock. Private to sim/engine.
+
+#pragma once
+
+#include "sim/engine/simulation.h"
+
+// Messages from one peer and of one phase to one actor.
+typedef struct Mailbox {
+    int32_t sent, received;
+    int64_t *began_ps;  // of each that was sent: when it was on its way
+    size_t capacity;
+    int16_t waiting;  // lane whose head is for the next one; -1 = none
+} Mailbox;
+
+typedef struct MeetingStage {
+    Simulation simulation;
+    int32_t *box_of;  // by peer and phase: first of its mailboxes, one per actor; -1 = none is received
+    Mailbox *boxes;
+    bool woken;  // something of another stage lets it go on
+} MeetingStage;
+
+struct Meeting {
+    MeetingStage *stages;
+    int32_t count;
+    Arena *arena;
+    int32_t *members;  // of the group of a rank: by group and the rank of its first member, how many actors
+    int32_t *arrived;  // of them
+    int32_t world;
+};
+
+// The stages' simulations must be prepared.
+void meeting_init(Meeting *meeting, Arena *arena);
+Status meeting_run(Meeting *meeting, Error *error);

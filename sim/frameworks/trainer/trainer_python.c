@@ -1,0 +1,137 @@
+// Arguments of transformers 5's Trainer, in a module that a training script imports. Without tensor parallelism the
+// mesh is accelerate's ParallelismConfig and FSDP2 is asked for by fsdp_config; with it the model is sharded as it is
+// loaded, by DistributedConfig, which knows neither cp nor a choice of resharding.
+
+#include "sim/base/escape.h"
+#include "sim/frameworks/accelerate/accelerate_files.h"
+#include "sim/frameworks/trainer/trainer_files.h"
+
+static bool shards_itself(const ConfigJob *job) {
+    return target_shards_itself(job->target, job->plan);
+}
+
+static const char *python_bool(bool value) {
+    return value ? "True" : "False";
+}
+
+static bool recomputes(const ConfigJob *job) {
+    return job->plan->recompute == RECOMPUTE_FULL;
+}
+
+// By the layers of the model themselves: where there is no FSDP plugin, or only every n-th is to be recomputed.
+static bool recomputes_by_model(const ConfigJob *job) {
+    return recomputes(job) && (shards_itself(job) || !export_shards(job) || job->plan->recompute_every > 1);
+}
+
+static void write_model(const ConfigJob *job, FILE *out) {
+    fprintf(out, "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"",
+            export_attention(job->plan));
+    fputs(job->plan->precision == DTYPE_FP32 || !job->plan->bf16_master
+              ? ", \"dtype\": \"float32\"}  # master weights\n"
+              : "}\n",
+          out);
+    if (shards_itself(job)) {
+        fprintf(out,
+                "    arguments.update(distributed_config=DistributedConfig(\n"
+                "        tp_size=%d,\n"
+                "        fsdp_size=%d,\n"
+                "        dp_replicate_size=%d,\n"
+                "        fsdp_mixed_precision=%s,\n"
+                "        fsdp_cpu_offload=%s,\n"
+                "    ))\n",
+                export_axis(job, AXIS_TP), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_DP_REPLICATE),
+                python_bool(job->plan->precision == DTYPE_BF16 && export_shards(job)),
+                python_bool(job->plan->offload == OFFLOAD_PARAMETERS));
+    }
+    fputs("    return arguments\n", out);
+}
+
+static void write_fsdp(const ConfigJob *job, FILE *out) {
+    if (shards_itself(job) || !export_shards(job)) {
+        return;
+    }
+    fprintf(out,
+            "        fsdp=True,\n"
+            "        fsdp_config={\n"
+            "            \"transformer_layer_cls_to_wrap\": [\"%s\"],\n"
+            "            \"reshard_after_forward\": %s,\n"
+            "            \"activation_checkpointing\": %s,\n"
+            "            \"cpu_offload\": %s,\n"
+            "        },\n",
+            export_layer_class(job->model), python_bool(job->plan->reshard == RESHARD_ALWAYS),
+            python_bool(recomputes(job) && !recomputes_by_model(job)),
+            python_bool(job->plan->offload == OFFLOAD_PARAMETERS));
+}
+
+static void write_choices(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    if (plan->precision != DTYPE_FP32) {
+        fprintf(out, "        %s=True,\n", dtype_name(plan->precision));
+    }
+    if (recomputes_by_model(job)) {
+        fputs("        activation_checkpointing=True,\n", out);
+    }
+    if (recomputes_by_model(job) && plan->recompute_every > 1) {
+        fprintf(out, "        activation_checkpointing_kwargs={\"every_n_layers\": %d},\n", plan->recompute_every);
+    }
+    if (plan->fused == FUSED_COMPILED) {
+        fputs("        torch_compile=True,\n", out);
+    }
+    liger_arguments_write(job, out);
+    if (export_syncs_each(job)) {
+        fputs("        # reduces gradients on every micro-step, so that none is kept whole\n"
+              "        accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}},\n",
+              out);
+    }
+}
+
+void trainer_write(const ConfigJob *job, const char *package, const char *config, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    const bool own_mesh = !shards_itself(job);
+    bool known = false;
+    fputs(own_mesh ? "\nfrom accelerate.parallelism_config import ParallelismConfig\n"
+                     "from accelerate.utils import TorchContextParallelConfig\n"
+                   : "\nfrom transformers.distributed import DistributedConfig\n",
+          out);
+    fprintf(out, "from %s import %s\n\nMODEL = ", package, config);
+    escape_quoted(export_model_path(job, &known), out);
+    fprintf(out, "\nSEQUENCE_LENGTH = %d\nGLOBAL_BATCH = %lld\n", plan->seq, (long long)plan_global_batch(plan));
+    if (own_mesh) {
+        parallelism_config_write(job, out);
+    }
+    write_model(job, out);
+    fprintf(out,
+            "\n\ndef training_arguments(**more):  # output_dir, learning_rate and so on\n"
+            "    return %s(\n"
+            "        per_device_train_batch_size=%d,\n"
+            "        gradient_accumulation_steps=%d,\n",
+            config, plan->micro_batch, plan->grad_accum);
+    write_choices(job, out);
+    write_fsdp(job, out);
+    fputs(own_mesh ? "        parallelism_config=parallelism_config,\n" : "", out);
+    fputs("        **more,\n    )\n", out);
+}
+
+static void transformers_write(const ConfigJob *job, FILE *out) {
+    trainer_write(job, "transformers", "TrainingArguments", out);
+}
+
+const ExportFormat export_trainer = {
+    .name = "trainer",
+    .target = "trainer@5.23",
+    .file_name = "training_arguments.py",
+    .versions = "transformers 5.23, accelerate 1.15; torch >= 2.8",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_OF_TRANSFORMERS,
+    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    .never_reshards = true,
+    .recompute_every = true,
+    .offload = true,
+    .other_loss = true,
+    .refuse = accelerate_python_refuse,
+    .write = transformers_write,
+    .launch = launch_torchrun,
+    .program = "train.py  # which imports %s",
+};

@@ -1,0 +1,37 @@
+// TRL's SFTTrainer: transformers' Trainer with a loss of its own, which keeps no logits; the prediction still has them.
+// Recorded in tests/frameworks/traces/trl-1.16.
+
+#include "sim/frameworks/accelerate/accelerate.h"
+#include "sim/frameworks/framework.h"
+#include "sim/frameworks/trainer/trainer.h"
+
+static const TargetVersion trl_1_16 = {
+    .version = "1.16",
+    .extends = &trainer_5_23,
+    .evidence = "unvalidated",
+    .settings =
+        SETTINGS(SET(losses, 0),  // beside its own loss Liger's is turned off (sft_trainer.py)
+                 SET_TEXT(loss_note, "its own keeps no logits either, which is not modelled: predicted as loss=whole")),
+};
+
+// Its loss calls the head's weights, not the head (tests/frameworks/traces/trl-1.16, shard2_tp2).
+static const char *trl_refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int tp = plan->mesh.size[AXIS_TP];
+    if (tp > 1) {
+        return arena_format(arena,
+                            "tp=%d: TRL's loss gathers the head over tp and runs it whole on every rank, which is not "
+                            "modelled: use tp=1",
+                            tp);
+    }
+    return transformers_refuse(target, model, plan, arena);
+}
+
+const Framework framework_trl = {
+    .name = "trl",
+    .versions = (const TargetVersion *const[]){&trl_1_16, NULL},
+    .refuse = trl_refuse,
+    .micro_batch = "per_device_train_batch_size",
+    .accumulation = "gradient_accumulation_steps",
+    .compile = "torch_compile=True",
+    .sync_each = "accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}}",
+};

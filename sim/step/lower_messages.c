@@ -1,0 +1,57 @@
+// Pass 6: messages between stages. A chunk of layers gets what it starts from by a message where the embedding is
+// elsewhere, and sends what it made where the head is elsewhere; backward does the same with gradients. Messages land
+// where the layers read: in the chunk's first slot of the residual stream, in the gradient stream. Both have room for
+// one more micro-step than are at work, so that a message can arrive beside it.
+
+#include "sim/step/lower_ops.h"
+
+static void choose_slots(Lowering *lowering, const MicroLoops *loops) {
+    const int32_t all = lowering->plan->grad_accum, ahead = loops->in_flight + 1;
+    lowering->tensors[residual_stream(lowering)].micro_steps = ahead < all ? ahead : all;
+    lowering->tensors[gradient_stream(lowering)].micro_steps = all > 1 ? 2 : 1;
+}
+
+static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int peer, Phase phase, OpRef data) {
+    static const char *const names[2][2] = {{"receive gradients", "receive activations"},
+                                            {"send gradients", "send activations"}};
+    const bool sends = kind == TASK_SEND;
+    const bool in_turn = lowering->target->messages_in_turn && lowering->held->chunk_count == 1;
+    if (peer < 0) {
+        return;
+    }
+    const Op op = {.task = {.name = names[sends][phase == PHASE_FORWARD],
+                            .kind = kind,
+                            .phase = phase,
+                            .lane = sends || in_turn ? LANE_SEND : LANE_RECEIVE,
+                            .group = -1,
+                            .peer = (int16_t)peer,
+                            .unit = -1,
+                            .dtype = lowering->tensors[data.tensor].dtype,
+                            .payload_bytes = data.bytes}};
+    op_operand(op_list_append(lowering->arena, &stretch->list, &op), data, sends ? ACCESS_READ : ACCESS_WRITE);
+}
+
+static void lower_chunk(Lowering *lowering, const StageChunk *chunk, ChunkMessages *messages) {
+    const int32_t x = residual_stream(lowering);
+    const OpRef in = stream_at(lowering, x, chunk->first), out = stream_at(lowering, x, chunk->first + chunk->count);
+    const OpRef gradient = op_whole(lowering, gradient_stream(lowering));
+    Stretch *of = messages->of;
+    add_message(lowering, &of[MESSAGE_IN], TASK_RECEIVE, chunk->before, PHASE_FORWARD, in);
+    add_message(lowering, &of[MESSAGE_OUT], TASK_SEND, chunk->after, PHASE_FORWARD, out);
+    add_message(lowering, &of[MESSAGE_GRADIENT_IN], TASK_RECEIVE, chunk->after, PHASE_BACKWARD, gradient);
+    add_message(lowering, &of[MESSAGE_GRADIENT_OUT], TASK_SEND, chunk->before, PHASE_BACKWARD, gradient);
+}
+
+ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops) {
+    ChunkMessages *messages = ARENA_ARRAY(lowering->arena, ChunkMessages, lowering->held->chunk_count);
+    for (int32_t c = 0; c < lowering->held->chunk_count; c++) {
+        for (Message message = 0; message < MESSAGE_COUNT; message++) {
+            messages[c].of[message] = (Stretch){.section = SECTION_BEGIN, .first_task = -1};
+        }
+        lower_chunk(lowering, &lowering->held->chunks[c], &messages[c]);
+    }
+    if (lowering_has_stages(lowering)) {
+        choose_slots(lowering, loops);
+    }
+    return messages;
+}

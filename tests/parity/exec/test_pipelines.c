@@ -1,0 +1,106 @@
+// Every mesh shape with a pipeline trains as one rank does: here each shape of up to 8 ranks once, in the 1f1b order;
+// test_pipelines_product.c runs other orders, all choices and 16 ranks.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/parity/exec/pipeline_case.h"
+
+enum { SHAPES = 64 };
+
+static void world_trains(int world) {
+    Mesh meshes[SHAPES];
+    Deviation worst = {0};
+    const int count = pipeline_shapes(world, meshes, SHAPES);
+    for (int i = 0; i < count; i++) {
+        const PipelineChoice choice = pipeline_spread(PP_1F1B, i + world);
+        RunRequest request;
+        char text[MESH_TEXT_BYTES];
+        cr_assert(pipeline_request(&meshes[i], &choice, &request), "%s is refused", mesh_text(&meshes[i], text));
+        pipeline_trains(&request, &worst);
+    }
+    cr_log_warn("%d shapes of %d ranks: step 1 loss %.1e norm %.1e, last step loss %.1e norm %.1e", count, world,
+                worst.loss_first, worst.norm_first, worst.loss_last, worst.norm_last);
+}
+
+Test(pipelines, every_shape_of_up_to_5_ranks_trains_as_one_rank) {
+    for (int world = 2; world <= 5; world++) {
+        world_trains(world);
+    }
+}
+
+Test(pipelines, every_shape_of_6_and_7_ranks_trains_as_one_rank) {
+    world_trains(6);
+    world_trains(7);
+}
+
+Test(pipelines, every_shape_of_8_ranks_trains_as_one_rank) {
+    world_trains(8);
+}
+
+// ---------------------------------------------------------------------------------------------- how it is run
+
+typedef struct Case {
+    const char *mesh;
+    PpSchedule schedule;
+    int zero;
+} Case;
+
+static const Case cases[] = {
+    {"pp=2", PP_GPIPE, 0},
+    {"pp=3", PP_1F1B, 0},
+    {"pp=2", PP_INTERLEAVED, 0},
+    {"pp=2,dp_shard=2,tp=2", PP_1F1B, 3},
+    {"pp=2,dp_replicate=2,cp=2", PP_INTERLEAVED, 1},
+};
+
+static RunRequest request_of(const Case *one) {
+    const PipelineChoice choice = {
+        .schedule = one->schedule, .virtual_stages = 2, .zero = one->zero, .recompute = RECOMPUTE_FULL};
+    Mesh mesh;
+    Error error = {0};
+    RunRequest request;
+    cr_assert(mesh_parse(one->mesh, &mesh, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(pipeline_request(&mesh, &choice, &request), "%s", one->mesh);
+    return request;
+}
+
+// Lanes in threads, held up at random; memory that is not a number before it is written.
+Test(pipelines, races_and_poison_change_no_bit) {
+    Arena arena = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const RunRequest serial = request_of(&cases[i]);
+        RunRequest other = serial;
+        other.options.lanes = LANES_ASYNC;
+        other.options.jitter_seed = i + 1;
+        other.options.poison = true;
+        const RunResult a = case_run_request(&serial, &arena), b = case_run_request(&other, &arena);
+        const size_t bytes = (size_t)a.steps * sizeof *a.loss;
+        cr_expect(memcmp(a.loss, b.loss, bytes) == 0 && memcmp(a.grad_norm, b.grad_norm, bytes) == 0,
+                  "%s: loss %.9g, in issue order %.9g", cases[i].mesh, b.loss[b.steps - 1], a.loss[a.steps - 1]);
+    }
+    arena_free(&arena);
+}
+
+// The weights of all layers behind the last step: the same file as one rank writes, but for rounding.
+Test(pipelines, weights_are_those_of_one_rank) {
+    Arena arena = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        RunRequest request = request_of(&cases[i]), one = pipeline_one_rank(&request);
+        char *own, *reference;
+        int64_t bytes, expected;
+        case_run_keeping(&request, &request.options.weights_path, &arena, &own, &bytes);
+        case_run_keeping(&one, &one.options.weights_path, &arena, &reference, &expected);
+        cr_assert_eq(bytes, expected, "%s", cases[i].mesh);
+        double worst = 0;
+        for (int64_t k = 0; k < bytes / (int64_t)sizeof(float); k++) {
+            float a, b;
+            memcpy(&a, own + k * (int64_t)sizeof a, sizeof a);
+            memcpy(&b, reference + k * (int64_t)sizeof b, sizeof b);
+            const double off = a > b ? a - b : b - a;
+            worst = off > worst ? off : worst;
+        }
+        cr_expect(worst <= 2e-5, "%s: off by %.1e", cases[i].mesh, worst);  // steps of lr 1e-3
+    }
+    arena_free(&arena);
+}

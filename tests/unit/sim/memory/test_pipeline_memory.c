@@ -1,0 +1,71 @@
+// Memory of the stages of a pipeline: no two uses of the same bytes meet, and the stage that reserves most decides.
+
+#include <criterion/criterion.h>
+
+#include "sim/memory/memory_breakdown.h"
+#include "tests/support/sizes.h"
+
+typedef struct Shape {
+    PpSchedule schedule;
+    int stages, chunks, micro_steps, shards;
+    Recompute recompute;
+} Shape;
+
+static StepPrograms lower(const Shape *shape, const char *name, Arena *arena) {
+    Error error = {0};
+    ModelSpec model;
+    const Target *target = NULL;
+    StepPrograms programs;
+    cr_assert_eq(model_find("tiny", arena, &model, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(target_find(name, &target, &error), STATUS_OK, "%s", error.message);
+    model.layers = 2 * shape->stages * shape->chunks;
+    TrainPlan plan = {.mesh = {SIZES(1, 1, 1, 1)},
+                      .seq = 64,
+                      .micro_batch = 1,
+                      .grad_accum = shape->micro_steps,
+                      .recompute = shape->recompute,
+                      .pp_schedule = shape->schedule,
+                      .virtual_stages = shape->chunks};
+    plan.mesh.size[AXIS_PP] = shape->stages;
+    plan.mesh.size[AXIS_DP_SHARD] = shape->shards;
+    plan.zero = target_default_zero(target, &plan.mesh);
+    plan_canonical(&plan);
+    cr_assert_eq(step_lower_stages(&model, &plan, target, arena, &programs, &error), STATUS_OK, "%s", error.message);
+    return programs;
+}
+
+Test(pipeline_memory, no_two_uses_of_the_same_bytes_meet, .timeout = 120) {
+    static const Shape shapes[] = {
+        {PP_GPIPE, 2, 1, 3, 1, RECOMPUTE_NONE},       {PP_1F1B, 3, 1, 5, 1, RECOMPUTE_FULL},
+        {PP_1F1B, 2, 1, 4, 2, RECOMPUTE_NONE},        {PP_1F1B, 2, 1, 1, 2, RECOMPUTE_FULL},
+        {PP_INTERLEAVED, 2, 2, 4, 1, RECOMPUTE_NONE}, {PP_INTERLEAVED, 3, 2, 6, 2, RECOMPUTE_FULL}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        Arena arena = {0};
+        const StepPrograms programs = lower(&shapes[i], "ndtune", &arena);
+        for (int stage = 0; stage < programs.count; stage++) {
+            Error error = {0};
+            MemoryPlan plan;
+            cr_assert_eq(memory_plan(&programs.of[stage], &arena, &plan, &error), STATUS_OK, "%s", error.message);
+            cr_expect_eq(hazard_check(&programs.of[stage], &plan, &arena, NULL, &error), STATUS_OK,
+                         "shape %zu, stage %d: %s", i, stage, error.message);
+        }
+        arena_free(&arena);
+    }
+}
+
+Test(pipeline_memory, the_stage_that_reserves_most_decides) {
+    Arena arena = {0};
+    Error error = {0};
+    LiveTraces traces = {0};
+    MemoryBreakdown memory;
+    const StepPrograms programs = lower(&(Shape){PP_1F1B, 4, 1, 8, 1, RECOMPUTE_NONE}, "megatron", &arena);
+    cr_assert_eq(memory_breakdown_stages(&programs, &traces, &arena, &memory, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(memory.stages, 4);
+    for (int stage = 0; stage < 4; stage++) {
+        cr_expect_leq(memory.by_stage[stage], memory.reserved_bytes);
+    }
+    cr_expect_eq(memory.by_stage[memory.stage], memory.reserved_bytes);
+    cr_expect_gt(memory.by_stage[1], memory.by_stage[2], "more micro-steps are in flight");
+    live_traces_free(&traces);
+    arena_free(&arena);
+}

@@ -1,0 +1,77 @@
+// Head and loss on all tokens, on parts of them, and by one kernel: the same work, in less memory.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(loss_form, .fini = clean);
+
+static double bytes_of(const StepProgram *program, const char *name) {
+    double bytes = 0;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        bytes += strcmp(program->buffers[i].name, name) == 0
+                     ? (double)program->buffers[i].slots * (double)program->buffers[i].bytes
+                     : 0;
+    }
+    return bytes;
+}
+
+static double flops_of(const StepProgram *program, const char *name, int *count) {
+    double flops = 0;
+    *count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const bool found = strcmp(program->tasks[i].name, name) == 0;
+        flops += found ? program->tasks[i].flops : 0;
+        *count += found;
+    }
+    return flops;
+}
+
+// 8192 tokens, 128,256 entries, hidden 4096: bf16 logits 2.1 GB, of Liger's 32 parts (entries / hidden, a power of two)
+// 66 MB; torchtitan 0.3.0 has 8 parts (components/loss.py).
+static StepProgram program_of(const char *target, LossForm loss) {
+    return lowered(
+        &arena,
+        (LoweredRequest){
+            .model = "llama-3-8b", .target = target, .mesh = "dp_shard=8", .seq = 8192, .bf16 = true, .loss = loss});
+}
+
+static const double LOGITS = 8192.0 * 128256;
+
+Test(loss_form, parts_of_the_logits_take_the_place_of_all) {
+    static const struct {
+        const char *target;
+        LossForm loss;
+        int parts;
+        double fp32_copies;
+    } cases[] = {
+        {"accelerate", LOSS_TARGET, 1, 2},     {"accelerate", LOSS_WHOLE, 1, 2},     {"accelerate", LOSS_FUSED, 32, 0},
+        {"torchtitan@0.3", LOSS_TARGET, 8, 3}, {"torchtitan@0.3", LOSS_WHOLE, 1, 3}, {"ndtune", LOSS_CHUNKED, 8, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const StepProgram program = program_of(cases[i].target, cases[i].loss);
+        int heads, input, weight;
+        cr_expect_eq(bytes_of(&program, "logits"), 2 * LOGITS / cases[i].parts, "%s %s", cases[i].target,
+                     loss_form_names[cases[i].loss]);
+        cr_expect_eq(bytes_of(&program, "logits_fp32"), cases[i].fp32_copies > 0 ? 4 * LOGITS / cases[i].parts : 0);
+        cr_expect_eq(flops_of(&program, "head", &heads), 2 * LOGITS * 4096);
+        cr_expect_eq(flops_of(&program, "head dgrad", &input), 2 * LOGITS * 4096);
+        cr_expect_eq(flops_of(&program, "head wgrad", &weight), 2 * LOGITS * 4096);
+        cr_expect(heads == cases[i].parts && input == heads && weight == heads, "%s: %d parts", cases[i].target, heads);
+    }
+}
+
+// Its gradient is fp32 until all parts are through.
+Test(loss_form, torchtitan_collects_the_gradient_of_the_head_s_input_in_fp32) {
+    const StepProgram chunked = program_of("torchtitan@0.3", LOSS_TARGET);
+    const StepProgram whole = program_of("torchtitan@0.3", LOSS_WHOLE);
+    cr_expect_eq(bytes_of(&chunked, "dhead_in_fp32"), 4.0 * 8192 * 4096);
+    cr_expect_eq(bytes_of(&whole, "dhead_in_fp32"), 0);
+}

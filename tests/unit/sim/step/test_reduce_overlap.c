@@ -1,0 +1,89 @@
+// Whether reductions run beside backward, and what waits for them where they do not.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(reduce_overlap, .fini = end);
+
+static StepProgram program_of(const char *target, int zero, ReduceOverlap overlap) {
+    return lowered(&arena, (LoweredRequest){.target = target,
+                                            .mesh = "dp_shard=4",
+                                            .zero = zero == 0 ? -1 : zero,
+                                            .grad_accum = 2,
+                                            .bf16 = true,
+                                            .reduce_overlap = overlap});
+}
+
+// Instances of a task in a micro-step's loops, and behind them.
+typedef struct Places {
+    int inside, behind;
+} Places;
+
+static Places places_of(const StepProgram *program, const char *name) {
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    Places places = {0};
+    bool ended = false;
+    while (step_cursor_next(&cursor, &instance)) {
+        ended |= strcmp(program->tasks[instance.task].name, "zero norm") == 0;
+        if (strcmp(program->tasks[instance.task].name, name) == 0) {
+            *(ended ? &places.behind : &places.inside) += 1;
+        }
+    }
+    return places;
+}
+
+static int lane_of(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (strcmp(program->tasks[i].name, name) == 0) {
+            return program->tasks[i].lane;
+        }
+    }
+    return -1;
+}
+
+// DeepSpeed 0.19.8: reduce_gradients of stage 1 runs when backward has returned, unless overlap_comm makes hooks of it
+// (stage_1_and_2.py process_gradients); stage 0 has allreduce_gradients only (engine.py).
+Test(reduce_overlap, stages_0_and_1_of_deepspeed_reduce_when_backward_has_ended) {
+    const StepProgram own = program_of("deepspeed", 1, REDUCE_OVERLAP_TARGET);
+    const StepProgram beside = program_of("deepspeed", 1, REDUCE_OVERLAP_ON);
+    const StepProgram whole = program_of("deepspeed", 0, REDUCE_OVERLAP_TARGET);
+    const int units = own.model.layers + 2;
+    cr_expect_eq(places_of(&own, "reduce gradients").behind, units);
+    cr_expect_eq(places_of(&own, "reduce gradients").inside, 0);
+    cr_expect_eq(lane_of(&own, "shard gradient cast"), LANE_COMPUTE);
+    cr_expect_eq(places_of(&beside, "reduce gradients").behind, 0);
+    cr_expect_eq(places_of(&beside, "reduce gradients").inside, units);
+    cr_expect_eq(places_of(&whole, "gradient sum").behind, units);
+    cr_expect_eq(places_of(&whole, "gradient sum").inside, 0);
+}
+
+// average_tensor of stage 2 runs on the current stream: the kernels behind it wait, on every micro-step.
+Test(reduce_overlap, at_stage_2_of_deepspeed_kernels_wait_for_every_reduction) {
+    const StepProgram own = program_of("deepspeed", 2, REDUCE_OVERLAP_TARGET);
+    const StepProgram beside = program_of("deepspeed", 2, REDUCE_OVERLAP_ON);
+    cr_expect_eq(places_of(&own, "reduce gradients").inside, 2 * (own.model.layers + 2));
+    cr_expect_eq(lane_of(&own, "shard gradient cast"), LANE_COMPUTE);
+    cr_expect_eq(lane_of(&own, "shard gradient add"), LANE_COMPUTE);
+    cr_expect_eq(lane_of(&beside, "shard gradient cast"), LANE_RS);
+    cr_expect_eq(lane_of(&beside, "shard gradient add"), LANE_RS);
+}
+
+// finish_grad_sync reduces everything where --overlap-grad-reduce is not given (megatron-core 0.19.2
+// param_and_grad_buffer.py).
+Test(reduce_overlap, without_it_megatron_reduces_when_backward_has_ended) {
+    const StepProgram own = program_of("megatron", 1, REDUCE_OVERLAP_TARGET);
+    const StepProgram late = program_of("megatron", 1, REDUCE_OVERLAP_OFF);
+    const int units = own.model.layers + 2;
+    cr_expect_eq(places_of(&own, "reduce gradients").inside, units);
+    cr_expect_eq(places_of(&late, "reduce gradients").inside, 0);
+    cr_expect_eq(places_of(&late, "reduce gradients").behind, units);
+}
