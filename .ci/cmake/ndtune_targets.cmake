@@ -83,8 +83,8 @@ endfunction()
 
 # ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_axes [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [SERIAL] [MPI])
 # One Criterion executable, one ctest entry. RUNS names programs that the test starts (they are built first and lie in
-# NDTUNE_BIN_DIR); TIMEOUT (60) is what it may take where nothing else runs; SERIAL keeps others away; MPI: Open MPI
-# keeps memory to its end, so leaks are not looked for. Nothing happens when Criterion is missing.
+# NDTUNE_BIN_DIR); TIMEOUT (60) is what it may take where nothing else runs (the only limit: one of Criterion's own would
+# not know of the sanitizers); SERIAL keeps others away; MPI: Open MPI keeps memory to its end, so leaks are not looked for. Nothing happens when Criterion is missing.
 function(ndtune_test name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;MPI" "TIMEOUT" "SOURCES;LIBS;FOREIGN;LABELS;RUNS")
     if(NOT NDTUNE_HAVE_CRITERION)

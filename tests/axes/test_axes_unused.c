@@ -18,7 +18,7 @@ static void end(void) {
     temp_dir_remove(folder);
 }
 
-TestSuite(axes_unused, .init = begin, .fini = end, .timeout = 300);
+TestSuite(axes_unused, .init = begin, .fini = end);
 
 enum { MAX_WORDS = 24 };
 

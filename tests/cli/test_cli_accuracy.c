@@ -8,8 +8,6 @@
 
 #define SAMPLE NDTUNE_SOURCE_DIR "/tests/accuracy/runs/"
 
-TestSuite(cli_accuracy, .timeout = 300);
-
 static char *folder;
 static char path[512];
 

@@ -11,10 +11,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_answers, .timeout = 300);
-TestSuite(cli_pages, .timeout = 120);
-TestSuite(cli_disks, .timeout = 120);
-
 static const json_t *entry_of(const json_t *root, size_t place) {
     return json_array_get(json_object_get(root, "entries"), place);
 }

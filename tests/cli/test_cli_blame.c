@@ -11,8 +11,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_blame, .timeout = 300);
-
 static char folder[] = "/tmp/ndtune-blame-XXXXXX";
 
 static void begin(void) {

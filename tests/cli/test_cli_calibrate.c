@@ -25,7 +25,7 @@ static void end(void) {
     temp_dir_remove(folder);
 }
 
-TestSuite(cli_calibrate, .init = begin, .fini = end, .timeout = 600);
+TestSuite(cli_calibrate, .init = begin, .fini = end);
 
 static const char header[] =
     "id,source,model,layers,hidden,heads,kv_heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,"

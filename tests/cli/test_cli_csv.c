@@ -21,7 +21,7 @@ static void end(void) {
     temp_dir_remove(folder);
 }
 
-TestSuite(cli_csv, .init = begin, .fini = end, .timeout = 300);
+TestSuite(cli_csv, .init = begin, .fini = end);
 
 static const char run_file[] =
     "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,"

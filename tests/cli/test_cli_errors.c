@@ -6,8 +6,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_errors, .timeout = 300);
-
 typedef struct Refusal {
     const char *words[10];
     int exit_code;

@@ -8,8 +8,6 @@
 #include "reports/export/export.h"
 #include "tests/cli/cli.h"
 
-TestSuite(cli_export, .timeout = 300);
-
 #define DEEPSPEED "export", "--as", "deepspeed", "--model", "tiny", "--zero", "1"
 
 Test(cli_export, accumulation_holds_the_global_batch) {

@@ -15,8 +15,6 @@
 #include "sim/base/arena.h"
 #include "tests/cli/cli.h"
 
-TestSuite(cli_import, .timeout = 300);
-
 #define FILES NDTUNE_SOURCE_DIR "/tests/golden/import/files/"
 #define FROM(file) "explain", "--from", FILES file, "--model", "tiny", "--seq", "1024"
 

@@ -6,9 +6,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_plan, .timeout = 300);
-TestSuite(cli_predict, .timeout = 300);
-
 static double leaves(const json_t *value) {
     if (json_is_number(value)) {
         return json_number_value(value);

@@ -24,7 +24,7 @@ static void end(void) {
     temp_dir_remove(folder);
 }
 
-TestSuite(cli_report, .init = begin, .fini = end, .timeout = 600);
+TestSuite(cli_report, .init = begin, .fini = end);
 
 #define PLAN "--world", "4", "--model", "tiny", "--global-batch", "4", "--seq", "128"
 #define REAL "--model", "tiny", "--layers", "1", "--steps", "3"

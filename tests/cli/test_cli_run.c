@@ -10,8 +10,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_run, .timeout = 300);
-
 static double at(const json_t *root, const char *key, size_t index) {
     const json_t *value = json_array_get(json_object_get(root, key), index);
     cr_assert(json_is_number(value), "%s[%zu]", key, index);

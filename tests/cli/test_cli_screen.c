@@ -9,8 +9,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_screen, .timeout = 300);
-
 typedef struct Request {
     const char *name;
     const char *words[12];

@@ -8,8 +8,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_store, .timeout = 300);
-
 #define PLAN "plan", "--world", "8", "--model", "tiny"
 
 Test(cli_store, a_name_that_keeps_nothing_is_refused) {

@@ -8,8 +8,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_text, .timeout = 300);
-
 typedef struct Folder {
     char *path;
     char file[512];

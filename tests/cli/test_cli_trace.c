@@ -22,7 +22,7 @@ static void end(void) {
     temp_dir_remove(folder);
 }
 
-TestSuite(cli_trace, .init = begin, .fini = end, .timeout = 300);
+TestSuite(cli_trace, .init = begin, .fini = end);
 
 // Processes of the trace whose name begins so.
 static int processes(const json_t *root, const char *beginning) {

@@ -23,7 +23,7 @@ static void end(void) {
     temp_dir_remove(folder);
 }
 
-TestSuite(cli_tune, .init = begin, .fini = end, .timeout = 600);
+TestSuite(cli_tune, .init = begin, .fini = end);
 
 static const json_t *array(const json_t *root, const char *key) {
     const json_t *value = json_object_get(root, key);

@@ -7,8 +7,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_typed, .timeout = 300);
-
 typedef struct Typed {
     const char *words[10];
     const char *says;  // where it is taken: on standard output; else in standard error

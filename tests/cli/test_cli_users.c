@@ -9,8 +9,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_users, .timeout = 300);
-
 enum { MOST_COMMANDS = 2, MOST_SAYINGS = 6 };
 
 typedef struct Command {

@@ -23,7 +23,7 @@ static void end(void) {
     temp_dir_remove(folder);
 }
 
-TestSuite(cli_validate, .init = begin, .fini = end, .timeout = 600);
+TestSuite(cli_validate, .init = begin, .fini = end);
 
 static const json_t *rows_of(const json_t *root) {
     return json_object_get(root, "rows");

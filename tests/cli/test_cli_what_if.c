@@ -5,8 +5,6 @@
 
 #include "tests/cli/cli.h"
 
-TestSuite(cli_what_if, .timeout = 300);
-
 static double step_of(const char *const *words) {
     json_t *root = cli_json_words(0, words);
     const double step_s = cli_number(root, "step_time_s");

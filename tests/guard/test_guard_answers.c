@@ -11,8 +11,6 @@
 
 enum { MOST_SAID = 5 };  // differences of one request that are told
 
-TestSuite(guard_answers, .timeout = 300);
-
 typedef struct Told {
     const char *request;
     const GuardChanges *changes;

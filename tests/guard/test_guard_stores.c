@@ -23,7 +23,7 @@ static void end(void) {
     temp_dir_remove(folder);
 }
 
-TestSuite(guard_stores, .init = begin, .fini = end, .timeout = 300);
+TestSuite(guard_stores, .init = begin, .fini = end);
 
 // The prediction of a row as the store's cache gives it.
 static Prediction find(Store *store, const json_t *row, Arena *arena) {

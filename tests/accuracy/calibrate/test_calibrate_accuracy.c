@@ -8,8 +8,6 @@
 
 #define RUNS NDTUNE_SOURCE_DIR "/tests/accuracy/calibrate/"
 
-TestSuite(calibrate_accuracy, .timeout = 300);
-
 static double held_out_after(const char *path, double *before) {
     char *folder = temp_dir_make(), profile[512];
     snprintf(profile, sizeof profile, "%s/fitted.json", folder);

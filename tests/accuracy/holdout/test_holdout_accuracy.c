@@ -24,7 +24,7 @@ static void forget(void) {
     arena_free(&arena);
 }
 
-TestSuite(holdout_runs, .init = score_holdout, .fini = forget, .timeout = 120);
+TestSuite(holdout_runs, .init = score_holdout, .fini = forget);
 
 Test(holdout_runs, nearly_every_row_is_scored) {
     cr_expect_geq(accuracy.scored, accuracy.runs.count * 95 / 100, "%d of %d", accuracy.scored, accuracy.runs.count);

@@ -25,7 +25,7 @@ static void forget(void) {
     arena_free(&arena);
 }
 
-TestSuite(published_runs, .init = score_sample, .fini = forget, .timeout = 120);
+TestSuite(published_runs, .init = score_sample, .fini = forget);
 
 Test(published_runs, every_row_is_scored_or_skipped_with_a_reason) {
     int skipped = 0;

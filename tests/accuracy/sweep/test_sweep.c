@@ -29,7 +29,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(sweep, .init = begin, .fini = end, .timeout = 300);
+TestSuite(sweep, .init = begin, .fini = end);
 
 Test(sweep, every_shape_of_its_world_was_run) {
     for (int i = 0; i < sweeps.count; i++) {
@@ -65,7 +65,7 @@ static void end_drift(void) {
     arena_free(&arena);
 }
 
-TestSuite(drift_replay, .fini = end_drift, .timeout = 300);
+TestSuite(drift_replay, .fini = end_drift);
 
 // A share of 0.9, less the one that chance may take of so few.
 Test(drift_replay, of_sessions_that_are_sure_on_a_machine_whose_speed_changes_nine_of_ten_are_right) {

@@ -46,8 +46,6 @@ int __wrap_ferror(FILE *file) {
     return is || __real_ferror(file);
 }
 
-TestSuite(blame_faults, .timeout = 120);
-
 // In a process of its own: 10 + the ranks whose dump was read, or the exit code; its words go to the file.
 static int judge_there(const char *words) {
     fflush(NULL);

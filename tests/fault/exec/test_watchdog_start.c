@@ -28,7 +28,7 @@ static void end(void) {
     temp_dir_remove(directory);
 }
 
-TestSuite(watchdog_start, .init = begin, .fini = end, .timeout = 120);
+TestSuite(watchdog_start, .init = begin, .fini = end);
 
 typedef struct Stop {
     Launched launched;

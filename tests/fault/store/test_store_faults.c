@@ -42,7 +42,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(store_faults, .init = begin, .fini = end, .timeout = 300);
+TestSuite(store_faults, .init = begin, .fini = end);
 
 // The schema of today and one step more; returns how many steps that is.
 enum { MAX_MIGRATIONS = 32 };
@@ -392,7 +392,7 @@ static bool kill_a_writer(int seq, double delay_s) {
 
 enum { KILLS = 12, SEQ_STEP = 64 };
 
-Test(store_faults, a_killed_writer_leaves_whole_results_only, .timeout = 300) {
+Test(store_faults, a_killed_writer_leaves_whole_results_only) {
     const char *const words[] = {"ndtune", "--world", "16", "--model", "tiny", "--db", path, NULL};
     ProgramRun whole = program_run(words, NULL, 60);
     cr_assert_eq(whole.exit_code, 0, "%s", whole.err);

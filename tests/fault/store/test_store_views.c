@@ -30,7 +30,7 @@ static void end(void) {
     temp_dir_remove(folder);
 }
 
-TestSuite(store_views, .init = begin, .fini = end, .timeout = 200);
+TestSuite(store_views, .init = begin, .fini = end);
 
 static double number(const json_t *entry, const char *key) {
     const json_t *value = json_object_get(entry, key);

@@ -10,8 +10,6 @@
 #include "tests/golden/export/export_case.h"
 #include "tests/support/sizes.h"
 
-TestSuite(export_files, .timeout = 60);
-
 static char *stored(const char *file) {
     char path[512];
     snprintf(path, sizeof path, "%s/tests/golden/export/%s", NDTUNE_SOURCE_DIR, file);

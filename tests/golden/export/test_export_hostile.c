@@ -9,8 +9,6 @@
 #include "tests/golden/export/export_case.h"
 #include "tests/support/run_program.h"
 
-TestSuite(export_hostile, .timeout = 60);
-
 static const char *const hostile[] = {
     "x\rimport os;os.system('touch PWNED')\r#",
     "x\nimport os;os.system('touch PWNED')\n#",

@@ -8,8 +8,6 @@
 #include "autotune/import/config_load.h"
 #include "autotune/import/import.h"
 
-TestSuite(choice_keys, .timeout = 60);
-
 typedef struct Choice {
     const char *key;    // whose finding names it; NULL = the plan has it
     const char *with;   // the file that sets it

@@ -8,8 +8,6 @@
 #include "autotune/import/config_load.h"
 #include "autotune/import/import.h"
 
-TestSuite(import_files, .timeout = 60);
-
 typedef struct Said {
     FindingKind kind;
     const char *key;  // NULL: of no key

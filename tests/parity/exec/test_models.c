@@ -13,7 +13,7 @@ static void clean(void) {
     arena_free(&arena);
 }
 
-TestSuite(models_on_meshes, .fini = clean, .timeout = 170);
+TestSuite(models_on_meshes, .fini = clean);
 
 static void type_trains_as_one_rank(const char *type, const Mesh *meshes, int count) {
     const ModelSpec model = exec_family(case_model(), type);

@@ -29,7 +29,7 @@ static void clean(void) {
     arena_free(&arena);
 }
 
-TestSuite(pytorch, .fini = clean, .timeout = 120);
+TestSuite(pytorch, .fini = clean);
 
 // ---------------------------------------------------------------------------------------------- fixtures
 

@@ -157,7 +157,7 @@ static void check_shapes(const TuneRequest *request, const TuneResult *result, A
     }
 }
 
-Test(search_property, every_answer_keeps_the_promises_of_the_contract, .timeout = 3000) {
+Test(search_property, every_answer_keeps_the_promises_of_the_contract) {
     uint64_t seed = seed_begin() + 3;
     const int rounds = rounds_of(24);
     for (int round = 0; round < rounds; round++) {
@@ -221,7 +221,7 @@ Test(space_property, candidates_multiply_to_the_world_and_meet_the_batch_or_are_
     }
 }
 
-Test(search_property, every_shape_is_ranked_or_rejected_exactly_once, .timeout = 300) {
+Test(search_property, every_shape_is_ranked_or_rejected_exactly_once) {
     uint64_t seed = seed_begin();
     for (int round = 0; round < ROUNDS; round++) {
         Arena arena = {0};
@@ -247,7 +247,7 @@ Test(search_property, every_shape_is_ranked_or_rejected_exactly_once, .timeout =
     }
 }
 
-Test(search_property, more_memory_never_loses_a_shape, .timeout = 300) {
+Test(search_property, more_memory_never_loses_a_shape) {
     uint64_t seed = seed_begin() + 1;
     for (int round = 0; round < ROUNDS; round++) {
         Arena arena = {0};
@@ -266,7 +266,7 @@ Test(search_property, more_memory_never_loses_a_shape, .timeout = 300) {
     }
 }
 
-Test(search_property, a_given_batch_is_the_batch_of_every_entry, .timeout = 300) {
+Test(search_property, a_given_batch_is_the_batch_of_every_entry) {
     uint64_t seed = seed_begin() + 2;
     for (int round = 0; round < ROUNDS; round++) {
         Arena arena = {0};

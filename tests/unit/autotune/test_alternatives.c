@@ -14,7 +14,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(alternatives, .fini = end, .timeout = 300);
+TestSuite(alternatives, .fini = end);
 
 static TuneResult search(TuneRequest *request) {
     TuneResult result;

@@ -36,7 +36,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(diagnose, .init = begin, .fini = end, .timeout = 120);
+TestSuite(diagnose, .init = begin, .fini = end);
 
 static void ask(double measured_s) {
     cr_assert_eq(diagnose(&request, &sound, measured_s, NULL, &diagnosis, &error), STATUS_OK, "%s", error.message);

@@ -26,7 +26,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(handicap, .init = begin, .fini = end, .timeout = 300);
+TestSuite(handicap, .init = begin, .fini = end);
 
 static void say(const char *assignment) {
     Handicap *handicap = &handicaps[request.handicap_count++];

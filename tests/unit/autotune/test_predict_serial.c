@@ -27,7 +27,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(predict_serial, .init = begin, .fini = end, .timeout = 120);
+TestSuite(predict_serial, .init = begin, .fini = end);
 
 static TrainPlan plan_of(Mesh mesh) {
     TrainPlan plan;

@@ -25,7 +25,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(search, .init = begin, .fini = end, .timeout = 300);
+TestSuite(search, .init = begin, .fini = end);
 
 static void run(void) {
     cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "%s", error.message);

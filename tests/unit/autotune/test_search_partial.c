@@ -24,7 +24,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(search_partial, .init = begin, .fini = end, .timeout = 120);
+TestSuite(search_partial, .init = begin, .fini = end);
 
 static const Candidate *fastest(bool keeps_layers) {
     const Candidate *best = NULL;

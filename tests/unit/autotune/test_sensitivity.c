@@ -34,7 +34,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(sensitivity, .init = begin, .fini = end, .timeout = 120);
+TestSuite(sensitivity, .init = begin, .fini = end);
 
 static void ask(void) {
     cr_assert_eq(sensitivity_run(&request, &plan, NULL, &all, &error), STATUS_OK, "%s", error.message);

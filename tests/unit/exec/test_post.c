@@ -23,7 +23,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(post, .fini = end, .timeout = 60);
+TestSuite(post, .fini = end);
 
 static Post *post_here(void) {
     Post *post;

@@ -45,7 +45,7 @@ static double off_by(const AttentionCase *c, const float *gradient, double *inpu
     return off / fmax(largest, 0.1);  // a true gradient of 0, as with a single key, leaves rounding only
 }
 
-Test(kernel_attention_backward, equals_central_differences_of_the_definition_for_every_shape, .timeout = 120) {
+Test(kernel_attention_backward, equals_central_differences_of_the_definition_for_every_shape) {
     for (int i = 0; i < attention_shape_count; i++) {
         AttentionCase c = attention_case(attention_shapes[i], 21);
         const KernelAttention *s = &c.shape;

@@ -10,8 +10,6 @@
 #include "sim/memory/memory.h"
 #include "tests/support/lowered.h"
 
-TestSuite(memory_snapshot, .timeout = 60);
-
 enum { STACK = 64, MEMO = 256 };
 
 typedef struct Reader {

@@ -20,7 +20,7 @@ static void forget(void) {
     arena_free(&arena);
 }
 
-TestSuite(csv_properties, .init = begin, .fini = forget, .timeout = 60);
+TestSuite(csv_properties, .init = begin, .fini = forget);
 
 static int next_below(int bound) {
     state ^= state << 13;

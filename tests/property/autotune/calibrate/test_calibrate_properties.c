@@ -5,8 +5,6 @@
 
 #include "tests/unit/autotune/calibrate/generated_runs.h"
 
-TestSuite(calibrate_properties, .timeout = 600);
-
 enum { MACHINES = 40, TRUTHS = 4 };
 
 static const char *const moved[TRUTHS] = {"gemm_rate", "memory_rate", "node_bandwidth", "collective_overhead"};

@@ -10,8 +10,6 @@
 #include "reports/export/export.h"
 #include "sim/frameworks/target_choices.h"
 
-TestSuite(import_round_trip, .timeout = 60);
-
 enum { PLANS = 400 };
 
 static uint64_t next(uint64_t *state) {  // splitmix64 (Vigna)

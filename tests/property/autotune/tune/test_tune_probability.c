@@ -139,10 +139,10 @@ static void check_share(double probability) {
     cr_assert_lt(right, stated + margin, "stated %g, right %d of %d", stated, right, SESSIONS);
 }
 
-Test(tune_probability, sessions_that_ask_for_little_are_as_often_right_as_they_state, .timeout = 200) {
+Test(tune_probability, sessions_that_ask_for_little_are_as_often_right_as_they_state) {
     check_share(0.6);
 }
 
-Test(tune_probability, sessions_that_ask_for_much_are_as_often_right_as_they_state, .timeout = 200) {
+Test(tune_probability, sessions_that_ask_for_much_are_as_often_right_as_they_state) {
     check_share(0.9);
 }

@@ -21,7 +21,7 @@ static void forget(void) {
     arena_free(&arena);
 }
 
-TestSuite(accuracy, .init = begin, .fini = forget, .timeout = 60);
+TestSuite(accuracy, .init = begin, .fini = forget);
 
 static Accuracy accuracy_of(AccuracyOptions options) {
     Accuracy accuracy;

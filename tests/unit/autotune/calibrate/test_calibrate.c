@@ -21,7 +21,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(calibrate, .init = begin, .fini = end, .timeout = 120);
+TestSuite(calibrate, .init = begin, .fini = end);
 
 static void fit(bool hold_out) {
     CalibrationInput input = generated_input(&generated);

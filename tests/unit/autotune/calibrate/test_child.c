@@ -40,7 +40,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(calibration_child, .init = begin, .fini = end, .timeout = 120);
+TestSuite(calibration_child, .init = begin, .fini = end);
 
 static ClusterProfile written_and_read(void) {
     char *text = NULL;

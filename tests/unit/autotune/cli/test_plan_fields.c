@@ -21,7 +21,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(plan_fields, .fini = end, .timeout = 120);
+TestSuite(plan_fields, .fini = end);
 
 // A plan in which every other field matters, with one value of one field.
 static TrainPlan plan_with(PlanFieldId id, int value) {

@@ -6,8 +6,6 @@
 
 #include "autotune/import/config_load.h"
 
-TestSuite(config_tree, .timeout = 30);
-
 static ConfigNode *parse(const char *text, ConfigSyntax syntax, Arena *arena) {
     ConfigNode *root = NULL;
     Error error = {0};

@@ -36,7 +36,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(store, .init = begin, .fini = end, .timeout = 300);
+TestSuite(store, .init = begin, .fini = end);
 
 static TuneResult search(const PredictionCache *cache) {
     TuneResult result;

@@ -30,7 +30,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(tune_sessions, .init = begin, .fini = end, .timeout = 300);
+TestSuite(tune_sessions, .init = begin, .fini = end);
 
 static RunRecord run_of(uint64_t measurement_hash, const char *state) {
     static const double steps[] = {2, 1, 1};

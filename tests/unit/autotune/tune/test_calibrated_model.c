@@ -75,7 +75,7 @@ static void end(void) {
     arena_free(&arena);
 }
 
-TestSuite(calibrated_model, .init = begin, .fini = end, .timeout = 120);
+TestSuite(calibrated_model, .init = begin, .fini = end);
 
 static Status learn(void *state, const Tuning *tuning, TuneModel *model, BeliefShape *shapes, const char **learnt,
                     Error *why) {

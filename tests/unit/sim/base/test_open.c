@@ -22,7 +22,7 @@ static void end(void) {
     rmdir(folder);
 }
 
-TestSuite(open_to_read, .init = begin, .fini = end, .timeout = 30);
+TestSuite(open_to_read, .init = begin, .fini = end);
 
 static void reads(const char *text) {
     const char *why = NULL;

@@ -121,7 +121,7 @@ static void case_begin(Case *pipeline, const Row *row) {
     }
 }
 
-Test(pipeline_bubble, a_step_takes_as_long_as_its_schedule_says, .timeout = 120) {
+Test(pipeline_bubble, a_step_takes_as_long_as_its_schedule_says) {
     for (int i = 0; i < ROWS; i++) {
         const Row *row = &rows[i];
         Case pipeline = {0};

@@ -34,7 +34,7 @@ static StepPrograms lower(const Shape *shape, const char *name, Arena *arena) {
     return programs;
 }
 
-Test(pipeline_memory, no_two_uses_of_the_same_bytes_meet, .timeout = 120) {
+Test(pipeline_memory, no_two_uses_of_the_same_bytes_meet) {
     static const Shape shapes[] = {
         {PP_GPIPE, 2, 1, 3, 1, RECOMPUTE_NONE},       {PP_1F1B, 3, 1, 5, 1, RECOMPUTE_FULL},
         {PP_1F1B, 2, 1, 4, 2, RECOMPUTE_NONE},        {PP_1F1B, 2, 1, 1, 2, RECOMPUTE_FULL},

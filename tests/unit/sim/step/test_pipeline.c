@@ -89,7 +89,7 @@ static int check_messages(const StepPrograms *programs) {
     return messages;
 }
 
-Test(pipeline, what_a_stage_sends_its_peers_receive_in_that_order, .timeout = 120) {
+Test(pipeline, what_a_stage_sends_its_peers_receive_in_that_order) {
     static const PpSchedule names[] = {PP_GPIPE, PP_1F1B, PP_INTERLEAVED};
     for (int i = 0; i < 3; i++) {
         const bool several = names[i] == PP_INTERLEAVED;
