@@ -1,15 +1,9 @@
-// What a user might ask instead: where nothing fits, what one change would let something fit; where the global batch
-// keeps shapes out, which batch near it lets a faster one run. By estimate.
+// What a user might ask instead of what was answered: a batch near it that lets a faster shape run, fewer ranks, other
+// number formats. By estimate.
 
 #pragma once
 
 #include "autotune/result.h"
-
-enum { ALTERNATIVES_MOST = 6 };
-
-// Options and the shape that fits then, "--world 32 (dp_shard=32)", the least change of each kind; at most
-// ALTERNATIVES_MOST texts in the arena.
-Status alternatives_that_fit(const TuneRequest *request, Arena *arena, const char **ways, int *count, Error *error);
 
 // Of a world that fills its last node in part: the ranks to leave idle where the full nodes alone are faster; 0 = none.
 typedef struct IdleAlternative {

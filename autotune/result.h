@@ -128,6 +128,19 @@ typedef struct SearchCounts {
     double elapsed_s;
 } SearchCounts;
 
+// What a change that lets something fit leaves as it is: the training and the accelerators, the training, neither.
+typedef enum { CURE_PLAN, CURE_WORLD, CURE_TRAINING } CureKind;
+
+// A change of a request under which nothing fits (cures.h), and the best plan with it.
+typedef struct Cure {
+    CureKind kind;
+    const char *option;  // "--offload parameters,optimizer"
+    int world;
+    Mesh mesh;
+    double step_s, tokens_per_s, reserved_bytes;
+    double slower;  // tokens per second of an accelerator: 1 - theirs over those if memory had no limit
+} Cure;
+
 typedef struct TuneResult {
     const TuneRequest *request;
     Prediction *entries;  // best choice of each shape that fits, ranked
@@ -139,7 +152,9 @@ typedef struct TuneResult {
     const char *best_reason;  // why entries[0] is the best, one sentence; NULL = nothing fits
     const Prediction
         *fastest_if_it_fits;  // a plan faster than the best that leaves too little memory free; NULL = none
-    const char *if_allowed;   // what other number formats would come to on the best, one line; NULL = not asked
+    const Cure *cures;        // what would let something fit, the nearest first; none unless asked for
+    int cure_count;
+    const char *if_allowed;  // what other number formats would come to on the best, one line; NULL = not asked
     SearchCounts search;
 } TuneResult;
 

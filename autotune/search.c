@@ -174,3 +174,13 @@ Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *r
     workers_end(&search);
     return status;
 }
+
+Status search_best_alone(const TuneRequest *request, Arena *arena, SearchBest *best, Error *error) {
+    const CostModel cost = {.profile = &request->cluster, .target = request->target};
+    Mesh none = mesh_of_one();
+    none.size[AXIS_DP_REPLICATE] = request->world;
+    Analytic *analytic = analytic_new(&request->model, &cost, arena);
+    const Status status = search_best(request, analytic, &none, arena, best, error);
+    analytic_free(analytic);
+    return status;
+}

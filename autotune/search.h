@@ -22,3 +22,6 @@ typedef struct SearchBest {
 // best->best go with the arena.
 Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
                    SearchBest *best, Error *error);
+
+// The same with a closed form of its own, and no reference shape.
+Status search_best_alone(const TuneRequest *request, Arena *arena, SearchBest *best, Error *error);

@@ -81,6 +81,20 @@ static json_t *fastest_object(const TuneResult *result) {
     return fastest ? json_prediction_object(result->request, fastest, true, NULL) : json_null();
 }
 
+static json_t *cures_array(const TuneResult *result) {
+    static const char *const kinds[] = {[CURE_PLAN] = "plan", [CURE_WORLD] = "world", [CURE_TRAINING] = "training"};
+    json_t *cures = json_array();
+    for (int i = 0; i < result->cure_count; i++) {
+        const Cure *cure = &result->cures[i];
+        json_array_append_new(
+            cures, json_pack("{s:s, s:s, s:i, s:o, s:f, s:f, s:I, s:f}", "option", cure->option, "changes",
+                             kinds[cure->kind], "world", cure->world, "mesh", json_mesh(&cure->mesh), "step_time_s",
+                             cure->step_s, "tokens_per_s", cure->tokens_per_s, "reserved_bytes",
+                             (json_int_t)llround(cure->reserved_bytes), "slower_percent", 100 * cure->slower));
+    }
+    return cures;
+}
+
 static json_t *search_object(const SearchCounts *search) {
     return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f}", "shapes", search->shapes, "candidates", search->candidates,
                      "pruned", search->pruned, "estimated", search->estimated, "simulated", search->simulated, "cached",
@@ -100,11 +114,12 @@ Status json_plan(const TuneResult *result, FILE *out, Error *error) {
                                                   "plan", json_train_plan(result->request->target, &rejection->plan),
                                                   "rule", rejection->rule, "reason", rejection->reason));
     }
-    return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:o}", "schema", "ndtune.plan/1", "request",
+    return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:o, s:s?, s:o}", "schema", "ndtune.plan/1", "request",
                                 json_request(result->request), "entries", entries, "rejected", rejected, "baseline",
                                 baseline_object(result), "search", search_object(&result->search), "global_batch",
                                 (json_int_t)result->request->global_batch, "best_reason", result->best_reason,
-                                "fastest_if_it_fits", fastest_object(result)),
+                                "fastest_if_it_fits", fastest_object(result), "if_allowed", result->if_allowed,
+                                "cures", cures_array(result)),
                       out, error);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "autotune/evidence.h"
 #include "reports/colour.h"
 #include "reports/grid.h"
 #include "reports/reports.h"
@@ -89,11 +90,12 @@ static Status print_entries(const TuneResult *result, int rows, FILE *out, Error
 // How far the winner is ahead, against what the prediction can tell apart.
 static void print_verdict(const TuneResult *result, FILE *out) {
     const Prediction *best = &result->entries[0];
-    char mesh[WORDS_BYTES];
+    char mesh[WORDS_BYTES], evidence[EVIDENCE_BYTES];
     fprintf(out, "\n%sBest: %s%s", colour(out, COLOUR_GOOD), words_mesh_options(&best->plan.mesh, mesh),
             colour(out, COLOUR_END));
-    fprintf(out, ", %s (evidence: %s%s)\n", result->best_reason, result->request->target->evidence,
-            best->origin == ORIGIN_ESTIMATE ? ", estimated, not simulated" : "");
+    fprintf(out, ", %s%s\n", result->best_reason,
+            best->origin == ORIGIN_ESTIMATE ? " (estimated, not simulated)" : "");
+    fprintf(out, "  evidence: %s\n", evidence_text(result->request, evidence));
     char close[WORDS_BYTES];
     if (*words_close_shapes(result, close)) {
         fprintf(out, "  %s: measure them\n", close);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autotune/cures.h"
 #include "autotune/evidence.h"
 #include "reports/colour.h"
 #include "reports/reports.h"
@@ -246,10 +247,32 @@ static int lines_of(const TuneResult *result, int shown) {
     return lines;
 }
 
+static void print_cures(const TuneResult *result, CureKind from, CureKind to, const char *heading, FILE *out) {
+    bool first = true;
+    for (int i = 0; i < result->cure_count; i++) {
+        char text[CURE_BYTES];
+        if (result->cures[i].kind >= from && result->cures[i].kind <= to) {
+            fprintf(out, "%s", first ? heading : "");
+            wrap_line(out, 4, "  %s", cure_text(&result->cures[i], text));
+            first = false;
+        }
+    }
+}
+
+static void print_nothing(const TuneResult *result, FILE *out) {
+    print_title(result->request, out);
+    fprintf(out, "\nNo shape can run; --verbose gives the reason of each of the %d\n", result->rejected_count);
+    if (result->cure_count > 0) {
+        wrap_line(out, 0, "What lets one run, by estimate, the nearest first; slower: per accelerator, than if memory "
+                          "had no limit.");
+    }
+    print_cures(result, CURE_PLAN, CURE_WORLD, "The same training:\n", out);
+    print_cures(result, CURE_TRAINING, CURE_TRAINING, "Another training:\n", out);
+}
+
 void table_answer(const TuneResult *result, int rows, FILE *out) {
     if (result->entry_count == 0) {
-        print_title(result->request, out);
-        fprintf(out, "\nNo shape can run; --verbose gives the reason of each of the %d\n", result->rejected_count);
+        print_nothing(result, out);
         return;
     }
     const bool any = rows == ANSWER_ROWS_THAT_FIT;

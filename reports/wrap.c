@@ -14,6 +14,12 @@ static int columns_of(const char *text, size_t bytes) {
     return columns;
 }
 
+// A number and its percent sign are one word.
+static size_t word_bytes(const char *text) {
+    const size_t bytes = strcspn(text, " ");
+    return strncmp(text + bytes, " %", 2) == 0 ? bytes + 1 + strcspn(text + bytes + 1, " ") : bytes;
+}
+
 void wrap_line(FILE *out, int indent, const char *format, ...) {
     char text[2048];
     va_list arguments;
@@ -24,7 +30,7 @@ void wrap_line(FILE *out, int indent, const char *format, ...) {
     fprintf(out, "%*s", column, "");
     bool first = true;
     for (const char *word = text + column; *word;) {
-        const size_t bytes = strcspn(word, " ");
+        const size_t bytes = word_bytes(word);
         const int columns = columns_of(word, bytes);
         if (!first && column + 1 + columns > WRAP_COLUMNS) {
             fprintf(out, "\n%*s", indent, "");

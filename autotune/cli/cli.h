@@ -128,8 +128,10 @@ void cli_warn_if_busy(const char *consequence);
 // Why no shape of a result can run: always fails.
 Status cli_nothing_feasible(const TuneResult *result, Error *error);
 
-// The same sentence, with what one change would let fit as the hint.
-Status cli_say_what_fits(Cli *cli, const TuneResult *result, Error *error);
+// What would let something fit, where nothing does: the result's cures.
+Status cli_find_cures(Cli *cli, TuneResult *result, Error *error);
+// The sentence of cli_nothing_feasible, with the nearest cure as the hint.
+Status cli_say_what_fits(Cli *cli, TuneResult *result, Error *error);
 
 // Of a search whose global batch kept shapes out: the one near it that is faster, on standard output below the table.
 // Where the last node is filled in part and the full ones alone are faster.

@@ -31,7 +31,9 @@ static Status write_candidates(const void *result, FILE *out, Error *error) {
 static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error *error) {
     TuneResult result;
     TRY(cli_search_in(cli, store, request, &result, error));
-    if (cli_format(cli) == FORMAT_TABLE) {
+    if (result.entry_count == 0) {
+        TRY(cli_find_cures(cli, &result, error));
+    } else if (cli_format(cli) != FORMAT_CSV) {
         TRY(cli_find_formats(cli, &result, error));
     }
     TRY(print_result(cli, &result, error));

@@ -8,6 +8,7 @@
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
+#include "autotune/cures.h"
 #include "autotune/predict.h"
 #include "autotune/search.h"
 #include "reports/wrap.h"
@@ -69,18 +70,19 @@ Status cli_nothing_feasible(const TuneResult *result, Error *error) {
                      mesh_short_text(&strongest->plan.mesh, mesh), strongest->reason);
 }
 
-Status cli_say_what_fits(Cli *cli, const TuneResult *result, Error *error) {
+Status cli_find_cures(Cli *cli, TuneResult *result, Error *error) {
+    return cures_find(result->request, &cli->arena, &result->cures, &result->cure_count, error);
+}
+
+Status cli_say_what_fits(Cli *cli, TuneResult *result, Error *error) {
+    if (!result->cures) {
+        TRY(cli_find_cures(cli, result, error));
+    }
     const Status status = cli_nothing_feasible(result, error);
-    const char *ways[ALTERNATIVES_MOST], *hint = "";
-    int count = 0;
-    Error unused = {0};
-    if (alternatives_that_fit(result->request, &cli->arena, ways, &count, &unused) != STATUS_OK) {
-        return status;
-    }
-    for (int i = 0; i < count; i++) {
-        hint = arena_format(&cli->arena, "%s%s%s", hint, i > 0 ? ", or " : "", ways[i]);
-    }
-    return count > 0 ? error_hint(error, "by estimate something fits with %s", hint) : status;
+    char text[CURE_BYTES];
+    return result->cure_count > 0
+               ? error_hint(error, "by estimate something fits with %s", cure_text(&result->cures[0], text))
+               : status;
 }
 
 Status cli_find_formats(Cli *cli, TuneResult *result, Error *error) {

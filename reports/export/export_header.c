@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "autotune/evidence.h"
 #include "reports/words.h"
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
@@ -30,9 +31,9 @@ static void header_batch(const ExportJob *job, FILE *out) {
 
 static void header_figures(const ExportJob *job, FILE *out) {
     const Prediction *prediction = job->prediction;
-    char interval[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
-    fprintf(out, "Predicted (80 %% interval; evidence: %s): step %s, %s tokens/s, memory %s of %s per accelerator.\n",
-            job->request->target->evidence, words_interval(prediction, interval),
+    char evidence[EVIDENCE_BYTES], interval[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
+    fprintf(out, "Predicted (80 %% interval; %s): step %s, %s tokens/s, memory %s of %s per accelerator.\n",
+            evidence_text(job->request, evidence), words_interval(prediction, interval),
             text_count(rate, prediction->tokens_per_s), text_bytes(memory, prediction->memory.reserved_bytes),
             text_bytes(limit, job->request->memory_limit_bytes));
 }

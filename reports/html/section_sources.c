@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "autotune/evidence.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "sim/base/text.h"
@@ -64,7 +65,7 @@ static void fact(const char *name, const char *value, FILE *out) {
 void section_provenance(const HtmlReport *report, FILE *out) {
     const TuneRequest *request = report->result->request;
     Hash model = hash_begin(), cluster = hash_begin();
-    char hex[HASH_TEXT_BYTES], count[TEXT_UNIT_BYTES];
+    char hex[HASH_TEXT_BYTES], count[TEXT_UNIT_BYTES], evidence[EVIDENCE_BYTES];
     model_hash(&request->model, &model);
     cluster_hash(&request->cluster, &cluster);
     fputs("<dl class=\"facts\">\n", out);
@@ -77,8 +78,8 @@ void section_provenance(const HtmlReport *report, FILE *out) {
     fact("cluster",
          arena_format(report->arena, "%s, hash %s", request->cluster.name, hash_hex(hash_end(&cluster), hex)), out);
     fact("target",
-         arena_format(report->arena, "%s@%s, evidence: %s", request->target->name, request->target->version,
-                      request->target->evidence),
+         arena_format(report->arena, "%s@%s; %s", request->target->name, request->target->version,
+                      evidence_text(request, evidence)),
          out);
     fact("numbers made by", tune_engine_version(), out);
     fputs("</dl>\n", out);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "autotune/evidence.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/words.h"
@@ -32,9 +33,10 @@ static void write_badge(const HtmlReport *report, const Prediction *best, FILE *
     if (request->cluster.calibration) {
         fputs("<span class=\"badge good\">calibrated</span> ", out);
     }
-    fprintf(out, "<span class=\"badge\">%s</span> <span class=\"badge\">evidence: ",
+    char evidence[EVIDENCE_BYTES];
+    fprintf(out, "<span class=\"badge\">%s</span> <span class=\"badge\">",
             best->origin == ORIGIN_ESTIMATE ? "estimated" : "simulated");
-    markup_text(request->target->evidence, out);
+    markup_text(evidence_text(request, evidence), out);
     fputs("</span></p>\n", out);
 }
 

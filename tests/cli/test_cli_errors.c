@@ -111,7 +111,6 @@ static const Refusal refusals[] = {
     {{"--world", "16", "--model", "llama-3-70b"},
      2,
      "hint: by estimate something fits with --offload parameters,optimizer ("},
-    {{"--world", "16", "--model", "llama-3-70b"}, 2, " tokens/s), or --world 32 ("},
     {{NULL}, 1, "needs --world and --model"},
 };
 

@@ -2,7 +2,7 @@
 # Mesh: dp_shard=4,cp=2, 8 ranks on 1 node of box (8 each).
 # Batch: 32 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 4 x accumulation 8.
 #   The 2 ranks of one (dp_replicate, dp_shard) place (cp 2 x tp 1) work on the same sequences.
-# Predicted (80 % interval; evidence: unvalidated): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of trainer 5.23): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for trainer@5.23 on the model llama-3-8b: bf16, recompute full, attention flash, kernels eager.
 # Launch: torchrun --nnodes 1 --nproc-per-node 8 train.py  # which imports training_arguments.py
 # Made by: ndtune export --as 'it'

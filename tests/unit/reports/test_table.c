@@ -78,7 +78,7 @@ Test(table, shows_step_interval_speed_and_memory_against_the_limit) {
     SAYS(text, "1.00 s (800 ms .. 1.45 s)");
     SAYS(text, "40.0 %");
     SAYS(text, "400 B of 1000 B");
-    SAYS(text, "evidence: unvalidated");
+    SAYS(text, "  evidence: no measured run of accelerate");
     SAYS(text, "Best: --mesh dp_shard=4,tp=2, the fastest of the plans that fit");
     free(text);
 }
