@@ -139,9 +139,10 @@ static void settle_batch(Import *import) {
     const int sharing = (int)ranks_along(said, AXES_OWN & ~AXES_BATCH);
     if (sharing > 1) {
         import_find(import, FINDING_TRAP, NULL,
-                    "the %d ranks of cp x tp work on the same sequences: a step has %lld sequences, not the %lld of "
+                    "the %d ranks of %scp x tp work on the same sequences: a step has %lld sequences, not the %lld of "
                     "micro-batch x accumulation x world",
-                    sharing, (long long)batch, (long long)batch * sharing);
+                    sharing, ranks_along(said, AXES_STAGE) > 1 ? "pp x " : "", (long long)batch,
+                    (long long)batch * sharing);
     }
 }
 

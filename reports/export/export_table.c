@@ -133,7 +133,9 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_RECOMPUTE_EVERY] = true,
                                                   [PLAN_OFFLOAD] = true,
                                                   [PLAN_REDUCE_OVERLAP] = true,
-                                                  [PLAN_LOSS] = true};
+                                                  [PLAN_LOSS] = true,
+                                                  [PLAN_PP_SCHEDULE] = true,
+                                                  [PLAN_VIRTUAL_STAGES] = true};
 
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
@@ -173,6 +175,10 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
 
 static const char *refuse_layout(const ExportFormat *format, const ConfigJob *job) {
     const Mesh *mesh = &job->plan->mesh;
+    if (mesh_stages(mesh) > 1 && !format->stages) {
+        return arena_format(job->arena, "pp=%d has no place in a file of %s, which holds no pipeline: use pp=1",
+                            mesh_stages(mesh), format->name);
+    }
     if (!mesh_has_default_order(mesh)) {
         char order[MESH_TEXT_BYTES];
         return arena_format(job->arena, "a file of %s cannot lay the ranks out by %s: use --rank-order default",

@@ -64,8 +64,12 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
     const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP);
     fprintf(out,
             "PARALLELISM=(\n"
-            "    --tensor-model-parallel-size %d --context-parallel-size %d --pipeline-model-parallel-size 1\n",
-            tp, cp);
+            "    --tensor-model-parallel-size %d --context-parallel-size %d --pipeline-model-parallel-size %d\n",
+            tp, cp, mesh_stages(&plan->mesh));
+    if (plan_chunks(plan) > 1) {
+        fprintf(out, "    --num-layers-per-virtual-pipeline-stage %d\n",
+                job->model->layers / (mesh_stages(&plan->mesh) * plan_chunks(plan)));
+    }
     if (tp > 1) {
         fprintf(out, "    --sequence-parallel%s\n", plan->tp_overlap ? " --tp-comm-overlap" : "");
     }
@@ -131,6 +135,7 @@ const ExportFormat export_megatron_flags = {
     .reduce_dtype = true,
     .tp_overlap = true,
     .recompute_layers = true,
+    .stages = true,
     .offload = true,
     .refuse = megatron_refuse,
     .write = megatron_write,

@@ -71,13 +71,14 @@ static void nanotron_write(const ConfigJob *job, FILE *out) {
             "parallelism:\n"
             "  dp: %d\n"
             "  tp: %d\n"
-            "  pp: 1\n"
-            "  pp_engine: 1f1b\n"
+            "  pp: %d\n"
+            "  pp_engine: %s\n"
             "  expert_parallel_size: 1\n"
             "  tp_mode: REDUCE_SCATTER\n"
             "  tp_linear_async_communication: %s\n"
             "  recompute_layer: %s\n",
             export_axis(job, AXIS_DP_REPLICATE) * export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_TP),
+            mesh_stages(&plan->mesh), plan->pp_schedule == PP_GPIPE ? "afab" : "1f1b",  // all forward, all backward
             export_bool(export_axis(job, AXIS_TP) > 1), export_bool(plan->recompute == RECOMPUTE_FULL));
     fprintf(out,
             "tokens:\n"
@@ -110,6 +111,7 @@ const ExportFormat export_nanotron_yaml = {
     .recomputes = EXPORT_NONE | EXPORT_FULL,
     .attentions = EXPORT_FLASH,
     .fuseds = EXPORT_FUSED,
+    .stages = true,
     .refuse = nanotron_refuse,
     .write = nanotron_write,
     .launch = launch_torchrun,

@@ -11,3 +11,16 @@ extern const ImportFormat import_torchtitan;
 
 const char *torchtitan_refuse(const ConfigJob *job);
 void torchtitan_notes(const ConfigJob *job, FILE *out);
+
+// ---- pipelines (torchtitan_stages.c)
+
+extern const ImportWord torchtitan_schedules[];  // pipeline_parallel_schedule
+bool torchtitan_has_stages(const ConfigJob *job);
+const char *torchtitan_schedule_word(const TrainPlan *plan);
+const char *torchtitan_local_batch(const ConfigJob *job);   // a pipeline cuts it into its micro-batches
+const char *torchtitan_stage_layers(const ConfigJob *job);  // pipeline_parallel_layers_per_stage
+const char *torchtitan_reshard(const ConfigJob *job);       // fsdp_reshard_after_forward
+const char *torchtitan_refuse_stages(const ConfigJob *job);
+
+// Schedule, chunks and micro-batches, after the degrees and the batch.
+Status torchtitan_read_stages(Import *import, Error *error);

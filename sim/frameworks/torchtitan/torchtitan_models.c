@@ -72,7 +72,7 @@ const char *torchtitan_refuse(const ConfigJob *job) {
     if (job->plan->tp_overlap && job->plan->fused != FUSED_COMPILED) {
         return "torchtitan's asynchronous tensor parallelism needs torch.compile: use --fused compiled";
     }
-    return NULL;
+    return torchtitan_refuse_stages(job);
 }
 
 // As RoPEScalingArgs of v0.2.2's models/llama3/model/args.py has it; linear scaling has no place there.

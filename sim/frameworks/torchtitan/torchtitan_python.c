@@ -8,11 +8,15 @@
 #include "sim/frameworks/torchtitan/torchtitan_files.h"
 #include "sim/frameworks/torchtitan/torchtitan_models.h"
 
+static bool is_head(const ConfigJob *job) {
+    return strcmp(job->target->version, "head") == 0;
+}
+
 static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const long long batch = plan_global_batch(plan);
     fputs("    config.training = replace(\n        config.training,\n", out);
-    if (strcmp(job->target->version, "head") == 0) {
+    if (is_head(job)) {
         fprintf(out,
                 "        num_tokens_per_microbatch_per_dp_rank=%d * %d,\n"
                 "        num_tokens_per_train_step=%lld * %d,\n"
@@ -20,10 +24,10 @@ static void write_training(const ConfigJob *job, FILE *out) {
                 plan->micro_batch, plan->seq, batch, plan->seq, plan->seq);
     } else {
         fprintf(out,
-                "        local_batch_size=%d,\n"
+                "        local_batch_size=%s,\n"
                 "        global_batch_size=%lld,\n"
                 "        seq_len=%d,\n",
-                plan->micro_batch, batch, plan->seq);
+                torchtitan_local_batch(job), batch, plan->seq);
     }
     fprintf(out,
             "        dtype=\"%s\",\n"
@@ -33,17 +37,34 @@ static void write_training(const ConfigJob *job, FILE *out) {
             plan->bf16_master ? "bfloat16" : "float32", plan->precision == DTYPE_FP32 ? "float32" : "bfloat16");
 }
 
+// @head's batch is of one micro-batch already, 0.3's is cut into them.
+static void write_stages(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    fprintf(out,
+            "        pipeline_parallel_degree=%d,\n"
+            "        pipeline_parallel_schedule=\"%s\",\n"
+            "        %s=%d,\n"
+            "        pipeline_parallel_first_stage_less_layers=0,\n"
+            "        pipeline_parallel_last_stage_less_layers=0,\n"
+            "        pipeline_parallel_layers_per_stage=%s,\n",
+            mesh_stages(&plan->mesh), torchtitan_schedule_word(plan),
+            is_head(job) ? "num_pp_microbatches" : "pipeline_parallel_microbatch_size",
+            is_head(job) ? plan->grad_accum : plan->micro_batch, torchtitan_stage_layers(job));
+}
+
 static void write_parallelism(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "    config.parallelism = ParallelismConfig(\n"
             "        data_parallel_replicate_degree=%d,\n"
             "        data_parallel_shard_degree=%d,\n"
             "        context_parallel_degree=%d,\n"
-            "        tensor_parallel_degree=%d,\n"
-            "        fsdp_reshard_after_forward=\"%s\",\n"
-            "    )\n",
+            "        tensor_parallel_degree=%d,\n",
             export_axis(job, AXIS_DP_REPLICATE), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_CP),
-            export_axis(job, AXIS_TP), reshard_names[job->plan->reshard]);
+            export_axis(job, AXIS_TP));
+    if (torchtitan_has_stages(job)) {
+        write_stages(job, out);
+    }
+    fprintf(out, "        fsdp_reshard_after_forward=\"%s\",\n    )\n", torchtitan_reshard(job));
 }
 
 static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
@@ -97,6 +118,7 @@ const ExportFormat export_torchtitan_python = {
     .bf16_master = true,
     .tp_overlap = true,
     .other_loss = true,
+    .stages = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,
     .write = torchtitan_python_write,

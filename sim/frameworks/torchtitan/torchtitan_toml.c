@@ -31,12 +31,7 @@ static const char *const of_no_matter[] = {"job",
                                            "training.gc_debug",
                                            "training.dataloader",
                                            "parallelism.module_fqns_per_model_part",
-                                           "parallelism.pipeline_parallel_first_stage_less_layers",
-                                           "parallelism.pipeline_parallel_last_stage_less_layers",
-                                           "parallelism.pipeline_parallel_layers_per_stage",
-                                           "parallelism.pipeline_parallel_schedule",
                                            "parallelism.pipeline_parallel_schedule_csv",
-                                           "parallelism.pipeline_parallel_microbatch_size",
                                            "parallelism.pipeline_parallel_expert_parallel_overlap",
                                            "parallelism.expert_tensor_parallel_degree",
                                            "parallelism.expert_parallel_comm_backend",
@@ -96,6 +91,10 @@ static const char *selected(const ConfigJob *job) {
     return plan_keeps_layers(job->plan) ? arena_format(job->arena, "%d", job->plan->recompute_every) : "op";
 }
 
+static const char *micro_batch(const ConfigJob *job) {
+    return arena_format(job->arena, "%d", job->plan->micro_batch);
+}
+
 static const char *gathers_fp8(const ConfigJob *job) {
     return export_bool(job->plan->fp8_recipe == FP8_TENSORWISE);
 }
@@ -130,6 +129,11 @@ enum {
     CONTEXT,
     TENSOR,
     PIPELINE,
+    PP_SCHEDULE,
+    PP_MICRO_BATCH,
+    PP_FIRST,
+    PP_LAST,
+    PP_LAYERS,
     RESHARD,
     ROTATE,
     ASYNC,
@@ -145,7 +149,7 @@ static const ConfigKey keys[KEYS + 1] = {
     [MODEL_NAME] = {"model.name", .text = model_folder, .quoted = true},
     [MODEL_FLAVOR] = {"model.flavor", .text = model_flavor, .quoted = true},
     [CONVERTERS] = {"model.converters", .literal = "[\"quantize.linear.float8\"]", .when = in_fp8},
-    [LOCAL_BATCH] = {"training.local_batch_size", KEY_MICRO_BATCH},
+    [LOCAL_BATCH] = {"training.local_batch_size", KEY_MICRO_BATCH, .text = torchtitan_local_batch},
     [GLOBAL_BATCH] = {"training.global_batch_size", KEY_BATCH, .least = -1},  // -1: no accumulation
     [SEQ_LEN] = {"training.seq_len", KEY_SEQ},
     [MASTER] = {"training.dtype", KEY_CHOICE, PLAN_MASTER_WEIGHTS, masters, .quoted = true},
@@ -157,8 +161,19 @@ static const ConfigKey keys[KEYS + 1] = {
     [SHARD] = {"parallelism.data_parallel_shard_degree", KEY_AXIS, AXIS_DP_SHARD, .least = -1},
     [CONTEXT] = {"parallelism.context_parallel_degree", KEY_AXIS, AXIS_CP},
     [TENSOR] = {"parallelism.tensor_parallel_degree", KEY_AXIS, AXIS_TP},
-    [PIPELINE] = {"parallelism.pipeline_parallel_degree", .literal = "1"},
-    [RESHARD] = {"parallelism.fsdp_reshard_after_forward", KEY_CHOICE, PLAN_RESHARD, reshards, .quoted = true},
+    [PIPELINE] = {"parallelism.pipeline_parallel_degree", KEY_AXIS, AXIS_PP},
+    [PP_SCHEDULE] = {"parallelism.pipeline_parallel_schedule", KEY_CHOICE, PLAN_PP_SCHEDULE, torchtitan_schedules,
+                     .quoted = true, .when = torchtitan_has_stages},
+    [PP_MICRO_BATCH] = {"parallelism.pipeline_parallel_microbatch_size", .text = micro_batch,
+                        .when = torchtitan_has_stages},
+    // The plan's stages are even: embedding and head count as no layers.
+    [PP_FIRST] = {"parallelism.pipeline_parallel_first_stage_less_layers", .literal = "0",
+                  .when = torchtitan_has_stages},
+    [PP_LAST] = {"parallelism.pipeline_parallel_last_stage_less_layers", .literal = "0", .when = torchtitan_has_stages},
+    [PP_LAYERS] = {"parallelism.pipeline_parallel_layers_per_stage", .text = torchtitan_stage_layers,
+                   .when = torchtitan_has_stages},
+    [RESHARD] = {"parallelism.fsdp_reshard_after_forward", KEY_CHOICE, PLAN_RESHARD, reshards,
+                 .text = torchtitan_reshard, .quoted = true},
     [ROTATE] = {"parallelism.context_parallel_rotate_method", .literal = "allgather", .quoted = true},
     [ASYNC] = {"parallelism.enable_async_tensor_parallel", KEY_SWITCH, PLAN_TP_OVERLAP, .on = true, .off = false},
     [MODE] = {"activation_checkpoint.mode", KEY_CHOICE, PLAN_RECOMPUTE, modes, .text = mode_of, .quoted = true},
@@ -218,16 +233,13 @@ static void read_float8(Import *import) {
     }
 }
 
-// What cuts the model in ways that ndtune has no axis for.
-static Status read_other_axes(Import *import, Error *error) {
-    const char *const others[] = {keys[PIPELINE].path, "parallelism.expert_parallel_degree"};
-    for (int i = 0; i < 2; i++) {
-        int degree = 1;
-        TRY(import_int(import, others[i], 1, MESH_MAX_WORLD, &degree, error));
-        if (degree > 1) {
-            import_refuse(import, others[i], "%s parallelism is no axis that ndtune has",
-                          i == 0 ? "pipeline" : "expert");
-        }
+// What cuts the model in a way that ndtune has no axis for.
+static Status read_experts(Import *import, Error *error) {
+    static const char *const path = "parallelism.expert_parallel_degree";
+    int degree = 1;
+    TRY(import_int(import, path, 1, MESH_MAX_WORLD, &degree, error));
+    if (degree > 1) {
+        import_refuse(import, path, "expert parallelism is no axis that ndtune has");
     }
     return STATUS_OK;
 }
@@ -261,7 +273,8 @@ static Status read_parallelism(Import *import, Error *error) {
                              import_at(import, key->path)->line, key->path);
         }
     }
-    return read_other_axes(import, error);
+    TRY(read_experts(import, error));
+    return torchtitan_read_stages(import, error);
 }
 
 static Status read_overlap(Import *import, Error *error) {
@@ -392,6 +405,7 @@ const ExportFormat export_torchtitan_toml = {
     .bf16_master = true,
     .tp_overlap = true,
     .recompute_every = true,
+    .stages = true,
     .offload = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,

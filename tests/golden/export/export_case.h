@@ -13,6 +13,11 @@ typedef struct Golden {
 
 #define PLAN(r, s, c, t, ...)                                                                                          \
     { .mesh = {.size = SIZES(r, s, c, t)}, .seq = 4096, .precision = DTYPE_BF16, .virtual_stages = 1, __VA_ARGS__ }
+#define STAGES(p, s, t, ...)                                                                                           \
+    {                                                                                                                  \
+        .mesh = {.size = {[0 ... AXIS_COUNT - 1] = 1, [AXIS_PP] = p, [AXIS_DP_SHARD] = s, [AXIS_TP] = t}},             \
+        .seq = 4096, .precision = DTYPE_BF16, .virtual_stages = 1, __VA_ARGS__                                         \
+    }
 #define EAGER_FULL .recompute = RECOMPUTE_FULL, .fused = FUSED_EAGER
 
 extern const Golden goldens[];

@@ -86,6 +86,9 @@ static const Choice of_axolotl[] = {
     {"adapter", AXOLOTL("adapter: lora\n"), NULL},
     {NULL, NULL, NULL}};
 
+#define STAGES2(more) "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_" more
+#define EIGHT_B "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
+
 static const Choice of_torchtitan[] = {
     {NULL, "[activation_checkpoint]\nmode = \"full\"\n", "[training]\nlocal_batch_size = 8\n"},
     {"activation_checkpoint.mode", "[activation_checkpoint]\nmode = \"memory_budget\"\n", NULL},
@@ -101,7 +104,16 @@ static const Choice of_torchtitan[] = {
     {"model.converters", "[model]\nconverters = [\"quantize.linear.mx\"]\n", NULL},
     {NULL, "[model]\nconverters = [\"quantize.linear.float8\"]\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n",
      "[model]\nconverters = [\"quantize.linear.float8\"]\n"},
-    {"parallelism.pipeline_parallel_degree", "[parallelism]\npipeline_parallel_degree = 2\n", NULL},
+    {NULL, "[parallelism]\npipeline_parallel_degree = 2\n", "[parallelism]\npipeline_parallel_degree = 1\n"},
+    {NULL, STAGES2("schedule = \"GPipe\"\n"), STAGES2("schedule = \"1F1B\"\n")},
+    {NULL, STAGES2("microbatch_size = 2\n"), STAGES2("microbatch_size = 1\n")},
+    {NULL, STAGES2("schedule = \"Interleaved1F1B\"\n") "pipeline_parallel_layers_per_stage = 4\n" EIGHT_B,
+     STAGES2("schedule = \"Interleaved1F1B\"\n") "pipeline_parallel_layers_per_stage = 8\n" EIGHT_B},
+    {"parallelism.pipeline_parallel_layers_per_stage",
+     STAGES2("schedule = \"Interleaved1F1B\"\n") "pipeline_parallel_layers_per_stage = 4\n", NULL},
+    {"parallelism.pipeline_parallel_schedule_csv", STAGES2("schedule_csv = \"actions.csv\"\n"), NULL},
+    {"parallelism.module_fqns_per_model_part",
+     STAGES2("microbatch_size = 1\n") "module_fqns_per_model_part = [[\"a\"]]\n", NULL},
     {NULL, NULL, NULL}};
 
 #define STAGE3(more) "{\"zero_optimization\": {\"stage\": 3" more "}}"

@@ -10,7 +10,7 @@
 #include "reports/export/export.h"
 #include "sim/frameworks/target_choices.h"
 
-enum { PLANS = 400 };
+enum { PLANS = 800 };
 
 static uint64_t next(uint64_t *state) {  // splitmix64 (Vigna)
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -38,9 +38,12 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target) {
                       .fp8_recipe = (Fp8Recipe)pick(seed, 2),
                       .attention = (AttentionKernel)pick(seed, ATTENTION_COUNT),
                       .fused = (Fused)pick(seed, FUSED_COUNT),
-                      .tp_overlap = pick(seed, 4) == 0};
+                      .tp_overlap = pick(seed, 4) == 0,
+                      .pp_schedule = (PpSchedule)pick(seed, PP_SCHEDULE_COUNT),
+                      .virtual_stages = 1 + pick(seed, 4)};
+    const bool titan = strcmp(target->name, "torchtitan") == 0;  // the one of these whose file has stages
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        plan.mesh.size[axis] = axis == AXIS_PP ? 1 : sizes[pick(seed, 5)];  // no file of these has stages
+        plan.mesh.size[axis] = axis == AXIS_PP && !titan ? 1 : sizes[pick(seed, 5)];
     }
     if (target->bf16_weights) {  // its file has no switch for them
         plan.bf16_master = plan.precision == DTYPE_BF16;

@@ -1,0 +1,132 @@
+// Pipelines in torchtitan's config (distributed/pipeline_parallel.py of v0.2.2). The local batch is cut into
+// micro-batches of pipeline_parallel_microbatch_size; accumulation beside them repeats whole schedules, which no plan
+// holds. Stages are even where embedding and head count as no layers (first and last_stage_less_layers 0). Not read: a
+// CSV of actions, modules by name.
+
+#include "sim/frameworks/torchtitan/torchtitan_files.h"
+#include "sim/frameworks/torchtitan/torchtitan_models.h"
+
+const ImportWord torchtitan_schedules[] = {{"1F1B", PP_1F1B},
+                                           {"GPipe", PP_GPIPE},
+                                           {"Interleaved1F1B", PP_INTERLEAVED},
+                                           {"InterleavedZeroBubble", PP_ZERO_BUBBLE},
+                                           {"ZBVZeroBubble", PP_ZBV},
+                                           {"DualPipeV", PP_DUALPIPEV},
+                                           {NULL, 0}};
+
+bool torchtitan_has_stages(const ConfigJob *job) {
+    return mesh_stages(&job->plan->mesh) > 1;
+}
+
+const char *torchtitan_schedule_word(const TrainPlan *plan) {
+    const ImportWord *row = torchtitan_schedules;
+    while (row->value != (int)plan->pp_schedule) {
+        row++;
+    }
+    return row->word;
+}
+
+const char *torchtitan_local_batch(const ConfigJob *job) {
+    const int micro_steps = torchtitan_has_stages(job) ? job->plan->grad_accum : 1;
+    return arena_format(job->arena, "%lld", (long long)job->plan->micro_batch * micro_steps);
+}
+
+const char *torchtitan_stage_layers(const ConfigJob *job) {
+    const int stages = mesh_stages(&job->plan->mesh) * plan_chunks(job->plan);
+    return arena_format(job->arena, "%d", (job->model->layers + stages - 1) / stages);
+}
+
+const char *torchtitan_refuse_stages(const ConfigJob *job) {
+    const int pp = mesh_stages(&job->plan->mesh), stages = pp * plan_chunks(job->plan), layers = job->model->layers;
+    const int each = (layers + stages - 1) / stages, made = (layers + each - 1) / each;
+    const bool looped = job->plan->pp_schedule != PP_1F1B && job->plan->pp_schedule != PP_GPIPE;
+    if (pp > 1 && looped && stages == pp) {
+        return arena_format(job->arena,
+                            "torchtitan runs %s with at least 2 stages on each rank: use --virtual-stages 2",
+                            torchtitan_schedule_word(job->plan));
+    }
+    if (pp > 1 && made != stages) {
+        return arena_format(job->arena,
+                            "torchtitan cuts %d layers by the layers of a stage, %d of which make %d stages and not "
+                            "%d: use --virtual-stages with a number that divides the layers",
+                            layers, each, made, stages);
+    }
+    return NULL;
+}
+
+// "default" keeps parameters gathered in a pipeline, as the prediction does, and frees them without one.
+const char *torchtitan_reshard(const ConfigJob *job) {
+    const bool own = torchtitan_has_stages(job) && job->plan->reshard == RESHARD_ALWAYS;
+    return own ? "default" : reshard_names[job->plan->reshard];
+}
+
+#define PIPELINE_KEY "parallelism.pipeline_parallel_"
+
+// One sequence each unless the file says another size; all of a rank's batch in one schedule.
+static Status read_micro_batches(Import *import, Error *error) {
+    ImportChoices *said = &import->said;
+    const int local = said->micro_batch;
+    int micro_batch = 1;
+    TRY(import_int(import, PIPELINE_KEY "microbatch_size", 1, 1 << 20, &micro_batch, error));
+    if (local % micro_batch != 0) {
+        import_find(import, FINDING_REFUSED, PIPELINE_KEY "microbatch_size",
+                    "torchtitan stops: a local batch of %d is no multiple of it", local);
+        return STATUS_OK;
+    }
+    said->micro_batch = micro_batch;
+    said->grad_accum = local / micro_batch;
+    return STATUS_OK;
+}
+
+// Chunks of each stage follow from the layers of one, which the model's number of layers decides: 2 where the file
+// leaves it to torchtitan, as its own default is.
+static Status read_chunks(Import *import, Error *error) {
+    int first = 1, last = 1, layers = 0;
+    TRY(import_int(import, PIPELINE_KEY "first_stage_less_layers", 0, 1024, &first, error));
+    TRY(import_int(import, PIPELINE_KEY "last_stage_less_layers", 0, 1024, &last, error));
+    TRY(import_int(import, PIPELINE_KEY "layers_per_stage", 1, 1024, &layers, error));
+    if (first > 0 || last > 0) {
+        import_find(import, FINDING_UNMODELLED, NULL,
+                    "embedding and head count as %d and %d layers when stages are cut: predicted with even stages",
+                    first, last);
+    }
+    const int schedule = import->said.choice[PLAN_PP_SCHEDULE];
+    if (schedule != PP_INTERLEAVED && schedule != PP_ZERO_BUBBLE) {
+        return STATUS_OK;
+    }
+    const char *folder = "llama3", *flavor = "";
+    TRY(import_word(import, "model.name", &folder, error));
+    TRY(import_word(import, "model.flavor", &flavor, error));
+    const TitanModel *model = torchtitan_model_named(folder, flavor);
+    int chunks = 2;
+    if (layers > 0 && model) {
+        chunks = (model->layers + first + last + layers - 1) / layers / import->said.size[AXIS_PP];
+    } else if (layers > 0) {
+        import_find(import, FINDING_UNMODELLED, PIPELINE_KEY "layers_per_stage",
+                    "chunks of a model that the file does not describe: predicted with 2 on each stage");
+    }
+    import->said.choice[PLAN_VIRTUAL_STAGES] = chunks;
+    return STATUS_OK;
+}
+
+Status torchtitan_read_stages(Import *import, Error *error) {
+    static const char *const of_stages[] = {PIPELINE_KEY "first_stage_less_layers",
+                                            PIPELINE_KEY "last_stage_less_layers", PIPELINE_KEY "layers_per_stage",
+                                            PIPELINE_KEY "microbatch_size", NULL};
+    ImportChoices *said = &import->said;
+    import_known(import, of_stages);
+    if (said->size[AXIS_PP] <= 1) {
+        said->choice[PLAN_PP_SCHEDULE] = IMPORT_UNSAID;
+        return STATUS_OK;
+    }
+    if (import_is_on(import, PIPELINE_KEY "schedule_csv")) {
+        import_refuse(import, PIPELINE_KEY "schedule_csv", "a CSV of actions is no schedule that ndtune reads yet");
+    }
+    if (import_has(import, "parallelism.module_fqns_per_model_part")) {
+        import_refuse(import, "parallelism.module_fqns_per_model_part", "stages named module by module are not read");
+    }
+    said->choice[PLAN_PP_SCHEDULE] =
+        said->choice[PLAN_PP_SCHEDULE] == IMPORT_UNSAID ? PP_1F1B : said->choice[PLAN_PP_SCHEDULE];
+    TRY(read_chunks(import, error));
+    return read_micro_batches(import, error);
+}
