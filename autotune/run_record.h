@@ -18,6 +18,12 @@ typedef struct StepParts {
     double compute_s, exposed_s[AXIS_COUNT], optimizer_s, overhead_s;
 } StepParts;
 
+// Who had the cores of this machine while something was measured on it. All 0: not known, or measured elsewhere.
+typedef struct CoreUse {
+    int cores, ranks;
+    double others;  // share of the cores' time that other programs took, or the host of a virtual machine
+} CoreUse;
+
 typedef struct RunRecord {
     const TuneRequest *request;
     const char *source;    // "executor", or "command": the user's own framework
@@ -34,6 +40,7 @@ typedef struct RunRecord {
     int64_t peak_bytes, planned_peak_bytes;
     const char *state;      // "ok" "diverged" "failed"
     const char *failure;    // why it failed; NULL otherwise
+    CoreUse core_use;
     Prediction prediction;  // of the plan that ran
     const StepProgram *program;
     Timeline timeline;  // measured, of one step

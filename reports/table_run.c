@@ -70,7 +70,7 @@ static void print_summary(const RunRecord *run, FILE *out) {
     fprintf(out, "\nstep time: measured %s (median after the first), predicted %s on profile %s\n",
             text_seconds(measured, run->measured_step_s), words_interval(&run->prediction, interval),
             run->request->cluster.name);
-    words_far_off(run->measured_step_s, run->prediction.step_s, run->request->cluster.name, out);
+    words_far_off(run->measured_step_s, run->prediction.step_s, run->request->cluster.name, &run->core_use, out);
     fprintf(out, "memory: %s touched of %s planned (%lld and %lld bytes per rank)\n",
             text_bytes(peak, (double)run->peak_bytes), text_bytes(planned, (double)run->planned_peak_bytes),
             (long long)run->peak_bytes, (long long)run->planned_peak_bytes);

@@ -151,7 +151,8 @@ static void print_agreement(const Validation *validation, FILE *out) {
     }
     fprintf(out, "step time: median error %.0f %%, median bias %+.0f %%, %d of %d within the predicted interval\n",
             100 * agreement->median_abs_error, 100 * agreement->median_bias, validation->in_interval, agreement->count);
-    words_far_off(1, 1 + agreement->median_bias, validation->request->cluster.name, out);
+    words_far_off(1, 1 + agreement->median_bias, validation->request->cluster.name,
+                  &validation->core_use, out);
     if (isfinite(agreement->constant_median_abs_error)) {
         fprintf(out, "one constant rate, fitted to these very runs, errs by %.0f %%\n",
                 100 * agreement->constant_median_abs_error);

@@ -10,6 +10,8 @@
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/target_choices.h"
 
+static const double MUCH_OF_THE_CORES = 0.15;  // with less a step of twice the time has another cause
+
 char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]) {
     char text[MESH_TEXT_BYTES];
     snprintf(out, WORDS_BYTES, "%s", mesh_short_text(mesh, text));
@@ -243,13 +245,22 @@ void words_assumptions(const TuneRequest *request, FILE *out) {
     }
 }
 
-void words_far_off(double measured_s, double predicted_s, const char *profile, FILE *out) {
-    if (predicted_s > 0 && measured_s > 2 * predicted_s) {
-        fprintf(
-            out,
-            "%.1f times the prediction: this is another machine than profile %s (ndtune probe --out here.json, then "
-            "--cluster here.json), or its cores were busy\n",
-            measured_s / predicted_s, profile);
+void words_far_off(double measured_s, double predicted_s, const char *profile, const CoreUse *use, FILE *out) {
+    if (predicted_s <= 0 || measured_s <= 2 * predicted_s) {
+        return;
+    }
+    fprintf(out, "%.1f times the prediction: ", measured_s / predicted_s);
+    if (use->others > MUCH_OF_THE_CORES) {
+        fprintf(out, "others used %.0f %% of this machine's %d cores meanwhile; measure again when they are idle\n",
+                100 * use->others, use->cores);
+    } else if (use->ranks > use->cores && use->cores > 0) {
+        fprintf(out,
+                "%d ranks share the %d cores of this machine (ndtune probe --world %d --out here.json, then --cluster "
+                "here.json)\n",
+                use->ranks, use->cores, use->ranks);
+    } else {
+        fprintf(out, "this machine is not the one of profile %s (ndtune probe --out here.json, then --cluster here.json)\n",
+                profile);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "autotune/result.h"
+#include "autotune/run_record.h"
 
 enum { WORDS_BYTES = 256 };
 
@@ -43,7 +44,7 @@ void words_memory(const Prediction *prediction, double limit_bytes, FILE *out);
 void words_assumptions(const TuneRequest *request, FILE *out);
 
 // Where a step took more than twice its prediction: what that is most often.
-void words_far_off(double measured_s, double predicted_s, const char *profile, FILE *out);
+void words_far_off(double measured_s, double predicted_s, const char *profile, const CoreUse *use, FILE *out);
 
 // "3.2 days", "5.0 hours", "40 s"
 char *words_duration(double seconds, char out[WORDS_BYTES]);

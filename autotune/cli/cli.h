@@ -125,6 +125,13 @@ Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *
 // A line on standard error when others use this machine while something is measured on it.
 void cli_warn_if_busy(const char *consequence);
 
+// Reads who uses the cores of this machine: once before something is measured, once after.
+typedef struct CoreClock {
+    double all_s, idle_s, own_s;  // of all cores; of this program and the children that it waited for
+} CoreClock;
+CoreClock core_clock_now(void);
+CoreUse core_clock_use(const CoreClock *begin, int ranks);
+
 // Why no shape of a result can run: always fails.
 Status cli_nothing_feasible(const TuneResult *result, Error *error);
 

@@ -255,8 +255,12 @@ Status measured_run_execute(MeasuredRun *run, Error *error) {
     const ExecOptions options = {.progress = &progress, .launch = measured_run_launch(run->cli)};
     launch_note(run, &options.launch);
     run->record.at_s = (double)time(NULL);
+    const CoreClock begin = core_clock_now();
     const Status status = exec_run(&run->run, &options, &run->cli->arena, &run->result, error);
     cli_progress_clear(run->cli);
+    if (!options.launch.hosts && !options.launch.hostfile && !cli_on_gpu(run->cli)) {
+        run->record.core_use = core_clock_use(&begin, mesh_world(&run->run.plan.mesh));
+    }
     if (status == STATUS_OK) {
         fill_record(run);
     } else {

@@ -45,6 +45,7 @@ typedef struct Validation {
     DriftLaw law;         // of the machine
     Agreement agreement;  // over the rows that were measured, by steady time per token; its indices are into rows
     int in_interval;      // measured rows within their predicted interval
+    CoreUse core_use;
     double noise;         // median over the rows; NAN where nothing was repeated
 } Validation;
 

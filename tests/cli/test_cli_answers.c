@@ -246,22 +246,39 @@ static ProgramRun readme_call(char *line) {
     return cli_words(words);
 }
 
+// A line of the README behind a call that shows what it prints; "..." is what was left out, of a line its end.
+static bool is_sample(char *line) {
+    char *end = strstr(line, " ...");
+    if (end && end > line + 4 && end[4] == '\0') {
+        *end = '\0';
+    }
+    return strncmp(line, "    ", 4) == 0 && strncmp(line, "    $ ", 6) != 0 && strcmp(line, "    ...") != 0;
+}
+
 // Runs of the executor have tests of their own.
-Test(cli_pages, what_the_readme_shows_can_be_called) {
+Test(cli_pages, what_the_readme_shows_is_what_is_printed) {
     char *readme = read_text(NDTUNE_SOURCE_DIR "/README.md"), *rest = NULL;
-    int calls = 0;
+    int calls = 0, samples = 0;
+    ProgramRun run = {0};
     for (char *line = strtok_r(readme, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char *program = strncmp(line, "    $ ", 6) == 0 ? strstr(line, "ndtune ") : NULL;
-        if (!program || strncmp(program, "ndtune run ", 11) == 0) {
-            continue;
+        if (run.out && is_sample(line)) {
+            samples++;
+            cr_expect_not_null(strstr(run.out, line + 4), "'%s' is not in\n%s", line + 4, run.out);
+        } else if (strncmp(line, "    ", 4) != 0 || program) {
+            program_run_free(&run);
+            run = (ProgramRun){0};
         }
-        ProgramRun run = readme_call(program + strlen("ndtune "));
-        const int expected = strncmp(program, "ndtune blame", 12) == 0 ? 2 : 0;  // somebody is blamed
-        cr_expect_eq(run.exit_code, expected, "%s: %s", line, run.err);
-        program_run_free(&run);
-        calls++;
+        if (program && strncmp(program, "ndtune run ", 11) != 0) {
+            const int expected = strncmp(program, "ndtune blame", 12) == 0 ? 2 : 0;  // somebody is blamed
+            run = readme_call(program + strlen("ndtune "));
+            cr_expect_eq(run.exit_code, expected, "%s: %s", line, run.err);
+            calls++;
+        }
     }
+    program_run_free(&run);
     cr_assert_geq(calls, 4);
+    cr_assert_geq(samples, 18, "%d", samples);
     free(readme);
 }
 

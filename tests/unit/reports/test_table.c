@@ -140,3 +140,39 @@ Test(grid, a_narrow_terminal_leaves_out_what_may_be_missed_and_names_it) {
     free(wide);
     free(narrow);
 }
+
+// ---- a step of more than twice its prediction
+
+static char *far_off(double measured_s, CoreUse use) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    cr_assert_not_null(out);
+    words_far_off(measured_s, 1, "local-cpu", &use, out);
+    fclose(out);
+    return text;
+}
+
+Test(far_off, others_on_the_cores_are_named_first) {
+    char *text = far_off(5, (CoreUse){.cores = 2, .ranks = 4, .others = 0.5});
+    SAYS(text, "5.0 times the prediction: others used 50 % of this machine's 2 cores");
+    free(text);
+}
+
+Test(far_off, then_more_ranks_than_cores) {
+    char *text = far_off(5, (CoreUse){.cores = 2, .ranks = 4, .others = 0.1});
+    SAYS(text, "4 ranks share the 2 cores of this machine (ndtune probe --world 4 ");
+    free(text);
+}
+
+Test(far_off, then_another_machine_than_the_profile) {
+    char *text = far_off(5, (CoreUse){.cores = 2, .ranks = 2});
+    SAYS(text, "this machine is not the one of profile local-cpu (ndtune probe --out here.json");
+    free(text);
+}
+
+Test(far_off, within_twice_nothing_is_said) {
+    char *text = far_off(2, (CoreUse){.cores = 2, .ranks = 4, .others = 0.5});
+    cr_expect_str_empty(text);
+    free(text);
+}
