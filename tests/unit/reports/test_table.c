@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/words.h"
 #include "reports/grid.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/reports/fixture.h"
