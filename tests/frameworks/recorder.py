@@ -68,6 +68,7 @@ ORIGINS = [
     ("average_gradient", "whole parameter"),
     ("average_loss", "user loss"),
     ("_dist_reduce", "token count"),
+    ("dist_sum_tensor", "token count"),           # of torchtitan 0.3
     ("average_tensor", "zero reduce"),            # of DeepSpeed, as the next ones
     ("__avg_scatter_contiguous_grads", "zero reduce"),
     ("__avg_scatter_grads", "zero reduce"),
@@ -243,7 +244,7 @@ def on_cpu_like_on_gpu():
             op = kwargs.get("op")
             if op is None or op == dist.ReduceOp.SUM or op == dist.ReduceOp.MAX:
                 return function(*args, **kwargs)
-            output = args[0] if args else kwargs["tensor"]
+            output = args[0] if args else kwargs["tensor" if "tensor" in kwargs else "output"]
             kwargs["op"] = dist.ReduceOp.SUM
             work = function(*args, **kwargs)
             if work is not None:
@@ -255,6 +256,8 @@ def on_cpu_like_on_gpu():
 
     dist.all_reduce = summing(dist.all_reduce)
     dist.reduce_scatter_tensor = summing(dist.reduce_scatter_tensor)
+    if hasattr(dist, "reduce_scatter_single"):    # its name since PyTorch 2.14
+        dist.reduce_scatter_single = summing(dist.reduce_scatter_single)
     library = torch.library.Library("aten", "IMPL")
     library.impl("_scaled_dot_product_flash_attention", flash_forward, "CPU")
     library.impl("_scaled_dot_product_flash_attention_backward", flash_backward, "CPU")
@@ -333,10 +336,10 @@ def watch(recorder, model):
         return forward_hook
 
     for name, module in model.named_modules():
-        if name.endswith(("embed_tokens", "tok_embeddings")) or \
-                type(module).__name__.removeprefix("FSDP") in ("LlamaDecoderLayer", "TransformerBlock"):
+        is_layer = type(module).__name__.endswith(("LlamaDecoderLayer", "TransformerBlock"))
+        if is_layer or name.endswith(("embed_tokens", "tok_embeddings")):
             module.register_forward_hook(mark(place_of(name)))
-        if type(module).__name__.removeprefix("FSDP") in ("LlamaDecoderLayer", "TransformerBlock"):
+        if is_layer:
             layer = int(place_of(name).split()[1])
             module.register_forward_pre_hook(functools.partial(lambda at, *_: recorder.enter_layer(at), layer))
 
@@ -397,7 +400,7 @@ def write_trace(script, case, everyone, path):
         micro_batch=MICRO_BATCH, grad_accum=case["grad_accum"], precision=case["precision"],
         load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"], no_sync=case["no_sync"],
         sync_each_batch=case["sync_each_batch"], recompute_by=case["recompute_by"],
-        **{key: case[key] for key in ("zero", "overlap_comm", "bucket") if key in case},
+        **{key: case[key] for key in ("zero", "overlap_comm", "bucket", "loss") if key in case},
         step=getattr(script, "STEP", "second of two"), losses=first["losses"], norms=first["norms"], gradient_dtypes=first["gradient_dtypes"],
         storage=first["storage"], most_unsharded_layers=first["most_unsharded"],
         kept_bytes_per_layer=first.get("kept_per_layer"), gradient_bytes=first.get("gradient_bytes"),
@@ -459,12 +462,14 @@ def run(script_name, description):
     arguments = parser.parse_args()
     os.makedirs(arguments.out, exist_ok=True)
     cases = [one for one in script.CASES if arguments.case is None or one["name"] in arguments.case]
-    for world in sorted({world_of(one["mesh"]) for one in cases}):
+    together = {}
+    for one in cases:    # a framework that keeps its first mesh for good has processes of its own for each case
+        together.setdefault(one["name"] if getattr(script, "ALONE", False) else world_of(one["mesh"]), []).append(one)
+    for chosen in together.values():
         scratch = tempfile.mkdtemp(prefix="ndtune-trace-")
         try:
-            chosen = [one for one in cases if world_of(one["mesh"]) == world]
             # Forked: what the script imports is imported once.
-            mp.start_processes(worker, args=(script_name, chosen, scratch, arguments.out), nprocs=world,
-                               start_method="fork")
+            mp.start_processes(worker, args=(script_name, chosen, scratch, arguments.out),
+                               nprocs=world_of(chosen[0]["mesh"]), start_method="fork")
         finally:
             shutil.rmtree(scratch)

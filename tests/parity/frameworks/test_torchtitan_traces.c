@@ -1,4 +1,4 @@
-// The lowering of target torchtitan@0.2 against recorded steps of torchtitan 0.2.2.
+// The lowering of targets torchtitan@0.2 and @0.3 against recorded steps of torchtitan 0.2.2 and 0.3.0.
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -115,4 +115,135 @@ Test(torchtitan_traces, replicas_alone_reduce_all_gradients_on_every_micro_step)
         cr_assert_eq(gradient_bytes(&ours, micro_batch), trace.parameter_bytes, "micro-step %d", micro_batch);
     }
     arena_free(&arena);
+}
+
+// ---- 0.3
+
+static bool is_chunked(const Trace *trace) {
+    return trace->request.loss == LOSS_CHUNKED;
+}
+
+static bool chunks_gathered_head(const Trace *trace) {
+    return is_chunked(trace) && trace_is_sharded(trace);
+}
+
+static bool is_head(const TraceEvent *event, const char *kind) {
+    return trace_is(event->place, "head") && trace_is(event->kind, kind) && !trace_is(event->axes, "tp");
+}
+
+// ChunkedLossWrapper hands back the unit of final norm and head behind the norm and behind the parts, so it is gathered
+// three times in a micro-step. Ours keeps it from the norm on: two gathers of the head less.
+static int head_is_gathered_for_norm_parts_and_norm_again(Trace *trace) {
+    EventList *list = &trace->list;
+    int changed = 0, micro_batch = -1, gathers = 0;
+    for (int i = 0; i < list->count; i++) {
+        const TraceEvent *event = &list->events[i];
+        if (!trace_is(event->origin, "fsdp gather") || !is_head(event, "all_gather")) {
+            continue;
+        }
+        gathers = event->micro_batch == micro_batch ? gathers + 1 : 1;
+        micro_batch = event->micro_batch;
+        if (gathers > 1) {
+            trace_remove(list, i--);
+            changed++;
+        }
+    }
+    return changed;
+}
+
+// The head's gradient is reduced behind the last part, the norm's when backward has come to it; ours are one unit.
+static int head_is_reduced_before_the_norm(Trace *trace) {
+    EventList *list = &trace->list;
+    int changed = 0;
+    for (int kind = 0; kind < 2; kind++) {
+        const char *name = kind ? "all_reduce" : "reduce_scatter";
+        for (int i = 0; i < list->count; i++) {
+            const TraceEvent head = list->events[i];
+            int norm = i + 1;
+            while (norm < list->count && !is_head(&list->events[norm], name)) {
+                norm++;
+            }
+            if (is_head(&head, name) && trace_is(head.origin, "fsdp reduce") && norm < list->count &&
+                list->events[norm].micro_batch == head.micro_batch && list->events[norm].bytes < head.bytes) {
+                list->events[norm].bytes += head.bytes;
+                trace_remove(list, i--);
+                changed++;
+            }
+        }
+    }
+    return changed;
+}
+
+// As above, of each part of the loss.
+static int sums_of_every_part_are_reduced_apart(Trace *trace) {
+    EventList *list = &trace->list;
+    int changed = 0;
+    for (int i = 0; i + 2 < list->count; i++) {
+        const TraceEvent *event = &list->events[i];
+        if (is_tp_sum(event, "forward", "fp32") && is_tp_sum(event + 1, "forward", "fp32") &&
+            is_tp_sum(event + 2, "forward", "fp32")) {
+            list->events[i + 1].bytes *= 2;
+            trace_remove(list, i + 2);
+            i++;
+            changed++;
+        }
+    }
+    return changed;
+}
+
+// The two norms of a layer, in the reduction's dtype; ours are summed at once.
+static int norm_gradients_are_summed_apart(Trace *trace) {
+    EventList *list = &trace->list;
+    int changed = 0;
+    for (int i = 1; i < list->count; i++) {
+        const TraceEvent *event = &list->events[i];
+        if (is_tp_sum(event, "backward", "fp32") && is_tp_sum(event - 1, "backward", "fp32")) {
+            list->events[i - 1].bytes += event->bytes;
+            trace_remove(list, i--);
+            changed++;
+        }
+    }
+    return changed;
+}
+
+// Two matrices less in a layer than the other traces have: q, k and v are one.
+static int norms_of_fused_layers_are_reduced_apart(Trace *trace) {
+    for (int i = 0; i < trace->list.count; i++) {
+        TraceEvent *event = &trace->list.events[i];
+        if (trace_is(event->origin, "clip")) {
+            cr_assert_eq(event->bytes, (7 * trace->layers + 3) * 4, "%s", trace->name);
+            event->bytes = (9 * trace->layers + 3) * 4;
+        }
+    }
+    return norms_are_reduced_apart(trace);
+}
+
+Test(torchtitan_traces, a_step_of_the_release_issues_the_same_collectives_in_the_same_order) {
+    static const KnownDifference known[] = {
+        {"head is gathered for norm, parts and norm again", head_is_gathered_for_norm_parts_and_norm_again,
+         chunks_gathered_head},
+        {"head is reduced before the norm", head_is_reduced_before_the_norm, is_chunked},
+        {"the embedding is gathered after layer 0", embedding_is_gathered_after_layer_0, prefetches_embedding},
+        {"norms are reduced apart", norms_of_fused_layers_are_reduced_apart, is_compared},
+        {"loss sums are reduced apart", sums_of_every_part_are_reduced_apart, has_tp},
+        {"norm gradients are summed apart", norm_gradients_are_summed_apart, has_tp},
+        {"tokens are counted", tokens_are_counted, has_data_ranks},
+        {"the loss is summed when it is logged", loss_is_summed_elsewhere, has_data_ranks},
+    };
+    traces_compare(&(Comparison){"torchtitan-0.3", is_compared, known, sizeof known / sizeof known[0], 13});
+}
+
+Test(torchtitan_traces, a_layer_of_the_release_that_is_recomputed_keeps_its_input) {
+    static const char *const names[] = {"shard4_recompute", "shard2_tp2_recompute"};
+    static Trace trace;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        Arena arena = {0};
+        trace_read("torchtitan-0.3", names[i], &trace);
+        const StepProgram program = lowered(&arena, trace.request);
+        cr_expect_eq(program_holds(&program).kept_bytes_per_layer, trace.kept_bytes_per_layer, "%s: %lld and %lld",
+                     names[i], (long long)program_holds(&program).kept_bytes_per_layer,
+                     (long long)trace.kept_bytes_per_layer);
+        cr_expect_eq(program_holds(&program).moment_bytes, trace.moment_bytes, "%s", names[i]);
+        arena_free(&arena);
+    }
 }

@@ -131,6 +131,11 @@ static ReduceOverlap overlap_of(const json_t *root) {
                                         : REDUCE_OVERLAP_OFF;
 }
 
+static LossForm loss_of(const json_t *root) {
+    const char *name = json_string_value(json_object_get(root, "loss"));
+    return !name ? LOSS_TARGET : strcmp(name, "chunked") == 0 ? LOSS_CHUNKED : LOSS_WHOLE;
+}
+
 static void read_plan(const json_t *root, Trace *trace, const char *framework) {
     Error error = {0};
     const json_t *mesh = json_object_get(root, "mesh");
@@ -160,6 +165,7 @@ static void read_plan(const json_t *root, Trace *trace, const char *framework) {
         .cp_rotate = strcmp(text_of(root, "rotate"), "alltoall") == 0 ? CP_ROTATE_RING : CP_ROTATE_ALLGATHER,
         .bf16 = strcmp(text_of(root, "precision"), "bf16") == 0,
         .tied = flag_of(model, "tie_word_embeddings"),
+        .loss = loss_of(root),
         .grad_sync = json_is_true(json_object_get(root, "sync_each_batch")) ? GRAD_SYNC_EACH : GRAD_SYNC_TARGET,
     };
 }
