@@ -91,6 +91,7 @@ static const TargetField fields[] = {
     NEWER(tp_splits_embedding),
     NEWER(tp_shards_itself),
     NEWER(own_loss),
+    NEWER(loss_remakes_logits),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),

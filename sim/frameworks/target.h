@@ -132,6 +132,7 @@ typedef struct Target {
     int losses;                  // forms that can be had by a switch, beside its own: LOSS_BIT(value)
     LossForm own_loss;           // TARGET: whole
     const char *loss_note;       // what its own is, and why there is no other; NULL
+    bool loss_remakes_logits;    // backward runs the head a second time, and collects its input's gradient in fp32
     int loss_chunks;             // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
     bool always_reshards;        // stage 3: its configuration cannot keep gathered parameters until backward
     int vocab_multiple;          // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is

@@ -73,7 +73,7 @@ static int32_t logits_of_part(Lowering *lowering) {
 // PyTorch's losses that come in parts collect the gradient of their input in fp32.
 static int32_t collected_gradient(Lowering *lowering, int32_t dh) {
     const bool chunked = target_loss(lowering->target, lowering->plan) == LOSS_CHUNKED;
-    return chunked && !lowering->target->own_kernels
+    return (chunked || lowering->target->loss_remakes_logits) && !lowering->target->own_kernels
                ? lowering_tensor(lowering, "dhead_in_fp32", ROLE_ACTIVATION, DTYPE_FP32,
                                  lowering->dims.tokens * lowering->dims.hidden)
                : dh;
@@ -100,6 +100,11 @@ static void lower_head(Lowering *lowering, const Linear *head, int chunk, int32_
     add_forward_rows(lowering, section, head, &forward);
     if (gathers) {
         head_gather(lowering, logits);
+    }
+    if (lowering->target->loss_remakes_logits) {  // in backward there; here before the loss has turned them to gradients
+        Linear again = *head;
+        again.name = "head again";
+        add_forward_rows(lowering, section, &again, &forward);
     }
     Op *loss = op_mark(lowering, section, MARK_LOSS, "loss");
     loss->task.rows = count;

@@ -24,7 +24,8 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const Dtype of_sharding = target_shards_itself(target, plan) ? DTYPE_FP32 : target->reduce_dtype_bf16;
     const bool reduces_half = (of_sharding != DTYPE_FP32 && !whole_fp32) || whole_half;
     const bool whole_vocab = target->tp_flavour == TP_HF;
-    const bool embed_split = !whole_vocab || (target->tp_splits_embedding && tp > 1);
+    const bool splits_table = target->tp_splits_embedding || (target->tp_splits_head && model->tied_embeddings);
+    const bool embed_split = !whole_vocab || (splits_table && tp > 1);
     const Dtype reduces[REDUCE_DTYPE_COUNT] = {
         [REDUCE_DTYPE_TARGET] = half && reduces_half ? dtype : DTYPE_FP32,
         [REDUCE_DTYPE_FP32] = DTYPE_FP32,

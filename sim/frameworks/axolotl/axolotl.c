@@ -24,8 +24,14 @@ static const TargetVersion axolotl_0_18 = {
         SET(runtime.relative_uncertainty, 0.12)),  // estimated: accelerate's, and no run of its own to compare with
 };
 
+// It pins transformers 5.16.1, whose plan splits the head, and the embedding only where it is the head's
+// (modeling_llama.py: _tp_plan; configuration_utils.py: embedding_rowwise).
 static const TargetVersion axolotl_0_19 = {
-    .version = "0.19", .extends = &axolotl_0_18, .evidence = "unvalidated", .settings = SAME_SETTINGS};
+    .version = "0.19",
+    .extends = &axolotl_0_18,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(SET(tp_splits_head, true), SET(vocab_uneven, true)),  // DTensor: the last rank has fewer rows
+};
 
 const Framework framework_axolotl = {
     .name = "axolotl",

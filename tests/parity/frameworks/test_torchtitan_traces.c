@@ -230,7 +230,7 @@ Test(torchtitan_traces, a_step_of_the_release_issues_the_same_collectives_in_the
         {"tokens are counted", tokens_are_counted, has_data_ranks},
         {"the loss is summed when it is logged", loss_is_summed_elsewhere, has_data_ranks},
     };
-    traces_compare(&(Comparison){"torchtitan-0.3", is_compared, known, sizeof known / sizeof known[0], 13});
+    traces_compare(&(Comparison){"torchtitan-0.3", is_compared, known, sizeof known / sizeof known[0], 16});
 }
 
 Test(torchtitan_traces, a_layer_of_the_release_that_is_recomputed_keeps_its_input) {

@@ -75,3 +75,34 @@ Test(loss_form, torchtitan_collects_the_gradient_of_the_head_s_input_in_fp32) {
     cr_expect_eq(bytes_of(&chunked, "dhead_in_fp32"), 4.0 * 8192 * 4096);
     cr_expect_eq(bytes_of(&whole, "dhead_in_fp32"), 0);
 }
+
+// kernels/chunked_logprob.py of TRL 1.16: the product of its input and the head once more in backward.
+Test(loss_form, trl_keeps_no_logits_and_runs_the_head_twice) {
+    const StepProgram program = program_of("trl", LOSS_TARGET);
+    int heads, again;
+    cr_expect_eq(bytes_of(&program, "logits"), 2 * LOGITS / 32);
+    cr_expect_eq(bytes_of(&program, "logits_fp32"), 0);
+    cr_expect_eq(bytes_of(&program, "dhead_in_fp32"), 4.0 * 8192 * 4096);
+    cr_expect_eq(flops_of(&program, "head again", &again), flops_of(&program, "head", &heads));
+    cr_expect_eq(again, heads);
+}
+
+// transformers 5.16.1, which axolotl 0.19 pins: the head over tp, a tied embedding with it.
+Test(loss_form, axolotl_splits_the_head_and_the_embedding_only_where_it_is_the_head) {
+    static const struct {
+        const char *target;
+        bool tied;
+        double parts;
+    } cases[] = {{"axolotl@0.19", false, 2}, {"axolotl@0.18", false, 1}, {"axolotl@0.19", true, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const StepProgram program = lowered(
+            &arena,
+            (LoweredRequest){
+                .target = cases[i].target, .mesh = "dp_shard=2,tp=2", .seq = 64, .bf16 = true, .tied = cases[i].tied});
+        int heads;
+        cr_expect_eq(flops_of(&program, "head", &heads), 2.0 * 64 * 1024 * 256 / cases[i].parts, "case %zu", i);
+        int sums;
+        flops_of(&program, "embedding sum", &sums);
+        cr_expect_eq(sums > 0, cases[i].tied, "case %zu", i);
+    }
+}
