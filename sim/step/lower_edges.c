@@ -101,7 +101,7 @@ static void lower_head(Lowering *lowering, const Linear *head, int chunk, int32_
     if (gathers) {
         head_gather(lowering, logits);
     }
-    if (lowering->target->loss_remakes_logits) {  // in backward there; here before the loss has turned them to gradients
+    if (lowering->target->loss_remakes_logits) {  // there in backward; the loss makes gradients of these
         Linear again = *head;
         again.name = "head again";
         add_forward_rows(lowering, section, &again, &forward);

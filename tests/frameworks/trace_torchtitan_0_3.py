@@ -1,4 +1,4 @@
-"""Runs one optimizer step of a small Llama through torchtitan 0.3 and records every collective that the framework issues.
+"""Runs one optimizer step of a small Llama through torchtitan 0.3 and records every collective that it issues.
 
 As trace_torchtitan.py, of the releases whose configuration is Python: the model, its parallelisation (spmd_types, the
 default), the chunked loss and the step are torchtitan's. CUDA graphs, which replay what is recorded here, are off.
@@ -79,7 +79,8 @@ def attention_on_cpu():
     def flex(query, key, value, *, block_mask, scale=None, **_):
         scale = query.shape[-1] ** -0.5 if scale is None else scale
         if query.shape[2] == key.shape[2]:
-            out = torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, 0.0, True, False, scale=scale)[0]
+            kernel = torch.ops.aten._scaled_dot_product_flash_attention
+            out = kernel(query, key, value, 0.0, True, False, scale=scale)[0]
         else:
             seen = create_mask(block_mask.mask_mod, query.shape[0], 1, query.shape[2], key.shape[2], device="cpu")
             out = MaskedAttention.apply(query, key, value, ~seen, scale)

@@ -80,10 +80,11 @@ static const TargetVersion torchtitan_head = {
         SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0)),
 };
 
-// The release (wheel of 0.3.0), recorded in tests/frameworks/traces/torchtitan-0.3. Its chunked loss hands back the unit
-// of final norm and head behind the norm and behind the parts, so that each micro-step gathers it three times: the two
-// more are not priced. q, k and v are one GEMM there, gate and up are not. CUDA graphs are on by default
-// (training.disable_cuda_graphs): its host time is that of the rows before, too much.
+// The release (wheel of 0.3.0), recorded in tests/frameworks/traces/torchtitan-0.3. Not priced: its chunked loss hands
+// back the unit of final norm and head behind the norm and behind the parts, so that each micro-step gathers it three
+// times; with cp a layer keeps K and V as they were gathered, and backward gathers none. q, k and v are one GEMM there,
+// gate and up are not. CUDA graphs are on by default (training.disable_cuda_graphs): its host time is that of the rows
+// before, too much.
 static const TargetVersion torchtitan_0_3 = {
     .version = "0.3",
     .extends = &torchtitan_head,

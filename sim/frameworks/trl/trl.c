@@ -1,5 +1,5 @@
-// TRL's SFTTrainer: transformers' Trainer with a loss of its own (kernels/chunked_logprob.py): tiles of logits, made again
-// in backward. Its gradients of the hidden states and of the head are collected in fp32; the head's, 4 bytes an entry
+// TRL's SFTTrainer: transformers' Trainer with a loss of its own (kernels/chunked_logprob.py): tiles of logits, made
+// again in backward. Its gradients of the hidden states and of the head are collected in fp32; the head's, 4 bytes an entry
 // while the loss runs backward, is not counted. Recorded in tests/frameworks/traces/trl-1.16.
 
 #include "sim/frameworks/accelerate/accelerate.h"
@@ -10,10 +10,10 @@ static const TargetVersion trl_1_16 = {
     .version = "1.16",
     .extends = &trainer_5_23,
     .evidence = "unvalidated",
-    .settings = SETTINGS(SET(own_loss, LOSS_FUSED),
-                         SET(loss_remakes_logits, true),  // add_fused_lm_head (sft_trainer.py)
-                         SET(losses, 0),  // beside it Liger's is turned off (sft_trainer.py)
-                         SET_TEXT(loss_note, "its own keeps no logits and makes them again in backward")),
+    .settings =
+        SETTINGS(SET(own_loss, LOSS_FUSED), SET(loss_remakes_logits, true),  // add_fused_lm_head (sft_trainer.py)
+                 SET(losses, 0),  // beside it Liger's is turned off (sft_trainer.py)
+                 SET_TEXT(loss_note, "its own keeps no logits and makes them again in backward")),
 };
 
 // Its loss calls the head's weights, not the head (tests/frameworks/traces/trl-1.16, shard2_tp2).

@@ -206,6 +206,43 @@ static int norm_gradients_are_summed_apart(Trace *trace) {
     return changed;
 }
 
+static bool has_cp(const Trace *trace) {
+    return trace_size(trace, AXIS_CP) > 1;
+}
+
+// K and V are gathered one after the other, and their gradients are reduced so; ours are one message.
+static int keys_and_values_move_apart(Trace *trace) {
+    EventList *list = &trace->list;
+    int changed = 0;
+    for (int i = 1; i < list->count; i++) {
+        TraceEvent *event = &list->events[i - 1];
+        const TraceEvent *next = &list->events[i];
+        if (trace_is(event->axes, "cp") && trace_is(event->origin, "tensor parallel") &&
+            trace_is(next->origin, event->origin) && trace_is(next->kind, event->kind)) {
+            event->bytes += next->bytes;
+            trace_remove(list, i);
+            changed++;
+        }
+    }
+    return changed;
+}
+
+// FlexAttention keeps K and V as they were gathered; ours gathers them again for backward and keeps its own part.
+static int gathered_keys_are_kept(Trace *trace) {
+    EventList *list = &trace->list;
+    int changed = 0;
+    for (int i = 0; i < list->count; i++) {
+        TraceEvent event = list->events[i];
+        if (trace_is(event.axes, "cp") && trace_is(event.origin, "tensor parallel") &&
+            trace_is(event.kind, "reduce_scatter")) {
+            snprintf(event.kind, sizeof event.kind, "all_gather");
+            trace_insert(list, i++, &event);
+            changed++;
+        }
+    }
+    return changed;
+}
+
 // Two matrices less in a layer than the other traces have: q, k and v are one.
 static int norms_of_fused_layers_are_reduced_apart(Trace *trace) {
     for (int i = 0; i < trace->list.count; i++) {
@@ -227,8 +264,10 @@ Test(torchtitan_traces, a_step_of_the_release_issues_the_same_collectives_in_the
         {"norms are reduced apart", norms_of_fused_layers_are_reduced_apart, is_compared},
         {"loss sums are reduced apart", sums_of_every_part_are_reduced_apart, has_tp},
         {"norm gradients are summed apart", norm_gradients_are_summed_apart, has_tp},
+        {"keys and values move apart", keys_and_values_move_apart, has_cp},
+        {"gathered keys are kept", gathered_keys_are_kept, has_cp},
         {"tokens are counted", tokens_are_counted, has_data_ranks},
-        {"the loss is summed when it is logged", loss_is_summed_elsewhere, has_data_ranks},
+        {"the loss is summed when it is logged", loss_is_summed_elsewhere, always},
     };
     traces_compare(&(Comparison){"torchtitan-0.3", is_compared, known, sizeof known / sizeof known[0], 16});
 }
