@@ -29,7 +29,10 @@ ExplainTerm explain_time_term(const Explanation *explanation, int index) {
     static const char *const names[EXPLAIN_TIME_TERMS] = {
         AXIS_LIST(EXPOSED_NAME)[TERM_COMPUTE] = "compute", [TERM_OPTIMIZER] = "optimizer", [TERM_OVERHEAD] = "overhead",
         [TERM_STEP] = "together"};
-    return (ExplainTerm){names[index], time_of(explanation->best, index),
+    const bool waits =
+        explanation->best->bubble_s > 0 || (explanation->runner_up && explanation->runner_up->bubble_s > 0);
+    const char *name = waits && index == TERM_OVERHEAD ? "overhead and bubble" : names[index];
+    return (ExplainTerm){name, time_of(explanation->best, index),
                          explanation->runner_up ? time_of(explanation->runner_up, index) : 0};
 }
 

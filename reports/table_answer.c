@@ -12,7 +12,6 @@
 #include "reports/words.h"
 #include "reports/wrap.h"
 #include "sim/base/text.h"
-#include "sim/frameworks/framework.h"
 
 enum { COLUMNS = 7, CELL_BYTES = 128, SCREEN_LINES = 25, MOST_ROWS = 10, LEAST_ROWS = 2 };
 
@@ -158,7 +157,6 @@ static void print_best(const TuneResult *result, FILE *out) {
 
 // The product, without the axes that are 1, and what the framework calls its parts.
 static void print_batch(const Target *target, const TrainPlan *plan, FILE *out) {
-    const Framework *framework = framework_of(target->name);
     const int sharing = mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_BATCH);
     char product[WORDS_BYTES], shared[WORDS_BYTES] = "";
     int used = snprintf(product, sizeof product, "%lld = micro-batch %d", (long long)plan_global_batch(plan),
@@ -173,10 +171,9 @@ static void print_batch(const Target *target, const TrainPlan *plan, FILE *out) 
         snprintf(shared, sizeof shared, "; %d ranks share each sequence", sharing);
     }
     wrap_line(out, 2, "Batch: %s x %d accumulation%s", product, plan->grad_accum, shared);
-    if (framework && framework->micro_batch) {
-        wrap_line(out, 4, "  in %s: %s %d, %s %lld", target->name, framework->micro_batch, plan->micro_batch,
-                  framework->accumulation,
-                  (long long)(framework->accumulation_is_batch ? plan_global_batch(plan) : plan->grad_accum));
+    char batch[WORDS_BYTES];
+    if (words_batch_in(target, plan, batch)[0]) {
+        wrap_line(out, 4, "  %s", batch);
     }
 }
 
@@ -263,8 +260,9 @@ static void print_nothing(const TuneResult *result, FILE *out) {
     print_title(result->request, out);
     fprintf(out, "\nNo shape can run; --verbose gives the reason of each of the %d\n", result->rejected_count);
     if (result->cure_count > 0) {
-        wrap_line(out, 0, "What lets one run, by estimate, the nearest first; slower: per accelerator, than if memory "
-                          "had no limit.");
+        wrap_line(out, 0,
+                  "What lets one run, by estimate, the nearest first; slower: per accelerator, than if memory "
+                  "had no limit.");
     }
     print_cures(result, CURE_PLAN, CURE_WORLD, "The same training:\n", out);
     print_cures(result, CURE_TRAINING, CURE_TRAINING, "Another training:\n", out);

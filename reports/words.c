@@ -125,12 +125,29 @@ char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]) {
     return out;
 }
 
+char *words_batch_in(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]) {
+    const Framework *framework = framework_of(target->name);
+    out[0] = '\0';
+    if (!framework || !framework->micro_batch) {
+        return out;
+    }
+    const bool cut = mesh_stages(&plan->mesh) > 1 && framework->of_stages[0];
+    const long long last = framework->accumulation_is_batch ? plan_global_batch(plan) : plan->grad_accum;
+    int used = snprintf(out, WORDS_BYTES, "in %s: %s %d, ", target->name,
+                        cut ? framework->of_stages[0] : framework->micro_batch, plan->micro_batch);
+    if (cut) {
+        used += snprintf(out + used, (size_t)(WORDS_BYTES - used), "%s %lld, ", framework->of_stages[1],
+                         (long long)plan->micro_batch * plan->grad_accum);
+    }
+    snprintf(out + used, (size_t)(WORDS_BYTES - used), "%s %lld", framework->accumulation, last);
+    return out;
+}
+
 static void words_batch_keys(const Target *target, const TrainPlan *plan, FILE *out) {
     const Framework *framework = framework_of(target->name);
-    if (framework && framework->micro_batch) {
-        fprintf(out, "  in %s: %s %d, %s %lld\n", target->name, framework->micro_batch, plan->micro_batch,
-                framework->accumulation,
-                (long long)(framework->accumulation_is_batch ? plan_global_batch(plan) : plan->grad_accum));
+    char batch[WORDS_BYTES];
+    if (words_batch_in(target, plan, batch)[0]) {
+        fprintf(out, "  %s\n", batch);
     }
     if (plan->fused == FUSED_COMPILED && target->compiles && framework && framework->compile) {
         fprintf(out, "  the layers are compiled: %s\n", framework->compile);

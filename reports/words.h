@@ -31,6 +31,10 @@ void words_rivals(const TuneResult *result, FILE *out);
 // "11.2 s (8.96 to 16.2)"
 char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]);
 
+// "in its name: micro_batch_size 1, gradient_accumulation_steps 8": what the target calls the batch; empty where it has
+// no words of its own.
+char *words_batch_in(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]);
+
 // The batch arithmetic of a plan, in sentences, and what the target calls its parts.
 void words_batch(const Target *target, const TrainPlan *plan, FILE *out);
 

@@ -95,7 +95,9 @@ typedef struct Framework {
     const MeasuredChip *measured;  // NULL = no published run
     const char *sync_each;         // what makes it reduce gradients on every micro-step; NULL = nothing has to
     bool accumulation_is_batch;    // the latter is the global batch
-    bool has_pipelines;            // its users would think of pipeline stages once a model spans nodes
+    const char *of_stages[2];    // in a pipeline: the micro-batch, and the batch that is cut into them; NULL = as above
+    const char *without_stages;  // why it has no pipelines, in its own terms; NULL
+    bool has_pipelines;          // its users would think of pipeline stages once a model spans nodes
 } Framework;
 
 const Framework *const *framework_list(int *count);

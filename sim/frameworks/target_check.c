@@ -37,8 +37,10 @@ static const char *check_positive(const Check *check) {
 static const char *check_axes(const Check *check) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (!(check->target->axes & AXIS_BIT(axis)) && axis_size(check, axis) > 1) {
-            return arena_format(check->arena, "%s has no %s: use %s=1", check->target->name, axis_names[axis],
-                                axis_names[axis]);
+            const Framework *framework = framework_of(check->target->name);
+            const char *why = (AXES_STAGE & AXIS_BIT(axis)) && framework ? framework->without_stages : NULL;
+            return arena_format(check->arena, "%s has no %s: use %s=1%s%s", check->target->name, axis_names[axis],
+                                axis_names[axis], why ? "; " : "", why ? why : "");
         }
     }
     return NULL;
@@ -419,14 +421,31 @@ static const char *check_token_count(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {
-        check_positive,        check_axes,      check_replicate,    check_zero,
-        check_recompute,       check_reshard,   check_overlap,      check_fp8,
-        check_master,          check_attention, check_cuts,         check_sequence,
-        check_local_tokens,    check_rotation,  check_token_count,  check_structure,
-        check_framework,       check_order,     check_reduce_dtype, check_recompute_unit,
-        check_recompute_count, check_grad_sync, check_offload,      check_reduce_overlap,
-        check_loss};
+    static const char *(*const rules[])(const Check *) = {check_positive,
+                                                          check_axes,
+                                                          check_replicate,
+                                                          check_zero,
+                                                          check_recompute,
+                                                          check_reshard,
+                                                          check_overlap,
+                                                          check_fp8,
+                                                          check_master,
+                                                          check_attention,
+                                                          check_cuts,
+                                                          check_sequence,
+                                                          check_local_tokens,
+                                                          check_rotation,
+                                                          check_token_count,
+                                                          check_structure,
+                                                          check_framework,
+                                                          check_order,
+                                                          check_reduce_dtype,
+                                                          check_recompute_unit,
+                                                          check_recompute_count,
+                                                          check_grad_sync,
+                                                          check_offload,
+                                                          check_reduce_overlap,
+                                                          check_loss};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

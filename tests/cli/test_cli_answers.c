@@ -450,3 +450,11 @@ Test(cli_disks, a_csv_file_that_cannot_be_written_is_named) {
     program_run_free(&run);
     cr_assert_eq(access("/dev/full", F_OK), 0);
 }
+
+Test(cli_answers, a_batch_that_a_pipeline_cuts_is_told_by_its_micro_batch) {
+    ProgramRun run = CLI("predict", "--model", "llama-3-8b", "--target", "torchtitan", "--mesh", "pp=4,dp_shard=8",
+                         "--micro-batch", "2", "--grad-accum", "8");
+    cr_expect(strstr(run.out, "pipeline_parallel_microbatch_size 2, local_batch_size 16, global_batch_size 128"), "%s",
+              run.out);
+    program_run_free(&run);
+}

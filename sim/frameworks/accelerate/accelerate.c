@@ -123,5 +123,8 @@ const Framework framework_accelerate = {
     .accumulation = "gradient_accumulation_steps",
     .compile = "dynamo_config.dynamo_backend: INDUCTOR (Trainer: torch_compile=True)",
     .fuse_loss = "_apply_liger_kernel_to_instance(fused_linear_cross_entropy=True) (Trainer: use_liger_kernel=True)",
+    // utils/dataclasses.py and inference.py of 1.15
+    .without_stages = "its ParallelismConfig has dp_replicate, dp_shard, cp, sp and tp, pp_degree is its MegatronLM "
+                      "plugin's (--target megatron) and prepare_pippy only infers",
     .sync_each = "GradientAccumulationPlugin(sync_each_batch=True)",
 };

@@ -43,5 +43,6 @@ const Framework framework_axolotl = {
     .accumulation = "gradient_accumulation_steps",
     .compile = "torch_compile: true",
     .fuse_loss = "liger_fused_linear_cross_entropy: true, plugins: axolotl.integrations.liger.LigerPlugin",
+    .without_stages = "its config has dp_replicate_size, dp_shard_size, context_parallel_size and tensor_parallel_size",
     .sync_each = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch: true",
 };

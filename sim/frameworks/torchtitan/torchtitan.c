@@ -136,6 +136,7 @@ const Framework framework_torchtitan = {
     .log_name = "torchtitan",
     .micro_batch = "local_batch_size",
     .accumulation = "global_batch_size",
+    .of_stages = {"pipeline_parallel_microbatch_size", "local_batch_size"},
     .accumulation_is_batch = true,
     .has_pipelines = true,
 };
