@@ -1,5 +1,6 @@
-// One search by estimate per question. A batch near the one asked is one of the two multiples of the world around it, which every shape can
-// make with some micro-batch; where a rank or link is slow none is named, because the form takes all to be as fast.
+// One search by estimate per question. A batch near the one asked is one of the two multiples of the world around it,
+// which every shape can make with some micro-batch; where a rank or link is slow none is named, because the form takes
+// all to be as fast.
 
 #include "autotune/alternatives.h"
 

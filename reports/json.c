@@ -114,12 +114,12 @@ Status json_plan(const TuneResult *result, FILE *out, Error *error) {
                                                   "plan", json_train_plan(result->request->target, &rejection->plan),
                                                   "rule", rejection->rule, "reason", rejection->reason));
     }
-    return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:o, s:s?, s:o}", "schema", "ndtune.plan/1", "request",
-                                json_request(result->request), "entries", entries, "rejected", rejected, "baseline",
-                                baseline_object(result), "search", search_object(&result->search), "global_batch",
-                                (json_int_t)result->request->global_batch, "best_reason", result->best_reason,
-                                "fastest_if_it_fits", fastest_object(result), "if_allowed", result->if_allowed,
-                                "cures", cures_array(result)),
+    return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:o, s:s?, s:o}", "schema", "ndtune.plan/1",
+                                "request", json_request(result->request), "entries", entries, "rejected", rejected,
+                                "baseline", baseline_object(result), "search", search_object(&result->search),
+                                "global_batch", (json_int_t)result->request->global_batch, "best_reason",
+                                result->best_reason, "fastest_if_it_fits", fastest_object(result), "if_allowed",
+                                result->if_allowed, "cures", cures_array(result)),
                       out, error);
 }
 

@@ -276,7 +276,8 @@ void words_far_off(double measured_s, double predicted_s, const char *profile, c
                 "here.json)\n",
                 use->ranks, use->cores, use->ranks);
     } else {
-        fprintf(out, "this machine is not the one of profile %s (ndtune probe --out here.json, then --cluster here.json)\n",
+        fprintf(out,
+                "this machine is not the one of profile %s (ndtune probe --out here.json, then --cluster here.json)\n",
                 profile);
     }
 }

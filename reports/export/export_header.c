@@ -31,7 +31,8 @@ static void header_batch(const ExportJob *job, FILE *out) {
 
 static void header_figures(const ExportJob *job, FILE *out) {
     const Prediction *prediction = job->prediction;
-    char evidence[EVIDENCE_BYTES], interval[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
+    char evidence[EVIDENCE_BYTES], interval[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES],
+        limit[TEXT_UNIT_BYTES];
     fprintf(out, "Predicted (80 %% interval; %s): step %s, %s tokens/s, memory %s of %s per accelerator.\n",
             evidence_text(job->request, evidence), words_interval(prediction, interval),
             text_count(rate, prediction->tokens_per_s), text_bytes(memory, prediction->memory.reserved_bytes),

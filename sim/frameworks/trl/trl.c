@@ -1,6 +1,6 @@
 // TRL's SFTTrainer: transformers' Trainer with a loss of its own (kernels/chunked_logprob.py): tiles of logits, made
-// again in backward. Its gradients of the hidden states and of the head are collected in fp32; the head's, 4 bytes an entry
-// while the loss runs backward, is not counted. Recorded in tests/frameworks/traces/trl-1.16.
+// again in backward. Its gradients of the hidden states and of the head are collected in fp32; the head's, 4 bytes an
+// entry while the loss runs backward, is not counted. Recorded in tests/frameworks/traces/trl-1.16.
 
 #include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/framework.h"
