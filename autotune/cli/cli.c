@@ -219,6 +219,9 @@ static Status unknown_command(Cli *cli, const char *word, Error *error) {
     if (other) {
         return error_hint(error, "%s", other);
     }
+    if (word[0] >= '0' && word[0] <= '9') {
+        return error_hint(error, "--world %s", word);
+    }
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
     return nearest ? error_hint(error, "did you mean ndtune %s?", nearest)
                    : error_hint(error, "ndtune help says what each does");

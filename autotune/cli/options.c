@@ -298,6 +298,9 @@ static Status check_command(ParseContext *context, int argument, OptionId id, Er
     refuse(context, argument, error, "ndtune %s does not take --%s; it belongs to %s", command_names[context->command],
            row.name, takers);
     const bool one_shape = id == OPTION_WORLD || id == OPTION_NODES;
+    if (id == OPTION_AS) {
+        return error_hint(error, "--target NAME predicts for a framework; ndtune export --as NAME writes its config");
+    }
     return one_shape ? error_hint(error, "--mesh says the shape, such as --mesh dp_shard=32; ndtune --world 32 ranks "
                                          "all shapes")
            : id == OPTION_MESH

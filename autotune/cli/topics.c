@@ -27,7 +27,7 @@ static const Topic table[] = {
      "(each layer's weights are gathered twice per micro-batch), cp where sequences are short. The lines \"... groups "
      "cross\n"
      "node borders\" and \"exposed ...\" under the best shape show which of them a plan pays for, and how much.\n"},
-    {"batch", "Whose batch is it once dimensions split?",
+    {"batch", "What is my batch size once dimensions split?",
      "  global batch = micro-batch x dp_replicate x dp_shard x accumulation        (sequences per optimizer step)\n"
      "\n"
      "cp and tp are not in the product: the cp x tp ranks that share a place of dp_replicate and dp_shard work on the "
@@ -44,12 +44,14 @@ static const Topic table[] = {
      "What frameworks ask for, as micro-batch and as accumulation or batch:\n" FRAMEWORK_BATCH_WORDS},
     {"memory", "It does not fit, or only just",
      "  ndtune --world 16 --model llama-3-70b\n"
-     "      where nothing fits says what is missing, and which larger world, shorter sequence or bf16 state would do.\n"
+     "      where nothing fits says how much is missing, and what would let it fit, with its cost in speed: offload, more\n"
+     "      accelerators, a smaller batch, bf16 states, shorter sequences.\n"
      "  ndtune predict --mesh dp_shard=16 --model llama-3-8b --micro-batch 2 --memory-snapshot live.pickle\n"
      "      says what is alive at the peak; pytorch.org/memory_viz draws the file.\n"
      "  ndtune --world 16 --model llama-3-8b --memory-limit 70GiB\n"
-     "      keeps a margin. Predictions of memory may err by 5 to 10 %: what needs 97 % of an accelerator may not "
-     "fit.\n"
+     "      plans for less. Predictions of memory may be off by 5 to 10 %, so the best leaves 8 % free where it can; "
+     "\"faster if\n"
+     "      it fits\" is the fastest that uses all.\n"
      "\n"
      "\"reserved\" is what nvidia-smi shows of the process, \"peak\" what is alive in it. Accumulation with FSDP keeps "
      "whole\n"
@@ -87,8 +89,7 @@ static const Topic table[] = {
      "      --measured 1.9\n"
      "      sets your step time (or the log of the run: --measured train.log) beside the prediction, says whether it "
      "is\n"
-     "      within what the prediction can tell, and what one cause would explain it: a network at a third of its "
-     "rate, a\n"
+     "      inside the interval, and if not, which single cause would explain it: a network at a third of its rate, a\n"
      "      rank that is 1.7 times slower, clocks, a kernel that is not the one you think; with where to look.\n"
      "  ndtune preflight --mesh dp_shard=64 --hostfile hosts\n"
      "      measures each of them: rates of links and ranks against the profile.\n"

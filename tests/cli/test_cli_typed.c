@@ -46,6 +46,8 @@ static const Typed refused[] = {
     {{"--world", "8", "--model", "t5-11b"}, "models with an encoder are not predicted yet"},
     {{"--world", "8", "--model", "gpt3"}, "hint: did you mean gpt3-125m, "},
     {{"--world", "8", "--model", "llama-3-405b"}, "hint: did you mean llama-3.1-405b?"},
+    {{"4x8", "--model", "7b"}, "hint: --world 4x8"},
+    {{"--world", "8", "--model", "7b", "--as", "accelerate"}, "hint: --target NAME predicts for a framework"},
     {{"--world", "8", "--model", "70b", "--lora"}, "hint: LoRA and QLoRA are not predicted yet"},
     {{"--world", "8", "--model", "70b", "--peft", "lora"}, "hint: LoRA and QLoRA are not predicted yet"},
     {{"--world", "8", "--model", "7b", "--tensor-parallel", "4"}, "hint: --mesh tp=N of one shape; --max-tp N"},
