@@ -14,6 +14,13 @@ static const char *megatron_refuse(const ConfigJob *job) {
                             "no flags of Megatron-LM describe the layers of %s: use a llama, qwen or gpt2 model",
                             model->name);
     }
+    const int chunks = mesh_stages(&job->plan->mesh) * plan_chunks(job->plan);
+    if (model->layers % chunks != 0) {
+        return arena_format(job->arena,
+                            "Megatron-LM stops at %d layers on %d stages and chunks unless told where each goes, which "
+                            "this file does not: use a pp and virtual stages that divide them",
+                            model->layers, chunks);
+    }
     return NULL;
 }
 

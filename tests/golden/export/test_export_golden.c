@@ -105,6 +105,8 @@ Test(export_files, what_a_format_cannot_express_is_refused_in_a_sentence) {
          PLAN(1, 8, 2, 1, .zero = 3, .cp_rotate = CP_ROTATE_RING, .fused = FUSED_EAGER)},
         {"nanotron", "nanotron", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 1)},
         {"deepspeed", "deepspeed", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 3, .fused = FUSED_EAGER)},
+        {"megatron", "megatron", "a pp and virtual stages that divide them",
+         STAGES(3, 8, 1, .zero = 1, .micro_batch = 1, .grad_accum = 4, .attention = ATTENTION_CUDNN)},
         {"deepspeed", "deepspeed", "which holds no pipeline", STAGES(2, 4, 1, .zero = 1, .fused = FUSED_EAGER)},
         {"sbatch", "fsdp1", "no config file of fsdp1", PLAN(1, 8, 1, 1, .zero = 3)},
         {"sbatch", "deepspeed", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 3, .fused = FUSED_EAGER)},
