@@ -44,7 +44,8 @@ static const Topic table[] = {
      "What frameworks ask for, as micro-batch and as accumulation or batch:\n" FRAMEWORK_BATCH_WORDS},
     {"memory", "It does not fit, or only just",
      "  ndtune --world 16 --model llama-3-70b\n"
-     "      where nothing fits says how much is missing, and what would let it fit, with its cost in speed: offload, more\n"
+     "      where nothing fits says how much is missing, and what would let it fit, with its cost in speed: offload, "
+     "more\n"
      "      accelerators, a smaller batch, bf16 states, shorter sequences.\n"
      "  ndtune predict --mesh dp_shard=16 --model llama-3-8b --micro-batch 2 --memory-snapshot live.pickle\n"
      "      says what is alive at the peak; pytorch.org/memory_viz draws the file.\n"
