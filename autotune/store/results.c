@@ -2,6 +2,8 @@
 // question gives the same answer (its hash covers the engine's code), so asking again only counts; nothing is written
 // twice.
 
+#include <math.h>
+
 #include "autotune/store/store_predictions.h"
 
 static const char *const state_names[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
@@ -103,8 +105,8 @@ static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t reque
     bind_int(statement, &place, candidate->state != CANDIDATE_REJECTED);
     bind_text(statement, &place, candidate->rule);
     bind_text(statement, &place, candidate->reason);
-    const double numbers[] = {candidate->step_s, candidate->tokens_per_s, candidate->peak_bytes,
-                              candidate->reserved_bytes};
+    const double numbers[] = {candidate->step_s, candidate->tokens_per_s, round(candidate->peak_bytes),
+                              round(candidate->reserved_bytes)};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (numbers[i] > 0) {
             bind_double(statement, &place, numbers[i]);

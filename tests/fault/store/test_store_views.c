@@ -81,3 +81,11 @@ Test(store_views, the_best_is_the_fastest_of_the_answer) {
     }
     cr_expect_eq(rows_like("SELECT count(*) FROM v_best WHERE " NUMBERS, fastest), 1);
 }
+
+Test(store_views, bytes_of_the_ranking_are_whole) {
+    const json_t *first = json_array_get(json_object_get(answer, "entries"), 0);
+    cr_expect_eq(rows_like("SELECT count(*) FROM v_ranking WHERE ?1 + ?2 + ?3 + ?4 + ?5 + ?6 + ?7 > 0 AND "
+                           "(peak_bytes != round(peak_bytes) OR reserved_bytes != round(reserved_bytes))",
+                           first),
+                 0);
+}
