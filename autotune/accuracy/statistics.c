@@ -2,6 +2,8 @@
 
 #include "autotune/accuracy/statistics.h"
 
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_linalg.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -33,4 +35,17 @@ double statistics_kendall_tau(const double *a, const double *b, int count) {
         }
     }
     return ordered_a > 0 && ordered_b > 0 ? agreement / sqrt(ordered_a * ordered_b) : NAN;
+}
+
+bool statistics_invert(double *matrix, int size, double *log_determinant) {
+    gsl_matrix_view view = gsl_matrix_view_array(matrix, (size_t)size, (size_t)size);
+    gsl_error_handler_t *before = gsl_set_error_handler_off();
+    int code = gsl_linalg_cholesky_decomp1(&view.matrix);
+    *log_determinant = 0;
+    for (int i = 0; i < size && code == GSL_SUCCESS; i++) {
+        *log_determinant += 2 * log(matrix[i * size + i]);
+    }
+    code = code == GSL_SUCCESS ? gsl_linalg_cholesky_invert(&view.matrix) : code;
+    gsl_set_error_handler(before);
+    return code == GSL_SUCCESS;
 }

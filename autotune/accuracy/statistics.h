@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <stdbool.h>
+
 // Linear interpolation between the order statistics (Hyndman and Fan 1996, type 7); sorts the values in place. 0 of
 // nothing.
 double statistics_quantile(double *values, int count, double share);
@@ -10,3 +12,7 @@ double statistics_median(double *values, int count);
 // Kendall's tau-b: agreement of two orders, ties of either side counted as neither (Kendall 1945). NAN when one side is
 // constant.
 double statistics_kendall_tau(const double *a, const double *b, int count);
+
+// A symmetric positive definite matrix, size x size row by row, by its inverse, in its place (Cholesky); and the log of
+// its determinant. False where it is not positive definite: it is spoilt then.
+bool statistics_invert(double *matrix, int size, double *log_determinant);

@@ -133,8 +133,9 @@ typedef struct CalibrationInput {
     const ClusterProfile *base;
     const CalibrationSample *samples;
     int count;
-    bool hold_out;  // also leave-one-shape-out
-    int threads;    // 0 = as many as there are processors; changes no result
+    bool hold_out;    // also leave-one-shape-out
+    double noise_sd;  // of a log step time, at least, as the caller knows the machine; 0 = what repeats say
+    int threads;      // 0 = as many as there are processors; changes no result
     const Progress *progress;
 } CalibrationInput;
 

@@ -149,7 +149,7 @@ static void observe(const CalibrationInput *input, const Keyed *keyed, int kind,
         logs.value[i] = value > 0 ? log(value) : 0;
         logs.weight[i] = 1;
     }
-    const double noise = settle_noise(&logs, set->count, means, arena);
+    const double noise = fmax(settle_noise(&logs, set->count, means, arena), input->noise_sd);
     for (int i = 0; i < input->count; i++) {
         if (logs.shape[i] >= 0) {
             worth[logs.shape[i]] += fmin(1, logs.weight[i]);

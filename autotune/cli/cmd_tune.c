@@ -68,6 +68,8 @@ static Status read_run(const Tuner *tuner, const Tuning *tuning, int shape, cons
                      .id = stored->run_id,
                      .at_s = stored->at_s,
                      .step_s = ok ? stored->measured_step_s : 0,
+                     .own_sd = measurement_median_sd(stored->step_times_s, stored->steps, stored->warm_up,
+                                                     &tuner->cli->arena),
                      .wall_s = stored->wall_s,
                      .failure = ok                ? NULL
                                 : stored->failure ? stored->failure

@@ -7,7 +7,7 @@
 #include "autotune/store/store_internal.h"
 
 // "[1.5,null]" as numbers, null as NAN.
-static const double *numbers_at(sqlite3_stmt *row, int column, int count, Arena *arena) {
+const double *store_numbers_at(sqlite3_stmt *row, int column, int count, Arena *arena) {
     double *numbers = ARENA_ARRAY(arena, double, count > 0 ? count : 1);
     const unsigned char *text = sqlite3_column_text(row, column);
     json_t *array = text ? json_loads((const char *)text, 0, NULL) : NULL;
@@ -37,9 +37,9 @@ static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
                        .warm_up = sqlite3_column_int(row, 8),
                        .state = text_at(row, 9, arena),
                        .failure = text_at(row, 10, arena),
-                       .losses = numbers_at(row, 11, steps, arena),
-                       .grad_norms = numbers_at(row, 12, steps, arena),
-                       .step_times_s = numbers_at(row, 13, steps, arena),
+                       .losses = store_numbers_at(row, 11, steps, arena),
+                       .grad_norms = store_numbers_at(row, 12, steps, arena),
+                       .step_times_s = store_numbers_at(row, 13, steps, arena),
                        .peak_bytes = sqlite3_column_int64(row, 14),
                        .planned_peak_bytes = sqlite3_column_int64(row, 15),
                        .measured_step_s = sqlite3_column_double(row, 16),

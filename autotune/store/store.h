@@ -85,6 +85,8 @@ typedef struct StoredTuneRun {
     double at_s;                   // when it began, in seconds since 1970
     const char *state, *failure;   // of the run
     double measured_step_s;        // 0 = nothing was measured
+    const double *step_times_s;    // of all its steps; NAN = not timed
+    int steps, warm_up;
 } StoredTuneRun;
 
 // Which session: that of the same key, begun with all that is known of its measurements where there is none; or begun

@@ -45,6 +45,8 @@ void bind_double(sqlite3_stmt *statement, int *place, double value);
 void bind_hash(sqlite3_stmt *statement, int *place, uint64_t value);
 
 const char *text_at(sqlite3_stmt *row, int column, Arena *arena);  // NULL where SQL has NULL
+// Of a JSON array; NAN for what is null or missing.
+const double *store_numbers_at(sqlite3_stmt *row, int column, int count, Arena *arena);
 
 // Exposed seconds by axis. statement: INSERT of (owner, axis, seconds) with the owner bound, or a bound SELECT of axis
 // and seconds, whose last code is returned.

@@ -78,7 +78,7 @@ Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRu
     *count = 0;
     TRY(store_prepare(store,
                       "SELECT r.id, r.measurement_hash, t.known, t.wall_s, r.state, r.failure, r.measured_step_s, "
-                      "CAST(strftime('%s', r.started_at) AS REAL) - t.wall_s "
+                      "CAST(strftime('%s', r.started_at) AS REAL) - t.wall_s, r.steps, r.warm_up, r.step_times_s "
                       "FROM tune_runs t JOIN runs r ON r.id = t.run_id WHERE t.session_id = ? ORDER BY t.place",
                       &statement, error));
     int place = 1, code;
@@ -86,6 +86,7 @@ Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRu
     size_t capacity = 0;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         *runs = arena_grow(arena, *runs, (size_t)*count, &capacity, sizeof **runs);
+        const int steps = sqlite3_column_int(statement, 8);
         (*runs)[(*count)++] = (StoredTuneRun){.run_id = sqlite3_column_int64(statement, 0),
                                               .measurement_hash = text_at(statement, 1, arena),
                                               .known = sqlite3_column_int(statement, 2) != 0,
@@ -93,7 +94,10 @@ Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRu
                                               .state = text_at(statement, 4, arena),
                                               .failure = text_at(statement, 5, arena),
                                               .measured_step_s = sqlite3_column_double(statement, 6),
-                                              .at_s = sqlite3_column_double(statement, 7)};
+                                              .at_s = sqlite3_column_double(statement, 7),
+                                              .step_times_s = store_numbers_at(statement, 10, steps, arena),
+                                              .steps = steps,
+                                              .warm_up = sqlite3_column_int(statement, 9)};
     }
     return store_read_end(store, statement, code, error);
 }

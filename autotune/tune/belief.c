@@ -11,6 +11,8 @@
 #include <gsl/gsl_rng.h>
 #include <math.h>
 
+#include "autotune/accuracy/statistics.h"
+
 static const double LEAST_SD = 1e-4;  // keeps the covariance positive definite where a fit says 0
 
 // gradient_i' C gradient_j
@@ -48,27 +50,21 @@ static Status pull_of(const Drift *drift, const BeliefShape *shapes, int count, 
     if (used == 0) {
         return STATUS_OK;
     }
-    gsl_matrix *sum = gsl_matrix_alloc((size_t)used, (size_t)used);
-    if (!sum) {
-        return error_set(error, STATUS_ENVIRONMENT, "out of memory");
+    double *sum = ARENA_ARRAY(arena, double, used *used), log_determinant;
+    for (int i = 0; i < used; i++) {
+        for (int j = 0; j < used; j++) {
+            sum[i * used + j] = drift->covariance[place[i] * count + place[j]] + (i == j ? misfit * misfit : 0);
+        }
+    }
+    if (!statistics_invert(sum, used, &log_determinant)) {
+        return error_set(error, STATUS_INTERNAL, "the covariance of %d measured times is not positive definite", used);
     }
     for (int i = 0; i < used; i++) {
         for (int j = 0; j < used; j++) {
-            gsl_matrix_set(sum, (size_t)i, (size_t)j,
-                           drift->covariance[place[i] * count + place[j]] + (i == j ? misfit * misfit : 0));
+            pull[place[i] * count + place[j]] = misfit * misfit * sum[i * used + j];
         }
     }
-    const Status status = factorize(sum, error);
-    if (status == STATUS_OK) {
-        gsl_linalg_cholesky_invert(sum);
-        for (int i = 0; i < used; i++) {
-            for (int j = 0; j < used; j++) {
-                pull[place[i] * count + place[j]] = misfit * misfit * gsl_matrix_get(sum, (size_t)i, (size_t)j);
-            }
-        }
-    }
-    gsl_matrix_free(sum);
-    return status;
+    return STATUS_OK;
 }
 
 // row i of I - K, times the gradients of all shapes: how shape i still moves with theta.
@@ -97,18 +93,23 @@ static void take_next_run(const Drift *drift, const BeliefShape *shapes, int cou
 
 Status belief_form(const TuneModel *model, const BeliefShape *shapes, int count, const Drift *drift, Arena *arena,
                    Belief *belief, Error *error) {
-    const double misfit = fmax(model->misfit_sd, LEAST_SD), noise = fmax(drift->law.noise_sd, LEAST_SD);
-    bool *out = ARENA_ARRAY(arena, bool, count);
+    const double misfit = fmax(model->misfit_sd, LEAST_SD), noise = hypot(drift->law.noise_sd, drift->own_sd);
+    bool *out = ARENA_ARRAY(arena, bool, count), *ran = ARENA_ARRAY(arena, bool, count);
     double *pull = ARENA_ARRAY(arena, double, count *count + 1);
     *belief = (Belief){.count = count,
                        .mean = ARENA_ARRAY(arena, double, count),
                        .covariance = ARENA_ARRAY(arena, double, count *count),
-                       .out = out};
+                       .out = out,
+                       .ran = ran,
+                       .laws = drift->laws,
+                       .weight = drift->weight,
+                       .scale = drift->scale};
     TRY(pull_of(drift, shapes, count, misfit, arena, pull, error));
     take_next_run(drift, shapes, count, noise, belief);
     const double *moves = moves_of(shapes, count, model->factors, pull, arena);
     for (int i = 0; i < count; i++) {
         out[i] = shapes[i].out;
+        ran[i] = shapes[i].runs > 0;
         belief->mean[i] = shapes[i].predicted;
         for (int j = 0; j < count; j++) {
             const double measured = shapes[j].runs > 0 ? drift->measured[j] - log(shapes[j].tokens) : 0;
@@ -149,19 +150,33 @@ static Status factorize_belief(const Belief *belief, gsl_matrix *lower, Error *e
     return factorize(lower, error);
 }
 
+// What the errors of shapes that ran are larger by, under a law drawn by its weight.
+static double draw_scale(const Belief *belief, gsl_rng *generator) {
+    double left = belief->laws > 1 ? gsl_rng_uniform(generator) : 0;
+    for (int i = 0; i < belief->laws; i++) {
+        left -= belief->weight[i];
+        if (left < 0) {
+            return belief->scale[i];
+        }
+    }
+    return 1;
+}
+
 static void fill_draws(const Belief *belief, const gsl_matrix *lower, gsl_rng *generator, int draws, double *values,
                        double *normal) {
     const int count = belief->count;
     for (int draw = 0; draw < draws; draw++) {
+        const double scale = draw_scale(belief, generator);
         for (int i = 0; i < count; i++) {
             normal[i] = gsl_ran_gaussian_ziggurat(generator, 1.0);
         }
         for (int i = 0; i < count; i++) {
-            double value = belief->mean[i];
+            double off = 0;
             for (int j = 0; j <= i; j++) {
-                value += gsl_matrix_get(lower, (size_t)i, (size_t)j) * normal[j];
+                off += gsl_matrix_get(lower, (size_t)i, (size_t)j) * normal[j];
             }
-            values[(size_t)draw * (size_t)count + (size_t)i] = value;
+            values[(size_t)draw * (size_t)count + (size_t)i] =
+                belief->mean[i] + (scale != 1 && belief->ran[i] ? scale : 1) * off;
         }
     }
 }

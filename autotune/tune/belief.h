@@ -33,7 +33,9 @@ typedef struct Belief {
     int count;
     double *mean;        // per shape
     double *covariance;  // row by row, count x count
-    const bool *out;
+    const bool *out, *ran;
+    int laws;                      // of the drift; they scale the errors of shapes that ran, draw by draw
+    const double *weight, *scale;  // of each
     // The next run of i: log t_i + offset - lean . (log t of all shapes) + N(0, run_sd^2), the effect of now and noise.
     const double *lean;
     double offset, run_sd;
@@ -47,5 +49,5 @@ Status belief_form(const TuneModel *model, const BeliefShape *shapes, int count,
 // and its variance.
 double belief_next_run(const Belief *belief, int shape, double *covariance, double *variance);
 
-// `draws` joint draws, row by row of count; the same for the same seed. ENVIRONMENT when the covariance is none.
+// `draws` joint draws, each under one law of the drift's, row by row of count; the same for the same seed. ENVIRONMENT when the covariance is none.
 Status belief_draw(const Belief *belief, uint64_t seed, int draws, double *values, Error *error);

@@ -42,6 +42,7 @@ static Status calibrate(CalibratedModel *own, const Tuning *tuning, Error *error
     own->input = (CalibrationInput){.base = &tuning->request->cluster,
                                     .samples = samples,
                                     .count = samples_of(own, tuning, samples),
+                                    .noise_sd = tuning->law.noise_sd,
                                     .threads = own->threads};
     return calibrate_fit(&own->input, &own->arena, &own->calibration, error);
 }

@@ -36,29 +36,47 @@ static double mean_ratio(const Tuning *tuning, int *measured) {
     return *measured > 0 ? sum / *measured : 0;
 }
 
-// Root mean square of these with the prior's, in which one that lies far from most of them counts as far and not for
+// A shape's distance from the mean, and the standard deviation of that for the noise of its runs alone.
+typedef struct Distance {
+    double off, noise_sd;
+} Distance;
+
+// Root mean square of the misfits with the prior's. One that lies far from most of them counts as far and not for
 // all of itself: far from the usual, or from what most of these say is usual here (their median over that of a normal).
-static double spread(double *off, int count, double prior_sd, double freedom) {
-    double squares = PRIOR_RUNS * prior_sd * prior_sd;
-    const double usual = fmax(prior_sd, count > 2 ? statistics_median(off, count) / 0.6745 : 0);
-    for (int i = 0; i < count; i++) {
-        const double near = fmin(off[i], FAR * usual);
-        squares += near * near;
+// What noise explains is no misfit: of each, its expected square given a misfit_sd, which is then that of these, until
+// it stands (expectation and maximisation: Dempster, Laird, Rubin 1977).
+static double spread(const Distance *all, int count, double usual, double freedom) {
+    enum { TURNS = 30 };
+    const double freely = count > 0 ? freedom / count : 0;
+    double squared = MISFIT_SD * MISFIT_SD;
+    for (int turn = 0; turn < TURNS; turn++) {
+        double squares = PRIOR_RUNS * MISFIT_SD * MISFIT_SD, worth = PRIOR_RUNS;
+        for (int i = 0; i < count; i++) {
+            const double near = fmin(all[i].off, FAR * usual), noise = all[i].noise_sd * all[i].noise_sd;
+            const double pull = squared / (squared + noise);
+            squares += pull * pull * near * near + freely * (1 - pull) * squared;
+            worth += freely;
+        }
+        squared = squares / worth;
     }
-    return sqrt(squares / (PRIOR_RUNS + freedom));
+    return sqrt(squared);
 }
 
 static double misfit_sd(const Tuning *tuning, Arena *arena) {
+    Distance *all = ARENA_ARRAY(arena, Distance, tuning->shape_count + 1);
     double *off = ARENA_ARRAY(arena, double, tuning->shape_count + 1);
     int measured, count = 0;
     const double mean = mean_ratio(tuning, &measured);
     for (int i = 0; i < tuning->shape_count; i++) {
         const TuneShape *shape = &tuning->shapes[i];
         if (shape->runs > 0) {
-            off[count++] = fabs(ratio_of(shape) - mean);
+            off[count] = fabs(ratio_of(shape) - mean);
+            all[count] = (Distance){off[count], shape->measured_sd};
+            count++;
         }
     }
-    return spread(off, count, MISFIT_SD, fmax(measured - 1, 0));
+    const double usual = fmax(MISFIT_SD, count > 2 ? statistics_median(off, count) / 0.6745 : 0);
+    return spread(all, count, usual, fmax(measured - 1, 0));
 }
 
 void tune_model_prior(const Tuning *tuning, TuneModel *model, BeliefShape *shapes) {

@@ -60,6 +60,7 @@ Status replay_run(void *state, const Tuning *tuning, int shape, TuneRun *run, Er
         const int round = order[next_place(replay, tuning, order, rounds, shape, &arena) % rounds];
         run->step_s = rows->steps_s[round];
         run->at_s = rows->at_s ? rows->at_s[round] : 0;
+        run->own_sd = rows->own_sd ? rows->own_sd[round] : 0;
         arena_free(&arena);
     }
     return STATUS_OK;

@@ -10,7 +10,8 @@ typedef struct ReplayShape {
     const double *steps_s;  // measured, per round; 0 = not in that round
     int count;              // of rounds; 0: the shape failed, for this reason
     const char *failure;
-    const double *at_s;  // when, per round; NULL = all at once
+    const double *at_s;    // when, per round; NULL = all at once
+    const double *own_sd;  // TuneRun's, per round; NULL = not known
 } ReplayShape;
 
 typedef struct Replay {

@@ -14,6 +14,7 @@ const char *const tune_stop_words[TUNE_STOP_COUNT] = {"that is probable enough",
 
 const char *const tune_why_names[TUNE_WHY_COUNT] = {"tells most", "to make sure", "to prove it"};
 
+enum { PROOF = 2 };                      // runs of the winner: what leads by one run may lead by luck
 static const double SURPRISE = 2.5;      // standard deviations: 1 run in 80 by chance
 static const double DISAGREEMENT = 4.0;  // of two runs, in standard deviations of their difference
 
@@ -45,7 +46,7 @@ static int runs_of(const Tuning *tuning, int but, Arena *arena, DriftRun **runs)
     for (int i = 0; i < tuning->step_count; i++) {
         const TuneRun *run = &tuning->steps[i].run;
         if (!run->failure && i != but) {
-            (*runs)[count++] = (DriftRun){run->shape, log(run->step_s), run->at_s};
+            (*runs)[count++] = (DriftRun){run->shape, log(run->step_s), run->at_s, run->own_sd};
         }
     }
     return count;
@@ -55,6 +56,29 @@ static int runs_of(const Tuning *tuning, int but, Arena *arena, DriftRun **runs)
 static double next_at_s(const Tuning *tuning) {
     const TuneRun *last = &tune_last(tuning)->run;
     return tuning->step_count > 0 ? last->at_s + last->wall_s : 0;
+}
+
+// Of a shape's measured log time against the mean of all that ran: what they have in common is nobody's.
+static double sd_of_contrast(const Drift *drift, int shape, int used) {
+    double own = 0, all = 0;
+    for (int i = 0; i < drift->shapes; i++) {
+        own += drift->covariance[shape * drift->shapes + i] / used;
+        for (int j = 0; j < drift->shapes; j++) {
+            all += drift->covariance[i * drift->shapes + j] / used / used;
+        }
+    }
+    return sqrt(fmax(drift->covariance[shape * drift->shapes + shape] - 2 * own + all, 0));
+}
+
+static void note_contrasts(Tuning *tuning, const Drift *drift) {
+    int used = 0;
+    for (int i = 0; i < tuning->shape_count; i++) {
+        used += tuning->shapes[i].runs > 0;
+    }
+    for (int i = 0; i < tuning->shape_count; i++) {
+        TuneShape *shape = &tuning->shapes[i];
+        shape->measured_sd = shape->runs > 0 ? sd_of_contrast(drift, i, used) : 0;
+    }
 }
 
 // What the machine did is taken out of what was measured.
@@ -75,6 +99,7 @@ static Status take_drift_out(Tuning *tuning, Arena *arena, Drift *drift, Error *
             tuning->shapes[run->shape].measured_s = exp(drift->measured[run->shape]);
         }
     }
+    note_contrasts(tuning, drift);
     return STATUS_OK;
 }
 
@@ -116,15 +141,16 @@ static bool has_others(const Tuning *tuning) {
 }
 
 static bool two_disagree(const Tuning *tuning, int shape) {
-    double logs[2] = {0};
+    double logs[2] = {0}, variance = 2 * tuning->law.noise_sd * tuning->law.noise_sd;
     int count = 0;
     for (int i = 0; i < tuning->step_count; i++) {
         const TuneRun *run = &tuning->steps[i].run;
         if (run->shape == shape && !run->failure) {
             logs[count++] = log(run->steady_s);
+            variance += run->own_sd * run->own_sd;
         }
     }
-    return fabs(logs[0] - logs[1]) > DISAGREEMENT * sqrt(2) * tuning->law.noise_sd;
+    return fabs(logs[0] - logs[1]) > DISAGREEMENT * sqrt(variance);
 }
 
 // Runs of a shape do not tell yet what it takes: one that nothing else agrees with, or two that contradict each other.
@@ -193,7 +219,7 @@ static void choose_next(Loop *loop, const Outlook *outlook, TuneStep *step) {
         }
     }
     if (outlook->winner >= 0 && outlook->probability >= tuning->options.probability) {
-        const bool proven = tuning->shapes[outlook->winner].runs > 0;
+        const bool proven = tuning->shapes[outlook->winner].runs >= PROOF;
         step->next = proven ? -1 : outlook->winner;
         step->why = proven ? TUNE_TELLS_MOST : TUNE_UNPROVEN;
     }

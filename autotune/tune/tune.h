@@ -22,6 +22,7 @@ typedef struct TuneRun {
     int64_t id;            // in the store; 0 = in none
     double at_s;           // when it began, in seconds of any origin
     double step_s;         // median after the warm-up; 0 = nothing was measured
+    double own_sd;         // of its log, as the spread of its steps says; 0 = not known
     double steady_s;       // that, without the effect of its time (drift.h); of the loop
     const double *span_s;  // sums by SpanKind of the calibration; NULL = not known
     double wall_s;         // that it took
@@ -33,6 +34,7 @@ typedef struct TuneShape {
     int place;             // in the predicted ranking, from 1
     const char *out;       // why it is no candidate any more; NULL
     int runs;              // that ended well
+    double measured_sd;    // of the log of that, against the mean of all shapes that ran
     double measured_s;     // what they say of its step, without the effects of their times; 0 = nothing
     double calibrated_s;   // predicted by the model after the last run
     double low_s, high_s;  // 80 % of what is believed of its step
@@ -40,7 +42,7 @@ typedef struct TuneShape {
     bool unsettled;        // its runs contradict each other, or its one run all that is known otherwise
 } TuneShape;
 
-// Why a shape is run: it tells most about who wins; its runs are not to be trusted yet; it wins and never ran.
+// Why a shape is run: it tells most about who wins; its runs are not to be trusted yet; it wins and ran once or never.
 typedef enum { TUNE_TELLS_MOST, TUNE_UNSETTLED, TUNE_UNPROVEN, TUNE_WHY_COUNT } TuneWhy;
 extern const char *const tune_why_names[TUNE_WHY_COUNT];  // "tells most" "to make sure" "to prove it"
 

@@ -4,23 +4,18 @@
 
 #include "autotune/validate/drift.h"
 
-#include <gsl/gsl_errno.h>
-#include <gsl/gsl_linalg.h>
 #include <math.h>
 #include <stdbool.h>
 
 #include "autotune/accuracy/statistics.h"
 
-// The grid, and how likely each value is before anything ran. The same shapes in rounds, minutes apart, were 1 to 4 %
-// (two nodes) and 11 to 26 % (one machine) apart from round to round, and 2 to 5 % within one
-// (tests/accuracy/sweep/sweep.csv, after taking shapes and rounds out); on a machine that others load, 27 % within
-// one (drift.csv beside it).
-typedef struct Level {
-    double value, weight;
-} Level;
-static const Level SDS[] = {{0.003, 0.3}, {0.03, 0.3}, {0.10, 0.2}, {0.25, 0.15}, {0.60, 0.05}};
-static const Level TIMES_S[] = {{60, 0.5}, {900, 0.5}};
-static const Level NOISES[] = {{0.01, 0.2}, {0.02, 0.25}, {0.04, 0.25}, {0.08, 0.15}, {0.16, 0.1}, {0.32, 0.05}};
+// The grid. Each level of a standard deviation is as likely as any other before anything ran, the levels a factor apart:
+// what is not known of a scale (Jeffreys 1961). What was recorded lies all over them: the same shapes in rounds, minutes
+// apart, were 1 to 4 % (two nodes) and 11 to 26 % (one machine) apart from round to round, 2 to 5 % within one
+// (tests/accuracy/sweep/sweep.csv, after taking shapes and rounds out), and on a machine that others load 27 % within
+// one (loaded.csv beside it).
+static const double SDS[] = {0.003, 0.012, 0.05, 0.2, 0.8}, TIMES_S[] = {60, 900};
+static const double NOISES[] = {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64};
 enum { SD_COUNT = sizeof SDS / sizeof *SDS, TIME_COUNT = sizeof TIMES_S / sizeof *TIMES_S };
 enum { NOISE_COUNT = sizeof NOISES / sizeof *NOISES, LAWS = SD_COUNT * TIME_COUNT * NOISE_COUNT };
 
@@ -72,21 +67,12 @@ static double shared(const DriftLaw *law, double left_s, double right_s) {
 }
 
 static double noise_variance(const DriftLaw *law, const Runs *all, int run) {
-    return pow(law->noise_sd * all->apart[run], 2);
+    const double own_sd = all->runs[run].own_sd;
+    return (law->noise_sd * law->noise_sd + own_sd * own_sd) * all->apart[run] * all->apart[run];
 }
 
-// A symmetric positive definite matrix by its inverse.
 static Status invert(double *matrix, int size, double *log_determinant, Error *error) {
-    gsl_matrix_view view = gsl_matrix_view_array(matrix, (size_t)size, (size_t)size);
-    gsl_error_handler_t *before = gsl_set_error_handler_off();
-    int code = gsl_linalg_cholesky_decomp1(&view.matrix);
-    *log_determinant = 0;
-    for (int i = 0; i < size && code == GSL_SUCCESS; i++) {
-        *log_determinant += 2 * log(matrix[i * size + i]);
-    }
-    code = code == GSL_SUCCESS ? gsl_linalg_cholesky_invert(&view.matrix) : code;
-    gsl_set_error_handler(before);
-    return code == GSL_SUCCESS
+    return statistics_invert(matrix, size, log_determinant)
                ? STATUS_OK
                : error_set(error, STATUS_INTERNAL, "the covariance of %d runs is not positive definite", size);
 }
@@ -197,7 +183,7 @@ static void add_fit(const Runs *all, const Fit *fit, double weight, Drift *drift
     drift->now_sd += weight * fit->now_variance;  // the variance, until all are in
     drift->law.sd += weight * fit->law.sd * fit->law.sd;
     drift->law.time_s += weight * log(fit->law.time_s);
-    drift->law.noise_sd += weight * fit->law.noise_sd;
+    drift->law.noise_sd += weight * fit->law.noise_sd * fit->law.noise_sd;
 }
 
 // Covariances within the laws and between them.
@@ -211,6 +197,34 @@ static void add_covariance(const Runs *all, const Fit *fit, double weight, const
     }
 }
 
+// The variance of the shapes that ran against their mean, summed.
+static double contrast_variance(const Fit *fit, int used) {
+    double own = 0, all = 0;
+    for (int i = 0; i < used; i++) {
+        own += fit->covariance[i * used + i];
+        for (int j = 0; j < used; j++) {
+            all += fit->covariance[i * used + j];
+        }
+    }
+    return used > 1 ? fmax(own - all / used, 0) : 1;
+}
+
+static void note_scales(const Runs *all, const Fit *fits, const double *weights, int count, Arena *arena,
+                        Drift *drift) {
+    double *weight = ARENA_ARRAY(arena, double, count), *scale = ARENA_ARRAY(arena, double, count), mean = 0;
+    for (int i = 0; i < count; i++) {
+        weight[i] = weights[i];
+        scale[i] = contrast_variance(&fits[i], all->used_count);
+        mean += weights[i] * scale[i];
+    }
+    for (int i = 0; i < count; i++) {
+        scale[i] = mean > 0 ? sqrt(scale[i] / mean) : 1;
+    }
+    drift->laws = count;
+    drift->weight = weight;
+    drift->scale = scale;
+}
+
 static void combine(const Runs *all, const Fit *fits, const double *weights, int count, Arena *arena, Drift *drift) {
     double *measured = ARENA_ARRAY(arena, double, all->shapes + 1);
     double *covariance = ARENA_ARRAY(arena, double, all->shapes * all->shapes + 1);
@@ -222,11 +236,17 @@ static void combine(const Runs *all, const Fit *fits, const double *weights, int
     for (int i = 0; i < count; i++) {
         add_fit(all, &fits[i], weights[i], drift, measured);
     }
+    for (int i = 0; i < all->count; i++) {
+        drift->own_sd += all->runs[i].own_sd * all->runs[i].own_sd / all->count;
+    }
+    drift->own_sd = sqrt(drift->own_sd);
+    note_scales(all, fits, weights, count, arena, drift);
     for (int i = 0; i < count; i++) {
         add_covariance(all, &fits[i], weights[i], measured, covariance);
     }
     drift->now_sd = sqrt(drift->now_sd);
     drift->law.sd = sqrt(drift->law.sd);
+    drift->law.noise_sd = sqrt(drift->law.noise_sd);
     drift->law.time_s = exp(drift->law.time_s);
 }
 
@@ -234,10 +254,10 @@ double drift_law(int index, DriftLaw *law) {
     if (index >= LAWS) {
         return 0;
     }
-    const Level *sd = &SDS[index % SD_COUNT], *time = &TIMES_S[index / SD_COUNT % TIME_COUNT],
-                *noise = &NOISES[index / SD_COUNT / TIME_COUNT];
-    *law = (DriftLaw){.sd = sd->value, .time_s = time->value, .noise_sd = noise->value};
-    return sd->weight * time->weight * noise->weight;
+    *law = (DriftLaw){.sd = SDS[index % SD_COUNT],
+                      .time_s = TIMES_S[index / SD_COUNT % TIME_COUNT],
+                      .noise_sd = NOISES[index / SD_COUNT / TIME_COUNT]};
+    return 1.0 / LAWS;
 }
 
 static int likeliest(const Fit *fits) {

@@ -3,7 +3,9 @@
 
 #include "autotune/validate/measurement.h"
 
+#include <gsl/gsl_math.h>
 #include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,6 +22,17 @@ double measurement_median(const double *values, int count, int warm_up, Arena *a
         }
     }
     return statistics_median(kept, kept_count);
+}
+
+double measurement_median_sd(const double *values, int count, int warm_up, Arena *arena) {
+    double *logs = ARENA_ARRAY(arena, double, count > 0 ? count : 1);
+    size_t kept = 0;
+    for (int i = warm_up; i < count; i++) {
+        if (isfinite(values[i]) && values[i] > 0) {
+            logs[kept++] = log(values[i]);
+        }
+    }
+    return kept > 1 ? sqrt(M_PI / 2 / (double)kept) * gsl_stats_sd(logs, 1, kept) : 0;
 }
 
 // Largest number of values to leave out at either end of `count` sorted ones.

@@ -7,6 +7,10 @@
 // The median of the values after the first warm_up; NAN values (a step that was not timed) are left out. 0 of nothing.
 double measurement_median(const double *values, int count, int warm_up, Arena *arena);
 
+// The standard error of the log of that median, as if the values were independent draws of one log-normal:
+// sqrt(pi / 2 n) standard deviations of the logs (David and Nagaraja 2003, 10.3). 0 of fewer than two: not known.
+double measurement_median_sd(const double *values, int count, int warm_up, Arena *arena);
+
 // An interval that holds the true median with at least 90 % probability, whatever the distribution: order statistics
 // under the binomial (David and Nagaraja 2003, 7.1). With few values, the whole range of them.
 void measurement_interval(const double *values, int count, Arena *arena, double *low, double *high);

@@ -145,7 +145,8 @@ static void take_drift_out(Validation *validation, Arena *arena) {
     for (int i = 0; i < validation->row_count; i++) {
         for (int k = 0; k < validation->rows[i].run_count; k++) {
             const RunRecord *run = &validation->rows[i].runs[k];
-            runs[at++] = (DriftRun){i, log(run->measured_step_s), run->at_s};
+            runs[at++] = (DriftRun){i, log(run->measured_step_s), run->at_s,
+                                    measurement_median_sd(run->step_times_s, run->steps, run->warm_up, arena)};
         }
     }
     Drift drift;

@@ -181,6 +181,7 @@ typedef struct Strategy {
     const char *name;
     int courses, good;         // at the end: within 1 % of the best
     int sure, sure_and_good;   // that state the probability which was asked for
+    int sure_and_tied;         // with one that the record does not tell from the best, or good
     double runs[MOST_SEEDS];   // before it stopped
     double found[MOST_SEEDS];  // only of those that are good at the end
     double stated, regret_sum[AFTER], end_regret;
@@ -191,6 +192,7 @@ static void count_course(const Sweep *sweep, const Course *course, Strategy *str
     const bool sure = course->probability >= PROBABILITY;
     strategy->sure += sure;
     strategy->sure_and_good += sure && found >= 0;
+    strategy->sure_and_tied += sure && (found >= 0 || sweep_tied(sweep, course->named[course->runs], &arena));
     strategy->runs[strategy->courses++] = course->runs;
     if (found >= 0) {
         strategy->found[strategy->good++] = found;
@@ -210,7 +212,7 @@ static void print_strategy(const Sweep *sweep, Strategy *strategy) {
            statistics_quantile(strategy->found, strategy->good, 0.9));
     printf(" %d of %d |", strategy->good, courses);
     if (isfinite(strategy->stated)) {
-        printf(" %d of %d |", strategy->sure_and_good, strategy->sure);
+        printf(" %d (%d) of %d |", strategy->sure_and_good, strategy->sure_and_tied, strategy->sure);
     } else {
         printf(" - |");
     }
@@ -258,8 +260,10 @@ static Status print_loop(const Sweeps *sweeps, int seeds, Error *error) {
         "more of a shape than was measured. Found: runs after which it names a shape within 1 %% of\nthe best (over "
         "all "
         "rounds, without what a round has in common) and stays with such; only of the replays that end so. Median, in "
-        "brackets the\n90th percentile. Of those sure: of the replays that state 0.95 or more, how many are right. The "
-        "last columns: mean regret of what it names\nafter so many runs.\n\n"
+        "brackets the\n90th percentile. Of those sure: of the replays that state 0.95 or more, how many are right, in "
+        "brackets\nright or tied: within 5 %% of the best and within two standard errors of their difference round by "
+        "round, so that the record does not tell\nthem apart; the others say that it is too close to call. The last "
+        "columns: mean regret of what it names\nafter so many runs.\n\n"
         "| sweep | how | runs | found after | right | of those sure | stated | regret at its end |",
         seeds, MOST_RUNS);
     for (int k = 0; k < AFTER; k++) {

@@ -15,6 +15,21 @@ double sweep_regret(const Sweep *sweep, int shape) {
     return sweep->measured_s[shape] / sweep->measured_s[sweep->best];
 }
 
+bool sweep_tied(const Sweep *sweep, int shape, Arena *arena) {
+    static const double FEW_PERCENT = 1.05, ERRORS = 2;
+    double *differences = ARENA_ARRAY(arena, double, sweep->repeats + 1);
+    size_t count = 0;
+    for (int i = 0; i < sweep->repeats; i++) {
+        const double own_s = sweep->shapes[shape].steps_s[i], best_s = sweep->shapes[sweep->best].steps_s[i];
+        if (own_s > 0 && best_s > 0) {
+            differences[count++] = log(own_s / best_s);
+        }
+    }
+    const double regret = sweep_regret(sweep, shape);
+    return regret <= FEW_PERCENT && count > 1 &&
+           log(regret) <= ERRORS * gsl_stats_sd(differences, 1, count) / sqrt((double)count);
+}
+
 typedef struct Reader {
     const RunFile *file;
     CsvTable table;  // the same file
@@ -79,6 +94,12 @@ static double began_s(const Reader *reader, int row, int round, int in_round) {
     return column >= 0 ? strtod(csv_field(&reader->table, row, column)->text, NULL) : 600.0 * round + 2.0 * in_round;
 }
 
+// As recorded; else not known.
+static double own_sd_of(const Reader *reader, int row) {
+    const int column = csv_column(&reader->table, "own_sd");
+    return column >= 0 ? strtod(csv_field(&reader->table, row, column)->text, NULL) : 0;
+}
+
 static void read_times(const Reader *reader, const RunGroup *group, const RunCase *cases, Sweep *sweep) {
     const int shapes = sweep->result.entry_count;
     sweep->shapes = ARENA_ARRAY(reader->arena, ReplayShape, shapes);
@@ -87,16 +108,20 @@ static void read_times(const Reader *reader, const RunGroup *group, const RunCas
         sweep->repeats = rounds > sweep->repeats ? rounds : sweep->repeats;
     }
     double **steps_s = ARENA_ARRAY(reader->arena, double *, shapes),
-           **at_s = ARENA_ARRAY(reader->arena, double *, shapes);
+           **at_s = ARENA_ARRAY(reader->arena, double *, shapes),
+           **own_sd = ARENA_ARRAY(reader->arena, double *, shapes);
     for (int shape = 0; shape < shapes; shape++) {
         steps_s[shape] = ARENA_ARRAY(reader->arena, double, sweep->repeats);
         at_s[shape] = ARENA_ARRAY(reader->arena, double, sweep->repeats);
-        sweep->shapes[shape] = (ReplayShape){.steps_s = steps_s[shape], .count = sweep->repeats, .at_s = at_s[shape]};
+        own_sd[shape] = ARENA_ARRAY(reader->arena, double, sweep->repeats);
+        sweep->shapes[shape] = (ReplayShape){
+            .steps_s = steps_s[shape], .count = sweep->repeats, .at_s = at_s[shape], .own_sd = own_sd[shape]};
     }
     for (int i = 0; i < group->row_count; i++) {
         const int shape = entry_of(sweep, &cases[i].plan), round = round_of(cases[i].row->id);
         steps_s[shape][round] = cases[i].measured_step_s;
         at_s[shape][round] = began_s(reader, group->rows[i], round, i % shapes);
+        own_sd[shape][round] = own_sd_of(reader, group->rows[i]);
     }
 }
 

@@ -29,7 +29,7 @@ static double difference_variance(const Drift *drift) {
 
 Test(drift, on_a_machine_at_rest_a_shape_takes_the_mean_of_its_runs) {
     const DriftLaw rest = {.sd = 0, .time_s = 100, .noise_sd = 0.1};
-    const DriftRun runs[] = {{0, 1.0, 0}, {0, 1.2, 900}, {1, 3.0, 7}};
+    const DriftRun runs[] = {{0, 1.0, 0, 0}, {0, 1.2, 900, 0}, {1, 3.0, 7, 0}};
     const Drift drift = under(&rest, runs, 3, 1000);
     cr_assert_float_eq(drift.measured[0], 1.1, 1e-12);
     cr_assert_float_eq(drift.measured[1], 3.0, 1e-12);
@@ -41,7 +41,7 @@ Test(drift, on_a_machine_at_rest_a_shape_takes_the_mean_of_its_runs) {
 // Both in each of two hours, the second of which is slower by 0.3: four runs, two differences of 0.1.
 Test(drift, shapes_that_ran_side_by_side_are_compared_whatever_the_hour) {
     const DriftLaw law = {.sd = 0.25, .time_s = 200, .noise_sd = 0.01};
-    const DriftRun runs[] = {{0, 1.0, 0}, {1, 1.1, 0}, {0, 1.3, 9000}, {1, 1.4, 9000}};
+    const DriftRun runs[] = {{0, 1.0, 0, 0}, {1, 1.1, 0, 0}, {0, 1.3, 9000, 0}, {1, 1.4, 9000, 0}};
     const Drift drift = under(&law, runs, 4, 9000);
     cr_assert_float_eq(drift.measured[1] - drift.measured[0], 0.1, 1e-9);
     cr_assert_float_eq(difference_variance(&drift), 2 * 1e-4 / 2, 1e-9);
@@ -50,7 +50,7 @@ Test(drift, shapes_that_ran_side_by_side_are_compared_whatever_the_hour) {
 // Hours apart they have effects of their own: variance 2 (0.25^2 + 0.01^2).
 Test(drift, shapes_that_ran_hours_apart_are_hardly_compared) {
     const DriftLaw law = {.sd = 0.25, .time_s = 200, .noise_sd = 0.01};
-    const DriftRun runs[] = {{0, 1.0, 0}, {1, 0.8, 90000}};
+    const DriftRun runs[] = {{0, 1.0, 0, 0}, {1, 0.8, 90000, 0}};
     const Drift drift = under(&law, runs, 2, 90000);
     cr_assert_float_eq(difference_variance(&drift), 2 * (0.0625 + 1e-4), 1e-9);
 }
@@ -58,7 +58,7 @@ Test(drift, shapes_that_ran_hours_apart_are_hardly_compared) {
 // A run of shape 0 just now says of d all but its noise: weight 0.04 / (0.04 + 0.01), left 0.04 - 0.04^2 / 0.05.
 Test(drift, a_run_begun_now_leans_on_what_has_just_run) {
     const DriftLaw law = {.sd = 0.2, .time_s = 200, .noise_sd = 0.1};
-    const DriftRun runs[] = {{0, 1.5, 50}};
+    const DriftRun runs[] = {{0, 1.5, 50, 0}};
     const Drift drift = under(&law, runs, 1, 50);
     cr_assert_float_eq(drift.lean[0], 0.8, 1e-12);
     cr_assert_float_eq(drift.lean[1], 0, 1e-12);
@@ -75,8 +75,8 @@ static Drift learnt(double round_sd, double noise_sd) {
     for (int i = 0; i < ROUNDS; i++) {
         const double effect = gsl_ran_gaussian(generator, round_sd);
         for (int shape = 0; shape < SHAPES; shape++) {
-            runs[i * SHAPES + shape] =
-                (DriftRun){shape, shape * 0.05 + effect + gsl_ran_gaussian(generator, noise_sd), 600.0 * i + 2 * shape};
+            runs[i * SHAPES + shape] = (DriftRun){shape, shape * 0.05 + effect + gsl_ran_gaussian(generator, noise_sd),
+                                                  600.0 * i + 2 * shape, 0};
         }
     }
     gsl_rng_free(generator);
@@ -102,12 +102,21 @@ Test(drift, a_machine_at_rest_is_seen_to_rest) {
 }
 
 Test(drift, a_run_that_somebody_disturbed_counts_little) {
-    const DriftRun runs[] = {{0, 1.00, 0}, {1, 1.1, 1}, {0, 1.01, 2}, {1, 1.09, 3},
-                             {0, 0.99, 4}, {1, 2.1, 5}, {1, 1.1, 6}};
+    const DriftRun runs[] = {{0, 1.00, 0, 0}, {1, 1.1, 1, 0}, {0, 1.01, 2, 0}, {1, 1.09, 3, 0},
+                             {0, 0.99, 4, 0}, {1, 2.1, 5, 0}, {1, 1.1, 6, 0}};
     Drift drift;
     Error error = {0};
     cr_assert_eq(drift_learn(runs, 7, 2, 7, &arena, &drift, &error), STATUS_OK, "%s", error.message);
     cr_assert_float_eq(drift.measured[1] - drift.measured[0], 0.1, 0.03);
+}
+
+// Weights 1 / 0.01 and 1 / (0.01 + 0.09): the wild run counts a tenth.
+Test(drift, a_run_whose_steps_scatter_counts_less) {
+    const DriftLaw rest = {.sd = 0, .time_s = 100, .noise_sd = 0.1};
+    const DriftRun runs[] = {{0, 1.0, 0, 0}, {0, 2.1, 900, 0.3}};
+    const Drift drift = under(&rest, runs, 2, 1000);
+    cr_assert_float_eq(drift.measured[0], 1.1, 1e-12);
+    cr_assert_float_eq(drift.own_sd, sqrt(0.045), 1e-12);
 }
 
 Test(drift, nothing_measured_is_nothing_believed) {
