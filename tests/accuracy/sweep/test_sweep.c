@@ -67,7 +67,7 @@ static void end_drift(void) {
 
 TestSuite(drift_replay, .fini = end_drift);
 
-// A share of 0.9, less the one that chance may take of so few.
+// A share of 0.9, less the one that chance may take of so few; what the record does not tell apart is no error.
 Test(drift_replay, of_sessions_that_are_sure_on_a_machine_whose_speed_changes_nine_of_ten_are_right) {
     enum { SESSIONS = 10 };
     int sure = 0, right = 0;
@@ -82,7 +82,9 @@ Test(drift_replay, of_sessions_that_are_sure_on_a_machine_whose_speed_changes_ni
             cr_assert_eq(course_tuned(&sweeps.rows[i], false, 40, seed, &course, &error), STATUS_OK, "%s",
                          error.message);
             sure += course.probability >= 0.95;
-            right += course.probability >= 0.95 && sweep_regret(&sweeps.rows[i], course.named[course.runs]) <= 1.01;
+            const int named = course.named[course.runs];
+            right += course.probability >= 0.95 &&
+                     (sweep_regret(&sweeps.rows[i], named) <= 1.01 || sweep_tied(&sweeps.rows[i], named, &arena));
         }
     }
     cr_log_info("%d of %d sure sessions are right", right, sure);
