@@ -1,6 +1,7 @@
 // Where the observed rank's step went. Every moment is charged once: the compute lane busy -> compute or optimizer;
 // idle -> the collective that its next task waited for last (by the slowest axis of its group; scalars of the control
-// lane are overhead); before other stages sent or met, the bubble; what remains (the host, other ranks, the step's
+// lane are overhead), what came before a message that this one waited for itself aside; before other stages sent or
+// met, the bubble; what remains (the host, other ranks, the step's
 // edges) -> overhead. So the terms sum to the step.
 
 #include "sim/engine/simulation.h"
@@ -38,6 +39,25 @@ static void charge_lane(Simulation *simulation, const Actor *actor, int lane, in
     *term += to_ps - from_ps;
 }
 
+// Was the last task that ended on the lane one?
+static bool is_receive(Simulation *simulation, const Actor *actor, int lane) {
+    const Instance *last = walker_head(&simulation->walker, lane, actor->ended[lane] - 1);
+    return simulation->program.step->tasks[last->task].kind == TASK_RECEIVE;
+}
+
+// The lane of the message from another stage that this lane's collective waited for; -1 = it began without one.
+static int message_before(Simulation *simulation, const Actor *actor, int lane, int64_t from_ps) {
+    int latest = -1;
+    for (int other = LANE_SEND; other <= LANE_RECEIVE && other != lane; other++) {
+        const int64_t came_ps = actor->end_ps[other];
+        if (came_ps > from_ps && came_ps <= actor->start_ps[lane] && actor->start_ps[lane] < actor->end_ps[lane] &&
+            is_receive(simulation, actor, other)) {
+            latest = latest < 0 || came_ps > actor->end_ps[latest] ? other : latest;
+        }
+    }
+    return latest;
+}
+
 // The compute lane was idle until now. charged: lanes to look at.
 static void charge_gap(Simulation *simulation, const Actor *actor, uint32_t lanes) {
     Attribution *attribution = &simulation->attribution;
@@ -50,9 +70,14 @@ static void charge_gap(Simulation *simulation, const Actor *actor, uint32_t lane
         }
     }
     int64_t charged = from;
+    const int message = latest >= 0 ? message_before(simulation, actor, latest, from) : -1;
+    if (message >= 0) {
+        charged = actor->end_ps[message];
+        charge_lane(simulation, actor, message, from, charged);
+    }
     if (latest >= 0) {
+        charge_lane(simulation, actor, latest, charged, actor->end_ps[latest]);
         charged = actor->end_ps[latest];
-        charge_lane(simulation, actor, latest, from, charged);
     }
     attribution->overhead_ps += now - charged;
 }

@@ -89,8 +89,10 @@ typedef struct Case {
     EngineCosts *costs;
 } Case;
 
+enum { TP_NS = 1000 };  // of a collective over tp, where there are any
+
 // One layer for each chunk; of its work the attention alone takes time.
-static void case_begin(Case *pipeline, const Row *row) {
+static void case_begin(Case *pipeline, const Row *row, int tp) {
     Error error = {0};
     ModelSpec model;
     const Target *target = NULL;
@@ -104,6 +106,7 @@ static void case_begin(Case *pipeline, const Row *row) {
                       .pp_schedule = row->schedule,
                       .virtual_stages = row->chunks};
     plan.mesh.size[AXIS_PP] = row->stages;
+    plan.mesh.size[AXIS_TP] = tp;
     plan_canonical(&plan);
     cr_assert_eq(step_lower_stages(&model, &plan, target, &pipeline->arena, &pipeline->programs, &error), STATUS_OK,
                  "%s", error.message);
@@ -113,9 +116,10 @@ static void case_begin(Case *pipeline, const Row *row) {
         TaskCost *tasks = ARENA_ARRAY(&pipeline->arena, TaskCost, program->task_count);
         for (int32_t i = 0; i < program->task_count; i++) {
             const TaskKind kind = program->tasks[i].kind;
-            tasks[i].seconds = kind == TASK_ATTENTION            ? 1.0 / row->chunks
-                               : kind == TASK_ATTENTION_BACKWARD ? 2.0 / row->chunks
-                                                                 : 0;
+            tasks[i].seconds = kind == TASK_ATTENTION              ? 1.0 / row->chunks
+                               : kind == TASK_ATTENTION_BACKWARD   ? 2.0 / row->chunks
+                               : program->tasks[i].lane == LANE_TP ? 1e-9 * TP_NS
+                                                                   : 0;
         }
         pipeline->costs[stage] = (EngineCosts){.tasks = tasks};
     }
@@ -128,7 +132,7 @@ Test(pipeline_bubble, a_step_takes_as_long_as_its_schedule_says) {
         Error error = {0};
         EngineResult result;
         const StepProgram *program;
-        case_begin(&pipeline, row);
+        case_begin(&pipeline, row, 1);
         cr_assert_eq(engine_run_stages_costs(&pipeline.programs, pipeline.costs, &(EngineOptions){0}, &pipeline.arena,
                                              &program, &result, &error),
                      STATUS_OK, "%s", error.message);
@@ -141,6 +145,23 @@ Test(pipeline_bubble, a_step_takes_as_long_as_its_schedule_says) {
         cr_expect_float_eq(result.bubble_s, bubble_s, 1e-6, "row %d: bubble %g s", i, result.bubble_s);
         arena_free(&pipeline.arena);
     }
+}
+
+// Between a message and the next product there is a collective over tp: its own time is tp's, not the wait before it.
+Test(pipeline_bubble, a_wait_for_a_message_is_bubble_though_a_collective_follows_it) {
+    static const Row row = {PP_1F1B, 4, 8, 1, 33, 4, 1};
+    Case pipeline = {0};
+    Error error = {0};
+    EngineResult result;
+    const StepProgram *program;
+    case_begin(&pipeline, &row, 2);
+    cr_assert_eq(engine_run_stages_costs(&pipeline.programs, pipeline.costs, &(EngineOptions){0}, &pipeline.arena,
+                                         &program, &result, &error),
+                 STATUS_OK, "%s", error.message);
+    cr_expect_float_eq(result.bubble_s, 9, 1e-3, "%g s", result.bubble_s);
+    cr_expect_gt(result.exposed_s[AXIS_TP], 0);
+    cr_expect_lt(result.exposed_s[AXIS_TP], 1e-3);
+    arena_free(&pipeline.arena);
 }
 
 static double most_held(const Row *row, int stage, Arena *arena) {
