@@ -11,6 +11,7 @@
 #include "autotune/cli/request.h"
 #include "autotune/cli/tune_recall.h"
 #include "autotune/tune/calibrated_model.h"
+#include "autotune/validate/measurement.h"
 #include "reports/tuning.h"
 #include "sim/base/hash.h"
 
