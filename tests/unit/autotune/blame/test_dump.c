@@ -192,3 +192,28 @@ Test(dump, messages_of_a_batch_are_over_when_its_end_is) {
     cr_expect(receives->members[0].turns[0].done);
     cr_expect(sends->stages);
 }
+
+// Keys and version of torch 2.5.1 (c10d/TraceUtils.h of its wheel): no host, the communicators beside the entries. No
+// dump of it was seen: it records jobs over NCCL only.
+Test(dump, what_torch_2_5_writes_is_read) {
+    Job job;
+    write_file(
+        "rank_0",
+        "{\"version\":\"2.4\",\"nccl_comm_state\":{\"0\":{\"status\":\"init\"}},\"pg_config\":{\"0\":{\"name\":\"0\","
+        "\"desc\":\"default_pg\",\"ranks\":\"[0, 1]\"}},\"pg_status\":{\"0\":{\"last_completed_collective\":1}},"
+        "\"entries\":[{\"record_id\":0,\"pg_id\":0,\"process_group\":[\"0\",\"default_pg\"],\"collective_seq_id\":2,"
+        "\"p2p_seq_id\":0,\"op_id\":2,\"is_p2p\":false,\"profiling_name\":\"nccl:all_reduce\",\"input_sizes\":[[8]],"
+        "\"input_dtypes\":[\"Float\"],\"output_sizes\":[[8]],\"output_dtypes\":[\"Float\"],\"state\":\"started\","
+        "\"retired\":false,\"time_created_ns\":5,\"time_discovered_started_ns\":6,\"timeout_ms\":600000,"
+        "\"frames\":[{\"name\":\"step\",\"filename\":\"train.py\",\"line\":7}]}]}");
+    cr_assert_eq(read_job(&job), STATUS_OK, "%s", error.message);
+    const Dump *dump = job.ranks[0].dump;
+    cr_expect_str_eq(dump->version, "2.4");
+    cr_assert_eq(dump->entry_count, 1);
+    cr_expect_eq(dump->entries[0].op, DUMP_ALL_REDUCE);
+    cr_expect_eq(dump->entries[0].seq, 2);
+    cr_expect_eq(dump->entries[0].bytes, 32);
+    cr_expect_not(dump->entries[0].completed);
+    cr_expect_str_eq(dump->entries[0].caller, "step at train.py:7");
+    cr_assert_eq(dump->groups[0].rank_count, 2);
+}
