@@ -333,8 +333,15 @@ static TaskCost message_task_cost(const CostModel *model, const StepProgram *pro
         placement.nodes = 1;
         placement.per_node = placement.size;
     }
-    const CollectiveCost alone =
-        cost_collective(model->profile, COLLECTIVE_SEND_RECV, &placement, (double)task->payload_bytes, &cost.algorithm);
+    // Tied gradients go both ways at once: the all-reduce of two ranks.
+    const bool sum = task->phase == PHASE_OPTIMIZER;
+    if (sum) {
+        placement.size = 2;
+        placement.per_node = placement.nodes == 1 ? 2 : 1;
+        placement.nodes = placement.nodes == 1 ? 1 : 2;
+    }
+    const CollectiveCost alone = cost_collective(model->profile, sum ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_SEND_RECV,
+                                                 &placement, (double)task->payload_bytes, &cost.algorithm);
     if (alone.seconds > 0) {
         cost.seconds = alone.seconds * (1 + model->target->runtime.collective_share);
         occupy(model, &alone, &cost);

@@ -96,7 +96,7 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
                             pp_schedule_names[plan->pp_schedule],
                             target->pp_schedules & PP_BIT(PP_INTERLEAVED) ? "1f1b or interleaved" : "1f1b");
     }
-    if (model->tied_embeddings) {
+    if (model->tied_embeddings && !target->ties_stages) {
         return arena_format(arena,
                             "%s has one table for embedding and head, and pp=%d would put them on different stages: "
                             "use pp=1",
@@ -105,7 +105,8 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
     if (plan->pp_schedule == PP_INTERLEAVED && chunks < 2) {
         return "the interleaved schedule needs several chunks of layers on each stage: use virtual_stages 2 or more";
     }
-    if ((int64_t)pp * chunks > model->layers) {
+    const bool edges_count = target->layer_rule == LAYERS_EDGES_IF_UNEVEN && pp * chunks == model->layers + 2;
+    if ((int64_t)pp * chunks > model->layers && !edges_count) {
         return arena_format(arena,
                             "pp=%d with %d chunks of layers each needs %lld layers, %s has %d: use pp %d or less", pp,
                             chunks, (long long)pp * chunks, model->name, model->layers, model->layers / chunks);

@@ -106,6 +106,8 @@ static const TargetField fields[] = {
     WORDS(pp_schedules),
     WORDS(messages_in_turn),
     WORDS(pp_keeps_gathered),
+    WORDS(layer_rule),
+    WORDS(ties_stages),
     WORDS(compiles),
     WORDS(losses),
     WORDS(loss_chunks),

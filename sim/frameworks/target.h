@@ -42,6 +42,15 @@ typedef enum { ALLOCATOR_NONE, ALLOCATOR_SEGMENTS, ALLOCATOR_EXPANDABLE } Alloca
 // cut into instances after cp has been joined to it.
 typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrderRule;
 
+// Which layers the stages of a pipeline hold (sim/step/splits).
+typedef enum {
+    LAYERS_EVEN,
+    LAYERS_EDGES_IF_UNEVEN,
+    LAYERS_BY_COST,
+    LAYERS_BY_PARAMETERS,
+    LAYER_RULE_COUNT
+} LayerRule;
+
 // What running a program costs beyond its tasks, explicit (DESIGN section 5); belongs to who runs it, not to the
 // program.
 typedef struct TargetRuntime {
@@ -126,6 +135,8 @@ typedef struct Target {
     bool messages_in_turn;   // a stage waits for what it sends before it takes the next message, where it has one chunk
     bool pp_keeps_gathered;  // with stages: parameters are gathered once, whatever reshard says, and gradients
                              // reduced at the end
+    LayerRule layer_rule;    // which layers stages hold
+    bool ties_stages;        // one table may be embedding and head of two stages, which sum its gradient
     unsigned offloads;       // bit 1 << Offload: what it can keep in the host's memory
     int grad_syncs;          // that can be had by a switch, beside its own: GRAD_SYNC_BIT(value)
     const char *grad_sync_note;  // what its own is, and why there is no other; NULL

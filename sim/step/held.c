@@ -3,11 +3,7 @@
 
 #include "sim/step/held.h"
 
-void split_layers(const ModelSpec *model, int32_t parts, int32_t *counts) {
-    for (int32_t part = 0; part < parts; part++) {  // what is over goes to the first ones
-        counts[part] = model->layers / parts + (part < model->layers % parts);
-    }
-}
+#include "sim/step/splits/split.h"
 
 static int32_t stage_at(int32_t part, int32_t parts, int32_t stages, bool folded) {
     if (part < 0 || part >= parts) {
@@ -17,11 +13,12 @@ static int32_t stage_at(int32_t part, int32_t parts, int32_t stages, bool folded
     return back ? stages - 1 - part % stages : part % stages;
 }
 
-StageLayers stage_layers(const ModelSpec *model, const TrainPlan *plan, bool folded, int stage, Arena *arena) {
+StageLayers stage_layers(const ModelSpec *model, const TrainPlan *plan, const Target *target, bool folded, int stage,
+                         Arena *arena) {
     const int32_t stages = mesh_stages(&plan->mesh), parts = stages * plan_chunks(plan);
     int32_t *counts = ARENA_ARRAY(arena, int32_t, parts);
-    split_layers(model, parts, counts);
-    StageLayers held = {.chunks = ARENA_ARRAY(arena, StageChunk, plan_chunks(plan))};
+    layer_splits[target->layer_rule]->cut(model, parts, counts);
+    StageLayers held = {.tied_peer = -1, .chunks = ARENA_ARRAY(arena, StageChunk, plan_chunks(plan))};
     int32_t in_model = 0;
     for (int32_t part = 0; part < parts; in_model += counts[part++]) {
         if (stage_at(part, parts, stages, folded) == stage) {
@@ -35,12 +32,16 @@ StageLayers stage_layers(const ModelSpec *model, const TrainPlan *plan, bool fol
             held.head |= part == parts - 1;
         }
     }
+    if (model->tied_embeddings && held.embedding != held.head) {
+        held.tied_peer = stage_at(held.embedding ? parts - 1 : 0, parts, stages, folded);
+    }
     return held;
 }
 
 ModelSpec stage_model(const ModelSpec *model, const StageLayers *held, Arena *arena) {
     ModelSpec part = *model;
     part.layers = held->layers;
+    part.tied_embeddings = model->tied_embeddings && held->embedding;
     if (held->layers == model->layers || model->run_count == 0) {
         return part;
     }

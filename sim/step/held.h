@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "sim/base/arena.h"
+#include "sim/frameworks/target.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
 
@@ -23,17 +24,17 @@ typedef struct StageLayers {
     int32_t chunk_count;
     int32_t layers;        // of all chunks
     bool embedding, head;  // that it holds
+    int32_t tied_peer;     // the stage that has the other copy of its embedding or head; -1 = none
 } StageLayers;
 
-// Layers of each of the chunks of all stages, in the model's order.
-void split_layers(const ModelSpec *model, int32_t parts, int32_t *counts);
-
-StageLayers stage_layers(const ModelSpec *model, const TrainPlan *plan, bool folded, int stage, Arena *arena);
+// By the target's rule.
+StageLayers stage_layers(const ModelSpec *model, const TrainPlan *plan, const Target *target, bool folded, int stage,
+                         Arena *arena);
 
 // The part of a run that lies among these layers; false where none does.
 bool layer_run_cut(LayerRun *run, int32_t first, int32_t count);
 
-// The model with the stage's layers only.
+// The model with the stage's layers only; where the embedding is another stage's, the head is a table of its own.
 ModelSpec stage_model(const ModelSpec *model, const StageLayers *held, Arena *arena);
 
 // The model's number of a layer of the stage.

@@ -212,7 +212,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
         return error_set(error, STATUS_INFEASIBLE, "%s", reason);
     }
     *program = (StepProgram){.plan = *plan, .target = target, .stage = choice->stage};
-    program->held = stage_layers(model, plan, choice->schedule->folded, choice->stage, arena);
+    program->held = stage_layers(model, plan, target, choice->schedule->folded, choice->stage, arena);
     program->model = stage_model(model, &program->held, arena);
     program->layers = program->model.layers;
     program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);

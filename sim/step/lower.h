@@ -229,6 +229,9 @@ typedef struct ChunkMessages {
 
 ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops);
 
+// Where embedding and head are one table on two stages: both get the sum of its gradients (optimizer).
+void lower_tied_gradient(Lowering *lowering, int unit);
+
 // The finished step, in lists.
 typedef struct LoweredStep {
     Variant variants[VARIANT_COUNT];

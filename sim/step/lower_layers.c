@@ -75,23 +75,36 @@ static LayerKind only_kind(const ModelSpec *model) {
     return kind;
 }
 
+static void layers_forward(Lowering *lowering) {
+    mark_unit(lowering, SECTION_LAYER_FORWARD, MARK_UNIT_NEED, UNIT_LAYER);
+    lower_fp8_weights(lowering);
+    kinds[only_kind(lowering->model)].forward(lowering);
+}
+
+static void layers_backward(Lowering *lowering) {
+    mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_NEED, UNIT_LAYER);
+    mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD, UNIT_LAYER);
+    kinds[only_kind(lowering->model)].backward(lowering);
+    mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_GRADIENT, UNIT_LAYER);
+}
+
+// A stage may have no layers: head and loss alone, or nothing but to pass on what comes.
 void lower_layers(Lowering *lowering) {
-    const LayerKind kind = only_kind(lowering->model);
+    const bool layers = lowering->model->layers > 0;
     lower_fp8_begin(lowering);
     if (lowering->held->embedding) {
         lower_begin(lowering);
     }
-    mark_unit(lowering, SECTION_LAYER_FORWARD, MARK_UNIT_NEED, UNIT_LAYER);
-    lower_fp8_weights(lowering);
-    kinds[kind].forward(lowering);
+    if (layers) {
+        layers_forward(lowering);
+    }
     lower_fp8_history(lowering, SECTION_TAIL);
     if (lowering->held->head) {
         lower_tail(lowering);
     }
-    mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_NEED, UNIT_LAYER);
-    mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD, UNIT_LAYER);
-    kinds[kind].backward(lowering);
-    mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_GRADIENT, UNIT_LAYER);
+    if (layers) {
+        layers_backward(lowering);
+    }
     if (lowering->held->embedding) {
         lower_end(lowering);
     }

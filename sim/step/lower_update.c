@@ -130,6 +130,7 @@ void lower_update(Lowering *lowering) {
         for (int u = lowering->unit_count - 1; u >= 0; u--) {
             if (lowering->units[u].trainable && lowering->units[u].layered != (edges == 1)) {
                 lower_late_reduce(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
+                lower_tied_gradient(lowering, u);
                 emit_square_sum(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
             }
         }

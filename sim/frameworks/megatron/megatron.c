@@ -14,6 +14,8 @@ static const TargetVersion megatron_2022 = {
         SET(tp_flavour, TP_AR), SET(axes, AXES_DP | AXES_TP | AXES_PP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_INTERLEAVED)),
         SET(messages_in_turn, true),  // send_forward_recv_backward (pipeline_parallel/schedules.py)
+        SET(layer_rule, LAYERS_EDGES_IF_UNEVEN),
+        SET(ties_stages, true),  // _allreduce_word_embedding_grads (distributed/finalize_model_grads.py)
         SET(selective_flavour, SELECTIVE_CORE), SET(fused_projections, true),
         SET(deferred_reduce, true),  // main gradients are summed locally, reduced with the last micro-step
         SET_TEXT(grad_sync_note, "main gradients are reduced with the last micro-batch"),

@@ -14,6 +14,8 @@ static const TargetVersion nanotron_0_4 = {
     .settings = SETTINGS(
         SET(axes, AXES_DP | AXES_TP | AXES_PP), SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE)),
         SET(messages_in_turn, true),  // PipelineEngine waits for each message
+        SET(layer_rule, LAYERS_BY_COST),
+        SET(ties_stages, true),  // sync_tied_weights_gradients (parallel/tied_parameters.py)
         SET(fused_projections, true), SET(deferred_reduce, true),
         SET_TEXT(grad_sync_note, "gradients are reduced with the last micro-batch"),
         SET(gradient_buffer, true),     // its fp32 gradient accumulator; 6+12/F bytes (accuracy-notes.md 4)

@@ -169,3 +169,37 @@ Test(pipeline, loss_and_norm_are_summed_over_the_stages) {
     }
     arena_free(&pipeline.arena);
 }
+
+static int tied_messages(const StepProgram *program, int peer, int64_t bytes) {
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        if (task_is_message(task) && task->phase == PHASE_OPTIMIZER) {
+            cr_expect_eq(task->peer, peer);
+            cr_expect_eq(task->payload_bytes, bytes);
+            count++;
+        }
+    }
+    return count;
+}
+
+// GPT-2's one table: a copy on the first and one on the last stage, whose gradients meet.
+Test(pipeline, stages_with_a_copy_of_one_table_each_exchange_its_gradient) {
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec model;
+    const Target *target = NULL;
+    StepPrograms programs;
+    cr_assert_eq(model_find("gpt2", &arena, &model, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(target_find("nanotron", &target, &error), STATUS_OK, "%s", error.message);
+    TrainPlan plan = {.mesh = {SIZES(1, 1, 1, 1)}, .seq = 64, .micro_batch = 1, .grad_accum = 4};
+    plan.mesh.size[AXIS_PP] = 3;
+    plan_canonical(&plan);
+    cr_assert_eq(step_lower_stages(&model, &plan, target, &arena, &programs, &error), STATUS_OK, "%s", error.message);
+    const int64_t bytes = model.vocab * model.hidden * (int64_t)sizeof(float);
+    cr_expect_eq(tied_messages(&programs.of[0], 2, bytes), 2);
+    cr_expect_eq(tied_messages(&programs.of[1], -1, 0), 0);
+    cr_expect_eq(tied_messages(&programs.of[2], 0, bytes), 2);
+    cr_expect(!programs.of[2].model.tied_embeddings && programs.of[0].model.tied_embeddings);
+    arena_free(&arena);
+}

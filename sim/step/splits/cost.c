@@ -1,0 +1,23 @@
+// nanotron's: a stage closes behind the block whose cost takes the sum past the stage's share of all. Blocks of a layer
+// cost 4 h^2 + 3 h ffn, the head V h, the rest nothing (models/llama.py get_block_compute_costs, models/base.py of
+// 0.4). Where its head would come before the last stage, the stages between hold nothing; here the head is on the last
+// one and these are before it, which takes as long.
+
+#include "sim/step/splits/split.h"
+
+static void cut(const ModelSpec *model, int32_t chunks, int32_t *counts) {
+    const double hidden = model->hidden, layer = 4 * hidden * hidden + 3 * hidden * (double)model->ffn;
+    const double all = layer * model->layers + (double)model->vocab * hidden;
+    double sum = 0;
+    for (int32_t chunk = 0; chunk < chunks; chunk++) {
+        counts[chunk] = 0;
+    }
+    for (int32_t i = 0, chunk = 0; i < model->layers; i++) {
+        counts[chunk]++;
+        sum += layer;
+        chunk += chunk < chunks - 1 && sum > all * (chunk + 1) / chunks;
+    }
+}
+
+extern const LayerSplit layer_split_cost;
+const LayerSplit layer_split_cost = {.cut = cut};

@@ -1,0 +1,18 @@
+// Megatron-LM's: even where the layers divide, else embedding and loss, or the loss alone, count as a layer where that
+// divides (account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split; transformer_config.py). What is
+// left can be had by pipeline_model_parallel_layout: the surplus is on the first ones here.
+
+#include "sim/step/splits/split.h"
+
+static void cut(const ModelSpec *model, int32_t chunks, int32_t *counts) {
+    const int32_t layers = model->layers;
+    const bool even = layers % chunks == 0;
+    const int32_t embedding = !even && (layers + 2) % chunks == 0;
+    const int32_t loss = embedding || (!even && (layers + 1) % chunks == 0);
+    split_evenly(layers + embedding + loss, chunks, counts);
+    counts[0] -= embedding;
+    counts[chunks - 1] -= loss;
+}
+
+extern const LayerSplit layer_split_edges;
+const LayerSplit layer_split_edges = {.cut = cut};
