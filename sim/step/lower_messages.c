@@ -69,7 +69,7 @@ static void add_tied_message(Lowering *lowering, const Unit *unit, TaskKind kind
 }
 
 // The all-reduce of two: each sends its whole table's gradient and adds what comes, whichever part of it is its own
-// optimizer's (finalize_model_grads.py of Megatron-LM, tied_parameters.py of nanotron).
+// optimizer's (finalize_model_grads.py of Megatron-LM).
 void lower_tied_gradient(Lowering *lowering, int unit) {
     const StageLayers *held = lowering->held;
     if (held->tied_peer >= 0 && unit == (held->embedding ? UNIT_EMBEDDING : lowering->head_unit)) {
