@@ -72,6 +72,12 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d",
                             HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim);
     }
+    if (model->tied_embeddings && mesh_stages(&plan->mesh) > 1) {
+        return arena_format(arena,
+                            "the executor does not sum the gradient of one table over two stages, and %s has one for "
+                            "embedding and head: use pp=1",
+                            model->name);
+    }
     if (target->vocab_uneven && model->vocab % plan->mesh.size[AXIS_TP] != 0) {
         return arena_format(arena, "the executor splits a vocabulary evenly, and tp=%d does not divide %d entries",
                             plan->mesh.size[AXIS_TP], model->vocab);

@@ -98,6 +98,18 @@ Test(launch, refuses_kernels_and_overlap_that_it_does_not_have_in_words) {
     cr_expect(reason && strstr(reason, "tp_overlap"), "%s", reason ? reason : "runs it");
 }
 
+Test(launch, refuses_one_table_on_two_stages_in_words) {
+    ModelSpec model = case_model();
+    TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 1, 1, 1)});
+    plan.mesh.size[AXIS_PP] = 2;
+    plan_canonical(&plan);
+    const char *reason = exec_check(&model, &plan, target_of("megatron"), "cpu", &arena);
+    cr_expect(!reason, "%s", reason);
+    model.tied_embeddings = true;
+    reason = exec_check(&model, &plan, target_of("megatron"), "cpu", &arena);
+    cr_expect(reason && strstr(reason, "one table over two stages"), "%s", reason ? reason : "runs it");
+}
+
 // OpenBLAS, asked to, tells at start which core it takes the processor for.
 Test(launch, a_worker_sheds_a_core_type_that_slows_the_products) {
     const char *const words[] = {"ndtune-worker", NULL};
