@@ -77,6 +77,8 @@ RunRequest pipeline_one_rank(const RunRequest *request) {
 
 // A reference that was run before for the same model and batch: shapes of one world mostly share theirs.
 typedef struct Reference {
+    const Target *target;
+    int64_t vocab;
     int layers, ffn, seq, batch;
     RunResult result;
 } Reference;
@@ -86,13 +88,15 @@ static const RunResult *reference_of(const RunRequest *request) {
     static Reference known[REFERENCES];
     static int count;
     const RunRequest one = pipeline_one_rank(request);
-    const Reference asked = {.layers = one.model.layers,
+    const Reference asked = {.target = one.target,
+                             .vocab = one.model.vocab,
+                             .layers = one.model.layers,
                              .ffn = (int)one.model.ffn,
                              .seq = one.plan.seq,
                              .batch = one.plan.grad_accum};
     for (int i = 0; i < count; i++) {
         const Reference *old = &known[i];
-        if (old->layers == asked.layers && old->ffn == asked.ffn && old->seq == asked.seq &&
+        if (old->target == asked.target && old->vocab == asked.vocab && old->layers == asked.layers && old->ffn == asked.ffn && old->seq == asked.seq &&
             old->batch == asked.batch) {
             return &old->result;
         }

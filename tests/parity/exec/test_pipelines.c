@@ -38,6 +38,20 @@ Test(pipelines, every_shape_of_8_ranks_trains_as_one_rank) {
     world_trains(8);
 }
 
+// By the costs of its blocks 3, 3 and 2 layers, then the head alone (sim/step/splits/cost.c).
+Test(pipelines, a_stage_without_layers_trains_as_one_rank) {
+    const PipelineChoice choice = {.schedule = PP_1F1B, .virtual_stages = 1};
+    Mesh mesh;
+    Error error = {0};
+    RunRequest request;
+    Deviation worst = {0};
+    cr_assert(mesh_parse("pp=4", &mesh, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(pipeline_request(&mesh, &choice, &request));
+    cr_assert(target_find("nanotron", &request.target, &error) == STATUS_OK, "%s", error.message);
+    request.model.vocab = 1024;
+    pipeline_trains(&request, &worst);
+}
+
 // ---------------------------------------------------------------------------------------------- how it is run
 
 typedef struct Case {
