@@ -49,5 +49,6 @@ Status belief_form(const TuneModel *model, const BeliefShape *shapes, int count,
 // and its variance.
 double belief_next_run(const Belief *belief, int shape, double *covariance, double *variance);
 
-// `draws` joint draws, each under one law of the drift's, row by row of count; the same for the same seed. ENVIRONMENT when the covariance is none.
+// `draws` joint draws, each under one law of the drift's, row by row of count; the same for the same seed.
+// ENVIRONMENT when the covariance is none.
 Status belief_draw(const Belief *belief, uint64_t seed, int draws, double *values, Error *error);

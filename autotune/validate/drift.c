@@ -9,9 +9,9 @@
 
 #include "autotune/accuracy/statistics.h"
 
-// The grid. Each level of a standard deviation is as likely as any other before anything ran, the levels a factor apart:
-// what is not known of a scale (Jeffreys 1961). What was recorded lies all over them: the same shapes in rounds, minutes
-// apart, were 1 to 4 % (two nodes) and 11 to 26 % (one machine) apart from round to round, 2 to 5 % within one
+// The grid. Each level of a standard deviation is as likely as any other before anything ran, the levels a factor
+// apart: what is not known of a scale (Jeffreys 1961). What was recorded lies all over them: the same shapes in rounds,
+// minutes apart, were 1 to 4 % (two nodes) and 11 to 26 % (one machine) apart from round to round, 2 to 5 % within one
 // (tests/accuracy/sweep/sweep.csv, after taking shapes and rounds out), and on a machine that others load 27 % within
 // one (loaded.csv beside it).
 static const double SDS[] = {0.003, 0.012, 0.05, 0.2, 0.8}, TIMES_S[] = {60, 900};

@@ -35,8 +35,8 @@ typedef struct Drift {
     double own_sd;             // of the runs, the root of their mean square
     const double *measured;    // per shape: log seconds without the effects of time; nothing of one without runs
     const double *covariance;  // of these, shapes x shapes; 0 of those without runs
-    // Of the laws that were averaged: how probable each is, and by what factor the errors of `measured` are larger under
-    // it than `covariance` says. A mixture has heavier tails than a normal of its covariance.
+    // Of the laws that were averaged: how probable each is, and by what factor the errors of `measured` are larger
+    // under it than `covariance` says. A mixture has heavier tails than a normal of its covariance.
     int laws;
     const double *weight, *scale;
     const double *effect;  // per run: d as expected

@@ -38,7 +38,7 @@ static const char *check_axes(const Check *check) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (!(check->target->axes & AXIS_BIT(axis)) && axis_size(check, axis) > 1) {
             const Framework *framework = framework_of(check->target->name);
-            const char *why = (AXES_STAGE & AXIS_BIT(axis)) && framework ? framework->without_stages : NULL;
+            const char *why = axis == AXIS_PP && framework ? framework->without_stages : NULL;
             return arena_format(check->arena, "%s has no %s: use %s=1%s%s", check->target->name, axis_names[axis],
                                 axis_names[axis], why ? "; " : "", why ? why : "");
         }

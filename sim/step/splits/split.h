@@ -8,8 +8,8 @@
 #include "sim/frameworks/target.h"
 
 typedef struct LayerSplit {
-    // Layers of each of the chunks of all stages, in the model's order. Embedding and head are on the first and the last
-    // one; a chunk may have no layers.
+    // Layers of each of the chunks of all stages, in the model's order. Embedding and head are on the first and the
+    // last one; a chunk may have no layers.
     void (*cut)(const ModelSpec *model, int32_t chunks, int32_t *counts);
 } LayerSplit;
 

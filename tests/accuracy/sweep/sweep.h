@@ -26,6 +26,6 @@ Status sweeps_read(const char *runs_path, const char *groups_path, Arena *arena,
 
 double sweep_regret(const Sweep *sweep, int shape);  // its measured time over that of the best
 
-// Within 5 % of the best, and no further from it than two standard errors of their difference round by round: the record
-// does not tell them apart.
+// Within 5 % of the best, and no further from it than two standard errors of their difference round by round: the
+// record does not tell them apart.
 bool sweep_tied(const Sweep *sweep, int shape, Arena *arena);

@@ -96,8 +96,8 @@ static const RunResult *reference_of(const RunRequest *request) {
                              .batch = one.plan.grad_accum};
     for (int i = 0; i < count; i++) {
         const Reference *old = &known[i];
-        if (old->target == asked.target && old->vocab == asked.vocab && old->layers == asked.layers && old->ffn == asked.ffn && old->seq == asked.seq &&
-            old->batch == asked.batch) {
+        if (old->target == asked.target && old->vocab == asked.vocab && old->layers == asked.layers &&
+            old->ffn == asked.ffn && old->seq == asked.seq && old->batch == asked.batch) {
             return &old->result;
         }
     }
