@@ -11,6 +11,7 @@
 #include "sim/base/text.h"
 #include "sim/frameworks/words.h"
 #include "sim/model/model.h"
+#include "sim/model/model_names.h"
 
 const CommandRow command_table[COMMAND_COUNT] = {
     [COMMAND_PLAN] = {"plan",
@@ -247,6 +248,10 @@ static Status choose_command(Cli *cli, int *first, Error *error) {
     }
     if (model_is_known(cli->argv[1])) {  // ndtune llama-3-8b --world 32
         return STATUS_OK;
+    }
+    if (model_is_named(cli->argv[1])) {  // ndtune mistralai/Mixtral-8x7B-v0.1 --world 64
+        cli->blame = 1;
+        return model_unknown(cli->argv[1], error);
     }
     return unknown_command(cli, cli->argv[1], error);
 }

@@ -4,6 +4,8 @@
 #include "sim/axes/axes.h"
 #include "sim/base/text.h"
 
+#define LORA_REFUSED "LoRA and QLoRA are not predicted yet; without this word the full fine-tune is, in more memory"
+
 static const TextSynonym option_synonyms[] = {
     {"gpus", "--world N: all accelerators together"},
     {"num-gpus", "--world N: all accelerators together"},
@@ -45,13 +47,17 @@ static const TextSynonym option_synonyms[] = {
     {"tensor-parallel-size", "--mesh tp=N of one shape; --max-tp N bounds the search"},
     {"context-parallel", "--mesh cp=N of one shape"},
     {"context-parallel-size", "--mesh cp=N of one shape"},
-    {"pipeline-parallel", "pipeline parallelism is not predicted yet"},
+    {"pipeline-parallel", "--mesh pp=N of one shape"},
+    {"pipeline-parallel-size", "--mesh pp=N of one shape"},
     {"cpu-offload", "--offload optimizer, or parameters,optimizer"},
     {"optimizer", "every plan is AdamW with fp32 moments; --master-weights bf16 keeps all of it in bf16"},
     {"optim", "every plan is AdamW with fp32 moments; --master-weights bf16 keeps all of it in bf16"},
-    {"lora", "LoRA and QLoRA are not predicted yet: every weight is trained"},
-    {"qlora", "LoRA and QLoRA are not predicted yet: every weight is trained"},
-    {"peft", "LoRA and QLoRA are not predicted yet: every weight is trained"},
+    {"lora", LORA_REFUSED},
+    {"qlora", LORA_REFUSED},
+    {"peft", LORA_REFUSED},
+    {"lora-rank", LORA_REFUSED},
+    {"lora-r", LORA_REFUSED},
+    {"lora-targets", LORA_REFUSED},
     {"finetune", "a full fine-tune is predicted as training is: give its --global-batch and --seq; LoRA is not yet"},
     {"compile", "--fused compiled"},
     {"torch-compile", "--fused compiled"},

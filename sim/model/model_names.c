@@ -132,11 +132,21 @@ static const char *refusal_of(const char *name) {
     return NULL;
 }
 
-// "gpt3": every preset whose name goes on from there.
+bool model_is_named(const char *name) {
+    return refusal_of(name) || (strchr(name, '/') && name[0] != '.' && name[0] != '/');
+}
+
+// "mistral-7b-instruct-v0.2" goes on from "mistral-7b"; its sizes may differ, so it is asked about, not taken.
+static bool goes_on_from(const char *name, const char *preset) {
+    const size_t length = strlen(preset);
+    return strncmp(name, preset, length) == 0 && name[length] == '-';
+}
+
+// "gpt3": every preset whose name goes on from there; of "mistral-7b-v0.3" the preset that it goes on from.
 static void of_family(const char *plain, const ModelPreset *presets, int count, char list[ERROR_HINT_BYTES]) {
     list[0] = '\0';
     for (int i = 0; i < count && strlen(plain) > 2; i++) {
-        if (strncmp(presets[i].spec.name, plain, strlen(plain)) == 0) {
+        if (strncmp(presets[i].spec.name, plain, strlen(plain)) == 0 || goes_on_from(plain, presets[i].spec.name)) {
             list_add(list, presets[i].spec.name);
         }
     }

@@ -8,5 +8,9 @@
 // variant (-Instruct, -Chat, -Base, -it, -hf), which has the sizes of its base, make no difference.
 bool model_is_called(const ModelPreset *preset, const char *name);
 
+// Is it the name of a model, though no preset has it: an identifier of the hub, or of a family that is refused? A path
+// that begins with "." or "/" is none.
+bool model_is_named(const char *name);
+
 // The sentence for a name that is none, with what comes near.
 Status model_unknown(const char *name, Error *error);

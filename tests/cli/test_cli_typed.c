@@ -41,6 +41,11 @@ static const Typed taken[] = {
 static const Typed refused[] = {
     {{"--world", "8", "--model", "mixtral-8x7b"}, "\"mixtral-8x7b\": models with experts (MoE) are not predicted yet"},
     {{"--world", "8", "--model", "Qwen/Qwen3-30B-A3B"}, "models with experts (MoE) are not predicted yet"},
+    {{"deepseek-ai/DeepSeek-V3", "--world", "64"}, "models with experts (MoE) are not predicted yet"},
+    {{"gpt-oss-20b", "--world", "8"}, "models with experts (MoE) are not predicted yet"},
+    {{"mistralai/Mistral-7B-Instruct-v0.2", "--world", "8"}, "hint: did you mean mistral-7b?"},
+    {{"--world", "8", "--model", "70b", "--lora-rank", "16"}, "hint: LoRA and QLoRA are not predicted yet"},
+    {{"--world", "8", "--model", "7b", "--pipeline-parallel", "2"}, "hint: --mesh pp=N of one shape"},
     {{"--world", "8", "--model", "gemma-2-9b"}, "are not predicted yet"},
     {{"--world", "8", "--model", "falcon-7b"}, "Falcon (attention beside the MLP) is not predicted yet"},
     {{"--world", "8", "--model", "t5-11b"}, "models with an encoder are not predicted yet"},
