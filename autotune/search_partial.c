@@ -20,8 +20,8 @@ static bool is_open(const TuneRequest *request) {
 }
 
 static bool same_but_recompute(const TrainPlan *a, const TrainPlan *b) {
-    return plan_word(a, PLAN_BIT(PLAN_RECOMPUTE)) == plan_word(b, PLAN_BIT(PLAN_RECOMPUTE)) &&
-           memcmp(&a->mesh.order, &b->mesh.order, sizeof a->mesh.order) == 0 &&
+    const PlanKey of_a = plan_key(a, PLAN_BIT(PLAN_RECOMPUTE)), of_b = plan_key(b, PLAN_BIT(PLAN_RECOMPUTE));
+    return plan_keys_equal(&of_a, &of_b) && memcmp(&a->mesh.order, &b->mesh.order, sizeof a->mesh.order) == 0 &&
            (a->grad_accum > 1) == (b->grad_accum > 1);
 }
 

@@ -28,7 +28,7 @@ static int accumulates(const TrainPlan *plan) {
 // A candidate of a shape for each set of its choices; micro-batches and rank orders apart.
 typedef struct ByChoices {
     struct ChoiceSlot {
-        uint64_t choices;
+        PlanKey choices;
         const Candidate *candidate;
     } * slots;
     size_t count, capacity;
@@ -36,9 +36,10 @@ typedef struct ByChoices {
 
 // The slot of a plan's choices but for those of `without`; empty at first. Valid until another one is added.
 static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const TrainPlan *plan, unsigned without) {
-    const uint64_t choices = plan_word(plan, without) << 1 | (uint64_t)accumulates(plan);
+    PlanKey choices = plan_key(plan, without);
+    plan_key_add(&choices, (uint64_t)accumulates(plan), 1);
     for (size_t i = 0; i < by->count; i++) {
-        if (by->slots[i].choices == choices) {
+        if (plan_keys_equal(&by->slots[i].choices, &choices)) {
             return &by->slots[i].candidate;
         }
     }

@@ -5,6 +5,8 @@
 
 #include "sim/analytic/analytic.h"
 
+#include <string.h>
+
 #include "sim/analytic/memo.h"
 #include "sim/analytic/memory_curve.h"
 #include "sim/analytic/overlap.h"
@@ -105,36 +107,45 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     return STATUS_OK;
 }
 
-// A size is at most 2^20: three to a word. Places of the order are four bits each.
+// A key whose first words say something else, with the choices behind them.
+static MemoKey with_choices(MemoKey key, PlanKey choices) {
+    memcpy(&key.words[MEMO_WORDS - PLAN_KEY_WORDS], choices.words, sizeof choices.words);
+    return key;
+}
+
+// A size is at most 2^20: three to a word. Places of the order are four bits each, a word of their own.
 enum { SIZE_BITS = 21, SIZES_OF_WORD = 3, SIZE_WORDS = (AXIS_COUNT + SIZES_OF_WORD - 1) / SIZES_OF_WORD };
-_Static_assert((int)SIZE_WORDS < (int)MEMO_WORDS && AXIS_COUNT <= 8, "a mesh and its order fit a key");
+_Static_assert(SIZE_WORDS + 1 + (int)PLAN_KEY_WORDS <= (int)MEMO_WORDS && AXIS_COUNT <= 16,
+               "a mesh and its order fit a key");
 
 static MemoKey mesh_key(const TrainPlan *plan) {
     MemoKey key = {{0}};
-    uint64_t order = 0;
     for (int place = 0; place < AXIS_COUNT; place++) {
         key.words[place / SIZES_OF_WORD] =
             key.words[place / SIZES_OF_WORD] << SIZE_BITS | (uint64_t)plan->mesh.size[place];
-        order = order << 4 | (uint64_t)mesh_axis_at(&plan->mesh, place);
+        key.words[SIZE_WORDS] = key.words[SIZE_WORDS] << 4 | (uint64_t)mesh_axis_at(&plan->mesh, place);
     }
     // what of a plan a mesh's piece does not read: choices of a micro-step's operations
     const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) |
                              PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
                              PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_LOSS);
-    key.words[SIZE_WORDS] = order << 32 | plan_word(plan, without);
+    return with_choices(key, plan_key(plan, without));
+}
+
+// What changes a micro-step's operations.
+static PlanKey choice_key(const TrainPlan *plan) {
+    PlanKey key = plan_key(plan, 0);
+    plan_key_add(&key, plan->grad_accum > 1, 1);
+    plan_key_add(&key, mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1, 1);
+    plan_key_add(&key, plan_shard_count(plan) > 1, 1);
     return key;
 }
 
-// What changes a micro-step's operations, as bits.
-static uint64_t choice_word(const TrainPlan *plan) {
-    return plan_word(plan, 0) << 3 | (uint64_t)(plan->grad_accum > 1) << 2 |
-           (uint64_t)(mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1) << 1 | (uint64_t)(plan_shard_count(plan) > 1);
-}
-
 static MemoKey overlap_key(const TrainPlan *plan, const MeshPiece *mesh) {
-    return (MemoKey){.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch,
-                               (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
-                               mesh->tp_word, mesh->cp_word, mesh->node_word}};
+    const MemoKey key = {.words = {(uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch,
+                                   (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
+                                   mesh->tp_word, mesh->cp_word, mesh->node_word}};
+    return with_choices(key, choice_key(plan));
 }
 
 // ---- programs, by structure
@@ -149,9 +160,10 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_
                            KnownProgram **found, Error *error) {
     TrainPlan lowered = *plan;
     lowered.grad_accum = micro_steps;
-    const MemoKey key = {.words = {choice_word(plan), (uint64_t)plan->seq << 32 | (uint64_t)micro_steps,
-                                   (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
-                                   own_shards ? (uint64_t)plan_shard_count(plan) : 0}};
+    const MemoKey sizes = {.words = {(uint64_t)plan->seq << 32 | (uint64_t)micro_steps,
+                                     (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
+                                     own_shards ? (uint64_t)plan_shard_count(plan) : 0}};
+    const MemoKey key = with_choices(sizes, choice_key(plan));
     *found = memo_find(&analytic->programs, &key);
     if (*found) {
         return STATUS_OK;
@@ -241,17 +253,18 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
 
 static MemoKey memory_key(const TrainPlan *plan, const Target *target) {
     const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
-    return (MemoKey){.words = {choice_word(plan),
-                               (uint64_t)plan->seq << 32 | (uint64_t)(plan->grad_accum < 3 ? plan->grad_accum : 3),
-                               (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
-                               target_plans_memory(target) ? planned : 0}};
+    const MemoKey key = {.words = {(uint64_t)plan->seq << 32 | (uint64_t)(plan->grad_accum < 3 ? plan->grad_accum : 3),
+                                   (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
+                                   target_plans_memory(target) ? planned : 0}};
+    return with_choices(key, choice_key(plan));
 }
 
 // Which buffers there are, those choices decide; how large one is they do not.
 static ShardSizes *find_shard_sizes(Analytic *analytic, const TrainPlan *plan) {
     const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE);
-    const MemoKey key = {.words = {plan_word(plan, without), (uint64_t)plan->seq,
-                                   (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP]}};
+    const MemoKey lengths = {
+        .words = {(uint64_t)plan->seq, (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP]}};
+    const MemoKey key = with_choices(lengths, plan_key(plan, without));
     ShardSizes *sizes = memo_find(&analytic->shard_sizes, &key);
     if (!sizes) {
         sizes = ARENA_NEW(analytic->arena, ShardSizes);

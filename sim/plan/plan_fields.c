@@ -322,24 +322,27 @@ const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIEL
     return NULL;
 }
 
-uint64_t plan_word(const TrainPlan *plan, unsigned without) {
-    enum { WORD_BITS = 64 };
-    uint64_t word = 0;
-    int used = 0;
+void plan_key_add(PlanKey *key, uint64_t value, int bits) {
+    const int free_bits = PLAN_KEY_WORD_BITS - key->used % PLAN_KEY_WORD_BITS;
+    const int at = bits <= free_bits ? key->used : key->used + free_bits;  // no value lies across two words
+    ASSERT(at + bits <= PLAN_KEY_WORDS * PLAN_KEY_WORD_BITS);
+    key->words[at / PLAN_KEY_WORD_BITS] |= value << at % PLAN_KEY_WORD_BITS;
+    key->used = at + bits;
+}
+
+PlanKey plan_key(const TrainPlan *plan, unsigned without) {
+    PlanKey key = {.used = 0};
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         if (plan_fields[id].scope == PLAN_OF_BATCH || without & PLAN_BIT(id)) {
             continue;
         }
-        const int value = plan_get(plan, (PlanFieldId)id);
         int bits = 1;
         while (plan_fields[id].high >> bits > 0) {
             bits++;
         }
-        word = word << bits | (uint64_t)value;
-        used += bits;
+        plan_key_add(&key, (uint64_t)plan_get(plan, (PlanFieldId)id), bits);
     }
-    ASSERT(used <= WORD_BITS);
-    return word;
+    return key;
 }
 
 void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLAN_FIELD_COUNT]) {

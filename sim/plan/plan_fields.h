@@ -80,9 +80,27 @@ const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES
 const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIELD_COUNT], const char *whose,
                                Arena *arena);
 
-// Every field but those of the batch as bits, different for different plans; of `without` (PLAN_BIT) none.
+// Every field but those of the batch as bits, different for different plans; of `without` (PLAN_BIT) none. Keys made
+// without the same fields, and with the same additions, are comparable.
 #define PLAN_BIT(id) (1u << (id))
-uint64_t plan_word(const TrainPlan *plan, unsigned without);
+_Static_assert(PLAN_FIELD_COUNT <= 32, "a field is a bit of an unsigned");
+enum { PLAN_KEY_WORDS = 2, PLAN_KEY_WORD_BITS = 64 };
+typedef struct PlanKey {
+    uint64_t words[PLAN_KEY_WORDS];
+    int used;  // bits, from the first word on
+} PlanKey;
+PlanKey plan_key(const TrainPlan *plan, unsigned without);
+
+// Adds what else sets plans apart; value < 2^bits.
+void plan_key_add(PlanKey *key, uint64_t value, int bits);
+
+static inline bool plan_keys_equal(const PlanKey *a, const PlanKey *b) {
+    uint64_t different = 0;
+    for (int i = 0; i < PLAN_KEY_WORDS; i++) {
+        different |= a->words[i] ^ b->words[i];
+    }
+    return different == 0;
+}
 
 // The first `count` fields as given, then all others as in the table: for what has had another order since before there
 // was a table.

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "sim/plan/plan.h"
+#include "sim/plan/plan_fields.h"
 #include "tests/support/orders.h"
 #include "tests/support/sizes.h"
 
@@ -193,4 +193,35 @@ Test(plan, a_line_that_is_no_plan_is_refused_by_its_word) {
     cr_assert_str_eq(error.message, "plan: stages is not in this version");
     cr_assert_eq(plan_parse("dp_shard=2 seq=128 reshard=maybe", &plan, &error), STATUS_USAGE);
     cr_assert_str_eq(error.message, "plan: reshard=maybe is not in this version");
+}
+
+// Their widths together are near a word: one that reached into its neighbour would show as two equal keys.
+Test(plan, keys_differ_where_any_field_but_the_batchs_differs) {
+    TrainPlan plans[1 + PLAN_FIELD_COUNT];
+    int count = 0;
+    plans[count++] = (TrainPlan){0};
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope != PLAN_OF_BATCH) {
+            plans[count] = (TrainPlan){0};
+            plan_set(&plans[count++], (PlanFieldId)id, plan_fields[id].high);
+        }
+    }
+    for (int a = 0; a < count; a++) {
+        for (int b = 0; b < a; b++) {
+            const PlanKey of_a = plan_key(&plans[a], 0), of_b = plan_key(&plans[b], 0);
+            cr_assert(!plan_keys_equal(&of_a, &of_b), "plans %d and %d", a, b);
+        }
+    }
+}
+
+Test(plan, keys_hold_what_is_added_beyond_their_first_word) {
+    const TrainPlan plan = {0};
+    PlanKey a = plan_key(&plan, 0), b = a;
+    enum { BITS = 21, VALUES = 3 };
+    for (int i = 0; i < VALUES; i++) {
+        plan_key_add(&a, 5, BITS);
+        plan_key_add(&b, i == VALUES - 1 ? 6 : 5, BITS);
+    }
+    cr_assert_gt(a.used, PLAN_KEY_WORD_BITS);
+    cr_assert(!plan_keys_equal(&a, &b));
 }
