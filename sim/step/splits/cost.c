@@ -1,5 +1,5 @@
-// A stage closes behind the block whose cost takes the sum past the stage's share of all. Blocks of a layer cost
-// 4 h^2 + 3 h ffn, the head V h, the rest nothing (get_block_compute_costs of HuggingFace's pre-training library, 0.4). Where
+// A stage closes behind the block whose cost takes the sum past the stage's share of all. Blocks of a layer cost 4 h^2
+// + 3 h ffn, the head V h, the rest nothing (get_block_compute_costs of HuggingFace's pre-training library, 0.4). Where
 // its head would come before the last stage, the stages behind hold nothing; here the head is on the last one and these
 // are before it, which takes as long.
 
