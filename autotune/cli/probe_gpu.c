@@ -13,6 +13,7 @@
 enum { MOST_RATES = 32 };
 static const double LARGE_GEMM = 2048;     // every side, on a full chip: fills all multiprocessors several times
 static const double BEYOND_CACHE = 2;      // times the last cache
+static const double LEAST_ALONE = 0.5;     // of a stream beyond the caches; a floor that takes more was disturbed
 static const double LEAST_FLOOR_S = 1e-7;  // where the pause of the extended profile is longer than kernel and pause
 // Bytes of an element: bf16 operands of add, norm and SwiGLU; AdamW's fp32 gradient, master and moments in, the latter
 // out.
@@ -82,7 +83,8 @@ static Status fit_memory(ProbeBuilder *builder, Error *error) {
         const ProbeSample *sample = &probe->samples[i];
         if (sample->kind == PROBE_STREAM && strcmp(sample->name, "floor") != 0 &&
             probe_stream_bytes(&BYTES, sample) > BEYOND_CACHE * probe->device.cache_bytes) {
-            rates[count] = probe_stream_bytes(&BYTES, sample) / fmax(sample->seconds - builder->floor_s, 1e-9);
+            const double alone_s = fmax(sample->seconds - builder->floor_s, LEAST_ALONE * sample->seconds);
+            rates[count] = probe_stream_bytes(&BYTES, sample) / alone_s;
             best = fmax(best, rates[count++]);
         }
     }
