@@ -39,6 +39,14 @@ const CommandRow command_table[COMMAND_COUNT] = {
          "ndtune explain --world 64 --model 70b --cluster aws-p5 --format json\n"
          "ndtune explain --from " FRAMEWORK_DEFAULT_FILE " --model llama-3-8b --micro-batch 2 --grad-accum 8\n",
          cmd_explain},
+    [COMMAND_CHECK] = {"check",
+                       "is this config right: does it run, fit, and come near the best with the same batch; of two "
+                       "files, what the change costs",
+                       "check FILE [FILE] [--model NAME|FILE] [--tolerance PERCENT] [options]",
+                       "ndtune check " FRAMEWORK_DEFAULT_FILE " --model llama-3-8b\n"
+                       "ndtune check main.yaml mine.yaml --model llama-3-8b --cluster aws-p5\n"
+                       "ndtune check train.toml --world 64 --tolerance 5 --format github\n",
+                       cmd_check},
     [COMMAND_RUN] = {"run", "train one shape for real on this machine, measured beside predicted",
                      "run --mesh AXIS=N,... --model NAME|FILE [options]",
                      "ndtune run --mesh dp_shard=2 --model tiny\n"
@@ -138,6 +146,10 @@ Status cli_blame(Cli *cli, OptionId id, Status status) {
 
 Format cli_format(const Cli *cli) {
     return (Format)cli_value(cli, OPTION_FORMAT)->integer;  // the words stand in the order of Format
+}
+
+bool cli_annotates(const Cli *cli) {
+    return cli_value(cli, OPTION_FORMAT)->integer == FORMAT_CSV + 1;
 }
 
 static Status store_path(const Cli *cli, char path[STORE_PATH_BYTES], Error *error) {

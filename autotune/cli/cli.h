@@ -58,6 +58,7 @@ Status cmd_report(Cli *cli, Error *error);
 Status cmd_probe(Cli *cli, Error *error);
 Status cmd_preflight(Cli *cli, Error *error);
 Status cmd_blame(Cli *cli, Error *error);
+Status cmd_check(Cli *cli, Error *error);
 Status cmd_models(Cli *cli, Error *error);
 Status cmd_clusters(Cli *cli, Error *error);
 Status cmd_accuracy(Cli *cli, Error *error);
@@ -87,6 +88,7 @@ Status cli_blame(Cli *cli, OptionId id, Status status);
 
 typedef enum { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV } Format;
 Format cli_format(const Cli *cli);
+bool cli_annotates(const Cli *cli);  // --format github, which only check takes
 
 // ---- what commands share
 

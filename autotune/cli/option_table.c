@@ -12,6 +12,7 @@
 #define PLAN COMMAND_BIT(COMMAND_PLAN)
 #define PREDICT COMMAND_BIT(COMMAND_PREDICT)
 #define EXPLAIN COMMAND_BIT(COMMAND_EXPLAIN)
+#define CHECK COMMAND_BIT(COMMAND_CHECK)
 #define VALIDATE COMMAND_BIT(COMMAND_VALIDATE)
 #define TUNE COMMAND_BIT(COMMAND_TUNE)
 #define PROBE COMMAND_BIT(COMMAND_PROBE)
@@ -20,7 +21,7 @@
 #define CALIBRATE COMMAND_BIT(COMMAND_CALIBRATE)
 #define EXPORT COMMAND_BIT(COMMAND_EXPORT)
 #define REPORT COMMAND_BIT(COMMAND_REPORT)
-#define SEARCH (PLAN | EXPLAIN | VALIDATE | TUNE | EXPORT | REPORT)  // whatever a search takes
+#define SEARCH (PLAN | EXPLAIN | CHECK | VALIDATE | TUNE | EXPORT | REPORT)  // whatever a search takes
 #define RUN COMMAND_BIT(COMMAND_RUN)
 #define REAL (RUN | VALIDATE | TUNE | PROBE | PREFLIGHT)  // what starts workers
 #define RUNS COMMAND_BIT(COMMAND_RUNS)
@@ -31,9 +32,9 @@
 
 #define BILLION 1000000000
 
-const char *const command_names[COMMAND_COUNT] = {"plan", "predict", "explain",  "run",      "validate",  "calibrate",
-                                                  "tune", "export",  "report",   "probe",    "preflight", "blame",
-                                                  "runs", "models",  "clusters", "accuracy", "help"};
+const char *const command_names[COMMAND_COUNT] = {
+    "plan",   "predict", "explain",   "check", "run",  "validate", "calibrate", "tune",     "export",
+    "report", "probe",   "preflight", "blame", "runs", "models",   "clusters",  "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
 
 static const OptionRow rows[OPTION_OF_PLAN] = {
@@ -106,7 +107,10 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
          "--seq, --recompute and --world then say what it does not hold",
          GROUP_WHAT, EXPLAIN},
     [OPTION_FROM_FORMAT] = {"from-format", VALUE_WORD, "auto|" FRAMEWORK_CONFIGS, 0, 0, NULL, "auto: by its keys",
-                            "whose config the file of --from is", GROUP_WHAT, EXPLAIN},
+                            "whose config the file is", GROUP_WHAT, EXPLAIN | CHECK},
+    [OPTION_TOLERANCE] = {"tolerance", VALUE_NUMBER, "PERCENT", 0, 100, NULL, "10",
+                          "how much slower than the best plan, or than the file before, a file may be", GROUP_WHAT,
+                          CHECK},
     [OPTION_LAYERS] = {"layers", VALUE_INT, "N", 1, 4096, NULL, "the model's", "run with this many layers", GROUP_RUN,
                        RUN | VALIDATE | TUNE | PREFLIGHT | CALIBRATE | BLAME},
     [OPTION_STEPS] = {"steps", VALUE_INT, "N", 1, 1000000, NULL, "10", "optimizer steps", GROUP_RUN,
@@ -183,7 +187,8 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
     [OPTION_EXPLAIN] = {"explain", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
                         "what FSDP, tensor parallelism and the ring did in this step, in plain words", GROUP_OUTPUT,
                         RUN},
-    [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv", 0, 0, NULL, "table", "what goes to standard output",
+    [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv|github", 0, 0, NULL, "table",
+                       "what goes to standard output; github, of check alone: annotations of a pull request",
                        GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY | CALIBRATE | BLAME},
     [OPTION_RUNS] =
         {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
@@ -266,7 +271,7 @@ OptionId option_of(PlanFieldId id) {
 }
 
 static unsigned takers(unsigned flags) {
-    return PREDICT | CALIBRATE | BLAME | (flags & PLAN_OPTION_OF_ONE_PLAN ? EXPORT | EXPLAIN : SEARCH) |
+    return PREDICT | CALIBRATE | BLAME | (flags & PLAN_OPTION_OF_ONE_PLAN ? EXPORT | EXPLAIN | CHECK : SEARCH) |
            (flags & PLAN_OPTION_RUN ? RUN : 0) | (flags & PLAN_OPTION_PREFLIGHT ? PREFLIGHT : 0);
 }
 

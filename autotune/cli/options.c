@@ -332,6 +332,11 @@ static Status add_log(ParseContext *context, Options *options, const char *text,
 static Status store_value(ParseContext *context, Options *options, OptionId id, Error *error) {
     OptionValue *value = &options->values[id];
     const OptionRow row = option_row(id);
+    if (id == OPTION_FORMAT && context->command != COMMAND_CHECK && strcmp(value->text, "github") == 0) {
+        return refuse(context, value->argument, error,
+                      "--format github is of ndtune check; %s prints table, json or csv",
+                      command_names[context->command]);
+    }
     value->given = true;
     return row.type == VALUE_LIST       ? add_set(context, options, value->text, value->argument, error)
            : row.type == VALUE_REPEATED ? add_log(context, options, value->text, value->argument, error)
@@ -400,14 +405,16 @@ static Status parse_word_argument(ParseContext *context, Options *options, int a
                                          : STATUS_USAGE;
     }
     const unsigned takes_words = COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS) |
-                                 COMMAND_BIT(COMMAND_RUNS) | COMMAND_BIT(COMMAND_HELP) | COMMAND_BIT(COMMAND_BLAME);
+                                 COMMAND_BIT(COMMAND_RUNS) | COMMAND_BIT(COMMAND_HELP) | COMMAND_BIT(COMMAND_BLAME) |
+                                 COMMAND_BIT(COMMAND_CHECK);
+    const int most_words = context->command == COMMAND_CHECK ? 2 : 1;
     const OptionRow model = option_row(OPTION_MODEL);
     if ((model.commands & COMMAND_BIT(context->command) & ~takes_words) && !options->values[OPTION_MODEL].given &&
         model_is_known(word)) {
         options->values[OPTION_MODEL] = (OptionValue){.given = true, .text = word, .argument = at};
         return STATUS_OK;
     }
-    if (!(COMMAND_BIT(context->command) & takes_words) || options->word_count == 1) {
+    if (!(COMMAND_BIT(context->command) & takes_words) || options->word_count == most_words) {
         return refuse(context, at, error, "ndtune %s does not expect the word %s", command_names[context->command],
                       word);
     }

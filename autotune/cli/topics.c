@@ -19,6 +19,8 @@ static const Topic table[] = {
      "  ndtune explain --from my.yaml --world 64 --model llama-3-8b\n"
      "      reads the config that you train with (" FRAMEWORK_CONFIGS "), says what it costs, which\n"
      "      single change gains most, and which key of the file it is.\n"
+     "  ndtune check main.yaml mine.yaml --model llama-3-8b\n"
+     "      says what a change of the file costs, line by line; of one file, whether it runs, fits and is fast.\n"
      "  ndtune explain --world 64 --model llama-3-8b\n"
      "      says why the best beats the next, term by term, and from which network, memory or length on another shape "
      "wins.\n"

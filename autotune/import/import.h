@@ -23,3 +23,10 @@ void import_plan(const Import *import, const TrainPlan *usual, TrainPlan *plan);
 
 // Where the file, or the user's script, holds what a change touches.
 const char *import_key_of(const Import *import, AdviceKind kind);
+
+// The first of those keys that the file has, and the lines of all of them; key NULL = it has none.
+typedef struct ImportPlace {
+    const char *key;
+    int first, last;
+} ImportPlace;
+ImportPlace import_place_of(const Import *import, AdviceKind kind);

@@ -1,0 +1,77 @@
+// Is a config file right: does its plan run, does it fit, is it near the best plan with the same batch; and what a
+// change of the file costs.
+
+#pragma once
+
+#include "autotune/advice.h"
+#include "autotune/import/config_change.h"
+#include "autotune/import/import.h"
+
+typedef enum { CHECK_ERROR, CHECK_WARNING, CHECK_NOTICE, CHECK_LEVEL_COUNT } CheckLevel;
+
+extern const char *const check_level_names[CHECK_LEVEL_COUNT];  // "error" "warning" "notice"
+
+// What is to be said of the lines of a file.
+typedef struct CheckNote {
+    CheckLevel level;
+    const char *key;  // NULL = of no key in the file
+    int first, last;  // lines; 0 = of the file as a whole
+    const char *sentence;
+} CheckNote;
+
+typedef struct CheckQuestion {
+    const Import *import;
+    const TuneRequest *request;
+    const AdviceReport *advice;
+    const char *no_best;  // why advice->best is NULL
+    double tolerance;     // how much slower than the best is still right: 0.1
+} CheckQuestion;
+
+typedef struct CheckReport {
+    const CheckQuestion *question;
+    bool runs, fits, near_best;  // each only where the one before is true; a file passes with all three
+    double slower;               // tokens/s under those of the best, as a share of them; 0 = the plan has no time
+    const char *verdict;         // one sentence without the file's name
+    CheckNote *notes;            // errors first
+    int note_count;
+} CheckReport;
+
+// Texts in the arena.
+void check_judge(const CheckQuestion *question, Arena *arena, CheckReport *report);
+
+// ---- two files
+
+// One change made to the first file, alone; or together with all others that do not go alone.
+typedef struct CheckChange {
+    ConfigChange change;
+    bool alone;
+    bool priced;        // else there are too many, or no plan follows from them
+    double slower;      // than the first file: 1 - its tokens/s; below 0 it is faster
+    double more_bytes;  // of reserved memory
+} CheckChange;
+
+enum { CHECK_PRICED_CHANGES = 16 };
+
+// A side of the comparison: what its plan comes to.
+typedef struct CheckSide {
+    const Import *import;
+    const TuneRequest *request;
+    Prediction own;
+    bool legal;
+    const char *reason;  // why it does not run, or does not fit; NULL
+} CheckSide;
+
+typedef struct CheckPair {
+    CheckSide before, after;
+    CheckChange *changes;
+    int change_count;
+    double tolerance;
+    bool timed;     // both have a time: slower and more_bytes are known
+    double slower;  // of `after` against `before`, per token
+    double more_bytes;
+    bool passed;          // `after` runs, fits and is not slower than `before` by more than the tolerance
+    const char *verdict;  // one sentence
+} CheckPair;
+
+// Fills what follows from the two sides and the tolerance.
+void check_compare(CheckPair *pair, Arena *arena);

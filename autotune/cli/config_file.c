@@ -1,0 +1,291 @@
+// Reading a config file as a plan, and the search for a better one with its batch.
+
+#include "autotune/cli/config_file.h"
+
+#include <string.h>
+
+#include "autotune/cli/quote.h"
+#include "autotune/cli/request.h"
+#include "autotune/prune.h"
+#include "autotune/space.h"
+#include "reports/export/export.h"
+#include "sim/frameworks/target_choices.h"
+
+// What the command line says about the plan of the file.
+static ImportChoices given_choices(const Cli *cli) {
+    ImportChoices given = import_nothing_said();
+    given.world = (int)cli_value(cli, OPTION_WORLD)->integer;
+    given.seq = (int)cli_value(cli, OPTION_SEQ)->integer;
+    given.micro_batch = (int)cli_value(cli, OPTION_MICRO_BATCH)->integer;
+    given.grad_accum = (int)cli_value(cli, OPTION_GRAD_ACCUM)->integer;
+    given.global_batch = cli_value(cli, OPTION_GLOBAL_BATCH)->integer;
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        if (plan_fields[id].scope != PLAN_OF_BATCH && cli_given(cli, option_of(id))) {
+            given.choice[id] = plan_field_value(id, cli_value(cli, option_of(id))->text);
+        }
+    }
+    return given;
+}
+
+static void say_number(Cli *cli, OptionId id, int64_t number) {
+    if (number > 0) {
+        cli->options.values[id] = (OptionValue){.given = true,
+                                                .text = arena_format(&cli->arena, "%lld", (long long)number),
+                                                .integer = number,
+                                                .argument = -1};
+    }
+}
+
+static void say_choice(Cli *cli, PlanFieldId id, int value) {
+    char number[PLAN_VALUE_BYTES];
+    cli->options.values[option_of(id)] = (OptionValue){
+        .given = true, .text = arena_text(&cli->arena, plan_value_text(id, value, number)), .argument = -1};
+}
+
+// How the job trains, and the kernels of a target that has no switch for others.
+static bool is_of_job(const Cli *cli, PlanFieldId id) {
+    const Target *target = NULL;
+    Error unknown = {0};
+    const bool of_kernels =
+        id == PLAN_FUSED && target_find(cli_value(cli, OPTION_TARGET)->text, &target, &unknown) == STATUS_OK;
+    return plan_fields[id].scope == PLAN_OF_JOB || (of_kernels && !target_has_choice(target, id));
+}
+
+// The options as if the command line had said what the file says; what a shape goes with is left to the search.
+static void say_options(Cli *cli, const Import *import) {
+    const ImportChoices *said = &import->said;
+    if (!cli_given(cli, OPTION_TARGET)) {
+        cli->options.values[OPTION_TARGET] = (OptionValue){.given = true, .text = import->target, .argument = -1};
+    }
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        const bool plain = plan_fields[id].printed == PLAN_PRINTED_UNLESS_USUAL;
+        if (!is_of_job(cli, id)) {
+            cli->options.values[option_of(id)] = (OptionValue){0};
+        } else if (said->choice[id] != IMPORT_UNSAID && !(plain && said->choice[id] == plan_fields[id].usual) &&
+                   (id != PLAN_FP8_RECIPE || said->choice[PLAN_PRECISION] == DTYPE_FP8)) {
+            say_choice(cli, id, said->choice[id]);
+        }
+    }
+    say_number(cli, OPTION_WORLD, said->world);
+    cli->options.list[0] = said->world;
+    cli->options.list_count = 1;
+    say_number(cli, OPTION_SEQ, said->seq);
+    say_number(cli, OPTION_GLOBAL_BATCH, said->global_batch);
+}
+
+static void plan_of(const Cli *cli, const TuneRequest *request, const Import *import, TrainPlan *plan) {
+    TrainPlan usual;
+    Mesh mesh = mesh_of_one();
+    memcpy(mesh.size, import->said.size, sizeof mesh.size);
+    request_plan(cli, request, &mesh, &usual);
+    import_plan(import, &usual, plan);
+    target_canonical(request->target, plan);
+}
+
+// A file that names a model of the hub that has a preset, or one that its reader knows, says --model; a flavor alone,
+// such as "8B", names several.
+static void say_model(Cli *cli, const Import *import) {
+    ModelSpec model;
+    Error unknown = {0};
+    const char *name = import->preset                                ? import->preset
+                       : import->model && strchr(import->model, '-') ? import->model
+                                                                     : NULL;
+    if (!cli_given(cli, OPTION_MODEL) && name && model_find(name, &cli->arena, &model, &unknown) == STATUS_OK) {
+        cli->options.values[OPTION_MODEL] = (OptionValue){.given = true, .text = name, .argument = -1};
+    }
+}
+
+static Status import_config(Cli *cli, const char *path, ConfigNode *root, Import *import, Error *error) {
+    const char *format = cli_given(cli, OPTION_FROM_FORMAT) ? cli_value(cli, OPTION_FROM_FORMAT)->text : NULL;
+    return root ? import_tree(root, path, format, &cli->arena, import, error)
+                : import_load(path, format, &cli->arena, import, error);
+}
+
+static Status settle(Cli *cli, ConfigFile *file, Error *error) {
+    Import *import = &file->import;
+    const ImportChoices given = given_choices(cli);
+    import_settle(import, &given);
+    if (import->said.world == 0) {
+        return error_set(error, STATUS_USAGE, "%s: %s", import->path, import->refusal);
+    }
+    say_options(cli, import);
+    say_model(cli, import);
+    TRY(request_build(cli, &search_defaults, &file->request, error));
+    import_compare_model(import, file->request.model_asked, (double)model_parameters(&file->request.model));
+    if (!import->refusal) {
+        plan_of(cli, &file->request, import, &file->plan);
+    }
+    return STATUS_OK;
+}
+
+Status config_file_read(Cli *cli, const char *path, int argument, ConfigFile *file, Error *error) {
+    const Status status = import_config(cli, path, NULL, &file->import, error);
+    if (status != STATUS_OK) {
+        cli->blame = argument;
+    }
+    return status == STATUS_OK ? settle(cli, file, error) : status;
+}
+
+Status config_file_read_tree(Cli *cli, const char *path, ConfigNode *root, ConfigFile *file, Error *error) {
+    TRY(import_config(cli, path, root, &file->import, error));
+    return settle(cli, file, error);
+}
+
+Status config_file_predict(Cli *cli, Store *store, const ConfigFile *file, Prediction *own, bool *legal,
+                           const char **reason, Error *error) {
+    *own = (Prediction){.plan = file->plan};
+    *reason = file->import.refusal;
+    *legal = !*reason && !prune(&file->request, &file->plan, NULL, &cli->arena, reason);
+    if (*legal) {
+        TRY(cli_predict_in(cli, store, &file->request, &file->plan, own, error));
+        prune(&file->request, &file->plan, &own->memory, &cli->arena, reason);
+    }
+    return STATUS_OK;
+}
+
+// What a newer version of the framework makes of the same plan.
+static Status predict_successor(Cli *cli, const TuneRequest *request, ImportReport *report, Error *error) {
+    TuneRequest *newer = ARENA_NEW(&cli->arena, TuneRequest);
+    *newer = *request;
+    TRY(target_find(report->import->successor, &newer->target, error));
+    const char *reason = NULL;
+    TrainPlan plan = report->advice->own.plan;
+    newer->asked[PLAN_MASTER_WEIGHTS] = space_master_of_other(request, newer->target);
+    plan.bf16_master = newer->asked[PLAN_MASTER_WEIGHTS];
+    if (prune(newer, &plan, NULL, &cli->arena, &reason)) {
+        return STATUS_OK;
+    }
+    report->successor = ARENA_NEW(&cli->arena, Prediction);
+    report->successor_target = newer->target;
+    return predict_once(newer, NULL, &plan, &cli->arena, report->successor, error);
+}
+
+// Can a file of the target say it? A target without a file of its own can say all.
+typedef struct Writable {
+    Cli *cli;
+    const TuneRequest *request;
+    const ExportFormat *format;
+} Writable;
+
+static bool is_writable(const void *state, const Prediction *prediction) {
+    const Writable *writable = state;
+    const ExportJob job = {.request = writable->request,
+                           .prediction = prediction,
+                           .command = writable->cli->line,
+                           .arena = &writable->cli->arena};
+    Error why = {0};
+    return !writable->format || export_check(writable->format, &job, &why) == STATUS_OK;
+}
+
+// The search of a target that has stages of sharding to choose from looks at each of them.
+static Status search_stages(Cli *cli, Store *store, TuneRequest *request, const AdviceFilter *filter, TuneResult *best,
+                            Error *error) {
+    const Target *target = request->target;
+    double most = -1;
+    const bool chooses = !target->shard_needs_fsdp && target->max_zero > 1;
+    for (int stage = chooses ? 1 : TUNE_ANY; stage <= (chooses ? target->max_zero : TUNE_ANY); stage++) {
+        TuneRequest *narrowed = ARENA_NEW(&cli->arena, TuneRequest);
+        TuneResult result;
+        *narrowed = *request;
+        narrowed->asked[PLAN_ZERO] = stage;
+        TRY(cli_search_in(cli, store, narrowed, &result, error));
+        const Prediction *first = advice_best(&result, filter);
+        const double rate = first ? first->tokens_per_s : 0;
+        if (rate > most) {
+            most = rate;
+            *best = result;
+        }
+    }
+    return store_save_result(store, best, error);
+}
+
+// Model and cluster as a command line says them, with every --set.
+static const char *asked_words(Cli *cli, const TuneRequest *request) {
+    const char *cluster =
+        cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text : search_defaults.cluster;
+    const char *words = arena_format(&cli->arena, "--model %s --cluster %s",
+                                     quote_word(request->model_asked, &cli->arena), quote_word(cluster, &cli->arena));
+    for (int i = 0; i < cli->options.set_count; i++) {
+        words = arena_format(&cli->arena, "%s --set %s", words, quote_word(cli->options.sets[i], &cli->arena));
+    }
+    return words;
+}
+
+// Why there is no best plan: nothing fits, or no file of the target can say what does.
+static const char *why_no_best(const Writable *writable, const TuneResult *result) {
+    Arena *arena = &writable->cli->arena;
+    if (result->entry_count == 0) {
+        return arena_format(arena, "none of the %d shapes of %d ranks fits", result->search.shapes,
+                            writable->request->world);
+    }
+    Error why = {0};
+    const ExportJob job = {.request = writable->request,
+                           .prediction = &result->entries[0],
+                           .command = writable->cli->line,
+                           .arena = arena};
+    export_check(writable->format, &job, &why);
+    return arena_text(arena, why.message);
+}
+
+static Status advise_in(Cli *cli, Store *store, ConfigFile *file, ImportReport *report, Error *error) {
+    const Import *import = &file->import;
+    TuneRequest *request = &file->request;
+    const PredictionCache cache = store_cache(store);
+    Writable writable = {.cli = cli, .request = request};
+    Error none = {0};
+    if (export_usual(request->target, &writable.format, &none) != STATUS_OK) {
+        writable.format = NULL;
+    } else {
+        export_narrow(writable.format, request);
+    }
+    const AdviceFilter filter = {is_writable, &writable};
+    TuneResult *result = ARENA_NEW(&cli->arena, TuneResult);
+    TRY(search_stages(cli, store, request, &filter, result, error));
+    const AdviceQuestion question = {.result = result,
+                                     .plan = import->refusal ? NULL : &file->plan,
+                                     .filter = filter,
+                                     .cache = cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache};
+    AdviceReport *advice = ARENA_NEW(&cli->arena, AdviceReport);
+    TRY(advise(&question, &cli->arena, advice, error));
+    *report = (ImportReport){
+        .import = import, .request = request, .asked_words = asked_words(cli, request), .advice = advice};
+    if (!advice->best) {
+        report->no_best = why_no_best(&writable, result);
+    }
+    return import->successor && advice->legal ? predict_successor(cli, request, report, error) : STATUS_OK;
+}
+
+Status config_file_advise(Cli *cli, ConfigFile *file, ImportReport *report, Error *error) {
+    Store *store = NULL;
+    TRY(cli_open_store_to_ask(cli, &store, error));
+    const Status status = advise_in(cli, store, file, report, error);
+    store_close(store);
+    return status;
+}
+
+static bool leaves_out(const Import *import) {
+    bool any = false;
+    for (int i = 0; i < import->finding_count; i++) {
+        any |= import->findings[i].kind == FINDING_UNMODELLED;
+    }
+    return any;
+}
+
+Status config_file_verdict(const ImportReport *report, Error *error) {
+    const Import *import = report->import;
+    const AdviceReport *advice = report->advice;
+    if (!import->refusal && !advice->reason) {
+        return STATUS_OK;
+    }
+    const bool runs = !import->refusal && advice->legal;  // then the reason says that it does not fit
+    error_set(error, STATUS_INFEASIBLE, "the plan of %s %s%s", import->path,
+              runs                      ? ""
+              : import->refusal_is_ours ? "is not predicted: "
+                                        : "cannot run: ",
+              import->refusal ? import->refusal : advice->reason);
+    return runs && leaves_out(import) ? error_hint(error, "the file also says what the prediction leaves out "
+                                                          "(above): your run may need less")
+                                      : error->status;
+}

@@ -1,0 +1,129 @@
+// Comparing trees: maps key by key, everything else as a whole.
+
+#include "autotune/import/config_change.h"
+
+#include <string.h>
+
+static bool same(const ConfigNode *a, const ConfigNode *b) {
+    if (a->kind != b->kind || (a->kind == NODE_SCALAR && strcmp(a->text, b->text) != 0)) {
+        return false;
+    }
+    const ConfigNode *x = a->first, *y = b->first;
+    for (; x && y; x = x->next, y = y->next) {
+        const bool other_key = a->kind == NODE_MAP && x->key && y->key && strcmp(x->key, y->key) != 0;
+        if (other_key || !same(x, y)) {
+            return false;
+        }
+    }
+    return !x && !y;
+}
+
+typedef struct ChangeList {
+    Arena *arena;
+    ConfigChange *changes;
+    int count;
+    int capacity;
+} ChangeList;
+
+static void add(ChangeList *list, const char *path, const ConfigNode *before, const ConfigNode *after) {
+    if (list->count == list->capacity) {
+        list->capacity = 2 * list->capacity + 8;
+        ConfigChange *longer = ARENA_ARRAY(list->arena, ConfigChange, list->capacity);
+        for (int i = 0; i < list->count; i++) {
+            longer[i] = list->changes[i];
+        }
+        list->changes = longer;
+    }
+    list->changes[list->count++] = (ConfigChange){path, before, after};
+}
+
+static const char *below(Arena *arena, const char *above, const char *key) {
+    return above[0] ? arena_format(arena, "%s.%s", above, key) : key;
+}
+
+// Of a key that stands twice the last counts.
+static const ConfigNode *named(const ConfigNode *map, const ConfigNode *node) {
+    return node->key && config_child(map, node->key) == node ? node : NULL;
+}
+
+static void compare(ChangeList *list, const ConfigNode *before, const ConfigNode *after, const char *above) {
+    for (const ConfigNode *node = after->first; node; node = node->next) {
+        const ConfigNode *old = named(after, node) ? config_child(before, node->key) : node;
+        if (old == node) {
+            continue;
+        }
+        const char *path = below(list->arena, above, node->key);
+        if (old && old->kind == NODE_MAP && node->kind == NODE_MAP) {
+            compare(list, old, node, path);
+        } else if (!old || !same(old, node)) {
+            add(list, path, old, node);
+        }
+    }
+    for (const ConfigNode *node = before->first; node; node = node->next) {
+        if (named(before, node) && !config_child(after, node->key)) {
+            add(list, below(list->arena, above, node->key), node, NULL);
+        }
+    }
+}
+
+int config_changes(const ConfigNode *before, const ConfigNode *after, Arena *arena, ConfigChange **changes) {
+    ChangeList list = {.arena = arena};
+    compare(&list, before, after, "");
+    *changes = list.changes;
+    return list.count;
+}
+
+static ConfigNode *copy(const ConfigNode *node, Arena *arena) {
+    ConfigNode *made = config_node(arena, node->kind, node->line);
+    made->key = node->key;
+    made->text = node->text;
+    for (const ConfigNode *child = node->first; child; child = child->next) {
+        config_append(arena, made, copy(child, arena));
+    }
+    return made;
+}
+
+// The path that is left below this map; `change` is at it or under it.
+static ConfigNode *changed(const ConfigNode *map, const char *path, const ConfigChange *change, Arena *arena) {
+    ConfigNode *made = config_node(arena, map->kind, map->line);
+    made->key = map->key;
+    made->text = map->text;
+    const ConfigNode *target = change->before ? change->before : change->after;
+    const bool here = strcmp(path, target->key) == 0;
+    for (const ConfigNode *child = map->first; child; child = child->next) {
+        const size_t length = child->key ? strlen(child->key) : 0;
+        const bool above = !here && length > 0 && strncmp(path, child->key, length) == 0 && path[length] == '.';
+        if (here && change->before && length > 0 && strcmp(child->key, path) == 0) {
+            if (change->after && config_child(map, path) == child) {
+                config_append(arena, made, copy(change->after, arena));
+            }
+        } else {
+            config_append(arena, made,
+                          above && child->kind == NODE_MAP ? changed(child, path + length + 1, change, arena)
+                                                           : copy(child, arena));
+        }
+    }
+    if (here && !change->before) {
+        config_append(arena, made, copy(change->after, arena));
+    }
+    return made;
+}
+
+ConfigNode *config_with(const ConfigNode *root, const ConfigChange *change, Arena *arena) {
+    return changed(root, change->path, change, arena);
+}
+
+const char *config_text(const ConfigNode *node, Arena *arena) {
+    if (!node) {
+        return "absent";
+    }
+    if (node->kind == NODE_SCALAR) {
+        return node->text[0] ? node->text : "null";
+    }
+    const char *text = node->kind == NODE_LIST ? "[" : "{..}";
+    for (const ConfigNode *child = node->first; node->kind == NODE_LIST && child; child = child->next) {
+        text = arena_format(arena, "%s%s%s", text, child == node->first ? "" : ", ",
+                            child->kind == NODE_SCALAR ? child->text : "{..}");
+    }
+    return node->kind == NODE_LIST ? arena_format(arena, "%s]", text) : text;
+}

@@ -1,0 +1,164 @@
+// ndtune check as reviewers and CI call it: exit codes, the lines to blame, what a change of a file costs.
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cli/cli.h"
+
+#define FILES NDTUNE_SOURCE_DIR "/tests/golden/import/files/"
+#define SLOW FILES "accelerate_fsdp2.yaml"
+#define MODEL "--model", "llama-3-8b"
+
+// The slow file with one of its lines replaced.
+static const char *changed_file(const char *folder, const char *name, const char *const *swaps) {
+    static char path[4][512];
+    static int used;
+    char *out = path[used++ % 4];
+    snprintf(out, sizeof path[0], "%s/%s", folder, name);
+    FILE *in = fopen(SLOW, "r"), *file = fopen(out, "w");
+    cr_assert(in && file);
+    char line[256];
+    while (fgets(line, sizeof line, in)) {
+        const char *printed = line;
+        for (const char *const *swap = swaps; *swap; swap += 2) {
+            printed = strstr(line, swap[0]) ? swap[1] : printed;
+        }
+        fputs(printed, file);
+    }
+    fclose(in);
+    fclose(file);
+    return out;
+}
+
+Test(cli_check, a_slow_file_fails_with_the_lines_to_blame) {
+    json_t *root = CLI_JSON(2, "check", SLOW, MODEL, "--format", "json");
+    cr_expect_str_eq(cli_text(root, "schema"), "ndtune.check/1");
+    cr_expect(json_is_true(json_object_get(root, "runs")) && json_is_true(json_object_get(root, "fits")));
+    cr_expect(json_is_false(json_object_get(root, "passed")));
+    const double own = cli_number(json_object_get(root, "own"), "tokens_per_s"),
+                 best = cli_number(json_object_get(root, "best"), "tokens_per_s");
+    cr_expect_float_eq(cli_number(root, "slower"), 1 - own / best, 1e-9);
+    const json_t *note;
+    size_t index;
+    bool recompute = false;
+    json_array_foreach(json_object_get(root, "notes"), index, note) {
+        const char *key = json_string_value(json_object_get(note, "key"));
+        if (key && strcmp(key, "fsdp_config.fsdp_activation_checkpointing") == 0) {
+            recompute = true;
+            cr_expect_eq(cli_number(note, "line"), 8);
+        }
+    }
+    cr_expect(recompute, "recomputation costs most of it");
+    json_decref(root);
+}
+
+Test(cli_check, a_file_within_the_tolerance_passes) {
+    json_t *root = CLI_JSON(0, "check", SLOW, MODEL, "--tolerance", "50", "--format", "json");
+    cr_expect(json_is_true(json_object_get(root, "passed")));
+    json_decref(root);
+    ProgramRun table = CLI("check", SLOW, MODEL, "--tolerance", "50");
+    cr_expect(table.exit_code == 0 && strstr(table.out, "tolerance 50 %"), "%s", table.out);
+}
+
+Test(cli_check, what_cannot_run_and_what_does_not_fit_fail_each_in_its_words) {
+    ProgramRun product = CLI("check", FILES "accelerate_wrong_product.yaml", MODEL);
+    cr_expect_eq(product.exit_code, 2);
+    cr_expect(strstr(product.out, "no   runs     cannot run: dp_replicate 1"), "%s", product.out);
+    ProgramRun large = CLI("check", SLOW, "--model", "70b", "--seq", "8192");
+    cr_expect_eq(large.exit_code, 2);
+    cr_expect(strstr(large.out, "ok   runs") && strstr(large.out, "no   fits"), "%s", large.out);
+    cr_expect(strstr(large.err, "does not fit by"), "%s", large.err);
+}
+
+Test(cli_check, annotations_name_file_and_line_and_escape_what_they_hold) {
+    const char *const none[] = {NULL};
+    char *folder = temp_dir_make();
+    const char *hostile = changed_file(folder, "a,b%:c.yaml", none);
+    ProgramRun run = CLI("check", hostile, MODEL, "--format", "github");
+    cr_expect_eq(run.exit_code, 2);
+    cr_expect(strstr(run.out, "/a%2Cb%25%3Ac.yaml,line=8,endLine=8,title=ndtune::fsdp_config."), "%s", run.out);
+    for (const char *line = run.out; *line; line = strchr(line, '\n') + 1) {
+        cr_expect(strncmp(line, "::error ", 8) == 0 || strncmp(line, "::warning ", 10) == 0 ||
+                      strncmp(line, "::notice ", 9) == 0,
+                  "%s", line);
+    }
+    temp_dir_remove(folder);
+}
+
+Test(cli_check, a_change_is_priced_line_by_line_and_sizes_of_axes_together) {
+    const char *const faster[] = {"tp_size: 2",
+                                  "  parallelism_config_tp_size: 1\n",
+                                  "dp_shard_size: 8",
+                                  "  parallelism_config_dp_shard_size: 16\n",
+                                  "reshard_after",
+                                  "  fsdp_reshard_after_forward: false\n",
+                                  "rdzv_backend",
+                                  "",
+                                  NULL};
+    char *folder = temp_dir_make();
+    const char *mine = changed_file(folder, "mine.yaml", faster);
+    json_t *root = CLI_JSON(0, "check", SLOW, mine, MODEL, "--format", "json");
+    const json_t *changes = json_object_get(root, "changes");
+    cr_expect_str_eq(cli_text(root, "schema"), "ndtune.check-pair/1");
+    cr_assert_eq(json_array_size(changes), 4);
+    const json_t *reshard = json_array_get(changes, 0), *shard = json_array_get(changes, 1),
+                 *tp = json_array_get(changes, 2), *gone = json_array_get(changes, 3);
+    cr_expect_str_eq(cli_text(reshard, "key"), "fsdp_config.fsdp_reshard_after_forward");
+    cr_expect(json_is_true(json_object_get(reshard, "alone")) && cli_number(reshard, "slower") < 0);
+    cr_expect(json_is_false(json_object_get(tp, "alone")) && json_is_false(json_object_get(shard, "alone")));
+    cr_expect_eq(cli_number(tp, "slower"), cli_number(shard, "slower"));
+    cr_expect(json_is_null(json_object_get(gone, "after")) && cli_number(gone, "slower") == 0);
+    const json_t *before = json_object_get(json_object_get(root, "before"), "own"),
+                 *after = json_object_get(json_object_get(root, "after"), "own");
+    cr_expect_float_eq(cli_number(root, "slower"),
+                       1 - cli_number(after, "tokens_per_s") / cli_number(before, "tokens_per_s"), 1e-9);
+    json_decref(root);
+    ProgramRun back = CLI("check", mine, SLOW, MODEL);
+    cr_expect(back.exit_code == 2 && strstr(back.err, "fewer tokens per second"), "%s", back.err);
+    temp_dir_remove(folder);
+}
+
+// A change alone is what the changed file comes to.
+Test(cli_check, the_price_of_a_line_is_the_difference_of_two_files) {
+    const char *const one[] = {"activation_check", "  fsdp_activation_checkpointing: false\n", NULL};
+    const char *const two[] = {"activation_check", "  fsdp_activation_checkpointing: false\n", "reshard_after",
+                               "  fsdp_reshard_after_forward: false\n", NULL};
+    char *folder = temp_dir_make();
+    const char *mine = changed_file(folder, "one.yaml", one), *both = changed_file(folder, "two.yaml", two);
+    json_t *whole = CLI_JSON(0, "check", SLOW, mine, MODEL, "--format", "json"),
+           *part = CLI_JSON(0, "check", SLOW, both, MODEL, "--format", "json");
+    const json_t *line = json_array_get(json_object_get(part, "changes"), 0);
+    cr_expect_float_eq(cli_number(line, "slower"), cli_number(whole, "slower"), 1e-12);
+    cr_expect_float_eq(cli_number(line, "more_bytes"), cli_number(whole, "more_bytes"), 1);
+    json_decref(whole);
+    json_decref(part);
+    temp_dir_remove(folder);
+}
+
+Test(cli_check, words_that_are_wrong_get_one_sentence) {
+    ProgramRun none = CLI("check"), three = CLI("check", SLOW, SLOW, SLOW, MODEL),
+               elsewhere = CLI("explain", "--world", "8", "--model", "7b", "--format", "github"),
+               absent = CLI("check", "/nowhere.yaml", MODEL);
+    cr_expect(none.exit_code == 1 && strstr(none.err, "check reads a config file"), "%s", none.err);
+    cr_expect(three.exit_code == 1 && strstr(three.err, "does not expect the word"), "%s", three.err);
+    cr_expect(elsewhere.exit_code == 1 && strstr(elsewhere.err, "--format github is of ndtune check"), "%s",
+              elsewhere.err);
+    cr_expect(absent.exit_code == 3 && strstr(absent.err, "/nowhere.yaml cannot be read"), "%s", absent.err);
+}
+
+// The script of .github/actions/check: every file is checked, and one that fails fails the step.
+Test(cli_check, the_action_checks_every_file) {
+    const char *const words[] = {"/bin/bash", NDTUNE_SOURCE_DIR "/.github/actions/check/check.sh", NULL};
+    char *folder = temp_dir_make();
+    char data[512];
+    snprintf(data, sizeof data, "XDG_DATA_HOME=%s", folder);
+    const char *const environment[] = {data, "FILES=" FILES "accelerate_fsdp[12].yaml", "ARGUMENTS=--model llama-3-8b",
+                                       "NDTUNE=" NDTUNE_BIN_DIR "/ndtune", NULL};
+    ProgramRun run = program_run(words, environment, 240);
+    temp_dir_remove(folder);
+    cr_expect_eq(run.exit_code, 1, "%s", run.err);
+    cr_expect(strstr(run.out, "accelerate_fsdp1.yaml runs, fits") && strstr(run.out, "::error file=" SLOW), "%s",
+              run.out);
+}
