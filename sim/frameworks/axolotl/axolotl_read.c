@@ -414,6 +414,13 @@ static Status read_fsdp(Import *import, Error *error) {
         import->said.choice[PLAN_MASTER_WEIGHTS] = IMPORT_UNSAID;
         import->target = "accelerate@1.0";
         import->successor = "axolotl";
+        if (import->said.choice[PLAN_LOSS] == LOSS_FUSED) {  // which that row does not have
+            import->said.choice[PLAN_LOSS] = IMPORT_UNSAID;
+            import_find(import, FINDING_UNMODELLED,
+                        import_is_on(import, "liger_fused_linear_cross_entropy") ? "liger_fused_linear_cross_entropy"
+                                                                                 : "plugins",
+                        "the loss keeps no logits under FSDP version 1 either: your run needs less memory");
+        }
         import_find(import, FINDING_TRAP, "fsdp_config",
                     "no fsdp_version: 2, so this is FSDP version 1, without tensor or context parallelism");
     }

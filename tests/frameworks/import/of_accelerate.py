@@ -81,7 +81,9 @@ def fsdp_values(env, world, machines):
         values["zero"] = 0  # nothing to shard over
     if values["dp_replicate"] * values["dp_shard"] * values["cp"] * values["tp"] != world:
         raise Refused("the mesh is not the world")
-    return values, [("fsdp_offload_params",)] if env.get("FSDP_OFFLOAD_PARAMS", "false").lower() == "true" else []
+    offloads = env.get("FSDP_OFFLOAD_PARAMS", "false").lower() == "true"
+    values["offload"] = "parameters,optimizer" if offloads else "none"
+    return values, []
 
 
 @mock.patch("accelerate.utils.launch.is_fp8_available", return_value=True)
@@ -90,7 +92,7 @@ def read(path, world, root, _fp8=None):
     try:
         args = arguments(path, world)
         if args.use_megatron_lm or args.tpu:
-            return None, ["another trainer"]
+            return None, [], ["another trainer"]
         args.deepspeed_fields_from_accelerate_config = ""
         if args.use_deepspeed:
             env = prepare_deepspeed_cmd_env(args)[1]
@@ -107,21 +109,20 @@ def read(path, world, root, _fp8=None):
         values["fused"] = "eager" if env.get("ACCELERATE_DYNAMO_BACKEND", "NO").upper() == "NO" else "compiled"
         if args.use_deepspeed:
             if env.get("ACCELERATE_DEEPSPEED_CONFIG_FILE"):
-                return None, ["deepspeed_config_file"]
+                return None, [], ["deepspeed_config_file"]
             values["zero"] = int(env["ACCELERATE_DEEPSPEED_ZERO_STAGE"])
             values["grad_accum"] = int(env.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", 1))
             values |= {"dp_replicate": 1, "dp_shard": world, "cp": 1, "tp": 1}
         elif args.use_fsdp:
-            more, also = fsdp_values(env, world, args.num_machines or 1)
+            more, other = fsdp_values(env, world, args.num_machines or 1)
             if more is None:
-                return None, also
+                return None, [], other
             values |= more
-            named += also
         else:
             sizes = sizes_of(env)[0]
             values |= sizes or {"dp_replicate": world, "dp_shard": 1, "cp": 1, "tp": 1}
             values |= {"zero": 0, "fsdp": 0}
-        return values, named
+        return values, named, []
     except Refused:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it does not start

@@ -96,7 +96,8 @@ def kernel(name):
 
 
 def read(path, world, root):
-    """(values, what has to be named): keys that switch something on which no plan holds. Raises Refused."""
+    """(values, what has to be named, what makes it none of ours): keys that switch something on which no plan holds.
+    Raises Refused."""
     os.chdir(root)
     try:
         cfg = with_stand_ins(lambda: validated(path))
@@ -105,7 +106,7 @@ def read(path, world, root):
         one = ("expert_parallel_size", 1)
         other = [key for key in OTHER if (cfg.get(key) or said.get(key)) and (key, said.get(key)) != one]
         if cfg.deepspeed:
-            return None, other
+            return None, [], other
         env = resolved(cfg)
         fsdp = bool(cfg.fsdp or cfg.fsdp_config)
         sizes = _get_parallel_config_kwargs(
@@ -121,8 +122,6 @@ def read(path, world, root):
         raise RuntimeError(f"{path} needs a package that is not here: {error}") from error
     except Exception as error:  # noqa: BLE001 - pydantic, ValueError, DeprecationWarning: it does not start
         raise Refused(" ".join(str(error).split())[:300]) from error
-    if other:
-        return None, other
     values = {axis: sizes.get(f"{axis}_size", 1) for axis in ("dp_replicate", "dp_shard", "cp", "tp")}
     if not fsdp and values["cp"] == values["tp"] == 1:  # its mesh is of DDP
         values["dp_replicate"], values["dp_shard"] = world, 1
@@ -140,27 +139,28 @@ def read(path, world, root):
         "attention": kernel(cfg.attn_implementation),
         "fused": "compiled" if env.get("ACCELERATE_DYNAMO_BACKEND", "no").lower() != "no" else "eager",
         "reshard": "always",
+        "offload": "parameters,optimizer" if env.get("FSDP_OFFLOAD_PARAMS") == "true" else "none",
     }
+    cuts = "CutCrossEntropyPlugin" in str(cfg.plugins) and cfg.get("cut_cross_entropy") is not False
+    fused = cuts or cfg.get("liger_fused_linear_cross_entropy")
+    values["loss_form"] = "fused" if fused and values["fsdp"] != 1 else "whole"
     named = []
     if str(cfg.optimizer or "adamw_torch_fused").split(".")[-1] not in PLAIN_OPTIMIZERS:
         named.append(("optimizer",))
-    if env.get("FSDP_OFFLOAD_PARAMS") == "true":
-        named.append(("offload_params",))
     if cfg.activation_offloading:
         named.append(("activation_offloading", "gradient_checkpointing"))
     switches = "selective_checkpointing layer_offloading chunked_cross_entropy tiled_mlp fp8 liger_rope qat"
     for key in switches.split():
         if cfg.get(key):
             named.append((key,))
-    for key in ("cut_cross_entropy", "liger_fused_linear_cross_entropy"):
-        if cfg.get(key):
-            named.append((key, "plugins"))
-    return values, named
+    if cuts:
+        named.append(("cut_cross_entropy", "plugins"))
+    if fused and values["fsdp"] == 1:  # its row has no such loss
+        named.append(("liger_fused_linear_cross_entropy", "plugins"))
+    return values, named, other
 
 
 def version():
     from importlib.metadata import version as of
 
     return f"axolotl {of('axolotl')}"
-
-

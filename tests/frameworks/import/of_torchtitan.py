@@ -57,7 +57,7 @@ def read(path, world, root):
     if parallel.expert_parallel_degree > 1:
         other.append("expert_parallel_degree")
     if other:
-        return None, other
+        return None, [], other
     try:
         dims = ParallelDims(
             dp_replicate=parallel.data_parallel_replicate_degree,
@@ -103,7 +103,7 @@ def read(path, world, root):
         named.append(("training.enable_cpu_offload",))
     if "flex" in config.model.flavor or "varlen" in config.model.flavor:
         named.append(("model.flavor",))
-    return values, named
+    return values, named, []
 
 
 def version():

@@ -29,16 +29,17 @@ def judge(framework, path, options, store):
     world = framework.world_of(path, options.world) if hasattr(framework, "world_of") else options.world
     answer = ours.read(options.ndtune, path, framework.FORMAT, world, options.root, store)
     try:
-        values, named = framework.read(path, world, options.root)
+        values, named, other = framework.read(path, world, options.root)
     except framework.Refused as why:
         if answer.refused_words() or (answer.refusal and not answer.ours):
             return "refused", str(why)
         return ("not ours", answer.refusal) if answer.ours else ("differs", f"the framework refuses it: {why}")
     except RuntimeError as why:
         return "differs", f"not compared: {why}"
+    if other and answer.values is None and answer.refusal:
+        return "not ours", answer.refusal
     if values is None:
-        said = answer.values is None and answer.refusal
-        return ("not ours", answer.refusal) if said else ("differs", f"read, and it has {', '.join(named)}")
+        return "differs", f"read, and it has {', '.join(map(str, other))}"
     if answer.values is None:
         return "differs", f"not read: {answer.refusal}"
     ours_of = answer.values.get

@@ -54,6 +54,10 @@ static const Choice of_axolotl[] = {
     {"activation_offloading", AXOLOTL("gradient_checkpointing: true\nactivation_offloading: true\n"), NULL},
     {"selective_checkpointing", AXOLOTL("gradient_checkpointing: true\nselective_checkpointing: {save: [attention]}\n"),
      NULL},
+    {"liger_fused_linear_cross_entropy",
+     "base_model: x\nfsdp_config: {auto_wrap_policy: TRANSFORMER_BASED_WRAP}\n" LIGER
+     "liger_fused_linear_cross_entropy: true\n",
+     NULL},
     {"gradient_checkpointing_kwargs.every_n_layers",
      AXOLOTL("gradient_checkpointing: true\ngradient_checkpointing_kwargs: {every_n_layers: 2}\n"), NULL},
     {"gradient_checkpointing_kwargs.offload",
