@@ -1,5 +1,6 @@
 // Finding a format, and what all of them share: the checks of their columns, the header.
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,11 +67,16 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
-// "name@version" of a row: the same name, and one of its versions where the row has any.
+// "name@version" of a row: the same name, and one of its versions where the row has any; or another framework's that
+// it names whole.
 static bool takes(const ExportFormat *format, const Target *target) {
     const char *version = format->target ? strchr(format->target, '@') : NULL;
-    return export_is_of(format, target) &&
-           (!version || strcmp(version + 1, target->version) == 0 || has_word(format->also, target->version));
+    enum { WHOLE_NAME_BYTES = 64 };
+    char whole[WHOLE_NAME_BYTES];
+    snprintf(whole, sizeof whole, "%s@%s", target->name, target->version);
+    return has_word(format->also, whole) ||
+           (export_is_of(format, target) &&
+            (!version || strcmp(version + 1, target->version) == 0 || has_word(format->also, target->version)));
 }
 
 void export_narrow(const ExportFormat *format, TuneRequest *request) {

@@ -23,7 +23,8 @@ typedef struct ConfigJob {
 typedef struct ExportFormat {
     const char *name;       // "format" of --as
     const char *target;     // whose plans it takes: "name@version"; the first row of a target is its usual format
-    const char *also;       // other versions of the target whose file is the same: "1.14 1.13"; NULL
+    const char *also;       // other versions of the target whose file is the same: "1.14 1.13", and other
+                            // frameworks' with their names: "name@version"; NULL
     const char *file_name;  // usual
     const char *versions;   // of the framework that read the file, in words
     const char *comment;    // what a comment line begins with; NULL: write() places the header itself

@@ -255,11 +255,18 @@ def read_automodel(path, text):
     from nemo_automodel.recipes._dist_utils import parse_distributed_section
 
     config = yaml.safe_load(text)
-    sizes = parse_distributed_section(config["distributed"])["parallelism_sizes"]
+    parsed = parse_distributed_section(config["distributed"])
+    sizes = parsed["parallelism_sizes"]
     scheduler = config["step_scheduler"]
     mesh = [sizes.dp_replicate_size, sizes.dp_size // sizes.dp_replicate_size, sizes.cp_size, sizes.tp_size]
     told = {"mesh": mesh, "micro_batch": scheduler["local_batch_size"], "batch": scheduler["global_batch_size"]}
     told["accumulation"] = told["batch"] // (told["micro_batch"] * sizes.dp_size)
+    strategy = parsed["strategy_config"]
+    told["recompute"] = "full" if parsed["activation_checkpointing"] else None
+    told["reshard"] = "always" if strategy.reshard_after_forward else "never"
+    told["offload"], told["sync_each"] = strategy.offload_policy is not None, not strategy.defer_fsdp_grad_sync
+    told["reduce"] = str(strategy.mp_policy.reduce_dtype)
+    assert config["model"]["torch_dtype"] == "float32", config["model"]
     return told
 
 

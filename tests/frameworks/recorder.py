@@ -64,6 +64,8 @@ ORIGINS = [
     ("_templated_ring_attention_backward", "ring backward"),
     ("_templated_ring_attention", "ring"),
     ("clip_grad_norm_", "clip"),
+    ("scale_grads_and_clip_grad_norm", "clip"),   # of Automodel, as the next one
+    ("_dp_allreduce", "token count"),
     ("_mixed_mesh_grad_norm", "clip"),            # of transformers' Trainer, as the next one
     ("average_gradient", "whole parameter"),
     ("average_loss", "user loss"),

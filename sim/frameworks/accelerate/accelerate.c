@@ -82,8 +82,8 @@ static const FrameworkSynonym synonyms[] = {
     {"lightning", "Lightning's FSDP strategy is FSDP version 2"},
     {"torchtune", "torchtune shards by FSDP version 2"},
     {"fsdp", "FSDP version 2"},
-    {"fsdp2", "FSDP version 2"},
-    {"pytorch", "FSDP version 2"},
+    {"fsdp2", FULLY_SHARD_WORDS},
+    {"pytorch", FULLY_SHARD_WORDS},
     {NULL, NULL},
 };
 

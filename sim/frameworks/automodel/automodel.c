@@ -1,17 +1,68 @@
-// NVIDIA's NeMo Automodel trains by accelerate's modules and sharding: no versions of its own, a file of its own.
+// NVIDIA's NeMo Automodel: transformers' modules under FSDP2, sharded by its own DefaultModelParallelizer
+// (components/distributed/parallelizer.py), trained by its own recipe (recipes/llm/train_ft.py). Recorded in
+// tests/frameworks/traces/automodel-0.7. Its final norm is a unit of its own, here one with the head: a gather of some
+// KB, which nothing waits for long. Kernels and their times are those of accelerate, whose modules it shares.
 
+#include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/automodel/automodel_files.h"
 #include "sim/frameworks/framework.h"
 
+static const TargetVersion automodel_0_7 = {
+    .version = "0.7",
+    .extends = &accelerate_1_15,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(
+        SET(reduce_dtype_bf16, DTYPE_FP32),              // FSDP2Config.mp_policy: bf16 compute, fp32 reduction
+        SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH)),  // defer_fsdp_grad_sync: false; true unless said
+        SET_TEXT(grad_sync_note, "defer_fsdp_grad_sync: false reduces over shards and replicas alike"),
+        SET(tp_splits_head, true), SET(tp_splits_embedding, true),  // _parallelize_llama (optimized_tp_plans.py)
+        SET(vocab_uneven, true),                                    // DTensor: the last rank has fewer rows
+        SET(cp_ring, false),  // context_parallel/sharder.py gathers keys and values
+        SET(losses, 0),
+        SET_TEXT(loss_note, "its FusedLinearCrossEntropy makes logits again in backward, which no form here does"),
+        SET(offloads, 1u << OFFLOAD_PARAMETERS)),  // offload_policy: CPUOffloadPolicy
+};
+
+// mesh_utils.py
+const char *automodel_refuse_mesh(const Mesh *mesh, Arena *arena) {
+    const int replicate = mesh->size[AXIS_DP_REPLICATE];
+    return replicate > 1 && mesh->size[AXIS_DP_SHARD] == 1
+               ? arena_format(arena,
+                              "nemo-automodel refuses dp_replicate=%d with dp_shard=1: use dp_shard=%d with "
+                              "dp_replicate=1",
+                              replicate, replicate)
+               : NULL;
+}
+
+static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const char *mesh = automodel_refuse_mesh(&plan->mesh, arena);
+    if (mesh) {
+        return mesh;
+    }
+    if (plan->fused == FUSED_COMPILED && plan->recompute == RECOMPUTE_FULL) {  // parallelizer.py _apply
+        return arena_format(arena,
+                            "%s checkpoints attention and MLP of compiled layers apart, which is not modelled: use "
+                            "--fused eager or --recompute none",
+                            target->name);
+    }
+    return transformers_refuse(target, model, plan, arena);
+}
+
 static const FrameworkSynonym synonyms[] = {
-    {"automodel", "its file is that of ndtune export --as automodel"},
-    {"nemo", "Automodel's file is export --as automodel"},
+    {"nemo-automodel", NULL},
+    {"nemo", "Automodel is NeMo on PyTorch's own sharding"},
     {NULL, NULL},
 };
 
 const Framework framework_automodel = {
     .name = "automodel",
-    .versions = (const TargetVersion *const[]){NULL},
+    .versions = (const TargetVersion *const[]){&automodel_0_7, NULL},
+    .refuse = refuse,
     .formats = (const ExportFormat *const[]){&export_automodel_yaml, NULL},
     .synonyms = synonyms,
+    .micro_batch = "step_scheduler.local_batch_size",
+    .accumulation = "step_scheduler.global_batch_size",
+    .accumulation_is_batch = true,
+    .compile = "distributed.enable_compile: true",
+    .sync_each = "distributed.defer_fsdp_grad_sync: false",
 };

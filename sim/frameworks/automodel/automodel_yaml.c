@@ -1,27 +1,31 @@
-// NeMo Automodel's YAML (0.7, recipes/_dist_utils.py): transformers' modules under FSDP2, as accelerate has them, so
-// its plans are those of accelerate. The ring cannot be chosen there
-// (components/distributed/context_parallel/sharder.py), and replicas alone are refused (mesh_utils.py).
+// NeMo Automodel's YAML (0.7, recipes/_dist_utils.py). Plans of accelerate, whose modules it shares, are written too;
+// the ring cannot be chosen there (components/distributed/context_parallel/sharder.py).
+
+#include <string.h>
 
 #include "sim/base/escape.h"
 #include "sim/frameworks/automodel/automodel_files.h"
 
 static const char *automodel_refuse(const ConfigJob *job) {
-    const int cp = export_axis(job, AXIS_CP), replicate = export_axis(job, AXIS_DP_REPLICATE);
+    const int cp = export_axis(job, AXIS_CP);
     if (cp > 1 && job->plan->cp_rotate == CP_ROTATE_RING) {
         return arena_format(job->arena, "nemo-automodel's cp=%d gathers keys and values: use --cp-rotate allgather",
                             cp);
     }
-    if (replicate > 1 && export_axis(job, AXIS_DP_SHARD) == 1) {
-        return arena_format(
-            job->arena, "nemo-automodel refuses dp_replicate=%d with dp_shard=1: use dp_shard=%d with dp_replicate=1",
-            replicate, replicate);
-    }
-    return NULL;
+    return automodel_refuse_mesh(&job->plan->mesh, job->arena);
 }
 
 static void automodel_notes(const ConfigJob *job, FILE *out) {
-    (void)job;
-    fputs("The figures are those of accelerate, whose modules and sharding it shares.\n", out);
+    if (strcmp(job->target->name, "automodel") != 0) {
+        fprintf(out, "The figures are those of %s, whose modules it shares: --target automodel has its own.\n",
+                job->target->name);
+    }
+}
+
+static const char *reduce_dtype(const ConfigJob *job) {
+    const bool fp32 = job->plan->reduce_dtype == REDUCE_DTYPE_FP32 ||
+                      (job->plan->reduce_dtype == REDUCE_DTYPE_TARGET && job->target->reduce_dtype_bf16 == DTYPE_FP32);
+    return fp32 ? "float32" : "bfloat16";
 }
 
 static void automodel_write(const ConfigJob *job, FILE *out) {
@@ -39,7 +43,7 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
           "  pretrained_model_name_or_path: ",
           out);
     escape_quoted(export_model_path(job, &known), out);
-    fprintf(out, "\n  attn_implementation: %s\n", export_attention(plan));
+    fprintf(out, "\n  attn_implementation: %s\n  torch_dtype: float32  # master weights\n", export_attention(plan));
     fprintf(out,
             "distributed:\n"
             "  strategy: fsdp2\n"
@@ -49,8 +53,9 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
             "  cp_size: %d\n"
             "  sequence_parallel: false\n"
             "  activation_checkpointing: %s\n"
-            "  reshard_after_forward: true\n"
+            "  reshard_after_forward: %s\n"
             "%s"
+            "%s%s"
             "  mp_policy:\n"
             "    param_dtype: bfloat16\n"
             "    reduce_dtype: %s\n"
@@ -58,24 +63,31 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
             "  seq_length: %d\n",
             replicate * export_axis(job, AXIS_DP_SHARD), replicate, export_axis(job, AXIS_TP),
             export_axis(job, AXIS_CP), export_bool(plan->recompute == RECOMPUTE_FULL),
+            export_bool(plan->reshard == RESHARD_ALWAYS),
             export_syncs_each(job) ? "  defer_fsdp_grad_sync: false\n" : "",
-            plan->reduce_dtype == REDUCE_DTYPE_FP32 ? "float32" : "bfloat16", plan->seq);
+            plan->fused == FUSED_COMPILED ? "  enable_compile: true\n" : "",
+            plan->offload == OFFLOAD_PARAMETERS
+                ? "  offload_policy:\n    _target_: torch.distributed.fsdp.CPUOffloadPolicy\n"
+                : "",
+            reduce_dtype(job), plan->seq);
 }
 
 const ExportFormat export_automodel_yaml = {
     .name = "automodel",
-    .target = "accelerate@1.14",
-    .also = "1.15 1.13",
+    .target = "automodel@0.7",
+    .also = "accelerate@1.15 accelerate@1.14 accelerate@1.13",
     .file_name = "automodel.yaml",
     .versions = "nemo-automodel 0.7",
     .comment = "# ",
     .precisions = EXPORT_BF16,
     .recomputes = EXPORT_NONE | EXPORT_FULL,
     .attentions = EXPORT_FLASH,
-    .fuseds = EXPORT_EAGER,
+    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
     .reduce_dtype = true,
     .refuse = automodel_refuse,
     .notes = automodel_notes,
+    .offload = true,
+    .never_reshards = true,
     .write = automodel_write,
     .launch = launch_torchrun,
     .program = "-m nemo_automodel.recipes.llm.train_ft -c %s",

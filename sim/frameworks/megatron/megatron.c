@@ -73,6 +73,26 @@ static const TargetVersion megatron_0_4 = {
     .settings = SETTINGS(SET(runtime.gathers_beside_forward, false)),  // --overlap-param-gather came with 0.5
 };
 
+// Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute
+// (uniform, block, modules), offload of the optimizer and cp are as before; what is new there (Megatron-FSDP, another
+// axis of tensor parallelism, CUDA graphs of whole iterations) is off unless asked for, and no plan holds it.
+static const TargetVersion megatron_0_19 = {
+    .version = "0.19",
+    .extends = &megatron_core,
+    .evidence = "unvalidated",
+    .settings = SAME_SETTINGS,
+};
+
+// Megatron-Bridge 0.6.2 on the same core, read in its wheel.
+static const TargetVersion megatron_bridge_0_6 = {
+    .version = "bridge-0.6",
+    .extends = &megatron_0_19,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(
+        // bf16_mixed reduces in fp32 (training/mixed_precision.py); recipes/common.py: overlap of both, sharded optimizer
+        SET(reduces_often_bf16, false), SET(vocab_multiple, 0)),  // should_pad_vocab is false (models/gpt_provider.py)
+};
+
 static const FrameworkSynonym synonyms[] = {
     {"megatron-lm", NULL},
     {"nemo", "NeMo and Megatron-Bridge train by Megatron"},
@@ -102,7 +122,8 @@ static const MeasuredChip measured[] = {
 const Framework framework_megatron = {
     .name = "megatron",
     .measured = measured,
-    .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_4, &megatron_2022, NULL},
+    .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_0_4,
+                                               &megatron_2022, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, NULL},
     .synonyms = synonyms,
     .logs = logs,

@@ -133,6 +133,7 @@ static void megatron_write(const ConfigJob *job, FILE *out) {
 const ExportFormat export_megatron_flags = {
     .name = "megatron",
     .target = "megatron@core",
+    .also = "0.19",
     .file_name = "megatron.sh",
     .versions = "Megatron-LM (its main branch of 2026-08)",
     .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32 | EXPORT_FP8,

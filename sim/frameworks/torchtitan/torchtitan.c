@@ -104,8 +104,8 @@ static const FrameworkSynonym synonyms[] = {
     {"titan", NULL},
     {"torchtune", "torchtune shards by FSDP version 2"},
     {"fsdp", "FSDP version 2"},
-    {"fsdp2", "FSDP version 2"},
-    {"pytorch", "FSDP version 2"},
+    {"fsdp2", FULLY_SHARD_WORDS},
+    {"pytorch", FULLY_SHARD_WORDS},
     {NULL, NULL},
 };
 

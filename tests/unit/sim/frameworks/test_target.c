@@ -74,18 +74,21 @@ Test(target, an_unknown_name_gets_the_list_and_a_suggestion) {
 Test(target, what_a_tool_trains_by_is_told_by_every_framework_that_knows_it) {
     check_unknown("fsdp", "FSDP version 2: --target accelerate or torchtitan; FSDP version 1: --target fsdp1");
     check_unknown("NeMo",
-                  "NeMo and Megatron-Bridge train by Megatron: --target megatron; Automodel's file is export --as "
-                  "automodel");
+                  "NeMo and Megatron-Bridge train by Megatron: --target megatron; Automodel is NeMo on PyTorch's own "
+                  "sharding: --target automodel");
     check_unknown("megatron-lm", "did you mean megatron?");
-    check_unknown("automodel", "its file is that of ndtune export --as automodel");
+    check_unknown("nemo-automodel", "did you mean automodel?");
+    check_unknown("fsdp2", "FSDP version 2 (a fully_shard of your own reduces in fp32 since torch 2.15: --reduce-dtype "
+                           "fp32): --target accelerate or torchtitan");
 }
 
 Test(target, the_rows_that_people_name_are_there) {
-    static const char *const named[] = {"accelerate@1.15",  "accelerate@1.14", "accelerate@1.13", "accelerate@1.0",
-                                        "ndtune@1",         "axolotl@0.19",    "axolotl@0.18",    "torchtitan@0.2",
-                                        "torchtitan@0.0",   "torchtitan@0.1",  "torchtitan@head", "torchtitan@0.3",
-                                        "megatron@core",    "megatron@2022",   "nanotron@0.4",    "deepspeed@0.19",
-                                        "deepspeed@0.19.8", "trainer@5.23",    "trl@1.16",        "fsdp1@2.0"};
+    static const char *const named[] = {
+        "accelerate@1.15", "accelerate@1.14", "accelerate@1.13", "accelerate@1.0", "ndtune@1",
+        "axolotl@0.19",    "axolotl@0.18",    "torchtitan@0.2",  "torchtitan@0.0", "torchtitan@0.1",
+        "torchtitan@head", "torchtitan@0.3",  "megatron@core",   "megatron@0.19",  "megatron@bridge-0.6",
+        "automodel@0.7",   "megatron@2022",   "nanotron@0.4",    "deepspeed@0.19", "deepspeed@0.19.8",
+        "trainer@5.23",    "trl@1.16",        "fsdp1@2.0"};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         find(named[i]);
     }
