@@ -89,7 +89,7 @@ static const TargetVersion megatron_bridge_0_6 = {
     .extends = &megatron_0_19,
     .evidence = "unvalidated",
     .settings = SETTINGS(
-        // bf16_mixed reduces in fp32 (training/mixed_precision.py); recipes/common.py: overlap of both, sharded optimizer
+        // bf16_mixed reduces in fp32 (training/mixed_precision.py)
         SET(reduces_often_bf16, false), SET(vocab_multiple, 0)),  // should_pad_vocab is false (models/gpt_provider.py)
 };
 
