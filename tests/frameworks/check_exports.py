@@ -127,13 +127,16 @@ def read_hf_trainer(path, text):
     return told
 
 
+def arguments_of(path):
+    with tempfile.TemporaryDirectory() as folder:
+        return module_of(path).training_arguments(output_dir=folder, report_to=[], use_cpu=True)
+
+
 def read_trainer(path, text):
     """Tensor parallelism is in what from_pretrained is given, else the mesh and FSDP are in the arguments."""
     from accelerate.utils import FullyShardedDataParallelPlugin
 
-    module = module_of(path)
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = module.training_arguments(output_dir=folder, report_to=[], use_cpu=True)
+    module, arguments = module_of(path), arguments_of(path)
     own = module.model_arguments().get("distributed_config")
     mesh = [own.dp_replicate_size, own.fsdp_size, 1, own.tp_size] if own else mesh_of(arguments.parallelism_config)
     told = {"mesh": mesh, "micro_batch": arguments.per_device_train_batch_size}
@@ -148,6 +151,18 @@ def read_trainer(path, text):
     told["offload"] = own.fsdp_cpu_offload if own else type(getattr(plugin, "cpu_offload", None)).__name__ == "CPUOffloadPolicy"
     told["every_n_layers"] = (arguments.activation_checkpointing_kwargs or {}).get("every_n_layers")
     told["sync_each"] = (arguments.accelerator_config.gradient_accumulation_kwargs or {}).get("sync_each_batch", False)
+    return told
+
+
+def read_trl(path, text):
+    """As the Trainer's, with TRL's own: checkpointing by the model is on unless the file says otherwise."""
+    told = read_trainer(path, text)
+    arguments = arguments_of(path)
+    assert arguments.max_length == 2048, arguments.max_length
+    if told["fsdp"]:
+        assert not arguments.gradient_checkpointing or told["every_n_layers"], arguments
+    else:
+        told["recompute"] = "full" if arguments.gradient_checkpointing else None
     return told
 
 
@@ -317,6 +332,7 @@ READERS = {  # format: reader, packages
     "accelerate-python": (read_accelerate_python, ["accelerate", "torch"]),
     "hf-trainer": (read_hf_trainer, ["transformers", "accelerate", "torch"]),
     "trainer": (read_trainer, ["transformers", "accelerate", "torch"]),
+    "trl": (read_trl, ["trl", "transformers", "accelerate", "torch"]),
     "axolotl": (read_axolotl, ["axolotl", "accelerate", "transformers"]),
     "torchtitan-toml": (read_torchtitan_toml, ["torchtitan", "torch"]),
     "torchtitan-python": (read_torchtitan_python, ["torchtitan", "torch"]),
@@ -385,7 +401,7 @@ def check_format(name, ndtune, more):
         for *mesh, options in MESHES:
             if name == "torchtitan-python" and "--model" in options:
                 continue  # a model that its registry does not have
-            path = Path(folder) / f"file{len(row['read'])}{'.py' if 'python' in name or 'trainer' in name else ''}"
+            path = Path(folder) / f"file{len(row['read'])}{'.py' if any(word in name for word in ('python', 'trainer', 'trl')) else ''}"
             path = path.with_suffix(path.suffix or {"deepspeed": ".json", "torchtitan-toml": ".toml"}.get(name, ".yaml"))
             run = export(ndtune, name, mesh, options, path, folder)
             label = "x".join(map(str, mesh)) + ("".join(" " + word for word in options))

@@ -19,10 +19,10 @@ static const char *const lists[] = {"sim/frameworks/frameworks.c", NULL};
 static const struct {
     const char *folder, *names;
 } trains_by[] = {
-    {"automodel", "accelerate"}, {"axolotl", "accelerate"},                            // its modules
-    {"axolotl", "deepspeed"},    {"accelerate", "deepspeed"},                          // configs that hand over to it
-    {"accelerate", "megatron"},  {"accelerate", "fsdp1"},     {"deepspeed", "fsdp1"},  // figures taken from its runs
-    {"deepspeed", "accelerate"}, {"trainer", "accelerate"},   {"trl", "accelerate"},
+    {"automodel", "accelerate"}, {"axolotl", "accelerate"},                               // its modules
+    {"trainer", "deepspeed"},    {"axolotl", "deepspeed"},  {"accelerate", "deepspeed"},  // configs hand over to it
+    {"accelerate", "megatron"},  {"accelerate", "fsdp1"},   {"deepspeed", "fsdp1"},       // figures taken from its runs
+    {"deepspeed", "accelerate"}, {"trainer", "accelerate"}, {"trl", "accelerate"},
     {"trl", "trainer"},          {"accelerate", "trainer"},  // its hf-trainer file
     {"axolotl", "trl"},                                      // a key of its config
     {"torchtitan", "trainer"},                               // a file and a class of its own

@@ -33,6 +33,7 @@ const Framework framework_trainer = {
     .versions = (const TargetVersion *const[]){&trainer_5_23, NULL},
     .refuse = transformers_refuse,
     .formats = (const ExportFormat *const[]){&export_trainer, NULL},
+    .config = &import_trainer,
     .synonyms = synonyms,
     .micro_batch = "per_device_train_batch_size",
     .accumulation = "gradient_accumulation_steps",

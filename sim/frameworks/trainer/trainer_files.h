@@ -2,9 +2,36 @@
 
 #pragma once
 
-#include "sim/frameworks/export.h"
+#include "sim/frameworks/config_keys.h"
 
 extern const ExportFormat export_trainer;
+extern const ImportFormat import_trainer;
 
-// What TRL's file has in common with it: arguments of `config`, a class of `package`.
-void trainer_write(const ConfigJob *job, const char *package, const char *config, FILE *out);
+// What the file of another class has in common with it: arguments of `config`, a class of `package`; write_more adds
+// its own, NULL = none.
+void trainer_write(const ConfigJob *job, const char *package, const char *config,
+                   void (*write_more)(const ConfigJob *job, FILE *out), FILE *out);
+
+// By the layers of the model themselves, not by FSDP?
+bool trainer_recomputes_by_model(const ConfigJob *job);
+
+// What a class of arguments says where its file does not.
+typedef struct TrainerDefaults {
+    const char *flavour;
+    const char *unknown;          // what becomes of a key that is none of its arguments
+    const char *const *sequence;  // keys of the sequence length; NULL at the end
+    bool bf16, recomputes;
+    bool own_loss;  // Liger's is turned off beside it
+} TrainerDefaults;
+
+// Everything but what the class adds.
+Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, Error *error);
+
+#define TRAINER_KEYS                                                                                                   \
+    {                                                                                                                  \
+        .mesh = "parallelism_config of your script", .micro_batch = "per_device_train_batch_size",                     \
+        .reshard = "fsdp_config.reshard_after_forward", .recompute = "gradient_checkpointing",                         \
+        .rotate = "parallelism_config of your script", .zero = "fsdp",                                                 \
+        .sync = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch", .kernels = "torch_compile",         \
+        .overlap = "fsdp", .loss = "use_liger_kernel"                                                                  \
+    }

@@ -19,7 +19,7 @@ static bool recomputes(const ConfigJob *job) {
 }
 
 // By the layers of the model themselves: where there is no FSDP plugin, or only every n-th is to be recomputed.
-static bool recomputes_by_model(const ConfigJob *job) {
+bool trainer_recomputes_by_model(const ConfigJob *job) {
     return recomputes(job) && (shards_itself(job) || !export_shards(job) || job->plan->recompute_every > 1);
 }
 
@@ -59,7 +59,7 @@ static void write_fsdp(const ConfigJob *job, FILE *out) {
             "            \"cpu_offload\": %s,\n"
             "        },\n",
             export_layer_class(job->model), python_bool(job->plan->reshard == RESHARD_ALWAYS),
-            python_bool(recomputes(job) && !recomputes_by_model(job)),
+            python_bool(recomputes(job) && !trainer_recomputes_by_model(job)),
             python_bool(job->plan->offload == OFFLOAD_PARAMETERS));
 }
 
@@ -68,10 +68,10 @@ static void write_choices(const ConfigJob *job, FILE *out) {
     if (plan->precision != DTYPE_FP32) {
         fprintf(out, "        %s=True,\n", dtype_name(plan->precision));
     }
-    if (recomputes_by_model(job)) {
+    if (trainer_recomputes_by_model(job)) {
         fputs("        activation_checkpointing=True,\n", out);
     }
-    if (recomputes_by_model(job) && plan->recompute_every > 1) {
+    if (trainer_recomputes_by_model(job) && plan->recompute_every > 1) {
         fprintf(out, "        activation_checkpointing_kwargs={\"every_n_layers\": %d},\n", plan->recompute_every);
     }
     if (plan->fused == FUSED_COMPILED) {
@@ -85,7 +85,8 @@ static void write_choices(const ConfigJob *job, FILE *out) {
     }
 }
 
-void trainer_write(const ConfigJob *job, const char *package, const char *config, FILE *out) {
+void trainer_write(const ConfigJob *job, const char *package, const char *config,
+                   void (*write_more)(const ConfigJob *job, FILE *out), FILE *out) {
     const TrainPlan *plan = job->plan;
     const bool own_mesh = !shards_itself(job);
     bool known = false;
@@ -107,13 +108,16 @@ void trainer_write(const ConfigJob *job, const char *package, const char *config
             "        gradient_accumulation_steps=%d,\n",
             config, plan->micro_batch, plan->grad_accum);
     write_choices(job, out);
+    if (write_more) {
+        write_more(job, out);
+    }
     write_fsdp(job, out);
     fputs(own_mesh ? "        parallelism_config=parallelism_config,\n" : "", out);
     fputs("        **more,\n    )\n", out);
 }
 
 static void transformers_write(const ConfigJob *job, FILE *out) {
-    trainer_write(job, "transformers", "TrainingArguments", out);
+    trainer_write(job, "transformers", "TrainingArguments", NULL, out);
 }
 
 const ExportFormat export_trainer = {

@@ -5,6 +5,7 @@
 #include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/trainer/trainer.h"
+#include "sim/frameworks/trl/trl_files.h"
 
 static const TargetVersion trl_1_16 = {
     .version = "1.16",
@@ -32,6 +33,8 @@ const Framework framework_trl = {
     .name = "trl",
     .versions = (const TargetVersion *const[]){&trl_1_16, NULL},
     .refuse = trl_refuse,
+    .formats = (const ExportFormat *const[]){&export_trl, NULL},
+    .config = &import_trl,
     .micro_batch = "per_device_train_batch_size",
     .accumulation = "gradient_accumulation_steps",
     .compile = "torch_compile=True",

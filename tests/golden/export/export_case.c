@@ -39,6 +39,8 @@ const Golden goldens[] = {
     {"axolotl_each.yaml", "axolotl", "axolotl", "llama-3-70b",
      PLAN(1, 64, 1, 1, .micro_batch = 1, .grad_accum = 8, .zero = 3, .grad_sync = GRAD_SYNC_EACH, .bf16_master = true,
           .loss = LOSS_FUSED, EAGER_FULL)},
+    {"trl.py", "trl", "trl", "llama-3-8b",
+     PLAN(1, 8, 1, 1, .micro_batch = 2, .grad_accum = 4, .zero = 3, .grad_sync = GRAD_SYNC_EACH, EAGER_FULL)},
     {"automodel_each.yaml", "automodel", "automodel", "llama-3-70b",
      PLAN(1, 64, 1, 1, .micro_batch = 1, .grad_accum = 8, .zero = 3, .grad_sync = GRAD_SYNC_EACH, EAGER_FULL)},
     {"axolotl_context.yaml", "axolotl", "axolotl", "llama-2-7b",

@@ -1,6 +1,6 @@
 // The switches of the frameworks that change time or memory, key by key, as far as a file that is read here can hold
 // them: each is in the plan, or named as left out of it, or refused. None passes in silence. Keys of functions and of
-// scripts (Trainer, TRL, Megatron's flags) are in no such file.
+// scripts (Megatron's flags) are in no such file.
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -153,6 +153,48 @@ static const Choice of_deepspeed[] = {
      "{\"zero_optimization\": {\"stage\": 1}}"},
     {NULL, NULL, NULL}};
 
+#define TRAINER(more) "output_dir: o\nper_device_train_batch_size: 2\nbf16: true\nfsdp: true\n" more
+
+static const Choice of_trainer[] = {
+    {NULL, TRAINER("gradient_checkpointing: true\n"), TRAINER("")},
+    {NULL, TRAINER("fsdp_config: {activation_checkpointing: true}\n"), TRAINER("")},
+    {NULL, TRAINER("gradient_checkpointing: true\ngradient_checkpointing_kwargs: {every_n_layers: 2}\n"),
+     TRAINER("gradient_checkpointing: true\n")},
+    {"gradient_checkpointing_kwargs.offload",
+     TRAINER("gradient_checkpointing: true\ngradient_checkpointing_kwargs: {offload: true}\n"), NULL},
+    {NULL, TRAINER("fsdp_config: {reshard_after_forward: false}\n"), TRAINER("")},
+    {NULL, TRAINER("fsdp_config: {cpu_offload: true}\n"), TRAINER("")},
+    {"auto_wrap_policy", TRAINER("fsdp_config: {auto_wrap_policy: SIZE_BASED_WRAP}\n"), NULL},
+    {NULL, TRAINER("accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}\n"), TRAINER("")},
+    {NULL, TRAINER("use_liger_kernel: true\n"), TRAINER("")},
+    {"use_liger_kernel", TRAINER("use_liger_kernel: true\n"), NULL},
+    {NULL, TRAINER("torch_compile: true\n"), TRAINER("")},
+    {"torch_compile_mode", TRAINER("torch_compile_mode: reduce-overhead\n"), NULL},
+    {"optim", TRAINER("optim: adamw_8bit\n"), NULL},
+    {"torch_empty_cache_steps", TRAINER("torch_empty_cache_steps: 5\n"), NULL},
+    {"auto_find_batch_size", TRAINER("auto_find_batch_size: true\n"), NULL},
+    {"ddp_bucket_cap_mb", TRAINER("ddp_bucket_cap_mb: 100\n"), NULL},
+    {"ddp_static_graph", TRAINER("ddp_static_graph: true\n"), NULL},
+    {"fsdp_config", "output_dir: o\nfsdp_config: {reshard_after_forward: false}\n", NULL},
+    {"fp16", TRAINER("fp16: true\n"), NULL},
+    {NULL, NULL, NULL}};
+
+#define TRL(more) "dataset_name: d\nper_device_train_batch_size: 2\nfsdp: true\n" more
+
+static const Choice of_trl[] = {{NULL, TRL("gradient_checkpointing: false\n"), TRL("")},
+                                {NULL, TRL("bf16: false\n"), TRL("")},
+                                {NULL, TRL("max_length: 4096\n"), TRL("")},
+                                {"packing", TRL("packing: true\n"), NULL},
+                                {"padding_free", TRL("padding_free: true\n"), NULL},
+                                {"activation_offloading", TRL("activation_offloading: true\n"), NULL},
+                                {"loss_type", TRL("loss_type: dft\n"), NULL},
+                                {"use_liger_kernel", TRL("use_liger_kernel: true\n"), NULL},
+                                {"use_peft", TRL("use_peft: true\n"), NULL},
+                                {"load_in_4bit", TRL("load_in_4bit: true\n"), NULL},
+                                {"attn_implementation", TRL("attn_implementation: kernels-community/x\n"), NULL},
+                                {NULL, TRL("attn_implementation: eager\n"), TRL("")},
+                                {NULL, NULL, NULL}};
+
 static void read_in(const char *text, ConfigSyntax syntax, const char *format, Arena *arena, Import *import) {
     ConfigNode *root = NULL;
     Error error = {0};
@@ -206,4 +248,12 @@ Test(choice_keys, torchtitan_has_no_switch_that_passes_in_silence) {
 
 Test(choice_keys, deepspeed_has_no_switch_that_passes_in_silence) {
     check(of_deepspeed, SYNTAX_JSON, "deepspeed");
+}
+
+Test(choice_keys, trainer_has_no_switch_that_passes_in_silence) {
+    check(of_trainer, SYNTAX_YAML, "trainer");
+}
+
+Test(choice_keys, trl_has_no_switch_that_passes_in_silence) {
+    check(of_trl, SYNTAX_YAML, "trl");
 }

@@ -88,6 +88,28 @@ static const Golden goldens[] = {
      NULL,
      2,
      {{FINDING_UNMODELLED, "adapter", 4}, {FINDING_TRAP, "fsdp_config", 21}}},
+    // HfArgumentParser's file: FSDP version 2 unless said, Liger's loss, every second layer recomputed.
+    {"trainer_fsdp2.json",
+     "trainer",
+     "trainer",
+     16,
+     0,
+     0,
+     "dp_replicate=1,dp_shard=16,cp=1,tp=1 seq=4096 mb=2 ga=8 zero=3 reshard=always recompute=full cp_rotate=ring "
+     "precision=bf16 attention=flash fused=eager recompute_every=2 sync=each loss=fused",
+     0,
+     {{0}}},
+    // TrlParser's: bf16 and checkpointing are on by themselves; shard_grad_op keeps what is gathered.
+    {"trl_sft.yaml",
+     "trl",
+     "trl",
+     8,
+     0,
+     0,
+     "dp_replicate=1,dp_shard=8,cp=1,tp=1 seq=2048 mb=4 ga=2 zero=3 reshard=never recompute=full cp_rotate=ring "
+     "precision=bf16 attention=flash fused=eager",
+     2,
+     {{FINDING_TRAP, "use_liger_kernel", 8}, {FINDING_UNMODELLED, "optim", 12}}},
     // shard -1 takes 64 / (2 x 2); a batch_size of before 0.2 is refused; the rotation is not looked at.
     {"torchtitan_llama3_8b.toml",
      "torchtitan",
@@ -224,7 +246,7 @@ Test(import_files, what_cannot_be_read_names_line_key_and_value) {
         {"{\"zero_optimization\": {\"stage\": 4}}", "deepspeed",
          "zero_optimization.stage takes a whole number from 0 to 3", SYNTAX_JSON},
         {"{\"zero_optimization\": {\"stage\": [3]}}", "deepspeed", "not a list", SYNTAX_JSON},
-        {"a: 1\n", NULL, "no key of accelerate, axolotl, torchtitan or deepspeed", SYNTAX_YAML},
+        {"a: 1\n", NULL, "no key of accelerate, trainer, trl, axolotl, torchtitan or deepspeed", SYNTAX_YAML},
         {"num_processes: 1\nbase_model: x\n", NULL, "more than one framework", SYNTAX_YAML},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

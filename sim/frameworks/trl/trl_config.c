@@ -1,0 +1,146 @@
+// TRL's SFTConfig: written as a module that a script imports, as the Trainer's arguments are; read as the YAML of
+// `trl sft --config` (1.16, trainer/sft_config.py, trainer/base_config.py, scripts/utils.py), which holds ModelConfig
+// and ScriptArguments too.
+
+#include "sim/frameworks/accelerate/accelerate_files.h"
+#include "sim/frameworks/trainer/trainer_files.h"
+#include "sim/frameworks/trl/trl_files.h"
+
+// ---- reading
+
+static const ImportLeftOut left_out[] = {
+    {"activation_offloading", NULL,
+     "saved activations wait in host memory: your run needs less memory and, where the copies do not hide, more time"},
+    {"padding_free", NULL, "rows without padding, documents that attend to themselves only: less attention"},
+    {"router_aux_loss_coef", NULL, "a loss of routed experts, which the figures have none of"},
+    {NULL, NULL, NULL},
+};
+
+static const char *const of_no_matter[] = {"model_init_kwargs",
+                                           "trust_remote_code",
+                                           "chat_template_path",
+                                           "dataset_text_field",
+                                           "dataset_kwargs",
+                                           "dataset_num_proc",
+                                           "eos_token",
+                                           "truncation_mode",
+                                           "shuffle_dataset",
+                                           "packing_strategy",
+                                           "pad_to_multiple_of",
+                                           "eval_packing",
+                                           "completion_only_loss",
+                                           "assistant_only_loss",
+                                           "pad_token",
+                                           "dtype",
+                                           "dataset_config",
+                                           "dataset_train_split",
+                                           "dataset_test_split",
+                                           "dataset_streaming",
+                                           "ignore_bias_buffers",
+                                           "datasets",
+                                           "env",
+                                           "lora_r",
+                                           "lora_alpha",
+                                           "lora_dropout",
+                                           "lora_target_modules",
+                                           "lora_target_parameters",
+                                           "lora_modules_to_save",
+                                           "lora_task_type",
+                                           "use_rslora",
+                                           "use_dora",
+                                           "bnb_4bit_quant_type",
+                                           "use_bnb_nested_quant",
+                                           "bnb_4bit_quant_storage",
+                                           NULL};
+
+static Status read_loss(Import *import, Error *error) {
+    const char *loss = "nll";
+    TRY(import_word(import, "loss_type", &loss, error));
+    if (!import_same_word(loss, "nll")) {
+        import_find(import, FINDING_UNMODELLED, "loss_type", "loss %s: predicted as nll", loss);
+    }
+    return STATUS_OK;
+}
+
+static Status read_rows(Import *import, Error *error) {
+    int packs = 0;
+    TRY(import_bool(import, "packing", &packs, error));
+    if (!import->said.seq) {
+        enum { DEFAULT_MAX_LENGTH = 1024 };
+        import->said.seq = DEFAULT_MAX_LENGTH;
+        import_find(import, FINDING_ASSUMED, NULL, "max_length is %d, TRL's default", DEFAULT_MAX_LENGTH);
+    }
+    import_find(import, FINDING_ASSUMED, "packing",
+                packs ? "a packed sequence is one document; attention of shorter ones, which see themselves only, "
+                        "costs less"
+                      : "rows are max_length tokens long; shorter ones cost less");
+    return STATUS_OK;
+}
+
+static Status trl_read(Import *import, Error *error) {
+    static const char *const sequence[] = {"max_length", NULL};
+    static const TrainerDefaults defaults = {.flavour = "SFTConfig",
+                                             .unknown = "no key of SFTConfig, ModelConfig or ScriptArguments: "
+                                                        "TrlParser stops at it",
+                                             .sequence = sequence,
+                                             .bf16 = true,
+                                             .recomputes = true,
+                                             .own_loss = true};
+    TRY(trainer_read_arguments(import, &defaults, error));
+    TRY(read_loss(import, error));
+    TRY(read_rows(import, error));
+    import_leave_out(import, left_out);
+    import_known(import, of_no_matter);
+    return STATUS_OK;
+}
+
+static const char *const marks[] = {"per_device_train_batch_size",
+                                    "per_device_eval_batch_size",
+                                    "num_train_epochs",
+                                    "model_name_or_path",
+                                    "dataset_name",
+                                    "max_length",
+                                    "packing",
+                                    "padding_free",
+                                    "loss_type",
+                                    "completion_only_loss",
+                                    "assistant_only_loss",
+                                    NULL};
+
+const ImportFormat import_trl = {.name = "trl", .marks = marks, .keys = TRAINER_KEYS, .read = trl_read};
+
+// ---- writing
+
+// What its class would set otherwise.
+static void write_defaults(const ConfigJob *job, FILE *out) {
+    fprintf(out, "        max_length=%d,\n", job->plan->seq);
+    if (!trainer_recomputes_by_model(job)) {
+        fputs("        gradient_checkpointing=False,  # on unless said\n", out);
+    }
+    if (job->plan->precision == DTYPE_FP32) {
+        fputs("        bf16=False,  # on unless said\n", out);
+    }
+}
+
+static void sft_write(const ConfigJob *job, FILE *out) {
+    trainer_write(job, "trl", "SFTConfig", write_defaults, out);
+}
+
+const ExportFormat export_trl = {
+    .name = "trl",
+    .target = "trl@1.16",
+    .file_name = "sft_config.py",
+    .versions = "trl 1.16, transformers 5.23, accelerate 1.15; torch >= 2.8",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_OF_TRANSFORMERS,
+    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    .never_reshards = true,
+    .recompute_every = true,
+    .offload = true,
+    .refuse = accelerate_python_refuse,
+    .write = sft_write,
+    .launch = launch_torchrun,
+    .program = "train.py  # which imports %s",
+};

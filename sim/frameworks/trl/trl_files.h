@@ -1,0 +1,9 @@
+// The config files of this folder.
+
+#pragma once
+
+#include "sim/frameworks/export.h"
+#include "sim/frameworks/import.h"
+
+extern const ExportFormat export_trl;
+extern const ImportFormat import_trl;
