@@ -78,6 +78,10 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
                             "embedding and head: use pp=1",
                             model->name);
     }
+    if (mesh_stages(&plan->mesh) > 1 && plan->pp_schedule == PP_DUALPIPEV) {
+        return "the executor does not run forward of one chunk beside backward of another, as dualpipev does: use "
+               "pp_schedule zbv";
+    }
     if (target->vocab_uneven && model->vocab % plan->mesh.size[AXIS_TP] != 0) {
         return arena_format(arena, "the executor splits a vocabulary evenly, and tp=%d does not divide %d entries",
                             plan->mesh.size[AXIS_TP], model->vocab);

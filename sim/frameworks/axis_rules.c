@@ -89,6 +89,36 @@ static const char *check_groups(const TrainPlan *plan, Arena *arena) {
                         multiples_around(micro_steps, pp, arena));
 }
 
+static bool is_folded(const TrainPlan *plan) {
+    return plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV;
+}
+
+// Folded, embedding and head are on one stage, and their gradients are due at different times.
+static const char *check_schedule(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
+    const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan->grad_accum;
+    const char *schedule = pp_schedule_names[plan->pp_schedule];
+    const bool splits = plan->pp_schedule == PP_ZERO_BUBBLE || is_folded(plan);
+    if (splits && plan->precision == DTYPE_FP8) {
+        return arena_format(arena,
+                            "pp_schedule=%s has gradients of weights apart, which is not predicted in fp8: use "
+                            "precision bf16",
+                            schedule);
+    }
+    if (is_folded(plan) && (model->tied_embeddings || target->root_unit) && micro_steps > 1 &&
+        target_grad_sync(target, plan) != GRAD_SYNC_LAST) {
+        return arena_format(arena,
+                            "pp_schedule=%s has embedding and head, one unit here, at different times, and gradients "
+                            "are reduced on every micro-step: use grad_sync last",
+                            schedule);
+    }
+    if (plan->pp_schedule == PP_DUALPIPEV && micro_steps < 2 * pp) {
+        return arena_format(arena, "pp_schedule=%s needs at least 2 pp = %d micro-steps, grad_accum is %d", schedule,
+                            2 * pp, micro_steps);
+    }
+    const bool groups = plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE;
+    return groups ? check_groups(plan, arena) : NULL;
+}
+
 static const char *check_pp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int pp = plan->mesh.size[AXIS_PP], chunks = plan_chunks(plan);
     if (!(target->pp_schedules & PP_BIT(plan->pp_schedule))) {
@@ -115,7 +145,7 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
         return arena_format(arena, "recompute_layers=%d does not fit the %d layers of a stage: use less, or 0 for all",
                             plan->recompute_layers, model->layers / pp);
     }
-    return plan->pp_schedule == PP_INTERLEAVED ? check_groups(plan, arena) : NULL;
+    return check_schedule(model, plan, target, arena);
 }
 
 const AxisRule axis_rules[AXIS_COUNT] = {[AXIS_PP] = check_pp, [AXIS_CP] = check_cp, [AXIS_TP] = check_tp};

@@ -32,7 +32,7 @@ static int usual_master(const Target *target, const TrainPlan *plan) {
 
 static int usual_chunks(const Target *target, const TrainPlan *plan) {
     (void)target;
-    return plan->pp_schedule == PP_INTERLEAVED ? 2 : 1;
+    return plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE ? 2 : 1;
 }
 
 static bool offers_reshard(const Target *target, const TrainPlan *plan, int value) {

@@ -227,7 +227,7 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                           .column = "pp_schedule"},
     [PLAN_VIRTUAL_STAGES] = {"virtual_stages", .label = "virtual stages", AT(virtual_stages), COUNT(63),
                              .matters = has_virtual_stages, .scope = PLAN_OF_SHAPE,
-                             .option = {"virtual-stages", "auto|N", "chunks", "auto: interleaved 2, zero-bubble 1",
+                             .option = {"virtual-stages", "auto|N", "chunks", "auto: 2",
                                         "chunks of layers that each stage of a pipeline holds", RUNS},
                              .column = "virtual_stages", .column_is_number = true},
     [PLAN_REDUCE_OVERLAP] = {"reduce_overlap", .label = "reduction beside backward", AT(reduce_overlap),

@@ -167,8 +167,9 @@ static Variant lower_micro_step(Lowering *lowering, MicroKind kind) {
     lower_sharding(lowering);
     lower_recompute(lowering);
     lower_fuse(lowering);
+    lower_split(lowering);
     Variant variant = {0};
-    for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
+    for (Section section = SECTION_BEGIN; section < SECTION_NORM; section++) {
         take_stretch(lowering, &variant, section);
     }
     return variant;

@@ -9,6 +9,7 @@
 //   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation (and lower_update.c)
 //   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
 //   fusion          lower_fuse.c       neighbours that share a pass over memory become one operation
+//   split           lower_split.c      gradients of weights apart from those of inputs, where the schedule has it so
 //   messages        lower_messages.c   what the chunks of a stage get from other stages and send to them
 //   lanes           lower_lanes.c      buffers, events, segments, hash
 
@@ -24,6 +25,10 @@ typedef enum {
     SECTION_LAYER_BACKWARD,  // x layers, descending
     SECTION_KEPT_BACKWARD,   //   of layers that are not recomputed where others are; empty where all are alike
     SECTION_END,             // embedding backward
+    SECTION_TAIL_WEIGHTS,    // of a split backward: weight gradients of head, layers, kept layers, embedding
+    SECTION_LAYER_WEIGHTS,
+    SECTION_KEPT_WEIGHTS,
+    SECTION_END_WEIGHTS,
     SECTION_NORM,            // once per step: gradient norm set to zero
     SECTION_NORM_LAYER,      //   square sums, x layers
     SECTION_UPDATE,          //   square sums of the edge units, all-reduce, clip scale, AdamW of the edge units
@@ -202,6 +207,8 @@ void lower_recompute(Lowering *lowering);
 bool recompute_keeps(const Lowering *lowering, const char *tensor);  // kept by name among operations that run again
 bool recompute_offloads(const Lowering *lowering);                   // inputs of layers wait on the host
 void lower_fuse(Lowering *lowering);
+bool lowering_splits(const Lowering *lowering);  // weight gradients are works of their own
+void lower_split(Lowering *lowering);
 void lower_update(Lowering *lowering);
 
 // One finished stretch of the step: a list that runs over the layers (or once).

@@ -163,7 +163,7 @@ void lower_tail(Lowering *lowering) {
     add_norm_backward(
         lowering, section, &norm,
         &(NormBackward){
-            .dy = dh, .x = x_last, .residual = op_absent(), .dx = op_whole(lowering, gradient_stream(lowering))});
+            .dy = dh, .x = x_last, .residual = op_absent(), .dx = gradient_at(lowering, lowering->model->layers)});
     mark_unit(lowering, section, MARK_UNIT_GRADIENT, UNIT_HEAD);
 }
 
@@ -174,8 +174,7 @@ void lower_end(Lowering *lowering) {
     if (!lowering->units[UNIT_EMBEDDING].trainable) {
         return;
     }
-    mark_tp(lowering, SECTION_END, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, gradient_stream(lowering)), g_full,
-            "embedding gradient");
+    mark_tp(lowering, SECTION_END, MARK_TP_LEAVE_BACKWARD, gradient_at(lowering, 0), g_full, "embedding gradient");
     if (lowering->model->position == POSITION_LEARNED) {
         Op *positions =
             add_positions(lowering, SECTION_END, TASK_POSITION_BACKWARD, PHASE_BACKWARD, "positions backward");

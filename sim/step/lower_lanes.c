@@ -90,7 +90,9 @@ static void choose_slots(Assembly *assembly, const Variant *variants) {
     Lowering *lowering = assembly->lowering;
     const int32_t layers = lowering->model->layers;
     choose_slots_of(assembly, variants, SECTION_LAYER_BACKWARD, layers);
+    choose_slots_of(assembly, variants, SECTION_LAYER_WEIGHTS, layers);
     choose_slots_of(assembly, variants, SECTION_KEPT_BACKWARD, layers - lowering->plan->recompute_layers);
+    choose_slots_of(assembly, variants, SECTION_KEPT_WEIGHTS, layers - lowering->plan->recompute_layers);
     for (size_t t = 0; t < lowering->tensor_count; t++) {
         Tensor *tensor = &lowering->tensors[t];
         tensor->slots = tensor->slots == 0 ? 1 : tensor->slots;
@@ -99,8 +101,10 @@ static void choose_slots(Assembly *assembly, const Variant *variants) {
 
 // ---- micro-steps in flight: what forward leaves for the backward of its micro-step has slots for each
 
-static bool section_is_forward(Section section) {
-    return section == SECTION_BEGIN || section == SECTION_LAYER_FORWARD;
+static Work section_work(Section section) {
+    return section == SECTION_BEGIN || section == SECTION_LAYER_FORWARD ? WORK_FORWARD
+           : section >= SECTION_TAIL_WEIGHTS                            ? WORK_WEIGHTS
+                                                                        : WORK_BACKWARD;
 }
 
 // Weights and gradients are the same for every micro-step.
@@ -110,35 +114,50 @@ static bool belongs_to_micro_step(const Tensor *tensor) {
 }
 
 typedef struct Carried {
-    bool *forward, *backward;  // of each tensor: written by this half of the micro-step so far
+    bool *by[WORK_COUNT];  // of each tensor: written by this work of the micro-step so far
+    bool *inputs;          // written by backward, even if to one of several slots
 } Carried;
 
-static void note_carried(Lowering *lowering, const Op *op, bool forward, const Carried *carried, int32_t in_flight) {
+// Micro-steps whose tensor lives from the work that left it until this one; 0 = none left it.
+static int32_t micro_steps_since(const Carried *carried, int32_t tensor, Work work, const MicroLoops *loops) {
+    if (work == WORK_WEIGHTS && !carried->by[WORK_WEIGHTS][tensor]) {
+        return carried->by[WORK_FORWARD][tensor] ? loops->until_weights : carried->inputs[tensor] ? loops->held : 0;
+    }
+    const bool left_behind = carried->by[WORK_FORWARD][tensor] && !carried->by[WORK_BACKWARD][tensor];
+    return work == WORK_BACKWARD && left_behind ? loops->in_flight : 0;
+}
+
+static void note_carried(Lowering *lowering, const Op *op, Work work, const Carried *carried, const MicroLoops *loops) {
     for (int k = 0; k < op->operand_count; k++) {
         const OpRef *ref = &op->operands[k];
         if (ref->tensor < 0) {
             continue;
         }
         Tensor *tensor = &lowering->tensors[ref->tensor];
-        const bool left_behind = carried->forward[ref->tensor] && !carried->backward[ref->tensor];
-        if (!forward && (ref->access & ACCESS_READ) && left_behind && belongs_to_micro_step(tensor)) {
-            tensor->micro_steps = tensor->micro_steps > in_flight ? tensor->micro_steps : in_flight;
+        const int32_t since = micro_steps_since(carried, ref->tensor, work, loops);
+        if ((ref->access & ACCESS_READ) && since > 1 && belongs_to_micro_step(tensor)) {
+            tensor->micro_steps = tensor->micro_steps > since ? tensor->micro_steps : since;
         }
-        if ((ref->access & ACCESS_WRITE) && (forward || tensor->slots == 1)) {  // of several slots one is written
-            *(forward ? &carried->forward[ref->tensor] : &carried->backward[ref->tensor]) = true;
+        const bool writes = ref->access & ACCESS_WRITE;
+        if (writes && (work == WORK_FORWARD || tensor->slots == 1)) {  // of several slots one is written
+            carried->by[work][ref->tensor] = true;
         }
+        carried->inputs[ref->tensor] |= writes && work == WORK_BACKWARD;
     }
 }
 
-static void choose_micro_steps(Assembly *assembly, const Variant *variants, int32_t in_flight) {
+static void choose_micro_steps(Assembly *assembly, const Variant *variants, const MicroLoops *loops) {
     Lowering *lowering = assembly->lowering;
-    for (int v = 0; v < MICRO_KINDS && in_flight > 1; v++) {
-        const Carried carried = {.forward = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count),
-                                 .backward = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count)};
+    const bool several = loops->in_flight > 1 || loops->until_weights > 1;
+    for (int v = 0; v < MICRO_KINDS && several; v++) {
+        Carried carried = {.inputs = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count)};
+        for (Work work = 0; work < WORK_COUNT; work++) {
+            carried.by[work] = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count);
+        }
         for (int s = 0; s < variants[v].stretch_count; s++) {
             const Stretch *stretch = &variants[v].stretches[s];
             for (size_t i = 0; i < stretch->list.count; i++) {
-                note_carried(lowering, stretch->list.ops[i], section_is_forward(stretch->section), &carried, in_flight);
+                note_carried(lowering, stretch->list.ops[i], section_work(stretch->section), &carried, loops);
             }
         }
     }
@@ -202,7 +221,8 @@ static void make_events(Assembly *assembly) {
 
 static bool section_is_layered(Section section) {
     return section == SECTION_LAYER_FORWARD || section == SECTION_LAYER_BACKWARD || section == SECTION_KEPT_BACKWARD ||
-           section == SECTION_NORM_LAYER || section == SECTION_UPDATE_LAYER;
+           section == SECTION_LAYER_WEIGHTS || section == SECTION_KEPT_WEIGHTS || section == SECTION_NORM_LAYER ||
+           section == SECTION_UPDATE_LAYER;
 }
 
 static SlotIndex resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref) {
@@ -388,14 +408,25 @@ static void append_runs_down(Assembly *assembly, Stretch *all, Stretch *kept, co
 
 // Of a chunk's layers; NULL: of all.
 static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_offset, const StageChunk *chunk) {
-    static const char *const names[SECTION_COUNT] = {
-        "embedding",          "forward layers", "head and loss", "backward layers", "",
-        "embedding backward", "norm",           "norm layers",   "update",          "update layers"};
+    static const char *const names[SECTION_COUNT] = {[SECTION_BEGIN] = "embedding",
+                                                     [SECTION_LAYER_FORWARD] = "forward layers",
+                                                     [SECTION_TAIL] = "head and loss",
+                                                     [SECTION_LAYER_BACKWARD] = "backward layers",
+                                                     [SECTION_KEPT_BACKWARD] = "",
+                                                     [SECTION_END] = "embedding backward",
+                                                     [SECTION_TAIL_WEIGHTS] = "weights of head",
+                                                     [SECTION_LAYER_WEIGHTS] = "weights of layers",
+                                                     [SECTION_KEPT_WEIGHTS] = "",
+                                                     [SECTION_END_WEIGHTS] = "weights of embedding",
+                                                     [SECTION_NORM] = "norm",
+                                                     [SECTION_NORM_LAYER] = "norm layers",
+                                                     [SECTION_UPDATE] = "update",
+                                                     [SECTION_UPDATE_LAYER] = "update layers"};
     const char *name = names[stretch->section];
     if (stretch->list.count == 0) {
         return;
     }
-    if (stretch->section == SECTION_LAYER_BACKWARD) {
+    if (stretch->section == SECTION_LAYER_BACKWARD || stretch->section == SECTION_LAYER_WEIGHTS) {
         append_runs_down(assembly, stretch, stretch + 1, name, micro_offset, chunk);
     } else if (section_is_layered(stretch->section)) {
         append_runs(assembly, stretch, name, micro_offset, chunk ? chunk->first : 0,
@@ -413,24 +444,29 @@ static void append_message(Assembly *assembly, Stretch *stretch, int32_t micro_o
 
 // The first chunk of a stage has what is before the layers, the last one what is behind them.
 static bool is_of_chunk(const Assembly *assembly, Section section, int32_t chunk) {
-    const bool before = section == SECTION_BEGIN || section == SECTION_END;
-    return section != SECTION_KEPT_BACKWARD && (!before || chunk == 0) &&
-           (section != SECTION_TAIL || chunk == assembly->lowering->held->chunk_count - 1);
+    const bool before = section == SECTION_BEGIN || section == SECTION_END || section == SECTION_END_WEIGHTS;
+    const bool behind = section == SECTION_TAIL || section == SECTION_TAIL_WEIGHTS;
+    return section != SECTION_KEPT_BACKWARD && section != SECTION_KEPT_WEIGHTS && (!before || chunk == 0) &&
+           (!behind || chunk == assembly->lowering->held->chunk_count - 1);
 }
 
 static void append_work(Assembly *assembly, LoweredStep *step, const MicroWork *work) {
-    const bool forward = work->work == WORK_FORWARD;
+    const bool forward = work->work == WORK_FORWARD, sends = work->work != WORK_WEIGHTS;
     Variant *variant = &step->variants[work->kind];
     ChunkMessages *messages = &step->messages[work->chunk];
-    append_message(assembly, &messages->of[forward ? MESSAGE_IN : MESSAGE_GRADIENT_IN], work->micro_offset);
+    if (sends) {
+        append_message(assembly, &messages->of[forward ? MESSAGE_IN : MESSAGE_GRADIENT_IN], work->micro_offset);
+    }
     for (int s = 0; s < variant->stretch_count; s++) {
         const Section section = variant->stretches[s].section;
-        if (is_of_chunk(assembly, section, work->chunk) && section_is_forward(section) == forward) {
+        if (is_of_chunk(assembly, section, work->chunk) && section_work(section) == work->work) {
             append_stretch(assembly, &variant->stretches[s], work->micro_offset,
                            &assembly->lowering->held->chunks[work->chunk]);
         }
     }
-    append_message(assembly, &messages->of[forward ? MESSAGE_OUT : MESSAGE_GRADIENT_OUT], work->micro_offset);
+    if (sends) {
+        append_message(assembly, &messages->of[forward ? MESSAGE_OUT : MESSAGE_GRADIENT_OUT], work->micro_offset);
+    }
 }
 
 static void append_loop(Assembly *assembly, LoweredStep *step, const MicroLoop *loop) {
@@ -506,7 +542,7 @@ void lower_lanes(Lowering *lowering, LoweredStep *step, StepProgram *program) {
         .event_of = arena_array_uncleared(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
     note_ops(&assembly, step);
     choose_slots(&assembly, step->variants);
-    choose_micro_steps(&assembly, step->variants, step->loops.in_flight);
+    choose_micro_steps(&assembly, step->variants, &step->loops);
     make_buffers(&assembly);
     make_events(&assembly);
     make_lanes(&assembly);

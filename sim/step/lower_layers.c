@@ -37,23 +37,24 @@ static void lower_dense_forward(Lowering *lowering) {
 // Side by side, both halves start from the same gradient g; what comes back through the feed-forward half waits aside.
 static void lower_dense_backward(Lowering *lowering) {
     const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
-    const OpRef g = op_whole(lowering, gradient_stream(lowering));
-    const OpRef aside = side_by_side(lowering) ? op_whole(lowering, between_by_hidden(lowering, "dx_aside")) : g;
+    const OpRef g = gradient_at(lowering, 1);
+    const bool in_place = !side_by_side(lowering) && !lowering_splits(lowering);
+    const char *name = side_by_side(lowering) ? "dx_aside" : "dx_mid";
+    const OpRef mid = in_place ? g : op_whole(lowering, between_by_hidden(lowering, name));
 
     HalfGradient gradient = half_gradient(lowering, &mlp, g);
     half_out_backward(lowering, &mlp, &gradient, mlp_inner(lowering), mlp_inner_gradient(lowering));
     const Projection gate_up = lower_mlp_backward(lowering);
-    half_begin_backward(lowering, &mlp, &gate_up,
-                        &(NormBackward){.x = mlp_input(lowering), .residual = g, .dx = aside});
+    half_begin_backward(lowering, &mlp, &gate_up, &(NormBackward){.x = mlp_input(lowering), .residual = g, .dx = mid});
 
     if (!side_by_side(lowering)) {
-        gradient = half_gradient(lowering, &attention, g);
+        gradient = half_gradient(lowering, &attention, mid);
     }
     half_out_backward(lowering, &attention, &gradient, attention_projected(lowering),
                       attention_inner_gradient(lowering));
     const Projection qkv = lower_attention_backward(lowering);
     half_begin_backward(lowering, &attention, &qkv,
-                        &(NormBackward){.x = layer_input(lowering), .residual = aside, .dx = g});
+                        &(NormBackward){.x = layer_input(lowering), .residual = mid, .dx = gradient_at(lowering, 0)});
 }
 
 // How a layer of a kind is lowered, forward and backward.

@@ -1,14 +1,17 @@
 // Pass 6: messages between stages. A chunk of layers gets what it starts from by a message where the embedding is
 // elsewhere, and sends what it made where the head is elsewhere; backward does the same with gradients. Messages land
 // where the layers read: in the chunk's first slot of the residual stream, in the gradient stream. Both have room for
-// one more micro-step than are at work, so that a message can arrive beside it.
+// one more micro-step than are at work, so that a message can arrive beside it. Chunks that follow each other on a
+// stage have one place between them: what the later one leaves there stays until the earlier one has used it.
 
 #include "sim/step/lower_ops.h"
 
 static void choose_slots(Lowering *lowering, const MicroLoops *loops) {
-    const int32_t all = lowering->plan->grad_accum, ahead = loops->in_flight + 1;
+    const bool read_by_weights = lowering_splits(lowering) && lowering->model->residual == RESIDUAL_POST_NORM;
+    const int32_t all = lowering->plan->grad_accum, back = loops->spread + 1;
+    const int32_t ahead = (read_by_weights ? loops->until_weights : loops->in_flight) + 1;
     lowering->tensors[residual_stream(lowering)].micro_steps = ahead < all ? ahead : all;
-    lowering->tensors[gradient_stream(lowering)].micro_steps = all > 1 ? 2 : 1;
+    lowering->tensors[gradient_stream(lowering)].micro_steps = back < all ? back : all;
 }
 
 static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int peer, Phase phase, OpRef data) {
@@ -16,7 +19,7 @@ static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int
                                             {"send gradients", "send activations"}};
     const bool sends = kind == TASK_SEND;
     const bool in_turn = lowering->target->messages_in_turn && lowering->held->chunk_count == 1;
-    if (peer < 0) {
+    if (peer < 0 || peer == lowering->choice->stage) {  // nobody, or its own next chunk
         return;
     }
     const Op op = {.task = {.name = names[sends][phase == PHASE_FORWARD],
@@ -34,12 +37,13 @@ static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int
 static void lower_chunk(Lowering *lowering, const StageChunk *chunk, ChunkMessages *messages) {
     const int32_t x = residual_stream(lowering);
     const OpRef in = stream_at(lowering, x, chunk->first), out = stream_at(lowering, x, chunk->first + chunk->count);
-    const OpRef gradient = op_whole(lowering, gradient_stream(lowering));
+    const OpRef gradient_in = gradient_at(lowering, chunk->first + chunk->count);
+    const OpRef gradient_out = gradient_at(lowering, chunk->first);
     Stretch *of = messages->of;
     add_message(lowering, &of[MESSAGE_IN], TASK_RECEIVE, chunk->before, PHASE_FORWARD, in);
     add_message(lowering, &of[MESSAGE_OUT], TASK_SEND, chunk->after, PHASE_FORWARD, out);
-    add_message(lowering, &of[MESSAGE_GRADIENT_IN], TASK_RECEIVE, chunk->after, PHASE_BACKWARD, gradient);
-    add_message(lowering, &of[MESSAGE_GRADIENT_OUT], TASK_SEND, chunk->before, PHASE_BACKWARD, gradient);
+    add_message(lowering, &of[MESSAGE_GRADIENT_IN], TASK_RECEIVE, chunk->after, PHASE_BACKWARD, gradient_in);
+    add_message(lowering, &of[MESSAGE_GRADIENT_OUT], TASK_SEND, chunk->before, PHASE_BACKWARD, gradient_out);
 }
 
 ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops) {

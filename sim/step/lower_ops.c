@@ -23,8 +23,12 @@ int32_t residual_stream(Lowering *lowering) {
 
 int32_t gradient_stream(Lowering *lowering) {
     const int32_t g = between_by_hidden(lowering, "dx");
-    lowering->tensors[g].slots = 1;
+    lowering->tensors[g].slots = lowering_splits(lowering) ? lowering->model->layers + 1 : 1;
     return g;
+}
+
+OpRef gradient_at(Lowering *lowering, int index) {
+    return stream_at(lowering, gradient_stream(lowering), lowering_splits(lowering) ? index : 0);
 }
 
 int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows) {

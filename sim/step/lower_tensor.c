@@ -56,13 +56,14 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     };
 }
 
-// One tensor under two names: every use of `from` becomes a use of `to`.
-static void alias_tensor(Lowering *lowering, int32_t from, int32_t to) {
+// One tensor under two names: every use of `from` becomes a use of `to`, as many layers further.
+static void alias_tensor(Lowering *lowering, int32_t from, int32_t to, int index) {
     for (int section = 0; section < SECTION_COUNT; section++) {
         OpList *list = &lowering->lists[section];
         for (size_t i = 0; i < list->count; i++) {
             for (int k = 0; k < list->ops[i]->operand_count; k++) {
                 OpRef *ref = &list->ops[i]->operands[k];
+                ref->index = (int16_t)(ref->index + (ref->tensor == from ? index : 0));
                 ref->tensor = ref->tensor == from ? to : ref->tensor;
             }
         }
@@ -75,7 +76,8 @@ static void unite(Lowering *lowering, const Op *mark) {
         return;
     }
     const bool out_is_stream = lowering->tensors[out].slots > 0;
-    alias_tensor(lowering, out_is_stream ? in : out, out_is_stream ? out : in);
+    alias_tensor(lowering, out_is_stream ? in : out, out_is_stream ? out : in,
+                 mark->operands[out_is_stream ? AT_MARK_TO : AT_MARK_FROM].index);
 }
 
 static TaskKind mark_collective(TpFlavour flavour, Mark mark) {

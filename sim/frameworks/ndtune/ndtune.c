@@ -18,7 +18,9 @@ static const TargetVersion ndtune_1 = {
         SET_TEXT(loss_note, "it has no kernel for head and loss"),
         SET(rank_order_rule, RANK_ORDER_ANY),  // its groups come from sim/axes
         SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP),
-        SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED)), SET(max_zero, 3),
+        SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |
+                              PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV)),
+        SET(max_zero, 3),
         SET(runtime.host_s_per_op, 3e-6),         // estimated: one interpreted task, no allocation, no Python
         SET(runtime.memory_passes, 1.0),          // one pass per kernel: kernels.h
         SET(runtime.loss_bytes_per_logit, 16.0),  // fp32 logits: max reads 4, sum reads 4, gradient reads and writes 8

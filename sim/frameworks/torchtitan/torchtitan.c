@@ -118,6 +118,25 @@ static const LogPattern logs[] = {
     {.name = NULL},
 };
 
+// schedules.py of torch.distributed.pipelining and pipeline_llm of its own: orders of several stages have at least
+// two on each rank, and compiled ones cannot have their weights' gradients apart.
+static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const char *schedule = pp_schedule_names[plan->pp_schedule];
+    const bool folded = plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV;
+    const bool splits = plan->pp_schedule == PP_ZERO_BUBBLE || folded;
+    (void)model;
+    if (mesh_stages(&plan->mesh) == 1 || !splits) {
+        return NULL;
+    }
+    if (plan_chunks(plan) < 2) {
+        return arena_format(arena, "%s runs %s with at least 2 stages on each rank: use virtual_stages 2", target->name,
+                            schedule);
+    }
+    return plan->fused == FUSED_COMPILED
+               ? arena_format(arena, "PyTorch refuses %s of compiled stages: use fused eager", schedule)
+               : NULL;
+}
+
 static const MeasuredChip measured[] = {
     {"H100-96GB-HBM2e-500W", 95, 256, 0.077, 0.007}, {"A100-SXM4-80GB", 10, 64, 0.025, 0.015},
     {"B200-SXM-180GB", 6, 8, 0.292, -0.292},         {"MI300X-192GB", 4, 8, 0.238, -0.238},
@@ -126,6 +145,7 @@ static const MeasuredChip measured[] = {
 
 const Framework framework_torchtitan = {
     .name = "torchtitan",
+    .refuse = refuse,
     .measured = measured,
     .versions = (const TargetVersion *const[]){&torchtitan_0_2, &torchtitan_0_0, &torchtitan_0_1, &torchtitan_head,
                                                &torchtitan_0_3, NULL},

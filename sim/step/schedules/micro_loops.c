@@ -70,20 +70,42 @@ static void add_loop(const Finder *finder, int32_t from, int32_t length, int32_t
     }
 }
 
-static int32_t most_in_flight(const Finder *finder, int32_t chunks, Arena *arena) {
-    int32_t *flying = ARENA_ARRAY(arena, int32_t, chunks);
-    int32_t most = 0;
-    for (int32_t i = 0; i < finder->count; i++) {
-        int32_t *here = &flying[finder->actions[i].chunk];
-        *here += finder->actions[i].work == WORK_FORWARD ? 1 : -1;
-        most = *here > most ? *here : most;
+typedef int32_t WorksDone[WORK_COUNT];
+
+static void raise_to(int32_t *most, int32_t value) {
+    *most = value > *most ? value : *most;
+}
+
+// From the latest gradient of inputs of any chunk to the oldest weights that are due.
+static int32_t spread_of(const WorksDone *done, int32_t chunks) {
+    int32_t latest = 0, oldest = INT32_MAX;
+    for (int32_t chunk = 0; chunk < chunks; chunk++) {
+        latest = done[chunk][WORK_BACKWARD] > latest ? done[chunk][WORK_BACKWARD] : latest;
+        oldest = done[chunk][WORK_WEIGHTS] < oldest ? done[chunk][WORK_WEIGHTS] : oldest;
     }
-    return most;
+    return latest - oldest;
+}
+
+static void count_flying(const Finder *finder, bool splits, int32_t chunks, Arena *arena) {
+    MicroLoops *loops = finder->loops;
+    WorksDone *done = arena_array(arena, (size_t)chunks, sizeof *done);
+    loops->held = loops->spread = 1;
+    for (int32_t i = 0; i < finder->count; i++) {
+        int32_t *here = done[finder->actions[i].chunk];
+        here[finder->actions[i].work]++;
+        raise_to(&loops->in_flight, here[WORK_FORWARD] - here[WORK_BACKWARD]);
+        if (splits) {
+            raise_to(&loops->until_weights, here[WORK_FORWARD] - here[WORK_WEIGHTS]);
+            raise_to(&loops->held, here[WORK_BACKWARD] - here[WORK_WEIGHTS]);
+            raise_to(&loops->spread, spread_of(done, chunks));
+        }
+    }
 }
 
 // A body longer than forward and backward of every chunk in turn would repeat nothing that a shorter one does not.
 MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
-    const int32_t count = schedule_action_count(shape), longest = WORK_COUNT * shape->chunks * shape->stages;
+    const int32_t count = schedule_action_count(schedule, shape),
+                  longest = schedule_works(schedule) * shape->chunks * shape->stages;
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
     schedule->order(shape, actions);
     MicroLoops loops = {.loops = ARENA_ARRAY(arena, MicroLoop, count), .works = ARENA_ARRAY(arena, MicroWork, count)};
@@ -98,6 +120,6 @@ MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape
         add_loop(&finder, at, length, times);
         at += length * times;
     }
-    loops.in_flight = most_in_flight(&finder, shape->chunks, arena);
+    count_flying(&finder, schedule->splits, shape->chunks, arena);
     return loops;
 }

@@ -29,7 +29,10 @@ typedef struct MicroLoops {
     int32_t count;
     MicroWork *works;
     int32_t work_count;
-    int32_t in_flight;  // most micro-steps of a chunk that have gone forward and not yet backward
+    // Most micro-steps of a chunk that have gone forward and not yet backward; whose weights are due, counted from
+    // forward (0 where nothing is split) and from backward; and over all chunks, from the latest that went backward
+    // to the oldest whose weights are due.
+    int32_t in_flight, until_weights, held, spread;
 } MicroLoops;
 
 MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape, Arena *arena);

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum { WORK_FORWARD, WORK_BACKWARD, WORK_COUNT } Work;
+// Where a schedule splits backward, WORK_BACKWARD is the gradients of inputs alone and WORK_WEIGHTS those of weights.
+typedef enum { WORK_FORWARD, WORK_BACKWARD, WORK_WEIGHTS, WORK_COUNT } Work;
 
 // One stage at work: on a chunk of its layers, for a micro-step.
 typedef struct ScheduleAction {
@@ -21,18 +22,24 @@ typedef struct ScheduleShape {
     int32_t micro_steps;
 } ScheduleShape;
 
-// Actions of a stage: each kind of work once per chunk and micro-step.
-static inline int32_t schedule_action_count(const ScheduleShape *shape) {
-    return WORK_COUNT * shape->chunks * shape->micro_steps;
-}
-
 typedef struct Schedule {
     const char *name;  // the word of --pp-schedule
     bool folded;       // the second chunk of a stage mirrors the first: stage 0 has the first and the last one
-    // Fills schedule_action_count(shape) actions, in order. Backward of a micro-step comes after its forward, and
-    // backwards of a chunk go through the micro-steps in rising order: gradients are summed so.
+    bool splits;       // gradients of inputs and of weights are works of their own
+    // Fills schedule_action_count(schedule, shape) actions, in order. Backward of a micro-step comes after its forward,
+    // its weights after both, and each kind of work of a chunk goes through the micro-steps in rising order: gradients
+    // are summed so.
     void (*order)(const ScheduleShape *shape, ScheduleAction *actions);
 } Schedule;
+
+static inline int32_t schedule_works(const Schedule *schedule) {
+    return schedule->splits ? WORK_WEIGHTS + 1 : WORK_BACKWARD + 1;
+}
+
+// Actions of a stage: each kind of work once per chunk and micro-step.
+static inline int32_t schedule_action_count(const Schedule *schedule, const ScheduleShape *shape) {
+    return schedule_works(schedule) * shape->chunks * shape->micro_steps;
+}
 
 extern const Schedule *const schedules[];
 extern const int schedule_count;

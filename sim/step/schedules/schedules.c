@@ -5,9 +5,11 @@
 #include <stddef.h>
 #include <string.h>
 
-extern const Schedule schedule_accumulate, schedule_gpipe, schedule_1f1b, schedule_interleaved;
+extern const Schedule schedule_accumulate, schedule_gpipe, schedule_1f1b, schedule_interleaved, schedule_zero_bubble,
+    schedule_zbv, schedule_dualpipev;
 
-const Schedule *const schedules[] = {&schedule_accumulate, &schedule_gpipe, &schedule_1f1b, &schedule_interleaved};
+const Schedule *const schedules[] = {&schedule_accumulate,  &schedule_gpipe, &schedule_1f1b,     &schedule_interleaved,
+                                     &schedule_zero_bubble, &schedule_zbv,   &schedule_dualpipev};
 const int schedule_count = sizeof schedules / sizeof schedules[0];
 
 const Schedule *schedule_find(const char *name) {

@@ -66,6 +66,8 @@ static const Case cases[] = {
     {"pp=2", PP_INTERLEAVED, 0},
     {"pp=2,dp_shard=2,tp=2", PP_1F1B, 3},
     {"pp=2,dp_replicate=2,cp=2", PP_INTERLEAVED, 1},
+    {"pp=3", PP_ZERO_BUBBLE, 0},
+    {"pp=2,dp_shard=2", PP_ZBV, 3},
 };
 
 static RunRequest request_of(const Case *one) {

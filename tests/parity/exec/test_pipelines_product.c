@@ -63,7 +63,7 @@ static void pairs_train(const int *worlds, const PpSchedule *schedules, int sche
     free(pool);
 }
 
-static const PpSchedule all[] = {PP_1F1B, PP_GPIPE, PP_INTERLEAVED};
+static const PpSchedule all[] = {PP_1F1B, PP_GPIPE, PP_INTERLEAVED, PP_ZERO_BUBBLE, PP_ZBV};
 
 Test(pipelines_product, every_pair_of_choices_of_worlds_up_to_8_trains_as_one_rank) {
     pairs_train((const int[]){2, 4, 6, 8, 0}, all, sizeof all / sizeof *all);

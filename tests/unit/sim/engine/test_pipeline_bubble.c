@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #include "sim/engine/engine.h"
 #include "sim/step/schedules/schedule.h"
@@ -83,6 +84,76 @@ static const Row rows[] = {{PP_GPIPE, 2, 2, 1, 9, 2, 2},
                            {PP_INTERLEAVED, 16, 128, 4, 395.2, 19.75, 12.25}};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
+// Gradients of inputs and of weights apart: both 1, or 1.2 and 0.8. Held are activations whose weights are due.
+typedef struct SplitRow {
+    PpSchedule schedule;
+    int stages, micro_steps, chunks;
+    double makespan, uneven_makespan;
+    double held_first, held_last, held_most;
+} SplitRow;
+
+static const SplitRow split_rows[] = {{PP_ZERO_BUBBLE, 2, 2, 1, 7, 7.4, 2, 2, 2},
+                                      {PP_ZERO_BUBBLE, 2, 2, 2, 6.5, 6.7, 2, 2, 2},
+                                      {PP_ZBV, 2, 2, 2, 7, 7.2, 1.5, 2, 2},
+                                      {PP_ZERO_BUBBLE, 2, 4, 1, 13, 13.4, 2, 2, 2},
+                                      {PP_ZERO_BUBBLE, 2, 4, 2, 12.5, 12.7, 2, 2, 2},
+                                      {PP_ZBV, 2, 4, 2, 12.5, 12.6, 2, 2, 2},
+                                      {PP_DUALPIPEV, 2, 4, 2, 12.5, 12.7, 2.5, 2.5, 2.5},
+                                      {PP_ZERO_BUBBLE, 2, 8, 1, 25, 25.4, 2, 2, 2},
+                                      {PP_ZERO_BUBBLE, 2, 8, 2, 24.5, 24.7, 2, 2, 2},
+                                      {PP_ZBV, 2, 8, 2, 24.5, 24.6, 2, 2, 2},
+                                      {PP_DUALPIPEV, 2, 8, 2, 24.5, 24.7, 2.5, 2.5, 2.5},
+                                      {PP_ZERO_BUBBLE, 2, 16, 1, 49, 49.4, 2, 2, 2},
+                                      {PP_ZERO_BUBBLE, 2, 16, 2, 48.5, 48.7, 2, 2, 2},
+                                      {PP_ZBV, 2, 16, 2, 48.5, 48.6, 2, 2, 2},
+                                      {PP_DUALPIPEV, 2, 16, 2, 48.5, 48.7, 2.5, 2.5, 2.5},
+                                      {PP_ZERO_BUBBLE, 4, 4, 1, 15, 16.2, 4, 4, 4},
+                                      {PP_ZERO_BUBBLE, 4, 4, 2, 13.5, 14.1, 4, 4, 4},
+                                      {PP_ZBV, 4, 4, 2, 15, 15.6, 2.5, 4, 4},
+                                      {PP_ZERO_BUBBLE, 4, 8, 1, 27, 28.2, 4, 4, 4},
+                                      {PP_ZERO_BUBBLE, 4, 8, 2, 25.5, 26.1, 4, 4, 4},
+                                      {PP_ZBV, 4, 8, 2, 25.5, 25.8, 4, 4, 4},
+                                      {PP_DUALPIPEV, 4, 8, 2, 25.5, 26.1, 4.5, 4.5, 4.5},
+                                      {PP_ZERO_BUBBLE, 4, 16, 1, 51, 52.2, 4, 4, 4},
+                                      {PP_ZERO_BUBBLE, 4, 16, 2, 49.5, 50.1, 4, 4, 4},
+                                      {PP_ZBV, 4, 16, 2, 49.5, 49.8, 4, 4, 4},
+                                      {PP_DUALPIPEV, 4, 16, 2, 49.5, 50.1, 4.5, 4.5, 4.5},
+                                      {PP_ZERO_BUBBLE, 4, 32, 1, 99, 100.2, 4, 4, 4},
+                                      {PP_ZERO_BUBBLE, 4, 32, 2, 97.5, 98.1, 4, 4, 4},
+                                      {PP_ZBV, 4, 32, 2, 97.5, 97.8, 4, 4, 4},
+                                      {PP_DUALPIPEV, 4, 32, 2, 97.5, 98.1, 4.5, 4.5, 4.5},
+                                      {PP_ZERO_BUBBLE, 8, 8, 1, 31, 33.8, 8, 8, 8},
+                                      {PP_ZERO_BUBBLE, 8, 8, 2, 27.5, 28.9, 8, 8, 8},
+                                      {PP_ZBV, 8, 8, 2, 31, 32.4, 4.5, 8, 8},
+                                      {PP_ZERO_BUBBLE, 8, 16, 1, 55, 57.8, 8, 8, 8},
+                                      {PP_ZERO_BUBBLE, 8, 16, 2, 51.5, 52.9, 8, 8, 8},
+                                      {PP_ZBV, 8, 16, 2, 51.5, 52.2, 8, 8, 8},
+                                      {PP_DUALPIPEV, 8, 16, 2, 51.5, 53.1, 8.5, 8.5, 8.5},
+                                      {PP_ZERO_BUBBLE, 8, 32, 1, 103, 105.8, 8, 8, 8},
+                                      {PP_ZERO_BUBBLE, 8, 32, 2, 99.5, 100.9, 8, 8, 8},
+                                      {PP_ZBV, 8, 32, 2, 99.5, 100.2, 8, 8, 8},
+                                      {PP_DUALPIPEV, 8, 32, 2, 99.5, 101.1, 8.5, 8.5, 8.5},
+                                      {PP_ZERO_BUBBLE, 8, 64, 1, 199, 201.8, 8, 8, 8},
+                                      {PP_ZERO_BUBBLE, 8, 64, 2, 195.5, 196.9, 8, 8, 8},
+                                      {PP_ZBV, 8, 64, 2, 195.5, 196.2, 8, 8, 8},
+                                      {PP_DUALPIPEV, 8, 64, 2, 195.5, 197.1, 8.5, 8.5, 8.5},
+                                      {PP_ZERO_BUBBLE, 16, 16, 1, 63, 69, 16, 16, 16},
+                                      {PP_ZERO_BUBBLE, 16, 16, 2, 55.5, 58.5, 16, 16, 16},
+                                      {PP_ZBV, 16, 16, 2, 63, 66, 8.5, 16, 16},
+                                      {PP_ZERO_BUBBLE, 16, 32, 1, 111, 117, 16, 16, 16},
+                                      {PP_ZERO_BUBBLE, 16, 32, 2, 103.5, 106.5, 16, 16, 16},
+                                      {PP_ZBV, 16, 32, 2, 103.5, 105, 16, 16, 16},
+                                      {PP_DUALPIPEV, 16, 32, 2, 103.5, 107.5, 16.5, 16.5, 16.5},
+                                      {PP_ZERO_BUBBLE, 16, 64, 1, 207, 213, 16, 16, 16},
+                                      {PP_ZERO_BUBBLE, 16, 64, 2, 199.5, 202.5, 16, 16, 16},
+                                      {PP_ZBV, 16, 64, 2, 199.5, 201, 16, 16, 16},
+                                      {PP_DUALPIPEV, 16, 64, 2, 199.5, 203.5, 16.5, 16.5, 16.5},
+                                      {PP_ZERO_BUBBLE, 16, 128, 1, 399, 405, 16, 16, 16},
+                                      {PP_ZERO_BUBBLE, 16, 128, 2, 391.5, 394.5, 16, 16, 16},
+                                      {PP_ZBV, 16, 128, 2, 391.5, 393, 16, 16, 16},
+                                      {PP_DUALPIPEV, 16, 128, 2, 391.5, 395.5, 16.5, 16.5, 16.5}};
+enum { SPLIT_COUNT = sizeof split_rows / sizeof split_rows[0] };
+
 typedef struct Case {
     Arena arena;
     StepPrograms programs;
@@ -91,8 +162,21 @@ typedef struct Case {
 
 enum { TP_NS = 1000 };  // of a collective over tp, where there are any
 
+typedef struct UnitCosts {
+    double inputs, weights;  // of forward's; what is not split takes both at once
+} UnitCosts;
+
+// Gradients of weights are one of their products'.
+static double task_seconds(const Task *task, const UnitCosts *costs, bool splits) {
+    const double back = splits ? costs->inputs : costs->inputs + costs->weights;
+    return task->kind == TASK_ATTENTION                          ? 1
+           : task->kind == TASK_ATTENTION_BACKWARD               ? back
+           : splits && strcmp(task->name, "mlp down wgrad") == 0 ? costs->weights
+                                                                 : 0;
+}
+
 // One layer for each chunk; of its work the attention alone takes time.
-static void case_begin(Case *pipeline, const Row *row, int tp) {
+static void case_begin(Case *pipeline, const Row *row, const UnitCosts *unit, int tp) {
     Error error = {0};
     ModelSpec model;
     const Target *target = NULL;
@@ -110,20 +194,21 @@ static void case_begin(Case *pipeline, const Row *row, int tp) {
     plan_canonical(&plan);
     cr_assert_eq(step_lower_stages(&model, &plan, target, &pipeline->arena, &pipeline->programs, &error), STATUS_OK,
                  "%s", error.message);
+    const Schedule *schedule = schedule_find(pp_schedule_names[row->schedule]);
     pipeline->costs = ARENA_ARRAY(&pipeline->arena, EngineCosts, row->stages);
     for (int stage = 0; stage < row->stages; stage++) {
         const StepProgram *program = &pipeline->programs.of[stage];
         TaskCost *tasks = ARENA_ARRAY(&pipeline->arena, TaskCost, program->task_count);
         for (int32_t i = 0; i < program->task_count; i++) {
-            const TaskKind kind = program->tasks[i].kind;
-            tasks[i].seconds = kind == TASK_ATTENTION              ? 1.0 / row->chunks
-                               : kind == TASK_ATTENTION_BACKWARD   ? 2.0 / row->chunks
-                               : program->tasks[i].lane == LANE_TP ? 1e-9 * TP_NS
-                                                                   : 0;
+            const Task *task = &program->tasks[i];
+            tasks[i].seconds =
+                task->lane == LANE_TP ? 1e-9 * TP_NS : task_seconds(task, unit, schedule->splits) / row->chunks;
         }
         pipeline->costs[stage] = (EngineCosts){.tasks = tasks};
     }
 }
+
+static const UnitCosts even = {1, 1}, uneven = {1.2, 0.8};
 
 Test(pipeline_bubble, a_step_takes_as_long_as_its_schedule_says) {
     for (int i = 0; i < ROWS; i++) {
@@ -132,7 +217,7 @@ Test(pipeline_bubble, a_step_takes_as_long_as_its_schedule_says) {
         Error error = {0};
         EngineResult result;
         const StepProgram *program;
-        case_begin(&pipeline, row, 1);
+        case_begin(&pipeline, row, &even, 1);
         cr_assert_eq(engine_run_stages_costs(&pipeline.programs, pipeline.costs, &(EngineOptions){0}, &pipeline.arena,
                                              &program, &result, &error),
                      STATUS_OK, "%s", error.message);
@@ -154,7 +239,7 @@ Test(pipeline_bubble, a_wait_for_a_message_is_bubble_though_a_collective_follows
     Error error = {0};
     EngineResult result;
     const StepProgram *program;
-    case_begin(&pipeline, &row, 2);
+    case_begin(&pipeline, &row, &even, 2);
     cr_assert_eq(engine_run_stages_costs(&pipeline.programs, pipeline.costs, &(EngineOptions){0}, &pipeline.arena,
                                          &program, &result, &error),
                  STATUS_OK, "%s", error.message);
@@ -164,14 +249,40 @@ Test(pipeline_bubble, a_wait_for_a_message_is_bubble_though_a_collective_follows
     arena_free(&pipeline.arena);
 }
 
+static double run_split(const SplitRow *row, const UnitCosts *unit) {
+    Case pipeline = {0};
+    Error error = {0};
+    EngineResult result;
+    const StepProgram *program;
+    case_begin(&pipeline, &(Row){row->schedule, row->stages, row->micro_steps, row->chunks, 0, 0, 0}, unit, 1);
+    cr_assert_eq(engine_run_stages_costs(&pipeline.programs, pipeline.costs, &(EngineOptions){0}, &pipeline.arena,
+                                         &program, &result, &error),
+                 STATUS_OK, "%s", error.message);
+    cr_expect_float_eq(result.compute_s + result.bubble_s, result.step_s, 1e-6);
+    cr_expect_float_eq(result.compute_s, 3.0 * row->micro_steps, 1e-6);
+    arena_free(&pipeline.arena);
+    return result.step_s;
+}
+
+Test(pipeline_bubble, a_step_with_split_gradients_takes_as_long_as_its_schedule_says) {
+    for (int i = 0; i < SPLIT_COUNT; i++) {
+        const SplitRow *row = &split_rows[i];
+        const double step_s = run_split(row, &even), uneven_s = run_split(row, &uneven);
+        cr_expect_float_eq(step_s, row->makespan, 0.051, "row %d: %g s, not %g", i, step_s, row->makespan);
+        cr_expect_float_eq(uneven_s, row->uneven_makespan, 0.051, "row %d, uneven: %g s, not %g", i, uneven_s,
+                           row->uneven_makespan);
+    }
+}
+
 static double most_held(const Row *row, int stage, Arena *arena) {
     const Schedule *schedule = schedule_find(pp_schedule_names[row->schedule]);
+    const Work last = schedule->splits ? WORK_WEIGHTS : WORK_BACKWARD;
     const ScheduleShape shape = {stage, row->stages, row->chunks, row->micro_steps};
-    ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, schedule_action_count(&shape));
+    ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, schedule_action_count(schedule, &shape));
     schedule->order(&shape, actions);
     int held = 0, most = 0;
-    for (int32_t i = 0; i < schedule_action_count(&shape); i++) {
-        held += actions[i].work == WORK_FORWARD ? 1 : -1;
+    for (int32_t i = 0; i < schedule_action_count(schedule, &shape); i++) {
+        held += (actions[i].work == WORK_FORWARD) - (actions[i].work == last);
         most = held > most ? held : most;
     }
     return (double)most / row->chunks;
@@ -183,5 +294,22 @@ Test(pipeline_bubble, stages_hold_as_much_as_their_schedule_says) {
         cr_expect_eq(most_held(&rows[i], 0, &arena), rows[i].held_first, "row %d", i);
         cr_expect_eq(most_held(&rows[i], rows[i].stages - 1, &arena), rows[i].held_last, "row %d", i);
         arena_free(&arena);
+    }
+}
+
+Test(pipeline_bubble, stages_with_split_gradients_hold_as_much_as_their_schedule_says) {
+    for (int i = 0; i < SPLIT_COUNT; i++) {
+        const SplitRow *row = &split_rows[i];
+        const Row shape = {row->schedule, row->stages, row->micro_steps, row->chunks, 0, 0, 0};
+        double most = 0;
+        for (int stage = 0; stage < row->stages; stage++) {
+            Arena arena = {0};
+            const double held = most_held(&shape, stage, &arena);
+            most = held > most ? held : most;
+            cr_expect(stage > 0 || held == row->held_first, "row %d: %g on the first stage", i, held);
+            cr_expect(stage < row->stages - 1 || held == row->held_last, "row %d: %g on the last stage", i, held);
+            arena_free(&arena);
+        }
+        cr_expect_eq(most, row->held_most, "row %d: %g", i, most);
     }
 }

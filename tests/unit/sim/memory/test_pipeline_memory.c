@@ -38,7 +38,10 @@ Test(pipeline_memory, no_two_uses_of_the_same_bytes_meet) {
     static const Shape shapes[] = {
         {PP_GPIPE, 2, 1, 3, 1, RECOMPUTE_NONE},       {PP_1F1B, 3, 1, 5, 1, RECOMPUTE_FULL},
         {PP_1F1B, 2, 1, 4, 2, RECOMPUTE_NONE},        {PP_1F1B, 2, 1, 1, 2, RECOMPUTE_FULL},
-        {PP_INTERLEAVED, 2, 2, 4, 1, RECOMPUTE_NONE}, {PP_INTERLEAVED, 3, 2, 6, 2, RECOMPUTE_FULL}};
+        {PP_INTERLEAVED, 2, 2, 4, 1, RECOMPUTE_NONE}, {PP_INTERLEAVED, 3, 2, 6, 2, RECOMPUTE_FULL},
+        {PP_ZERO_BUBBLE, 3, 1, 6, 1, RECOMPUTE_NONE}, {PP_ZERO_BUBBLE, 2, 2, 6, 2, RECOMPUTE_FULL},
+        {PP_ZBV, 3, 2, 7, 1, RECOMPUTE_FULL},         {PP_ZBV, 2, 2, 2, 2, RECOMPUTE_NONE},
+        {PP_DUALPIPEV, 2, 2, 6, 2, RECOMPUTE_NONE}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         Arena arena = {0};
         const StepPrograms programs = lower(&shapes[i], "ndtune", &arena);

@@ -90,19 +90,21 @@ static int check_messages(const StepPrograms *programs) {
 }
 
 Test(pipeline, what_a_stage_sends_its_peers_receive_in_that_order) {
-    static const PpSchedule names[] = {PP_GPIPE, PP_1F1B, PP_INTERLEAVED};
-    for (int i = 0; i < 3; i++) {
-        const bool several = names[i] == PP_INTERLEAVED;
+    static const PpSchedule names[] = {PP_GPIPE, PP_1F1B, PP_INTERLEAVED, PP_ZERO_BUBBLE, PP_ZBV, PP_DUALPIPEV};
+    for (int i = 0; i < 6; i++) {
+        const bool folded = names[i] >= PP_ZBV;  // whose turn is on one stage
+        const bool several = names[i] == PP_INTERLEAVED || names[i] == PP_ZERO_BUBBLE;
         for (int stages = 2; stages <= MOST_STAGES; stages += 1 + stages / 4) {
-            for (int chunks = several ? 2 : 1; chunks <= (several ? MOST_CHUNKS : 1); chunks++) {
+            for (int chunks = several || folded ? 2 : 1; chunks <= (several ? MOST_CHUNKS : folded ? 2 : 1); chunks++) {
                 for (int micro_steps = 1; micro_steps <= MOST_MICRO_STEPS; micro_steps += 1 + micro_steps / 3) {
                     const int rounds = micro_steps / stages;
-                    if (several && rounds > 1 && micro_steps % rounds != 0) {
+                    const bool too_few = names[i] == PP_DUALPIPEV && micro_steps < 2 * stages;
+                    if (too_few || (several && rounds > 1 && micro_steps % rounds != 0)) {
                         continue;
                     }
                     Pipeline pipeline = {0};
                     pipeline_lower(&pipeline, names[i], stages, chunks, micro_steps, stages * chunks + 1);
-                    cr_assert_eq(check_messages(&pipeline.programs), 2 * (stages * chunks - 1) * micro_steps,
+                    cr_assert_eq(check_messages(&pipeline.programs), 2 * (stages * chunks - 1 - folded) * micro_steps,
                                  "%s, %d stages of %d chunks, %d micro-steps", pp_schedule_names[names[i]], stages,
                                  chunks, micro_steps);
                     arena_free(&pipeline.arena);

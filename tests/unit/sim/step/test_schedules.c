@@ -1,6 +1,7 @@
 // Orders of micro-steps and the loops that are made of them: each row of the table.
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "sim/step/schedules/micro_loops.h"
 
@@ -12,7 +13,10 @@ static void each_shape(const Schedule *schedule, int32_t most_stages,
         for (int32_t stage = 0; stage < stages; stage++) {
             for (int32_t micro_steps = 1; micro_steps <= 19; micro_steps += 1 + micro_steps / 4) {
                 Arena arena = {0};
-                check(schedule, &(ScheduleShape){stage, stages, 1, micro_steps}, &arena);
+                const bool too_few = strcmp(schedule->name, "dualpipev") == 0 && micro_steps < 2 * stages;
+                if (!too_few) {
+                    check(schedule, &(ScheduleShape){stage, stages, schedule->folded ? 2 : 1, micro_steps}, &arena);
+                }
                 arena_free(&arena);
             }
         }
@@ -20,16 +24,21 @@ static void each_shape(const Schedule *schedule, int32_t most_stages,
 }
 
 static void check_order(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
-    const int32_t count = schedule_action_count(shape);
+    const int32_t count = schedule_action_count(schedule, shape);
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
     schedule->order(shape, actions);
-    int32_t next[WORK_COUNT] = {0};
+    int32_t done[2][WORK_COUNT] = {{0}};
     for (int32_t i = 0; i < count; i++) {
+        int32_t *next = done[actions[i].chunk];
         cr_assert_eq(actions[i].micro_step, next[actions[i].work]++, "%s: micro-steps in rising order", schedule->name);
         cr_assert_leq(next[WORK_BACKWARD], next[WORK_FORWARD], "%s: forward before backward", schedule->name);
+        cr_assert_leq(next[WORK_WEIGHTS], next[WORK_BACKWARD], "%s: inputs before weights", schedule->name);
     }
-    cr_assert_eq(next[WORK_FORWARD], shape->micro_steps);
-    cr_assert_eq(next[WORK_BACKWARD], shape->micro_steps);
+    for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
+        for (int32_t work = 0; work < schedule_works(schedule); work++) {
+            cr_assert_eq(done[chunk][work], shape->micro_steps, "%s", schedule->name);
+        }
+    }
 }
 
 Test(schedules, every_micro_step_goes_forward_and_backward_once_and_in_order) {
@@ -39,7 +48,7 @@ Test(schedules, every_micro_step_goes_forward_and_backward_once_and_in_order) {
 }
 
 static void check_loops(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
-    const int32_t count = schedule_action_count(shape);
+    const int32_t count = schedule_action_count(schedule, shape);
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
     schedule->order(shape, actions);
     const MicroLoops loops = micro_loops_find(schedule, shape, arena);
@@ -51,7 +60,8 @@ static void check_loops(const Schedule *schedule, const ScheduleShape *shape, Ar
                 const MicroWork *work = &loops.works[w];
                 const int32_t micro_step = loop->first + i * loop->step + work->micro_offset;
                 cr_assert_lt(at, count);
-                cr_assert(work->work == actions[at].work && micro_step == actions[at].micro_step,
+                cr_assert(work->work == actions[at].work && work->chunk == actions[at].chunk &&
+                              micro_step == actions[at].micro_step,
                           "%s, stage %d of %d, %d micro-steps: action %d", schedule->name, shape->stage, shape->stages,
                           shape->micro_steps, at);
                 cr_assert_eq(work->kind, micro_kind(micro_step, shape->micro_steps));
