@@ -92,10 +92,13 @@ static const TargetField fields[] = {
     NEWER(tp_shards_itself),
     NEWER(own_loss),
     NEWER(loss_remakes_logits),
+    NEWER(loss_regathers),
+    NEWER(cp_keeps_gathered),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
     WORDS(seq_by_tp),
+    WORDS(cp_block),
     // What a plan may choose: its hash has it.
     WORDS(recompute_other_unit),
     WORDS(recompute_counts),

@@ -43,13 +43,7 @@ typedef enum { ALLOCATOR_NONE, ALLOCATOR_SEGMENTS, ALLOCATOR_EXPANDABLE } Alloca
 typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrderRule;
 
 // Which layers the stages of a pipeline hold (sim/step/splits).
-typedef enum {
-    LAYERS_EVEN,
-    LAYERS_EDGES_IF_UNEVEN,
-    LAYERS_BY_COST,
-    LAYERS_BY_PARAMETERS,
-    LAYER_RULE_COUNT
-} LayerRule;
+typedef enum { LAYERS_EVEN, LAYERS_EDGES_IF_UNEVEN, LAYERS_BY_COST, LAYERS_BY_PARAMETERS, LAYER_RULE_COUNT } LayerRule;
 
 // What running a program costs beyond its tasks, explicit (DESIGN section 5); belongs to who runs it, not to the
 // program.
@@ -91,6 +85,8 @@ typedef struct Target {
     bool cp_allgather;
     bool cp_half_gradients;   // with ring: dKV travels in the compute dtype, not in fp32
     bool cp_scatters;         // with all-gather: one reduce-scatter brings dKV home, else it travels the ring
+    bool cp_keeps_gathered;   // with all-gather: keys and values stay as they were gathered, backward gathers none
+    int cp_block;             // with cp the sequence is a multiple of so many tokens a rank; 0 = of any
     Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
     bool reduces_fp32_only;   // reduce_dtype=bf16 is refused
     bool reduces_often_bf16;  // published runs choose bf16 as often as its default and seldom say so
@@ -144,6 +140,7 @@ typedef struct Target {
     LossForm own_loss;           // TARGET: whole
     const char *loss_note;       // what its own is, and why there is no other; NULL
     bool loss_remakes_logits;    // backward runs the head a second time, and collects its input's gradient in fp32
+    bool loss_regathers;         // CHUNKED: the head's unit is handed back behind its norm and behind the parts
     int loss_chunks;             // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
     bool always_reshards;        // stage 3: its configuration cannot keep gathered parameters until backward
     int vocab_multiple;          // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is

@@ -126,6 +126,18 @@ static const char *check_sequence(const Check *check) {
                         multiples_around(check->plan->seq, divisor, check->arena));
 }
 
+// A mask of blocks is cut over cp by whole blocks.
+static const char *check_blocks(const Check *check) {
+    const int64_t divisor = (int64_t)check->target->cp_block * axis_size(check, AXIS_CP);
+    if (axis_size(check, AXIS_CP) == 1 || divisor == 0 || check->plan->seq % divisor == 0) {
+        return NULL;
+    }
+    return arena_format(check->arena,
+                        "%s takes sequences that are a multiple of cp x %d = %lld, and seq is %d: use seq %s",
+                        check->target->name, check->target->cp_block, (long long)divisor, check->plan->seq,
+                        multiples_around(check->plan->seq, divisor, check->arena));
+}
+
 static const char *check_local_tokens(const Check *check) {
     const int tp = axis_size(check, AXIS_TP);
     const int cp = axis_size(check, AXIS_CP);
@@ -421,31 +433,19 @@ static const char *check_token_count(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive,
-                                                          check_axes,
-                                                          check_replicate,
-                                                          check_zero,
-                                                          check_recompute,
-                                                          check_reshard,
-                                                          check_overlap,
-                                                          check_fp8,
-                                                          check_master,
-                                                          check_attention,
-                                                          check_cuts,
-                                                          check_sequence,
-                                                          check_local_tokens,
-                                                          check_rotation,
-                                                          check_token_count,
-                                                          check_structure,
-                                                          check_framework,
-                                                          check_order,
-                                                          check_reduce_dtype,
-                                                          check_recompute_unit,
-                                                          check_recompute_count,
-                                                          check_grad_sync,
-                                                          check_offload,
-                                                          check_reduce_overlap,
-                                                          check_loss};
+    static const char *(*const rules[])(const Check *) = {check_positive,       check_axes,
+                                                          check_replicate,      check_zero,
+                                                          check_recompute,      check_reshard,
+                                                          check_overlap,        check_fp8,
+                                                          check_master,         check_attention,
+                                                          check_cuts,           check_sequence,
+                                                          check_blocks,         check_local_tokens,
+                                                          check_rotation,       check_token_count,
+                                                          check_structure,      check_framework,
+                                                          check_order,          check_reduce_dtype,
+                                                          check_recompute_unit, check_recompute_count,
+                                                          check_grad_sync,      check_offload,
+                                                          check_reduce_overlap, check_loss};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -5,7 +5,7 @@
 //   all-gather  KV of all ranks is gathered once; block 0 (the local one) needs not wait
 //   backward    KV again, and dKV (fp32, or as the keys) travels C hops: each rank adds its share, the last hop brings
 //               it home; where a target gathers and scatters, the blocks' dKV lie side by side and one reduce-scatter
-//               brings them home
+//               brings them home; where it keeps what was gathered, KV does not move again
 //
 // Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; parallelism.md 3.2). Keys and values travel
 // as one packed buffer, token rows [k heads | v heads]. Zigzag or contiguous chunks only change positions, which
@@ -36,7 +36,8 @@ static RingBuffers ring_buffers(Lowering *lowering) {
         ring.hop[0] = packed_kv(lowering, "kv ring even", ROLE_COMMUNICATION, dtype, 1);
         ring.hop[1] = packed_kv(lowering, "kv ring odd", ROLE_COMMUNICATION, dtype, 1);
     } else {
-        ring.gathered = packed_kv(lowering, "kv gathered", ROLE_COMMUNICATION, dtype, lowering->cp);
+        const BufferRole role = lowering->target->cp_keeps_gathered ? ROLE_ACTIVATION : ROLE_COMMUNICATION;
+        ring.gathered = packed_kv(lowering, "kv gathered", role, dtype, lowering->cp);
     }
     return ring;
 }
@@ -214,7 +215,9 @@ static void scattered_backward(Lowering *lowering, OpList *out, const Op *attent
     const int32_t all = packed_kv(lowering, "dkv of all", ROLE_COMMUNICATION, dtype, lowering->cp);
     const int32_t home = packed_kv(lowering, "dkv", ROLE_COMMUNICATION, dtype, 1);
     for (int hop = 0; hop < lowering->cp; hop++) {
-        append_next_kv(lowering, out, &ring, hop, PHASE_BACKWARD);
+        if (!lowering->target->cp_keeps_gathered) {
+            append_next_kv(lowering, out, &ring, hop, PHASE_BACKWARD);
+        }
         ring_select(lowering, &ring, hop);
         const Op block = backward_block(lowering, attention, &ring, hop, part_of_owner(lowering, all, hop));
         op_list_append(lowering->arena, out, &block);

@@ -88,6 +88,22 @@ static void add_cast(Lowering *lowering, int32_t from, int32_t to) {
     op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
 }
 
+// Is the head's unit gathered anew behind its norm and behind the parts of the loss?
+static bool hands_head_back(const Lowering *lowering) {
+    return lowering->target->loss_regathers && !lowering->model->tied_embeddings &&
+           target_loss(lowering->target, lowering->plan) == LOSS_CHUNKED;
+}
+
+// Not before `behind` is there: it was handed back by what made that.
+static void need_head_again(Lowering *lowering, int32_t behind, Phase phase) {
+    if (hands_head_back(lowering)) {
+        Op *mark = op_mark(lowering, SECTION_TAIL, MARK_UNIT_NEED, "head again");
+        mark->task.unit = UNIT_HEAD;
+        mark->task.phase = phase;
+        op_operand(mark, op_whole(lowering, behind), ACCESS_READ);
+    }
+}
+
 // Head, loss and the head's gradients of a part of the tokens. What follows in backward begins with the last part. A
 // head whose logits are gathered comes whole.
 static void lower_head(Lowering *lowering, const Linear *head, int chunk, int32_t h, int32_t dh) {
@@ -111,7 +127,7 @@ static void lower_head(Lowering *lowering, const Linear *head, int chunk, int32_
     loss->task.accumulate = chunk > 0;
     op_operand(loss, op_whole(lowering, logits), ACCESS_UPDATE);
     op_operand(loss, part_of(lowering, token_ids(lowering, "targets"), chunk), ACCESS_READ);
-    if (chunk == lowering->loss_chunks - 1) {
+    if (chunk == lowering->loss_chunks - 1 && !hands_head_back(lowering)) {
         mark_unit(lowering, section, MARK_UNIT_BACKWARD, UNIT_HEAD);
     }
     if (gathers) {
@@ -153,8 +169,13 @@ void lower_tail(Lowering *lowering) {
     const int32_t dh_full = tokens_by(lowering, "dhead_in_full", d->hidden);
     const OpRef dh = op_whole(lowering, between_by_hidden(lowering, "dhead_in"));
     const int32_t collected = collected_gradient(lowering, dh_full);
+    need_head_again(lowering, h_full, PHASE_FORWARD);
     for (int chunk = 0; chunk < lowering->loss_chunks; chunk++) {
         lower_head(lowering, &head, chunk, h_full, collected);
+    }
+    need_head_again(lowering, collected, PHASE_BACKWARD);
+    if (hands_head_back(lowering)) {
+        mark_unit(lowering, section, MARK_UNIT_BACKWARD, UNIT_HEAD);
     }
     if (collected != dh_full) {
         add_cast(lowering, collected, dh_full);

@@ -209,6 +209,7 @@ typedef struct Place {
     int guard;
     Phase phase;
     OpList *out;
+    const OpRef *behind;  // a gather waits for it; NULL
 } Place;
 
 static OpRef place_ref(const Lowering *lowering, const Place *place, int32_t tensor) {
@@ -276,6 +277,9 @@ static void emit_gather(Lowering *lowering, const Place *place) {
     if (weights.scale >= 0) {
         op_operand(copy, op_whole(lowering, weights.scale), ACCESS_READ);
     }
+    if (place->behind) {
+        op_operand(copy, *place->behind, ACCESS_READ);
+    }
     place_collective(lowering, place, gather, place_ref(lowering, place, part),
                      place_ref(lowering, place, gather_out(lowering, place->unit)));
 }
@@ -309,7 +313,10 @@ static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section s
         (backward && lowering->plan->reshard == RESHARD_NEVER)) {
         return;
     }
-    Place place = {.unit = mark->task.unit, .phase = backward ? PHASE_BACKWARD : PHASE_FORWARD, .out = out};
+    Place place = {.unit = mark->task.unit,
+                   .phase = mark->task.phase,
+                   .out = out,
+                   .behind = mark->operand_count > 0 ? &mark->operands[0] : NULL};
     if (!backward || !prefetches_backward(lowering)) {
         emit_gather(lowering, &place);
         emit_copy_out(lowering, &place);

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import torch
 import torch.distributed as dist
 
-from recorder import MODEL, SEQUENCE, MICRO_BATCH, Recorder, case, run, storage_of, tokens_of, watch
+import recorder as shared
+from recorder import MODEL, MICRO_BATCH, Recorder, case, run, storage_of, tokens_of, watch
 
 FRAMEWORK = "torchtitan"
 PACKAGES = ("torchtitan", "torch", "spmd_types")
@@ -98,9 +99,7 @@ def model_of():
     layers = llama3._build_llama3_layers(
         n_layers=MODEL["num_hidden_layers"], dim=dim, n_heads=heads, n_kv_heads=MODEL["num_key_value_heads"],
         hidden_dim=MODEL["intermediate_size"], attn_backend="flex",
-        rope=ComplexRoPE.Config(dim=dim // heads, max_seq_len=SEQUENCE, theta=MODEL["rope_theta"]))
-    for layer in layers:    # context parallelism takes sequences of cp times so many tokens; 128 by default
-        layer.attention.inner_attention.block_size = 16
+        rope=ComplexRoPE.Config(dim=dim // heads, max_seq_len=shared.SEQUENCE, theta=MODEL["rope_theta"]))
     return llama3.Llama3Model.Config(
         dim=dim, vocab_size=MODEL["vocab_size"],
         tok_embeddings=Embedding.Config(num_embeddings=MODEL["vocab_size"], embedding_dim=dim,
@@ -130,7 +129,7 @@ def configured(case):
         loss=ChunkedLossWrapper.Config(loss_fn=cross_entropy) if case["loss"] == "chunked" else cross_entropy,
         optimizer=default_adamw(lr=1e-4),
         training=TrainingConfig(
-            local_batch_size=MICRO_BATCH, seq_len=SEQUENCE, disable_cuda_graphs=True,
+            local_batch_size=MICRO_BATCH, seq_len=shared.SEQUENCE, disable_cuda_graphs=True,
             mixed_precision_param="bfloat16" if case["precision"] == "bf16" else "float32"),
         parallelism=ParallelismConfig(
             data_parallel_replicate_degree=mesh.get("dp_replicate", 1),
@@ -208,7 +207,7 @@ def follow(recorder, trainer, losses):
 
 
 def train_step(case, trainer, recorder, losses):
-    positions = torch.arange(SEQUENCE).repeat(MICRO_BATCH, 1)
+    positions = torch.arange(shared.SEQUENCE).repeat(MICRO_BATCH, 1)
     batches = [(dict(input=ids[:, :-1].contiguous(), positions=positions.clone()), ids[:, 1:].contiguous())
                for ids in tokens_of(case)]
     recorder.micro, recorder.phase = -1, "forward"
@@ -222,6 +221,8 @@ def train_step(case, trainer, recorder, losses):
 def traced(case, _folder, current):
     """What this rank issued in the second of two steps, and what it holds; the loss is this rank's."""
     torch.manual_seed(1)
+    if case["mesh"].get("cp", 1) > 1:    # a rank's tokens are whole blocks of FlexAttention's mask
+        shared.SEQUENCE = 128 * case["mesh"]["cp"]
     trainer, model, optimizer = prepared(case)
     losses = []
     recorder = Recorder(case["mesh"], {id(module): name for name, module in model.named_modules()})

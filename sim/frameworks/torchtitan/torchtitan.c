@@ -80,10 +80,8 @@ static const TargetVersion torchtitan_head = {
         SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0)),
 };
 
-// The release (wheel of 0.3.0), recorded in tests/frameworks/traces/torchtitan-0.3. Not priced: its chunked loss hands
-// back the unit of final norm and head behind the norm and behind the parts, so that each micro-step gathers it three
-// times; with cp a layer keeps K and V as they were gathered, and backward gathers none. q, k and v are one GEMM there,
-// gate and up are not. CUDA graphs are on by default (training.disable_cuda_graphs): its host time is that of the rows
+// The release (wheel of 0.3.0), recorded in tests/frameworks/traces/torchtitan-0.3. Not priced: q, k and v are one GEMM
+// there, gate and up are not. CUDA graphs are on by default (training.disable_cuda_graphs): its host time is that of the rows
 // before, too much.
 static const TargetVersion torchtitan_0_3 = {
     .version = "0.3",
@@ -94,6 +92,9 @@ static const TargetVersion torchtitan_0_3 = {
                                                            // which collects the hidden gradient in fp32
         SET(losses, LOSS_BIT(LOSS_WHOLE)),                 // a recipe's config.loss without it
         SET_TEXT(loss_note, "it has no kernel for head and loss"),
+        SET(loss_regathers, true),     // ChunkedLossWrapper reshards the unit of final norm and head around the parts
+        SET(cp_keeps_gathered, true),  // FlexAttention saves K and V of flex_cp_allgather
+        SET(cp_block, 128),            // _DEFAULT_SPARSE_BLOCK_SIZE of its block mask (models/common/attention.py)
         // 13 bytes a logit of a part (pytorch/torchtitan PR 4514): bf16 and three fp32 copies, less what is shared
         SET(loss_fp32_copies[FUSED_FUSED], 3), SET(loss_fp32_copies[FUSED_EAGER], 3),
         SET(loss_fp32_copies[FUSED_COMPILED], 3), SET(split_loss_fp32_copies, 1),

@@ -123,32 +123,8 @@ static bool is_chunked(const Trace *trace) {
     return trace->request.loss == LOSS_CHUNKED;
 }
 
-static bool chunks_gathered_head(const Trace *trace) {
-    return is_chunked(trace) && trace_is_sharded(trace);
-}
-
 static bool is_head(const TraceEvent *event, const char *kind) {
     return trace_is(event->place, "head") && trace_is(event->kind, kind) && !trace_is(event->axes, "tp");
-}
-
-// ChunkedLossWrapper hands back the unit of final norm and head behind the norm and behind the parts, so it is gathered
-// three times in a micro-step. Ours keeps it from the norm on: two gathers of the head less.
-static int head_is_gathered_for_norm_parts_and_norm_again(Trace *trace) {
-    EventList *list = &trace->list;
-    int changed = 0, micro_batch = -1, gathers = 0;
-    for (int i = 0; i < list->count; i++) {
-        const TraceEvent *event = &list->events[i];
-        if (!trace_is(event->origin, "fsdp gather") || !is_head(event, "all_gather")) {
-            continue;
-        }
-        gathers = event->micro_batch == micro_batch ? gathers + 1 : 1;
-        micro_batch = event->micro_batch;
-        if (gathers > 1) {
-            trace_remove(list, i--);
-            changed++;
-        }
-    }
-    return changed;
 }
 
 // The head's gradient is reduced behind the last part, the norm's when backward has come to it; ours are one unit.
@@ -227,22 +203,6 @@ static int keys_and_values_move_apart(Trace *trace) {
     return changed;
 }
 
-// FlexAttention keeps K and V as they were gathered; ours gathers them again for backward and keeps its own part.
-static int gathered_keys_are_kept(Trace *trace) {
-    EventList *list = &trace->list;
-    int changed = 0;
-    for (int i = 0; i < list->count; i++) {
-        TraceEvent event = list->events[i];
-        if (trace_is(event.axes, "cp") && trace_is(event.origin, "tensor parallel") &&
-            trace_is(event.kind, "reduce_scatter")) {
-            snprintf(event.kind, sizeof event.kind, "all_gather");
-            trace_insert(list, i++, &event);
-            changed++;
-        }
-    }
-    return changed;
-}
-
 // Two matrices less in a layer than the other traces have: q, k and v are one.
 static int norms_of_fused_layers_are_reduced_apart(Trace *trace) {
     for (int i = 0; i < trace->list.count; i++) {
@@ -257,15 +217,12 @@ static int norms_of_fused_layers_are_reduced_apart(Trace *trace) {
 
 Test(torchtitan_traces, a_step_of_the_release_issues_the_same_collectives_in_the_same_order) {
     static const KnownDifference known[] = {
-        {"head is gathered for norm, parts and norm again", head_is_gathered_for_norm_parts_and_norm_again,
-         chunks_gathered_head},
         {"head is reduced before the norm", head_is_reduced_before_the_norm, is_chunked},
         {"the embedding is gathered after layer 0", embedding_is_gathered_after_layer_0, prefetches_embedding},
         {"norms are reduced apart", norms_of_fused_layers_are_reduced_apart, is_compared},
         {"loss sums are reduced apart", sums_of_every_part_are_reduced_apart, has_tp},
         {"norm gradients are summed apart", norm_gradients_are_summed_apart, has_tp},
         {"keys and values move apart", keys_and_values_move_apart, has_cp},
-        {"gathered keys are kept", gathered_keys_are_kept, has_cp},
         {"tokens are counted", tokens_are_counted, has_data_ranks},
         {"the loss is summed when it is logged", loss_is_summed_elsewhere, always},
     };
