@@ -43,7 +43,13 @@ typedef enum { ALLOCATOR_NONE, ALLOCATOR_SEGMENTS, ALLOCATOR_EXPANDABLE } Alloca
 typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrderRule;
 
 // Which layers the stages of a pipeline hold (sim/step/splits).
-typedef enum { LAYERS_EVEN, LAYERS_EDGES_IF_UNEVEN, LAYERS_BY_COST, LAYERS_BY_PARAMETERS, LAYER_RULE_COUNT } LayerRule;
+typedef enum {
+    LAYERS_EVEN,
+    LAYERS_EDGES_IF_UNEVEN,
+    LAYERS_BY_COST,
+    LAYERS_BY_PARAMETERS,
+    LAYER_RULE_COUNT
+} LayerRule;
 
 // What running a program costs beyond its tasks, explicit (DESIGN section 5); belongs to who runs it, not to the
 // program.

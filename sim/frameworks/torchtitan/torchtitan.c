@@ -81,8 +81,8 @@ static const TargetVersion torchtitan_head = {
 };
 
 // The release (wheel of 0.3.0), recorded in tests/frameworks/traces/torchtitan-0.3. Not priced: q, k and v are one GEMM
-// there, gate and up are not. CUDA graphs are on by default (training.disable_cuda_graphs): its host time is that of the rows
-// before, too much.
+// there, gate and up are not. CUDA graphs are on by default (training.disable_cuda_graphs): its host time is that of
+// the rows before, too much.
 static const TargetVersion torchtitan_0_3 = {
     .version = "0.3",
     .extends = &torchtitan_head,
@@ -92,7 +92,7 @@ static const TargetVersion torchtitan_0_3 = {
                                                            // which collects the hidden gradient in fp32
         SET(losses, LOSS_BIT(LOSS_WHOLE)),                 // a recipe's config.loss without it
         SET_TEXT(loss_note, "it has no kernel for head and loss"),
-        SET(loss_regathers, true),     // ChunkedLossWrapper reshards the unit of final norm and head around the parts
+        SET(loss_regathers, true),     // ChunkedLossWrapper reshards final norm and head around the parts
         SET(cp_keeps_gathered, true),  // FlexAttention saves K and V of flex_cp_allgather
         SET(cp_block, 128),            // _DEFAULT_SPARSE_BLOCK_SIZE of its block mask (models/common/attention.py)
         // 13 bytes a logit of a part (pytorch/torchtitan PR 4514): bf16 and three fp32 copies, less what is shared

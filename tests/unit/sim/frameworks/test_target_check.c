@@ -182,6 +182,20 @@ Test(target_check, a_sequence_of_torchtitan_divides_by_2_x_cp_x_tp) {
     check_legal(target_of("torchtitan@head"), &plan);
 }
 
+// FlexAttention's mask is of blocks of 128 tokens, which context parallelism does not cut.
+Test(target_check, a_sequence_of_torchtitan_0_3_is_whole_blocks_on_every_cp_rank) {
+    const Target *torchtitan = target_of("torchtitan@0.3");
+    TrainPlan plan = plan_of(torchtitan, 1, 2, 4, 1);
+    check_legal(torchtitan, &plan);
+    plan.seq = 4160;
+    check_reason(torchtitan, &plan,
+                 "torchtitan takes sequences that are a multiple of cp x 128 = 512, and seq is 4160: use seq 4096 or "
+                 "4608");
+    plan = plan_of(torchtitan, 1, 8, 1, 1);
+    plan.seq = 4160;
+    check_legal(torchtitan, &plan);
+}
+
 Test(target_check, zigzag_cuts_the_sequence_into_twice_cp_chunks) {
     TrainPlan plan = plan_of(ndtune, 1, 1, 4, 1);
     plan.seq = 4096 + 8;
