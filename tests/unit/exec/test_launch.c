@@ -64,6 +64,18 @@ Test(launch, refuses_other_precisions_in_words) {
     cr_assert(reason && strstr(reason, "not in bf16"), "%s", reason ? reason : "runs it");
 }
 
+Test(launch, refuses_dualpipev_in_words) {
+    ModelSpec model = case_model();
+    model.layers = 4;
+    Mesh mesh = {.size = SIZES(1, 1, 1, 1)};
+    mesh.size[AXIS_PP] = 2;
+    TrainPlan plan = plan_of(mesh);
+    plan.pp_schedule = PP_DUALPIPEV;
+    plan.grad_accum = 4;
+    const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
+    cr_assert(reason && strstr(reason, "use pp_schedule zbv"), "%s", reason ? reason : "runs it");
+}
+
 Test(launch, refuses_head_sizes_that_the_kernels_do_not_take) {
     ModelSpec model = case_model();
     model.head_dim = 12;

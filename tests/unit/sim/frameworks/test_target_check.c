@@ -528,3 +528,41 @@ Test(target_check, what_is_offloaded_is_what_the_framework_can_offload) {
     check_reason(deepspeed, &plan,
                  "offload=parameters,optimizer keeps shards of parameters on the host, zero=1 has none: use zero=3");
 }
+
+static TrainPlan staged_plan(const Target *target, PpSchedule schedule, int chunks, int micro_steps) {
+    Mesh mesh = {.size = SIZES(1, 1, 1, 1)};
+    mesh.size[AXIS_PP] = 4;
+    TrainPlan plan = plan_on(target, &mesh);
+    plan.pp_schedule = schedule;
+    plan.virtual_stages = chunks;
+    plan.grad_accum = micro_steps;
+    return plan;
+}
+
+Test(target_check, torchtitan_has_weight_gradients_apart_with_two_stages_on_each_rank_that_are_not_compiled) {
+    Error error = {0};
+    const Target *torchtitan;
+    cr_assert_eq(target_find("torchtitan", &torchtitan, &error), STATUS_OK);
+    TrainPlan plan = staged_plan(torchtitan, PP_ZERO_BUBBLE, 1, 8);
+    plan.fused = FUSED_EAGER;
+    check_reason(torchtitan, &plan,
+                 "torchtitan runs zero-bubble with at least 2 stages on each rank: use virtual_stages 2");
+    plan.virtual_stages = 2;
+    check_legal(torchtitan, &plan);
+    plan.pp_schedule = PP_ZBV;
+    check_legal(torchtitan, &plan);
+    plan.pp_schedule = PP_ZERO_BUBBLE;
+    plan.precision = DTYPE_FP8;
+    check_reason(torchtitan, &plan,
+                 "pp_schedule=zero-bubble has gradients of weights apart, which is not predicted in fp8: use precision "
+                 "bf16");
+    plan.precision = DTYPE_BF16;
+    plan.fused = FUSED_COMPILED;
+    check_reason(torchtitan, &plan, "PyTorch refuses zero-bubble of compiled stages: use fused eager");
+}
+
+Test(target_check, dualpipev_needs_twice_as_many_micro_steps_as_stages) {
+    const TrainPlan few = staged_plan(ndtune, PP_DUALPIPEV, 2, 7), enough = staged_plan(ndtune, PP_DUALPIPEV, 2, 8);
+    check_reason(ndtune, &few, "pp_schedule=dualpipev needs at least 2 pp = 8 micro-steps, grad_accum is 7");
+    check_legal(ndtune, &enough);
+}
