@@ -28,6 +28,7 @@ typedef struct AttentionShape {
     int heads, kv_heads, head_dim;  // kv_heads 0: as many as heads
     double queries, keys;
     double visible_share;
+    double window;  // keys that a query of a causal block sees at most; 0 = all before it
     bool diagonal;  // the block holds the causal diagonal, where tiles are half empty
     bool backward;
 } AttentionShape;

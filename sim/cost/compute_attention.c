@@ -1,5 +1,5 @@
 // Flash-type attention: plateau rate, a ramp over the visible key positions, a loss on the causal diagonal and
-// occupancy. Formula: reference hardware.md 5.2. Slices of a ring use the same formula with their own queries and keys:
+// occupancy. Formula: reference hardware.md 5.2, of a sliding window with its tiles counted (judged, not measured). Slices of a ring use the same formula with their own queries and keys:
 // short slices pay the ramp, which is the real price of a high context-parallel degree. Not modelled: masks other than
 // causal, dropout.
 
@@ -31,6 +31,25 @@ static KernelTime eager_time(const Accelerator *accelerator, Dtype dtype, const 
     return (KernelTime){.seconds = accelerator->kernel_floor_s + product_s + memory_s,
                         .memory_s = memory_s,
                         .memory_bound = memory_s / (product_s + memory_s)};
+}
+
+static bool slides(const AttentionShape *shape) {
+    return shape->window > 0 && shape->window < shape->keys;
+}
+
+// Keys that a query sees, in the mean: of a window w in a causal square of S, w - w^2 / 2S.
+static double visible_keys(const AttentionShape *shape) {
+    return slides(shape) ? shape->window * (1 - shape->window / (2 * shape->keys)) : shape->keys * shape->visible_share;
+}
+
+// Of a causal block's tiles what is visible: half empty on the diagonal, and so they are on a window's other edge, which
+// the queries behind its length have.
+static double tile_rate(const AttentionRate *rate, const AttentionShape *shape, double visible) {
+    if (!slides(shape)) {
+        return rate->causal_factor * shape->keys / (shape->keys + diagonal_tile);
+    }
+    const double half_empty = (2 - shape->window / shape->keys) * diagonal_tile / 2;
+    return rate->causal_factor * visible / (visible + half_empty);
 }
 
 static double head_dim_distance(int have, int want) {
@@ -66,8 +85,10 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double efficiency = shape->backward ? rate->backward_efficiency : rate->forward_efficiency;
     const double ramp_start = shape->backward ? rate->backward_ramp : rate->forward_ramp;
     const double lines = (double)shape->sequences * shape->heads;  // independent (sequence, head) problems
-    const double flops = 4 * lines * shape->queries * shape->keys * shape->head_dim * shape->visible_share *
-                         (shape->backward ? backward_flops : 1);
+    const double seen = visible_keys(shape);
+    const double share = slides(shape) ? seen / shape->keys : shape->visible_share;
+    const double flops =
+        4 * lines * shape->queries * shape->keys * shape->head_dim * share * (shape->backward ? backward_flops : 1);
     const double query_bytes = 2 * lines * shape->queries * shape->head_dim * dtype_bytes(dtype);  // q o
     const double key_bytes = 2 * (double)shape->sequences * (shape->kv_heads > 0 ? shape->kv_heads : shape->heads) *
                              shape->keys * shape->head_dim * dtype_bytes(dtype);  // k v
@@ -77,9 +98,8 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     if (flops <= 0) {
         return (KernelTime){.seconds = floor_s};
     }
-    const double visible_keys = shape->keys * shape->visible_share;  // mean per query: S/2 when causal
-    const double ramp = visible_keys / (visible_keys + ramp_start);
-    const double diagonal = shape->diagonal ? rate->causal_factor * shape->keys / (shape->keys + diagonal_tile) : 1;
+    const double ramp = seen / (seen + ramp_start);
+    const double diagonal = shape->diagonal ? tile_rate(rate, shape, seen) : 1;
     const double waves = lines * ceil(shape->queries / query_tile) / accelerator->sm_count;
     const double occupancy = waves < 1 ? waves : waves / (0.5 * ceil(waves) + 0.5 * waves);
     const double flop_per_s = accelerator->gemm[dtype].peak_flop_per_s * efficiency * ramp * diagonal * occupancy;

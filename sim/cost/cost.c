@@ -106,19 +106,31 @@ static double visible_share(const StepProgram *program, const Task *task) {
     return split && !program->target->zigzag && task->ring_step > 0 ? 1 : 0.5;
 }
 
+// Of layers of which a share takes the second time.
+static KernelTime mean_time(const KernelTime *first, const KernelTime *second, double share) {
+    return (KernelTime){.seconds = (1 - share) * first->seconds + share * second->seconds,
+                        .memory_s = (1 - share) * first->memory_s + share * second->memory_s,
+                        .memory_bound = (1 - share) * first->memory_bound + share * second->memory_bound};
+}
+
 static KernelTime attention_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const double queries = (double)task->rows / task->sequences;
-    const AttentionShape shape = {.kernel = program->plan.attention,
-                                  .sequences = task->sequences,
-                                  .heads = task->heads,
-                                  .kv_heads = task->kv_heads,
-                                  .head_dim = task->head_dim,
-                                  .queries = queries,
-                                  .keys = (double)task->cols,
-                                  .visible_share = visible_share(program, task),
-                                  .diagonal = task->ring_step == 0,
-                                  .backward = task->kind == TASK_ATTENTION_BACKWARD};
+    AttentionShape shape = {.kernel = program->plan.attention,
+                            .sequences = task->sequences,
+                            .heads = task->heads,
+                            .kv_heads = task->kv_heads,
+                            .head_dim = task->head_dim,
+                            .queries = queries,
+                            .keys = (double)task->cols,
+                            .visible_share = visible_share(program, task),
+                            .diagonal = task->ring_step == 0,
+                            .backward = task->kind == TASK_ATTENTION_BACKWARD};
     KernelTime time = attention_time(accelerator, task->dtype, &shape);
+    if (task->window > 0) {
+        shape.window = task->window;
+        const KernelTime sliding = attention_time(accelerator, task->dtype, &shape);
+        time = mean_time(&time, &sliding, task->window_share);
+    }
     if (task->kind == TASK_ATTENTION && task->ring_step > 0 && program->plan.fused == FUSED_EAGER) {
         const double merged = (double)task->rows * task->heads * task->head_dim * eager_merge_bytes;
         const KernelTime merge = stream_time(accelerator, merged, task_kernels(&program->plan, task) - 1);

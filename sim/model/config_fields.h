@@ -52,5 +52,9 @@ typedef struct RotaryKeys {
 
 Status config_rotary(const Config *config, const RotaryKeys *keys, Error *error);
 
+// A window of so many tokens, of all layers but every so many-th (0: all), or of those that layer_types names. qwen2
+// and qwen3 without layer_types: of the layers from max_window_layers on.
+Status config_window(const Config *config, int window, int every, Error *error);
+
 // Refuses true under a key, with a sentence.
 Status config_refuse_true(const Config *config, const char *key, const char *sentence, Error *error);

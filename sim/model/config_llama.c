@@ -1,7 +1,6 @@
 // config.json of the types that use Llama's keys. What a type takes for an absent key is what transformers' *Config
 // class of that type takes; a key that is null means the same as an absent one, except where the class says otherwise
-// (num_key_value_heads null = heads, sliding_window null = none). A sliding window is taken as full attention, with a
-// note.
+// (num_key_value_heads null = heads, sliding_window null = none). What a sliding window changes is said in a note.
 
 #include <string.h>
 
@@ -121,15 +120,7 @@ static Status read_window(const Config *config, const LlamaDefaults *defaults, E
     int window = 0;
     TRY(config_int_or(config, "sliding_window", CONFIG_MAX_SEQUENCE,
                       defaults->window_default > 0 ? defaults->window_default : CONFIG_MAX_SEQUENCE, &window, error));
-    if (window < config->model->max_seq) {
-        config->model->window = window;
-        config_note(config,
-                    arena_format(config->arena,
-                                 "the sliding window of %d tokens is taken as full attention, in predictions and "
-                                 "in runs: longer sequences take less in the model's own code",
-                                 window));
-    }
-    return STATUS_OK;
+    return window < config->model->max_seq ? config_window(config, window, 0, error) : STATUS_OK;
 }
 
 Status config_read_llama(const Config *config, const ConfigType *type, Error *error) {

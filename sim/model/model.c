@@ -142,6 +142,10 @@ void model_hash(const ModelSpec *model, Hash *hash) {
         hash_text(hash, "window");
         hash_int(hash, model->window);
     }
+    if (model->window_first > 0 || model->window_every > 0) {
+        hash_int(hash, model->window_first);
+        hash_int(hash, model->window_every);
+    }
     const RopeScaling *scaling = &model->rope_scaling;
     if (scaling->factor > 0) {
         const double numbers[] = {scaling->factor, scaling->low, scaling->high, scaling->original};

@@ -62,8 +62,10 @@ typedef struct ModelSpec {
     int head_dim;  // not always hidden / heads
     int ffn;       // width of the feed-forward half, of each of gate and up
     int vocab;
-    int window;   // tokens that attention looks back, where the model's own code limits it; 0 = all
-    int max_seq;  // longest sequence the model was made for; rows of the table of learned positions
+    int window;        // tokens that attention looks back, where the model's own code limits it; 0 = all
+    int window_first;  // layers below this one look back all the way (qwen2's max_window_layers)
+    int window_every;  // and so does every so many-th layer (2: the second, fourth ..); 0 = no further one
+    int max_seq;       // longest sequence the model was made for; rows of the table of learned positions
     double rope_theta;
     RopeScaling rope_scaling;
     double norm_eps;
@@ -96,6 +98,12 @@ typedef struct ModelPreset {
 // The table of presets; *count rows.
 const ModelPreset *model_presets(int *count);
 
+// Whether a layer's attention is limited to the window.
+static inline bool model_layer_slides(const ModelSpec *model, int layer) {
+    const bool full = model->window_every > 0 && (layer + 1) % model->window_every == 0;
+    return model->window > 0 && layer >= model->window_first && !full;
+}
+
 // A preset by its name, alias or name on the Hugging Face hub (model_names.h), or a file in the form of its config.json
 // (the types of model_config.c), or the folder of one. USAGE with a suggestion otherwise.
 // Would model_find know the name, or is it a path?
@@ -119,7 +127,7 @@ int64_t model_flop_parameters(const ModelSpec *model);    // non-embedding; the 
 int64_t model_matrix_parameters(const ModelSpec *model);  // of these the ones in matrices: no norms, no biases
 
 // Training FLOPs per token: 6 * flop_parameters + 12 * heads * head_dim * seq of a dense layer (full square; PaLM
-// appendix B).
+// appendix B; of a sliding window too, whose rate then stays comparable with the printed ones).
 double model_flops_per_token(const ModelSpec *model, int seq);
 
 void model_hash(const ModelSpec *model, Hash *hash);

@@ -107,11 +107,22 @@ static Status check_choices(const ModelSpec *model, Error *error) {
     return STATUS_OK;
 }
 
+static Status check_window(const ModelSpec *model, Error *error) {
+    if (model->window < 0 || model->window_first < 0 || model->window_every < 0 || model->window_every == 1) {
+        return error_set(error, STATUS_USAGE,
+                         "model %s: window %d, window_first %d and window_every %d must not be negative, and a window "
+                         "that every layer goes without is none",
+                         model->name, model->window, model->window_first, model->window_every);
+    }
+    return STATUS_OK;
+}
+
 Status model_check(const ModelSpec *model, Error *error) {
     TRY(check_sizes(model, error));
     TRY(check_choices(model, error));
     TRY(check_runs(model, error));
     TRY(check_rotary(model, error));
+    TRY(check_window(model, error));
     if (!(model->norm_eps > 0.0) || model->norm_eps > 0.1) {
         return error_set(error, STATUS_USAGE, "model %s: norm_eps must be above 0 and at most 0.1, got %g", model->name,
                          model->norm_eps);

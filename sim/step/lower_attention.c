@@ -111,6 +111,30 @@ static void set_attention_shape(const Lowering *lowering, Task *task, const Atte
     task->alibi = lowering->model->position == POSITION_ALIBI;
 }
 
+// Of the stage's layers.
+static double window_share(const Lowering *lowering) {
+    int count = 0;
+    for (int i = 0; i < lowering->model->layers; i++) {
+        count += model_layer_slides(lowering->model, stage_model_layer(lowering->held, i));
+    }
+    return (double)count / lowering->model->layers;
+}
+
+// Layers that slide and layers that do not are one list: their attention is the mean of both. What skips the keys
+// outside is a flash kernel of one rank's whole sequence; our own executor's does not.
+static void set_window(const Lowering *lowering, Task *task) {
+    const ModelSpec *model = lowering->model;
+    const bool skips = lowering->cp == 1 && lowering->plan->attention != ATTENTION_EAGER &&
+                       lowering->plan->attention != ATTENTION_TRITON && !lowering->target->own_kernels;
+    const double share = skips && model->window > 0 && model->window < task->cols ? window_share(lowering) : 0;
+    if (share > 0) {
+        const double seen = (double)model->window / (double)task->cols;
+        task->window = model->window;
+        task->window_share = share;
+        task->flops *= 1 - share + share * seen * (2 - seen);  // of half the square
+    }
+}
+
 static void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward) {
     const ModelSpec *model = lowering->model;
     if (model->position != POSITION_ROTARY) {
@@ -222,6 +246,7 @@ static void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_ATTENTION, PHASE_FORWARD, "attention");
     set_attention_shape(lowering, &op->task, refs);
     op->task.flops = attention_flops(lowering);
+    set_window(lowering, &op->task);
     op_operand(op, refs->q, ACCESS_READ);
     op_operand(op, refs->k, ACCESS_READ);
     op_operand(op, refs->v, ACCESS_READ);
@@ -241,6 +266,7 @@ static void add_attention_backward(Lowering *lowering, const AttentionRefs *refs
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_ATTENTION_BACKWARD, PHASE_BACKWARD, "attention backward");
     set_attention_shape(lowering, &op->task, refs);
     op->task.flops = 2.5 * attention_flops(lowering);
+    set_window(lowering, &op->task);
     const OpRef reads[] = {
         refs->q, refs->k, refs->v, op_whole(lowering, o), op_whole(lowering, lse), op_whole(lowering, d_o)};
     for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++) {

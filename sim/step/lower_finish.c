@@ -108,6 +108,11 @@ static uint64_t task_key(const Task *task) {
     if (task_is_message(task)) {
         hash_int(&hash, task->peer);
     }
+    if (task->window > 0) {
+        hash_text(&hash, "window");
+        hash_int(&hash, task->window);
+        hash_double(&hash, task->window_share);
+    }
     return hash_end(&hash);
 }
 

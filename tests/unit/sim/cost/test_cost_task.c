@@ -375,3 +375,31 @@ Test(cost_task, casts_before_a_gemm_are_streamed) {
     cr_assert_float_eq(bench_cost(&bench, task).seconds,
                        bare_s + cost_memory_bound_s(&bench.profile.accelerator, 1 << 30), 1e-12);
 }
+
+static double sliding_s(double window_share, bool backward) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    return bench_cost(&bench, (Task){.kind = backward ? TASK_ATTENTION_BACKWARD : TASK_ATTENTION,
+                                     .dtype = DTYPE_BF16,
+                                     .rows = 32768,
+                                     .cols = 32768,
+                                     .sequences = 1,
+                                     .heads = 32,
+                                     .kv_heads = 8,
+                                     .head_dim = 128,
+                                     .window = window_share > 0 ? 4096 : 0,
+                                     .window_share = window_share})
+        .seconds;
+}
+
+Test(cost_task, a_sliding_window_costs_what_it_sees) {
+    for (int backward = 0; backward < 2; backward++) {
+        const double share = sliding_s(1, backward) / sliding_s(0, backward);
+        // 4096 (1 - 1/16) of 16384 keys, with the tiles of a second edge and a shorter ramp
+        cr_assert(share > 3840.0 / 16384 && share < 1.3 * 3840 / 16384, "%g", share);
+    }
+}
+
+Test(cost_task, layers_that_slide_by_turns_cost_the_mean) {
+    cr_assert_float_eq(sliding_s(0.5, false), (sliding_s(0, false) + sliding_s(1, false)) / 2, 1e-9);
+}

@@ -164,8 +164,18 @@ Test(config_types, a_sliding_window_in_force_leaves_a_note) {
     cr_assert_null(model.note);
     check_loads("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":1024}");
     cr_assert_null(model.note);
-    check_loads("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":1024,\"use_sliding_window\":true}");
+    check_loads("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":1024,\"use_sliding_window\":true,"
+                "\"max_window_layers\":1}");
     cr_assert_not_null(model.note);
+    cr_assert(!model_layer_slides(&model, 0) && model_layer_slides(&model, 1));
+    check_loads("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":1024,\"use_sliding_window\":true}");
+    cr_assert_eq(model.window, 0);  // of layers from the 28th on only
+    check_loads("{\"model_type\":\"qwen3\"," SIZES ",\"sliding_window\":1024,\"use_sliding_window\":true,"
+                "\"layer_types\":[\"sliding_attention\",\"full_attention\"]}");
+    cr_assert_eq(model.window_every, 2);
+    check_refused("{\"model_type\":\"qwen3\"," SIZES ",\"sliding_window\":1024,\"use_sliding_window\":true,"
+                  "\"layer_types\":[\"sliding_attention\"]}",
+                  ": layer_types: must name a type for each of 2 layers");
     check_refused("{\"model_type\":\"phi3\"," SIZES ",\"sliding_window\":-1}",
                   ": sliding_window: must be between 1 and 268435456, got -1");
 }
