@@ -37,7 +37,7 @@ static void add_bias(const MeasuredChip *chip, char *out, size_t bytes) {
     }
 }
 
-char *evidence_text(const TuneRequest *request, char out[EVIDENCE_BYTES]) {
+static char *of_framework(const TuneRequest *request, char out[EVIDENCE_BYTES]) {
     const Target *target = request->target;
     const Evidence evidence = evidence_of(target, &request->cluster, request->world);
     const char *chip = request->cluster.accelerator.name;
@@ -59,5 +59,15 @@ char *evidence_text(const TuneRequest *request, char out[EVIDENCE_BYTES]) {
     snprintf(out + used, (size_t)(EVIDENCE_BYTES - used), ", %d of them on %s (up to %d ranks%s)%s",
              evidence.here->runs, chip, evidence.here->largest_world,
              evidence.beyond ? "; the interval is wider beyond" : "", bias);
+    return out;
+}
+
+char *evidence_text(const TuneRequest *request, char out[EVIDENCE_BYTES]) {
+    of_framework(request, out);
+    if (request->model.experts.count > 0) {
+        const size_t used = strlen(out);
+        snprintf(out + used, EVIDENCE_BYTES - used,
+                 "; none with experts: their part is a guess, and experts spread over ranks (ep) are not searched yet");
+    }
     return out;
 }

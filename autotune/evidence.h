@@ -13,7 +13,7 @@ typedef struct Evidence {
 
 Evidence evidence_of(const Target *target, const ClusterProfile *cluster, int world);
 
-enum { EVIDENCE_BYTES = 320 };
+enum { EVIDENCE_BYTES = 448 };
 
 // "118 published runs of NAME, 6 of them on B200 (up to 8 ranks), there predicted 29 % too fast".
 char *evidence_text(const TuneRequest *request, char out[EVIDENCE_BYTES]);

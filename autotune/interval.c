@@ -25,15 +25,21 @@ static const double FAR_SPREAD = 0.25;
 // as the spread of chips of a well measured profile.
 static const double BEYOND_SPREAD = 0.05;
 
+// Judged: the part of experts has no runs behind it; as much as everything of a framework without runs.
+static const double EXPERTS_SPREAD = 0.232;
+
 // Judged: fits that left a source out erred by 11.3 % in the middle, those that left groups of a source out by 5.2 %
 // (accuracy-notes.md 0); half of that is the model's misfit, which is counted apart.
 static const double ONE_SET = 1.5;
 
-void interval_of(double step_s, const ClusterProfile *cluster, const Target *target, int ranks, double *low_s,
-                 double *high_s) {
+void interval_of(double step_s, const ClusterProfile *cluster, const Target *target, const ModelSpec *model, int ranks,
+                 double *low_s, double *high_s) {
     double spread = hypot(cluster->relative_uncertainty, target->runtime.relative_uncertainty);
     if (strcmp(target->evidence, "unvalidated") == 0) {
         spread = fmax(spread, UNVALIDATED_SPREAD);
+    }
+    if (model->experts.count > 0) {
+        spread = hypot(spread, EXPERTS_SPREAD);
     }
     if (ranks > FAR_RANKS) {
         spread = hypot(spread, FAR_SPREAD);

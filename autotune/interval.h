@@ -5,8 +5,8 @@
 #include "autotune/result.h"
 
 // 80 % interval around step_s: asymmetric, because runs are slower than predicted more often than faster.
-void interval_of(double step_s, const ClusterProfile *cluster, const Target *target, int ranks, double *low_s,
-                 double *high_s);
+void interval_of(double step_s, const ClusterProfile *cluster, const Target *target, const ModelSpec *model, int ranks,
+                 double *low_s, double *high_s);
 
 // The same form around a spread that somebody knows: one-sigma of the log step time.
 void interval_around(double step_s, double log_sd, double *low_s, double *high_s);

@@ -138,8 +138,8 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
     if (prediction->step_s <= 0) {
         return;
     }
-    interval_of(prediction->step_s, &request->cluster, request->target, request->world, &prediction->step_low_s,
-                &prediction->step_high_s);
+    interval_of(prediction->step_s, &request->cluster, request->target, &request->model, request->world,
+                &prediction->step_low_s, &prediction->step_high_s);
     prediction->tokens_per_s = (double)plan_tokens_per_step(plan) / prediction->step_s;
     const double tokens_per_gpu = prediction->tokens_per_s / mesh_world(&plan->mesh);
     const double model_flops = model_flops_per_token(&request->model, plan->seq);

@@ -40,7 +40,8 @@ static const ModelSpec *preset_like(const char *name, MlpKind mlp) {
     for (int i = 0; i < count; i++) {
         plain_name(presets[i].spec.name, plain);
         const int length = common_prefix(plain, wanted);
-        if (presets[i].spec.mlp == mlp && length > longest) {
+        const bool dense = presets[i].spec.experts.count == 0;
+        if (dense && presets[i].spec.mlp == mlp && length > longest) {
             longest = length;
             found = &presets[i].spec;
         }

@@ -18,7 +18,8 @@ SpanKind calibration_span_kind(const StepProgram *program, const ClusterProfile 
             mesh_group_placement(mesh, program->groups[task->group].axes, cost_ranks_per_node(cluster, mesh));
         return group.nodes > 1 ? SPAN_FABRIC : SPAN_LINKS;
     }
-    return task->kind == TASK_GEMM                                                 ? SPAN_GEMM
+    const bool product = task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM;
+    return product                                                                 ? SPAN_GEMM
            : task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD ? SPAN_ATTENTION
                                                                                    : SPAN_MEMORY;
 }

@@ -62,6 +62,9 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the executor runs up to %d ranks, the mesh has %d", TRANSPORT_MAX_WORLD,
                             mesh_world(&plan->mesh));
     }
+    if (model->experts.count > 0) {
+        return arena_format(arena, "the executor does not run layers of experts yet, which %s has", model->name);
+    }
     if (plan->attention == ATTENTION_EAGER) {
         return "the executor never stores attention's probabilities, which attention eager does: use attention flash";
     }

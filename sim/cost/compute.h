@@ -12,6 +12,7 @@ typedef struct KernelTime {
 
 typedef struct GemmShape {
     int64_t m, n, k;
+    int64_t groups;         // products of that size, one kernel; 0 = one
     int output_bytes;       // traffic per element of C
     bool trans_a, trans_b;  // A is stored [k, m], B [n, k]
     Dtype output;           // by which timed products are known, with the next one

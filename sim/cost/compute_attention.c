@@ -1,7 +1,7 @@
 // Flash-type attention: plateau rate, a ramp over the visible key positions, a loss on the causal diagonal and
-// occupancy. Formula: reference hardware.md 5.2, of a sliding window with its tiles counted (judged, not measured). Slices of a ring use the same formula with their own queries and keys:
-// short slices pay the ramp, which is the real price of a high context-parallel degree. Not modelled: masks other than
-// causal, dropout.
+// occupancy. Formula: reference hardware.md 5.2, of a sliding window with its tiles counted (judged, not measured).
+// Slices of a ring use the same formula with their own queries and keys: short slices pay the ramp, which is the real
+// price of a high context-parallel degree. Not modelled: masks other than causal, dropout.
 
 #include "sim/cost/compute.h"
 
@@ -42,8 +42,8 @@ static double visible_keys(const AttentionShape *shape) {
     return slides(shape) ? shape->window * (1 - shape->window / (2 * shape->keys)) : shape->keys * shape->visible_share;
 }
 
-// Of a causal block's tiles what is visible: half empty on the diagonal, and so they are on a window's other edge, which
-// the queries behind its length have.
+// Of a causal block's tiles what is visible: half empty on the diagonal, and so they are on a window's other edge,
+// which the queries behind its length have.
 static double tile_rate(const AttentionRate *rate, const AttentionShape *shape, double visible) {
     if (!slides(shape)) {
         return rate->causal_factor * shape->keys / (shape->keys + diagonal_tile);

@@ -2,7 +2,9 @@
 // Formula: reference hardware.md 5.1; the rates come from the profile, where each carries its source. Sustained rate:
 // what a training step sees once the power limit bites. A product that was timed on the chip (profile, "products")
 // takes its own time instead, slowed by the power limit as the formula is. Not modelled: layouts (NT, NN and TN differ
-// by a few percent), tile swizzles, clock changes inside a step.
+// by a few percent), tile swizzles, clock changes inside a step. Grouped products (experts) run at the plain rate of
+// one group's shape, with waves counted over the tiles of all groups, which are alike (moe.md 5: the rate falls with
+// rows per expert below some 512, not with the number of groups); no run judged that.
 
 #include "sim/cost/compute.h"
 
@@ -48,6 +50,10 @@ static inline double waves_seconds(const Waves *waves, double ctas, double tile_
     return count * (tile_flops / (waves->flop_per_s_slot * efficiency) + waves->overhead_s);
 }
 
+static double group_count(const GemmShape *shape) {
+    return shape->groups > 0 ? (double)shape->groups : 1;
+}
+
 static double tiles_seconds(const Accelerator *accelerator, const GemmRate *rate, const GemmShape *shape,
                             double flop_per_s) {
     const Waves waves = {.slots = accelerator->sm_count,
@@ -58,12 +64,13 @@ static double tiles_seconds(const Accelerator *accelerator, const GemmRate *rate
     double best_s = INFINITY;
     for (int i = 0; i < TILE_COUNT; i++) {
         const Tile *tile = &tiles[i];
-        const double blocks =
-            (double)((shape->m + tile->m - 1) / tile->m) * (double)((shape->n + tile->n - 1) / tile->n);
+        const double blocks = group_count(shape) * (double)((shape->m + tile->m - 1) / tile->m) *
+                              (double)((shape->n + tile->n - 1) / tile->n);
         const double flops = 2.0 * tile->m * tile->n * (double)shape->k;
         const double efficiency = tile->efficiency_class == 0 ? 1 : rate->class_efficiency[tile->efficiency_class - 1];
         for (int split = 1; split <= MAX_SPLIT; split *= 2) {
-            if (split > 1 && (blocks * split > 2.0 * waves.slots || shape->k < (int64_t)MIN_SPLIT_DEPTH * split)) {
+            if (split > 1 && (shape->groups > 0 || blocks * split > 2.0 * waves.slots ||
+                              shape->k < (int64_t)MIN_SPLIT_DEPTH * split)) {
                 break;
             }
             const double seconds =
@@ -98,7 +105,8 @@ static KernelTime formula_time(const Accelerator *accelerator, Dtype dtype, cons
     }
     const double compute_s = tiles_seconds(accelerator, rate, shape, flop_per_s);
     const double bytes_per_s = accelerator->memory_bytes_per_s * rate->bandwidth_factor;
-    const double memory_s = ((m * k + k * n) * element + m * n * shape->output_bytes) / bytes_per_s;
+    const double memory_s =
+        group_count(shape) * ((m * k + k * n) * element + m * n * shape->output_bytes) / bytes_per_s;
     const double compute_cube = compute_s * compute_s * compute_s, memory_cube = memory_s * memory_s * memory_s;
     const bool sums = shape->accumulate && accelerator->device_class == DEVICE_CLASS_GPU;
     const double sum_bytes = sums ? fmax(0, m * n * (shape->output_bytes - element)) : 0;

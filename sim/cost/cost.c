@@ -59,6 +59,11 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_SWIGLU_BACKWARD:
     case TASK_ACTIVATION:
     case TASK_ACTIVATION_BACKWARD:
+    case TASK_ROUTE:
+    case TASK_ROUTE_BACKWARD:
+    case TASK_PERMUTE:
+    case TASK_UNPERMUTE:
+    case TASK_UNPERMUTE_BACKWARD:
         return least * traffic_passes(target, &program->plan, task);
     case TASK_LOSS_MAX:
         return logits * traffic_loss_bytes_per_logit(target, &program->plan, task) * loss_max_share;
@@ -97,6 +102,21 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
         time.memory_s += casts.memory_s;
     }
     return time;
+}
+
+// Of as many rows for each expert.
+static KernelTime grouped_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
+    const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
+    const int64_t rows = ((task->trans_a ? task->k : task->m) + task->groups - 1) / task->groups;
+    const GemmShape shape = {.m = task->trans_a ? task->m : rows,
+                             .n = task->n,
+                             .k = task->trans_a ? rows : task->k,
+                             .groups = task->groups,
+                             .output_bytes = dtype_bytes(output),
+                             .trans_a = task->trans_a,
+                             .trans_b = task->trans_b,
+                             .output = output};
+    return gemm_time(accelerator, task->dtype, &shape);
 }
 
 // What the causal mask lets through of this block, for the rank that the ring waits for. Zigzag: every rank half of
@@ -199,8 +219,9 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     const Accelerator *accelerator = &model->profile->accelerator;
     KernelTime time;
     const char *algorithm = "stream";
-    if (task->kind == TASK_GEMM) {
-        time = gemm_task_time(accelerator, program, task);
+    if (task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM) {
+        time = task->kind == TASK_GEMM ? gemm_task_time(accelerator, program, task)
+                                       : grouped_task_time(accelerator, program, task);
         time.seconds *= slowest_chip_factor(accelerator, mesh_world(&program->plan.mesh));
         time.seconds /= program->plan.zero == 3 ? accelerator->sharded_gemm_share : 1;
         algorithm = "tile";

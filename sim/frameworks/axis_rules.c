@@ -32,11 +32,17 @@ static bool splits_vocabulary_evenly(const Target *target) {
     return target->tp_flavour != TP_HF && !target->vocab_uneven;
 }
 
+// Of a layer: of each expert, and of the shared ones.
+static int feed_forward_columns(const ModelSpec *model) {
+    const Experts *experts = &model->experts;
+    return experts->count > 0 ? (int)gcd(experts->ffn, experts->shared_ffn) : model->ffn;
+}
+
 static const char *check_tp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP];
     const Divisible sizes[] = {{model->kv_heads, "key-value heads"},
                                {model->heads, "attention heads"},
-                               {model->ffn, "feed-forward columns"},
+                               {feed_forward_columns(model), "feed-forward columns"},
                                {target_vocab(target, model, tp), "vocabulary entries"}};
     const size_t count = splits_vocabulary_evenly(target) ? 4 : 3;
     int64_t common = 0;
@@ -65,6 +71,9 @@ static const char *check_cp(const Target *target, const ModelSpec *model, const 
                             "%s refuses cp=%d for %s, whose attention slides over %d tokens: its context parallelism "
                             "has full causal attention only; use cp=1",
                             target->name, cp, model->name, model->window);
+    }
+    if (model->latent.kv_rank > 0) {
+        return arena_format(arena, "cp=%d of latent attention (%s) is not predicted yet: use cp=1", cp, model->name);
     }
     const int chunks = target->zigzag ? 2 * cp : cp;
     if (seq % chunks == 0) {

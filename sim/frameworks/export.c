@@ -36,11 +36,26 @@ const char *export_model_path(const ConfigJob *job, bool *known) {
 const char *export_layer_class(const ModelSpec *model) {
     static const struct {
         const char *type, *layer;
-    } classes[] = {{"llama", "LlamaDecoderLayer"}, {"mistral", "MistralDecoderLayer"},
-                   {"qwen2", "Qwen2DecoderLayer"}, {"qwen3", "Qwen3DecoderLayer"},
-                   {"gemma", "GemmaDecoderLayer"}, {"phi3", "Phi3DecoderLayer"},
-                   {"olmo2", "Olmo2DecoderLayer"}, {"gpt2", "GPT2Block"},
-                   {"gpt_neox", "GPTNeoXLayer"},   {"mpt", "MptBlock"}};
+    } classes[] = {{"llama", "LlamaDecoderLayer"},
+                   {"mistral", "MistralDecoderLayer"},
+                   {"qwen2", "Qwen2DecoderLayer"},
+                   {"qwen3", "Qwen3DecoderLayer"},
+                   {"gemma", "GemmaDecoderLayer"},
+                   {"phi3", "Phi3DecoderLayer"},
+                   {"olmo2", "Olmo2DecoderLayer"},
+                   {"gpt2", "GPT2Block"},
+                   {"gpt_neox", "GPTNeoXLayer"},
+                   {"mpt", "MptBlock"},
+                   {"mixtral", "MixtralDecoderLayer"},
+                   {"qwen2_moe", "Qwen2MoeDecoderLayer"},
+                   {"qwen3_moe", "Qwen3MoeDecoderLayer"},
+                   {"olmoe", "OlmoeDecoderLayer"},
+                   {"phimoe", "PhimoeDecoderLayer"},
+                   {"gpt_oss", "GptOssDecoderLayer"},
+                   {"llama4_text", "Llama4TextDecoderLayer"},
+                   {"deepseek_v2", "DeepseekV2DecoderLayer"},
+                   {"deepseek_v3", "DeepseekV3DecoderLayer"},
+                   {"kimi_k2", "DeepseekV3DecoderLayer"}};
     for (size_t i = 0; model->type && i < sizeof classes / sizeof classes[0]; i++) {
         if (strcmp(classes[i].type, model->type) == 0) {
             return classes[i].layer;

@@ -259,6 +259,9 @@ static bool has_recipe(Fp8Flavour flavour, Fp8Recipe recipe) {
     return recipe == FP8_TENSORWISE || recipe == (flavour == FP8_TORCHAO ? FP8_ROWWISE : FP8_DELAYED);
 }
 
+// A dense layer in so many is taken as one of experts.
+enum { MOST_DENSE = 20 };
+
 static const char *check_fp8(const Check *check) {
     const Target *target = check->target;
     const Fp8Recipe recipe = check->plan->fp8_recipe;
@@ -276,6 +279,28 @@ static const char *check_fp8(const Check *check) {
     if (target->tp_flavour != TP_SP && axis_size(check, AXIS_TP) > 1) {
         return arena_format(check->arena, "%s does not run fp8 beside tp=%d: use tp=1 or precision bf16", target->name,
                             axis_size(check, AXIS_TP));
+    }
+    return NULL;
+}
+
+static const char *check_experts(const Check *check) {
+    const ModelSpec *model = check->model;
+    if (model->experts.count == 0) {
+        return NULL;
+    }
+    if (check->plan->precision == DTYPE_FP8) {
+        return arena_format(check->arena, "fp8 of layers of experts (%s) is not predicted yet: use precision bf16",
+                            model->name);
+    }
+    int dense = 0;
+    for (int i = 0; i < model->run_count; i++) {
+        dense += model->runs[i].kind == LAYER_DENSE ? model->runs[i].count : 0;
+    }
+    if (dense * MOST_DENSE > model->layers) {
+        return arena_format(check->arena,
+                            "%s has %d dense layers among %d of experts: a model of two kinds of layers is not "
+                            "predicted yet",
+                            model->name, dense, model->layers - dense);
     }
     return NULL;
 }
@@ -441,6 +466,7 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
                                                           check_reshard,
                                                           check_overlap,
                                                           check_fp8,
+                                                          check_experts,
                                                           check_master,
                                                           check_attention,
                                                           check_cuts,

@@ -30,7 +30,12 @@ typedef struct ConfigType {
 Status config_read_llama(const Config *config, const ConfigType *type, Error *error);  // and its relatives
 Status config_read_gpt2(const Config *config, const ConfigType *type, Error *error);
 Status config_read_gpt_neox(const Config *config, const ConfigType *type, Error *error);
+Status config_read_experts(const Config *config, const ConfigType *type, Error *error);
+Status config_read_llama4(const Config *config, const ConfigType *type, Error *error);
 Status config_read_mpt(const Config *config, const ConfigType *type, Error *error);
+
+// Whether a reader of the type knows what experts are.
+bool config_has_experts(const char *type);
 
 Status config_int(const Config *config, const char *key, int high, int *value, Error *error);
 Status config_int_or(const Config *config, const char *key, int high, int fallback, int *value, Error *error);

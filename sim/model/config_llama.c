@@ -19,7 +19,7 @@ typedef struct LlamaDefaults {
     const char *activation;
     bool attention_bias_key, mlp_bias_key;  // the class reads these keys; attention_bias is of q, k, v and out
     WindowRule window;
-    int window_default;
+    int window_default, window_every;
 } LlamaDefaults;
 
 static const LlamaDefaults defaults_by_type[] = {
@@ -60,6 +60,48 @@ static const LlamaDefaults defaults_by_type[] = {
      .tied = true,
      .activation = "gelu_pytorch_tanh",
      .attention_bias_key = true},
+    {.type = "mixtral",
+     .kv_heads = 8,
+     .max_seq = 131072,
+     .norm_eps = 1e-5,
+     .activation = "silu",
+     .window = WINDOW_GIVEN},
+    {.type = "qwen2_moe",
+     .kv_heads = 16,
+     .max_seq = 32768,
+     .norm_eps = 1e-6,
+     .activation = "silu",
+     .window = WINDOW_IF_USED,
+     .window_default = 4096},
+    {.type = "qwen3_moe",
+     .kv_heads = 4,
+     .max_seq = 32768,
+     .norm_eps = 1e-6,
+     .activation = "silu",
+     .attention_bias_key = true,
+     .window = WINDOW_IF_USED,
+     .window_default = 4096},
+    {.type = "olmoe", .max_seq = 4096, .norm_eps = 1e-5, .activation = "silu"},
+    {.type = "phimoe",
+     .kv_heads = 8,
+     .max_seq = 131072,
+     .norm_eps = 1e-5,
+     .activation = "silu",
+     .attention_bias_key = true,
+     .window = WINDOW_GIVEN},
+    {.type = "gpt_oss",
+     .kv_heads = 8,
+     .head_dim = 64,
+     .max_seq = 131072,
+     .norm_eps = 1e-5,
+     .activation = "silu",
+     .window = WINDOW_DEFAULT,
+     .window_default = 128,
+     .window_every = 2},
+    {.type = "llama4_text", .kv_heads = 8, .head_dim = 128, .max_seq = 131072, .norm_eps = 1e-5, .activation = "silu"},
+    {.type = "deepseek_v2", .max_seq = 2048, .norm_eps = 1e-6, .activation = "silu"},
+    {.type = "deepseek_v3", .max_seq = 4096, .norm_eps = 1e-6, .activation = "silu"},
+    {.type = "kimi_k2", .max_seq = 4096, .norm_eps = 1e-6, .activation = "silu"},
     {.type = "phi3", .max_seq = 4096, .norm_eps = 1e-5, .activation = "silu", .window = WINDOW_GIVEN},
     {.type = "olmo2", .max_seq = 2048, .norm_eps = 1e-5, .activation = "silu", .attention_bias_key = true},
 };
@@ -120,7 +162,7 @@ static Status read_window(const Config *config, const LlamaDefaults *defaults, E
     int window = 0;
     TRY(config_int_or(config, "sliding_window", CONFIG_MAX_SEQUENCE,
                       defaults->window_default > 0 ? defaults->window_default : CONFIG_MAX_SEQUENCE, &window, error));
-    return window < config->model->max_seq ? config_window(config, window, 0, error) : STATUS_OK;
+    return window < config->model->max_seq ? config_window(config, window, defaults->window_every, error) : STATUS_OK;
 }
 
 Status config_read_llama(const Config *config, const ConfigType *type, Error *error) {

@@ -56,7 +56,8 @@ int model_run_count(const ModelSpec *model) {
 }
 
 LayerRun model_run(const ModelSpec *model, int index) {
-    return model->run_count > 0 ? model->runs[index] : (LayerRun){LAYER_DENSE, 0, model->layers};
+    return model->run_count > 0 ? model->runs[index]
+                                : (LayerRun){model->experts.count > 0 ? LAYER_EXPERTS : LAYER_DENSE, 0, model->layers};
 }
 
 int64_t model_norm_parameters(const ModelSpec *model) {
@@ -80,18 +81,34 @@ int64_t model_parameters(const ModelSpec *model) {
     const int64_t table = (int64_t)model->vocab * model->hidden;
     const int64_t positions = model->position == POSITION_LEARNED ? (int64_t)model->max_seq * model->hidden : 0;
     return model_layers_parameters(model) + model_norm_parameters(model) + positions +
-           (model->tied_embeddings ? 1 : 2) * table;
+           (model->tied_embeddings ? 1 : 2) * table + (model->head_bias ? model->vocab : 0);
+}
+
+static int64_t idle_parameters(const ModelSpec *model) {
+    int64_t count = 0;
+    for (int i = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        const LayerKindRow *kind = &layer_kinds[run.kind];
+        count += run.count * (kind->idle_matrices(model) + kind->idle_vectors(model));
+    }
+    return count;
+}
+
+int64_t model_active_parameters(const ModelSpec *model) {
+    return model_parameters(model) - idle_parameters(model);
 }
 
 int64_t model_flop_parameters(const ModelSpec *model) {
-    return model_layers_parameters(model) + model_norm_parameters(model) + (int64_t)model->vocab * model->hidden;
+    return model_layers_parameters(model) - idle_parameters(model) + model_norm_parameters(model) +
+           (int64_t)model->vocab * model->hidden;
 }
 
 int64_t model_matrix_parameters(const ModelSpec *model) {
     int64_t count = (int64_t)model->vocab * model->hidden;
     for (int i = 0; i < model_run_count(model); i++) {
         const LayerRun run = model_run(model, i);
-        count += run.count * layer_kinds[run.kind].matrix_parameters(model);
+        const LayerKindRow *kind = &layer_kinds[run.kind];
+        count += run.count * (kind->matrix_parameters(model) - kind->idle_matrices(model));
     }
     return count;
 }
@@ -103,6 +120,30 @@ double model_flops_per_token(const ModelSpec *model, int seq) {
         attention += run.count * layer_kinds[run.kind].attention_flops(model, seq);
     }
     return 6.0 * (double)model_flop_parameters(model) + attention;
+}
+
+// What only some models have is hashed where they have it: the others' hashes stay.
+static void hash_experts(const ModelSpec *model, Hash *hash) {
+    const Experts *experts = &model->experts;
+    const LatentAttention *latent = &model->latent;
+    const int64_t of_experts[] = {experts->count,       experts->active,      experts->ffn, experts->shared_ffn,
+                                  experts->shared_gate, experts->router_bias, experts->bias};
+    const int64_t of_latent[] = {latent->q_rank, latent->kv_rank, latent->rope, latent->value};
+    if (experts->count > 0) {
+        hash_text(hash, "experts");
+        for (size_t i = 0; i < sizeof of_experts / sizeof of_experts[0]; i++) {
+            hash_int(hash, of_experts[i]);
+        }
+    }
+    if (latent->kv_rank > 0) {
+        hash_text(hash, "latent");
+        for (size_t i = 0; i < sizeof of_latent / sizeof of_latent[0]; i++) {
+            hash_int(hash, of_latent[i]);
+        }
+    }
+    if (model->head_bias || model->sinks) {
+        hash_text(hash, model->head_bias ? "head bias" : "sinks");
+    }
 }
 
 void model_hash(const ModelSpec *model, Hash *hash) {
@@ -146,6 +187,7 @@ void model_hash(const ModelSpec *model, Hash *hash) {
         hash_int(hash, model->window_first);
         hash_int(hash, model->window_every);
     }
+    hash_experts(model, hash);
     const RopeScaling *scaling = &model->rope_scaling;
     if (scaling->factor > 0) {
         const double numbers[] = {scaling->factor, scaling->low, scaling->high, scaling->original};

@@ -42,8 +42,29 @@ typedef struct RopeScaling {
     double factor, low, high, original;
 } RopeScaling;
 
-// A row of layer_kinds.h. Dense: attention to all tokens before, one feed-forward half.
-typedef enum { LAYER_DENSE, LAYER_KIND_COUNT } LayerKind;
+// A row of layer_kinds.h. Dense: one feed-forward half; experts: a router and many of them, of which a token visits a
+// few.
+typedef enum { LAYER_DENSE, LAYER_EXPERTS, LAYER_KIND_COUNT } LayerKind;
+
+// The feed-forward half of a layer of experts. Each is gated where the model's is: 3 * hidden * ffn parameters.
+typedef struct Experts {
+    int count;         // in a layer, without the shared ones; 0 = the model has none
+    int active;        // that a token visits
+    int ffn;           // width of each
+    int shared_ffn;    // of the shared ones together, which every token visits; 0 = none
+    bool shared_gate;  // hidden more: a gate on what the shared one adds (qwen2_moe)
+    bool router_bias;  // count more
+    bool bias;         // of the experts' products (gpt_oss)
+} Experts;
+
+// Queries, keys and values from low-rank products (DeepSeek-V2, section 2.1); head_dim is that of queries and keys.
+// Training makes keys and values of every head out of them.
+typedef struct LatentAttention {
+    int q_rank;   // 0: queries come from hidden at once
+    int kv_rank;  // 0: no latent attention
+    int rope;     // elements of a head that turn: one key of these serves all heads
+    int value;    // elements of a head's value
+} LatentAttention;
 
 // Layers of one kind, one after another.
 typedef struct LayerRun {
@@ -55,7 +76,7 @@ typedef struct ModelSpec {
     char name[64];
     int layers;
     const LayerRun *runs;  // of all layers, in order; static or arena memory
-    int run_count;         // 0 = one run of dense layers
+    int run_count;         // 0 = one run, of dense layers or of experts
     int hidden;
     int heads;     // query heads
     int kv_heads;  // divides heads
@@ -84,10 +105,14 @@ typedef struct ModelSpec {
     bool fused_qkv;          // the model's own code keeps wq, wk, wv in one matrix
     bool fused_gate_up;      //   and gate and up
     bool scaled_embeddings;  // embeddings are multiplied by sqrt(hidden) (gemma)
-    const char *type;        // Hugging Face's model_type; NULL = llama
-    const char *note;        // one sentence about what is taken differently from the model's own code; NULL = nothing
-    const char *path;        // of the config.json that it was read from; NULL = a preset
-    const char *source;      // where the figures come from; static or arena text
+    bool head_bias;          // vocab
+    bool sinks;              // heads more in a layer: a score that no key has (gpt_oss)
+    Experts experts;
+    LatentAttention latent;
+    const char *type;    // Hugging Face's model_type; NULL = llama
+    const char *note;    // one sentence about what is taken differently from the model's own code; NULL = nothing
+    const char *path;    // of the config.json that it was read from; NULL = a preset
+    const char *source;  // where the figures come from; static or arena text
 } ModelSpec;
 
 typedef struct ModelPreset {
@@ -123,7 +148,8 @@ LayerRun model_run(const ModelSpec *model, int index);
 int64_t model_layer_parameters(const ModelSpec *model, LayerKind kind);
 int64_t model_layers_parameters(const ModelSpec *model);  // of all layers
 int64_t model_parameters(const ModelSpec *model);         // all of them, tied counted once
-int64_t model_flop_parameters(const ModelSpec *model);    // non-embedding; the head counts (even when tied)
+int64_t model_active_parameters(const ModelSpec *model);  // of these what a token meets
+int64_t model_flop_parameters(const ModelSpec *model);    // non-embedding of these; the head counts (even when tied)
 int64_t model_matrix_parameters(const ModelSpec *model);  // of these the ones in matrices: no norms, no biases
 
 // Training FLOPs per token: 6 * flop_parameters + 12 * heads * head_dim * seq of a dense layer (full square; PaLM

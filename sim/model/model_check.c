@@ -117,12 +117,49 @@ static Status check_window(const ModelSpec *model, Error *error) {
     return STATUS_OK;
 }
 
+static Status check_experts(const ModelSpec *model, Error *error) {
+    const Experts *experts = &model->experts;
+    const double most = (double)model->layers * experts->count * 3.0 * model->hidden * experts->ffn;
+    if (experts->count < 0 || experts->shared_ffn < 0 ||
+        (experts->count > 0 && (experts->active < 1 || experts->active > experts->count || experts->ffn < 1))) {
+        return error_set(error, STATUS_USAGE,
+                         "model %s: of %d experts of width %d a token visits %d, and the shared ones are %d wide",
+                         model->name, experts->count, experts->ffn, experts->active, experts->shared_ffn);
+    }
+    if (most > 0x1p50) {
+        return error_set(error, STATUS_USAGE,
+                         "model %s: about %.2g parameters of experts, more than 2^50 are not "
+                         "supported",
+                         model->name, most);
+    }
+    for (int i = 0; i < model->run_count && experts->count == 0; i++) {
+        if (model->runs[i].kind == LAYER_EXPERTS) {
+            return error_set(error, STATUS_USAGE, "model %s: has layers of experts and no experts", model->name);
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status check_latent(const ModelSpec *model, Error *error) {
+    const LatentAttention *latent = &model->latent;
+    if (latent->kv_rank < 0 || latent->q_rank < 0 ||
+        (latent->kv_rank > 0 && (latent->rope < 1 || latent->rope >= model->head_dim || latent->value < 1))) {
+        return error_set(error, STATUS_USAGE,
+                         "model %s: latent attention of ranks %d and %d needs heads of which %d of %d elements turn, "
+                         "and values of %d",
+                         model->name, latent->q_rank, latent->kv_rank, latent->rope, model->head_dim, latent->value);
+    }
+    return STATUS_OK;
+}
+
 Status model_check(const ModelSpec *model, Error *error) {
     TRY(check_sizes(model, error));
     TRY(check_choices(model, error));
     TRY(check_runs(model, error));
     TRY(check_rotary(model, error));
     TRY(check_window(model, error));
+    TRY(check_experts(model, error));
+    TRY(check_latent(model, error));
     if (!(model->norm_eps > 0.0) || model->norm_eps > 0.1) {
         return error_set(error, STATUS_USAGE, "model %s: norm_eps must be above 0 and at most 0.1, got %g", model->name,
                          model->norm_eps);

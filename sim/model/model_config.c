@@ -11,10 +11,13 @@
 #include "sim/model/config_fields.h"
 
 static const ConfigType types[] = {
-    {"llama", config_read_llama}, {"mistral", config_read_llama},     {"qwen2", config_read_llama},
-    {"qwen3", config_read_llama}, {"gemma", config_read_llama},       {"phi3", config_read_llama},
-    {"gpt2", config_read_gpt2},   {"gpt_neox", config_read_gpt_neox}, {"mpt", config_read_mpt},
-    {"olmo2", config_read_llama},
+    {"llama", config_read_llama},         {"mistral", config_read_llama},       {"qwen2", config_read_llama},
+    {"qwen3", config_read_llama},         {"gemma", config_read_llama},         {"phi3", config_read_llama},
+    {"gpt2", config_read_gpt2},           {"gpt_neox", config_read_gpt_neox},   {"mpt", config_read_mpt},
+    {"olmo2", config_read_llama},         {"mixtral", config_read_experts},     {"qwen2_moe", config_read_experts},
+    {"qwen3_moe", config_read_experts},   {"olmoe", config_read_experts},       {"phimoe", config_read_experts},
+    {"gpt_oss", config_read_experts},     {"llama4", config_read_llama4},       {"llama4_text", config_read_experts},
+    {"deepseek_v2", config_read_experts}, {"deepseek_v3", config_read_experts}, {"kimi_k2", config_read_experts},
 };
 
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
@@ -38,13 +41,17 @@ static Status find_type(const Config *config, const ConfigType **found, Error *e
     return nearest ? error_hint(error, "did you mean \"%s\"?", nearest) : status;
 }
 
-// Keys under which the types of Mixtral, Qwen, DeepSeek and DBRX count experts.
+// Keys under which the types of Mixtral, Qwen, DeepSeek and DBRX count experts, in a file of another type.
 static Status refuse_experts(const Config *config, Error *error) {
+    const char *type = json_string_value(json_object_get(config->json.object, "model_type"));
+    if (type && config_has_experts(type)) {
+        return STATUS_OK;
+    }
     static const char *const keys[] = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const json_t *value = json_object_get(config->json.object, keys[i]);
         if (value && !json_is_null(value) && (!json_is_integer(value) || json_integer_value(value) > 1)) {
-            return json_error(&config->json, keys[i], error, "mixtures of experts are not modelled, only dense models");
+            return json_error(&config->json, keys[i], error, "mixtures of experts of this type are not modelled");
         }
     }
     return STATUS_OK;
@@ -94,7 +101,7 @@ static Status read_config(const Config *config, Error *error) {
     const ConfigType *type = NULL;
     TRY(refuse_other_architectures(config, error));  // first: "mixtral" is no misspelt "mistral"
     TRY(find_type(config, &type, error));
-    const bool known = model_set_family(config->model, type->type);
+    const bool known = model_set_family(config->model, type->type) || config_has_experts(type->type);
     ASSERT(known);
     TRY(type->read(config, type, error));
     note_quantization(config);

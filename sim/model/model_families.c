@@ -6,10 +6,14 @@
 
 #include "sim/model/model.h"
 
-static const ModelSpec families[] = {{FAMILY_LLAMA}, {FAMILY_MISTRAL}, {FAMILY_QWEN2},
-                                     {FAMILY_QWEN3}, {FAMILY_GEMMA},   {FAMILY_PHI3},
-                                     {FAMILY_OLMO2}, {FAMILY_GPT2},    {FAMILY_GPT_NEOX, .activation = ACTIVATION_GELU},
-                                     {FAMILY_MPT}};
+static const ModelSpec families[] = {
+    {FAMILY_LLAMA},       {FAMILY_MISTRAL}, {FAMILY_QWEN2},
+    {FAMILY_QWEN3},       {FAMILY_GEMMA},   {FAMILY_PHI3},
+    {FAMILY_OLMO2},       {FAMILY_GPT2},    {FAMILY_GPT_NEOX, .activation = ACTIVATION_GELU},
+    {FAMILY_MPT},         {FAMILY_MIXTRAL}, {FAMILY_QWEN2_MOE},
+    {FAMILY_QWEN3_MOE},   {FAMILY_OLMOE},   {FAMILY_PHIMOE},
+    {FAMILY_GPT_OSS},     {FAMILY_LLAMA4},  {FAMILY_DEEPSEEK_V2},
+    {FAMILY_DEEPSEEK_V3}, {FAMILY_KIMI_K2}};
 
 static const int neox_rotary_divisor = 4;  // rotary_pct 0.25, transformers' GPTNeoXConfig
 
@@ -35,6 +39,8 @@ bool model_set_family(ModelSpec *model, const char *type) {
     model->fused_qkv = family->fused_qkv;
     model->fused_gate_up = family->fused_gate_up;
     model->rotary_dims = family->residual == RESIDUAL_PARALLEL ? model->head_dim / neox_rotary_divisor / 2 * 2 : 0;
+    model->head_bias = family->head_bias;
+    model->sinks = family->sinks;
     model->scaled_embeddings = family->scaled_embeddings;
     return true;
 }

@@ -20,3 +20,14 @@
 #define FAMILY_MPT                                                                                                     \
     .type = "mpt", .norm = NORM_LAYER, .mlp = MLP_PLAIN, .activation = ACTIVATION_GELU, .position = POSITION_ALIBI,    \
     .fused_qkv = true
+#define FAMILY_MIXTRAL .type = "mixtral"
+#define FAMILY_QWEN2_MOE .type = "qwen2_moe", .qkv_bias = true
+#define FAMILY_QWEN3_MOE .type = "qwen3_moe", .qk_norm = QK_NORM_HEAD
+#define FAMILY_OLMOE .type = "olmoe", .qk_norm = QK_NORM_WHOLE
+#define FAMILY_PHIMOE                                                                                                  \
+    .type = "phimoe", .norm = NORM_LAYER, .norm_bias = true, .qkv_bias = true, .out_bias = true, .head_bias = true
+#define FAMILY_GPT_OSS .type = "gpt_oss", .qkv_bias = true, .out_bias = true, .sinks = true
+#define FAMILY_LLAMA4 .type = "llama4_text"
+#define FAMILY_DEEPSEEK_V2 .type = "deepseek_v2"
+#define FAMILY_DEEPSEEK_V3 .type = "deepseek_v3"
+#define FAMILY_KIMI_K2 .type = "kimi_k2"

@@ -78,15 +78,14 @@ static void list_add(char list[ERROR_HINT_BYTES], const char *word) {
     strncat(list, word, ERROR_HINT_BYTES - strlen(list) - 1);
 }
 
-// Families whose models have experts; "llama-4-" is none of "llama-405b".
+// Families whose models have experts and are built otherwise.
 static bool has_experts(const char *name) {
-    static const char *const words[] = {"mixtral",  "moe",         "-a3b", "-a22b", "gpt-oss", "deepseek-v",
-                                        "llama-4-", "deepseek-r1", "dbrx", "grok",  "kimi",    "qwen3-next"};
+    static const char *const words[] = {"dbrx", "grok", "qwen3-next", "minimax", "jetmoe"};
     bool any = false;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         any |= text_contains(name, words[i]);
     }
-    return any && !text_contains(name, "distill");  // those are dense
+    return any;
 }
 
 // What no model of the step is made for, by the words that its names have.
@@ -122,7 +121,7 @@ static bool has_word(const char *name, const char *word) {
 // The sentence for a name; NULL.
 static const char *refusal_of(const char *name) {
     if (has_experts(name)) {
-        return "models with experts (MoE) are not predicted yet";
+        return "this family of models with experts (MoE) is not predicted yet";
     }
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         if (has_word(name, refused[i].word)) {

@@ -25,11 +25,43 @@
 #define MPT_SIZES .vocab = 50432, .norm_eps = 1e-5, .tied_embeddings = true, FAMILY_MPT
 #define OLMO2_SIZES .vocab = 100352, .max_seq = 4096, .rope_theta = 5e5, .norm_eps = 1e-6, FAMILY_OLMO2
 
+#define EXPERTS(COUNT, ACTIVE, FFN) .experts = {.count = (COUNT), .active = (ACTIVE), .ffn = (FFN)}
+#define SHARED_EXPERTS(COUNT, ACTIVE, FFN, SHARED)                                                                     \
+    .experts = {.count = (COUNT), .active = (ACTIVE), .ffn = (FFN), .shared_ffn = (SHARED)}
+#define RUNS(TABLE) .runs = (TABLE), .run_count = (int)(sizeof(TABLE) / sizeof(TABLE)[0])
+#define GPT_OSS_SIZES(COUNT)                                                                                           \
+    .vocab = 201088, .max_seq = 131072, .rope_theta = 1.5e5, .norm_eps = 1e-5, .window = 128, .window_every = 2,       \
+    .experts = {.count = (COUNT), .active = 4, .ffn = 2880, .router_bias = true, .bias = true}, FAMILY_GPT_OSS
+#define DEEPSEEK_HEAD(Q_RANK)                                                                                          \
+    .latent = {.q_rank = (Q_RANK), .kv_rank = 512, .rope = 64, .value = 128}, .rotary_dims = 64
+#define DEEPSEEK_V2_SIZES .vocab = 102400, .max_seq = 163840, .rope_theta = 1e4, .norm_eps = 1e-6, FAMILY_DEEPSEEK_V2
+#define LLAMA4_SIZES                                                                                                   \
+    .vocab = 202048, .rope_theta = 5e5, .norm_eps = 1e-5, .window = 8192, .window_every = 4, FAMILY_LLAMA4
+
+// Dense layers come first, and then those of experts; Maverick's alternate.
+static const LayerRun deepseek_v2_lite_runs[] = {{LAYER_DENSE, 0, 1}, {LAYER_EXPERTS, 1, 26}};
+static const LayerRun deepseek_v2_runs[] = {{LAYER_DENSE, 0, 1}, {LAYER_EXPERTS, 1, 59}};
+static const LayerRun deepseek_v3_runs[] = {{LAYER_DENSE, 0, 3}, {LAYER_EXPERTS, 3, 58}};
+static const LayerRun kimi_k2_runs[] = {{LAYER_DENSE, 0, 1}, {LAYER_EXPERTS, 1, 60}};
+#define PAIR(FIRST)                                                                                                    \
+    {LAYER_DENSE, (FIRST), 1}, {                                                                                       \
+        LAYER_EXPERTS, (FIRST) + 1, 1                                                                                  \
+    }
+#define FOUR_PAIRS(FIRST) PAIR(FIRST), PAIR((FIRST) + 2), PAIR((FIRST) + 4), PAIR((FIRST) + 6)
+static const LayerRun maverick_runs[] = {FOUR_PAIRS(0),  FOUR_PAIRS(8),  FOUR_PAIRS(16),
+                                         FOUR_PAIRS(24), FOUR_PAIRS(32), FOUR_PAIRS(40)};
+
 // What is priced, and what takes longer: transformers hands sdpa a mask, which skips nothing (masking_utils.py).
 #define SLIDES(tokens)                                                                                                 \
     "the sliding window of " tokens " tokens takes less on longer sequences: a kernel is priced that skips the rest, " \
     "as flash_attention_2 does; sdpa, "                                                                                \
     "eager attention, cp above 1 and runs of ndtune's own executor go all the way back"
+
+// sim/step lowers one kind of layer; a dense layer of these models is as wide as the experts that a token visits.
+#define DENSE_AS_EXPERTS(layers)                                                                                       \
+    "its first dense " layers " predicted as layers of experts: the same work, and the parameters of so many more"
+
+#define CHUNKS "attention in chunks of 8192 tokens is priced as a sliding window of as many"
 
 #define PAPER "; GPT-2 type, 50257 words padded to 50304"
 
@@ -358,6 +390,144 @@ static const ModelPreset presets[] = {
               SHAPE(64, 5120, 40, 8, 128, 27648),
               OLMO2_SIZES,
               .source = "allenai/OLMo-2-0325-32B config.json"}},
+    {.spec = {.name = "mixtral-8x7b",
+              SHAPE(32, 4096, 32, 8, 128, 14336),
+              EXPERTS(8, 2, 14336),
+              .vocab = 32000,
+              .max_seq = 32768,
+              .rope_theta = 1e6,
+              .norm_eps = 1e-5,
+              FAMILY_MIXTRAL,
+              .source = "mistralai/Mixtral-8x7B-v0.1 config.json"}},
+    {.spec = {.name = "mixtral-8x22b",
+              SHAPE(56, 6144, 48, 8, 128, 16384),
+              EXPERTS(8, 2, 16384),
+              .vocab = 32000,
+              .max_seq = 65536,
+              .rope_theta = 1e6,
+              .norm_eps = 1e-5,
+              FAMILY_MIXTRAL,
+              .source = "mistralai/Mixtral-8x22B-v0.1 config.json"}},
+    {.spec = {.name = "qwen1.5-moe-a2.7b",
+              SHAPE(24, 2048, 16, 16, 128, 5632),
+              .experts = {.count = 60, .active = 4, .ffn = 1408, .shared_ffn = 5632, .shared_gate = true},
+              .vocab = 151936,
+              .max_seq = 8192,
+              .rope_theta = 1e6,
+              .norm_eps = 1e-6,
+              FAMILY_QWEN2_MOE,
+              .source = "Qwen/Qwen1.5-MoE-A2.7B config.json"}},
+    {.spec = {.name = "qwen2-57b-a14b",
+              SHAPE(28, 3584, 28, 4, 128, 18944),
+              .experts = {.count = 64, .active = 8, .ffn = 2560, .shared_ffn = 20480, .shared_gate = true},
+              .vocab = 151936,
+              .max_seq = 131072,
+              .rope_theta = 1e6,
+              .norm_eps = 1e-6,
+              FAMILY_QWEN2_MOE,
+              .source = "Qwen/Qwen2-57B-A14B config.json"}},
+    {.spec = {.name = "qwen3-30b-a3b",
+              SHAPE(48, 2048, 32, 4, 128, 6144),
+              EXPERTS(128, 8, 768),
+              .vocab = 151936,
+              .max_seq = 40960,
+              .rope_theta = 1e6,
+              .norm_eps = 1e-6,
+              FAMILY_QWEN3_MOE,
+              .source = "Qwen/Qwen3-30B-A3B config.json"}},
+    {.spec = {.name = "qwen3-235b-a22b",
+              SHAPE(94, 4096, 64, 4, 128, 12288),
+              EXPERTS(128, 8, 1536),
+              .vocab = 151936,
+              .max_seq = 40960,
+              .rope_theta = 1e6,
+              .norm_eps = 1e-6,
+              FAMILY_QWEN3_MOE,
+              .source = "Qwen/Qwen3-235B-A22B config.json"}},
+    {.spec = {.name = "olmoe-1b-7b",
+              SHAPE(16, 2048, 16, 16, 128, 1024),
+              EXPERTS(64, 8, 1024),
+              .vocab = 50304,
+              .max_seq = 4096,
+              .rope_theta = 1e4,
+              .norm_eps = 1e-5,
+              FAMILY_OLMOE,
+              .source = "allenai/OLMoE-1B-7B-0924 config.json"}},
+    {.spec = {.name = "phi-3.5-moe",
+              SHAPE(32, 4096, 32, 8, 128, 6400),
+              EXPERTS(16, 2, 6400),
+              .vocab = 32064,
+              .max_seq = 131072,
+              .rope_theta = 1e4,
+              .norm_eps = 1e-5,
+              FAMILY_PHIMOE,
+              .source = "microsoft/Phi-3.5-MoE-instruct config.json"}},
+    {.spec = {.name = "gpt-oss-20b",
+              SHAPE(24, 2880, 64, 8, 64, 2880),
+              GPT_OSS_SIZES(32),
+              .note = SLIDES("128"),
+              .source = "openai/gpt-oss-20b config.json"}},
+    {.spec = {.name = "gpt-oss-120b",
+              SHAPE(36, 2880, 64, 8, 64, 2880),
+              GPT_OSS_SIZES(128),
+              .note = SLIDES("128"),
+              .source = "openai/gpt-oss-120b config.json"}},
+    {.spec = {.name = "llama-4-scout",
+              SHAPE(48, 5120, 40, 8, 128, 16384),
+              SHARED_EXPERTS(16, 1, 8192, 8192),
+              .max_seq = 10485760,
+              LLAMA4_SIZES,
+              .note = CHUNKS,
+              .source = "meta-llama/Llama-4-Scout-17B-16E config.json"}},
+    {.spec = {.name = "llama-4-maverick",
+              SHAPE(48, 5120, 40, 8, 128, 16384),
+              SHARED_EXPERTS(128, 1, 8192, 8192),
+              RUNS(maverick_runs),
+              .max_seq = 1048576,
+              LLAMA4_SIZES,
+              .note = CHUNKS,
+              .source = "meta-llama/Llama-4-Maverick-17B-128E config.json"}},
+    {.spec = {.name = "deepseek-v2-lite",
+              SHAPE(27, 2048, 16, 16, 192, 10944),
+              SHARED_EXPERTS(64, 6, 1408, 2816),
+              RUNS(deepseek_v2_lite_runs),
+              DEEPSEEK_HEAD(0),
+              DEEPSEEK_V2_SIZES,
+              .note = DENSE_AS_EXPERTS("layer is"),
+              .source = "deepseek-ai/DeepSeek-V2-Lite config.json"}},
+    {.spec = {.name = "deepseek-v2",
+              SHAPE(60, 5120, 128, 128, 192, 12288),
+              SHARED_EXPERTS(160, 6, 1536, 3072),
+              RUNS(deepseek_v2_runs),
+              DEEPSEEK_HEAD(1536),
+              DEEPSEEK_V2_SIZES,
+              .note = DENSE_AS_EXPERTS("layer is"),
+              .source = "deepseek-ai/DeepSeek-V2 config.json"}},
+    {.spec = {.name = "deepseek-v3",
+              SHAPE(61, 7168, 128, 128, 192, 18432),
+              SHARED_EXPERTS(256, 8, 2048, 2048),
+              RUNS(deepseek_v3_runs),
+              DEEPSEEK_HEAD(1536),
+              .vocab = 129280,
+              .max_seq = 163840,
+              .rope_theta = 1e4,
+              .norm_eps = 1e-6,
+              FAMILY_DEEPSEEK_V3,
+              .note = DENSE_AS_EXPERTS("layers are") "; its layer that predicts a second token (MTP) is left out, as "
+                                                     "transformers leaves it out",
+              .source = "deepseek-ai/DeepSeek-V3 config.json"}},
+    {.spec = {.name = "kimi-k2",
+              SHAPE(61, 7168, 64, 64, 192, 18432),
+              SHARED_EXPERTS(384, 8, 2048, 2048),
+              RUNS(kimi_k2_runs),
+              DEEPSEEK_HEAD(1536),
+              .vocab = 163840,
+              .max_seq = 131072,
+              .rope_theta = 5e4,
+              .norm_eps = 1e-6,
+              FAMILY_KIMI_K2,
+              .note = DENSE_AS_EXPERTS("layer is"),
+              .source = "moonshotai/Kimi-K2-Base config.json"}},
 };
 
 const ModelPreset *model_presets(int *count) {

@@ -216,6 +216,9 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     program->held = stage_layers(model, plan, target, choice->schedule->folded, choice->stage, arena);
     program->model = stage_model(model, &program->held, arena);
     program->layers = program->model.layers;
+    if (model->experts.count > 0) {  // dense ones among them are taken as layers of experts: said in the model's note
+        program->model.run_count = 0;
+    }
     program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
     model = &program->model;
     if (mesh_stages(&plan->mesh) > 1 && target->pp_keeps_gathered && plan->zero == 3) {

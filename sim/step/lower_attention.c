@@ -1,6 +1,8 @@
 // Attention and the projections around it, in the two forms that targets use: one GEMM for several parameter slices,
 // or one for each.
 
+#include <math.h>
+
 #include "sim/step/lower_ops.h"
 
 // q, k and v in this order.
@@ -81,12 +83,6 @@ void projection_backward(Lowering *lowering, const Projection *projection, int32
     }
 }
 
-// Where q, k and v are: columns of one tensor or tensors of their own.
-typedef struct AttentionRefs {
-    OpRef q, k, v;
-    int64_t stride, kv_stride;
-} AttentionRefs;
-
 static AttentionRefs attention_refs(const Lowering *lowering, const int32_t part[MAX_PARTS], int count) {
     const Dims *d = &lowering->dims;
     if (count == 1) {
@@ -131,11 +127,12 @@ static void set_window(const Lowering *lowering, Task *task) {
         const double seen = (double)model->window / (double)task->cols;
         task->window = model->window;
         task->window_share = share;
-        task->flops *= 1 - share + share * seen * (2 - seen);  // of half the square
+        const double of_half = 1 - share + share * seen * (2 - seen);
+        task->flops = floor(task->flops / task->sequences * of_half) * task->sequences;
     }
 }
 
-static void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward) {
+void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward) {
     const ModelSpec *model = lowering->model;
     if (model->position != POSITION_ROTARY) {
         return;
@@ -145,13 +142,14 @@ static void add_rope(Lowering *lowering, Section section, const AttentionRefs *r
     set_attention_shape(lowering, &op->task, refs);
     op->task.backward = backward;
     op->task.inner = model->rotary_dims > 0 ? model->rotary_dims : model->head_dim;
+    op->task.kv_heads = model->latent.kv_rank > 0 ? 1 : op->task.kv_heads;
     op_operand(op, refs->q, ACCESS_UPDATE);
     op_operand(op, refs->k, ACCESS_UPDATE);
 }
 
 // What turns q in place would find it turned when it runs again over a kept q: then q's own values stay as they were
 // and a copy is turned.
-static void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs) {
+void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs) {
     const ModelSpec *model = lowering->model;
     const Dims *d = &lowering->dims;
     const bool turned = model->position == POSITION_ROTARY || model->qk_norm != QK_NORM_NONE;
@@ -241,7 +239,7 @@ static OpRef eager_probabilities(Lowering *lowering) {
     return op_whole(lowering, lowering_tensor(lowering, "attention_probabilities", ROLE_ACTIVATION, DTYPE_FP8, bytes));
 }
 
-static void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse) {
+void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse) {
     const OpRef probabilities = eager_probabilities(lowering);
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_ATTENTION, PHASE_FORWARD, "attention");
     set_attention_shape(lowering, &op->task, refs);
@@ -258,8 +256,8 @@ static void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t
     }
 }
 
-static void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients,
-                                   int32_t o, int32_t lse, int32_t d_o) {
+void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,
+                            int32_t lse, int32_t d_o) {
     const Dims *d = &lowering->dims;
     const int32_t delta = lowering_tensor(lowering, "attention_delta", ROLE_RUNTIME, DTYPE_FP32, d->tokens * d->heads);
     const OpRef probabilities = eager_probabilities(lowering);
@@ -277,26 +275,32 @@ static void add_attention_backward(Lowering *lowering, const AttentionRefs *refs
     op_operand(op, gradients->v, ACCESS_WRITE);
     op_operand(op, op_whole(lowering, delta), ACCESS_WRITE);
     op_operand(op, probabilities, ACCESS_READ);
+    if (lowering->model->sinks) {
+        op_operand(op, unit_slice(lowering, lowering->gradients[UNIT_LAYER], "sinks", "sinks"), ACCESS_WRITE);
+    }
 }
 
-static int32_t attention_inner(Lowering *lowering) {
-    return tokens_by(lowering, "attention_out", lowering->dims.q_width);
+int32_t attention_inner(Lowering *lowering) {
+    return tokens_by(lowering, "attention_out", lowering->dims.o_width);
 }
 
 int32_t attention_projected(Lowering *lowering) {
-    return fp8_saves_inputs(lowering) ? tokens_by(lowering, "attention_out_fp8", lowering->dims.q_width)
+    return fp8_saves_inputs(lowering) ? tokens_by(lowering, "attention_out_fp8", lowering->dims.o_width)
                                       : attention_inner(lowering);
 }
 
 int32_t attention_inner_gradient(Lowering *lowering) {
-    return tokens_by(lowering, "dattention_out", lowering->dims.q_width);
+    return tokens_by(lowering, "dattention_out", lowering->dims.o_width);
 }
 
-static int32_t attention_statistics(Lowering *lowering) {
+int32_t attention_statistics(Lowering *lowering) {
     return row_statistics(lowering, "lse", lowering->dims.tokens * lowering->dims.heads);
 }
 
 int32_t lower_attention(Lowering *lowering, int32_t x) {
+    if (lowering->model->latent.kv_rank > 0) {
+        return lower_latent_attention(lowering, x);
+    }
     const Projection projection = attention_projection(lowering);
     projection_forward(lowering, &projection, x);
     AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
@@ -309,6 +313,9 @@ int32_t lower_attention(Lowering *lowering, int32_t x) {
 }
 
 Projection lower_attention_backward(Lowering *lowering) {
+    if (lowering->model->latent.kv_rank > 0) {
+        return lower_latent_attention_backward(lowering);
+    }
     const Projection projection = attention_projection(lowering);
     AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
     turn_a_copy(lowering, SECTION_LAYER_BACKWARD, &refs);

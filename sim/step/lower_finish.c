@@ -10,6 +10,31 @@ static int64_t attention_elements(const Task *task, int q_tensors, int kv_tensor
     return task->rows * task->head_dim * ((int64_t)q_tensors * task->heads + (int64_t)kv_tensors * task->kv_heads);
 }
 
+static int64_t grouped_traffic(const StepProgram *program, const Task *task) {
+    const int64_t element = dtype_bytes(task->dtype);
+    const int64_t output = dtype_bytes(program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype);
+    const int64_t weights = task->groups * task->n;  // rows of all experts' weights, or gradients of them
+    return task->trans_a ? (task->m + task->n) * task->k * element + task->m * weights * output
+                         : (task->m + weights) * task->k * element + task->m * task->n * output;
+}
+
+// Of what layers of experts do beside the others' tasks.
+static int64_t experts_traffic(const StepProgram *program, const Task *task) {
+    const int64_t plane = task->rows * task->cols * dtype_bytes(task->dtype);
+    switch (task->kind) {
+    case TASK_GROUPED_GEMM:
+        return grouped_traffic(program, task);
+    case TASK_PERMUTE:
+        return 2 * task->inner * plane;
+    case TASK_UNPERMUTE:
+        return (task->inner + (task->operand_count > AT_UNPERMUTE_MORE ? 2 : 1)) * plane;
+    case TASK_UNPERMUTE_BACKWARD:
+        return (2 * task->inner + 1) * plane;
+    default:  // the router's choice, in fp32
+        return plane + task->rows * task->cols * dtype_bytes(DTYPE_FP32);
+    }
+}
+
 // Operands once, at their sizes: reads plus writes.
 static int64_t task_traffic(const StepProgram *program, const Task *task) {
     const int64_t element = dtype_bytes(task->dtype);
@@ -20,6 +45,13 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
         return (task->m * task->k + task->k * task->n) * element +
                task->m * task->n * output * (task->accumulate ? 2 : 1);
     }
+    case TASK_GROUPED_GEMM:
+    case TASK_ROUTE:
+    case TASK_ROUTE_BACKWARD:
+    case TASK_PERMUTE:
+    case TASK_UNPERMUTE:
+    case TASK_UNPERMUTE_BACKWARD:
+        return experts_traffic(program, task);
     case TASK_RMSNORM:
     case TASK_LAYERNORM:
         return (task_added_operand(task) ? 4 : 2) * plane;
@@ -107,6 +139,10 @@ static uint64_t task_key(const Task *task) {
     }
     if (task_is_message(task)) {
         hash_int(&hash, task->peer);
+    }
+    if (task->groups > 0) {
+        hash_text(&hash, "groups");
+        hash_int(&hash, task->groups);
     }
     if (task->window > 0) {
         hash_text(&hash, "window");

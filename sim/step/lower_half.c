@@ -11,7 +11,7 @@ Half attention_half(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
     return (Half){
         .norm = norm_of(lowering, UNIT_LAYER, "attention_norm", "attention_norm_bias", "attention_rstd"),
-        .out = {"attention out", "wo", "wo", "attention out dgrad", "attention out wgrad", UNIT_LAYER, d->q_width,
+        .out = {"attention out", "wo", "wo", "attention out dgrad", "attention out wgrad", UNIT_LAYER, d->o_width,
                 d->hidden, NULL, NULL},
         .out_bias = lowering->model->out_bias ? "bo" : NULL,
         .in = "attention_in",
@@ -99,8 +99,14 @@ int32_t half_begin(Lowering *lowering, const Half *half, OpRef x) {
 // sum = x + out(inner), or x + norm(out(inner)).
 void half_end(Lowering *lowering, const Half *half, int32_t inner, OpRef x, OpRef sum) {
     const int32_t y = tokens_by(lowering, half->sum, lowering->dims.hidden);
-    int32_t y_between = between_by_hidden(lowering, half->sum_between);
+    between_by_hidden(lowering, half->sum_between);
     add_forward(lowering, SECTION_LAYER_FORWARD, &half->out, inner, y);
+    half_leave(lowering, half, x, sum);
+}
+
+void half_leave(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
+    const int32_t y = tokens_by(lowering, half->sum, lowering->dims.hidden);
+    int32_t y_between = between_by_hidden(lowering, half->sum_between);
     mark_tp(lowering, SECTION_LAYER_FORWARD, MARK_TP_LEAVE, op_whole(lowering, y), op_whole(lowering, y_between),
             half->leave);
     if (norms_behind(lowering)) {
@@ -149,8 +155,15 @@ void half_begin_backward(Lowering *lowering, const Half *half, const Projection 
                          const NormBackward *stream) {
     const int64_t hidden = lowering->dims.hidden;
     const int32_t din_full = tokens_by(lowering, half->din_full, hidden);
-    const OpRef din = op_whole(lowering, between_by_hidden(lowering, half->din));
+    between_by_hidden(lowering, half->din);
     projection_backward(lowering, projection, tokens_by(lowering, half->in_full, hidden), din_full, half->din_part);
+    half_enter_backward(lowering, half, stream);
+}
+
+void half_enter_backward(Lowering *lowering, const Half *half, const NormBackward *stream) {
+    const int64_t hidden = lowering->dims.hidden;
+    const int32_t din_full = tokens_by(lowering, half->din_full, hidden);
+    const OpRef din = op_whole(lowering, between_by_hidden(lowering, half->din));
     mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_ENTER_BACKWARD, op_whole(lowering, din_full), din,
             half->enter_backward);
     if (norms_behind(lowering)) {

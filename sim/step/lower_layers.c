@@ -24,6 +24,15 @@ static OpRef mlp_input(Lowering *lowering) {
     return side_by_side(lowering) ? layer_input(lowering) : middle(lowering);
 }
 
+static void lower_experts_forward(Lowering *lowering) {
+    const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
+    const OpRef x = layer_input(lowering), x_mid = middle(lowering);
+    const int32_t o = lower_attention(lowering, half_begin(lowering, &attention, x));
+    half_end(lowering, &attention, o, x, x_mid);
+    lower_experts(lowering, &mlp, half_begin(lowering, &mlp, x_mid));
+    half_leave(lowering, &mlp, x_mid, stream_at(lowering, residual_stream(lowering), 1));
+}
+
 static void lower_dense_forward(Lowering *lowering) {
     const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
     const OpRef x = layer_input(lowering), x_mid = middle(lowering);
@@ -57,6 +66,20 @@ static void lower_dense_backward(Lowering *lowering) {
                         &(NormBackward){.x = layer_input(lowering), .residual = mid, .dx = gradient_at(lowering, 0)});
 }
 
+static void lower_experts_layer_backward(Lowering *lowering) {
+    const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
+    const OpRef g = op_whole(lowering, gradient_stream(lowering));
+    HalfGradient gradient = half_gradient(lowering, &mlp, g);
+    lower_experts_backward(lowering, &mlp, &gradient);
+    half_enter_backward(lowering, &mlp, &(NormBackward){.x = middle(lowering), .residual = g, .dx = g});
+    gradient = half_gradient(lowering, &attention, g);
+    half_out_backward(lowering, &attention, &gradient, attention_projected(lowering),
+                      attention_inner_gradient(lowering));
+    const Projection qkv = lower_attention_backward(lowering);
+    half_begin_backward(lowering, &attention, &qkv,
+                        &(NormBackward){.x = layer_input(lowering), .residual = g, .dx = g});
+}
+
 // How a layer of a kind is lowered, forward and backward.
 typedef struct LayerPasses {
     void (*forward)(Lowering *lowering);
@@ -65,6 +88,7 @@ typedef struct LayerPasses {
 
 static const LayerPasses kinds[LAYER_KIND_COUNT] = {
     [LAYER_DENSE] = {lower_dense_forward, lower_dense_backward},
+    [LAYER_EXPERTS] = {lower_experts_forward, lower_experts_layer_backward},
 };
 
 // All runs are of one kind: a section's list is that kind's, and runs are loops over it (lower_lanes.c).

@@ -100,6 +100,28 @@ void half_out_backward(Lowering *lowering, const Half *half, const HalfGradient 
 void half_begin_backward(Lowering *lowering, const Half *half, const Projection *projection,
                          const NormBackward *stream);
 
+// half_end without the layer that makes half->sum, half_begin_backward without the projections.
+void half_leave(Lowering *lowering, const Half *half, OpRef x, OpRef sum);
+void half_enter_backward(Lowering *lowering, const Half *half, const NormBackward *stream);
+
+// ---- inside attention (lower_attention.c)
+
+// Where q, k and v are: columns of one tensor or tensors of their own.
+typedef struct AttentionRefs {
+    OpRef q, k, v;
+    int64_t stride, kv_stride;
+} AttentionRefs;
+
+void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward);
+void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs);
+void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse);
+void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,
+                            int32_t lse, int32_t d_o);
+int32_t attention_inner(Lowering *lowering);
+int32_t attention_statistics(Lowering *lowering);
+int32_t lower_latent_attention(Lowering *lowering, int32_t x);
+Projection lower_latent_attention_backward(Lowering *lowering);
+
 // ---- what is inside them
 
 // x -> what the half's last layer reads. Backward: from the gradient of that to the gradients of the projections.
@@ -110,6 +132,11 @@ int32_t lower_mlp(Lowering *lowering, int32_t x);
 int32_t mlp_inner(Lowering *lowering);
 int32_t mlp_inner_gradient(Lowering *lowering);
 Projection lower_mlp_backward(Lowering *lowering);
+
+// From what every tp rank sees of the half's input to half->sum, and from the gradient of that to the input's
+// (lower_experts.c).
+void lower_experts(Lowering *lowering, const Half *half, int32_t x);
+void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient);
 
 // What the half's last layer reads: attention's results, in fp8 where they are saved so.
 int32_t attention_projected(Lowering *lowering);

@@ -32,20 +32,23 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
         [REDUCE_DTYPE_BF16] = DTYPE_BF16,
     };
     const Dtype reduce = reduces[plan->zero > 0 ? plan->reduce_dtype : REDUCE_DTYPE_TARGET];
+    const bool latent = model->latent.kv_rank > 0;
+    const int mean_head = latent ? (model->head_dim + model->latent.value) / 2 : model->head_dim;
     return (Dims){
         .tokens = tokens,
         .tokens_between = target->tp_flavour == TP_SP ? tokens / tp : tokens,
         .sequences = plan->micro_batch,
         .local_seq = plan->seq / plan->mesh.size[AXIS_CP],
         .hidden = model->hidden,
-        .ffn = model->ffn / tp,
+        .ffn = (model->experts.count > 0 ? model->experts.shared_ffn : model->ffn) / tp,
         .vocab = whole_vocab ? model->vocab : model->vocab / tp,
         .head_vocab = whole_vocab && !target->tp_splits_head ? model->vocab : model->vocab / tp,
         .heads = model->heads / tp,
         .kv_heads = model->kv_heads / tp,
-        .head_dim = model->head_dim,
+        .head_dim = mean_head,
         .q_width = (int64_t)model->heads / tp * model->head_dim,
-        .kv_width = (int64_t)model->kv_heads / tp * model->head_dim,
+        .kv_width = (int64_t)model->kv_heads / tp * mean_head,
+        .o_width = (int64_t)model->heads / tp * (latent ? model->latent.value : model->head_dim),
         .vocab_split = !whole_vocab,
         .embed_split = embed_split,
         .embed_vocab = embed_split ? model->vocab / tp : model->vocab,

@@ -139,10 +139,73 @@ static void add_split_biases(Lowering *lowering, Unit *unit) {
     }
 }
 
+// What every tp rank makes of all tokens, for the heads or the columns of experts that it has.
+static void add_shared_slices(Lowering *lowering, Unit *unit) {
+    const ModelSpec *model = lowering->model;
+    const LatentAttention *latent = &model->latent;
+    const Experts *experts = &model->experts;
+    const SliceSpec slices[] = {
+        {"wq_latent", SPLIT_NONE, latent->q_rank, model->hidden, FILL_NORMAL, true},
+        {"q_latent_norm", SPLIT_NONE, 1, latent->q_rank, FILL_ONE, true},
+        {"wkv_latent", SPLIT_NONE, latent->kv_rank + latent->rope, model->hidden, FILL_NORMAL, true},
+        {"kv_latent_norm", SPLIT_NONE, 1, latent->kv_rank, FILL_ONE, true},
+        {"router", SPLIT_NONE, experts->count, model->hidden, FILL_NORMAL, true},
+        {"router_bias", SPLIT_NONE, 1, experts->router_bias ? experts->count : 0, FILL_ZERO, true},
+        {"shared_gate", SPLIT_NONE, 1, experts->shared_gate ? model->hidden : 0, FILL_NORMAL, true}};
+    for (size_t i = 0; i < sizeof slices / sizeof slices[0]; i++) {
+        if (slices[i].rows * slices[i].cols > 0) {
+            add_slice(lowering, unit, &slices[i]);
+        }
+    }
+}
+
+static void add_attention_matrices(Lowering *lowering, Unit *unit) {
+    const ModelSpec *model = lowering->model;
+    const LatentAttention *latent = &model->latent;
+    const int64_t hidden = model->hidden, heads = model->heads;
+    const int64_t q = heads * model->head_dim, kv = (int64_t)model->kv_heads * model->head_dim;
+    if (latent->kv_rank > 0) {
+        add_matrix(lowering, unit, "wq", SPLIT_ROWS, q, latent->q_rank > 0 ? latent->q_rank : hidden);
+        add_matrix(lowering, unit, "wkv", SPLIT_ROWS, heads * (model->head_dim - latent->rope + latent->value),
+                   latent->kv_rank);
+        add_matrix(lowering, unit, "wo", SPLIT_COLS, hidden, heads * latent->value);
+        return;
+    }
+    add_matrix(lowering, unit, "wq", SPLIT_ROWS, q, hidden);
+    add_matrix(lowering, unit, "wk", SPLIT_ROWS, kv, hidden);
+    add_matrix(lowering, unit, "wv", SPLIT_ROWS, kv, hidden);
+    add_matrix(lowering, unit, "wo", SPLIT_COLS, hidden, q);
+}
+
+static void add_mlp_matrices(Lowering *lowering, Unit *unit, int64_t ffn) {
+    const int64_t hidden = lowering->model->hidden;
+    if (lowering->model->mlp == MLP_GATED) {
+        add_matrix(lowering, unit, "wgate", SPLIT_ROWS, ffn, hidden);
+    }
+    add_matrix(lowering, unit, "wup", SPLIT_ROWS, ffn, hidden);
+    add_matrix(lowering, unit, "wdown", SPLIT_COLS, hidden, ffn);
+}
+
+static void add_expert_matrices(Lowering *lowering, Unit *unit) {
+    const ModelSpec *model = lowering->model;
+    const Experts *experts = &model->experts;
+    const int64_t count = experts->count;
+    if (experts->bias) {
+        add_split_bias(lowering, unit, "experts_up_bias", count * 2 * experts->ffn);
+    }
+    if (model->sinks) {
+        add_split_bias(lowering, unit, "sinks", model->heads);
+    }
+    if (experts->shared_ffn > 0) {
+        add_mlp_matrices(lowering, unit, experts->shared_ffn);
+    }
+    add_matrix(lowering, unit, "experts_up", SPLIT_ROWS, count * 2 * experts->ffn, model->hidden);
+    add_matrix(lowering, unit, "experts_down", SPLIT_COLS, count * model->hidden, experts->ffn);
+}
+
 static void add_layer_slices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
-    const int64_t hidden = model->hidden;
-    const int64_t q = (int64_t)model->heads * model->head_dim, kv = (int64_t)model->kv_heads * model->head_dim;
+    add_shared_slices(lowering, unit);
     add_qk_norm_slices(lowering, unit);
     add_norm_slices(lowering, unit, "attention_norm", "attention_norm_bias");
     add_norm_slices(lowering, unit, "mlp_norm", "mlp_norm_bias");
@@ -152,16 +215,18 @@ static void add_layer_slices(Lowering *lowering, Unit *unit) {
     if (model->mlp_bias) {
         add_vector(lowering, unit, "bdown", FILL_ZERO);
     }
-    add_split_biases(lowering, unit);
-    add_matrix(lowering, unit, "wq", SPLIT_ROWS, q, hidden);
-    add_matrix(lowering, unit, "wk", SPLIT_ROWS, kv, hidden);
-    add_matrix(lowering, unit, "wv", SPLIT_ROWS, kv, hidden);
-    add_matrix(lowering, unit, "wo", SPLIT_COLS, hidden, q);
-    if (model->mlp == MLP_GATED) {
-        add_matrix(lowering, unit, "wgate", SPLIT_ROWS, model->ffn, hidden);
+    if (model->experts.bias) {
+        add_slice(lowering, unit,
+                  &(SliceSpec){"experts_down_bias", SPLIT_NONE, model->experts.count, model->hidden, FILL_ZERO,
+                               splits_tokens(lowering)});
     }
-    add_matrix(lowering, unit, "wup", SPLIT_ROWS, model->ffn, hidden);
-    add_matrix(lowering, unit, "wdown", SPLIT_COLS, hidden, model->ffn);
+    add_split_biases(lowering, unit);
+    add_attention_matrices(lowering, unit);
+    if (model->experts.count > 0) {
+        add_expert_matrices(lowering, unit);
+    } else {
+        add_mlp_matrices(lowering, unit, model->ffn);
+    }
 }
 
 static ParamSplit split_of(bool split) {
@@ -187,6 +252,9 @@ static void add_head_slices(Lowering *lowering, Unit *unit) {
     lowering->part = UNIT_HEAD;
     if (!model->tied_embeddings) {
         const bool split = lowering->dims.vocab_split || head_gathers(lowering);
+        if (model->head_bias) {
+            add_slice(lowering, unit, &(SliceSpec){"lm_head_bias", split_of(split), model->vocab, 1, FILL_ZERO, false});
+        }
         add_matrix(lowering, unit, "lm_head", split_of(split), model->vocab, model->hidden);
     }
 }

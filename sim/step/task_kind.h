@@ -94,6 +94,21 @@ typedef enum {
     TASK_SEND,
     // -> data, from the peer
     TASK_RECEIVE,
+    // as TASK_GEMM without a bias, of `groups` experts: of the rows of a and c (trans_a: of a and b, and a c for each)
+    // as many belong to each, in the mean
+    TASK_GROUPED_GEMM,
+    // logits[rows,cols] -> routing: weight f32 and expert i32 of each of inner choices of a row
+    TASK_ROUTE,
+    // logits, routing, dweights f32[rows,inner] -> dlogits
+    TASK_ROUTE_BACKWARD,
+    // x[rows,cols], routing -> y[rows * inner,cols] in the order of the experts
+    TASK_PERMUTE,
+    // y[rows * inner,cols], routing -> x[rows,cols]: sum over a row's choices, weighted in forward; more[rows,cols],
+    // its gate[rows] (operands only where there are any) are added
+    TASK_UNPERMUTE,
+    // dx[rows,cols], y[rows * inner,cols], routing -> dy[rows * inner,cols], dweights; more -> dgate[rows] (only with a
+    // gate)
+    TASK_UNPERMUTE_BACKWARD,
     TASK_KIND_COUNT
 } TaskKind;
 
@@ -160,6 +175,7 @@ enum { AT_LOSS_LOGITS, AT_LOSS_TARGETS, AT_LOSS_ROW_MAX, AT_LOSS_SUMS, AT_LOSS_L
 enum { AT_SQUARE_SUM_GRADIENT, AT_SQUARE_SUM_SUM };
 enum { AT_CLIP_NORM_SQUARE, AT_CLIP_SCALE };
 enum { AT_ADAMW_MASTER, AT_ADAMW_M, AT_ADAMW_V, AT_ADAMW_GRADIENT, AT_ADAMW_SCALE, AT_ADAMW_WORKING };
+enum { AT_UNPERMUTE_Y, AT_UNPERMUTE_ROUTING, AT_UNPERMUTE_X, AT_UNPERMUTE_MORE };
 enum { AT_COPY_SRC, AT_COPY_DST };  // copy, unpack, accumulate
 enum { AT_ZERO_DST };
 enum { AT_COLLECTIVE_FROM, AT_COLLECTIVE_TO };

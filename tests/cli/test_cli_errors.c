@@ -93,7 +93,7 @@ static const Refusal refusals[] = {
     {{"models", "llama-3-8"}, 1, "hint: did you mean llama-3-8b?"},
     {{"--world", "1", "--model", "7b"}, 2, "the only shape, "},
     {{"help", "calibrat"}, 1, "did you mean calibrate?"},
-    {{"--world", "8", "--model", "mistralai/Mixtral-8x7B-v0.1"}, 1, "models with experts (MoE) are not predicted yet"},
+    {{"--world", "8", "--model", "databricks/dbrx-base"}, 1, "models with experts (MoE) is not predicted yet"},
     {{"--world", "8", "--model", "14b"}, 1, "hint: did you mean qwen2.5-14b, qwen3-14b?"},
     {{"--world", "8", "--model", "some/Model"}, 1, "--model path/to/config.json"},
     {{"--world", "8", "--model", "7b", "--cluster", "H100-NVL"}, 1, "did you mean one of azure-nd-h100-v5, "},

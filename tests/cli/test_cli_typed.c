@@ -34,15 +34,15 @@ static const Typed taken[] = {
     {{"--world", "8", "--model", "tiny", "--memory-limit", "50%", "--verbose", QUICK}, "memory limit 39.5 GiB"},
     {{"--world", "16,8", "--model", "tiny", QUICK}, "8 instead of 16: 50.0 % fewer accelerators"},
     {{"export", "--as", "accelerate", "--mesh", "dp_shard=8", "--model", "tiny"}, "parallelism_config"},
+    {{"predict", "--mesh", "dp_shard=32", "--model", "mixtral-8x7b"}, "mixtral-8x7b on 32 x H100"},
+    {{"predict", "--mesh", "dp_shard=16", "--model", "Qwen/Qwen3-30B-A3B"}, "qwen3-30b-a3b on 16 x H100"},
+    {{"predict", "gpt-oss-20b", "--mesh", "dp_shard=8"}, "none with experts: their part is a guess"},
     {{"predict", "tiny", "--mesh", "dp_shard=2", "--measured", "5s"}, "5.00 s"},
     {{"predict", "--mesh", "dp_shard=2", "--model", "tiny", "--measured", "900 ms"}, "900 ms"},
 };
 
 static const Typed refused[] = {
-    {{"--world", "8", "--model", "mixtral-8x7b"}, "\"mixtral-8x7b\": models with experts (MoE) are not predicted yet"},
-    {{"--world", "8", "--model", "Qwen/Qwen3-30B-A3B"}, "models with experts (MoE) are not predicted yet"},
-    {{"deepseek-ai/DeepSeek-V3", "--world", "64"}, "models with experts (MoE) are not predicted yet"},
-    {{"gpt-oss-20b", "--world", "8"}, "models with experts (MoE) are not predicted yet"},
+    {{"--world", "8", "--model", "xai-org/grok-1"}, "family of models with experts (MoE) is not predicted yet"},
     {{"mistralai/Mistral-7B-Instruct-v0.2", "--world", "8"}, "hint: did you mean mistral-7b?"},
     {{"--world", "8", "--model", "70b", "--lora-rank", "16"}, "hint: LoRA and QLoRA are not predicted yet"},
     {{"--world", "8", "--model", "7b", "--pipeline-parallel", "2"}, "hint: --mesh pp=N of one shape"},

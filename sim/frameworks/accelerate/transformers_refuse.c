@@ -10,6 +10,13 @@ static const struct {
 } plans[] = {
     {"gpt2", "has no tensor-parallel plan for"},
     {"mpt", "has no tensor-parallel plan for"},
+    {"phimoe", "splits the experts of, and not the heads of,"},
+    {"gpt_oss", "has no tensor-parallel plan for"},
+    {"olmoe", "runs all heads on every tp rank (colwise_gather_output), which is not modelled, for"},
+    {"llama4_text", "splits experts by rows first, which is not modelled, in"},
+    {"deepseek_v2", "splits latent attention in its own way, which is not modelled, in"},
+    {"deepseek_v3", "splits the experts of, and not the heads of,"},
+    {"kimi_k2", "splits the experts of, and not the heads of,"},
     {"phi3", "runs all heads on every tp rank (colwise_gather_output), which is not modelled, for"},
 };
 

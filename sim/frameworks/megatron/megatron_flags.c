@@ -6,6 +6,10 @@
 
 static const char *megatron_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
+    if (model->experts.count > 0) {
+        return arena_format(job->arena, "flags of Megatron-LM for layers of experts (%s) are not written yet",
+                            model->name);
+    }
     const bool activation =
         model->mlp == MLP_GATED ? model->activation == ACTIVATION_SILU : model->activation != ACTIVATION_SILU;
     if (!activation || model->residual != RESIDUAL_PRE_NORM || model->position == POSITION_ALIBI ||

@@ -13,7 +13,8 @@ static Weights weights_of(const ModelSpec *model) {
     const int64_t q = (int64_t)model->heads * model->head_dim, kv = (int64_t)model->kv_heads * model->head_dim;
     const int64_t matrices = 2 * q + 2 * kv + (model->mlp == MLP_GATED ? 3 : 2) * (int64_t)model->ffn;
     return (Weights){.edge = (int64_t)model->vocab * model->hidden,
-                     .layer = matrices * model->hidden,
+                     .layer = model->experts.count > 0 ? model_layer_parameters(model, LAYER_EXPERTS)
+                                                       : matrices * model->hidden,
                      .layers = model->layers};
 }
 

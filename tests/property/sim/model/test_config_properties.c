@@ -81,6 +81,20 @@ static const char *const keys[] = {
     "is_encoder_decoder",
     "num_experts",
     "add_cross_attention",
+    "num_experts_per_tok",
+    "n_routed_experts",
+    "moe_intermediate_size",
+    "n_shared_experts",
+    "shared_expert_intermediate_size",
+    "first_k_dense_replace",
+    "decoder_sparse_step",
+    "interleave_moe_layer_step",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "layer_types",
+    "max_window_layers",
 };
 
 static const char *const usual[] = {"64",
@@ -124,7 +138,21 @@ static const char *const usual[] = {"64",
                                     "1",
                                     "false",
                                     "null",
-                                    "false"};
+                                    "false",
+                                    "1",
+                                    "8",
+                                    "32",
+                                    "1",
+                                    "96",
+                                    "1",
+                                    "2",
+                                    "2",
+                                    "24",
+                                    "16",
+                                    "8",
+                                    "12",
+                                    "[\"sliding_attention\",\"full_attention\"]",
+                                    "1"};
 
 static const char *const odd[] = {
     "null",
@@ -152,8 +180,10 @@ static const char *const odd[] = {
     "{\"rope_theta\":-5}",
     "[[[[{}]]]]"};
 
-static const char *const types[] = {"llama", "mistral", "qwen2",    "qwen3", "gemma",
-                                    "phi3",  "gpt2",    "gpt_neox", "mpt",   "olmo2"};
+static const char *const types[] = {"llama",   "mistral",     "qwen2",       "qwen3",       "gemma",
+                                    "phi3",    "gpt2",        "gpt_neox",    "mpt",         "olmo2",
+                                    "mixtral", "qwen2_moe",   "qwen3_moe",   "olmoe",       "phimoe",
+                                    "gpt_oss", "llama4_text", "deepseek_v2", "deepseek_v3", "kimi_k2"};
 
 enum { KEYS = sizeof keys / sizeof keys[0], TYPES = sizeof types / sizeof types[0] };
 

@@ -12,9 +12,10 @@
 static const uint64_t first_seed = 20261120;
 enum { PLANS = 60 };
 
-static const char *const models[] = {"llama-3.2-1b", "mistral-7b",   "qwen2.5-7b", "qwen3-8b",
-                                     "gemma-2b",     "phi-3-mini",   "gpt2",       "gpt3-125m",
-                                     "pythia-1.4b",  "gpt-neox-20b", "mpt-7b",     "olmo2-7b"};
+static const char *const models[] = {
+    "llama-3.2-1b",  "mistral-7b",  "qwen2.5-7b",        "qwen3-8b",         "gemma-2b",   "phi-3-mini",
+    "gpt2",          "gpt3-125m",   "pythia-1.4b",       "gpt-neox-20b",     "mpt-7b",     "olmo2-7b",
+    "qwen3-30b-a3b", "gpt-oss-20b", "qwen1.5-moe-a2.7b", "deepseek-v2-lite", "deepseek-v3"};
 enum { MODELS = sizeof models / sizeof models[0] };
 
 typedef void Check(const StepProgram *program, const char *label);
@@ -61,9 +62,24 @@ static double gemm_flops(const StepProgram *program) {
     StepInstance instance;
     while (step_cursor_next(&cursor, &instance)) {
         const Task *task = &program->tasks[instance.task];
-        flops += task->kind == TASK_GEMM && task->phase != PHASE_RECOMPUTE ? task->flops : 0;
+        flops += (task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM) && task->phase != PHASE_RECOMPUTE
+                     ? task->flops
+                     : 0;
     }
     return flops;
+}
+
+// Matrices of a layer that every tp rank works with alike: routers, latents.
+static double replicated_matrices(const StepProgram *program) {
+    const Unit *layer = &program->units[UNIT_LAYER];
+    double count = 0;
+    for (int i = 0; i < layer->slice_count; i++) {
+        const ParamSlice *slice = &program->slices[layer->first_slice + i];
+        count += slice->split == SPLIT_NONE && slice->decay
+                     ? (double)slice->global_rows * (double)slice->global_cols * layer->instances
+                     : 0;
+    }
+    return count;
 }
 
 // Where transformers' tensor parallelism leaves the head whole on every tp rank its share counts tp times.
@@ -72,8 +88,9 @@ static void check_flops(const StepProgram *program, const char *label) {
     const int tp = program->plan.mesh.size[AXIS_TP];
     const double head = (double)model->vocab * model->hidden;
     const double extra = program->target->tp_flavour == TP_HF && !program->target->tp_splits_head ? (tp - 1) * head : 0;
-    const double expected =
-        6.0 * ((double)model_matrix_parameters(model) + extra) * (double)plan_tokens_per_step(&program->plan);
+    const double replicated = (tp - 1) * replicated_matrices(program);
+    const double expected = 6.0 * ((double)model_matrix_parameters(model) + extra + replicated) *
+                            (double)plan_tokens_per_step(&program->plan);
     cr_assert_lt(fabs(gemm_flops(program) * mesh_world(&program->plan.mesh) / expected - 1), 1e-12, "%s", label);
 }
 

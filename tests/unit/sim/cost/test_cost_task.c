@@ -403,3 +403,21 @@ Test(cost_task, a_sliding_window_costs_what_it_sees) {
 Test(cost_task, layers_that_slide_by_turns_cost_the_mean) {
     cr_assert_float_eq(sliding_s(0.5, false), (sliding_s(0, false) + sliding_s(1, false)) / 2, 1e-9);
 }
+
+static double grouped_rate(int64_t experts, int64_t rows) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    const double flops = 2.0 * (double)(experts * rows) * 4096 * 2048;
+    return flops / bench_cost(&bench, (Task){.kind = TASK_GROUPED_GEMM,
+                                             .dtype = DTYPE_BF16,
+                                             .groups = (int32_t)experts,
+                                             .m = experts * rows,
+                                             .n = 4096,
+                                             .k = 2048})
+                       .seconds;
+}
+
+Test(cost_task, grouped_products_slow_down_with_rows_per_expert_and_not_with_experts) {
+    cr_assert_float_eq(grouped_rate(64, 2048) / grouped_rate(8, 2048), 1, 0.05);
+    cr_assert_lt(grouped_rate(64, 64), 0.75 * grouped_rate(64, 2048));
+}

@@ -39,8 +39,12 @@ Test(models, slices_of_every_preset_add_up_to_its_parameters) {
     const ModelPreset *presets = model_presets(&count);
     for (int i = 0; i < count; i++) {
         Arena arena = {0};
-        const StepProgram program =
-            lowered(&arena, (LoweredRequest){.model = presets[i].spec.name, .mesh = "dp_shard=2", .seq = 64});
+        const LoweredRequest request = {.model = presets[i].spec.name, .mesh = "dp_shard=2", .seq = 64};
+        if (strcmp(request.model, "llama-4-maverick") == 0) {  // refused: dense layers and layers of experts by turns
+            cr_assert_not(lowered_is_legal(&request, &arena));
+            continue;
+        }
+        const StepProgram program = lowered(&arena, request);
         cr_assert_eq(slice_sum(&program), model_parameters(&program.model), "%s", presets[i].spec.name);
         arena_free(&arena);
     }
@@ -64,8 +68,9 @@ static void check_replicas(const StepProgram *program, const char *label) {
 }
 
 Test(models, what_every_tp_rank_holds_leads_its_unit) {
-    static const char *const models[] = {"qwen2.5-7b", "qwen3-8b",     "gemma-7b", "phi-3-mini",
-                                         "gpt3-125m",  "gpt-neox-20b", "mpt-7b",   "llama-3.2-1b"};
+    static const char *const models[] = {"qwen2.5-7b",    "qwen3-8b",     "gemma-7b",    "phi-3-mini",
+                                         "gpt3-125m",     "gpt-neox-20b", "mpt-7b",      "llama-3.2-1b",
+                                         "qwen3-30b-a3b", "deepseek-v3",  "gpt-oss-20b", "qwen1.5-moe-a2.7b"};
     static const char *const targets[] = {"ndtune", "megatron", "deepspeed", "accelerate"};
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
         for (size_t t = 0; t < sizeof targets / sizeof targets[0]; t++) {

@@ -1,0 +1,174 @@
+// config.json of the types with experts: Llama's keys (config_llama.c), and what each type calls its experts. Defaults
+// as in transformers' *Config class of the type. Not read: which experts are chosen and how they are balanced.
+
+#include <string.h>
+
+#include "sim/model/config_fields.h"
+
+typedef struct ExpertKeys {
+    const char *type;
+    const char *count, *active, *ffn;
+    int count_default, active_default, ffn_default;  // ffn 0 = the key must be there
+    bool latent, router_bias, bias, shared_gate;
+} ExpertKeys;
+
+#define LOCAL "num_local_experts", "num_experts_per_tok", "intermediate_size"
+#define QWEN "num_experts", "num_experts_per_tok", "moe_intermediate_size"
+#define DEEPSEEK "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size"
+
+static const ExpertKeys keys_by_type[] = {
+    {"mixtral", LOCAL, 8, 2, 0, false, false, false, false},
+    {"phimoe", LOCAL, 16, 2, 0, false, false, false, false},
+    {"olmoe", "num_experts", "num_experts_per_tok", "intermediate_size", 64, 8, 0, false, false, false, false},
+    {"qwen2_moe", QWEN, 60, 4, 1408, false, false, false, true},
+    {"qwen3_moe", QWEN, 128, 8, 768, false, false, false, false},
+    {"gpt_oss", LOCAL, 128, 4, 0, false, true, true, false},
+    {"llama4_text", LOCAL, 16, 1, 0, false, false, false, false},
+    {"deepseek_v2", DEEPSEEK, 64, 6, 1407, true, false, false, false},
+    {"deepseek_v3", DEEPSEEK, 256, 8, 2048, true, false, false, false},
+    {"kimi_k2", DEEPSEEK, 256, 8, 2048, true, false, false, false},
+};
+
+static const ExpertKeys *find_keys(const char *type) {
+    for (size_t i = 0; i < sizeof keys_by_type / sizeof keys_by_type[0]; i++) {
+        if (strcmp(keys_by_type[i].type, type) == 0) {
+            return &keys_by_type[i];
+        }
+    }
+    return NULL;
+}
+
+bool config_has_experts(const char *type) {
+    return find_keys(type) || strcmp(type, "llama4") == 0;
+}
+
+static Status small_int(const Config *config, const char *key, int high, int fallback, int *value, Error *error) {
+    int64_t number = fallback;
+    TRY(json_get_int_or(&config->json, key, 0, high, fallback, &number, error));
+    *value = (int)number;
+    return STATUS_OK;
+}
+
+// Layers of experts behind `dense` dense ones, and of these every step-th: the last of each step.
+static void set_runs(const Config *config, int dense, int step) {
+    ModelSpec *model = config->model;
+    LayerRun *runs = ARENA_ARRAY(config->arena, LayerRun, (size_t)model->layers);
+    int count = 0;
+    for (int i = 0; i < model->layers; i++) {
+        const LayerKind kind = i >= dense && (i + 1) % step == 0 ? LAYER_EXPERTS : LAYER_DENSE;
+        if (count > 0 && runs[count - 1].kind == kind) {
+            runs[count - 1].count++;
+        } else {
+            runs[count++] = (LayerRun){kind, i, 1};
+        }
+    }
+    if (count > 1 || runs[0].kind == LAYER_DENSE) {
+        model->runs = runs;
+        model->run_count = count;
+    }
+}
+
+static Status read_layers(const Config *config, Error *error) {
+    int dense = 0, step = 1;
+    const char *type = config->model->type;
+    if (find_keys(type)->latent) {
+        TRY(small_int(config, "first_k_dense_replace", CONFIG_MAX_LAYERS, strcmp(type, "deepseek_v2") == 0 ? 0 : 3,
+                      &dense, error));
+    } else if (strcmp(type, "llama4_text") == 0) {
+        TRY(config_int_or(config, "interleave_moe_layer_step", CONFIG_MAX_LAYERS, 1, &step, error));
+    } else if (strncmp(type, "qwen", 4) == 0) {
+        TRY(config_int_or(config, "decoder_sparse_step", CONFIG_MAX_LAYERS, 1, &step, error));
+        if (json_array_size(json_object_get(config->json.object, "mlp_only_layers")) > 0) {
+            return json_error(&config->json, "mlp_only_layers", error, "must be empty, got a list of layers");
+        }
+    }
+    set_runs(config, dense, step);
+    return STATUS_OK;
+}
+
+static Status read_shared(const Config *config, Error *error) {
+    Experts *experts = &config->model->experts;
+    const char *type = config->model->type;
+    if (find_keys(type)->latent) {
+        int count = 0;
+        TRY(small_int(config, "n_shared_experts", CONFIG_MAX_LAYERS, strcmp(type, "deepseek_v2") == 0 ? 2 : 1, &count,
+                      error));
+        experts->shared_ffn = count * experts->ffn;
+    } else if (strcmp(type, "qwen2_moe") == 0) {
+        return config_int_or(config, "shared_expert_intermediate_size", CONFIG_MAX_WIDTH, 5632, &experts->shared_ffn,
+                             error);
+    } else if (strcmp(type, "llama4_text") == 0) {
+        experts->shared_ffn = experts->ffn;
+        return config_int_or(config, "intermediate_size_mlp", CONFIG_MAX_WIDTH, 16384, &config->model->ffn, error);
+    }
+    return STATUS_OK;
+}
+
+static Status read_latent(const Config *config, Error *error) {
+    ModelSpec *model = config->model;
+    LatentAttention *latent = &model->latent;
+    int still = 0;
+    TRY(small_int(config, "q_lora_rank", CONFIG_MAX_WIDTH, 0, &latent->q_rank, error));
+    TRY(config_int_or(config, "kv_lora_rank", CONFIG_MAX_WIDTH, 512, &latent->kv_rank, error));
+    TRY(config_int_or(config, "qk_nope_head_dim", CONFIG_MAX_WIDTH, 128, &still, error));
+    TRY(config_int_or(config, "qk_rope_head_dim", CONFIG_MAX_WIDTH, 64, &latent->rope, error));
+    TRY(config_int_or(config, "v_head_dim", CONFIG_MAX_WIDTH, 128, &latent->value, error));
+    model->head_dim = still + latent->rope;
+    model->kv_heads = model->heads;
+    model->rotary_dims = latent->rope;
+    return STATUS_OK;
+}
+
+// Which sequences are long for it: of llama4 in chunks, by turns.
+static Status read_chunks(const Config *config, Error *error) {
+    static const int chunk = 8192, turns = 4;  // Llama4TextConfig: attention_chunk_size, no_rope_layer_interval
+    ModelSpec *model = config->model;
+    TRY(config_int_or(config, "attention_chunk_size", CONFIG_MAX_SEQUENCE, chunk, &model->window, error));
+    TRY(config_int_or(config, "no_rope_layer_interval", CONFIG_MAX_LAYERS, turns, &model->window_every, error));
+    config_note(config,
+                arena_format(config->arena, "attention in chunks of %d tokens is priced as a sliding window of as many",
+                             model->window));
+    return STATUS_OK;
+}
+
+Status config_read_experts(const Config *config, const ConfigType *type, Error *error) {
+    const ExpertKeys *keys = find_keys(type->type);
+    ModelSpec *model = config->model;
+    Experts *experts = &model->experts;
+    TRY(config_read_llama(config, type, error));
+    TRY(config_int_or(config, keys->count, CONFIG_MAX_WIDTH, keys->count_default, &experts->count, error));
+    TRY(config_int_or(config, keys->active, CONFIG_MAX_WIDTH, keys->active_default, &experts->active, error));
+    if (keys->ffn_default > 0) {
+        TRY(config_int_or(config, keys->ffn, CONFIG_MAX_WIDTH, keys->ffn_default, &experts->ffn, error));
+    } else {
+        TRY(config_int(config, keys->ffn, CONFIG_MAX_WIDTH, &experts->ffn, error));
+    }
+    experts->router_bias = keys->router_bias;
+    experts->bias = keys->bias;
+    experts->shared_gate = keys->shared_gate;
+    if (strcmp(type->type, "phimoe") == 0) {
+        TRY(json_get_bool_or(&config->json, "lm_head_bias", false, &model->head_bias, error));
+    }
+    TRY(read_shared(config, error));
+    TRY(read_layers(config, error));
+    TRY(keys->latent ? read_latent(config, error) : STATUS_OK);
+    if (model->run_count == 2 && keys->latent) {
+        config_note(config, "its first dense layers are predicted as layers of experts: the same work where they are "
+                            "as wide as the experts that a token visits, and the parameters of so many more");
+    }
+    if (strcmp(type->type, "deepseek_v3") == 0) {
+        config_note(config, "its layer that predicts a second token (MTP) is left out, as transformers leaves it out");
+    }
+    return strcmp(type->type, "llama4_text") == 0 ? read_chunks(config, error) : STATUS_OK;
+}
+
+// A model that sees: its language model.
+Status config_read_llama4(const Config *config, const ConfigType *type, Error *error) {
+    (void)type;
+    static const ConfigType text_type = {"llama4_text", config_read_experts};
+    Config text = *config;
+    TRY(json_get_object(&config->json, "text_config", config->arena, &text.json, error));
+    model_set_family(config->model, text_type.type);
+    config_note(config, "its language model alone, without the part that sees");
+    return config_read_experts(&text, &text_type, error);
+}

@@ -1,0 +1,306 @@
+// The feed-forward half of a layer of experts, all of which this rank holds: router, choice of experts, tokens in the
+// order of their experts, grouped products (gate and up in one), weighted sum back, shared experts beside. Rows per
+// expert are the mean: who gets more is not modelled, nor are dropped tokens and the sums of biases in forward. Under
+// tp every rank has a slice of each expert's width and all tokens. Operations: transformers 5.23, integrations/moe.py
+// grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
+
+#include "sim/step/lower_ops.h"
+
+// Rows that experts see: each token once for every expert that it visits.
+static int64_t routed_rows(const Lowering *lowering) {
+    return lowering->dims.tokens * lowering->model->experts.active;
+}
+
+static int64_t expert_ffn(const Lowering *lowering) {
+    return lowering->model->experts.ffn / lowering->tp;
+}
+
+static int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
+    return tokens_by(lowering, name, lowering->model->experts.active * width);
+}
+
+typedef struct ExpertTensors {
+    int32_t logits, routing;  // routing: weight and expert of each routed row, f32 and i32
+    int32_t in, gate_up, act, out;
+} ExpertTensors;
+
+static ExpertTensors expert_tensors(Lowering *lowering) {
+    const Dims *d = &lowering->dims;
+    return (ExpertTensors){.logits = tokens_by(lowering, "router_logits", lowering->model->experts.count),
+                           .routing = row_statistics(lowering, "routing", 2 * routed_rows(lowering)),
+                           .in = routed_by(lowering, "experts_in", d->hidden),
+                           .gate_up = routed_by(lowering, "experts_gate_up", 2 * expert_ffn(lowering)),
+                           .act = routed_by(lowering, "experts_act", expert_ffn(lowering)),
+                           .out = routed_by(lowering, "experts_out", d->hidden)};
+}
+
+static Linear router_linear(const Lowering *lowering) {
+    return (Linear){.name = "router",
+                    .first = "router",
+                    .last = "router",
+                    .backward_name = "router dgrad",
+                    .weight_name = "router wgrad",
+                    .unit = UNIT_LAYER,
+                    .in = lowering->dims.hidden,
+                    .out = lowering->model->experts.count};
+}
+
+// The scalar of a token that its shared expert's result is multiplied by.
+static Linear gate_linear(const Lowering *lowering) {
+    return (Linear){.name = "shared gate",
+                    .first = "shared_gate",
+                    .last = "shared_gate",
+                    .backward_name = "shared gate dgrad",
+                    .weight_name = "shared gate wgrad",
+                    .unit = UNIT_LAYER,
+                    .in = lowering->dims.hidden,
+                    .out = 1};
+}
+
+static bool has_gate(const Lowering *lowering) {
+    return lowering->model->experts.shared_gate;
+}
+
+static int32_t gate_of(Lowering *lowering, const char *name) {
+    return tokens_by(lowering, name, 1);
+}
+
+// ---- grouped products
+
+typedef struct Grouped {
+    const char *name, *dgrad, *wgrad, *weights;
+    int64_t in, out;
+} Grouped;
+
+static Grouped grouped_up(const Lowering *lowering) {
+    return (Grouped){"experts gate up", "experts gate up dgrad", "experts gate up wgrad",
+                     "experts_up",      lowering->dims.hidden,   2 * expert_ffn(lowering)};
+}
+
+static Grouped grouped_down(const Lowering *lowering) {
+    return (Grouped){"experts down", "experts down dgrad", "experts down wgrad",
+                     "experts_down", expert_ffn(lowering), lowering->dims.hidden};
+}
+
+static Op *add_grouped(Lowering *lowering, Section section, const char *name, OpRef a, OpRef b, OpRef c) {
+    Op *op = op_add(lowering, section, TASK_GROUPED_GEMM,
+                    section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
+    op->task.groups = lowering->model->experts.count;
+    op_operand(op, a, ACCESS_READ);
+    op_operand(op, b, ACCESS_READ);
+    op_operand(op, c, ACCESS_WRITE);
+    return op;
+}
+
+static void set_product(Op *op, int64_t m, int64_t n, int64_t k, double flops) {
+    op->task.m = m;
+    op->task.n = n;
+    op->task.k = k;
+    op->task.flops = flops;
+}
+
+static double grouped_flops(const Lowering *lowering, const Grouped *grouped) {
+    return 2.0 * (double)routed_rows(lowering) * (double)grouped->in * (double)grouped->out;
+}
+
+static void add_grouped_forward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t y) {
+    Op *op = add_grouped(lowering, SECTION_LAYER_FORWARD, grouped->name, op_whole(lowering, x),
+                         unit_slice(lowering, lowering->weights[UNIT_LAYER], grouped->weights, grouped->weights),
+                         op_whole(lowering, y));
+    op->task.trans_b = true;
+    set_product(op, routed_rows(lowering), grouped->out, grouped->in, grouped_flops(lowering, grouped));
+}
+
+static void add_grouped_backward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t dx, int32_t dy) {
+    Op *op = add_grouped(lowering, SECTION_LAYER_BACKWARD, grouped->dgrad, op_whole(lowering, dy),
+                         unit_slice(lowering, lowering->weights[UNIT_LAYER], grouped->weights, grouped->weights),
+                         op_whole(lowering, dx));
+    set_product(op, routed_rows(lowering), grouped->in, grouped->out, grouped_flops(lowering, grouped));
+    op = add_grouped(lowering, SECTION_LAYER_BACKWARD, grouped->wgrad, op_whole(lowering, dy), op_whole(lowering, x),
+                     unit_slice(lowering, lowering->gradients[UNIT_LAYER], grouped->weights, grouped->weights));
+    op->task.trans_a = true;
+    set_product(op, grouped->out, grouped->in, routed_rows(lowering), grouped_flops(lowering, grouped));
+}
+
+// ---- what streams
+
+static Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *name) {
+    Op *op = op_add(lowering, section, kind, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
+    op->task.rows = lowering->dims.tokens;
+    op->task.cols = lowering->dims.hidden;
+    op->task.inner = lowering->model->experts.active;
+    return op;
+}
+
+// What an eager framework keeps of a gated activation: act(gate).
+static OpRef kept_values(Lowering *lowering) {
+    return lowering->target->fused_projections
+               ? op_absent()
+               : op_whole(lowering, routed_by(lowering, "experts_values", expert_ffn(lowering)));
+}
+
+static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const char *name) {
+    Op *op = add_routed(lowering, section, kind, name);
+    op->task.rows = routed_rows(lowering);
+    op->task.cols = expert_ffn(lowering);
+    op->task.stride = 2 * expert_ffn(lowering);
+    op->task.inner = 0;
+    op->task.activation = lowering->model->activation;
+    return op;
+}
+
+static void route(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
+    const Linear router = router_linear(lowering);
+    add_forward(lowering, SECTION_LAYER_FORWARD, &router, x, tensors->logits);
+    Op *op = add_routed(lowering, SECTION_LAYER_FORWARD, TASK_ROUTE, "choose experts");
+    op->task.cols = lowering->model->experts.count;
+    op_operand(op, op_whole(lowering, tensors->logits), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_WRITE);
+}
+
+static int32_t shared_sum(Lowering *lowering) {
+    return tokens_by(lowering, "shared_sum", lowering->dims.hidden);
+}
+
+static bool has_shared(const Lowering *lowering) {
+    return lowering->model->experts.shared_ffn > 0;
+}
+
+void lower_experts(Lowering *lowering, const Half *half, int32_t x) {
+    const Section section = SECTION_LAYER_FORWARD;
+    const ExpertTensors tensors = expert_tensors(lowering);
+    const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
+    route(lowering, &tensors, x);
+    Op *op = add_routed(lowering, section, TASK_PERMUTE, "tokens to experts");
+    op_operand(op, op_whole(lowering, x), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.in), ACCESS_WRITE);
+    add_grouped_forward(lowering, &up, tensors.in, tensors.gate_up);
+    op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
+    op_operand(op, op_whole(lowering, tensors.gate_up), ACCESS_READ);
+    op_operand(op, column(lowering, tensors.gate_up, expert_ffn(lowering)), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.act), ACCESS_WRITE);
+    op_operand(op, kept_values(lowering), ACCESS_WRITE);
+    add_grouped_forward(lowering, &down, tensors.act, tensors.out);
+    if (has_gate(lowering)) {
+        const Linear gate = gate_linear(lowering);
+        add_forward(lowering, section, &gate, x, gate_of(lowering, "shared_gate"));
+    }
+    if (has_shared(lowering)) {
+        add_forward(lowering, section, &half->out, lower_mlp(lowering, x), shared_sum(lowering));
+    }
+    op = add_routed(lowering, section, TASK_UNPERMUTE, "sum of experts");
+    op_operand(op, op_whole(lowering, tensors.out), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tokens_by(lowering, half->sum, lowering->dims.hidden)), ACCESS_WRITE);
+    if (has_shared(lowering)) {
+        op_operand(op, op_whole(lowering, shared_sum(lowering)), ACCESS_READ);
+    }
+    if (has_gate(lowering)) {
+        op_operand(op, op_whole(lowering, gate_of(lowering, "shared_gate")), ACCESS_READ);
+    }
+}
+
+// ---- backward
+
+// dx of one way through the half: written by the first, added by the others.
+static void add_part(Lowering *lowering, const Half *half, int32_t part, const char *name) {
+    const int32_t din = tokens_by(lowering, half->din_full, lowering->dims.hidden);
+    const OpRef sum = op_whole(lowering, din), more = op_whole(lowering, part);
+    mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_PART_BACKWARD, more, more, name);
+    if (part != din) {
+        add_sum(lowering, SECTION_LAYER_BACKWARD, sum, more, sum, lowering->dims.tokens * lowering->dims.hidden);
+    }
+}
+
+static void shared_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient, int32_t x) {
+    const int64_t hidden = lowering->dims.hidden;
+    const int32_t part = tokens_by(lowering, "dshared_in", hidden);
+    half_out_backward(lowering, half, gradient, mlp_inner(lowering), mlp_inner_gradient(lowering));
+    const Projection projection = lower_mlp_backward(lowering);
+    projection_backward(lowering, &projection, x, part, half->din_part);
+    const OpRef sum = op_whole(lowering, tokens_by(lowering, half->din_full, hidden));
+    add_sum(lowering, SECTION_LAYER_BACKWARD, sum, op_whole(lowering, part), sum, lowering->dims.tokens * hidden);
+}
+
+// Through a layer of the half's input beside the experts: the router, the shared expert's gate.
+static void side_backward(Lowering *lowering, const Half *half, const Linear *linear, int32_t dy, const char *part_name,
+                          int32_t x) {
+    const int32_t part = tokens_by(lowering, part_name, lowering->dims.hidden);
+    add_input_gradient(lowering, SECTION_LAYER_BACKWARD, linear, op_whole(lowering, dy), part);
+    add_weight_gradient(lowering, SECTION_LAYER_BACKWARD, linear, op_whole(lowering, dy), x);
+    add_part(lowering, half, part, linear->name);
+}
+
+static void route_backward(Lowering *lowering, const Half *half, const ExpertTensors *tensors, int32_t dweights,
+                           int32_t x) {
+    const Linear router = router_linear(lowering), gate = gate_linear(lowering);
+    const int32_t dlogits = tokens_by(lowering, "drouter_logits", lowering->model->experts.count);
+    Op *op = add_routed(lowering, SECTION_LAYER_BACKWARD, TASK_ROUTE_BACKWARD, "choose experts backward");
+    op->task.cols = lowering->model->experts.count;
+    op_operand(op, op_whole(lowering, tensors->logits), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, dweights), ACCESS_READ);
+    op_operand(op, op_whole(lowering, dlogits), ACCESS_WRITE);
+    side_backward(lowering, half, &router, dlogits, "drouter_in", x);
+    if (lowering->model->experts.router_bias) {
+        add_column_sum(lowering, "bias gradient", op_whole(lowering, dlogits), "router_bias", "router_bias",
+                       lowering->dims.tokens);
+    }
+    if (has_gate(lowering)) {
+        side_backward(lowering, half, &gate, gate_of(lowering, "dshared_gate"), "dshared_gate_in", x);
+    }
+}
+
+// Each row's gradient goes to the bias of its expert.
+static void add_expert_bias(Lowering *lowering, const char *slice, int32_t dy, int64_t cols) {
+    if (lowering->model->experts.bias) {
+        add_column_sum(lowering, "bias gradient", op_whole(lowering, dy), slice, slice, routed_rows(lowering));
+        OpList *list = &lowering->lists[SECTION_LAYER_BACKWARD];
+        list->ops[list->count - 1]->task.cols = cols;
+    }
+}
+
+void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient) {
+    const Section section = SECTION_LAYER_BACKWARD;
+    const int64_t hidden = lowering->dims.hidden;
+    const ExpertTensors tensors = expert_tensors(lowering);
+    const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
+    const int32_t x = tokens_by(lowering, half->in_full, hidden), din = tokens_by(lowering, half->din_full, hidden);
+    const int32_t dout = routed_by(lowering, "dexperts_out", hidden);
+    const int32_t dact = routed_by(lowering, "dexperts_act", expert_ffn(lowering));
+    const int32_t dgate_up = routed_by(lowering, "dexperts_gate_up", 2 * expert_ffn(lowering));
+    const int32_t drouted = routed_by(lowering, "dexperts_in", hidden);
+    const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
+
+    Op *op = add_routed(lowering, section, TASK_UNPERMUTE_BACKWARD, "sum of experts backward");
+    op_operand(op, op_whole(lowering, gradient->full), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.out), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, dout), ACCESS_WRITE);
+    op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);
+    if (has_gate(lowering)) {
+        op_operand(op, op_whole(lowering, shared_sum(lowering)), ACCESS_READ);
+        op_operand(op, op_whole(lowering, gate_of(lowering, "dshared_gate")), ACCESS_WRITE);
+    }
+    add_expert_bias(lowering, "experts_down_bias", dout, hidden);
+    add_grouped_backward(lowering, &down, tensors.act, dact, dout);
+    op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
+    op_operand(op, op_whole(lowering, dact), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.gate_up), ACCESS_READ);
+    op_operand(op, column(lowering, tensors.gate_up, expert_ffn(lowering)), ACCESS_READ);
+    op_operand(op, kept_values(lowering), ACCESS_READ);
+    op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
+    op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
+    add_expert_bias(lowering, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
+    add_grouped_backward(lowering, &up, tensors.in, drouted, dgate_up);
+    op = add_routed(lowering, section, TASK_UNPERMUTE, "tokens to experts backward");
+    op_operand(op, op_whole(lowering, drouted), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, din), ACCESS_WRITE);
+    add_part(lowering, half, din, "experts");
+    if (has_shared(lowering)) {
+        shared_backward(lowering, half, gradient, x);
+    }
+    route_backward(lowering, half, &tensors, dweights, x);
+}
