@@ -72,20 +72,25 @@ static bool keeps_logits(const Target *target, const TrainPlan *plan) {
     return target_loss(target, plan) == LOSS_WHOLE;
 }
 
+static bool replays_graphs(const Target *target, const TrainPlan *plan) {
+    return target_cuda_graphs(target, plan);
+}
+
 // Choices of which one value needs memory and nothing else: reducing once moves the least, a whole loss has the fewest
-// and largest products. Where the memory is there, the other values are at best as fast. tests/property/autotune says
-// by how much this errs.
+// and largest products, graphs leave nothing to the host. Where the memory is there, the other values are at best as
+// fast. tests/property/autotune says by how much this errs.
 typedef struct Spender {
     PlanFieldId id;
     bool (*spends)(const Target *target, const TrainPlan *plan);
     const char *rule, *reason;  // no rule of prune.c: it could run
 } Spender;
 
-enum { SPENDERS = 2 };
+enum { SPENDERS = 3 };
 static const Spender spenders[SPENDERS] = {
     {PLAN_GRAD_SYNC, reduces_once, "sync",
      "gradients that are reduced once, with the last micro-step, fit with room to spare"},
     {PLAN_LOSS, keeps_logits, "loss", "the logits of all tokens fit with room to spare"},
+    {PLAN_CUDA_GRAPHS, replays_graphs, "graphs", "gradients that CUDA graphs hold fit with room to spare"},
 };
 
 // The candidate before it that spends and is the same but for the rank order, if that fits with room. Takes note of

@@ -41,6 +41,9 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
     if (!target_offers(request->target, &plan, PLAN_LOSS, (int)plan.loss)) {
         plan.loss = LOSS_TARGET;
     }
+    if (!target_offers(request->target, &plan, PLAN_CUDA_GRAPHS, (int)plan.cuda_graphs)) {
+        plan.cuda_graphs = CUDA_GRAPHS_TARGET;
+    }
     target_canonical(request->target, &plan);
     other->request = request;
     other->prediction = (Prediction){.plan = plan};

@@ -90,6 +90,9 @@ void export_narrow(const ExportFormat *format, TuneRequest *request) {
     if (!format->other_loss && request->asked[PLAN_LOSS] == TUNE_ANY) {
         request->asked[PLAN_LOSS] = LOSS_TARGET;
     }
+    if (!format->cuda_graphs && request->asked[PLAN_CUDA_GRAPHS] == TUNE_ANY) {
+        request->asked[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_TARGET;
+    }
 }
 
 static bool has_file(const Framework *framework) {
@@ -140,6 +143,7 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_OFFLOAD] = true,
                                                   [PLAN_REDUCE_OVERLAP] = true,
                                                   [PLAN_LOSS] = true,
+                                                  [PLAN_CUDA_GRAPHS] = true,
                                                   [PLAN_PP_SCHEDULE] = true,
                                                   [PLAN_VIRTUAL_STAGES] = true};
 
@@ -164,6 +168,8 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
          recompute_unit_names[plan->recompute_unit], "auto"},
         {plan->offload != OFFLOAD_NONE && !format->offload, "offload", offload_names[plan->offload], "none"},
         {plan->loss != LOSS_TARGET && !format->other_loss, "loss", loss_form_names[plan->loss], "target"},
+        {plan->cuda_graphs != CUDA_GRAPHS_TARGET && !format->cuda_graphs, "cuda-graphs",
+         cuda_graphs_names[plan->cuda_graphs], "target"},
         {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",
          plan_value_text(PLAN_RECOMPUTE_LAYERS, plan->recompute_layers, layers), "0"},
         {plan->recompute_every > 1 && !format->recompute_every, "recompute-every",

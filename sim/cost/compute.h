@@ -45,6 +45,8 @@ KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels
 
 // Kernels that a task is on the device, and operations that the host issues for it (host.c).
 int task_kernels(const TrainPlan *plan, const Task *task);
+// Is it replayed as a part of a CUDA graph?
+bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
 
 // Idle time of the device behind a task that is short beside its launch (host.c).

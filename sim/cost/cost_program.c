@@ -21,10 +21,16 @@ static KeyTable key_table_new(int32_t tasks, Arena *arena) {
     return table;
 }
 
-// The slot of the key: holds the task priced for it, or is free.
-static int32_t *key_table_slot(const KeyTable *table, const StepProgram *program, uint64_t key) {
+// The slot of the task's key: holds the task priced for it, or is free. What is captured waits for no host, which its
+// key does not say.
+static int32_t *key_table_slot(const KeyTable *table, const StepProgram *program, const Target *target,
+                               const Task *task) {
+    const uint64_t key = task->key;
+    const bool captured = task_is_captured(target, &program->plan, task);
     uint64_t at = (key ^ (key >> 32)) & table->mask;
-    while (table->first[at] >= 0 && program->tasks[table->first[at]].key != key) {
+    while (table->first[at] >= 0 &&
+           (program->tasks[table->first[at]].key != key ||
+            task_is_captured(target, &program->plan, &program->tasks[table->first[at]]) != captured)) {
         at = (at + 1) & table->mask;
     }
     return &table->first[at];
@@ -36,7 +42,7 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
     TaskCost *costs = ARENA_UNCLEARED(arena, TaskCost, program->task_count);
     const KeyTable table = key_table_new(program->task_count, arena);
     for (int32_t i = 0; i < program->task_count; i++) {
-        int32_t *slot = key_table_slot(&table, program, program->tasks[i].key);
+        int32_t *slot = key_table_slot(&table, program, model->target, &program->tasks[i]);
         if (*slot >= 0) {
             costs[i] = costs[*slot];
             // depends on the phase, a key may not

@@ -2,7 +2,9 @@
 // kernel per task. An eager one (PyTorch without compile) runs a chain: Hugging Face's RMSNorm is upcast, square, mean,
 // add, rsqrt, scale, downcast, weight. With these counts a Llama layer's forward comes to 38, which is what reference
 // hardware.md 6 counts (615 kernels in 16 layers). Autograd issues backward from C++: 0.7 of the time per operation
-// (accuracy-notes.md 2). Not modelled: host time hidden in framework hooks (a target's step_fixed_s), CUDA graphs.
+// (accuracy-notes.md 2). What is replayed as a CUDA graph costs the host nothing. Not modelled: host time hidden in
+// framework hooks (a target's step_fixed_s), the launch of a graph itself, zeroing of the gradients that it holds,
+// chips on which a framework captures none (AMD).
 
 #include "sim/cost/compute.h"
 
@@ -121,8 +123,17 @@ static int refused_softmax(const Target *target, const TrainPlan *plan, const Ta
                                                    : 0;
 }
 
+// Forward and backward of each micro-step, with what is reduced beside them; the batch is copied in before, and the
+// optimizer runs behind (sources: at own_graphs and graph_switch in the rows of targets).
+bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task) {
+    return target_cuda_graphs(target, plan) && task->phase != PHASE_OPTIMIZER && task->kind != TASK_LOAD_TOKENS;
+}
+
 // Issued from Python, in any phase.
 static double issue_s(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (task_is_captured(target, plan, task)) {
+        return 0;
+    }
     const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
     const int operations = task_kernels(plan, task) + refused_softmax(target, plan, task);
     return target->runtime.host_s_per_op * factor * operations;

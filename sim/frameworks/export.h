@@ -33,6 +33,7 @@ typedef struct ExportFormat {
     bool recompute_unit, recompute_layers, recompute_every;      // the same
     bool offload;                                                // the same
     bool other_loss;                                             // the same
+    bool cuda_graphs;                                            // the same
     bool stages;                                                 // writes a pipeline: schedule, chunks, micro-batches
     // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
     const char *(*refuse)(const ConfigJob *job);

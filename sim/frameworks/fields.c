@@ -94,6 +94,8 @@ static const TargetField fields[] = {
     NEWER(loss_remakes_logits),
     NEWER(loss_regathers),
     NEWER(cp_keeps_gathered),
+    NEWER(own_graphs),
+    NEWER(graphs_hold_gradients),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
@@ -106,6 +108,8 @@ static const TargetField fields[] = {
     WORDS(overlap_stages),
     WORDS(rank_order_note),
     WORDS(grad_syncs),
+    WORDS(graph_switch),
+    WORDS(graphs_note),
     WORDS(pp_schedules),
     WORDS(messages_in_turn),
     WORDS(pp_keeps_gathered),

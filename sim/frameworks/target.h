@@ -148,6 +148,10 @@ typedef struct Target {
     bool loss_remakes_logits;    // backward runs the head a second time, and collects its input's gradient in fp32
     bool loss_regathers;         // CHUNKED: the head's unit is handed back behind its norm and behind the parts
     int loss_chunks;             // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
+    bool own_graphs;             // CUDA graphs of forward and backward, where there are no stages
+    bool graph_switch;           // has a switch for them, on or off
+    bool graphs_hold_gradients;  // with them, reduced gradients keep their memory from step to step
+    const char *graphs_note;     // why there are none of stages; NULL
     bool always_reshards;        // stage 3: its configuration cannot keep gathered parameters until backward
     int vocab_multiple;          // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
     bool vocab_uneven;           // splits a vocabulary that tp does not divide: the last rank has fewer rows
@@ -202,6 +206,12 @@ GradSync target_grad_sync(const Target *target, const TrainPlan *plan);
 LossForm target_own_loss(const Target *target);
 LossForm target_loss(const Target *target, const TrainPlan *plan);
 int target_loss_chunks(const Target *target, const ModelSpec *model, const TrainPlan *plan);
+
+// Are forward and backward replayed as CUDA graphs in this plan?
+static inline bool target_cuda_graphs(const Target *target, const TrainPlan *plan) {
+    return plan->cuda_graphs == CUDA_GRAPHS_TARGET ? target->own_graphs && mesh_stages(&plan->mesh) == 1
+                                                   : plan->cuda_graphs == CUDA_GRAPHS_ON;
+}
 
 // The plainest word for it in this plan: without replicas SHARDS is EACH, without shards it is LAST.
 GradSync target_plain_sync(const TrainPlan *plan, GradSync sync);

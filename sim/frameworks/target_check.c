@@ -443,6 +443,19 @@ static const char *check_loss(const Check *check) {
     return NULL;
 }
 
+static const char *check_cuda_graphs(const Check *check) {
+    const Target *target = check->target;
+    const bool graphs = target_cuda_graphs(target, check->plan);
+    if (graphs != target->own_graphs && !target->graph_switch) {
+        return arena_format(check->arena, "%s@%s has no switch for cuda_graphs=%s: use cuda_graphs target",
+                            target->name, target->version, cuda_graphs_names[check->plan->cuda_graphs]);
+    }
+    const int stages = mesh_stages(&check->plan->mesh);
+    return graphs && stages > 1 ? arena_format(check->arena, "cuda_graphs=on with pp=%d: %s; use cuda_graphs off",
+                                               stages, target->graphs_note)
+                                : NULL;
+}
+
 static const char *check_token_count(const Check *check) {
     const int64_t tokens =
         (int64_t)check->plan->micro_batch * check->plan->seq / mesh_group_size(&check->plan->mesh, AXES_SEQUENCE);
@@ -484,7 +497,8 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
                                                           check_grad_sync,
                                                           check_offload,
                                                           check_reduce_overlap,
-                                                          check_loss};
+                                                          check_loss,
+                                                          check_cuda_graphs};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -97,6 +97,15 @@ static bool offers_loss(const Target *target, const TrainPlan *plan, int value) 
                                     !(value == LOSS_FUSED && split));
 }
 
+static bool has_graphs(const Target *target) {
+    return target->graph_switch;
+}
+
+static bool offers_graphs(const Target *target, const TrainPlan *plan, int value) {
+    const int other = target->own_graphs ? CUDA_GRAPHS_OFF : CUDA_GRAPHS_ON;
+    return value == CUDA_GRAPHS_TARGET || (target->graph_switch && mesh_stages(&plan->mesh) == 1 && value == other);
+}
+
 // The value that is told of fields whose first value stands for the target's own.
 static int told_sync(const Target *target, const TrainPlan *plan) {
     const bool matters = plan_field_matters(plan, PLAN_GRAD_SYNC);
@@ -110,6 +119,10 @@ static int told_overlap(const Target *target, const TrainPlan *plan) {
 
 static int told_loss(const Target *target, const TrainPlan *plan) {
     return (int)target_loss(target, plan);
+}
+
+static int told_graphs(const Target *target, const TrainPlan *plan) {
+    return target_cuda_graphs(target, plan) ? CUDA_GRAPHS_ON : CUDA_GRAPHS_OFF;
 }
 
 typedef struct TargetChoice {
@@ -132,6 +145,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_GRAD_SYNC] = {.offers = offers_sync, .has = has_syncs, .told = told_sync},
     [PLAN_REDUCE_OVERLAP] = {.offers = offers_overlap, .has = has_overlap, .told = told_overlap},
     [PLAN_LOSS] = {.offers = offers_loss, .has = has_losses, .told = told_loss},
+    [PLAN_CUDA_GRAPHS] = {.offers = offers_graphs, .has = has_graphs, .told = told_graphs},
 };
 
 int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id) {
@@ -166,6 +180,11 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     plan->reduce_overlap = REDUCE_OVERLAP_TARGET;
     plan->reduce_overlap = overlap == target_reduce_overlap(target, plan) ? REDUCE_OVERLAP_TARGET : overlap;
     plan->loss = plan->loss == target_own_loss(target) ? LOSS_TARGET : plan->loss;
+    const bool graphs = target_cuda_graphs(target, plan);
+    plan->cuda_graphs = CUDA_GRAPHS_TARGET;
+    if (graphs != target_cuda_graphs(target, plan)) {
+        plan->cuda_graphs = graphs ? CUDA_GRAPHS_ON : CUDA_GRAPHS_OFF;
+    }
     plan_canonical(plan);
 }
 
@@ -174,6 +193,9 @@ bool target_has_choice(const Target *target, PlanFieldId id) {
 }
 
 int target_outdoing(const Target *target, const TrainPlan *plan, PlanFieldId id) {
+    if (id == PLAN_CUDA_GRAPHS && !target->graphs_hold_gradients && offers_graphs(target, plan, CUDA_GRAPHS_ON)) {
+        return CUDA_GRAPHS_ON;  // their memory is there without them too
+    }
     return id == PLAN_FUSED && offers_fused(target, plan, FUSED_COMPILED) ? FUSED_COMPILED : PLAN_ANY;
 }
 

@@ -66,6 +66,10 @@ typedef enum { REDUCE_OVERLAP_TARGET, REDUCE_OVERLAP_OFF, REDUCE_OVERLAP_ON, RED
 // fp32 copy (Hsu et al. 2024, Liger). TARGET: as the target does it by itself (target_loss).
 typedef enum { LOSS_TARGET, LOSS_WHOLE, LOSS_CHUNKED, LOSS_FUSED, LOSS_FORM_COUNT } LossForm;
 
+// Whether forward and backward are captured once and replayed, so that the host issues none of their operations.
+// TARGET: as the target does it by itself (target_cuda_graphs).
+typedef enum { CUDA_GRAPHS_TARGET, CUDA_GRAPHS_OFF, CUDA_GRAPHS_ON, CUDA_GRAPHS_COUNT } GraphUse;
+
 // Their words, by value; they stand in the table of the fields (plan_fields.c).
 extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];  // "auto" "fp32" "bf16"
 extern const char *const reshard_names[RESHARD_COUNT];            // "always" "never"
@@ -80,6 +84,7 @@ extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];        // "1f1b" 
 extern const char *const grad_sync_names[GRAD_SYNC_COUNT];            // "target" "each" "shards" "last"
 extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];  // "target" "off" "on"
 extern const char *const loss_form_names[LOSS_FORM_COUNT];            // "target" "whole" "chunked" "fused"
+extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];        // "target" "off" "on"
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -106,6 +111,7 @@ typedef struct TrainPlan {
     int virtual_stages;            // chunks of layers on each stage, where the schedule leaves them open
     ReduceOverlap reduce_overlap;  // several data ranks only
     LossForm loss;
+    GraphUse cuda_graphs;
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -134,6 +140,7 @@ typedef enum {
     PLAN_VIRTUAL_STAGES,
     PLAN_REDUCE_OVERLAP,
     PLAN_LOSS,
+    PLAN_CUDA_GRAPHS,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

@@ -41,6 +41,8 @@ const char *const pp_schedule_names[PP_SCHEDULE_COUNT] = {
     [PP_ZBV] = "zbv",   [PP_DUALPIPEV] = "dualpipev"};
 const char *const loss_form_names[LOSS_FORM_COUNT] = {
     [LOSS_TARGET] = "target", [LOSS_WHOLE] = "whole", [LOSS_CHUNKED] = "chunked", [LOSS_FUSED] = "fused"};
+const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {
+    [CUDA_GRAPHS_TARGET] = "target", [CUDA_GRAPHS_OFF] = "off", [CUDA_GRAPHS_ON] = "on"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -245,6 +247,11 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                               "head and loss: the logits of all tokens, of a part of the tokens at a time, or the same "
                               "by one kernel; auto tries what the target has, target is its own",
                               RUNS}},
+    [PLAN_CUDA_GRAPHS] = {"cuda_graphs", .label = "CUDA graphs", AT(cuda_graphs), WORDS(cuda_graphs_names),
+                          .scope = PLAN_OF_SHAPE, .searched = true,
+                          .option = {"cuda-graphs", "auto|target|off|on", NULL, "auto; predict: the target's own",
+                                     "forward and backward are captured once and replayed, without the host; auto "
+                                     "tries what the target has, target is its own"}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -154,6 +154,10 @@ static void choose_gradients(Lowering *lowering, int u) {
     unit->gradient_shard = in_place ? unit->gradient_full
                                     : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
                                                   lowering->master_dtype, unit->shard_elements, unit->instances);
+    if (unit->trainable && lowering->target->graphs_hold_gradients &&
+        target_cuda_graphs(lowering->target, lowering->plan)) {
+        lowering->tensors[unit->gradient_shard].persistent = true;  // a graph writes where it wrote when captured
+    }
 }
 
 // Autograd's own gradients and the buckets they are reduced in, where the target keeps them beside its buffer: no task

@@ -28,6 +28,7 @@ typedef struct LoweredRequest {
     GradSync grad_sync;
     ReduceOverlap reduce_overlap;
     LossForm loss;
+    GraphUse cuda_graphs;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

@@ -74,13 +74,16 @@ static const TargetVersion megatron_0_4 = {
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute
-// (uniform, block, modules), offload of the optimizer and cp are as before; what is new there (Megatron-FSDP, another
-// axis of tensor parallelism, CUDA graphs of whole iterations) is off unless asked for, and no plan holds it.
+// (uniform, block, modules), offload of the optimizer and cp are as before; what else is new there (Megatron-FSDP,
+// another axis of tensor parallelism, CUDA graphs of single layers) is off unless asked for, and no plan holds it.
 static const TargetVersion megatron_0_19 = {
     .version = "0.19",
     .extends = &megatron_core,
     .evidence = "unvalidated",
-    .settings = SAME_SETTINGS,
+    .settings = SETTINGS(
+        // cuda_graph_impl full_iteration: forward and backward, not the optimizer (transformer_config.py); gradients
+        // have their buffer anyway. With stages it takes over 10 GiB more (Megatron-Bridge docs/training/cuda-graphs)
+        SET(graph_switch, true), SET_TEXT(graphs_note, "the memory that graphs of stages keep is not modelled")),
 };
 
 // Megatron-Bridge 0.6.2 on the same core, read in its wheel.

@@ -108,6 +108,9 @@ static void write_training(const ConfigJob *job, FILE *out) {
     if (plan->offload != OFFLOAD_NONE) {  // which arguments.py takes with the precision-aware optimizer only
         fputs("    --optimizer-cpu-offload --optimizer-offload-fraction 1.0 --use-precision-aware-optimizer\n", out);
     }
+    if (target_cuda_graphs(job->target, plan)) {  // which need Transformer Engine's generators and no look at losses
+        fputs("    --cuda-graph-impl full_iteration --te-rng-tracker --no-check-for-nan-in-loss-and-grad\n", out);
+    }
     if (plan_keeps_layers(plan)) {
         fprintf(out, "    --recompute-granularity full --recompute-method block --recompute-num-layers %d\n",
                 plan->recompute_layers);
@@ -149,6 +152,7 @@ const ExportFormat export_megatron_flags = {
     .recompute_layers = true,
     .stages = true,
     .offload = true,
+    .cuda_graphs = true,
     .refuse = megatron_refuse,
     .write = megatron_write,
     .launch = launch_script,

@@ -81,8 +81,7 @@ static const TargetVersion torchtitan_head = {
 };
 
 // The release (wheel of 0.3.0), recorded in tests/frameworks/traces/torchtitan-0.3. Not priced: q, k and v are one GEMM
-// there, gate and up are not. CUDA graphs are on by default (training.disable_cuda_graphs): its host time is that of
-// the rows before, too much.
+// there, gate and up are not.
 static const TargetVersion torchtitan_0_3 = {
     .version = "0.3",
     .extends = &torchtitan_head,
@@ -97,7 +96,10 @@ static const TargetVersion torchtitan_0_3 = {
         SET(cp_block, 128),            // _DEFAULT_SPARSE_BLOCK_SIZE of its block mask (models/common/attention.py)
         // 13 bytes a logit of a part (pytorch/torchtitan PR 4514): bf16 and three fp32 copies, less what is shared
         SET(loss_fp32_copies[FUSED_FUSED], 3), SET(loss_fp32_copies[FUSED_EAGER], 3),
-        SET(loss_fp32_copies[FUSED_COMPILED], 3), SET(split_loss_fp32_copies, 1),
+        SET(loss_fp32_copies[FUSED_COMPILED], 3), SET(split_loss_fp32_copies, 1), SET(own_graphs, true),
+        SET(graph_switch, true),           // training.disable_cuda_graphs, false (config/configs.py)
+        SET(graphs_hold_gradients, true),  // zero_grad(set_to_none=disable_cuda_graphs) (trainer.py)
+        SET_TEXT(graphs_note, "it refuses CUDA graphs of a pipeline"),  // _validate_cuda_graphs (trainer.py)
         SET(seq_by_tp, true)),  // seq_len_divisor is tp x 2 cp (distributed/parallel_dims.py)
 };
 

@@ -33,8 +33,10 @@ static void write_training(const ConfigJob *job, FILE *out) {
             "        dtype=\"%s\",\n"
             "        mixed_precision_param=\"%s\",\n"
             "        mixed_precision_reduce=\"float32\",\n"
-            "    )\n",
-            plan->bf16_master ? "bfloat16" : "float32", plan->precision == DTYPE_FP32 ? "float32" : "bfloat16");
+            "%s    )\n",
+            plan->bf16_master ? "bfloat16" : "float32", plan->precision == DTYPE_FP32 ? "float32" : "bfloat16",
+            job->target->own_graphs && !target_cuda_graphs(job->target, plan) ? "        disable_cuda_graphs=True,\n"
+                                                                              : "");
 }
 
 // @head's batch is of one micro-batch already, 0.3's is cut into them.
@@ -118,6 +120,7 @@ const ExportFormat export_torchtitan_python = {
     .bf16_master = true,
     .tp_overlap = true,
     .other_loss = true,
+    .cuda_graphs = true,
     .stages = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,

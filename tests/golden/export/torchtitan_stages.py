@@ -31,6 +31,7 @@ def train() -> Trainer.Config:
         dtype="float32",
         mixed_precision_param="bfloat16",
         mixed_precision_reduce="float32",
+        disable_cuda_graphs=True,
     )
     config.parallelism = ParallelismConfig(
         data_parallel_replicate_degree=1,

@@ -106,6 +106,39 @@ Test(search, no_logits_are_kept_where_they_do_not_fit) {
     cr_expect(result.entry_count == 0 || result.entries[0].tokens_per_s < free_choice);
 }
 
+// torchtitan replays forward and backward by itself, and then holds 4 bytes of gradient a parameter over the shards.
+Test(search, graphs_are_given_up_where_the_gradients_that_they_hold_do_not_fit) {
+    request = request_for(&arena, 8, "llama-3-8b", "dgx-h100", "torchtitan@0.3");
+    request.micro_batch = 1;
+    request.global_batch = 8;
+    request.asked[PLAN_RECOMPUTE] = RECOMPUTE_NONE;  // memory is full in the loss, not in the update
+    request.effort = EFFORT_ESTIMATE;
+    run();
+    cr_expect_eq(result.entries[0].plan.cuda_graphs, CUDA_GRAPHS_TARGET);
+    request.asked[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_OFF;
+    run();
+    request.memory_limit_bytes = 1.01 * result.entries[0].memory.reserved_bytes;
+    request.asked[PLAN_CUDA_GRAPHS] = TUNE_ANY;
+    run();
+    cr_assert_gt(result.entry_count, 0);
+    cr_expect_eq(result.entries[0].plan.cuda_graphs, CUDA_GRAPHS_OFF);
+}
+
+// Megatron's gradients have their memory anyway: a graph of the whole iteration is never behind.
+Test(search, megatron_takes_graphs_where_its_version_has_them) {
+    request = request_for(&arena, 8, "1b", "dgx-h100", "megatron@0.19");
+    request.effort = EFFORT_ESTIMATE;
+    run();
+    cr_expect_eq(result.entries[0].plan.cuda_graphs, CUDA_GRAPHS_ON);
+    const double replayed_s = result.entries[0].step_s;
+    request.asked[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_OFF;
+    run();
+    cr_expect_geq(result.entries[0].step_s, replayed_s);
+    request = request_for(&arena, 8, "1b", "dgx-h100", "megatron");
+    run();
+    cr_expect_eq(result.entries[0].plan.cuda_graphs, CUDA_GRAPHS_TARGET);
+}
+
 Test(search, gradients_of_405b_on_1024_fit_only_in_shards) {
     request = request_for(&arena, 1024, "405b", "dgx-h100", "accelerate@1.14");
     request.effort = EFFORT_ESTIMATE;

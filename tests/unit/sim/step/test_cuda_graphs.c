@@ -1,0 +1,122 @@
+// Forward and backward replayed as CUDA graphs: what leaves the host, what stays in memory, who has them.
+
+#include <criterion/criterion.h>
+
+#include "sim/cost/compute.h"
+#include "sim/frameworks/target_choices.h"
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(cuda_graphs, .fini = clean);
+
+static LoweredRequest request_of(const char *target, GraphUse graphs) {
+    return (LoweredRequest){
+        .target = target, .mesh = "dp_shard=4", .grad_accum = 2, .bf16 = true, .cuda_graphs = graphs};
+}
+
+static double held_gradients(const StepProgram *program) {
+    double bytes = 0;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        bytes +=
+            buffer->role == ROLE_GRADIENT && buffer->persistent ? (double)buffer->slots * (double)buffer->bytes : 0;
+    }
+    return bytes;
+}
+
+static double masters(const StepProgram *program) {
+    double bytes = 0;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        bytes += buffer->role == ROLE_PARAMETER ? (double)buffer->slots * (double)buffer->bytes : 0;
+    }
+    return bytes;
+}
+
+// torchtitan 0.3.0: trainer.py wraps fwd_bwd_fn, and the optimizer is stepped outside.
+Test(cuda_graphs, the_host_issues_the_optimizer_and_the_batch_only) {
+    const StepProgram replayed = lowered(&arena, request_of("torchtitan@0.3", CUDA_GRAPHS_TARGET));
+    const StepProgram issued = lowered(&arena, request_of("torchtitan@0.3", CUDA_GRAPHS_OFF));
+    cr_assert_eq(replayed.task_count, issued.task_count);
+    int captured = 0;
+    for (int32_t i = 0; i < replayed.task_count; i++) {
+        const Task *task = &replayed.tasks[i];
+        const bool behind = task->phase == PHASE_OPTIMIZER || task->kind == TASK_LOAD_TOKENS;
+        const double own_s = task_host_s(issued.target, &issued.plan, &issued.tasks[i]);
+        cr_expect_eq(task_host_s(replayed.target, &replayed.plan, task), behind ? own_s : 0, "%s", task->name);
+        captured += !behind && own_s > 0;
+    }
+    cr_expect_gt(captured, 10);
+}
+
+// The same: zero_grad(set_to_none=disable_cuda_graphs), so 4 bytes a parameter over the shards, as the fp32 weights.
+Test(cuda_graphs, gradients_of_torchtitan_keep_their_memory) {
+    const StepProgram replayed = lowered(&arena, request_of("torchtitan@0.3", CUDA_GRAPHS_TARGET));
+    const StepProgram issued = lowered(&arena, request_of("torchtitan@0.3", CUDA_GRAPHS_OFF));
+    cr_expect_eq(held_gradients(&issued), 0);
+    cr_expect_eq(held_gradients(&replayed), masters(&replayed));
+}
+
+// Megatron-core 0.19.2: gradients have a buffer of their own anyway (param_and_grad_buffer.py).
+Test(cuda_graphs, of_a_whole_iteration_of_megatron_hold_no_more) {
+    const StepProgram replayed = lowered(&arena, request_of("megatron@0.19", CUDA_GRAPHS_ON));
+    const StepProgram issued = lowered(&arena, request_of("megatron@0.19", CUDA_GRAPHS_TARGET));
+    cr_expect_gt(held_gradients(&issued), 0);
+    cr_expect_eq(held_gradients(&replayed), held_gradients(&issued));
+}
+
+static const char *reason_of(const char *name, const char *mesh, GraphUse graphs, const Target **target,
+                             TrainPlan *plan) {
+    Error error = {0};
+    ModelSpec model;
+    const char *reason = NULL;
+    cr_assert_eq(model_find("tiny", &arena, &model, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(target_find(name, target, &error), STATUS_OK, "%s", error.message);
+    *plan = (TrainPlan){.seq = 64,
+                        .micro_batch = 1,
+                        .grad_accum = 4,
+                        .precision = DTYPE_BF16,
+                        .attention = (*target)->default_attention,
+                        .fused = (*target)->default_fused,
+                        .cuda_graphs = graphs};
+    cr_assert_eq(mesh_parse(mesh, &plan->mesh, &error), STATUS_OK, "%s", error.message);
+    plan->zero = target_default_zero(*target, &plan->mesh);
+    target_canonical(*target, plan);
+    target_check(*target, &model, plan, &arena, &reason);
+    return reason;
+}
+
+// 0.3.0: _validate_cuda_graphs (trainer.py) refuses pipelines; the switch that it then names is off in our own file.
+Test(cuda_graphs, there_are_none_of_a_pipeline) {
+    const Target *target;
+    TrainPlan plan;
+    cr_expect_null(reason_of("torchtitan@0.3", "pp=2,dp_shard=2", CUDA_GRAPHS_TARGET, &target, &plan));
+    cr_expect_not(target_cuda_graphs(target, &plan));
+    cr_expect_str_eq(reason_of("torchtitan@0.3", "pp=2,dp_shard=2", CUDA_GRAPHS_ON, &target, &plan),
+                     "cuda_graphs=on with pp=2: it refuses CUDA graphs of a pipeline; use cuda_graphs off");
+    cr_expect_str_eq(reason_of("megatron@0.19", "pp=2,dp_shard=2", CUDA_GRAPHS_ON, &target, &plan),
+                     "cuda_graphs=on with pp=2: the memory that graphs of stages keep is not modelled; use cuda_graphs "
+                     "off");
+}
+
+Test(cuda_graphs, who_has_no_switch_refuses_them) {
+    const Target *target;
+    TrainPlan plan;
+    cr_expect_str_eq(reason_of("torchtitan@0.2", "dp_shard=4", CUDA_GRAPHS_ON, &target, &plan),
+                     "torchtitan@0.2 has no switch for cuda_graphs=on: use cuda_graphs target");
+    cr_expect_null(reason_of("torchtitan@0.2", "dp_shard=4", CUDA_GRAPHS_OFF, &target, &plan));
+    cr_expect_eq(plan.cuda_graphs, CUDA_GRAPHS_TARGET);
+}
+
+Test(cuda_graphs, its_own_value_said_is_the_plan_of_nothing_said) {
+    const Target *target;
+    TrainPlan plan;
+    cr_expect_null(reason_of("torchtitan@0.3", "dp_shard=4", CUDA_GRAPHS_ON, &target, &plan));
+    cr_expect_eq(plan.cuda_graphs, CUDA_GRAPHS_TARGET);
+    cr_expect_eq(target_told(target, &plan, PLAN_CUDA_GRAPHS), CUDA_GRAPHS_ON);
+}
