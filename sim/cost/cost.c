@@ -382,12 +382,29 @@ static TaskCost message_task_cost(const CostModel *model, const StepProgram *pro
     return cost;
 }
 
+// What the host needs for each rank of a tp group beside its own operations, while a pipeline's stages are on nodes of
+// their own (TargetRuntime).
+static double rank_host_s(const CostModel *model, const StepProgram *program, const Task *task) {
+    const Mesh *mesh = &program->plan.mesh;
+    const double each_s = model->target->runtime.stage_host_s_per_rank;
+    if (each_s == 0 || mesh->size[AXIS_PP] == 1 || !task_is_collective(task) ||
+        program->groups[task->group].axes != AXIS_BIT(AXIS_TP)) {
+        return 0;
+    }
+    const int per_node = cost_ranks_per_node(model->profile, mesh);
+    return mesh_group_placement(mesh, AXES_STAGE, per_node).nodes > 1 ? each_s * mesh->size[AXIS_TP] : 0;
+}
+
+double task_issue_s(const CostModel *model, const StepProgram *program, const Task *task) {
+    return task_host_s(model->target, &program->plan, task) + rank_host_s(model, program, task);
+}
+
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task) {
     TaskCost cost = task_is_collective(task) ? collective_task_cost(model, program, task)
                     : task_is_message(task)  ? message_task_cost(model, program, task)
                                              : compute_task_cost(model, program, task);
     cost.seconds *= crowding_factor(model, program);
-    cost.host_s = task_host_s(model->target, &program->plan, task);
+    cost.host_s = task_issue_s(model, program, task);
     cost.use[RESOURCE_CORES] = (float)core_share(model, program, task, &cost);
     return cost;
 }

@@ -46,7 +46,7 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
         if (*slot >= 0) {
             costs[i] = costs[*slot];
             // depends on the phase, a key may not
-            costs[i].host_s = task_host_s(model->target, &program->plan, &program->tasks[i]);
+            costs[i].host_s = task_issue_s(model, program, &program->tasks[i]);
         } else {
             costs[i] = task_cost_shared(&seen, program, &program->tasks[i]);
             *slot = i;

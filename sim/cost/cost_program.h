@@ -9,3 +9,6 @@ ClusterProfile program_profile(const CostModel *model, const StepProgram *progra
 
 // cost_task with model->profile as program_profile gave it.
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task);
+
+// Host time to issue it.
+double task_issue_s(const CostModel *model, const StepProgram *program, const Task *task);

@@ -43,18 +43,14 @@ typedef enum { ALLOCATOR_NONE, ALLOCATOR_SEGMENTS, ALLOCATOR_EXPANDABLE } Alloca
 typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrderRule;
 
 // Which layers the stages of a pipeline hold (sim/step/splits).
-typedef enum {
-    LAYERS_EVEN,
-    LAYERS_EDGES_IF_UNEVEN,
-    LAYERS_BY_COST,
-    LAYERS_BY_PARAMETERS,
-    LAYER_RULE_COUNT
-} LayerRule;
+typedef enum { LAYERS_EVEN, LAYERS_EDGES_IF_UNEVEN, LAYERS_BY_COST, LAYERS_BY_PARAMETERS, LAYER_RULE_COUNT } LayerRule;
 
 // What running a program costs beyond its tasks, explicit (DESIGN section 5); belongs to who runs it, not to the
 // program.
 typedef struct TargetRuntime {
-    double host_s_per_op;     // host time to issue one operation
+    double host_s_per_op;          // host time to issue one operation
+    double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
+                                   // are on nodes of their own
     double lost_lead;         // of host time beyond a kernel's own, what the device idles behind it (sim/cost/host.c)
     double other_share;       // of layers' device time on top: what nothing that is modelled explains
     double step_fixed_s;      // step edges: data, logging, zero_grad

@@ -95,6 +95,24 @@ Test(cost_task, eager_norm_moves_its_passes_in_eight_kernels) {
     cr_assert_eq(cost.memory_bound, 1);
 }
 
+// Only where the target says so, and the stages are not all on one node.
+Test(cost_task, stages_on_other_nodes_cost_the_host_of_a_tp_collective_time_for_each_rank) {
+    static Target waits;
+    waits = fused;
+    waits.runtime.stage_host_s_per_rank = 0.3e-3;
+    const Task gather = {.kind = TASK_ALL_GATHER, .payload_bytes = 1 << 20};
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &waits);
+    bench.groups[0] = (Group){.axes = AXIS_BIT(AXIS_TP), .size = 4};
+    bench.program.plan.mesh = (Mesh){SIZES(1, 4, 1, 4)};
+    const double alone_s = bench_cost(&bench, gather).host_s;
+    bench.program.plan.mesh.size[AXIS_DP_SHARD] = 2;
+    bench.program.plan.mesh.size[AXIS_PP] = 2;
+    cr_expect_float_eq(bench_cost(&bench, gather).host_s, alone_s + 4 * 0.3e-3, 1e-12);
+    bench.program.plan.mesh.size[AXIS_DP_SHARD] = 1;
+    cr_expect_float_eq(bench_cost(&bench, gather).host_s, alone_s, 1e-12, "8 ranks are on one node");
+}
+
 Test(cost_task, autograd_issues_eager_backward_in_less_host_time) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &eager);
