@@ -171,9 +171,10 @@ static void fill_draws(const Belief *belief, const gsl_matrix *lower, gsl_rng *g
             normal[i] = gsl_ran_gaussian_ziggurat(generator, 1.0);
         }
         for (int i = 0; i < count; i++) {
+            const double *row = gsl_matrix_const_ptr(lower, (size_t)i, 0);
             double off = 0;
             for (int j = 0; j <= i; j++) {
-                off += gsl_matrix_get(lower, (size_t)i, (size_t)j) * normal[j];
+                off += row[j] * normal[j];
             }
             values[(size_t)draw * (size_t)count + (size_t)i] =
                 belief->mean[i] + (scale != 1 && belief->ran[i] ? scale : 1) * off;

@@ -33,7 +33,9 @@ static double entropy_bits(const double *share, int count) {
     return sum;
 }
 
-static void count_draws(const Belief *belief, double margin, const double *draws, double *good, double *best) {
+// regrets: of each shape, its time over that of the fastest, minus one, as expected.
+static void count_draws(const Belief *belief, double margin, const double *draws, double *good, double *best,
+                        double *regrets) {
     const int count = belief->count;
     for (int draw = 0; draw < OUTLOOK_DRAWS; draw++) {
         const double *values = &draws[(size_t)draw * (size_t)count];
@@ -44,17 +46,6 @@ static void count_draws(const Belief *belief, double margin, const double *draws
         best[first] += 1.0 / OUTLOOK_DRAWS;
         for (int i = 0; i < count; i++) {
             good[i] += !belief->out[i] && values[i] <= values[first] + margin ? 1.0 / OUTLOOK_DRAWS : 0;
-        }
-    }
-}
-
-// Of each shape: its time over that of the fastest, minus one, as expected.
-static void sum_regrets(const Belief *belief, const double *draws, double *regrets) {
-    const int count = belief->count;
-    for (int draw = 0; draw < OUTLOOK_DRAWS; draw++) {
-        const double *values = &draws[(size_t)draw * (size_t)count];
-        const int first = fastest(belief, values);
-        for (int i = 0; i < count && first >= 0; i++) {
             regrets[i] += expm1(values[i] - values[first]) / OUTLOOK_DRAWS;
         }
     }
@@ -67,8 +58,7 @@ Status outlook_take(const Belief *belief, double tolerance, uint64_t seed, Arena
     double *good = ARENA_ARRAY(arena, double, count), *best = ARENA_ARRAY(arena, double, count);
     TRY(belief_draw(belief, seed, OUTLOOK_DRAWS, draws, error));
     double *regrets = ARENA_ARRAY(arena, double, count);
-    count_draws(belief, log1p(tolerance), draws, good, best);
-    sum_regrets(belief, draws, regrets);
+    count_draws(belief, log1p(tolerance), draws, good, best, regrets);
     *outlook = (Outlook){.winner = -1, .good = good, .best = best, .draws = draws};
     for (int i = 0; i < count; i++) {
         const bool leads = !belief->out[i] && (outlook->winner < 0 || regrets[i] < regrets[outlook->winner]);

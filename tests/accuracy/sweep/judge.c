@@ -2,7 +2,7 @@
 // beside the noise of repeats; and how many runs the closed loop needs to find the best shape, beside a random order
 // and running all. Markdown, on standard output; nothing is run, the same files give the same text.
 //
-//   sweep_judge RUNS.csv GROUPS.csv [SEEDS [loop]]     loop: how many runs it takes, alone
+//   sweep_judge RUNS.csv GROUPS.csv [SEEDS [loop|honest]]     loop: without predictions; honest: the last table alone
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "autotune/validate/measurement.h"
 #include "tests/accuracy/sweep/strategies.h"
 
-enum { SEEDS = 20, MOST_SEEDS = 1000, MOST_RUNS = 40 };
+enum { SEEDS = 20, MOST_SEEDS = 1000, MOST_RUNS = 40, LONG_RUNS = 60 };
 
 static const double PROBABILITY = 0.95;
 
@@ -236,9 +236,11 @@ static Status judge_loop(const Sweep *sweep, int seeds, Error *error) {
     random = (Strategy){.name = "all once, random order"};
     for (int seed = 1; seed <= seeds; seed++) {
         Course course = {0};
-        TRY(course_tuned(sweep, true, MOST_RUNS, (uint64_t)seed, &course, error));
+        CourseOptions options = {.calibrate = true, .tolerance = 0.01, .max_runs = MOST_RUNS, .seed = (uint64_t)seed};
+        TRY(course_tuned(sweep, &options, &course, error));
         count_course(sweep, &course, &tuned);
-        TRY(course_tuned(sweep, false, MOST_RUNS, (uint64_t)seed, &course, error));
+        options.calibrate = false;
+        TRY(course_tuned(sweep, &options, &course, error));
         count_course(sweep, &course, &plain);
         course_random(sweep, (uint64_t)seed, &course);
         count_course(sweep, &course, &random);
@@ -280,6 +282,78 @@ static Status print_loop(const Sweeps *sweeps, int seeds, Error *error) {
     return STATUS_OK;
 }
 
+// ------------------------------------------------------------------------------------------ is what it states honest
+
+// Sessions of one sweep and one tolerance.
+typedef struct Honesty {
+    int sessions, sure, right, right_or_tied;
+    double stated, runs;  // sums
+    double sure_stated;   // of the sure ones
+} Honesty;
+
+static Status judge_session(const Sweep *sweep, const CourseOptions *options, Honesty *honesty, Error *error) {
+    Course course = {0};
+    TRY(course_tuned(sweep, options, &course, error));
+    const bool sure = course.probability >= PROBABILITY;
+    honesty->sessions++;
+    honesty->runs += course.runs;
+    honesty->stated += course.probability;
+    honesty->sure += sure;
+    honesty->sure_stated += sure ? course.probability : 0;
+    honesty->right += sure && sweep_regret(sweep, course.named[course.runs]) <= 1 + options->tolerance;
+    honesty->right_or_tied += sure && course_right(sweep, &course, options->tolerance, &arena);
+    return STATUS_OK;
+}
+
+static void add_honesty(Honesty *all, const Honesty *own) {
+    all->sessions += own->sessions;
+    all->sure += own->sure;
+    all->right += own->right;
+    all->right_or_tied += own->right_or_tied;
+    all->stated += own->stated;
+    all->runs += own->runs;
+    all->sure_stated += own->sure_stated;
+}
+
+static void print_honesty(const char *name, double tolerance, const Honesty *all) {
+    printf("| %s | %.0f %% | %d | %.0f | %.2f | %d |", name, 100 * tolerance, all->sessions, all->runs / all->sessions,
+           all->stated / all->sessions, all->sure);
+    if (all->sure > 0) {
+        printf(" %.3f | %d | %d | %.2f |\n", all->sure_stated / all->sure, all->right, all->right_or_tied,
+               (double)all->right_or_tied / all->sure);
+    } else {
+        printf(" - | - | - | - |\n");
+    }
+    fflush(stdout);
+}
+
+// Sure sessions of any sweep count alike; where the winner of a sweep is within the tolerance of none, few are.
+static Status print_honest(const Sweeps *sweeps, int seeds, Error *error) {
+    static const double tolerances[] = {0.01, 0.03, 0.1};
+    printf("\n## Is the probability that it states honest?\n\n"
+           "The same sessions, of at most %d runs, asked for a shape within 1, 3 or 10 %% of the fastest: how many "
+           "state 0.95 or more, what those state\nin the mean, and how many of them name such a shape (or one that the "
+           "record does not tell from the fastest).\n\n"
+           "| sweep | within | sessions | runs | stated | sure | these state | right | or tied | share |\n"
+           "|---|---|---|---|---|---|---|---|---|---|\n",
+           LONG_RUNS);
+    for (size_t k = 0; k < sizeof tolerances / sizeof *tolerances; k++) {
+        Honesty all = {0};
+        for (int i = 0; i < sweeps->count; i++) {
+            Honesty own = {0};
+            for (int seed = 1; seed <= seeds; seed++) {
+                const CourseOptions options = {
+                    .tolerance = tolerances[k], .max_runs = LONG_RUNS, .seed = (uint64_t)seed};
+                TRY(judge_session(&sweeps->rows[i], &options, &own, error));
+            }
+            print_honesty(sweeps->rows[i].name, tolerances[k], &own);
+            add_honesty(&all, &own);
+        }
+        print_honesty("all", tolerances[k], &all);
+    }
+    return STATUS_OK;
+}
+
 int main(int argc, char **argv) {
     const char *runs = argc > 1 ? argv[1] : NDTUNE_SOURCE_DIR "/tests/accuracy/sweep/sweep.csv";
     const char *groups = argc > 2 ? argv[2] : NDTUNE_SOURCE_DIR "/tests/accuracy/sweep/groups.csv";
@@ -287,11 +361,16 @@ int main(int argc, char **argv) {
     Error error = {0};
     Sweeps sweeps;
     Status status = sweeps_read(runs, groups, &arena, &sweeps, &error);
-    if (status == STATUS_OK && !(argc > 4 && strcmp(argv[4], "loop") == 0)) {
+    const char *part = argc > 4 ? argv[4] : "all";
+    const bool loop = strcmp(part, "loop") == 0, honest = strcmp(part, "honest") == 0;
+    if (status == STATUS_OK && !loop && !honest) {
         status = print_predictions(&sweeps, &error);
     }
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && !honest) {
         status = print_loop(&sweeps, seeds, &error);
+    }
+    if (status == STATUS_OK) {
+        status = print_honest(&sweeps, seeds, &error);
     }
     if (status != STATUS_OK) {
         fprintf(stderr, "sweep_judge: %s\n", error.message);

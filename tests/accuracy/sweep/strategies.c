@@ -8,7 +8,7 @@
 
 #include "autotune/tune/calibrated_model.h"
 
-static const double GOOD = 1.01;  // the tolerance of the loop
+static const double GOOD = 1.01;  // by default of the loop
 
 typedef struct Replayed {
     Replay replay;  // first: replay_run takes this as a replay
@@ -39,14 +39,15 @@ static bool is_over(void *state) {
     return replay_is_over(&own->replay, own->tuning);
 }
 
-Status course_tuned(const Sweep *sweep, bool calibrate, int max_runs, uint64_t seed, Course *course, Error *error) {
+Status course_tuned(const Sweep *sweep, const CourseOptions *asked, Course *course, Error *error) {
     Arena arena = {0};
-    Replayed own = {.replay = {sweep->shapes, seed, sweep->in_order},
+    Replayed own = {.replay = {sweep->shapes, asked->seed, sweep->in_order},
                     .model = {.set = sweep->name},
-                    .calibrate = calibrate,
+                    .calibrate = asked->calibrate,
                     .course = course};
     const TuneMeans means = {.run = replay_run, .learn = learn, .report = note, .cancelled = is_over, .state = &own};
-    const TuneOptions options = {.probability = 0.95, .tolerance = GOOD - 1, .max_runs = max_runs, .seed = seed};
+    const TuneOptions options = {
+        .probability = 0.95, .tolerance = asked->tolerance, .max_runs = asked->max_runs, .seed = asked->seed};
     Tuning tuning;
     own.tuning = &tuning;
     tune_begin(&sweep->result, &options, 0, &arena, &tuning);
@@ -80,6 +81,11 @@ void course_random(const Sweep *sweep, uint64_t seed, Course *course) {
         course->named[i + 1] = faster ? order[i] : course->named[i];
         fastest_s = faster ? run.step_s : fastest_s;
     }
+}
+
+bool course_right(const Sweep *sweep, const Course *course, double tolerance, Arena *arena) {
+    const int named = course->named[course->runs];
+    return sweep_regret(sweep, named) <= 1 + tolerance || sweep_tied(sweep, named, arena);
 }
 
 int course_found(const Sweep *sweep, const Course *course) {

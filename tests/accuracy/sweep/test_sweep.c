@@ -54,7 +54,8 @@ Test(sweep, the_loop_replayed_names_a_shape_and_keeps_to_its_budget) {
     for (int i = 0; i < sweeps.count; i++) {
         Course course = {0};
         Error error = {0};
-        cr_assert_eq(course_tuned(&sweeps.rows[i], true, 12, 1, &course, &error), STATUS_OK, "%s", error.message);
+        const CourseOptions options = {.calibrate = true, .tolerance = 0.01, .max_runs = 12, .seed = 1};
+        cr_assert_eq(course_tuned(&sweeps.rows[i], &options, &course, &error), STATUS_OK, "%s", error.message);
         cr_expect_leq(course.runs, 12, "%s", sweeps.rows[i].name);
         cr_expect_geq(sweep_regret(&sweeps.rows[i], course.named[course.runs]), 1, "%s", sweeps.rows[i].name);
         cr_expect(course.probability > 0 && course.probability < 1, "%s", sweeps.rows[i].name);
@@ -79,12 +80,10 @@ Test(drift_replay, of_sessions_that_are_sure_on_a_machine_whose_speed_changes_ni
         for (uint64_t seed = 1; seed <= SESSIONS; seed++) {
             Course course = {0};
             Error error = {0};
-            cr_assert_eq(course_tuned(&sweeps.rows[i], false, 40, seed, &course, &error), STATUS_OK, "%s",
-                         error.message);
+            const CourseOptions options = {.tolerance = 0.01, .max_runs = 40, .seed = seed};
+            cr_assert_eq(course_tuned(&sweeps.rows[i], &options, &course, &error), STATUS_OK, "%s", error.message);
             sure += course.probability >= 0.95;
-            const int named = course.named[course.runs];
-            right += course.probability >= 0.95 &&
-                     (sweep_regret(&sweeps.rows[i], named) <= 1.01 || sweep_tied(&sweeps.rows[i], named, &arena));
+            right += course.probability >= 0.95 && course_right(&sweeps.rows[i], &course, options.tolerance, &arena);
         }
     }
     cr_log_info("%d of %d sure sessions are right", right, sure);

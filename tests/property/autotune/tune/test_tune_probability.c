@@ -118,7 +118,7 @@ static void check_share(double probability) {
     for (int i = 0; i < SESSIONS; i++) {
         make_world(&world);
         const TuneOptions options = {
-            .probability = probability, .tolerance = 0.01, .max_runs = 40, .seed = seed + (uint64_t)i};
+            .probability = probability, .tolerance = 0.01, .max_runs = 24, .seed = seed + (uint64_t)i};
         Tuning tuning;
         Error error = {0};
         tune_begin(&world.result, &options, 0, &arena, &tuning);
