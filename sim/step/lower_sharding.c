@@ -320,7 +320,7 @@ static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section s
     Place place = {.unit = mark->task.unit,
                    .phase = mark->task.phase,
                    .out = out,
-                   .behind = mark->operand_count > 0 ? &mark->operands[0] : NULL};
+                   .behind = mark->operand_count > 0 ? &mark->operands[AT_NEED_BEHIND] : NULL};
     if (!backward || !prefetches_backward(lowering)) {
         emit_gather(lowering, &place);
         emit_copy_out(lowering, &place);

@@ -147,6 +147,7 @@ enum {
     AT_QK_NORM_BACKWARD_DWQ,
     AT_QK_NORM_BACKWARD_DWK
 };
+enum { AT_NEED_BEHIND };  // of a mark where a unit is needed: what was there before
 enum { AT_COLUMN_SUM_X, AT_COLUMN_SUM_SUMS };
 enum { AT_GEMM_A, AT_GEMM_B, AT_GEMM_C, AT_GEMM_BIAS };
 enum { AT_ROPE_Q, AT_ROPE_K };

@@ -104,7 +104,7 @@ Test(cost_task, stages_on_other_nodes_cost_the_host_of_a_tp_collective_time_for_
     Bench bench;
     bench_begin(&bench, machine_h100(), &waits);
     bench.groups[0] = (Group){.axes = AXIS_BIT(AXIS_TP), .size = 4};
-    bench.program.plan.mesh = (Mesh){SIZES(1, 4, 1, 4)};
+    bench.program.plan.mesh = (Mesh){.size = SIZES(1, 4, 1, 4)};
     const double alone_s = bench_cost(&bench, gather).host_s;
     bench.program.plan.mesh.size[AXIS_DP_SHARD] = 2;
     bench.program.plan.mesh.size[AXIS_PP] = 2;
