@@ -68,25 +68,26 @@ static void end_drift(void) {
 
 TestSuite(drift_replay, .fini = end_drift);
 
-// A share of 0.9, less the one that chance may take of so few; what the record does not tell apart is no error.
+// What the record does not tell apart is no error. Within 10 %: there nearly half of the sessions become sure.
 Test(drift_replay, of_sessions_that_are_sure_on_a_machine_whose_speed_changes_nine_of_ten_are_right) {
-    enum { SESSIONS = 10 };
+    enum { SESSIONS = 8 };
+    static const double TOLERANCE = 0.1;
     int sure = 0, right = 0;
-    if (access(FOLDER "drift.csv", R_OK) != 0) {
+    if (access(FOLDER "busy.csv", R_OK) != 0) {
         cr_skip_test("no drift was recorded yet: tests/accuracy/sweep/record_drift");
     }
-    read_sweeps(FOLDER "drift.csv", FOLDER "drift_groups.csv");
+    read_sweeps(FOLDER "busy.csv", FOLDER "busy_groups.csv");
     for (int i = 0; i < sweeps.count; i++) {
         for (uint64_t seed = 1; seed <= SESSIONS; seed++) {
             Course course = {0};
             Error error = {0};
-            const CourseOptions options = {.tolerance = 0.01, .max_runs = 40, .seed = seed};
+            const CourseOptions options = {.tolerance = TOLERANCE, .max_runs = 40, .seed = seed};
             cr_assert_eq(course_tuned(&sweeps.rows[i], &options, &course, &error), STATUS_OK, "%s", error.message);
             sure += course.probability >= 0.95;
-            right += course.probability >= 0.95 && course_right(&sweeps.rows[i], &course, options.tolerance, &arena);
+            right += course.probability >= 0.95 && course_right(&sweeps.rows[i], &course, TOLERANCE, &arena);
         }
     }
     cr_log_info("%d of %d sure sessions are right", right, sure);
-    cr_assert_gt(sure, 0);
-    cr_assert_geq(right, 0.9 * sure - 1);
+    cr_assert_gt(sure, 1);
+    cr_assert_geq(right, 0.9 * sure);
 }
