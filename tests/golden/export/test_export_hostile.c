@@ -80,7 +80,7 @@ static void check(const char *ending) {
     int files = 0;
     for (int i = 0; i < golden_count; i++) {
         const size_t length = strlen(goldens[i].file), tail = strlen(ending);
-        if (strcmp(goldens[i].file + length - tail, ending) != 0) {
+        if (length < tail || strcmp(goldens[i].file + length - tail, ending) != 0) {
             continue;
         }
         files++;
