@@ -169,11 +169,16 @@ static bool find_cached(Predictor *predictor, Arena *arena, Prediction *predicti
     return true;
 }
 
+// Its texts are the program's.
+static void keep_memory(MemoryBreakdown *memory, Arena *arena) {
+    memory->peak_phase = arena_text(arena, memory->peak_phase);
+    memory->top_name = arena_text(arena, memory->top_name);
+}
+
 static Status memory_of(Predictor *predictor, const StepPrograms *programs, Arena *arena, MemoryBreakdown *memory,
                         Error *error) {
     TRY(memory_breakdown_stages(programs, &predictor->traces, &predictor->scratch, memory, error));
-    memory->peak_phase = arena_text(arena, memory->peak_phase);
-    memory->top_name = arena_text(arena, memory->top_name);
+    keep_memory(memory, arena);
     double *by_stage = ARENA_ARRAY(arena, double, memory->stages);
     for (int stage = 0; stage < memory->stages; stage++) {
         by_stage[stage] = memory->by_stage[stage];
@@ -259,6 +264,40 @@ Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, double 
     return STATUS_OK;
 }
 
+// A stage holds as much with more micro-steps than a few for each stage, whatever the schedule but GPipe.
+static TrainPlan with_few_micro_steps(const TrainPlan *plan) {
+    enum { ROUNDS = 3 };
+    TrainPlan few = *plan;
+    const int stages = mesh_stages(&plan->mesh), rounds = plan->grad_accum / stages;
+    if (rounds > ROUNDS && plan->pp_schedule != PP_GPIPE) {
+        few.grad_accum = plan->grad_accum / rounds * ROUNDS;
+    }
+    return few;
+}
+
+// Of the stage that the estimate says needs most; the others are left out.
+static Status memory_of_stage(Predictor *predictor, int stage, Arena *arena, Prediction *prediction, Error *error) {
+    const TrainPlan few = with_few_micro_steps(&prediction->plan);
+    StepProgram program;
+    MemoryBreakdown *memory = &prediction->memory;
+    arena_reset(&predictor->scratch);
+    TRY(step_lower_stage(&predictor->request->model, &few, predictor->request->target, stage, &predictor->scratch,
+                         &program, error));
+    TRY(memory_breakdown_among(&program, &predictor->traces, &predictor->scratch, memory, error));
+    keep_memory(memory, arena);
+    memory->stage = stage;
+    prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program) * mesh_stages(&few.mesh);
+    return STATUS_OK;
+}
+
+static Status memory_of_all(Predictor *predictor, Arena *arena, Prediction *prediction, Error *error) {
+    StepPrograms programs;
+    TRY(lower(predictor, &prediction->plan, &programs, error));
+    TRY(memory_of(predictor, &programs, arena, &prediction->memory, error));
+    prediction->recomputed_flop_per_token = recomputed_flop_per_token(&programs);
+    return STATUS_OK;
+}
+
 Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const Estimate *estimate, Arena *arena,
                              Prediction *prediction, Error *error) {
     *prediction = (Prediction){.plan = *plan,
@@ -266,15 +305,16 @@ Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const 
                                .step_s = estimate->step_s,
                                .compute_s = estimate->compute_s,
                                .optimizer_s = estimate->optimizer_s,
+                               .bubble_s = estimate->bubble_s,
                                .overhead_s = estimate->overhead_s,
                                .content_hash = predictor_content_hash(predictor, plan)};
     memcpy(prediction->exposed_s, estimate->exposed_s, sizeof prediction->exposed_s);
-    StepPrograms programs;
-    if (lower(predictor, plan, &programs, error) != STATUS_OK ||
-        memory_of(predictor, &programs, arena, &prediction->memory, error) != STATUS_OK) {
+    const Status status = mesh_stages(&plan->mesh) > 1
+                              ? memory_of_stage(predictor, estimate->stage, arena, prediction, error)
+                              : memory_of_all(predictor, arena, prediction, error);
+    if (status != STATUS_OK) {
         return wrap_plan(plan, error);
     }
-    prediction->recomputed_flop_per_token = recomputed_flop_per_token(&programs);
     derive(predictor, arena, prediction);
     return STATUS_OK;
 }

@@ -5,6 +5,7 @@
 #include "autotune/prune.h"
 
 #include "autotune/batch.h"
+#include "autotune/space.h"
 #include "sim/base/text.h"
 
 static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
@@ -57,6 +58,34 @@ static const char *check_batch(const TuneRequest *request, const TrainPlan *plan
         (long long)batch_nearest_multiple(request->global_batch, unit));
 }
 
+// A stage without a micro-step of its own waits for most of the step: named, not priced, since fewer stages do the same
+// with less waiting.
+static const char *check_filled(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                                Arena *arena) {
+    (void)memory;
+    const int stages = mesh_stages(&plan->mesh);
+    if (plan->grad_accum >= stages || request->global_batch == 0) {
+        return NULL;
+    }
+    return arena_format(arena,
+                        "%d micro-step%s cannot keep the %d stages of pp at work: use pp %d or less, or a larger "
+                        "--global-batch",
+                        plan->grad_accum, plan->grad_accum == 1 ? "" : "s", stages, plan->grad_accum);
+}
+
+static const char *check_chunks(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                                Arena *arena) {
+    (void)memory;
+    const int chunks = plan_chunks(plan);
+    if (chunks == 1 || request->asked[PLAN_VIRTUAL_STAGES] != TUNE_ANY || space_cuts_evenly(request, plan, chunks)) {
+        return NULL;
+    }
+    return arena_format(arena,
+                        "%d stages with %d chunks each cut the %d layers of %s unevenly: the fullest would keep "
+                        "the others waiting",
+                        mesh_stages(&plan->mesh), chunks, request->model.layers, request->model.name);
+}
+
 // Where the profile does not say what a host is, nothing is kept there.
 static const char *check_host(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                               Arena *arena) {
@@ -79,9 +108,27 @@ static const char *check_host(const TuneRequest *request, const TrainPlan *plan,
                         text_bytes(needs, memory->host_bytes * ranks), text_bytes(has, node->host_memory_bytes));
 }
 
+// A stage of a pipeline that gathers its weights for good, or never shards them, holds them and their gradients, both
+// in at least two bytes: a bound that needs no program.
+static const char *check_weights(const TuneRequest *request, const TrainPlan *plan, Arena *arena) {
+    enum { BYTES = 2 + 2 };
+    const int stages = mesh_stages(&plan->mesh), tp = plan->mesh.size[AXIS_TP];
+    const bool whole = plan->zero < 2 || request->target->pp_keeps_gathered;
+    const double least = (double)model_layers_parameters(&request->model) / stages / tp * BYTES;
+    if (stages == 1 || !whole || least <= request->memory_limit_bytes) {
+        return NULL;
+    }
+    char needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
+    return arena_format(arena, "weights and gradients of a stage alone need %s of %s with pp=%d, tp=%d",
+                        text_bytes(needs, least), text_bytes(limit, request->memory_limit_bytes), stages, tp);
+}
+
 static const char *check_memory(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
-    if (!memory || memory->reserved_bytes <= request->memory_limit_bytes) {
+    if (!memory) {
+        return check_weights(request, plan, arena);
+    }
+    if (memory->reserved_bytes <= request->memory_limit_bytes) {
         return NULL;
     }
     char over[TEXT_UNIT_BYTES], needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES], top[TEXT_UNIT_BYTES];
@@ -103,6 +150,8 @@ static const PruneRule rules[] = {
     {"legality", "not legal for the target", check_legality, SHORTCUT_COUNT},
     {"slice", "cut finer than an attention tile", check_slice, SHORTCUT_SLICE},
     {"batch", "unable to make the global batch", check_batch, SHORTCUT_COUNT},
+    {"stages", "with more stages than micro-steps", check_filled, SHORTCUT_STAGES},
+    {"chunks", "cut into uneven chunks of layers", check_chunks, SHORTCUT_STAGES},
     {"host", "not fitting in the memory of a host", check_host, SHORTCUT_COUNT},
     {"memory", "not fitting in memory", check_memory, SHORTCUT_COUNT},
 };

@@ -6,8 +6,8 @@
 
 #include "sim/cost/cost.h"
 
-static const AxisMask masks[] = {AXES_TENSOR,    AXES_SEQUENCE,   AXES_SHARD_GROUP,
-                                 AXES_REPLICATE, AXES_DATA_GROUP, AXES_NORM_GROUP};
+static const AxisMask masks[] = {AXES_TENSOR,     AXES_SEQUENCE,   AXES_SHARD_GROUP, AXES_REPLICATE,
+                                 AXES_DATA_GROUP, AXES_NORM_GROUP, AXES_STAGE};
 enum { MASKS = sizeof masks / sizeof masks[0] };
 
 typedef struct Footprint {
@@ -76,6 +76,16 @@ static void keep(Kept *kept, const AxisOrder *order, const Footprint *footprint,
     kept->count = left + 1;
 }
 
+// Frameworks lay the stages of a pipeline slowest, where a boundary has all links of its nodes: no other place is
+// tried.
+static bool has_stages_slowest(const Mesh *mesh) {
+    int place = 0;
+    while (mesh->size[mesh_axis_at(mesh, place)] == 1 && place < AXIS_COUNT - 1) {
+        place++;
+    }
+    return mesh_stages(mesh) == 1 || (AXIS_BIT(mesh_axis_at(mesh, place)) & AXES_STAGE);
+}
+
 const AxisOrder *rank_orders_find(const TuneRequest *request, const Mesh *shape, Arena *arena, int *count) {
     Mesh mesh = *shape;
     if (!request->any_order || request->target->rank_order_rule == RANK_ORDER_FIXED) {
@@ -89,7 +99,7 @@ const AxisOrder *rank_orders_find(const TuneRequest *request, const Mesh *shape,
     Kept kept = {0};
     mesh.order = (AxisOrder){{0}};
     do {
-        if (target_takes_order(request->target, &mesh)) {
+        if (has_stages_slowest(&mesh) && target_takes_order(request->target, &mesh)) {
             const Footprint footprint = footprint_of(request, &mesh);
             keep(&kept, &mesh.order, &footprint, arena);
         }

@@ -32,6 +32,7 @@ typedef enum {
     SHORTCUT_SLICE,       // a rule of prune.c: cut finer than an attention tile, also where the search is exhaustive
     SHORTCUT_ROOM,        // the same plan that needs memory in place of time fits with room to spare
     SHORTCUT_OUTDONE,     // another value of a choice is no slower and needs no more memory (target_outdoing)
+    SHORTCUT_STAGES,      // rules of prune.c: a pipeline with too few micro-steps, or whose chunks are uneven
     SHORTCUT_COUNT
 } SearchShortcut;
 

@@ -1,8 +1,8 @@
 // The search in order: enumerate, screen (search_screen.c), order (search_order.c), settle (search_settle.c), rank.
 // Every candidate is screened with the closed form (within about 3 % of the engine where nothing contends); the
-// promising are simulated. Worlds with more than 200 shapes keep the closed form's times below that rank, unless ranks
-// or links are slow: how many wait for them only the engine knows, so every shape is simulated. The closed form then
-// takes all ranks to be as slow, which is what most steps come to.
+// promising are simulated, of pipelines fewer (search_pipelines.c). Worlds with more than 200 shapes keep the closed
+// form's times below that rank, unless ranks or links are slow: how many wait for them only the engine knows, so every
+// shape is simulated. The closed form then takes all ranks to be as slow, which is what most steps come to.
 
 #include "autotune/search.h"
 
@@ -86,12 +86,17 @@ static void workers_end(Search *search) {
     pthread_mutex_destroy(&search->cache.lock);
 }
 
+// Of a pipeline one choice is looked at as long as it fits: another one may fit too although its estimate does not.
+static bool may_still_fit(const Search *search, const Candidate *candidate) {
+    return mesh_stages(&candidate->plan.mesh) > 1 && search_seems_to_fit(search, candidate);
+}
+
 // Candidates that were left because they need more memory than there is: said in the words of the estimate.
 static void reject_the_rest(Search *search) {
     for (int i = 0; i < search->space.candidate_count; i++) {
         Candidate *candidate = &search->space.candidates[i];
         if (candidate->state == CANDIDATE_ESTIMATED &&
-            candidate->reserved_bytes > search->request->memory_limit_bytes) {
+            candidate->reserved_bytes > search->request->memory_limit_bytes && !may_still_fit(search, candidate)) {
             char needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
             text_bytes(needs, candidate->reserved_bytes);
             text_bytes(limit, search->request->memory_limit_bytes);

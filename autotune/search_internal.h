@@ -74,6 +74,17 @@ bool search_partial_less(const TuneRequest *request, TrainPlan *plan, int part);
 // Most promising first, within each shape and among the shapes.
 void search_order(Search *search);
 
+// What the full breakdown, or the engine, says of a candidate.
+void search_reject(const Search *search, SearchWorker *worker, Candidate *candidate, const MemoryBreakdown *memory);
+void search_take_simulated(SearchWorker *worker, Candidate *candidate, const Prediction *prediction);
+
+// The best choice of a shape that fits, or NULL; so many are simulated, 0 = the estimate's times are taken.
+Status search_settle_shape(const Search *search, SearchWorker *worker, int shape, int simulated, Prediction **best,
+                           Error *error);
+
+// Simulates the pipelines among the best of each shape (by place in shape_order) that may be the best of all.
+Status search_simulate_pipelines(Search *search, Prediction **best, Error *error);
+
 // The exact best of each shape: fills result->entries and result->rejected.
 Status search_settle(Search *search, Error *error);
 

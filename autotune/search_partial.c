@@ -53,7 +53,7 @@ static double step_share(const Search *search, int shape, const TrainPlan *full)
 static int keep_layers(const TuneRequest *request, int most, TrainPlan *plan) {
     const Target *target = request->target;
     const PlanFieldId id = counted_field(target);
-    const int layers = request->model.layers;
+    const int layers = request->model.layers / mesh_stages(&plan->mesh);  // of a stage: each keeps as many
     int kept = 0;
     for (int value = 1; value <= plan_fields[id].high && value < layers; value++) {
         TrainPlan tried = *plan;
@@ -72,7 +72,7 @@ bool search_partial_less(const TuneRequest *request, TrainPlan *plan, int part) 
     if (!plan_keeps_layers(plan)) {
         return false;
     }
-    const int layers = request->model.layers;
+    const int layers = request->model.layers / mesh_stages(&plan->mesh);
     const int kept = layers - target_recomputed_layers(request->target, plan, layers);
     plan->recompute_layers = plan->recompute_every = 0;
     keep_layers(request, kept - 1 - layers / part, plan);
@@ -100,7 +100,7 @@ static Status fit_layers(const Search *search, SearchWorker *worker, const Candi
                          bool *found, Error *error) {
     const TuneRequest *request = search->request;
     const double usable = best_usable_bytes(request), share = step_share(search, full->shape, &full->plan);
-    const int layers = request->model.layers;
+    const int layers = request->model.layers / mesh_stages(&full->plan.mesh);
     *found = false;
     if (share <= 0 || full->reserved_bytes >= usable) {
         return STATUS_OK;

@@ -12,11 +12,20 @@
 enum { BEST_PER_SHAPE = 2, SIMULATED_MAX = 200, HANDICAPPED_TWICE = 32 };
 static const double MARGIN = 0.06;  // twice the closed form's error of 3 %: two candidates err against each other
 
-static void reject(const Search *search, SearchWorker *worker, Candidate *candidate, const MemoryBreakdown *memory) {
+void search_reject(const Search *search, SearchWorker *worker, Candidate *candidate, const MemoryBreakdown *memory) {
     const PruneRule *rule = prune(search->request, &candidate->plan, memory, &worker->arena, &candidate->reason);
     candidate->state = CANDIDATE_REJECTED;
     candidate->rule = rule ? rule->name : "memory";
     worker->counts.pruned++;
+}
+
+void search_take_simulated(SearchWorker *worker, Candidate *candidate, const Prediction *prediction) {
+    candidate->state = CANDIDATE_SIMULATED;
+    candidate->step_s = prediction->step_s;
+    candidate->tokens_per_s = prediction->tokens_per_s;
+    candidate->prediction = prediction;
+    worker->counts.cached += prediction->cached;
+    worker->counts.simulated += !prediction->cached;
 }
 
 static Status predict_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, bool with_engine,
@@ -30,16 +39,11 @@ static Status predict_candidate(const Search *search, SearchWorker *worker, Cand
     candidate->peak_bytes = prediction->memory.peak_bytes;
     candidate->reserved_bytes = prediction->memory.reserved_bytes;
     if (!prediction->fits) {
-        reject(search, worker, candidate, &prediction->memory);
+        search_reject(search, worker, candidate, &prediction->memory);
         return STATUS_OK;
     }
     if (with_engine) {
-        candidate->state = CANDIDATE_SIMULATED;
-        candidate->step_s = prediction->step_s;
-        candidate->tokens_per_s = prediction->tokens_per_s;
-        candidate->prediction = prediction;
-        worker->counts.cached += prediction->cached;
-        worker->counts.simulated += !prediction->cached;
+        search_take_simulated(worker, candidate, prediction);
     }
     return STATUS_OK;
 }
@@ -72,12 +76,15 @@ static bool is_close(const Search *search, const Candidate *candidate) {
 // which is never so where something is slow: the closed form takes all ranks to be. Simulating one choice of all 133
 // shapes of 70b on 1024 ranks with one slow instead of four found the same best plan in all but two, at places 78 and
 // 86 and within 1 %; two choices of each found the same in all.
-static int choices_to_simulate(const TuneRequest *request, int place) {
+static int choices_to_simulate(const TuneRequest *request, int place, bool is_pipeline) {
     if (request->effort == EFFORT_ESTIMATE) {
         return request->handicap_count > 0;
     }
     if (request->serial_lanes) {
         return INT_MAX;  // the closed form lets lanes overlap
+    }
+    if (is_pipeline && search_takes(request, SHORTCUT_BEHIND)) {
+        return 0;  // search_pipelines.c
     }
     const bool promising = place < SIMULATED_MAX || !search_takes(request, SHORTCUT_FAR_SHAPES);
     if (promising && !search_takes(request, SHORTCUT_BEHIND)) {
@@ -98,7 +105,7 @@ static bool is_worth_more(const Search *search, const Candidate *candidate, cons
 }
 
 // The best choice of a shape that fits, or none.
-static Status settle_shape(const Search *search, SearchWorker *worker, int shape, int simulated, Prediction **best,
+Status search_settle_shape(const Search *search, SearchWorker *worker, int shape, int simulated, Prediction **best,
                            Error *error) {
     const TuneRequest *request = search->request;
     const bool with_engine = simulated > 0;
@@ -107,7 +114,7 @@ static Status settle_shape(const Search *search, SearchWorker *worker, int shape
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = search->order[i];
         if (candidate->state != CANDIDATE_ESTIMATED) {
-            break;
+            continue;
         }
         const bool hopeful = search_seems_to_fit(search, candidate);
         if (fitting >= enough && !(with_engine && is_worth_more(search, candidate, *best))) {
@@ -171,8 +178,10 @@ typedef struct SettlePieces {
 static Status settle_piece(void *context, int worker, int index, Error *error) {
     const SettlePieces *pieces = context;
     Search *search = pieces->search;
-    return settle_shape(search, &search->workers[worker], search->shape_order[index],
-                        choices_to_simulate(search->request, index), &pieces->best[index], error);
+    const int shape = search->shape_order[index];
+    const bool is_pipeline = mesh_stages(&search->space.meshes[shape]) > 1;
+    return search_settle_shape(search, &search->workers[worker], shape,
+                               choices_to_simulate(search->request, index, is_pipeline), &pieces->best[index], error);
 }
 
 Status search_settle(Search *search, Error *error) {
@@ -182,6 +191,7 @@ Status search_settle(Search *search, Error *error) {
     const ParallelWork work = {search->worker_count, shapes, settle_piece, &pieces, search->progress,
                                "simulating shapes"};
     TRY(parallel_run(&work, error));
+    TRY(search_simulate_pipelines(search, pieces.best, error));
     result->entries = ARENA_ARRAY(search->arena, Prediction, shapes);
     result->rejected = ARENA_ARRAY(search->arena, Rejection, shapes);
     for (int i = 0; i < shapes; i++) {
@@ -206,7 +216,7 @@ Status search_settle_best(Search *search, const Mesh *reference, SearchBest *bes
             continue;
         }
         Prediction *found = NULL;
-        TRY(settle_shape(search, &search->workers[0], shape, 0, &found, error));
+        TRY(search_settle_shape(search, &search->workers[0], shape, 0, &found, error));
         if (found && (!best->feasible || best_prefers(request, found, &best->best))) {
             best->best = *found;
             best->feasible = true;

@@ -3,9 +3,11 @@
 
 #include "autotune/space.h"
 
+#include "autotune/prune.h"
 #include "autotune/rank_orders.h"
 #include "autotune/search_internal.h"
 #include "sim/frameworks/target_choices.h"
+#include "sim/step/schedules/schedule.h"
 
 typedef struct SpaceBuilder {
     const TuneRequest *request;
@@ -31,11 +33,22 @@ static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size
     space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape, .content_hash = identity};
 }
 
+// A schedule that can be priced; chunks of equally many layers.
+static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
+    if (mesh_stages(&plan->mesh) == 1) {
+        return true;
+    }
+    return id == PLAN_PP_SCHEDULE      ? schedule_find(pp_schedule_names[value]) != NULL
+           : id == PLAN_VIRTUAL_STAGES ? value == 1 || space_cuts_evenly(request, plan, value)
+                                       : true;
+}
+
 // What an open search tries of a field beside the fields that are set.
 static bool tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
     const int outdoing =
         search_takes(request, SHORTCUT_OUTDONE) ? target_outdoing(request->target, plan, id) : PLAN_ANY;
-    return target_offers(request->target, plan, id, value) && (outdoing == PLAN_ANY || value == outdoing);
+    return target_offers(request->target, plan, id, value) && (outdoing == PLAN_ANY || value == outdoing) &&
+           can_be_tried(request, plan, id, value);
 }
 
 // The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices
@@ -63,6 +76,12 @@ static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int pl
         plan_set(&plan, id, target_usual(request->target, &plan, id));
         add_choices(builder, shape, plan, place + 1, first_alike);
     }
+}
+
+bool space_cuts_evenly(const TuneRequest *request, const TrainPlan *plan, int chunks) {
+    const int parts = mesh_stages(&plan->mesh) * chunks, layers = request->model.layers;
+    const bool edges = request->target->layer_rule == LAYERS_EDGES_IF_UNEVEN && (layers + 2) % parts == 0;
+    return layers % parts == 0 || edges;
 }
 
 // Accumulation steps for this micro-batch; 0 = the micro-batch is not a choice of this shape.
@@ -123,6 +142,24 @@ void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *p
     target_canonical(request->target, plan);
 }
 
+// Are there micro-steps, and not fewer than stages where the micro-batch could be smaller?
+static bool is_filled(const TrainPlan *plan) {
+    return plan->grad_accum > 0 && (plan->micro_batch == 1 || plan->grad_accum >= mesh_stages(&plan->mesh));
+}
+
+// Pipelines for which the plan with the most micro-steps is thrown out whatever its other choices are: too many stages
+// for the layers or the batch, or another axis that the model's sizes forbid.
+static bool is_hopeless(const TuneRequest *request, const Mesh *mesh, Arena *arena) {
+    TrainPlan plan;
+    const char *reason = NULL;
+    space_plain_plan(request, mesh, &plan);
+    const int64_t data_ranks = mesh_group_size(mesh, AXES_BATCH);
+    plan.grad_accum = accumulation(request, data_ranks, plan.micro_batch);
+    plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
+    return mesh_stages(mesh) > 1 && search_takes(request, SHORTCUT_STAGES) &&
+           prune(request, &plan, NULL, arena, &reason) != NULL;
+}
+
 static void add_shape(SpaceBuilder *builder, int shape) {
     const TuneRequest *request = builder->request;
     const size_t first = (size_t)builder->space->candidate_count;
@@ -132,11 +169,12 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     const AxisOrder *orders = rank_orders_find(request, &plan.mesh, builder->arena, &order_count);
     const int64_t data_ranks = mesh_group_size(&plan.mesh, AXES_BATCH);
     const int lowest = request->micro_batch > 0 ? request->micro_batch : 1;
-    const int highest = request->micro_batch > 0 ? request->micro_batch : SPACE_MAX_MICRO_BATCH;
+    const bool hopeless = is_hopeless(request, &plan.mesh, builder->arena);
+    const int highest = hopeless ? 0 : request->micro_batch > 0 ? request->micro_batch : SPACE_MAX_MICRO_BATCH;
     for (int micro_batch = lowest; micro_batch <= highest; micro_batch++) {
         plan.micro_batch = micro_batch;
         plan.grad_accum = accumulation(request, data_ranks, micro_batch);
-        for (int i = 0; i < order_count && plan.grad_accum > 0; i++) {
+        for (int i = 0; i < order_count && is_filled(&plan); i++) {
             plan.mesh.order = orders[i];
             add_choices(builder, shape, plan, 0, (size_t)builder->space->candidate_count);
         }
@@ -144,14 +182,17 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     if ((size_t)builder->space->candidate_count == first) {  // the batch rule will say why
         plan.mesh.order = orders[0];
         plan.micro_batch = lowest;
-        plan.grad_accum = 1;
+        plan.grad_accum = hopeless ? accumulation(request, data_ranks, lowest) : 1;
+        plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
         add_candidate(builder, shape, plan, first);
     }
 }
 
 void space_meshes(const TuneRequest *request, Arena *arena, Space *space) {
     *space = (Space){0};
-    const AxisMask axes = (AXES_FIRST | request->target->axes) & ~AXES_STAGE;  // these have no quick estimate yet
+    // Of lanes one after another the prediction is one stage's, without the bubble.
+    const AxisMask without = request->serial_lanes ? AXES_STAGE : 0;
+    const AxisMask axes = (AXES_FIRST | request->target->axes) & ~without;
     space->mesh_count = mesh_enumerate(request->world, axes, NULL, 0);
     space->meshes = ARENA_ARRAY(arena, Mesh, space->mesh_count);
     mesh_enumerate(request->world, axes, space->meshes, space->mesh_count);

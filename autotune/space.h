@@ -24,6 +24,9 @@ void space_meshes(const TuneRequest *request, Arena *arena, Space *space);
 // A shape with what was asked, else the target's usual choices: one sequence, or the micro-batch asked for, at a time.
 void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan);
 
+// Do so many chunks on each stage of the plan have equally many layers, as the target counts them?
+bool space_cuts_evenly(const TuneRequest *request, const TrainPlan *plan, int chunks);
+
 // Is the field's value found by what just fits in memory?
 bool space_fits(const TuneRequest *request, PlanFieldId id);
 

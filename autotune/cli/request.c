@@ -421,7 +421,7 @@ static const char *open_choices(Builder *builder) {
         char value[PLAN_VALUE_BYTES];
         const bool fitted = space_fits(request, order[i]) && !builder->defaults->single_plan;
         const bool told = !builder->defaults->single_plan ||
-                          (field->printed != PLAN_PRINTED_UNLESS_USUAL && order[i] != PLAN_FUSED);  // say_kernels
+                          (field->printed == PLAN_PRINTED_ALWAYS && order[i] != PLAN_FUSED);  // say_kernels
         const bool searched = field->searched && request->asked[order[i]] == TUNE_ANY && told &&
                               target_searches(request->target, zero, order[i]);
         if (fitted || searched) {

@@ -3,11 +3,10 @@
 // does; micro-steps and curves take theirs from one program per structure, resized to the plan. Not modelled: see
 // contention.c and overlap_run.c.
 
-#include "sim/analytic/analytic.h"
+#include "sim/analytic/analytic_internal.h"
 
 #include <string.h>
 
-#include "sim/analytic/memo.h"
 #include "sim/analytic/memory_curve.h"
 #include "sim/analytic/overlap.h"
 #include "sim/plan/plan_fields.h"
@@ -21,31 +20,15 @@ typedef struct MeshPiece {
     uint64_t demand_word;                  // which demands its collectives have: meshes of equal ones share contention
 } MeshPiece;
 
-struct Analytic {
-    ModelSpec model;
-    CostModel cost;
-    Arena *arena;
-    Arena scratch;
-    Memo meshes, overlaps, contentions, memories;
-    BlockMemo blocks;
-    FluidMemo fluids;
-    bool no_contention;
-    Slowdowns slow;
-    Analytic *memory_of;  // whose memory curves these are
-    LiveTraces own_traces, *traces;
-    Memo shard_sizes;
-    Memo programs;  // in an arena of their own: past PROGRAMS_BYTES they are forgotten and begun anew
-    Arena programs_arena;
-};
-
 enum { PROGRAMS_BYTES = 64 << 20 };
 
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena) {
     Analytic *analytic = ARENA_NEW(arena, Analytic);
-    *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}};
+    *analytic =
+        (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}, .in_flight = 1};
     analytic->memory_of = analytic;
     analytic->traces = &analytic->own_traces;
-    analytic->blocks.arena = analytic->fluids.arena = arena;
+    analytic->blocks.arena = analytic->fluids.arena = analytic->orders.arena = arena;
     return analytic;
 }
 
@@ -74,7 +57,8 @@ void analytic_free(Analytic *analytic) {
 static Status lower(Analytic *analytic, const TrainPlan *plan, int micro_steps, StepProgram *program, Error *error) {
     TrainPlan lowered = *plan;
     lowered.grad_accum = micro_steps;
-    return step_lower(&analytic->model, &lowered, analytic->cost.target, &analytic->scratch, program, error);
+    return step_lower_alone(&analytic->model, &lowered, analytic->cost.target, analytic->stage, &analytic->scratch,
+                            program, error);
 }
 
 // Enough micro-steps that first, middle and last occur.
@@ -115,11 +99,11 @@ static MemoKey with_choices(MemoKey key, PlanKey choices) {
 
 // A size is at most 2^20: three to a word. Places of the order are four bits each, a word of their own.
 enum { SIZE_BITS = 21, SIZES_OF_WORD = 3, SIZE_WORDS = (AXIS_COUNT + SIZES_OF_WORD - 1) / SIZES_OF_WORD };
-_Static_assert(SIZE_WORDS + 1 + (int)PLAN_KEY_WORDS <= (int)MEMO_WORDS && AXIS_COUNT <= 16,
-               "a mesh and its order fit a key");
+_Static_assert(SIZE_WORDS + 2 + (int)PLAN_KEY_WORDS <= (int)MEMO_WORDS && AXIS_COUNT <= 16,
+               "a mesh, its order and a stage fit a key");
 
-static MemoKey mesh_key(const TrainPlan *plan) {
-    MemoKey key = {{0}};
+static MemoKey mesh_key(const Analytic *analytic, const TrainPlan *plan) {
+    MemoKey key = {.words = {[SIZE_WORDS + 1] = (uint64_t)analytic->stage}};
     for (int place = 0; place < AXIS_COUNT; place++) {
         key.words[place / SIZES_OF_WORD] =
             key.words[place / SIZES_OF_WORD] << SIZE_BITS | (uint64_t)plan->mesh.size[place];
@@ -132,6 +116,18 @@ static MemoKey mesh_key(const TrainPlan *plan) {
     return with_choices(key, plan_key(plan, without));
 }
 
+// The axes that cut sequences, layers and the model: their sizes are below 2^21 each.
+static uint64_t inner_word(const TrainPlan *plan) {
+    const int *size = plan->mesh.size;
+    return (uint64_t)size[AXIS_CP] << 2 * SIZE_BITS | (uint64_t)size[AXIS_TP] << SIZE_BITS | (uint64_t)size[AXIS_PP];
+}
+
+// A sequence has fewer than 2^25 tokens, and stages are as many as layers at most: two numbers fit behind them.
+static uint64_t lengths_word(const Analytic *analytic, const TrainPlan *plan, int count) {
+    enum { COUNT_BITS = 21, STAGE_BITS_OF_WORD = 18 };
+    return ((uint64_t)plan->seq << STAGE_BITS_OF_WORD | (uint64_t)analytic->stage) << COUNT_BITS | (uint64_t)count;
+}
+
 // What changes a micro-step's operations.
 static PlanKey choice_key(const TrainPlan *plan) {
     PlanKey key = plan_key(plan, 0);
@@ -141,10 +137,14 @@ static PlanKey choice_key(const TrainPlan *plan) {
     return key;
 }
 
-static MemoKey overlap_key(const TrainPlan *plan, const MeshPiece *mesh) {
-    const MemoKey key = {.words = {(uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch,
-                                   (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
-                                   mesh->tp_word, mesh->cp_word, mesh->node_word}};
+MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan) {
+    const MemoKey key = {.words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan)}};
+    return with_choices(key, choice_key(plan));
+}
+
+static MemoKey overlap_key(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *mesh) {
+    const MemoKey key = {.words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), mesh->tp_word,
+                                   mesh->cp_word, mesh->node_word}};
     return with_choices(key, choice_key(plan));
 }
 
@@ -160,8 +160,7 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_
                            KnownProgram **found, Error *error) {
     TrainPlan lowered = *plan;
     lowered.grad_accum = micro_steps;
-    const MemoKey sizes = {.words = {(uint64_t)plan->seq << 32 | (uint64_t)micro_steps,
-                                     (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
+    const MemoKey sizes = {.words = {lengths_word(analytic, plan, micro_steps), inner_word(plan),
                                      own_shards ? (uint64_t)plan_shard_count(plan) : 0}};
     const MemoKey key = with_choices(sizes, choice_key(plan));
     *found = memo_find(&analytic->programs, &key);
@@ -177,7 +176,7 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_
     }
     *found = ARENA_NEW(&analytic->programs_arena, KnownProgram);
     (*found)->patterns.arena = &analytic->programs_arena;
-    TRY(resizable_lower(&analytic->model, &lowered, analytic->cost.target, &analytic->programs_arena,
+    TRY(resizable_lower(&analytic->model, &lowered, analytic->cost.target, analytic->stage, &analytic->programs_arena,
                         &analytic->scratch, &(*found)->program, error));
     memo_add(&analytic->programs, &key, *found, &analytic->programs_arena);
     return STATUS_OK;
@@ -251,19 +250,17 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
     return contention;
 }
 
-static MemoKey memory_key(const TrainPlan *plan, const Target *target) {
+static MemoKey memory_key(const Analytic *analytic, const TrainPlan *plan) {
     const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
-    const MemoKey key = {.words = {(uint64_t)plan->seq << 32 | (uint64_t)(plan->grad_accum < 3 ? plan->grad_accum : 3),
-                                   (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP],
-                                   target_plans_memory(target) ? planned : 0}};
+    const MemoKey key = {.words = {lengths_word(analytic, plan, memory_micro_steps(plan)), inner_word(plan),
+                                   target_plans_memory(analytic->cost.target) ? planned : 0}};
     return with_choices(key, choice_key(plan));
 }
 
 // Which buffers there are, those choices decide; how large one is they do not.
 static ShardSizes *find_shard_sizes(Analytic *analytic, const TrainPlan *plan) {
     const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE);
-    const MemoKey lengths = {
-        .words = {(uint64_t)plan->seq, (uint64_t)plan->mesh.size[AXIS_CP] << 32 | (uint64_t)plan->mesh.size[AXIS_TP]}};
+    const MemoKey lengths = {.words = {lengths_word(analytic, plan, 0), inner_word(plan)}};
     const MemoKey key = with_choices(lengths, plan_key(plan, without));
     ShardSizes *sizes = memo_find(&analytic->shard_sizes, &key);
     if (!sizes) {
@@ -285,6 +282,7 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
         TRY(memory_curve_planned(program, owner->traces, &analytic->scratch, owner->arena, *made, error));
     } else {
         CurveSource from = {.model = &analytic->model,
+                            .stage = analytic->stage,
                             .sizes = find_shard_sizes(analytic, plan),
                             .sizes_arena = analytic->arena,
                             .traces = owner->traces,
@@ -307,22 +305,24 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     }
     estimate->step_s = times->step_s + fixed_s;
     estimate->compute_s = times->compute_s;
+    estimate->bubble_s = 0;
+    estimate->stage = 0;
     estimate->optimizer_s = times->optimizer_s;
     estimate->overhead_s = rest_s + fixed_s;
 }
 
-static Status estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    const MemoKey key = mesh_key(plan);
+Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    const MemoKey key = mesh_key(analytic, plan);
     MeshPiece *mesh = memo_find(&analytic->meshes, &key);
     if (!mesh) {
         TRY(make_mesh(analytic, plan, &key, &mesh, error));
     }
-    const MemoKey micro_key = overlap_key(plan, mesh);
+    const MemoKey micro_key = overlap_key(analytic, plan, mesh);
     Overlap *overlap = memo_find(&analytic->overlaps, &micro_key);
     if (!overlap) {
         TRY(make_overlap(analytic, plan, &micro_key, &overlap, error));
     }
-    const MemoKey bytes_key = memory_key(plan, analytic->cost.target);
+    const MemoKey bytes_key = memory_key(analytic, plan);
     MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &bytes_key);
     if (!memory) {
         TRY(make_memory(analytic, plan, &bytes_key, &memory, error));
@@ -331,20 +331,31 @@ static Status estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate
     const OverlapContention *contention = analytic->no_contention ? NULL : contention_of(analytic, overlap, mesh);
     overlap_run(overlap, &mesh->costs, contention, plan->grad_accum, &times);
     fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
-    memory_curve_at(memory, plan->micro_batch, mesh->shard_share, estimate);
+    memory_curve_at(memory, plan->micro_batch, mesh->shard_share, analytic->in_flight, estimate);
     return STATUS_OK;
 }
 
-Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    const MemoKey key = memory_key(plan, analytic->cost.target);
+Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    const MemoKey key = memory_key(analytic, plan);
     MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &key);
     if (!memory) {
         TRY(make_memory(analytic, plan, &key, &memory, error));
         arena_reset(&analytic->scratch);
     }
     *estimate = (Estimate){0};
-    memory_curve_at(memory, plan->micro_batch, plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1, estimate);
+    const double share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
+    memory_curve_at(memory, plan->micro_batch, share, analytic->in_flight, estimate);
     return STATUS_OK;
+}
+
+static Status estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    return mesh_stages(&plan->mesh) > 1 ? analytic_estimate_stages(analytic, plan, estimate, error)
+                                        : analytic_estimate_alike(analytic, plan, estimate, error);
+}
+
+Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    return mesh_stages(&plan->mesh) > 1 ? analytic_bytes_of_stages(analytic, plan, estimate, error)
+                                        : analytic_bytes_alike(analytic, plan, estimate, error);
 }
 
 static double between(double all, double none, double kept) {
@@ -354,21 +365,23 @@ static double between(double all, double none, double kept) {
 // Some layers recomputed and the others kept: between all and none, by their share. Of memory that is an upper bound,
 // the peak being the largest of moments that each grow straight with the layers that are kept.
 static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    const int layers = analytic->model.layers;
+    const int layers = analytic->model.layers / mesh_stages(&plan->mesh);
     const double kept = 1 - (double)target_recomputed_layers(analytic->cost.target, plan, layers) / layers;
     TrainPlan all = *plan, none = *plan;
     all.recompute_layers = all.recompute_every = 0;
     none.recompute = RECOMPUTE_NONE;
     plan_canonical(&none);
     Estimate most, least;
-    TRY(estimate_alike(analytic, &all, &most, error));
-    TRY(estimate_alike(analytic, &none, &least, error));
+    TRY(estimate_whole(analytic, &all, &most, error));
+    TRY(estimate_whole(analytic, &none, &least, error));
     *estimate = (Estimate){.step_s = between(most.step_s, least.step_s, kept),
                            .compute_s = between(most.compute_s, least.compute_s, kept),
                            .optimizer_s = between(most.optimizer_s, least.optimizer_s, kept),
+                           .bubble_s = between(most.bubble_s, least.bubble_s, kept),
                            .overhead_s = between(most.overhead_s, least.overhead_s, kept),
                            .peak_bytes = between(most.peak_bytes, least.peak_bytes, kept),
-                           .reserved_bytes = between(most.reserved_bytes, least.reserved_bytes, kept)};
+                           .reserved_bytes = between(most.reserved_bytes, least.reserved_bytes, kept),
+                           .stage = most.stage};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         estimate->exposed_s[axis] = between(most.exposed_s[axis], least.exposed_s[axis], kept);
     }
@@ -377,5 +390,5 @@ static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimat
 
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     return plan_keeps_layers(plan) ? estimate_partly(analytic, plan, estimate, error)
-                                   : estimate_alike(analytic, plan, estimate, error);
+                                   : estimate_whole(analytic, plan, estimate, error);
 }

@@ -2,7 +2,8 @@
 // taken apart once per key and memoised: what sharding costs on a mesh; a micro-step as a list of operations on a few
 // clocks, with the delays of the compute between them; how a layer and the collectives beside it slow each other down;
 // memory as planes over micro-batch and sharding. Sharing by sibling groups is inside the collective cost. Beside the
-// engine: tests/property/sim/analytic.
+// engine: tests/property/sim/analytic. A pipeline: its fullest stage and its last one, each as if alone, then how the
+// stages wait for each other (pipeline.h).
 
 #pragma once
 
@@ -38,9 +39,13 @@ typedef struct Estimate {
     double compute_s;
     double exposed_s[AXIS_COUNT];
     double optimizer_s;
-    double overhead_s;  // the five terms sum to step_s
+    double bubble_s;    // waiting for other stages of a pipeline
+    double overhead_s;  // the six terms sum to step_s
     double peak_bytes;
     double reserved_bytes;
+    int stage;             // of a pipeline, whose bytes these are
+    double carried_bytes;  // of it, by each micro-step from forward to its backward
+    double growing_bytes;  // of it: whole gradients, which the first backward makes
 } Estimate;
 
 // The plan must be canonical and legal. After the unit of its key is memoised: no allocation, no lowering.

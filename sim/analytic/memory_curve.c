@@ -104,7 +104,7 @@ static Status sample_more_shards(const CurveSource *from, const TrainPlan *plan,
     StepProgram many = *few;
     many.buffers = kept ? shard_sizes_find(from->sizes, few, from->scratch) : NULL;
     if (!many.buffers) {
-        TRY(step_lower(from->model, &neighbour, few->target, from->scratch, &many, error));
+        TRY(step_lower_alone(from->model, &neighbour, few->target, from->stage, from->scratch, &many, error));
         if (kept && step_same_structure(few, &many)) {
             shard_sizes_add(from->sizes, few, &many, from->sizes_arena);
         } else {
@@ -140,6 +140,26 @@ static Status make_planes(const CurveSource *from, const TrainPlan *plan, Memory
     return join_samples(samples, &spread, from->scratch, curve, error);
 }
 
+// A stage that is lowered alone marks them (step_lower_alone).
+static double carried_bytes(const StepProgram *program) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        bytes += buffer->micro_steps > 0 && !buffer->host ? buffer->slots * buffer->slot_bytes : 0;
+    }
+    return (double)bytes / program->plan.micro_batch;
+}
+
+static double growing_bytes(const StepProgram *program) {
+    int64_t bytes = 0;
+    for (int32_t u = 0; u < program->unit_count; u++) {
+        const int32_t whole = program->units[u].gradient_full;
+        const Buffer *buffer = whole >= 0 ? &program->buffers[whole] : NULL;
+        bytes += buffer && !buffer->persistent ? buffer->slots * buffer->slot_bytes : 0;
+    }
+    return (double)bytes;
+}
+
 static void keep_planes(MemoryCurve *curve, Arena *arena) {
     const MemoryPlane *planes = curve->planes;
     curve->planes = ARENA_ARRAY(arena, MemoryPlane, curve->count);
@@ -152,7 +172,9 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
     Status status = resizable_at(from->few_shards, plan->micro_batch, from->scratch, &program, error);
     if (status == STATUS_OK) {
         *curve = (MemoryCurve){.slack = program->target->runtime.allocator_slack,
-                               .fixed_reserved_bytes = memory_outside_bytes(program, from->scratch)};
+                               .fixed_reserved_bytes = memory_outside_bytes(program, from->scratch),
+                               .carried_bytes = carried_bytes(program),
+                               .growing_bytes = growing_bytes(program)};
         status = make_planes(from, plan, curve, error);
     }
     if (status != STATUS_OK) {
@@ -171,6 +193,8 @@ Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Aren
     *curve = (MemoryCurve){.planes = &planned,
                            .count = 1,
                            .slack = slack,
+                           .carried_bytes = carried_bytes(program),
+                           .growing_bytes = growing_bytes(program),
                            .fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + slack)};
     keep_planes(curve, arena);
     return STATUS_OK;
@@ -180,12 +204,16 @@ static double plane_at(const MemoryPlane *plane, double micro_batch, double shar
     return plane->fixed_bytes + plane->share_bytes * share + plane->sequence_bytes * micro_batch;
 }
 
-void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, Estimate *estimate) {
+void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, double in_flight,
+                     Estimate *estimate) {
     double peak = 0;
     for (int32_t i = 0; i < curve->count; i++) {
         const double bytes = plane_at(&curve->planes[i], micro_batch, shard_share);
         peak = bytes > peak ? bytes : peak;  // fmax is a call
     }
+    estimate->carried_bytes = curve->carried_bytes * micro_batch;
+    estimate->growing_bytes = curve->growing_bytes;
+    peak += estimate->carried_bytes * (in_flight - 1);
     estimate->peak_bytes = peak;
     estimate->reserved_bytes = peak * (1 + curve->slack) + curve->fixed_reserved_bytes;
 }

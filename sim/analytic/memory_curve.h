@@ -18,6 +18,8 @@ typedef struct MemoryCurve {
     MemoryPlane *planes;  // moments; the largest counts
     int32_t count;
     double fixed_reserved_bytes, slack;
+    double carried_bytes;  // of a sequence, from forward to its backward: once in the planes; 0 without a pipeline
+    double growing_bytes;  // whole gradients of all layers that are not there before the first backward
 } MemoryCurve;
 
 // Whether the target's peak is the planner's arena. An arena's packing is not affine: such a curve holds for its own
@@ -35,8 +37,9 @@ TrainPlan memory_neighbour(const TrainPlan *plan, int shards);
 
 typedef struct CurveSource {
     const ModelSpec *model;
+    int stage;
     ResizableProgram *few_shards;  // of the neighbour with FEW_SHARDS, at any micro-batch
-    ShardSizes *sizes;  // of the plan's recompute, reshard and rotation
+    ShardSizes *sizes;             // of the plan's recompute, reshard and rotation
     Arena *sizes_arena;
     LiveTraces *traces;
     Arena *scratch;
@@ -50,5 +53,6 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
 Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Arena *scratch, Arena *arena,
                             MemoryCurve *curve, Error *error);
 
-// Fills peak_bytes and reserved_bytes.
-void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, Estimate *estimate);
+// Fills the members of the estimate that are bytes. in_flight: micro-steps whose backward has not come, at least 1.
+void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, double in_flight,
+                     Estimate *estimate);

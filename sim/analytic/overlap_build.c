@@ -443,7 +443,8 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
         if (segments[s].kind != SEGMENT_LAYERS) {
             continue;
         }
-        if (s > from || section == SECTION_BEGIN) {  // else a further run of the same layers
+        const bool turns = section == SECTION_TAIL && segments[s].step < 0;  // of a stage without a head
+        if (s > from || section == SECTION_BEGIN || turns) {                 // else a further run of the same layers
             add_section(builder, variant, (OverlapSection)section++, from, s);
             add_section(builder, variant, (OverlapSection)section++, s, segments[s].end);
         }

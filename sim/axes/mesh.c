@@ -101,16 +101,35 @@ int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at
     return mesh_rank(mesh, &member);
 }
 
+// Ranks between neighbours of an axis.
+static int64_t axis_stride(const Mesh *mesh, Axis axis) {
+    int64_t stride = 1;
+    for (int place = AXIS_COUNT - 1; mesh_axis_at(mesh, place) != axis; place--) {
+        stride *= mesh_extent(mesh, mesh_axis_at(mesh, place));
+    }
+    return stride;
+}
+
+// A rank of the stage is r = (i x stages + stage) x stride + j, its counterpart `ahead` further. Nodes begin alike
+// after so many i as a node has ranks, and stages that are less than a node apart have no more j than that.
 bool mesh_stages_cross(const Mesh *mesh, int stage, int other, int ranks_per_node) {
-    const int world = mesh_world(mesh);
-    bool cross = false;
-    for (int rank = 0; rank < world && !cross; rank++) {
-        const MeshCoordinates at = mesh_coordinates(mesh, rank);
-        if (mesh_group_index(mesh, AXES_STAGE, &at) == stage) {
-            cross = mesh_group_member(mesh, AXES_STAGE, &at, other) / ranks_per_node != rank / ranks_per_node;
+    const Axis axis = axes_slowest(AXES_STAGE);
+    const int64_t stride = axis_stride(mesh, axis), stages = mesh->size[axis];
+    const int64_t lower = stage < other ? stage : other,
+                  ahead = (stage < other ? other - stage : stage - other) * stride;
+    const int64_t times = mesh_world(mesh) / (stride * stages);
+    if (ahead >= ranks_per_node) {
+        return true;
+    }
+    for (int64_t i = 0; i < times && i < ranks_per_node; i++) {
+        const int64_t first = (i * stages + lower) * stride;
+        for (int64_t rank = first; rank < first + stride; rank++) {
+            if (rank / ranks_per_node != (rank + ahead) / ranks_per_node) {
+                return true;
+            }
         }
     }
-    return cross;
+    return false;
 }
 
 AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes) {

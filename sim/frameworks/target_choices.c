@@ -35,8 +35,33 @@ static int usual_chunks(const Target *target, const TrainPlan *plan) {
     return plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE ? 2 : 1;
 }
 
+static bool has_stages(const TrainPlan *plan) {
+    return mesh_stages(&plan->mesh) > 1;
+}
+
+// Gathered once and reduced once, whatever is said.
+static bool keeps_gathered_stages(const Target *target, const TrainPlan *plan) {
+    return target->pp_keeps_gathered && has_stages(plan);
+}
+
+// GPipe keeps every micro-step and is no faster than 1F1B. Not searched in this version: schedules that split backward.
+static bool offers_schedule(const Target *target, const TrainPlan *plan, int value) {
+    const bool tried = value == PP_1F1B || value == PP_INTERLEAVED;
+    return has_stages(plan) ? (target->pp_schedules & PP_BIT(value)) && tried : value == PP_1F1B;
+}
+
+// More chunks than these save little of a bubble and send as many more messages.
+enum { MOST_CHUNKS = 8 };
+
+static bool offers_chunks(const Target *target, const TrainPlan *plan, int value) {
+    (void)target;
+    const bool open = plan_field_matters(plan, PLAN_VIRTUAL_STAGES);
+    return open ? value >= (plan->pp_schedule == PP_INTERLEAVED ? 2 : 1) && value <= MOST_CHUNKS : value == 1;
+}
+
 static bool offers_reshard(const Target *target, const TrainPlan *plan, int value) {
-    const bool decided = target->always_reshards || target_shards_itself(target, plan);
+    const bool decided =
+        target->always_reshards || target_shards_itself(target, plan) || keeps_gathered_stages(target, plan);
     return value == RESHARD_ALWAYS || (plan->zero == 3 && !decided);
 }
 
@@ -63,9 +88,9 @@ static bool offers_sync(const Target *target, const TrainPlan *plan, int value) 
     if (value == GRAD_SYNC_TARGET) {
         return true;
     }
-    return plan->zero >= 2 && plan_field_matters(plan, PLAN_GRAD_SYNC) && (target->grad_syncs & GRAD_SYNC_BIT(value)) &&
-           target_plain_sync(plan, (GradSync)value) == (GradSync)value && value != (int)own &&
-           !(value == GRAD_SYNC_EACH && may_wait);
+    return !keeps_gathered_stages(target, plan) && plan->zero >= 2 && plan_field_matters(plan, PLAN_GRAD_SYNC) &&
+           (target->grad_syncs & GRAD_SYNC_BIT(value)) && target_plain_sync(plan, (GradSync)value) == (GradSync)value &&
+           value != (int)own && !(value == GRAD_SYNC_EACH && may_wait);
 }
 
 // Where the target overlaps by itself, waiting saves no more than a bucket.
@@ -73,6 +98,10 @@ static bool offers_overlap(const Target *target, const TrainPlan *plan, int valu
     return value == REDUCE_OVERLAP_TARGET ||
            (value == REDUCE_OVERLAP_ON && plan_field_matters(plan, PLAN_REDUCE_OVERLAP) &&
             target_searches(target, plan->zero, PLAN_REDUCE_OVERLAP));
+}
+
+static bool has_pipelines(const Target *target) {
+    return target->axes & AXES_STAGE;
 }
 
 static bool has_syncs(const Target *target) {
@@ -141,7 +170,8 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_FUSED] = {usual_fused, offers_fused, has_compiler},
     [PLAN_MASTER_WEIGHTS] = {.usual = usual_master},
     [PLAN_FP8_RECIPE] = {.usual = usual_fp8},
-    [PLAN_VIRTUAL_STAGES] = {.usual = usual_chunks},
+    [PLAN_PP_SCHEDULE] = {.offers = offers_schedule, .has = has_pipelines},
+    [PLAN_VIRTUAL_STAGES] = {usual_chunks, offers_chunks, has_pipelines},
     [PLAN_GRAD_SYNC] = {.offers = offers_sync, .has = has_syncs, .told = told_sync},
     [PLAN_REDUCE_OVERLAP] = {.offers = offers_overlap, .has = has_overlap, .told = told_overlap},
     [PLAN_LOSS] = {.offers = offers_loss, .has = has_losses, .told = told_loss},

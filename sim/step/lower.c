@@ -208,7 +208,9 @@ static void lower_step(Lowering *lowering, StepProgram *program) {
 Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
                          const LoweringChoice *choice, Arena *arena, StepProgram *program, Error *error) {
     const char *reason = NULL;
-    target_check(target, model, plan, arena, &reason);
+    if (!choice->alone) {
+        target_check(target, model, plan, arena, &reason);
+    }
     if (reason) {
         return error_set(error, STATUS_INFEASIBLE, "%s", reason);
     }
@@ -259,6 +261,12 @@ Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Tar
                          pp_schedule_names[plan->pp_schedule]);
     }
     const LoweringChoice choice = {.stage = stage, .schedule = schedule};
+    return step_lower_chosen(model, plan, target, &choice, arena, program, error);
+}
+
+Status step_lower_alone(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
+                        StepProgram *program, Error *error) {
+    const LoweringChoice choice = {.stage = stage, .schedule = schedules[0], .alone = mesh_stages(&plan->mesh) > 1};
     return step_lower_chosen(model, plan, target, &choice, arena, program, error);
 }
 

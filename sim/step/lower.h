@@ -121,6 +121,7 @@ typedef struct LoweringChoice {
     int stage;                 // below mesh_stages
     const Schedule *schedule;  // any order of the micro-steps
     uint32_t frozen;           // bit per unit that is not trained
+    bool alone;                // without messages, whatever the order: step_lower_alone
 } LoweringChoice;
 
 typedef struct Lowering {

@@ -135,7 +135,7 @@ static void note_carried(Lowering *lowering, const Op *op, Work work, const Carr
         }
         Tensor *tensor = &lowering->tensors[ref->tensor];
         const int32_t since = micro_steps_since(carried, ref->tensor, work, loops);
-        if ((ref->access & ACCESS_READ) && since > 1 && belongs_to_micro_step(tensor)) {
+        if ((ref->access & ACCESS_READ) && since > !lowering->choice->alone && belongs_to_micro_step(tensor)) {
             tensor->micro_steps = tensor->micro_steps > since ? tensor->micro_steps : since;
         }
         const bool writes = ref->access & ACCESS_WRITE;
@@ -148,7 +148,7 @@ static void note_carried(Lowering *lowering, const Op *op, Work work, const Carr
 
 static void choose_micro_steps(Assembly *assembly, const Variant *variants, const MicroLoops *loops) {
     Lowering *lowering = assembly->lowering;
-    const bool several = loops->in_flight > 1 || loops->until_weights > 1;
+    const bool several = loops->in_flight > 1 || loops->until_weights > 1 || lowering->choice->alone;
     for (int v = 0; v < MICRO_KINDS && several; v++) {
         Carried carried = {.inputs = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count)};
         for (Work work = 0; work < WORK_COUNT; work++) {

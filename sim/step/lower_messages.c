@@ -52,9 +52,11 @@ ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops) {
         for (Message message = 0; message < MESSAGE_COUNT; message++) {
             messages[c].of[message] = (Stretch){.section = SECTION_BEGIN, .first_task = -1};
         }
-        lower_chunk(lowering, &lowering->held->chunks[c], &messages[c]);
+        if (!lowering->choice->alone) {
+            lower_chunk(lowering, &lowering->held->chunks[c], &messages[c]);
+        }
     }
-    if (lowering_has_stages(lowering)) {
+    if (lowering_has_stages(lowering) && !lowering->choice->alone) {
         choose_slots(lowering, loops);
     }
     return messages;
@@ -76,7 +78,8 @@ static void add_tied_message(Lowering *lowering, const Unit *unit, TaskKind kind
 // optimizer's (finalize_model_grads.py of Megatron-LM).
 void lower_tied_gradient(Lowering *lowering, int unit) {
     const StageLayers *held = lowering->held;
-    if (held->tied_peer >= 0 && unit == (held->embedding ? UNIT_EMBEDDING : lowering->head_unit)) {
+    if (held->tied_peer >= 0 && !lowering->choice->alone &&
+        unit == (held->embedding ? UNIT_EMBEDDING : lowering->head_unit)) {
         const Unit *of = &lowering->units[unit];
         add_tied_message(lowering, of, TASK_SEND, LANE_SEND, "send tied gradients", ACCESS_READ);
         add_tied_message(lowering, of, TASK_RECEIVE, LANE_RECEIVE, "add tied gradients", ACCESS_UPDATE);

@@ -25,6 +25,7 @@ typedef struct Derived {
 struct ResizableProgram {
     const ModelSpec *model;
     TrainPlan plan;
+    int stage;
     StepProgram program;
     enum { UNKNOWN, AFFINE, RIGID } sizes_are;
     Size *sizes;
@@ -86,19 +87,21 @@ static StepProgram program_copied(const StepProgram *from, Arena *arena) {
     to.groups = COPIED(arena, from->groups, from->group_count);
     to.units = COPIED(arena, from->units, from->unit_count);
     to.slices = COPIED(arena, from->slices, from->slice_count);
+    to.held.chunks = COPIED(arena, from->held.chunks, from->held.chunk_count);
+    to.model.runs = from->model.run_count > 0 ? COPIED(arena, from->model.runs, from->model.run_count) : NULL;
     for (int32_t i = 0; i < to.group_count; i++) {
         to.groups[i].name = arena_text(arena, from->groups[i].name);
     }
     return to;
 }
 
-Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                        Arena *scratch, ResizableProgram **made, Error *error) {
     StepProgram lowered;
-    TRY(step_lower(model, plan, target, scratch, &lowered, error));
+    TRY(step_lower_alone(model, plan, target, stage, scratch, &lowered, error));
     *made = ARENA_NEW(arena, ResizableProgram);
-    **made =
-        (ResizableProgram){.model = model, .plan = *plan, .program = program_copied(&lowered, arena), .arena = arena};
+    **made = (ResizableProgram){
+        .model = model, .plan = *plan, .stage = stage, .program = program_copied(&lowered, arena), .arena = arena};
     return STATUS_OK;
 }
 
@@ -253,9 +256,9 @@ static void learn(ResizableProgram *resizable, Arena *scratch) {
     twice.micro_batch *= 2;
     StepProgram second;
     Error too_large;
-    const bool affine =
-        step_lower(resizable->model, &twice, resizable->program.target, scratch, &second, &too_large) == STATUS_OK &&
-        step_same_structure(&resizable->program, &second) && learn_sizes(resizable, &second, scratch);
+    const bool affine = step_lower_alone(resizable->model, &twice, resizable->program.target, resizable->stage, scratch,
+                                         &second, &too_large) == STATUS_OK &&
+                        step_same_structure(&resizable->program, &second) && learn_sizes(resizable, &second, scratch);
     resizable->sizes_are = affine ? AFFINE : RIGID;
 }
 
@@ -312,7 +315,8 @@ static Status lower_anew(ResizableProgram *resizable, int micro_batch, Arena *sc
     TrainPlan plan = resizable->plan;
     plan.micro_batch = micro_batch;
     *program = ARENA_NEW(scratch, StepProgram);
-    return step_lower(resizable->model, &plan, resizable->program.target, scratch, *program, error);
+    return step_lower_alone(resizable->model, &plan, resizable->program.target, resizable->stage, scratch, *program,
+                            error);
 }
 
 Status resizable_at(ResizableProgram *resizable, int micro_batch, Arena *scratch, StepProgram **program, Error *error) {

@@ -8,13 +8,13 @@
 
 typedef struct ResizableProgram ResizableProgram;
 
-// Lowers the plan; what is kept lives in `arena`. The model must outlive it.
-Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
+// Lowers the plan's stage, alone; what is kept lives in `arena`. The model must outlive it.
+Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                        Arena *scratch, ResizableProgram **made, Error *error);
 
-// The program at a micro-batch that the plan is legal with, as step_lower makes it, byte for byte. Valid until the next
-// call; the caller may change its plan and the sizes of its groups. Where a size turns out not to be affine it is
-// lowered anew, into the scratch.
+// The program at a micro-batch that the plan is legal with, as step_lower_alone makes it, byte for byte. Valid until
+// the next call; the caller may change its plan and the sizes of its groups. Where a size turns out not to be affine it
+// is lowered anew, into the scratch.
 Status resizable_at(ResizableProgram *resizable, int micro_batch, Arena *scratch, StepProgram **program, Error *error);
 
 // Whether it is the resizable one itself, not one that was lowered anew.

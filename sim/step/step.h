@@ -221,6 +221,12 @@ typedef struct StepProgram {
 Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error);
 
+// A stage as if there were no others: its layers as one chunk, micro-steps one after another, no messages. What a
+// micro-step leaves for its backward is in buffers with micro_steps 1. The plan must be one that is legal with some
+// number of micro-steps. Without a pipeline it is step_lower.
+Status step_lower_alone(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
+                        StepProgram *program, Error *error);
+
 // The program of stage 0, which rank 0 is in: the only one of a step without a pipeline.
 Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                   StepProgram *program, Error *error);

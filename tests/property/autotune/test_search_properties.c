@@ -82,7 +82,7 @@ static char *request_text(const TuneRequest *request, char out[256]) {
 }
 
 static void check_sums(const Prediction *entry, const char *what) {
-    double time_s = entry->compute_s + entry->optimizer_s + entry->overhead_s;
+    double time_s = entry->compute_s + entry->optimizer_s + entry->bubble_s + entry->overhead_s;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         cr_assert_geq(entry->exposed_s[axis], -1e-12 * entry->step_s, "%s", what);
         time_s += entry->exposed_s[axis];
@@ -140,10 +140,11 @@ static int shape_compare(const void *a, const void *b) {
 }
 
 static void check_shapes(const TuneRequest *request, const TuneResult *result, Arena *arena, const char *what) {
-    const int shapes = mesh_enumerate(request->world, AXES_FIRST, NULL, 0);
+    const AxisMask axes = AXES_FIRST | request->target->axes;
+    const int shapes = mesh_enumerate(request->world, axes, NULL, 0);
     cr_assert_eq(result->entry_count + result->rejected_count, shapes, "%s", what);
     Mesh *expected = ARENA_ARRAY(arena, Mesh, shapes), *found = ARENA_ARRAY(arena, Mesh, shapes);
-    mesh_enumerate(request->world, AXES_FIRST, expected, shapes);
+    mesh_enumerate(request->world, axes, expected, shapes);
     for (int i = 0; i < result->entry_count; i++) {
         found[i] = result->entries[i].plan.mesh;
     }

@@ -12,6 +12,8 @@
 #include "autotune/best.h"
 #include "autotune/prune.h"
 #include "autotune/search.h"
+#include "sim/memory/memory_breakdown.h"
+#include "sim/step/stages.h"
 #include "tests/unit/autotune/requests.h"
 
 #ifndef ROUNDS
@@ -99,19 +101,21 @@ Test(search_shortcuts, what_is_too_large_for_memory_is_found_without_looking_at_
 // Why a candidate that a rule threw out is no answer, found without that rule; NULL where it would be one.
 static const char *no_answer(const TuneRequest *request, const Candidate *candidate, Arena *arena) {
     const TrainPlan *plan = &candidate->plan;
-    StepProgram program;
+    StepPrograms programs;
+    LiveTraces traces = {0};
     Error error = {0};
     if (request->max_tp > 0 && plan->mesh.size[AXIS_TP] > request->max_tp) {
         return "max-tp";
     }
-    if (step_lower(&request->model, plan, request->target, arena, &program, &error) == STATUS_INFEASIBLE) {
+    if (step_lower_stages(&request->model, plan, request->target, arena, &programs, &error) == STATUS_INFEASIBLE) {
         return "legality";
     }
     if (request->global_batch > 0 && plan_global_batch(plan) != request->global_batch) {
         return "batch";
     }
     MemoryBreakdown memory;
-    cr_assert_eq(memory_breakdown(&program, arena, &memory, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(memory_breakdown_stages(&programs, &traces, arena, &memory, &error), STATUS_OK, "%s", error.message);
+    live_traces_free(&traces);
     return memory.reserved_bytes > request->memory_limit_bytes ? "memory" : NULL;
 }
 
@@ -143,8 +147,10 @@ Test(search_shortcuts, what_a_bound_throws_out_is_no_answer) {
             if (rule && rule->shortcut == SHORTCUT_COUNT && (!by_memory || pick(&seed, ONE_IN) == 0)) {
                 char text[256];
                 const char *why = no_answer(&request, candidate, &arena);
-                cr_assert(why && strcmp(why, rule->name) == 0, "%s: %s, thrown out by %s: %s",
-                          request_text(&request, text), why ? why : "an answer", rule->name, candidate->reason);
+                char plan[PLAN_TEXT_BYTES];
+                cr_assert(why && strcmp(why, rule->name) == 0, "%s, %s: %s, thrown out by %s: %s",
+                          request_text(&request, text), plan_text(&candidate->plan, plan), why ? why : "an answer",
+                          rule->name, candidate->reason);
                 thrown_out++;
             }
         }
@@ -255,6 +261,42 @@ Test(search_shortcuts, what_another_value_of_a_choice_outdoes_is_no_faster) {
     const Worst worst = worst_of(SHORTCUT_OUTDONE, compiling_request, ROUNDS / 4, &seed);
     check_worst(&worst, "outdone by another value", 0);
     cr_expect_eq(worst.more_entries, 0, "what was left out needs less memory");
+}
+
+// Of a target with pipelines, on slow links and in little memory, where they are worth it.
+static TuneRequest pipeline_request(Arena *arena, uint64_t *seed) {
+    static const char *const targets[] = {"torchtitan", "megatron", "nanotron", "deepspeed"};
+    static const char *const models[] = {"1b", "7b", "llama-3-8b"};
+    static const char *const clusters[] = {"pcie-4090-8x", "dgx-a100-80g", "pcie-a100-8x"};
+    TuneRequest request = request_for(arena, pick(seed, 2) ? 4 : 8, models[pick(seed, 3)], clusters[pick(seed, 3)],
+                                      targets[pick(seed, 4)]);
+    request.seq = 2048;
+    request.global_batch = (int64_t)16 << pick(seed, 2);
+    request.micro_batch = 1;
+    request.threads = 1;
+    return request;
+}
+
+static const double WITHIN = 0.03;  // the estimates of two pipelines err against each other
+
+Test(search_shortcuts, the_best_plan_is_that_of_pricing_all_pipelines_with_the_engine) {
+    uint64_t seed = seed_begin() + 8;
+    int pipelines = 0;
+    for (int round = 0; round < ROUNDS / 3; round++) {
+        Arena arena = {0};
+        TuneRequest request = pipeline_request(&arena, &seed);
+        const TuneResult with = answer(&request, &arena);
+        request.without = 1u << SHORTCUT_BEHIND | 1u << SHORTCUT_STAGES;
+        const TuneResult all = answer(&request, &arena);
+        char text[256];
+        if (with.entry_count > 0) {
+            cr_expect_leq(fastest(&all) / fastest(&with) - 1, WITHIN, "%s: %g %%", request_text(&request, text),
+                          100 * (fastest(&all) / fastest(&with) - 1));
+            pipelines += mesh_stages(&all.entries[0].plan.mesh) > 1;
+        }
+        arena_free(&arena);
+    }
+    cr_assert_gt(pipelines, 0, "no pipeline was the best: nothing was compared");
 }
 
 Test(search_shortcuts, shapes_that_the_estimate_puts_far_behind_are_no_faster_than_the_margin_lets_pass) {

@@ -64,7 +64,7 @@ static void check_plan(Random *random, const RandomRequest *request, const Train
     Error error = {0};
     Arena scratch = {0};
     ResizableProgram *resizable;
-    cr_assert_eq(resizable_lower(&request->model, plan, request->target, arena, &scratch, &resizable, &error),
+    cr_assert_eq(resizable_lower(&request->model, plan, request->target, 0, arena, &scratch, &resizable, &error),
                  STATUS_OK, "%s", error.message);
     const int micro_batches[] = {plan->micro_batch, 1 + (int)(random_below(random, 64)), 16, plan->micro_batch, 1, 3};
     const StepProgram *own = NULL;

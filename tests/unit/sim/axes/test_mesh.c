@@ -194,3 +194,34 @@ Test(mesh, orders_are_those_of_the_axes_larger_than_1) {
         cr_assert(mesh_has_default_order(&mesh), "%s", cases[i].mesh);
     }
 }
+
+static bool stages_cross_by_ranks(const Mesh *mesh, int stage, int other, int ranks_per_node) {
+    bool cross = false;
+    for (int rank = 0; rank < mesh_world(mesh); rank++) {
+        const MeshCoordinates at = mesh_coordinates(mesh, rank);
+        if (mesh_stage_of(mesh, rank) == stage) {
+            cross |= mesh_group_member(mesh, AXES_STAGE, &at, other) / ranks_per_node != rank / ranks_per_node;
+        }
+    }
+    return cross;
+}
+
+Test(mesh, stages_cross_nodes_where_a_rank_and_its_counterpart_are_on_two_nodes) {
+    enum { WORLD = 24, MOST = 400 };
+    static Mesh meshes[MOST];
+    const int count = mesh_enumerate(WORLD, AXES_FIRST | AXES_STAGE, meshes, MOST);
+    cr_assert_leq(count, MOST);
+    for (int i = 0; i < count; i++) {
+        Mesh *mesh = &meshes[i];
+        do {
+            for (int per_node = 1; per_node <= WORLD; per_node++) {
+                for (int stage = 0; stage + 1 < mesh_stages(mesh); stage++) {
+                    cr_assert_eq(mesh_stages_cross(mesh, stage, stage + 1, per_node),
+                                 stages_cross_by_ranks(mesh, stage, stage + 1, per_node));
+                    cr_assert_eq(mesh_stages_cross(mesh, stage + 1, 0, per_node),
+                                 stages_cross_by_ranks(mesh, stage + 1, 0, per_node));
+                }
+            }
+        } while (mesh_next_order(mesh));
+    }
+}

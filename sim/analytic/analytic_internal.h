@@ -1,0 +1,40 @@
+// Shared by the files of the estimate only.
+
+#pragma once
+
+#include "sim/analytic/analytic.h"
+#include "sim/analytic/memo.h"
+#include "sim/analytic/overlap.h"
+#include "sim/analytic/pipeline.h"
+
+struct Analytic {
+    ModelSpec model;
+    CostModel cost;
+    Arena *arena;
+    Arena scratch;
+    Memo meshes, overlaps, contentions, memories;
+    BlockMemo blocks;
+    FluidMemo fluids;
+    bool no_contention;
+    Slowdowns slow;
+    Analytic *memory_of;  // whose memory curves these are
+    LiveTraces own_traces, *traces;
+    Memo shard_sizes;
+    Memo programs;  // in an arena of their own: past PROGRAMS_BYTES they are forgotten and begun anew
+    Arena programs_arena;
+    PipelineOrders orders;
+    Memo splits, heads;  // of layers over stages; what head and loss take
+    int stage;           // of a pipeline, that pieces are looked up and made for
+    double in_flight;    // its micro-steps whose backward has not come
+};
+
+// Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
+Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+
+// Sequence length, micro-batch, the sizes of the inner axes and the choices; of the stage that is set.
+MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan);
+
+// Of a pipeline.
+Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

@@ -1,0 +1,319 @@
+// A pipeline: its fullest stage and its last one are estimated as if each were alone; what a layer and what the head
+// take follows from the two, so the time of every chunk of layers, and a run over the schedule says when the last
+// backward has ended. What a step has beside its micro-steps (gathers, reductions, optimizer) comes on top. Not
+// modelled: messages that wait for each other's links; what ranks of other stages do beside it.
+
+#include <math.h>
+
+#include "sim/analytic/analytic_internal.h"
+#include "sim/step/splits/split.h"
+
+enum { STAGE_FULLEST, STAGE_LAST, STAGES_LOOKED_AT };
+
+// How the layers lie on the stages.
+typedef struct StageSplit {
+    int stage[STAGES_LOOKED_AT];
+    int32_t layers[STAGES_LOOKED_AT];  // on them, as one chunk each
+    int32_t *part_layers;              // of each chunk of all stages
+    double *part_s;                    // of each, for whoever is at it
+    int32_t parts;
+} StageSplit;
+
+static StageSplit *make_split(const Analytic *analytic, int stages, int chunks) {
+    StageSplit *split = ARENA_NEW(analytic->arena, StageSplit);
+    const LayerSplit *rule = layer_splits[analytic->cost.target->layer_rule];
+    int32_t *layers = ARENA_ARRAY(analytic->arena, int32_t, stages);
+    *split = (StageSplit){.stage = {0, stages - 1},
+                          .part_layers = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
+                          .part_s = ARENA_ARRAY(analytic->arena, double, stages *chunks),
+                          .parts = stages * chunks};
+    rule->cut(&analytic->model, stages, layers);
+    rule->cut(&analytic->model, split->parts, split->part_layers);
+    for (int stage = 1; stage < stages - 1; stage++) {
+        split->stage[STAGE_FULLEST] =
+            layers[stage] > layers[split->stage[STAGE_FULLEST]] ? stage : split->stage[STAGE_FULLEST];
+    }
+    for (int i = 0; i < STAGES_LOOKED_AT; i++) {
+        split->layers[i] = layers[split->stage[i]];
+    }
+    return split;
+}
+
+static StageSplit *find_split(Analytic *analytic, const TrainPlan *plan) {
+    const int stages = mesh_stages(&plan->mesh), chunks = plan_chunks(plan);
+    const MemoKey key = {.words = {(uint64_t)stages << 32 | (uint64_t)chunks}};
+    StageSplit *split = memo_find(&analytic->splits, &key);
+    if (!split) {
+        split = make_split(analytic, stages, chunks);
+        memo_add(&analytic->splits, &key, split, analytic->arena);
+    }
+    return split;
+}
+
+static Status find_shape(const TrainPlan *plan, PipelineShape *shape, Error *error) {
+    const char *name = pp_schedule_names[plan->pp_schedule];
+    *shape = (PipelineShape){schedule_find(name), mesh_stages(&plan->mesh), plan_chunks(plan), plan->grad_accum};
+    return shape->schedule
+               ? STATUS_OK
+               : error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet", name);
+}
+
+// Its schedule is no matter to a stage alone.
+static TrainPlan plan_alone(const TrainPlan *plan) {
+    TrainPlan alone = *plan;
+    alone.pp_schedule = PP_1F1B;
+    plan_canonical(&alone);
+    return alone;
+}
+
+static void look_at(Analytic *analytic, const PipelineShape *shape, int stage) {
+    analytic->stage = stage;
+    analytic->in_flight = (double)pipeline_held(&analytic->orders, shape, stage) / shape->chunks;
+}
+
+static void look_away(Analytic *analytic) {
+    analytic->stage = 0;
+    analytic->in_flight = 1;
+}
+
+// ---- times
+
+typedef struct StageTimes {
+    Estimate step;  // of the plan's micro-steps
+    double pace_s;  // of a further one
+    double last_s;  // by which computing is longer in the first or last one
+} StageTimes;
+
+static double further(double few, double more, int steps) {
+    return few + (more - few) * steps;
+}
+
+// First, middle and last micro-steps are in three; a fourth is what each further one takes.
+static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes *times, Error *error) {
+    enum { ENOUGH = 3 };
+    TrainPlan plan = *alone;
+    plan.grad_accum = alone->grad_accum < ENOUGH ? alone->grad_accum : ENOUGH;
+    const int plan_steps = plan.grad_accum, steps = alone->grad_accum - plan_steps;
+    Estimate more, *few = &times->step;
+    TRY(analytic_estimate_alike(analytic, &plan, few, error));
+    plan.grad_accum++;
+    TRY(analytic_estimate_alike(analytic, &plan, &more, error));
+    times->pace_s = more.step_s - few->step_s;
+    times->last_s = fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
+    few->step_s = further(few->step_s, more.step_s, steps);
+    few->compute_s = further(few->compute_s, more.compute_s, steps);
+    few->overhead_s = further(few->overhead_s, more.overhead_s, steps);
+    few->optimizer_s = further(few->optimizer_s, more.optimizer_s, steps);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        few->exposed_s[axis] = further(few->exposed_s[axis], more.exposed_s[axis], steps);
+    }
+    return STATUS_OK;
+}
+
+static double layer_s(const StageSplit *split, const StageTimes *fullest) {
+    return fullest->pace_s / split->layers[STAGE_FULLEST];
+}
+
+// Head and loss are the same with any number of stages, of data ranks, and whatever layers recompute: of these, that.
+static TrainPlan plan_of_head(const TrainPlan *plan) {
+    TrainPlan of = plan_alone(plan);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        const bool inner = (AXES_SEQUENCE | AXES_TENSOR) & AXIS_BIT(axis);
+        of.mesh.size[axis] = AXES_STAGE & AXIS_BIT(axis) ? 2 : inner ? of.mesh.size[axis] : 1;
+    }
+    of.mesh.order = (AxisOrder){0};
+    of.grad_accum = 2;
+    of.recompute = RECOMPUTE_NONE;
+    of.zero = 0;
+    plan_canonical(&of);
+    return of;
+}
+
+// What they add to a micro-step: the last of two stages, less its layers.
+static Status time_head(Analytic *analytic, const TrainPlan *of, double *head_s, Error *error) {
+    const StageSplit *split = find_split(analytic, of);
+    StageTimes fullest, last;
+    analytic->stage = split->stage[STAGE_FULLEST];
+    TRY(time_stage(analytic, of, &fullest, error));
+    analytic->stage = split->stage[STAGE_LAST];
+    TRY(time_stage(analytic, of, &last, error));
+    *head_s = fmax(0, last.pace_s - layer_s(split, &fullest) * split->layers[STAGE_LAST]);
+    return STATUS_OK;
+}
+
+static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
+    const TrainPlan of = plan_of_head(plan);
+    const MemoKey key = analytic_choices_key(analytic, &of);
+    double *known = memo_find(&analytic->heads, &key);
+    if (!known) {
+        known = ARENA_NEW(analytic->arena, double);
+        look_away(analytic);
+        const Status status = time_head(analytic, &of, known, error);
+        look_away(analytic);
+        TRY(status);
+        memo_add(&analytic->heads, &key, known, analytic->arena);
+    }
+    *head_s = *known;
+    return STATUS_OK;
+}
+
+// From a stage to the next one: what leaves a layer (lower_messages.c).
+static double boundary_s(const Analytic *analytic, const TrainPlan *plan, int stage) {
+    const Target *target = analytic->cost.target;
+    const bool split = target->tp_flavour == TP_SP;
+    const Dtype dtype = plan_activation_dtype(plan);
+    const int64_t elements = (int64_t)plan_local_tokens(plan) * analytic->model.hidden;
+    const StepProgram program = {.model = analytic->model, .plan = *plan, .target = target, .stage = stage};
+    const Task task = {.name = "send activations",
+                       .kind = TASK_SEND,
+                       .group = -1,
+                       .unit = -1,
+                       .peer = (int16_t)(stage + 1),
+                       .dtype = dtype,
+                       .payload_bytes = elements * dtype_bytes(dtype) / (split ? plan->mesh.size[AXIS_TP] : 1)};
+    return cost_task(&analytic->cost, &program, &task).seconds * analytic->slow.links;
+}
+
+// On average: boundaries inside of nodes are alike, and so are those between nodes.
+static double message_s(const Analytic *analytic, const TrainPlan *plan) {
+    const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh), stages = mesh_stages(&plan->mesh);
+    double known_s[2] = {-1, -1}, sum_s = 0;
+    for (int stage = 0; stage + 1 < stages; stage++) {
+        double *seconds = &known_s[mesh_stages_cross(&plan->mesh, stage, stage + 1, per_node)];
+        *seconds = *seconds < 0 ? boundary_s(analytic, plan, stage) : *seconds;
+        sum_s += *seconds;
+    }
+    return sum_s / (stages - 1);
+}
+
+// Chunks of a stage compute beside each other's messages, which slow them: by so many times what a message takes, for
+// each that is sent while another one comes (from the engine's compute with 2 to 8 chunks, test_analytic_stages).
+static const double SLOWED_BY_MESSAGE = 0.6;
+
+static double slowed_s(const PipelineShape *shape, double message_s) {
+    return shape->chunks > 1 ? SLOWED_BY_MESSAGE * 2 * message_s : 0;
+}
+
+static void time_parts(const StageSplit *split, double layer_s, double head_s, double slowed_s) {
+    for (int32_t part = 0; part < split->parts; part++) {
+        split->part_s[part] = layer_s * split->part_layers[part] + slowed_s;
+    }
+    split->part_s[split->parts - 1] += head_s;
+}
+
+// Backward is two of three parts, recomputation a forward more.
+static double forward_share(const TrainPlan *plan) {
+    return plan->recompute == RECOMPUTE_FULL ? 1.0 / 4 : 1.0 / 3;
+}
+
+// The last stage is the slowest where the head is more than the layers that it lacks.
+static void add_head(const StageSplit *split, double layer_s, double head_s, int micro_steps, Estimate *estimate) {
+    const double more_s = head_s - layer_s * (split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST]);
+    if (more_s > 0) {
+        estimate->compute_s += more_s * micro_steps;
+        estimate->step_s += more_s * micro_steps;
+    }
+}
+
+// As long as no forward comes behind the first backward, gradients grow while what is held gets less, and with several
+// chunks those of one are reduced before those of another are there. Then the most that this can come to is taken off,
+// which leaves a lower bound.
+static void take_off_growing(const Analytic *analytic, const PipelineShape *shape, double in_flight,
+                             Estimate *estimate) {
+    enum { GROUPS = 3 };
+    const bool steady =
+        shape->chunks > 1 ? shape->micro_steps >= GROUPS * shape->stages : shape->micro_steps > in_flight;
+    const double growing = estimate->growing_bytes, held = estimate->carried_bytes * in_flight;
+    const double less = steady ? 0 : shape->chunks > 1 ? growing : fmin(held, growing);
+    estimate->peak_bytes -= less;
+    estimate->reserved_bytes -= less * (1 + analytic->cost.target->runtime.allocator_slack);
+}
+
+static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                            const StageSplit *split, Estimate *estimate, Error *error) {
+    const TrainPlan alone = plan_alone(plan);
+    const int micro_steps = plan->grad_accum;
+    StageTimes fullest;
+    double head_s;
+    TRY(find_head(analytic, plan, &head_s, error));
+    look_at(analytic, shape, split->stage[STAGE_FULLEST]);
+    const Status status = time_stage(analytic, &alone, &fullest, error);
+    take_off_growing(analytic, shape, analytic->in_flight, &fullest.step);
+    look_away(analytic);
+    TRY(status);
+    const double beside_s = fullest.step.step_s - micro_steps * fullest.pace_s - fullest.last_s;
+    const double each_s = layer_s(split, &fullest), sent_s = message_s(analytic, plan);
+    const double slower_s = slowed_s(shape, sent_s);
+    time_parts(split, each_s, head_s, slower_s);
+    const PipelineTimes parts = {.part_s = split->part_s,
+                                 .forward_share = forward_share(plan),
+                                 .last_share = fullest.last_s / fullest.pace_s,
+                                 .message_s = sent_s};
+    const double step_s = pipeline_span_s(&analytic->orders, shape, &parts) + beside_s;
+    *estimate = fullest.step;
+    estimate->stage = split->stage[STAGE_FULLEST];
+    add_head(split, each_s, head_s, micro_steps, estimate);
+    estimate->compute_s += slower_s * shape->chunks * micro_steps;
+    estimate->step_s += slower_s * shape->chunks * micro_steps;
+    estimate->bubble_s = fmax(0, step_s - estimate->step_s);
+    estimate->step_s += estimate->bubble_s;
+    return STATUS_OK;
+}
+
+// ---- bytes
+
+// The last stage keeps fewest micro-steps, but has the logits: it is looked at where what it does not keep is less than
+// they can be (fp32 logits, their softmax and gradient, a copy or two), and than head and embedding.
+static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                               const StageSplit *split, const Estimate *fullest) {
+    enum { BYTES_PER_LOGIT = 16, BYTES_PER_PARAMETER = 18 };
+    const int whole = analytic->cost.target->tp_flavour == TP_HF;
+    const double columns = (double)analytic->model.vocab / (whole ? 1 : plan->mesh.size[AXIS_TP]);
+    const double head_bytes = columns * (BYTES_PER_LOGIT * (double)plan_local_tokens(plan) +
+                                         BYTES_PER_PARAMETER * (double)analytic->model.hidden);
+    const int32_t fewer = pipeline_held(&analytic->orders, shape, split->stage[STAGE_FULLEST]) -
+                          pipeline_held(&analytic->orders, shape, split->stage[STAGE_LAST]);
+    return head_bytes > fullest->carried_bytes * fewer / shape->chunks;
+}
+
+static Status add_last_stage(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                             const StageSplit *split, Estimate *estimate, Error *error) {
+    const TrainPlan alone = plan_alone(plan);
+    Estimate last = {0};
+    if (split->layers[STAGE_LAST] == 0 || !last_may_need_most(analytic, plan, shape, split, estimate)) {
+        return STATUS_OK;
+    }
+    look_at(analytic, shape, split->stage[STAGE_LAST]);
+    const Status status = analytic_bytes_alike(analytic, &alone, &last, error);
+    take_off_growing(analytic, shape, analytic->in_flight, &last);
+    look_away(analytic);
+    TRY(status);
+    if (last.reserved_bytes > estimate->reserved_bytes) {
+        estimate->peak_bytes = last.peak_bytes;
+        estimate->reserved_bytes = last.reserved_bytes;
+        estimate->stage = split->stage[STAGE_LAST];
+    }
+    return STATUS_OK;
+}
+
+Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    PipelineShape shape;
+    TRY(find_shape(plan, &shape, error));
+    const StageSplit *split = find_split(analytic, plan);
+    TRY(time_pipeline(analytic, plan, &shape, split, estimate, error));
+    return add_last_stage(analytic, plan, &shape, split, estimate, error);
+}
+
+Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    PipelineShape shape;
+    TRY(find_shape(plan, &shape, error));
+    const StageSplit *split = find_split(analytic, plan);
+    const TrainPlan alone = plan_alone(plan);
+    look_at(analytic, &shape, split->stage[STAGE_FULLEST]);
+    const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
+    take_off_growing(analytic, &shape, analytic->in_flight, estimate);
+    look_away(analytic);
+    TRY(status);
+    estimate->stage = split->stage[STAGE_FULLEST];
+    return add_last_stage(analytic, plan, &shape, split, estimate, error);
+}

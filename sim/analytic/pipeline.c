@@ -1,0 +1,194 @@
+// Orders are kept for as many micro-steps as show the pace: in a group of micro-steps the stages do what they did in
+// the one before, as soon as the first stage has got a gradient back.
+
+#include "sim/analytic/pipeline.h"
+
+#include "sim/base/error.h"
+
+// One work of a stage.
+typedef struct PipelineWork {
+    int32_t stage, part;
+    int32_t done, after;  // places of the times at which it and what it waits for end; 0: it waits for nothing
+    bool backward, last, message;
+} PipelineWork;
+
+struct PipelineOrder {
+    PipelineWork *works;
+    int32_t count;
+    int32_t stages, backward_works;  // that a backward is cut into, equally long
+    double *done_s, *free_s;         // while it is run: of each place; of each stage
+    int32_t *held;                   // by stage
+};
+
+// ---- making one
+
+typedef struct StageQueue {
+    ScheduleAction *actions;
+    int32_t next;
+} StageQueue;
+
+typedef struct Orderer {
+    const PipelineShape *shape;
+    StageQueue *queues;
+    PipelineOrder *order;
+    bool *done;
+} Orderer;
+
+static int32_t part_of(const PipelineShape *shape, int32_t stage, int32_t chunk) {
+    const bool back = shape->schedule->folded && chunk % 2 == 1;
+    return chunk * shape->stages + (back ? shape->stages - 1 - stage : stage);
+}
+
+static int32_t stage_of(const PipelineShape *shape, int32_t part) {
+    const bool back = shape->schedule->folded && part / shape->stages % 2 == 1;
+    return back ? shape->stages - 1 - part % shape->stages : part % shape->stages;
+}
+
+// Place 0 is nobody's.
+static int32_t place_of(const PipelineShape *shape, Work work, int32_t part, int32_t micro_step) {
+    const int32_t parts = shape->stages * shape->chunks;
+    return 1 + ((int32_t)work * parts + part) * shape->micro_steps + micro_step;
+}
+
+static PipelineWork work_of(const PipelineShape *shape, int32_t stage, const ScheduleAction *action) {
+    const int32_t part = part_of(shape, stage, action->chunk), last = shape->stages * shape->chunks - 1;
+    const bool backward = action->work == WORK_BACKWARD, turns = backward && part == last;
+    const int32_t next = turns ? part : part + (backward ? 1 : -1);
+    const int32_t before = action->work == WORK_WEIGHTS ? -1 : next;  // weights come behind the stage's own backward
+    return (PipelineWork){.stage = stage,
+                          .part = part,
+                          .done = place_of(shape, action->work, part, action->micro_step),
+                          .after = before < 0 ? 0
+                                              : place_of(shape, backward && !turns ? WORK_BACKWARD : WORK_FORWARD,
+                                                         before, action->micro_step),
+                          .backward = action->work != WORK_FORWARD,
+                          .last = (int32_t)action->work == schedule_works(shape->schedule) - 1 &&
+                                  action->micro_step == shape->micro_steps - 1 && action->chunk == 0,
+                          .message = before >= 0 && stage_of(shape, before) != stage};
+}
+
+// Takes what a stage can do now; whether that was anything.
+static bool take_ready(Orderer *orderer, int32_t stage, int32_t actions) {
+    StageQueue *queue = &orderer->queues[stage];
+    const int32_t first = queue->next;
+    while (queue->next < actions) {
+        const PipelineWork work = work_of(orderer->shape, stage, &queue->actions[queue->next]);
+        if (work.after > 0 && !orderer->done[work.after]) {
+            break;
+        }
+        orderer->done[work.done] = true;
+        orderer->order->works[orderer->order->count++] = work;
+        queue->next++;
+    }
+    return queue->next > first;
+}
+
+static int32_t most_held(const ScheduleAction *actions, int32_t count) {
+    int32_t held = 0, most = 0;
+    for (int32_t i = 0; i < count; i++) {
+        held += actions[i].work == WORK_FORWARD ? 1 : actions[i].work == WORK_BACKWARD ? -1 : 0;
+        most = held > most ? held : most;
+    }
+    return most;
+}
+
+static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
+    ScheduleShape of = {.stages = shape->stages, .chunks = shape->chunks, .micro_steps = shape->micro_steps};
+    const int32_t actions = schedule_action_count(shape->schedule, &of), places = 1 + actions * shape->stages;
+    PipelineOrder *order = ARENA_NEW(arena, PipelineOrder);
+    *order = (PipelineOrder){.works = ARENA_UNCLEARED(arena, PipelineWork, places),
+                             .stages = shape->stages,
+                             .backward_works = schedule_works(shape->schedule) - 1,
+                             .done_s = ARENA_ARRAY(arena, double, places),
+                             .free_s = ARENA_ARRAY(arena, double, shape->stages),
+                             .held = ARENA_ARRAY(arena, int32_t, shape->stages)};
+    Arena scratch = {0};
+    Orderer orderer = {.shape = shape,
+                       .queues = ARENA_ARRAY(&scratch, StageQueue, shape->stages),
+                       .order = order,
+                       .done = ARENA_ARRAY(&scratch, bool, places)};
+    for (of.stage = 0; of.stage < shape->stages; of.stage++) {
+        ScheduleAction *queue = orderer.queues[of.stage].actions = ARENA_ARRAY(&scratch, ScheduleAction, actions);
+        shape->schedule->order(&of, queue);
+        order->held[of.stage] = most_held(queue, actions);
+    }
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int32_t stage = 0; stage < shape->stages; stage++) {
+            moved |= take_ready(&orderer, stage, actions);
+        }
+    }
+    ASSERT(order->count == actions * shape->stages);
+    arena_free(&scratch);
+    return order;
+}
+
+static PipelineOrder *find_order(PipelineOrders *known, const PipelineShape *shape) {
+    const MemoKey key = {.words = {(uint64_t)(uintptr_t)shape->schedule,
+                                   (uint64_t)shape->stages << 32 | (uint64_t)shape->chunks,
+                                   (uint64_t)shape->micro_steps}};
+    PipelineOrder *order = memo_find(&known->memo, &key);
+    if (!order) {
+        order = make_order(shape, known->arena);
+        memo_add(&known->memo, &key, order, known->arena);
+    }
+    return order;
+}
+
+// ---- running one
+
+static double run_order(PipelineOrder *order, const PipelineTimes *times) {
+    double end_s = 0;
+    for (int32_t stage = 0; stage < order->stages; stage++) {
+        order->free_s[stage] = 0;
+    }
+    const double backward_share = (1 - times->forward_share) / order->backward_works;
+    const double share[2][2] = {{times->forward_share}, {backward_share, backward_share + times->last_share}};
+    for (int32_t i = 0; i < order->count; i++) {
+        const PipelineWork *work = &order->works[i];
+        const double ready_s = order->done_s[work->after] + (work->message ? times->message_s : 0);
+        const double free_s = order->free_s[work->stage];
+        const double done_s =
+            (ready_s > free_s ? ready_s : free_s) + times->part_s[work->part] * share[work->backward][work->last];
+        order->done_s[work->done] = order->free_s[work->stage] = done_s;
+        end_s = done_s > end_s ? done_s : end_s;
+    }
+    return end_s;
+}
+
+// Micro-steps that go through the chunks together (interleaved.c), as many as stages where they are not grouped.
+static int32_t group_of(const PipelineShape *shape) {
+    const int32_t rounds = shape->micro_steps / shape->stages;
+    return rounds > 1 && shape->chunks > 1 ? shape->micro_steps / rounds : shape->stages;
+}
+
+enum { GROUPS_BEFORE_PACE = 2 };
+
+static PipelineShape with_groups(const PipelineShape *shape, int32_t groups) {
+    PipelineShape fewer = *shape;
+    fewer.micro_steps = group_of(shape) * groups;
+    return fewer;
+}
+
+static bool is_short(const PipelineShape *shape) {
+    return shape->micro_steps <= (GROUPS_BEFORE_PACE + 1) * group_of(shape);
+}
+
+double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const PipelineTimes *times) {
+    if (is_short(shape)) {
+        return run_order(find_order(known, shape), times);
+    }
+    const PipelineShape few = with_groups(shape, GROUPS_BEFORE_PACE), more = with_groups(shape, GROUPS_BEFORE_PACE + 1);
+    const double few_s = run_order(find_order(known, &few), times);
+    const double more_s = run_order(find_order(known, &more), times);
+    return more_s + (more_s - few_s) * (shape->micro_steps - more.micro_steps) / group_of(shape);
+}
+
+int32_t pipeline_held(PipelineOrders *known, const PipelineShape *shape, int32_t stage) {
+    if (is_short(shape)) {
+        return find_order(known, shape)->held[stage];
+    }
+    const PipelineShape few = with_groups(shape, GROUPS_BEFORE_PACE), more = with_groups(shape, GROUPS_BEFORE_PACE + 1);
+    const int32_t held = find_order(known, &more)->held[stage], rise = held - find_order(known, &few)->held[stage];
+    return held + rise * (shape->micro_steps - more.micro_steps) / group_of(shape);
+}
