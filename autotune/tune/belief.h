@@ -22,7 +22,8 @@ typedef struct TuneModel {
 
 // One shape, in log seconds per token.
 typedef struct BeliefShape {
-    double predicted;  // at the mean of theta
+    double predicted;   // at the mean of theta
+    double calibrated;  // by the profile as the runs taught it; that is not believed in (calibrated_model.h)
     double gradient[BELIEF_FACTORS];
     double tokens;  // of a step
     int runs;       // that ended well

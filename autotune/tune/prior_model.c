@@ -91,6 +91,7 @@ void tune_model_prior(const Tuning *tuning, TuneModel *model, BeliefShape *shape
     for (int i = 0; i < tuning->shape_count; i++) {
         const TuneShape *shape = &tuning->shapes[i];
         shapes[i].predicted = log(shape->prediction->step_s / tokens_of(shape)) + measured * mean / error / precision;
+        shapes[i].calibrated = shapes[i].predicted;
         shapes[i].gradient[0] = 1;
     }
 }

@@ -199,7 +199,7 @@ static void note_belief(Loop *loop, const BeliefShape *believed, const Outlook *
     for (int i = 0; i < belief->count; i++) {
         TuneShape *shape = &loop->tuning->shapes[i];
         const double tokens = tokens_of(shape), sd = sqrt(belief->covariance[i * belief->count + i]);
-        shape->calibrated_s = exp(believed[i].predicted) * tokens;
+        shape->calibrated_s = exp(believed[i].calibrated) * tokens;
         shape->low_s = exp(belief->mean[i] - reach * sd) * tokens;
         shape->high_s = exp(belief->mean[i] + reach * sd) * tokens;
         shape->good = outlook->good[i];

@@ -36,7 +36,7 @@ typedef struct TuneShape {
     int runs;              // that ended well
     double measured_sd;    // of the log of that, against the mean of all shapes that ran
     double measured_s;     // what they say of its step, without the effects of their times; 0 = nothing
-    double calibrated_s;   // predicted by the model after the last run
+    double calibrated_s;   // predicted by the profile as the runs so far taught it
     double low_s, high_s;  // 80 % of what is believed of its step
     double good, best;     // probabilities: within the tolerance of the fastest; the fastest
     bool unsettled;        // its runs contradict each other, or its one run all that is known otherwise

@@ -230,23 +230,18 @@ static void print_strategy(const Sweep *sweep, Strategy *strategy) {
 }
 
 static Status judge_loop(const Sweep *sweep, int seeds, Error *error) {
-    static Strategy tuned, plain, random;
+    static Strategy tuned, random;
     tuned = (Strategy){.name = "tune"};
-    plain = (Strategy){.name = "tune, not calibrated"};
     random = (Strategy){.name = "all once, random order"};
     for (int seed = 1; seed <= seeds; seed++) {
         Course course = {0};
-        CourseOptions options = {.calibrate = true, .tolerance = 0.01, .max_runs = MOST_RUNS, .seed = (uint64_t)seed};
+        const CourseOptions options = {.tolerance = 0.01, .max_runs = MOST_RUNS, .seed = (uint64_t)seed};
         TRY(course_tuned(sweep, &options, &course, error));
         count_course(sweep, &course, &tuned);
-        options.calibrate = false;
-        TRY(course_tuned(sweep, &options, &course, error));
-        count_course(sweep, &course, &plain);
         course_random(sweep, (uint64_t)seed, &course);
         count_course(sweep, &course, &random);
     }
     print_strategy(sweep, &tuned);
-    print_strategy(sweep, &plain);
     print_strategy(sweep, &random);
     return STATUS_OK;
 }

@@ -6,24 +6,21 @@
 #include <gsl/gsl_rng.h>
 #include <math.h>
 
-#include "autotune/tune/calibrated_model.h"
+#include "autotune/tune/tune.h"
 
 static const double GOOD = 1.01;  // by default of the loop
 
 typedef struct Replayed {
     Replay replay;  // first: replay_run takes this as a replay
-    CalibratedModel model;
-    bool calibrate;
     const Tuning *tuning;
     Course *course;
 } Replayed;
 
 static Status learn(void *state, const Tuning *tuning, TuneModel *model, BeliefShape *shapes, const char **learnt,
                     Error *error) {
-    Replayed *own = state;
-    if (own->calibrate) {
-        return calibrated_model_learn(&own->model, tuning, model, shapes, learnt, error);
-    }
+    (void)state;
+    (void)learnt;
+    (void)error;
     tune_model_prior(tuning, model, shapes);
     return STATUS_OK;
 }
@@ -41,10 +38,7 @@ static bool is_over(void *state) {
 
 Status course_tuned(const Sweep *sweep, const CourseOptions *asked, Course *course, Error *error) {
     Arena arena = {0};
-    Replayed own = {.replay = {sweep->shapes, asked->seed, sweep->in_order},
-                    .model = {.set = sweep->name},
-                    .calibrate = asked->calibrate,
-                    .course = course};
+    Replayed own = {.replay = {sweep->shapes, asked->seed, sweep->in_order}, .course = course};
     const TuneMeans means = {.run = replay_run, .learn = learn, .report = note, .cancelled = is_over, .state = &own};
     const TuneOptions options = {
         .probability = 0.95, .tolerance = asked->tolerance, .max_runs = asked->max_runs, .seed = asked->seed};
@@ -55,7 +49,6 @@ Status course_tuned(const Sweep *sweep, const CourseOptions *asked, Course *cour
     status = replay_is_over(&own.replay, &tuning) ? STATUS_OK : status;
     course->runs = tuning.step_count;
     course->probability = tuning.step_count > 0 ? tuning.steps[tuning.step_count - 1].probability : NAN;
-    calibrated_model_free(&own.model);
     arena_free(&arena);
     return status;
 }

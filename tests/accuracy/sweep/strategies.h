@@ -14,7 +14,6 @@ typedef struct Course {
 } Course;
 
 typedef struct CourseOptions {
-    bool calibrate;    // else predictions are off by one common factor
     double tolerance;  // how much slower than the fastest is as good
     int max_runs;
     uint64_t seed;

@@ -54,7 +54,7 @@ Test(sweep, the_loop_replayed_names_a_shape_and_keeps_to_its_budget) {
     for (int i = 0; i < sweeps.count; i++) {
         Course course = {0};
         Error error = {0};
-        const CourseOptions options = {.calibrate = true, .tolerance = 0.01, .max_runs = 12, .seed = 1};
+        const CourseOptions options = {.tolerance = 0.01, .max_runs = 12, .seed = 1};
         cr_assert_eq(course_tuned(&sweeps.rows[i], &options, &course, &error), STATUS_OK, "%s", error.message);
         cr_expect_leq(course.runs, 12, "%s", sweeps.rows[i].name);
         cr_expect_geq(sweep_regret(&sweeps.rows[i], course.named[course.runs]), 1, "%s", sweeps.rows[i].name);
