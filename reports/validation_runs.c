@@ -85,7 +85,7 @@ static void put_plan(Csv *csv, const TrainPlan *plan, const Target *target) {
     csv_integer(csv, plan->grad_accum);
     csv_integer(csv, plan_global_batch(plan));
     put_fields(csv, plan, target, 0, FIRST_FIELDS);
-    csv_integer(csv, target->tp_flavour == TP_SP);
+    csv_integer(csv, target_tp_flavour(target, plan) == TP_SP);
 }
 
 static void put_run(Csv *csv, const ValidationRuns *runs, const ValidateRow *row, int number) {

@@ -233,6 +233,9 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
         return reason;
     }
     choose_sharding(row, request->target, plan);
+    if (row->sp == 0 && request->target->sp_switch && plan->precision != DTYPE_FP8) {
+        plan->sequence_parallel = SEQUENCE_PARALLEL_OFF;
+    }
     target_canonical(request->target, plan);
     if (request->cluster.fabric.nics == 0 && mesh_world(&plan->mesh) > request->cluster.node.accelerators) {
         return "the profile is one node without a network";

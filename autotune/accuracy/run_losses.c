@@ -23,11 +23,11 @@ static bool has_tp(const RunCase *run) {
 }
 
 static bool sequence_parallel(const RunCase *run) {
-    return has_tp(run) && run->row->sp == 1 && run->request.target->tp_flavour != TP_SP;
+    return has_tp(run) && run->row->sp == 1 && target_tp_flavour(run->request.target, &run->plan) != TP_SP;
 }
 
 static bool no_sequence_parallel(const RunCase *run) {
-    return has_tp(run) && run->row->sp != 1 && run->request.target->tp_flavour == TP_SP;
+    return has_tp(run) && run->row->sp != 1 && target_tp_flavour(run->request.target, &run->plan) == TP_SP;
 }
 
 static const RunLoss losses[] = {

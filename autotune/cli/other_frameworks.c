@@ -44,6 +44,9 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
     if (!target_offers(request->target, &plan, PLAN_CUDA_GRAPHS, (int)plan.cuda_graphs)) {
         plan.cuda_graphs = CUDA_GRAPHS_TARGET;
     }
+    if (!target_offers(request->target, &plan, PLAN_SEQUENCE_PARALLEL, (int)plan.sequence_parallel)) {
+        plan.sequence_parallel = SEQUENCE_PARALLEL_TARGET;
+    }
     target_canonical(request->target, &plan);
     other->request = request;
     other->prediction = (Prediction){.plan = plan};

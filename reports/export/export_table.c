@@ -144,6 +144,7 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_REDUCE_OVERLAP] = true,
                                                   [PLAN_LOSS] = true,
                                                   [PLAN_CUDA_GRAPHS] = true,
+                                                  [PLAN_SEQUENCE_PARALLEL] = true,
                                                   [PLAN_PP_SCHEDULE] = true,
                                                   [PLAN_VIRTUAL_STAGES] = true};
 

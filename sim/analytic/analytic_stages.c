@@ -160,7 +160,7 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
 // From a stage to the next one: what leaves a layer (lower_messages.c).
 static double boundary_s(const Analytic *analytic, const TrainPlan *plan, int stage) {
     const Target *target = analytic->cost.target;
-    const bool split = target->tp_flavour == TP_SP;
+    const bool split = target_tp_flavour(target, plan) == TP_SP;
     const Dtype dtype = plan_activation_dtype(plan);
     const int64_t elements = (int64_t)plan_local_tokens(plan) * analytic->model.hidden;
     const StepProgram program = {.model = analytic->model, .plan = *plan, .target = target, .stage = stage};

@@ -42,6 +42,7 @@ static const TargetField fields[] = {
     FIELD(root_unit),
     FIELD(root_kept),
     FIELD(tp_reduce_overlaps),
+    FIELD(sp_switch),
     FIELD(tp_copies),
     FIELD(tp_regathers),
     FIELD(fused_softmax),

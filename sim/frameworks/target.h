@@ -107,6 +107,7 @@ typedef struct Target {
     bool root_unit;           // embedding, final norm and head are one unit, gathered for the whole forward
     bool root_kept;           // and kept until its gradient is copied out, not gathered again for backward
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
+    bool sp_switch;           // TP_SP: has a switch that turns it into TP_AR
     bool tp_copies;           // TP_SP: a copy orders what was gathered or will be scattered along the sequence
     bool tp_splits_head;      // TP_HF: the head is split over the vocabulary, and its logits are gathered for the loss
     bool tp_splits_embedding;  // TP_HF: so is the embedding
@@ -218,6 +219,11 @@ static inline ReduceOverlap target_reduce_overlap(const Target *target, const Tr
     return plan->reduce_overlap != REDUCE_OVERLAP_TARGET ? plan->reduce_overlap
            : waits                                       ? REDUCE_OVERLAP_OFF
                                                          : REDUCE_OVERLAP_ON;
+}
+
+// Which tensor parallelism the plan's layers have.
+static inline TpFlavour target_tp_flavour(const Target *target, const TrainPlan *plan) {
+    return target->sp_switch && plan->sequence_parallel == SEQUENCE_PARALLEL_OFF ? TP_AR : target->tp_flavour;
 }
 
 // Behind the last backward?

@@ -142,7 +142,7 @@ static const char *check_local_tokens(const Check *check) {
     const int tp = axis_size(check, AXIS_TP);
     const int cp = axis_size(check, AXIS_CP);
     const int64_t tokens = (int64_t)check->plan->micro_batch * check->plan->seq / cp;
-    if (check->target->tp_flavour != TP_SP || tokens % tp == 0) {
+    if (target_tp_flavour(check->target, check->plan) != TP_SP || tokens % tp == 0) {
         return NULL;
     }
     return arena_format(
@@ -456,6 +456,26 @@ static const char *check_cuda_graphs(const Check *check) {
                                 : NULL;
 }
 
+static const char *check_sequence_parallel(const Check *check) {
+    const Target *target = check->target;
+    const SequenceParallel asked = check->plan->sequence_parallel;
+    if (asked == SEQUENCE_PARALLEL_TARGET || axis_size(check, AXIS_TP) == 1) {
+        return NULL;
+    }
+    if (!target->sp_switch) {
+        return arena_format(check->arena, "%s@%s has no switch for sequence_parallel=%s: use sequence_parallel target",
+                            target->name, target->version, sequence_parallel_names[asked]);
+    }
+    const bool off = asked == SEQUENCE_PARALLEL_OFF;
+    if (off && check->plan->tp_overlap) {  // Megatron-LM arguments.py asserts it
+        return "tp_overlap=on needs sequence parallelism: use tp_overlap off or sequence_parallel on";
+    }
+    if (off && check->plan->precision == DTYPE_FP8) {
+        return "fp8 without sequence parallelism is not modelled: use precision bf16 or sequence_parallel on";
+    }
+    return NULL;
+}
+
 static const char *check_token_count(const Check *check) {
     const int64_t tokens =
         (int64_t)check->plan->micro_batch * check->plan->seq / mesh_group_size(&check->plan->mesh, AXES_SEQUENCE);
@@ -498,7 +518,8 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
                                                           check_offload,
                                                           check_reduce_overlap,
                                                           check_loss,
-                                                          check_cuda_graphs};
+                                                          check_cuda_graphs,
+                                                          check_sequence_parallel};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

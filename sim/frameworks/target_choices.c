@@ -154,6 +154,21 @@ static int told_graphs(const Target *target, const TrainPlan *plan) {
     return target_cuda_graphs(target, plan) ? CUDA_GRAPHS_ON : CUDA_GRAPHS_OFF;
 }
 
+static int told_sequences(const Target *target, const TrainPlan *plan) {
+    const bool shares = plan->mesh.size[AXIS_TP] > 1 && target->tp_flavour == TP_SP;
+    return plan->sequence_parallel != SEQUENCE_PARALLEL_TARGET ? (int)plan->sequence_parallel
+           : shares                                            ? SEQUENCE_PARALLEL_ON
+                                                               : SEQUENCE_PARALLEL_OFF;
+}
+
+static bool has_sequences(const Target *target) {
+    return target->sp_switch;
+}
+
+static bool offers_sequences(const Target *target, const TrainPlan *plan, int value) {
+    return value == SEQUENCE_PARALLEL_TARGET || (has_sequences(target) && plan->mesh.size[AXIS_TP] > 1);
+}
+
 typedef struct TargetChoice {
     int (*usual)(const Target *target, const TrainPlan *plan);
     bool (*offers)(const Target *target, const TrainPlan *plan, int value);
@@ -176,6 +191,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_REDUCE_OVERLAP] = {.offers = offers_overlap, .has = has_overlap, .told = told_overlap},
     [PLAN_LOSS] = {.offers = offers_loss, .has = has_losses, .told = told_loss},
     [PLAN_CUDA_GRAPHS] = {.offers = offers_graphs, .has = has_graphs, .told = told_graphs},
+    [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, .has = has_sequences, .told = told_sequences},
 };
 
 int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id) {
@@ -210,6 +226,9 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     plan->reduce_overlap = REDUCE_OVERLAP_TARGET;
     plan->reduce_overlap = overlap == target_reduce_overlap(target, plan) ? REDUCE_OVERLAP_TARGET : overlap;
     plan->loss = plan->loss == target_own_loss(target) ? LOSS_TARGET : plan->loss;
+    if ((plan->sequence_parallel == SEQUENCE_PARALLEL_ON) == (target->tp_flavour == TP_SP)) {
+        plan->sequence_parallel = SEQUENCE_PARALLEL_TARGET;
+    }
     const bool graphs = target_cuda_graphs(target, plan);
     plan->cuda_graphs = CUDA_GRAPHS_TARGET;
     if (graphs != target_cuda_graphs(target, plan)) {

@@ -70,6 +70,15 @@ typedef enum { LOSS_TARGET, LOSS_WHOLE, LOSS_CHUNKED, LOSS_FUSED, LOSS_FORM_COUN
 // TARGET: as the target does it by itself (target_cuda_graphs).
 typedef enum { CUDA_GRAPHS_TARGET, CUDA_GRAPHS_OFF, CUDA_GRAPHS_ON, CUDA_GRAPHS_COUNT } GraphUse;
 
+// Whether tp ranks share the tokens between the blocks of a layer (Korthikanti et al. 2022), or each holds all of them.
+// TARGET: as the target does it by itself (target_tp_flavour).
+typedef enum {
+    SEQUENCE_PARALLEL_TARGET,
+    SEQUENCE_PARALLEL_OFF,
+    SEQUENCE_PARALLEL_ON,
+    SEQUENCE_PARALLEL_COUNT
+} SequenceParallel;
+
 // Their words, by value; they stand in the table of the fields (plan_fields.c).
 extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];  // "auto" "fp32" "bf16"
 extern const char *const reshard_names[RESHARD_COUNT];            // "always" "never"
@@ -79,12 +88,13 @@ extern const char *const attention_names[ATTENTION_COUNT];        // "flash" "fl
 extern const char *const fused_names[FUSED_COUNT];                // "fused" "eager" "compiled"
 extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed"
 extern const char *const offload_names[OFFLOAD_COUNT];  // "none" "optimizer" "parameters,optimizer" "activations"
-extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];  // "auto" "layer" "children"
-extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];        // "1f1b" "gpipe" "interleaved" ...
-extern const char *const grad_sync_names[GRAD_SYNC_COUNT];            // "target" "each" "shards" "last"
-extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];  // "target" "off" "on"
-extern const char *const loss_form_names[LOSS_FORM_COUNT];            // "target" "whole" "chunked" "fused"
-extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];        // "target" "off" "on"
+extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];        // "auto" "layer" "children"
+extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];              // "1f1b" "gpipe" "interleaved" ...
+extern const char *const grad_sync_names[GRAD_SYNC_COUNT];                  // "target" "each" "shards" "last"
+extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];        // "target" "off" "on"
+extern const char *const loss_form_names[LOSS_FORM_COUNT];                  // "target" "whole" "chunked" "fused"
+extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];              // "target" "off" "on"
+extern const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT];  // the same
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -112,6 +122,7 @@ typedef struct TrainPlan {
     ReduceOverlap reduce_overlap;  // several data ranks only
     LossForm loss;
     GraphUse cuda_graphs;
+    SequenceParallel sequence_parallel;  // tp > 1 only
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -141,6 +152,7 @@ typedef enum {
     PLAN_REDUCE_OVERLAP,
     PLAN_LOSS,
     PLAN_CUDA_GRAPHS,
+    PLAN_SEQUENCE_PARALLEL,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

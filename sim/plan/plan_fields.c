@@ -43,6 +43,8 @@ const char *const loss_form_names[LOSS_FORM_COUNT] = {
     [LOSS_TARGET] = "target", [LOSS_WHOLE] = "whole", [LOSS_CHUNKED] = "chunked", [LOSS_FUSED] = "fused"};
 const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {
     [CUDA_GRAPHS_TARGET] = "target", [CUDA_GRAPHS_OFF] = "off", [CUDA_GRAPHS_ON] = "on"};
+const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT] = {
+    [SEQUENCE_PARALLEL_TARGET] = "target", [SEQUENCE_PARALLEL_OFF] = "off", [SEQUENCE_PARALLEL_ON] = "on"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -257,6 +259,11 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                           .option = {"cuda-graphs", "auto|target|off|on", NULL, "auto; predict: the target's own",
                                      "forward and backward are captured once and replayed, without the host; auto "
                                      "tries what the target has, target is its own"}},
+    [PLAN_SEQUENCE_PARALLEL] = {"sequence_parallel", .label = "sequence parallelism", AT(sequence_parallel),
+                                WORDS(sequence_parallel_names), .matters = splits_layers, .scope = PLAN_OF_SHAPE,
+                                .option = {"sequence-parallel", "target|off|on", NULL, "the target's own",
+                                           "tp ranks share the tokens between the blocks of a layer; off holds all "
+                                           "of them on each, and is never tried by itself"}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -36,7 +36,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const int mean_head = latent ? (model->head_dim + model->latent.value) / 2 : model->head_dim;
     return (Dims){
         .tokens = tokens,
-        .tokens_between = target->tp_flavour == TP_SP ? tokens / tp : tokens,
+        .tokens_between = target_tp_flavour(target, plan) == TP_SP ? tokens / tp : tokens,
         .sequences = plan->micro_batch,
         .local_seq = plan->seq / plan->mesh.size[AXIS_CP],
         .hidden = model->hidden,
@@ -83,13 +83,14 @@ static void unite(Lowering *lowering, const Op *mark) {
                  mark->operands[out_is_stream ? AT_MARK_TO : AT_MARK_FROM].index);
 }
 
-static TaskKind mark_collective(TpFlavour flavour, Mark mark) {
+static TaskKind mark_collective(const Lowering *lowering, Mark mark) {
     static const TaskKind table[3][5] = {
         [TP_SP] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER, TASK_KIND_COUNT, TASK_REDUCE_SCATTER, TASK_ALL_GATHER},
         [TP_AR] = {TASK_KIND_COUNT, TASK_ALL_REDUCE, TASK_KIND_COUNT, TASK_ALL_REDUCE, TASK_KIND_COUNT},
         [TP_HF] = {TASK_KIND_COUNT, TASK_ALL_REDUCE, TASK_ALL_REDUCE, TASK_KIND_COUNT, TASK_KIND_COUNT},
     };
-    return table[flavour][mark - MARK_TP_ENTER];
+    return lowering->tp > 1 ? table[target_tp_flavour(lowering->target, lowering->plan)][mark - MARK_TP_ENTER]
+                            : TASK_KIND_COUNT;
 }
 
 static bool is_tp_mark(const Op *op) {
@@ -104,8 +105,7 @@ static void unite_all(Lowering *lowering) {
             if (!is_tp_mark(&op)) {
                 continue;
             }
-            const TaskKind kind =
-                lowering->tp > 1 ? mark_collective(lowering->target->tp_flavour, op.mark) : TASK_KIND_COUNT;
+            const TaskKind kind = mark_collective(lowering, op.mark);
             if (kind == TASK_KIND_COUNT || kind == TASK_ALL_REDUCE) {
                 unite(lowering, &op);
             }
@@ -114,8 +114,7 @@ static void unite_all(Lowering *lowering) {
 }
 
 static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section section) {
-    const TaskKind kind =
-        lowering->tp > 1 ? mark_collective(lowering->target->tp_flavour, mark->mark) : TASK_KIND_COUNT;
+    const TaskKind kind = mark_collective(lowering, mark->mark);
     if (kind == TASK_KIND_COUNT) {
         return;
     }

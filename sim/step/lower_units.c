@@ -86,7 +86,7 @@ static void end_unit(Unit *unit) {
 
 // Between the blocks of a sequence-parallel layer a tp rank has its own tokens only.
 static bool splits_tokens(const Lowering *lowering) {
-    return lowering->target->tp_flavour == TP_SP;
+    return target_tp_flavour(lowering->target, lowering->plan) == TP_SP;
 }
 
 static void add_vector(Lowering *lowering, Unit *unit, const char *name, Fill fill) {

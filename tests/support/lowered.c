@@ -27,6 +27,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .grad_sync = request->grad_sync,
                       .loss = request->loss,
                       .cuda_graphs = request->cuda_graphs,
+                      .sequence_parallel = request->sequence_parallel,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};

@@ -29,6 +29,7 @@ typedef struct LoweredRequest {
     ReduceOverlap reduce_overlap;
     LossForm loss;
     GraphUse cuda_graphs;
+    SequenceParallel sequence_parallel;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

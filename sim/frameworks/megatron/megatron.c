@@ -38,7 +38,8 @@ static const TargetVersion megatron_core = {
     .extends = &megatron_2022,
     .evidence = "41 published runs",
     .settings = SETTINGS(
-        SET(tp_flavour, TP_SP), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP),
+        SET(tp_flavour, TP_SP), SET(sp_switch, true),  // --sequence-parallel
+        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP),
         SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (executor.md 1.3)
         SET(offloads, 1u << OFFLOAD_OPTIMIZER),    // --optimizer-cpu-offload (optimizer_config.py)
         SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;

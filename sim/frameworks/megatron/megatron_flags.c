@@ -81,7 +81,7 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
         fprintf(out, "    --num-layers-per-virtual-pipeline-stage %d\n",
                 job->model->layers / (mesh_stages(&plan->mesh) * plan_chunks(plan)));
     }
-    if (tp > 1) {
+    if (tp > 1 && target_tp_flavour(job->target, plan) == TP_SP) {
         fprintf(out, "    --sequence-parallel%s\n", plan->tp_overlap ? " --tp-comm-overlap" : "");
     }
     if (cp > 1) {
