@@ -124,7 +124,7 @@ static double share(int part, int whole) {
 static void print_verdicts(const Accuracy *accuracy, FILE *out) {
     const OomScore *oom = &accuracy->oom;
     fprintf(out, "\nOut of memory\n");
-    if (accuracy->options.oom_path) {
+    if (accuracy->options.oom_paths) {
         fprintf(out, "  failures called infeasible: %d of %d (%.1f %%); certain ones %d of %d (%.1f %%)\n",
                 oom->called_infeasible, oom->n, share(oom->called_infeasible, oom->n), oom->certain_called_infeasible,
                 oom->certain, share(oom->certain_called_infeasible, oom->certain));
@@ -135,7 +135,7 @@ static void print_verdicts(const Accuracy *accuracy, FILE *out) {
 
 static void print_ranking(const Accuracy *accuracy, FILE *out) {
     const RankingScore *ranking = &accuracy->ranking;
-    if (!accuracy->options.groups_path) {
+    if (!accuracy->options.groups_paths) {
         return;
     }
     fprintf(out, "\nRanking, %d groups (%d have fewer than two scored plans)\n", ranking->groups, ranking->not_scored);

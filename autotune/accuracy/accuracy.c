@@ -164,12 +164,12 @@ static void count_rest(Accuracy *accuracy, Arena *arena) {
 static Status read_and_predict(Work *work, RunGroups *groups, Error *error) {
     Accuracy *accuracy = work->accuracy;
     const AccuracyOptions *options = &accuracy->options;
-    TRY(run_file_read(options->runs_path, work->arena, &accuracy->runs, error));
-    if (options->oom_path) {
-        TRY(run_file_read(options->oom_path, work->arena, &accuracy->failures, error));
+    TRY(run_files_read(options->runs_paths, work->arena, &accuracy->runs, error));
+    if (options->oom_paths) {
+        TRY(run_files_read(options->oom_paths, work->arena, &accuracy->failures, error));
     }
-    if (options->groups_path) {
-        TRY(run_groups_read(options->groups_path, &accuracy->runs, work->arena, groups, error));
+    for (int i = 0; options->groups_paths && options->groups_paths[i]; i++) {
+        TRY(run_groups_read(options->groups_paths[i], &accuracy->runs, work->arena, groups, error));
     }
     work->total = accuracy->runs.count + accuracy->failures.count;
     if (!predict_file(work, &accuracy->runs, false, &accuracy->cases) ||

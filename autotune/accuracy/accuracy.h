@@ -7,8 +7,8 @@
 #include "sim/base/progress.h"
 
 typedef struct AccuracyOptions {
-    const char *runs_path;
-    const char *oom_path, *groups_path;  // NULL = not asked
+    const char *const *runs_paths;                       // ended by NULL, as the others
+    const char *const *oom_paths, *const *groups_paths;  // NULL = not asked
     Effort effort;
 } AccuracyOptions;
 

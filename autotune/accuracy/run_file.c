@@ -173,6 +173,7 @@ static Status row_read(const CsvTable *table, int index, const Layout *layout, R
         TRY(value_read(table->path, field, column, (char *)row + column->offset, error));
     }
     const CsvField *id = csv_field(table, index, layout->at[0]);
+    row->path = table->path;
     row->line = id->line;
     if (row->id[0] == '\0') {
         return error_set(error, STATUS_USAGE, "%s:%d:%d: the id is empty", table->path, id->line, id->column);
@@ -198,9 +199,12 @@ static Status check_ids(const RunFile *file, Arena *arena, Error *error) {
     const RunRow **sorted = rows_by_id(file, arena);
     for (int i = 1; i < file->count; i++) {
         if (strcmp(sorted[i - 1]->id, sorted[i]->id) == 0) {
-            const int a = sorted[i - 1]->line, b = sorted[i]->line;
-            return error_set(error, STATUS_USAGE, "%s:%d: the id \"%s\" is that of line %d too", file->path,
-                             a > b ? a : b, sorted[i]->id, a > b ? b : a);
+            const bool turned = sorted[i - 1] > sorted[i];
+            const RunRow *first = sorted[turned ? i : i - 1], *second = sorted[turned ? i - 1 : i];
+            const bool elsewhere = strcmp(first->path, second->path) != 0;
+            return error_set(error, STATUS_USAGE, "%s:%d: the id \"%s\" is that of line %d%s%s too", second->path,
+                             second->line, second->id, first->line, elsewhere ? " of " : "",
+                             elsewhere ? first->path : "");
         }
     }
     return STATUS_OK;
@@ -214,7 +218,26 @@ static void place_cluster(const char *path, Arena *arena, RunRow *row) {
     }
 }
 
-Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error) {
+static void note_missing(RunFile *file, const RunFile *more, Arena *arena) {
+    const char **missing = ARENA_ARRAY(arena, const char *, OWN_COLUMNS);
+    int count = 0;
+    for (int i = 0; i < OWN_COLUMNS; i++) {  // in the order of the columns, each once
+        const RunFile *const files[] = {file, more};
+        bool lacks = false;
+        for (int f = 0; f < 2; f++) {
+            for (int k = 0; k < files[f]->missing_count; k++) {
+                lacks = lacks || strcmp(files[f]->missing[k], columns[i].name) == 0;
+            }
+        }
+        if (lacks) {
+            missing[count++] = columns[i].name;
+        }
+    }
+    file->missing = missing;
+    file->missing_count = count;
+}
+
+static Status read_rows(const char *path, Arena *arena, RunFile *file, Error *error) {
     *file = (RunFile){.path = path};
     CsvTable table;
     Layout layout;
@@ -226,7 +249,28 @@ Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error
         TRY(row_read(&table, i, &layout, &file->rows[i], error));
         place_cluster(path, arena, &file->rows[i]);
     }
+    return STATUS_OK;
+}
+
+Status run_files_read(const char *const *paths, Arena *arena, RunFile *file, Error *error) {
+    TRY(read_rows(paths[0], arena, file, error));
+    for (int i = 1; paths[i]; i++) {
+        RunFile more;
+        TRY(read_rows(paths[i], arena, &more, error));
+        RunRow *rows = ARENA_ARRAY(arena, RunRow, file->count + more.count);
+        for (int row = 0; row < file->count + more.count; row++) {
+            rows[row] = row < file->count ? file->rows[row] : more.rows[row - file->count];
+        }
+        note_missing(file, &more, arena);
+        file->path = arena_format(arena, "%s, %s", file->path, paths[i]);
+        file->rows = rows;
+        file->count += more.count;
+    }
     return check_ids(file, arena, error);
+}
+
+Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error) {
+    return run_files_read((const char *const[]){path, NULL}, arena, file, error);
 }
 
 static void group_read(const char *ids, const RunFile *runs, const RunRow *const *sorted, Arena *arena,
@@ -262,13 +306,18 @@ Status run_groups_read(const char *path, const RunFile *runs, Arena *arena, RunG
                          name < 0 ? "group" : "", name < 0 && ids < 0 ? ", " : "", ids < 0 ? "ids" : "");
     }
     const RunRow **sorted = rows_by_id(runs, arena);
-    *groups = (RunGroups){ARENA_ARRAY(arena, RunGroup, table.row_count), table.row_count};
+    RunGroup *all = ARENA_ARRAY(arena, RunGroup, groups->count + table.row_count);
     for (int i = 0; i < groups->count; i++) {
-        groups->groups[i].name = csv_field(&table, i, name)->text;
-        group_read(csv_field(&table, i, ids)->text, runs, sorted, arena, &groups->groups[i]);
+        all[i] = groups->groups[i];
+    }
+    for (int i = 0; i < table.row_count; i++) {
+        RunGroup *group = &all[groups->count + i];
+        group->name = csv_field(&table, i, name)->text;
+        group_read(csv_field(&table, i, ids)->text, runs, sorted, arena, group);
         if (half >= 0 && csv_field(&table, i, half)->text[0] != '\0') {
-            set_half(csv_field(&table, i, half)->text, &groups->groups[i], runs);
+            set_half(csv_field(&table, i, half)->text, group, runs);
         }
     }
+    *groups = (RunGroups){all, groups->count + table.row_count};
     return STATUS_OK;
 }

@@ -15,6 +15,7 @@ enum { RUN_UNKNOWN = -1 };  // of sp and the plan's columns; other unknown numbe
 typedef struct RunRow {
     const char *id, *source;
     const char *date;  // "YYYY-MM-DD" or "YYYY-MM"
+    const char *path;  // of its file
     int line;
     // what was trained
     const char *model, *mlp;
@@ -38,16 +39,19 @@ typedef struct RunRow {
 } RunRow;
 
 typedef struct RunFile {
-    const char *path;
+    const char *path;  // of several files: all of them
     RunRow *rows;
     int count;
-    const char *const *missing;  // columns that the file lacks and that are then unknown
+    const char **missing;  // columns that the file, or one of the files, lacks and that are then unknown
     int missing_count;
 } RunFile;
 
 // Everything lives in the arena. USAGE: a needed column is missing (all of them are named), a number is none or out of
 // range ("path:line:column: ..."), an id appears twice.
 Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error);
+
+// The rows of several files, ended by NULL, as if they were one: an id appears in one of them only.
+Status run_files_read(const char *const *paths, Arena *arena, RunFile *file, Error *error);
 
 // Sets of rows of a run file that differ in the plan only: a ranking is judged by them.
 typedef struct RunGroup {
@@ -63,5 +67,5 @@ typedef struct RunGroups {
 } RunGroups;
 
 // Columns "group" and "ids" (separated by spaces); with a column "half" ("fitted", "held") the groups' rows get its
-// word, of several groups the first one's.
+// word, of several groups the first one's. Begin with {0}: groups of the files before stay in front.
 Status run_groups_read(const char *path, const RunFile *runs, Arena *arena, RunGroups *groups, Error *error);

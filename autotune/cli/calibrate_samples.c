@@ -114,7 +114,7 @@ Status samples_of_file(SampleList *list, const char *path, Error *error) {
         run_case_build(mapper, row, run);
         add_case(list, run);
     }
-    list->from = path;
+    list->from = list->from ? arena_format(&cli->arena, "%s, %s", list->from, path) : path;
     return STATUS_OK;
 }
 
@@ -189,7 +189,7 @@ static Status add_log(SampleList *list, const char *text, Error *error) {
     cli->blame = own->blame;
     arena_adopt(&cli->arena, &own->arena);
     if (status != STATUS_OK) {
-        return log.own || cli->options.log_count > 1 ? error_wrap(error, "--log %s", text) : status;
+        return log.own || options_repeated(&cli->options, OPTION_LOG, 1) ? error_wrap(error, "--log %s", text) : status;
     }
     if (list->base && !calibration_same_machine(list->base->name, request->cluster.name)) {
         samples_leave_out(list,
@@ -205,10 +205,11 @@ static Status add_log(SampleList *list, const char *text, Error *error) {
 }
 
 Status samples_of_logs(SampleList *list, Error *error) {
-    for (int i = 0; i < list->cli->options.log_count; i++) {
-        const Status status = add_log(list, list->cli->options.logs[i], error);
+    const RepeatedValue *log;
+    for (int i = 0; (log = options_repeated(&list->cli->options, OPTION_LOG, i)); i++) {
+        const Status status = add_log(list, log->text, error);
         if (status != STATUS_OK) {
-            list->cli->blame = list->cli->blame >= 0 ? list->cli->blame : list->cli->options.log_argument[i];
+            list->cli->blame = list->cli->blame >= 0 ? list->cli->blame : log->argument;
             return status;
         }
     }

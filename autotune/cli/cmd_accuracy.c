@@ -31,14 +31,25 @@ static void say_when_empty(const Accuracy *accuracy) {
     }
 }
 
+// The files of an option, ended by NULL; NULL where it is not given.
+static const char *const *files_of(Cli *cli, OptionId id) {
+    const char **files = ARENA_ARRAY(&cli->arena, const char *, cli->options.repeated_count + 1);
+    const RepeatedValue *file;
+    int count = 0;
+    while ((file = options_repeated(&cli->options, id, count))) {
+        files[count++] = file->text;
+    }
+    return count > 0 ? files : NULL;
+}
+
 Status cmd_accuracy(Cli *cli, Error *error) {
     if (!cli_given(cli, OPTION_RUNS)) {
         error_set(error, STATUS_USAGE, "--runs is needed: a CSV file of measured runs");
         return error_hint(error, "ndtune accuracy --runs FILE.csv; ndtune help accuracy names the columns");
     }
-    const AccuracyOptions options = {.runs_path = cli_value(cli, OPTION_RUNS)->text,
-                                     .oom_path = cli_value(cli, OPTION_OOM)->text,
-                                     .groups_path = cli_value(cli, OPTION_GROUPS)->text,
+    const AccuracyOptions options = {.runs_paths = files_of(cli, OPTION_RUNS),
+                                     .oom_paths = files_of(cli, OPTION_OOM),
+                                     .groups_paths = files_of(cli, OPTION_GROUPS),
                                      .effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer};
     const Progress progress = cli_progress(cli);
     Accuracy accuracy;

@@ -57,8 +57,9 @@ static Status gather(Calibrating *work, Error *error) {
     if (!cli_given(cli, OPTION_RUNS) && !cli_given(cli, OPTION_LOG)) {
         return samples_of_store(&work->samples, work->store, error);
     }
-    if (cli_given(cli, OPTION_RUNS)) {
-        TRY(samples_of_file(&work->samples, cli_value(cli, OPTION_RUNS)->text, error));
+    const RepeatedValue *file;
+    for (int i = 0; (file = options_repeated(&cli->options, OPTION_RUNS, i)); i++) {
+        TRY(samples_of_file(&work->samples, file->text, error));
     }
     return cli_given(cli, OPTION_LOG) ? samples_of_logs(&work->samples, error) : STATUS_OK;
 }

@@ -191,20 +191,21 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
                        "what goes to standard output; github, of check alone: annotations of a pull request",
                        GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY | CALIBRATE | BLAME},
     [OPTION_RUNS] =
-        {"runs", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
+        {"runs", VALUE_REPEATED, "FILE.csv", 0, 0, NULL, NULL,
          "measured runs, a row each: id model cluster target dp_replicate dp_shard cp tp seq_len micro_batch "
          "are needed, and layers hidden heads ffn vocab where the model is no preset; step_time_s or "
-         "tokens_per_s_per_gpu is what was measured",
+         "tokens_per_s_per_gpu is what was measured; may be repeated",
          GROUP_WHAT, ACCURACY | CALIBRATE},
     [OPTION_LOG] =
         {"log", VALUE_REPEATED, "FILE[@AXIS=N,...]", 0, 0, NULL, NULL,
          "a log of a framework's run with the mesh and choices of the other options; its own mesh, micro_batch, "
          "grad_accum and seq may follow, as in run2.log@dp_shard=8,tp=2,micro_batch=2; may be repeated",
          GROUP_WHAT, CALIBRATE},
-    [OPTION_OOM] = {"oom", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL, "runs that did not fit, with the same columns",
-                    GROUP_WHAT, ACCURACY},
-    [OPTION_GROUPS] = {"groups", VALUE_TEXT, "FILE.csv", 0, 0, NULL, NULL,
-                       "sets of runs that differ in the plan only: columns group and ids (separated by spaces)",
+    [OPTION_OOM] = {"oom", VALUE_REPEATED, "FILE.csv", 0, 0, NULL, NULL,
+                    "runs that did not fit, with the same columns; may be repeated", GROUP_WHAT, ACCURACY},
+    [OPTION_GROUPS] = {"groups", VALUE_REPEATED, "FILE.csv", 0, 0, NULL, NULL,
+                       "sets of runs that differ in the plan only: columns group and ids (separated by spaces); may be "
+                       "repeated",
                        GROUP_WHAT, ACCURACY},
     [OPTION_CSV] =
         {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,

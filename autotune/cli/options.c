@@ -319,14 +319,24 @@ static Status add_set(ParseContext *context, Options *options, const char *text,
     return STATUS_OK;
 }
 
-static Status add_log(ParseContext *context, Options *options, const char *text, int argument, Error *error) {
-    if (options->log_count == OPTIONS_MAX_LOGS) {
-        context->blame = argument;
-        return error_set(error, STATUS_USAGE, "more than %d logs", OPTIONS_MAX_LOGS);
+static Status add_repeated(ParseContext *context, Options *options, OptionId id, const OptionValue *value,
+                           Error *error) {
+    if (options->repeated_count == OPTIONS_MAX_REPEATED) {
+        context->blame = value->argument;
+        return error_set(error, STATUS_USAGE, "more than %d values of options that may be repeated",
+                         OPTIONS_MAX_REPEATED);
     }
-    options->logs[options->log_count] = text;
-    options->log_argument[options->log_count++] = argument;
+    options->repeated[options->repeated_count++] = (RepeatedValue){id, value->text, value->argument};
     return STATUS_OK;
+}
+
+const RepeatedValue *options_repeated(const Options *options, OptionId id, int at) {
+    for (int i = 0; i < options->repeated_count; i++) {
+        if (options->repeated[i].id == id && at-- == 0) {
+            return &options->repeated[i];
+        }
+    }
+    return NULL;
 }
 
 static Status store_value(ParseContext *context, Options *options, OptionId id, Error *error) {
@@ -339,7 +349,7 @@ static Status store_value(ParseContext *context, Options *options, OptionId id, 
     }
     value->given = true;
     return row.type == VALUE_LIST       ? add_set(context, options, value->text, value->argument, error)
-           : row.type == VALUE_REPEATED ? add_log(context, options, value->text, value->argument, error)
+           : row.type == VALUE_REPEATED ? add_repeated(context, options, id, value, error)
                                         : parse_value(context, options, &row, value, error);
 }
 

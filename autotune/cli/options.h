@@ -162,16 +162,22 @@ typedef struct OptionValue {
     int argument;      // index in argv of the value (or of the option, for flags)
 } OptionValue;
 
-enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 16, OPTIONS_MAX_LIST = 64, OPTIONS_MAX_LOGS = 256 };
+// One of the values of an option that may be given several times.
+typedef struct RepeatedValue {
+    OptionId id;
+    const char *text;
+    int argument;
+} RepeatedValue;
+
+enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 16, OPTIONS_MAX_LIST = 64, OPTIONS_MAX_REPEATED = 256 };
 
 typedef struct Options {
     OptionValue values[OPTION_COUNT];
     const char *sets[OPTIONS_MAX_SETS];  // of --set, in order
     int set_argument[OPTIONS_MAX_SETS];
     int set_count;
-    const char *logs[OPTIONS_MAX_LOGS];  // of --log, in order
-    int log_argument[OPTIONS_MAX_LOGS];
-    int log_count;
+    RepeatedValue repeated[OPTIONS_MAX_REPEATED];  // of all VALUE_REPEATED options, in order
+    int repeated_count;
     int64_t list[OPTIONS_MAX_LIST];  // of the VALUE_INTS option, rising
     int list_count;
     const char *words[OPTIONS_MAX_WORDS];  // after the command, not options
@@ -200,6 +206,9 @@ const char *option_called(const char *name);
 
 // The part of a help text or default that is about a command: "10; validate: 3" is "3" for validate, "10" for others.
 char *option_words_of(const char *text, CommandId command, char *out, size_t bytes);
+
+// The at-th value of an option that may be repeated, as given; NULL where there are fewer.
+const RepeatedValue *options_repeated(const Options *options, OptionId id, int at);
 
 // Copies the index-th of "a|b|c" into out; false when there is none.
 bool option_word(const char *words, int index, char *out, size_t bytes);

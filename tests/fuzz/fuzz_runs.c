@@ -31,7 +31,7 @@ static void check_runs(const RunFile *runs, const char *path, Arena *arena) {
     for (int i = 0; i < runs->count && i < MOST_ROWS; i++) {
         check_row(mapper, &runs->rows[i], arena);
     }
-    RunGroups groups;
+    RunGroups groups = {0};
     Error error = {0};
     if (run_groups_read(path, runs, arena, &groups, &error) != STATUS_OK) {
         fuzz_refused(&error);

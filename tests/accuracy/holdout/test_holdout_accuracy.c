@@ -15,7 +15,8 @@ static Arena arena;
 static Accuracy accuracy;
 
 static void score_holdout(void) {
-    const AccuracyOptions options = {.runs_path = FOLDER "runs.csv", .groups_path = FOLDER "groups.csv"};
+    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "runs.csv", NULL},
+                                     .groups_paths = (const char *const[]){FOLDER "groups.csv", NULL}};
     Error error = {0};
     cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
 }

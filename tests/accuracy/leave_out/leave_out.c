@@ -1,7 +1,7 @@
 // How well what was fitted on published runs predicts runs of a source that it was not fitted on: for each source the
 // parameters are fitted again on all others, and the source is predicted with them.
 //
-//     leave_out RUNS.csv
+//     leave_out RUNS.csv ...
 //
 // The fit is a robust one (soft L1 at 5 %) of the log errors, linear around what ships: each row is predicted once, and
 // once per parameter. Beside the runs a parameter is held by what one would take without any (parameters.c), so that
@@ -193,8 +193,8 @@ int main(int count, char **words) {
     Arena arena = {0};
     Error error = {0};
     RunFile file;
-    if (count != 2 || run_file_read(words[1], &arena, &file, &error) != STATUS_OK) {
-        fprintf(stderr, "leave_out: %s\n", count != 2 ? "give one file of runs" : error.message);
+    if (count < 2 || run_files_read((const char *const *)words + 1, &arena, &file, &error) != STATUS_OK) {
+        fprintf(stderr, "leave_out: %s\n", count < 2 ? "give files of runs" : error.message);
         return 1;
     }
     Table table = {0};

@@ -15,8 +15,9 @@ static Arena arena;
 static Accuracy accuracy;
 
 static void score_sample(void) {
-    const AccuracyOptions options = {
-        .runs_path = FOLDER "runs.csv", .oom_path = FOLDER "oom.csv", .groups_path = FOLDER "groups.csv"};
+    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "runs.csv", NULL},
+                                     .oom_paths = (const char *const[]){FOLDER "oom.csv", NULL},
+                                     .groups_paths = (const char *const[]){FOLDER "groups.csv", NULL}};
     Error error = {0};
     cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
 }

@@ -157,7 +157,7 @@ static void polish(const Reader *reader, Sweep *sweep) {
 
 Status sweeps_read(const char *runs_path, const char *groups_path, Arena *arena, Sweeps *sweeps, Error *error) {
     RunFile *file = ARENA_NEW(arena, RunFile);
-    RunGroups groups;
+    RunGroups groups = {0};
     TRY(run_file_read(runs_path, arena, file, error));
     TRY(run_groups_read(groups_path, file, arena, &groups, error));
     Reader reader = {.file = file, .arena = arena};

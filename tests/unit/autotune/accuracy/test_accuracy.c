@@ -31,8 +31,8 @@ static Accuracy accuracy_of(AccuracyOptions options) {
 }
 
 static Accuracy accuracy_of_text(const char *text, Effort effort) {
-    return accuracy_of(
-        (AccuracyOptions){.runs_path = run_text_file(&arena, folder, "runs.csv", text), .effort = effort});
+    return accuracy_of((AccuracyOptions){
+        .runs_paths = (const char *const[]){run_text_file(&arena, folder, "runs.csv", text), NULL}, .effort = effort});
 }
 
 // What this version predicts for a row of one micro-batch.
@@ -100,9 +100,10 @@ Test(accuracy, a_failure_is_judged_by_memory_and_a_run_too) {
         &arena, "%s%s%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = "fits", .gpu_mem_gb = 80, .step_time_s = 1}),
         run_line(&arena, (RunLine){.id = "cannot", .gpu_mem_gb = 80, .dp_shard = 1, .step_time_s = 1}),
         run_line(&arena, (RunLine){.id = "unknown memory", .step_time_s = 1}));
-    const Accuracy accuracy = accuracy_of((AccuracyOptions){.runs_path = run_text_file(&arena, folder, "r.csv", rows),
-                                                            .oom_path = run_text_file(&arena, folder, "o.csv", rows),
-                                                            .effort = EFFORT_ESTIMATE});
+    const Accuracy accuracy = accuracy_of(
+        (AccuracyOptions){.runs_paths = (const char *const[]){run_text_file(&arena, folder, "r.csv", rows), NULL},
+                          .oom_paths = (const char *const[]){run_text_file(&arena, folder, "o.csv", rows), NULL},
+                          .effort = EFFORT_ESTIMATE});
     cr_assert_eq(accuracy.oom.n, 3);
     cr_assert_eq(accuracy.oom.called_infeasible, 1, "fp32 masters and Adam of 8 billion parameters need 96 GB");
     cr_assert_eq(accuracy.oom.feasible_rows, 2);
@@ -171,10 +172,10 @@ Test(accuracy, a_group_is_ranked_by_its_rows) {
     const char *rows = arena_format(
         &arena, "%s%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = "a", .step_time_s = measured_slow}),
         run_line(&arena, (RunLine){.id = "b", .micro_batch = 2, .step_time_s = measured_fast}));
-    const Accuracy accuracy =
-        accuracy_of((AccuracyOptions){.runs_path = run_text_file(&arena, folder, "r.csv", rows),
-                                      .groups_path = run_text_file(&arena, folder, "g.csv", "group,ids\ng,a b\n"),
-                                      .effort = EFFORT_ESTIMATE});
+    const Accuracy accuracy = accuracy_of((AccuracyOptions){
+        .runs_paths = (const char *const[]){run_text_file(&arena, folder, "r.csv", rows), NULL},
+        .groups_paths = (const char *const[]){run_text_file(&arena, folder, "g.csv", "group,ids\ng,a b\n"), NULL},
+        .effort = EFFORT_ESTIMATE});
     cr_assert_eq(accuracy.ranking.groups, 1);
     cr_assert_float_eq(accuracy.ranking.median_regret, 1.5, 1e-9);
     cr_assert_float_eq(accuracy.ranking.median_kendall_tau, -1, 1e-12);
@@ -190,7 +191,8 @@ Test(accuracy, an_interrupted_call_says_how_far_it_came) {
     const Progress progress = {.update = stop_at_once};
     Accuracy accuracy;
     Error error = {0};
-    cr_assert_eq(accuracy_run(&(AccuracyOptions){.runs_path = path}, &progress, &arena, &accuracy, &error),
+    cr_assert_eq(accuracy_run(&(AccuracyOptions){.runs_paths = (const char *const[]){path, NULL}}, &progress, &arena,
+                              &accuracy, &error),
                  STATUS_ENVIRONMENT);
     cr_assert_str_eq(error.message, "interrupted after 2 of 6 rows");
 }

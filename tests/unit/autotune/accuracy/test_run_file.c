@@ -127,7 +127,7 @@ Test(run_file, groups_name_rows_by_id_and_count_ids_that_are_not_there) {
     const RunFile runs =
         run_file_of(&arena, arena_format(&arena, "%s%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = "b"}),
                                          run_line(&arena, (RunLine){.id = "a"})));
-    RunGroups groups;
+    RunGroups groups = {0};
     Error error = {0};
     cr_assert_eq(read_groups(&runs, "group,kind,ids\ng1,mesh,a  b c\n", &groups, &error), STATUS_OK, "%s",
                  error.message);
@@ -142,7 +142,7 @@ Test(run_file, a_row_is_of_the_half_of_its_first_group_that_says_one) {
     const char *lines = arena_format(&arena, "%s%s%s", run_line(&arena, (RunLine){.id = "a"}),
                                      run_line(&arena, (RunLine){.id = "b"}), run_line(&arena, (RunLine){.id = "c"}));
     const RunFile runs = run_file_of(&arena, arena_format(&arena, "%s%s", RUNS_HEADER, lines));
-    RunGroups groups;
+    RunGroups groups = {0};
     Error error = {0};
     const char *text = "group,half,ids\r\ng0,,a b\r\ng1,fitted,a\r\ng2,held,a b\r\n";
     cr_assert_eq(read_groups(&runs, text, &groups, &error), STATUS_OK, "%s", error.message);
@@ -153,8 +153,59 @@ Test(run_file, a_row_is_of_the_half_of_its_first_group_that_says_one) {
 
 Test(run_file, groups_without_their_columns_are_refused) {
     const RunFile runs = run_file_of(&arena, RUNS_HEADER);
-    RunGroups groups;
+    RunGroups groups = {0};
     Error error = {0};
     cr_assert_eq(read_groups(&runs, "name,rows\n", &groups, &error), STATUS_USAGE);
     cr_assert_not_null(strstr(error.message, "group, ids"), "%s", error.message);
+}
+
+static const char *one_row(const char *folder, const char *name, const char *id) {
+    return run_text_file(&arena, folder, name,
+                         arena_format(&arena, "%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = id})));
+}
+
+Test(run_file, several_files_are_read_as_one_with_the_groups_of_all) {
+    char *folder = temp_dir_make();
+    const char *const paths[] = {one_row(folder, "a.csv", "a"), one_row(folder, "b.csv", "b"), NULL};
+    RunFile file;
+    RunGroups groups = {0};
+    Error error = {0};
+    cr_assert_eq(run_files_read(paths, &arena, &file, &error), STATUS_OK, "%s", error.message);
+    temp_dir_remove(folder);
+    cr_assert_eq(file.count, 2);
+    cr_assert_str_eq(file.rows[1].id, "b");
+    cr_assert_str_eq(file.path, arena_format(&arena, "%s, %s", paths[0], paths[1]));
+    cr_assert_eq(read_groups(&file, "group,ids\nfirst,a\n", &groups, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(read_groups(&file, "group,ids\nsecond,a b\n", &groups, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(groups.count, 2);
+    cr_assert_str_eq(groups.groups[0].name, "first");
+    cr_assert_eq(groups.groups[1].row_count, 2);
+}
+
+Test(run_file, an_id_of_two_files_is_named_with_both) {
+    char *folder = temp_dir_make();
+    const char *const paths[] = {one_row(folder, "a.csv", "x"), one_row(folder, "b.csv", "x"), NULL};
+    RunFile file;
+    Error error = {0};
+    cr_assert_eq(run_files_read(paths, &arena, &file, &error), STATUS_USAGE);
+    temp_dir_remove(folder);
+    cr_assert_not_null(strstr(error.message, "b.csv:2: the id \"x\" is that of line 2 of "), "%s", error.message);
+}
+
+// What one file lacks is unknown of some rows, whatever the others have.
+Test(run_file, columns_that_one_of_the_files_lacks_are_named_once) {
+    char *folder = temp_dir_make();
+    static const char few[] = "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,"
+                              "seq_len,micro_batch\n";
+    const char *const paths[] = {one_row(folder, "a.csv", "a"), run_text_file(&arena, folder, "b.csv", few),
+                                 run_text_file(&arena, folder, "c.csv", few), NULL};
+    RunFile file;
+    Error error = {0};
+    cr_assert_eq(run_files_read(paths, &arena, &file, &error), STATUS_OK, "%s", error.message);
+    temp_dir_remove(folder);
+    int zero = 0;
+    for (int i = 0; i < file.missing_count; i++) {
+        zero += strcmp(file.missing[i], "zero") == 0;
+    }
+    cr_assert_eq(zero, 1);
 }

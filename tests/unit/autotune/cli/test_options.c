@@ -136,9 +136,17 @@ Test(options, a_missing_value_is_an_error) {
 
 Test(options, logs_are_kept_in_order) {
     cr_assert_eq(PARSE(COMMAND_CALIBRATE, "--log", "a.log", "--log", "b.log@tp=2"), STATUS_OK);
-    cr_assert_eq(options.log_count, 2);
-    cr_assert_str_eq(options.logs[1], "b.log@tp=2");
-    cr_assert_eq(options.log_argument[1], 3);
+    cr_assert_null(options_repeated(&options, OPTION_LOG, 2));
+    cr_assert_str_eq(options_repeated(&options, OPTION_LOG, 1)->text, "b.log@tp=2");
+    cr_assert_eq(options_repeated(&options, OPTION_LOG, 1)->argument, 3);
+}
+
+Test(options, values_of_options_that_may_be_repeated_are_kept_apart) {
+    cr_assert_eq(PARSE(COMMAND_ACCURACY, "--runs", "a.csv", "--groups", "g.csv", "--runs", "b.csv"), STATUS_OK);
+    cr_assert_str_eq(options_repeated(&options, OPTION_RUNS, 0)->text, "a.csv");
+    cr_assert_str_eq(options_repeated(&options, OPTION_RUNS, 1)->text, "b.csv");
+    cr_assert_str_eq(options_repeated(&options, OPTION_GROUPS, 0)->text, "g.csv");
+    cr_assert_null(options_repeated(&options, OPTION_OOM, 0));
 }
 
 Test(options, words_out_of_place_are_refused) {
