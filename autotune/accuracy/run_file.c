@@ -30,6 +30,8 @@ typedef struct Column {
     COUNT(#name, mesh[AXIS_##symbol], (AXES_FIRST & AXIS_BIT(AXIS_##symbol)) != 0, MESH_MAX_WORLD),
 #define CHOICE(name, field, high)                                                                                      \
     { name, COLUMN_INT, AT(field), false, 0, high, RUN_UNKNOWN }
+#define MAYBE(name, field, high)                                                                                       \
+    { name, COLUMN_INT, AT(field), false, 0, high, 0 }
 #define NUMBER(name, field, high)                                                                                      \
     { name, COLUMN_NUMBER, AT(field), false, 0, high, 0 }
 
@@ -47,6 +49,16 @@ static const Column columns[] = {
     COUNT("ffn", ffn, false, 1 << 24),
     COUNT("vocab", vocab, false, 1 << 24),
     COUNT("head_dim", head_dim, false, 1 << 16),
+    COUNT("experts", experts.count, false, 1 << 20),
+    COUNT("topk", experts.active, false, 1 << 20),
+    COUNT("moe_ffn", experts.ffn, false, 1 << 24),
+    MAYBE("shared_ffn", experts.shared_ffn, 1 << 24),
+    MAYBE("dense_layers", experts.dense_layers, 1 << 16),
+    MAYBE("q_lora", experts.q_rank, 1 << 20),
+    MAYBE("kv_lora", experts.kv_rank, 1 << 20),
+    COUNT("ep", experts.ep, false, MESH_MAX_WORLD),
+    COUNT("etp", experts.etp, false, MESH_MAX_WORLD),
+    TEXT("attention_type", experts.attention_type, false),
     TEXT("cluster", cluster, true),
     TEXT("overrides", overrides, false),
     NUMBER("gpu_mem_gb", gpu_mem_gb, 1000000),
@@ -108,10 +120,15 @@ static void layout_fill(Layout *layout) {
     }
 }
 
-// Nothing is missing without it: an axis that is not named is 1, and only failures are certain.
+static bool is_within(const Column *column, size_t first, size_t bytes) {
+    return column->offset >= first && column->offset < first + bytes;
+}
+
+// Nothing is missing without it: an axis that is not named is 1, a model without experts has none, and only failures
+// are certain.
 static bool goes_without(const Column *column) {
-    const size_t end = AT(mesh) + sizeof((RunRow *)0)->mesh;
-    return column->offset == AT(oom_certain) || (column->offset >= AT(mesh) && column->offset < end);
+    return column->offset == AT(oom_certain) || is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) ||
+           is_within(column, AT(experts), sizeof((RunRow *)0)->experts);
 }
 
 static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, RunFile *file, Error *error) {
@@ -165,12 +182,24 @@ static Status value_read(const char *path, const CsvField *field, const Column *
     return STATUS_OK;
 }
 
+// Its numbers are unknown, whatever it has in their place: "grad_accum 0" may be why it is of no use.
+static bool is_marked_unusable(const CsvTable *table, int index) {
+    const int at = csv_column(table, "usable");
+    return at >= 0 && strcmp(csv_field(table, index, at)->text, "0") == 0;
+}
+
 static Status row_read(const CsvTable *table, int index, const Layout *layout, RunRow *row, Error *error) {
     static const CsvField absent = {.text = ""};
+    const bool unusable = is_marked_unusable(table, index);
     for (int i = 0; i < layout->count; i++) {
         const CsvField *field = layout->at[i] < 0 ? &absent : csv_field(table, index, layout->at[i]);
         const Column *column = &layout->columns[i];
-        TRY(value_read(table->path, field, column, (char *)row + column->offset, error));
+        void *value = (char *)row + column->offset;
+        if (unusable && column->type != COLUMN_TEXT && column->offset != AT(usable)) {
+            TRY(value_read(table->path, &absent, column, value, error));
+        } else {
+            TRY(value_read(table->path, field, column, value, error));
+        }
     }
     const CsvField *id = csv_field(table, index, layout->at[0]);
     row->path = table->path;

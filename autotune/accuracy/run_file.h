@@ -12,6 +12,14 @@
 
 enum { RUN_UNKNOWN = -1 };  // of sp and the plan's columns; other unknown numbers are 0, texts ""
 
+// Of a model with experts, and of latent attention; columns that a file goes without.
+typedef struct RunExperts {
+    int64_t count, active, ffn, shared_ffn, dense_layers;
+    int64_t q_rank, kv_rank;
+    int64_t ep, etp;             // ranks that hold different experts, ranks that cut each of them
+    const char *attention_type;  // "mla": latent attention
+} RunExperts;
+
 typedef struct RunRow {
     const char *id, *source;
     const char *date;  // "YYYY-MM-DD" or "YYYY-MM"
@@ -21,6 +29,7 @@ typedef struct RunRow {
     const char *model, *mlp;
     double params_b;
     int64_t layers, hidden, heads, kv_heads, ffn, vocab, head_dim;
+    RunExperts experts;
     // on what
     const char *cluster, *overrides;
     double gpu_mem_gb;
@@ -47,7 +56,7 @@ typedef struct RunFile {
 } RunFile;
 
 // Everything lives in the arena. USAGE: a needed column is missing (all of them are named), a number is none or out of
-// range ("path:line:column: ..."), an id appears twice.
+// range ("path:line:column: ...") in a row that is meant to be scored, an id appears twice.
 Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error);
 
 // The rows of several files, ended by NULL, as if they were one: an id appears in one of them only.

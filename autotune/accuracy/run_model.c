@@ -1,6 +1,7 @@
 // Sizes come from the row; structure (norms, biases, positions) from the preset whose name begins most like the row's
 // and whose feed-forward half is of the same kind, else from the plainest family of that kind. Whether embeddings are
-// tied no column says: of both, the one whose parameter count is nearer to the row's.
+// tied no column says: of both, the one whose parameter count is nearer to the row's. A row with experts is like a
+// preset with experts, whose biases and gates it has; its first `dense_layers` layers are dense.
 
 #include "autotune/accuracy/run_model.h"
 
@@ -31,7 +32,7 @@ static int common_prefix(const char *a, const char *b) {
 }
 
 // "Qwen3-14B" is built like qwen3-8b; NULL when no name begins alike.
-static const ModelSpec *preset_like(const char *name, MlpKind mlp) {
+static const ModelSpec *preset_like(const char *name, MlpKind mlp, bool experts) {
     char wanted[NAME_BYTES], plain[NAME_BYTES];
     plain_name(name, wanted);
     int count = 0, longest = FAMILY_LETTERS - 1;
@@ -40,8 +41,8 @@ static const ModelSpec *preset_like(const char *name, MlpKind mlp) {
     for (int i = 0; i < count; i++) {
         plain_name(presets[i].spec.name, plain);
         const int length = common_prefix(plain, wanted);
-        const bool dense = presets[i].spec.experts.count == 0;
-        if (dense && presets[i].spec.mlp == mlp && length > longest) {
+        const bool same_kind = (presets[i].spec.experts.count > 0) == experts;
+        if (same_kind && presets[i].spec.mlp == mlp && length > longest) {
             longest = length;
             found = &presets[i].spec;
         }
@@ -62,12 +63,13 @@ static void choose_tying(const RunRow *row, ModelSpec *model) {
 }
 
 static void set_structure(const RunRow *row, bool plain, ModelSpec *model) {
-    const ModelSpec *like = preset_like(row->model, plain ? MLP_PLAIN : MLP_GATED);
+    const bool experts = row->experts.count > 0;
+    const ModelSpec *like = preset_like(row->model, plain ? MLP_PLAIN : MLP_GATED, experts);
     *model = (ModelSpec){.rope_theta = 10000.0, .norm_eps = 1e-5};
     if (like) {
         *model = *like;
     } else {
-        model_set_family(model, plain ? "gpt2" : "llama");
+        model_set_family(model, experts ? "mixtral" : plain ? "gpt2" : "llama");
     }
     snprintf(model->name, sizeof model->name, "%s", row->model);
     model->source = "the row's own columns";
@@ -85,6 +87,70 @@ static void set_sizes(const RunRow *row, ModelSpec *model) {
     model->rotary_dims = model->rotary_dims > model->head_dim ? 0 : model->rotary_dims;
 }
 
+// Dense layers, if any, come first.
+static void set_runs(Arena *arena, int dense, ModelSpec *model) {
+    model->runs = NULL;
+    model->run_count = 0;
+    if (dense > 0 && dense < model->layers) {
+        LayerRun *runs = ARENA_ARRAY(arena, LayerRun, 2);
+        runs[0] = (LayerRun){LAYER_DENSE, 0, dense};
+        runs[1] = (LayerRun){LAYER_EXPERTS, dense, model->layers - dense};
+        model->runs = runs;
+        model->run_count = 2;
+    }
+}
+
+// Ranks, widths and numbers of the row; NULL, or why it cannot be predicted.
+static const char *set_latent(Arena *arena, const RunRow *row, ModelSpec *model) {
+    const bool latent = row->experts.kv_rank > 0;
+    if (strcmp(row->experts.attention_type, "mla") == 0 && !latent) {
+        return "latent attention (mla), and kv_lora is empty";
+    }
+    if (latent && model->latent.kv_rank == 0) {
+        return arena_format(arena, "latent attention, and no preset like it begins as \"%s\" does", row->model);
+    }
+    model->latent = latent ? model->latent : (LatentAttention){.q_rank = 0};
+    model->latent.q_rank = (int)row->experts.q_rank;
+    model->latent.kv_rank = (int)row->experts.kv_rank;
+    return NULL;
+}
+
+static const char *set_experts(Arena *arena, const RunRow *row, bool plain, ModelSpec *model) {
+    const RunExperts *given = &row->experts;
+    const bool by_turns = model->run_count > 2;
+    model->experts.count = (int)given->count;
+    model->experts.active = (int)given->active;
+    model->experts.ffn = (int)given->ffn;
+    model->experts.shared_ffn = (int)given->shared_ffn;
+    if (given->count == 0) {
+        return NULL;
+    }
+    if (given->active == 0 || given->ffn == 0) {
+        return "of topk and moe_ffn of a model with experts some are empty";
+    }
+    if (plain) {
+        return "experts without a gate (mlp gelu) are not in this version";
+    }
+    if (by_turns) {
+        return "dense layers and layers of experts by turns are not in this version";
+    }
+    set_runs(arena, (int)given->dense_layers, model);
+    return NULL;
+}
+
+// Every rank has all experts, whole but for tp.
+static const char *check_spread(Arena *arena, const RunExperts *experts) {
+    if (experts->ep > 1) {
+        return arena_format(arena, "ep %lld: experts spread over ranks are not in this version",
+                            (long long)experts->ep);
+    }
+    if (experts->count > 0 && experts->etp > 1) {
+        return arena_format(arena, "etp %lld: experts cut by other ranks than tp's are not in this version",
+                            (long long)experts->etp);
+    }
+    return NULL;
+}
+
 // A row without sizes is of the preset that it names.
 static const char *named_model(Arena *arena, const RunRow *row, ModelSpec *model) {
     Error error = {0};
@@ -95,6 +161,10 @@ static const char *named_model(Arena *arena, const RunRow *row, ModelSpec *model
 }
 
 const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
+    const char *reason = check_spread(arena, &row->experts);
+    if (reason) {
+        return reason;
+    }
     if (row->layers == 0 && row->hidden == 0 && row->heads == 0 && row->ffn == 0 && row->vocab == 0) {
         return named_model(arena, row, model);
     }
@@ -107,6 +177,11 @@ const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
     }
     set_structure(row, plain, model);
     set_sizes(row, model);
+    reason = set_latent(arena, row, model);
+    reason = reason ? reason : set_experts(arena, row, plain, model);
+    if (reason) {
+        return reason;
+    }
     choose_tying(row, model);
     Error error = {0};
     return model_check(model, &error) == STATUS_OK ? NULL : arena_text(arena, error.message);

@@ -166,6 +166,44 @@ Test(run_case, what_this_version_cannot_predict_says_why) {
     }
 }
 
+// The columns of experts behind those of RUNS_HEADER, on a row of a mixture of 16 experts.
+static RunCase case_with_experts(const char *columns, const char *values) {
+    const char *header = arena_format(&arena, "%.*s,%s\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER, columns);
+    const char *line = run_line(&arena, (RunLine){.step_time_s = 1});
+    const RunFile file =
+        run_file_of(&arena, arena_format(&arena, "%s%.*s,%s\n", header, (int)strlen(line) - 1, line, values));
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    return run;
+}
+
+Test(run_case, a_row_with_experts_is_a_model_with_experts) {
+    const RunCase run = case_with_experts("experts,topk,moe_ffn,shared_ffn,ep", "16,4,2048,1024,1");
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    const Experts *experts = &run.request.model.experts;
+    cr_assert_eq(experts->count, 16);
+    cr_assert_eq(experts->active, 4);
+    cr_assert_eq(experts->ffn, 2048);
+    cr_assert_eq(experts->shared_ffn, 1024);
+}
+
+Test(run_case, experts_that_this_version_cannot_predict_say_why) {
+    static const struct {
+        const char *columns, *values, *says;
+    } cases[] = {
+        {"experts,topk,moe_ffn,ep", "16,4,2048,8", "ep 8: experts spread over ranks"},
+        {"experts,topk,moe_ffn,etp", "16,4,2048,2", "etp 2: experts cut by other ranks"},
+        {"experts,topk,moe_ffn,dense_layers", "16,4,2048,2", "2 dense layers among 30 of experts"},
+        {"experts,topk", "16,4", "of topk and moe_ffn"},
+        {"attention_type", "mla", "kv_lora is empty"},
+        {"attention_type,kv_lora", "mla,512", "no preset like it begins as"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunCase run = case_with_experts(cases[i].columns, cases[i].values);
+        cr_expect(run.skipped && strstr(run.skipped, cases[i].says), "case %zu: %s", i, run.skipped);
+    }
+}
+
 Test(run_case, a_world_that_contradicts_the_mesh_is_skipped) {
     const RunFile file =
         run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,world,"

@@ -97,6 +97,14 @@ Test(run_file, a_bad_number_is_named_with_line_column_and_value) {
     }
 }
 
+Test(run_file, a_row_that_is_of_no_use_may_have_bad_numbers) {
+    const RunFile file = run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,"
+                                             "dp_shard,cp,tp,seq_len,micro_batch,usable\n"
+                                             "r1,m,32,4096,32,11008,32000,dgx-h100,accelerate,0,?,1,2,2048,3,0\n");
+    cr_assert_eq(file.rows[0].usable, 0);
+    cr_assert_eq(file.rows[0].mesh[AXIS_DP_REPLICATE], 0, "unknown");
+}
+
 Test(run_file, an_id_twice_is_named_with_both_lines) {
     const char *text = arena_format(&arena, "%s%s%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = "x"}),
                                     run_line(&arena, (RunLine){.id = "y"}), run_line(&arena, (RunLine){.id = "x"}));
