@@ -4,8 +4,6 @@
 #include "sim/axes/axes.h"
 #include "sim/base/text.h"
 
-#define LORA_REFUSED "LoRA and QLoRA are not predicted yet; without this word the full fine-tune is, in more memory"
-
 static const TextSynonym option_synonyms[] = {
     {"gpus", "--world N: all accelerators together"},
     {"num-gpus", "--world N: all accelerators together"},
@@ -52,12 +50,14 @@ static const TextSynonym option_synonyms[] = {
     {"cpu-offload", "--offload optimizer, or parameters,optimizer"},
     {"optimizer", "every plan is AdamW with fp32 moments; --master-weights bf16 keeps all of it in bf16"},
     {"optim", "every plan is AdamW with fp32 moments; --master-weights bf16 keeps all of it in bf16"},
-    {"lora", LORA_REFUSED},
-    {"qlora", LORA_REFUSED},
-    {"peft", LORA_REFUSED},
-    {"lora-rank", LORA_REFUSED},
-    {"lora-r", LORA_REFUSED},
-    {"lora-targets", LORA_REFUSED},
+    {"lora", "--finetune lora"},
+    {"qlora", "--finetune qlora"},
+    {"peft", "--finetune lora, or qlora"},
+    {"adapter", "--finetune lora, or qlora"},
+    {"load-in-4bit", "--finetune qlora"},
+    {"load-in-8bit", "--finetune lora-int8"},
+    {"lora-r", "--lora-rank N"},
+    {"lora-target-modules", "--lora-targets all, attention or query,value"},
     {"finetune", "a full fine-tune is predicted as training is: give its --global-batch and --seq; LoRA is not yet"},
     {"compile", "--fused compiled"},
     {"torch-compile", "--fused compiled"},

@@ -9,6 +9,7 @@
 
 #include "autotune/batch.h"
 #include "autotune/cli/chip_products.h"
+#include "autotune/cli/request_finetune.h"
 #include "autotune/handicap.h"
 #include "autotune/space.h"
 #include "autotune/target_on_cluster.h"
@@ -272,6 +273,9 @@ static void say_formats(Builder *builder) {
         assume(builder, arena_format(&builder->cli->arena, "fp8 with %s scales%s", fp8_recipe_names[plan.fp8_recipe],
                                      request->asked[PLAN_FP8_RECIPE] == TUNE_ANY ? ": the target's own" : ""));
     }
+    if (plan.finetune != FINETUNE_FULL) {
+        assume(builder, request_finetune_text(&plan, &builder->cli->arena));
+    }
     if (request->asked[PLAN_MASTER_WEIGHTS]) {
         assume(builder, "parameters, gradients and optimizer state in bf16, without an fp32 master");
     }
@@ -286,6 +290,11 @@ static void choose_batch(Builder *builder) {
         request->global_batch = request->world;
         assume(builder, arena_format(&cli->arena, "global batch %d, a sequence per rank; change it with --global-batch",
                                      request->world));
+    }
+    if (!builder->defaults->single_plan && request->global_batch == 0 &&
+        (request->global_batch = request_finetune_batch(cli, request->world)) > 0) {
+        assume(builder, arena_format(&cli->arena, "global batch %lld sequences; change it with --global-batch",
+                                     (long long)request->global_batch));
     }
     if (!builder->defaults->single_plan && request->global_batch == 0) {
         assume(
@@ -583,6 +592,7 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     TRY(choose_order(&builder, error));
     choose_search(&builder);
     TRY(check_formats(&builder, error));
+    TRY(request_check_finetune(cli, error));
     choose_limits(&builder);
     TRY(choose_objective(&builder, error));
     return choose_baseline(&builder, error);

@@ -97,6 +97,8 @@ static const TargetField fields[] = {
     NEWER(loss_regathers),
     NEWER(cp_keeps_gathered),
     NEWER(own_graphs),
+    NEWER(finetunes),
+    NEWER(upcasts_frozen),
     NEWER(graphs_hold_gradients),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(reduces_often_bf16),

@@ -305,6 +305,38 @@ static const char *check_experts(const Check *check) {
     return NULL;
 }
 
+static const char *check_finetune(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    const ModelSpec *model = check->model;
+    if (plan->finetune == FINETUNE_FULL) {
+        return NULL;
+    }
+    if (!(check->target->finetunes >> plan->finetune & 1)) {
+        return arena_format(check->arena, "adapters (finetune=%s) of %s@%s are not predicted yet: use finetune full",
+                            finetune_names[plan->finetune], check->target->name, check->target->version);
+    }
+    if (model->experts.count > 0 || model->latent.kv_rank > 0) {
+        return arena_format(check->arena, "adapters beside the experts or latent attention of %s are not predicted yet",
+                            model->name);
+    }
+    if (plan->precision == DTYPE_FP8) {
+        return "adapters beside fp8 layers are not predicted yet: use precision bf16";
+    }
+    if (mesh_stages(&plan->mesh) > 1) {
+        return arena_format(check->arena, "adapters in a pipeline (pp=%d) are not predicted yet: use pp=1",
+                            mesh_stages(&plan->mesh));
+    }
+    if (plan->finetune == FINETUNE_LORA_INT8 && plan->zero == 3) {
+        return "bitsandbytes' 8-bit weights cannot be sharded: use dp_replicate alone, or finetune qlora or lora";
+    }
+    return check->target->tp_flavour == TP_HF && axis_size(check, AXIS_TP) > 1
+               ? arena_format(check->arena,
+                              "adapters beside the tensor parallelism of transformers (tp=%d) are not predicted yet: "
+                              "use tp=1",
+                              axis_size(check, AXIS_TP))
+               : NULL;
+}
+
 static const char *check_master(const Check *check) {
     const TrainPlan *plan = check->plan;
     if (check->target->bf16_weights && plan->precision == DTYPE_BF16 && !plan->bf16_master) {
@@ -491,35 +523,21 @@ static const char *check_token_count(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive,
-                                                          check_axes,
-                                                          check_replicate,
-                                                          check_zero,
-                                                          check_recompute,
-                                                          check_reshard,
-                                                          check_overlap,
-                                                          check_fp8,
-                                                          check_experts,
-                                                          check_master,
-                                                          check_attention,
-                                                          check_cuts,
-                                                          check_sequence,
-                                                          check_blocks,
-                                                          check_local_tokens,
-                                                          check_rotation,
-                                                          check_token_count,
-                                                          check_structure,
-                                                          check_framework,
-                                                          check_order,
-                                                          check_reduce_dtype,
-                                                          check_recompute_unit,
-                                                          check_recompute_count,
-                                                          check_grad_sync,
-                                                          check_offload,
-                                                          check_reduce_overlap,
-                                                          check_loss,
-                                                          check_cuda_graphs,
-                                                          check_sequence_parallel};
+    static const char *(*const rules[])(const Check *) = {check_positive,       check_axes,
+                                                          check_replicate,      check_zero,
+                                                          check_recompute,      check_reshard,
+                                                          check_overlap,        check_fp8,
+                                                          check_experts,        check_finetune,
+                                                          check_master,         check_attention,
+                                                          check_cuts,           check_sequence,
+                                                          check_blocks,         check_local_tokens,
+                                                          check_rotation,       check_token_count,
+                                                          check_structure,      check_framework,
+                                                          check_order,          check_reduce_dtype,
+                                                          check_recompute_unit, check_recompute_count,
+                                                          check_grad_sync,      check_offload,
+                                                          check_reduce_overlap, check_loss,
+                                                          check_cuda_graphs,    check_sequence_parallel};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

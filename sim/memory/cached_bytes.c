@@ -26,8 +26,15 @@ typedef struct Replay {
     CachingAllocator *allocator;
 } Replay;
 
+// Of a unit's buffer: is it of what is trained alone?
+static bool is_of_trained(const Unit *unit, int32_t buffer) {
+    return buffer == unit->moment1 || buffer == unit->moment2 || buffer == unit->gradient_full ||
+           (buffer == unit->master && unit->working >= 0 && unit->working != unit->master);
+}
+
 static int tensors_of(const Replay *replay, int32_t buffer) {
-    return replay->unit_of[buffer] ? replay->unit_of[buffer]->slice_count : 1;
+    const Unit *unit = replay->unit_of[buffer];
+    return !unit ? 1 : is_of_trained(unit, buffer) ? unit->trained_slices : unit->slice_count;
 }
 
 static int64_t tensor_bytes(const Replay *replay, int32_t buffer, int index) {
@@ -41,7 +48,7 @@ static int64_t tensor_bytes(const Replay *replay, int32_t buffer, int index) {
     }
     const ParamSlice *slice = &replay->program->slices[unit->first_slice + index];
     return (int64_t)((double)slot_bytes * (double)(slice->local_rows * slice->local_cols) /
-                     (double)unit->padded_elements);
+                     (double)(is_of_trained(unit, buffer) ? unit->trained_padded : unit->padded_elements));
 }
 
 static void find_units(Replay *replay, Arena *arena) {

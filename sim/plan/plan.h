@@ -78,6 +78,11 @@ typedef enum {
     SEQUENCE_PARALLEL_ON,
     SEQUENCE_PARALLEL_COUNT
 } SequenceParallel;
+// Which parameters are trained: all, or low-rank adapters beside frozen linear layers (Hu et al. 2021, LoRA), whose
+// weights are in the plan's precision, in 4 bits (nf4; Dettmers et al. 2023, QLoRA) or in int8. Which of a layer's
+// linear layers have an adapter.
+typedef enum { FINETUNE_FULL, FINETUNE_LORA, FINETUNE_QLORA, FINETUNE_LORA_INT8, FINETUNE_COUNT } Finetune;
+typedef enum { LORA_ALL, LORA_ATTENTION, LORA_QUERY_VALUE, LORA_TARGETS_COUNT } LoraTargets;
 
 // Their words, by value; they stand in the table of the fields (plan_fields.c).
 extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];  // "auto" "fp32" "bf16"
@@ -95,6 +100,8 @@ extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];        // "
 extern const char *const loss_form_names[LOSS_FORM_COUNT];                  // "target" "whole" "chunked" "fused"
 extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];              // "target" "off" "on"
 extern const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT];  // the same
+extern const char *const finetune_names[FINETUNE_COUNT];                    // "full" "lora" "qlora" "lora-int8"
+extern const char *const lora_targets_names[LORA_TARGETS_COUNT];            // "all" "attention" "query,value"
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -123,6 +130,9 @@ typedef struct TrainPlan {
     LossForm loss;
     GraphUse cuda_graphs;
     SequenceParallel sequence_parallel;  // tp > 1 only
+    Finetune finetune;
+    int lora_rank;  // of lora: rank of an adapter; 0 = plan_lora_rank's
+    LoraTargets lora_targets;
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -153,6 +163,9 @@ typedef enum {
     PLAN_LOSS,
     PLAN_CUDA_GRAPHS,
     PLAN_SEQUENCE_PARALLEL,
+    PLAN_FINETUNE,
+    PLAN_LORA_RANK,
+    PLAN_LORA_TARGETS,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
@@ -173,6 +186,11 @@ int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard g
 
 // Chunks of layers that each stage of the pipeline holds: 1 without one.
 int plan_chunks(const TrainPlan *plan);
+
+// 16: between peft's 8 and what guides recommend, 32 (peft.md 2).
+static inline int plan_lora_rank(const TrainPlan *plan) {
+    return plan->lora_rank > 0 ? plan->lora_rank : 16;
+}
 
 // Does recompute=full leave some layers as they are?
 static inline bool plan_keeps_layers(const TrainPlan *plan) {

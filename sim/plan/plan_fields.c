@@ -45,6 +45,10 @@ const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {
     [CUDA_GRAPHS_TARGET] = "target", [CUDA_GRAPHS_OFF] = "off", [CUDA_GRAPHS_ON] = "on"};
 const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT] = {
     [SEQUENCE_PARALLEL_TARGET] = "target", [SEQUENCE_PARALLEL_OFF] = "off", [SEQUENCE_PARALLEL_ON] = "on"};
+const char *const finetune_names[FINETUNE_COUNT] = {
+    [FINETUNE_FULL] = "full", [FINETUNE_LORA] = "lora", [FINETUNE_QLORA] = "qlora", [FINETUNE_LORA_INT8] = "lora-int8"};
+const char *const lora_targets_names[LORA_TARGETS_COUNT] = {
+    [LORA_ALL] = "all", [LORA_ATTENTION] = "attention", [LORA_QUERY_VALUE] = "query,value"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -100,6 +104,10 @@ static bool has_stages(const TrainPlan *plan) {
 
 static bool has_virtual_stages(const TrainPlan *plan) {
     return has_stages(plan) && (plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE);
+}
+
+static bool has_adapters(const TrainPlan *plan) {
+    return plan->finetune != FINETUNE_FULL;
 }
 
 static bool is_below_fp32(const TrainPlan *plan) {
@@ -264,6 +272,20 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                 .option = {"sequence-parallel", "target|off|on", NULL, "the target's own",
                                            "tp ranks share the tokens between the blocks of a layer; off holds all "
                                            "of them on each, and is never tried by itself"}},
+    [PLAN_FINETUNE] = {"finetune", .label = "fine-tuning", AT(finetune), WORDS(finetune_names), .scope = PLAN_OF_JOB,
+                       .option = {"finetune", "full|lora|qlora|lora-int8", NULL, "full",
+                                  "what is trained: all parameters, or adapters of low rank beside frozen ones, "
+                                  "which are in the precision, 4 bits or int8",
+                                  PLAN_OPTION_SAYS_WHAT},
+                       .column = "method"},
+    [PLAN_LORA_RANK] = {"lora_rank", .label = "rank of the adapters", AT(lora_rank), .high = 1024,
+                        .matters = has_adapters, .scope = PLAN_OF_JOB,
+                        .option = {"lora-rank", "N", NULL, "16", "rank of the adapters", PLAN_OPTION_SAYS_WHAT},
+                        .column = "rank", .column_is_number = true},
+    [PLAN_LORA_TARGETS] = {"lora_targets", .label = "layers with adapters", AT(lora_targets), WORDS(lora_targets_names),
+                           .matters = has_adapters, .scope = PLAN_OF_JOB,
+                           .option = {"lora-targets", "all|attention|query,value", NULL, "all",
+                                      "linear layers that have an adapter", PLAN_OPTION_SAYS_WHAT}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -84,7 +84,7 @@ const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIEL
 // without the same fields, and with the same additions, are comparable.
 #define PLAN_BIT(id) (1u << (id))
 _Static_assert(PLAN_FIELD_COUNT <= 32, "a field is a bit of an unsigned");
-enum { PLAN_KEY_WORDS = 2, PLAN_KEY_WORD_BITS = 64 };
+enum { PLAN_KEY_WORDS = 3, PLAN_KEY_WORD_BITS = 64 };
 typedef struct PlanKey {
     uint64_t words[PLAN_KEY_WORDS];
     int used;  // bits, from the first word on

@@ -6,6 +6,7 @@
 //   tensor parallel lower_tensor.c     sizes under tp; marks -> collectives of the tp lane; the loss
 //   context         lower_context.c    attention -> ring or gathered blocks
 //   frozen          lower_frozen.c     no gradients of what is not trained
+//   adapters        lower_adapters.c   what low-rank adapters add to a layer's linear layers (LoRA)
 //   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation (and lower_update.c)
 //   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
 //   fusion          lower_fuse.c       neighbours that share a pass over memory become one operation
@@ -29,10 +30,10 @@ typedef enum {
     SECTION_LAYER_WEIGHTS,
     SECTION_KEPT_WEIGHTS,
     SECTION_END_WEIGHTS,
-    SECTION_NORM,            // once per step: gradient norm set to zero
-    SECTION_NORM_LAYER,      //   square sums, x layers
-    SECTION_UPDATE,          //   square sums of the edge units, all-reduce, clip scale, AdamW of the edge units
-    SECTION_UPDATE_LAYER,    //   AdamW, x layers
+    SECTION_NORM,          // once per step: gradient norm set to zero
+    SECTION_NORM_LAYER,    //   square sums, x layers
+    SECTION_UPDATE,        //   square sums of the edge units, all-reduce, clip scale, AdamW of the edge units
+    SECTION_UPDATE_LAYER,  //   AdamW, x layers
     SECTION_COUNT
 } Section;
 
@@ -96,7 +97,7 @@ typedef struct Tensor {
     int32_t next;   // of the same bucket; -1 = none
 } Tensor;
 
-enum { MAX_SLICES = 32, TENSOR_BUCKETS = 64 };
+enum { MAX_SLICES = 48, TENSOR_BUCKETS = 64 };
 
 // Local sizes of one rank.
 typedef struct Dims {
@@ -182,6 +183,11 @@ bool lowering_has_stages(const Lowering *lowering);  // the stage is one of seve
 bool head_gathers(const Lowering *lowering);         // a split head's logits (lower_head.c)
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);
 
+// ---- frozen weights in fewer bits (lower_adapters.c): a layer's matrices, its vectors and adapters not
+
+bool weights_are_packed(const Lowering *lowering);
+int64_t packed_bytes(const Lowering *lowering, int64_t elements);  // of a layer's first so many
+
 int64_t unit_slice_offset(const Lowering *lowering, const char *slice);  // elements
 
 // ---- fp8 (lower_fp8.c)
@@ -193,10 +199,27 @@ void fp8_choose_weights(Lowering *lowering);
 Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
                          const LoweringChoice *choice, Arena *arena, StepProgram *program, Error *error);
 
+// ---- parameters (lower_units.c)
+
+// What a parameter begins as; ones and zeros take no weight decay, NOTHING is zeros that do.
+typedef enum { FILL_NORMAL, FILL_ONE, FILL_ZERO, FILL_NOTHING } Fill;
+
+typedef struct SliceSpec {
+    const char *name;
+    ParamSplit split;
+    int64_t rows, cols;  // whole
+    Fill fill;
+    bool partial;  // a tp rank's gradient is a part of the sum
+} SliceSpec;
+
+// Behind the unit's other slices.
+void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec);
+
 // ---- passes
 
 Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const Target *target);
 void lower_units(Lowering *lowering);
+void add_adapter_slices(Lowering *lowering, Unit *unit);  // of a layer (lower_adapters.c)
 void lower_layers(Lowering *lowering);
 void lower_tensor_parallel(Lowering *lowering);
 void lower_summed_loss(Lowering *lowering);  // of the micro-steps behind the first one

@@ -4,10 +4,15 @@
 
 #include "sim/step/lower.h"
 
-static bool is_frozen_gradient(const Lowering *lowering, int32_t tensor) {
+// Of a unit that is not trained, or behind the adapters of one whose adapters are.
+static bool is_frozen_gradient(const Lowering *lowering, const OpRef *ref) {
     bool found = false;
     for (int32_t u = 0; u < lowering->unit_count; u++) {
-        found |= !lowering->units[u].trainable && tensor == lowering->gradients[u];
+        const Unit *unit = &lowering->units[u];
+        if (ref->tensor == lowering->gradients[u]) {
+            const int64_t trained = unit->trained_elements * dtype_bytes(lowering->tensors[ref->tensor].dtype);
+            found |= !unit->trainable || ref->offset_bytes >= trained;
+        }
     }
     return found;
 }
@@ -17,7 +22,7 @@ static bool leave_gradients_out(const Lowering *lowering, Op *op) {
     bool left_out = false, writes = false;
     for (int k = 0; k < op->operand_count; k++) {
         OpRef *ref = &op->operands[k];
-        if (ref->tensor >= 0 && is_frozen_gradient(lowering, ref->tensor)) {
+        if (ref->tensor >= 0 && is_frozen_gradient(lowering, ref)) {
             const Access access = ref->access;
             *ref = op_absent();
             ref->access = access;
@@ -28,8 +33,12 @@ static bool leave_gradients_out(const Lowering *lowering, Op *op) {
     return writes || !left_out;
 }
 
+static bool freezes(const Lowering *lowering) {
+    return lowering->choice->frozen || lowering->plan->finetune != FINETUNE_FULL;
+}
+
 void lower_frozen(Lowering *lowering) {
-    for (Section section = SECTION_BEGIN; section <= SECTION_END && lowering->choice->frozen; section++) {
+    for (Section section = SECTION_BEGIN; section <= SECTION_END && freezes(lowering); section++) {
         const OpList in = lowering->lists[section];
         OpList out = {0};
         for (size_t i = 0; i < in.count; i++) {

@@ -108,8 +108,8 @@ void add_forward_rows(Lowering *lowering, Section section, const Linear *linear,
                      .linear = linear,
                      .role = GEMM_FORWARD,
                      .a = rows->x,
-                     .b = linear_weights(lowering, linear, false),
-                     .c = rows->y,
+                     .b = unpacked_weights(lowering, section, linear, linear_weights(lowering, linear, false)),
+                     .c = adapter_frozen_out(lowering, linear, rows->y),
                      .bias = linear->first_bias ? unit_slice(lowering, lowering->weights[linear->unit],
                                                              linear->first_bias, linear->last_bias)
                                                 : op_absent(),
@@ -117,6 +117,7 @@ void add_forward_rows(Lowering *lowering, Section section, const Linear *linear,
                      .n = linear->out,
                      .k = linear->in,
                      .trans_b = true});
+    add_adapter_forward(lowering, linear, rows);
 }
 
 void add_input_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
@@ -125,12 +126,13 @@ void add_input_gradient_rows(Lowering *lowering, Section section, const Linear *
                      .linear = linear,
                      .role = GEMM_INPUT_GRADIENT,
                      .a = rows->y,
-                     .b = linear_weights(lowering, linear, true),
+                     .b = unpacked_weights(lowering, section, linear, linear_weights(lowering, linear, true)),
                      .c = rows->x,
                      .bias = op_absent(),
                      .m = rows->count,
                      .n = linear->in,
                      .k = linear->out});
+    add_adapter_input_gradient(lowering, section, linear, rows);
 }
 
 void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
@@ -147,6 +149,7 @@ void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear 
                      .k = rows->count,
                      .trans_a = true,
                      .accumulate = !rows->first});
+    add_adapter_weight_gradient(lowering, section, linear, rows);
 }
 
 void add_forward(Lowering *lowering, Section section, const Linear *linear, int32_t x, int32_t y) {

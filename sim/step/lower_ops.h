@@ -60,6 +60,16 @@ typedef struct Rows {
 void add_forward_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
 void add_input_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
 void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
+
+// ---- what an adapter adds to its linear layer, in a layer; nothing where it has none (lower_adapters.c)
+
+OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y);  // where the frozen layer's result goes
+// What the GEMM reads: the weights, or what they are unpacked to by an operation before it.
+OpRef unpacked_weights(Lowering *lowering, Section section, const Linear *linear, OpRef weights);
+void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *rows);
+void add_adapter_input_gradient(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
+void add_adapter_weight_gradient(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
+
 Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char *bias, const char *statistics);
 Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y);
 void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands);

@@ -72,49 +72,63 @@ static int32_t ring_slots(const Unit *unit, int depth) {
     return unit->instances > 1 ? depth : 1;
 }
 
-// Gathered layers in fp8 keep their vectors in bf16: the buffer is counted in bytes.
+// Layers that are gathered in fp8, or packed, keep their vectors in bf16: the buffer is counted in bytes.
 static int64_t gathered_elements(const Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
-    if (u != UNIT_LAYER || !fp8_gathers_weights(lowering)) {
+    const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
+    if (!packed && (u != UNIT_LAYER || !fp8_gathers_weights(lowering))) {
         return unit->padded_elements;
     }
     const int64_t grain = (int64_t)unit->shards * STEP_ALIGN_BYTES;
-    return (fp8_weight_bytes(lowering, unit->elements) + grain - 1) / grain * grain;
+    const int64_t bytes = (packed ? packed_bytes : fp8_weight_bytes)(lowering, unit->elements);
+    return (bytes + grain - 1) / grain * grain;
+}
+
+// Frozen parameters in the numbers that forward reads, beside masters of what is trained.
+static bool stays_half(const Lowering *lowering) {
+    return lowering->plan->finetune != FINETUNE_FULL && !lowering->target->upcasts_frozen;
 }
 
 static void choose_weights(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     const UnitNames *names = unit_names(lowering, u);
-    const Dtype dtype = unit->dtype, master_dtype = lowering->master_dtype;
+    const Dtype dtype = unit->dtype;
+    const bool lone = stays_half(lowering) && !unit->trainable, beside = stays_half(lowering) && unit->trainable;
+    const Dtype master_dtype = lone ? dtype : lowering->master_dtype;
     const bool has_master = master_dtype != dtype;
+    const int64_t master_elements = beside && has_master ? unit->trained_shard : unit->shard_elements;
+    const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
+    const Dtype stored = packed ? DTYPE_FP8 : dtype;
     if (gathers(lowering)) {
         const bool kept = lowering->plan->reshard == RESHARD_NEVER;
         const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
-        const bool in_fp8 = u == UNIT_LAYER && fp8_gathers_weights(lowering);
-        lowering->weights[u] = unit->gathered = unit_tensor(
-            lowering, names->weights, ROLE_GATHERED, in_fp8 ? DTYPE_FP8 : dtype, gathered_elements(lowering, u), slots);
-        unit->master = persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype, unit->shard_elements,
-                                         unit->instances);
+        const bool in_bytes = packed || (u == UNIT_LAYER && fp8_gathers_weights(lowering));
+        lowering->weights[u] = unit->gathered =
+            unit_tensor(lowering, names->weights, ROLE_GATHERED, in_bytes ? DTYPE_FP8 : dtype,
+                        gathered_elements(lowering, u), slots);
+        unit->master =
+            persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype, master_elements, unit->instances);
         const bool updated_elsewhere = lowering->plan->offload == OFFLOAD_OPTIMIZER;
-        if (has_master && (!lowering->target->shard_copies || updated_elsewhere)) {
-            unit->working = persistent_tensor(lowering, names->working, ROLE_PARAMETER, dtype, unit->shard_elements,
-                                              unit->instances);
+        if (has_master && (beside || !lowering->target->shard_copies || updated_elsewhere)) {
+            unit->working = persistent_tensor(
+                lowering, names->working, ROLE_PARAMETER, stored,
+                packed ? gathered_elements(lowering, u) / unit->shards : unit->shard_elements, unit->instances);
         }
         return;
     }
-    lowering->weights[u] = unit->working =
-        persistent_tensor(lowering, names->weights, ROLE_PARAMETER, dtype, unit->padded_elements, unit->instances);
+    lowering->weights[u] = unit->working = persistent_tensor(lowering, names->weights, ROLE_PARAMETER, stored,
+                                                             gathered_elements(lowering, u), unit->instances);
     unit->master = has_master ? persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype,
-                                                  unit->shard_elements, unit->instances)
+                                                  master_elements, unit->instances)
                               : unit->working;
 }
 
 static void choose_moments(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     unit->moment1 = persistent_tensor(lowering, unit_names(lowering, u)->moment1, ROLE_OPTIMIZER,
-                                      lowering->master_dtype, unit->shard_elements, unit->instances);
+                                      lowering->master_dtype, unit->trained_shard, unit->instances);
     unit->moment2 = persistent_tensor(lowering, unit_names(lowering, u)->moment2, ROLE_OPTIMIZER,
-                                      lowering->master_dtype, unit->shard_elements, unit->instances);
+                                      lowering->master_dtype, unit->trained_shard, unit->instances);
 }
 
 static bool offloads(const Lowering *lowering) {
@@ -141,11 +155,11 @@ static void choose_gradients(Lowering *lowering, int u) {
     const bool kept = buffered || summed || target_reduces_late(lowering->target, lowering->plan);
     const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
     unit->gradient_full = unit_tensor(lowering, names->gradients, ROLE_GRADIENT, lowering->dims.gradient_dtype,
-                                      unit->padded_elements, slots);
-    lowering->tensors[unit->gradient_full].persistent = buffered;
+                                      unit->trained_padded, slots);
+    lowering->tensors[unit->gradient_full].persistent = buffered && (unit->trainable || lowering->choice->frozen);
     lowering->gradients[u] = adds_half_gradients(lowering)
                                  ? persistent_tensor(lowering, names->half_gradients, ROLE_GRADIENT,
-                                                     lowering->dims.dtype, unit->padded_elements, unit->instances)
+                                                     lowering->dims.dtype, unit->trained_padded, unit->instances)
                                  : unit->gradient_full;
     // A gradient buffer is reduced in place: the shard is a part of it.
     const bool in_place = (lowering->plan->zero == 0 && !lowering->reduce_each) ||
@@ -153,7 +167,7 @@ static void choose_gradients(Lowering *lowering, int u) {
                            lowering->dims.reduce_dtype == lowering->master_dtype && !offloads(lowering));
     unit->gradient_shard = in_place ? unit->gradient_full
                                     : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
-                                                  lowering->master_dtype, unit->shard_elements, unit->instances);
+                                                  lowering->master_dtype, unit->trained_shard, unit->instances);
     if (unit->trainable && lowering->target->graphs_hold_gradients &&
         target_cuda_graphs(lowering->target, lowering->plan)) {
         lowering->tensors[unit->gradient_shard].persistent = true;  // a graph writes where it wrote when captured
@@ -166,7 +180,7 @@ static void keep_gradient_copies(Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
     if (lowering->target->gradient_copies > 0) {
         persistent_tensor(lowering, unit_names(lowering, u)->copies, ROLE_GRADIENT, lowering->dims.dtype,
-                          unit->padded_elements, unit->instances * lowering->target->gradient_copies);
+                          unit->trained_padded, unit->instances * lowering->target->gradient_copies);
     }
 }
 
@@ -369,12 +383,12 @@ static void emit_norm_gradient_sum(Lowering *lowering, const Place *place) {
 // No operation writes the padding; what is reduced is defined all the same.
 static void emit_zero_padding(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
-    if (unit->padded_elements == unit->elements) {
+    if (unit->trained_padded == unit->trained_elements) {
         return;
     }
     OpRef tail = place_ref(lowering, place, lowering->gradients[place->unit]);
     const Dtype dtype = lowering->tensors[tail.tensor].dtype;
-    tail.offset_bytes = unit->elements * dtype_bytes(dtype);
+    tail.offset_bytes = unit->trained_elements * dtype_bytes(dtype);
     tail.bytes -= tail.offset_bytes;
     Op op = {.task = {.name = "zero padding",
                       .kind = TASK_ZERO,
@@ -382,7 +396,7 @@ static void emit_zero_padding(Lowering *lowering, const Place *place) {
                       .group = -1,
                       .dtype = dtype,
                       .rows = 1,
-                      .cols = unit->padded_elements - unit->elements}};
+                      .cols = unit->trained_padded - unit->trained_elements}};
     op_operand(&op, tail, ACCESS_WRITE);
     place_append(lowering, place, op);
 }
@@ -416,7 +430,7 @@ static void emit_shard_gradient(Lowering *lowering, const Place *place, int32_t 
                       .group = -1,
                       .dtype = lowering->tensors[part].dtype,
                       .rows = 1,
-                      .cols = lowering->units[place->unit].shard_elements}};
+                      .cols = lowering->units[place->unit].trained_shard}};
     op_operand(&op, place_ref(lowering, place, part), ACCESS_READ);
     op_operand(&op, place_ref(lowering, place, shard), ACCESS_UPDATE);
     place_append(lowering, place, op);
@@ -430,7 +444,7 @@ static int32_t reduce_source(Lowering *lowering, const Place *place) {
     }
     // One buffer, so that one reduction is in flight: the next copy-in waits for it.
     const int32_t source = unit_tensor(lowering, unit_names(lowering, place->unit)->reduce_in, ROLE_COMMUNICATION,
-                                       lowering->dims.reduce_dtype, unit->padded_elements, 1);
+                                       lowering->dims.reduce_dtype, unit->trained_padded, 1);
     Op *copy = place_copy(lowering, place, LANE_COMPUTE, "reduce copy in", unit->gradient_full, source);
     if (place->unit == UNIT_EMBEDDING && lowering->target->root_kept && gathers(lowering)) {
         op_operand(copy, op_whole(lowering, lowering->weights[UNIT_EMBEDDING]), ACCESS_READ);  // it is freed here
@@ -448,7 +462,7 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const int32_t source = reduce_source(lowering, place);
     const int32_t part = cast || adds
                              ? unit_tensor(lowering, unit_names(lowering, place->unit)->reduce_out, ROLE_COMMUNICATION,
-                                           lowering->dims.reduce_dtype, unit->shard_elements,
+                                           lowering->dims.reduce_dtype, unit->trained_shard,
                                            replicas && (cast || lowering->replicas_each) ? unit->instances : 1)
                              : unit->gradient_shard;
     place_collective(
@@ -490,7 +504,7 @@ static void emit_half_gradient(Lowering *lowering, const Place *place) {
                       .group = -1,
                       .dtype = lowering->tensors[half].dtype,
                       .rows = 1,
-                      .cols = unit->padded_elements}};
+                      .cols = unit->trained_padded}};
     op_operand(&op, place_ref(lowering, place, half), ACCESS_READ);
     op_operand(&op, place_ref(lowering, place, unit->gradient_full), ACCESS_UPDATE);
     place_append(lowering, place, op);

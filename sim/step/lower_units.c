@@ -10,16 +10,6 @@
 // Llama's published initialisation: normal, 0.02 (Touvron et al. 2023 follow GPT-2's constant).
 static const double INIT_STD = 0.02;
 
-typedef enum { FILL_NORMAL, FILL_ONE, FILL_ZERO } Fill;
-
-typedef struct SliceSpec {
-    const char *name;
-    ParamSplit split;
-    int64_t rows, cols;
-    Fill fill;     // ones and zeros take no weight decay
-    bool partial;  // a tp rank's gradient is a part of the sum
-} SliceSpec;
-
 static int32_t slices_of_part(const Lowering *lowering) {
     int32_t count = 0;
     for (int32_t i = 0; i < lowering->slice_count; i++) {
@@ -28,7 +18,7 @@ static int32_t slices_of_part(const Lowering *lowering) {
     return count;
 }
 
-static void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
+void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
     const int tp = lowering->tp;
     ASSERT(lowering->slice_count < MAX_SLICES);
     lowering->slices[lowering->slice_count] = (ParamSlice){
@@ -36,7 +26,7 @@ static void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
         .part = lowering->part,
         .tensor = slices_of_part(lowering),
         .split = spec->split,
-        .decay = spec->fill == FILL_NORMAL,
+        .decay = spec->fill == FILL_NORMAL || spec->fill == FILL_NOTHING,
         .global_rows = spec->rows,
         .global_cols = spec->cols,
         .local_rows = spec->split == SPLIT_ROWS ? spec->rows / tp : spec->rows,
@@ -51,17 +41,19 @@ static void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
     if (spec->split == SPLIT_NONE && unit->replicated_elements == slice->offset_elements) {
         unit->replicated_elements = unit->elements;
     }
-    if (spec->partial && unit->partial_elements == slice->offset_elements) {
+    const bool partial = spec->partial && unit->trained_slices == 0;  // behind what is trained nothing is reduced
+    if (partial && unit->partial_elements == slice->offset_elements) {
         unit->partial_elements = unit->elements;
     }
-    ASSERT(!spec->partial || unit->partial_elements == unit->elements);
+    ASSERT(!partial || unit->partial_elements == unit->elements);
 }
 
 static Unit *begin_unit(Lowering *lowering, int index, const char *name, int instances) {
     Unit *unit = &lowering->units[index];
     *unit = (Unit){.name = name,
                    .layered = index == UNIT_LAYER,
-                   .trainable = instances > 0 && !(lowering->choice->frozen >> index & 1),
+                   .trainable = instances > 0 && !(lowering->choice->frozen >> index & 1) &&
+                                (index == UNIT_LAYER || lowering->plan->finetune == FINETUNE_FULL),
                    .dtype = lowering->dims.dtype,
                    .optimizer = OPTIMIZER_ADAMW,
                    .instances = instances,
@@ -82,6 +74,12 @@ static Unit *begin_unit(Lowering *lowering, int index, const char *name, int ins
 static void end_unit(Unit *unit) {
     unit->padded_elements = unit_padded(unit->elements, unit->shards);
     unit->shard_elements = unit->padded_elements / unit->shards;
+    if (unit->trained_slices == 0) {
+        unit->trained_slices = unit->slice_count;
+        unit->trained_elements = unit->elements;
+    }
+    unit->trained_padded = unit_padded(unit->trained_elements, unit->shards);
+    unit->trained_shard = unit->trained_padded / unit->shards;
 }
 
 // Between the blocks of a sequence-parallel layer a tp rank has its own tokens only.
@@ -205,6 +203,11 @@ static void add_expert_matrices(Lowering *lowering, Unit *unit) {
 
 static void add_layer_slices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
+    if (lowering->plan->finetune != FINETUNE_FULL) {
+        add_adapter_slices(lowering, unit);
+        unit->trained_slices = unit->slice_count;
+        unit->trained_elements = unit->elements;
+    }
     add_shared_slices(lowering, unit);
     add_qk_norm_slices(lowering, unit);
     add_norm_slices(lowering, unit, "attention_norm", "attention_norm_bias");
@@ -314,6 +317,9 @@ int64_t unit_slice_offset(const Lowering *lowering, const char *slice) {
 }
 
 static int64_t unit_bytes(const Lowering *lowering, int32_t tensor, int64_t elements) {
+    if (tensor == lowering->weights[UNIT_LAYER] && weights_are_packed(lowering)) {
+        return packed_bytes(lowering, elements);
+    }
     const bool mixed = tensor == lowering->weights[UNIT_LAYER] && fp8_gathers_weights(lowering);
     return mixed ? fp8_weight_bytes(lowering, elements) : elements * dtype_bytes(lowering->tensors[tensor].dtype);
 }

@@ -15,7 +15,7 @@ static void emit_square_sum(Lowering *lowering, Section section, int u) {
     Op *op = op_add(lowering, section, TASK_SQUARE_SUM, PHASE_OPTIMIZER, "gradient square sum");
     op->task.unit = (int16_t)u;
     op->task.rows = 1;
-    op->task.cols = unit->shard_elements;
+    op->task.cols = unit->trained_shard;
     op->task.replicated = unit->replicated_elements;
     op->task.accumulate = true;
     op->task.dtype = lowering->tensors[unit->gradient_shard].dtype;
@@ -34,15 +34,27 @@ static void emit_scalar_sum(Lowering *lowering, int16_t group, int32_t tensor, c
     op_list_append(lowering->arena, &lowering->lists[SECTION_UPDATE], &op);
 }
 
+// The leading part of a shard that is trained.
+static OpRef trained_part(const Lowering *lowering, const Unit *unit, OpRef shard) {
+    const Dtype dtype = lowering->tensors[shard.tensor].dtype;  // packed: what is trained leads, as it is
+    const int64_t bytes = unit->trained_shard * dtype_bytes(dtype == DTYPE_FP8 ? lowering->dims.dtype : dtype);
+    shard.bytes = bytes < shard.bytes ? bytes : shard.bytes;
+    return shard;
+}
+
 static OpRef master_ref(const Lowering *lowering, const Unit *unit) {
-    return unit->master == unit->working ? own_slice(lowering, unit, unit->master) : op_whole(lowering, unit->master);
+    return trained_part(lowering, unit,
+                        unit->master == unit->working ? own_slice(lowering, unit, unit->master)
+                                                      : op_whole(lowering, unit->master));
 }
 
 static OpRef working_ref(const Lowering *lowering, const Unit *unit) {
     if (unit->working < 0 || unit->working == unit->master) {
         return op_absent();
     }
-    return unit->gathered >= 0 ? op_whole(lowering, unit->working) : own_slice(lowering, unit, unit->working);
+    return trained_part(lowering, unit,
+                        unit->gathered >= 0 ? op_whole(lowering, unit->working)
+                                            : own_slice(lowering, unit, unit->working));
 }
 
 // A foreach optimizer holds a temporary for all parameters at once.
@@ -54,7 +66,7 @@ static OpRef foreach_temporary(Lowering *lowering) {
     int64_t elements = 0;
     for (int32_t u = 0; u < lowering->unit_count; u++) {
         const Unit *unit = &lowering->units[u];
-        elements += unit->trainable ? unit->shard_elements * unit->instances : 0;
+        elements += unit->trainable ? unit->trained_shard * unit->instances : 0;
     }
     const int64_t held = (int64_t)((double)elements * bytes_per_parameter / dtype_bytes(DTYPE_FP32));
     const int32_t tensor =
@@ -81,7 +93,7 @@ static void emit_adamw(Lowering *lowering, Section section, int u, bool first) {
     Op *op = op_add(lowering, section, TASK_ADAMW, PHASE_OPTIMIZER, "adamw");
     op->task.unit = (int16_t)u;
     op->task.rows = 1;
-    op->task.cols = unit->shard_elements;
+    op->task.cols = unit->trained_shard;
     op->task.inner = undecayed_elements(lowering, unit);
     op_operand(op, master_ref(lowering, unit), ACCESS_UPDATE);
     op_operand(op, op_whole(lowering, unit->moment1), ACCESS_UPDATE);
@@ -97,9 +109,12 @@ static void emit_adamw(Lowering *lowering, Section section, int u, bool first) {
         Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, unit->shard_group, "gather updated weights",
                                   PHASE_OPTIMIZER);
         gather.task.unit = (int16_t)u;
-        gather.task.payload_bytes = lowering->tensors[unit->working].bytes;
-        op_operand(&gather, own_slice(lowering, unit, unit->working), ACCESS_READ);
-        op_operand(&gather, op_whole(lowering, unit->working), ACCESS_WRITE);
+        OpRef whole = op_whole(lowering, unit->working);
+        whole.bytes = unit->trained_elements < unit->elements ? unit->trained_padded * dtype_bytes(lowering->dims.dtype)
+                                                              : whole.bytes;
+        gather.task.payload_bytes = whole.bytes;
+        op_operand(&gather, trained_part(lowering, unit, own_slice(lowering, unit, unit->working)), ACCESS_READ);
+        op_operand(&gather, whole, unit->trained_elements < unit->elements ? ACCESS_UPDATE : ACCESS_WRITE);
         op_list_append(lowering->arena, &lowering->lists[section], &gather);
     }
 }

@@ -44,9 +44,13 @@ typedef struct Unit {
     int32_t shards;                      // ranks that share it; 1 = each holds the whole
     int16_t shard_group, replica_group;  // indices into groups
     int32_t first_slice, slice_count;
-    int64_t elements;             // tp-local, without padding
-    int64_t padded_elements;      // multiple of shards * 64
-    int64_t shard_elements;       // padded_elements / shards
+    int64_t elements;         // tp-local, without padding
+    int64_t padded_elements;  // multiple of shards * 64
+    int64_t shard_elements;   // padded_elements / shards
+    // Of the leading slices that are trained, the same: all, or the adapters in front of what is frozen. Gradients,
+    // moments and masters are of these.
+    int64_t trained_elements, trained_padded, trained_shard;
+    int32_t trained_slices;
     int64_t partial_elements;     // leading elements whose gradient every tp rank has a part of
     int64_t replicated_elements;  // leading elements that every tp rank holds (norms, positions; TP_HF: edges too)
     // Buffers (slots = instances), -1 where absent. Working copy = what forward reads when not gathered.

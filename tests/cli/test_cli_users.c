@@ -9,7 +9,7 @@
 
 #include "tests/cli/cli.h"
 
-enum { MOST_COMMANDS = 2, MOST_SAYINGS = 6 };
+enum { MOST_COMMANDS = 3, MOST_SAYINGS = 6 };
 
 typedef struct Command {
     const char *words[14];
@@ -59,7 +59,8 @@ static const User users[] = {
        {"mixtral-8x7b (46.7 B) on 64 x H100", "none with experts: their part is a guess",
         "(ep) are not searched yet"}}}},
     {"trains a LoRA of 70B on 8",
-     {{{"--world", "8", "--model", "70b", "--lora"}, 1, {"LoRA and QLoRA are not predicted yet"}},
+     {{{"--world", "8", "--model", "70b", "--lora"}, 1, {"--finetune lora"}},
+      {{"--world", "8", "--model", "70b", "--finetune", "lora"}, 0, {"Best: --mesh dp_shard=8", "batch 64 sequences"}},
       {{"--world", "8", "--model", "70b"}, 2, {"none of the 20 shapes can run", "by estimate something fits with"}}}},
     {"owns 8 x 4090",
      {{{"--world", "8", "--model", "3b", "--cluster", "RTX 4090"},

@@ -28,6 +28,8 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .loss = request->loss,
                       .cuda_graphs = request->cuda_graphs,
                       .sequence_parallel = request->sequence_parallel,
+                      .finetune = request->finetune,
+                      .lora_targets = request->lora_targets,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};

@@ -30,6 +30,8 @@ typedef struct LoweredRequest {
     LossForm loss;
     GraphUse cuda_graphs;
     SequenceParallel sequence_parallel;
+    Finetune finetune;
+    LoraTargets lora_targets;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

@@ -125,6 +125,7 @@ const ExportFormat export_accelerate_python = {
     .never_reshards = true,
     .reduce_dtype = true,
     .other_loss = true,
+    .adapters = true,
     .refuse = accelerate_python_refuse,
     .notes = accelerate_notes,
     .write = accelerate_python_write,

@@ -582,6 +582,7 @@ const ExportFormat export_accelerate_yaml = {
     .offload = true,
     .never_reshards = true,
     .other_loss = true,
+    .adapters = true,
     .refuse = accelerate_yaml_refuse,
     .notes = accelerate_notes,
     .write = accelerate_yaml_write,

@@ -101,6 +101,7 @@ const ExportFormat export_hf_trainer = {
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
     .never_reshards = true,
     .other_loss = true,
+    .adapters = true,
     .refuse = accelerate_python_refuse,
     .write = hf_trainer_write,
     .launch = launch_torchrun,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/frameworks/axolotl/axolotl_files.h"
+#include "sim/frameworks/peft.h"
 
 static const char *path_of(int key) {
     return axolotl_keys[key].path;
@@ -177,19 +178,26 @@ static Status read_recompute(Import *import, Error *error) {
 
 static Status read_adapters(Import *import, Error *error) {
     static const char *const switches[] = {"load_in_8bit", "load_in_4bit"};
+    static const PeftKeys keys = {"lora_r", "lora_target_modules", "lora_target_linear", LORA_QUERY_VALUE, 8};
     const char *adapter = NULL;
+    int loads[2] = {0};
     TRY(import_word(import, "adapter", &adapter, error));
-    if (adapter) {
-        import_refuse(import, "adapter", "adapter %s is not modelled yet: only its few parameters are trained, and %s",
-                      adapter, "figures of full fine-tuning would say nothing about it");
-    }
     for (int i = 0; i < 2; i++) {
-        int on = 0;
-        TRY(import_bool(import, switches[i], &on, error));
-        if (on && !adapter) {
+        TRY(import_bool(import, switches[i], &loads[i], error));
+        if (loads[i] && !adapter) {
             import_find(import, FINDING_REFUSED, switches[i],
                         "load_in_8bit and load_in_4bit are not supported without setting an adapter for training");
         }
+    }
+    const bool quantised = adapter && strcmp(adapter, "qlora") == 0;
+    if (adapter && !quantised && strcmp(adapter, "lora") != 0) {
+        import_refuse(import, "adapter", "adapter %s is not modelled yet: only its few parameters are trained, and %s",
+                      adapter, "figures of full fine-tuning would say nothing about it");
+    } else if (adapter) {
+        if (quantised && !loads[1]) {
+            import_find(import, FINDING_REFUSED, "adapter", "Require cfg.load_in_4bit to be True for qlora");
+        }
+        TRY(peft_read(import, &keys, peft_finetune(quantised || loads[1], loads[0]), error));
     }
     for (const ImportLeftOut *row = axolotl_other_training; row->path; row++) {
         if (import_is_on(import, row->path)) {

@@ -3,6 +3,7 @@
 // only when it is true, and accelerate's default is true, so false would be lost: the row refuses it.
 
 #include "sim/frameworks/axolotl/axolotl_files.h"
+#include "sim/frameworks/peft.h"
 
 // ---- the keys
 
@@ -127,11 +128,33 @@ static const char *axolotl_refuse(const ConfigJob *job) {
     return NULL;
 }
 
+static void write_adapters(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    if (plan->finetune == FINETUNE_FULL) {
+        return;
+    }
+    const int rank = plan_lora_rank(plan);
+    fprintf(out, "adapter: %s\nlora_r: %d\nlora_alpha: %d\n", plan->finetune == FINETUNE_QLORA ? "qlora" : "lora", rank,
+            2 * rank);
+    if (plan->lora_targets == LORA_ALL) {
+        fputs("lora_target_linear: true\n", out);
+    } else {
+        fputs("lora_target_modules: [", out);
+        peft_write_modules(job, "", out);
+        fputs("]\n", out);
+    }
+    fputs(plan->finetune == FINETUNE_QLORA       ? "load_in_4bit: true\n"
+          : plan->finetune == FINETUNE_LORA_INT8 ? "load_in_8bit: true\n"
+                                                 : "",
+          out);
+}
+
 static void axolotl_write(const ConfigJob *job, FILE *out) {
     config_write(job, axolotl_keys, CONFIG_YAML, out);
     if (export_syncs_each(job)) {
         fputs("accelerator_config:\n  gradient_accumulation_kwargs:\n    sync_each_batch: true\n", out);
     }
+    write_adapters(job, out);
     if (export_fuses_loss(job)) {
         fputs("plugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_fused_linear_cross_entropy: true\n", out);
     }
@@ -154,6 +177,7 @@ const ExportFormat export_axolotl_yaml = {
     .bf16_master = true,
     .offload = true,
     .other_loss = true,
+    .adapters = true,
     .refuse = axolotl_refuse,
     .write = axolotl_write,
     .launch = launch_torchrun,

@@ -4,6 +4,7 @@
 
 #include "sim/base/escape.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
+#include "sim/frameworks/peft.h"
 #include "sim/frameworks/trainer/trainer_files.h"
 
 static bool shards_itself(const ConfigJob *job) {
@@ -23,12 +24,36 @@ bool trainer_recomputes_by_model(const ConfigJob *job) {
     return recomputes(job) && (shards_itself(job) || !export_shards(job) || job->plan->recompute_every > 1);
 }
 
+// bnb_4bit_quant_storage: FSDP shards tensors of one dtype (peft's guide of FSDP and QLoRA).
+static void write_quantisation(const ConfigJob *job, FILE *out) {
+    if (job->plan->finetune == FINETUNE_QLORA) {
+        fputs("    from transformers import BitsAndBytesConfig\n\n"
+              "    arguments[\"quantization_config\"] = BitsAndBytesConfig(\n"
+              "        load_in_4bit=True,\n"
+              "        bnb_4bit_quant_type=\"nf4\",\n"
+              "        bnb_4bit_compute_dtype=\"bfloat16\",\n"
+              "        bnb_4bit_quant_storage=\"bfloat16\",\n"
+              "    )\n",
+              out);
+    } else if (job->plan->finetune == FINETUNE_LORA_INT8) {
+        fputs("    from transformers import BitsAndBytesConfig\n\n"
+              "    arguments[\"quantization_config\"] = BitsAndBytesConfig(load_in_8bit=True)\n",
+              out);
+    }
+}
+
+// Frozen weights stay in the numbers that forward reads.
+static bool loads_fp32(const ConfigJob *job) {
+    const bool whole = job->plan->finetune == FINETUNE_FULL;
+    return job->plan->precision == DTYPE_FP32 || (whole && !job->plan->bf16_master);
+}
+
 static void write_model(const ConfigJob *job, FILE *out) {
     fprintf(out, "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"",
             export_attention(job->plan));
-    fputs(job->plan->precision == DTYPE_FP32 || !job->plan->bf16_master
-              ? ", \"dtype\": \"float32\"}  # master weights\n"
-              : "}\n",
+    fputs(loads_fp32(job)                        ? ", \"dtype\": \"float32\"}  # master weights\n"
+          : job->plan->finetune != FINETUNE_FULL ? ", \"dtype\": \"bfloat16\"}  # frozen\n"
+                                                 : "}\n",
           out);
     if (shards_itself(job)) {
         fprintf(out,
@@ -43,6 +68,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
                 python_bool(job->plan->precision == DTYPE_BF16 && export_shards(job)),
                 python_bool(job->plan->offload == OFFLOAD_PARAMETERS));
     }
+    write_quantisation(job, out);
     fputs("    return arguments\n", out);
 }
 
@@ -101,6 +127,7 @@ void trainer_write(const ConfigJob *job, const char *package, const char *config
         parallelism_config_write(job, out);
     }
     write_model(job, out);
+    peft_write_python(job, out);
     fprintf(out,
             "\n\ndef training_arguments(**more):  # output_dir, learning_rate and so on\n"
             "    return %s(\n"
@@ -134,6 +161,7 @@ const ExportFormat export_trainer = {
     .recompute_every = true,
     .offload = true,
     .other_loss = true,
+    .adapters = true,
     .refuse = accelerate_python_refuse,
     .write = transformers_write,
     .launch = launch_torchrun,

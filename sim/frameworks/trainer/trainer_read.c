@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/frameworks/peft.h"
 #include "sim/frameworks/trainer/trainer_files.h"
 
 static const ConfigKey keys[] = {
@@ -273,15 +274,22 @@ static Status read_sharding(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-static void refuse_quantised(Import *import) {
-    static const char *const adapters[] = {"use_peft", "load_in_4bit", "load_in_8bit"};
-    for (int i = 0; i < 3; i++) {
-        if (import_is_on(import, adapters[i])) {
-            import_refuse(import, adapters[i], "%s is not modelled yet: only an adapter's few parameters are trained",
-                          adapters[i]);
-        }
-        import_known(import, (const char *const[]){adapters[i], NULL});
+// ModelConfig's defaults (TRL 1.16, trainer/model_config.py): rank 16; peft's own modules, which are q_proj and v_proj
+// of Llama's kind (peft utils/constants.py). A quantised base without an adapter cannot be trained.
+static Status read_adapters(Import *import, Error *error) {
+    static const PeftKeys peft_keys = {"lora_r", "lora_target_modules", NULL, LORA_QUERY_VALUE, 16};
+    int adapters = 0, in_4bit = 0, in_8bit = 0;
+    TRY(import_bool(import, "use_peft", &adapters, error));
+    TRY(import_bool(import, "load_in_4bit", &in_4bit, error));
+    TRY(import_bool(import, "load_in_8bit", &in_8bit, error));
+    if (adapters) {
+        return peft_read(import, &peft_keys, peft_finetune(in_4bit, in_8bit), error);
     }
+    if (in_4bit || in_8bit) {
+        import_find(import, FINDING_REFUSED, in_4bit ? "load_in_4bit" : "load_in_8bit",
+                    "a model that is loaded in fewer bits cannot be trained without use_peft");
+    }
+    return STATUS_OK;
 }
 
 Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, Error *error) {
@@ -309,7 +317,7 @@ Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, E
     TRY(read_optimizer(import, error));
     TRY(read_recompute(import, defaults, error));
     TRY(read_sharding(import, error));
-    refuse_quantised(import);
+    TRY(read_adapters(import, error));
     import_leave_out(import, left_out);
     import_known(import, of_no_matter);
     return STATUS_OK;

@@ -87,7 +87,13 @@ static const Choice of_axolotl[] = {
     {"fp8", AXOLOTL("fp8: true\n"), NULL},
     {NULL, "base_model: x\nfsdp_version: 2\nfsdp_config: {offload_params: true}\n",
      "base_model: x\nfsdp_version: 2\nfsdp_config: {offload_params: false}\n"},
-    {"adapter", AXOLOTL("adapter: lora\n"), NULL},
+    {NULL, AXOLOTL("adapter: lora\n"), AXOLOTL("")},
+    {NULL, AXOLOTL("adapter: lora\nload_in_8bit: true\n"), AXOLOTL("adapter: lora\n")},
+    {NULL, AXOLOTL("adapter: lora\nlora_target_linear: true\n"), AXOLOTL("adapter: lora\n")},
+    {NULL, AXOLOTL("adapter: lora\nlora_r: 64\n"), AXOLOTL("adapter: lora\n")},
+    {"lora_target_modules", AXOLOTL("adapter: lora\nlora_target_modules: [embed_tokens]\n"), NULL},
+    {"lora_modules_to_save", AXOLOTL("adapter: lora\nlora_modules_to_save: [lm_head]\n"), NULL},
+    {"adapter", AXOLOTL("adapter: llama-adapter\n"), NULL},
     {NULL, NULL, NULL}};
 
 #define STAGES2(more) "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_" more
@@ -189,7 +195,9 @@ static const Choice of_trl[] = {{NULL, TRL("gradient_checkpointing: false\n"), T
                                 {"activation_offloading", TRL("activation_offloading: true\n"), NULL},
                                 {"loss_type", TRL("loss_type: dft\n"), NULL},
                                 {"use_liger_kernel", TRL("use_liger_kernel: true\n"), NULL},
-                                {"use_peft", TRL("use_peft: true\n"), NULL},
+                                {NULL, TRL("use_peft: true\n"), TRL("")},
+                                {NULL, TRL("use_peft: true\nload_in_4bit: true\n"), TRL("use_peft: true\n")},
+                                {"use_dora", TRL("use_peft: true\nuse_dora: true\n"), NULL},
                                 {"load_in_4bit", TRL("load_in_4bit: true\n"), NULL},
                                 {"attn_implementation", TRL("attn_implementation: kernels-community/x\n"), NULL},
                                 {NULL, TRL("attn_implementation: eager\n"), TRL("")},

@@ -32,7 +32,8 @@ static TrainPlan plan_with(PlanFieldId id, int value) {
                       .precision = DTYPE_FP8,
                       .recompute = RECOMPUTE_FULL,
                       .pp_schedule = PP_INTERLEAVED,
-                      .virtual_stages = 2};
+                      .virtual_stages = 2,
+                      .finetune = FINETUNE_LORA};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = AXES_OWN & AXIS_BIT(axis) ? 2 : 1;
     }

@@ -1,0 +1,38 @@
+// Which parameters are trained, in words, and the batch that goes with it.
+
+#include "autotune/cli/request_finetune.h"
+
+static bool has_adapters(Cli *cli) {
+    const OptionId option = option_of(PLAN_FINETUNE);
+    return cli_given(cli, option) && plan_field_value(PLAN_FINETUNE, cli_value(cli, option)->text) != FINETUNE_FULL;
+}
+
+int64_t request_finetune_batch(Cli *cli, int world) {
+    enum { USUAL = 64 };
+    return !has_adapters(cli) ? 0 : world > USUAL ? world : USUAL;
+}
+
+Status request_check_finetune(Cli *cli, Error *error) {
+    static const PlanFieldId of_adapters[] = {PLAN_LORA_RANK, PLAN_LORA_TARGETS};
+    for (int i = 0; i < 2; i++) {
+        const OptionId option = option_of(of_adapters[i]);
+        if (cli_given(cli, option) && !has_adapters(cli)) {
+            return cli_blame(cli, option,
+                             error_set(error, STATUS_USAGE,
+                                       "--%s goes with --finetune lora, qlora or lora-int8; without it all is trained",
+                                       plan_fields[of_adapters[i]].option.name));
+        }
+    }
+    return STATUS_OK;
+}
+
+const char *request_finetune_text(const TrainPlan *plan, Arena *arena) {
+    static const char *const layers[LORA_TARGETS_COUNT] = {[LORA_ALL] = "all linear layers",
+                                                           [LORA_ATTENTION] = "the linear layers of attention",
+                                                           [LORA_QUERY_VALUE] = "the query and value projections"};
+    static const char *const weights[FINETUNE_COUNT] = {[FINETUNE_LORA] = "",
+                                                        [FINETUNE_QLORA] = ", whose weights are in 4 bits (nf4)",
+                                                        [FINETUNE_LORA_INT8] = ", whose weights are in int8"};
+    return arena_format(arena, "adapters of rank %d beside %s of each block%s", plan_lora_rank(plan),
+                        layers[plan->lora_targets], weights[plan->finetune]);
+}

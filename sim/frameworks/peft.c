@@ -1,0 +1,112 @@
+// Modules are those of Llama's kind; other families' are read where they have the same names.
+
+#include "sim/frameworks/peft.h"
+
+#include <string.h>
+
+// Query and value first, then the rest of attention: a set of layers is so many of the first.
+static const char *const modules[] = {"q_proj", "v_proj", "k_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+enum { MODULES = 7, OF_ATTENTION = 4, OF_QUERY_VALUE = 2 };
+
+Finetune peft_finetune(bool in_4bit, bool in_8bit) {
+    return in_4bit ? FINETUNE_QLORA : in_8bit ? FINETUNE_LORA_INT8 : FINETUNE_LORA;
+}
+
+static int module_of(const char *name) {
+    for (int i = 0; i < MODULES; i++) {
+        if (strcmp(name, modules[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// The set that holds them: the smallest one.
+static LoraTargets set_of(unsigned named) {
+    return named >> OF_ATTENTION ? LORA_ALL : named >> OF_QUERY_VALUE ? LORA_ATTENTION : LORA_QUERY_VALUE;
+}
+
+static unsigned all_of(LoraTargets set) {
+    const int count[LORA_TARGETS_COUNT] = {
+        [LORA_ALL] = MODULES, [LORA_ATTENTION] = OF_ATTENTION, [LORA_QUERY_VALUE] = OF_QUERY_VALUE};
+    return (1u << count[set]) - 1;
+}
+
+static void take_modules(Import *import, const char *path, const ConfigNode *list) {
+    unsigned named = 0;
+    const char *other = NULL;
+    for (const ConfigNode *item = list->kind == NODE_SCALAR ? list : list->first; item; item = item->next) {
+        const char *name = item->kind == NODE_SCALAR ? item->text : "?";
+        const int module = module_of(name);
+        if (import_same_word(name, "all-linear")) {
+            named |= all_of(LORA_ALL);
+        } else if (module < 0) {
+            other = name;
+        } else {
+            named |= 1u << module;
+        }
+        if (list->kind == NODE_SCALAR) {
+            break;
+        }
+    }
+    const LoraTargets set = named ? set_of(named) : LORA_ALL;
+    import->said.choice[PLAN_LORA_TARGETS] = (int)set;
+    if (other) {
+        import_find(import, FINDING_UNMODELLED, path, "adapters beside %s: predicted beside %s", other,
+                    lora_targets_names[set]);
+    } else if (named != all_of(set)) {
+        import_find(import, FINDING_UNMODELLED, path, "adapters beside some of these layers: predicted beside %s",
+                    lora_targets_names[set]);
+    }
+}
+
+Status peft_read(Import *import, const PeftKeys *keys, Finetune finetune, Error *error) {
+    static const char *const other_parts[] = {"lora_modules_to_save", "lora_target_parameters"};
+    int rank = keys->rank_unsaid, all = 0;
+    TRY(import_int(import, keys->rank, 1, plan_fields[PLAN_LORA_RANK].high, &rank, error));
+    if (keys->all) {
+        TRY(import_bool(import, keys->all, &all, error));
+    }
+    const ConfigNode *list = import_has(import, keys->modules) ? import_at(import, keys->modules) : NULL;
+    import_known(import, (const char *const[]){keys->modules, NULL});
+    import->said.choice[PLAN_FINETUNE] = (int)finetune;
+    import->said.choice[PLAN_LORA_RANK] = rank;
+    import->said.choice[PLAN_LORA_TARGETS] = (int)(all ? LORA_ALL : keys->unsaid);
+    if (!all && list) {
+        take_modules(import, keys->modules, list);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (import_is_on(import, other_parts[i])) {
+            import_find(import, FINDING_UNMODELLED, other_parts[i],
+                        "%s trains more than the adapters of linear layers: predicted without", other_parts[i]);
+        }
+        import_known(import, (const char *const[]){other_parts[i], NULL});
+    }
+    return STATUS_OK;
+}
+
+void peft_write_modules(const ConfigJob *job, const char *quote, FILE *out) {
+    const unsigned named = all_of(job->plan->lora_targets);
+    for (int i = 0; named >> i & 1; i++) {
+        fprintf(out, "%s%s%s%s", i > 0 ? ", " : "", quote, modules[i], quote);
+    }
+}
+
+void peft_write_python(const ConfigJob *job, FILE *out) {
+    if (job->plan->finetune == FINETUNE_FULL) {
+        return;
+    }
+    const int rank = plan_lora_rank(job->plan);
+    fprintf(out,
+            "\n\ndef peft_config():  # of get_peft_model, or SFTTrainer's peft_config\n"
+            "    from peft import LoraConfig\n\n"
+            "    return LoraConfig(task_type=\"CAUSAL_LM\", r=%d, lora_alpha=%d, target_modules=",
+            rank, 2 * rank);
+    if (job->plan->lora_targets == LORA_ALL) {
+        fputs("\"all-linear\")\n", out);
+        return;
+    }
+    fputc('[', out);
+    peft_write_modules(job, "\"", out);
+    fputs("])\n", out);
+}

@@ -1,0 +1,296 @@
+// Low-rank adapters beside frozen linear layers (Hu et al. 2021): y = W x + B A x, A [rank, in], B [out, rank], the
+// factor alpha / rank in B. Under tp a column-parallel layer's A and a row-parallel layer's B are whole on every rank,
+// with gradients that are parts of a sum; the other one is cut as the layer is (peft.md 2). A pass over the results
+// adds the two, and another one scales where nothing is fused (peft's Linear.forward: result + lora_B(lora_A(x)) *
+// scaling).
+
+#include <string.h>
+
+#include "sim/step/lower_ops.h"
+
+typedef struct Adapter {
+    const char *of;  // first slice of its linear layer
+    const char *a, *b;
+    const char *base, *inner, *delta, *scaled, *inner_gradient, *input_gradient, *unpacked, *unpacked_again;
+    bool row_parallel;
+    unsigned targets;  // sets of layers that it is in
+} Adapter;
+
+enum { OF_ALL = 1 << LORA_ALL, OF_ATTENTION = 1 << LORA_ATTENTION, OF_QUERY_VALUE = 1 << LORA_QUERY_VALUE };
+
+#define NAMES(slice)                                                                                                   \
+    .of = slice, .a = slice " adapter a", .b = slice " adapter b", .base = slice " frozen out",                        \
+    .inner = slice " adapter inner", .delta = slice " adapter out", .scaled = slice " adapter scaled",                 \
+    .inner_gradient = slice " adapter inner gradient", .input_gradient = slice " adapter input gradient",              \
+    .unpacked = slice " unpacked", .unpacked_again = slice " unpacked again"
+static const Adapter adapters[] = {
+    {NAMES("wq"), .targets = OF_ALL | OF_ATTENTION | OF_QUERY_VALUE},
+    {NAMES("wk"), .targets = OF_ALL | OF_ATTENTION},
+    {NAMES("wv"), .targets = OF_ALL | OF_ATTENTION | OF_QUERY_VALUE},
+    {NAMES("wo"), .row_parallel = true, .targets = OF_ALL | OF_ATTENTION},
+    {NAMES("wgate"), .targets = OF_ALL},
+    {NAMES("wup"), .targets = OF_ALL},
+    {NAMES("wdown"), .row_parallel = true, .targets = OF_ALL},
+};
+enum { ADAPTERS = sizeof adapters / sizeof adapters[0] };
+
+// Whole sizes of the linear layer that begins with the slice; out 0 where there is none.
+typedef struct LinearSize {
+    int64_t in, out;
+} LinearSize;
+
+static LinearSize size_of(const Lowering *lowering, const Adapter *adapter) {
+    const ModelSpec *model = lowering->model;
+    const int64_t q = (int64_t)model->heads * model->head_dim, kv = (int64_t)model->kv_heads * model->head_dim;
+    const int64_t hidden = model->hidden, ffn = model->ffn;
+    const bool gated = model->mlp == MLP_GATED, one_up = gated && lowering->fused_gate_up;
+    const LinearSize sizes[ADAPTERS] = {
+        {hidden, lowering->fused_qkv ? q + 2 * kv : q},
+        {hidden, lowering->fused_qkv ? 0 : kv},
+        {hidden, lowering->fused_qkv ? 0 : kv},
+        {q, hidden},
+        {hidden, one_up  ? 2 * ffn
+                 : gated ? ffn
+                         : 0},
+        {hidden, one_up ? 0 : ffn},
+        {ffn, hidden},
+    };
+    const LinearSize none = {0};
+    return adapter->targets >> lowering->plan->lora_targets & 1 ? sizes[adapter - adapters] : none;
+}
+
+void add_adapter_slices(Lowering *lowering, Unit *unit) {
+    const int64_t rank = plan_lora_rank(lowering->plan);
+    for (int whole = 1; whole >= 0; whole--) {  // what every tp rank holds comes first
+        for (int i = 0; i < ADAPTERS; i++) {
+            const Adapter *adapter = &adapters[i];
+            const LinearSize size = size_of(lowering, adapter);
+            const bool a_is_whole = !adapter->row_parallel;
+            if (size.out == 0) {
+                continue;
+            }
+            if (a_is_whole == (whole == 1)) {
+                add_slice(lowering, unit,
+                          &(SliceSpec){adapter->a, a_is_whole ? SPLIT_NONE : SPLIT_COLS, rank, size.in, FILL_NORMAL,
+                                       a_is_whole});
+            } else {
+                add_slice(lowering, unit,
+                          &(SliceSpec){adapter->b, a_is_whole ? SPLIT_ROWS : SPLIT_NONE, size.out, rank, FILL_NOTHING,
+                                       !a_is_whole});
+            }
+        }
+    }
+}
+
+static const Adapter *adapter_named(const Lowering *lowering, const Linear *linear) {
+    if (lowering->plan->finetune == FINETUNE_FULL || linear->unit != UNIT_LAYER) {
+        return NULL;
+    }
+    for (int i = 0; i < ADAPTERS; i++) {
+        if (strcmp(adapters[i].of, linear->first) == 0) {
+            return &adapters[i];
+        }
+    }
+    return NULL;
+}
+
+static const Adapter *adapter_of(const Lowering *lowering, const Linear *linear) {
+    const Adapter *adapter = adapter_named(lowering, linear);
+    return adapter && size_of(lowering, adapter).out > 0 ? adapter : NULL;
+}
+
+// ---- frozen weights in fewer bits
+
+// Bytes of a parameter: bitsandbytes' nf4 with a scale of 4 bytes for each 64, int8 with one for each row (peft.md 3).
+static double bytes_per_frozen(const Lowering *lowering) {
+    const double of[FINETUNE_COUNT] = {
+        [FINETUNE_QLORA] = 0.5 + 4.0 / 64, [FINETUNE_LORA_INT8] = 1 + 4.0 / lowering->model->hidden};
+    return of[lowering->plan->finetune];
+}
+
+bool weights_are_packed(const Lowering *lowering) {
+    return bytes_per_frozen(lowering) > 0;
+}
+
+// The matrices that are not trained stand last.
+static int64_t first_packed_element(const Lowering *lowering) {
+    const Unit *layer = &lowering->units[UNIT_LAYER];
+    for (int32_t i = layer->trained_slices; i < layer->slice_count; i++) {
+        const ParamSlice *slice = &lowering->slices[layer->first_slice + i];
+        if (slice->decay) {
+            return slice->offset_elements;
+        }
+    }
+    return layer->elements;
+}
+
+int64_t packed_bytes(const Lowering *lowering, int64_t elements) {
+    const int64_t first = first_packed_element(lowering), leading = elements < first ? elements : first;
+    return leading * lowering->dims.element +
+           (int64_t)((double)(elements - leading) * bytes_per_frozen(lowering) + 0.5);
+}
+
+OpRef unpacked_weights(Lowering *lowering, Section section, const Linear *linear, OpRef weights) {
+    const Adapter *adapter = adapter_named(lowering, linear);
+    if (!adapter || !weights_are_packed(lowering)) {
+        return weights;
+    }
+    const int64_t elements = linear->in * linear->out;
+    const bool forward = section == SECTION_LAYER_FORWARD;
+    const OpRef unpacked =
+        op_whole(lowering, lowering_tensor(lowering, forward ? adapter->unpacked : adapter->unpacked_again,
+                                           ROLE_ACTIVATION, lowering->dims.dtype, elements));
+    Op *op = op_add(lowering, section, TASK_COPY, forward ? PHASE_FORWARD : PHASE_BACKWARD, "unpack weights");
+    op->task.rows = 1;
+    op->task.cols = op->task.stride = elements;
+    op_operand(op, weights, ACCESS_READ);
+    op_operand(op, unpacked, ACCESS_WRITE);
+    return unpacked;
+}
+
+// ---- the adapters
+
+static OpRef adapter_weights(const Lowering *lowering, const char *slice) {
+    return unit_slice(lowering, lowering->weights[UNIT_LAYER], slice, slice);
+}
+
+static OpRef inner_of(Lowering *lowering, const char *name) {
+    return op_whole(lowering, tokens_by(lowering, name, plan_lora_rank(lowering->plan)));
+}
+
+typedef struct Product {
+    OpRef a, b, c;
+    int64_t m, n, k;
+    bool trans_a, trans_b;
+} Product;
+
+static void add_product(Lowering *lowering, Section section, const char *name, const Product *product) {
+    const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
+    Op *op = op_add(lowering, section, TASK_GEMM, phase, name);
+    op->task.m = product->m;
+    op->task.n = product->n;
+    op->task.k = product->k;
+    op->task.trans_a = product->trans_a;
+    op->task.trans_b = product->trans_b;
+    op->task.flops = 2.0 * (double)product->m * (double)product->n * (double)product->k;
+    op_operand(op, product->a, ACCESS_READ);
+    op_operand(op, product->b, ACCESS_READ);
+    op_operand(op, product->c, ACCESS_WRITE);
+}
+
+OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y) {
+    const Adapter *adapter = adapter_of(lowering, linear);
+    return adapter ? op_whole(lowering, tokens_by(lowering, adapter->base, linear->out)) : y;
+}
+
+static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta, int64_t elements) {
+    if (lowering->plan->fused != FUSED_EAGER) {
+        return delta;
+    }
+    const OpRef scaled = op_whole(lowering, tokens_by(lowering, adapter->scaled, elements / lowering->dims.tokens));
+    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "adapter scale");
+    op->task.rows = 1;
+    op->task.cols = op->task.stride = elements;
+    op_operand(op, delta, ACCESS_READ);
+    op_operand(op, scaled, ACCESS_WRITE);
+    return scaled;
+}
+
+void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *rows) {
+    const Adapter *adapter = adapter_of(lowering, linear);
+    if (!adapter) {
+        return;
+    }
+    const Section section = SECTION_LAYER_FORWARD;
+    const int64_t rank = plan_lora_rank(lowering->plan);
+    const OpRef inner = inner_of(lowering, adapter->inner);
+    const OpRef delta = op_whole(lowering, tokens_by(lowering, adapter->delta, linear->out));
+    add_product(lowering, section, adapter->a,
+                &(Product){.a = rows->x,
+                           .b = adapter_weights(lowering, adapter->a),
+                           .c = inner,
+                           .m = rows->count,
+                           .n = rank,
+                           .k = linear->in,
+                           .trans_b = true});
+    add_product(lowering, section, adapter->b,
+                &(Product){.a = inner,
+                           .b = adapter_weights(lowering, adapter->b),
+                           .c = delta,
+                           .m = rows->count,
+                           .n = linear->out,
+                           .k = rank,
+                           .trans_b = true});
+    add_sum(lowering, section, adapter_frozen_out(lowering, linear, rows->y),
+            scaled_out(lowering, adapter, delta, rows->count * linear->out), rows->y, rows->count * linear->out);
+}
+
+static bool is_made(const Lowering *lowering, Section section, int32_t tensor) {
+    const OpList *list = &lowering->lists[section];
+    for (size_t i = 0; i < list->count; i++) {
+        for (int k = 0; k < list->ops[i]->operand_count; k++) {
+            const OpRef *ref = &list->ops[i]->operands[k];
+            if (ref->tensor == tensor && ref->access == ACCESS_WRITE) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// dy B, which both gradients read: made by the one that comes first.
+static OpRef inner_gradient(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear,
+                            OpRef dy) {
+    const OpRef inner = inner_of(lowering, adapter->inner_gradient);
+    if (!is_made(lowering, section, inner.tensor)) {
+        add_product(lowering, section, adapter->inner_gradient,
+                    &(Product){.a = dy,
+                               .b = adapter_weights(lowering, adapter->b),
+                               .c = inner,
+                               .m = lowering->dims.tokens,
+                               .n = plan_lora_rank(lowering->plan),
+                               .k = linear->out});
+    }
+    return inner;
+}
+
+void add_adapter_input_gradient(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
+    const Adapter *adapter = adapter_of(lowering, linear);
+    if (!adapter) {
+        return;
+    }
+    const OpRef part = op_whole(lowering, tokens_by(lowering, adapter->input_gradient, linear->in));
+    add_product(lowering, section, adapter->input_gradient,
+                &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
+                           .b = adapter_weights(lowering, adapter->a),
+                           .c = part,
+                           .m = rows->count,
+                           .n = linear->in,
+                           .k = plan_lora_rank(lowering->plan)});
+    add_sum(lowering, section, rows->x, part, rows->x, rows->count * linear->in);
+}
+
+void add_adapter_weight_gradient(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
+    const Adapter *adapter = adapter_of(lowering, linear);
+    if (!adapter) {
+        return;
+    }
+    const int64_t rank = plan_lora_rank(lowering->plan);
+    const int32_t gradients = lowering->gradients[UNIT_LAYER];
+    add_product(lowering, section, adapter->b,
+                &(Product){.a = rows->y,
+                           .b = inner_of(lowering, adapter->inner),
+                           .c = unit_slice(lowering, gradients, adapter->b, adapter->b),
+                           .m = linear->out,
+                           .n = rank,
+                           .k = rows->count,
+                           .trans_a = true});
+    add_product(lowering, section, adapter->a,
+                &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
+                           .b = rows->x,
+                           .c = unit_slice(lowering, gradients, adapter->a, adapter->a),
+                           .m = rank,
+                           .n = linear->in,
+                           .k = rows->count,
+                           .trans_a = true});
+}

@@ -1,0 +1,179 @@
+// Low-rank adapters beside frozen layers: what is trained, what is left of the rest, and that nothing races.
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "sim/memory/memory.h"
+#include "sim/step/step.h"
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(adapters, .fini = end);
+
+static LoweredRequest with_adapters(LoweredRequest request) {
+    request.finetune = request.finetune ? request.finetune : FINETUNE_LORA;
+    request.target = request.target ? request.target : "accelerate";
+    request.bf16 = true;
+    return request;
+}
+
+static const LoweredRequest requests[] = {
+    {.mesh = "dp_shard=2"},
+    {.mesh = "dp_shard=4", .grad_accum = 2, .recompute = RECOMPUTE_FULL},
+    {.mesh = "dp_replicate=2,dp_shard=2", .eager = true},
+    {.mesh = "dp_shard=2,cp=2", .lora_targets = LORA_ATTENTION},
+    {.mesh = "dp_replicate=2", .zero = -1, .grad_accum = 3},
+    {.mesh = "dp_shard=2", .target = "axolotl", .bf16_master = true, .grad_accum = 2},
+    {.mesh = "dp_shard=2", .target = "trainer", .lora_targets = LORA_QUERY_VALUE, .tied = true},
+    {.mesh = "dp_shard=2", .target = "trl", .offload = OFFLOAD_PARAMETERS},
+    {.mesh = "dp_shard=4", .finetune = FINETUNE_QLORA, .grad_accum = 2},
+    {.mesh = "dp_shard=2", .finetune = FINETUNE_QLORA, .recompute = RECOMPUTE_FULL, .eager = true},
+    {.mesh = "dp_replicate=2", .zero = -1, .finetune = FINETUNE_LORA_INT8, .recompute = RECOMPUTE_FULL}};
+enum { REQUESTS = sizeof requests / sizeof requests[0] };
+
+static int64_t trained_elements(const StepProgram *program) {
+    int64_t elements = 0;
+    for (int32_t u = 0; u < program->unit_count; u++) {
+        const Unit *unit = &program->units[u];
+        elements += unit->trainable ? unit->trained_elements * unit->instances : 0;
+    }
+    return elements;
+}
+
+// peft's print_trainable_parameters of Llama-3-8B with r=16 beside all linear layers of the blocks: 41,943,040; by
+// hand 32 layers x 16 x (3 x (4096 + 14336) + 2 x (4096 + 4096) + 2 x (4096 + 1024)). Beside q and v, 32 x 16 x
+// (8192 + 5120).
+Test(adapters, of_llama_3_8b_are_as_many_as_peft_counts) {
+    const LoweredRequest all = {.model = "llama-3-8b"};
+    LoweredRequest two = all;
+    two.lora_targets = LORA_QUERY_VALUE;
+    const StepProgram with_all = lowered(&arena, with_adapters(all)), with_two = lowered(&arena, with_adapters(two));
+    cr_assert_eq(trained_elements(&with_all), 41943040);
+    cr_assert_eq(trained_elements(&with_two), 6815744);
+}
+
+Test(adapters, alone_have_gradients_moments_and_masters) {
+    for (int i = 0; i < REQUESTS; i++) {
+        const StepProgram program = lowered(&arena, with_adapters(requests[i]));
+        for (int32_t u = 0; u < program.unit_count; u++) {
+            const Unit *unit = &program.units[u];
+            cr_expect_eq(unit->trainable, u == UNIT_LAYER);
+            cr_expect(unit->trainable || (unit->moment1 < 0 && unit->gradient_full < 0 && unit->gradient_shard < 0),
+                      "%d %s", i, unit->name);
+        }
+        const Unit *layer = &program.units[UNIT_LAYER];
+        cr_expect_lt(layer->trained_elements, layer->elements / 2);
+        cr_expect_eq(program.buffers[layer->moment1].bytes,
+                     layer->trained_shard * dtype_bytes(program.buffers[layer->moment1].dtype));
+        cr_expect_eq(program.buffers[layer->gradient_full].bytes,
+                     layer->trained_padded * dtype_bytes(program.buffers[layer->gradient_full].dtype));
+    }
+}
+
+// bf16 weights of all parameters, cut in two; fp32 masters and two moments of the adapters.
+Test(adapters, keep_two_bytes_of_a_frozen_parameter_and_fourteen_of_a_trained_one) {
+    const StepProgram program = lowered(&arena, with_adapters((LoweredRequest){.mesh = "dp_shard=2"}));
+    int64_t bytes = 0, expected = 0;
+    for (int32_t i = 0; i < program.buffer_count; i++) {
+        const Buffer *buffer = &program.buffers[i];
+        const bool is_state = buffer->role == ROLE_PARAMETER || buffer->role == ROLE_OPTIMIZER;
+        bytes += is_state && buffer->persistent ? buffer->bytes * buffer->slots : 0;
+    }
+    for (int32_t u = 0; u < program.unit_count; u++) {
+        const Unit *unit = &program.units[u];
+        expected += unit->instances * (2 * unit->shard_elements + (unit->trainable ? 12 * unit->trained_shard : 0));
+    }
+    cr_assert_eq(bytes, expected);
+}
+
+// 218,103,808 parameters of matrices in a layer of Llama-3-8B: 4096 x (2 x 4096 + 2 x 1024 + 3 x 14336); nf4 has half a
+// byte of each and 4 bytes for each 64, which two ranks share; two norms and the adapters stay as they are.
+Test(adapters, beside_weights_of_4_bits_gather_a_layer_of_117_MiB) {
+    const LoweredRequest request = {.model = "llama-3-8b", .mesh = "dp_shard=2", .finetune = FINETUNE_QLORA};
+    const StepProgram program = lowered(&arena, with_adapters(request));
+    const Unit *layer = &program.units[UNIT_LAYER];
+    const int64_t matrices = INT64_C(4096) * (2 * 4096 + 2 * 1024 + 3 * 14336);
+    const int64_t bytes = matrices / 2 + matrices / 64 * 4 + 2 * (2 * 4096 + layer->trained_elements);
+    cr_assert_eq(matrices, 218103808);
+    cr_assert_eq(program.buffers[layer->gathered].bytes, bytes);
+    cr_assert_eq(program.buffers[layer->working].bytes, bytes / 2);
+}
+
+static double flops_of(const StepProgram *program) {
+    double flops = 0;
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    while (step_cursor_next(&cursor, &instance)) {
+        const Task *task = &program->tasks[instance.task];
+        flops += task->kind == TASK_GEMM ? task->flops : 0;
+    }
+    return flops;
+}
+
+// Per token: forward and input gradient of what is frozen (2 + 2), all three of what is trained. The head's input
+// gradient is made, the embedding multiplies nothing.
+Test(adapters, leave_four_operations_of_a_frozen_parameter_and_take_six_of_their_own) {
+    const StepProgram program = lowered(&arena, with_adapters((LoweredRequest){.model = "llama-3.2-1b", .layers = 2}));
+    const double tokens = (double)plan_local_tokens(&program.plan);
+    double expected = 4.0 * (double)program.model.vocab * (double)program.model.hidden;
+    const Unit *layer = &program.units[UNIT_LAYER];
+    for (int i = 0; i < layer->slice_count; i++) {
+        const ParamSlice *slice = &program.slices[layer->first_slice + i];
+        const double elements = (double)slice->global_rows * (double)slice->global_cols;
+        expected += slice->decay ? layer->instances * elements * (i < layer->trained_slices ? 6 : 4) : 0;
+    }
+    cr_assert_float_eq(flops_of(&program), expected * tokens, 1e-6 * expected * tokens);
+}
+
+Test(adapters, are_all_that_data_ranks_reduce) {
+    const StepProgram program = lowered(&arena, with_adapters((LoweredRequest){.mesh = "dp_replicate=2,dp_shard=2"}));
+    int reductions = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        if (task->kind == TASK_REDUCE_SCATTER) {
+            const Unit *unit = &program.units[task->unit];
+            cr_assert_eq(task->unit, UNIT_LAYER);
+            cr_assert_eq(task->payload_bytes, unit->trained_padded * dtype_bytes(task->dtype));
+            reductions++;
+        }
+        if (task->kind == TASK_ALL_GATHER && task->unit == UNIT_LAYER) {
+            cr_assert_eq(task->payload_bytes, program.units[UNIT_LAYER].padded_elements * 2);
+        }
+    }
+    cr_assert_gt(reductions, 0);
+}
+
+static int32_t slots_of(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        if (strcmp(program->buffers[i].name, name) == 0) {
+            return program->buffers[i].slots;
+        }
+    }
+    return 0;
+}
+
+// What a frozen layer reads is kept only for the adapter beside it.
+Test(adapters, keep_the_inputs_of_the_layers_that_have_one) {
+    LoweredRequest two = {.lora_targets = LORA_QUERY_VALUE, .eager = true};
+    const StepProgram with_two = lowered(&arena, with_adapters(two));
+    const StepProgram with_all = lowered(&arena, with_adapters((LoweredRequest){.eager = true}));
+    cr_assert_eq(slots_of(&with_all, "activation_out"), with_all.model.layers);
+    cr_assert_eq(slots_of(&with_two, "activation_out"), 1);
+    cr_assert_eq(slots_of(&with_two, "attention_in"), with_two.model.layers);
+}
+
+Test(adapters, race_with_nothing_and_every_memory_plan_is_proved) {
+    for (int i = 0; i < REQUESTS; i++) {
+        Error error = {0};
+        MemoryPlan plan;
+        const StepProgram program = lowered(&arena, with_adapters(requests[i]));
+        cr_assert_eq(memory_plan(&program, &arena, &plan, &error), STATUS_OK, "%d: %s", i, error.message);
+        cr_assert_eq(hazard_check(&program, &plan, &arena, NULL, &error), STATUS_OK, "%d: %s", i, error.message);
+    }
+}
