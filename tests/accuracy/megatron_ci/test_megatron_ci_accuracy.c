@@ -1,0 +1,47 @@
+// Rows of Megatron-LM's own tests (README.md): every one is scored or skipped with a reason, memory is what RESULTS.md
+// states, and step times, which are hosts' and far off, get no further.
+
+#include <criterion/criterion.h>
+
+#include "autotune/accuracy/accuracy.h"
+
+#define FOLDER NDTUNE_SOURCE_DIR "/tests/accuracy/megatron_ci/"
+
+static Arena arena;
+static Accuracy accuracy;
+
+static void score(void) {
+    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "runs.csv", NULL}};
+    Error error = {0};
+    cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
+}
+
+static void forget(void) {
+    arena_free(&arena);
+}
+
+TestSuite(megatron_ci, .init = score, .fini = forget);
+
+Test(megatron_ci, nearly_every_row_is_scored_and_the_others_say_why) {
+    cr_expect_geq(accuracy.scored, 282, "%d of %d", accuracy.scored, accuracy.runs.count);
+    int skipped = 0;
+    for (int i = 0; i < accuracy.skip_count; i++) {
+        cr_expect_str_not_empty(accuracy.skips[i].reason);
+        skipped += accuracy.skips[i].runs;
+    }
+    cr_expect_eq(accuracy.scored + skipped, accuracy.runs.count);
+}
+
+Test(megatron_ci, peak_memory_stays_within_the_stated_errors) {
+    cr_expect_leq(accuracy.memory.median_abs, 0.10, "median %.3f", accuracy.memory.median_abs);
+    cr_expect_leq(accuracy.memory.p90_abs, 0.33, "90th percentile %.3f", accuracy.memory.p90_abs);
+}
+
+Test(megatron_ci, what_ran_is_called_feasible) {
+    cr_expect_eq(accuracy.oom.called_feasible, accuracy.oom.feasible_rows);
+}
+
+Test(megatron_ci, step_times_of_hosts_get_no_further_off_than_stated) {
+    cr_expect_leq(accuracy.step.median_abs, 0.76, "median %.3f", accuracy.step.median_abs);
+    cr_expect_leq(accuracy.step.p90_abs, 0.88, "90th percentile %.3f", accuracy.step.p90_abs);
+}
