@@ -19,9 +19,11 @@ static bool recomputes(const ConfigJob *job) {
     return job->plan->recompute == RECOMPUTE_FULL;
 }
 
-// By the layers of the model themselves: where there is no FSDP plugin, or only every n-th is to be recomputed.
+// By the layers of the model themselves: where there is no FSDP plugin, only every n-th is to be recomputed, or their
+// inputs wait on the host, which fsdp_config has no words for.
 bool trainer_recomputes_by_model(const ConfigJob *job) {
-    return recomputes(job) && (shards_itself(job) || !export_shards(job) || job->plan->recompute_every > 1);
+    return recomputes(job) &&
+           (shards_itself(job) || !export_shards(job) || job->plan->recompute_every > 1 || export_offloads_inputs(job));
 }
 
 // bnb_4bit_quant_storage: FSDP shards tensors of one dtype (peft's guide of FSDP and QLoRA).
@@ -89,17 +91,29 @@ static void write_fsdp(const ConfigJob *job, FILE *out) {
             python_bool(job->plan->offload == OFFLOAD_PARAMETERS));
 }
 
+// The arguments are popped from the kwargs before torch sees them (trainer.py of transformers 5.23).
+static void write_recompute(const ConfigJob *job, FILE *out) {
+    if (!trainer_recomputes_by_model(job)) {
+        return;
+    }
+    const int every = job->plan->recompute_every;
+    const bool offloads = export_offloads_inputs(job);
+    fputs("        activation_checkpointing=True,\n", out);
+    if (every > 1 && offloads) {
+        fprintf(out, "        activation_checkpointing_kwargs={\"every_n_layers\": %d, \"offload\": True},\n", every);
+    } else if (every > 1) {
+        fprintf(out, "        activation_checkpointing_kwargs={\"every_n_layers\": %d},\n", every);
+    } else if (offloads) {
+        fputs("        activation_checkpointing_kwargs={\"offload\": True},\n", out);
+    }
+}
+
 static void write_choices(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     if (plan->precision != DTYPE_FP32) {
         fprintf(out, "        %s=True,\n", dtype_name(plan->precision));
     }
-    if (trainer_recomputes_by_model(job)) {
-        fputs("        activation_checkpointing=True,\n", out);
-    }
-    if (trainer_recomputes_by_model(job) && plan->recompute_every > 1) {
-        fprintf(out, "        activation_checkpointing_kwargs={\"every_n_layers\": %d},\n", plan->recompute_every);
-    }
+    write_recompute(job, out);
     if (plan->fused == FUSED_COMPILED) {
         fputs("        torch_compile=True,\n", out);
     }

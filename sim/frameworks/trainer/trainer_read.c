@@ -25,10 +25,6 @@ static const ImportLeftOut left_out[] = {
     {"ddp_bucket_cap_mb", "25", "another size of the buckets of gradients: latency and overlap differ"},
     {"ddp_static_graph", NULL, "one order of gradients for all steps: a little less overhead"},
     {"fsdp_config.forward_prefetch", NULL, "the next unit is gathered beside forward: the prediction does so anyway"},
-    {"gradient_checkpointing_kwargs.offload", NULL,
-     "inputs of recomputed layers wait on the host: your run needs less memory and more time"},
-    {"activation_checkpointing_kwargs.offload", NULL,
-     "inputs of recomputed layers wait on the host: your run needs less memory and more time"},
     {NULL, NULL, NULL},
 };
 
@@ -153,11 +149,15 @@ static Status read_optimizer(Import *import, Error *error) {
 
 static Status read_recompute(Import *import, const TrainerDefaults *defaults, Error *error) {
     static const char *const names[] = {"gradient_checkpointing", "activation_checkpointing"};
-    int of_model = defaults->recomputes, of_units = 0, every = 0;
+    int of_model = defaults->recomputes, of_units = 0, every = 0, offload = 0;
+    const char *offload_path = NULL;
     for (int i = 0; i < 2; i++) {
         TRY(import_bool(import, names[i], &of_model, error));
         TRY(import_int(import, arena_format(import->arena, "%s_kwargs.every_n_layers", names[i]), 1, 1 << 16, &every,
                        error));
+        const char *path = arena_format(import->arena, "%s_kwargs.offload", names[i]);
+        TRY(import_bool(import, path, &offload, error));
+        offload_path = import_has(import, path) ? path : offload_path;
     }
     TRY(import_bool(import, "fsdp_config.activation_checkpointing", &of_units, error));
     if (defaults->recomputes && !import_has(import, names[0]) && !import_has(import, names[1])) {
@@ -171,6 +171,11 @@ static Status read_recompute(Import *import, const TrainerDefaults *defaults, Er
     import->said.choice[PLAN_RECOMPUTE] = of_model || of_units ? RECOMPUTE_FULL : RECOMPUTE_NONE;
     if (of_model && every > 1) {
         import->said.choice[PLAN_RECOMPUTE_EVERY] = every;
+    }
+    if (of_model && offload) {  // save_on_cpu around each (modeling_utils.py)
+        import_take_offload(import, offload_path, OFFLOAD_ACTIVATIONS, "cpu");
+    } else if (offload) {
+        import_find(import, FINDING_TRAP, offload_path, "offload does nothing while %s is not set", names[0]);
     }
     return STATUS_OK;
 }
@@ -239,6 +244,12 @@ static Status read_fsdp(Import *import, Error *error) {
     } else {
         TRY(import_bool(import, "fsdp_config.reshard_after_forward", &reshards, error));
         import->flavour = arena_format(import->arena, "%s, FSDP version 2", import->flavour);
+    }
+    if (offload && import->said.choice[PLAN_OFFLOAD] == OFFLOAD_ACTIVATIONS) {
+        import_find(import, FINDING_UNMODELLED, "fsdp_config.cpu_offload",
+                    "parameters and inputs of recomputed layers both wait on the host: the prediction has the "
+                    "parameters there, so your run needs less memory and more time");
+        import->said.choice[PLAN_OFFLOAD] = OFFLOAD_PARAMETERS;
     }
     if (offload) {
         import_take_offload(import, "fsdp_config.cpu_offload", OFFLOAD_PARAMETERS, "cpu");

@@ -47,6 +47,8 @@ const Golden goldens[] = {
     {"trainer_lora.py", "trainer", "trainer", "llama-3-8b",
      PLAN(8, 1, 1, 1, .micro_batch = 4, .grad_accum = 2, .finetune = FINETUNE_LORA, .lora_rank = 8,
           .lora_targets = LORA_QUERY_VALUE, EAGER_FULL)},
+    {"trainer_offload.py", "trainer", "trainer", "llama-3-8b",
+     PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 4, .zero = 3, .offload = OFFLOAD_ACTIVATIONS, EAGER_FULL)},
     {"trl.py", "trl", "trl", "llama-3-8b",
      PLAN(1, 8, 1, 1, .micro_batch = 2, .grad_accum = 4, .zero = 3, .grad_sync = GRAD_SYNC_EACH, EAGER_FULL)},
     {"automodel_each.yaml", "automodel", "automodel", "llama-3-70b",

@@ -384,6 +384,13 @@ Test(import_files, what_a_file_keeps_on_the_host_is_a_choice_of_the_plan) {
     check_offload("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_activation_checkpointing: true, "
                   "fsdp_activation_checkpointing_offload: true}\n",
                   SYNTAX_YAML, "accelerate", OFFLOAD_ACTIVATIONS);
+    check_offload("fsdp: true\nactivation_checkpointing: true\nactivation_checkpointing_kwargs: {offload: true}\n",
+                  SYNTAX_YAML, "trainer", OFFLOAD_ACTIVATIONS);
+    check_offload("fsdp: true\nfsdp_config: {cpu_offload: true}\nactivation_checkpointing: true\n"
+                  "activation_checkpointing_kwargs: {offload: true}\n",
+                  SYNTAX_YAML, "trainer", OFFLOAD_PARAMETERS);
+    check_offload("fsdp: true\ngradient_checkpointing_kwargs: {offload: true}\n", SYNTAX_YAML, "trl",
+                  OFFLOAD_ACTIVATIONS);
     check_offload("[training]\nenable_cpu_offload = true\n", SYNTAX_TOML, "torchtitan", OFFLOAD_PARAMETERS);
     check_offload("{\"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": {\"device\": \"cpu\"}}}", SYNTAX_JSON,
                   "deepspeed", OFFLOAD_OPTIMIZER);
