@@ -136,6 +136,24 @@ static const char *choose_precision(Arena *arena, const RunRow *row, const Accel
                                                        : arena_format(arena, "the profile has no rate for %s", word);
 }
 
+// Names of layers in a row's words: "q_proj v_proj", "query+key+value+projection+mlp+head".
+static LoraTargets adapted_layers(const char *words) {
+    static const char *const of_mlp[] = {"all", "gate", "up", "down", "mlp", "fc"}, *const rest[] = {
+                                                                                        "k_proj", "o_proj", "key",
+                                                                                        "projection", "qkv"};
+    for (size_t i = 0; i < sizeof of_mlp / sizeof of_mlp[0]; i++) {
+        if (strstr(words, of_mlp[i])) {
+            return LORA_ALL;
+        }
+    }
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
+        if (strstr(words, rest[i])) {
+            return LORA_ATTENTION;
+        }
+    }
+    return LORA_QUERY_VALUE;
+}
+
 // The row's word or number for a field, else the target's own value. What does not matter is not looked at where it is
 // told only where it matters.
 static const char *choose_field(Arena *arena, const RunRow *row, const Target *target, PlanFieldId id,
@@ -147,6 +165,9 @@ static const char *choose_field(Arena *arena, const RunRow *row, const Target *t
         const bool interleaved = strcmp(word, "interleaved_1f1b") == 0;
         const bool chunks = !word[0] && row->plan_number[PLAN_VIRTUAL_STAGES] > 1;
         word = interleaved || chunks ? pp_schedule_names[PP_INTERLEAVED] : word;
+    }
+    if (id == PLAN_LORA_TARGETS && word[0]) {
+        word = lora_targets_names[adapted_layers(word)];
     }
     if (field->column_is_number) {
         value = row->plan_number[id] != RUN_UNKNOWN ? (int)row->plan_number[id] : value;

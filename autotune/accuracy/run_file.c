@@ -158,6 +158,17 @@ static Status bad_value(const char *path, const CsvField *field, const Column *c
                      (long long)column->low, (long long)column->high, field->text);
 }
 
+// Tables that held an empty field somewhere write whole numbers as 16.0.
+static bool parse_whole(const char *text, int64_t *number) {
+    char digits[24];
+    const size_t length = strlen(text);
+    const bool decimal = length > 2 && length < sizeof digits && strcmp(text + length - 2, ".0") == 0;
+    if (decimal) {
+        snprintf(digits, sizeof digits, "%.*s", (int)length - 2, text);
+    }
+    return text_parse_int(decimal ? digits : text, number);
+}
+
 static Status value_read(const char *path, const CsvField *field, const Column *column, void *value, Error *error) {
     const bool empty = field->text[0] == '\0';
     if (column->type == COLUMN_TEXT && !text_is_line(field->text)) {
@@ -169,7 +180,7 @@ static Status value_read(const char *path, const CsvField *field, const Column *
     } else if (column->type == COLUMN_INT) {
         int64_t *number = value;
         *number = column->unknown;
-        if (!empty && (!text_parse_int(field->text, number) || *number < column->low || *number > column->high)) {
+        if (!empty && (!parse_whole(field->text, number) || *number < column->low || *number > column->high)) {
             return bad_value(path, field, column, error);
         }
     } else {

@@ -62,6 +62,16 @@ static void choose_tying(const RunRow *row, ModelSpec *model) {
     }
 }
 
+// A row of experts whose columns have none is no dense model of the same name.
+static const char *check_count(Arena *arena, const RunRow *row, const ModelSpec *model) {
+    enum { TIMES = 2 };
+    const double made = (double)model_parameters(model) / 1e9;
+    return row->experts.count == 0 && row->params_b > TIMES * made
+               ? arena_format(arena, "params_b says %.1f B and the sizes make %.1f B: what has the rest no column says",
+                              row->params_b, made)
+               : NULL;
+}
+
 static void set_structure(const RunRow *row, bool plain, ModelSpec *model) {
     const bool experts = row->experts.count > 0;
     const ModelSpec *like = preset_like(row->model, plain ? MLP_PLAIN : MLP_GATED, experts);
@@ -183,6 +193,10 @@ const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
         return reason;
     }
     choose_tying(row, model);
+    reason = check_count(arena, row, model);
+    if (reason) {
+        return reason;
+    }
     Error error = {0};
     return model_check(model, &error) == STATUS_OK ? NULL : arena_text(arena, error.message);
 }

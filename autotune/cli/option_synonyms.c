@@ -57,7 +57,7 @@ static const TextSynonym option_synonyms[] = {
     {"load-in-4bit", "--finetune qlora"},
     {"load-in-8bit", "--finetune lora-int8"},
     {"lora-r", "--lora-rank N"},
-    {"lora-target-modules", "--lora-targets all, attention or query,value"},
+    {"lora-target-modules", "--lora-targets all, attention or query-value"},
     {"finetune", "a full fine-tune is predicted as training is: give its --global-batch and --seq; LoRA is not yet"},
     {"compile", "--fused compiled"},
     {"torch-compile", "--fused compiled"},

@@ -101,7 +101,7 @@ extern const char *const loss_form_names[LOSS_FORM_COUNT];                  // "
 extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];              // "target" "off" "on"
 extern const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT];  // the same
 extern const char *const finetune_names[FINETUNE_COUNT];                    // "full" "lora" "qlora" "lora-int8"
-extern const char *const lora_targets_names[LORA_TARGETS_COUNT];            // "all" "attention" "query,value"
+extern const char *const lora_targets_names[LORA_TARGETS_COUNT];            // "all" "attention" "query-value"
 
 typedef struct TrainPlan {
     Mesh mesh;

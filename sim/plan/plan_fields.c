@@ -48,7 +48,7 @@ const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT] = {
 const char *const finetune_names[FINETUNE_COUNT] = {
     [FINETUNE_FULL] = "full", [FINETUNE_LORA] = "lora", [FINETUNE_QLORA] = "qlora", [FINETUNE_LORA_INT8] = "lora-int8"};
 const char *const lora_targets_names[LORA_TARGETS_COUNT] = {
-    [LORA_ALL] = "all", [LORA_ATTENTION] = "attention", [LORA_QUERY_VALUE] = "query,value"};
+    [LORA_ALL] = "all", [LORA_ATTENTION] = "attention", [LORA_QUERY_VALUE] = "query-value"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -284,8 +284,9 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                         .column = "rank", .column_is_number = true},
     [PLAN_LORA_TARGETS] = {"lora_targets", .label = "layers with adapters", AT(lora_targets), WORDS(lora_targets_names),
                            .matters = has_adapters, .scope = PLAN_OF_JOB,
-                           .option = {"lora-targets", "all|attention|query,value", NULL, "all",
-                                      "linear layers that have an adapter", PLAN_OPTION_SAYS_WHAT}},
+                           .option = {"lora-targets", "all|attention|query-value", NULL, "all",
+                                      "linear layers that have an adapter", PLAN_OPTION_SAYS_WHAT},
+                           .column = "target_modules"},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

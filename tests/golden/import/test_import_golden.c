@@ -86,7 +86,7 @@ static const Golden goldens[] = {
      0,
      0,
      "dp_replicate=1,dp_shard=16,cp=1,tp=1 seq=4096 mb=2 ga=4 zero=3 reshard=always recompute=full cp_rotate=ring "
-     "precision=bf16 attention=flash fused=eager finetune=lora lora_rank=32 lora_targets=query,value",
+     "precision=bf16 attention=flash fused=eager finetune=lora lora_rank=32 lora_targets=query-value",
      1,
      {{FINDING_TRAP, "fsdp_config", 21}}},
     // HfArgumentParser's file: FSDP version 2 unless said, Liger's loss, every second layer recomputed.
