@@ -114,7 +114,7 @@ static Status try_choices(Adviser *adviser, Error *error) {
     for (int value = 0; value < RECOMPUTE_COUNT; value++) {
         TrainPlan plan = *own;
         plan.recompute = (Recompute)value;
-        plan.recompute_layers = plan.recompute_every = 0;
+        plan_all_layers_alike(&plan);
         TRY(try_change(adviser, ADVICE_RECOMPUTE, plan,
                        arena_format(adviser->arena, "recompute %s", recompute_names[value]), error));
     }

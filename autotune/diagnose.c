@@ -180,7 +180,7 @@ static Status suspects(const TuneRequest *request, const TrainPlan *plan, Diagno
     for (int i = 0; i < RECOMPUTE_COUNT; i++) {
         TrainPlan changed = *plan;
         changed.recompute = (Recompute)i;
-        changed.recompute_layers = changed.recompute_every = 0;
+        plan_all_layers_alike(&changed);
         TRY(i == (int)plan->recompute ? STATUS_OK
                                       : suspect(request, &changed, "recompute", recompute_names[i], diagnosis, error));
     }

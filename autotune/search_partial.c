@@ -74,7 +74,7 @@ bool search_partial_less(const TuneRequest *request, TrainPlan *plan, int part) 
     }
     const int layers = request->model.layers / mesh_stages(&plan->mesh);
     const int kept = layers - target_recomputed_layers(request->target, plan, layers);
-    plan->recompute_layers = plan->recompute_every = 0;
+    plan_all_layers_alike(plan);
     keep_layers(request, kept - 1 - layers / part, plan);
     return true;
 }

@@ -368,7 +368,7 @@ static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimat
     const int layers = analytic->model.layers / mesh_stages(&plan->mesh);
     const double kept = 1 - (double)target_recomputed_layers(analytic->cost.target, plan, layers) / layers;
     TrainPlan all = *plan, none = *plan;
-    all.recompute_layers = all.recompute_every = 0;
+    plan_all_layers_alike(&all);
     none.recompute = RECOMPUTE_NONE;
     plan_canonical(&none);
     Estimate most, least;

@@ -197,6 +197,11 @@ static inline bool plan_keeps_layers(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL && (plan->recompute_layers > 0 || plan->recompute_every > 1);
 }
 
+// Whatever recompute says is said of all layers.
+static inline void plan_all_layers_alike(TrainPlan *plan) {
+    plan->recompute_layers = plan->recompute_every = 0;
+}
+
 // Are the optimizer's states on the host?
 static inline bool plan_offloads_states(const TrainPlan *plan) {
     return plan->offload == OFFLOAD_OPTIMIZER || plan->offload == OFFLOAD_PARAMETERS;
