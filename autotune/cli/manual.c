@@ -239,8 +239,9 @@ static const char documents[] =
 // How tune decides, and how it goes on.
 static const char tune_sessions[] =
     ".SH TUNE\n"
-    "After each run the profile is calibrated by all runs of the session. What is believed of each shape's step time "
-    "follows from the calibration, from a misfit of each shape's own and from its own runs; samples of it say how "
+    "After each run the profile is calibrated by all runs of the session: that is what the session leaves for other "
+    "shapes and models. What is believed of each shape's step time follows from the predictions, which may all be off "
+    "by one factor, from a misfit of each shape's own and from the runs; samples of it say how "
     "probable it is that a shape is within \\-\\-within of the fastest, and which run is expected to tell most about "
     "which shape is the fastest. A shape whose run fails is out, with its reason. A run that nothing else agrees with "
     "is repeated before it counts. Runs are stored with the session: the same call after an interrupt or a kill prints "

@@ -1,6 +1,6 @@
-// What is believed of how long each shape takes: log seconds per token, jointly normal. The model predicts
-// (theta from the calibration), each shape has a misfit of its own that no theta explains, and a shape that has run is
-// known up to repeat noise:
+// What is believed of how long each shape takes: log seconds per token, jointly normal. Predictions are off by one
+// factor, theta; each shape has a misfit of its own that no theta explains; and a shape that has run is known up to
+// repeat noise:
 //   log t_i = prediction_i + gradient_i . (theta - mean) + misfit_i,   misfit_i ~ N(0, misfit_sd^2)
 //   log of a run of i = log t_i + effect of its time (drift.h) + N(0, noise_sd^2)
 
@@ -11,7 +11,7 @@
 
 #include "autotune/validate/drift.h"
 
-enum { BELIEF_FACTORS = 32 };
+enum { BELIEF_FACTORS = 1 };
 
 // The model after what has run: factors are the coordinates of theta.
 typedef struct TuneModel {
