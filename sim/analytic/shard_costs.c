@@ -23,6 +23,7 @@ static ShardKind compute_kind(const StepProgram *program, const Task *task) {
     case TASK_SQUARE_SUM:
         return SHARD_SQUARE;
     case TASK_ADAMW:
+    case TASK_UPDATE:
         return SHARD_ADAMW;
     case TASK_ZERO:
         return task->unit >= 0 ? SHARD_PAD : SHARD_KINDS;

@@ -27,13 +27,18 @@ static double operand_elements(const StepProgram *program, const Task *task, int
     return (double)ref->bytes / dtype_bytes(program->buffers[ref->buffer].dtype);
 }
 
-// Beside the bytes per element of the shard: the working copy in the compute dtype, written on the way.
-static double adamw_bytes(const Target *target, const StepProgram *program, const Task *task) {
-    const double per_parameter = program->plan.bf16_master ? target->bf16_optimizer_bytes_per_parameter
-                                                           : target->runtime.optimizer_bytes_per_parameter;
+// By as much as the target's own AdamW moves more than that optimizer's passes another one does too. Beside these
+// bytes: the working copy in the compute dtype, written on the way.
+double cost_update_bytes(const Target *target, const StepProgram *program, const Task *task) {
+    const TrainPlan *plan = &program->plan;
+    const double own =
+        plan->bf16_master ? target->bf16_optimizer_bytes_per_parameter : target->runtime.optimizer_bytes_per_parameter;
     const bool copies = target->own_kernels && task_operand(program, task, AT_ADAMW_WORKING)->ref.buffer >= 0;
-    return operand_elements(program, task, AT_ADAMW_MASTER) * per_parameter +
-           (copies ? (double)task_operand(program, task, AT_ADAMW_WORKING)->ref.bytes : 0);
+    const double moved = plan->optimizer == OPTIMIZER_TARGET
+                             ? operand_elements(program, task, AT_ADAMW_MASTER) * own
+                             : (double)task->traffic_bytes * optimizer_rows[plan->optimizer].passes * own /
+                                   optimizer_pass_bytes(target->own_optimizer, plan_master_bytes(plan));
+    return moved + (copies ? (double)task_operand(program, task, AT_ADAMW_WORKING)->ref.bytes : 0);
 }
 
 // Where nothing was in the table's gradient before, rows of no token are written too: zeros.
@@ -72,7 +77,8 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_LOSS_GRADIENT:
         return logits * traffic_loss_bytes_per_logit(target, &program->plan, task) * loss_gradient_share;
     case TASK_ADAMW:
-        return adamw_bytes(target, program, task);
+    case TASK_UPDATE:
+        return cost_update_bytes(target, program, task);
     case TASK_EMBED_BACKWARD:
         return embed_backward_bytes(target, program, task);
     case TASK_COPY:  // those of the loss are in its bytes per logit
@@ -165,6 +171,7 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
 static double other_factor(const Target *target, const Task *task) {
     switch (task->kind) {
     case TASK_ADAMW:
+    case TASK_UPDATE:
     case TASK_SQUARE_SUM:
     case TASK_CLIP:
     case TASK_ZERO:
@@ -200,7 +207,7 @@ static TaskCost host_task_cost(const CostModel *model, const StepProgram *progra
         const Operand *operand = task_operand(program, task, i);
         const Buffer *buffer = operand->ref.buffer >= 0 ? &program->buffers[operand->ref.buffer] : NULL;
         const double bytes = buffer ? (double)operand->ref.bytes : 0;
-        const bool temporary = task->kind == TASK_ADAMW && i > AT_ADAMW_WORKING;
+        const bool temporary = (task->kind == TASK_ADAMW || task->kind == TASK_UPDATE) && i > AT_ADAMW_WORKING;
         if (buffer && buffer->host && !temporary) {
             memory_bytes += bytes * (operand->access == ACCESS_UPDATE ? 2 : 1);
         }

@@ -54,6 +54,7 @@ static const KernelCount kernel_counts[TASK_KIND_COUNT] = {
     [TASK_SQUARE_SUM] = {1, 2},     // eager: foreach norm, stack
     [TASK_CLIP] = {1, 4},           // eager: norm of norms, add, divide, clamp
     [TASK_ADAMW] = {1, 12},         // eager: foreach chain over chunked lists
+    [TASK_UPDATE] = {1, 12},
     [TASK_COPY] = {1, 1},
     [TASK_UNPACK] = {1, 1},
     [TASK_ACCUMULATE] = {1, 1},

@@ -124,6 +124,9 @@ static const TargetField fields[] = {
     WORDS(loss_chunks),
     WORDS(loss_note),
     WORDS(grad_sync_note),
+    WORDS(own_optimizer),
+    WORDS(optimizers),
+    WORDS(unsharded_optimizers),
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0] };

@@ -8,6 +8,17 @@
 
 #include "sim/frameworks/framework.h"
 
+// bitsandbytes 0.50: kernels that read plain tensors, no DTensors. torchao 0.18: states that are DTensors as their
+// parameters are (optim/adam.py). The names that transformers 5.23 gives them are in hf_optimizers.c.
+#define OPTIMIZERS_OF_BITSANDBYTES                                                                                     \
+    (OPTIMIZER_BIT(OPTIMIZER_ADAMW_8BIT) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_8BIT_PAGED) |                                 \
+     OPTIMIZER_BIT(OPTIMIZER_ADAMW_32BIT_PAGED) | OPTIMIZER_BIT(OPTIMIZER_LION) | OPTIMIZER_BIT(OPTIMIZER_LION_8BIT))
+#define OPTIMIZERS_OF_TORCHAO                                                                                          \
+    (OPTIMIZER_BIT(OPTIMIZER_ADAMW_8BIT_TORCHAO) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_4BIT_TORCHAO))
+#define OPTIMIZERS_OF_TRANSFORMERS                                                                                     \
+    (OPTIMIZERS_OF_BITSANDBYTES | OPTIMIZERS_OF_TORCHAO | OPTIMIZER_BIT(OPTIMIZER_ADAMW_FUSED) |                       \
+     OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH) | OPTIMIZER_BIT(OPTIMIZER_SGD) | OPTIMIZER_BIT(OPTIMIZER_ADAFACTOR))
+
 extern const TargetVersion pytorch;       // any
 extern const TargetVersion pytorch_fsdp;  // those that shard layers by FSDP, of either version, under a Trainer
 

@@ -234,6 +234,9 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     if (graphs != target_cuda_graphs(target, plan)) {
         plan->cuda_graphs = graphs ? CUDA_GRAPHS_ON : CUDA_GRAPHS_OFF;
     }
+    const bool foreach = target->own_optimizer == OPTIMIZER_ADAMW_FOREACH;
+    const Optimizer update = foreach ? OPTIMIZER_ADAMW_FOREACH : OPTIMIZER_ADAMW_FUSED;
+    plan->optimizer = plan->optimizer == update ? OPTIMIZER_TARGET : plan->optimizer;
     plan_canonical(plan);
 }
 

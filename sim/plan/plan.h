@@ -10,6 +10,7 @@
 #include "sim/base/dtype.h"
 #include "sim/base/error.h"
 #include "sim/base/hash.h"
+#include "sim/plan/optimizers.h"
 
 typedef enum { RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT } Reshard;
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_COUNT } Recompute;
@@ -102,6 +103,7 @@ extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];              // "
 extern const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT];  // the same
 extern const char *const finetune_names[FINETUNE_COUNT];                    // "full" "lora" "qlora" "lora-int8"
 extern const char *const lora_targets_names[LORA_TARGETS_COUNT];            // "all" "attention" "query-value"
+extern const char *const optimizer_names[OPTIMIZER_COUNT];                  // "adamw" "adamw-fused" ...
 
 typedef struct TrainPlan {
     Mesh mesh;
@@ -133,6 +135,7 @@ typedef struct TrainPlan {
     Finetune finetune;
     int lora_rank;  // of lora: rank of an adapter; 0 = plan_lora_rank's
     LoraTargets lora_targets;
+    Optimizer optimizer;
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -166,6 +169,7 @@ typedef enum {
     PLAN_FINETUNE,
     PLAN_LORA_RANK,
     PLAN_LORA_TARGETS,
+    PLAN_OPTIMIZER,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
@@ -200,6 +204,11 @@ static inline bool plan_keeps_layers(const TrainPlan *plan) {
 // Whatever recompute says is said of all layers.
 static inline void plan_all_layers_alike(TrainPlan *plan) {
     plan->recompute_layers = plan->recompute_every = 0;
+}
+
+// Bytes of a master weight.
+static inline int plan_master_bytes(const TrainPlan *plan) {
+    return plan->bf16_master ? dtype_bytes(DTYPE_BF16) : dtype_bytes(DTYPE_FP32);
 }
 
 // Are the optimizer's states on the host?

@@ -49,6 +49,21 @@ const char *const finetune_names[FINETUNE_COUNT] = {
     [FINETUNE_FULL] = "full", [FINETUNE_LORA] = "lora", [FINETUNE_QLORA] = "qlora", [FINETUNE_LORA_INT8] = "lora-int8"};
 const char *const lora_targets_names[LORA_TARGETS_COUNT] = {
     [LORA_ALL] = "all", [LORA_ATTENTION] = "attention", [LORA_QUERY_VALUE] = "query-value"};
+const char *const optimizer_names[OPTIMIZER_COUNT] = {[OPTIMIZER_TARGET] = "adamw",
+                                                      [OPTIMIZER_ADAMW_FUSED] = "adamw-fused",
+                                                      [OPTIMIZER_ADAMW_FOREACH] = "adamw-foreach",
+                                                      [OPTIMIZER_ADAMW_BF16] = "adamw-bf16",
+                                                      [OPTIMIZER_ADAMW_8BIT] = "adamw-8bit",
+                                                      [OPTIMIZER_ADAMW_8BIT_PAGED] = "adamw-8bit-paged",
+                                                      [OPTIMIZER_ADAMW_32BIT_PAGED] = "adamw-32bit-paged",
+                                                      [OPTIMIZER_ADAMW_8BIT_TORCHAO] = "adamw-8bit-torchao",
+                                                      [OPTIMIZER_ADAMW_4BIT_TORCHAO] = "adamw-4bit-torchao",
+                                                      [OPTIMIZER_LION] = "lion",
+                                                      [OPTIMIZER_LION_8BIT] = "lion-8bit",
+                                                      [OPTIMIZER_SGD] = "sgd",
+                                                      [OPTIMIZER_SGD_MOMENTUM] = "sgd-momentum",
+                                                      [OPTIMIZER_ADAFACTOR] = "adafactor",
+                                                      [OPTIMIZER_MUON] = "muon"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -287,6 +302,15 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                            .option = {"lora-targets", "all|attention|query-value", NULL, "all",
                                       "linear layers that have an adapter", PLAN_OPTION_SAYS_WHAT},
                            .column = "target_modules"},
+    [PLAN_OPTIMIZER] = {"optimizer", .label = "optimizer", AT(optimizer), WORDS(optimizer_names), .scope = PLAN_OF_JOB,
+                        .option = {"optimizer",
+                                   "adamw|adamw-fused|adamw-foreach|adamw-bf16|adamw-8bit|adamw-8bit-paged|"
+                                   "adamw-32bit-paged|adamw-8bit-torchao|adamw-4bit-torchao|lion|lion-8bit|sgd|"
+                                   "sgd-momentum|adafactor|muon",
+                                   NULL, "adamw, as the target runs it",
+                                   "what updates the parameters: it changes the training and is never tried by itself; "
+                                   "8bit and lion are bitsandbytes', bf16 is of the states alone",
+                                   PLAN_OPTION_SAYS_WHAT}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -235,6 +235,7 @@ void lower_fuse(Lowering *lowering);
 bool lowering_splits(const Lowering *lowering);  // weight gradients are works of their own
 void lower_split(Lowering *lowering);
 void lower_update(Lowering *lowering);
+void lower_states(Lowering *lowering, int unit, const char *first, const char *second);  // tensors of these names
 
 // One finished stretch of the step: a list that runs over the layers (or once).
 typedef struct Stretch {

@@ -35,6 +35,17 @@ static int64_t experts_traffic(const StepProgram *program, const Task *task) {
     }
 }
 
+// Gradient and parameter in, parameter out, as wide as masters, and states in and out.
+static int64_t update_traffic(const StepProgram *program, const Task *task) {
+    int64_t states = 0;
+    for (int i = AT_ADAMW_M; i <= AT_ADAMW_V; i++) {
+        const BufferRef *state = &task_operand(program, task, i)->ref;
+        states += state->buffer >= 0 ? state->bytes : 0;
+    }
+    const int32_t master = task_operand(program, task, AT_ADAMW_MASTER)->ref.buffer;
+    return 3 * task->cols * dtype_bytes(program->buffers[master].dtype) + 2 * states;
+}
+
 // Operands once, at their sizes: reads plus writes.
 static int64_t task_traffic(const StepProgram *program, const Task *task) {
     const int64_t element = dtype_bytes(task->dtype);
@@ -98,9 +109,9 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
         const int32_t to = task_operand(program, task, AT_COPY_DST)->ref.buffer;
         return plane + 2 * task->rows * task->cols * dtype_bytes(program->buffers[to].dtype);
     }
-    case TASK_ADAMW:  // p, g, m, v in; p, m, v out
-        return 7 * task->cols *
-               dtype_bytes(program->buffers[task_operand(program, task, AT_ADAMW_M)->ref.buffer].dtype);
+    case TASK_ADAMW:
+    case TASK_UPDATE:
+        return update_traffic(program, task);
     default:
         return 0;
     }

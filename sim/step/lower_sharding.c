@@ -123,14 +123,6 @@ static void choose_weights(Lowering *lowering, int u) {
                               : unit->working;
 }
 
-static void choose_moments(Lowering *lowering, int u) {
-    Unit *unit = &lowering->units[u];
-    unit->moment1 = persistent_tensor(lowering, unit_names(lowering, u)->moment1, ROLE_OPTIMIZER,
-                                      lowering->master_dtype, unit->trained_shard, unit->instances);
-    unit->moment2 = persistent_tensor(lowering, unit_names(lowering, u)->moment2, ROLE_OPTIMIZER,
-                                      lowering->master_dtype, unit->trained_shard, unit->instances);
-}
-
 static bool offloads(const Lowering *lowering) {
     return plan_offloads_states(lowering->plan);
 }
@@ -138,8 +130,12 @@ static bool offloads(const Lowering *lowering) {
 // What the update reads and writes; masters stay where nothing else holds the weights.
 static void move_to_host(Lowering *lowering, const Unit *unit) {
     const bool copied = unit->working >= 0 && unit->working != unit->master;
-    lowering->tensors[unit->moment1].host = lowering->tensors[unit->moment2].host = true;
-    lowering->tensors[unit->gradient_shard].host = true;
+    const int32_t moved[] = {unit->moment1, unit->moment2, unit->gradient_shard};
+    for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
+        if (moved[i] >= 0) {
+            lowering->tensors[moved[i]].host = true;
+        }
+    }
     lowering->tensors[unit->master].host = copied || lowering->plan->offload == OFFLOAD_PARAMETERS;
 }
 
@@ -194,7 +190,7 @@ void lower_unit_tensors(Lowering *lowering) {
         choose_gradients(lowering, u);
         if (lowering->units[u].trainable) {
             keep_gradient_copies(lowering, u);
-            choose_moments(lowering, u);
+            lower_states(lowering, u, unit_names(lowering, u)->moment1, unit_names(lowering, u)->moment2);
             if (offloads(lowering)) {
                 move_to_host(lowering, &lowering->units[u]);
             }

@@ -55,7 +55,7 @@ static Unit *begin_unit(Lowering *lowering, int index, const char *name, int ins
                    .trainable = instances > 0 && !(lowering->choice->frozen >> index & 1) &&
                                 (index == UNIT_LAYER || lowering->plan->finetune == FINETUNE_FULL),
                    .dtype = lowering->dims.dtype,
-                   .optimizer = OPTIMIZER_ADAMW,
+                   .optimizer = lowering->plan->optimizer,
                    .instances = instances,
                    .shards = lowering->plan->zero > 0 ? plan_shard_count(lowering->plan) : 1,
                    .shard_group = lowering->shard_group,

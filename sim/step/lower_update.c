@@ -1,7 +1,53 @@
 // Pass 4b: the end of a step. Loss and gradient norm are summed over the ranks that hold different parts of them, the
-// clip scale is made, and AdamW runs over each unit's shard; stages 1 and 2 then gather the updated weights.
+// clip scale is made, and the optimizer runs over each unit's shard; stages 1 and 2 then gather the updated weights.
 
 #include "sim/step/lower.h"
+
+#include <math.h>
+
+// ---- states
+
+// Of an instance's trained slices on a rank, where states are packed or not every parameter has them: counted in bytes.
+static int64_t state_bytes(const Lowering *lowering, const Unit *unit, int state) {
+    double bytes = 0;
+    for (int32_t i = 0; i < unit->trained_slices; i++) {
+        const ParamSlice *slice = &lowering->slices[unit->first_slice + i];
+        const OptimizerTensor tensor = {.rows = slice->local_rows,
+                                        .cols = slice->local_cols,
+                                        .is_matrix = slice->local_rows > 1 && slice->local_cols > 1,
+                                        .in_layer = unit->layered,
+                                        .is_embedding = slice->part == UNIT_EMBEDDING,
+                                        .shards = unit->shards,
+                                        .master_bytes = dtype_bytes(lowering->master_dtype)};
+        bytes += optimizer_state_bytes(unit->optimizer, state, &tensor);
+    }
+    return (int64_t)ceil(bytes);
+}
+
+static int32_t choose_state(Lowering *lowering, const Unit *unit, int state, const char *name) {
+    const int plain = optimizer_plain_bytes(unit->optimizer, state, dtype_bytes(lowering->master_dtype));
+    const bool half = plain == dtype_bytes(DTYPE_BF16);
+    const Dtype dtype = plain == dtype_bytes(lowering->master_dtype) ? lowering->master_dtype
+                        : half                                       ? DTYPE_BF16
+                        : plain > 0                                  ? DTYPE_FP32
+                                                                     : DTYPE_FP8;
+    const int64_t elements = plain > 0 ? unit->trained_shard : state_bytes(lowering, unit, state);
+    if (elements == 0) {
+        return -1;
+    }
+    const int32_t tensor = lowering_tensor(lowering, name, ROLE_OPTIMIZER, dtype, elements);
+    lowering->tensors[tensor].slots = unit->instances;
+    lowering->tensors[tensor].persistent = true;
+    return tensor;
+}
+
+void lower_states(Lowering *lowering, int u, const char *first, const char *second) {
+    Unit *unit = &lowering->units[u];
+    unit->moment1 = choose_state(lowering, unit, 0, first);
+    unit->moment2 = choose_state(lowering, unit, 1, second);
+}
+
+// ---- the end of a step
 
 static OpRef scalar(Lowering *lowering, const char *name, int64_t elements) {
     const int32_t tensor = lowering_tensor(lowering, name, ROLE_RUNTIME, DTYPE_FP32, elements);
@@ -59,7 +105,10 @@ static OpRef working_ref(const Lowering *lowering, const Unit *unit) {
 
 // A foreach optimizer holds a temporary for all parameters at once.
 static OpRef foreach_temporary(Lowering *lowering) {
-    const double bytes_per_parameter = lowering->target->optimizer_temporary_bytes_per_parameter;
+    const Optimizer said = lowering->plan->optimizer;
+    const double bytes_per_parameter = said == OPTIMIZER_TARGET
+                                           ? lowering->target->optimizer_temporary_bytes_per_parameter
+                                           : optimizer_rows[said].temporary_bytes;
     if (bytes_per_parameter <= 0) {
         return op_absent();
     }
@@ -86,18 +135,39 @@ static int64_t undecayed_elements(const Lowering *lowering, const Unit *unit) {
     return elements;
 }
 
+static OpRef state_ref(const Lowering *lowering, int32_t state) {
+    return state >= 0 ? op_whole(lowering, state) : op_absent();
+}
+
+// Gathers whole weights behind the update of a shard.
+static void emit_regather(Lowering *lowering, Section section, int u) {
+    const Unit *unit = &lowering->units[u];
+    Op gather =
+        op_collective(lowering, TASK_ALL_GATHER, LANE_AG, unit->shard_group, "gather updated weights", PHASE_OPTIMIZER);
+    const bool part = unit->trained_elements < unit->elements;
+    gather.task.unit = (int16_t)u;
+    OpRef whole = op_whole(lowering, unit->working);
+    whole.bytes = part ? unit->trained_padded * dtype_bytes(lowering->dims.dtype) : whole.bytes;
+    gather.task.payload_bytes = whole.bytes;
+    op_operand(&gather, trained_part(lowering, unit, own_slice(lowering, unit, unit->working)), ACCESS_READ);
+    op_operand(&gather, whole, part ? ACCESS_UPDATE : ACCESS_WRITE);
+    op_list_append(lowering->arena, &lowering->lists[section], &gather);
+}
+
 // The first unit makes the temporary of all.
-static void emit_adamw(Lowering *lowering, Section section, int u, bool first) {
+static void emit_update(Lowering *lowering, Section section, int u, bool first) {
     const Unit *unit = &lowering->units[u];
     const OpRef temporary = foreach_temporary(lowering);
-    Op *op = op_add(lowering, section, TASK_ADAMW, PHASE_OPTIMIZER, "adamw");
+    const bool by_adamw = optimizer_rows[unit->optimizer].rule == UPDATE_ADAMW;
+    Op *op = op_add(lowering, section, by_adamw ? TASK_ADAMW : TASK_UPDATE, PHASE_OPTIMIZER,
+                    by_adamw ? "adamw" : optimizer_names[unit->optimizer]);
     op->task.unit = (int16_t)u;
     op->task.rows = 1;
     op->task.cols = unit->trained_shard;
     op->task.inner = undecayed_elements(lowering, unit);
     op_operand(op, master_ref(lowering, unit), ACCESS_UPDATE);
-    op_operand(op, op_whole(lowering, unit->moment1), ACCESS_UPDATE);
-    op_operand(op, op_whole(lowering, unit->moment2), ACCESS_UPDATE);
+    op_operand(op, state_ref(lowering, unit->moment1), ACCESS_UPDATE);
+    op_operand(op, state_ref(lowering, unit->moment2), ACCESS_UPDATE);
     op_operand(op, shard_gradient(lowering, unit), ACCESS_READ);
     op_operand(op, op_whole(lowering, lowering->norm_tensor), ACCESS_READ);
     op_operand(op, working_ref(lowering, unit), ACCESS_WRITE);
@@ -106,21 +176,9 @@ static void emit_adamw(Lowering *lowering, Section section, int u, bool first) {
         op_operand(op, op_whole(lowering, lowering->weight_scales), ACCESS_UPDATE);
     }
     if (unit->shards > 1 && unit->gathered < 0) {
-        Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_AG, unit->shard_group, "gather updated weights",
-                                  PHASE_OPTIMIZER);
-        gather.task.unit = (int16_t)u;
-        OpRef whole = op_whole(lowering, unit->working);
-        whole.bytes = unit->trained_elements < unit->elements ? unit->trained_padded * dtype_bytes(lowering->dims.dtype)
-                                                              : whole.bytes;
-        gather.task.payload_bytes = whole.bytes;
-        op_operand(&gather, trained_part(lowering, unit, own_slice(lowering, unit, unit->working)), ACCESS_READ);
-        op_operand(&gather, whole, unit->trained_elements < unit->elements ? ACCESS_UPDATE : ACCESS_WRITE);
-        op_list_append(lowering->arena, &lowering->lists[section], &gather);
+        emit_regather(lowering, section, u);
     }
 }
-
-static void (*const update_of[OPTIMIZER_COUNT])(Lowering *lowering, Section section, int unit,
-                                                bool first) = {[OPTIMIZER_ADAMW] = emit_adamw};
 
 static void emit_zero(Lowering *lowering, Section section, int32_t tensor, const char *name) {
     Op *zero = op_add(lowering, section, TASK_ZERO, PHASE_OPTIMIZER, name);
@@ -162,8 +220,7 @@ void lower_update(Lowering *lowering) {
     for (int layers = 0; layers < 2; layers++) {  // the edges are updated before the layers
         for (int u = 0; u < lowering->unit_count; u++) {
             if (lowering->units[u].trainable && lowering->units[u].layered == (layers == 1)) {
-                update_of[lowering->units[u].optimizer](lowering, layers ? SECTION_UPDATE_LAYER : SECTION_UPDATE, u,
-                                                        first);
+                emit_update(lowering, layers ? SECTION_UPDATE_LAYER : SECTION_UPDATE, u, first);
                 first = false;
             }
         }

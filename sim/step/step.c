@@ -40,6 +40,7 @@ const char *task_kind_name(TaskKind kind) {
         [TASK_SQUARE_SUM] = "square_sum",
         [TASK_CLIP] = "clip",
         [TASK_ADAMW] = "adamw",
+        [TASK_UPDATE] = "update",
         [TASK_COPY] = "copy",
         [TASK_UNPACK] = "unpack",
         [TASK_ACCUMULATE] = "accumulate",

@@ -109,6 +109,8 @@ typedef enum {
     // dx[rows,cols], y[rows * inner,cols], routing -> dy[rows * inner,cols], dweights; more -> dgate[rows] (only with a
     // gate)
     TASK_UNPERMUTE_BACKWARD,
+    // as TASK_ADAMW, by the unit's optimizer: [m(u)], [v(u)] as far as it has them
+    TASK_UPDATE,
     TASK_KIND_COUNT
 } TaskKind;
 

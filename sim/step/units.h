@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "sim/base/dtype.h"
+#include "sim/plan/optimizers.h"
 
 // How a parameter is cut over tp. Sizes in ParamSlice are local to a tp rank.
 typedef enum { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLS } ParamSplit;
@@ -28,8 +29,6 @@ typedef struct ParamSlice {
 // and head: there are two.
 enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
 
-typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_COUNT } Optimizer;
-
 // A group of parameters that is gathered, reduced and updated together: embedding, one decoder layer, final norm and
 // head; or the edges in one, and one decoder layer. All flat: slices back to back. Each has ranks of its own: those
 // that share it, and those that hold the same shard. One that is not trainable has no gradient and no optimizer state,
@@ -39,7 +38,7 @@ typedef struct Unit {
     bool layered;                        // an instance per layer
     bool trainable;                      // else frozen
     Dtype dtype;                         // that forward and backward read it in
-    Optimizer optimizer;                 // where it is trainable
+    Optimizer optimizer;                 // where it is trainable; TARGET: the target's own, as it stands in its row
     int32_t instances;                   // layers where layered, else 1; 0 = other stages hold it
     int32_t shards;                      // ranks that share it; 1 = each holds the whole
     int16_t shard_group, replica_group;  // indices into groups
@@ -53,7 +52,8 @@ typedef struct Unit {
     int32_t trained_slices;
     int64_t partial_elements;     // leading elements whose gradient every tp rank has a part of
     int64_t replicated_elements;  // leading elements that every tp rank holds (norms, positions; TP_HF: edges too)
-    // Buffers (slots = instances), -1 where absent. Working copy = what forward reads when not gathered.
+    // Buffers (slots = instances), -1 where absent, as are states that the optimizer does not have. Working copy = what
+    // forward reads when not gathered.
     int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full;
 } Unit;
 

@@ -32,6 +32,7 @@ typedef struct LoweredRequest {
     SequenceParallel sequence_parallel;
     Finetune finetune;
     LoraTargets lora_targets;
+    Optimizer optimizer;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

@@ -39,8 +39,11 @@ static const TargetVersion accelerate_1_14 = {
         SET(runtime.optimizer_bytes_per_parameter, 60.0),   // accuracy-notes.md 2: fsdp1 and accelerate, foreach
                                                             // AdamW
         SET(optimizer_temporary_bytes_per_parameter, 4.0),  // foreach temporary: accuracy-notes.md 4, "12+4+4"
-        SET(runtime.relative_uncertainty, 0.09)),           // judged: no run of this version is published
-                                                            // at 80 % (accuracy-notes.md 1.1, uncalibrated)
+        SET(own_optimizer, OPTIMIZER_ADAMW_FOREACH),
+        SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS | OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM)),
+        SET(unsharded_optimizers, OPTIMIZERS_OF_BITSANDBYTES),  // their kernels read plain tensors, not DTensors
+        SET(runtime.relative_uncertainty, 0.09)),               // judged: no run of this version is published
+                                                                // at 80 % (accuracy-notes.md 1.1, uncalibrated)
 };
 
 // tests/frameworks/traces/accelerate-1.15.
@@ -72,6 +75,7 @@ static const TargetVersion accelerate_1_0 = {
         SET(root_kept, true),  // tests/frameworks: fsdp1; what is cast to bf16 before the gather leaves no bf16 shard
         SET(tp_flavour, TP_AR),
         SET(recompute_flavour, RECOMPUTE_BLOCK),  // gradient_checkpointing: a layer's input is all that stays
+        SET(unsharded_optimizers, 0),             // flat parameters are plain tensors
         SET(axes, AXES_DP), SET(compiles, false), SET(losses, 0), SET(zigzag, false), SET(cp_ring, false),
         SET(cp_allgather, false), SET(fp8_flavour, FP8_NONE), SET(replicate_rule, REPLICATE_ANY),  // HYBRID_SHARD
         SET(runtime.allocator_slack, 0.0),  // what it reports is what lives, to the last per mille (fms-acceleration)

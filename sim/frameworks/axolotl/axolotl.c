@@ -4,6 +4,7 @@
 #include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/axolotl/axolotl_files.h"
 #include "sim/frameworks/framework.h"
+#include "sim/frameworks/pytorch.h"
 
 static const TargetVersion axolotl_0_18 = {
     .version = "0.18",
@@ -16,7 +17,8 @@ static const TargetVersion axolotl_0_18 = {
         SET(recompute_flavour, RECOMPUTE_BLOCK),  // gradient_checkpointing: a layer's input is all that stays
         // Fused AdamW, its default: weight, gradient and moments read, all but the gradient written, of 4 or 2 bytes.
         SET(runtime.optimizer_bytes_per_parameter, 28.0), SET(bf16_optimizer_bytes_per_parameter, 14.0),
-        SET(optimizer_temporary_bytes_per_parameter, 0.0),
+        SET(optimizer_temporary_bytes_per_parameter, 0.0), SET(own_optimizer, OPTIMIZER_TARGET),
+        SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS),
         SET_TEXT(loss_note, "its chunked_cross_entropy keeps the logits, which is loss=whole here"),
         SET(zigzag, false),          // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (2.2)
         SET(cp_scatters, true),      // llama3_flash_attn_varlen.py of ring-flash-attention: reduce_scatter_tensor

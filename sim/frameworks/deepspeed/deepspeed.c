@@ -17,15 +17,17 @@ static const TargetVersion deepspeed_0_19 = {
         // 1 in reduce_gradients, behind backward.
         SET(serial_stages, 1u << 0 | 1u << 1 | 1u << 2), SET(overlap_stages, 1u << 1 | 1u << 2),
         SET(axes, AXES_DP | AXES_TP | AXES_PP), SET(pp_schedules, PP_BIT(PP_1F1B)),
-        SET(messages_in_turn, true),                                  // TrainSchedule's SendActivation, RecvGrad
+        SET(messages_in_turn, true),                                    // TrainSchedule's SendActivation, RecvGrad
         SET(layer_rule, LAYERS_BY_PARAMETERS), SET(ties_stages, true),  // TiedLayerSpec (runtime/pipe/module.py)
-        SET(tp_flavour, TP_AR),                                       // autotp_size
-        SET(reduce_dtype_bf16, DTYPE_BF16), SET(shard_copies, true),  // bucket copies
+        SET(tp_flavour, TP_AR),                                         // autotp_size
+        SET(reduce_dtype_bf16, DTYPE_BF16), SET(shard_copies, true),    // bucket copies
         SET(backward_prefetch, true), SET(max_zero, 3), SET(default_fused, FUSED_EAGER),
         SET(offloads, 1u << OFFLOAD_OPTIMIZER | 1u << OFFLOAD_PARAMETERS),  // runtime/zero/offload_config.py
         SET(runtime.step_fixed_s, 20e-3),       // estimated between accelerate's and fsdp1's
         SET(loss_fp32_copies[FUSED_EAGER], 2),  // upcast logits, log-softmax; fused: none
         SET(loss_fp32_copies[FUSED_COMPILED], 1), SET(runtime.optimizer_bytes_per_parameter, 28.0),  // FusedAdam
+        // runtime/engine.py _configure_basic_optimizer: torch_adam of AdamW's params, FusedLion
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH) | OPTIMIZER_BIT(OPTIMIZER_LION)),
         SET(runtime.relative_uncertainty, 0.13)),  // hardware.md 6, worked gap: 15 to 25 % unexplained for its
                                                    // eager runs
 };

@@ -84,7 +84,9 @@ static const TargetVersion megatron_0_19 = {
     .settings = SETTINGS(
         // cuda_graph_impl full_iteration: forward and backward, not the optimizer (transformer_config.py); gradients
         // have their buffer anyway. With stages it takes over 10 GiB more (Megatron-Bridge docs/training/cuda-graphs)
-        SET(graph_switch, true), SET_TEXT(graphs_note, "the memory that graphs of stages keep is not modelled")),
+        SET(graph_switch, true), SET_TEXT(graphs_note, "the memory that graphs of stages keep is not modelled"),
+        // --optimizer sgd, with --sgd-momentum 0.9; precision-aware: --exp-avg-dtype, --exp-avg-sq-dtype bf16
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16))),
 };
 
 // Megatron-Bridge 0.6.2 on the same core, read in its wheel.

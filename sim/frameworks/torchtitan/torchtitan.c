@@ -37,7 +37,8 @@ static const TargetVersion torchtitan_0_2 = {
         SET(loss_fp32_copies[FUSED_EAGER], 3),         // compiled, Inductor of PyTorch 2.11 writes the gradient from
                                                        // bf16 logits at once
         SET(split_loss_fp32_copies, 1),                // the same: loss_parallel's exponentials
-        SET(runtime.optimizer_bytes_per_parameter, 40.0),  // accuracy-notes.md 2
+        SET(runtime.optimizer_bytes_per_parameter, 40.0),         // accuracy-notes.md 2
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH)),  // implementation: fused, its default, or foreach
         SET(runtime.allocator_slack, 0.15),        // its reserved memory over live bytes; 0.2 fits half of its groups
                                                    // better, fewer fit
         SET(runtime.relative_uncertainty, 0.12)),  // 118 runs of two years, -20 to +14 % at 80 %
@@ -91,6 +92,8 @@ static const TargetVersion torchtitan_0_3 = {
                                                            // which collects the hidden gradient in fp32
         SET(losses, LOSS_BIT(LOSS_WHOLE)),                 // a recipe's config.loss without it
         SET_TEXT(loss_note, "it has no kernel for head and loss"),
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH) |   // components/optimizer/optimizer.py: foreach and
+                            OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16)),  // fused_opt_states_bf16
         SET(loss_regathers, true),     // ChunkedLossWrapper reshards final norm and head around the parts
         SET(cp_keeps_gathered, true),  // FlexAttention saves K and V of flex_cp_allgather
         SET(cp_block, 128),            // _DEFAULT_SPARSE_BLOCK_SIZE of its block mask (models/common/attention.py)

@@ -5,6 +5,7 @@
 #include "sim/frameworks/trainer/trainer.h"
 
 #include "sim/frameworks/accelerate/accelerate.h"
+#include "sim/frameworks/pytorch.h"
 #include "sim/frameworks/trainer/trainer_files.h"
 
 const TargetVersion trainer_5_23 = {
@@ -21,7 +22,8 @@ const TargetVersion trainer_5_23 = {
         // adamw_torch_fused, its default (training_args.py): weight, gradient and moments read, all but the gradient
         // written, of 4 or 2 bytes.
         SET(runtime.optimizer_bytes_per_parameter, 28.0), SET(bf16_optimizer_bytes_per_parameter, 14.0),
-        SET(optimizer_temporary_bytes_per_parameter, 0.0)),
+        SET(optimizer_temporary_bytes_per_parameter, 0.0), SET(own_optimizer, OPTIMIZER_TARGET),
+        SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS)),
 };
 
 static const FrameworkSynonym synonyms[] = {

@@ -1,0 +1,44 @@
+// Legality of an optimizer for a target: its row says which it has, and which of them do not take sharded parameters.
+
+#include "sim/frameworks/optimizer_rules.h"
+
+#include "sim/frameworks/framework.h"
+
+// "adamw, adamw-fused or lion": what it has where the plan shards as it does.
+static const char *those_it_has(const Target *target, const TrainPlan *plan, Arena *arena) {
+    const unsigned left = target->optimizers & ~(plan->zero == 3 ? target->unsharded_optimizers : 0);
+    char *words = arena_format(arena, "%s", optimizer_names[OPTIMIZER_TARGET]);
+    for (int i = OPTIMIZER_TARGET + 1; i < OPTIMIZER_COUNT; i++) {
+        const bool last = left >> i == 1;
+        words = left >> i & 1 ? arena_format(arena, "%s%s%s", words, last ? " or " : ", ", optimizer_names[i]) : words;
+    }
+    return words;
+}
+
+const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
+    const Optimizer asked = plan->optimizer;
+    const unsigned bit = OPTIMIZER_BIT(asked);
+    if (asked == OPTIMIZER_TARGET) {
+        return NULL;
+    }
+    if (!(target->optimizers & bit)) {
+        return arena_format(arena, "%s@%s has no optimizer=%s: use optimizer %s", target->name, target->version,
+                            optimizer_names[asked], those_it_has(target, plan, arena));
+    }
+    if (plan->zero == 3 && (target->unsharded_optimizers & bit)) {
+        return arena_format(arena,
+                            "optimizer=%s is of bitsandbytes, whose kernels do not take the sharded parameters "
+                            "(DTensors) of %s: use optimizer %s",
+                            optimizer_names[asked], target->name, those_it_has(target, plan, arena));
+    }
+    if (plan_offloads_states(plan) && asked != OPTIMIZER_ADAMW_FUSED && asked != OPTIMIZER_ADAMW_FOREACH) {
+        return arena_format(arena,
+                            "offload=%s updates on the host, where optimizer=%s has no kernel that is priced here: use "
+                            "optimizer adamw or offload none",
+                            offload_names[plan->offload], optimizer_names[asked]);
+    }
+    if (asked == OPTIMIZER_ADAMW_BF16 && plan->bf16_master) {
+        return "with master weights bf16 the states are bf16 already: use optimizer adamw";
+    }
+    return NULL;
+}

@@ -1,0 +1,86 @@
+// Left out: what tensors' own scalars take, the number of kernels where a library updates tensor by tensor.
+
+#include "sim/plan/optimizers.h"
+
+// bitsandbytes 0.50 optim/optimizer.py (blocksize 256, min_8bit_size 4096, absmax in fp32) and torchao 0.18
+// optim/adam.py (_new_buffer: block 256, of 4 bits 128; tensors of 4096 elements and more that blocks divide).
+enum { BLOCK_8BIT = 256, BLOCK_4BIT = 128, LEAST_QUANTISED = 4096, FP32_BYTES = 4 };
+#define SCALED_8BIT (1 + 4.0 / BLOCK_8BIT)
+#define SCALED_4BIT (0.5 + 4.0 / BLOCK_4BIT)
+
+// The chain of torch.optim's foreach AdamW moves 60 bytes where one kernel moves 28, and holds a list of temporaries
+// (accuracy-notes.md 2 and 4).
+static const double FOREACH_PASSES = 60.0 / 28.0;
+
+// transformers' Adafactor, operation by operation, of fp32: the square and its sum with epsilon 16, two means 8, the
+// outer product 4, times the gradient 12, its norm 4, clipped and scaled 16, weight decay 0, negated 8, added 12, the
+// parameter's norm 4: 84 bytes where one pass moves 12 (optimization.py, Adafactor.step).
+static const double ADAFACTOR_PASSES = 84.0 / 12.0;
+
+// Muon (microsoft/dion, muon.py), of fp32: momentum times mu 8, plus the gradient 12, looked ahead 8 and 12, to bf16 6;
+// the parameter decayed 8, the bf16 update scaled 4 and subtracted 10: 68 where one pass moves 20.
+static const double MUON_PASSES = 68.0 / 20.0;
+
+// bitsandbytes' states are fp32 however narrow the parameters are; transformers keeps those of nn.Embedding so too
+// where they are asked for in 8 bits (trainer.py, register_module_override).
+const OptimizerRow optimizer_rows[OPTIMIZER_COUNT] = {
+    [OPTIMIZER_TARGET] = {UPDATE_ADAMW, .passes = 1},
+    [OPTIMIZER_ADAMW_FUSED] = {UPDATE_ADAMW, .passes = 1},
+    [OPTIMIZER_ADAMW_FOREACH] = {UPDATE_ADAMW, .passes = FOREACH_PASSES, .temporary_bytes = 4},
+    [OPTIMIZER_ADAMW_BF16] = {UPDATE_ADAMW, 2, .passes = 1},
+    [OPTIMIZER_ADAMW_8BIT] = {UPDATE_ADAMW, SCALED_8BIT, BLOCK_8BIT, .wide_embedding = true, .passes = 1},
+    [OPTIMIZER_ADAMW_8BIT_PAGED] = {UPDATE_ADAMW, SCALED_8BIT, BLOCK_8BIT, .wide_embedding = true, .passes = 1},
+    [OPTIMIZER_ADAMW_32BIT_PAGED] = {UPDATE_ADAMW, FP32_BYTES, .passes = 1},
+    [OPTIMIZER_ADAMW_8BIT_TORCHAO] = {UPDATE_ADAMW, SCALED_8BIT, BLOCK_8BIT, .whole_blocks = true, .passes = 1},
+    [OPTIMIZER_ADAMW_4BIT_TORCHAO] = {UPDATE_ADAMW, SCALED_4BIT, BLOCK_4BIT, .whole_blocks = true, .passes = 1},
+    [OPTIMIZER_LION] = {UPDATE_ONE_STATE, FP32_BYTES, .passes = 1},
+    [OPTIMIZER_LION_8BIT] = {UPDATE_ONE_STATE, SCALED_8BIT, BLOCK_8BIT, .wide_embedding = true, .passes = 1},
+    [OPTIMIZER_SGD] = {UPDATE_NO_STATE, .passes = 1},
+    [OPTIMIZER_SGD_MOMENTUM] = {UPDATE_ONE_STATE, .passes = 1},
+    [OPTIMIZER_ADAFACTOR] = {UPDATE_FACTORED, FP32_BYTES, .passes = ADAFACTOR_PASSES},
+    [OPTIMIZER_MUON] = {UPDATE_MATRICES, .passes = MUON_PASSES},
+};
+
+static int states_of(const OptimizerRow *row, const OptimizerTensor *tensor) {
+    const bool by_adamw = row->rule == UPDATE_MATRICES && !(tensor->is_matrix && tensor->in_layer);
+    return row->rule == UPDATE_ADAMW || by_adamw ? 2 : row->rule == UPDATE_NO_STATE ? 0 : 1;
+}
+
+// The number of a tensor's elements that this rank holds.
+static double held(const OptimizerTensor *tensor) {
+    return (double)tensor->rows * (double)tensor->cols / tensor->shards;
+}
+
+static bool stays_wide(const OptimizerRow *row, const OptimizerTensor *tensor) {
+    const double elements = held(tensor);
+    const bool uneven = row->whole_blocks && (int64_t)elements % row->block != 0;
+    return row->block > 0 && (elements < LEAST_QUANTISED || uneven || (row->wide_embedding && tensor->is_embedding));
+}
+
+double optimizer_state_bytes(Optimizer optimizer, int state, const OptimizerTensor *tensor) {
+    const OptimizerRow *row = &optimizer_rows[optimizer];
+    if (state >= states_of(row, tensor)) {
+        return 0;
+    }
+    if (row->rule == UPDATE_FACTORED && tensor->is_matrix) {
+        return row->state_bytes * ((double)tensor->rows / tensor->shards + (double)tensor->cols);
+    }
+    const double each = row->state_bytes > 0 ? row->state_bytes : tensor->master_bytes;
+    return held(tensor) * (stays_wide(row, tensor) ? FP32_BYTES : each);
+}
+
+int optimizer_plain_bytes(Optimizer optimizer, int state, int master_bytes) {
+    const OptimizerRow *row = &optimizer_rows[optimizer];
+    const bool all_alike = row->rule == UPDATE_ADAMW || row->rule == UPDATE_ONE_STATE;
+    if (!all_alike || row->block > 0 || (row->rule == UPDATE_ONE_STATE && state > 0)) {
+        return 0;
+    }
+    return row->state_bytes > 0 ? (int)row->state_bytes : master_bytes;
+}
+
+double optimizer_pass_bytes(Optimizer optimizer, int master_bytes) {
+    const OptimizerRow *row = &optimizer_rows[optimizer];
+    const double each = row->state_bytes > 0 ? row->state_bytes : master_bytes;
+    const int states = row->rule == UPDATE_ADAMW ? 2 : row->rule == UPDATE_NO_STATE ? 0 : 1;
+    return (3 * master_bytes + 2 * each * states) * row->passes;  // gradients are as wide as masters
+}

@@ -1,0 +1,196 @@
+// What optimizers keep and move: bytes of states, temporaries, traffic of the update, and that nothing races.
+
+#include <criterion/criterion.h>
+
+#include "sim/cost/cost_program.h"
+#include "sim/frameworks/target_choices.h"
+#include "sim/memory/memory.h"
+#include "sim/step/step.h"
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(optimizers, .fini = end);
+
+// Of Llama-3-8B: two tables of 128256 x 4096, 65 norms of 4096, 32 layers of 218,103,808 in matrices (test_adapters.c).
+static const int64_t TABLE = INT64_C(128256) * 4096, NORMS = INT64_C(65) * 4096, MATRICES = INT64_C(32) * 218103808;
+
+// On each of two replicas; accelerate, where a script has any of them.
+static StepProgram replicas_with(Optimizer optimizer) {
+    return lowered(&arena, (LoweredRequest){.model = "llama-3-8b",
+                                            .target = "accelerate",
+                                            .mesh = "dp_replicate=2",
+                                            .zero = -1,
+                                            .bf16 = true,
+                                            .eager = true,
+                                            .optimizer = optimizer});
+}
+
+static int64_t bytes_of_role(const StepProgram *program, BufferRole role, bool persistent) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        bytes += buffer->role == role && buffer->persistent == persistent ? buffer->bytes * buffer->slots : 0;
+    }
+    return bytes;
+}
+
+static int64_t state_bytes(Optimizer optimizer) {
+    const StepProgram program = replicas_with(optimizer);
+    return bytes_of_role(&program, ROLE_OPTIMIZER, true);
+}
+
+Test(optimizers, of_adamw_keep_eight_bytes_of_a_parameter) {
+    const int64_t all = 2 * TABLE + NORMS + MATRICES;
+    cr_assert_eq(all, 8030261248);
+    cr_assert_eq(state_bytes(OPTIMIZER_TARGET), 8 * all);
+    cr_assert_eq(state_bytes(OPTIMIZER_ADAMW_FUSED), 8 * all);
+    cr_assert_eq(state_bytes(OPTIMIZER_ADAMW_32BIT_PAGED), 8 * all);
+}
+
+// A byte and a scale of fp32 for 256 of each of m and v; transformers keeps those of nn.Embedding in fp32.
+Test(optimizers, of_bitsandbytes_keep_a_64th_beside_a_byte_and_the_embedding_whole) {
+    const int64_t packed = TABLE + NORMS + MATRICES;
+    cr_assert_eq(state_bytes(OPTIMIZER_ADAMW_8BIT), 8 * TABLE + 2 * (packed + packed / 64));
+    cr_assert_eq(state_bytes(OPTIMIZER_ADAMW_8BIT_PAGED), state_bytes(OPTIMIZER_ADAMW_8BIT));
+    cr_assert_eq(state_bytes(OPTIMIZER_LION_8BIT), 4 * TABLE + packed + packed / 64);
+    cr_assert_eq(state_bytes(OPTIMIZER_LION), 4 * (TABLE + packed));
+}
+
+// Two halves of a byte and two scales of fp32 for 128.
+Test(optimizers, of_torchao_keep_a_byte_and_a_16th_in_4_bits) {
+    const int64_t all = 2 * TABLE + NORMS + MATRICES;
+    cr_assert_eq(state_bytes(OPTIMIZER_ADAMW_8BIT_TORCHAO), 2 * (all + all / 64));
+    cr_assert_eq(state_bytes(OPTIMIZER_ADAMW_4BIT_TORCHAO), all + all / 16);
+}
+
+// A norm's shard on two ranks has 2048 elements, fewer than the 4096 that are packed.
+Test(optimizers, of_torchao_leave_small_shards_wide) {
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-3-8b",
+                                                                 .target = "trainer",
+                                                                 .mesh = "dp_shard=2",
+                                                                 .bf16 = true,
+                                                                 .eager = true,
+                                                                 .optimizer = OPTIMIZER_ADAMW_8BIT_TORCHAO});
+    const int64_t packed = (2 * TABLE + MATRICES) / 2;
+    cr_assert_eq(bytes_of_role(&program, ROLE_OPTIMIZER, true), 2 * (packed + packed / 64) + 8 * NORMS / 2);
+}
+
+Test(optimizers, without_momentum_keep_nothing) {
+    const StepProgram program = replicas_with(OPTIMIZER_SGD);
+    cr_assert_eq(bytes_of_role(&program, ROLE_OPTIMIZER, true), 0);
+    cr_assert_eq(state_bytes(OPTIMIZER_SGD_MOMENTUM), 4 * (2 * TABLE + NORMS + MATRICES));
+}
+
+// Of a layer: q and o 4096 + 4096, k and v 1024 + 4096, gate, up and down 14336 + 4096 each; of a table 128256 + 4096.
+Test(optimizers, that_factor_keep_rows_and_columns_of_a_matrix) {
+    const int64_t layer = 2 * 8192 + 2 * 5120 + 3 * 18432, tables = 2 * (128256 + 4096);
+    cr_assert_eq(state_bytes(OPTIMIZER_ADAFACTOR), 4 * (32 * layer + tables + NORMS));
+}
+
+// accelerate's own AdamW is torch's foreach: a temporary as wide as the masters, which one kernel does without.
+Test(optimizers, by_one_kernel_hold_no_temporary) {
+    const StepProgram foreach = replicas_with(OPTIMIZER_TARGET), fused = replicas_with(OPTIMIZER_ADAMW_FUSED);
+    cr_assert_eq(bytes_of_role(&foreach, ROLE_OPTIMIZER, false), 4 * (2 * TABLE + NORMS + MATRICES));
+    cr_assert_eq(bytes_of_role(&fused, ROLE_OPTIMIZER, false), 0);
+}
+
+static double traffic_per_parameter(const char *target, Optimizer optimizer) {
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-3-8b",
+                                                                 .target = target,
+                                                                 .mesh = "dp_replicate=2",
+                                                                 .zero = -1,
+                                                                 .bf16 = true,
+                                                                 .eager = true,
+                                                                 .optimizer = optimizer});
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        if (task->unit == UNIT_LAYER && (task->kind == TASK_ADAMW || task->kind == TASK_UPDATE)) {
+            return cost_update_bytes(program.target, &program, task) / (double)task->cols;
+        }
+    }
+    return 0;
+}
+
+// Master, gradient and states read, all but the gradient written: 12 and 8 for a state of fp32.
+Test(optimizers, move_what_they_keep_both_ways) {
+    cr_expect_float_eq(traffic_per_parameter("trainer", OPTIMIZER_TARGET), 28, 1e-9);
+    cr_expect_float_eq(traffic_per_parameter("trainer", OPTIMIZER_LION), 12 + 8, 1e-9);
+    cr_expect_float_eq(traffic_per_parameter("trainer", OPTIMIZER_SGD), 12, 1e-9);
+    cr_expect_float_eq(traffic_per_parameter("trainer", OPTIMIZER_ADAMW_8BIT), 12 + 4 * (1 + 1 / 64.0), 1e-3);
+    cr_expect_float_eq(traffic_per_parameter("torchtitan@0.3", OPTIMIZER_ADAMW_BF16), 20 * 40 / 28.0, 1e-9);
+}
+
+// 60 bytes where one kernel moves 28.
+Test(optimizers, by_foreach_move_60_bytes_wherever_they_run) {
+    cr_expect_float_eq(traffic_per_parameter("accelerate", OPTIMIZER_TARGET), 60, 1e-9);
+    cr_expect_float_eq(traffic_per_parameter("accelerate", OPTIMIZER_ADAMW_FUSED), 28, 1e-9);
+    cr_expect_float_eq(traffic_per_parameter("trainer", OPTIMIZER_ADAMW_FOREACH), 60, 1e-9);
+}
+
+static TrainPlan canonical(const char *name, Optimizer optimizer) {
+    Error error = {0};
+    const Target *target = NULL;
+    TrainPlan plan = {.seq = 64, .micro_batch = 1, .grad_accum = 1, .optimizer = optimizer};
+    cr_assert_eq(target_find(name, &target, &error), STATUS_OK);
+    cr_assert_eq(mesh_parse("dp_shard=1", &plan.mesh, &error), STATUS_OK);
+    target_canonical(target, &plan);
+    return plan;
+}
+
+Test(optimizers, that_are_the_targets_own_are_no_choice) {
+    cr_expect_eq(canonical("trainer", OPTIMIZER_ADAMW_FUSED).optimizer, OPTIMIZER_TARGET);
+    cr_expect_eq(canonical("accelerate", OPTIMIZER_ADAMW_FOREACH).optimizer, OPTIMIZER_TARGET);
+    cr_expect_eq(canonical("accelerate", OPTIMIZER_ADAMW_FUSED).optimizer, OPTIMIZER_ADAMW_FUSED);
+}
+
+static bool is_legal(const char *target, const char *mesh, Optimizer optimizer, Offload offload) {
+    const LoweredRequest request = {.target = target,
+                                    .mesh = mesh,
+                                    .zero = mesh[3] == 'r' ? -1 : 0,
+                                    .bf16 = true,
+                                    .offload = offload,
+                                    .optimizer = optimizer};
+    return lowered_is_legal(&request, &arena);
+}
+
+Test(optimizers, of_bitsandbytes_take_no_sharded_parameters) {
+    cr_expect(is_legal("trainer", "dp_replicate=2", OPTIMIZER_ADAMW_8BIT, OFFLOAD_NONE));
+    cr_expect_not(is_legal("trainer", "dp_shard=2", OPTIMIZER_ADAMW_8BIT, OFFLOAD_NONE));
+    cr_expect(is_legal("trainer", "dp_shard=2", OPTIMIZER_ADAMW_8BIT_TORCHAO, OFFLOAD_NONE));
+    cr_expect(is_legal("accelerate@1.0", "dp_shard=2", OPTIMIZER_ADAMW_8BIT, OFFLOAD_NONE), "flat parameters");
+}
+
+Test(optimizers, of_states_on_the_host_are_adamw) {
+    cr_expect(is_legal("accelerate", "dp_shard=2", OPTIMIZER_ADAMW_FUSED, OFFLOAD_PARAMETERS));
+    cr_expect_not(is_legal("accelerate", "dp_shard=2", OPTIMIZER_ADAMW_8BIT_TORCHAO, OFFLOAD_PARAMETERS));
+}
+
+Test(optimizers, are_those_that_a_target_has) {
+    cr_expect_not(is_legal("torchtitan", "dp_shard=2", OPTIMIZER_ADAMW_BF16, OFFLOAD_NONE));
+    cr_expect(is_legal("torchtitan@0.3", "dp_shard=2", OPTIMIZER_ADAMW_BF16, OFFLOAD_NONE));
+    cr_expect_not(is_legal("ndtune", "dp_shard=2", OPTIMIZER_SGD, OFFLOAD_NONE));
+    cr_expect(is_legal("deepspeed", "dp_shard=2", OPTIMIZER_LION, OFFLOAD_NONE));
+}
+
+Test(optimizers, race_with_nothing_and_every_memory_plan_is_proved) {
+    for (int i = 0; i < OPTIMIZER_COUNT; i++) {
+        static const char *const targets[] = {"trainer", "axolotl", "torchtitan@0.3", "megatron@0.19", "deepspeed"};
+        for (size_t t = 0; t < sizeof targets / sizeof targets[0]; t++) {
+            const LoweredRequest request = {
+                .target = targets[t], .mesh = "dp_shard=2", .bf16 = true, .optimizer = (Optimizer)i};
+            if (lowered_is_legal(&request, &arena)) {
+                Error error = {0};
+                MemoryPlan plan;
+                const StepProgram program = lowered(&arena, request);
+                cr_assert_eq(memory_plan(&program, &arena, &plan, &error), STATUS_OK, "%d: %s", i, error.message);
+                cr_assert_eq(hazard_check(&program, &plan, &arena, NULL, &error), STATUS_OK, "%d: %s", i,
+                             error.message);
+            }
+        }
+    }
+}
